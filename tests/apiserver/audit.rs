@@ -19,6 +19,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         Trial::new("audit::two_that_hold_a_lease_write_the_same", turns::both_hold),
         Trial::new("audit::two_that_take_their_turn_write_the_same", turns::both),
         Trial::new("audit::goes_on_without_reports", refused::definitions),
+        Trial::new("audit::goes_on_beside_a_namespace_that_ends", refused::ending),
         Trial::new("audit::writes_what_was_refused_before", refused::writes),
     ]
 }

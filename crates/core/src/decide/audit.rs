@@ -17,6 +17,8 @@ pub struct Audit {
     pub judgement: Judgement,
     /// Objects that may change that, and of which it is not known whether they are there.
     pub unknown: Vec<Reference>,
+    /// Whether the object could be read, and was not larger than what is read. Otherwise nothing is said of it.
+    pub is_read: bool,
 }
 
 /// Judges the object of a request, as it is, by the policies of the snapshot. Of an object that cannot be read, or is
@@ -30,5 +32,5 @@ pub fn audit(request: &Request<'_>, snapshot: &Snapshot) -> Audit {
     let (subject, mut state) = subject(kind, request, (&object, None), snapshot, &work);
     let judgement = policies::of_resource(family, &subject, request, snapshot, &mut state);
     let unknown = state.into_unknown();
-    if work.has_ended() { Audit::default() } else { Audit { judgement, unknown } }
+    if work.has_ended() { Audit::default() } else { Audit { judgement, unknown, is_read: true } }
 }

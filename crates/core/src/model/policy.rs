@@ -143,6 +143,17 @@ pub struct Policy {
 }
 
 impl Policy {
+    /// Whether audits judge any of its rules.
+    #[must_use]
+    pub fn is_audited(&self) -> bool {
+        let asks = self.matching.operations.as_ref().is_none_or(|all| all.contains(&Operation::Create));
+        let is_audited = |rule: &Rule| {
+            let action = rule.action.audit.unwrap_or(self.actions.audit);
+            action != Action::None && rule.roles.iter().any(|role| *role != Role::Pod)
+        };
+        asks && self.rules.iter().any(is_audited)
+    }
+
     /// Whether it may have anything to say of pods. One that is not in force says so.
     #[must_use]
     pub fn judges_pods(&self) -> bool {

@@ -72,28 +72,32 @@ pub struct Counts {
     pub denied: usize,
     /// In an audit: the violations that admission is going to refuse.
     pub denied_later: usize,
+    /// In an audit: all that admission is going to refuse, what is exempt until then and what cannot be judged included.
+    pub at_risk: usize,
 }
 
 impl Counts {
     /// Adds what another object has.
     pub fn add(&mut self, other: Self) {
-        let Self { violations, exempted, unknown, denied, denied_later } = other;
+        let Self { violations, exempted, unknown, denied, denied_later, at_risk } = other;
         self.violations += violations;
         self.exempted += exempted;
         self.unknown += unknown;
         self.denied += denied;
         self.denied_later += denied_later;
+        self.at_risk += at_risk;
     }
 
     fn count(&mut self, finding: &PolicyFinding) {
-        match (finding.status, finding.at_admission) {
-            (PolicyStatus::Exempt, _) => self.exempted += 1,
-            (PolicyStatus::Unknown, _) => self.unknown += 1,
-            (PolicyStatus::Violated, at_admission) => {
+        let is_denied_later = matches!(finding.at_admission, Some(AtAdmission::DeniesFrom { .. }));
+        self.at_risk += usize::from(is_denied_later);
+        match finding.status {
+            PolicyStatus::Exempt => self.exempted += 1,
+            PolicyStatus::Unknown => self.unknown += 1,
+            PolicyStatus::Violated => {
                 self.violations += 1;
-                self.denied += usize::from(at_admission == Some(AtAdmission::Denies));
-                self.denied_later +=
-                    usize::from(matches!(at_admission, Some(AtAdmission::DeniesFrom { .. })));
+                self.denied += usize::from(finding.at_admission == Some(AtAdmission::Denies));
+                self.denied_later += usize::from(is_denied_later);
             }
         }
     }

@@ -9,6 +9,7 @@
 //! One replica at a time does it. It writes nothing that says the same as before: neither a report nor a status.
 //! A pass that fails is repeated; no review ever waits for one.
 
+mod judged;
 mod lease;
 mod pass;
 mod policies;
@@ -59,6 +60,9 @@ const PAUSE: Duration = Duration::from_secs(5);
 /// The pause after a pass that failed; after each further one twice as long, up to the last.
 const RETRY: Duration = Duration::from_secs(15);
 const LAST_RETRY: Duration = Duration::from_mins(2);
+
+/// When a replica that has just begun to audit looks once more what stands there.
+const SETTLED: Duration = Duration::from_secs(30);
 
 /// How often it is asked whether the server is ending, or its state complete.
 const POLL: Duration = Duration::from_millis(200);
@@ -122,7 +126,7 @@ impl Auditor {
         let lookups = Lookups::new(client.clone(), LOOKUPS, Arc::clone(metrics));
         let mut reports = Reports::new(client.clone(), &options.installation, options.max_reports);
         let mut changes = store.changes();
-        let (mut last_listed, mut retry): (Option<Instant>, _) = (None, RETRY);
+        let (mut last_listed, mut retry, mut is_settled): (Option<Instant>, _, _) = (None, RETRY, false);
         loop {
             let start = Instant::now();
             changes.mark_unchanged();
@@ -139,14 +143,14 @@ impl Auditor {
                 now: self.clock.timestamp(),
             };
             let is_done = self.pass(&context, &mut reports, anew).await;
-            if !is_done {
-                last_listed = None;
-                sleep(jitter(retry)).await;
-                retry = (retry * 2).min(LAST_RETRY);
-                continue;
+            if anew && !is_settled {
+                // Once more, when whoever held the Lease before has noticed that it is over.
+                (is_settled, last_listed) =
+                    (true, start.checked_sub(options.interval.saturating_sub(SETTLED)));
             }
-            retry = RETRY;
-            let again = start + options.interval;
+            let again = last_listed.unwrap_or(start) + options.interval;
+            let again = if is_done { again } else { again.min(Instant::now() + jitter(retry)) };
+            retry = if is_done { RETRY } else { (retry * 2).min(LAST_RETRY) };
             wait_for_change(&mut changes, again.max(Instant::now() + PAUSE)).await;
         }
     }
@@ -166,26 +170,20 @@ impl Auditor {
                 return false;
             }
         };
-        let Outcome { subjects, found, policies, failed } = outcome;
+        let Outcome { subjects, found, policies, is_whole } = outcome;
         let tally = reports.pass;
+        let is_done = is_whole && is_listed && tally.failed == 0;
         let last = LastPass {
             at: context.now.as_second(),
             took: start.elapsed(),
+            is_done,
             subjects,
             reports: tally.wanted - tally.left_out,
             left_out: tally.left_out,
         };
         let counts = found.policies.into_iter().map(|(name, found)| (name, found.counts));
         self.metrics.audit.complete(&last, &policies, counts);
-        let left_out = tally.left_out;
-        if left_out > 0 {
-            let most = self.options.max_reports;
-            tracing::warn!(
-                left_out,
-                most,
-                "more objects violate policies than may have reports; --max-reports raises that"
-            );
-        }
+        reports.tell_left_out();
         if tally.written + tally.deleted > 0 {
             tracing::info!(
                 subjects,
@@ -193,10 +191,6 @@ impl Auditor {
                 deleted = tally.deleted,
                 "reports were written"
             );
-        }
-        let is_done = is_listed && tally.failed + failed == 0;
-        if !is_done {
-            self.metrics.audit.fail();
         }
         is_done
     }

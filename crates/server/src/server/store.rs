@@ -13,7 +13,7 @@
 
 pub(super) mod apply_event;
 pub(super) mod discovery;
-mod idle_timeout;
+pub(super) mod idle_timeout;
 pub(super) mod missing;
 mod policies;
 pub(super) mod watch;
@@ -178,10 +178,22 @@ impl Store {
         if policies::is_compiled(kind) {
             return policies::is_news(&mut lock(&self.specs), kind, change);
         }
-        let StoreChange::Insert(object) = change else { return true };
         let snapshot = self.published.load();
-        let before = snapshot.kind(kind).and_then(|state| state.object(&object.namespace, &object.name));
-        before.is_none_or(|before| before.tree != object.tree)
+        let known = snapshot.kind(kind);
+        let is_known = |object: &Object| {
+            let before = known.and_then(|state| state.object(&object.namespace, &object.name));
+            before.is_some_and(|before| before.tree == object.tree)
+        };
+        match change {
+            StoreChange::Insert(object) => !is_known(object),
+            // A kind whose definition is missing has no objects again every few seconds.
+            StoreChange::Replace(state) => {
+                state.len() != known.map_or(0, KindState::len) || !state.objects().all(is_known)
+            }
+            StoreChange::Remove { namespace, name } => {
+                known.is_some_and(|state| state.object(namespace, name).is_some())
+            }
+        }
     }
 
     fn forget_missing(&self, appeared: Appeared) {
@@ -363,6 +375,32 @@ mod tests {
             assert!(waits(later), "it existed in between");
             store.missing.forget_all(|_| true);
         }
+    }
+
+    #[test]
+    fn only_what_was_not_known_is_a_change() {
+        let store = Store::watching(Settings::default(), Duration::ZERO, true);
+        let kind = store.families.iter().flat_map(|family| family.audited()).next().unwrap();
+        let changes = store.changes();
+        let count = |change| {
+            store.apply(kind, change);
+            *changes.borrow()
+        };
+        let list = |names: &[&str]| {
+            let mut state = KindState::new(Coverage::Watched);
+            for name in names {
+                state.insert(object(kind, name));
+            }
+            StoreChange::Replace(state)
+        };
+        let gone = || StoreChange::Remove { namespace: "team".to_owned(), name: "a".to_owned() };
+        assert_eq!([count(list(&[])), count(list(&[]))], [0, 0]);
+        assert_eq!([count(list(&["a", "b"])), count(list(&["a", "b"])), count(list(&["a", "c"]))], [1, 1, 2]);
+        assert_eq!(
+            [count(StoreChange::Insert(object(kind, "a"))), count(StoreChange::Insert(object(kind, "d")))],
+            [2, 3]
+        );
+        assert_eq!([count(gone()), count(gone())], [4, 4]);
     }
 
     #[test]

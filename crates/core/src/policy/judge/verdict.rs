@@ -115,7 +115,7 @@ impl<'v> Verdict<'v> {
         let promised = promised.map(|at| format!(", denied from {}", day(at))).unwrap_or_default();
         let exempt = exemption.map(exempt::suffix).unwrap_or_default();
         let end = format!(" (policy {}/{}{promised}){exempt}", about.policy, about.id);
-        let at_admission = self.at_admission(status);
+        let at_admission = self.at_admission(status, exemption);
         let exemption_of = |it: &Exemption| ExemptBy { name: it.key(), until: it.expires_at };
         let exempt_by = exemption.map(exemption_of);
         let policy = Some(PolicyFinding { rule: about.clone(), status, at_admission, exemption: exempt_by });
@@ -135,13 +135,16 @@ impl<'v> Verdict<'v> {
     }
 
     /// Of an audit: what admission would make of it today.
-    fn at_admission(&self, status: PolicyStatus) -> Option<AtAdmission> {
+    fn at_admission(&self, status: PolicyStatus, exemption: Option<&Exemption>) -> Option<AtAdmission> {
         let occasion = Occasion { point: Point::Admission, ..self.occasion };
         let action = action(self.policy, self.rule, occasion);
         let action = if self.is_assumed { action.min(Action::Warn) } else { action };
         let action = if status == PolicyStatus::Unknown { action.min(self.rule.on_unknown) } else { action };
         let warns = action == Action::Warn;
         (self.occasion.point == Point::Audit).then(|| match (status, action, self.promised(status)) {
+            (PolicyStatus::Exempt, _, Some(at)) if exemption.is_some_and(|it| it.expires_at <= at) => {
+                AtAdmission::DeniesFrom { at, warns: false }
+            }
             (PolicyStatus::Exempt, ..) => AtAdmission::Allows,
             (_, Action::Deny, _) => AtAdmission::Denies,
             (_, _, Some(at)) => AtAdmission::DeniesFrom { at, warns },

@@ -15,6 +15,7 @@ use crate::model::causes::with_causes;
 use crate::server::certs::kube_api::with_timeout;
 use crate::server::jitter::jitter;
 use crate::server::options::AuditOptions;
+use crate::server::store::idle_timeout::with_idle_timeout;
 
 use super::API_TIMEOUT;
 
@@ -67,7 +68,9 @@ pub(super) async fn until_gone(client: &Client, options: &AuditOptions) {
 }
 
 async fn manager(client: &Client, options: &AuditOptions) -> Result<LeaseManager, LeaseManagerError> {
-    LeaseManagerBuilder::new(client.clone(), &options.lease)
+    // A request that is never answered must not keep the Lease from its next holder.
+    let client = with_idle_timeout(client, API_TIMEOUT, || ());
+    LeaseManagerBuilder::new(client, &options.lease)
         .with_namespace(&options.namespace)
         .with_identity(identity())
         .with_field_manager(format!("memgate-{:08x}", random()))

@@ -3,6 +3,7 @@
 use kube::api::{ApiResource, DynamicObject, ListParams};
 use kube::{Api, Client};
 use serde_json::{Value, json};
+use tokio::task::spawn_blocking;
 
 use crate::model::kind::{Kind, MEMORY_POLICY, MEMORY_POLICY_EXEMPTION, POLICY_KINDS};
 use crate::model::policy::Policies;
@@ -57,15 +58,19 @@ async fn list_kind(client: &Client, kind: &'static Kind, listed: &mut Listed) ->
             Err(kube::Error::Api(status)) if status.code == 404 => return Ok(()),
             Err(error) => return Err(error),
         };
-        for object in page.items {
-            listed.add(kind, object);
-        }
+        let mut with_page = std::mem::take(listed);
+        let add = move || {
+            for object in page.items {
+                with_page.add(kind, object);
+            }
+            with_page
+        };
+        // Reading a hundred of the largest takes a while.
+        *listed = spawn_blocking(add).await.map_err(|error| kube::Error::Service(error.into()))?;
         match page.metadata.continue_.filter(|token| !token.is_empty()) {
             Some(token) => params = params.continue_token(&token),
             None => return Ok(()),
         }
-        // Reading a hundred of the largest takes a while.
-        tokio::task::yield_now().await;
     }
 }
 

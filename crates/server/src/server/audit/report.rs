@@ -1,6 +1,11 @@
 //! The report of one stored object, in the words of OpenReports. No I/O here.
 //! Source: openreports.io/v1alpha1, the fields of Report and ClusterReport.
 
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::model::digest;
@@ -13,12 +18,15 @@ use super::subjects::Stored;
 use super::{given, without_nulls};
 
 /// The group and version of reports.
-pub(super) const REPORT_API: &str = "openreports.io/v1alpha1";
+pub(super) const REPORT_API: (&str, &str) = ("openreports.io", "v1alpha1");
 
 /// The most results of one report.
 const MAX_RESULTS: usize = 100;
 
-/// The most bytes of a message and of a place: with them, no report comes near what etcd takes.
+/// The most bytes of all results: ten thousand reports of this size are a third of a gigabyte in etcd.
+const MAX_RESULTS_BYTES: usize = 32 << 10;
+
+/// The most bytes of a message and of a place.
 const MAX_MESSAGE_BYTES: usize = 1024;
 const MAX_POINTER_BYTES: usize = 512;
 
@@ -33,7 +41,9 @@ pub(super) struct Report {
     pub(super) namespace: String,
     pub(super) name: String,
     /// Labels, owner, source, scope, summary and results.
-    pub(super) content: Value,
+    content: Value,
+    /// The same for two reports that say the same.
+    pub(super) digest: u64,
 }
 
 impl Report {
@@ -41,7 +51,13 @@ impl Report {
     /// memgate that writes it.
     pub(super) fn new(stored: &Stored, judgement: &Judgement, installation: &str) -> Option<Self> {
         let of_policy = |finding: &'_ Finding| Some(result(finding, finding.policy.as_ref()?));
-        let results: Vec<_> = judgement.findings.iter().filter_map(of_policy).take(MAX_RESULTS).collect();
+        let mut bytes = 0;
+        let has_room = |result: &Value| {
+            bytes += result.to_string().len();
+            bytes <= MAX_RESULTS_BYTES
+        };
+        let results = judgement.findings.iter().filter_map(of_policy).take(MAX_RESULTS);
+        let results: Vec<_> = results.take_while(has_room).collect();
         if results.is_empty() {
             return None;
         }
@@ -59,12 +75,8 @@ impl Report {
             "summary": summary(judgement),
             "results": results,
         });
-        Some(Self { namespace: namespace.clone(), name: report_name(kind, uid), content })
-    }
-
-    /// The same for two reports that say the same.
-    pub(super) fn digest(&self) -> u64 {
-        content_digest(&self.content)
+        let digest = content_digest(&content);
+        Some(Self { namespace: namespace.clone(), name: report_name(kind, uid), content, digest })
     }
 
     /// The whole object.
@@ -77,7 +89,7 @@ impl Report {
             "ownerReferences": take("ownerReferences"),
         }));
         json!({
-            "apiVersion": REPORT_API,
+            "apiVersion": format!("{}/{}", REPORT_API.0, REPORT_API.1),
             "kind": if self.namespace.is_empty() { "ClusterReport" } else { "Report" },
             "metadata": metadata,
             "source": take("source"),
@@ -89,13 +101,72 @@ impl Report {
 }
 
 /// `memgate-<kind>-<uid>`.
-fn report_name(kind: &Kind, uid: &str) -> String {
-    format!("memgate-{}-{uid}", kind.kind.to_lowercase())
+pub(super) fn report_name(kind: &Kind, uid: &str) -> String {
+    format!("{}{uid}", report_name_start(kind))
+}
+
+/// How the names of all reports of a kind begin.
+pub(super) fn report_name_start(kind: &Kind) -> String {
+    format!("memgate-{}-", kind.kind.to_lowercase())
 }
 
 /// The digest of what a report says, in whatever order its fields stand.
-pub(super) fn content_digest(content: &Value) -> u64 {
-    digest::of(&content.to_string()).unwrap_or_default()
+fn content_digest(content: &Value) -> u64 {
+    let field = |name: &str| content.get(name).map(Value::to_string);
+    digest_of_fields(FIELDS.map(|name| field(name).and_then(|text| digest::of(&text))))
+}
+
+/// What a report says, as its digest reads it.
+const FIELDS: [&str; 6] = ["labels", "ownerReferences", "source", "scope", "summary", "results"];
+
+fn digest_of_fields(fields: [Option<u64>; FIELDS.len()]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    fields.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// The digest of a report as it stands in the cluster, without making anything of it: it may be as large as etcd takes.
+/// `None` for what is none.
+pub(super) fn stored_digest(text: &str) -> Option<u64> {
+    let StoredReport { metadata, source, scope, summary, results } = serde_json::from_str(text).ok()?;
+    let StoredMetadata { labels, owner_references } = metadata;
+    let ours = |(key, value): (&String, &String)| {
+        [MANAGED_BY.0, AUDITED_BY].contains(&key.as_str()).then(|| (key.clone(), Value::from(value.as_str())))
+    };
+    let labels = Value::Object(labels.iter().filter_map(ours).collect()).to_string();
+    let raw = |field: Option<&RawValue>| field.and_then(|raw| digest::of(raw.get()));
+    let labels = digest::of(&labels);
+    Some(digest_of_fields([
+        labels,
+        raw(owner_references),
+        raw(source),
+        raw(scope),
+        raw(summary),
+        raw(results),
+    ]))
+}
+
+#[derive(Deserialize)]
+struct StoredReport<'r> {
+    #[serde(borrow)]
+    metadata: StoredMetadata<'r>,
+    #[serde(borrow, default)]
+    source: Option<&'r RawValue>,
+    #[serde(borrow, default)]
+    scope: Option<&'r RawValue>,
+    #[serde(borrow, default)]
+    summary: Option<&'r RawValue>,
+    #[serde(borrow, default)]
+    results: Option<&'r RawValue>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct StoredMetadata<'r> {
+    #[serde(default)]
+    labels: BTreeMap<String, String>,
+    #[serde(borrow, default)]
+    owner_references: Option<&'r RawValue>,
 }
 
 /// How much there is of each result; also beyond those that are in the report.

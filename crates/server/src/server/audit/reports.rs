@@ -4,25 +4,39 @@
 //! which somebody else has edited or deleted is mended by the next list. Writing is a server-side apply: two replicas
 //! that write the same leave the same.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use kube::api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
+use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
 use kube::{Api, Client};
-use serde_json::{Value, json};
+use tokio::task::spawn_blocking;
 
+use crate::model::kind::Kind;
+use crate::model::schema::Schema;
 use crate::server::certs::kube_api::{error_message, with_timeout};
+use crate::server::store::apply_event::RawObject;
 
-use super::report::{AUDITED_BY, MANAGED_BY, REPORT_API, Report, content_digest};
+use super::policies::resource;
+use super::report::{
+    AUDITED_BY, MANAGED_BY, REPORT_API, Report, report_name, report_name_start, stored_digest,
+};
+use super::subjects::Stored;
 use super::{API_TIMEOUT, FIELD_MANAGER};
 
-/// How many reports are read at a time.
-const PAGE: u32 = 100;
+/// How many reports are read at a time. Anybody may write one that looks like ours, as large as etcd takes.
+const PAGE: u32 = 10;
 
 /// How many reports are remembered beyond those that are allowed; of more, somebody else has written some.
 const MAX_FOREIGN: usize = 10_000;
 
-/// After how many failures in a row no more is written in a pass.
-const MAX_FAILURES: u32 = 3;
+/// After how many requests in a row that an apiserver did not answer well no more is written in a pass.
+pub(super) const MAX_FAILURES: u32 = 3;
+
+static REPORT: Kind = kind("Report", "reports", true);
+static CLUSTER_REPORT: Kind = kind("ClusterReport", "clusterreports", false);
+
+const fn kind(kind: &'static str, plural: &'static str, namespaced: bool) -> Kind {
+    Kind { group: REPORT_API.0, version: REPORT_API.1, kind, plural, namespaced, schema: Schema::Any }
+}
 
 /// The reports of this installation.
 pub(super) struct Reports {
@@ -35,9 +49,9 @@ pub(super) struct Reports {
     /// Whether they were listed.
     pub(super) is_listed: bool,
     served: Served,
-    /// Whether it was told that one of them is not served.
-    is_told: bool,
-    is_forbidden: bool,
+    /// The kinds of which it was told that there are none.
+    told: BTreeSet<&'static str>,
+    told_left_out: usize,
     failures: u32,
     /// What this pass has seen and done.
     pub(super) pass: Tally,
@@ -80,8 +94,8 @@ impl Reports {
             known: BTreeMap::new(),
             is_listed: false,
             served: Served::default(),
-            is_told: false,
-            is_forbidden: false,
+            told: BTreeSet::new(),
+            told_left_out: 0,
             failures: 0,
             pass: Tally::default(),
         }
@@ -99,66 +113,76 @@ impl Reports {
         if self.is_listed && !anew {
             return Ok(());
         }
-        (self.is_listed, self.is_forbidden, self.served) = (false, false, Served::default());
+        (self.is_listed, self.served) = (false, Served::default());
         self.known.clear();
-        let (reports, cluster_reports) = (self.list("Report").await?, self.list("ClusterReport").await?);
+        let (reports, cluster_reports) = (self.list(&REPORT).await?, self.list(&CLUSTER_REPORT).await?);
         self.served = Served { reports, cluster_reports };
         self.is_listed = true;
-        let is_whole = reports && cluster_reports;
-        if !is_whole && !self.is_told {
-            let why = if self.is_forbidden { "may not be listed" } else { "are not installed" };
-            tracing::info!("audits write no reports: Report and ClusterReport of {REPORT_API} {why}");
-        }
-        self.is_told = !is_whole;
         Ok(())
     }
 
-    /// Reads all reports of a kind; whether it is served.
-    async fn list(&mut self, kind: &str) -> kube::Result<bool> {
+    /// Reads all reports of a kind; whether there are any to read and write.
+    async fn list(&mut self, kind: &'static Kind) -> kube::Result<bool> {
         let selector = format!("{}={},{AUDITED_BY}={}", MANAGED_BY.0, MANAGED_BY.1, self.installation);
         let mut params = ListParams::default().labels(&selector).limit(PAGE);
-        let api = Api::<DynamicObject>::all_with(self.client.clone(), &resource(kind));
+        let api = Api::<RawObject>::all_with(self.client.clone(), &kind);
         loop {
             let page = match with_timeout(API_TIMEOUT, api.list(&params)).await {
                 Ok(page) => page,
-                Err(kube::Error::Api(status)) if status.code == 404 => return Ok(false),
-                Err(kube::Error::Api(status)) if status.code == 403 => {
-                    self.is_forbidden = true;
+                Err(kube::Error::Api(status)) if [404, 403].contains(&status.code) => {
+                    self.tell_missing(kind, status.code);
                     return Ok(false);
                 }
                 Err(error) => return Err(error),
             };
-            for report in page.items {
-                let digest = content_digest(&content(&report));
-                let key =
-                    (report.metadata.namespace.unwrap_or_default(), report.metadata.name.unwrap_or_default());
-                self.known.insert(key, Known { digest, is_current: false });
-            }
+            let read = move || page.items.into_iter().map(stored).collect::<Vec<_>>();
+            // Its thread ends by itself only when the process does.
+            let read = spawn_blocking(read).await.unwrap_or_default();
+            self.known
+                .extend(read.into_iter().map(|(key, digest)| (key, Known { digest, is_current: false })));
             match page.metadata.continue_.filter(|token| !token.is_empty()) {
                 Some(token) if self.known.len() < self.most + MAX_FOREIGN => {
                     params = params.continue_token(&token);
                 }
-                _ => return Ok(true),
+                _ => {
+                    self.told.remove(kind.kind);
+                    return Ok(true);
+                }
             }
+        }
+    }
+
+    /// Says once that there are no reports of a kind.
+    fn tell_missing(&mut self, kind: &'static Kind, code: u16) {
+        if !self.told.insert(kind.kind) {
+            return;
+        }
+        let (group, version) = REPORT_API;
+        if code == 404 {
+            tracing::info!("audits write no {}: {group}/{version} is not installed", kind.kind);
+        } else {
+            tracing::warn!("audits write no {}: they may not list {}.{group}", kind.kind, kind.plural);
         }
     }
 
     /// Writes a report, unless it stands there as it should be.
     pub(super) async fn put(&mut self, report: Report) {
-        let is_cluster_wide = report.namespace.is_empty();
+        if !self.is_served(report.namespace.is_empty()) {
+            return;
+        }
         self.pass.wanted += 1;
         if self.pass.wanted - self.pass.left_out > self.most {
             self.pass.left_out += 1;
             return;
         }
         let key = (report.namespace.clone(), report.name.clone());
-        let digest = report.digest();
+        let digest = report.digest;
         let known = self.known.get_mut(&key);
         if let Some(known) = known.filter(|known| known.digest == digest) {
             known.is_current = true;
             return;
         }
-        if !self.may_write(is_cluster_wide) {
+        if self.failures >= MAX_FAILURES {
             return;
         }
         let params = PatchParams::apply(FIELD_MANAGER).force();
@@ -171,7 +195,7 @@ impl Reports {
                 self.known.insert(key, Known { digest, is_current: true });
             }
             // Its namespace is about to go, and its object with it.
-            Err(kube::Error::Api(status)) if status.code == 404 => {}
+            Err(kube::Error::Api(status)) if status.code == 404 || is_ending(&status) => {}
             Err(error) => {
                 self.fail("written", &error);
                 if let Some(known) = self.known.get_mut(&key) {
@@ -186,7 +210,7 @@ impl Reports {
     pub(super) async fn delete_others(&mut self) {
         let gone = self.known.iter().filter(|(_, known)| !known.is_current).map(|(key, _)| key.clone());
         for key in gone.collect::<Vec<_>>() {
-            if !self.may_write(key.0.is_empty()) {
+            if !self.is_served(key.0.is_empty()) || self.failures >= MAX_FAILURES {
                 return;
             }
             let api = self.api(&key.0);
@@ -203,53 +227,71 @@ impl Reports {
         }
     }
 
-    fn may_write(&self, is_cluster_wide: bool) -> bool {
-        let Served { reports, cluster_reports } = self.served;
-        let is_served = if is_cluster_wide { cluster_reports } else { reports };
-        self.is_listed && is_served && self.failures < MAX_FAILURES
+    /// Says how many objects have no report because there are too many, when that has changed.
+    pub(super) fn tell_left_out(&mut self) {
+        let (left_out, most) = (self.pass.left_out, self.most);
+        if left_out > 0 && left_out != self.told_left_out {
+            tracing::warn!(
+                left_out,
+                most,
+                "more objects violate policies than may have reports; --max-reports raises that"
+            );
+        }
+        self.told_left_out = left_out;
     }
 
-    /// The first failure of a pass is logged; the others are counted.
+    /// Leaves the report of an object as it is.
+    pub(super) fn keep(&mut self, stored: &Stored) {
+        let key = (stored.namespace.clone(), report_name(stored.kind, &stored.uid));
+        if let Some(known) = self.known.get_mut(&key) {
+            known.is_current = true;
+        }
+    }
+
+    /// Leaves the reports of a kind as they are.
+    pub(super) fn keep_kind(&mut self, kind: &Kind) {
+        let start = report_name_start(kind);
+        for ((_, name), known) in &mut self.known {
+            known.is_current |= name.starts_with(&start);
+        }
+    }
+
+    fn is_served(&self, is_cluster_wide: bool) -> bool {
+        let Served { reports, cluster_reports } = self.served;
+        self.is_listed && if is_cluster_wide { cluster_reports } else { reports }
+    }
+
+    /// The first failure of a pass is logged; the others are counted. What is refused says nothing of the next one.
     fn fail(&mut self, what: &str, error: &kube::Error) {
         if self.pass.failed == 0 {
             tracing::warn!(error = error_message(error), "a report could not be {what}");
         }
         self.pass.failed += 1;
-        self.failures += 1;
+        self.failures += u32::from(!is_refused(error));
     }
 
     fn api(&self, namespace: &str) -> Api<DynamicObject> {
         if namespace.is_empty() {
-            Api::all_with(self.client.clone(), &resource("ClusterReport"))
+            Api::all_with(self.client.clone(), &resource(&CLUSTER_REPORT))
         } else {
-            Api::namespaced_with(self.client.clone(), namespace, &resource("Report"))
+            Api::namespaced_with(self.client.clone(), namespace, &resource(&REPORT))
         }
     }
 }
 
-fn resource(kind: &str) -> ApiResource {
-    let (group, version) = REPORT_API.split_once('/').unwrap_or_default();
-    ApiResource {
-        group: group.to_owned(),
-        version: version.to_owned(),
-        api_version: REPORT_API.to_owned(),
-        kind: kind.to_owned(),
-        plural: format!("{}s", kind.to_lowercase()),
-    }
+/// The place of a report that stands in the cluster, and its digest.
+fn stored(report: RawObject) -> ((String, String), u64) {
+    let ([namespace, name, _], text) = report.into_parts();
+    ((namespace, name), stored_digest(text.get()).unwrap_or_default())
 }
 
-/// What a report says that stands in the cluster, as [`Report`] has it.
-fn content(report: &DynamicObject) -> Value {
-    let labels = report.metadata.labels.iter().flatten();
-    let ours = labels.filter(|(key, _)| [MANAGED_BY.0, AUDITED_BY].contains(&key.as_str()));
-    let labels: serde_json::Map<_, _> =
-        ours.map(|(key, value)| (key.clone(), value.as_str().into())).collect();
-    json!({
-        "labels": labels,
-        "ownerReferences": report.metadata.owner_references,
-        "source": report.data.get("source"),
-        "scope": report.data.get("scope"),
-        "summary": report.data.get("summary"),
-        "results": report.data.get("results"),
-    })
+/// Whether an apiserver has answered, and does not want this one.
+pub(super) fn is_refused(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if (400..500).contains(&status.code) && ![408, 429].contains(&status.code))
+}
+
+/// Whether it is refused because its namespace is about to go.
+fn is_ending(status: &kube::core::Status) -> bool {
+    let causes = status.details.iter().flat_map(|details| &details.causes);
+    causes.into_iter().any(|cause| cause.reason == "NamespaceTerminating")
 }

@@ -50,7 +50,7 @@ pub(super) fn status(head: &Head, policies: &Policies, found: &AllFound, now: Ti
             policies.exemptions().find(|it| it.namespace == head.namespace && it.name == head.name);
         (of_exemption(head, exemption.map(AsRef::as_ref), policies, found, now), "lastMatched")
     };
-    if wanted == without_times(&head.status, time) {
+    if says(&head.status, &wanted) {
         return None;
     }
     let matches = wanted.get("matches").and_then(Value::as_u64);
@@ -69,7 +69,7 @@ fn of_policy(head: &Head, policies: &Policies, found: Option<&Found>, now: Times
     let Found { matched, counts, first } = found.unwrap_or(&none);
     let mut conditions = vec![match &head.fault {
         Some(fault) => condition("Ready", false, "Invalid", fault),
-        None => condition("Ready", true, "InForce", "its rules are judged by"),
+        None => condition("Ready", true, "InForce", "its rules count"),
     }];
     if let Some(policy) = policies.get(&head.name).filter(|_| head.fault.is_none()) {
         conditions.extend(of_promotion(policy, *counts, now));
@@ -94,17 +94,20 @@ fn of_promotion(policy: &Policy, counts: Counts, now: Timestamp) -> Vec<Value> {
     } else {
         condition("Promoted", false, "Waiting", &format!("the action at admission is {to} from {day}"))
     };
-    let at_risk = match counts.denied_later {
+    let at_risk = match counts.at_risk {
+        _ if !is_promoted && !policy.is_audited() => {
+            condition_of("PromotionAtRisk", "Unknown", "NotAudited", "audits judge none of its rules")
+        }
         _ if is_promoted => condition("PromotionAtRisk", false, "Promoted", "it is promoted"),
         _ if promotion.to != Action::Deny => {
             condition("PromotionAtRisk", false, "NothingDenied", "the promotion denies nothing")
         }
-        0 => condition("PromotionAtRisk", false, "NoViolations", "nothing that is stored violates it"),
+        0 => condition("PromotionAtRisk", false, "NoViolations", "audits found nothing that it denies"),
         count => condition(
             "PromotionAtRisk",
             true,
             "OpenViolations",
-            &format!("violations that are denied from {day}: {count}"),
+            &format!("findings about stored objects that are denied from {day}: {count}"),
         ),
     };
     vec![promoted, at_risk]
@@ -157,20 +160,37 @@ fn of_exemption(
 }
 
 fn condition(type_name: &str, status: bool, reason: &str, message: &str) -> Value {
-    let status = if status { "True" } else { "False" };
+    condition_of(type_name, if status { "True" } else { "False" }, reason, message)
+}
+
+fn condition_of(type_name: &str, status: &str, reason: &str, message: &str) -> Value {
     json!({"type": type_name, "status": status, "reason": reason, "message": cut(message, MAX_MESSAGE_BYTES)})
 }
 
-/// A status as it is compared: without times.
-fn without_times(status: &Value, time: &str) -> Value {
-    let mut status = status.clone();
-    if let Some(fields) = status.as_object_mut() {
-        fields.remove(time);
+/// Whether a stored status says what is wanted. What others have added to it does not count.
+fn says(stored: &Value, wanted: &Value) -> bool {
+    wanted.as_object().into_iter().flatten().all(|(field, wanted)| match stored.get(field) {
+        Some(stored) if field == "conditions" => {
+            let ours = |it: &&Value| {
+                it.get("type").and_then(Value::as_str).is_some_and(|it| CONDITIONS.contains(&it))
+            };
+            let ours: Vec<_> =
+                stored.as_array().into_iter().flatten().filter(ours).cloned().map(without_time).collect();
+            wanted.as_array().is_some_and(|wanted| *wanted == ours)
+        }
+        Some(stored) => stored == wanted,
+        None => false,
+    })
+}
+
+/// The types of all conditions that memgate writes.
+const CONDITIONS: [&str; 6] = ["Ready", "Promoted", "PromotionAtRisk", "Active", "Expired", "Rejected"];
+
+fn without_time(mut condition: Value) -> Value {
+    if let Some(fields) = condition.as_object_mut() {
+        fields.remove("lastTransitionTime");
     }
-    for condition in conditions(&mut status).filter_map(Value::as_object_mut) {
-        condition.remove("lastTransitionTime");
-    }
-    status
+    condition
 }
 
 fn conditions(status: &mut Value) -> impl Iterator<Item = &mut Value> {

@@ -5,13 +5,14 @@ use std::collections::VecDeque;
 
 use kube::api::ListParams;
 use kube::{Api, Client};
+use tokio::task::{JoinError, spawn_blocking};
 
 use crate::model::family::Family;
 use crate::model::kind::Kind;
 use crate::model::object::Object;
 use crate::model::policy::Policies;
 use crate::policy::selection::may_be_judged;
-use crate::server::certs::kube_api::with_timeout;
+use crate::server::certs::kube_api::{error_message, with_timeout};
 use crate::server::store::Store;
 use crate::server::store::apply_event::RawObject;
 
@@ -20,6 +21,9 @@ use super::API_TIMEOUT;
 /// The HTTP statuses of a kind that is not served, and of the rest of a list that has become too old.
 const NOT_FOUND: u16 = 404;
 const GONE: u16 = 410;
+
+/// How often a list may begin: it becomes too old after minutes.
+const MAX_ATTEMPTS: u32 = 10;
 
 /// A stored object.
 #[derive(Debug)]
@@ -63,6 +67,8 @@ pub(super) struct Subjects<'s> {
     /// Behind which object of that kind it goes on in the state.
     place: Option<(String, String)>,
     list: List,
+    /// The kinds that could not be listed.
+    pub(super) failed: Vec<&'static Kind>,
 }
 
 /// Where a list stands.
@@ -72,6 +78,16 @@ struct List {
     token: Option<String>,
     /// The last object that was handed out: a list that begins anew comes by it again.
     last: Option<String>,
+    /// For the how manieth time it began.
+    attempt: u32,
+}
+
+impl List {
+    /// Lets a list that has become too old begin anew, a few times.
+    fn may_begin_anew(&mut self) -> bool {
+        self.attempt += 1;
+        self.token.take().is_some() && self.attempt < MAX_ATTEMPTS
+    }
 }
 
 impl<'s> Subjects<'s> {
@@ -81,19 +97,24 @@ impl<'s> Subjects<'s> {
         let audited = |family: &'static Family| family.audited().map(move |kind| (family, kind));
         let kinds = families.into_iter().flat_map(audited);
         let kinds = kinds.filter(|(family, kind)| may_be_judged(policies, family, kind)).collect();
-        Self { store, client, kinds, place: None, list: List::default() }
+        Self { store, client, kinds, place: None, list: List::default(), failed: Vec::new() }
     }
 
     /// The next objects, all of one kind; fewer than `most` do not mean the end, and none do.
     ///
     /// # Errors
-    /// When a kind cannot be listed.
-    pub(super) async fn next(&mut self, most: u32) -> kube::Result<Vec<Stored>> {
+    /// When a thread ends that reads the state.
+    pub(super) async fn next(&mut self, most: u32) -> Result<Vec<Stored>, JoinError> {
         while let Some(&(family, kind)) = self.kinds.front() {
             let (objects, is_last) = if family.holds_whole(kind) {
-                self.of_state(kind, most)
+                self.of_state(kind, most).await?
             } else {
-                self.of_list(kind, most).await?
+                self.of_list(kind, most).await.unwrap_or_else(|error| {
+                    let error = error_message(&error);
+                    tracing::warn!(kind = kind.kind, group = kind.group, error, "it could not be listed");
+                    self.failed.push(kind);
+                    (Vec::new(), true)
+                })
             };
             if is_last {
                 self.kinds.pop_front();
@@ -106,15 +127,17 @@ impl<'s> Subjects<'s> {
         Ok(Vec::new())
     }
 
-    fn of_state(&mut self, kind: &'static Kind, most: u32) -> (Vec<Stored>, bool) {
-        let snapshot = self.store.snapshot();
-        let place = self.place.as_ref().map(|(namespace, name)| (namespace.as_str(), name.as_str()));
-        let most = most as usize;
-        let objects = snapshot.kind(kind).into_iter().flat_map(|state| state.objects_behind(place));
-        let objects: Vec<_> = objects.take(most).map(Stored::of_state).collect();
+    async fn of_state(&mut self, kind: &'static Kind, most: u32) -> Result<(Vec<Stored>, bool), JoinError> {
+        let (snapshot, place, most) = (self.store.snapshot(), self.place.clone(), most as usize);
+        let read = move || {
+            let place = place.as_ref().map(|(namespace, name)| (namespace.as_str(), name.as_str()));
+            let objects = snapshot.kind(kind).into_iter().flat_map(|state| state.objects_behind(place));
+            objects.take(most).map(Stored::of_state).collect::<Vec<_>>()
+        };
+        let objects = spawn_blocking(read).await?;
         let is_last = objects.len() < most;
         self.place = objects.last().map(|last| (last.namespace.clone(), last.name.clone()));
-        (objects, is_last)
+        Ok((objects, is_last))
     }
 
     async fn of_list(&mut self, kind: &'static Kind, most: u32) -> kube::Result<(Vec<Stored>, bool)> {
@@ -124,8 +147,7 @@ impl<'s> Subjects<'s> {
         let page = match with_timeout(API_TIMEOUT, api.list(&params)).await {
             Ok(page) => page,
             Err(kube::Error::Api(status)) if status.code == NOT_FOUND => return Ok((Vec::new(), true)),
-            Err(kube::Error::Api(status)) if status.code == GONE && self.list.token.is_some() => {
-                self.list.token = None;
+            Err(kube::Error::Api(status)) if status.code == GONE && self.list.may_begin_anew() => {
                 return Ok((Vec::new(), false));
             }
             Err(error) => return Err(error),

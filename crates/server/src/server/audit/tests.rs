@@ -2,7 +2,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::policies::Head;
-use super::report::{Report, content_digest};
+use super::report::{Report, stored_digest};
 use super::status::{AllFound, Found, status};
 use super::subjects::Stored;
 use crate::decide::audit::audit;
@@ -119,9 +119,15 @@ fn a_report_is_the_same_in_whatever_order_it_comes_back() {
     }
     let (stored, judgement) = judged(policies(&promoted("deny")), NOW);
     let report = Report::new(&stored, &judgement, "home").unwrap();
-    assert_eq!(report.digest(), content_digest(&turned(&report.content)));
+    let (digest, mut object) = (report.digest, report.object());
+    assert_eq!(stored_digest(&turned(&object).to_string()), Some(digest));
+    object["metadata"]["labels"]["of"] = "others".into();
+    object["metadata"]["uid"] = "u".into();
+    assert_eq!(stored_digest(&object.to_string()), Some(digest));
+    object["results"][0]["message"] = "it is well".into();
+    assert_ne!(stored_digest(&object.to_string()), Some(digest));
     let other = Report::new(&stored, &judgement, "elsewhere").unwrap();
-    assert_ne!(report.digest(), other.digest());
+    assert_ne!(other.digest, digest);
 }
 
 fn put_exemption(policies: &mut Policies, from: &str, until: &str) {
@@ -146,7 +152,8 @@ fn conditions(status: &Value) -> Vec<(String, String, String)> {
 }
 
 fn found(denied_later: usize) -> AllFound {
-    let counts = Counts { violations: denied_later, denied_later, ..Counts::default() };
+    let counts =
+        Counts { violations: denied_later, denied_later, at_risk: denied_later, ..Counts::default() };
     let found = Found { matched: 5, counts, first: Vec::new() };
     AllFound {
         policies: [("prod".to_owned(), found)].into(),
@@ -177,6 +184,36 @@ fn a_status_moves_only_with_what_it_says() {
         word("PromotionAtRisk", "False", promoted),
     ];
     assert_eq!(conditions(&third), expected);
+}
+
+/// A condition of somebody else is none of memgate's business.
+#[test]
+fn what_others_add_to_a_status_does_not_count() {
+    let policies = policies(&promoted("deny"));
+    let mut stored = status(&head(&MEMORY_POLICY, Value::Null), &policies, &found(2), time(NOW)).unwrap();
+    stored["conditions"].as_array_mut().unwrap().push(json!({"type": "Reviewed", "status": "True"}));
+    stored["more"] = json!(1);
+    assert_eq!(status(&head(&MEMORY_POLICY, stored), &policies, &found(2), time(NOW)), None);
+}
+
+#[test]
+fn a_promotion_that_nobody_audits_is_of_unknown_risk() {
+    let mut spec = promoted("deny");
+    spec["actions"]["audit"] = "off".into();
+    let status = status(&head(&MEMORY_POLICY, Value::Null), &policies(&spec), &found(0), time(NOW)).unwrap();
+    let unknown = ("PromotionAtRisk".to_owned(), "Unknown".to_owned(), NOW.to_owned());
+    assert!(conditions(&status).contains(&unknown), "{status}");
+}
+
+/// One that ends before the day is of no help on it.
+#[test]
+fn an_exemption_that_ends_too_soon_leaves_a_risk() {
+    for (until, at_risk) in [("2027-01-14T00:00:00Z", 1), ("2027-01-20T00:00:00Z", 0)] {
+        let mut policies = policies(&promoted("deny"));
+        put_exemption(&mut policies, "2027-01-01T00:00:00Z", until);
+        let counts = judged(policies, NOW).1.counts["prod"];
+        assert_eq!((counts.at_risk, counts.exempted, counts.violations), (at_risk, 1, 0), "{until}");
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! What audits of stored objects found. Only the replica that audits has series beyond those that are always there, so
 //! that a sum over replicas counts nothing twice.
 
+use std::cmp::Reverse;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
@@ -39,6 +40,8 @@ pub(in crate::server) struct LastPass {
     /// When it began, in seconds since 1970.
     pub(in crate::server) at: i64,
     pub(in crate::server) took: Duration,
+    /// Whether all was judged and written.
+    pub(in crate::server) is_done: bool,
     /// How many objects were judged.
     pub(in crate::server) subjects: usize,
     /// How many of them have reports.
@@ -79,14 +82,14 @@ impl AuditMetrics {
         }
     }
 
-    /// Counts a pass that is done, and sets what it found.
+    /// Counts a pass that came to its end, and sets what it found.
     pub(in crate::server) fn complete(
         &self,
         pass: &LastPass,
         policies: &Policies,
         found: impl IntoIterator<Item = (String, Counts)>,
     ) {
-        self.passes.get_or_create(&ByResult { result: result(true) }).inc();
+        self.passes.get_or_create(&ByResult { result: result(pass.is_done) }).inc();
         self.leading.set(1);
         self.last.set(pass.at);
         self.seconds.set(pass.took.as_secs_f64());
@@ -97,11 +100,14 @@ impl AuditMetrics {
         self.set_promotions(policies, pass.at);
     }
 
-    /// Those of the policies with the most; all others are one.
+    /// Those of the policies that are going to deny, and then of those with the most; all others are one.
     fn set_violations(&self, found: impl IntoIterator<Item = (String, Counts)>) {
         self.violations.clear();
         let mut found: Vec<_> = found.into_iter().filter(|(_, counts)| counts.violations > 0).collect();
-        found.sort_by(|(one, few), (other, more)| more.violations.cmp(&few.violations).then(one.cmp(other)));
+        // Those that are going to be denied come first: an alert asks for them.
+        found.sort_by_key(|(name, counts)| {
+            (counts.denied_later == 0, Reverse(counts.violations), name.clone())
+        });
         for (index, (name, counts)) in found.into_iter().enumerate() {
             let policy = if index < MAX_POLICIES { name } else { OTHER.to_owned() };
             let admitted = counts.violations.saturating_sub(counts.denied + counts.denied_later);
@@ -125,7 +131,7 @@ impl AuditMetrics {
         }
     }
 
-    /// Counts a pass that did not come to its end, or could not write all.
+    /// Counts a pass that did not come to its end.
     pub(in crate::server) fn fail(&self) {
         self.passes.get_or_create(&ByResult { result: result(false) }).inc();
     }

@@ -34,7 +34,11 @@ struct ResponseTimeout(Duration);
 
 /// A client like `client` that calls `on_activity` for each chunk of a watch, and ends every response that
 /// pauses for longer than `idle_timeout`.
-pub(super) fn with_idle_timeout<F>(client: &Client, idle_timeout: Duration, on_activity: F) -> Client
+pub(in crate::server) fn with_idle_timeout<F>(
+    client: &Client,
+    idle_timeout: Duration,
+    on_activity: F,
+) -> Client
 where
     F: Fn() + Clone + Send + Sync + 'static,
 {

@@ -1,0 +1,198 @@
+//! What policies say of some stored objects, on threads that nobody waits for.
+
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use tokio::task::{JoinError, spawn_blocking};
+use tokio::time::Instant;
+
+use crate::decide::audit::{Audit, audit};
+use crate::model::object::{Object, Reference};
+use crate::model::policy::Policies;
+use crate::model::request::{Occasion, Operation, Point, Request};
+use crate::model::snapshot::Snapshot;
+use crate::policy::judge::Judgement;
+use crate::server::lookup::Lookups;
+
+use super::API_TIMEOUT;
+use super::pass::Context;
+use super::report::Report;
+use super::subjects::Stored;
+
+/// How often an object is judged again after what it refers to was looked up.
+const MAX_ROUNDS: usize = 4;
+
+/// How many objects are judged at a time of which some references were looked up: what they refer to may have a
+/// megabyte each.
+const LOOKED_UP: usize = 4;
+
+/// How many looked-up objects are remembered, and the most bytes of one, as JSON.
+const MAX_REMEMBERED: usize = 256;
+const MAX_REMEMBERED_BYTES: usize = 16 << 10;
+
+/// What policies say of a stored object.
+pub(super) struct Judged {
+    pub(super) stored: Stored,
+    pub(super) judgement: Judgement,
+    pub(super) report: Option<Report>,
+    /// Whether that is all there is to say. Otherwise what was said of it before stays.
+    pub(super) is_sure: bool,
+}
+
+/// Answers of lookups.
+type Answers = BTreeMap<Reference, Option<Object>>;
+
+/// Judges stored objects.
+pub(super) struct Judges<'c> {
+    context: &'c Context<'c>,
+    policies: Arc<Policies>,
+    remembered: Answers,
+    /// Whether something could not be looked up.
+    pub(super) has_failed: bool,
+}
+
+impl<'c> Judges<'c> {
+    pub(super) fn new(context: &'c Context<'c>, policies: Arc<Policies>) -> Self {
+        Self { context, policies, remembered: Answers::new(), has_failed: false }
+    }
+
+    /// Judges some objects; those that refer to what the state does not hold once more when that was looked up.
+    pub(super) async fn judge(&mut self, objects: Vec<Stored>) -> Result<Vec<Judged>, JoinError> {
+        let mut snapshot = Snapshot::clone(&self.context.store.snapshot());
+        snapshot.policies = Arc::clone(&self.policies);
+        let mut judged = Vec::new();
+        let mut left = self.step(objects, snapshot.clone(), &mut judged).await?;
+        while !left.is_empty() {
+            let some = left.split_off(left.len().saturating_sub(LOOKED_UP));
+            self.judge_with_lookups(some, snapshot.clone(), &mut judged).await?;
+        }
+        Ok(judged)
+    }
+
+    async fn judge_with_lookups(
+        &mut self,
+        mut left: Vec<(Stored, Vec<Reference>)>,
+        mut snapshot: Snapshot,
+        judged: &mut Vec<Judged>,
+    ) -> Result<(), JoinError> {
+        for _ in 0..MAX_ROUNDS {
+            let mut wanted: Vec<_> = left.iter().flat_map(|(_, unknown)| unknown.iter().cloned()).collect();
+            wanted.sort();
+            wanted.dedup();
+            let count = wanted.len();
+            let answers = self.look_up(wanted).await;
+            let all_known = answers.len() == count;
+            self.has_failed |= !all_known;
+            snapshot = snapshot.overlaid(answers);
+            let objects = left.into_iter().map(|(stored, _)| stored).collect();
+            let before = judged.len();
+            left = self.step(objects, snapshot.clone(), judged).await?;
+            if !all_known {
+                let unsure = judged.iter_mut().skip(before);
+                unsure.for_each(|it| it.is_sure = false);
+                break;
+            }
+            if left.is_empty() {
+                return Ok(());
+            }
+        }
+        // Whatever is not known now stays so.
+        for (stored, _) in left {
+            judged.push(Judged { stored, judgement: Judgement::default(), report: None, is_sure: false });
+        }
+        Ok(())
+    }
+
+    /// Judges these with what the snapshot has. Those about which it has too little come back with what they refer to.
+    async fn step(
+        &self,
+        objects: Vec<Stored>,
+        snapshot: Snapshot,
+        judged: &mut Vec<Judged>,
+    ) -> Result<Vec<(Stored, Vec<Reference>)>, JoinError> {
+        let (now, installation) = (self.context.now, self.context.installation.to_owned());
+        let store = Arc::clone(self.context.store);
+        let step = move || {
+            let (mut judged, mut left) = (Vec::new(), Vec::new());
+            for stored in objects {
+                let Ok(audit) = catch_unwind(AssertUnwindSafe(|| audit_of(&stored, &snapshot, now))) else {
+                    tracing::error!(
+                        kind = stored.kind.kind,
+                        namespace = stored.namespace,
+                        name = stored.name,
+                        "an object could not be judged: a fault of memgate's"
+                    );
+                    judged.push(Judged {
+                        stored,
+                        judgement: Judgement::default(),
+                        report: None,
+                        is_sure: false,
+                    });
+                    continue;
+                };
+                let Audit { judgement, mut unknown, is_read } = audit;
+                unknown.retain(|it| store.can_look_up(it.kind) && Lookups::is_supported(it));
+                if unknown.is_empty() {
+                    let report = Report::new(&stored, &judgement, &installation);
+                    judged.push(Judged { stored, judgement, report, is_sure: is_read });
+                } else {
+                    left.push((stored, unknown));
+                }
+            }
+            (judged, left)
+        };
+        let (some, left) = spawn_blocking(step).await?;
+        judged.extend(some);
+        Ok(left)
+    }
+
+    /// What there is of these. A kind that is watched is in the state as far as it exists; others are asked for.
+    async fn look_up(&mut self, wanted: Vec<Reference>) -> Answers {
+        let (mut answers, mut asked) = (Answers::new(), Vec::new());
+        for reference in wanted {
+            if self.context.store.is_watched(reference.kind) {
+                answers.insert(reference, None);
+            } else if let Some(answer) = self.remembered.get(&reference) {
+                answers.insert(reference, answer.clone());
+            } else {
+                asked.push(reference);
+            }
+        }
+        while !asked.is_empty() {
+            let some = asked.split_off(asked.len().saturating_sub(Lookups::MOST));
+            let found = self.context.lookups.get_all(some, Instant::now() + API_TIMEOUT).await;
+            self.remember(&found);
+            answers.extend(found);
+        }
+        answers
+    }
+
+    /// Keeps small ones, so that they are asked for once a pass.
+    fn remember(&mut self, found: &[(Reference, Option<Object>)]) {
+        for (reference, object) in found {
+            let bytes = object.as_ref().map_or(0, |object| object.tree.to_json().to_string().len());
+            if bytes <= MAX_REMEMBERED_BYTES && self.remembered.len() < MAX_REMEMBERED {
+                self.remembered.insert(reference.clone(), object.clone());
+            }
+        }
+    }
+}
+
+fn audit_of(stored: &Stored, snapshot: &Snapshot, now: Timestamp) -> Audit {
+    let request = Request {
+        operation: Operation::Create,
+        group: stored.kind.group.into(),
+        version: stored.kind.version.into(),
+        kind: stored.kind.kind.into(),
+        subresource: "".into(),
+        namespace: stored.namespace.as_str().into(),
+        name: stored.name.as_str().into(),
+        object: Some(&stored.text),
+        old_object: None,
+        occasion: Occasion::new(Point::Audit, now),
+        cancelled: None,
+    };
+    audit(&request, snapshot)
+}
