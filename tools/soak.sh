@@ -7,7 +7,7 @@
 #   tools/soak.sh wipes               caBundle wiped, over and over
 #   tools/soak.sh overload|idle|replays  more than it can take; crowds that do nothing; bad handshakes
 #   tools/soak.sh dear                reviews that are dear for their size, beside ordinary ones
-#   tools/soak.sh NAME KEY=VALUE…     one of tests/soak: restarts, kills, outage, races, scale, state, day, hostile,
+#   tools/soak.sh NAME KEY=VALUE…     one of tests/soak: restarts, kills, outage, races, scale, state, audit, day, hostile,
 #                                     upgrade (tools/upgrade.sh builds what it needs)
 #
 # MEMGATE_SOAK_SECONDS is how long rotations and wipes go on.

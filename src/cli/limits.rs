@@ -144,8 +144,11 @@ fn parse_duration(text: &str) -> Result<Duration, String> {
     duration.ok_or_else(|| "give a duration above zero, such as 5s, 500ms or 1m30s, at most 24h".to_owned())
 }
 
-/// Whole seconds may go without a unit, so that 0 is nothing special.
-fn parse_grace(text: &str) -> Result<Duration, String> {
+/// A duration, or nothing at all. Whole seconds may go without a unit, so that 0 is nothing special.
+///
+/// # Errors
+/// When the text is none, or one of more than a day.
+pub(super) fn parse_grace(text: &str) -> Result<Duration, String> {
     let seconds = || text.parse::<u32>().ok().map(|seconds| Duration::from_secs(seconds.into()));
     let grace = quantity::duration(text).or_else(seconds).filter(|grace| *grace <= MAX_TIMEOUT);
     grace.ok_or_else(|| "give a duration such as 30s or 2m, at most 24h, or 0 for none".to_owned())
@@ -160,7 +163,11 @@ pub fn parse_size(text: &str) -> Result<usize, String> {
     size.ok_or_else(|| "give a number of bytes above zero, such as 8Mi, 512Ki or 1048576".to_owned())
 }
 
-fn parse_count(text: &str) -> Result<usize, String> {
+/// How many of something.
+///
+/// # Errors
+/// When the text is no number, or zero.
+pub(super) fn parse_count(text: &str) -> Result<usize, String> {
     let count = text.parse().ok().filter(|count| *count > 0);
     count.ok_or_else(|| "give a whole number above zero".to_owned())
 }

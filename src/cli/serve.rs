@@ -1,5 +1,6 @@
 //! `memgate serve`: the webhook.
 
+mod audit;
 mod certs;
 
 use std::net::SocketAddr;
@@ -13,6 +14,7 @@ use crate::cli::ExitStatus;
 use crate::cli::input::state_from_files;
 use crate::cli::limits::LimitArgs;
 use crate::cli::policies::PolicyArgs;
+use crate::cli::serve::audit::AuditArgs;
 use crate::cli::serve::certs::CertArgs;
 use crate::cli::settings::SettingsArgs;
 use crate::cli::terminal::Terminal;
@@ -79,6 +81,9 @@ pub struct Args {
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(..=86_400),
         help_heading = "Network")]
     drain: Option<u64>,
+
+    #[command(flatten)]
+    audit: AuditArgs,
 
     #[command(flatten)]
     limits: LimitArgs,
@@ -179,7 +184,8 @@ fn options(args: &Args) -> anyhow::Result<Options> {
     let traces = args.traces.settings();
     let (listen, health) = (args.listen, args.health);
     let (events, policies) = (!args.no_events, !args.no_policies);
-    let mut options = Options { listen, health, events, policies, traces, ..Options::new(source) };
+    let audit = args.audit.options(args.certs.namespace());
+    let mut options = Options { listen, health, events, policies, audit, traces, ..Options::new(source) };
     options.client_auth = args.certs.client_auth();
     if !args.state.is_empty() {
         options.timers.drain_grace = FIXED_STATE_DRAIN_GRACE;

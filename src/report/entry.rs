@@ -216,9 +216,9 @@ pub(super) fn untold<'r>((object_ref, untold): &(&'r ObjectRef, Untold)) -> Unto
 }
 
 fn policy(finding: &PolicyFinding) -> PolicyEntry<'_> {
-    let PolicyFinding { rule, status, at_admission } = finding;
+    let PolicyFinding { rule, status, at_admission, .. } = finding;
     let denied_from = at_admission.and_then(|it| match it {
-        AtAdmission::DeniesFrom(time) => Some(time.to_string()),
+        AtAdmission::DeniesFrom { at, .. } => Some(at.to_string()),
         AtAdmission::Denies | AtAdmission::Warns | AtAdmission::Allows => None,
     });
     PolicyEntry {

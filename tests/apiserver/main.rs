@@ -41,6 +41,7 @@ mod support;
 mod access;
 mod aggregated;
 mod assets;
+mod audit;
 mod cases;
 mod cel_rules;
 mod certs;
@@ -115,6 +116,7 @@ fn trials() -> Result<Vec<Trial>> {
         order::trials(),
         crds::trials(),
         policies::trials(),
+        audit::trials(),
         events::trials(),
         faults::trials(),
         access::trials(),

@@ -47,8 +47,10 @@ fn what_policies_need_is_up_to_date() {
     // The kustomization takes a flag away.
     with.remove("Deployment memgate-system memgate");
     with.retain(|name, object| base.get(name) != Some(object));
-    let definitions: Vec<Value> = with.into_values().collect();
-    assert!(definitions.iter().all(|object| object["kind"] == "CustomResourceDefinition"), "{definitions:?}");
+    let (definitions, audit): (Vec<Value>, Vec<Value>) =
+        with.into_values().partition(|object| object["kind"] == "CustomResourceDefinition");
+    assert!(audit.iter().all(|object| object["metadata"]["name"] == "memgate-audit"), "{audit:?}");
+    write(folder, "audit.yaml", "The Lease by which one replica at a time audits stored objects", &audit);
     write(folder, "crds.yaml", "What deploy/crds/policy.yaml has", &definitions);
 }
 

@@ -42,6 +42,7 @@ mod samples;
 #[path = "../support/mod.rs"]
 mod support;
 
+mod audit;
 mod day;
 mod hostile;
 mod outage;
@@ -123,6 +124,12 @@ const SCENARIOS: &[Scenario] = &[
         about: "a Deployment grows to many pods at once: each pod has its memory",
         parameters: &[("pods", "1000")],
         run: scale::run,
+    },
+    Scenario {
+        name: "audit",
+        about: "one replica audits many stored objects, as fast as it can: time of a pass, memory",
+        parameters: &[("objects", "100000"), ("failing", "1000"), ("policies", "5"), ("memgate", "")],
+        run: audit::run,
     },
     Scenario {
         name: "state",

@@ -4,6 +4,7 @@
 //! I/O and no randomness; the same input gives the same decision everywhere. It lists what it could not
 //! look up in [`Decision::unknown`].
 
+pub mod audit;
 mod contradicted;
 pub mod form;
 mod limits;

@@ -17,10 +17,12 @@ use memgate_core::admission;
 use memgate_core::casefile::Case;
 use memgate_core::casefile::compare::CaseOutcome;
 use memgate_core::casefile::request;
+use memgate_core::decide::audit::audit;
 use memgate_core::family;
 use memgate_core::model::finding::Severity;
 use memgate_core::model::kind::{Kind, SECRET};
-use memgate_core::model::request::{Occasion, Operation, Request};
+use memgate_core::model::object::Object;
+use memgate_core::model::request::{Occasion, Operation, Point, Request};
 use memgate_core::model::snapshot::Snapshot;
 use memgate_core::patch::Patch;
 use memgate_core::state;
@@ -62,6 +64,7 @@ fn answer_by_file(case: &Case) -> Result<CaseOutcome> {
     file.write(&mut text)?;
     let mut snapshot = state::empty(settings);
     what_is_kept_is_judged_alike(case, &snapshot)?;
+    what_is_in_the_state_is_audited_alike(case)?;
     ClusterSnapshot::parse("state.json", std::str::from_utf8(&text)?)?.put("state.json", &mut snapshot)?;
     answer_with(case, &snapshot)
 }
@@ -71,11 +74,8 @@ fn what_is_kept_is_judged_alike(case: &Case, empty: &Snapshot) -> Result<()> {
     let Some(object) = case.object.as_ref().filter(|_| case.operation == Operation::Create) else {
         return Ok(());
     };
-    let families = &empty.settings.families;
-    let lasting = families.iter().flat_map(|family| {
-        family.viewed.iter().map(|(kind, _)| *kind).filter(|kind| !family.transient.contains(kind))
-    });
-    let Some(kind) = lasting.into_iter().find(|kind| is_of(kind, object)) else { return Ok(()) };
+    let mut lasting = empty.settings.families.iter().flat_map(|family| family.audited());
+    let Some(kind) = lasting.find(|kind| is_of(kind, object)) else { return Ok(()) };
     let kept = kept(kind, object);
     if kept.to_string().contains("**") {
         return Ok(());
@@ -94,6 +94,33 @@ fn what_is_kept_is_judged_alike(case: &Case, empty: &Snapshot) -> Result<()> {
     };
     let (whole, kept) = (said(object)?, said(&kept)?);
     ensure!(whole == kept, "of the object policies say {whole:?}, of what is kept of it {kept:?}");
+    Ok(())
+}
+
+/// An audit says the same of an object as the state of a server holds it.
+fn what_is_in_the_state_is_audited_alike(case: &Case) -> Result<()> {
+    let Some(object) = case.object.as_ref().filter(|_| case.operation == Operation::Create) else {
+        return Ok(());
+    };
+    let mut snapshot = request::state(case)?;
+    snapshot.crds = None;
+    let audited: Vec<_> = snapshot.settings.families.iter().flat_map(|family| family.audited()).collect();
+    let Some(kind) = audited.into_iter().find(|kind| is_of(kind, object)) else { return Ok(()) };
+    let Some(stored) = Object::read(kind, object)? else { return Ok(()) };
+    let said = |object: &Value| -> Result<String> {
+        let case = Case { object: Some(object.clone()), ..case.clone() };
+        let body = request::review(&case).to_string();
+        let mut review = admission::parse(&body)?;
+        review.request.occasion = Occasion::new(Point::Audit, case.occasion.now);
+        Ok(format!("{:#?}", audit(&review.request, &snapshot)))
+    };
+    let mut held = stored.tree.to_json();
+    for field in ["apiVersion", "kind"] {
+        let fields = held.as_object_mut().context("no object")?;
+        fields.insert(field.to_owned(), object.get(field).cloned().unwrap_or_default());
+    }
+    let (whole, held) = (said(object)?, said(&held)?);
+    ensure!(whole == held, "of the object policies say {whole}, of what the state holds of it {held}");
     Ok(())
 }
 

@@ -14,7 +14,7 @@
 //! Nothing here knows a single family; what to decide is the work of [`crate::decide`]. The server reads no
 //! Secret but the one of its own CA. It sends requests to the apiserver only, and spans to a collector of
 //! traces if one is configured. It writes the Secret of its CA, `caBundle` in its own webhook configurations,
-//! and Events.
+//! Events, and what audits find.
 //!
 //! # Modules
 //!
@@ -50,6 +50,7 @@
 //! | `aggregation` | says which platforms have an API server of their own | |
 //! | `lookup` | gets single objects | `log_rate_limiter`, `metrics`, `store` |
 //! | `events` | writes Kubernetes Events | `clock`, `metrics` |
+//! | `audit` | judges stored objects, writes reports and statuses | `certs`, `clock`, `drain`, `jitter`, `lookup`, `metrics`, `options`, `store` |
 //! | `rejection` | errors and their HTTP status | `metrics` |
 //! | `review_paths` | under which paths reviews are taken | `rejection` |
 //! | `cert_manager` | the CA Secret, leaves, `caBundle` and path | `certs`, `clock`, `jitter`, `metrics`, `options`, `review_paths`, `tls` |
@@ -93,6 +94,7 @@ mod connection;
 mod listener;
 
 mod aggregation;
+mod audit;
 mod events;
 mod lookup;
 mod store;
@@ -129,6 +131,7 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::model::settings::Settings;
 use crate::model::snapshot::Snapshot;
+use crate::server::audit::Auditor;
 use crate::server::cert_manager::CertManager;
 use crate::server::concurrency_limiter::ConcurrencyLimiter;
 use crate::server::connection::ListenerContext;
@@ -335,6 +338,7 @@ impl Server {
             let families = self.health.app.handler.store.snapshot().settings.families.clone();
             tokio::spawn(aggregation::report(client, families));
         }
+        spawn_auditor(&mut tasks, &self.health, self.client.clone(), &self.options);
         spawn_watches(&mut tasks, &self.health, self.client, &timers);
         spawn_listener(&mut tasks, self.listener, self.routes, &self.health, &self.options.limits, &timers)?;
         tokio::select! {
@@ -470,6 +474,21 @@ fn spawn_cert_manager(tasks: &mut JoinSet<()>, health: &Health, client: Option<C
     let paths = Arc::clone(&health.app.paths);
     let manager = CertManager::new(builtin, client, clock, &options.timers, metrics, certificate, paths);
     tasks.spawn(Box::pin(manager.run()));
+}
+
+/// Starts the audits of stored objects, if policies are watched.
+fn spawn_auditor(tasks: &mut JoinSet<()>, health: &Health, client: Option<Client>, options: &Options) {
+    let audit = options.audit.clone().filter(|_| options.policies);
+    let (Some(client), Some(audit)) = (client, audit) else { return };
+    let auditor = Auditor {
+        client,
+        store: Arc::clone(&health.app.handler.store),
+        metrics: Arc::clone(&health.metrics),
+        clock: options.clock.clone(),
+        drain: health.drain.clone(),
+        options: audit,
+    };
+    tasks.spawn(Box::pin(auditor.run()));
 }
 
 fn spawn_watches(tasks: &mut JoinSet<()>, health: &Health, client: Option<Client>, timers: &Arc<Timers>) {

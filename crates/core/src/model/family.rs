@@ -169,6 +169,18 @@ pub struct Subject<'t> {
 }
 
 impl Family {
+    /// The kinds whose stored objects policies judge: those with a view whose objects last.
+    pub fn audited(&self) -> impl Iterator<Item = &'static Kind> {
+        let viewed = self.viewed.iter().map(|(kind, _)| *kind);
+        viewed.filter(|kind| !self.transient.contains(kind))
+    }
+
+    /// Whether the state holds all that is read of an audited kind. Of others it has less, or nothing.
+    #[must_use]
+    pub fn holds_whole(&self, kind: &'static Kind) -> bool {
+        self.watched.iter().any(|watched| std::ptr::eq(*watched, kind))
+    }
+
     /// Whether memgate adds containers to the family's pods: only there are containers that serve memory.
     #[must_use]
     pub const fn adds_containers(&self) -> bool {

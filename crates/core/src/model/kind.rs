@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use crate::model::schema::{Field, METADATA, METADATA_WITH_LABELS, Schema};
+use crate::model::schema::{Field, METADATA, METADATA_WITH_ANNOTATIONS, Schema};
 
 /// One kind of resource: how it is named, how it is fetched and what of it is read.
 ///
@@ -106,7 +106,7 @@ pub static NAMESPACE: Kind = Kind {
     kind: "Namespace",
     plural: "namespaces",
     namespaced: false,
-    schema: Schema::Open(&[Field::new("metadata", METADATA_WITH_LABELS)]),
+    schema: Schema::Open(&[Field::new("metadata", METADATA_WITH_ANNOTATIONS)]),
 };
 
 /// The policy of an organisation on memory; the whole spec is kept, to be compiled.

@@ -219,6 +219,11 @@ impl KindState {
         self.objects.all()
     }
 
+    /// The objects behind this place, by namespace and name; all of them behind none.
+    pub fn objects_behind(&self, place: Option<(&str, &str)>) -> impl Iterator<Item = &Object> + use<'_> {
+        self.objects.behind(place)
+    }
+
     /// How many objects there are.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -231,7 +236,9 @@ impl KindState {
         self.objects.is_empty()
     }
 
-    pub(super) fn object(&self, namespace: &str, name: &str) -> Option<&Object> {
+    /// The object of this name.
+    #[must_use]
+    pub fn object(&self, namespace: &str, name: &str) -> Option<&Object> {
         self.objects.get(namespace, name)
     }
 

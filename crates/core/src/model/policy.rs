@@ -352,6 +352,14 @@ pub struct Exemption {
     pub approved_by: Option<String>,
 }
 
+impl Exemption {
+    /// Its namespace and name, as judgements say it.
+    #[must_use]
+    pub fn key(&self) -> String {
+        format!("{}/{}", self.namespace, self.name)
+    }
+}
+
 /// What is exempted; all given parts must hold.
 #[derive(Debug, Default, PartialEq)]
 pub struct Target {

@@ -38,6 +38,25 @@ pub struct PolicyFinding {
     pub status: PolicyStatus,
     /// Of an audit: what admission would make of it, if the object were made anew.
     pub at_admission: Option<AtAdmission>,
+    /// What it is exempt by.
+    pub exemption: Option<ExemptBy>,
+}
+
+impl PolicyFinding {
+    /// Whether the rule is broken, and no exemption counts.
+    #[must_use]
+    pub fn is_violation(&self) -> bool {
+        self.status == PolicyStatus::Violated
+    }
+}
+
+/// The exemption that counts for a finding.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExemptBy {
+    /// Its namespace and name.
+    pub name: String,
+    /// When it ends.
+    pub until: Timestamp,
 }
 
 /// What admission makes of a violation.
@@ -45,8 +64,13 @@ pub struct PolicyFinding {
 pub enum AtAdmission {
     /// It refuses.
     Denies,
-    /// It warns, and refuses from this time on.
-    DeniesFrom(Timestamp),
+    /// It warns or lets the object pass, and refuses from this time on.
+    DeniesFrom {
+        /// From when on.
+        at: Timestamp,
+        /// Whether it warns until then.
+        warns: bool,
+    },
     /// It warns.
     Warns,
     /// It lets the object pass.
@@ -59,7 +83,10 @@ impl AtAdmission {
     pub fn words(self) -> String {
         match self {
             Self::Denies => "denied".to_owned(),
-            Self::DeniesFrom(time) => format!("warned about, denied from {}", time.strftime("%Y-%m-%d")),
+            Self::DeniesFrom { at, warns } => {
+                let until = if warns { "warned about" } else { "allowed" };
+                format!("{until}, denied from {}", at.strftime("%Y-%m-%d"))
+            }
             Self::Warns => "warned about".to_owned(),
             Self::Allows => "allowed".to_owned(),
         }
@@ -70,8 +97,8 @@ impl AtAdmission {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Denies => "deny",
-            Self::DeniesFrom(_) | Self::Warns => "warn",
-            Self::Allows => "allow",
+            Self::DeniesFrom { warns: true, .. } | Self::Warns => "warn",
+            Self::DeniesFrom { warns: false, .. } | Self::Allows => "allow",
         }
     }
 }

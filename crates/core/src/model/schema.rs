@@ -126,14 +126,13 @@ pub(crate) use metadata;
 /// The metadata that every kind is read with.
 pub const METADATA: Schema = metadata![];
 
-/// The metadata of kinds whose objects run pods: an Event names its object by uid.
-pub const METADATA_WITH_UID: Schema = metadata![UID];
+/// The metadata of kinds whose objects policies judge where they are stored: policies select by labels, and a report
+/// names its object by uid.
+pub const METADATA_OF_JUDGED: Schema = metadata![UID, LABELS];
 
-/// The metadata of memory resources: policies select by the labels of the memory that an object uses.
-pub const METADATA_OF_MEMORY: Schema = metadata![LABELS];
-
-/// The metadata of kinds whose labels and annotations are read too.
-pub const METADATA_WITH_LABELS: Schema = metadata![LABELS, Field::new("annotations", Schema::Texts)];
+/// The same, for kinds whose annotations are read too.
+pub const METADATA_WITH_ANNOTATIONS: Schema =
+    metadata![UID, LABELS, Field::new("annotations", Schema::Texts)];
 
 /// The labels of an object.
 pub const LABELS: Field = Field::new("labels", Schema::Texts);

@@ -14,6 +14,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use serde::Deserialize as _;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::model::digest;
@@ -132,7 +133,7 @@ impl Tree {
     /// An object that was read as [`Schema::Whole`], with all its fields. `None` for any other value, and
     /// for an object that nests too deep to be copied.
     #[must_use]
-    pub fn whole(&self) -> Option<serde_json::Map<String, serde_json::Value>> {
+    pub fn whole(&self) -> Option<serde_json::Map<String, Value>> {
         match self {
             Self::Map(map) => serde_json::from_str(map.rest.as_ref()?.text.as_deref()?).ok(),
             _ => None,
@@ -148,6 +149,35 @@ impl Tree {
             Self::Map(map) => map.rest.as_ref()?.digest,
             _ => None,
         }
+    }
+
+    /// What was read, as JSON: reading it as the same schema asks gives the same tree, but for the names of fields
+    /// that the schema does not have, and for digests.
+    ///
+    /// The recursion goes no deeper than the schema.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        match self {
+            Self::Null => Value::Null,
+            Self::Boolean(flag) => (*flag).into(),
+            Self::Integer(number) => (*number).into(),
+            Self::Fraction(number) => (*number).into(),
+            Self::Text(text) => text.as_str().into(),
+            Self::List(elements) => elements.iter().map(Self::to_json).collect(),
+            Self::Map(_) => self.whole().map_or_else(|| self.fields_to_json(), Value::Object),
+            Self::Texts(texts, others) => {
+                let texts = texts.iter().map(|(key, text)| (key.clone(), text.as_str().into()));
+                let others = others.iter().map(|(key, type_name)| (key.clone(), example(type_name)));
+                Value::Object(texts.chain(others).collect())
+            }
+        }
+    }
+
+    fn fields_to_json(&self) -> Value {
+        let Self::Map(map) = self else { return Value::Null };
+        let mut fields: Vec<_> = map.known.iter().collect();
+        fields.sort_by_key(|(_, position, _)| *position);
+        fields.into_iter().map(|(name, _, tree)| ((*name).to_owned(), tree.to_json())).collect()
     }
 
     /// What stands at the end of a path of field names; `None` as for [`Tree::get`].
@@ -338,6 +368,17 @@ impl Tree {
             }
             _ => (u32::MAX, None),
         }
+    }
+}
+
+/// A value of a JSON type of which nothing but the type is known.
+fn example(type_name: &str) -> Value {
+    match type_name {
+        "boolean" => false.into(),
+        "array" => Value::Array(Vec::new()),
+        "object" => Value::Object(serde_json::Map::new()),
+        "number" => 0.5.into(),
+        _ => 0.into(),
     }
 }
 
@@ -669,11 +710,11 @@ mod tests {
     fn keeps_the_text_of_what_is_copied_whole() {
         const LIST: Schema = Schema::List(&Schema::Whole(&[Field::new("name", Schema::Text)]));
         let text = r#"[{"name":"a","more":{"b":[1,null]}},null,"c"]"#;
-        let json: serde_json::Value = serde_json::from_str(text).expect("JSON");
+        let json: Value = serde_json::from_str(text).expect("JSON");
         for tree in [Tree::parse(text, &LIST), Tree::read(&json, &LIST)] {
             let elements = tree.expect("valid JSON").elements().to_vec();
             assert_eq!(elements[0].get("name").and_then(Tree::text), Some("a"));
-            assert_eq!(elements[0].whole().map(serde_json::Value::Object).as_ref(), json.get(0));
+            assert_eq!(elements[0].whole().map(Value::Object).as_ref(), json.get(0));
             assert_eq!(elements[1], Tree::Null);
             assert_eq!((elements[2].text(), elements[2].whole()), (Some("c"), None));
         }

@@ -16,7 +16,7 @@ use crate::model::members::Members;
 use crate::model::memory_view::{MemoryView, SourceView, Why};
 use crate::model::pointer::Pointer;
 use crate::model::policy::{Policy, Question, Rule, When};
-use crate::model::policy_rule::PolicyRule;
+use crate::model::policy_rule::{AtAdmission, PolicyFinding, PolicyRule, PolicyStatus};
 use crate::model::snapshot::Snapshot;
 use crate::model::state_reader::StateReader;
 use crate::model::typed_rule::{Judged, Outcome, Unknown, Violation};
@@ -53,14 +53,59 @@ pub struct Judgement {
     pub exemptions: BTreeSet<String>,
     /// The rules that are broken, exempted or not.
     pub fired: Vec<Arc<PolicyRule>>,
+    /// How much each policy found, by its name; also what is not among the findings, because there is so much of it.
+    pub counts: BTreeMap<String, Counts>,
     /// How many findings there are of each severity.
     found: BTreeMap<Severity, usize>,
+}
+
+/// How much a policy found wrong.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Violations, without those that are exempt.
+    pub violations: usize,
+    /// Violations, and what cannot be judged, that are exempt.
+    pub exempted: usize,
+    /// What cannot be judged.
+    pub unknown: usize,
+    /// In an audit: the violations that admission refuses today.
+    pub denied: usize,
+    /// In an audit: the violations that admission is going to refuse.
+    pub denied_later: usize,
+}
+
+impl Counts {
+    /// Adds what another object has.
+    pub fn add(&mut self, other: Self) {
+        let Self { violations, exempted, unknown, denied, denied_later } = other;
+        self.violations += violations;
+        self.exempted += exempted;
+        self.unknown += unknown;
+        self.denied += denied;
+        self.denied_later += denied_later;
+    }
+
+    fn count(&mut self, finding: &PolicyFinding) {
+        match (finding.status, finding.at_admission) {
+            (PolicyStatus::Exempt, _) => self.exempted += 1,
+            (PolicyStatus::Unknown, _) => self.unknown += 1,
+            (PolicyStatus::Violated, at_admission) => {
+                self.violations += 1;
+                self.denied += usize::from(at_admission == Some(AtAdmission::Denies));
+                self.denied_later +=
+                    usize::from(matches!(at_admission, Some(AtAdmission::DeniesFrom { .. })));
+            }
+        }
+    }
 }
 
 impl Judgement {
     /// Adds a finding. Each rule may find ten thousand things wrong with an object, and there may be many rules: of
     /// each severity the later findings, which nobody would be told, are only counted.
     fn add(&mut self, finding: Finding) {
+        if let Some(policy) = &finding.policy {
+            self.counts.entry(policy.rule.policy.clone()).or_default().count(policy);
+        }
         let found = self.found.entry(finding.severity).or_default();
         *found += 1;
         match finding.severity {
@@ -162,7 +207,7 @@ impl Judge<'_> {
         let new = |finding: &Finding| told.insert((finding.pointer.clone(), finding.message.clone()));
         let mut findings = violated.chain(unknown).filter(new).peekable();
         if let Some(exemption) = exemption.filter(|_| findings.peek().is_some()) {
-            judgement.exemptions.insert(format!("{}/{}", exemption.namespace, exemption.name));
+            judgement.exemptions.insert(exemption.key());
         }
         findings.for_each(|finding| judgement.add(finding));
     }

@@ -71,8 +71,7 @@ fn of_exemption(exemption: &Exemption, policies: &Policies, used: &Used, now: Ti
         let message = format!("it ended on {}", day(exemption.expires_at));
         return Some(warning(&EXEMPTION_EXPIRED, "/spec/expiresAt", &message).help("remove it"));
     }
-    let key = format!("{}/{}", exemption.namespace, exemption.name);
-    let is_unused = is_current(exemption, now) && !used.exemptions.contains(&key);
+    let is_unused = is_current(exemption, now) && !used.exemptions.contains(&exemption.key());
     is_unused.then(|| {
         warning(&EXEMPTION_UNUSED, "/spec/target", "it exempted none of the objects")
             .help("remove it, or look at its target")

@@ -9,9 +9,10 @@ use std::sync::Arc;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::model::kind::NAMESPACE;
+use crate::model::family::Family;
+use crate::model::kind::{Kind, NAMESPACE};
 use crate::model::memory_view::MemoryView;
-use crate::model::policy::{Policy, Question};
+use crate::model::policy::{Policies, Policy, Question};
 use crate::model::request::{Occasion, Operation, Point, Request};
 use crate::model::snapshot::Snapshot;
 use crate::model::state_reader::StateReader;
@@ -93,6 +94,13 @@ pub(super) struct Selection<'p> {
     pub(super) namespaces: Namespaces<'p>,
     /// Whether a policy reads labels of Namespaces.
     reads_namespaces: bool,
+}
+
+/// Whether any policy may have an answer about objects of a kind as they are stored.
+#[must_use]
+pub fn may_be_judged(policies: &Policies, family: &Family, kind: &Kind) -> bool {
+    let mut asked = policies.asked(Question::Resource, family.name);
+    asked.any(|policy| matching::judges_kind(&policy.matching, kind.kind, Operation::Create))
 }
 
 /// The policies that have an answer about an object; `None` when there is none.

@@ -36,7 +36,7 @@ use memgate_core::manifest::document::values;
 use memgate_core::manifest::source::Source;
 use memgate_core::model::family::{Family, Subject};
 use memgate_core::model::memory_view::{MemoryView, SourceView};
-use memgate_core::model::object::Reference;
+use memgate_core::model::object::{Object, Reference};
 use memgate_core::model::pod::Pod;
 use memgate_core::model::request::Operation;
 use memgate_core::model::settings::Settings;
@@ -203,6 +203,40 @@ fn views_are_what_the_cases_say() {
             if let Some(view) = view {
                 assert!(family.viewed.iter().any(|(_, role)| *role == view.role) || view.kind == "Pod");
                 check_rest(&case, &view, &unknown, &place);
+            }
+        }
+    }
+}
+
+/// Of stored objects policies ask for labels, and reports name them by uid.
+#[test]
+fn what_is_audited_keeps_labels_and_uid() {
+    for family in family::ALL {
+        for kind in family.audited() {
+            let object = serde_json::json!({"metadata": {"name": "a", "uid": "u", "labels": {"b": "c"}}});
+            let object = Object::read(kind, &object).expect("an object").expect("a name");
+            assert_eq!((object.uid(), object.label("b")), (Some("u"), Some("c")), "{kind:?}");
+        }
+    }
+}
+
+/// What the state holds of an object is the same object to whoever reads it, whatever is wrong with it.
+#[test]
+fn what_was_read_can_be_read_again() {
+    for (family, cases) in cases() {
+        for case in cases {
+            let object = &case["object"];
+            let mut audited = family.audited();
+            let Some(kind) = audited.find(|kind| kind.kind == text(object, "/kind")) else { continue };
+            for pointer in fields_of(object) {
+                for wrong in wrong_values() {
+                    let mut object = object.clone();
+                    set(&mut object, &pointer, Some(&wrong));
+                    let read = |value: &Value| Tree::parse(&value.to_string(), &kind.schema).expect("JSON");
+                    let tree = read(&object);
+                    let again = read(&tree.to_json());
+                    assert_eq!(tree.content_hash(), again.content_hash(), "{pointer}: {wrong}");
+                }
             }
         }
     }

@@ -19,6 +19,8 @@ pub(super) const CONFIGURATIONS: [&str; 2] =
     ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"];
 /// The end of the name of the policy on memgate's own account, and of its binding.
 pub const SELF_GUARD: &str = "self-guard";
+/// The Lease by which one replica at a time audits what is stored, in memgate's own namespace.
+pub const AUDIT_LEASE: &str = "memgate-audit";
 /// The Secret with memgate's own CA.
 pub(super) const CA_SECRET: &str = "memgate-ca";
 

@@ -26,6 +26,8 @@ pub struct Objects {
     pub cluster_role_binding: ClusterRoleBinding,
     /// What it may do in its own namespace, and what gives it that.
     pub role: Option<(Role, RoleBinding)>,
+    /// What audits need there, and what gives it that.
+    pub audit_role: Option<(Role, RoleBinding)>,
     /// The policy on what it may change of its own webhook configurations, and its binding.
     pub self_guard: Option<(ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding)>,
     /// What the apiserver calls.
@@ -58,6 +60,7 @@ impl Objects {
             cluster_role: rbac::cluster_role(plan),
             cluster_role_binding: rbac::cluster_role_binding(plan),
             role: Some((rbac::role(plan), rbac::role_binding(plan))),
+            audit_role: None,
             self_guard: Some((self_guard::policy(plan), self_guard::binding(plan))),
             service: workload::service(plan),
             deployment: workload::deployment(plan),
@@ -99,7 +102,7 @@ impl Objects {
             (InstallPart::Rbac, to_value(self.cluster_role)?),
             (InstallPart::Rbac, to_value(self.cluster_role_binding)?),
         ];
-        if let Some((role, binding)) = self.role {
+        for (role, binding) in self.role.into_iter().chain(self.audit_role) {
             documents.extend([(InstallPart::Rbac, to_value(role)?), (InstallPart::Rbac, to_value(binding)?)]);
         }
         if let Some((policy, binding)) = self.self_guard {

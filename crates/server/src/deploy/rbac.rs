@@ -1,7 +1,8 @@
 //! The account that memgate runs as, and what it may do.
 //!
 //! It reads the kinds that decisions look up. It writes Events, the `caBundle` of its own two webhook
-//! configurations, and the one Secret with its CA; it can read no other Secret.
+//! configurations, and the one Secret with its CA; it can read no other Secret. With policies it writes their status,
+//! reports, and a Lease.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +10,12 @@ use k8s_openapi::api::core::v1::ServiceAccount;
 use k8s_openapi::api::rbac::v1::{
     ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef, Subject,
 };
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::deploy::install_plan::InstallPlan;
-use crate::deploy::metadata::{CA_SECRET, CONFIGURATIONS, NAME, cluster_metadata, metadata};
+use crate::deploy::metadata::{AUDIT_LEASE, CA_SECRET, CONFIGURATIONS, NAME, cluster_metadata, metadata};
 use crate::model::family::Family;
-use crate::model::kind::{Kind, NAMESPACE, POLICY_KINDS};
+use crate::model::kind::{Kind, NAMESPACE, POLICY_GROUP, POLICY_KINDS};
 
 /// The service account; its token is mounted where it is needed, for an hour at a time.
 pub(super) fn service_account(plan: &InstallPlan) -> ServiceAccount {
@@ -56,9 +58,12 @@ pub(super) fn role(plan: &InstallPlan) -> Role {
 /// Read access to the kinds that a family's decisions look up, and no more than they need of each; and to
 /// what shows whether an API server of the platform's own serves them.
 pub(super) fn family(family: &Family) -> Vec<PolicyRule> {
-    let fetched = family.fetched.iter().filter(|kind| !family.watched.contains(kind));
+    let is_watched = |kind: &&'static Kind| family.watched.contains(kind);
+    let fetched = family.fetched.iter().copied().filter(|kind| !is_watched(kind));
     let mut rules = rules(family.watched.iter().copied(), &["get", "list", "watch"]);
-    rules.extend(self::rules(fetched.copied(), &["get"]));
+    rules.extend(self::rules(fetched, &["get"]));
+    // What no decision looks up, audits page through.
+    rules.extend(self::rules(family.audited().filter(|kind| !is_watched(kind)), &["list"]));
     rules.extend(family.aggregated_server.map(|server| PolicyRule {
         resource_names: Some(vec![server.api_service.to_owned()]),
         ..rule("apiregistration.k8s.io", &["apiservices"], &["get"])
@@ -66,9 +71,34 @@ pub(super) fn family(family: &Family) -> Vec<PolicyRule> {
     rules
 }
 
-/// Read access to policies and exemptions, and to the labels of Namespaces by which they select.
+/// Read access to policies and exemptions, and to the labels of Namespaces by which they select; and what audits write:
+/// the status of both, and reports.
 pub(super) fn policies() -> Vec<PolicyRule> {
-    rules(POLICY_KINDS.into_iter().chain([&NAMESPACE]), &["get", "list", "watch"])
+    let statuses = POLICY_KINDS.map(|kind| format!("{}/status", kind.plural));
+    let statuses = statuses.each_ref().map(String::as_str);
+    let reports = ["reports", "clusterreports"];
+    let mut rules = rules(POLICY_KINDS.into_iter().chain([&NAMESPACE]), &["get", "list", "watch"]);
+    rules.push(rule(POLICY_GROUP, &statuses, &["patch"]));
+    rules.push(rule("openreports.io", &reports, &["create", "delete", "list", "patch"]));
+    rules
+}
+
+/// The Lease by which one replica at a time audits, in memgate's own namespace, and what gives the account that. The
+/// right to create cannot be limited to a name.
+pub(super) fn audit_role(plan: &InstallPlan) -> (Role, RoleBinding) {
+    let metadata = || ObjectMeta { name: Some(AUDIT_LEASE.to_owned()), ..metadata(plan) };
+    let group = "coordination.k8s.io";
+    let named = PolicyRule {
+        resource_names: Some(vec![AUDIT_LEASE.to_owned()]),
+        ..rule(group, &["leases"], &["get", "patch"])
+    };
+    let rules = vec![rule(group, &["leases"], &["create"]), named];
+    let binding = RoleBinding {
+        metadata: metadata(),
+        role_ref: role_ref("Role", AUDIT_LEASE),
+        subjects: Some(subjects(plan)),
+    };
+    (Role { metadata: metadata(), rules: Some(rules) }, binding)
 }
 
 /// One rule for each API group.

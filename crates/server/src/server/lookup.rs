@@ -37,9 +37,6 @@ const FAILURE_LOG_RATE: LogRate = LogRate { burst: 5, per_second: 1 };
 /// The timeout of one request; also ends one that no review waits for any more.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How many lookups one review may cause; an honest pod needs one or two.
-const MAX_LOOKUPS_PER_REVIEW: usize = 16;
-
 /// The object, or `None` when there is none.
 type LookupResult = Result<Option<Object>, LookupFailed>;
 
@@ -77,6 +74,9 @@ struct Latest {
 }
 
 impl Lookups {
+    /// How many lookups one review may cause; an honest pod needs one or two.
+    pub(super) const MOST: usize = 16;
+
     /// Sends at most `max_requests` requests at a time.
     pub(super) fn new(client: Client, max_requests: usize, metrics: Arc<Metrics>) -> Self {
         let permits = Arc::new(Semaphore::new(max_requests.clamp(1, Semaphore::MAX_PERMITS)));
@@ -95,7 +95,7 @@ impl Lookups {
         references: Vec<Reference>,
         until: Instant,
     ) -> Vec<(Reference, Option<Object>)> {
-        let lookups = references.into_iter().take(MAX_LOOKUPS_PER_REVIEW).map(|reference| async {
+        let lookups = references.into_iter().take(Self::MOST).map(|reference| async {
             let answer = self.get_one(&reference, until).await.ok()?;
             Some((reference, answer))
         });

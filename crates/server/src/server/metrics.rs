@@ -3,6 +3,7 @@
 //! Label values are fixed words from the enums in [`labels`], never a part of a request, and the names of a limited
 //! number of [`policies`], so the number of series is bounded. docs/metrics.md lists them all.
 
+pub(super) mod audit;
 pub(super) mod labels;
 mod policies;
 mod process;
@@ -23,6 +24,7 @@ use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
 use crate::model::family::Family;
+use crate::server::metrics::audit::AuditMetrics;
 use crate::server::metrics::labels::{
     ByCause, ByConfigAndResult, ByFamily, ByKind, ByKindAndResult, ByResult, ByWebhook, CertKind,
     EventOutcome, HandshakeOutcome, JobOutcome, LookupOutcome, RequestLabels, ShedCause, SpanOutcome,
@@ -75,6 +77,7 @@ pub(super) struct Metrics {
     patch_operations: Labelled<ByFamily, Histogram, fn() -> Histogram>,
     pods_held: Labelled<ByFamily, Counter>,
     pub(super) policies: PolicyMetrics,
+    pub(super) audit: AuditMetrics,
 }
 
 impl Metrics {
@@ -109,12 +112,14 @@ impl Metrics {
             lag: Seconds::default(),
             pods_held: Labelled::default(),
             policies: PolicyMetrics::default(),
+            audit: AuditMetrics::default(),
             patch_operations: Labelled::new_with_constructor(|| Histogram::new(OPERATION_BUCKETS)),
         };
         metrics.register_admission();
         metrics.register_pool();
         metrics.register_state();
         metrics.policies.register(&mut metrics.registry);
+        metrics.audit.register(&mut metrics.registry);
         metrics.register_listener();
         metrics.process.register_collector(Box::new(Process::new()));
         metrics.begin_at_zero(outcomes);

@@ -1,6 +1,7 @@
 //! What can be set about a server, with defaults that suit a webhook in a cluster.
 
 use std::net::{Ipv6Addr, SocketAddr};
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use crate::decide::decide;
@@ -48,6 +49,8 @@ pub struct Options {
     pub events: bool,
     /// Whether policies are watched and judged by. Default: yes.
     pub policies: bool,
+    /// How stored objects are audited, where policies are watched. Default: they are not.
+    pub audit: Option<AuditOptions>,
     /// For how long pods wait for what they refer to and does not exist, from when that was found missing.
     /// Default: 30 s, in which people and tools apply what belongs together; zero for not at all.
     pub reference_grace: Duration,
@@ -71,10 +74,28 @@ impl Options {
             decide,
             events: true,
             policies: true,
+            audit: None,
             reference_grace: Duration::from_secs(30),
             traces: None,
         }
     }
+}
+
+/// How stored objects are audited.
+#[derive(Debug, Clone)]
+pub struct AuditOptions {
+    /// How often all of them are judged, and reports are read anew, when nothing changes.
+    pub interval: Duration,
+    /// The most reports, of all kinds together.
+    pub max_reports: usize,
+    /// The most objects a second; any number when absent.
+    pub rate: Option<NonZeroU32>,
+    /// The Lease by which one replica at a time audits.
+    pub lease: String,
+    /// The namespace of that Lease: memgate's own.
+    pub namespace: String,
+    /// What tells the reports of this installation from those of others: that namespace, too.
+    pub installation: String,
 }
 
 /// As many threads as the process may use cores, at most four: what takes long is rare, and each of them may

@@ -23,6 +23,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
+use tokio::sync::watch as watch_channel;
 
 use crate::model::family::Family;
 use crate::model::kind::Kind;
@@ -48,6 +49,10 @@ pub(super) struct Store {
     missing: MissingReferences,
     /// Whether there is no cluster to watch.
     fixed: bool,
+    /// Counts changes of what lasts, for those who look at all of it.
+    changes: watch_channel::Sender<u64>,
+    /// The digests of policies and exemptions, of which only what is compiled is kept.
+    specs: Mutex<policies::Specs>,
 }
 
 /// How one watch is doing.
@@ -95,6 +100,8 @@ impl Store {
             families,
             missing: MissingReferences::new(reference_grace),
             fixed: synced,
+            changes: watch_channel::Sender::new(0),
+            specs: Mutex::default(),
         }
     }
 
@@ -131,9 +138,21 @@ impl Store {
         self.watches().iter().filter(|(_, watch)| !watch.synced).map(|(kind, _)| *kind).collect()
     }
 
+    /// Whether all objects of the kind are watched.
+    pub(super) fn is_watched(&self, kind: &Kind) -> bool {
+        self.watches().contains_key(kind)
+    }
+
+    /// Is told of each change of an object that lasts, of a policy or of an exemption; not of those that say the same
+    /// as before, such as most writes of a status.
+    pub(super) fn changes(&self) -> watch_channel::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
     /// Applies a change from a watch.
     pub(super) fn apply(&self, kind: &'static Kind, change: StoreChange) {
         let appeared = Appeared::of(kind, &change);
+        let is_news = self.is_news(kind, &change);
         let mut latest = lock(&self.latest);
         match change {
             change if policies::is_compiled(kind) => policies::apply(&mut latest, kind, &change),
@@ -146,6 +165,23 @@ impl Store {
         self.watches().insert(kind, Watch { synced: true, last_activity: Instant::now() });
         // Only now: whoever remembers it as missing from here on sees in the state that it is not.
         self.forget_missing(appeared);
+        if is_news {
+            self.changes.send_modify(|count| *count += 1);
+        }
+    }
+
+    /// Whether a change says anything about what lasts that is not known.
+    fn is_news(&self, kind: &'static Kind, change: &StoreChange) -> bool {
+        if self.families.iter().any(|family| family.transient.contains(&kind)) {
+            return false;
+        }
+        if policies::is_compiled(kind) {
+            return policies::is_news(&mut lock(&self.specs), kind, change);
+        }
+        let StoreChange::Insert(object) = change else { return true };
+        let snapshot = self.published.load();
+        let before = snapshot.kind(kind).and_then(|state| state.object(&object.namespace, &object.name));
+        before.is_none_or(|before| before.tree != object.tree)
     }
 
     fn forget_missing(&self, appeared: Appeared) {

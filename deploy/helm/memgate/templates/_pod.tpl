@@ -202,6 +202,9 @@ volumes:
 - --no-events
 {{- end }}
 {{- include "memgate.flags" (dict "cluster-domain" .Values.policies.clusterDomain "reference-grace" .Values.referenceGrace) }}
+{{- with .Values.policies.audit }}
+{{- include "memgate.flags" (dict "audit-interval" .interval "audit-rate" .rate "max-reports" .maxReports) }}
+{{- end }}
 {{- with .Values.limits }}
 {{- include "memgate.flags" (dict "max-body-bytes" .bodyBytes "max-bytes-in-flight" .inFlightBytes "max-connections" .connections "max-requests" .inFlight "queue-wait" .queue "workers" .workers) }}
 {{- end }}

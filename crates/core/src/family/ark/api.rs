@@ -5,7 +5,7 @@
 
 use crate::model::family::AggregatedServer;
 use crate::model::kind::{Kind, SERVICE};
-use crate::model::schema::{Field, METADATA, METADATA_OF_MEMORY, Schema};
+use crate::model::schema::{Field, METADATA, METADATA_OF_JUDGED, Schema};
 use crate::model::selector::PodSelector;
 use crate::model::tree::Tree;
 
@@ -43,7 +43,7 @@ pub static MEMORY: Kind = Kind {
     plural: "memories",
     namespaced: true,
     schema: Schema::Open(&[
-        Field::new("metadata", METADATA_OF_MEMORY),
+        Field::new("metadata", METADATA_OF_JUDGED),
         Field::new(
             "spec",
             Schema::Open(&[

@@ -12,7 +12,7 @@
 
 use crate::model::kind::Kind;
 use crate::model::pointer::Pointer;
-use crate::model::schema::{Field, METADATA, METADATA_OF_MEMORY, METADATA_WITH_UID, Schema};
+use crate::model::schema::{Field, METADATA, METADATA_OF_JUDGED, Schema};
 use crate::model::selector::PodSelector;
 use crate::model::tree::Tree;
 
@@ -184,7 +184,7 @@ const EMBEDDING: Field = Field::new(
 const MEMORY: Schema = Schema::Object(&[
     Field::new("apiVersion", Schema::Any),
     Field::new("kind", Schema::Any),
-    Field::new("metadata", METADATA_OF_MEMORY),
+    Field::new("metadata", METADATA_OF_JUDGED),
     Field::new("spec", Schema::Object(&[BACKEND, REDIS, VECTOR_STORE])),
     Field::new("status", Schema::Any),
 ]);
@@ -192,13 +192,13 @@ const MEMORY: Schema = Schema::Object(&[
 const SWARM_MEMORY: Schema = Schema::Object(&[
     Field::new("apiVersion", Schema::Any),
     Field::new("kind", Schema::Any),
-    Field::new("metadata", METADATA_OF_MEMORY),
+    Field::new("metadata", METADATA_OF_JUDGED),
     Field::new("spec", Schema::Object(&[BACKEND, REDIS, VECTOR_STORE, EMBEDDING])),
     Field::new("status", Schema::Any),
 ]);
 
 const AGENT: Schema = Schema::Open(&[
-    Field::new("metadata", METADATA_WITH_UID),
+    Field::new("metadata", METADATA_OF_JUDGED),
     Field::new(
         "spec",
         Schema::Open(&[
@@ -209,7 +209,7 @@ const AGENT: Schema = Schema::Open(&[
 ]);
 
 const SWARM_AGENT: Schema = Schema::Open(&[
-    Field::new("metadata", METADATA_WITH_UID),
+    Field::new("metadata", METADATA_OF_JUDGED),
     Field::new(
         "spec",
         Schema::Open(&[

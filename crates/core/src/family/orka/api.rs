@@ -1,7 +1,7 @@
 //! The family's kinds, and the fields that memgate reads of them.
 
 use crate::model::kind::{Kind, NAMESPACE};
-use crate::model::schema::{Field, METADATA, METADATA_WITH_LABELS, Schema, UID};
+use crate::model::schema::{Field, METADATA, METADATA_WITH_ANNOTATIONS, Schema, UID};
 use crate::model::selector::PodSelector;
 use crate::model::tree::Tree;
 
@@ -91,7 +91,7 @@ pub static AGENT: Kind = kind(
     "Agent",
     "agents",
     Schema::Open(&[
-        Field::new("metadata", METADATA_WITH_LABELS),
+        Field::new("metadata", METADATA_WITH_ANNOTATIONS),
         Field::new(
             "spec",
             Schema::Open(&[
@@ -121,7 +121,7 @@ pub static TASK: Kind = kind(
     "Task",
     "tasks",
     Schema::Open(&[
-        Field::new("metadata", METADATA_WITH_LABELS),
+        Field::new("metadata", METADATA_WITH_ANNOTATIONS),
         Field::new(
             "spec",
             Schema::Open(&[
@@ -146,7 +146,7 @@ pub static MEMORY_BACKEND: Kind = kind(
     "MemoryBackend",
     "memorybackends",
     Schema::Open(&[
-        Field::new("metadata", METADATA_WITH_LABELS),
+        Field::new("metadata", METADATA_WITH_ANNOTATIONS),
         Field::new(
             "spec",
             Schema::Open(&[

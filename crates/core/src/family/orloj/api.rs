@@ -75,7 +75,8 @@ const fn kind(kind: &'static str, plural: &'static str, schema: Schema) -> Kind 
 
 const METADATA: Field = Field::new("metadata", metadata![UID, ANNOTATIONS]);
 
-const MEMORY_METADATA: Field = Field::new("metadata", metadata![UID, LABELS, ANNOTATIONS]);
+/// Of kinds whose objects policies judge: they select by labels.
+const JUDGED_METADATA: Field = Field::new("metadata", metadata![UID, LABELS, ANNOTATIONS]);
 
 const ANNOTATIONS: Field =
     Field::new("annotations", Schema::Open(&[Field::new(TARGET_NAMESPACE, Schema::Text)]));
@@ -86,7 +87,7 @@ const AUTH: Field = Field::new("auth", Schema::Object(&[Field::new("secretRef", 
     .aliases(&[("secret_ref", "auth.secretRef"), ("secretRef", "auth.secretRef")]);
 
 const MEMORY_SCHEMA: Schema = Schema::Open(&[
-    MEMORY_METADATA,
+    JUDGED_METADATA,
     Field::new(
         "spec",
         Schema::Object(&[
@@ -118,7 +119,7 @@ const AGENT_SCHEMA: Schema = Schema::Open(&[METADATA, Field::new("spec", Schema:
 const STRINGS: Schema = Schema::List(&Schema::Text);
 
 const VALIDATED_AGENT_SCHEMA: Schema = Schema::Open(&[
-    METADATA,
+    JUDGED_METADATA,
     Field::new(
         "spec",
         Schema::Object(&[

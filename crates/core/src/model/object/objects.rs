@@ -139,6 +139,13 @@ impl Objects {
         self.shared().map(AsRef::as_ref)
     }
 
+    /// All behind this place, by namespace and name.
+    pub(super) fn behind(&self, place: Option<(&str, &str)>) -> impl Iterator<Item = &Object> + use<'_> {
+        let start = place.map(|(namespace, name)| Key { namespace: namespace.into(), name: name.into() });
+        let start = start.map_or(Bound::Unbounded, Bound::Excluded);
+        self.map.range::<Key, _>((start, Bound::Unbounded)).map(|(_, object)| object.as_ref())
+    }
+
     /// All of a namespace, by name.
     pub(in crate::model) fn in_namespace<'o>(
         &'o self,
@@ -227,6 +234,11 @@ mod tests {
                     prop_assert_eq!(objects.is_in_use(namespace), !wanted.is_empty());
                     prop_assert_eq!(objects.in_namespace(namespace).map(place).collect::<Vec<_>>(), wanted);
                 }
+                for start in [("", "n5"), ("a", "n300"), ("a-a", ""), ("z", "")] {
+                    let behind = expected.keys().filter(|(home, name)| (home.as_str(), name.as_str()) > start);
+                    prop_assert_eq!(objects.behind(Some(start)).map(place).collect::<Vec<_>>(), behind.cloned().collect::<Vec<_>>());
+                }
+                prop_assert_eq!(objects.behind(None).count(), expected.len());
                 for ((namespace, name), step) in &expected {
                     let found = objects.get(namespace, name);
                     prop_assert!(found.is_some_and(|found| found.has_data_key(&step.to_string())));

@@ -11,7 +11,7 @@ use crate::model::kind::MEMORY_POLICY;
 use crate::model::object::Reference;
 use crate::model::pointer::Pointer;
 use crate::model::policy::{Action, Exemption, Policies, Policy, Promotion, Rule};
-use crate::model::policy_rule::{AtAdmission, PolicyFinding, PolicyStatus};
+use crate::model::policy_rule::{AtAdmission, ExemptBy, PolicyFinding, PolicyStatus};
 use crate::model::request::{Occasion, Operation, Point};
 use crate::model::typed_rule::{Unknown, Violation};
 
@@ -116,7 +116,9 @@ impl<'v> Verdict<'v> {
         let exempt = exemption.map(exempt::suffix).unwrap_or_default();
         let end = format!(" (policy {}/{}{promised}){exempt}", about.policy, about.id);
         let at_admission = self.at_admission(status);
-        let policy = Some(PolicyFinding { rule: about.clone(), status, at_admission });
+        let exemption_of = |it: &Exemption| ExemptBy { name: it.key(), until: it.expires_at };
+        let exempt_by = exemption.map(exemption_of);
+        let policy = Some(PolicyFinding { rule: about.clone(), status, at_admission, exemption: exempt_by });
         let finding = Finding::deny(&RULE, pointer.clone(), with_field(pointer, message)).ending(&end);
         let finding = Finding { policy, severity, ..finding };
         let finding = finding.and_elsewhere(|| Some(self.place()));
@@ -138,10 +140,13 @@ impl<'v> Verdict<'v> {
         let action = action(self.policy, self.rule, occasion);
         let action = if self.is_assumed { action.min(Action::Warn) } else { action };
         let action = if status == PolicyStatus::Unknown { action.min(self.rule.on_unknown) } else { action };
-        (self.occasion.point == Point::Audit).then(|| match (status, action) {
-            (PolicyStatus::Exempt, _) | (_, Action::None | Action::Report) => AtAdmission::Allows,
-            (_, Action::Deny) => AtAdmission::Denies,
-            (_, Action::Warn) => self.promised(status).map_or(AtAdmission::Warns, AtAdmission::DeniesFrom),
+        let warns = action == Action::Warn;
+        (self.occasion.point == Point::Audit).then(|| match (status, action, self.promised(status)) {
+            (PolicyStatus::Exempt, ..) => AtAdmission::Allows,
+            (_, Action::Deny, _) => AtAdmission::Denies,
+            (_, _, Some(at)) => AtAdmission::DeniesFrom { at, warns },
+            (_, _, None) if warns => AtAdmission::Warns,
+            (_, _, None) => AtAdmission::Allows,
         })
     }
 

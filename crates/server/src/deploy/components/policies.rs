@@ -36,6 +36,7 @@ pub(super) fn policies(objects: &mut Objects, plan: &InstallPlan) {
     let definitions = definitions.iter().map(|definition| definition.value().clone());
     objects.others.extend(definitions.map(|definition| (InstallPart::Crds, definition)));
     objects.cluster_role.rules.get_or_insert_default().extend(rbac::policies());
+    objects.audit_role = Some(rbac::audit_role(plan));
     objects.arguments().retain(|argument| argument != NO_POLICIES);
     objects.validating.webhooks.get_or_insert_default().push(own_kinds(plan));
     let names: Vec<_> = plan.families.iter().flat_map(|family| pods_names(family)).collect();

@@ -67,6 +67,13 @@ pub(super) struct ByPolicyAndAction {
     pub(super) action: &'static str,
 }
 
+/// A policy, and what admission makes of its violations: `denied`, `denied_later` or `admitted`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct ByPolicyAndAdmission {
+    pub(super) policy: String,
+    pub(super) admission: &'static str,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(super) struct ByState {
     pub(super) state: &'static str,

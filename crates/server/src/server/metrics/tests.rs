@@ -5,6 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::json;
 
+use super::audit::LastPass;
 use super::policies::MAX_POLICIES;
 use super::*;
 use crate::family;
@@ -14,6 +15,7 @@ use crate::model::kind::{MEMORY_POLICY, MEMORY_POLICY_EXEMPTION};
 use crate::model::pointer::Pointer;
 use crate::model::policy::Policies;
 use crate::model::policy_rule::{PolicyFinding, PolicyStatus};
+use crate::policy::judge::Counts;
 use crate::server::outcomes;
 
 /// How many series one replica may have.
@@ -79,12 +81,47 @@ fn count_policies(metrics: &Metrics) {
         metrics.policies.count(&[finding(&policies, &name, Severity::Note, PolicyStatus::Exempt)]);
     }
     metrics.policies.set(&policies, now);
+    let counts = Counts { violations: 3, denied: 1, denied_later: 1, ..Counts::default() };
+    let found = policies.iter().map(|policy| (policy.name.clone(), counts));
+    metrics.audit.complete(&LAST_PASS, &policies, found);
+}
+
+const LAST_PASS: LastPass = LastPass { at: 0, took: Duration::ZERO, subjects: 1, reports: 1, left_out: 0 };
+
+/// Each pass says anew what there is; the policies with the most violations have names, and the days that come next.
+#[test]
+fn an_audit_says_what_it_found_and_nothing_of_the_one_before() {
+    let metrics = Metrics::new([]);
+    let policies = Policies::default();
+    let violations = |violations| Counts { violations, ..Counts::default() };
+    let many = (0..audit::MAX_POLICIES + 5).map(|index| (format!("p-{index}"), violations(index + 1)));
+    metrics.audit.complete(&LAST_PASS, &policies, many);
+    let text = metrics.text().unwrap();
+    let line = |policy: &str, count| {
+        format!("memgate_policy_violations{{policy=\"{policy}\",admission=\"admitted\"}} {count}\n")
+    };
+    assert!(text.contains(&line("p-44", 45)) && text.contains(&line("p-5", 6)), "{text}");
+    assert!(text.contains(&line("other", 1 + 2 + 3 + 4 + 5)), "{text}");
+    metrics.audit.complete(
+        &LAST_PASS,
+        &policies,
+        [("p-1".to_owned(), violations(7)), ("p-2".to_owned(), violations(0))],
+    );
+    let text = metrics.text().unwrap();
+    assert!(text.contains(&line("p-1", 7)) && !text.contains("p-2") && !text.contains("p-44"), "{text}");
+    metrics.audit.stop();
+    let text = metrics.text().unwrap();
+    assert!(
+        !text.contains("memgate_policy_violations{") && text.contains("memgate_audit_leading 0\n"),
+        "{text}"
+    );
 }
 
 /// A policy, and an exemption from it that is in force.
 fn put(policies: &mut Policies, name: &str) {
     let spec = json!({
         "rules": [{"id": "a", "labels": {"required": ["team"]}}],
+        "promote": {"at": "1970-01-03T00:00:00Z", "to": "deny"},
         "exemptions": {"namespaces": ["granted"], "maxAge": "30d"},
     });
     let policy = json!({"metadata": {"name": name}, "spec": spec});
@@ -102,7 +139,7 @@ fn put(policies: &mut Policies, name: &str) {
 
 fn finding(policies: &Policies, policy: &str, severity: Severity, status: PolicyStatus) -> Finding {
     let rule = Arc::clone(&policies.get(policy).unwrap().rules[0].about);
-    let policy = Some(PolicyFinding { rule, status, at_admission: None });
+    let policy = Some(PolicyFinding { rule, status, at_admission: None, exemption: None });
     Finding { policy, severity, ..Finding::deny(&RULE, Pointer::root(), "it has no team") }
 }
 

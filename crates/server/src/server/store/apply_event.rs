@@ -96,6 +96,12 @@ fn removal(raw: &RawObject) -> StoreChange {
 }
 
 impl RawObject {
+    /// Namespace, name and uid, and the object as it came.
+    pub(in crate::server) fn into_parts(self) -> ([String; 3], Box<RawValue>) {
+        let ObjectMeta { namespace, name, uid, .. } = self.metadata;
+        ([namespace, name, uid].map(Option::unwrap_or_default), self.text)
+    }
+
     fn read(&self, kind: &'static Kind) -> serde_json::Result<Option<Object>> {
         Object::read(kind, &mut serde_json::Deserializer::from_str(self.text.get()))
     }
@@ -113,6 +119,7 @@ impl<'de> Deserialize<'de> for RawObject {
             name: Option<String>,
             namespace: Option<String>,
             resource_version: Option<String>,
+            uid: Option<String>,
         }
         let text = Box::<RawValue>::deserialize(deserializer)?;
         let Head { metadata } = serde_json::from_str(text.get()).map_err(D::Error::custom)?;
@@ -120,6 +127,7 @@ impl<'de> Deserialize<'de> for RawObject {
             name: metadata.name,
             namespace: metadata.namespace,
             resource_version: metadata.resource_version,
+            uid: metadata.uid,
             ..ObjectMeta::default()
         };
         Ok(Self { metadata, text })

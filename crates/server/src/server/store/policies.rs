@@ -1,9 +1,11 @@
 //! Changes of policies and exemptions: they are compiled as they come, and only what is compiled is kept.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
+use crate::model::digest;
 use crate::model::kind::{Kind, MEMORY_POLICY, MEMORY_POLICY_EXEMPTION, NAMESPACE};
 use crate::model::object::Object;
 use crate::model::policy::Policies;
@@ -36,6 +38,32 @@ pub(super) fn apply(snapshot: &mut Snapshot, kind: &Kind, change: &StoreChange) 
         }
         StoreChange::Insert(object) => put(policies, kind, object),
         StoreChange::Remove { namespace, name } => policy::take(policies, kind, namespace, name),
+    }
+}
+
+/// The digests of what policies and exemptions say.
+pub(super) type Specs = BTreeMap<(&'static Kind, String, String), Option<u64>>;
+
+/// Whether a change is one of what a policy or an exemption says, and not of its status alone.
+pub(super) fn is_news(specs: &mut Specs, kind: &'static Kind, change: &StoreChange) -> bool {
+    let key = |object: &Object| (kind, object.namespace.to_string(), object.name.to_string());
+    let spec = |object: &Object| digest::of(&manifest(kind, object).to_string());
+    match change {
+        StoreChange::Replace(state) => {
+            let listed: Specs = state.objects().map(|object| (key(object), spec(object))).collect();
+            let of_kind = specs.iter().filter(|((other, ..), _)| *other == kind);
+            let is_news = !of_kind.eq(listed.iter());
+            specs.retain(|(other, ..), _| *other != kind);
+            specs.extend(listed);
+            is_news
+        }
+        StoreChange::Insert(object) => {
+            let spec = spec(object);
+            specs.insert(key(object), spec).is_none_or(|before| before != spec)
+        }
+        StoreChange::Remove { namespace, name } => {
+            specs.remove(&(kind, namespace.clone(), name.clone())).is_some()
+        }
     }
 }
 

@@ -1,0 +1,225 @@
+//! Judges stored objects by policies, now and then and when something changes, and writes reports and statuses.
+//!
+//! ```text
+//! lease ─▶ run ─▶ pass ─▶ subjects ──▶ audit ──▶ reports ──▶ apiserver
+//!            ▲              (store, paged lists)   statuses ──▲
+//!          store changes, time
+//! ```
+//!
+//! One replica at a time does it. It writes nothing that says the same as before: neither a report nor a status.
+//! A pass that fails is repeated; no review ever waits for one.
+
+mod lease;
+mod pass;
+mod policies;
+mod report;
+mod reports;
+mod status;
+mod subjects;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::Client;
+use serde_json::Value;
+use tokio::sync::watch::Receiver;
+use tokio::time::{Instant, sleep, sleep_until};
+
+use crate::model::causes::with_causes;
+use crate::server::certs::kube_api::error_message;
+use crate::server::clock::Clock;
+use crate::server::drain::Drain;
+use crate::server::jitter::jitter;
+use crate::server::lookup::Lookups;
+use crate::server::metrics::Metrics;
+use crate::server::metrics::audit::LastPass;
+use crate::server::options::AuditOptions;
+use crate::server::store::Store;
+
+use self::pass::{Context, Outcome};
+use self::reports::Reports;
+
+/// Who writes, for the apiserver's record of fields.
+const FIELD_MANAGER: &str = "memgate";
+
+/// The timeout of one request to the apiserver.
+const API_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// How many lookups an audit has at once; those of reviews are counted apart.
+const LOOKUPS: usize = 4;
+
+/// How long a change waits for others that come with it.
+const GATHER: Duration = Duration::from_secs(1);
+
+/// The pause between two passes.
+const PAUSE: Duration = Duration::from_secs(5);
+
+/// The pause after a pass that failed; after each further one twice as long, up to the last.
+const RETRY: Duration = Duration::from_secs(15);
+const LAST_RETRY: Duration = Duration::from_mins(2);
+
+/// How often it is asked whether the server is ending, or its state complete.
+const POLL: Duration = Duration::from_millis(200);
+
+/// Audits for as long as the server runs.
+pub(super) struct Auditor {
+    pub(super) client: Client,
+    pub(super) store: Arc<Store>,
+    pub(super) metrics: Arc<Metrics>,
+    pub(super) clock: Clock,
+    pub(super) drain: Drain,
+    pub(super) options: AuditOptions,
+}
+
+impl Auditor {
+    /// Audits while it is this replica's turn; never ends. It gives its turn up when the server begins to end.
+    pub(super) async fn run(self) {
+        tokio::select! {
+            () = self.audit() => {}
+            () = self.ending() => {}
+        }
+        std::future::pending::<()>().await;
+    }
+
+    async fn ending(&self) {
+        while !self.drain.has_begun() {
+            sleep(POLL).await;
+        }
+    }
+
+    async fn audit(&self) {
+        while !self.store.not_synced().is_empty() {
+            sleep(POLL).await;
+        }
+        loop {
+            let lease = lease::hold(&self.client, &self.options).await;
+            tokio::select! {
+                () = self.turns(lease) => sleep(jitter(RETRY)).await,
+                () = lease::until_gone(&self.client, &self.options) => {}
+            }
+            self.metrics.audit.stop();
+        }
+    }
+
+    /// Audits whenever this replica holds the Lease; ends when nobody watches that any more.
+    async fn turns(&self, mut lease: Receiver<bool>) {
+        while lease.wait_for(|holds| *holds).await.is_ok() {
+            tracing::info!("this replica audits stored objects");
+            tokio::select! {
+                () = self.passes() => {}
+                _ = lease.wait_for(|holds| !holds) => {}
+            }
+            self.metrics.audit.stop();
+            tracing::info!("another replica audits stored objects");
+        }
+    }
+
+    /// One pass after the other.
+    async fn passes(&self) {
+        let Self { client, store, metrics, options, .. } = self;
+        let lookups = Lookups::new(client.clone(), LOOKUPS, Arc::clone(metrics));
+        let mut reports = Reports::new(client.clone(), &options.installation, options.max_reports);
+        let mut changes = store.changes();
+        let (mut last_listed, mut retry): (Option<Instant>, _) = (None, RETRY);
+        loop {
+            let start = Instant::now();
+            changes.mark_unchanged();
+            let anew = last_listed.is_none_or(|listed| start - listed >= options.interval);
+            if anew {
+                last_listed = Some(start);
+            }
+            let context = Context {
+                store,
+                client,
+                lookups: &lookups,
+                rate: options.rate,
+                installation: &options.installation,
+                now: self.clock.timestamp(),
+            };
+            let is_done = self.pass(&context, &mut reports, anew).await;
+            if !is_done {
+                last_listed = None;
+                sleep(jitter(retry)).await;
+                retry = (retry * 2).min(LAST_RETRY);
+                continue;
+            }
+            retry = RETRY;
+            let again = start + options.interval;
+            wait_for_change(&mut changes, again.max(Instant::now() + PAUSE)).await;
+        }
+    }
+
+    /// One pass; whether all of it was done.
+    async fn pass(&self, context: &Context<'_>, reports: &mut Reports, anew: bool) -> bool {
+        let start = Instant::now();
+        if let Err(error) = reports.begin(anew).await {
+            tracing::warn!(error = error_message(&error), "reports could not be listed, so none are written");
+        }
+        let is_listed = reports.is_listed;
+        let outcome = match pass::run(context, reports).await {
+            Ok(outcome) => outcome,
+            Err(error) => {
+                tracing::warn!(error = with_causes(&error), "an audit did not come to its end");
+                self.metrics.audit.fail();
+                return false;
+            }
+        };
+        let Outcome { subjects, found, policies, failed } = outcome;
+        let tally = reports.pass;
+        let last = LastPass {
+            at: context.now.as_second(),
+            took: start.elapsed(),
+            subjects,
+            reports: tally.wanted - tally.left_out,
+            left_out: tally.left_out,
+        };
+        let counts = found.policies.into_iter().map(|(name, found)| (name, found.counts));
+        self.metrics.audit.complete(&last, &policies, counts);
+        let left_out = tally.left_out;
+        if left_out > 0 {
+            let most = self.options.max_reports;
+            tracing::warn!(
+                left_out,
+                most,
+                "more objects violate policies than may have reports; --max-reports raises that"
+            );
+        }
+        if tally.written + tally.deleted > 0 {
+            tracing::info!(
+                subjects,
+                written = tally.written,
+                deleted = tally.deleted,
+                "reports were written"
+            );
+        }
+        let is_done = is_listed && tally.failed + failed == 0;
+        if !is_done {
+            self.metrics.audit.fail();
+        }
+        is_done
+    }
+}
+
+/// An object without its fields that are null: an apiserver takes those for something.
+fn without_nulls(mut object: Value) -> Value {
+    if let Some(fields) = object.as_object_mut() {
+        fields.retain(|_, value| !value.is_null());
+    }
+    object
+}
+
+/// A namespace, where there is one.
+fn given(namespace: &str) -> Option<&str> {
+    Some(namespace).filter(|namespace| !namespace.is_empty())
+}
+
+/// Waits for a change, and a moment for those that come with it, but not beyond `until`.
+async fn wait_for_change(changes: &mut Receiver<u64>, until: Instant) {
+    let pause = Instant::now() + PAUSE;
+    tokio::select! {
+        () = sleep_until(until) => {}
+        _ = changes.changed() => sleep_until((Instant::now() + GATHER).max(pause)).await,
+    }
+}

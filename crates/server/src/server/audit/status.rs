@@ -1,0 +1,195 @@
+//! What the status of a policy and of an exemption says after an audit. No I/O here.
+//!
+//! A status that says the same as before is not written again, so the two times in it, and those of its conditions,
+//! move only with something else.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use crate::model::kind::MEMORY_POLICY;
+use crate::model::policy::{Action, Exemption, Policies, Policy};
+use crate::policy::judge::Counts;
+use crate::policy::leftover::rejected;
+
+use super::policies::Head;
+use super::report::cut;
+
+/// How many violations a status tells.
+pub(super) const MAX_VIOLATIONS: usize = 20;
+
+/// The most bytes of a message, as the definition has it.
+const MAX_MESSAGE_BYTES: usize = 4096;
+
+/// What an audit found of one policy.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    /// How many stored objects it matches.
+    pub(super) matched: usize,
+    pub(super) counts: Counts,
+    /// The first violations, as a status has them.
+    pub(super) first: Vec<Value>,
+}
+
+/// What an audit found of all of them.
+#[derive(Debug, Default)]
+pub(super) struct AllFound {
+    /// By the names of policies.
+    pub(super) policies: BTreeMap<String, Found>,
+    /// How many objects each exemption counts for, by namespace and name.
+    pub(super) exemptions: BTreeMap<String, usize>,
+}
+
+/// The status that a policy or an exemption should have; `None` when it has it.
+pub(super) fn status(head: &Head, policies: &Policies, found: &AllFound, now: Timestamp) -> Option<Value> {
+    let (wanted, time) = if *head.kind == MEMORY_POLICY {
+        (of_policy(head, policies, found.policies.get(&head.name), now), "lastAudit")
+    } else {
+        let exemption =
+            policies.exemptions().find(|it| it.namespace == head.namespace && it.name == head.name);
+        (of_exemption(head, exemption.map(AsRef::as_ref), policies, found, now), "lastMatched")
+    };
+    if wanted == without_times(&head.status, time) {
+        return None;
+    }
+    let matches = wanted.get("matches").and_then(Value::as_u64);
+    let is_moved =
+        matches.is_none_or(|count| count > 0 && head.status.get("matches") != wanted.get("matches"));
+    let moved = if is_moved { Some(second(now)) } else { head.status.get(time).cloned() };
+    let mut status = with_transitions(wanted, &head.status, now);
+    if let (Some(fields), Some(moved)) = (status.as_object_mut(), moved) {
+        fields.insert(time.to_owned(), moved);
+    }
+    Some(status)
+}
+
+fn of_policy(head: &Head, policies: &Policies, found: Option<&Found>, now: Timestamp) -> Value {
+    let none = Found::default();
+    let Found { matched, counts, first } = found.unwrap_or(&none);
+    let mut conditions = vec![match &head.fault {
+        Some(fault) => condition("Ready", false, "Invalid", fault),
+        None => condition("Ready", true, "InForce", "its rules are judged by"),
+    }];
+    if let Some(policy) = policies.get(&head.name).filter(|_| head.fault.is_none()) {
+        conditions.extend(of_promotion(policy, *counts, now));
+    }
+    json!({
+        "observedGeneration": head.generation,
+        "conditions": conditions,
+        "matched": matched,
+        "violations": counts.violations,
+        "exempted": counts.exempted,
+        "firstViolations": first,
+    })
+}
+
+/// Whether a policy is promoted, and whether that is going to hit somebody.
+fn of_promotion(policy: &Policy, counts: Counts, now: Timestamp) -> Vec<Value> {
+    let Some(promotion) = policy.promote else { return Vec::new() };
+    let (is_promoted, to) = (now >= promotion.at, promotion.to.name());
+    let day = promotion.at.strftime("%Y-%m-%d");
+    let promoted = if is_promoted {
+        condition("Promoted", true, "Promoted", &format!("the action at admission is {to} since {day}"))
+    } else {
+        condition("Promoted", false, "Waiting", &format!("the action at admission is {to} from {day}"))
+    };
+    let at_risk = match counts.denied_later {
+        _ if is_promoted => condition("PromotionAtRisk", false, "Promoted", "it is promoted"),
+        _ if promotion.to != Action::Deny => {
+            condition("PromotionAtRisk", false, "NothingDenied", "the promotion denies nothing")
+        }
+        0 => condition("PromotionAtRisk", false, "NoViolations", "nothing that is stored violates it"),
+        count => condition(
+            "PromotionAtRisk",
+            true,
+            "OpenViolations",
+            &format!("violations that are denied from {day}: {count}"),
+        ),
+    };
+    vec![promoted, at_risk]
+}
+
+fn of_exemption(
+    head: &Head,
+    exemption: Option<&Exemption>,
+    policies: &Policies,
+    found: &AllFound,
+    now: Timestamp,
+) -> Value {
+    let rejection = match (&head.fault, exemption) {
+        (Some(fault), _) => Some(("Invalid", fault.clone())),
+        (None, Some(exemption)) => {
+            rejected(exemption, policies).map(|finding| ("NotAccepted", finding.message))
+        }
+        (None, None) => Some(("Invalid", "it cannot be read".to_owned())),
+    };
+    let has_ended = exemption.is_some_and(|it| now >= it.expires_at);
+    let ended = exemption.map(|it| format!("it ended on {}", it.expires_at.strftime("%Y-%m-%d")));
+    let active = match (&rejection, exemption) {
+        (Some((reason, message)), _) => condition("Active", false, reason, message),
+        (None, Some(_)) if has_ended => {
+            condition("Active", false, "Expired", &ended.clone().unwrap_or_default())
+        }
+        (None, Some(it)) if now < it.from => {
+            condition("Active", false, "NotYet", &format!("it begins on {}", it.from.strftime("%Y-%m-%d")))
+        }
+        (None, Some(it)) => {
+            condition("Active", true, "InForce", &format!("until {}", it.expires_at.strftime("%Y-%m-%d")))
+        }
+        (None, None) => condition("Active", false, "Invalid", "it cannot be read"),
+    };
+    let expired = match ended.filter(|_| has_ended) {
+        Some(ended) => condition("Expired", true, "Expired", &ended),
+        None => condition("Expired", false, "NotExpired", "it has not ended"),
+    };
+    let rejected = match rejection {
+        Some((reason, message)) => condition("Rejected", true, reason, &message),
+        None => condition("Rejected", false, "Accepted", "its policy accepts it"),
+    };
+    let key = format!("{}/{}", head.namespace, head.name);
+    let matches = found.exemptions.get(&key).copied().unwrap_or_default();
+    json!({
+        "observedGeneration": head.generation,
+        "conditions": [active, expired, rejected],
+        "matches": matches,
+    })
+}
+
+fn condition(type_name: &str, status: bool, reason: &str, message: &str) -> Value {
+    let status = if status { "True" } else { "False" };
+    json!({"type": type_name, "status": status, "reason": reason, "message": cut(message, MAX_MESSAGE_BYTES)})
+}
+
+/// A status as it is compared: without times.
+fn without_times(status: &Value, time: &str) -> Value {
+    let mut status = status.clone();
+    if let Some(fields) = status.as_object_mut() {
+        fields.remove(time);
+    }
+    for condition in conditions(&mut status).filter_map(Value::as_object_mut) {
+        condition.remove("lastTransitionTime");
+    }
+    status
+}
+
+fn conditions(status: &mut Value) -> impl Iterator<Item = &mut Value> {
+    status.get_mut("conditions").and_then(Value::as_array_mut).into_iter().flatten()
+}
+
+/// Gives each condition the time since when it is so.
+fn with_transitions(mut status: Value, stored: &Value, now: Timestamp) -> Value {
+    let before = stored.get("conditions").and_then(Value::as_array);
+    for condition in conditions(&mut status).filter_map(Value::as_object_mut) {
+        let is_same = |it: &&Value| ["type", "status"].iter().all(|key| it.get(key) == condition.get(*key));
+        let since = before.into_iter().flatten().find(is_same).and_then(|it| it.get("lastTransitionTime"));
+        let since = since.filter(|since| since.is_string()).cloned().unwrap_or_else(|| second(now));
+        condition.insert("lastTransitionTime".to_owned(), since);
+    }
+    status
+}
+
+/// A time as Kubernetes writes it.
+fn second(time: Timestamp) -> Value {
+    time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string().into()
+}

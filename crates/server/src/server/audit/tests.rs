@@ -1,0 +1,211 @@
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::policies::Head;
+use super::report::{Report, content_digest};
+use super::status::{AllFound, Found, status};
+use super::subjects::Stored;
+use crate::decide::audit::audit;
+use crate::family;
+use crate::model::kind::{Kind, MEMORY_POLICY, MEMORY_POLICY_EXEMPTION};
+use crate::model::policy::Policies;
+use crate::model::request::{Occasion, Operation, Point, Request};
+use crate::model::snapshot::Snapshot;
+use crate::policy::judge::{Counts, Judgement};
+use crate::policy::put;
+
+const NOW: &str = "2027-01-10T00:00:00Z";
+
+fn time(text: &str) -> Timestamp {
+    text.parse().unwrap()
+}
+
+fn policies(spec: &Value) -> Policies {
+    let mut policies = Policies::default();
+    let manifest = json!({"metadata": {"name": "prod"}, "spec": spec});
+    assert_eq!(put(&mut policies, &MEMORY_POLICY, &manifest), []);
+    policies
+}
+
+fn promoted(to: &str) -> Value {
+    json!({
+        "promote": {"at": "2027-01-15T00:00:00Z", "to": to}, "actions": {"admission": "report"},
+        "rules": [{"id": "durable", "backends": {"durable": true}, "severity": "low"}],
+        "exemptions": {"namespaces": ["granted"], "maxAge": "30d"},
+    })
+}
+
+fn memory_kind() -> &'static Kind {
+    family::validated(&family::ALL, "arkonis.dev", "ArkMemory").unwrap().1
+}
+
+/// A memory that loses everything, and what the policies say of it at this time.
+fn judged(policies: Policies, now: &str) -> (Stored, Judgement) {
+    let object = json!({
+        "metadata": {"name": "notes", "namespace": "lab", "uid": "u-1"}, "spec": {"backend": "in-context"},
+    });
+    let stored = Stored {
+        kind: memory_kind(),
+        namespace: "lab".to_owned(),
+        name: "notes".to_owned(),
+        uid: "u-1".to_owned(),
+        text: object.to_string().into(),
+    };
+    let mut snapshot = Snapshot::default();
+    snapshot.policies = policies.into();
+    let request = Request {
+        operation: Operation::Create,
+        group: stored.kind.group.into(),
+        version: stored.kind.version.into(),
+        kind: stored.kind.kind.into(),
+        subresource: "".into(),
+        namespace: "lab".into(),
+        name: "notes".into(),
+        object: Some(&stored.text),
+        old_object: None,
+        occasion: Occasion::new(Point::Audit, time(now)),
+        cancelled: None,
+    };
+    let judgement = audit(&request, &snapshot).judgement;
+    (stored, judgement)
+}
+
+fn outcome(policies: Policies, now: &str) -> Value {
+    let (stored, judgement) = judged(policies, now);
+    let report = Report::new(&stored, &judgement, "home").expect("a report");
+    report.object()["results"][0]["result"].clone()
+}
+
+#[test]
+fn a_result_says_what_admission_makes_of_it_now_or_later() {
+    assert_eq!(outcome(policies(&promoted("deny")), NOW), "fail");
+    assert_eq!(outcome(policies(&promoted("deny")), "2027-02-01T00:00:00Z"), "fail");
+    assert_eq!(outcome(policies(&promoted("warn")), NOW), "warn");
+}
+
+#[test]
+fn a_result_that_is_exempt_says_by_what() {
+    let mut policies = policies(&promoted("deny"));
+    put_exemption(&mut policies, "2027-01-01T00:00:00Z", "2027-01-20T00:00:00Z");
+    let (stored, judgement) = judged(policies, NOW);
+    let report = Report::new(&stored, &judgement, "home").unwrap().object();
+    let result = &report["results"][0];
+    assert_eq!(result["result"], "skip");
+    let properties = &result["properties"];
+    assert_eq!(properties["exemption"], "granted/notes");
+    assert_eq!(properties["expiresAt"], "2027-01-20T00:00:00Z");
+    assert_eq!(report["summary"], json!({"pass": 0, "fail": 0, "warn": 0, "error": 0, "skip": 1}));
+}
+
+#[test]
+fn there_is_no_report_without_a_finding() {
+    let none =
+        json!({"rules": [{"id": "durable", "backends": {"durable": true}, "action": {"audit": "off"}}]});
+    let (stored, judgement) = judged(policies(&none), NOW);
+    assert!(Report::new(&stored, &judgement, "home").is_none());
+}
+
+/// One whose apiserver has sorted its fields.
+#[test]
+fn a_report_is_the_same_in_whatever_order_it_comes_back() {
+    fn turned(value: &Value) -> Value {
+        match value {
+            Value::Object(fields) => {
+                fields.iter().rev().map(|(key, value)| (key.clone(), turned(value))).collect()
+            }
+            Value::Array(elements) => elements.iter().map(turned).collect(),
+            scalar => scalar.clone(),
+        }
+    }
+    let (stored, judgement) = judged(policies(&promoted("deny")), NOW);
+    let report = Report::new(&stored, &judgement, "home").unwrap();
+    assert_eq!(report.digest(), content_digest(&turned(&report.content)));
+    let other = Report::new(&stored, &judgement, "elsewhere").unwrap();
+    assert_ne!(report.digest(), other.digest());
+}
+
+fn put_exemption(policies: &mut Policies, from: &str, until: &str) {
+    let spec = json!({
+        "policy": "prod", "rules": ["durable"], "target": {"namespaces": ["lab"]},
+        "reason": "it moves away soon", "from": from, "expiresAt": until,
+    });
+    let manifest = json!({"metadata": {"name": "notes", "namespace": "granted"}, "spec": spec});
+    assert_eq!(put(policies, &MEMORY_POLICY_EXEMPTION, &manifest), []);
+}
+
+fn head(kind: &'static Kind, status: Value) -> Head {
+    let (namespace, name) = if kind.namespaced { ("granted", "notes") } else { ("", "prod") };
+    Head { kind, namespace: namespace.to_owned(), name: name.to_owned(), generation: 3, fault: None, status }
+}
+
+/// The statuses of conditions by type, with their times.
+fn conditions(status: &Value) -> Vec<(String, String, String)> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let of = |it: &Value| (text(&it["type"]), text(&it["status"]), text(&it["lastTransitionTime"]));
+    status["conditions"].as_array().unwrap().iter().map(of).collect()
+}
+
+fn found(denied_later: usize) -> AllFound {
+    let counts = Counts { violations: denied_later, denied_later, ..Counts::default() };
+    let found = Found { matched: 5, counts, first: Vec::new() };
+    AllFound {
+        policies: [("prod".to_owned(), found)].into(),
+        exemptions: [("granted/notes".to_owned(), 2)].into(),
+    }
+}
+
+#[test]
+fn a_status_moves_only_with_what_it_says() {
+    let (policies, later) = (policies(&promoted("deny")), "2027-01-11T00:00:00Z");
+    let first = status(&head(&MEMORY_POLICY, Value::Null), &policies, &found(2), time(NOW)).unwrap();
+    assert_eq!(first["lastAudit"], NOW);
+    let at_risk = ("PromotionAtRisk".to_owned(), "True".to_owned(), NOW.to_owned());
+    assert!(conditions(&first).contains(&at_risk), "{first}");
+    let stored = head(&MEMORY_POLICY, first);
+    assert_eq!(status(&stored, &policies, &found(2), time(later)), None);
+    let second = status(&stored, &policies, &found(0), time(later)).unwrap();
+    assert_eq!(second["lastAudit"], later);
+    let word = |name: &str, status: &str, since: &str| (name.to_owned(), status.to_owned(), since.to_owned());
+    let expected =
+        [word("Ready", "True", NOW), word("Promoted", "False", NOW), word("PromotionAtRisk", "False", later)];
+    assert_eq!(conditions(&second), expected);
+    let promoted = "2027-01-15T00:00:00Z";
+    let third = status(&stored, &policies, &found(0), time(promoted)).unwrap();
+    let expected = [
+        word("Ready", "True", NOW),
+        word("Promoted", "True", promoted),
+        word("PromotionAtRisk", "False", promoted),
+    ];
+    assert_eq!(conditions(&third), expected);
+}
+
+#[test]
+fn a_policy_that_is_not_in_force_says_why() {
+    let fault = Some("spec.rules[0] has no id".to_owned());
+    let head = Head { fault, ..head(&MEMORY_POLICY, Value::Null) };
+    let status = status(&head, &Policies::default(), &AllFound::default(), time(NOW)).unwrap();
+    assert_eq!(status["conditions"][0]["status"], "False");
+    assert_eq!(status["conditions"][0]["message"], "spec.rules[0] has no id");
+    assert_eq!((&status["matched"], &status["observedGeneration"]), (&json!(0), &json!(3)));
+}
+
+#[test]
+fn an_exemption_is_active_then_expired() {
+    let mut policies = policies(&promoted("deny"));
+    put_exemption(&mut policies, "2027-01-12T00:00:00Z", "2027-01-20T00:00:00Z");
+    let said = |stored: Value, matches: usize, now: &str| {
+        let found =
+            AllFound { exemptions: [("granted/notes".to_owned(), matches)].into(), ..AllFound::default() };
+        status(&head(&MEMORY_POLICY_EXEMPTION, stored), &policies, &found, time(now)).unwrap()
+    };
+    let words = |status: &Value| conditions(status).into_iter().map(|(_, word, _)| word).collect::<Vec<_>>();
+    let before = said(Value::Null, 0, NOW);
+    assert_eq!(words(&before), ["False"; 3]);
+    assert_eq!((&before["conditions"][0]["reason"], before.get("lastMatched")), (&json!("NotYet"), None));
+    let counts = said(before, 2, "2027-01-13T00:00:00Z");
+    assert_eq!(words(&counts), ["True", "False", "False"]);
+    assert_eq!((&counts["matches"], &counts["lastMatched"]), (&json!(2), &json!("2027-01-13T00:00:00Z")));
+    let ended = said(counts, 0, "2027-01-20T00:00:00Z");
+    assert_eq!(words(&ended), ["False", "True", "False"]);
+    assert_eq!((&ended["matches"], &ended["lastMatched"]), (&json!(0), &json!("2027-01-13T00:00:00Z")));
+}

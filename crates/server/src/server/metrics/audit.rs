@@ -1,0 +1,145 @@
+//! What audits of stored objects found. Only the replica that audits has series beyond those that are always there, so
+//! that a sum over replicas counts nothing twice.
+
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family as Labelled;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+
+use crate::model::policy::{Policies, Policy};
+use crate::policy::judge::Counts;
+use crate::server::metrics::labels::{ByPolicy, ByPolicyAndAdmission, ByResult};
+
+use super::policies::OTHER;
+use super::result;
+
+/// How many policies have series of their own about what is stored. Fewer than elsewhere: each has several.
+pub(super) const MAX_POLICIES: usize = 40;
+
+/// All series about audits.
+#[derive(Debug, Default)]
+pub(in crate::server) struct AuditMetrics {
+    passes: Labelled<ByResult, Counter>,
+    leading: Gauge,
+    last: Gauge,
+    seconds: Gauge<f64, AtomicU64>,
+    subjects: Gauge,
+    reports: Gauge,
+    left_out: Gauge,
+    violations: Labelled<ByPolicyAndAdmission, Gauge>,
+    promotions: Labelled<ByPolicy, Gauge>,
+}
+
+/// How the last pass went.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::server) struct LastPass {
+    /// When it began, in seconds since 1970.
+    pub(in crate::server) at: i64,
+    pub(in crate::server) took: Duration,
+    /// How many objects were judged.
+    pub(in crate::server) subjects: usize,
+    /// How many of them have reports.
+    pub(in crate::server) reports: usize,
+    /// How many should have one beyond the limit.
+    pub(in crate::server) left_out: usize,
+}
+
+impl AuditMetrics {
+    pub(super) fn register(&self, registry: &mut Registry) {
+        registry.register("audit_passes", "Audits of all stored objects", self.passes.clone());
+        registry.register("audit_leading", "Whether this replica audits", self.leading.clone());
+        registry.register(
+            "audit_last_pass_timestamp_seconds",
+            "When the last audit began that came to its end, in seconds since 1970",
+            self.last.clone(),
+        );
+        registry.register("audit_last_pass_seconds", "How long it took", self.seconds.clone());
+        registry.register("audit_subjects", "Stored objects that it judged", self.subjects.clone());
+        registry.register("audit_reports", "Objects of which there is a report", self.reports.clone());
+        registry.register(
+            "audit_reports_left_out",
+            "Objects that should have a report, beyond the limit",
+            self.left_out.clone(),
+        );
+        registry.register(
+            "policy_violations",
+            "Violations of policies by stored objects, by what admission makes of them",
+            self.violations.clone(),
+        );
+        registry.register(
+            "policy_promotion_timestamp_seconds",
+            "When a policy becomes stricter at admission, in seconds since 1970",
+            self.promotions.clone(),
+        );
+        for good in [true, false] {
+            drop(self.passes.get_or_create(&ByResult { result: result(good) }));
+        }
+    }
+
+    /// Counts a pass that is done, and sets what it found.
+    pub(in crate::server) fn complete(
+        &self,
+        pass: &LastPass,
+        policies: &Policies,
+        found: impl IntoIterator<Item = (String, Counts)>,
+    ) {
+        self.passes.get_or_create(&ByResult { result: result(true) }).inc();
+        self.leading.set(1);
+        self.last.set(pass.at);
+        self.seconds.set(pass.took.as_secs_f64());
+        self.subjects.set(number(pass.subjects));
+        self.reports.set(number(pass.reports));
+        self.left_out.set(number(pass.left_out));
+        self.set_violations(found);
+        self.set_promotions(policies, pass.at);
+    }
+
+    /// Those of the policies with the most; all others are one.
+    fn set_violations(&self, found: impl IntoIterator<Item = (String, Counts)>) {
+        self.violations.clear();
+        let mut found: Vec<_> = found.into_iter().filter(|(_, counts)| counts.violations > 0).collect();
+        found.sort_by(|(one, few), (other, more)| more.violations.cmp(&few.violations).then(one.cmp(other)));
+        for (index, (name, counts)) in found.into_iter().enumerate() {
+            let policy = if index < MAX_POLICIES { name } else { OTHER.to_owned() };
+            let admitted = counts.violations.saturating_sub(counts.denied + counts.denied_later);
+            let all =
+                [("denied", counts.denied), ("denied_later", counts.denied_later), ("admitted", admitted)];
+            for (admission, count) in all {
+                let labels = ByPolicyAndAdmission { policy: policy.clone(), admission };
+                self.violations.get_or_create_owned(&labels).inc_by(number(count));
+            }
+        }
+    }
+
+    /// Those that come next, and then those that came last.
+    fn set_promotions(&self, policies: &Policies, now: i64) {
+        self.promotions.clear();
+        let day = |policy: &Policy| Some((policy.promote?.at.as_second(), policy.name.clone()));
+        let mut days: Vec<_> = policies.iter().filter_map(|policy| day(policy)).collect();
+        days.sort_by_key(|(at, name)| (*at < now, (*at - now).abs(), name.clone()));
+        for (at, policy) in days.into_iter().take(MAX_POLICIES) {
+            self.promotions.get_or_create_owned(&ByPolicy { policy }).set(at);
+        }
+    }
+
+    /// Counts a pass that did not come to its end, or could not write all.
+    pub(in crate::server) fn fail(&self) {
+        self.passes.get_or_create(&ByResult { result: result(false) }).inc();
+    }
+
+    /// Forgets what was found: from now on another replica says it.
+    pub(in crate::server) fn stop(&self) {
+        self.violations.clear();
+        self.promotions.clear();
+        for gauge in [&self.leading, &self.subjects, &self.reports, &self.left_out] {
+            gauge.set(0);
+        }
+    }
+}
+
+fn number(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}

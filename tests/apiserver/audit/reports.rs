@@ -1,0 +1,240 @@
+//! What is reported of what is stored.
+
+use anyhow::{Context, Result, ensure};
+use jiff::{Timestamp, ToSpan};
+use serde_json::{Value, json};
+
+use super::house::{
+    House, PATIENCE, condition, durable, memories, metric, pass_twice, passes, policy, same, versions,
+};
+use crate::{fixture::Fixture, support::wait};
+
+/// How many objects there are, and how many of them violate a policy.
+const OBJECTS: usize = 10_000;
+const FAILING: usize = 500;
+
+/// Ten thousand objects, of which five hundred fail.
+pub(super) fn follow(_: &Fixture) -> Result<()> {
+    let house = House::with_reports()?;
+    let mut namespaces = Vec::new();
+    for index in 0..10 {
+        let namespace = house.cluster.fresh_namespace("team")?;
+        let every = OBJECTS / FAILING;
+        let names = (0..OBJECTS / 10).map(|it| (format!("notes-{index}-{it}"), it % every != 0));
+        house.fill(memories(&namespace, names))?;
+        namespaces.push(namespace);
+    }
+    house.apply(&policy("durable", &json!({"actions": {"admission": "deny"}}), &durable()))?;
+    let replica = house.replica(&[])?;
+    let reports = house.until_reports(FAILING)?;
+    let report = &reports["notes-3-20"];
+    let namespace = namespaces[3].as_str();
+    let memory = house.until(&["-n", namespace, "arkmemory", "notes-3-20"], |_| true)?;
+    let uid = memory["metadata"]["uid"].as_str().unwrap_or_default();
+    let owner = json!([{"apiVersion": "arkonis.dev/v1alpha1", "kind": "ArkMemory", "name": "notes-3-20", "uid": uid}]);
+    same(&report["metadata"]["ownerReferences"], &owner)?;
+    same(&report["metadata"]["name"], &json!(format!("memgate-arkmemory-{uid}")))?;
+    same(&report["source"], &json!("memgate"))?;
+    same(&report["summary"], &json!({"pass": 0, "fail": 1, "warn": 0, "error": 0, "skip": 0}))?;
+    let result = json!([{
+        "policy": "durable", "rule": "durable", "category": "memory", "severity": "high", "result": "fail",
+        "message": "spec.backend: backend \"in-context\" loses its memory with its process (policy durable/durable)",
+        "properties": {"code": "policy/durable/durable", "pointer": "/spec/backend"},
+    }]);
+    same(&report["results"], &result)?;
+
+    // Further passes write nothing.
+    let status = house.until(&["mempol", "durable"], |it| it["status"]["matched"] == OBJECTS)?;
+    same(&status["status"]["violations"], &json!(FAILING))?;
+    pass_twice(&replica)?;
+    let again = house.until_reports(FAILING)?;
+    ensure!(versions(&again) == versions(&reports), "reports that say the same were written again");
+    same(&house.until(&["mempol", "durable"], |_| true)?["status"], &status["status"])?;
+
+    // Somebody edits one and deletes another: both are there again as they were.
+    let (edited, deleted) = (&reports["notes-3-20"], &reports["notes-3-40"]);
+    let name = |report: &Value| report["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    let patch = r#"{"results": [], "summary": {"fail": 0}}"#;
+    house.kubectl(&["-n", namespace, "patch", "report", &name(edited), "--type=merge", "-p", patch])?;
+    house.kubectl(&["-n", namespace, "delete", "report", &name(deleted)])?;
+    wait::until_within(PATIENCE, "both reports are mended", || {
+        let reports = house.reports("reports.openreports.io")?;
+        let is_mended = |name| reports.get(name).is_some_and(|report| report["results"] == result);
+        Ok((is_mended("notes-3-20") && is_mended("notes-3-40")).then_some(()))
+    })?;
+
+    // One goes, one gets another name, one is mended.
+    house.kubectl(&["-n", namespace, "delete", "arkmemory", "notes-3-20", "notes-3-40"])?;
+    house.fill(memories(namespace, std::iter::once(("renamed".to_owned(), false))))?;
+    let spec = r#"{"spec": {"backend": "redis", "redis": {"secretRef": {"name": "redis"}}}}"#;
+    house.kubectl(&["-n", namespace, "patch", "arkmemory", "notes-3-60", "--type=merge", "-p", spec])?;
+    let reports = house.until_reports(FAILING - 2)?;
+    ensure!(reports.contains_key("renamed"), "the object of a new name has no report");
+    for gone in ["notes-3-20", "notes-3-40", "notes-3-60"] {
+        ensure!(!reports.contains_key(gone), "{gone} still has a report");
+    }
+
+    // The rule goes, and all reports with it.
+    let labels = json!([{"id": "labels", "labels": {"required": ["team"]}, "action": {"audit": "none"}}]);
+    let off = json!({"actions": {"admission": "deny", "audit": "off"}});
+    house.apply(&policy("durable", &off, &labels))?;
+    house.until_reports(0)?;
+    ensure!(metric(&replica, "memgate_audit_subjects")? > 0.0 && passes(&replica)? > 3.0);
+    Ok(())
+}
+
+/// The status of a policy that is about to deny, and of exemptions that count, ended and are not accepted.
+pub(super) fn statuses(_: &Fixture) -> Result<()> {
+    let house = House::new()?;
+    let namespace = house.cluster.fresh_namespace("team")?;
+    house.fill(memories(&namespace, (0..30).map(|it| (format!("notes-{it:02}"), it >= 25))))?;
+    let now = Timestamp::now();
+    let soon = (now + 24.hours()).to_string();
+    let more = json!({
+        "promote": {"at": soon, "to": "deny"}, "exemptions": {"namespaces": [namespace], "maxAge": "30d"},
+    });
+    house.apply(&policy("durable", &more, &durable()))?;
+    let exemption = |name: &str, policy: &str, hours: (i64, i64)| {
+        json!({
+            "apiVersion": "policy.memgate.dev/v1alpha1", "kind": "MemoryPolicyExemption",
+            "metadata": {"name": name, "namespace": namespace},
+            "spec": {
+                "policy": policy, "rules": ["durable"], "target": {"namespaces": [namespace], "names": ["notes-0?"]},
+                "reason": "they move to redis soon", "from": (now + hours.0.hours()).to_string(),
+                "expiresAt": (now + hours.1.hours()).to_string(),
+            },
+        })
+    };
+    house.apply(&exemption("counts", "durable", (-1, 1)))?;
+    house.apply(&exemption("ended", "durable", (-2, -1)))?;
+    house.apply(&exemption("rejected", "other", (-1, 1)))?;
+    let _replica = house.replica(&[])?;
+    let found = house.until(&["mempol", "durable"], |it| it["status"]["violations"] == 15)?;
+    let status = &found["status"];
+    same(&status["matched"], &json!(30))?;
+    same(&status["exempted"], &json!(10))?;
+    same(&status["observedGeneration"], &found["metadata"]["generation"])?;
+    same(&condition(&found, "Ready")["status"], &json!("True"))?;
+    same(&condition(&found, "Promoted")["status"], &json!("False"))?;
+    same(&condition(&found, "PromotionAtRisk")["status"], &json!("True"))?;
+    let first = json!({
+        "rule": "durable", "kind": "ArkMemory", "namespace": namespace, "name": "notes-10", "field": "/spec/backend",
+        "message": "spec.backend: backend \"in-context\" loses its memory with its process (policy durable/durable)",
+    });
+    same(&status["firstViolations"][0], &first)?;
+    ensure!(status["lastAudit"].is_string(), "{status}");
+    let of = |name: &str| {
+        house.until(&["-n", &namespace, "mempolex", name], |it| it["status"]["conditions"].is_array())
+    };
+    let counts = of("counts")?;
+    same(&counts["status"]["matches"], &json!(10))?;
+    ensure!(counts["status"]["lastMatched"].is_string(), "{counts}");
+    for (name, expected) in [
+        ("counts", ["True", "False", "False"]),
+        ("ended", ["False", "True", "False"]),
+        ("rejected", ["False", "False", "True"]),
+    ] {
+        let exemption = of(name)?;
+        for (type_name, status) in ["Active", "Expired", "Rejected"].into_iter().zip(expected) {
+            let found = condition(&exemption, type_name);
+            ensure!(found["status"] == status, "{name}: {found}");
+        }
+    }
+
+    // Nothing violates it any more: the status moves, and says since when nothing is at risk.
+    house.kubectl(&["-n", &namespace, "delete", "arkmemory", "--all"])?;
+    let found = house.until(&["mempol", "durable"], |it| it["status"]["matched"] == 0)?;
+    same(&condition(&found, "PromotionAtRisk")["status"], &json!("False"))?;
+    let before = json!({"status": status});
+    let since = |object: &Value| condition(object, "Ready")["lastTransitionTime"].clone();
+    same(&since(&found), &since(&before))
+}
+
+/// Agents of Orloj and Orka, of which the state holds a part, backends that nothing watches, and a Namespace, whose
+/// report is one of the cluster.
+pub(super) fn kinds(_: &Fixture) -> Result<()> {
+    let house = House::with_reports()?;
+    let namespace = house.cluster.fresh_namespace("team")?;
+    for object in [
+        json!({"apiVersion": "orloj.dev/v1", "kind": "Agent", "metadata": {"name": "orloj", "namespace": namespace},
+            "spec": {"model_ref": "m", "prompt": "p", "memory": {"ref": "notes", "allow": ["read"]}}}),
+        json!({"apiVersion": "core.orka.ai/v1alpha1", "kind": "Agent", "metadata": {"name": "orka", "namespace": namespace},
+            "spec": {"model": {"provider": "openai", "name": "m"}}}),
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace,
+            "annotations": {"memgate.dev/orka-memory-context": "true"}}}),
+    ] {
+        house.apply(&object)?;
+    }
+    let rules = json!([{"id": "team", "labels": {"required": ["team"]}}]);
+    house.apply(&policy("team", &json!({"match": {"namespaces": [namespace]}}), &rules))?;
+    let _replica = house.replica(&[])?;
+    let reports = house.until_reports(2)?;
+    ensure!(reports.contains_key("orloj") && reports.contains_key("orka"), "{:?}", reports.keys());
+    same(&reports["orka"]["results"][0]["result"], &json!("warn"))?;
+    wait::until_within(PATIENCE, "a ClusterReport", || {
+        Ok(house.reports("clusterreports.openreports.io")?.contains_key(&namespace).then_some(()))
+    })
+}
+
+/// More violations than reports, and than an object's report has results.
+pub(super) fn caps(_: &Fixture) -> Result<()> {
+    let house = House::with_reports()?;
+    let namespace = house.cluster.fresh_namespace("team")?;
+    house.fill(memories(&namespace, (0..20).map(|it| (format!("notes-{it:02}"), false))))?;
+    for policy_index in 0..3 {
+        let rule = |index: usize| json!({"id": format!("label-{index}"), "labels": {"required": [format!("l{index}")]}});
+        let rules: Vec<_> = (0..50).map(rule).collect();
+        house.apply(&policy(&format!("labels-{policy_index}"), &json!({}), &json!(rules)))?;
+    }
+    let replica = house.replica(&["--max-reports", "7"])?;
+    let reports = house.until_reports(7)?;
+    for report in reports.values() {
+        ensure!(report["results"].as_array().is_some_and(|results| results.len() == 100), "{report}");
+        same(&report["summary"]["warn"], &json!(150))?;
+    }
+    let found = house.until(&["mempol", "labels-0"], |it| it["status"]["violations"] == 20 * 50)?;
+    ensure!(found["status"]["firstViolations"].as_array().is_some_and(|first| first.len() == 20), "{found}");
+    wait::until_within(PATIENCE, "the number of those left out", || {
+        Ok((metric(&replica, "memgate_audit_reports_left_out")? > 12.5).then_some(()))
+    })
+}
+
+/// docs/policy.md: what it says of the cluster, command by command.
+pub(super) fn documented(_: &Fixture) -> Result<()> {
+    let house = House::with_reports()?;
+    let kubectl = house.cluster.admin();
+    for file in ["00-namespace", "memory-in-context", "memory-redis", "memory-vector-store", "agent"] {
+        kubectl.run(&["apply", "-f", &format!("{ROOT}/examples/arkonis/{file}.yaml")])?.ok()?;
+    }
+    let _replica = house.replica(&[])?;
+    let text = include_str!("../../../docs/policy.md");
+    let mut commands = 0;
+    for block in text.split("```console\n$ kubectl ").skip(1) {
+        let block = block.split("\n```").next().unwrap_or_default();
+        let (command, shown) = block.split_once('\n').context("a command without output")?;
+        let command = command.replace(" examples/", &format!(" {ROOT}/examples/"));
+        let args: Vec<_> = command.split(' ').collect();
+        let shown: Vec<_> = shown.lines().collect();
+        let mut printed = String::new();
+        let fits = wait::until_within(PATIENCE, &command, || {
+            printed = kubectl.run(&args)?.stdout;
+            Ok(is_shown(&shown, &printed).then_some(()))
+        });
+        fits.with_context(|| format!("it prints\n{printed}"))?;
+        commands += 1;
+    }
+    ensure!(commands >= 4, "{commands} commands");
+    Ok(())
+}
+
+const ROOT: &str = env!("CARGO_MANIFEST_DIR");
+
+/// Whether lines are those that a document shows; `…` ends a line of which the rest does not matter.
+fn is_shown(shown: &[&str], printed: &str) -> bool {
+    let printed: Vec<_> = printed.lines().collect();
+    let is_same = |(shown, printed): (&&str, &&str)| match shown.split_once('…') {
+        Some((start, _)) => printed.starts_with(start),
+        None => printed.trim_end() == *shown,
+    };
+    shown.len() == printed.len() && shown.iter().zip(&printed).all(is_same)
+}
