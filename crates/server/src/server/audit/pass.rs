@@ -171,6 +171,7 @@ fn judge(stored: &Stored, snapshot: &Snapshot, now: Timestamp) -> Audit {
         object: Some(&stored.text),
         old_object: None,
         occasion: Occasion::new(Point::Audit, now),
+        read_pod: None,
         cancelled: None,
     };
     audit(&request, snapshot)
