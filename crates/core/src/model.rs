@@ -47,6 +47,7 @@ pub mod policy;
 pub mod policy_rule;
 pub mod prune;
 pub mod quantity;
+pub mod read_pod;
 pub mod reason;
 pub mod request;
 pub mod schema;

@@ -18,6 +18,9 @@ use crate::patch::Patch;
 use super::bounds::{cut, json_bytes, takes};
 use super::texts::{Complaint, MAX_COMPLAINT_CHARS, message_with_help, status_message, warning};
 
+/// For how many bytes there is room at first, beside the patch: most responses have less.
+const ENVELOPE_BYTES: usize = 512;
+
 /// How many bytes of warnings one response may hold: what the apiserver passes on to a client.
 /// Source: k8s.io/apiserver, endpoints/request/warnings, the total limit of 4 KiB.
 const MAX_WARNINGS_BYTES: usize = 4096;
@@ -80,7 +83,8 @@ struct StatusCause {
 
 impl ReviewResponse<'_> {
     pub(super) fn to_bytes(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(1024);
+        let patch = self.patch_json();
+        let mut out = Vec::with_capacity(ENVELOPE_BYTES + patch.len().div_ceil(3) * 4);
         out.extend_from_slice(
             br#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"uid":"#,
         );
@@ -92,7 +96,9 @@ impl ReviewResponse<'_> {
                 json(&mut out, &status);
             }
         }
-        self.patch(&mut out);
+        if !patch.is_empty() {
+            write_patch(&mut out, &patch);
+        }
         let warnings = if self.waits.is_some() { Vec::new() } else { self.warnings() };
         if !warnings.is_empty() {
             out.extend_from_slice(br#","warnings":"#);
@@ -147,18 +153,15 @@ impl ReviewResponse<'_> {
         }
     }
 
-    fn patch(&self, out: &mut Vec<u8>) {
+    /// The patch as JSON; nothing where there is none.
+    fn patch_json(&self) -> Vec<u8> {
         if self.edits.is_empty() {
-            return;
+            return Vec::new();
         }
-        out.extend_from_slice(br#","patchType":"JSONPatch","patch":""#);
-        let mut patch = Vec::with_capacity(128 * self.edits.len());
+        let about = self.edits.iter().map(Edit::bytes).sum::<usize>();
+        let mut patch = Vec::with_capacity(about + about / 4);
         json(&mut patch, &Patch(self.edits));
-        let start = out.len();
-        out.resize(start + patch.len().div_ceil(3) * 4, 0);
-        let written = out.get_mut(start..).map_or(Ok(0), |room| STANDARD.encode_slice(&patch, room));
-        out.truncate(start + written.unwrap_or_default());
-        out.push(b'"');
+        patch
     }
 
     /// The texts of all warnings, as many as fit; the last one counts those that do not.
@@ -222,6 +225,15 @@ impl StatusCause {
     fn fits(&self, left: &mut usize) -> bool {
         takes(left, json_bytes(&self.message) + json_bytes(&self.field) + CAUSE_BYTES)
     }
+}
+
+fn write_patch(out: &mut Vec<u8>, patch: &[u8]) {
+    out.extend_from_slice(br#","patchType":"JSONPatch","patch":""#);
+    let start = out.len();
+    out.resize(start + patch.len().div_ceil(3) * 4, 0);
+    let written = out.get_mut(start..).map_or(Ok(0), |room| STANDARD.encode_slice(patch, room));
+    out.truncate(start + written.unwrap_or_default());
+    out.push(b'"');
 }
 
 /// Writes a value as JSON. Neither writing to memory nor serializing these types can fail.

@@ -107,6 +107,7 @@ mod tests {
             object: Some(object),
             old_object: None,
             occasion: Occasion::default(),
+            read_pod: None,
             cancelled: None,
         }
     }

@@ -67,12 +67,22 @@ pub(super) fn decide_new(
     snapshot: &Snapshot,
 ) -> Decision {
     let work = Work::new(request.cancelled);
-    let pod = match Pod::parse_within(text, &work) {
-        Ok(pod) => pod,
-        Err(error) if !error.is_data() => return Decision::pass(Reason::Unreadable),
-        Err(_) => return Decision::pass(Reason::Malformed),
+    let parsed;
+    let pod = match request.read_pod.as_deref().filter(|read| read.is_of(text)) {
+        Some(read) => {
+            work.go_on_after(&read.work);
+            &read.pod
+        }
+        None => match Pod::parse_within(text, &work) {
+            Ok(pod) => {
+                parsed = pod;
+                &parsed
+            }
+            Err(error) if !error.is_data() => return Decision::pass(Reason::Unreadable),
+            Err(_) => return Decision::pass(Reason::Malformed),
+        },
     };
-    let opts_out = inject_mode(&pod) == InjectMode::Disabled;
+    let opts_out = inject_mode(pod) == InjectMode::Disabled;
     if opts_out && snapshot.policies.is_empty() {
         return Decision::pass(Reason::OptedOut);
     }
@@ -80,17 +90,17 @@ pub(super) fn decide_new(
         return Decision::pass(Reason::MirrorPod);
     }
     let (namespace, mut state) =
-        resolve_namespace(namespace::of_pod(&pod, namespace, snapshot), snapshot, &work);
+        resolve_namespace(namespace::of_pod(pod, namespace, snapshot), snapshot, &work);
     let decision = if opts_out {
         Decision::pass(Reason::OptedOut)
     } else {
-        decide_injection(text, &pod, namespace, &snapshot.settings.families, &mut state)
+        decide_injection(text, pod, namespace, &snapshot.settings.families, &mut state)
     };
     let known = !matches!(decision.reason, Reason::NotOurs | Reason::NotRecognised | Reason::OptedOut);
     if let Some(ended) = limits::ended_pod(&work, known, decision.required) {
         return ended;
     }
-    let decision = policies::add_to_pod(decision, &pod, (text, namespace), request, snapshot, &mut state);
+    let decision = policies::add_to_pod(decision, pod, (text, namespace), request, snapshot, &mut state);
     Decision { unknown: state.into_unknown(), ..decision }
 }
 

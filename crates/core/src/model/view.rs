@@ -78,6 +78,30 @@ macro_rules! view {
             $($(#[$doc])* pub $field: Option<$type>,)*
         }
 
+        impl<'a> $name<'a> {
+            /// Reads the value of the field of this name, or skips it.
+            #[inline]
+            pub(crate) fn read_field<'de: 'a, A: serde::de::MapAccess<'de>>(
+                &mut self,
+                key: &str,
+                map: &mut A,
+                place: &$crate::model::view::Place<'_>,
+            ) -> Result<(), A::Error> {
+                match key {
+                    $($key => {
+                        let place = place.key($key);
+                        self.$field = map.next_value_seed(
+                            $crate::model::view::Optional::<$type>::at(&place),
+                        )?;
+                    })*
+                    _ => {
+                        map.next_value::<serde::de::IgnoredAny>()?;
+                    }
+                }
+                Ok(())
+            }
+        }
+
         impl<'de: 'a, 'a> $crate::model::view::View<'de> for $name<'a> {
             $(const QUOTA: $crate::model::view::Quota = $crate::model::view::Quota::$quota;)?
 
@@ -106,17 +130,7 @@ macro_rules! view {
                         let mut fields = 0;
                         while let Some(key) = map.next_key::<$crate::model::view::Text<'de>>()? {
                             fields += 1;
-                            match &*key {
-                                $($key => {
-                                    let place = self.0.key($key);
-                                    view.$field = map.next_value_seed(
-                                        $crate::model::view::Optional::<$type>::at(&place),
-                                    )?;
-                                })*
-                                _ => {
-                                    map.next_value::<serde::de::IgnoredAny>()?;
-                                }
-                            }
+                            view.read_field(&key, &mut map, self.0)?;
                         }
                         self.0.count_fields(fields);
                         Ok(view)

@@ -201,6 +201,14 @@ impl<'c> Work<'c> {
         self.has_readers
     }
 
+    /// Counts what was counted before, elsewhere, and ends if that ended.
+    pub fn go_on_after(&self, before: &Work<'_>) {
+        if let Some(stop) = before.stopped() {
+            self.end(|| stop);
+        }
+        self.steps(before.steps.get());
+    }
+
     /// Counts a step; whether to go on.
     pub fn step(&self) -> bool {
         self.steps(1)

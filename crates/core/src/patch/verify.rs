@@ -25,15 +25,15 @@ use crate::patch::positions::{Element, Positions};
 /// # Errors
 /// The first edit that does not apply.
 pub fn check(object: &str, edits: &[Edit]) -> Result<(), PatchError> {
-    let pointers: Vec<Vec<Cow<'_, str>>> = edits.iter().map(|edit| edit.pointer.tokens().collect()).collect();
     let mut paths = Trie::default();
-    for (edit, tokens) in edits.iter().zip(&pointers) {
-        paths.add(tokens, edit.op);
+    for edit in edits {
+        paths.add(edit.pointer.tokens(), edit.op);
     }
     let mut deserializer = serde_json::Deserializer::from_str(object);
     let mut tree = SparseReader(&paths).deserialize(&mut deserializer).map_err(|_| PatchError::Unreadable)?;
-    for (edit, tokens) in edits.iter().zip(&pointers) {
-        tree.apply(tokens, edit.op, &edit.value).ok_or_else(|| PatchError::At(edit.pointer.clone()))?;
+    for edit in edits {
+        let applied = tree.apply(edit.pointer.tokens(), edit.op, &edit.value);
+        applied.ok_or_else(|| PatchError::At(edit.pointer.clone()))?;
     }
     Ok(())
 }
@@ -41,6 +41,8 @@ pub fn check(object: &str, edits: &[Edit]) -> Result<(), PatchError> {
 /// The tokens of all pointers, by their common starts, as the object has them before the first edit.
 #[derive(Default)]
 struct Trie<'t> {
+    /// Whether a pointer goes on from here.
+    is_parent: bool,
     below: Vec<Self>,
     /// Which of those is below a token.
     by_token: BTreeMap<Cow<'t, str>, usize>,
@@ -51,29 +53,40 @@ struct Trie<'t> {
 }
 
 impl<'t> Trie<'t> {
-    fn add(&mut self, tokens: &'t [Cow<'_, str>], op: Op) {
-        let Some((token, rest)) = tokens.split_first() else { return };
-        let mut token = Cow::Borrowed(token.as_ref());
-        let mut index = list_index(&token);
-        if let Some(now) = index.filter(|_| !rest.is_empty() && !self.positions.is_original()) {
-            // What an earlier edit inserted is not in the object.
-            let Element::Original(before) = self.positions.at(now) else { return };
-            token = Cow::Owned(before.to_string());
-            index = Some(before);
+    fn add(&mut self, tokens: impl Iterator<Item = Cow<'t, str>>, op: Op) {
+        let (mut node, mut tokens) = (self, tokens.peekable());
+        while let Some(mut token) = tokens.next() {
+            node.is_parent = true;
+            let mut index = list_index(&token);
+            if tokens.peek().is_none() {
+                if op == Op::Add {
+                    // What has been there is not asked for: it moves up, or another value takes its place.
+                    index.map(|index| node.positions.insert(index));
+                    return;
+                }
+            } else if let Some(now) = index.filter(|_| !node.positions.is_original()) {
+                // What an earlier edit inserted is not in the object.
+                let Element::Original(before) = node.positions.at(now) else { return };
+                token = Cow::Owned(before.to_string());
+                index = Some(before);
+            }
+            let Some(below) = node.below_or_new(token, index) else { return };
+            node = below;
         }
-        if let Some(index) = index.filter(|_| op == Op::Add && rest.is_empty()) {
-            self.positions.insert(index);
-        }
-        let known = self.by_token.get(&token).copied();
-        let at = known.unwrap_or(self.below.len());
-        if known.is_none() {
-            self.below.push(Self::default());
-            self.by_token.insert(token, at);
-            self.by_index.extend(index.map(|index| (index, at)));
-        }
-        if let Some(below) = self.below.get_mut(at) {
-            below.add(rest, op);
-        }
+    }
+
+    fn below_or_new(&mut self, token: Cow<'t, str>, index: Option<usize>) -> Option<&mut Self> {
+        let at = match self.by_token.get(&token) {
+            Some(known) => *known,
+            None => {
+                let new = self.below.len();
+                self.below.push(Self::default());
+                self.by_token.insert(token, new);
+                self.by_index.extend(index.map(|index| (index, new)));
+                new
+            }
+        };
+        self.below.get_mut(at)
     }
 
     fn child(&self, token: &str) -> Option<&Self> {
@@ -83,80 +96,82 @@ impl<'t> Trie<'t> {
 
 /// The part of an object that the pointers lead through.
 #[derive(Debug)]
-enum Sparse {
+enum Sparse<'a> {
     Leaf,
-    Map(BTreeMap<String, Self>),
-    List(SparseList),
+    Map(BTreeMap<Cow<'a, str>, Self>),
+    List(SparseList<'a>),
 }
 
 /// Only the elements that a pointer leads through; the length is that of all.
 #[derive(Debug)]
-struct SparseList {
+struct SparseList<'a> {
     len: usize,
-    kept: BTreeMap<Element, Sparse>,
+    kept: BTreeMap<Element, Sparse<'a>>,
     positions: Positions,
 }
 
-impl Sparse {
+impl<'a> Sparse<'a> {
     fn list(len: usize, kept: impl IntoIterator<Item = (usize, Self)>) -> Self {
         let kept = kept.into_iter().map(|(index, value)| (Element::Original(index), value)).collect();
         Self::List(SparseList { len, kept, positions: Positions::default() })
     }
 
-    fn of(value: &Value) -> Self {
+    fn of(value: &'a Value) -> Self {
         match value {
             Value::Text(_) | Value::Integer(_) | Value::Env(_) | Value::Nothing => Self::Leaf,
             Value::Tree(tree) => Self::of_tree(tree),
             Value::EnvList(list) => Self::list(list.len(), []),
-            Value::Entry(entry) => Self::Map(BTreeMap::from([(entry.0.clone(), Self::Leaf)])),
+            Value::Entry(entry) => Self::Map(BTreeMap::from([(entry.0.as_str().into(), Self::Leaf)])),
         }
     }
 
     /// The recursion is bounded: what memgate writes is no deeper than the few levels of a container.
-    fn of_tree(tree: &serde_json::Value) -> Self {
+    fn of_tree(tree: &'a serde_json::Value) -> Self {
         match tree {
             serde_json::Value::Array(list) => {
                 Self::list(list.len(), list.iter().map(Self::of_tree).enumerate())
             }
-            serde_json::Value::Object(fields) => {
-                Self::Map(fields.iter().map(|(key, value)| (key.clone(), Self::of_tree(value))).collect())
-            }
+            serde_json::Value::Object(fields) => Self::Map(
+                fields.iter().map(|(key, value)| (key.as_str().into(), Self::of_tree(value))).collect(),
+            ),
             _ => Self::Leaf,
         }
     }
 
     /// Applies one edit below this node; `None` when it does not fit.
-    fn apply(&mut self, tokens: &[Cow<'_, str>], op: Op, value: &Value) -> Option<()> {
-        let (first, rest) = tokens.split_first()?;
-        if rest.is_empty() {
-            return self.set(first, op, Self::of(value));
+    fn apply(&mut self, tokens: impl Iterator<Item = Cow<'a, str>>, op: Op, value: &'a Value) -> Option<()> {
+        let (mut node, mut tokens) = (self, tokens.peekable());
+        loop {
+            let token = tokens.next()?;
+            if tokens.peek().is_none() {
+                return node.set(token, op, Self::of(value));
+            }
+            node = match node {
+                Self::Leaf => return None,
+                Self::Map(fields) => fields.get_mut(&token)?,
+                Self::List(list) => list.kept.get_mut(&list.positions.at(list_index(&token)?))?,
+            };
         }
-        let below = match self {
-            Self::Leaf => None,
-            Self::Map(fields) => fields.get_mut(first.as_ref()),
-            Self::List(list) => list.kept.get_mut(&list.positions.at(list_index(first)?)),
-        };
-        below?.apply(rest, op, value)
     }
 
-    fn set(&mut self, token: &str, op: Op, new: Self) -> Option<()> {
+    fn set(&mut self, token: Cow<'a, str>, op: Op, new: Self) -> Option<()> {
         match self {
             Self::Leaf => None,
             Self::Map(fields) => match op {
-                Op::Remove => fields.remove(token).map(drop),
-                Op::Replace => fields.get_mut(token).map(|field| *field = new),
+                Op::Remove => fields.remove(&token).map(drop),
+                Op::Replace => fields.get_mut(&token).map(|field| *field = new),
                 Op::Add => {
-                    fields.insert(token.to_owned(), new);
+                    fields.insert(token, new);
                     Some(())
                 }
             },
-            Self::List(list) => list.set(list_index(token)?, op, new),
+            Self::List(list) => list.set(list_index(&token)?, op, new),
         }
     }
 }
 
-impl SparseList {
-    fn set(&mut self, position: usize, op: Op, new: Sparse) -> Option<()> {
+impl<'a> SparseList<'a> {
+    fn set(&mut self, position: usize, op: Op, new: Sparse<'a>) -> Option<()> {
         let element = match op {
             Op::Add if position <= self.len => {
                 // Everything from there on moves up by one, as in the list that the apiserver patches.
@@ -175,10 +190,10 @@ impl SparseList {
 struct SparseReader<'w, 't>(&'w Trie<'t>);
 
 impl<'de> DeserializeSeed<'de> for SparseReader<'_, '_> {
-    type Value = Sparse;
+    type Value = Sparse<'de>;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Sparse, D::Error> {
-        if self.0.below.is_empty() {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Sparse<'de>, D::Error> {
+        if !self.0.is_parent {
             // A pointer ends here: that there is a value is all that matters.
             return deserializer.deserialize_ignored_any(IgnoredAny).map(|_| Sparse::Leaf);
         }
@@ -187,44 +202,44 @@ impl<'de> DeserializeSeed<'de> for SparseReader<'_, '_> {
 }
 
 impl<'de> Visitor<'de> for SparseReader<'_, '_> {
-    type Value = Sparse;
+    type Value = Sparse<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("JSON")
     }
 
-    fn visit_unit<E: Error>(self) -> Result<Sparse, E> {
+    fn visit_unit<E: Error>(self) -> Result<Sparse<'de>, E> {
         Ok(Sparse::Leaf)
     }
 
-    fn visit_bool<E: Error>(self, _: bool) -> Result<Sparse, E> {
+    fn visit_bool<E: Error>(self, _: bool) -> Result<Sparse<'de>, E> {
         Ok(Sparse::Leaf)
     }
 
-    fn visit_i64<E: Error>(self, _: i64) -> Result<Sparse, E> {
+    fn visit_i64<E: Error>(self, _: i64) -> Result<Sparse<'de>, E> {
         Ok(Sparse::Leaf)
     }
 
-    fn visit_u64<E: Error>(self, _: u64) -> Result<Sparse, E> {
+    fn visit_u64<E: Error>(self, _: u64) -> Result<Sparse<'de>, E> {
         Ok(Sparse::Leaf)
     }
 
-    fn visit_f64<E: Error>(self, _: f64) -> Result<Sparse, E> {
+    fn visit_f64<E: Error>(self, _: f64) -> Result<Sparse<'de>, E> {
         Ok(Sparse::Leaf)
     }
 
-    fn visit_str<E: Error>(self, _: &str) -> Result<Sparse, E> {
+    fn visit_str<E: Error>(self, _: &str) -> Result<Sparse<'de>, E> {
         Ok(Sparse::Leaf)
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Sparse, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Sparse<'de>, A::Error> {
         let mut fields = BTreeMap::new();
         while let Some(key) = map.next_key::<Text<'de>>()? {
             match self.0.child(&key) {
                 Some(wanted) => {
                     let value = map.next_value_seed(SparseReader(wanted))?;
                     // The last of several equal keys counts, as for the apiserver.
-                    fields.insert(key.0.into_owned(), value);
+                    fields.insert(key.0, value);
                 }
                 None => {
                     map.next_value::<IgnoredAny>()?;
@@ -234,7 +249,7 @@ impl<'de> Visitor<'de> for SparseReader<'_, '_> {
         Ok(Sparse::Map(fields))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Sparse, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Sparse<'de>, A::Error> {
         let mut wanted = self.0.by_index.iter().peekable();
         let mut kept = Vec::new();
         let mut len = 0;

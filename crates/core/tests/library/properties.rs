@@ -163,6 +163,36 @@ fn without_odd_values(json: Json) -> Json {
     }
 }
 
+/// A review that asks for a new pod, its fields in any order and some of them twice.
+fn review_of(pod: BoxedStrategy<Json>) -> BoxedStrategy<Json> {
+    let kind = |name: &str| format!(r#"{{"group":"","version":"v1","kind":"{name}"}}"#);
+    let kinds = [kind("Pod"), kind("Pod"), kind("Job")].map(Json::Raw);
+    let before = vec![
+        ("uid", one_of(&["u"])),
+        ("kind", prop::sample::select(kinds.to_vec()).boxed()),
+        ("operation", one_of(&["CREATE"])),
+    ];
+    let behind =
+        vec![("oldObject", anything().boxed()), ("dryRun", Just(Json::Raw("false".to_owned())).boxed())];
+    let fields = |members: Vec<_>| {
+        object(members).prop_map(|json| match json {
+            Json::Object(members) => members,
+            Json::Raw(_) | Json::List(_) => Vec::new(),
+        })
+    };
+    let shuffled = object(
+        [before.clone(), vec![("object", pod.clone()), ("object", pod.clone())], behind.clone()].concat(),
+    );
+    let usual = (fields(before), pod, fields(behind), 0..2_usize).prop_map(|(mut all, pod, behind, some)| {
+        all.push(("object".to_owned(), pod));
+        all.extend(behind.into_iter().take(some * 9));
+        Json::Object(all)
+    });
+    let request = prop_oneof![3 => usual, 1 => shuffled].boxed();
+    let version = one_of(&["admission.k8s.io/v1"]);
+    object(vec![("apiVersion", version), ("kind", one_of(&["AdmissionReview"])), ("request", request)])
+}
+
 /// One agent for each way a memory can be.
 fn snapshot() -> Snapshot {
     let mut snapshot = Snapshot::default();
@@ -213,6 +243,7 @@ fn request<'a>(kind: &'static str, group: &'static str, object: &'a str) -> Requ
         object: Some(object),
         old_object: None,
         occasion: Occasion::default(),
+        read_pod: None,
         cancelled: None,
     }
 }
@@ -288,6 +319,20 @@ proptest! {
     fn decides_the_same_every_time(pod in pod()) {
         let text = pod.text();
         prop_assert_eq!(decide_pod(&text), decide_pod(&text));
+    }
+
+    /// However the fields of a review are ordered and repeated, its pod is the one that was sent, and what is decided
+    /// about it is the same as when it is read by itself.
+    #[test]
+    fn reads_a_pod_with_its_review_as_by_itself(review in review_of(pod())) {
+        let body = review.text();
+        // An unknown field may have a name that is known.
+        let Ok(review) = admission::parse(&body) else { return Ok(()) };
+        let sent: Value = serde_json::from_str(&body).expect("JSON");
+        let object: Value = serde_json::from_str(review.request.object.expect("an object")).expect("JSON");
+        prop_assert_eq!(&object, &sent["request"]["object"]);
+        let alone = Request { read_pod: None, ..review.request.clone() };
+        prop_assert_eq!(decide(&review.request, &snapshot()), decide(&alone, &snapshot()));
     }
 
     /// Pointers that no family makes: the check must agree with the oracle on all of them, except

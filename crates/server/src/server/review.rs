@@ -306,8 +306,8 @@ fn log(
     answer: &HandledReview,
     arrival: &Arrival,
 ) {
-    let took = arrival.start.elapsed();
     let request = &review.request;
+    let micros = || u64::try_from(arrival.start.elapsed().as_micros()).unwrap_or(u64::MAX);
     macro_rules! line {
         ($level:ident, $suppressed:expr) => {
             tracing::$level!(
@@ -321,7 +321,7 @@ fn log(
                 reason = answer.reason,
                 waits_for = answer.waits_for.as_deref(),
                 codes = codes(findings),
-                micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
+                micros = micros(),
                 dry_run = review.dry_run,
                 suppressed = $suppressed,
                 "decided"

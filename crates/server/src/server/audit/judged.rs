@@ -190,6 +190,7 @@ fn audit_of(stored: &Stored, snapshot: &Snapshot, now: Timestamp) -> Audit {
         namespace: stored.namespace.as_str().into(),
         name: stored.name.as_str().into(),
         object: Some(&stored.text),
+        read_pod: None,
         old_object: None,
         occasion: Occasion::new(Point::Audit, now),
         cancelled: None,

@@ -64,6 +64,7 @@ fn judged(policies: Policies, now: &str) -> (Stored, Judgement) {
         object: Some(&stored.text),
         old_object: None,
         occasion: Occasion::new(Point::Audit, time(now)),
+        read_pod: None,
         cancelled: None,
     };
     let judgement = audit(&request, &snapshot).judgement;
