@@ -78,6 +78,10 @@ pipelines:
 bench-cli *ARGS:
     tools/bench-cli.sh {{ARGS}}
 
+# Five rules on 1,000 manifests, beside the command lines of Kyverno and Gatekeeper where there is Go
+bench-policies *ARGS:
+    tools/bench-policies.sh {{ARGS}}
+
 # The documentation of the crate
 doc:
     RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps --document-private-items
