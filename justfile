@@ -94,9 +94,17 @@ deny:
 advisories:
     cargo deny check advisories
 
-# Speed: in process and over TLS; results belong in docs/performance.md
-bench *FILTER:
-    cargo bench --locked {{FILTER}}
+# The request path beside its limit and a webhook in Go, with docs/performance.md written anew; `just bench short` is for a look
+bench *ARGS:
+    tools/bench.sh {{ARGS}}
+
+# The same of another commit and of this one, in turn: `just bench-compare HEAD~1`
+bench-compare BASE:
+    tools/bench.sh compare {{BASE}}
+
+# Speed in process: `just bench-process request`; results belong in docs/performance.md
+bench-process NAME *FILTER:
+    cargo bench --locked --bench {{NAME}} -- {{FILTER}}
 
 # The static binary, its bill of materials and the image of both (target/image), and the tests of all three
 image:
