@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! wire full    [NAME=PROGRAM]…   everything; writes benches/results, docs/performance.md and docs/pictures
+//! wire write                     the tables and pictures anew from benches/results
 //! wire short   [NAME=PROGRAM]…   a moment of everything; writes nothing, and fails only on crashes and wrong answers
 //! wire compare [NAME=PROGRAM]…   throughput and latency of several builds of memgate
 //! wire limit ADDRESS FOLDER      serves: memgate's listener answering a constant
@@ -15,7 +16,7 @@
     clippy::expect_used,
     reason = "what is shared with the other benchmarks stops when it cannot be set up"
 )]
-#![allow(clippy::print_stdout, reason = "the result")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "the result, and how far it is")]
 #![allow(clippy::indexing_slicing, reason = "a benchmark")]
 
 #[path = "wire/answers.rs"]
@@ -52,6 +53,9 @@ use measure::{Bench, Plan};
 use results::{Results, Table};
 use server::{Kind, Program};
 
+/// Where the results are kept.
+const RAW: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/results/wire.json");
+
 /// The servers as tables call them.
 const LIMIT: &str = "limit";
 const MEMGATE: &str = "memgate";
@@ -63,6 +67,7 @@ const FULL: Plan = Plan {
     rounds: 5,
     lasting: Duration::from_secs(2),
     latency: Duration::from_secs(5),
+    rotation: Some(Duration::from_secs(8)),
     load: Duration::from_mins(1),
     objects: &[10, 1_000, 10_000, 50_000, 100_000],
 };
@@ -72,6 +77,7 @@ const SHORT: Plan = Plan {
     rounds: 1,
     lasting: Duration::from_millis(500),
     latency: Duration::from_secs(1),
+    rotation: None,
     load: Duration::from_secs(1),
     objects: &[10, 1_000],
 };
@@ -84,6 +90,7 @@ fn main() -> Result<()> {
     match words.as_slice() {
         ["limit", address, folder] => limit::serve(address.parse()?, Path::new(folder)),
         ["full", programs @ ..] => full(programs),
+        ["write"] => write(),
         ["short", programs @ ..] => short(programs),
         ["compare", programs @ ..] => compare(programs),
         // As part of all benchmarks there is nothing to say in a short time.
@@ -96,11 +103,16 @@ fn main() -> Result<()> {
 
 fn full(programs: &[&str]) -> Result<()> {
     let bench = Bench::new(FULL, servers(programs, role)?)?;
-    let results = everything(&bench)?;
+    let raw = serde_json::to_string(&everything(&bench)?)? + "\n";
+    fs::create_dir_all(Path::new(RAW).with_file_name(""))?;
+    fs::write(RAW, raw)?;
+    write()
+}
+
+/// Writes the tables and pictures of the results that are kept.
+fn write() -> Result<()> {
+    let results: Results = serde_json::from_str(&fs::read_to_string(RAW)?)?;
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    fs::create_dir_all(root.join("benches/results"))?;
-    let raw = serde_json::to_string_pretty(&results)? + "\n";
-    fs::write(root.join("benches/results/wire.json"), raw)?;
     pictures::draw(&results, &root.join("docs/pictures"))?;
     let page = page::page(&results, &goals::goals(&results))?;
     print!("{page}");
@@ -116,9 +128,17 @@ fn short(programs: &[&str]) -> Result<()> {
 }
 
 fn everything(bench: &Bench) -> Result<Results> {
-    let (latency, curves) = bench.latency()?;
-    let tables = vec![bench.throughput()?, latency, bench.handshakes()?, bench.growth()?, bench.memory()?];
-    results(tables, curves)
+    eprintln!("latency …");
+    let (mut latency, curves) = bench.latency()?;
+    bench.rotation(&mut latency)?;
+    eprintln!("throughput …");
+    let throughput = bench.throughput()?;
+    eprintln!("handshakes …");
+    let handshakes = bench.handshakes()?;
+    eprintln!("states of all sizes …");
+    let growth = bench.growth()?;
+    eprintln!("memory after load …");
+    results(vec![throughput, latency, handshakes, growth, bench.memory()?], curves)
 }
 
 fn compare(programs: &[&str]) -> Result<()> {

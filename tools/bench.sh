@@ -18,28 +18,31 @@ mode="${1:-full}"
 load_core=1
 [ "$(nproc)" -ge 2 ] || { echo "tools/bench.sh: the server and the load need a core each" >&2; exit 1; }
 
-# The path of the bench's program, built with this profile.
+# The path of the bench's program, built with this profile. It comes before `cargo build`: with it Cargo builds memgate too,
+# with what only tests ask of its dependencies.
 bench() {
     cargo bench --locked --profile "$1" --bench wire --no-run --message-format json \
         | sed -n 's/.*"executable":"\([^"]*\/wire-[^"]*\)".*/\1/p'
 }
+
+build_release() { cargo build --locked --release --package memgate --bin memgate; }
 
 MEMGATE_BENCH_COMMIT="$(git describe --always --dirty --exclude '*')"
 MEMGATE_BENCH_DATE="$(date -u +%Y-%m-%d)"
 export MEMGATE_BENCH_COMMIT MEMGATE_BENCH_DATE
 case "$mode" in
     full)
-        cargo build --locked --release
+        program="$(bench bench)"
+        build_release
         programs=("memgate=$target/release/memgate")
         static="target/static/$(uname -m)-unknown-linux-musl"
         if [ "$(cat "$static/revision" 2> /dev/null)" = "$(git rev-parse HEAD)" ]; then
             programs+=("static=$static/memgate")
-        fi
-        profile=bench ;;
+        fi ;;
     short)
         # Built together with the bench.
-        programs=("memgate=$target/debug/memgate")
-        profile=dev ;;
+        program="$(bench dev)"
+        programs=("memgate=$target/debug/memgate") ;;
     compare)
         base="$(git rev-parse --verify "${2:?which commit is the other one?}^{commit}")"
         source="$target/bench-compare/source"
@@ -48,12 +51,12 @@ case "$mode" in
         clean_up
         git worktree add --quiet --detach "$source" "$base"
         # From its own directory, so that its own toolchain and settings count.
-        (cd "$source" && CARGO_TARGET_DIR="$target/bench-compare/build" cargo build --locked --release --package memgate --bin memgate)
-        cargo build --locked --release
+        (cd "$source" && CARGO_TARGET_DIR="$target/bench-compare/build" build_release)
+        program="$(bench bench)"
+        build_release
         name="$(git describe --always --exclude '*' "$base")"
         programs=("$name=$target/bench-compare/build/release/memgate"
-            "$MEMGATE_BENCH_COMMIT=$target/release/memgate")
-        profile=bench ;;
+            "$MEMGATE_BENCH_COMMIT=$target/release/memgate") ;;
     *) sed -n '2,14s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac
 if [ "$mode" != compare ]; then
@@ -66,5 +69,4 @@ if [ "$mode" != compare ]; then
         programs+=("openssl=$(command -v openssl)")
     fi
 fi
-program="$(bench "$profile")"
 taskset -c "$load_core" "$program" "$mode" "${programs[@]}"

@@ -11,6 +11,7 @@ use tempfile::TempDir;
 pub(crate) struct Certificates {
     pub(crate) ca: String,
     pub(crate) folder: TempDir,
+    issuer: CertifiedIssuer<'static, KeyPair>,
 }
 
 impl Certificates {
@@ -18,12 +19,21 @@ impl Certificates {
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate()?)?;
+        let certificates = Self { ca: issuer.pem(), folder: tempfile::tempdir()?, issuer };
+        certificates.replace()?;
+        Ok(certificates)
+    }
+
+    /// Writes a new certificate and key in the place of the old ones; returns the certificate, DER.
+    pub(crate) fn replace(&self) -> Result<Vec<u8>> {
         let key = KeyPair::generate()?;
-        let leaf = CertificateParams::new(["localhost".to_owned()])?.signed_by(&key, &issuer)?;
-        let folder = tempfile::tempdir()?;
-        fs::write(folder.path().join("tls.crt"), leaf.pem())?;
-        fs::write(folder.path().join("tls.key"), key.serialize_pem())?;
-        Ok(Self { ca: issuer.pem(), folder })
+        let leaf = CertificateParams::new(["localhost".to_owned()])?.signed_by(&key, &self.issuer)?;
+        for (name, text) in [("tls.crt", leaf.pem()), ("tls.key", key.serialize_pem())] {
+            let new = self.path("new");
+            fs::write(&new, text)?;
+            fs::rename(new, self.path(name))?;
+        }
+        Ok(leaf.der().to_vec())
     }
 
     /// A file in the folder.

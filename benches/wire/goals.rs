@@ -1,6 +1,6 @@
 //! What the request path should be like, and whether it is.
 
-use super::measure::{LARGE, OTHER, RATE, SMALL};
+use super::measure::{LARGE, OTHER, SMALL, quiet, rotating};
 use super::results::Results;
 use super::{LIMIT, MEMGATE, PEER, STATIC};
 
@@ -44,8 +44,9 @@ pub(crate) fn goals(results: &Results) -> Vec<Goal> {
     let times = |case| Some(rate(case, MEMGATE)? / rate(case, PEER)?);
     let share = |case| Some(100.0 * rate(case, MEMGATE)? / rate(case, LIMIT)?);
     let beyond = |case| Some(cpu(case, MEMGATE)? - cpu(case, LIMIT)?);
-    let case = format!("{RATE}/s, {SMALL}");
+    let case = quiet();
     let p99 = |server| results.median("Latency", &case, server, "p99, ms");
+    let slowest = |case: &str| results.median("Latency", case, MEMGATE, "p99.9, ms");
     let state = |objects, figure| results.median("State", objects, MEMGATE, figure);
     let grown = |objects| Some(100.0 * (state(objects, "CPU, µs")? / state("10", "CPU, µs")? - 1.0));
     let dearer = |case| Some(100.0 * (cpu(case, STATIC)? / cpu(case, MEMGATE)? - 1.0));
@@ -65,6 +66,11 @@ pub(crate) fn goals(results: &Results) -> Vec<Goal> {
             "the Go peer's p99 in times of it".to_owned(),
             AtLeast(40.0),
             p99(PEER).zip(p99(MEMGATE)).map(|(peer, own)| peer / own),
+        ),
+        (
+            "p99.9 while the certificate is replaced, in times of the quiet one".to_owned(),
+            AtMost(3.0),
+            slowest(&rotating()).zip(slowest(&case)).map(|(rotating, quiet)| rotating / quiet),
         ),
         (
             "new connections a second, one review each".to_owned(),

@@ -191,6 +191,11 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
+    /// The server's certificate, DER.
+    pub(crate) fn certificate(&self) -> Option<&[u8]> {
+        self.stream.get_ref().1.peer_certificates()?.first().map(AsRef::as_ref)
+    }
+
     /// The body of the answer, or nothing if there is a 429 instead.
     pub(crate) async fn call(&mut self, request: &[u8]) -> Result<Option<Vec<u8>>> {
         self.stream.write_all(request).await?;

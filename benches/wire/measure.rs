@@ -23,6 +23,8 @@ pub(crate) struct Plan {
     pub(crate) lasting: Duration,
     /// Of a round of latency.
     pub(crate) latency: Duration,
+    /// Of a round in which the certificate is replaced; longer than it takes memgate to notice.
+    pub(crate) rotation: Option<Duration>,
     /// Before the memory that load leaves is read.
     pub(crate) load: Duration,
     /// How many objects are in the state, of which the first is the usual state.
@@ -135,15 +137,9 @@ impl Bench {
                 let (times, refused) = self.runtime.block_on(run)?;
                 let busy = server.cpu()?.saturating_sub(before).as_secs_f64() / start.elapsed().as_secs_f64();
                 server.must_live()?;
-                let at = |percentile| millis(times.value_at_quantile(percentile));
-                table.row(&format!("{RATE}/s, {SMALL}"), &server.program.name).note(&[
-                    ("p50, ms", at(0.5)),
-                    ("p99, ms", at(0.99)),
-                    ("p99.9, ms", at(0.999)),
-                    ("most, ms", millis(times.max())),
-                    ("core busy, %", 100.0 * busy),
-                    ("refused, %", percent(refused, times.len())),
-                ]);
+                let row = table.row(&quiet(), &server.program.name);
+                row.note(&latency_figures(&times, refused));
+                row.note(&[("core busy, %", 100.0 * busy)]);
                 merged.add(&times)?;
             }
         }
@@ -152,6 +148,32 @@ impl Bench {
             .zip(&merged)
             .map(|(server, times)| Curve { server: server.program.name.clone(), points: points(times) });
         Ok((table, curves.collect()))
+    }
+
+    /// The same while the server gets a new certificate, which it must have in the end.
+    pub(crate) fn rotation(&self, table: &mut Table) -> Result<()> {
+        let Some(lasting) = self.plan.rotation else { return Ok(()) };
+        let memgates = self.programs.iter().filter(|program| program.kind == Kind::Memgate);
+        let mut servers = self.start_all(memgates)?;
+        for _ in 0..self.plan.rounds {
+            for server in &mut servers {
+                let replace = async {
+                    tokio::time::sleep(Duration::from_secs(1)).await;
+                    self.certificates.replace()
+                };
+                let run = server.caller.open_loop(&self.small, RATE, lasting);
+                let (done, new) = self.runtime.block_on(async { tokio::join!(run, replace) });
+                let ((times, refused), new) = (done?, new?);
+                server.must_live()?;
+                let connection = self.runtime.block_on(server.caller.connect())?;
+                ensure!(
+                    connection.certificate() == Some(new.as_slice()),
+                    "the old certificate is still used"
+                );
+                table.row(&rotating(), &server.program.name).note(&latency_figures(&times, refused));
+            }
+        }
+        Ok(())
     }
 
     /// New connections a second, each with one review.
@@ -223,6 +245,26 @@ fn small_review() -> String {
 
 fn large_review() -> String {
     review("arkonis.dev/deployment", 500, 36_000, false)
+}
+
+/// The cases of latency, as tables call them.
+pub(crate) fn quiet() -> String {
+    format!("{RATE}/s, {SMALL}")
+}
+
+pub(crate) fn rotating() -> String {
+    format!("{}, certificate replaced", quiet())
+}
+
+fn latency_figures(times: &Histogram<u64>, refused: u64) -> [(&'static str, f64); 5] {
+    let at = |percentile| millis(times.value_at_quantile(percentile));
+    [
+        ("p50, ms", at(0.5)),
+        ("p99, ms", at(0.99)),
+        ("p99.9, ms", at(0.999)),
+        ("most, ms", millis(times.max())),
+        ("refused, %", percent(refused, times.len())),
+    ]
 }
 
 /// How many bytes the reviews have.

@@ -14,12 +14,28 @@ use super::results::{Figure, Results, Row, Spread, Table};
 const BEGIN: &str = "<!-- what follows is written by tools/bench.sh -->\n";
 const END: &str = "<!-- end of what tools/bench.sh writes -->\n";
 
+/// Where every round of every figure is.
+const RAW: &str =
+    "Every round of each figure is in [benches/results/wire.json](../benches/results/wire.json).";
+
+/// What the tables look like.
+const PICTURES: [(&str, &str); 4] = [
+    ("Requests a second", "throughput.svg"),
+    ("Latency", "latency.svg"),
+    ("CPU by objects in the state", "growth-cpu.svg"),
+    ("Memory by objects in the state", "growth-memory.svg"),
+];
+
 /// Puts the tables where the document has those of an earlier run.
 pub(crate) fn replace(document: &Path, tables: &str) -> Result<()> {
     let text = fs::read_to_string(document)?;
     let (before, rest) = text.split_once(BEGIN).context("the document has no place for tables")?;
     let (_, after) = rest.split_once(END).context("the place for tables has no end")?;
-    Ok(fs::write(document, format!("{before}{BEGIN}\n{}\n{END}{after}", tables.trim()))?)
+    let pictures = PICTURES.map(|(title, file)| format!("![{title}](pictures/{file})")).join("\n");
+    Ok(fs::write(
+        document,
+        format!("{before}{BEGIN}\n{}\n\n{RAW}\n\n{pictures}\n\n{END}{after}", tables.trim()),
+    )?)
 }
 
 /// All tables, after the goals that were measured.
@@ -54,7 +70,7 @@ fn write_table(text: &mut String, table: &Table) -> Result<()> {
         };
         table.rows.iter().any(of)
     };
-    let names: Vec<_> = first.figures.iter().filter(shown).map(|figure| figure.name).collect();
+    let names: Vec<_> = first.figures.iter().filter(shown).map(|figure| figure.name.as_ref()).collect();
     writeln!(
         text,
         "| {} | server | {} |\n|---|---|{}",
@@ -63,7 +79,11 @@ fn write_table(text: &mut String, table: &Table) -> Result<()> {
         "--:|".repeat(names.len())
     )?;
     for row in &table.rows {
-        let cells: Vec<_> = row.figures.iter().filter(shown).map(|figure| cell(figure.spread())).collect();
+        let find = |name: &&str| row.figures.iter().find(|figure| figure.name == *name);
+        let cells: Vec<_> = names
+            .iter()
+            .map(|name| find(name).map_or_else(String::new, |figure| cell(figure.spread())))
+            .collect();
         writeln!(text, "| {} | {} | {} |", row.case, row.server, cells.join(" | "))?;
     }
     Ok(())

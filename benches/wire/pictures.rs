@@ -7,12 +7,17 @@ use plotters::coord::ranged1d::Ranged;
 use plotters::prelude::*;
 
 use super::results::{Results, Table};
+use super::{LIMIT, MEMGATE, PEER, STATIC};
 
 const SIZE: (u32, u32) = (860, 420);
 
-/// One colour a server, in the order in which they are measured; fit for people who see few colours.
-const COLOURS: [RGBColor; 4] =
-    [RGBColor(120, 120, 120), RGBColor(0, 114, 178), RGBColor(86, 180, 233), RGBColor(213, 94, 0)];
+/// One colour a server, fit for people who see few colours; any others are other builds of memgate.
+const COLOURS: [(&str, RGBColor); 4] = [
+    (LIMIT, RGBColor(120, 120, 120)),
+    (MEMGATE, RGBColor(0, 114, 178)),
+    (STATIC, RGBColor(86, 180, 233)),
+    (PEER, RGBColor(213, 94, 0)),
+];
 
 /// Draws what was measured into files of this folder.
 pub(crate) fn draw(results: &Results, folder: &Path) -> Result<()> {
@@ -24,8 +29,13 @@ pub(crate) fn draw(results: &Results, folder: &Path) -> Result<()> {
     growth(state, ("resident at rest, MiB", "MiB at rest"), &folder.join("growth-memory.svg"))
 }
 
-fn colour(index: usize) -> RGBColor {
-    COLOURS.get(index).copied().unwrap_or(BLACK)
+fn colour(server: &str) -> RGBColor {
+    COLOURS.iter().find(|(name, _)| *name == server).map_or(BLACK, |(_, colour)| *colour)
+}
+
+/// A name with room behind it: without a font nobody knows how long a text is.
+fn label(server: &str) -> String {
+    format!("{server}\u{2003}\u{2003}")
 }
 
 /// Bars of requests a second, grouped by review; each step of the axis is ten times the one before.
@@ -44,9 +54,10 @@ fn throughput(table: &Table, path: &Path) -> Result<()> {
     let mut chart = ChartBuilder::on(&area)
         .caption("requests a second on one core", ("sans-serif", 18))
         .margin(12)
+        .margin_right(40)
         .x_label_area_size(30)
         .y_label_area_size(70)
-        .build_cartesian_2d(0.0..groups, (100.0..200_000.0).log_scale())?;
+        .build_cartesian_2d(0.0..groups, (10.0..200_000.0).log_scale())?;
     let named = |x: &f64| cases.get(index_of(*x)).map(|name| (*name).clone()).unwrap_or_default();
     chart
         .configure_mesh()
@@ -63,11 +74,12 @@ fn throughput(table: &Table, path: &Path) -> Result<()> {
             let Some(figure) = row.figures.first() else { continue };
             let left = f64::from(u32::try_from(group)?) + 0.1 + width * f64::from(u32::try_from(number)?);
             bars.push(Rectangle::new(
-                [(left, 100.0), (left + width * 0.9, figure.spread().median)],
-                colour(number).filled(),
+                [(left, 10.0), (left + width * 0.9, figure.spread().median)],
+                colour(server).filled(),
             ));
         }
-        chart.draw_series(bars)?.label((*server).clone()).legend(move |at| mark(at, colour(number)));
+        let colour = colour(server);
+        chart.draw_series(bars)?.label(label(server)).legend(move |at| mark(at, colour));
     }
     finish(&mut chart, SeriesLabelPosition::UpperRight)?;
     Ok(area.present()?)
@@ -87,6 +99,7 @@ fn latency(results: &Results, path: &Path) -> Result<()> {
     let mut chart = ChartBuilder::on(&area)
         .caption("time to the answer, 2,000 reviews a second on one core", ("sans-serif", 18))
         .margin(12)
+        .margin_right(40)
         .x_label_area_size(40)
         .y_label_area_size(60)
         .build_cartesian_2d(0.0..4.0, (0.01..1_000.0).log_scale())?;
@@ -101,12 +114,13 @@ fn latency(results: &Results, path: &Path) -> Result<()> {
         })
         .y_desc("ms")
         .draw()?;
-    for (number, curve) in results.curves.iter().enumerate() {
+    for curve in &results.curves {
+        let colour = colour(&curve.server);
         let line = curve.points.iter().map(|&(percentile, millis)| (nines(percentile), millis.max(0.01)));
         chart
-            .draw_series(LineSeries::new(line, colour(number).stroke_width(2)))?
-            .label(curve.server.clone())
-            .legend(move |at| mark(at, colour(number)));
+            .draw_series(LineSeries::new(line, colour.stroke_width(2)))?
+            .label(label(&curve.server))
+            .legend(move |at| mark(at, colour));
     }
     finish(&mut chart, SeriesLabelPosition::UpperLeft)?;
     Ok(area.present()?)
@@ -130,21 +144,21 @@ fn growth(table: &Table, (figure, title): (&str, &str), path: &Path) -> Result<(
     let mut chart = ChartBuilder::on(&area)
         .caption(format!("{title}, by objects in the state"), ("sans-serif", 18))
         .margin(12)
+        .margin_right(40)
         .x_label_area_size(40)
         .y_label_area_size(60)
         .build_cartesian_2d((10.0..100_000.0).log_scale(), (1.0..most * 2.0).log_scale())?;
     chart
         .configure_mesh()
-        .x_label_formatter(&|x: &f64| super::page::number(*x))
+        .x_label_formatter(&|x: &f64| super::measure::thousands(index_of(*x)))
         .y_label_formatter(&|y: &f64| super::page::number(*y))
         .draw()?;
-    for (number, (server, points)) in lines.into_iter().enumerate() {
-        // The limit comes first elsewhere, and has no state.
-        let colour = colour(number + 1);
+    for (server, points) in lines {
+        let colour = colour(server);
         chart.draw_series(points.iter().map(|&point| Circle::new(point, 4, colour.filled())))?;
         chart
             .draw_series(LineSeries::new(points, colour.stroke_width(2)))?
-            .label(server)
+            .label(label(server))
             .legend(move |at| mark(at, colour));
     }
     finish(&mut chart, SeriesLabelPosition::UpperLeft)?;

@@ -1,9 +1,11 @@
 //! What was measured: every round of every figure, as it is kept in benches/results.
 
-use serde::Serialize;
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
 
 /// A run of the bench.
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 pub(crate) struct Results {
     pub(crate) commit: String,
     pub(crate) date: String,
@@ -14,16 +16,16 @@ pub(crate) struct Results {
 }
 
 /// Rows that are measured in the same way.
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 pub(crate) struct Table {
-    pub(crate) name: &'static str,
+    pub(crate) name: Cow<'static, str>,
     /// What its rows differ in besides the server.
-    pub(crate) by: &'static str,
+    pub(crate) by: Cow<'static, str>,
     pub(crate) rows: Vec<Row>,
 }
 
 /// One server in one case.
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 pub(crate) struct Row {
     pub(crate) case: String,
     pub(crate) server: String,
@@ -31,14 +33,14 @@ pub(crate) struct Row {
 }
 
 /// One number of each round.
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 pub(crate) struct Figure {
-    pub(crate) name: &'static str,
+    pub(crate) name: Cow<'static, str>,
     pub(crate) rounds: Vec<f64>,
 }
 
 /// A distribution of latency: pairs of a percentile and milliseconds.
-#[derive(Serialize)]
+#[derive(Serialize, Deserialize)]
 pub(crate) struct Curve {
     pub(crate) server: String,
     pub(crate) points: Vec<(f64, f64)>,
@@ -67,7 +69,7 @@ impl Row {
         for &(name, value) in figures {
             match self.figures.iter_mut().find(|figure| figure.name == name) {
                 Some(figure) => figure.rounds.push(value),
-                None => self.figures.push(Figure { name, rounds: vec![value] }),
+                None => self.figures.push(Figure { name: name.into(), rounds: vec![value] }),
             }
         }
     }
@@ -75,7 +77,7 @@ impl Row {
 
 impl Table {
     pub(crate) fn new(name: &'static str, by: &'static str) -> Self {
-        Self { name, by, rows: Vec::new() }
+        Self { name: name.into(), by: by.into(), rows: Vec::new() }
     }
 
     /// The row of this case and server, new if need be.
