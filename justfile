@@ -78,6 +78,10 @@ pipelines:
 bench-cli *ARGS:
     tools/bench-cli.sh {{ARGS}}
 
+# Five rules on 1,000 manifests, beside the command lines of Kyverno and Gatekeeper where there is Go
+bench-policies *ARGS:
+    tools/bench-policies.sh {{ARGS}}
+
 # The documentation of the crate
 doc:
     RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps --document-private-items
@@ -90,9 +94,17 @@ deny:
 advisories:
     cargo deny check advisories
 
-# Speed: in process and over TLS; results belong in docs/performance.md
-bench *FILTER:
-    cargo bench --locked {{FILTER}}
+# The request path beside its limit and a webhook in Go, with docs/performance.md written anew; `just bench short` is for a look
+bench *ARGS:
+    tools/bench.sh {{ARGS}}
+
+# The same of another commit and of this one, in turn: `just bench-compare HEAD~1`
+bench-compare BASE:
+    tools/bench.sh compare {{BASE}}
+
+# Speed in process: `just bench-process request`; results belong in docs/performance.md
+bench-process NAME *FILTER:
+    cargo bench --locked --bench {{NAME}} -- {{FILTER}}
 
 # The static binary, its bill of materials and the image of both (target/image), and the tests of all three
 image:

@@ -15,6 +15,7 @@ use memgate::model::snapshot::Snapshot;
 use memgate::offline::collect::collect;
 
 /// The state of every benchmark: one agent and the Redis memory that it claims.
+#[allow(dead_code, reason = "the bench over TLS has a state of files")]
 pub(crate) fn snapshot() -> Snapshot {
     let mut snapshot = Snapshot::default();
     let kinds = snapshot.settings.families.clone().into_iter().flat_map(|family| family.watched);
