@@ -87,7 +87,10 @@ fn resources(objects: &[Value]) -> Vec<String> {
     let named = rules.flat_map(|rule| {
         let group = texts(&rule["apiGroups"]).concat();
         let end = if group.is_empty() { String::new() } else { format!(".{group}") };
-        texts(&rule["resources"]).into_iter().map(move |resource| format!("{resource}{end} "))
+        texts(&rule["resources"]).into_iter().map(move |resource| match resource.split_once('/') {
+            Some((resource, part)) => format!("{resource}{end}/{part} "),
+            None => format!("{resource}{end} "),
+        })
     });
     named.collect()
 }
