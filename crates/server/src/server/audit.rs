@@ -39,7 +39,8 @@ use crate::server::metrics::audit::LastPass;
 use crate::server::options::AuditOptions;
 use crate::server::store::Store;
 
-use self::pass::{Context, Outcome};
+use self::judged::Context;
+use self::pass::Outcome;
 use self::reports::Reports;
 
 /// Who writes, for the apiserver's record of fields.

@@ -1,10 +1,12 @@
 //! What policies say of some stored objects, on threads that nobody waits for.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use jiff::Timestamp;
+use kube::Client;
 use tokio::task::{JoinError, spawn_blocking};
 use tokio::time::Instant;
 
@@ -15,9 +17,9 @@ use crate::model::request::{Occasion, Operation, Point, Request};
 use crate::model::snapshot::Snapshot;
 use crate::policy::judge::Judgement;
 use crate::server::lookup::Lookups;
+use crate::server::store::Store;
 
 use super::API_TIMEOUT;
-use super::pass::Context;
 use super::report::Report;
 use super::subjects::Stored;
 
@@ -31,6 +33,17 @@ const LOOKED_UP: usize = 4;
 /// How many looked-up objects are remembered, and the most bytes of one, as JSON.
 const MAX_REMEMBERED: usize = 256;
 const MAX_REMEMBERED_BYTES: usize = 16 << 10;
+
+/// What a pass needs.
+pub(super) struct Context<'c> {
+    pub(super) store: &'c Arc<Store>,
+    pub(super) client: &'c Client,
+    pub(super) lookups: &'c Lookups,
+    /// The most objects a second.
+    pub(super) rate: Option<NonZeroU32>,
+    pub(super) installation: &'c str,
+    pub(super) now: Timestamp,
+}
 
 /// What policies say of a stored object.
 pub(super) struct Judged {

@@ -1,11 +1,8 @@
 //! One audit of all stored objects.
 
-use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
-use kube::Client;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use thiserror::Error;
@@ -15,10 +12,8 @@ use tokio::time::{Instant, sleep_until};
 use crate::model::policy::Policies;
 use crate::policy::judge::Judgement;
 use crate::server::certs::kube_api::{error_message, with_timeout};
-use crate::server::lookup::Lookups;
-use crate::server::store::Store;
 
-use super::judged::{Judged, Judges};
+use super::judged::{Context, Judged, Judges};
 use super::policies::{self, Head, Listed};
 use super::report::cut;
 use super::reports::{MAX_FAILURES, Reports, is_refused};
@@ -34,17 +29,6 @@ const MAX_STEP: u32 = 50;
 /// The most bytes of a violation's place and message in a status, as its definition has them.
 const MAX_FIELD_BYTES: usize = 1024;
 const MAX_MESSAGE_BYTES: usize = 512;
-
-/// What a pass needs.
-pub(super) struct Context<'c> {
-    pub(super) store: &'c Arc<Store>,
-    pub(super) client: &'c Client,
-    pub(super) lookups: &'c Lookups,
-    /// The most objects a second.
-    pub(super) rate: Option<NonZeroU32>,
-    pub(super) installation: &'c str,
-    pub(super) now: Timestamp,
-}
 
 /// Why a pass did not come to its end.
 #[derive(Debug, Error)]
