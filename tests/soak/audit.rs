@@ -91,7 +91,7 @@ fn fill(cluster: &ControlPlane, objects: u32, failing: u32) -> Result<()> {
         object["metadata"]["labels"] = team;
         object
     };
-    let made = cluster.block_on(async {
+    cluster.block_on(async {
         let client = cluster.client();
         let made = stream::iter(0..objects).map(|number| {
             let (client, object) = (client.clone(), object(number));
@@ -99,8 +99,7 @@ fn fill(cluster: &ControlPlane, objects: u32, failing: u32) -> Result<()> {
             async move { create(&client, namespace, &object, "").await?.object() }
         });
         made.buffer_unordered(WRITERS).try_fold((), |(), _| async { Ok(()) }).await
-    });
-    made
+    })
 }
 
 /// Seven rules; only the first one is broken by some.
