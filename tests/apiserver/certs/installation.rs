@@ -49,7 +49,8 @@ impl<'w> Installation<'w> {
     pub(crate) fn without_own_rights(cluster: &'w ControlPlane, purpose: &str) -> Result<Self> {
         let home = cluster.fresh_namespace(purpose)?;
         for mut object in documents(&memgate(&["manifests", "-n", &home, "--only", "rbac"])?) {
-            if object["kind"] != "ServiceAccount" {
+            // What audits need is in this namespace alone.
+            if object["kind"] != "ServiceAccount" && object["metadata"]["name"] != "memgate-audit" {
                 object["metadata"]["name"] = json!(home);
             }
             if object["kind"] == "ClusterRoleBinding" {

@@ -13,7 +13,6 @@ use tokio::time::Instant;
 use crate::decide::audit::{Audit, audit};
 use crate::model::object::{Object, Reference};
 use crate::model::policy::Policies;
-use crate::model::request::{Occasion, Operation, Point, Request};
 use crate::model::snapshot::Snapshot;
 use crate::policy::judge::Judgement;
 use crate::server::lookup::Lookups;
@@ -130,7 +129,8 @@ impl<'c> Judges<'c> {
         let step = move || {
             let (mut judged, mut left) = (Vec::new(), Vec::new());
             for stored in objects {
-                let Ok(audit) = catch_unwind(AssertUnwindSafe(|| audit_of(&stored, &snapshot, now))) else {
+                let Ok(audit) = catch_unwind(AssertUnwindSafe(|| audit(&stored.request(now), &snapshot)))
+                else {
                     tracing::error!(
                         kind = stored.kind.kind,
                         namespace = stored.namespace,
@@ -191,22 +191,4 @@ impl<'c> Judges<'c> {
             }
         }
     }
-}
-
-fn audit_of(stored: &Stored, snapshot: &Snapshot, now: Timestamp) -> Audit {
-    let request = Request {
-        operation: Operation::Create,
-        group: stored.kind.group.into(),
-        version: stored.kind.version.into(),
-        kind: stored.kind.kind.into(),
-        subresource: "".into(),
-        namespace: stored.namespace.as_str().into(),
-        name: stored.name.as_str().into(),
-        object: Some(&stored.text),
-        read_pod: None,
-        old_object: None,
-        occasion: Occasion::new(Point::Audit, now),
-        cancelled: None,
-    };
-    audit(&request, snapshot)
 }

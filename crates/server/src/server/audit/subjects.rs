@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 
+use jiff::Timestamp;
 use kube::api::ListParams;
 use kube::{Api, Client};
 use tokio::task::{JoinError, spawn_blocking};
@@ -11,6 +12,7 @@ use crate::model::family::Family;
 use crate::model::kind::Kind;
 use crate::model::object::Object;
 use crate::model::policy::Policies;
+use crate::model::request::{Occasion, Operation, Point, Request};
 use crate::policy::selection::may_be_judged;
 use crate::server::certs::kube_api::{error_message, with_timeout};
 use crate::server::store::Store;
@@ -50,6 +52,24 @@ impl Stored {
     fn of_list(kind: &'static Kind, object: RawObject) -> Self {
         let ([namespace, name, uid], text) = object.into_parts();
         Self { kind, namespace, name, uid, text: text.into() }
+    }
+
+    /// What an audit asks: to make it as it is.
+    pub(super) fn request(&self, now: Timestamp) -> Request<'_> {
+        Request {
+            operation: Operation::Create,
+            group: self.kind.group.into(),
+            version: self.kind.version.into(),
+            kind: self.kind.kind.into(),
+            subresource: "".into(),
+            namespace: self.namespace.as_str().into(),
+            name: self.name.as_str().into(),
+            object: Some(&self.text),
+            read_pod: None,
+            old_object: None,
+            occasion: Occasion::new(Point::Audit, now),
+            cancelled: None,
+        }
     }
 
     /// As etcd orders the objects of a kind.

@@ -9,7 +9,6 @@ use crate::decide::audit::audit;
 use crate::family;
 use crate::model::kind::{Kind, MEMORY_POLICY, MEMORY_POLICY_EXEMPTION};
 use crate::model::policy::Policies;
-use crate::model::request::{Occasion, Operation, Point, Request};
 use crate::model::snapshot::Snapshot;
 use crate::policy::judge::{Counts, Judgement};
 use crate::policy::put;
@@ -53,21 +52,7 @@ fn judged(policies: Policies, now: &str) -> (Stored, Judgement) {
     };
     let mut snapshot = Snapshot::default();
     snapshot.policies = policies.into();
-    let request = Request {
-        operation: Operation::Create,
-        group: stored.kind.group.into(),
-        version: stored.kind.version.into(),
-        kind: stored.kind.kind.into(),
-        subresource: "".into(),
-        namespace: "lab".into(),
-        name: "notes".into(),
-        object: Some(&stored.text),
-        old_object: None,
-        occasion: Occasion::new(Point::Audit, time(now)),
-        read_pod: None,
-        cancelled: None,
-    };
-    let judgement = audit(&request, &snapshot).judgement;
+    let judgement = audit(&stored.request(time(now)), &snapshot).judgement;
     (stored, judgement)
 }
 
