@@ -106,6 +106,12 @@ impl Policies {
         self.exemptions.values()
     }
 
+    /// An exemption by namespace and name.
+    #[must_use]
+    pub fn exemption(&self, namespace: &str, name: &str) -> Option<&Arc<Exemption>> {
+        self.exemptions.get(&(namespace.to_owned(), name.to_owned()))
+    }
+
     /// The exemptions that name this policy, in no order.
     #[must_use]
     pub fn exemptions_of(&self, policy: &str) -> &[Arc<Exemption>] {

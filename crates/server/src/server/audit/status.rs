@@ -46,8 +46,7 @@ pub(super) fn status(head: &Head, policies: &Policies, found: &AllFound, now: Ti
     let (wanted, time) = if *head.kind == MEMORY_POLICY {
         (of_policy(head, policies, found.policies.get(&head.name), now), "lastAudit")
     } else {
-        let exemption =
-            policies.exemptions().find(|it| it.namespace == head.namespace && it.name == head.name);
+        let exemption = policies.exemption(&head.namespace, &head.name);
         (of_exemption(head, exemption.map(AsRef::as_ref), policies, found, now), "lastMatched")
     };
     if says(&head.status, &wanted) {
