@@ -89,7 +89,9 @@ mod tests {
         assert!(recurring.texts.len() <= FIRST_LIMIT, "{}", recurring.texts.len());
         assert!(!Arc::ptr_eq(&share_long(&mut recurring), &share_long(&mut recurring)));
         drop(texts);
-        (0..FIRST_LIMIT).for_each(|number| recurring.share(&mut Arc::from(format!("other-{number}"))));
+        for number in 0..FIRST_LIMIT {
+            recurring.share(&mut Arc::from(format!("other-{number}")));
+        }
         assert!(!recurring.texts.contains("team-1"), "nobody has it any more");
     }
 }

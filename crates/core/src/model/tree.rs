@@ -134,14 +134,18 @@ impl Tree {
             Self::Text(text) => recurring.share(text),
             Self::List(elements) => {
                 fit(elements);
-                elements.iter_mut().for_each(|element| element.settle(recurring));
+                for element in elements {
+                    element.settle(recurring);
+                }
             }
             Self::Map(map) => {
                 fit(&mut map.known);
                 if let Some(rest) = &mut map.rest {
                     fit(&mut rest.unknown);
                 }
-                map.known.iter_mut().for_each(|known| known.tree.settle(recurring));
+                for known in &mut map.known {
+                    known.tree.settle(recurring);
+                }
             }
             Self::Texts(texts) => {
                 fit(&mut texts.entries);
@@ -563,9 +567,7 @@ impl<'de> Visitor<'de> for TreeSeed<'_, '_> {
             | Schema::Whole(fields)
             | Schema::Compared(fields) => read_fields(map, fields, self).map(Tree::Map),
             Schema::Texts => read_texts(map, self),
-            Schema::Keys => {
-                read_keys(map).map(|entries| Tree::Texts(Texts { entries, others: Vec::new() }.into()))
-            }
+            Schema::Keys => read_keys(map).map(|keys| Tree::Texts(keys.into())),
             Schema::Any | Schema::Text | Schema::Integer | Schema::Boolean | Schema::List(_) => {
                 skip_entries(map)?;
                 Ok(Tree::Map(Map::default()))
@@ -653,13 +655,13 @@ fn read_texts<'de, A: MapAccess<'de>>(mut access: A, seed: TreeSeed<'_, '_>) -> 
     Ok(Tree::Texts(Texts { entries, others }.into()))
 }
 
-fn read_keys<'de, A: MapAccess<'de>>(mut access: A) -> Result<Vec<(Arc<str>, Arc<str>)>, A::Error> {
+fn read_keys<'de, A: MapAccess<'de>>(mut access: A) -> Result<Texts, A::Error> {
     let mut keys = Vec::new();
     while let Some(key) = access.next_key_seed(Key)? {
         access.next_value::<IgnoredAny>()?;
         keys.push((key.into(), Arc::default()));
     }
-    Ok(last_of_equal(keys))
+    Ok(Texts { entries: last_of_equal(keys), others: Vec::new() })
 }
 
 /// Of entries with equal keys, the last one.
