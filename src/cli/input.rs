@@ -347,7 +347,9 @@ pub fn state_from_files(
     terminal: Terminal,
 ) -> anyhow::Result<Option<Snapshot>> {
     let paths = Paths { state, policies: &policies.policy, snapshot, ..Paths::default() };
-    let mut inputs = load_as(paths, &Reading::default(), settings, &mut io::stdin().lock())?;
+    // A server keeps the state, and would keep the gaps that the places of 100,000 objects leave in it.
+    let reading = Reading { keeps_places: false, ..Reading::default() };
+    let mut inputs = load_as(paths, &reading, settings, &mut io::stdin().lock())?;
     if policies.no_policies {
         inputs.snapshot.policies = Arc::default();
     }

@@ -3,8 +3,10 @@
 mod audit;
 mod certs;
 
+use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::thread;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -19,6 +21,7 @@ use crate::cli::serve::certs::CertArgs;
 use crate::cli::settings::SettingsArgs;
 use crate::cli::terminal::Terminal;
 use crate::cluster::client::KubeContext;
+use crate::model::snapshot::Snapshot;
 use crate::server::options::{HEALTH_PORT, Options, PORT};
 use crate::server::{Server, State, logs, runtime, tls, traces};
 
@@ -165,9 +168,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         let policies = PolicyArgs { no_policies: args.no_policies, ..PolicyArgs::default() };
         match state_from_files(&args.state, None, &policies, settings, terminal)? {
             Some(snapshot) => {
-                if let Some(crds) = &snapshot.crds {
-                    crds.read_bundled(&snapshot.settings.families);
-                }
+                read_definitions(&snapshot).context("failed to start a thread")?;
                 State::Fixed(snapshot)
             }
             None => return Ok(ExitStatus::Failed),
@@ -177,6 +178,15 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     runtime.shutdown_background();
     ended?;
     Ok(ExitStatus::Clean)
+}
+
+/// Reads the definitions that come with memgate, beside the start, of which they would be nine tenths: only a review in
+/// the first 20 ms may have to wait for that of its kind.
+fn read_definitions(snapshot: &Snapshot) -> io::Result<()> {
+    let Some(crds) = snapshot.crds.clone() else { return Ok(()) };
+    let families = snapshot.settings.families.clone();
+    let read = move || crds.read_bundled(&families);
+    thread::Builder::new().name("definitions".to_owned()).spawn(read).map(drop)
 }
 
 fn options(args: &Args) -> anyhow::Result<Options> {

@@ -26,6 +26,8 @@ pub struct Reading {
     pub rendering: Option<Rendering>,
     /// Texts that stand for those of files, by the names of their sources.
     pub instead: BTreeMap<String, String>,
+    /// Whether somebody will ask where the objects of the state stand.
+    pub keeps_places: bool,
 }
 
 impl Default for Reading {
@@ -35,6 +37,7 @@ impl Default for Reading {
             max_bytes: DEFAULT_MAX_BYTES,
             rendering: None,
             instead: BTreeMap::new(),
+            keeps_places: true,
         }
     }
 }

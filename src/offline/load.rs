@@ -156,8 +156,12 @@ pub fn load_as(
             }
             for document in parsed.documents {
                 origins.add(&document);
-                let mut loading =
-                    Loading { origin: PolicyOrigin::Checked, inputs: &mut inputs, notices: &mut notices };
+                let mut loading = Loading {
+                    origin: PolicyOrigin::Checked,
+                    reading,
+                    inputs: &mut inputs,
+                    notices: &mut notices,
+                };
                 loading.add(&document, &Pointer::root(), document.value())?;
                 add_document(document, &mut inputs, &mut notices)?;
             }
@@ -224,7 +228,7 @@ fn read_state(
                     }
                     Ok(document) => {
                         let value = document.value();
-                        let mut loading = Loading { origin: PolicyOrigin::State, inputs, notices };
+                        let mut loading = Loading { origin: PolicyOrigin::State, reading, inputs, notices };
                         is_used |= loading.add(&document, &Pointer::root(), value)?;
                     }
                     Err(error) => inputs.errors.push(error),
@@ -253,7 +257,7 @@ fn read_policies(
         for document in sources.iter().flat_map(each_value) {
             match document {
                 Ok(document) => {
-                    let mut loading = Loading { origin: PolicyOrigin::Policies, inputs, notices };
+                    let mut loading = Loading { origin: PolicyOrigin::Policies, reading, inputs, notices };
                     loading.add(&document, &Pointer::root(), document.value())?;
                 }
                 Err(error) => inputs.errors.push(error),
@@ -271,6 +275,7 @@ fn read_policies(
 /// Adds what is read to the inputs, as state.
 struct Loading<'l> {
     origin: PolicyOrigin,
+    reading: &'l Reading,
     inputs: &'l mut Inputs,
     notices: &'l mut Notices,
 }
@@ -298,7 +303,7 @@ impl Loading<'_> {
     }
 
     fn add_object(&mut self, document: &Document, within: &Pointer, value: &Value) -> Result<bool, Error> {
-        let Self { origin, inputs, notices } = self;
+        let Self { origin, reading, inputs, notices } = self;
         let settings = &inputs.snapshot.settings;
         let is_policy = policies::is_policy(value);
         if *origin == PolicyOrigin::Policies && !is_policy {
@@ -311,7 +316,9 @@ impl Loading<'_> {
         if is_policy && *origin != PolicyOrigin::Checked {
             notices.policy(document, within, value, &inputs.snapshot.settings);
         }
-        inputs.places.add(document, within, value, &inputs.snapshot.settings);
+        if reading.keeps_places {
+            inputs.places.add(document, within, value, &inputs.snapshot.settings);
+        }
         let is_definition = notices.definition(value);
         match state::add(&mut inputs.snapshot, value) {
             Ok(Added { is_used, faults }) => {

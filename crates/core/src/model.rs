@@ -49,6 +49,7 @@ pub mod prune;
 pub mod quantity;
 pub mod read_pod;
 pub mod reason;
+pub mod recurring_texts;
 pub mod request;
 pub mod schema;
 pub mod selector;

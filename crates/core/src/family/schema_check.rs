@@ -118,10 +118,8 @@ impl Check<'_> {
                 self.value(value, &field.schema, Path::Key(&here, field.name));
             }
         }
-        if let Tree::Texts(_, others) = tree {
-            for (key, got) in others {
-                self.not_a_string(here.pointer().key(key), got);
-            }
+        for (key, got) in tree.non_texts() {
+            self.not_a_string(here.pointer().key(key), got);
         }
         if let Schema::List(element) = schema {
             let before = self.findings.len();

@@ -26,9 +26,10 @@ impl Outlines {
         Self { source: Arc::clone(source), is_json, last: Mutex::default() }
     }
 
-    /// The parts of the source, which together are the whole of it. JSON is one part.
+    /// The parts of the source, which together are the whole of it. JSON is one part, since no line of it begins
+    /// with `---`.
     pub(super) fn parts(&self) -> Vec<Part> {
-        if self.is_json { vec![Part::whole(&self.source)] } else { parts(&self.source) }
+        parts(&self.source)
     }
 
     /// The source.
@@ -36,9 +37,10 @@ impl Outlines {
         &self.source
     }
 
-    /// Reads a part: its outline, and the root of each document or what is wrong with it.
-    pub(super) fn read(&self, part: Part) -> (Arc<Outline>, Vec<Result<NodeId, SyntaxError>>) {
-        let Syntax { outline, roots } = self.syntax(part);
+    /// Reads a part: its outline, and the root of each document or what is wrong with it. `errors` is how many were in
+    /// the parts before.
+    pub(super) fn read(&self, part: Part, errors: usize) -> (Arc<Outline>, Vec<Result<NodeId, SyntaxError>>) {
+        let Syntax { outline, roots } = self.syntax(part, errors);
         let outline = Arc::new(outline);
         *self.last() = Some((part, Arc::clone(&outline)));
         (outline, roots)
@@ -48,7 +50,7 @@ impl Outlines {
     pub(super) fn outline(&self, part: Part) -> Arc<Outline> {
         let kept =
             self.last().as_ref().filter(|(last, _)| *last == part).map(|(_, outline)| Arc::clone(outline));
-        kept.unwrap_or_else(|| self.read(part).0)
+        kept.unwrap_or_else(|| self.read(part, 0).0)
     }
 
     /// Keeps none.
@@ -56,30 +58,34 @@ impl Outlines {
         *self.last() = None;
     }
 
-    /// The outline of a part, before values are read.
-    pub(super) fn syntax(&self, part: Part) -> Syntax {
-        let mut syntax = self.take_apart(part);
+    /// The outline of a part, before values are read; `errors` as for [`Outlines::read`].
+    pub(super) fn syntax(&self, part: Part, errors: usize) -> Syntax {
+        let mut syntax = self.take_apart(part, errors);
         syntax.outline.roots = syntax.roots.iter().map(|root| root.as_ref().ok().copied()).collect();
         syntax
     }
 
-    fn take_apart(&self, part: Part) -> Syntax {
+    fn take_apart(&self, part: Part, errors: usize) -> Syntax {
         let source = &self.source;
         if let Some(error) = control_character(source, part) {
             return Syntax { outline: Outline::default(), roots: vec![Err(error)] };
         }
-        let json_error = match self.is_json.then(|| json::read(source)) {
-            None => return yaml::read(source, part),
-            Some(Ok(syntax)) => return syntax,
-            Some(Err(error)) => *error,
-        };
+        if self.is_json
+            && part == Part::whole(source)
+            && let Ok(syntax) = json::read(source)
+        {
+            return syntax;
+        }
         let mut syntax = yaml::read(source, part);
         // Neither JSON nor YAML: the error of the reader that came further helps more.
-        if let Some(Err(yaml_error)) = syntax.roots.iter_mut().find(|root| root.is_err())
+        if self.is_json
+            && errors == 0
+            && let Some(Err(yaml_error)) = syntax.roots.iter_mut().find(|root| root.is_err())
+            && let Err(json_error) = json::read(source)
             && (json_error.span.start >= yaml_error.span.start
                 || Path::new(source.name()).extension().is_some_and(|it| it == "json"))
         {
-            *yaml_error = json_error;
+            *yaml_error = *json_error;
         }
         syntax
     }

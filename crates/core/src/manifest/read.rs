@@ -18,7 +18,7 @@ pub(super) type RootValue = Result<(NodeId, Value), Box<SyntaxError>>;
 
 /// The outline of a whole source, and the value of each of its documents, the empty ones included.
 pub(super) fn read(source: &Arc<Source>) -> (Outline, Vec<RootValue>) {
-    let Syntax { outline, roots } = Outlines::new(source).syntax(Part::whole(source));
+    let Syntax { outline, roots } = Outlines::new(source).syntax(Part::whole(source), 0);
     let mut repeated = 0;
     let values = root_values(source, &outline, roots, &mut repeated);
     (outline, values)
@@ -71,7 +71,7 @@ impl Iterator for PartReader {
             self.outlines.forget();
             return None;
         };
-        let (outline, roots) = self.outlines.read(part);
+        let (outline, roots) = self.outlines.read(part, self.errors);
         self.errors += roots.iter().filter(|root| root.is_err()).count();
         let values = root_values(self.outlines.source(), &outline, roots, &mut self.repeated);
         let mut documents = Vec::with_capacity(values.len());

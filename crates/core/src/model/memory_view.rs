@@ -279,8 +279,8 @@ impl MemoryView {
     /// The same with the labels of the object, as far as the schema of its kind keeps them.
     #[must_use]
     pub fn labelled(mut self, object: &Tree) -> Self {
-        if let Some(Tree::Texts(labels, _)) = object.at(&["metadata", "labels"]) {
-            self.labels = labels.iter().cloned().collect();
+        if let Some(labels @ Tree::Texts(_)) = object.at(&["metadata", "labels"]) {
+            self.labels = labels.entries().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
         }
         self
     }

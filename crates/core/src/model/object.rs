@@ -26,7 +26,7 @@ pub struct Object {
     pub kind: &'static Kind,
     /// The namespace; empty for cluster-wide kinds. Objects of one namespace share it.
     pub namespace: Arc<str>,
-    /// The name.
+    /// The name, shared with the tree.
     pub name: Arc<str>,
     /// Whether its namespace was given; files often leave it to the command that applies them.
     pub namespace_given: bool,
@@ -49,10 +49,12 @@ impl Object {
         kind: &'static Kind,
         deserializer: D,
     ) -> Result<Option<Self>, D::Error> {
-        let mut tree = Tree::read(deserializer, &kind.schema)?;
-        tree.shrink_to_fit();
-        let text = |field| tree.at(&["metadata", field]).and_then(Tree::text).unwrap_or_default().into();
-        let (namespace, name): (Arc<str>, Arc<str>) = (text("namespace"), text("name"));
+        let tree = Tree::read(deserializer, &kind.schema)?;
+        let text = |field| match tree.at(&["metadata", field]) {
+            Some(Tree::Text(text)) => Arc::clone(text),
+            _ => Arc::default(),
+        };
+        let (namespace, name) = (text("namespace"), text("name"));
         let namespace_given = !namespace.is_empty();
         Ok((!name.is_empty()).then_some(Self {
             kind,

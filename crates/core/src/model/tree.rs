@@ -10,6 +10,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::Arc;
 
 use serde::Deserialize as _;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
@@ -20,13 +21,14 @@ use serde_json::value::RawValue;
 use crate::model::digest;
 use crate::model::number;
 use crate::model::pointer::{Path, Pointer};
+use crate::model::recurring_texts::RecurringTexts;
 use crate::model::schema::{Field, Schema};
 use crate::model::work::{Limit, MAX_ENTRIES, Work};
 
 /// How many unknown field names of one object are kept; more would not help the reader.
 const MAX_UNKNOWN_FIELDS: usize = 64;
 
-/// One value of the tree.
+/// One value of the tree. It is small, since the state holds very many of them: what few values have is boxed.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Tree {
     /// `null` as a list element or as the whole document; a `null` field is absent instead.
@@ -37,23 +39,46 @@ pub enum Tree {
     Integer(i64),
     /// Any other number.
     Fraction(f64),
-    /// A string.
-    Text(String),
+    /// A string; shared, since the same few ones recur in the objects of a kind.
+    Text(Arc<str>),
     /// A list; empty when the schema expects none.
     List(Vec<Self>),
     /// An object; empty when the schema expects none.
     Map(Map),
-    /// An object of strings, in document order; then the keys of values that are not strings, the first
-    /// `MAX_UNKNOWN_FIELDS` of them, with the JSON type of each. A `null` counts as absent.
-    Texts(Vec<(String, String)>, Vec<(String, &'static str)>),
+    /// An object of strings.
+    Texts(Box<Texts>),
+}
+
+/// The entries of an object of strings. A `null` counts as absent.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Texts {
+    /// Those that are strings, in document order.
+    entries: Vec<(Arc<str>, Arc<str>)>,
+    /// The keys of the others, the first `MAX_UNKNOWN_FIELDS` of them, with the JSON type of each.
+    others: Vec<(Arc<str>, &'static str)>,
 }
 
 /// The fields of one object.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Map {
-    known: Vec<(&'static str, u32, Tree)>,
+    known: Vec<KnownField>,
     /// What few objects have, apart: the state holds very many of them.
     rest: Option<Box<Rest>>,
+}
+
+/// A field that the schema has.
+#[derive(Debug, Clone)]
+struct KnownField {
+    field: &'static Field,
+    /// Where it stands among all fields of the object, from 0.
+    position: u32,
+    tree: Tree,
+}
+
+impl PartialEq for KnownField {
+    fn eq(&self, other: &Self) -> bool {
+        self.field.name == other.field.name && self.position == other.position && self.tree == other.tree
+    }
 }
 
 /// What is known of an object beside its fields.
@@ -102,22 +127,34 @@ impl Tree {
         TreeSeed { schema, work: None, path: Path::Root }.deserialize(deserializer)
     }
 
-    /// Gives back what was taken to grow into, for a tree that is kept. No deeper than its schema.
-    pub fn shrink_to_fit(&mut self) {
+    /// Takes no more memory than needed, for a tree that is kept: no room to grow into, and texts that recur shared.
+    /// No deeper than its schema.
+    pub fn settle(&mut self, recurring: &mut RecurringTexts) {
         match self {
+            Self::Text(text) => recurring.share(text),
             Self::List(elements) => {
-                elements.shrink_to_fit();
-                elements.iter_mut().for_each(Self::shrink_to_fit);
+                fit(elements);
+                for element in elements {
+                    element.settle(recurring);
+                }
             }
             Self::Map(map) => {
-                map.known.shrink_to_fit();
+                fit(&mut map.known);
                 if let Some(rest) = &mut map.rest {
-                    rest.unknown.shrink_to_fit();
+                    fit(&mut rest.unknown);
                 }
-                map.known.iter_mut().for_each(|(.., tree)| tree.shrink_to_fit());
+                for known in &mut map.known {
+                    known.tree.settle(recurring);
+                }
             }
-            Self::Texts(texts, _) => texts.shrink_to_fit(),
-            Self::Null | Self::Boolean(_) | Self::Integer(_) | Self::Fraction(_) | Self::Text(_) => {}
+            Self::Texts(texts) => {
+                fit(&mut texts.entries);
+                for (key, text) in &mut texts.entries {
+                    recurring.share(key);
+                    recurring.share(text);
+                }
+            }
+            Self::Null | Self::Boolean(_) | Self::Integer(_) | Self::Fraction(_) => {}
         }
     }
 
@@ -125,7 +162,7 @@ impl Tree {
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Self> {
         match self {
-            Self::Map(map) => map.known.iter().find(|(known, ..)| *known == name).map(|(.., tree)| tree),
+            Self::Map(map) => map.known(name).map(|known| &known.tree),
             _ => None,
         }
     }
@@ -162,12 +199,13 @@ impl Tree {
             Self::Boolean(flag) => (*flag).into(),
             Self::Integer(number) => (*number).into(),
             Self::Fraction(number) => (*number).into(),
-            Self::Text(text) => text.as_str().into(),
+            Self::Text(text) => (**text).into(),
             Self::List(elements) => elements.iter().map(Self::to_json).collect(),
             Self::Map(_) => self.whole().map_or_else(|| self.fields_to_json(), Value::Object),
-            Self::Texts(texts, others) => {
-                let texts = texts.iter().map(|(key, text)| (key.clone(), text.as_str().into()));
-                let others = others.iter().map(|(key, type_name)| (key.clone(), example(type_name)));
+            Self::Texts(texts) => {
+                let Texts { entries, others } = &**texts;
+                let texts = entries.iter().map(|(key, text)| (key.to_string(), (**text).into()));
+                let others = others.iter().map(|(key, type_name)| (key.to_string(), example(type_name)));
                 Value::Object(texts.chain(others).collect())
             }
         }
@@ -176,8 +214,8 @@ impl Tree {
     fn fields_to_json(&self) -> Value {
         let Self::Map(map) = self else { return Value::Null };
         let mut fields: Vec<_> = map.known.iter().collect();
-        fields.sort_by_key(|(_, position, _)| *position);
-        fields.into_iter().map(|(name, _, tree)| ((*name).to_owned(), tree.to_json())).collect()
+        fields.sort_by_key(|known| known.position);
+        fields.into_iter().map(|known| (known.field.name.to_owned(), known.tree.to_json())).collect()
     }
 
     /// What stands at the end of a path of field names; `None` as for [`Tree::get`].
@@ -216,31 +254,37 @@ impl Tree {
     /// Whether this is an object.
     #[must_use]
     pub const fn is_object(&self) -> bool {
-        matches!(self, Self::Map(_) | Self::Texts(..))
+        matches!(self, Self::Map(_) | Self::Texts(_))
     }
 
     /// The value of `key` in an object of strings.
     #[must_use]
     pub fn entry(&self, key: &str) -> Option<&str> {
-        match self {
-            Self::Texts(entries, _) => entries.iter().find(|(k, _)| k == key).map(|(_, v)| v.as_str()),
-            _ => None,
-        }
+        self.entries().find(|(known, _)| *known == key).map(|(_, text)| text)
     }
 
     /// Whether an object read as [`Schema::Keys`] or [`Schema::Texts`] has this key.
     #[must_use]
     pub fn has_key(&self, key: &str) -> bool {
-        matches!(self, Self::Texts(entries, _) if entries.iter().any(|(k, _)| k == key))
+        self.entry(key).is_some()
     }
 
     /// The entries of an object of strings, in document order.
     pub fn entries(&self) -> impl Iterator<Item = (&str, &str)> {
         let entries = match self {
-            Self::Texts(entries, _) => entries.as_slice(),
+            Self::Texts(texts) => texts.entries.as_slice(),
             _ => &[],
         };
-        entries.iter().map(|(key, value)| (key.as_str(), value.as_str()))
+        entries.iter().map(|(key, text)| (&**key, &**text))
+    }
+
+    /// The keys of the values in an object of strings that are none (the first few), with the JSON type of each.
+    pub fn non_texts(&self) -> impl Iterator<Item = (&str, &'static str)> {
+        let others = match self {
+            Self::Texts(texts) => texts.others.as_slice(),
+            _ => &[],
+        };
+        others.iter().map(|(key, type_name)| (&**key, *type_name))
     }
 
     /// The keys of an object read as [`Schema::Keys`] or [`Schema::Texts`], without those of values that are not
@@ -266,11 +310,9 @@ impl Tree {
             (Self::List(one), Self::List(two)) => {
                 one.len() == two.len() && one.iter().zip(two).all(|(one, two)| one.is_equivalent(two))
             }
-            (Self::Texts(one, non_texts), Self::Texts(two, other_non_texts)) => {
-                let sorted = |entries: &'_ [(String, String)]| -> BTreeSet<(String, String)> {
-                    entries.iter().cloned().collect()
-                };
-                non_texts == other_non_texts && (one == two || sorted(one) == sorted(two))
+            (Self::Texts(one), Self::Texts(two)) => {
+                let sorted = |texts: &Texts| -> BTreeSet<_> { texts.entries.iter().cloned().collect() };
+                one.others == two.others && (one.entries == two.entries || sorted(one) == sorted(two))
             }
             (one, two) => one == two,
         }
@@ -306,16 +348,17 @@ impl Tree {
                 }
             }
             Self::Map(map) => {
-                let fields: BTreeMap<_, _> = map.known.iter().map(|(name, _, tree)| (name, tree)).collect();
+                let fields: BTreeMap<_, _> =
+                    map.known.iter().map(|known| (known.field.name, &known.tree)).collect();
                 fields.len().hash(hasher);
                 for (name, tree) in fields {
                     name.hash(hasher);
                     tree.hash_content(hasher);
                 }
             }
-            Self::Texts(entries, non_texts) => {
-                entries.iter().collect::<BTreeSet<_>>().hash(hasher);
-                non_texts.hash(hasher);
+            Self::Texts(texts) => {
+                texts.entries.iter().collect::<BTreeSet<_>>().hash(hasher);
+                texts.others.hash(hasher);
             }
         }
     }
@@ -330,7 +373,7 @@ impl Tree {
             Self::Fraction(_) => "number",
             Self::Text(_) => "string",
             Self::List(_) => "array",
-            Self::Map(_) | Self::Texts(..) => "object",
+            Self::Map(_) | Self::Texts(_) => "object",
         }
     }
 
@@ -352,8 +395,8 @@ impl Tree {
     fn position_and_child(&self, token: &str) -> (u32, Option<&Self>) {
         match self {
             Self::Map(map) => {
-                if let Some((_, position, tree)) = map.known.iter().find(|(name, ..)| *name == token) {
-                    return (*position, Some(tree));
+                if let Some(known) = map.known(token) {
+                    return (known.position, Some(&known.tree));
                 }
                 let unknown = map.unknown().iter().find(|(name, _)| name == token);
                 (unknown.map_or(u32::MAX, |(_, position)| *position), None)
@@ -362,8 +405,8 @@ impl Tree {
                 let index = token.parse::<u32>().unwrap_or(u32::MAX);
                 (index, elements.get(index as usize))
             }
-            Self::Texts(entries, _) => {
-                let index = entries.iter().position(|(key, _)| key == token);
+            Self::Texts(_) => {
+                let index = self.keys().position(|key| key == token);
                 (index.and_then(|index| u32::try_from(index).ok()).unwrap_or(u32::MAX), None)
             }
             _ => (u32::MAX, None),
@@ -382,23 +425,36 @@ fn example(type_name: &str) -> Value {
     }
 }
 
+/// Gives back the room that a list has to grow into. It is moved, since allocators leave a list that shrinks by less
+/// than half where it is.
+fn fit<T>(list: &mut Vec<T>) {
+    if list.capacity() > list.len() {
+        let mut fitting = Vec::with_capacity(list.len());
+        fitting.append(list);
+        *list = fitting;
+    }
+}
+
 impl Map {
+    fn known(&self, name: &str) -> Option<&KnownField> {
+        self.known.iter().find(|known| known.field.name == name)
+    }
+
     fn unknown(&self) -> &[(String, u32)] {
         self.rest.as_ref().map(|rest| rest.unknown.as_slice()).unwrap_or_default()
     }
 
-    fn put(&mut self, name: &'static str, position: u32, tree: Tree) {
-        self.known.retain(|(known, ..)| *known != name);
+    fn put(&mut self, field: &'static Field, position: u32, tree: Tree) {
+        self.known.retain(|known| known.field.name != field.name);
         if tree != Tree::Null {
-            self.known.push((name, position, tree));
+            self.known.push(KnownField { field, position, tree });
         }
     }
 
     /// Whether both have the same fields with equal values, and the same unknown fields.
     fn is_equivalent(&self, other: &Self) -> bool {
-        let same = |(name, _, tree): &(&'static str, u32, Tree)| {
-            let found = other.known.iter().find(|(known, ..)| known == name);
-            found.is_some_and(|(.., found)| tree.is_equivalent(found))
+        let same = |known: &KnownField| {
+            other.known(known.field.name).is_some_and(|found| known.tree.is_equivalent(&found.tree))
         };
         let names =
             |map: &Self| -> BTreeSet<String> { map.unknown().iter().map(|(name, _)| name.clone()).collect() };
@@ -483,8 +539,8 @@ impl<'de> Visitor<'de> for TreeSeed<'_, '_> {
     fn visit_str<E: Error>(self, value: &str) -> Result<Tree, E> {
         Ok(Tree::Text(match self.schema {
             // Only the type of the value matters, so its bytes need not be kept.
-            Schema::Any => String::new(),
-            _ => value.to_owned(),
+            Schema::Any => Arc::default(),
+            _ => value.into(),
         }))
     }
 
@@ -511,7 +567,7 @@ impl<'de> Visitor<'de> for TreeSeed<'_, '_> {
             | Schema::Whole(fields)
             | Schema::Compared(fields) => read_fields(map, fields, self).map(Tree::Map),
             Schema::Texts => read_texts(map, self),
-            Schema::Keys => read_keys(map).map(|keys| Tree::Texts(keys, Vec::new())),
+            Schema::Keys => read_keys(map).map(|keys| Tree::Texts(keys.into())),
             Schema::Any | Schema::Text | Schema::Integer | Schema::Boolean | Schema::List(_) => {
                 skip_entries(map)?;
                 Ok(Tree::Map(Map::default()))
@@ -565,7 +621,7 @@ fn read_fields<'de, A: MapAccess<'de>>(
         if let Some(field) = fields.iter().find(|field| field.name == key).filter(|_| seed.step()) {
             let path = Path::Key(&seed.path, field.name);
             let tree = access.next_value_seed(TreeSeed { schema: &field.schema, path, ..seed })?;
-            map.put(field.name, position, tree);
+            map.put(field, position, tree);
         } else {
             access.next_value::<IgnoredAny>()?;
             if !matches!(seed.schema, Schema::Pruned(_)) {
@@ -582,7 +638,7 @@ fn read_texts<'de, A: MapAccess<'de>>(mut access: A, seed: TreeSeed<'_, '_>) -> 
     let text = TreeSeed { schema: &Schema::Text, ..seed };
     while let Some(key) = access.next_key_seed(Key)? {
         if seed.has_room(all.len()) {
-            all.push((key.into_owned(), access.next_value_seed(text)?));
+            all.push((key.into(), access.next_value_seed(text)?));
         } else {
             access.next_value::<IgnoredAny>()?;
         }
@@ -596,22 +652,23 @@ fn read_texts<'de, A: MapAccess<'de>>(mut access: A, seed: TreeSeed<'_, '_>) -> 
             _ => {}
         }
     }
-    Ok(Tree::Texts(entries, others))
+    Ok(Tree::Texts(Texts { entries, others }.into()))
 }
 
-fn read_keys<'de, A: MapAccess<'de>>(mut access: A) -> Result<Vec<(String, String)>, A::Error> {
+fn read_keys<'de, A: MapAccess<'de>>(mut access: A) -> Result<Texts, A::Error> {
     let mut keys = Vec::new();
-    while let Some((key, IgnoredAny)) = access.next_entry::<String, IgnoredAny>()? {
-        keys.push((key, String::new()));
+    while let Some(key) = access.next_key_seed(Key)? {
+        access.next_value::<IgnoredAny>()?;
+        keys.push((key.into(), Arc::default()));
     }
-    Ok(last_of_equal(keys))
+    Ok(Texts { entries: last_of_equal(keys), others: Vec::new() })
 }
 
 /// Of entries with equal keys, the last one.
-fn last_of_equal<V>(mut entries: Vec<(String, V)>) -> Vec<(String, V)> {
+fn last_of_equal<V>(mut entries: Vec<(Arc<str>, V)>) -> Vec<(Arc<str>, V)> {
     // From the back, the first one that is seen of each key is the last of the list.
     let mut seen = BTreeSet::new();
-    let mut last: Vec<bool> = entries.iter().rev().map(|(key, _)| seen.insert(key.as_str())).collect();
+    let mut last: Vec<bool> = entries.iter().rev().map(|(key, _)| seen.insert(&**key)).collect();
     drop(seen);
     if last.contains(&false) {
         entries.retain(|_| last.pop().unwrap_or(true));

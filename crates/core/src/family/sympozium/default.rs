@@ -37,7 +37,7 @@ fn ensemble_label(run: &Tree, agent: &Object) -> Option<Edit> {
     let mut op = Op::Add;
     let (pointer, value) = match run.at(&["metadata", "labels"]) {
         None => (labels, Value::Entry(Entry(ENSEMBLE_LABEL.to_owned(), ensemble.to_owned()))),
-        Some(own @ Tree::Texts(..)) if label(run, ENSEMBLE_LABEL).is_none() => {
+        Some(own @ Tree::Texts(_)) if label(run, ENSEMBLE_LABEL).is_none() => {
             if own.has_key(ENSEMBLE_LABEL) {
                 op = Op::Replace;
             }

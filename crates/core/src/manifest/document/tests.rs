@@ -40,11 +40,19 @@ fn parts_are_read_as_the_whole_is() {
         "a: 1\n... \nb: 2\n---\nc: 3\n",
         "{\"a\": 1} {\"b\": 2}\n[3]",
         "{\"a\": 1}\n---\n{\"b\": 2,}\n",
+        "{\"a\": [1, 2}\n---\n{\"b\": 1}\n---\n{\"c\" 1}\n---\n{\"d\": \"x\n--- y\"}\n",
         "a: 1\na: 2\n---\n? [b]\n: c\n---\n<<: 1\n---\nx: *y\n",
     ] {
         let source = Arc::new(Source::new("a.yaml", text));
         assert_eq!(part_by_part(&source), as_a_whole(&source), "{text}");
     }
+}
+
+#[test]
+fn json_between_markers_is_read_part_by_part() {
+    let parts = |text: &str| parse_parts(&Arc::new(Source::new("a.yaml", text))).count();
+    assert_eq!(parts("{\"a\": 1}\n---\n{\"b\": 2}\n---\n{\"c\": 3}\n"), 3);
+    assert_eq!(parts("{\"a\": 1}\n{\"b\": 2}\n"), 1);
 }
 
 #[test]

@@ -4,11 +4,12 @@
 use std::borrow::Borrow;
 use std::cmp::Ordering;
 use std::ops::Bound;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use immutable_chunkmap::map::Map;
 
 use crate::model::object::Object;
+use crate::model::recurring_texts::RecurringTexts;
 
 /// How many entries lie beside each other. More make it faster to read and to fill, fewer to change.
 pub(super) const CHUNK: usize = 64;
@@ -92,11 +93,14 @@ pub(in crate::model) struct Objects {
     map: Map<Key, Arc<Object>, CHUNK>,
     /// The namespace of the last object that was added: lists come by namespace.
     last_namespace: Option<Arc<str>>,
+    /// The texts that objects of this kind share, copies of this map among them.
+    recurring: Arc<Mutex<RecurringTexts>>,
 }
 
 impl Objects {
     /// Adds an object; the one whose place it takes. It shares the text of its namespace with the others there.
     pub(super) fn insert(&mut self, mut object: Object) -> (Arc<Object>, Option<Arc<Object>>) {
+        object.tree.settle(&mut self.recurring.lock().unwrap_or_else(PoisonError::into_inner));
         object.namespace = self.shared_namespace(&object.namespace);
         let object = Arc::new(object);
         let before = self.map.insert_cow(Key::of(&object), Arc::clone(&object));

@@ -56,13 +56,10 @@ fn check_value(setting: Setting, text: &str) -> Option<Finding> {
 
 /// The keys that look like those of this family, in their order, each once.
 fn unknown_keys(object: &Tree) -> Vec<&str> {
-    let entries = match object.at(&["metadata", "annotations"]) {
-        Some(Tree::Texts(entries, _)) => entries.as_slice(),
-        _ => &[],
-    };
+    let annotations = object.at(&["metadata", "annotations"]).into_iter();
     let is_unknown =
         |key: &&str| key.starts_with(ANNOTATION_PREFIX) && Setting::from_annotation(key).is_none();
-    let mut keys: Vec<&str> = entries.iter().map(|(key, _)| key.as_str()).filter(is_unknown).collect();
+    let mut keys: Vec<&str> = annotations.flat_map(Tree::keys).filter(is_unknown).collect();
     keys.sort_unstable();
     keys.dedup();
     keys

@@ -74,7 +74,7 @@ fn skills(
         let at = || list.index(index);
         match skill {
             Tree::Text(_) => None,
-            Tree::Map(_) | Tree::Texts(..) => {
+            Tree::Map(_) | Tree::Texts(_) => {
                 report.warn(&SKILLS_OBJECT_FORM, at, || "the CRD wants a plain string, not an object")
             }
             other => {

@@ -33,7 +33,7 @@ pub(super) fn membership<'m, 's: 'm>(
 
 /// Whether any variable at a path can be one that an Ensemble sets.
 pub(super) fn names_reserved(object: &Tree, path: &[&str]) -> bool {
-    matches!(object.at(path), Some(Tree::Texts(entries, _)) if entries.iter().any(|(name, _)| is_reserved(name)))
+    object.at(path).is_some_and(|entries| entries.keys().any(is_reserved))
 }
 
 fn is_reserved(name: &str) -> bool {
@@ -42,18 +42,18 @@ fn is_reserved(name: &str) -> bool {
 
 /// What is wrong with the variables at a path.
 pub(super) fn findings(object: &Tree, path: &[&str], membership: Option<&Membership<'_>>) -> Vec<Finding> {
-    let Some(Tree::Texts(entries, _)) = object.at(path) else { return Vec::new() };
+    let Some(entries @ Tree::Texts(_)) = object.at(path) else { return Vec::new() };
     let at = path.iter().fold(Pointer::root(), |pointer, key| pointer.key(key));
     let field = at.field();
     let set = membership.map(|membership| shared_variable_names(membership.ensemble));
     let set = set.unwrap_or_default();
     let mut findings = Vec::new();
-    for (name, _) in entries {
+    for name in entries.keys() {
         if name == PRIVATE_URL {
             let message = format!("{field}[{}] wins over the injected value", quoted(name));
             findings.push(Finding::warn(&PRIVATE_URL_OVERRIDE, at.key(name), message));
         }
-        let ensemble = membership.filter(|_| is_reserved(name) && set.contains(&name.as_str()));
+        let ensemble = membership.filter(|_| is_reserved(name) && set.contains(&name));
         findings.extend(ensemble.map(|Membership { ensemble }| {
             let message = fit_names([&ensemble.name], |[ensemble]| {
                 let (name, ensemble) = (quoted(name), quoted(ensemble));

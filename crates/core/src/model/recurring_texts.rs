@@ -1,0 +1,97 @@
+//! Texts that recur: a backend, an endpoint, a team. Objects that are kept share them.
+//!
+//! Names and uids do not recur, and nobody knows before which texts do. So all are remembered until there are many, and
+//! then only those that are shared.
+
+#![expect(clippy::disallowed_types, reason = "nothing here shows the order of a table")]
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// How many texts are remembered before those that are not shared are forgotten: enough for a text of each of 500 teams
+/// to come again.
+const FIRST_LIMIT: usize = 2048;
+
+/// How many bytes a text has at most: longer ones seldom recur, and what is remembered must stay small.
+const LONGEST: usize = 64;
+
+/// How many hold a text that only one object has: a name is in its tree, beside it and in the map of all objects, and
+/// it is remembered here.
+const HELD_BY_ONE_OBJECT: usize = 4;
+
+/// The texts that were seen lately, and those that are shared.
+#[derive(Debug)]
+pub struct RecurringTexts {
+    texts: HashSet<Arc<str>>,
+    /// How many texts there may be.
+    limit: usize,
+}
+
+impl Default for RecurringTexts {
+    fn default() -> Self {
+        Self { texts: HashSet::new(), limit: FIRST_LIMIT }
+    }
+}
+
+impl RecurringTexts {
+    /// Has `text` be the one with the same content that is remembered.
+    pub(super) fn share(&mut self, text: &mut Arc<str>) {
+        if text.len() > LONGEST {
+            return;
+        }
+        if let Some(known) = self.texts.get(text) {
+            *text = Arc::clone(known);
+            return;
+        }
+        if self.texts.len() >= self.limit {
+            self.texts.retain(|text| Arc::strong_count(text) > HELD_BY_ONE_OBJECT);
+            // With half of it free, forgetting costs each text the same however many are shared.
+            self.limit = FIRST_LIMIT.max(2 * self.texts.len());
+        }
+        self.texts.insert(Arc::clone(text));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn share_long(recurring: &mut RecurringTexts) -> Arc<str> {
+        let mut text = Arc::from("long".repeat(LONGEST));
+        recurring.share(&mut text);
+        text
+    }
+
+    #[test]
+    fn texts_that_recur_are_shared_and_others_forgotten() {
+        let mut recurring = RecurringTexts::default();
+        let mut share = |text: String| {
+            let mut text = Arc::from(text);
+            recurring.share(&mut text);
+            text
+        };
+        let texts: Vec<[Arc<str>; 4]> = (0..20_000)
+            .map(|number| {
+                let team = || format!("team-{}", number % 100);
+                [
+                    share(team()),
+                    share(format!("name-{number}")),
+                    share(format!("uid-{number}")),
+                    share(team()),
+                ]
+            })
+            .collect();
+        for (number, [label, name, _, namespace]) in texts.iter().enumerate() {
+            let expected = (format!("team-{}", number % 100), format!("name-{number}"));
+            assert_eq!((label.to_string(), name.to_string()), expected);
+            assert!(Arc::ptr_eq(label, namespace) && Arc::ptr_eq(label, &texts[number % 100][0]));
+        }
+        assert!(recurring.texts.len() <= FIRST_LIMIT, "{}", recurring.texts.len());
+        assert!(!Arc::ptr_eq(&share_long(&mut recurring), &share_long(&mut recurring)));
+        drop(texts);
+        for number in 0..FIRST_LIMIT {
+            recurring.share(&mut Arc::from(format!("other-{number}")));
+        }
+        assert!(!recurring.texts.contains("team-1"), "nobody has it any more");
+    }
+}
