@@ -1,8 +1,8 @@
 //! The request path over TLS, beside what limits it and beside the usual way in Go.
 //!
 //! ```text
-//! wire full    [NAME=PROGRAM]…   everything; writes benches/results, docs/performance.md and docs/pictures
-//! wire write                     the tables and pictures anew from benches/results
+//! wire full    [NAME=PROGRAM]…   everything; writes benches/results/wire.json, and what `wire write` does
+//! wire write                     docs/performance.md and docs/pictures anew from benches/results, with those of `cluster`
 //! wire short   [NAME=PROGRAM]…   a moment of everything; writes nothing, and fails only on crashes and wrong answers
 //! wire compare [NAME=PROGRAM]…   throughput and latency of several builds of memgate
 //! wire limit ADDRESS FOLDER      serves: memgate's listener answering a constant
@@ -76,13 +76,13 @@ const MEMGATE: &str = "memgate";
 const STATIC: &str = "memgate, static binary";
 const PEER: &str = "Go peer";
 
-/// Less than a quarter of an hour.
+/// About ten minutes; `cluster` takes four.
 const FULL: Plan = Plan {
     rounds: 5,
-    lasting: Duration::from_secs(2),
-    latency: Duration::from_secs(5),
+    lasting: Duration::from_secs(1),
+    latency: Duration::from_secs(4),
     rotation: Some(Duration::from_secs(8)),
-    load: Duration::from_mins(1),
+    load: Duration::from_secs(30),
     objects: &[10, 1_000, 10_000, 50_000, 100_000],
 };
 

@@ -28,10 +28,28 @@ pub(crate) const QUIET: &str = "nothing";
 pub(crate) const LISTED: &str = "all ArkMemories are listed again";
 pub(crate) const DRAINED: &str = "it is drained";
 
-/// How many create pods at a time.
-pub(crate) const CREATORS: [usize; 3] = [1, 50, 200];
+/// Who creates pods.
+#[derive(Clone, Copy)]
+pub(crate) struct Load {
+    /// How many do so at a time.
+    pub(crate) creators: u32,
+    /// How many pods all of them create in a second; without it each creates the next pod when the last one is there.
+    pub(crate) per_second: Option<u32>,
+}
 
-/// So many creators as a case.
-pub(crate) fn creators(number: usize) -> String {
-    format!("{number} creator{}", if number == 1 { "" } else { "s" })
+/// All loads. The machine is busy with nothing else in those without a rate, so in the last one it is not.
+pub(crate) const LOADS: [Load; 4] = [
+    Load { creators: 1, per_second: None },
+    Load { creators: 50, per_second: None },
+    Load { creators: 200, per_second: None },
+    Load { creators: 200, per_second: Some(200) },
+];
+
+impl Load {
+    /// As a case of tables.
+    pub(crate) fn case(self) -> String {
+        let Self { creators, per_second } = self;
+        let pace = per_second.map(|rate| format!(", {rate} pods/s")).unwrap_or_default();
+        format!("{creators} creator{}{pace}", if creators == 1 { "" } else { "s" })
+    }
 }

@@ -2,13 +2,13 @@
 
 use std::path::Path;
 use std::process::{self, Command};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use axum::http::Request;
 use memgate::deploy::component::Component;
 
-use super::cases::{BOTH, CALL, CREATION, CREATION_CPU, CREATORS, P50, P50_ADDED, P99_ADDED, creators};
+use super::cases::{BOTH, CALL, CREATION, CREATION_CPU, LOADS, P50, P50_ADDED, P99_ADDED};
 use super::creators::{Created, Creators, NAMESPACE};
 use super::figures::millis;
 use super::results::Table;
@@ -26,10 +26,12 @@ use crate::support::webhook::{Endpoint, Serve, Webhook};
 /// What the series of calls of webhooks begin with.
 const CALLS: &str = "apiserver_admission_webhook_admission_duration_seconds";
 
-/// How often, and how many pods by each of [`CREATORS`].
+/// How often, and how many pods by each of [`LOADS`].
 pub(crate) struct Plan {
     pub(crate) rounds: usize,
-    pub(crate) pods: [usize; CREATORS.len()],
+    /// After which no more rounds are begun.
+    pub(crate) longest: Duration,
+    pub(crate) pods: [usize; LOADS.len()],
 }
 
 /// What creates and is created.
@@ -47,6 +49,8 @@ struct Measured {
     usage: Usage,
     /// Seconds of all calls of webhooks, of which each pod has one or none.
     calls: f64,
+    /// New connections to memgate.
+    handshakes: f64,
 }
 
 /// CPU times: all that was used so far, or what was used meanwhile.
@@ -65,8 +69,13 @@ pub(crate) fn creation(
     plan: &Plan,
 ) -> Result<[Table; 2]> {
     let mut scene = Scene::new(cluster, kubeconfig, memgate, peer)?;
-    let mut tables = [Table::new(CREATION, "at a time"), Table::new(CREATION_CPU, "at a time")];
+    let mut tables = [Table::new(CREATION, "load"), Table::new(CREATION_CPU, "load")];
+    let start = Instant::now();
     for round in 0..plan.rounds {
+        if round > 0 && start.elapsed() > plan.longest {
+            eprintln!("no more than {round} rounds in {:.0?}", plan.longest);
+            break;
+        }
         // Each is the first one in some round.
         let ways = scene.ways.len();
         let mut measured: Vec<Option<Vec<Measured>>> = (0..ways).map(|_| None).collect();
@@ -75,9 +84,9 @@ pub(crate) fn creation(
             measured[way] = Some(scene.visit(way, plan)?);
         }
         let measured = measured.into_iter().collect::<Option<Vec<_>>>().context("a way was left out")?;
-        for (case, at_once) in CREATORS.into_iter().enumerate() {
+        for (case, load) in LOADS.into_iter().enumerate() {
             for (way, of_way) in scene.ways.iter().zip(&measured) {
-                note(&mut tables, (&creators(at_once), way.name), &of_way[case], &measured[0][case])?;
+                note(&mut tables, (&load.case(), way.name), &of_way[case], &measured[0][case])?;
             }
         }
     }
@@ -105,21 +114,26 @@ impl<'c> Scene<'c> {
         Ok(Self { cluster, creators: Creators::new(cluster)?, ways, memgate, peer: running })
     }
 
-    /// Pods by all numbers of creators, in one way.
+    /// Pods of all loads, in one way.
     fn visit(&mut self, way: usize, plan: &Plan) -> Result<Vec<Measured>> {
         let way = &self.ways[way];
         way.begin(self.cluster)?;
         let mut measured = Vec::new();
-        for (at_once, pods) in CREATORS.into_iter().zip(plan.pods) {
-            let (count, seconds) = calls(self.cluster)?;
+        for (load, pods) in LOADS.into_iter().zip(plan.pods) {
+            let ((count, seconds), met) = (calls(self.cluster)?, handshakes(&self.memgate)?);
             let before = usage(self.cluster, &mut self.memgate, self.peer.as_ref())?;
-            let created = self.creators.create(at_once, pods, &way.expected())?;
+            let created = self.creators.create(load, pods, &way.expected())?;
             let usage = usage(self.cluster, &mut self.memgate, self.peer.as_ref())?.since(&before);
             let (after, seconds_after) = calls(self.cluster)?;
             let wanted = if way.calls_webhook() { created.times.len() } else { 0 };
             let made = after - count;
             ensure!(made == wanted, "{}: {made} calls for {} pods", way.name, created.times.len());
-            measured.push(Measured { created, usage, calls: seconds_after - seconds });
+            measured.push(Measured {
+                created,
+                usage,
+                calls: seconds_after - seconds,
+                handshakes: handshakes(&self.memgate)? - met,
+            });
             self.creators.delete_all()?;
         }
         way.end(self.cluster)?;
@@ -134,7 +148,7 @@ fn note(
     measured: &Measured,
     bare: &Measured,
 ) -> Result<()> {
-    let Measured { created, usage, calls } = measured;
+    let Measured { created, usage, calls, handshakes } = measured;
     let at = |measured: &Measured, quantile| millis(measured.created.times.value_at_quantile(quantile));
     let pods = f64::from(u32::try_from(created.times.len())?);
     tables[0].row(case, way).note(&[
@@ -144,6 +158,7 @@ fn note(
         ("p99, ms", at(measured, 0.99)),
         (P99_ADDED, at(measured, 0.99) - at(bare, 0.99)),
         (CALL, 1_000.0 * calls / pods),
+        ("of memgate's connections new, %", 100.0 * handshakes / pods),
     ]);
     let each = |time: Duration| time.as_secs_f64() * 1_000_000.0 / pods;
     tables[1].row(case, way).note(&[
@@ -185,14 +200,21 @@ impl Usage {
 fn calls(cluster: &ControlPlane) -> Result<(u64, f64)> {
     let metrics =
         cluster.block_on(cluster.client().request_text(Request::get("/metrics").body(Vec::new())?))?;
-    let sum = |name: &str| -> f64 {
-        let start = format!("{CALLS}_{name}{{");
-        let values = metrics.lines().filter(|line| line.starts_with(&start));
-        values.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
-    };
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count")]
-    let count = sum("count") as u64;
-    Ok((count, sum("sum")))
+    let count = sum(&metrics, &format!("{CALLS}_count{{")) as u64;
+    Ok((count, sum(&metrics, &format!("{CALLS}_sum{{"))))
+}
+
+/// How many connections were made to memgate.
+fn handshakes(memgate: &Webhook) -> Result<f64> {
+    let (_, metrics) = memgate.probe("/metrics").context("memgate has no metrics")?;
+    Ok(sum(&metrics, "memgate_tls_handshakes_total{"))
+}
+
+/// The sum of the series that begin like this.
+fn sum(metrics: &str, start: &str) -> f64 {
+    let values = metrics.lines().filter(|line| line.starts_with(start));
+    values.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
 }
 
 /// benches/peers/controller-runtime, running.

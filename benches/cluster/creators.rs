@@ -1,4 +1,5 @@
-//! Who creates pods: each has a connection of its own, and creates the next one when the last one is there.
+//! Who creates pods: each has a connection of its own, and creates the next pod when the last one is there, or its time has
+//! come.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -11,7 +12,9 @@ use hdrhistogram::Histogram;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
+use tokio::time::sleep_until;
 
+use super::cases::Load;
 use super::load::{Caller, histogram, post};
 use crate::common::review;
 use crate::request::send;
@@ -67,21 +70,28 @@ impl<'c> Creators<'c> {
         })
     }
 
-    /// Creates so many pods, so many at a time; each of them must be as expected.
-    pub(crate) fn create(&self, at_once: usize, pods: usize, expected: &Expected) -> Result<Created> {
+    /// Creates so many pods, each of which must be as expected.
+    pub(crate) fn create(&self, load: Load, pods: usize, expected: &Expected) -> Result<Created> {
+        let pause = load.per_second.map(|rate| Duration::from_secs(1) / rate);
         self.runtime.block_on(async {
             let mut connections = Vec::new();
-            for _ in 0..at_once {
+            for _ in 0..load.creators {
                 connections.push(self.caller.connect().await?);
             }
             let (start, begun) = (Instant::now(), Arc::new(AtomicUsize::new(0)));
             let mut tasks = JoinSet::new();
             for (mut connection, request) in connections.into_iter().zip(self.requests.iter().cycle()) {
-                let (request, begun) = (Arc::clone(request), Arc::clone(&begun));
-                let expected = expected.clone();
+                let (request, begun, expected) = (Arc::clone(request), Arc::clone(&begun), expected.clone());
                 tasks.spawn(async move {
                     let mut times = histogram()?;
-                    while begun.fetch_add(1, Relaxed) < pods && start.elapsed() < LONGEST {
+                    loop {
+                        let number = begun.fetch_add(1, Relaxed);
+                        if number >= pods || start.elapsed() > LONGEST {
+                            return Ok::<_, anyhow::Error>(times);
+                        }
+                        if let Some(pause) = pause {
+                            sleep_until((start + pause * u32::try_from(number)?).into()).await;
+                        }
                         let sent = Instant::now();
                         let answer = connection.exchange(&request).await?;
                         times.saturating_record(u64::try_from(sent.elapsed().as_nanos())?);
@@ -89,7 +99,6 @@ impl<'c> Creators<'c> {
                         ensure!(answer.status == 201, "{}: {text}", answer.status);
                         expected.check(&text)?;
                     }
-                    Ok::<_, anyhow::Error>(times)
                 });
             }
             let mut times = histogram()?;

@@ -32,6 +32,8 @@ use crate::support::webhook::{Identity, Serve, Webhook};
 /// How often, how long, and among how many memories.
 pub(crate) struct Plan {
     pub(crate) rounds: usize,
+    /// After which no more rounds are begun.
+    pub(crate) longest: Duration,
     pub(crate) lasting: Duration,
     pub(crate) memories: usize,
 }
@@ -86,7 +88,12 @@ pub(crate) fn disturbances(
     let mut table = Table::new(DISTURBANCES, "what happens");
     let mut memgate = scene.start()?;
     ensure!(known_objects(&memgate)? >= memories, "memgate does not know all memories");
-    for _ in 0..plan.rounds {
+    let start = Instant::now();
+    for round in 0..plan.rounds {
+        if round > 0 && start.elapsed() > plan.longest {
+            eprintln!("no more than {round} rounds in {:.0?}", plan.longest);
+            break;
+        }
         let mut note =
             |case, times: Histogram<u64>| table.row(case, MEMGATE).note(&latency_figures(&times, 0));
         note(QUIET, scene.quiet(&memgate)?);
