@@ -74,6 +74,10 @@ fi
 cargo_home="${CARGO_HOME:-$HOME/.cargo}"
 export "CFLAGS_$variable=-ffile-prefix-map=$PWD=/memgate -ffile-prefix-map=$cargo_home=/cargo -DMI_DEFAULT_ALLOW_THP=0"
 export RUSTFLAGS="--remap-path-prefix=$PWD=/memgate --remap-path-prefix=$cargo_home=/cargo --remap-path-prefix=$(rustc --print sysroot)=/rust"
+# Relocations of a position-independent program as a bitmap: 0.6 MB less of it. Zig makes no such program for Linux.
+case $target in
+    *-linux-musl) [ "${build[0]}" != cargo ] || RUSTFLAGS+=" -Clink-arg=-Wl,-z,pack-relative-relocs" ;;
+esac
 # Zig has no frameworks of Apple. What the linker has to know of the two that are used is their names, and what is in them.
 case $target in
     *-apple-darwin)
