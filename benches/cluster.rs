@@ -64,7 +64,7 @@ use std::time::Duration;
 use std::{env, fs};
 
 use anyhow::{Context, Result, bail};
-use results::Results;
+use results::{Results, Table};
 use support::control_plane::ControlPlane;
 
 /// Where the results are kept.
@@ -84,6 +84,8 @@ const FULL: Plan = Plan {
         longest: Duration::from_secs(40),
         lasting: Duration::from_secs(5),
         memories: 10_000,
+        rate: 2_000,
+        apart: true,
     },
 };
 
@@ -95,6 +97,8 @@ const SHORT: Plan = Plan {
         longest: Duration::ZERO,
         lasting: Duration::from_secs(2),
         memories: 100,
+        rate: 100,
+        apart: false,
     },
 };
 
@@ -107,10 +111,9 @@ fn main() -> Result<()> {
         ["full", programs @ ..] => {
             let results = everything(&FULL, programs)?;
             fs::create_dir_all(Path::new(RAW).with_file_name(""))?;
-            fs::write(RAW, serde_json::to_string(&results)? + "\n")?;
-            print(&results)
+            Ok(fs::write(RAW, serde_json::to_string(&results)? + "\n")?)
         }
-        ["short", programs @ ..] => print(&everything(&SHORT, programs)?),
+        ["short", programs @ ..] => everything(&SHORT, programs).map(drop),
         // As part of all benchmarks there is nothing to say in a short time.
         _ => {
             println!("cluster: run tools/bench.sh; see the head of benches/cluster.rs");
@@ -135,15 +138,19 @@ fn everything(plan: &Plan, programs: &[&str]) -> Result<Results> {
     let kubeconfig = installed::install_account(&cluster)?;
     creation::populate(&cluster)?;
     eprintln!("creation of pods …");
-    let [times, costs] = creation::creation(&cluster, &kubeconfig, (memgate, peer), &plan.creation)?;
+    let mut tables = Vec::from(creation::creation(&cluster, &kubeconfig, (memgate, peer), &plan.creation)?);
+    // At once, as they took a while.
+    print(&tables)?;
     eprintln!("disturbances …");
     let disturbed = disturbances::disturbances(&cluster, &kubeconfig, memgate, &plan.disturbances)?;
-    Results::of(vec![times, costs, disturbed], Vec::new())
+    tables.push(disturbed);
+    print(&tables[2..])?;
+    Results::of(tables, Vec::new())
 }
 
-fn print(results: &Results) -> Result<()> {
+fn print(tables: &[Table]) -> Result<()> {
     let mut text = String::new();
-    tables::write_tables(&mut text, &results.tables)?;
+    tables::write_tables(&mut text, tables)?;
     println!("{text}");
     Ok(())
 }

@@ -36,10 +36,12 @@ pub(crate) struct Plan {
     pub(crate) longest: Duration,
     pub(crate) lasting: Duration,
     pub(crate) memories: usize,
+    /// Calls a second.
+    pub(crate) rate: u32,
+    /// Whether apiserver and store get no more than what the server leaves; on a machine that has other things to do, that
+    /// may be nothing.
+    pub(crate) apart: bool,
 }
-
-/// Calls a second.
-const RATE: u32 = 2_000;
 
 /// When in a round it is disturbed.
 const BEFORE: Duration = Duration::from_secs(1);
@@ -71,8 +73,10 @@ pub(crate) fn disturbances(
     program: &Path,
     plan: &Plan,
 ) -> Result<Table> {
-    for process in cluster.processes()? {
-        cores::leave_rest_to(cores::SERVER, process)?;
+    if plan.apart {
+        for process in cluster.processes()? {
+            cores::leave_rest_to(cores::SERVER, process)?;
+        }
     }
     cores::move_to(cores::LOAD)?;
     let memories = fill(cluster, plan.memories)?;
@@ -153,7 +157,8 @@ impl Scene<'_> {
         std::thread::scope(|scope| {
             let happening = scope.spawn(|| {
                 let start = Instant::now();
-                let happened = cores::step_back_to(cores::SERVER).and_then(|()| {
+                let aside = if self.plan.apart { cores::step_back_to(cores::SERVER) } else { Ok(()) };
+                let happened = aside.and_then(|()| {
                     sleep(BEFORE);
                     happens()
                 });
@@ -161,7 +166,7 @@ impl Scene<'_> {
                 stopped.store(true, Relaxed);
                 happened
             });
-            let times = self.runtime.block_on(pool.calls(&self.request, RATE, &stopped));
+            let times = self.runtime.block_on(pool.calls(&self.request, self.plan.rate, &stopped));
             happening.join().map_err(|_| anyhow!("it panicked"))??;
             times
         })

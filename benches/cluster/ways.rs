@@ -20,6 +20,9 @@ const API: &str = "/apis/admissionregistration.k8s.io/v1";
 /// The webhook of memgate that is called about pods of arkonis agents.
 const POD_WEBHOOK: &str = "arkonis.pods.memgate.dev";
 
+/// More than a busy machine needs, so that no pod goes without its memory for want of time.
+const WEBHOOK_SECONDS: u8 = 30;
+
 /// What a pod gets.
 const VARIABLES: [(&str, &str); 5] = [
     ("AGENT_MEMORY_BACKEND", "vector-store"),
@@ -47,14 +50,18 @@ impl Way {
         Self { name: NOTHING, mark: None, objects: Vec::new() }
     }
 
-    /// What memgate's own command prints for a memgate on this machine.
+    /// What memgate's own command prints for a memgate on this machine, with more patience.
     pub(crate) fn memgate(program: &Path, cluster: &ControlPlane, webhook: &Webhook) -> Result<Self> {
         let ca = cluster.scratch().write("memgate-ca.crt", webhook.ca())?;
         let url = format!("https://{}", webhook.addresses().listen);
         let mut command = Command::new(program);
         let output = command.args(["manifests", "--url", &url, "--ca"]).arg(ca).output()?;
         ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        let objects = documents(&String::from_utf8(output.stdout)?);
+        let mut objects = documents(&String::from_utf8(output.stdout)?);
+        for webhook in objects.iter_mut().filter_map(|object| object["webhooks"].as_array_mut()).flatten() {
+            webhook["timeoutSeconds"] = json!(WEBHOOK_SECONDS);
+            webhook["failurePolicy"] = json!("Fail");
+        }
         Ok(Self { name: MEMGATE, mark: Some(MARKS[0]), objects })
     }
 
