@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 use axum::http::Request;
 use memgate::deploy::component::Component;
 
-use super::cases::{BOTH, CALL, CREATION, CREATION_CPU, LOADS, P50, P50_ADDED, P99_ADDED};
+use super::cases::{BOTH, CALL, CREATION, CREATION_CPU, LOADS, MEMGATE, NOTHING, P50, P50_ADDED, P99_ADDED};
 use super::creators::{Created, Creators, NAMESPACE};
 use super::figures::millis;
 use super::results::Table;
@@ -158,8 +158,11 @@ fn note(
         ("p99, ms", at(measured, 0.99)),
         (P99_ADDED, at(measured, 0.99) - at(bare, 0.99)),
         (CALL, 1_000.0 * calls / pods),
-        ("of memgate's connections new, %", 100.0 * handshakes / pods),
     ]);
+    // Nobody counts those of the peer.
+    if [NOTHING, MEMGATE].contains(&way) {
+        tables[0].row(case, way).note(&[("of connections new, %", 100.0 * handshakes / pods)]);
+    }
     let each = |time: Duration| time.as_secs_f64() * 1_000_000.0 / pods;
     tables[1].row(case, way).note(&[
         ("apiserver, µs", each(usage.apiserver)),
