@@ -22,6 +22,7 @@ pub(crate) const P99_ADDED: &str = "p99 added, ms";
 pub(crate) const CALL: &str = "webhook call, mean ms";
 pub(crate) const BOTH: &str = "apiserver and webhook, µs";
 pub(crate) const SLOWEST: &str = "p99.9, ms";
+pub(crate) const REFUSED: &str = "refused, %";
 
 /// What happens to a server meanwhile.
 pub(crate) const QUIET: &str = "nothing";

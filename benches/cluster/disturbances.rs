@@ -56,6 +56,9 @@ const DEFINITION: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinition
 /// What memgate says when it has listed all of a kind.
 const HAS_LISTED: [&str; 2] = ["all objects are read", "ArkMemory"];
 
+/// How long calls took, and how many were refused.
+type Times = (Histogram<u64>, u64);
+
 /// What calls go on beside.
 struct Scene<'c> {
     cluster: &'c ControlPlane,
@@ -99,7 +102,7 @@ pub(crate) fn disturbances(
             break;
         }
         let mut note =
-            |case, times: Histogram<u64>| table.row(case, MEMGATE).note(&latency_figures(&times, 0));
+            |case, (times, refused): Times| table.row(case, MEMGATE).note(&latency_figures(&times, refused));
         note(QUIET, scene.quiet(&memgate)?);
         note(LISTED, scene.listed_again(&memgate)?);
         ensure!(known_objects(&memgate)? >= memories, "memgate does not know all memories any more");
@@ -120,13 +123,13 @@ impl Scene<'_> {
         Caller::new(memgate.addresses().listen, &self.ca)
     }
 
-    fn quiet(&self, memgate: &Webhook) -> Result<Histogram<u64>> {
+    fn quiet(&self, memgate: &Webhook) -> Result<Times> {
         let pool = self.runtime.block_on(Pool::full(self.caller(memgate)?))?;
         self.calls_while(&pool, || Ok(()))
     }
 
     /// While the definition of memories changes: the apiserver ends all watches of them, and knows none of what was before.
-    fn listed_again(&self, memgate: &Webhook) -> Result<Histogram<u64>> {
+    fn listed_again(&self, memgate: &Webhook) -> Result<Times> {
         let pool = self.runtime.block_on(Pool::full(self.caller(memgate)?))?;
         let before = lists(memgate);
         self.calls_while(&pool, || {
@@ -136,7 +139,7 @@ impl Scene<'_> {
     }
 
     /// While a memgate ends and callers go over to another one.
-    fn drained(&self, mut memgate: Webhook, next: &Webhook) -> Result<Histogram<u64>> {
+    fn drained(&self, mut memgate: Webhook, next: &Webhook) -> Result<Times> {
         let pool = self.runtime.block_on(Pool::full(self.caller(&memgate)?))?;
         pool.turn_to(self.caller(next)?);
         let times = self.calls_while(&pool, || memgate.process().signal("TERM"))?;
@@ -148,11 +151,7 @@ impl Scene<'_> {
     }
 
     /// Times of calls until something has happened, and for as long as a round is at least.
-    fn calls_while(
-        &self,
-        pool: &Arc<Pool>,
-        happens: impl FnOnce() -> Result<()> + Send,
-    ) -> Result<Histogram<u64>> {
+    fn calls_while(&self, pool: &Arc<Pool>, happens: impl FnOnce() -> Result<()> + Send) -> Result<Times> {
         let stopped = AtomicBool::new(false);
         std::thread::scope(|scope| {
             let happening = scope.spawn(|| {

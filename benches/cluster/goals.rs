@@ -2,7 +2,7 @@
 
 use super::cluster_cases::{
     BOTH, CALL, CREATION, CREATION_CPU, DISTURBANCES, DRAINED, LISTED, LOADS, MEMGATE, P50, P50_ADDED,
-    P99_ADDED, PEER, POLICY, QUIET, SLOWEST,
+    P99_ADDED, PEER, POLICY, QUIET, REFUSED, SLOWEST,
 };
 use super::goals::Bound::{self, AtMost};
 use super::results::Results;
@@ -38,6 +38,8 @@ pub(crate) fn goals(results: &Results) -> Vec<(String, Bound, Option<f64>)> {
     for (case, meanwhile) in [(LISTED, "all ArkMemories are listed again"), (DRAINED, "it is drained")] {
         let times = || Some(slowest(case)? / slowest(QUIET)?);
         goals.push((format!("p99.9 while {meanwhile}, in times of the quiet one"), AtMost(3.0), times()));
+        let refused = results.median(DISTURBANCES, case, MEMGATE, REFUSED);
+        goals.push((format!("% of calls refused while {meanwhile}"), AtMost(0.0), refused));
     }
     goals
 }

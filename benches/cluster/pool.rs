@@ -10,7 +10,7 @@ use hdrhistogram::Histogram;
 use tokio::sync::Semaphore;
 use tokio::task::{JoinSet, yield_now};
 
-use super::connection::Connection;
+use super::connection::{Connection, REFUSED};
 use super::load::{Caller, histogram};
 
 /// The most calls at a time, as many as an apiserver has changes at a time by default.
@@ -35,20 +35,26 @@ impl Pool {
         *lock(&self.to) = to;
     }
 
-    /// So many calls a second until it is stopped, none of which may fail. Times count from when a call was due.
+    /// So many calls a second until it is stopped, none of which may fail; times, which count from when a call was due, and
+    /// how many were refused since there was too much to do.
     pub(crate) async fn calls(
         self: &Arc<Self>,
         request: &Arc<[u8]>,
         per_second: u32,
         stopped: &AtomicBool,
-    ) -> Result<Histogram<u64>> {
+    ) -> Result<(Histogram<u64>, u64)> {
         let pause = Duration::from_secs(1) / per_second;
-        let (mut due, mut calls, mut times) = (Instant::now(), JoinSet::new(), histogram()?);
+        let (mut due, mut calls) = (Instant::now(), JoinSet::new());
+        let (mut times, mut refused) = (histogram()?, 0);
+        let mut note = |(took, is_refused)| {
+            times.saturating_record(took);
+            refused += u64::from(is_refused);
+        };
         while !stopped.load(Relaxed) {
             // Awake, since a timer of tokio is late by up to a millisecond.
             yield_now().await;
             while let Some(took) = calls.try_join_next() {
-                times.saturating_record(took??);
+                note(took??);
             }
             if due <= Instant::now() {
                 calls.spawn(Arc::clone(self).call(Arc::clone(request), due));
@@ -56,13 +62,13 @@ impl Pool {
             }
         }
         while let Some(took) = calls.join_next().await {
-            times.saturating_record(took??);
+            note(took??);
         }
-        Ok(times)
+        Ok((times, refused))
     }
 
-    /// One call; the nanoseconds since it was due.
-    async fn call(self: Arc<Self>, request: Arc<[u8]>, due: Instant) -> Result<u64> {
+    /// One call; the nanoseconds since it was due, and whether it was refused.
+    async fn call(self: Arc<Self>, request: Arc<[u8]>, due: Instant) -> Result<(u64, bool)> {
         let _permit = self.limit.acquire().await?;
         let idle = lock(&self.idle).pop();
         let mut connection = match idle {
@@ -73,11 +79,17 @@ impl Pool {
             }
         };
         let answer = connection.exchange(&request).await?;
-        ensure!(answer.status == 200, "{}: {}", answer.status, String::from_utf8_lossy(&answer.body));
+        let is_refused = answer.status == REFUSED;
+        ensure!(
+            is_refused || answer.status == 200,
+            "{}: {}",
+            answer.status,
+            String::from_utf8_lossy(&answer.body)
+        );
         if !answer.closes {
             lock(&self.idle).push(connection);
         }
-        Ok(u64::try_from(due.elapsed().as_nanos())?)
+        Ok((u64::try_from(due.elapsed().as_nanos())?, is_refused))
     }
 }
 

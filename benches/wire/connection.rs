@@ -11,7 +11,7 @@ use tokio_rustls::client::TlsStream;
 const UNTIL_THE_END: &[u8] = b"HTTP/1.0 200";
 
 /// The status of what a server answers instead when it has too much to do.
-const REFUSED: u16 = 429;
+pub(crate) const REFUSED: u16 = 429;
 
 /// A connection, and what it remembers.
 pub(crate) struct Connection {
