@@ -52,7 +52,9 @@ fn cell(Spread { least, median, most }: Spread) -> String {
 pub(crate) fn number(value: f64) -> String {
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rate that people read")]
     match value.abs() {
-        1_000.0.. => thousands(value.round().max(0.0) as usize),
+        1_000.0.. => {
+            format!("{}{}", if value < 0.0 { "-" } else { "" }, thousands(value.abs().round() as usize))
+        }
         100.0.. => format!("{value:.0}"),
         10.0.. => format!("{value:.1}"),
         _ => format!("{value:.2}"),
