@@ -94,7 +94,7 @@ deny:
 advisories:
     cargo deny check advisories
 
-# The request path beside its limit and a webhook in Go, with docs/performance.md written anew; `just bench short` is for a look
+# The request path beside its limit and a webhook in Go, alone and through an apiserver, for docs/performance.md; `just bench short` is for a look
 bench *ARGS:
     tools/bench.sh {{ARGS}}
 

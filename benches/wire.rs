@@ -1,8 +1,8 @@
 //! The request path over TLS, beside what limits it and beside the usual way in Go.
 //!
 //! ```text
-//! wire full    [NAME=PROGRAM]…   everything; writes benches/results, docs/performance.md and docs/pictures
-//! wire write                     the tables and pictures anew from benches/results
+//! wire full    [NAME=PROGRAM]…   everything; writes benches/results/wire.json, and what `wire write` does
+//! wire write                     docs/performance.md and docs/pictures anew from benches/results, with those of `cluster`
 //! wire short   [NAME=PROGRAM]…   a moment of everything; writes nothing, and fails only on crashes and wrong answers
 //! wire compare [NAME=PROGRAM]…   throughput and latency of several builds of memgate
 //! wire limit ADDRESS FOLDER      serves: memgate's listener answering a constant
@@ -23,7 +23,16 @@
 mod answers;
 #[path = "wire/certificates.rs"]
 mod certificates;
+#[path = "cluster/cases.rs"]
+#[allow(dead_code, reason = "`cluster` uses all of it")]
+mod cluster_cases;
+#[path = "cluster/goals.rs"]
+mod cluster_goals;
 mod common;
+#[path = "wire/connection.rs"]
+mod connection;
+#[path = "wire/figures.rs"]
+mod figures;
 #[path = "wire/goals.rs"]
 mod goals;
 #[path = "wire/limit.rs"]
@@ -42,19 +51,24 @@ mod results;
 mod server;
 #[path = "wire/state.rs"]
 mod state;
+#[path = "wire/tables.rs"]
+mod tables;
 
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use measure::{Bench, Plan};
-use results::{Results, Table};
+use results::Results;
 use server::{Kind, Program};
 
 /// Where the results are kept.
 const RAW: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/results/wire.json");
+
+/// Where `cluster` keeps its own.
+const CLUSTER_RAW: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/results/cluster.json");
 
 /// The servers as tables call them.
 const LIMIT: &str = "limit";
@@ -62,13 +76,13 @@ const MEMGATE: &str = "memgate";
 const STATIC: &str = "memgate, static binary";
 const PEER: &str = "Go peer";
 
-/// Less than a quarter of an hour.
+/// About ten minutes; `cluster` takes four.
 const FULL: Plan = Plan {
     rounds: 5,
-    lasting: Duration::from_secs(2),
-    latency: Duration::from_secs(5),
+    lasting: Duration::from_secs(1),
+    latency: Duration::from_secs(4),
     rotation: Some(Duration::from_secs(8)),
-    load: Duration::from_mins(1),
+    load: Duration::from_secs(30),
     objects: &[10, 1_000, 10_000, 50_000, 100_000],
 };
 
@@ -111,7 +125,11 @@ fn full(programs: &[&str]) -> Result<()> {
 
 /// Writes the tables and pictures of the results that are kept.
 fn write() -> Result<()> {
-    let results: Results = serde_json::from_str(&fs::read_to_string(RAW)?)?;
+    let mut results: Results = serde_json::from_str(&fs::read_to_string(RAW)?)?;
+    let cluster: Results = serde_json::from_str(&fs::read_to_string(CLUSTER_RAW)?)?;
+    let run = |results: &Results| (results.commit.clone(), results.date.clone());
+    ensure!(run(&results) == run(&cluster), "{RAW} and {CLUSTER_RAW} are not of one run");
+    results.tables.extend(cluster.tables);
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     pictures::draw(&results, &root.join("docs/pictures"))?;
     let page = page::page(&results, &goals::goals(&results))?;
@@ -138,13 +156,13 @@ fn everything(bench: &Bench) -> Result<Results> {
     eprintln!("states of all sizes …");
     let growth = bench.growth()?;
     eprintln!("memory after load …");
-    results(vec![throughput, latency, handshakes, growth, bench.memory()?], curves)
+    Results::of(vec![throughput, latency, handshakes, growth, bench.memory()?], curves)
 }
 
 fn compare(programs: &[&str]) -> Result<()> {
     let bench = Bench::new(FULL, servers(programs, |name| Ok((name.to_owned(), Kind::Memgate)))?)?;
     let (latency, curves) = bench.latency()?;
-    let results = results(vec![bench.throughput()?, latency], curves)?;
+    let results = Results::of(vec![bench.throughput()?, latency], curves)?;
     print!("{}", page::page(&results, &[])?);
     Ok(())
 }
@@ -170,19 +188,4 @@ fn role(name: &str) -> Result<(String, Kind)> {
         _ => bail!("{name} is neither memgate, static, peer nor openssl"),
     };
     Ok((name.to_owned(), kind))
-}
-
-fn results(tables: Vec<Table>, curves: Vec<results::Curve>) -> Result<Results> {
-    let said = |name: &str| env::var(name).unwrap_or_else(|_| "unknown".to_owned());
-    let cpu = fs::read_to_string("/proc/cpuinfo")?;
-    let model = cpu.lines().find_map(|line| line.strip_prefix("model name\t: ")).unwrap_or("unknown CPU");
-    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease")?;
-    let cores = cpu.lines().filter(|line| line.starts_with("processor\t")).count();
-    Ok(Results {
-        commit: said("MEMGATE_BENCH_COMMIT"),
-        date: said("MEMGATE_BENCH_DATE"),
-        machine: format!("{cores} cores ({model}), Linux {}", kernel.trim()),
-        tables,
-        curves,
-    })
 }

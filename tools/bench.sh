@@ -1,15 +1,17 @@
 #!/usr/bin/env bash
 # The request path beside its limit and beside a webhook of the usual kind in Go: throughput, latency, handshakes, memory
-# and growth over TLS. The server that is measured has one core, the load another one.
+# and growth over TLS, where the server that is measured has one core and the load another one; and what is added to the
+# creation of pods through a real kube-apiserver (benches/wire.rs, benches/cluster.rs).
 #
 #   tools/bench.sh              everything, in a quarter of an hour after the builds, on an otherwise idle machine; writes
-#                               the tables of docs/performance.md, docs/pictures and benches/results/wire.json
-#   tools/bench.sh short        half a minute of it with unoptimized builds, to see that it runs and that answers are
+#                               the tables of docs/performance.md, docs/pictures and benches/results
+#   tools/bench.sh short        a minute of it with unoptimized builds, to see that it runs and that answers are
 #                               right; writes nothing, and no time makes it fail
-#   tools/bench.sh compare BASE the same builds of another commit and of this one, in turn
+#   tools/bench.sh compare BASE the same builds of another commit and of this one, in turn, without an apiserver
 #
-# Needs two cores and taskset. The peer (benches/peers/controller-runtime) needs Go, and the static binary is measured
-# when tools/build-static.sh has built it from this commit; without them their rows are missing.
+# Needs two cores, taskset and chrt, and the control plane of the tests (CONTRIBUTING.md). The peer
+# (benches/peers/controller-runtime) needs Go, and the static binary is measured when tools/build-static.sh has built it
+# from this commit; without them their rows are missing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -18,11 +20,13 @@ mode="${1:-full}"
 load_core=1
 [ "$(nproc)" -ge 2 ] || { echo "tools/bench.sh: the server and the load need a core each" >&2; exit 1; }
 
-# The path of the bench's program, built with this profile. It comes before `cargo build`: with it Cargo builds memgate too,
-# with what only tests ask of its dependencies.
-bench() {
-    cargo bench --locked --profile "$1" --bench wire --no-run --message-format json \
-        | sed -n 's/.*"executable":"\([^"]*\/wire-[^"]*\)".*/\1/p'
+# Builds the bench's programs with this profile, and sets `wire` and `cluster` to their paths. It comes before `cargo
+# build`: with it Cargo builds memgate too, with what only tests ask of its dependencies.
+build_bench() {
+    local built
+    built="$(cargo bench --locked --profile "$1" --bench wire --bench cluster --no-run --message-format json)"
+    wire="$(sed -n 's/.*"executable":"\([^"]*\/wire-[^"]*\)".*/\1/p' <<< "$built")"
+    cluster="$(sed -n 's/.*"executable":"\([^"]*\/cluster-[^"]*\)".*/\1/p' <<< "$built")"
 }
 
 build_release() { cargo build --locked --release --package memgate --bin memgate; }
@@ -32,7 +36,7 @@ MEMGATE_BENCH_DATE="$(date -u +%Y-%m-%d)"
 export MEMGATE_BENCH_COMMIT MEMGATE_BENCH_DATE
 case "$mode" in
     full)
-        program="$(bench bench)"
+        build_bench bench
         build_release
         programs=("memgate=$target/release/memgate")
         static="target/static/$(uname -m)-unknown-linux-musl"
@@ -41,7 +45,7 @@ case "$mode" in
         fi ;;
     short)
         # Built together with the bench.
-        program="$(bench dev)"
+        build_bench dev
         programs=("memgate=$target/debug/memgate") ;;
     compare)
         base="$(git rev-parse --verify "${2:?which commit is the other one?}^{commit}")"
@@ -52,7 +56,7 @@ case "$mode" in
         git worktree add --quiet --detach "$source" "$base"
         # From its own directory, so that its own toolchain and settings count.
         (cd "$source" && CARGO_TARGET_DIR="$target/bench-compare/build" build_release)
-        program="$(bench bench)"
+        build_bench bench
         build_release
         name="$(git describe --always --exclude '*' "$base")"
         programs=("$name=$target/bench-compare/build/release/memgate"
@@ -60,13 +64,17 @@ case "$mode" in
     *) sed -n '2,14s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
 esac
 if [ "$mode" != compare ]; then
+    of_cluster=("${programs[0]}")
     if command -v go > /dev/null; then
         peer="$target/peers/controller-runtime"
         (cd benches/peers/controller-runtime && go build -trimpath -o "$peer" .)
         programs+=("peer=$peer")
+        of_cluster+=("peer=$peer")
     fi
     if command -v openssl > /dev/null; then
         programs+=("openssl=$(command -v openssl)")
     fi
+    # On all cores, as it gives its processes theirs. The other one writes the page, with the results of both.
+    "$cluster" "$mode" "${of_cluster[@]}"
 fi
-taskset -c "$load_core" "$program" "$mode" "${programs[@]}"
+taskset -c "$load_core" "$wire" "$mode" "${programs[@]}"

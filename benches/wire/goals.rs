@@ -2,7 +2,7 @@
 
 use super::measure::{LARGE, OTHER, SMALL, quiet, rotating};
 use super::results::Results;
-use super::{LIMIT, MEMGATE, PEER, STATIC};
+use super::{LIMIT, MEMGATE, PEER, STATIC, cluster_goals};
 
 /// A goal with what was measured.
 pub(crate) struct Goal {
@@ -11,7 +11,8 @@ pub(crate) struct Goal {
     measured: f64,
 }
 
-enum Bound {
+/// On which side of a number a goal is.
+pub(crate) enum Bound {
     AtLeast(f64),
     AtMost(f64),
 }
@@ -97,6 +98,7 @@ pub(crate) fn goals(results: &Results) -> Vec<Goal> {
     ];
     let measured = goals
         .into_iter()
+        .chain(cluster_goals::goals(results))
         .filter_map(|(what, bound, measured)| Some(Goal { what, bound, measured: measured? }));
     measured.collect()
 }

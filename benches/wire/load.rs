@@ -1,33 +1,27 @@
 //! Calls over TLS 1.3 with keep-alive, all from one thread: as many as are answered, or at fixed times.
 
-use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::Result;
 use hdrhistogram::Histogram;
 use rustls::client::Resumption;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, ServerName};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
 use tokio::net::TcpStream;
 use tokio::sync::Mutex;
 use tokio::task::{JoinSet, yield_now};
 use tokio_rustls::TlsConnector;
-use tokio_rustls::client::TlsStream;
+
+use super::connection::Connection;
 
 /// How many connections there are at a time, as of an apiserver under load.
 pub(crate) const CONNECTIONS: usize = 25;
 
 /// The longest that an answer may take, in nanoseconds, as the histograms count.
 const LONGEST: u64 = 60_000_000_000;
-
-/// What answers begin with that last until the server closes the connection.
-const UNTIL_THE_END: &[u8] = b"HTTP/1.0 200";
-
-/// What answers begin with that a server gives instead when it has too much to do.
-const REFUSED: &[u8] = b"HTTP/1.1 429";
 
 /// What `openssl s_server` answers.
 pub(crate) fn plain_request() -> Arc<[u8]> {
@@ -36,8 +30,13 @@ pub(crate) fn plain_request() -> Arc<[u8]> {
 
 /// A POST of this review, as bytes.
 pub(crate) fn request(review: &str) -> Arc<[u8]> {
-    let head = "POST /mutate?timeout=10s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n";
-    format!("{head}Content-Length: {}\r\n\r\n{review}", review.len()).into_bytes().into()
+    post("/mutate?timeout=10s", review)
+}
+
+/// A POST of JSON, as bytes.
+pub(crate) fn post(path: &str, json: &str) -> Arc<[u8]> {
+    let head = format!("POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n");
+    format!("{head}Content-Length: {}\r\n\r\n{json}", json.len()).into_bytes().into()
 }
 
 /// Who calls which server.
@@ -50,11 +49,22 @@ pub(crate) struct Caller {
 impl Caller {
     /// A caller that trusts this CA and resumes no sessions.
     pub(crate) fn new(address: SocketAddr, ca: &str) -> Result<Self> {
-        let mut roots = rustls::RootCertStore::empty();
-        roots.add(CertificateDer::from_pem_slice(ca.as_bytes())?)?;
-        let mut config = rustls::ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+        let config = ClientConfig::builder().with_root_certificates(trusting(ca)?).with_no_client_auth();
+        Ok(Self::of(address, config))
+    }
+
+    /// The same with a certificate of its own and its key, PEM.
+    #[allow(dead_code, reason = "webhooks ask for none")]
+    pub(crate) fn known_as(address: SocketAddr, ca: &str, certificate: &str, key: &str) -> Result<Self> {
+        let certificate = CertificateDer::from_pem_slice(certificate.as_bytes())?;
+        let key = PrivateKeyDer::from_pem_slice(key.as_bytes())?;
+        let config = ClientConfig::builder().with_root_certificates(trusting(ca)?);
+        Ok(Self::of(address, config.with_client_auth_cert(vec![certificate], key)?))
+    }
+
+    fn of(address: SocketAddr, mut config: ClientConfig) -> Self {
         config.resumption = Resumption::disabled();
-        Ok(Self { address, connector: TlsConnector::from(Arc::new(config)) })
+        Self { address, connector: TlsConnector::from(Arc::new(config)) }
     }
 
     /// A new connection.
@@ -62,7 +72,7 @@ impl Caller {
         let stream = TcpStream::connect(self.address).await?;
         stream.set_nodelay(true)?;
         let stream = self.connector.connect(ServerName::try_from("localhost")?, stream).await?;
-        Ok(Connection { stream, buffer: vec![0; 16 << 10], answered: None })
+        Ok(Connection::new(stream))
     }
 
     /// As many connections as there are at a time.
@@ -153,6 +163,12 @@ impl Caller {
     }
 }
 
+fn trusting(ca: &str) -> Result<RootCertStore> {
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_slice(ca.as_bytes())?)?;
+    Ok(roots)
+}
+
 /// What came of calls.
 #[derive(Default)]
 pub(crate) struct Tally {
@@ -180,90 +196,4 @@ async fn sum(mut tasks: JoinSet<Result<Tally>>, start: Instant) -> Result<Tally>
 /// For times of up to a minute, with three digits.
 pub(crate) fn histogram() -> Result<Histogram<u64>> {
     Ok(Histogram::new_with_bounds(1, LONGEST, 3)?)
-}
-
-/// A connection, and what it remembers.
-pub(crate) struct Connection {
-    stream: TlsStream<TcpStream>,
-    buffer: Vec<u8>,
-    /// How long the first answer was: all others have to be as long.
-    answered: Option<usize>,
-}
-
-impl Connection {
-    /// The server's certificate, DER.
-    pub(crate) fn certificate(&self) -> Option<&[u8]> {
-        self.stream.get_ref().1.peer_certificates()?.first().map(AsRef::as_ref)
-    }
-
-    /// The body of the answer, or nothing if there is a 429 instead.
-    pub(crate) async fn call(&mut self, request: &[u8]) -> Result<Option<Vec<u8>>> {
-        self.stream.write_all(request).await?;
-        self.stream.flush().await?;
-        let mut filled = 0;
-        loop {
-            if filled == self.buffer.len() {
-                self.buffer.resize(filled * 2, 0);
-            }
-            let room = self.buffer.get_mut(filled..).context("no room")?;
-            let read = match self.stream.read(room).await {
-                // openssl says no farewell.
-                Err(error) if error.kind() == ErrorKind::UnexpectedEof => 0,
-                read => read?,
-            };
-            filled += read;
-            let answer = self.buffer.get(..filled).context("it was read")?;
-            if read == 0 {
-                ensure!(answer.starts_with(UNTIL_THE_END), "the server closed the connection");
-                return Ok(Some(answer.to_vec()));
-            }
-            let Some(body) = body(answer)? else { continue };
-            if answer.starts_with(REFUSED) {
-                return Ok(None);
-            }
-            let length = *self.answered.get_or_insert(body.len());
-            ensure!(body.len() == length, "an answer of {} bytes, others had {length}", body.len());
-            return Ok(Some(body));
-        }
-    }
-}
-
-/// The body of an answer once it is all there.
-fn body(answer: &[u8]) -> Result<Option<Vec<u8>>> {
-    if answer.starts_with(UNTIL_THE_END) {
-        return Ok(None);
-    }
-    let Some(end) = answer.windows(4).position(|window| window == b"\r\n\r\n") else { return Ok(None) };
-    let (head, rest) = answer.split_at(end + 4);
-    let head = std::str::from_utf8(head)?;
-    ensure!(head.starts_with("HTTP/1.1 200") || answer.starts_with(REFUSED), "{head}");
-    let headers = || head.lines().filter_map(|line| line.split_once(": "));
-    let value =
-        |name: &str| headers().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value);
-    if let Some(length) = value("content-length") {
-        return Ok(rest.get(..length.parse()?).map(<[u8]>::to_vec));
-    }
-    ensure!(value("transfer-encoding") == Some("chunked"), "{head}");
-    chunks(rest)
-}
-
-/// The chunks of a body put together, once the last one is there.
-fn chunks(mut rest: &[u8]) -> Result<Option<Vec<u8>>> {
-    let mut body = Vec::new();
-    loop {
-        let Some(end) = rest.windows(2).position(|window| window == b"\r\n") else { return Ok(None) };
-        let (length, after) = rest.split_at(end);
-        let length = usize::from_str_radix(std::str::from_utf8(length)?, 16)?;
-        let after = after.get(2..).context("two bytes")?;
-        let Some(chunk) = after.get(..length) else { return Ok(None) };
-        let Some(end) = after.get(length..length + 2) else { return Ok(None) };
-        if end != b"\r\n" {
-            bail!("a chunk is longer than it says");
-        }
-        if length == 0 {
-            return Ok(Some(body));
-        }
-        body.extend_from_slice(chunk);
-        rest = after.get(length + 2..).context("two bytes")?;
-    }
 }

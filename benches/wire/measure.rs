@@ -10,10 +10,12 @@ use tokio::runtime::Runtime;
 
 use super::answers::variables;
 use super::certificates::Certificates;
+use super::figures::{latency_figures, millis, percent};
 use super::load::{Tally, histogram, plain_request, request};
 use super::results::{Curve, Table};
 use super::server::{Kind, Program, Server};
 use super::state;
+use super::tables::thousands;
 use crate::common::review;
 
 /// How often and how long.
@@ -256,17 +258,6 @@ pub(crate) fn rotating() -> String {
     format!("{}, certificate replaced", quiet())
 }
 
-fn latency_figures(times: &Histogram<u64>, refused: u64) -> [(&'static str, f64); 5] {
-    let at = |percentile| millis(times.value_at_quantile(percentile));
-    [
-        ("p50, ms", at(0.5)),
-        ("p99, ms", at(0.99)),
-        ("p99.9, ms", at(0.999)),
-        ("most, ms", millis(times.max())),
-        ("refused, %", percent(refused, times.len())),
-    ]
-}
-
 /// How many bytes the reviews have.
 pub(crate) fn sizes() -> [(&'static str, usize); 3] {
     reviews().map(|(name, text)| (name, text.len()))
@@ -283,16 +274,6 @@ fn per_request(tally: &Tally, cpu: Duration) -> [(&'static str, f64); 4] {
     ]
 }
 
-#[allow(clippy::cast_precision_loss, reason = "a count of seconds")]
-fn percent(part: u64, whole: u64) -> f64 {
-    100.0 * part as f64 / whole as f64
-}
-
-#[allow(clippy::cast_precision_loss, reason = "less than a minute")]
-fn millis(nanos: u64) -> f64 {
-    nanos as f64 / 1_000_000.0
-}
-
 /// The percentiles of a picture, denser towards the slowest.
 fn points(times: &Histogram<u64>) -> Vec<(f64, f64)> {
     let mut points = Vec::new();
@@ -303,11 +284,4 @@ fn points(times: &Histogram<u64>) -> Vec<(f64, f64)> {
         }
     }
     points
-}
-
-/// A number as people read it: 100,000.
-pub(crate) fn thousands(number: usize) -> String {
-    let digits = number.to_string();
-    let groups = digits.as_bytes().rchunks(3).rev().map(|group| String::from_utf8_lossy(group));
-    groups.collect::<Vec<_>>().join(",")
 }

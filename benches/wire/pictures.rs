@@ -64,7 +64,7 @@ fn throughput(table: &Table, path: &Path) -> Result<()> {
         .disable_x_mesh()
         .x_labels(cases.len() * 2 + 1)
         .x_label_formatter(&|x: &f64| if (x.fract() - 0.5).abs() < 0.01 { named(x) } else { String::new() })
-        .y_label_formatter(&|y: &f64| super::page::number(*y))
+        .y_label_formatter(&|y: &f64| super::tables::number(*y))
         .draw()?;
     let width = 0.8 / f64::from(u32::try_from(servers.len())?);
     for (number, server) in servers.iter().enumerate() {
@@ -150,8 +150,8 @@ fn growth(table: &Table, (figure, title): (&str, &str), path: &Path) -> Result<(
         .build_cartesian_2d((10.0..100_000.0).log_scale(), (1.0..most * 2.0).log_scale())?;
     chart
         .configure_mesh()
-        .x_label_formatter(&|x: &f64| super::measure::thousands(index_of(*x)))
-        .y_label_formatter(&|y: &f64| super::page::number(*y))
+        .x_label_formatter(&|x: &f64| super::tables::thousands(index_of(*x)))
+        .y_label_formatter(&|y: &f64| super::tables::number(*y))
         .draw()?;
     for (server, points) in lines {
         let colour = colour(server);

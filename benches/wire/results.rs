@@ -1,7 +1,9 @@
 //! What was measured: every round of every figure, as it is kept in benches/results.
 
 use std::borrow::Cow;
+use std::{env, fs};
 
+use anyhow::Result;
 use serde::{Deserialize, Serialize};
 
 /// A run of the bench.
@@ -92,6 +94,22 @@ impl Table {
 }
 
 impl Results {
+    /// These, of this machine, and of the commit and the day that `tools/bench.sh` names.
+    pub(crate) fn of(tables: Vec<Table>, curves: Vec<Curve>) -> Result<Self> {
+        let said = |name: &str| env::var(name).unwrap_or_else(|_| "unknown".to_owned());
+        let cpu = fs::read_to_string("/proc/cpuinfo")?;
+        let model = cpu.lines().find_map(|line| line.strip_prefix("model name\t: ")).unwrap_or("unknown CPU");
+        let kernel = fs::read_to_string("/proc/sys/kernel/osrelease")?;
+        let cores = cpu.lines().filter(|line| line.starts_with("processor\t")).count();
+        Ok(Self {
+            commit: said("MEMGATE_BENCH_COMMIT"),
+            date: said("MEMGATE_BENCH_DATE"),
+            machine: format!("{cores} cores ({model}), Linux {}", kernel.trim()),
+            tables,
+            curves,
+        })
+    }
+
     /// The median of a figure, if it was measured.
     pub(crate) fn median(&self, table: &str, case: &str, server: &str, figure: &str) -> Option<f64> {
         let table = self.tables.iter().find(|found| found.name == table)?;

@@ -12,12 +12,7 @@ const NAMESPACES: usize = 100;
 
 /// Writes a file with so many objects, as JSON texts between lines of `---`.
 pub(crate) fn write(folder: &Path, objects: usize) -> Result<PathBuf> {
-    let agent = json!({
-        "apiVersion": "arkonis.dev/v1alpha1", "kind": "ArkAgent",
-        "metadata": {"name": "scout", "namespace": "team-a"},
-        "spec": {"model": "m", "systemPrompt": "You scout.", "memoryRef": {"name": "notes"}},
-    });
-    let mut text = agent.to_string();
+    let mut text = agent().to_string();
     let others = (2..objects)
         .map(|number| memory(&format!("notes-{number}"), &format!("team-{}", number % NAMESPACES)));
     for object in std::iter::once(memory("notes", "team-a")).chain(others) {
@@ -28,8 +23,17 @@ pub(crate) fn write(folder: &Path, objects: usize) -> Result<PathBuf> {
     Ok(path)
 }
 
+/// The agent that claims the memory `notes`.
+pub(crate) fn agent() -> Value {
+    json!({
+        "apiVersion": "arkonis.dev/v1alpha1", "kind": "ArkAgent",
+        "metadata": {"name": "scout", "namespace": "team-a"},
+        "spec": {"model": "m", "systemPrompt": "You scout.", "memoryRef": {"name": "notes"}},
+    })
+}
+
 /// A memory from which a pod gets five variables.
-fn memory(name: &str, namespace: &str) -> Value {
+pub(crate) fn memory(name: &str, namespace: &str) -> Value {
     json!({
         "apiVersion": "arkonis.dev/v1alpha1", "kind": "ArkMemory",
         "metadata": {"name": name, "namespace": namespace, "labels": {"team": namespace}},

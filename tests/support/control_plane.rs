@@ -11,7 +11,7 @@ use std::{
     },
 };
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{
     Api, Client, Config,
@@ -34,7 +34,7 @@ use super::{
 
 /// etcd, kube-apiserver and kube-controller-manager, ended in the opposite order of their start.
 pub(crate) struct ControlPlane {
-    _controller_manager: Process,
+    controller_manager: Process,
     apiserver: Mutex<Process>,
     etcd: Mutex<Process>,
     admin: PathBuf,
@@ -91,7 +91,7 @@ impl ControlPlane {
             &scratch.path().join("kube-controller-manager.log"),
         )?;
         Ok(Self {
-            _controller_manager: controller_manager,
+            controller_manager,
             apiserver: Mutex::new(apiserver),
             etcd: Mutex::new(etcd),
             admin,
@@ -231,6 +231,14 @@ impl ControlPlane {
         let mut etcd = self.etcd.lock().unwrap_or_else(PoisonError::into_inner);
         etcd.signal("STOP")?;
         Ok(Stalled(etcd))
+    }
+
+    /// The ids of what runs: the apiserver, its store, and the controllers.
+    pub(crate) fn processes(&self) -> Result<[u32; 3]> {
+        let etcd = self.etcd.lock().unwrap_or_else(PoisonError::into_inner);
+        let ids = [self.lock_apiserver().id(), etcd.id(), self.controller_manager.id()];
+        let [Some(apiserver), Some(etcd), Some(controllers)] = ids else { bail!("a component has ended") };
+        Ok([apiserver, etcd, controllers])
     }
 
     /// The audit log so far: every answered write, one `audit.k8s.io/v1` Event a line.

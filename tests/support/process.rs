@@ -116,11 +116,7 @@ impl Process {
     /// How long it has computed; `None` when it has ended.
     #[allow(dead_code, reason = "only one of the test programs asks")]
     pub(crate) fn cpu_time(&self) -> Option<Duration> {
-        let stat = fs::read_to_string(format!("/proc/{}/stat", self.id()?)).ok()?;
-        // The name may hold blanks; after it, the 12th and the 13th field are ticks of a hundredth of a second.
-        let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
-        let ticks = |field: usize| fields.get(field)?.parse::<u64>().ok();
-        Some(Duration::from_millis(10 * (ticks(11)? + ticks(12)?)))
+        cpu_time(self.id()?)
     }
 
     fn kib(&self, field: &str) -> Option<u64> {
@@ -185,6 +181,15 @@ impl Process {
         let tail = lines.len().saturating_sub(TAIL_LINES);
         lines.split_at(tail).1.join("\n")
     }
+}
+
+/// How long the process of this id has computed; `None` when it has ended.
+pub(crate) fn cpu_time(id: u32) -> Option<Duration> {
+    let stat = fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+    // The name may hold blanks; after it, the 12th and the 13th field are ticks of a hundredth of a second.
+    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+    let ticks = |field: usize| fields.get(field)?.parse::<u64>().ok();
+    Some(Duration::from_millis(10 * (ticks(11)? + ticks(12)?)))
 }
 
 impl Drop for Process {
