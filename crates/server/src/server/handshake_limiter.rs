@@ -39,6 +39,9 @@ use crate::server::runtime_lag::LagMonitor;
 /// How long a handshake waits for a token: a caller whose own timeout is 2 s still gets its answer after that.
 const MAX_WAIT: Duration = Duration::from_millis(500);
 
+/// Above this lag of the runtime both budgets are an eighth.
+const MAX_FULL_PACE_LAG: Duration = Duration::from_millis(2);
+
 /// How many addresses are known to have had a review answered. A cluster has a handful of apiservers; the one that
 /// was noted first is forgotten first.
 const MAX_KNOWN: usize = 1_024;
@@ -159,7 +162,7 @@ impl HandshakeLimiter {
     }
 
     fn pace(&self) -> Pace {
-        if self.lag.is_behind() { Pace::Reduced } else { Pace::Full }
+        if self.lag.is_above(MAX_FULL_PACE_LAG) { Pace::Reduced } else { Pace::Full }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

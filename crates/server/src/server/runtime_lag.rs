@@ -5,8 +5,8 @@
 //! So a request is rejected at once, which costs next to nothing, when the wait exceeds a share of the time
 //! that it has left, and the requests that are accepted are answered in time.
 //!
-//! Long before that, when tasks wait for more than [`MAX_INLINE_LAG`], the threads of the runtime should do no
-//! more than they must: reviews are then decided by others.
+//! Long before that, when tasks wait for a few milliseconds, the threads of the runtime should do no more than they
+//! must: fewer callers may shake hands then, and reviews are decided by others.
 //!
 //! A probe task queues up every few milliseconds behind all tasks that are ready, and stores the time when
 //! it runs: the age of the last probe is the length of the queue.
@@ -29,10 +29,6 @@ const DEADLINE_DIVISOR: u32 = 4;
 
 /// A lag below this is never too long: any busy machine has it now and then.
 const MIN_LAG: Duration = Duration::from_millis(200);
-
-/// Above this lag the runtime counts as behind. Twenty-five callers that all send 64 KB make it wait for 3 ms, on one
-/// core, and to hand their reviews over would help nobody.
-const MAX_INLINE_LAG: Duration = Duration::from_millis(5);
 
 /// How late a timer may be that is not: those of tokio are rounded up to the next millisecond.
 const TIMER_GRANULARITY: Duration = Duration::from_millis(1);
@@ -141,12 +137,9 @@ impl LagMonitor {
         Duration::from_micros(self.worst.get()).max(waiting)
     }
 
-    /// Whether tasks wait so long that the runtime should do nothing that others can do.
-    pub(super) fn is_behind(&self) -> bool {
-        self.is_behind_at(Instant::now())
-    }
-
-    fn is_behind_at(&self, now: Instant) -> bool {
+    /// Whether tasks wait for longer than this.
+    pub(super) fn is_above(&self, limit: Duration) -> bool {
+        let now = Instant::now();
         let [probed, probing, waited] =
             [&self.probed, &self.probing, &self.waited].map(|micros| micros.load(Ordering::Relaxed));
         let now = self.micros(now);
@@ -154,7 +147,7 @@ impl LagMonitor {
         let waiting = now.saturating_sub(probing);
         let late = Duration::from_micros(now.saturating_sub(probed));
         let late = late.saturating_sub(PROBE_INTERVAL + TIMER_GRANULARITY);
-        Duration::from_micros(waiting.max(waited)).max(late) > MAX_INLINE_LAG
+        Duration::from_micros(waiting.max(waited)).max(late) > limit
     }
 
     /// Whether the lag is too long for one more request, which must be answered by `deadline`.
