@@ -180,8 +180,8 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     Ok(ExitStatus::Clean)
 }
 
-/// Reads the definitions that come with memgate, beside the start, of which they would be nine tenths: only a review in
-/// the first 20 ms may have to wait for that of its kind.
+/// Reads the definitions that come with memgate, beside the start, of which they would be nine tenths: only a review of
+/// a resource in the first moments may have to wait, for that of its kind.
 fn read_definitions(snapshot: &Snapshot) -> io::Result<()> {
     let Some(crds) = snapshot.crds.clone() else { return Ok(()) };
     let families = snapshot.settings.families.clone();

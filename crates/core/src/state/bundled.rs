@@ -1,7 +1,7 @@
 //! The definitions that come with memgate, each read when an object of its kind is first checked.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 
 use crate::crd;
 use crate::manifest::document::values;
@@ -12,14 +12,18 @@ use crate::model::family::Family;
 /// A row, a group and a kind.
 type Key = (&'static str, String, String);
 
+/// A definition once it is read; nothing where there is none.
+type Definition = Arc<OnceLock<Option<Arc<Crd>>>>;
+
 /// What was read in this process: definitions never change, and one takes longer to read than an object.
-static READ: LazyLock<Mutex<BTreeMap<Key, Option<Arc<Crd>>>>> = LazyLock::new(Mutex::default);
+static READ: LazyLock<Mutex<BTreeMap<Key, Definition>>> = LazyLock::new(Mutex::default);
 
 /// The definition of a kind of a family.
 pub(super) fn find(family: &Family, group: &str, kind: &str) -> Option<Arc<Crd>> {
     let key = (family.name, group.to_owned(), kind.to_owned());
-    let mut read = READ.lock().unwrap_or_else(PoisonError::into_inner);
-    read.entry(key).or_insert_with(|| search(family, group, kind).map(Arc::new)).clone()
+    // Read without the lock: who asks for another kind does not wait.
+    let definition = Arc::clone(READ.lock().unwrap_or_else(PoisonError::into_inner).entry(key).or_default());
+    definition.get_or_init(|| search(family, group, kind).map(Arc::new)).clone()
 }
 
 fn search(family: &Family, group: &str, kind: &str) -> Option<Crd> {
