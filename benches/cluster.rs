@@ -91,13 +91,13 @@ const FULL: Plan = Plan {
 
 /// About half a minute, with unoptimized builds too.
 const SHORT: Plan = Plan {
-    creation: creation::Plan { rounds: 1, longest: Duration::ZERO, pods: [10, 50, 200, 50] },
+    creation: creation::Plan { rounds: 1, longest: Duration::ZERO, pods: [10, 50, 50, 50] },
     disturbances: disturbances::Plan {
         rounds: 1,
         longest: Duration::ZERO,
         lasting: Duration::from_secs(2),
         memories: 100,
-        rate: 100,
+        rate: 50,
         apart: false,
     },
 };

@@ -82,7 +82,7 @@ const FULL: Plan = Plan {
     lasting: Duration::from_secs(1),
     latency: Duration::from_secs(4),
     rotation: Some(Duration::from_secs(8)),
-    load: Duration::from_secs(30),
+    load: Duration::from_mins(1),
     objects: &[10, 1_000, 10_000, 50_000, 100_000],
 };
 

@@ -8,7 +8,9 @@ use anyhow::{Context, Result, ensure};
 use axum::http::Request;
 use memgate::deploy::component::Component;
 
-use super::cases::{BOTH, CALL, CREATION, CREATION_CPU, LOADS, MEMGATE, NOTHING, P50, P50_ADDED, P99_ADDED};
+use super::cases::{
+    BOTH, CALL, CREATION, CREATION_CPU, LOADS, MEMGATE, NOTHING, P50, P50_ADDED, P99_ADDED, PEER,
+};
 use super::creators::{Created, Creators, NAMESPACE};
 use super::figures::millis;
 use super::results::Table;
@@ -121,9 +123,9 @@ impl<'c> Scene<'c> {
         let mut measured = Vec::new();
         for (load, pods) in LOADS.into_iter().zip(plan.pods) {
             let ((count, seconds), met) = (calls(self.cluster)?, handshakes(&self.memgate)?);
-            let before = usage(self.cluster, &mut self.memgate, self.peer.as_ref())?;
+            let before = usage(self.cluster, &mut self.memgate, self.peer.as_ref(), way.name)?;
             let created = self.creators.create(load, pods, &way.expected())?;
-            let usage = usage(self.cluster, &mut self.memgate, self.peer.as_ref())?.since(&before);
+            let usage = usage(self.cluster, &mut self.memgate, self.peer.as_ref(), way.name)?.since(&before);
             let (after, seconds_after) = calls(self.cluster)?;
             let wanted = if way.calls_webhook() { created.times.len() } else { 0 };
             let made = after - count;
@@ -174,16 +176,19 @@ fn note(
     Ok(())
 }
 
-fn usage(cluster: &ControlPlane, memgate: &mut Webhook, peer: Option<&Peer>) -> Result<Usage> {
+/// The CPU times of all until now; of the webhooks that of the one that is called.
+fn usage(cluster: &ControlPlane, memgate: &mut Webhook, peer: Option<&Peer>, way: &str) -> Result<Usage> {
     let of = |process: u32| cpu_time(process).context("a process has ended");
     let [apiserver, etcd, _] = cluster.processes()?;
-    let memgate = memgate.process().cpu_time().context("memgate has ended")?;
-    let peer = peer.map(|peer| peer.process.cpu_time().context("the peer has ended")).transpose()?;
+    let webhook = match way {
+        MEMGATE => memgate.process().cpu_time(),
+        PEER => peer.and_then(|peer| peer.process.cpu_time()),
+        _ => Some(Duration::ZERO),
+    };
     Ok(Usage {
         apiserver: of(apiserver)?,
         etcd: of(etcd)?,
-        // One of them waits.
-        webhook: memgate + peer.unwrap_or_default(),
+        webhook: webhook.context("a webhook has ended")?,
         creators: of(process::id())?,
     })
 }

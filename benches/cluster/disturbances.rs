@@ -131,9 +131,11 @@ impl Scene<'_> {
     /// While the definition of memories changes: the apiserver ends all watches of them, and knows none of what was before.
     fn listed_again(&self, memgate: &Webhook) -> Result<Times> {
         let pool = self.runtime.block_on(Pool::full(self.caller(memgate)?))?;
+        // Of which no two are equal: a definition that stays as it is ends no watch.
+        let description = format!("Listed anew for {}.", memgate.addresses().listen);
         let before = lists(memgate);
         self.calls_while(&pool, || {
-            change_definition(self.cluster, &format!("Listed {before} times."))?;
+            change_definition(self.cluster, &description)?;
             wait::until("memgate to list all memories again", || Ok((lists(memgate) > before).then_some(())))
         })
     }
@@ -143,6 +145,8 @@ impl Scene<'_> {
         let pool = self.runtime.block_on(Pool::full(self.caller(&memgate)?))?;
         pool.turn_to(self.caller(next)?);
         let times = self.calls_while(&pool, || memgate.process().signal("TERM"))?;
+        // A server that ends waits for connections that nobody uses.
+        drop(pool);
         let status = memgate.process().wait()?;
         let log = memgate.log();
         let end = log.lines().next_back().unwrap_or_default();

@@ -9,12 +9,19 @@ use anyhow::{Context, Result, ensure};
 use hdrhistogram::Histogram;
 use tokio::sync::Semaphore;
 use tokio::task::{JoinSet, yield_now};
+use tokio::time::timeout;
 
 use super::connection::{Connection, REFUSED};
 use super::load::{Caller, histogram};
 
 /// The most calls at a time, as many as an apiserver has changes at a time by default.
 const AT_ONCE: usize = 200;
+
+/// After which a call is lost: no caller of a webhook waits longer.
+const LONGEST_CALL: Duration = Duration::from_secs(30);
+
+/// What an answer has that changes the pod.
+const PATCHED: &[u8] = br#""patchType":"JSONPatch""#;
 
 /// Connections to where new ones go.
 pub(crate) struct Pool {
@@ -78,7 +85,7 @@ impl Pool {
                 to.connect().await.context("a new connection")?
             }
         };
-        let answer = connection.exchange(&request).await?;
+        let answer = timeout(LONGEST_CALL, connection.exchange(&request)).await.context("no answer")??;
         let is_refused = answer.status == REFUSED;
         ensure!(
             is_refused || answer.status == 200,
@@ -86,6 +93,9 @@ impl Pool {
             answer.status,
             String::from_utf8_lossy(&answer.body)
         );
+        // Whoever knows no memory has nothing to change.
+        let is_patched = answer.body.windows(PATCHED.len()).any(|part| part == PATCHED);
+        ensure!(is_refused || is_patched, "no patch: {}", String::from_utf8_lossy(&answer.body));
         if !answer.closes {
             lock(&self.idle).push(connection);
         }
