@@ -160,8 +160,10 @@ impl Store {
             StoreChange::Insert(object) => latest.kind_mut(kind).insert(object),
             StoreChange::Remove { namespace, name } => latest.kind_mut(kind).remove(&namespace, &name),
         }
-        self.published.store(Arc::new(latest.clone()));
+        let before = self.published.swap(Arc::new(latest.clone()));
         drop(latest);
+        // Without the lock, since it may be the last one to hold ten thousand objects.
+        drop(before);
         self.watches().insert(kind, Watch { synced: true, last_activity: Instant::now() });
         // Only now: whoever remembers it as missing from here on sees in the state that it is not.
         self.forget_missing(appeared);

@@ -18,6 +18,7 @@ use kube::runtime::utils::Backoff;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Client};
 use tokio::sync::watch::Receiver;
+use tokio::task::{spawn_blocking, yield_now};
 
 use crate::model::kind::Kind;
 use crate::model::object::{Coverage, KindState};
@@ -38,6 +39,9 @@ const HTTP_GONE: u16 = 410;
 /// The pause, with jitter, before a new list when a watch cannot be resumed: that happens to all replicas at
 /// once.
 const RELIST_DELAY: Duration = Duration::from_secs(1);
+
+/// How many objects of a list are read before others have a turn: less than half a millisecond's worth.
+const OBJECTS_PER_TURN: usize = 50;
 
 /// How long after one failure of a watch the next one is logged; those in between are counted.
 const FAILURE_LOG_INTERVAL: Duration = Duration::from_mins(5);
@@ -116,6 +120,7 @@ async fn follow_until_it_ends(
     let mut events = pin!(watcher(api, watcher::Config::default()));
     let mut backoff = watcher::DefaultBackoff::default();
     let mut partial = None;
+    let mut listed = 0;
     while let Some(event) = events.next().await {
         match event {
             Ok(event) => {
@@ -126,8 +131,18 @@ async fn follow_until_it_ends(
                 if let Event::InitDone = event {
                     tracing::info!(kind = kind.kind, group = kind.group, "all objects are read");
                 }
-                if let Some(change) = apply_event(kind, &failures.log_limiter, &mut partial, event) {
-                    store.apply(kind, change);
+                if let Event::InitApply(_) = event {
+                    listed += 1;
+                    if listed % OBJECTS_PER_TURN == 0 {
+                        yield_now().await;
+                    }
+                }
+                match apply_event(kind, &failures.log_limiter, &mut partial, event) {
+                    Some(StoreChange::Replace(state)) if state.len() > OBJECTS_PER_TURN => {
+                        replace_aside(store, kind, state).await;
+                    }
+                    Some(change) => store.apply(kind, change),
+                    None => {}
                 }
             }
             Err(watcher::Error::InitialListFailed(error)) if has_code(&error, &[HTTP_NOT_FOUND]) => {
@@ -152,6 +167,18 @@ async fn follow_until_it_ends(
         }
     }
     WatchEnd::Relist
+}
+
+/// Puts a long list in the place of what was known, on another thread: ten thousand objects are compared and dropped for
+/// tens of milliseconds, and reviews would wait meanwhile.
+async fn replace_aside(store: &Arc<Store>, kind: &'static Kind, state: KindState) {
+    let store = Arc::clone(store);
+    let replacing = spawn_blocking(move || store.apply(kind, StoreChange::Replace(state)));
+    match replacing.await {
+        Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
+        // Without a runtime there is nobody to know it.
+        Ok(()) | Err(_) => {}
+    }
 }
 
 /// Limits the log lines of a watch that fails, so that a long outage does not fill the log.
