@@ -10,8 +10,7 @@ fmt:
 # Formatting and lints, warnings denied
 lint:
     cargo fmt --check
-    cargo clippy --all-targets --locked -- -D warnings
-    cargo clippy --test soak --test cost --locked -- -D warnings
+    cargo clippy --workspace --all-targets --locked -- -D warnings
 
 # All tests, the real kube-apiserver included; `just test NAME` for some of them
 test *FILTER:
@@ -45,9 +44,9 @@ apiserver *FILTER:
 kubernetes VERSION *FILTER:
     MEMGATE_TEST_KUBERNETES={{VERSION}} cargo test --locked --test apiserver {{FILTER}}
 
-# Damaged input for one target (or all) for so many seconds each; what goes wrong is kept in tests/fuzz/corpus
+# Damaged input for one target (or all) for so many seconds each; what goes wrong is kept in stress/tests/fuzz/corpus
 fuzz TARGET="" SECONDS="60":
-    MEMGATE_FUZZ_SECONDS={{SECONDS}} cargo test --locked --release --test fuzz -- fuzz::{{TARGET}}
+    MEMGATE_FUZZ_SECONDS={{SECONDS}} cargo test --locked --release --package memgate-stress --test fuzz -- fuzz::{{TARGET}}
 
 # Long runs with numbers: `just soak` lists them
 soak *ARGS:
@@ -59,7 +58,7 @@ upgrade BASE *ARGS:
 
 # What inputs cost, against their bounds: `just cost` lists the ways, `just cost search` is the full one
 cost *ARGS:
-    CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 cargo test --locked --release --test cost -- {{ARGS}}
+    CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 cargo test --locked --release --package memgate-stress --test cost -- {{ARGS}}
 
 # The control plane for the tests, built ahead of time
 envtest:
@@ -104,7 +103,7 @@ bench-compare BASE:
 
 # Speed in process: `just bench-process request`; results belong in docs/performance.md
 bench-process NAME *FILTER:
-    cargo bench --locked --bench {{NAME}} -- {{FILTER}}
+    cargo bench --locked --package memgate-stress --bench {{NAME}} -- {{FILTER}}
 
 # The static binary, its bill of materials and the image of both (target/image), and the tests of all three
 image:

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# `memgate check --policy` beside `kyverno apply` and `gator test`: five rules that mean the same (benches/peers/policies)
+# `memgate check --policy` beside `kyverno apply` and `gator test`: five rules that mean the same (stress/benches/peers/policies)
 # over the same manifests, a file each. It fails when one of the three finds another pair of object and rule than it
 # should. Results belong in docs/performance.md.
 #
@@ -37,4 +37,4 @@ if command -v go > /dev/null; then
         "$(peer gator github.com/open-policy-agent/gatekeeper/v3 "$gatekeeper" cmd/gator)")
     echo "kyverno $kyverno, gator of Gatekeeper $gatekeeper, $("$memgate" --version)"
 fi
-exec python3 benches/peers/policies/compare.py "${3:-1000}" "${2:-5}" "$memgate" "${programs[@]}"
+exec python3 stress/benches/peers/policies/compare.py "${3:-1000}" "${2:-5}" "$memgate" "${programs[@]}"

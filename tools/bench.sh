@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # The request path beside its limit and beside a webhook of the usual kind in Go: throughput, latency, handshakes, memory
 # and growth over TLS, where the server that is measured has one core and the load another one; and what is added to the
-# creation of pods through a real kube-apiserver (benches/wire.rs, benches/cluster.rs).
+# creation of pods through a real kube-apiserver (stress/benches/wire.rs, stress/benches/cluster.rs).
 #
 #   tools/bench.sh              everything, in a quarter of an hour after the builds, on an otherwise idle machine; writes
-#                               the tables of docs/performance.md, docs/pictures and benches/results
+#                               the tables of docs/performance.md, docs/pictures and stress/benches/results
 #   tools/bench.sh short        a minute of it with unoptimized builds, to see that it runs and that answers are
 #                               right; writes nothing, and no time makes it fail
 #   tools/bench.sh compare BASE the same builds of another commit and of this one, in turn, without an apiserver
 #
 # Needs two cores, taskset and chrt, and the control plane of the tests (CONTRIBUTING.md). The peer
-# (benches/peers/controller-runtime) needs Go, and the static binary is measured when tools/build-static.sh has built it
+# (stress/benches/peers/controller-runtime) needs Go, and the static binary is measured when tools/build-static.sh has built it
 # from this commit; without them their rows are missing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -24,7 +24,7 @@ load_core=1
 # build`: with it Cargo builds memgate too, with what only tests ask of its dependencies.
 build_bench() {
     local built
-    built="$(cargo bench --locked --profile "$1" --bench wire --bench cluster --no-run --message-format json)"
+    built="$(cargo bench --locked --package memgate-stress --profile "$1" --bench wire --bench cluster --no-run --message-format json)"
     wire="$(sed -n 's/.*"executable":"\([^"]*\/wire-[^"]*\)".*/\1/p' <<< "$built")"
     cluster="$(sed -n 's/.*"executable":"\([^"]*\/cluster-[^"]*\)".*/\1/p' <<< "$built")"
 }
@@ -67,7 +67,7 @@ if [ "$mode" != compare ]; then
     of_cluster=("${programs[0]}")
     if command -v go > /dev/null; then
         peer="$target/peers/controller-runtime"
-        (cd benches/peers/controller-runtime && go build -trimpath -o "$peer" .)
+        (cd stress/benches/peers/controller-runtime && go build -trimpath -o "$peer" .)
         programs+=("peer=$peer")
         of_cluster+=("peer=$peer")
     fi

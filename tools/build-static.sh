@@ -94,7 +94,7 @@ tool cargo-cyclonedx "$cyclonedx"
 target/tools/bin/cargo-cyclonedx cyclonedx --format json --spec-version 1.5 --target "$target" \
     --no-build-deps --override-filename memgate.cdx --quiet
 # One for each crate of the workspace; that of the root has all of them in it.
-rm -f crates/*/memgate.cdx.json
+rm -f crates/*/memgate.cdx.json stress/memgate.cdx.json
 
 out="target/static/$target"
 mkdir -p "$out"

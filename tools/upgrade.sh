@@ -21,4 +21,4 @@ git worktree add --quiet --detach "$work/source" "$base"
 # From its own directory, so that its own toolchain and settings count.
 (cd "$work/source" && CARGO_TARGET_DIR="$work/build" cargo build --locked --package memgate --bin memgate)
 echo "old: $(git log -1 --format='%h %s' "$base"); new: $(git log -1 --format='%h %s')"
-cargo test --locked --test soak -- upgrade "old=$work/build/debug/memgate" "$@"
+cargo test --locked --package memgate-stress --test soak -- upgrade "old=$work/build/debug/memgate" "$@"

@@ -75,7 +75,8 @@ pub(crate) fn cached(program: Program, paths: &SearchPaths) -> Result<PathBuf> {
 pub(crate) fn built(recipe: &Recipe, paths: &SearchPaths) -> Result<PathBuf> {
     let missing = || anyhow!("{}", recipe.advice);
     let cache = paths.cache.as_deref().ok_or_else(missing)?;
-    let tools = Path::new(env!("CARGO_MANIFEST_DIR")).join("tools");
+    let folders = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().map(|folder| folder.join("tools"));
+    let tools = folders.into_iter().find(|folder| folder.is_dir()).context("found no folder tools")?;
     let dir = cache.join(key(recipe, &tools)?);
     let path = dir.join(recipe.name);
     if is_executable(&path) {

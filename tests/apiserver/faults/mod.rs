@@ -2,9 +2,9 @@
 //! killed, the apiserver is away, its store stalls.
 //!
 //! The functions here take how often and how long; the trials of `cases` are the short form, and
-//! tests/soak has the long one.
+//! stress/tests/soak has the long one.
 
-#![allow(dead_code, reason = "tests/soak uses the rest")]
+#![allow(dead_code, reason = "stress/tests/soak uses the rest")]
 
 pub(crate) mod calls;
 pub(crate) mod fleet;

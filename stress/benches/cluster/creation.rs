@@ -1,0 +1,260 @@
+//! The creation of pods in rounds that all ways take in turn.
+
+use std::path::Path;
+use std::process::{self, Command};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use axum::http::Request;
+use memgate::deploy::component::Component;
+
+use super::cases::{
+    BOTH, CALL, CREATION, CREATION_CPU, LOADS, MEMGATE, NOTHING, P50, P50_ADDED, P99_ADDED, PEER,
+};
+use super::creators::{Created, Creators, NAMESPACE};
+use super::figures::millis;
+use super::results::Table;
+use super::state::{agent, memory};
+use super::ways::Way;
+use crate::request::create;
+use crate::support::certs::Authority;
+use crate::support::control_plane::ControlPlane;
+use crate::support::process::{Process, cpu_time};
+use crate::support::release::Release;
+use crate::support::scratch::Scratch;
+use crate::support::wait;
+use crate::support::webhook::{Endpoint, Serve, Webhook};
+
+/// What the series of calls of webhooks begin with.
+const CALLS: &str = "apiserver_admission_webhook_admission_duration_seconds";
+
+/// How often, and how many pods by each of [`LOADS`].
+pub(crate) struct Plan {
+    pub(crate) rounds: usize,
+    /// After which no more rounds are begun.
+    pub(crate) longest: Duration,
+    pub(crate) pods: [usize; LOADS.len()],
+}
+
+/// What creates and is created.
+struct Scene<'c> {
+    cluster: &'c ControlPlane,
+    creators: Creators<'c>,
+    ways: Vec<Way>,
+    memgate: Webhook,
+    peer: Option<Peer>,
+}
+
+/// What one load came to.
+struct Measured {
+    created: Created,
+    usage: Usage,
+    /// Seconds of all calls of webhooks, of which each pod has one or none.
+    calls: f64,
+    /// New connections to memgate.
+    handshakes: f64,
+}
+
+/// CPU times: all that was used so far, or what was used meanwhile.
+struct Usage {
+    apiserver: Duration,
+    etcd: Duration,
+    webhook: Duration,
+    creators: Duration,
+}
+
+/// Times of creation, and what it costs.
+pub(crate) fn creation(
+    cluster: &ControlPlane,
+    kubeconfig: &Path,
+    (memgate, peer): (&Path, Option<&Path>),
+    plan: &Plan,
+) -> Result<[Table; 2]> {
+    let mut scene = Scene::new(cluster, kubeconfig, memgate, peer)?;
+    let mut tables = [Table::new(CREATION, "load"), Table::new(CREATION_CPU, "load")];
+    let start = Instant::now();
+    for round in 0..plan.rounds {
+        if round > 0 && start.elapsed() > plan.longest {
+            eprintln!("no more than {round} rounds in {:.0?}", plan.longest);
+            break;
+        }
+        // Each is the first one in some round.
+        let ways = scene.ways.len();
+        let mut measured: Vec<Option<Vec<Measured>>> = (0..ways).map(|_| None).collect();
+        for turn in 0..ways {
+            let way = (round + turn) % ways;
+            measured[way] = Some(scene.visit(way, plan)?);
+        }
+        let measured = measured.into_iter().collect::<Option<Vec<_>>>().context("a way was left out")?;
+        for (case, load) in LOADS.into_iter().enumerate() {
+            for (way, of_way) in scene.ways.iter().zip(&measured) {
+                note(&mut tables, (&load.case(), way.name), &of_way[case], &measured[0][case])?;
+            }
+        }
+    }
+    Ok(tables)
+}
+
+impl<'c> Scene<'c> {
+    fn new(
+        cluster: &'c ControlPlane,
+        kubeconfig: &Path,
+        program: &Path,
+        peer: Option<&Path>,
+    ) -> Result<Self> {
+        let memgate = Serve::new(program).kubeconfig(kubeconfig).ready()?;
+        let mut ways = vec![Way::nothing(), Way::memgate(program, cluster, &memgate)?];
+        let mut running = None;
+        if let Some(program) = peer {
+            let peer = Peer::start(program)?;
+            ways.push(ways[1].peer(&peer.endpoint)?);
+            running = Some(peer);
+        }
+        if Release::from_environment()?.number() >= Component::Map.min_kubernetes() {
+            ways.push(ways[1].policy()?);
+        }
+        Ok(Self { cluster, creators: Creators::new(cluster)?, ways, memgate, peer: running })
+    }
+
+    /// Pods of all loads, in one way.
+    fn visit(&mut self, way: usize, plan: &Plan) -> Result<Vec<Measured>> {
+        let way = &self.ways[way];
+        way.begin(self.cluster)?;
+        let mut measured = Vec::new();
+        for (load, pods) in LOADS.into_iter().zip(plan.pods) {
+            let ((count, seconds), met) = (calls(self.cluster)?, handshakes(&self.memgate)?);
+            let before = usage(self.cluster, &mut self.memgate, self.peer.as_ref(), way.name)?;
+            let created = self.creators.create(load, pods, &way.expected())?;
+            let usage = usage(self.cluster, &mut self.memgate, self.peer.as_ref(), way.name)?.since(&before);
+            let (after, seconds_after) = calls(self.cluster)?;
+            let wanted = if way.calls_webhook() { created.times.len() } else { 0 };
+            let made = after - count;
+            ensure!(made == wanted, "{}: {made} calls for {} pods", way.name, created.times.len());
+            measured.push(Measured {
+                created,
+                usage,
+                calls: seconds_after - seconds,
+                handshakes: handshakes(&self.memgate)? - met,
+            });
+            self.creators.delete_all()?;
+        }
+        way.end(self.cluster)?;
+        Ok(measured)
+    }
+}
+
+/// Puts what one load came to into the tables, beside the same load without any webhook.
+fn note(
+    tables: &mut [Table; 2],
+    (case, way): (&str, &str),
+    measured: &Measured,
+    bare: &Measured,
+) -> Result<()> {
+    let Measured { created, usage, calls, handshakes } = measured;
+    let at = |measured: &Measured, quantile| millis(measured.created.times.value_at_quantile(quantile));
+    let pods = f64::from(u32::try_from(created.times.len())?);
+    tables[0].row(case, way).note(&[
+        ("pods/s", pods / created.took.as_secs_f64()),
+        (P50, at(measured, 0.5)),
+        (P50_ADDED, at(measured, 0.5) - at(bare, 0.5)),
+        ("p99, ms", at(measured, 0.99)),
+        (P99_ADDED, at(measured, 0.99) - at(bare, 0.99)),
+        (CALL, 1_000.0 * calls / pods),
+    ]);
+    // Nobody counts those of the peer.
+    if [NOTHING, MEMGATE].contains(&way) {
+        tables[0].row(case, way).note(&[("of connections new, %", 100.0 * handshakes / pods)]);
+    }
+    let each = |time: Duration| time.as_secs_f64() * 1_000_000.0 / pods;
+    tables[1].row(case, way).note(&[
+        ("apiserver, µs", each(usage.apiserver)),
+        ("webhook, µs", each(usage.webhook)),
+        (BOTH, each(usage.apiserver + usage.webhook)),
+        ("etcd, µs", each(usage.etcd)),
+        ("creators, µs", each(usage.creators)),
+    ]);
+    Ok(())
+}
+
+/// The CPU times of all until now; of the webhooks that of the one that is called.
+fn usage(cluster: &ControlPlane, memgate: &mut Webhook, peer: Option<&Peer>, way: &str) -> Result<Usage> {
+    let of = |process: u32| cpu_time(process).context("a process has ended");
+    let [apiserver, etcd, _] = cluster.processes()?;
+    let webhook = match way {
+        MEMGATE => memgate.process().cpu_time(),
+        PEER => peer.and_then(|peer| peer.process.cpu_time()),
+        _ => Some(Duration::ZERO),
+    };
+    Ok(Usage {
+        apiserver: of(apiserver)?,
+        etcd: of(etcd)?,
+        webhook: webhook.context("a webhook has ended")?,
+        creators: of(process::id())?,
+    })
+}
+
+impl Usage {
+    fn since(&self, before: &Self) -> Self {
+        Self {
+            apiserver: self.apiserver.saturating_sub(before.apiserver),
+            etcd: self.etcd.saturating_sub(before.etcd),
+            webhook: self.webhook.saturating_sub(before.webhook),
+            creators: self.creators.saturating_sub(before.creators),
+        }
+    }
+}
+
+/// How many calls of webhooks the apiserver has made, and how many seconds they took.
+fn calls(cluster: &ControlPlane) -> Result<(u64, f64)> {
+    let metrics =
+        cluster.block_on(cluster.client().request_text(Request::get("/metrics").body(Vec::new())?))?;
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count")]
+    let count = sum(&metrics, &format!("{CALLS}_count{{")) as u64;
+    Ok((count, sum(&metrics, &format!("{CALLS}_sum{{"))))
+}
+
+/// How many connections were made to memgate.
+fn handshakes(memgate: &Webhook) -> Result<f64> {
+    let (_, metrics) = memgate.probe("/metrics").context("memgate has no metrics")?;
+    Ok(sum(&metrics, "memgate_tls_handshakes_total{"))
+}
+
+/// The sum of the series that begin like this.
+fn sum(metrics: &str, start: &str) -> f64 {
+    let values = metrics.lines().filter(|line| line.starts_with(start));
+    values.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
+}
+
+/// stress/benches/peers/controller-runtime, running.
+struct Peer {
+    process: Process,
+    endpoint: Endpoint,
+    _scratch: Scratch,
+}
+
+impl Peer {
+    fn start(program: &Path) -> Result<Self> {
+        wait::with_free_ports(|[port]| {
+            let scratch = Scratch::new("peer")?;
+            let authority = Authority::new("peer")?;
+            authority.server("peer")?.write(&scratch, "tls")?;
+            let state = super::state::write(scratch.path(), 2)?;
+            let address = std::net::SocketAddr::from(([127, 0, 0, 1], port));
+            let mut command = Command::new(program);
+            command.arg("--state").arg(state).arg("--certs").arg(scratch.path());
+            command.args(["--listen", &address.to_string()]);
+            let mut process = Process::start("the peer", &command, &scratch.path().join("peer.log"))?;
+            process.until("the peer to listen", || Ok(std::net::TcpStream::connect(address).ok()))?;
+            Ok(Self { process, endpoint: Endpoint::new(address, &authority.pem()), _scratch: scratch })
+        })
+    }
+}
+
+/// The namespace with its agent and its memory.
+pub(crate) fn populate(cluster: &ControlPlane) -> Result<()> {
+    cluster.kubectl(&["create", "namespace", NAMESPACE])?.ok()?;
+    for object in [memory("notes", NAMESPACE), agent()] {
+        cluster.block_on(create(&cluster.client(), NAMESPACE, &object, ""))?.object()?;
+    }
+    Ok(())
+}

@@ -1,0 +1,64 @@
+//! What both benchmarks work on: one agent, its memory, and reviews of its pods.
+
+use std::fmt::Write;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use memgate::casefile::Case;
+use memgate::casefile::read::read;
+use memgate::family;
+use memgate::manifest::document::values;
+use memgate::model::family::Family;
+use memgate::model::object::{Coverage, KindState, Object};
+use memgate::model::snapshot::Snapshot;
+use memgate::offline::collect::collect;
+
+/// The state of every benchmark: one agent and the Redis memory that it claims.
+#[allow(dead_code, reason = "the bench over TLS has a state of files")]
+pub(crate) fn snapshot() -> Snapshot {
+    let mut snapshot = Snapshot::default();
+    let kinds = snapshot.settings.families.clone().into_iter().flat_map(|family| family.watched);
+    for kind in kinds {
+        snapshot.set(kind, KindState::new(Coverage::Watched));
+    }
+    for (group, kind, spec) in [
+        ("arkonis.dev", "ArkAgent", r#"{"memoryRef":{"name":"notes"}}"#),
+        (
+            "arkonis.dev",
+            "ArkMemory",
+            r#"{"backend":"redis","redis":{"secretRef":{"name":"s"},"ttlSeconds":5400,"maxEntries":250}}"#,
+        ),
+    ] {
+        let name = if kind == "ArkAgent" { "scout" } else { "notes" };
+        let text = format!(r#"{{"metadata":{{"name":"{name}","namespace":"team-a"}},"spec":{spec}}}"#);
+        let kind = family::state_kind(&family::ALL, group, kind).expect("a kind of the family");
+        let object = Object::read(kind, &mut serde_json::Deserializer::from_str(&text)).expect("JSON");
+        snapshot.kind_mut(kind).insert(object.expect("it has a name"));
+    }
+    snapshot
+}
+
+/// A review of an agent pod with so many env vars and so long an annotation.
+pub(crate) fn review(label: &str, env: usize, annotation: usize, escaped: bool) -> String {
+    let mut variables = String::new();
+    for number in 0..env {
+        let comma = if number == 0 { "" } else { "," };
+        write!(variables, r#"{comma}{{"name":"SETTING_{number:05}","value":"the value of {number}"}}"#)
+            .expect("memory");
+    }
+    let text =
+        if escaped { r#"{\"key\":\"value\"} "# } else { "twenty plain letters" }.repeat(annotation / 20);
+    format!(
+        r#"{{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{{"uid":"705ab4f5-6393-11e8-b7cc-42010a800002","kind":{{"group":"","version":"v1","kind":"Pod"}},"resource":{{"group":"","version":"v1","resource":"pods"}},"requestKind":{{"group":"","version":"v1","kind":"Pod"}},"requestResource":{{"group":"","version":"v1","resource":"pods"}},"namespace":"team-a","operation":"CREATE","userInfo":{{"username":"system:serviceaccount:kube-system:replicaset-controller","uid":"0c2a","groups":["system:serviceaccounts","system:serviceaccounts:kube-system","system:authenticated"]}},"object":{{"kind":"Pod","apiVersion":"v1","metadata":{{"generateName":"scout-agent-6c9d5b7f4d-","namespace":"team-a","creationTimestamp":null,"labels":{{"app.kubernetes.io/name":"agent","{label}":"scout","pod-template-hash":"6c9d5b7f4d"}},"annotations":{{"example.dev/notes":"{text}"}},"ownerReferences":[{{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"scout-agent-6c9d5b7f4d","uid":"2f1f4c1e-0000-4000-8000-000000000001","controller":true,"blockOwnerDeletion":true}}]}},"spec":{{"volumes":[{{"name":"kube-api-access-x7k2p","projected":{{"sources":[{{"serviceAccountToken":{{"expirationSeconds":3607,"path":"token"}}}},{{"configMap":{{"name":"kube-root-ca.crt","items":[{{"key":"ca.crt","path":"ca.crt"}}]}}}}],"defaultMode":420}}}}],"containers":[{{"name":"agent","image":"ghcr.io/arkonis-dev/ark-runtime:latest","ports":[{{"name":"health","containerPort":8080,"protocol":"TCP"}}],"env":[{variables}],"resources":{{}},"volumeMounts":[{{"name":"kube-api-access-x7k2p","readOnly":true,"mountPath":"/var/run/secrets/kubernetes.io/serviceaccount"}}],"livenessProbe":{{"httpGet":{{"path":"/healthz","port":8080,"scheme":"HTTP"}},"initialDelaySeconds":10,"timeoutSeconds":1,"periodSeconds":30,"successThreshold":1,"failureThreshold":3}},"terminationMessagePath":"/dev/termination-log","terminationMessagePolicy":"File","imagePullPolicy":"Always"}}],"restartPolicy":"Always","terminationGracePeriodSeconds":30,"dnsPolicy":"ClusterFirst","serviceAccountName":"default","securityContext":{{}},"schedulerName":"default-scheduler","tolerations":[{{"key":"node.kubernetes.io/not-ready","operator":"Exists","effect":"NoExecute","tolerationSeconds":300}}],"priority":0,"enableServiceLinks":true,"preemptionPolicy":"PreemptLowerPriority"}},"status":{{}}}},"oldObject":null,"dryRun":false,"options":{{"kind":"CreateOptions","apiVersion":"meta.k8s.io/v1"}}}}}}"#
+    )
+}
+
+/// The case files of a family.
+#[allow(dead_code, reason = "only one of the benchmarks uses them")]
+pub(crate) fn cases(family: &'static Family) -> Vec<Case> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/cases").join(family.name);
+    let sources = collect(&[folder.display().to_string()], &mut std::io::empty()).sources.into_iter();
+    let documents = sources.flat_map(|source| values(&Arc::new(source), &mut Vec::new()));
+    documents.flat_map(|document| read(document.value()).expect("cases")).collect()
+}

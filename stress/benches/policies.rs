@@ -1,0 +1,114 @@
+//! What policies cost: loading them, judging by them, and passing by those that do not match.
+//!
+//! `cargo bench -p memgate-stress --bench policies`. Goals and results: docs/performance.md.
+
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    reason = "a benchmark that cannot be set up must stop"
+)]
+#![allow(missing_docs, reason = "criterion's macros make items without any")]
+
+use std::hint::black_box;
+
+mod common;
+
+use crate::common::{review, snapshot};
+use criterion::{Criterion, criterion_group, criterion_main};
+use memgate::decide::decide;
+use memgate::model::kind::MEMORY_POLICY;
+use memgate::model::policy::Policies;
+use memgate::model::snapshot::Snapshot;
+use memgate::{admission, policy};
+use serde_json::{Value, json};
+
+/// A memory object that breaks no rule of [`rules`].
+const MEMORY: &str = r#"{"apiVersion":"arkonis.dev/v1alpha1","kind":"ArkMemory","metadata":{"name":"notes",
+    "namespace":"team-a","labels":{"team":"a","tier":"gold"}},"spec":{"backend":"vector-store","vectorStore":
+    {"provider":"qdrant","endpoint":"https://qdrant.team-a.svc:6333","collection":"team-a-notes","ttlSeconds":3600,
+    "secretRef":{"name":"team-a-qdrant"}}}}"#;
+
+/// Twenty typed rules on memory, none of which is broken.
+fn rules() -> Vec<Value> {
+    let typed = [
+        json!({"backends": {"allow": ["redis", "vector-store"], "durable": true}}),
+        json!({"providers": {"allow": ["qdrant", "weaviate"], "deny": ["pinecone"]}}),
+        json!({"endpoint": {"schemes": ["https"], "hosts": ["**.svc"], "ports": [6333], "loopback": "forbid"}}),
+        json!({"endpoint": {"private": "forbid", "inCluster": "require"}}),
+        json!({"secrets": {"inline": "forbid", "required": true, "names": ["team-*"], "namespaces": "same"}}),
+        json!({"retention": {"min": "1m", "max": "30d"}}),
+        json!({"capacity": {"maxEntries": {"max": 1000}}}),
+        json!({"tenancy": {"from": {"namespace": true}, "collection": "{tenant}-*", "secrets": "{tenant}-*"}}),
+        json!({"roles": ["memory"], "labels": {"required": ["team"], "values": {"tier": ["gold", "silver-*"]}}}),
+        json!({"immutable": ["backend", "collection"]}),
+    ];
+    let numbered = typed.iter().cycle().zip(0..20).map(|(rule, number)| {
+        let mut rule = rule.clone();
+        rule["id"] = format!("rule-{number}").into();
+        rule
+    });
+    numbered.collect()
+}
+
+fn manifest(name: &str, matching: &Value) -> Value {
+    json!({
+        "apiVersion": "policy.memgate.dev/v1alpha1",
+        "kind": "MemoryPolicy",
+        "metadata": {"name": name},
+        "spec": {"match": matching, "actions": {"admission": "deny"}, "rules": rules()},
+    })
+}
+
+fn with_policies(mut snapshot: Snapshot, manifests: &[Value]) -> Snapshot {
+    let mut policies = Policies::default();
+    for manifest in manifests {
+        let faults = policy::put(&mut policies, &MEMORY_POLICY, manifest);
+        assert!(faults.is_empty(), "{faults:?}");
+    }
+    snapshot.policies = policies.into();
+    snapshot
+}
+
+fn body(object: &str) -> String {
+    let object: Value = serde_json::from_str(object).expect("JSON");
+    let kind = json!({"group": "arkonis.dev", "version": "v1alpha1", "kind": "ArkMemory"});
+    let request = json!({"uid": "1", "kind": kind, "name": "notes", "namespace": "team-a", "operation": "CREATE", "object": object});
+    json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}).to_string()
+}
+
+fn judge(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("policies");
+    let memory = body(MEMORY);
+    let pod = review("arkonis.dev/deployment", 20, 600, false);
+    let twenty = |matching: &Value| -> Vec<Value> {
+        (0..20).map(|number| manifest(&format!("other-{number}"), matching)).collect()
+    };
+    let ours = json!({"families": ["arkonis"]});
+    for (name, snapshot) in [
+        ("none", snapshot()),
+        ("1 of 20 rules", with_policies(snapshot(), &[manifest("one", &ours)])),
+        ("20 of another platform", with_policies(snapshot(), &twenty(&json!({"families": ["ark"]})))),
+        ("20 of another kind", with_policies(snapshot(), &twenty(&json!({"kinds": ["ArkAgent"]})))),
+        ("20 of other namespaces", with_policies(snapshot(), &twenty(&json!({"namespaces": ["prod-*"]})))),
+    ] {
+        for (of, body) in [("memory", &memory), ("pod", &pod)] {
+            let review = admission::parse(body).expect("a review");
+            assert!(decide(&review.request, &snapshot).allowed(), "{name}");
+            group.bench_function(format!("{of}, {name}"), |bencher| {
+                bencher.iter(|| decide(black_box(&review.request), &snapshot));
+            });
+        }
+    }
+    group.finish();
+}
+
+fn load(criterion: &mut Criterion) {
+    let manifests: Vec<Value> =
+        (0..200).map(|number| manifest(&format!("p-{number}"), &json!({"families": ["arkonis"]}))).collect();
+    criterion.bench_function("load 200 policies of 20 rules", |bencher| {
+        bencher.iter(|| with_policies(Snapshot::default(), black_box(&manifests)));
+    });
+}
+
+criterion_group!(benches, judge, load);
+criterion_main!(benches);

@@ -1,0 +1,190 @@
+//! Scenarios that take longer than a test may: `just soak` lists them, `just soak NAME [KEY=VALUE]…`
+//! runs one. What came of the last run is in docs/reliability.md.
+//!
+//! `cargo test` neither builds nor runs this. To add a scenario, write a module with a function
+//! `fn run(parameters: &Parameters) -> anyhow::Result<()>` that prints what it measured and fails
+//! when something was lost, and a row in [`SCENARIOS`]. Each is bounded in time and in calls, stays
+//! on this machine, and starts what it needs itself.
+
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "a test may panic, reads JSON by indexing, and prints what it measured"
+)]
+
+#[path = "../../../tests/apiserver/cel_rules/mod.rs"]
+#[allow(dead_code, reason = "each test program uses the part of it that it needs")]
+mod cel_rules;
+#[path = "../../../tests/apiserver/faults/mod.rs"]
+mod faults;
+#[path = "../../../tests/apiserver/fixture.rs"]
+#[allow(dead_code, reason = "each test program uses the part of it that it needs")]
+mod fixture;
+#[path = "../../../tests/apiserver/installed.rs"]
+#[allow(dead_code, reason = "each test program uses the part of it that it needs")]
+mod installed;
+#[path = "../../../tests/operate/kubelet.rs"]
+#[allow(dead_code, reason = "each test program uses the part of it that it needs")]
+mod kubelet;
+#[path = "../../../tests/operate/network.rs"]
+mod network;
+#[path = "../../../tests/apiserver/order_cluster.rs"]
+#[allow(dead_code, reason = "each test program uses the part of it that it needs")]
+mod order_cluster;
+#[path = "../../../tests/apiserver/request.rs"]
+#[allow(dead_code, reason = "each test program uses the part of it that it needs")]
+mod request;
+#[path = "../../../tests/apiserver/samples.rs"]
+#[allow(dead_code, reason = "each test program uses the part of it that it needs")]
+mod samples;
+#[path = "../../../tests/support/mod.rs"]
+mod support;
+
+mod audit;
+mod day;
+mod hostile;
+mod outage;
+mod parameters;
+mod races;
+mod replicas;
+mod scale;
+mod state;
+mod upgrade;
+
+use std::{env, process::ExitCode, time::Instant};
+
+use anyhow::Result;
+
+use parameters::Parameters;
+
+/// One scenario.
+struct Scenario {
+    name: &'static str,
+    /// What it does, in a line.
+    about: &'static str,
+    /// The names of its parameters, and their values when none are given.
+    parameters: &'static [(&'static str, &'static str)],
+    run: fn(&Parameters) -> Result<()>,
+}
+
+const SCENARIOS: &[Scenario] = &[
+    Scenario {
+        name: "restarts",
+        about: "replicas are replaced one by one under load: no call fails",
+        parameters: &[("times", "100"), ("rate", "200"), ("pause", "4"), ("memgate", "")],
+        run: replicas::restarts,
+    },
+    Scenario {
+        name: "kills",
+        about: "replicas are killed under load: only their own calls fail, no pod goes bare",
+        parameters: &[("times", "20"), ("rate", "200"), ("memgate", "")],
+        run: replicas::kills,
+    },
+    Scenario {
+        name: "outage",
+        about: "the apiserver stalls, dies silently, is away: what is known is served, and then learned anew",
+        parameters: &[("quiet", "130"), ("stall", "30"), ("outage", "330")],
+        run: outage::run,
+    },
+    Scenario {
+        name: "day",
+        about: "a long time under load while memories come and go: memory and files stay as they are",
+        parameters: &[
+            ("time", "86400"),
+            ("window", "60"),
+            ("rate", "200"),
+            ("churn", "1000"),
+            ("memgate", ""),
+        ],
+        run: day::run,
+    },
+    Scenario {
+        name: "hostile",
+        about: "ordinary calls beside the worst ones, in the memory of a container (as root): all stays as it is",
+        parameters: &[
+            ("time", "3600"),
+            ("window", "60"),
+            ("quiet", "120"),
+            ("rate", "20"),
+            ("hostile", "2"),
+            ("memgate", ""),
+        ],
+        run: hostile::run,
+    },
+    Scenario {
+        name: "upgrade",
+        about: "an older build's installation becomes this one's and goes back: no call fails (`just upgrade BASE`)",
+        parameters: &[("old", ""), ("rate", "20"), ("pause", "20"), ("twice", "no")],
+        run: upgrade::run,
+    },
+    Scenario {
+        name: "scale",
+        about: "a Deployment grows to many pods at once: each pod has its memory",
+        parameters: &[("pods", "1000")],
+        run: scale::run,
+    },
+    Scenario {
+        name: "audit",
+        about: "one replica audits many stored objects, as fast as it can: time of a pass, memory",
+        parameters: &[("objects", "100000"), ("failing", "1000"), ("policies", "5"), ("memgate", "")],
+        run: audit::run,
+    },
+    Scenario {
+        name: "state",
+        about: "many objects of one kind, and changes of them: CPU time, memory, time to be ready",
+        parameters: &[
+            ("kind", "Query"),
+            ("objects", "50000"),
+            ("rate", "500"),
+            ("time", "60"),
+            ("more", "50000"),
+            ("memgate", ""),
+        ],
+        run: state::run,
+    },
+    Scenario {
+        name: "races",
+        about: "memory, agent and pod in one apply, many times: each pod gets its memory",
+        parameters: &[("times", "1000")],
+        run: races::run,
+    },
+];
+
+fn main() -> ExitCode {
+    let args: Vec<String> = env::args().skip(1).collect();
+    let Some((name, values)) = args.split_first() else {
+        list();
+        return ExitCode::SUCCESS;
+    };
+    let Some(scenario) = SCENARIOS.iter().find(|scenario| scenario.name == name) else {
+        eprintln!("there is no scenario {name}; there are:");
+        list();
+        return ExitCode::FAILURE;
+    };
+    match run(scenario, values) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{name}: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(scenario: &Scenario, values: &[String]) -> Result<()> {
+    let parameters = Parameters::read(scenario.parameters, values)?;
+    let start = Instant::now();
+    println!("{} {parameters}", scenario.name);
+    (scenario.run)(&parameters)?;
+    println!("{}: passed in {:.0?}", scenario.name, start.elapsed());
+    Ok(())
+}
+
+fn list() {
+    for Scenario { name, about, parameters, .. } in SCENARIOS {
+        println!("{name:<12} {about}");
+        let parameters: Vec<_> = parameters.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        println!("{:<12} {}", "", parameters.join(" "));
+    }
+}
