@@ -12,9 +12,13 @@ lint:
     cargo fmt --check
     cargo clippy --workspace --all-targets --locked -- -D warnings
 
-# All tests, the real kube-apiserver included; `just test NAME` for some of them
+# The tests that need Rust and a C compiler only; `just test NAME` for some of them
 test *FILTER:
     cargo test --locked {{FILTER}}
+
+# All tests, also those that need Go, node, git, python3, curl or vim
+test-all *FILTER:
+    MEMGATE_TESTS=all cargo test --locked {{FILTER}}
 
 # What the core alone has: its cases, properties, reading and rewriting of manifests
 core *FILTER:
@@ -38,11 +42,11 @@ generate:
 
 # Only what runs against the real kube-apiserver
 apiserver *FILTER:
-    cargo test --locked --test apiserver {{FILTER}}
+    MEMGATE_TESTS=all cargo test --locked --test apiserver {{FILTER}}
 
 # The same against another version of Kubernetes: `just kubernetes 1.33` for all of it
 kubernetes VERSION *FILTER:
-    MEMGATE_TEST_KUBERNETES={{VERSION}} cargo test --locked --test apiserver {{FILTER}}
+    MEMGATE_TESTS=all MEMGATE_TEST_KUBERNETES={{VERSION}} cargo test --locked --test apiserver {{FILTER}}
 
 # Damaged input for one target (or all) for so many seconds each; what goes wrong is kept in stress/tests/fuzz/corpus
 fuzz TARGET="" SECONDS="60":
@@ -62,8 +66,8 @@ cost *ARGS:
 
 # The control plane for the tests, built ahead of time
 envtest:
-    cargo test --locked --test apiserver -- --exact control_plane::reports_its_version
-    MEMGATE_TEST_KUBERNETES=1.33 cargo test --locked --test apiserver -- --exact control_plane::reports_its_version
+    MEMGATE_TESTS=all cargo test --locked --test apiserver -- --exact control_plane::reports_its_version
+    MEMGATE_TESTS=all MEMGATE_TEST_KUBERNETES=1.33 cargo test --locked --test apiserver -- --exact control_plane::reports_its_version
 
 # SARIF and JUnit files, judged by programs of others that npm and pip fetch
 formats:

@@ -80,6 +80,7 @@ use anyhow::Result;
 use libtest_mimic::{Arguments, Failed};
 
 use fixture::{Fixture, Trial};
+use support::needs::needs;
 
 /// Trials mostly wait for others, but each wait takes some of the processor.
 const THREADS: RangeInclusive<usize> = 2..=4;
@@ -142,5 +143,6 @@ fn trials() -> Result<Vec<Trial>> {
 fn as_test(trial: Trial, fixture: &Arc<Fixture>) -> libtest_mimic::Trial {
     let (fixture, name, soak) = (Arc::clone(fixture), trial.name.clone(), trial.soak);
     let run = move || fixture.run(trial).map_err(|error| Failed::from(format!("{error:#}")));
-    libtest_mimic::Trial::test(name, run).with_ignored_flag(soak)
+    let trial = libtest_mimic::Trial::test(name, run).with_ignored_flag(soak);
+    needs("a control plane, which Go builds", trial)
 }

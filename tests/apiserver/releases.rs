@@ -76,6 +76,7 @@ fn topic(name: &str) -> Option<&str> {
 fn short_set(_: &Fixture) -> Result<()> {
     let copy = Command::new(env::current_exe().context("this program has no path")?)
         .env(SHORT, "1")
+        .env("MEMGATE_TESTS", "all")
         .env(VARIABLE, Release::OLDEST.series)
         // What it names is the newest one.
         .env_remove("KUBEBUILDER_ASSETS")

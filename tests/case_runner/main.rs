@@ -1,9 +1,10 @@
-//! Every case of `tests/cases` through the HTTP router, through `memgate review` and through `memgate test`. The
-//! library answers them in `crates/core/tests/cases.rs`, a real apiserver in `tests/apiserver`. The router is at admission,
-//! so it has no case of another point; `review` refuses a state with a broken policy, so it has none of those.
+//! Every case of `tests/cases` through the HTTP router, `memgate review` and `memgate test`. Two other programs ask the
+//! same cases: `decisions` of memgate-core asks the library, and `apiserver` asks a real kube-apiserver.
 //!
-//! A trial is named `way: file: case`, so `cargo test --test cases router` asks the router only, and
-//! `cargo test --test cases library` the library.
+//! The router decides at admission, so it is not asked the cases of other points. `memgate review` refuses a state with
+//! an invalid policy, so it is not asked the cases that have one.
+//!
+//! A trial is named `way: file: case`: `cargo test --test cases router` runs the router alone.
 
 #[path = "../support/case_trials.rs"]
 mod case_trials;

@@ -26,6 +26,7 @@ fn labels(suggested: &[Value]) -> Vec<&str> {
 }
 
 #[test]
+#[ignore = "needs node and npm"]
 fn fields_are_suggested_with_their_defaults_and_meaning() {
     let workspace = Workspace::new();
     let mut editor = workspace.with_settings();
@@ -42,6 +43,7 @@ fn fields_are_suggested_with_their_defaults_and_meaning() {
 }
 
 #[test]
+#[ignore = "needs node and npm"]
 fn values_are_suggested() {
     let workspace = Workspace::new();
     let mut editor = workspace.with_settings();
@@ -73,6 +75,7 @@ fn values_are_suggested() {
 }
 
 #[test]
+#[ignore = "needs node and npm"]
 fn a_field_is_explained() {
     let workspace = Workspace::new();
     let mut editor = workspace.without_settings();

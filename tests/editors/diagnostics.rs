@@ -34,18 +34,21 @@ fn expect_a_wrong_value_to_be_marked(editor: &mut Client, workspace: &Workspace,
 }
 
 #[test]
+#[ignore = "needs node and npm"]
 fn a_wrong_value_is_marked_by_settings() {
     let workspace = Workspace::new();
     expect_a_wrong_value_to_be_marked(&mut workspace.with_settings(), &workspace, "");
 }
 
 #[test]
+#[ignore = "needs node and npm"]
 fn a_wrong_value_is_marked_by_a_modeline() {
     let workspace = Workspace::new();
     expect_a_wrong_value_to_be_marked(&mut workspace.without_settings(), &workspace, &section("yaml", 0));
 }
 
 #[test]
+#[ignore = "needs node and npm"]
 fn examples_are_not_marked() {
     let workspace = Workspace::new();
     let mut editor = workspace.with_settings();
@@ -68,6 +71,7 @@ fn examples_are_not_marked() {
 }
 
 #[test]
+#[ignore = "needs node and npm"]
 fn a_file_of_several_objects_is_checked_object_by_object() {
     let workspace = Workspace::new();
     let mut editor = workspace.with_settings();

@@ -15,6 +15,9 @@
     reason = "a test stops where something is wrong"
 )]
 
+#[path = "../support/needs.rs"]
+mod needs;
+
 mod client;
 mod completion;
 mod diagnostics;

@@ -42,6 +42,7 @@ fn begin_branch(scratch: &Scratch) {
 }
 
 #[test]
+#[ignore = "needs git"]
 fn every_command_runs() {
     let mut commands = 0;
     for (language, text) in blocks() {

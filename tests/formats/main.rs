@@ -12,6 +12,8 @@
 
 #[path = "../support/cases.rs"]
 mod cases;
+#[path = "../support/needs.rs"]
+mod needs;
 
 mod ci;
 mod corpus;

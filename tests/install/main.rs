@@ -3,6 +3,9 @@
 
 #![expect(clippy::expect_used, clippy::indexing_slicing, reason = "a test stops where something is wrong")]
 
+#[path = "../support/needs.rs"]
+mod needs;
+
 mod archives;
 mod newcomer;
 mod pipelines;

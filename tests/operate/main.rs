@@ -35,6 +35,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use libtest_mimic::{Arguments, Failed, Trial};
 
 use cluster::Cluster;
+use support::needs::needs;
 
 /// The cluster, started by the first trial that runs.
 type Shared = Arc<Mutex<OnceLock<Cluster>>>;
@@ -45,7 +46,7 @@ fn main() -> ExitCode {
     let shared = Shared::default();
     let trials = sections::trials().into_iter().map(|(name, run)| {
         let shared = Arc::clone(&shared);
-        Trial::test(name, move || {
+        let trial = Trial::test(name, move || {
             let once = shared.lock().unwrap_or_else(PoisonError::into_inner);
             if once.get().is_none() {
                 let cluster = Cluster::start().map_err(|error| Failed::from(format!("{error:#}")))?;
@@ -53,7 +54,8 @@ fn main() -> ExitCode {
             }
             let cluster = once.get().ok_or("there is no cluster")?;
             run(cluster).map_err(|error| format!("{error:#}\n{}", cluster.state()).into())
-        })
+        });
+        needs("a control plane and Helm, which Go builds", trial)
     });
     let conclusion = libtest_mimic::run(&arguments, trials.collect());
     drop(shared);

@@ -42,6 +42,7 @@ fn end(repository: &Repository, arguments: &[&str], signal: &str, to: To) {
 }
 
 #[test]
+#[ignore = "needs git"]
 fn while_git_reads() {
     for step in ["cat-file", "ls-tree"] {
         for (signal, to) in [("-INT", To::Group), ("-INT", To::Memgate), ("-TERM", To::Memgate)] {
@@ -55,6 +56,7 @@ fn while_git_reads() {
 }
 
 #[test]
+#[ignore = "needs git"]
 fn while_helm_renders_the_base() {
     for to in [To::Group, To::Memgate] {
         let repository = charted();

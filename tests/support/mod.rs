@@ -8,6 +8,7 @@
 //! process, certs  what both stand on: children that cannot outlive us, and TLS
 //! cgroup          the memory that a container has
 //! tools           other Go programs, built the same way
+//! needs           how a test is listed that needs a program
 //! cases           the project's own case files
 //! load            many calls at a pace of their own, and what came of them
 //! balancer, wire  what stands between callers and replicas, and can fail
@@ -49,6 +50,7 @@ pub(crate) mod control_plane;
 pub(crate) mod kubeconfig;
 pub(crate) mod kubectl;
 pub(crate) mod load;
+pub(crate) mod needs;
 pub(crate) mod process;
 pub(crate) mod release;
 pub(crate) mod scratch;

@@ -25,7 +25,7 @@ use proptest::{prelude::Rng, test_runner::TestRunner};
 use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};
 
-use crate::support::{cases, tools};
+use crate::support::{cases, needs::needs, tools};
 
 /// How many times each case's object is written in another way.
 const REWRITES_PER_OBJECT: usize = 3;
@@ -35,9 +35,10 @@ const URLS: usize = 20_000;
 
 pub(crate) fn trials() -> Vec<Trial> {
     let trial = |name: &str, run: fn(&mut Go) -> Result<()>| {
-        Trial::test(format!("go::{name}"), move || {
+        let trial = Trial::test(format!("go::{name}"), move || {
             Go::start().and_then(|mut go| run(&mut go)).map_err(|error| Failed::from(format!("{error:#}")))
-        })
+        });
+        needs("Go", trial)
     };
     vec![
         trial("reads_odd_texts_alike", reads_odd_texts_alike),
