@@ -4,8 +4,8 @@
 //! cluster ──installation, permissions, agents, dry runs──▶ DoctorInputs ──one function a group──▶ Checks
 //! ```
 //!
-//! [`read`] alone talks to the cluster; everything else is a function of what it read. What could not be read is a
-//! check with the status `unknown`.
+//! Only [`read`] sends requests; everything else is a function of its result. An object that could not be read becomes
+//! a check with the status `unknown`.
 
 pub mod ca_bundle;
 pub mod capacity;
@@ -42,7 +42,7 @@ use crate::model::settings::Settings;
 /// How long memgate has to answer all probes.
 const PROBES_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// What to look at.
+/// The installation to check, and how.
 #[derive(Debug)]
 pub struct DoctorOptions<'a> {
     /// The namespace that memgate runs in.
@@ -53,24 +53,18 @@ pub struct DoctorOptions<'a> {
     pub dry_run_namespace: &'a str,
     /// How many objects of one kind to read.
     pub max_objects: usize,
-    /// The settings to judge by; the default means those of the installation.
+    /// The settings of the decisions; the default means those of the installation.
     pub settings: Settings,
     /// Reads the settings from the flags of memgate's Deployment; none when these are wrong.
     pub parse_flags: fn(&[&str]) -> Option<Settings>,
 }
 
-/// Why there are no checks.
+/// The apiserver does not answer, for this reason.
 #[derive(Debug, ThisError)]
-pub enum Error {
-    /// The apiserver does not answer.
-    #[error("the apiserver does not answer: {0}")]
-    Unreachable(String),
-    /// There is nothing to compare with.
-    #[error(transparent)]
-    Expected(#[from] expected::Error),
-}
+#[error("the apiserver does not answer: {0}")]
+pub struct Unreachable(pub String);
 
-/// All that was read of a cluster, and what it is compared with.
+/// The objects that were read from a cluster, and the expected ones.
 #[derive(Debug)]
 pub struct DoctorInputs {
     installation: Installation,
@@ -84,10 +78,10 @@ pub struct DoctorInputs {
 ///
 /// # Errors
 /// When the apiserver does not answer at all.
-pub async fn read(client: Client, options: &DoctorOptions<'_>) -> Result<DoctorInputs, Error> {
+pub async fn read(client: Client, options: &DoctorOptions<'_>) -> Result<DoctorInputs, Unreachable> {
     let reader = ClusterReader { client, max_objects: options.max_objects };
     let installation = cluster::installation::installation(&reader, options.namespace, options.configuration);
-    let mut installation = installation.await.map_err(Error::Unreachable)?;
+    let mut installation = installation.await.map_err(Unreachable)?;
     let chosen = options.settings.clone();
     let settings = if chosen == Settings::default() {
         inferred::settings(&installation, options.parse_flags)
@@ -100,7 +94,7 @@ pub async fn read(client: Client, options: &DoctorOptions<'_>) -> Result<DoctorI
         components: inferred::components(&installation),
         elsewhere: inferred::elsewhere(&installation, &settings.families),
     };
-    let expected = expected(&installed, &settings.families)?;
+    let expected = expected(&installed, &settings.families);
     let (cluster_rules, namespace_rules) = (&expected.cluster_rules, &expected.namespace_rules);
     installation.permissions =
         cluster::permissions::permissions(&reader, &installation, cluster_rules, namespace_rules).await;
@@ -113,7 +107,7 @@ pub async fn read(client: Client, options: &DoctorOptions<'_>) -> Result<DoctorI
     Ok(DoctorInputs { installation, agents, expected, probes, dry_runs })
 }
 
-/// Every check there is; pods without their memory are listed up to `max_listed`.
+/// All checks. Pods without their memory are listed up to `max_listed`.
 #[must_use]
 pub fn checks(inputs: &DoctorInputs, max_listed: usize) -> Vec<Check> {
     let DoctorInputs { installation, agents, expected, probes, dry_runs } = inputs;

@@ -1,8 +1,7 @@
-//! Reads the pods of agents, and the state that decisions about them look at.
+//! Reads the pods of agents, and the state that decisions about these pods use.
 
 use std::collections::BTreeSet;
 
-use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::ListParams;
 use serde_json::Value;
@@ -12,8 +11,8 @@ use crate::cluster::probe::minimal_pod;
 use crate::cluster::reader::ClusterReader;
 use crate::cluster::replay::unknown_references;
 use crate::model::family::Family;
-use crate::model::kind::{Kind, NAMESPACE};
-use crate::model::object::{Coverage, KindState, Object};
+use crate::model::kind::{Kind, NAMESPACE, SECRET};
+use crate::model::object::{Coverage, KindState, Object, Reference};
 use crate::model::schema::Schema;
 use crate::model::selector::PodSelector;
 use crate::model::settings::Settings;
@@ -31,14 +30,16 @@ const MAX_LOOKUPS: usize = 200;
 pub(super) static POD: Kind =
     Kind { group: "", version: "v1", kind: "Pod", plural: "pods", namespaced: true, schema: Schema::Any };
 
-/// Reads all of it, for the families of the settings.
+/// Reads pods and state for the families of the settings.
 pub async fn agents(reader: &ClusterReader, found: &Installation, settings: Settings) -> Agents {
     let mut agents = Agents::default();
     let everywhere = BTreeSet::from([String::new()]);
     (agents.pods, agents.incomplete) = agent_pods(reader, &settings.families, &everywhere).await;
     state(reader, found, settings, &mut agents).await;
     agents.stand_ins = stand_ins(&agents);
-    look_up(reader, &mut agents).await;
+    let Agents { pods, stand_ins, snapshot, incomplete, .. } = &mut agents;
+    let (pods, stand_ins) = (&*pods, &*stand_ins);
+    look_up(reader, snapshot, incomplete, |state| unknown_references([pods, stand_ins], state)).await;
     agents
 }
 
@@ -46,8 +47,8 @@ fn truncated(what: &str) -> String {
     format!("there are too many {what} to look at all of them; --limit raises the number")
 }
 
-/// The pods of each sort that a family knows, in these namespaces, each once; the empty one stands for all. And what
-/// could not be read, or only in part.
+/// The pods that the selectors of the families match in these namespaces, each once; the empty namespace stands for
+/// all. The second list says what could not be read, or only in part.
 pub(super) async fn agent_pods(
     reader: &ClusterReader,
     families: &[&'static Family],
@@ -61,7 +62,7 @@ pub(super) async fn agent_pods(
         selectors.flat_map(|sort| namespaces.iter().map(move |namespace| (sort, namespace)))
     {
         let params = ListParams { label_selector: labels(selector), ..ListParams::default() };
-        let pods = match reader.list_kind_in(&POD, namespace, params).await {
+        let pods = match reader.list_kind(&POD, namespace, params).await {
             Fetched::Found(pods) => pods,
             Fetched::NotFound => continue,
             Fetched::Unknown(why) => {
@@ -82,7 +83,7 @@ pub(super) async fn agent_pods(
     (found, incomplete)
 }
 
-/// Adds a sentence that is not there yet.
+/// Adds a sentence unless the list has it.
 fn add_once(sentences: &mut Vec<String>, sentence: String) {
     if !sentences.contains(&sentence) {
         sentences.push(sentence);
@@ -110,7 +111,7 @@ async fn state(reader: &ClusterReader, found: &Installation, settings: Settings,
             continue;
         }
         let listed = if is_served(found, kind) {
-            reader.list_kind(kind, ListParams::default()).await
+            reader.list_kind(kind, "", ListParams::default()).await
         } else {
             Fetched::NotFound
         };
@@ -126,15 +127,11 @@ async fn state(reader: &ClusterReader, found: &Installation, settings: Settings,
             Fetched::Unknown(why) => add_once(&mut agents.incomplete, why),
         }
     }
-    let namespaces = found.namespaces.found().map(|listed| listed.items.as_slice()).unwrap_or_default();
-    let namespaces: Vec<Value> = namespaces.iter().filter_map(as_json).collect();
+    let namespaces = found.namespaces.items().iter();
+    let namespaces: Vec<Value> = namespaces.filter_map(|it| serde_json::to_value(it).ok()).collect();
     snapshot.set(&NAMESPACE, kind_state(&NAMESPACE, &namespaces));
     snapshot.settings = settings;
     agents.snapshot = snapshot;
-}
-
-fn as_json(namespace: &Namespace) -> Option<Value> {
-    serde_json::to_value(namespace).ok()
 }
 
 fn is_served(found: &Installation, kind: &Kind) -> bool {
@@ -159,7 +156,7 @@ fn created(kind: &Kind, object: &Value) -> Option<((String, String, String), i64
 }
 
 /// Pods as platforms would create them for agents in namespaces that have no agent pod. They meet Pod
-/// Security "restricted" and ask for next to nothing, so that only what memgate adds can be refused.
+/// Security "restricted" and request almost no resources, so that only memgate's additions can be refused.
 fn stand_ins(agents: &Agents) -> Vec<AgentPod> {
     let work = Work::default();
     let mut reader = StateReader::new(&agents.snapshot, &work);
@@ -174,31 +171,39 @@ fn stand_ins(agents: &Agents) -> Vec<AgentPod> {
     stand_ins
 }
 
-/// Looks up, one by one, what decisions refer to and is not watched.
-async fn look_up(reader: &ClusterReader, agents: &mut Agents) {
-    let mut looked_up = Vec::new();
+/// Looks up, one by one, the objects that decisions refer to and the snapshot does not hold. `unknown` returns these
+/// references for a snapshot.
+pub(super) async fn look_up(
+    reader: &ClusterReader,
+    snapshot: &mut Snapshot,
+    incomplete: &mut Vec<String>,
+    unknown: impl Fn(&Snapshot) -> Vec<Reference>,
+) {
+    let mut looked_up = BTreeSet::new();
     for _ in 0..MAX_LOOKUP_ROUNDS {
-        let unknown = unknown_references(agents);
-        let new: Vec<_> = unknown.into_iter().filter(|reference| !looked_up.contains(reference)).collect();
-        if new.is_empty() {
-            return;
-        }
+        let mut new = unknown(snapshot);
+        new.retain(|it| *it.kind != SECRET && it.is_possible() && !looked_up.contains(it));
         let mut results = Vec::new();
         for reference in new {
             if looked_up.len() >= MAX_LOOKUPS {
-                add_once(&mut agents.incomplete, truncated("objects that pods refer to"));
+                add_once(incomplete, truncated("objects that pods refer to"));
                 break;
+            }
+            if !looked_up.insert(reference.clone()) {
+                continue;
             }
             match reader.get_kind(reference.kind, &reference.namespace, &reference.name).await {
                 Fetched::Found(object) => {
                     let object = Object::read(reference.kind, &object).ok().flatten();
-                    results.extend(object.map(|object| (reference.clone(), Some(object))));
+                    results.extend(object.map(|object| (reference, Some(object))));
                 }
-                Fetched::NotFound => results.push((reference.clone(), None)),
-                Fetched::Unknown(why) => add_once(&mut agents.incomplete, why),
+                Fetched::NotFound => results.push((reference, None)),
+                Fetched::Unknown(why) => add_once(incomplete, why),
             }
-            looked_up.push(reference);
         }
-        agents.snapshot = agents.snapshot.overlaid(results);
+        if results.is_empty() {
+            return;
+        }
+        *snapshot = snapshot.overlaid(results);
     }
 }

@@ -1,10 +1,8 @@
-//! The objects that were read of a cluster, as they are.
+//! The objects that were read from a cluster, unchanged.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use k8s_openapi::api::admissionregistration::v1::{
-    MutatingWebhookConfiguration, ValidatingAdmissionPolicy, ValidatingWebhookConfiguration,
-};
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Namespace, Pod, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
@@ -12,6 +10,7 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
 
 use crate::cluster::webhook_entry::{WebhookEntry, entries};
+use crate::deploy::objects::WebhookConfiguration;
 use crate::model::family::Family;
 use crate::model::finding::Phase;
 use crate::model::snapshot::Snapshot;
@@ -20,9 +19,9 @@ use crate::review_path;
 /// The result of a read.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum Fetched<T> {
-    /// It is there.
+    /// It exists.
     Found(T),
-    /// It is not there.
+    /// It does not exist.
     #[default]
     NotFound,
     /// It could not be read, and why.
@@ -38,7 +37,7 @@ impl<T> Fetched<T> {
         }
     }
 
-    /// The same of another type.
+    /// Converts what was found.
     pub(super) fn map<U>(self, convert: impl FnOnce(T) -> U) -> Fetched<U> {
         match self {
             Self::Found(found) => Fetched::Found(convert(found)),
@@ -63,10 +62,17 @@ impl<T> Default for Listing<T> {
     }
 }
 
+impl<T> Fetched<Listing<T>> {
+    /// The objects, as far as they were read.
+    pub fn items(&self) -> &[T] {
+        self.found().map(|listing| listing.items.as_slice()).unwrap_or_default()
+    }
+}
+
 /// What the apiserver serves: group and version, with the plural names of the kinds.
 pub type ServedResources = BTreeMap<(String, String), BTreeSet<String>>;
 
-/// The objects of an installation of memgate, and those around it.
+/// The objects of an installation of memgate, and the cluster's other webhook configurations.
 #[derive(Debug, Default)]
 pub struct Installation {
     /// The namespace that memgate runs in.
@@ -80,9 +86,9 @@ pub struct Installation {
     /// What the apiserver serves.
     pub served: Fetched<ServedResources>,
     /// Every configuration of mutating webhooks.
-    pub mutating: Fetched<Listing<MutatingWebhookConfiguration>>,
+    pub mutating: Fetched<Listing<WebhookConfiguration>>,
     /// Every configuration of validating webhooks.
-    pub validating: Fetched<Listing<ValidatingWebhookConfiguration>>,
+    pub validating: Fetched<Listing<WebhookConfiguration>>,
     /// The Service that the configurations name.
     pub service: Fetched<Service>,
     /// Its endpoints.
@@ -95,9 +101,9 @@ pub struct Installation {
     pub replicas: Fetched<Listing<Pod>>,
     /// All namespaces.
     pub namespaces: Fetched<Listing<Namespace>>,
-    /// What gives the role of its name to an account.
+    /// The ClusterRoleBinding of its name.
     pub cluster_role_binding: Fetched<ClusterRoleBinding>,
-    /// The policy of its name on what an account may change of webhook configurations.
+    /// The policy of its name that limits what the account may change in webhook configurations.
     pub self_guard: Fetched<ValidatingAdmissionPolicy>,
     /// What memgate's account may do.
     pub permissions: Fetched<Permissions>,
@@ -121,7 +127,7 @@ pub struct AgentPod {
     pub json: serde_json::Value,
 }
 
-/// The pods of agents, and what decisions about them depend on.
+/// The pods of agents, and the state that decisions about these pods read.
 #[derive(Debug, Default)]
 pub struct Agents {
     /// The pods.
@@ -144,60 +150,71 @@ impl Installation {
         containers.unwrap_or_default().iter().flat_map(|container| container.args.iter().flatten())
     }
 
-    /// memgate's own configuration of mutating webhooks.
+    /// The configurations of both kinds: mutating, then validating.
     #[must_use]
-    pub fn own_mutating(&self) -> Option<&MutatingWebhookConfiguration> {
-        let named =
-            |config: &&MutatingWebhookConfiguration| config.metadata.name.as_ref() == Some(&self.name);
-        self.mutating.found()?.items.iter().find(named)
+    pub const fn configurations(&self) -> [(Phase, &Fetched<Listing<WebhookConfiguration>>); 2] {
+        [(Phase::Mutate, &self.mutating), (Phase::Validate, &self.validating)]
     }
 
-    /// memgate's own configuration of validating webhooks.
+    /// memgate's own configuration for a call.
     #[must_use]
-    pub fn own_validating(&self) -> Option<&ValidatingWebhookConfiguration> {
-        let named =
-            |config: &&ValidatingWebhookConfiguration| config.metadata.name.as_ref() == Some(&self.name);
-        self.validating.found()?.items.iter().find(named)
+    pub fn own(&self, call: Phase) -> Option<&WebhookConfiguration> {
+        let [mutating, validating] = [self.mutating.items(), self.validating.items()];
+        let items = if call == Phase::Mutate { mutating } else { validating };
+        items.iter().find(|config| config.metadata.name.as_ref() == Some(&self.name))
     }
 
-    /// The entries of memgate's own configuration of mutating webhooks.
+    /// The entries of memgate's own configuration for a call.
     #[must_use]
-    pub fn own_mutating_entries(&self) -> Option<Vec<WebhookEntry>> {
-        self.own_mutating().map(|config| entries(config.webhooks.as_ref()))
+    pub fn own_entries(&self, call: Phase) -> Option<Vec<WebhookEntry>> {
+        self.own(call).map(entries)
     }
 
-    /// The entries of memgate's own configuration of validating webhooks.
+    /// The entries of memgate's own configurations.
     #[must_use]
-    pub fn own_validating_entries(&self) -> Option<Vec<WebhookEntry>> {
-        self.own_validating().map(|config| entries(config.webhooks.as_ref()))
+    pub fn all_own_entries(&self) -> Vec<WebhookEntry> {
+        Phase::ALL.into_iter().filter_map(|call| self.own_entries(call)).flatten().collect()
     }
 
-    /// The entries of both.
+    /// The entries of all configurations but memgate's own, each with the title of its configuration.
+    pub fn other_entries(&self) -> impl Iterator<Item = (Phase, &str, WebhookEntry)> {
+        let all = self.configurations().into_iter();
+        all.flat_map(|(call, listed)| listed.items().iter().map(move |config| (call, config)))
+            .filter_map(|(call, config)| Some((call, config.metadata.name.as_deref()?, config)))
+            .filter(|(_, name, _)| *name != self.name)
+            .flat_map(|(call, name, config)| {
+                entries(config).into_iter().map(move |entry| (call, name, entry))
+            })
+    }
+
+    /// The title of memgate's own configuration for a call.
     #[must_use]
-    pub fn own_entries(&self) -> Vec<WebhookEntry> {
-        let [mutating, validating] = [self.own_mutating_entries(), self.own_validating_entries()];
-        mutating.into_iter().chain(validating).flatten().collect()
+    pub fn own_title(&self, call: Phase) -> String {
+        configuration_title(call, &self.name)
     }
 
     /// Where memgate is called, if that is outside the cluster.
     #[must_use]
     pub fn own_url(&self) -> Option<String> {
-        let entries = self.own_entries();
+        let entries = self.all_own_entries();
         let by_url = entries.iter().all(|entry| entry.client.service.is_none());
         let url = entries.into_iter().next()?.client.url?;
-        let [mutate, validate] = [Phase::Mutate, Phase::Validate].map(review_path::plain);
-        let host = url.strip_suffix(mutate).or_else(|| url.strip_suffix(validate)).unwrap_or(&url);
-        by_url.then(|| host.to_owned())
+        by_url.then(|| review_path::without_plain(&url).to_owned())
     }
 
     /// The labels of a namespace, with the one that every namespace has.
     #[must_use]
     pub fn labels(&self, namespace: &str) -> BTreeMap<String, String> {
-        let found = self.namespaces.found().and_then(|namespaces| {
-            namespaces.items.iter().find(|found| found.metadata.name.as_deref() == Some(namespace))
-        });
-        found.map_or_else(|| [name_label(namespace)].into(), labels)
+        let named = |found: &&Namespace| found.metadata.name.as_deref() == Some(namespace);
+        self.namespaces.items().iter().find(named).map_or_else(|| [name_label(namespace)].into(), labels)
     }
+}
+
+/// `MutatingWebhookConfiguration NAME` or `ValidatingWebhookConfiguration NAME`.
+#[must_use]
+pub fn configuration_title(call: Phase, name: &str) -> String {
+    let kind = if call == Phase::Mutate { "Mutating" } else { "Validating" };
+    format!("{kind}WebhookConfiguration {name}")
 }
 
 /// The labels of a namespace, with the one that every namespace has.

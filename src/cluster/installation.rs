@@ -1,7 +1,6 @@
-//! Reads what memgate's installation consists of, and the webhooks of others.
+//! Reads the objects of memgate's installation, and the webhook configurations of other tools.
 
 use axum::http::Method;
-use k8s_openapi::api::core::v1::Service;
 use kube::api::ListParams;
 use serde_json::Value;
 use tokio::time::timeout;
@@ -14,10 +13,13 @@ use crate::deploy::metadata::{NAME, SELF_GUARD, default_name};
 use crate::family;
 use crate::model::kind::{Kind, POLICY_KINDS};
 
-/// Reads it; permissions are read later, once it is known which ones it takes.
+/// The API group and version of webhook configurations and admission policies.
+const ADMISSION: &str = "admissionregistration.k8s.io/v1";
+
+/// Reads the objects of an installation. Its permissions are read later, when the required ones are known.
 ///
 /// # Errors
-/// When the apiserver does not answer at all, and why.
+/// The reason, when the apiserver does not answer.
 pub async fn installation(
     reader: &ClusterReader,
     namespace: &str,
@@ -29,31 +31,33 @@ pub async fn installation(
     let slices = ListParams::default().labels(&format!("kubernetes.io/service-name={NAME}"));
     let pods = ListParams::default().labels(&format!("app.kubernetes.io/name={NAME}"));
     let all = ListParams::default;
+    let (apps, discovery) = ("apps/v1", "discovery.k8s.io/v1");
     let mut installation = Installation {
         namespace: namespace.to_owned(),
         apiserver_time: version.time,
         version: parse_version(&version.body),
         served: served_resources(reader).await,
-        mutating: reader.list(reader.api(), "mutatingwebhookconfigurations", all()).await,
-        validating: reader.list(reader.api(), "validatingwebhookconfigurations", all()).await,
-        service: reader.get(reader.namespaced_api::<Service>(namespace), "services", NAME).await,
-        endpoints: reader.list(reader.namespaced_api(namespace), "endpointslices", slices).await,
-        deployment: reader.get(reader.namespaced_api(namespace), "deployments", NAME).await,
-        budgets: reader.list(reader.namespaced_api(namespace), "poddisruptionbudgets", all()).await,
-        replicas: reader.list(reader.namespaced_api(namespace), "pods", pods).await,
-        namespaces: reader.list(reader.api(), "namespaces", all()).await,
+        mutating: reader.list(ADMISSION, "", "mutatingwebhookconfigurations", all()).await,
+        validating: reader.list(ADMISSION, "", "validatingwebhookconfigurations", all()).await,
+        service: reader.get("v1", namespace, "services", NAME).await,
+        endpoints: reader.list(discovery, namespace, "endpointslices", slices).await,
+        deployment: reader.get(apps, namespace, "deployments", NAME).await,
+        budgets: reader.list("policy/v1", namespace, "poddisruptionbudgets", all()).await,
+        replicas: reader.list("v1", namespace, "pods", pods).await,
+        namespaces: reader.list("v1", "", "namespaces", all()).await,
         ..Installation::default()
     };
     installation.name = name.map_or_else(|| own_name(&installation), str::to_owned);
     let name = &installation.name;
-    installation.cluster_role_binding = reader.get(reader.api(), "clusterrolebindings", name).await;
+    installation.cluster_role_binding =
+        reader.get("rbac.authorization.k8s.io/v1", "", "clusterrolebindings", name).await;
     let guard = format!("{name}-{SELF_GUARD}");
-    installation.self_guard = reader.get(reader.api(), "validatingadmissionpolicies", &guard).await;
+    installation.self_guard = reader.get(ADMISSION, "", "validatingadmissionpolicies", &guard).await;
     Ok(installation)
 }
 
-/// The name of the installation in a namespace: as its Deployment has it, else that of a configuration with entries
-/// of memgate's that lead there.
+/// The name of the installation in a namespace: the one in the flags of its Deployment, else the name of a
+/// configuration whose entries call memgate in this namespace.
 fn own_name(found: &Installation) -> String {
     let by_default = default_name(&found.namespace);
     let by_flag = found.arguments().filter_map(|argument| argument.strip_prefix("--webhook-configuration="));
@@ -61,8 +65,8 @@ fn own_name(found: &Installation) -> String {
         let leads_here = |entry: &WebhookEntry| {
             entry.is_memgates() && entry.service_namespace() == Some(found.namespace.as_str())
         };
-        let mutating = found.mutating.found().into_iter().flat_map(|listed| &listed.items);
-        let leading = mutating.filter(|one| entries(one.webhooks.as_ref()).iter().any(leads_here));
+        let mutating = found.mutating.items().iter();
+        let leading = mutating.filter(|one| entries(one).iter().any(leads_here));
         let mut names = leading.filter_map(|one| one.metadata.name.clone()).peekable();
         let first = names.peek().cloned()?;
         Some(names.find(|name| *name == by_default).unwrap_or(first))
@@ -81,7 +85,7 @@ fn parse_version(body: &Value) -> Fetched<(u32, u32)> {
     }
 }
 
-/// What the apiserver serves of the groups that families name.
+/// The kinds that the apiserver serves, of the API groups that families name.
 pub(super) async fn served_resources(reader: &ClusterReader) -> Fetched<ServedResources> {
     let groups = match fetch("get", "/apis", reader.client.list_api_groups()).await {
         Fetched::Found(groups) => groups.groups,

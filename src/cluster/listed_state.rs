@@ -1,22 +1,18 @@
-//! Reads the state that decisions look at, for a file: all objects of the kinds in some namespaces or in all, a page
-//! at a time, and of each only what decisions read.
+//! Reads the state that decisions use, for a file: all objects of the kinds in some namespaces or in all, a page
+//! at a time. Of each object only the fields that decisions read are kept.
 
-use std::borrow::Cow;
-use std::collections::BTreeSet;
-use std::fmt;
+use std::collections::{BTreeMap, BTreeSet};
 
-use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::ListParams;
-use kube::{Api, Resource};
 use serde::Deserialize;
-use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
 
 use crate::cluster::agents::{POD, agent_pods};
 use crate::cluster::cluster_state::{Fetched, ServedResources};
 use crate::cluster::installation::served_resources;
-use crate::cluster::reader::{self, ClusterReader, pages};
+use crate::cluster::reader::{ClusterReader, path, with_kind};
 use crate::model::family::Family;
 use crate::model::kind::{Kind, NAMESPACE, SECRET};
 use crate::model::schema::Schema;
@@ -36,7 +32,7 @@ static DEFINITIONS: Kind = Kind {
 /// them only names and keys are kept.
 ///
 /// # Errors
-/// When the apiserver does not answer at all, and why, or one of the namespaces is not there.
+/// The reason, when the apiserver does not answer or one of the namespaces does not exist.
 pub async fn read_state(
     reader: &ClusterReader,
     kinds: &BTreeSet<&'static Kind>,
@@ -72,7 +68,7 @@ pub async fn read_state(
     Ok(())
 }
 
-/// Adds the pods that families know, whole, for those who judge them.
+/// Adds the pods that families know, with all their fields: policies judge them.
 pub async fn add_agent_pods(
     reader: &ClusterReader,
     families: &[&'static Family],
@@ -87,7 +83,7 @@ pub async fn add_agent_pods(
     }
 }
 
-/// The version in which the cluster serves a kind: the one that memgate watches, if that is among them.
+/// The version in which the cluster serves a kind: the one that memgate watches, if it is served, else the last.
 fn served_version(served: &ServedResources, kind: &Kind) -> Option<String> {
     if kind.group.is_empty() {
         return Some(kind.version.to_owned());
@@ -115,7 +111,7 @@ async fn namespaces(
     Ok((all, Fetched::Found(())))
 }
 
-/// The objects of a kind; what was read before something failed does not count.
+/// The objects of a kind. After a failed request the objects that were read before do not count.
 async fn objects(
     reader: &ClusterReader,
     kind: &Kind,
@@ -139,25 +135,24 @@ async fn list(
     namespace: &str,
     all: &mut Vec<Value>,
 ) -> Fetched<()> {
-    let params = ListParams::default();
-    let resource = resource(kind);
+    let (params, resource) = (ListParams::default(), resource(kind));
+    let api_version = match kind.group {
+        "" => version.to_owned(),
+        group => format!("{group}/{version}"),
+    };
+    let path = path(&api_version, namespace, kind.plural);
     let read = if *kind == SECRET {
-        let api: Api<SecretKeys> = if namespace.is_empty() {
-            Api::all(reader.client.clone())
-        } else {
-            Api::namespaced(reader.client.clone(), namespace)
-        };
         let take = |page: Vec<SecretKeys>| {
             all.extend(page.iter().map(|secret| kept(kind, &secret.json())));
             true
         };
-        pages(&resource, api, params, take).await
+        reader.pages(&resource, &path, params, take).await
     } else {
-        let take = |page: Vec<_>| {
-            all.extend(page.iter().map(|object| kept(kind, &reader::json(kind, object))));
+        let take = |page: Vec<Value>| {
+            all.extend(page.into_iter().map(|object| kept(kind, &with_kind(kind, object))));
             true
         };
-        pages(&resource, reader.kind_api(kind, version, namespace), params, take).await
+        reader.pages(&resource, &path, params, take).await
     };
     read.map(|_| ())
 }
@@ -167,8 +162,8 @@ fn resource(kind: &Kind) -> String {
     if kind.group.is_empty() { kind.plural.to_owned() } else { format!("{}.{}", kind.plural, kind.group) }
 }
 
-/// Adds the definitions of the families' kinds, as the cluster has them, for those who judge objects that no apiserver
-/// has seen.
+/// Adds the cluster's definitions of the families' kinds: with them, objects from files are validated as the
+/// apiserver would do it.
 pub async fn add_definitions(
     reader: &ClusterReader,
     families: &[&'static Family],
@@ -193,7 +188,7 @@ pub async fn add_definitions(
     file.items.extend(found);
 }
 
-/// What a definition says of its kind; neither status nor conversion.
+/// A definition without its status and its conversion.
 fn kept_definition(definition: &Value) -> Value {
     let text = |pointer| definition.pointer(pointer).cloned().unwrap_or_default();
     let mut versions = text("/spec/versions");
@@ -215,7 +210,7 @@ fn kept_definition(definition: &Value) -> Value {
     })
 }
 
-/// Drops what a schema says for people. The recursion is bounded: what an apiserver sends was parsed with a limit.
+/// Drops the descriptions of a schema. The recursion is bounded: the JSON parser has a depth limit.
 fn drop_descriptions(schema: &mut Value) {
     match schema {
         Value::Object(fields) => {
@@ -229,82 +224,18 @@ fn drop_descriptions(schema: &mut Value) {
     }
 }
 
-/// A Secret of which the values were skipped while it was read.
+/// A Secret whose values were skipped while it was read.
 #[derive(Debug, Clone, Deserialize)]
 struct SecretKeys {
     metadata: ObjectMeta,
     #[serde(default)]
-    data: Keys,
-}
-
-impl Resource for SecretKeys {
-    type DynamicType = ();
-    type Scope = NamespaceResourceScope;
-
-    fn kind((): &()) -> Cow<'_, str> {
-        SECRET.kind.into()
-    }
-
-    fn group((): &()) -> Cow<'_, str> {
-        SECRET.group.into()
-    }
-
-    fn version((): &()) -> Cow<'_, str> {
-        SECRET.version.into()
-    }
-
-    fn plural((): &()) -> Cow<'_, str> {
-        SECRET.plural.into()
-    }
-
-    fn meta(&self) -> &ObjectMeta {
-        &self.metadata
-    }
-
-    fn meta_mut(&mut self) -> &mut ObjectMeta {
-        &mut self.metadata
-    }
+    data: Option<BTreeMap<String, IgnoredAny>>,
 }
 
 impl SecretKeys {
     fn json(&self) -> Value {
-        let keys: Map<String, Value> = self.data.0.iter().map(|key| (key.clone(), "".into())).collect();
+        let keys = self.data.iter().flat_map(BTreeMap::keys);
+        let keys: Map<String, Value> = keys.map(|key| (key.clone(), "".into())).collect();
         json!({"metadata": {"name": self.metadata.name, "namespace": self.metadata.namespace}, "data": keys})
-    }
-}
-
-/// The keys of an object; its values are never kept.
-#[derive(Debug, Clone, Default)]
-struct Keys(BTreeSet<String>);
-
-impl<'de> Deserialize<'de> for Keys {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_option(KeysVisitor)
-    }
-}
-
-struct KeysVisitor;
-
-impl<'de> Visitor<'de> for KeysVisitor {
-    type Value = Keys;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the data of a Secret")
-    }
-
-    fn visit_none<E>(self) -> Result<Keys, E> {
-        Ok(Keys::default())
-    }
-
-    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Keys, D::Error> {
-        deserializer.deserialize_map(self)
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Keys, A::Error> {
-        let mut keys = BTreeSet::new();
-        while let Some((key, IgnoredAny)) = map.next_entry::<String, IgnoredAny>()? {
-            keys.insert(key);
-        }
-        Ok(Keys(keys))
     }
 }

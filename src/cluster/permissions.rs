@@ -1,4 +1,4 @@
-//! Reads what memgate's account may do, with a `SubjectAccessReview` for each permission of its role.
+//! Reads the permissions of memgate's account, with a `SubjectAccessReview` for each permission of its role.
 
 use futures::StreamExt as _;
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec};
@@ -27,7 +27,7 @@ pub async fn permissions(
     let mut reviews = access_reviews(cluster_rules, None, home, &account);
     reviews.extend(access_reviews(namespace_rules, Some(home), home, &account));
     let checked = reviews.len();
-    let api: Api<SubjectAccessReview> = reader.api();
+    let api: Api<SubjectAccessReview> = Api::all(reader.client.clone());
     let responses = futures::stream::iter(reviews).map(|review| {
         let api = api.clone();
         async move {
@@ -96,7 +96,7 @@ fn access_reviews(
     permissions.into_iter().map(review).collect()
 }
 
-/// What a review asks for, as `kubectl auth can-i` has it.
+/// The permission of a review, as `kubectl auth can-i` writes it.
 fn permission(review: &SubjectAccessReview) -> String {
     let attributes = review.spec.resource_attributes.clone().unwrap_or_default();
     let text = |text: Option<String>| text.unwrap_or_default();

@@ -1,8 +1,9 @@
 //! Dry runs that show whether memgate answers: the smallest object that memgate refuses, for each of
-//! its calls. The schemas of the kinds accept these objects, so that only memgate can object.
+//! its calls. The schemas of the kinds accept these objects, so that only memgate can refuse them.
 
 use serde_json::{Value, json};
 
+use crate::cluster::reader;
 use crate::decide::decide;
 use crate::family::inject::INJECT_LABEL;
 use crate::model::family::{AggregatedServer, Family};
@@ -30,14 +31,11 @@ pub struct Probe {
 }
 
 impl Probe {
-    /// Where to send the dry run.
+    /// The URL path of the dry run.
     #[must_use]
     pub fn path(&self, namespace: &str) -> String {
-        let root = if self.group().is_empty() { "api" } else { "apis" };
-        format!(
-            "/{root}/{}/namespaces/{namespace}/{}?dryRun=All&fieldManager=memgate-wait",
-            self.api_version, self.plural
-        )
+        let path = reader::path(&self.api_version, namespace, self.plural);
+        format!("{path}?dryRun=All&fieldManager=memgate-wait")
     }
 
     /// The API group of the object; empty for the core.
@@ -105,7 +103,7 @@ fn probe(
     Some(Probe { name, optional: false, aggregated_server: None, api_version, plural, object, finding })
 }
 
-/// A pod that only memgate objects to.
+/// A pod that only memgate refuses.
 fn pod() -> Value {
     minimal_pod(&json!({"name": "memgate-wait", "labels": {INJECT_LABEL: "required"}}), "wait")
 }

@@ -1,4 +1,4 @@
-//! What the response to a dry run says about memgate. No I/O.
+//! Reads from the response to a dry run whether memgate answered. No I/O.
 
 use serde_json::Value;
 
@@ -12,12 +12,12 @@ use crate::review_path::without_tokens;
 /// The outcome of one dry run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProbeOutcome {
-    /// memgate objected, as it has to.
+    /// memgate refused the object, as it must.
     Answered {
         /// The entry of its webhook configurations, where the apiserver names it.
         webhook: Option<String>,
     },
-    /// A policy of memgate's objected first, so that memgate was not called.
+    /// A ValidatingAdmissionPolicy of memgate refused first, so memgate was not called.
     Guarded {
         /// The policy.
         policy: String,
@@ -26,17 +26,17 @@ pub enum ProbeOutcome {
     NotAsked,
     /// The cluster does not serve the kind.
     NotServed,
-    /// An API server of the platform's own serves the kind. It was not asked.
+    /// An API server of the platform's own serves the kind. No dry run was sent.
     Aggregated(AggregatedServer),
-    /// Such a server may serve the kind, and the user may not look. It was not asked.
+    /// Such a server may serve the kind, and the user may not read the APIService. No dry run was sent.
     MaybeAggregated(AggregatedServer),
     /// The user lacks the right to create the object.
     Forbidden(String),
-    /// Whether memgate answers cannot be seen, and why.
+    /// memgate did not answer, or its answer was not seen, for this reason.
     Missing(String),
 }
 
-/// What a response says.
+/// Reads the outcome from a response.
 #[must_use]
 pub fn interpret(probe: &Probe, response: &Response) -> ProbeOutcome {
     if response.status < 300 {
@@ -95,8 +95,7 @@ fn denial(message: &str) -> Option<Denial<'_>> {
     Some(Denial { webhook, message })
 }
 
-/// The policy of memgate's that refuses with the probe's own code. It is called `NAME-TABLE`, whatever the name of the
-/// installation.
+/// The ValidatingAdmissionPolicy of memgate that refuses with the probe's own code. Its name ends in `-TABLE`.
 fn guarding_policy<'m>(probe: &Probe, message: &'m str) -> Option<&'m str> {
     let (policy, text) = message.split_once("ValidatingAdmissionPolicy '")?.1.split_once('\'')?;
     let mut tables = family::ALL.into_iter().flat_map(|family| family.cel_tables);
@@ -123,7 +122,7 @@ fn denied(probe: &Probe, response: &Response, denial: &Denial<'_>) -> ProbeOutco
     ))
 }
 
-/// Whether the response names memgate's own finding: its place, and why.
+/// Whether the response has memgate's own finding: its field and its reason.
 fn has_cause(probe: &Probe, response: &Response) -> bool {
     let causes = response.body.pointer("/details/causes").and_then(Value::as_array);
     let text = |cause: &Value, field: &str| cause.get(field).and_then(Value::as_str).map(str::to_owned);
@@ -160,8 +159,8 @@ const CAUSES: [(&str, &str); 14] = [
         "the apiserver does not trust memgate's certificate: it has expired, or is of the future",
     ),
     ("x509:", "the apiserver does not trust memgate's certificate"),
-    ("unable to load root certificates", "the caBundle of the webhook configuration is no certificate"),
-    ("connect: connection refused", "nobody listens where the apiserver looks for memgate"),
+    ("unable to load root certificates", "the caBundle of the webhook configuration is not a certificate"),
+    ("connect: connection refused", "nothing listens at the address where the apiserver calls memgate"),
     ("no endpoints available for service", "no replica of memgate is ready"),
     ("not found", "the Service that the webhook configuration names does not exist"),
     ("no such host", "the name of the host in the webhook configuration is not known"),
@@ -254,7 +253,7 @@ mod tests {
                 "of another CA",
             ),
             (500, call("x509: certificate has expired or is not yet valid: current time"), "it has expired"),
-            (500, call("dial tcp 127.0.0.1:1: connect: connection refused"), "nobody listens"),
+            (500, call("dial tcp 127.0.0.1:1: connect: connection refused"), "nothing listens"),
             (500, call("context deadline exceeded"), "did not answer in time"),
             (500, call("service \"memgate\" not found"), "does not exist"),
             (500, call("no endpoints available for service \"memgate\""), "no replica"),

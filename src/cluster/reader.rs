@@ -1,11 +1,9 @@
-//! Reads objects: a bounded number, in pages, with a time limit for each request. What the user may
-//! not read is unknown, with the right that it takes.
+//! Reads objects: a bounded number, in pages, with a time limit for each request. An object that the user may not read
+//! is unknown, and the message names the missing right.
 
-use std::fmt::Debug;
-
-use k8s_openapi::NamespaceResourceScope;
-use kube::api::{ApiResource, DynamicObject, ListParams};
-use kube::{Api, Client, Resource};
+use kube::Client;
+use kube::api::{GetParams, ListParams};
+use kube::core::{ObjectList, Request};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::time::timeout;
@@ -17,7 +15,7 @@ use crate::model::kind::Kind;
 /// How many objects one request brings.
 const PAGE_OBJECTS: u32 = 500;
 
-/// The way to the cluster.
+/// Reads objects of a cluster.
 #[derive(Clone)]
 pub struct ClusterReader {
     /// The client.
@@ -48,22 +46,41 @@ pub(super) fn forbidden(verb: &str, resource: &str) -> String {
     format!("you may not {verb} {resource}: it takes that right")
 }
 
+/// The URL path of the objects of a kind in a namespace; the empty namespace stands for all, and for cluster-wide kinds.
+pub(super) fn path(api_version: &str, namespace: &str, plural: &str) -> String {
+    let root = if api_version.contains('/') { "apis" } else { "api" };
+    let namespace = if namespace.is_empty() { String::new() } else { format!("namespaces/{namespace}/") };
+    format!("/{root}/{api_version}/{namespace}{plural}")
+}
+
 impl ClusterReader {
     /// One object by name.
-    pub(super) async fn get<K>(&self, api: Api<K>, resource: &str, name: &str) -> Fetched<K>
-    where
-        K: Clone + DeserializeOwned + Debug,
-    {
-        fetch("get", resource, api.get(name)).await
+    pub(super) async fn get<K: DeserializeOwned>(
+        &self,
+        api_version: &str,
+        namespace: &str,
+        plural: &str,
+        name: &str,
+    ) -> Fetched<K> {
+        let get = async {
+            let request = Request::new(path(api_version, namespace, plural));
+            let request = request.get(name, &GetParams::default()).map_err(kube::Error::BuildRequest)?;
+            self.client.request(request).await
+        };
+        fetch("get", plural, get).await
     }
 
     /// The objects of a list, up to the limit.
-    pub(super) async fn list<K>(&self, api: Api<K>, resource: &str, params: ListParams) -> Fetched<Listing<K>>
-    where
-        K: Clone + DeserializeOwned + Debug,
-    {
+    pub(super) async fn list<K: Clone + DeserializeOwned>(
+        &self,
+        api_version: &str,
+        namespace: &str,
+        plural: &str,
+        params: ListParams,
+    ) -> Fetched<Listing<K>> {
         let mut items = Vec::new();
-        let pages = pages(resource, api, params, |page| {
+        let path = path(api_version, namespace, plural);
+        let pages = self.pages(plural, &path, params, |page| {
             items.extend(page);
             items.len() < self.max_objects
         });
@@ -73,95 +90,59 @@ impl ClusterReader {
 
     /// One object of a kind that a family names, as JSON.
     pub(super) async fn get_kind(&self, kind: &Kind, namespace: &str, name: &str) -> Fetched<Value> {
-        let api = self.kind_api(kind, kind.version, namespace);
-        self.get(api, kind.plural, name).await.map(|object| json(kind, &object))
+        let object = self.get(&kind.api_version(), namespace, kind.plural, name).await;
+        object.map(|object| with_kind(kind, object))
     }
 
-    /// All objects of a kind that a family names, as JSON.
-    pub(super) async fn list_kind(&self, kind: &Kind, params: ListParams) -> Fetched<Listing<Value>> {
-        self.list_kind_in(kind, "", params).await
-    }
-
-    /// The same in one namespace; the empty one stands for all.
-    pub(super) async fn list_kind_in(
+    /// The objects of a kind that a family names, as JSON, in one namespace or in all.
+    pub(super) async fn list_kind(
         &self,
         kind: &Kind,
         namespace: &str,
         params: ListParams,
     ) -> Fetched<Listing<Value>> {
-        let listing = self.list(self.kind_api(kind, kind.version, namespace), kind.plural, params).await;
-        listing.map(|listing| Listing {
-            items: listing.items.iter().map(|object| json(kind, object)).collect(),
-            truncated: listing.truncated,
+        let listing = self.list(&kind.api_version(), namespace, kind.plural, params).await;
+        listing.map(|Listing { items, truncated }| Listing {
+            items: items.into_iter().map(|object| with_kind(kind, object)).collect(),
+            truncated,
         })
     }
 
-    pub(super) fn kind_api(&self, kind: &Kind, version: &str, namespace: &str) -> Api<DynamicObject> {
-        let resource = ApiResource {
-            group: kind.group.to_owned(),
-            version: version.to_owned(),
-            api_version: api_version(kind.group, version),
-            kind: kind.kind.to_owned(),
-            plural: kind.plural.to_owned(),
-        };
-        if namespace.is_empty() {
-            Api::all_with(self.client.clone(), &resource)
-        } else {
-            Api::namespaced_with(self.client.clone(), namespace, &resource)
-        }
-    }
-
-    /// A kind in the whole cluster.
-    pub(super) fn api<K: Resource<DynamicType = ()>>(&self) -> Api<K> {
-        Api::all(self.client.clone())
-    }
-
-    /// A kind in one namespace.
-    pub(super) fn namespaced_api<K>(&self, namespace: &str) -> Api<K>
-    where
-        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
-    {
-        Api::namespaced(self.client.clone(), namespace)
-    }
-}
-
-fn api_version(group: &str, version: &str) -> String {
-    if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }
-}
-
-/// Reads a list page by page, until `take` wants no more; whether that was all of it.
-pub(super) async fn pages<K>(
-    resource: &str,
-    api: Api<K>,
-    params: ListParams,
-    mut take: impl FnMut(Vec<K>) -> bool,
-) -> Fetched<bool>
-where
-    K: Clone + DeserializeOwned + Debug,
-{
-    let mut params = params.limit(PAGE_OBJECTS);
-    loop {
-        let page = match fetch("list", resource, api.list(&params)).await {
-            Fetched::Found(page) => page,
-            Fetched::NotFound => return Fetched::NotFound,
-            Fetched::Unknown(why) => return Fetched::Unknown(why),
-        };
-        let next = page.metadata.continue_.filter(|token| !token.is_empty());
-        let wants_more = take(page.items);
-        match next {
-            None => return Fetched::Found(true),
-            Some(_) if !wants_more => return Fetched::Found(false),
-            Some(token) => params = params.continue_token(&token),
+    /// Reads a list page by page, until `take` returns false. Returns whether the list was read to its end.
+    pub(super) async fn pages<K: Clone + DeserializeOwned>(
+        &self,
+        resource: &str,
+        path: &str,
+        params: ListParams,
+        mut take: impl FnMut(Vec<K>) -> bool,
+    ) -> Fetched<bool> {
+        let mut params = params.limit(PAGE_OBJECTS);
+        loop {
+            let list = async {
+                let request = Request::new(path).list(&params).map_err(kube::Error::BuildRequest)?;
+                self.client.request::<ObjectList<K>>(request).await
+            };
+            let page = match fetch("list", resource, list).await {
+                Fetched::Found(page) => page,
+                Fetched::NotFound => return Fetched::NotFound,
+                Fetched::Unknown(why) => return Fetched::Unknown(why),
+            };
+            let next = page.metadata.continue_.filter(|token| !token.is_empty());
+            let wants_more = take(page.items);
+            match next {
+                None => return Fetched::Found(true),
+                Some(_) if !wants_more => return Fetched::Found(false),
+                Some(token) => params = params.continue_token(&token),
+            }
         }
     }
 }
 
-/// An object with its kind, which the items of a list do not hold.
-pub(super) fn json(kind: &Kind, object: &DynamicObject) -> Value {
-    let mut value = serde_json::to_value(object).unwrap_or_default();
-    if let Value::Object(fields) = &mut value {
+/// An object with its kind, which the items of a list lack.
+pub(super) fn with_kind(kind: &Kind, mut object: Value) -> Value {
+    if let Value::Object(fields) = &mut object {
         fields.insert("apiVersion".to_owned(), kind.api_version().into());
         fields.insert("kind".to_owned(), kind.kind.into());
     }
-    value
+    object
 }

@@ -1,14 +1,13 @@
-//! Each pod turned back into the request that created it, and decided about anew. No I/O.
+//! Restores the request that created a pod, and decides about it again. No I/O.
 
 use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
 
 use crate::admission::admit;
-use crate::cluster::cluster_state::{AgentPod, Agents};
+use crate::cluster::cluster_state::AgentPod;
 use crate::family::inject::{INJECTED_ANNOTATION, marker};
 use crate::model::decision::Decision;
 use crate::model::family::Family;
-use crate::model::kind::SECRET;
 use crate::model::object::Reference;
 use crate::model::request::Request;
 use crate::model::snapshot::Snapshot;
@@ -30,7 +29,7 @@ pub struct Replayed<'a> {
     pub with_memory: Value,
 }
 
-/// Decides about every pod that goes on running. A pod that cannot be read is left out: the apiserver would
+/// Decides about every pod that has not ended. A pod that cannot be read is left out: the apiserver would
 /// not have created it.
 #[must_use]
 pub fn replay<'a>(pods: &'a [AgentPod], snapshot: &Snapshot) -> Vec<Replayed<'a>> {
@@ -46,16 +45,11 @@ fn replay_one<'a>(pod: &'a AgentPod, snapshot: &Snapshot) -> Option<Replayed<'a>
     Some(Replayed { pod, decision: admitted.decision, lacks_memory, with_memory })
 }
 
-/// The objects that decisions refer to and the snapshot does not know; Secrets, which are never read, aside.
+/// The objects that decisions about these pods refer to and the snapshot does not hold.
 #[must_use]
-pub fn unknown_references(agents: &Agents) -> Vec<Reference> {
-    let replayed = [&agents.pods, &agents.stand_ins].map(|pods| replay(pods, &agents.snapshot));
-    let decisions = replayed.into_iter().flatten().map(|replayed| replayed.decision);
-    let mut unknown: Vec<Reference> = decisions.flat_map(|decision| decision.unknown).collect();
-    unknown.retain(|reference| *reference.kind != SECRET && !reference.name.is_empty());
-    unknown.sort();
-    unknown.dedup();
-    unknown
+pub fn unknown_references(pods: [&[AgentPod]; 2], snapshot: &Snapshot) -> Vec<Reference> {
+    let replayed = pods.into_iter().flat_map(|pods| replay(pods, snapshot));
+    replayed.flat_map(|replayed| replayed.decision.unknown).collect()
 }
 
 /// The containers of a pod that memgate added, by the marker.

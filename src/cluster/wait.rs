@@ -1,10 +1,8 @@
-//! Asks the apiserver to create, as a dry run, what memgate has to refuse, once or until memgate
-//! refuses all of it.
+//! Sends dry runs of objects that memgate must refuse, once or until memgate refuses all of them.
 
 use std::time::Duration;
 
 use axum::http::Method;
-use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
 use kube::Client;
 use serde_json::Value;
 use tokio::time::{Instant, sleep, timeout_at};
@@ -13,6 +11,7 @@ use crate::cluster::probe::Probe;
 use crate::cluster::probe_outcome::{ProbeOutcome, interpret};
 use crate::cluster::request::{error_message, send};
 use crate::cluster::webhook_entry::{entries, excludes_namespace};
+use crate::deploy::objects::WebhookConfiguration;
 use crate::model::family::AggregatedServer;
 use crate::report::plain;
 
@@ -24,7 +23,7 @@ const MAX_PAUSE: Duration = Duration::from_secs(3);
 /// Namespaces for whose pods memgate is never called.
 const EXEMPT_NAMESPACES: [&str; 4] = ["kube-system", "kube-public", "kube-node-lease", "memgate-system"];
 
-/// Where the probes are sent.
+/// The target of the probes.
 #[derive(Debug, Clone, Copy)]
 pub struct ProbeTarget<'a> {
     /// The namespace of the dry runs.
@@ -40,7 +39,7 @@ pub struct ProbeResult {
     pub name: String,
     /// The code of the finding that memgate has to report.
     pub code: &'static str,
-    /// What came of it.
+    /// How the apiserver answered.
     pub outcome: ProbeOutcome,
 }
 
@@ -56,7 +55,7 @@ pub fn probe_namespace(name: &str) -> Result<String, String> {
 }
 
 /// Sends all probes, again and again, until memgate answers each or `timeout` is over, and returns the
-/// results of the last round. What is still missing goes to `notify`, each line once.
+/// results of the last round. `notify` gets each new reason for a missing answer once.
 pub async fn wait(
     client: &Client,
     probes: &[Probe],
@@ -93,7 +92,7 @@ pub async fn send_probes(
     let mut results = Vec::new();
     for probe in probes {
         let outcome = timeout_at(deadline, send_probe(client, probe, target)).await;
-        let late = || ProbeOutcome::Missing("nobody answered in the time that was left".to_owned());
+        let late = || ProbeOutcome::Missing("no answer came in the time that was left".to_owned());
         let outcome = outcome.unwrap_or_else(|_| late());
         results.push(ProbeResult { name: probe.name.clone(), code: probe.finding.code.name, outcome });
     }
@@ -106,7 +105,7 @@ pub fn all_answered(results: &[ProbeResult]) -> bool {
     !results.is_empty() && missing(results).is_empty()
 }
 
-/// What is missing, in a line each.
+/// One line for each probe without an answer.
 fn missing(results: &[ProbeResult]) -> Vec<String> {
     let line = |result: &ProbeResult| match &result.outcome {
         ProbeOutcome::Missing(why) | ProbeOutcome::Forbidden(why) => Some(format!("{}: {why}", result.name)),
@@ -138,8 +137,8 @@ async fn send_probe(client: &Client, probe: &Probe, target: ProbeTarget<'_>) -> 
     }
 }
 
-/// The outcome of a probe that must not be sent. An API server of the platform's own need not know dry runs: that
-/// of ark stores what it is sent. So who may not see whether there is one sends nothing either.
+/// The outcome of a probe that must not be sent. An API server of the platform's own may not support dry runs: that
+/// of ark stores every object. So nothing is sent where the user may not see whether there is such a server.
 async fn reason_not_to_send(
     client: &Client,
     probe: &Probe,
@@ -164,8 +163,8 @@ async fn reason_not_to_send(
     }
 }
 
-/// Whether the apiserver knows a group, by its own list: it would pass on a request about the group itself. True
-/// where it does not say.
+/// Whether the apiserver's own list of groups has this one: a request about the group itself would be passed on to the
+/// platform's server. True when the list cannot be read.
 async fn is_group_served(client: &Client, group: &str) -> bool {
     let groups = send(client, Method::GET, "/apis", None).await.unwrap_or_default();
     let names = groups.body.get("groups").and_then(Value::as_array);
@@ -181,12 +180,8 @@ fn no_answer(error: &kube::Error) -> ProbeOutcome {
 /// Why the apiserver may have accepted an object without calling memgate.
 async fn why_not_asked(client: &Client, probe: &Probe, target: ProbeTarget<'_>) -> String {
     let ProbeTarget { namespace, configuration: name } = target;
-    let (kind, plural) = if probe.optional {
-        ("ValidatingWebhookConfiguration", "validatingwebhookconfigurations")
-    } else {
-        ("MutatingWebhookConfiguration", "mutatingwebhookconfigurations")
-    };
-    let path = format!("/apis/admissionregistration.k8s.io/v1/{plural}/{name}");
+    let kind = if probe.optional { "ValidatingWebhookConfiguration" } else { "MutatingWebhookConfiguration" };
+    let path = format!("/apis/admissionregistration.k8s.io/v1/{}s/{name}", kind.to_lowercase());
     let response = send(client, Method::GET, &path, None).await.unwrap_or_default();
     match response.status {
         404 => format!("there is no {kind} {name}: memgate is not registered"),
@@ -204,8 +199,8 @@ async fn why_not_asked(client: &Client, probe: &Probe, target: ProbeTarget<'_>) 
 
 /// Whether every entry for new pods excludes this namespace.
 fn is_excluded(configuration: Value, namespace: &str) -> bool {
-    let read = serde_json::from_value::<MutatingWebhookConfiguration>(configuration);
-    let entries = read.map(|read| entries(read.webhooks.as_ref())).unwrap_or_default();
+    let read = serde_json::from_value::<WebhookConfiguration>(configuration);
+    let entries = read.map(|read| entries(&read)).unwrap_or_default();
     let mut pods = entries.iter().filter(|entry| entry.is_called_for_new_pods()).peekable();
     pods.peek().is_some() && pods.all(|entry| excludes_namespace(&entry.namespace_selector, namespace))
 }

@@ -3,30 +3,32 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::admissionregistration::v1::{
-    MatchCondition, MutatingWebhook, RuleWithOperations, ValidatingWebhook, WebhookClientConfig,
+    MatchCondition, MutatingWebhook, RuleWithOperations, WebhookClientConfig,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 
-/// What both sorts of webhooks have.
+use crate::deploy::objects::WebhookConfiguration;
+
+/// An entry with the apiserver's defaults in place of absent fields.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WebhookEntry {
     /// The name.
     pub name: String,
-    /// Where it is called.
+    /// The address at which memgate is called.
     pub client: WebhookClientConfig,
     /// Whether requests are refused when it does not answer (`failurePolicy: Fail`).
     pub fails_closed: bool,
     /// How many seconds the apiserver waits for its response.
     pub timeout_seconds: i32,
-    /// Whether it is called again after another webhook changed the object; mutating entries only.
-    pub reinvoked: Option<bool>,
+    /// Whether it is called again after another webhook changed the object (`reinvocationPolicy: IfNeeded`).
+    pub is_reinvoked: bool,
     /// The operations on resources that it is called for.
     pub rules: Vec<RuleWithOperations>,
     /// The namespaces that it is called for.
     pub namespace_selector: LabelSelector,
     /// The objects that it is called for.
     pub object_selector: LabelSelector,
-    /// What else must hold of a request.
+    /// The further conditions on a request, in CEL.
     pub match_conditions: Vec<MatchCondition>,
 }
 
@@ -43,23 +45,7 @@ impl From<&MutatingWebhook> for WebhookEntry {
             client: webhook.client_config.clone(),
             fails_closed: webhook.failure_policy.as_deref() != Some("Ignore"),
             timeout_seconds: webhook.timeout_seconds.unwrap_or(DEFAULT_TIMEOUT_SECONDS),
-            reinvoked: Some(webhook.reinvocation_policy.as_deref() == Some("IfNeeded")),
-            rules: webhook.rules.clone().unwrap_or_default(),
-            namespace_selector: webhook.namespace_selector.clone().unwrap_or_default(),
-            object_selector: webhook.object_selector.clone().unwrap_or_default(),
-            match_conditions: webhook.match_conditions.clone().unwrap_or_default(),
-        }
-    }
-}
-
-impl From<&ValidatingWebhook> for WebhookEntry {
-    fn from(webhook: &ValidatingWebhook) -> Self {
-        Self {
-            name: webhook.name.clone(),
-            client: webhook.client_config.clone(),
-            fails_closed: webhook.failure_policy.as_deref() != Some("Ignore"),
-            timeout_seconds: webhook.timeout_seconds.unwrap_or(DEFAULT_TIMEOUT_SECONDS),
-            reinvoked: None,
+            is_reinvoked: webhook.reinvocation_policy.as_deref() == Some("IfNeeded"),
             rules: webhook.rules.clone().unwrap_or_default(),
             namespace_selector: webhook.namespace_selector.clone().unwrap_or_default(),
             object_selector: webhook.object_selector.clone().unwrap_or_default(),
@@ -69,11 +55,9 @@ impl From<&ValidatingWebhook> for WebhookEntry {
 }
 
 /// The entries of a configuration.
-pub fn entries<'w, W>(webhooks: Option<&'w Vec<W>>) -> Vec<WebhookEntry>
-where
-    WebhookEntry: From<&'w W>,
-{
-    webhooks.into_iter().flatten().map(WebhookEntry::from).collect()
+#[must_use]
+pub fn entries(configuration: &WebhookConfiguration) -> Vec<WebhookEntry> {
+    configuration.webhooks.iter().flatten().map(WebhookEntry::from).collect()
 }
 
 impl WebhookEntry {
@@ -221,6 +205,6 @@ mod tests {
         assert!(!entry(rule("CREATE", "apps", "pods")).is_called_for_new_pods());
         assert!(!entry(rule("CREATE", "", "pods/exec")).is_called_for_new_pods());
         let defaults = entry(rule("CREATE", "", "pods"));
-        assert!(defaults.fails_closed && defaults.timeout_seconds == 10 && defaults.reinvoked == Some(false));
+        assert!(defaults.fails_closed && defaults.timeout_seconds == 10 && !defaults.is_reinvoked);
     }
 }

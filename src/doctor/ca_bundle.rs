@@ -1,10 +1,11 @@
-//! Whether the apiserver has certificates to check memgate's own against, by its own clock.
+//! Whether the `caBundle` of each entry holds certificates that are valid by the apiserver's clock.
 
 use x509_parser::pem::Pem;
 
 use crate::cluster::cluster_state::Installation;
 use crate::cluster::webhook_entry::WebhookEntry;
 use crate::doctor::check::Check;
+use crate::model::finding::Phase;
 
 const ID: &str = "ca-bundle";
 
@@ -15,15 +16,12 @@ const EXPIRY_WARNING_SECONDS: i64 = 7 * 24 * 3600;
 const HELP: &str = "memgate writes it with --certs builtin; otherwise see `memgate certs verify`, or your \
                     CA injector";
 
-/// A check of the bundle of each entry; what is the same of entries of one configuration is one check.
+/// A check of the bundle of each entry. Equal checks of one configuration are reported once.
 #[must_use]
 pub fn checks(found: &Installation) -> Vec<Check> {
-    let name = &found.name;
-    let mutating = found.own_mutating_entries();
-    let validating = found.own_validating_entries();
     let mut checks: Vec<Check> = Vec::new();
-    for (kind, live) in [("Mutating", mutating), ("Validating", validating)] {
-        let subject = format!("{kind}WebhookConfiguration {name}");
+    for call in Phase::ALL {
+        let (subject, live) = (found.own_title(call), found.own_entries(call));
         for check in live.iter().flatten().map(|entry| entry_check(&subject, entry, found.apiserver_time)) {
             if !checks.contains(&check) {
                 checks.push(check);
@@ -45,7 +43,7 @@ fn entry_check(subject: &str, entry: &WebhookEntry, now: Option<i64>) -> Check {
         Err(why) => return Check::fail(ID, subject, why).help(HELP),
     };
     let Some(now) = now else {
-        return Check::unknown(ID, subject, "the apiserver does not say what time it has");
+        return Check::unknown(ID, subject, "the apiserver does not report its time");
     };
     let last = expiries.iter().max().copied().unwrap_or_default();
     let count = expiries.len();
@@ -71,7 +69,7 @@ fn expiries(bundle: &[u8]) -> Result<Vec<i64>, &'static str> {
     for pem in Pem::iter_from_buffer(bundle) {
         let pem = pem.map_err(|_| "the caBundle is not in PEM form")?;
         let certificate =
-            pem.parse_x509().map_err(|_| "the caBundle holds something that is no certificate")?;
+            pem.parse_x509().map_err(|_| "the caBundle holds something that is not a certificate")?;
         expiries.push(certificate.validity().not_after.timestamp());
     }
     if expiries.is_empty() { Err("the caBundle holds no certificate in PEM form") } else { Ok(expiries) }

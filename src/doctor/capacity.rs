@@ -1,5 +1,5 @@
-//! Whether namespaces of agents admit the containers that memgate adds: Pod Security, quotas, limits, and
-//! whatever else takes part in admission. Memory that is only variables needs none.
+//! Whether namespaces of agents admit the containers that memgate adds: Pod Security, quotas, limits, and other webhooks.
+//! Memory that is only environment variables adds no container.
 
 use crate::cluster::pod_dry_run::{PodAdmission, PodDryRun, PodDryRuns};
 use crate::doctor::check::{Check, CheckStatus, abbreviated};
@@ -43,7 +43,7 @@ fn check(dry_run: &PodDryRun) -> Option<Check> {
     };
     let RefusedBy { id, status, quota, help } = classify(message);
     let subject = quota.map_or_else(subject, |quota| format!("ResourceQuota {namespace}/{quota}"));
-    // What refuses pods without memory too is not for memgate to call a failure.
+    // A pod that is refused without memory too is not a failure of memgate.
     let (status, also) = if admitted_without {
         (status, "")
     } else {
@@ -65,11 +65,11 @@ struct RefusedBy<'m> {
     help: Option<&'static str>,
 }
 
-/// By the texts of k8s.io/apiserver (plugin/resourcequota), the plugin limitranger of kube-apiserver, and
+/// Recognises the texts of k8s.io/apiserver (plugin/resourcequota), the plugin limitranger of kube-apiserver, and
 /// k8s.io/pod-security-admission.
 fn classify(message: &str) -> RefusedBy<'_> {
     let refused_by = |id, status, help| RefusedBy { id, status, quota: None, help };
-    // Its text is its author's.
+    // The text after this prefix is free, so nothing is inferred from it.
     if message.starts_with("admission webhook ") {
         return refused_by(ID, CheckStatus::Fail, None);
     }

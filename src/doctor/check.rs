@@ -5,7 +5,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::cluster::cluster_state::{Fetched, Installation};
+use crate::cluster::cluster_state::{Fetched, Installation, configuration_title};
 use crate::family::naming::and_more;
 use crate::report::{counted, plain};
 
@@ -89,7 +89,7 @@ impl Check {
         Self::new(id, CheckStatus::Unknown, subject, message)
     }
 
-    /// The same with advice.
+    /// Adds advice.
     #[must_use]
     pub fn help(self, help: impl Into<String>) -> Self {
         Self { help: Some(plain(&help.into()).into_owned()), ..self }
@@ -110,7 +110,7 @@ pub struct CheckSummary {
 }
 
 impl CheckSummary {
-    /// Counts.
+    /// Counts the checks of each status.
     #[must_use]
     pub fn of(checks: &[Check]) -> Self {
         let count = |status| checks.iter().filter(|check| check.status == status).count();
@@ -136,7 +136,7 @@ pub fn sort(checks: &mut [Check]) {
     checks.sort_by_key(|check| Reverse(check.status));
 }
 
-/// The check that something could not be read, if so it is.
+/// A check with the status `unknown`, if the object could not be read.
 #[must_use]
 pub fn unreadable<T>(fetched: &Fetched<T>, id: &'static str, subject: &str) -> Option<Check> {
     match fetched {
@@ -145,15 +145,17 @@ pub fn unreadable<T>(fetched: &Fetched<T>, id: &'static str, subject: &str) -> O
     }
 }
 
-/// The checks that configurations of webhooks could not be read, for each of the two kinds of which that is so.
+/// A check for each of the two kinds of webhook configuration that could not be read.
 #[must_use]
 pub fn unreadable_configurations(found: &Installation, id: &'static str) -> Vec<Check> {
-    let mutating = unreadable(&found.mutating, id, "MutatingWebhookConfigurations");
-    let validating = unreadable(&found.validating, id, "ValidatingWebhookConfigurations");
-    mutating.into_iter().chain(validating).collect()
+    let unreadable = found.configurations().map(|(call, listed)| {
+        let kind = configuration_title(call, "");
+        unreadable(listed, id, &format!("{}s", kind.trim_end()))
+    });
+    unreadable.into_iter().flatten().collect()
 }
 
-/// The first of many names, and how many more there are.
+/// The first names of a list, and the number of the others.
 #[must_use]
 pub fn abbreviated(names: &[String]) -> String {
     const MAX_NAMES: usize = 5;

@@ -1,4 +1,4 @@
-//! With which settings and components memgate was installed, inferred from the live objects.
+//! Infers from the live objects with which settings and components memgate was installed.
 
 use std::collections::BTreeSet;
 
@@ -10,6 +10,7 @@ use crate::deploy::component::Component;
 use crate::deploy::metadata::NAME;
 use crate::family;
 use crate::model::family::Family;
+use crate::model::finding::Phase;
 use crate::model::settings::Settings;
 
 /// The entry for pods that require their memory.
@@ -26,7 +27,7 @@ pub fn settings(found: &Installation, parse: fn(&[&str]) -> Option<Settings>) ->
     if flags.iter().any(|flag| flag.starts_with("--family=")) {
         return settings;
     }
-    let by_entry = registered(&found.own_entries());
+    let by_entry = registered(&found.all_own_entries());
     if by_entry.is_empty() { settings } else { Settings { families: by_entry, ..settings } }
 }
 
@@ -35,7 +36,7 @@ pub fn settings(found: &Installation, parse: fn(&[&str]) -> Option<Settings>) ->
 pub fn components(found: &Installation) -> BTreeSet<Component> {
     let is_not_builtin =
         |argument: &String| argument.strip_prefix("--certs=").is_some_and(|mode| mode != "builtin");
-    let entries = found.own_entries();
+    let entries = found.all_own_entries();
     let strict: Vec<String> =
         family::ALL.into_iter().filter(|family| family.honours_required).flat_map(pod_entries).collect();
     let (of_pods, others): (Vec<&WebhookEntry>, Vec<&WebhookEntry>) =
@@ -61,7 +62,7 @@ pub fn components(found: &Installation) -> BTreeSet<Component> {
 /// The families other than `own` whose pods the entry for pods that require their memory leaves alone.
 #[must_use]
 pub fn elsewhere(found: &Installation, own: &[&'static Family]) -> Vec<&'static Family> {
-    let entries = found.own_mutating_entries().unwrap_or_default();
+    let entries = found.own_entries(Phase::Mutate).unwrap_or_default();
     let Some(required) = entries.iter().find(|entry| entry.name == REQUIRED_PODS) else { return Vec::new() };
     let others = family::ALL.into_iter().filter(|family| !own.contains(family));
     others.filter(|family| leaves(required, family)).collect()
@@ -84,11 +85,6 @@ pub(super) fn leaves(required: &WebhookEntry, family: &Family) -> bool {
 /// The names of the entries for a family's pods.
 fn pod_entries(family: &'static Family) -> impl Iterator<Item = String> {
     family.pod_selectors.iter().map(|pods| format!("{}.pods.memgate.dev", pods.name))
-}
-
-/// The arguments of the Deployment's containers.
-pub(super) fn arguments(found: &Installation) -> impl Iterator<Item = &String> {
-    found.arguments()
 }
 
 /// The families of which these entries name a kind or a sort of pods.

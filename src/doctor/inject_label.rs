@@ -1,4 +1,4 @@
-//! What namespaces and agent pods say with the label memgate.dev/inject.
+//! The label `memgate.dev/inject` of namespaces and agent pods.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::report::counted;
 
 const ID: &str = "inject-label";
 
-/// A check for each label that opts agents out or means nothing.
+/// A check for each label that opts agents out or has an unknown value.
 #[must_use]
 pub fn checks(found: &Installation, agents: &Agents) -> Vec<Check> {
     let Fetched::Found(namespaces) = &found.namespaces else {

@@ -1,36 +1,37 @@
-//! Whether another installation of memgate has the name of this one, or is asked about the same requests.
+//! Whether another installation of memgate has the name of this one, or receives the same requests.
 
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::admissionregistration::v1::RuleWithOperations;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 
-use crate::cluster::cluster_state::{Installation, labels};
-use crate::cluster::webhook_entry::{WebhookEntry, entries, requirements};
+use crate::cluster::cluster_state::{Fetched, Installation, configuration_title, labels};
+use crate::cluster::webhook_entry::{WebhookEntry, requirements};
 use crate::doctor::check::{Check, abbreviated, unreadable_configurations};
 use crate::doctor::inferred::{REQUIRED_PODS, leaves, registered};
 use crate::model::family::Family;
+use crate::model::finding::Phase;
 
 const ID: &str = "installations";
 
-/// The entries that every installation needs: each has to know which policies are in force, and says of a workload only
-/// what it knows.
+/// The entries that every installation needs: each installation reads all policies, and warns about the workloads of its
+/// own families only.
 const SHARED: [&str; 2] = ["policies.memgate.dev", "templates.memgate.dev"];
 
 /// How to keep installations apart.
 const APART: &str = "give each installation families (--family) or namespaces of its own, and delete what is left over \
                      of an earlier one";
 
-/// One kind of configuration: how its kind begins, and its entries.
-type Configuration = (&'static str, Vec<WebhookEntry>);
-
-/// Objects of this name that belong to another installation, and requests that two are asked about.
+/// Checks for objects of this name that belong to another installation, and for requests that two installations
+/// receive.
 #[must_use]
 pub fn checks(found: &Installation) -> Vec<Check> {
     let mut checks = collisions(found);
     for (other, theirs) in others(found) {
-        for (kind, entries) in &theirs {
-            checks.extend(overlap(found, kind, &other, entries));
+        for call in Phase::ALL {
+            let of_call = theirs.iter().filter(|(theirs, _)| *theirs == call);
+            let entries: Vec<_> = of_call.map(|(_, entry)| entry).collect();
+            checks.extend(overlap(found, call, &other, &entries));
         }
         checks.extend(required_pods(found, &other, &theirs));
     }
@@ -61,9 +62,11 @@ fn collisions(found: &Installation) -> Vec<Check> {
         foreign(conditions.filter_map(|condition| guarded_namespace(&condition.expression)).collect())
     });
     let name = &found.name;
+    let [mutating, validating] =
+        Phase::ALL.map(|call| (found.own_title(call), leads_to(found.own_entries(call))));
     let objects = [
-        (format!("MutatingWebhookConfiguration {name}"), leads_to(found.own_mutating_entries())),
-        (format!("ValidatingWebhookConfiguration {name}"), leads_to(found.own_validating_entries())),
+        mutating,
+        validating,
         (format!("ClusterRoleBinding {name}"), binding),
         (format!("ValidatingAdmissionPolicy {name}-self-guard"), guard),
     ];
@@ -86,32 +89,20 @@ fn guarded_namespace(expression: &str) -> Option<&str> {
     expression.split_once("system:serviceaccount:")?.1.split(':').next()
 }
 
-/// The configurations of other installations, by name.
-fn others(found: &Installation) -> BTreeMap<String, Vec<Configuration>> {
-    let mut others: BTreeMap<String, Vec<Configuration>> = BTreeMap::new();
-    let mut add = |kind, name: Option<&String>, entries: Vec<WebhookEntry>| {
-        let entries: Vec<_> = entries.into_iter().filter(WebhookEntry::is_memgates).collect();
-        if let Some(name) = name.filter(|name| **name != found.name && !entries.is_empty()) {
-            others.entry(name.clone()).or_default().push((kind, entries));
-        }
-    };
-    for configuration in found.mutating.found().into_iter().flat_map(|listed| &listed.items) {
-        add("Mutating", configuration.metadata.name.as_ref(), entries(configuration.webhooks.as_ref()));
-    }
-    for configuration in found.validating.found().into_iter().flat_map(|listed| &listed.items) {
-        add("Validating", configuration.metadata.name.as_ref(), entries(configuration.webhooks.as_ref()));
+/// The entries of other installations, by the name of their configurations.
+fn others(found: &Installation) -> BTreeMap<String, Vec<(Phase, WebhookEntry)>> {
+    let mut others: BTreeMap<String, Vec<(Phase, WebhookEntry)>> = BTreeMap::new();
+    for (call, name, entry) in found.other_entries().filter(|(.., entry)| entry.is_memgates()) {
+        others.entry(name.to_owned()).or_default().push((call, entry));
     }
     others
 }
 
-/// The entries of another installation that are asked about what this one is asked about.
-fn overlap(found: &Installation, kind: &str, other: &str, theirs: &[WebhookEntry]) -> Option<Check> {
-    let own = match kind {
-        "Mutating" => found.own_mutating_entries(),
-        _ => found.own_validating_entries(),
-    };
-    let own: Vec<_> = own.unwrap_or_default().into_iter().filter(is_of_one).collect();
-    let both = |their: &&WebhookEntry| {
+/// A warning for the entries of another installation that receive the same requests as this one.
+fn overlap(found: &Installation, call: Phase, other: &str, theirs: &[&WebhookEntry]) -> Option<Check> {
+    let own: Vec<_> =
+        found.own_entries(call).unwrap_or_default().into_iter().filter(|entry| is_of_one(entry)).collect();
+    let both = |their: &&&WebhookEntry| {
         own.iter().any(|entry| purpose(entry) == purpose(their) && meet(found, entry, their))
     };
     let names: Vec<String> =
@@ -123,25 +114,27 @@ fn overlap(found: &Installation, kind: &str, other: &str, theirs: &[WebhookEntry
     let whose = if leads_here { "it leads to this installation too, and " } else { "" };
     let message =
         format!("{whose}its entries ask about the same requests as {}: {}", found.name, abbreviated(&names));
-    let subject = format!("{kind}WebhookConfiguration {other}");
+    let subject = configuration_title(call, other);
     Some(Check::warn(ID, subject, message).help(APART))
 }
 
-/// Whether an entry is for what one installation alone should be asked about. That for pods that require their memory
-/// refuses those that no installation knows.
+/// Whether only one installation should have an entry for these requests. The entry for pods that require their memory
+/// is shared: it refuses pods that no installation knows.
 fn is_of_one(entry: &WebhookEntry) -> bool {
     entry.name != REQUIRED_PODS && !SHARED.contains(&entry.name.as_str())
 }
 
-/// What an entry is for, by its name: those of strict namespaces are for the same as their other halves.
+/// The purpose of an entry, by its name. The entry for strict namespaces has the same purpose as the one for all
+/// others.
 fn purpose(entry: &WebhookEntry) -> &str {
     entry.name.trim_start_matches("strict.")
 }
 
-/// Pods of a platform that one installation gives their memory, and the other refuses as nobody's.
-fn required_pods(found: &Installation, other: &str, theirs: &[Configuration]) -> Vec<Check> {
-    let own = found.own_entries();
-    let theirs: Vec<WebhookEntry> = theirs.iter().flat_map(|(_, entries)| entries.clone()).collect();
+/// Pods of a platform that get their memory from one installation, and that the other refuses because it does not know
+/// the platform.
+fn required_pods(found: &Installation, other: &str, theirs: &[(Phase, WebhookEntry)]) -> Vec<Check> {
+    let own = found.all_own_entries();
+    let theirs: Vec<WebhookEntry> = theirs.iter().map(|(_, entry)| entry.clone()).collect();
     let [here, there] = [&own, &theirs].map(|entries| registered(entries));
     let [own_entry, their_entry] =
         [&own, &theirs].map(|entries| entries.iter().find(|entry| entry.name == REQUIRED_PODS));
@@ -162,7 +155,7 @@ fn required_pods(found: &Installation, other: &str, theirs: &[Configuration]) ->
     let check = |(refuses, knows, families): (&str, &str, Vec<String>)| {
         let first = families.first()?;
         let message = format!(
-            "pods that require their memory are refused as nobody's, though {knows} knows them: those of {}",
+            "pods that require their memory are refused as unknown, though {knows} knows them: those of {}",
             abbreviated(&families)
         );
         let help = format!("install {refuses} with --elsewhere {first}");
@@ -172,7 +165,7 @@ fn required_pods(found: &Installation, other: &str, theirs: &[Configuration]) ->
     sides.into_iter().filter_map(check).collect()
 }
 
-/// Whether there are requests that both entries are called for. Conditions in CEL are not looked at.
+/// Whether both entries may be called for the same request. Conditions in CEL are not evaluated.
 fn meet(found: &Installation, one: &WebhookEntry, other: &WebhookEntry) -> bool {
     let shared = |of_cluster: bool| {
         let mut pairs = one.rules.iter().flat_map(|rule| other.rules.iter().map(move |other| (rule, other)));
@@ -188,9 +181,9 @@ fn is_clusters(rule: &RuleWithOperations) -> bool {
     rule.scope.as_deref() == Some("Cluster")
 }
 
-/// Whether both are called in one of the namespaces that there are.
+/// Whether both are called in one of the cluster's namespaces.
 fn meet_in_a_namespace(found: &Installation, one: &WebhookEntry, other: &WebhookEntry) -> bool {
-    let Some(namespaces) = found.namespaces.found() else {
+    let Fetched::Found(namespaces) = &found.namespaces else {
         return !contradict(&one.namespace_selector, &other.namespace_selector);
     };
     namespaces.items.iter().any(|namespace| {
@@ -212,7 +205,7 @@ fn have_common(one: &RuleWithOperations, other: &RuleWithOperations) -> bool {
     })
 }
 
-/// Whether no labels meet both selectors, as far as two of their requirements show it.
+/// Whether two requirements of the selectors exclude each other, so that no labels meet both selectors.
 fn contradict(one: &LabelSelector, other: &LabelSelector) -> bool {
     let (one, other) = (requirements(one), requirements(other));
     let mut pairs = one.iter().flat_map(|a| other.iter().map(move |b| (a, b)));

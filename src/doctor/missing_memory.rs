@@ -6,6 +6,7 @@ use crate::cluster::cluster_state::{AgentPod, Agents, Installation};
 use crate::cluster::replay::{Replayed, marker};
 use crate::doctor::check::Check;
 use crate::family::inject::{INJECTED_ANNOTATION, marker};
+use crate::model::finding::Phase;
 use crate::model::kind::SECRET;
 use crate::model::object::Reference;
 use crate::model::reason::Reason;
@@ -88,7 +89,7 @@ fn unusable(replayed: &Replayed<'_>) -> Option<Check> {
 /// The likely reason why a pod was created without its memory.
 fn likely_reason(found: &Installation, agents: &Agents, pod: &AgentPod, memories: &[String]) -> String {
     let Some(created) = pod.created() else { return "why is not known".to_owned() };
-    let registered = found.own_mutating().and_then(|config| config.metadata.creation_timestamp.as_ref());
+    let registered = found.own(Phase::Mutate).and_then(|config| config.metadata.creation_timestamp.as_ref());
     if registered.is_some_and(|time| created < time.0.as_second()) {
         return "it was created before memgate was registered".to_owned();
     }
@@ -103,7 +104,7 @@ fn likely_reason(found: &Installation, agents: &Agents, pod: &AgentPod, memories
         }
     }
     let labels = found.labels(pod.namespace());
-    let live = found.own_mutating_entries().unwrap_or_default();
+    let live = found.own_entries(Phase::Mutate).unwrap_or_default();
     let is_called =
         live.iter().any(|entry| entry.is_called_for_new_pods() && entry.selects_namespace(&labels));
     if !is_called {

@@ -1,11 +1,12 @@
-//! Other webhooks that are called for pods: those that change pods after memgate, and those without which
-//! memgate's own pods do not start.
+//! Other webhooks that are called for pods: webhooks that change pods after memgate, and webhooks that keep memgate's
+//! own pods from starting while they do not answer.
 
 use std::collections::BTreeMap;
 
-use crate::cluster::cluster_state::{Fetched, Installation};
+use crate::cluster::cluster_state::{Fetched, Installation, configuration_title};
 use crate::cluster::webhook_entry::{WebhookEntry, entries};
 use crate::doctor::check::{Check, abbreviated, unreadable, unreadable_configurations};
+use crate::model::finding::Phase;
 
 /// The order of calls, and webhooks that memgate's own pods depend on.
 #[must_use]
@@ -19,25 +20,24 @@ pub fn checks(found: &Installation) -> Vec<Check> {
 /// Source: k8s.io/apiserver, admission/configuration, sorted by name.
 fn call_order(found: &Installation) -> Check {
     const ID: &str = "order";
-    let subject = format!("MutatingWebhookConfiguration {}", found.name);
+    let subject = found.own_title(Phase::Mutate);
     let Fetched::Found(configurations) = &found.mutating else {
         return unreadable(&found.mutating, ID, &subject).unwrap_or_else(|| Check::ok(ID, subject, ""));
     };
     let mut later = Vec::new();
     for configuration in &configurations.items {
         let name = configuration.metadata.name.clone().unwrap_or_default();
-        let live = entries(configuration.webhooks.as_ref());
-        if name > found.name && live.iter().any(WebhookEntry::is_called_for_new_pods) {
+        if name > found.name && entries(configuration).iter().any(WebhookEntry::is_called_for_new_pods) {
             later.push(name);
         }
     }
     if later.is_empty() {
         return Check::ok(ID, subject, "no other webhook changes pods after memgate");
     }
-    let own = found.own_mutating_entries().unwrap_or_default();
+    let own = found.own_entries(Phase::Mutate).unwrap_or_default();
     let pods: Vec<&WebhookEntry> = own.iter().filter(|entry| entry.is_called_for_new_pods()).collect();
     let names = abbreviated(&later);
-    if !pods.is_empty() && pods.iter().all(|entry| entry.reinvoked == Some(true)) {
+    if !pods.is_empty() && pods.iter().all(|entry| entry.is_reinvoked) {
         let message =
             format!("asked about pods after memgate, which is asked again when they change one: {names}");
         return Check::ok(ID, subject, message);
@@ -52,7 +52,7 @@ fn dependencies(found: &Installation) -> Vec<Check> {
     let labels = found.labels(&found.namespace);
     let pod = pod_labels(found);
     let mut checks = Vec::new();
-    for (kind, configuration, entry) in others(found) {
+    for (call, configuration, entry) in found.other_entries() {
         let blocks = entry.fails_closed
             && entry.is_called_for_new_pods()
             && entry.selects_namespace(&labels)
@@ -60,7 +60,7 @@ fn dependencies(found: &Installation) -> Vec<Check> {
         if !blocks {
             continue;
         }
-        let subject = format!("{kind}WebhookConfiguration {configuration}");
+        let subject = configuration_title(call, configuration);
         let message = format!("memgate's own pods cannot start while {} does not answer", entry.name);
         let help = format!("leave the namespace {} out of its namespaceSelector", found.namespace);
         match entry_that_blocks(found, &entry) {
@@ -79,23 +79,6 @@ fn dependencies(found: &Installation) -> Vec<Check> {
     checks
 }
 
-/// The entries of all configurations but memgate's.
-fn others(found: &Installation) -> Vec<(&'static str, String, WebhookEntry)> {
-    let mut others = Vec::new();
-    let is_other = |name: &String| *name != found.name;
-    for configuration in found.mutating.found().into_iter().flat_map(|listed| &listed.items) {
-        let name = configuration.metadata.name.clone().filter(is_other);
-        let entries = entries(configuration.webhooks.as_ref());
-        others.extend(entries.into_iter().filter_map(|entry| Some(("Mutating", name.clone()?, entry))));
-    }
-    for configuration in found.validating.found().into_iter().flat_map(|listed| &listed.items) {
-        let name = configuration.metadata.name.clone().filter(is_other);
-        let entries = entries(configuration.webhooks.as_ref());
-        others.extend(entries.into_iter().filter_map(|entry| Some(("Validating", name.clone()?, entry))));
-    }
-    others
-}
-
 /// The labels of memgate's pods.
 fn pod_labels(found: &Installation) -> BTreeMap<String, String> {
     let template = found.deployment.found().and_then(|deployment| deployment.spec.clone()?.template.metadata);
@@ -103,11 +86,11 @@ fn pod_labels(found: &Installation) -> BTreeMap<String, String> {
     template.and_then(|metadata| metadata.labels).unwrap_or_else(usual)
 }
 
-/// The entry of memgate's that in turn can keep any pod of that webhook's from starting: it fails closed,
-/// and is not limited to pods with a label.
+/// The entry of memgate that can keep any pod of that webhook from starting: it fails closed, and does not select pods
+/// by a label.
 fn entry_that_blocks(found: &Installation, other: &WebhookEntry) -> Option<String> {
     let labels = found.labels(other.service_namespace()?);
-    let own = found.own_mutating_entries()?;
+    let own = found.own_entries(Phase::Mutate)?;
     let blocks = |entry: &&WebhookEntry| {
         entry.fails_closed
             && entry.is_called_for_new_pods()

@@ -1,4 +1,4 @@
-//! What the cluster offers: the version of its apiserver, and the platforms' kinds.
+//! The version of the apiserver, and the kinds of the platforms that it serves.
 
 use std::collections::BTreeSet;
 
@@ -38,7 +38,7 @@ fn version(version: &Fetched<(u32, u32)>) -> Check {
                 .help(format!("update to {first_major}.{first_minor} or later"))
         }
         Fetched::Found((major, minor)) => Check::ok(ID, "", format!("Kubernetes {major}.{minor}")),
-        Fetched::NotFound => Check::unknown(ID, "", "the apiserver does not tell its version"),
+        Fetched::NotFound => Check::unknown(ID, "", "the apiserver does not report its version"),
         Fetched::Unknown(why) => Check::unknown(ID, "", why.clone()),
     }
 }

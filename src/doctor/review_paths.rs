@@ -1,39 +1,33 @@
-//! Whether whoever reaches memgate's port is answered, or only those who know a path or have a certificate.
+//! Whether memgate answers every caller that reaches its port, or only callers with the path token or a certificate.
 
 use crate::cluster::cluster_state::Installation;
 use crate::cluster::webhook_entry::WebhookEntry;
 use crate::doctor::check::Check;
-use crate::doctor::inferred;
 use crate::model::finding::Phase;
 use crate::review_path;
 
 const ID: &str = "review-path";
 
-/// How the entries of one configuration are called.
+/// The form of the path in an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum PathForm {
-    /// Under a path that ends in a token.
+    /// The path ends in a token.
     Token,
-    /// Under `/mutate` or `/validate`.
+    /// `/mutate` or `/validate`.
     Plain,
-    /// Under a path that memgate does not serve, or none.
+    /// A path that memgate does not serve, or no path.
     Other,
 }
 
-/// A check for each configuration that calls a Service: what holds of its worst entry.
+/// A check for each configuration that calls a Service, about its worst entry.
 #[must_use]
 pub fn checks(found: &Installation) -> Vec<Check> {
-    let entries = [
-        ("Mutating", Phase::Mutate, found.own_mutating_entries()),
-        ("Validating", Phase::Validate, found.own_validating_entries()),
-    ];
-    let is_guarded = inferred::arguments(found).any(|argument| argument.starts_with("--client-ca="));
-    let check = |(kind, call, entries): (&str, Phase, Option<Vec<WebhookEntry>>)| {
-        let forms = entries.into_iter().flatten().filter_map(|entry| form(&entry, call));
-        let subject = format!("{kind}WebhookConfiguration {}", found.name);
-        Some(verdict(&subject, call, forms.max()?, is_guarded))
+    let is_guarded = found.arguments().any(|argument| argument.starts_with("--client-ca="));
+    let check = |call| {
+        let forms = found.own_entries(call).into_iter().flatten().filter_map(|entry| form(&entry, call));
+        Some(verdict(&found.own_title(call), call, forms.max()?, is_guarded))
     };
-    entries.into_iter().filter_map(check).collect()
+    Phase::ALL.into_iter().filter_map(check).collect()
 }
 
 fn form(entry: &WebhookEntry, call: Phase) -> Option<PathForm> {
@@ -48,13 +42,15 @@ fn form(entry: &WebhookEntry, call: Phase) -> Option<PathForm> {
 fn verdict(subject: &str, call: Phase, form: PathForm, is_guarded: bool) -> Check {
     let call = review_path::plain(call);
     match form {
-        PathForm::Token => Check::ok(ID, subject, format!("{call}/… ends in what strangers do not know")),
+        PathForm::Token => {
+            Check::ok(ID, subject, format!("{call}/… ends in a token that only the apiserver knows"))
+        }
         PathForm::Plain if is_guarded => {
             Check::ok(ID, subject, "only callers with a certificate of the client CA are answered")
         }
         PathForm::Plain => {
-            let message = format!("reviews go to {call}: whoever reaches memgate's port is answered");
-            let help = "with --certs builtin memgate writes a path that strangers do not know; with other \
+            let message = format!("reviews go to {call}: memgate answers every caller that reaches its port");
+            let help = "with --certs builtin memgate writes a path with a secret token; with other \
                         certificates add the component mtls or network-policy";
             Check::warn(ID, subject, message).help(help)
         }

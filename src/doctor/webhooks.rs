@@ -1,4 +1,4 @@
-//! Whether the webhook configurations are there, and say what `memgate manifests` would print.
+//! Whether the webhook configurations exist, and equal the output of `memgate manifests`.
 //!
 //! An entry or a rule that is missing is a failure, since memgate is not called. Other differences may
 //! be wanted, so they are warnings.
@@ -18,25 +18,18 @@ const ID: &str = "webhooks";
 /// How to correct an installation.
 const APPLY: &str = "compare with `memgate manifests --only webhooks`, and apply it";
 
-/// What differs in both configurations from what would be installed now.
+/// The differences of both configurations from those that would be installed now.
 #[must_use]
 pub fn checks(found: &Installation, wanted: &Expected) -> Vec<Check> {
-    let mutating = found.own_mutating_entries();
-    let validating = found.own_validating_entries();
-    let [mutators, validators] =
-        ["Mutating", "Validating"].map(|kind| format!("{kind}WebhookConfiguration {}", found.name));
-    let mut checks = match unreadable(&found.mutating, ID, &mutators) {
-        Some(unknown) => vec![unknown],
-        None => configuration(&mutators, mutating.as_deref(), &entries(wanted.mutating.webhooks.as_ref())),
-    };
-    match unreadable(&found.validating, ID, &validators) {
-        Some(unknown) => checks.push(unknown),
-        None => {
-            let wanted = entries(wanted.validating.webhooks.as_ref());
-            checks.extend(configuration(&validators, validating.as_deref(), &wanted));
+    let both = found.configurations().into_iter().zip([&wanted.mutating, &wanted.validating]);
+    let checks = both.flat_map(|((call, listed), wanted)| {
+        let subject = found.own_title(call);
+        match unreadable(listed, ID, &subject) {
+            Some(unknown) => vec![unknown],
+            None => configuration(&subject, found.own_entries(call).as_deref(), &entries(wanted)),
         }
-    }
-    checks
+    });
+    checks.collect()
 }
 
 fn configuration(subject: &str, live: Option<&[WebhookEntry]>, expected: &[WebhookEntry]) -> Vec<Check> {
@@ -57,7 +50,7 @@ fn configuration(subject: &str, live: Option<&[WebhookEntry]>, expected: &[Webho
     let known = |entry: &&WebhookEntry| expected.iter().any(|wanted| wanted.name == entry.name);
     for entry in live.iter().filter(|entry| !known(entry)) {
         let message =
-            format!("the entry {} is none that memgate would install for these families", entry.name);
+            format!("the entry {} is not one that memgate would install for these families", entry.name);
         checks.push(Check::warn(ID, subject, message).help(APPLY));
     }
     if checks.is_empty() {
@@ -79,8 +72,11 @@ fn differences(subject: &str, live: &WebhookEntry, wanted: &WebhookEntry) -> Vec
     if live.timeout_seconds != wanted.timeout_seconds {
         warn(format!("timeoutSeconds is {}, not {}", live.timeout_seconds, wanted.timeout_seconds));
     }
-    if live.reinvoked != wanted.reinvoked {
-        warn("reinvocationPolicy is not IfNeeded: what others add afterwards is not seen".to_owned());
+    if live.is_reinvoked != wanted.is_reinvoked {
+        warn(
+            "reinvocationPolicy is not IfNeeded: memgate does not see later additions of other webhooks"
+                .to_owned(),
+        );
     }
     let selectors = [
         ("namespaceSelector", &live.namespace_selector, &wanted.namespace_selector),
@@ -102,7 +98,7 @@ fn differences(subject: &str, live: &WebhookEntry, wanted: &WebhookEntry) -> Vec
     checks
 }
 
-/// The requirements that are missing, and those that came on top.
+/// The missing requirements, then the added ones.
 fn selector(field: &str, live: &LabelSelector, wanted: &LabelSelector) -> Vec<String> {
     let (live, wanted) = (requirements(live), requirements(wanted));
     let missing = wanted.iter().filter(|one| !live.contains(one)).map(|one| (one, "no longer asks for"));
@@ -115,7 +111,7 @@ fn selector(field: &str, live: &LabelSelector, wanted: &LabelSelector) -> Vec<St
     missing.chain(added).map(describe).collect()
 }
 
-/// Rules, one operation on one resource each.
+/// The rules as texts, one operation on one resource each.
 fn flat(rules: &[RuleWithOperations]) -> BTreeSet<String> {
     let mut flat = BTreeSet::new();
     let each = |list: &'_ Option<Vec<String>>| list.clone().unwrap_or_default();
@@ -219,7 +215,7 @@ mod tests {
             (
                 |webhook| webhook.reinvocation_policy = None,
                 CheckStatus::Warn,
-                "reinvocationPolicy is not IfNeeded: what others add afterwards is not seen",
+                "reinvocationPolicy is not IfNeeded: memgate does not see later additions of other webhooks",
             ),
             (
                 |webhook| webhook.object_selector = None,

@@ -10,7 +10,7 @@ use crate::cluster::cluster_state::{Fetched, Installation};
 use crate::cluster::webhook_entry::selector_matches;
 use crate::doctor::check::{Check, abbreviated, unreadable};
 
-/// Service, Deployment and versions. A memgate that is called at a URL cannot be seen.
+/// Service, Deployment and versions. The workload behind a URL cannot be read.
 #[must_use]
 pub fn checks(found: &Installation) -> Vec<Check> {
     if let Some(url) = found.own_url() {
@@ -134,7 +134,7 @@ fn deployment(found: &Installation) -> Vec<Check> {
         Check::ok(ID, &subject, format!("{available} of {wanted} replicas are available"))
     }];
     if wanted < 2 {
-        let message = "one replica: while it is replaced or its node drained, nobody answers";
+        let message = "one replica: memgate does not answer while it is replaced or its node is drained";
         checks.push(Check::warn("replicas", &subject, message).help("run 2 or more"));
     } else {
         checks.push(Check::ok("replicas", &subject, format!("{wanted} replicas are wanted")));
@@ -171,7 +171,7 @@ fn budget(found: &Installation, deployment: &Deployment, wanted: i32) -> Check {
     Check::ok(ID, subject, format!("the disruption budget {name} covers memgate"))
 }
 
-/// Whether all replicas are of one version, and of this one: doctor judges by its own rules.
+/// Whether all replicas have one version, and the version of this program, whose rules the checks use.
 fn versions(found: &Installation) -> Vec<Check> {
     const ID: &str = "versions";
     let subject = format!("Namespace {}", found.namespace);
@@ -191,7 +191,7 @@ fn versions(found: &Installation) -> Vec<Check> {
         [image] => Check::warn(ID, subject, format!("the replicas run {image}, and this is memgate {own}"))
             .help("run the doctor of the version that is installed: it judges by its own rules"),
         several => Check::warn(ID, subject, format!("the replicas differ: {}", abbreviated(several)))
-            .help("normal during an update; otherwise see why it does not come to its end"),
+            .help("normal during an update; otherwise see why it does not end"),
     }]
 }
 

@@ -265,7 +265,7 @@ fn unanswered(fixture: &Fixture) -> Result<()> {
     register(cluster, &webhook.endpoint(), &namespace, &only)?;
     says("ok", "refuses what it has to refuse")?;
     webhook.process().kill()?;
-    says("fail", "nobody listens where the apiserver looks for memgate")
+    says("fail", "nothing listens at the address where the apiserver calls memgate")
 }
 
 /// Pods that were created without a call to memgate.

@@ -87,7 +87,7 @@ fn missing(fixture: &Fixture) -> Result<()> {
     says(
         cluster,
         &namespace,
-        "nobody listens where the apiserver looks for memgate (required.pods.memgate.dev:",
+        "nothing listens at the address where the apiserver calls memgate (required.pods.memgate.dev:",
     )?;
 
     cluster.kubectl(&["delete", "mutatingwebhookconfiguration", &namespace])?.ok()?;

@@ -1,4 +1,4 @@
-//! The tables among the files: what each family adds to the base, and the self-guard. The renderer
+//! The tables among the files: the additions of each family to the base. The renderer
 //! prints them, for both kustomize and people to read; `BLESS=1 cargo test --test deploy` writes them
 //! anew.
 
@@ -41,20 +41,6 @@ fn families_are_up_to_date() {
         with.retain(|name, object| base.get(name) != Some(object));
         assert!(with.is_empty(), "{family} changes {:?}, which no file is for", with.keys());
     }
-}
-
-#[test]
-fn the_self_guard_is_up_to_date() {
-    let base = base();
-    let mut text = "# The guard on memgate's own account: of its two webhook configurations it may change\n\
-         # caBundle alone. Printed by `just generate`; change nothing here.\n"
-        .to_owned();
-    for kind in ["ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"] {
-        let object = &base[&format!("{kind}  memgate-self-guard")];
-        text.push_str("---\n");
-        text.push_str(&serde_saphyr::to_string(object).expect("can be written"));
-    }
-    hold(&folder().join("base/self-guard.yaml"), &text);
 }
 
 /// Components that are nothing but objects that the renderer knows.

@@ -1,7 +1,7 @@
 //! The Kubernetes objects that install memgate, as YAML.
 //!
-//! In goes an [`InstallPlan`]; out comes one document per object, in the order in which they are applied.
-//! Which kinds and labels belong to a family comes with the plan. Nothing in here talks to a cluster.
+//! The input is an [`InstallPlan`], which has the families; the output is one document per object, in the order in which
+//! they are applied. This module sends no request to a cluster.
 //!
 //! ```text
 //! InstallPlan ──objects::base──▶ Objects ──families, components──▶ Objects ──render──▶ YAML
@@ -18,8 +18,11 @@ pub mod metadata;
 pub mod objects;
 mod rbac;
 mod self_guard;
+mod templates;
 mod webhooks;
 mod workload;
+
+use serde_json::Value;
 
 use crate::deploy::install_plan::{InstallPart, InstallPlan};
 use crate::deploy::objects::Objects;
@@ -46,14 +49,14 @@ pub fn objects(plan: &InstallPlan) -> Objects {
 /// # Errors
 /// When an object cannot be written as YAML, which would be a bug of memgate's.
 pub fn render(plan: &InstallPlan, parts: &[InstallPart]) -> Result<String, Error> {
-    let mut text = String::new();
-    for (_, document) in objects(plan).documents()?.iter().filter(|(part, _)| parts.contains(part)) {
-        if !text.is_empty() {
-            text.push_str("---\n");
-        }
-        text.push_str(&serde_saphyr::to_string(document)?);
-    }
-    Ok(text)
+    let documents = objects(plan).documents()?;
+    yaml(documents.iter().filter(|(part, _)| parts.contains(part)).map(|(_, document)| document))
+}
+
+/// Objects as a stream of YAML documents.
+fn yaml<'d>(documents: impl Iterator<Item = &'d Value>) -> Result<String, Error> {
+    let texts: Result<Vec<_>, _> = documents.map(serde_saphyr::to_string).collect();
+    Ok(texts?.join("---\n"))
 }
 
 /// Why objects cannot be written; a bug of memgate's.

@@ -1,16 +1,13 @@
 //! The paths to which an apiserver sends reviews: `/mutate` and `/validate`, or each of them with a token at its end
-//! (docs/adr/0017-paths-that-strangers-do-not-know.md). Only their form; `server::cert_manager` knows the tokens.
+//! (docs/adr/0017-paths-with-a-secret-token.md). This module knows their form; `server::cert_manager` has the tokens.
 
 use crate::model::finding::Phase;
 
 /// How many characters a token has: 215 random bits.
 pub const TOKEN_CHARS: usize = 43;
 
-/// What they are. An apiserver takes no other letters: each segment of a path must be a lower-case DNS name.
+/// The characters of a token. The apiserver allows no others: each segment of a path must be a lower-case DNS name.
 pub const TOKEN_ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
-
-/// The form of a token as a regular expression, for rules that an apiserver checks.
-pub const TOKEN_PATTERN: &str = "[a-z2-7]{43}";
 
 /// The path of a call without a token.
 #[must_use]
@@ -27,13 +24,19 @@ pub fn with_token(call: Phase, token: &str) -> String {
     format!("{}/{token}", plain(call))
 }
 
-/// Which call a path without a token is for.
+/// A URL without the path of a call at its end.
 #[must_use]
-pub fn plain_call(path: &str) -> Option<Phase> {
-    [Phase::Mutate, Phase::Validate].into_iter().find(|call| path == plain(*call))
+pub fn without_plain(url: &str) -> &str {
+    Phase::ALL.iter().find_map(|call| url.strip_suffix(plain(*call))).unwrap_or(url)
 }
 
-/// Which call a path is for that ends in a token, and that token. Whether anybody knows it is not said.
+/// The call of a path without a token.
+#[must_use]
+pub fn plain_call(path: &str) -> Option<Phase> {
+    Phase::ALL.into_iter().find(|call| path == plain(*call))
+}
+
+/// The call and the token of a path that ends in the form of a token.
 #[must_use]
 pub fn token_call(path: &str) -> Option<(Phase, &str)> {
     let (head, token) = path.rsplit_once('/')?;
@@ -50,7 +53,7 @@ fn is_token_byte(byte: u8) -> bool {
     TOKEN_ALPHABET.contains(&byte)
 }
 
-/// A text of others, for logs and terminals, with `…` for each token that ends a path in it.
+/// Replaces each token at the end of a path by `…`, in a text for logs and terminals.
 #[must_use]
 pub fn without_tokens(text: &str) -> String {
     let mut segments = text.split('/');
@@ -101,10 +104,9 @@ mod tests {
     }
 
     #[test]
-    fn the_pattern_is_that_of_the_form() {
+    fn the_alphabet_is_that_of_the_pattern() {
         let letters: String = ('a'..='z').chain('2'..='7').collect();
         assert_eq!(letters.as_bytes(), TOKEN_ALPHABET);
-        assert_eq!(TOKEN_PATTERN, format!("[a-z2-7]{{{TOKEN_CHARS}}}"));
     }
 
     #[test]

@@ -123,7 +123,7 @@ fn two_with_namespaces_of_their_own_are_good() {
 fn pods_that_only_the_other_knows_are_told() {
     let both = [("memgate", "memgate-system", ARKONIS, &[][..]), ("memgate-b", "b", ARK, ARKONIS)];
     let found = found(&cluster(&both));
-    let expected = "MutatingWebhookConfiguration memgate: pods that require their memory are refused as nobody's, \
+    let expected = "MutatingWebhookConfiguration memgate: pods that require their memory are refused as unknown, \
                     though memgate-b knows them: those of ark";
     assert_eq!(found, [(CheckStatus::Fail, expected.to_owned())]);
     let both = [("memgate", "memgate-system", ARKONIS, ARK), ("memgate-b", "b", ARK, &[])];

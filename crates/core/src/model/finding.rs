@@ -96,6 +96,11 @@ pub enum Phase {
     Validate,
 }
 
+impl Phase {
+    /// Both calls, in the order in which an apiserver makes them.
+    pub const ALL: [Self; 2] = [Self::Mutate, Self::Validate];
+}
+
 /// One thing that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {

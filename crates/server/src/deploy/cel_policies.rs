@@ -1,19 +1,19 @@
-//! Policies that the apiserver evaluates by itself, so that what cannot work is refused even while
-//! no replica of memgate runs.
+//! Policies that the apiserver evaluates by itself: they refuse objects that cannot work even while no replica of
+//! memgate runs.
 //!
-//! A family's tables become a ValidatingAdmissionPolicy and its binding each, its written defaults a
-//! MutatingAdmissionPolicy each. The text of the rules is for the family to write; here is what all
-//! of them have in common: which requests they see, what happens to a fault that is stored already,
-//! and how a refusal reads.
+//! Each table of a family becomes a ValidatingAdmissionPolicy with its binding, each default that it writes a
+//! MutatingAdmissionPolicy. The family has the text of the rules. This module has the common parts: the matched
+//! requests, the treatment of faults that the stored object already has, and the form of the message.
 
 use k8s_openapi::api::admissionregistration::v1::{
-    JSONPatch, MatchCondition, MatchResources, MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding,
+    JSONPatch, MatchResources, MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding,
     MutatingAdmissionPolicyBindingSpec, MutatingAdmissionPolicySpec, Mutation, NamedRuleWithOperations,
     ParamKind, ParamRef, ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
     ValidatingAdmissionPolicyBindingSpec, ValidatingAdmissionPolicySpec, Validation, Variable,
 };
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use crate::deploy::entry::NOT_DELETING;
+use crate::deploy::entry::{NOT_DELETING, condition};
 use crate::deploy::metadata::{suffixed_metadata, suffixed_name};
 use crate::model::cel::{CelDefault, CelRule, CelTable};
 use crate::model::family::Family;
@@ -27,7 +27,11 @@ pub fn validating(
 ) -> Vec<(ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding)> {
     let tables = |family: &&'static Family| {
         let fail_open = family.fails_open;
-        family.cel_tables.iter().map(move |table| (policy(name, table, fail_open), binding(name, table)))
+        family.cel_tables.iter().map(move |table| {
+            let policy = policy(name, table, fail_open);
+            let binding = policy_binding(policy.metadata.clone(), "Deny");
+            (policy, binding)
+        })
     };
     families.iter().flat_map(tables).collect()
 }
@@ -67,7 +71,7 @@ fn policy(installation: &str, table: &CelTable, fail_open: bool) -> ValidatingAd
     }
 }
 
-/// Each fault has to be one that the stored object has, too.
+/// Allows only faults that the stored object has too.
 fn validation((name, rule): (String, &CelRule)) -> Validation {
     Validation {
         expression: format!("variables.{name}.all(fault, fault in variables.{})", before(&name)),
@@ -77,14 +81,15 @@ fn validation((name, rule): (String, &CelRule)) -> Validation {
     }
 }
 
-fn binding(installation: &str, table: &CelTable) -> ValidatingAdmissionPolicyBinding {
+/// The binding of a policy, with its metadata. Without it the policy has no effect.
+pub(super) fn policy_binding(metadata: ObjectMeta, action: &str) -> ValidatingAdmissionPolicyBinding {
     ValidatingAdmissionPolicyBinding {
-        metadata: suffixed_metadata(installation, table.name),
         spec: ValidatingAdmissionPolicyBindingSpec {
-            policy_name: suffixed_name(installation, table.name),
-            validation_actions: vec!["Deny".to_owned()],
+            policy_name: metadata.name.clone().unwrap_or_default(),
+            validation_actions: vec![action.to_owned()],
             ..ValidatingAdmissionPolicyBindingSpec::default()
         },
+        metadata,
     }
 }
 
@@ -112,7 +117,7 @@ fn writer(installation: &str, default: &CelDefault) -> MutatingAdmissionPolicy {
     }
 }
 
-/// The object is looked for in the namespace of the request; where there is none, nothing happens.
+/// The parameter is looked up in the namespace of the request; without it nothing is written.
 fn writer_binding(installation: &str, default: &CelDefault) -> MutatingAdmissionPolicyBinding {
     MutatingAdmissionPolicyBinding {
         metadata: suffixed_metadata(installation, default.name),
@@ -140,10 +145,6 @@ pub(super) fn constraints(kinds: &[&Kind], operations: &[&str]) -> MatchResource
     MatchResources { resource_rules: Some(kinds.iter().map(rule).collect()), ..MatchResources::default() }
 }
 
-pub(super) fn condition((name, expression): (&str, &str)) -> MatchCondition {
-    MatchCondition { name: name.to_owned(), expression: expression.to_owned() }
-}
-
 pub(super) fn variable(name: &str, expression: String) -> Variable {
     Variable { name: name.to_owned(), expression }
 }
@@ -158,7 +159,7 @@ fn named(rules: &[CelRule]) -> impl Iterator<Item = (String, &CelRule)> {
     })
 }
 
-/// The name of a variable that is about the stored object.
+/// The name of a variable about the stored object.
 fn before(name: &str) -> String {
     format!("{name}_before")
 }
@@ -167,7 +168,7 @@ pub(super) fn new(expression: &str) -> String {
     about("object", "", expression)
 }
 
-/// Nothing of it is evaluated where no object is stored.
+/// The expression about the stored object; the caller guards it, since there may be none.
 pub(super) fn old(expression: &str) -> String {
     about("oldObject", "_before", expression)
 }

@@ -1,9 +1,8 @@
-//! The components of an installation: their names, in the order in which they are applied, and which of them exclude each
-//! other. `components` has the
-//! change of the base that each makes.
+//! The components of an installation: their names, in the order in which they are applied, and which of them exclude
+//! each other. `components` has the change that each makes to the base.
 //!
-//! `deploy/kustomize/components` has the same choices under the same names. Families are components,
-//! too, but what they add comes from their tables.
+//! `deploy/kustomize/components` has the same choices under the same names. Families are components too; their additions
+//! come from their rows.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -16,17 +15,17 @@ use crate::model::family::Family;
 pub enum Component {
     /// A family.
     Family(&'static Family),
-    /// MemoryPolicies count, and so do pods that opted out of injection.
+    /// MemoryPolicies are in force, also for pods that opted out of injection.
     Policies,
     /// Three replicas, in different zones.
     Ha,
-    /// One replica, and nothing is refused while it is away.
+    /// One replica; requests are admitted while it does not answer.
     SingleNode,
     /// One replica of an image that was loaded into a development cluster.
     KindDev,
     /// Only the apiserver is answered.
     Mtls,
-    /// What may reach memgate, and what memgate may reach.
+    /// A NetworkPolicy for memgate's traffic.
     NetworkPolicy,
     /// The network of the machine, where the apiserver cannot reach that of the pods.
     HostNetwork,
@@ -36,11 +35,11 @@ pub enum Component {
     Alerts,
     /// A dashboard for Grafana.
     Dashboards,
-    /// The priority of what a cluster cannot do without.
+    /// The priority of critical workloads.
     PriorityCritical,
-    /// Pods of agents are refused while memgate is away.
+    /// Pods of agents are refused while memgate does not answer.
     FailClosed,
-    /// So are pods and resources in namespaces that ask for it, since policies could deny them.
+    /// Pods and resources in strict namespaces are refused while memgate does not answer, since policies could deny them.
     PolicyStrict,
     /// Warnings about the pods of workloads in namespaces that ask for them.
     Templates,
@@ -50,83 +49,61 @@ pub enum Component {
     CsiDriver,
     /// The certificate comes from a Secret that memgate does not write.
     CertFiles,
-    /// No Events, and no right to write any.
+    /// No Events, and no permission to write them.
     NoEvents,
-    /// What cannot work is refused while memgate is away.
+    /// The apiserver refuses invalid objects while memgate does not answer.
     Vap,
-    /// Defaults are written while memgate is away.
+    /// The apiserver writes defaults while memgate does not answer.
     Map,
     /// Files for the control plane rather than objects.
     StaticManifest,
-    /// What Argo CD should know.
+    /// An annotation for Argo CD.
     GitopsArgocd,
-    /// What Flux should know.
+    /// An annotation for Flux.
     GitopsFlux,
 }
 
 impl Component {
     /// Every component, families first.
     pub fn all() -> impl Iterator<Item = Self> {
-        family::ALL.into_iter().map(Self::Family).chain(Self::OTHERS)
+        let others = Self::NAMES.into_iter().map(|(component, _)| component);
+        family::ALL.into_iter().map(Self::Family).chain(others)
     }
 
-    /// Every component that is not a family.
-    pub const OTHERS: [Self; 23] = [
-        Self::Policies,
-        Self::Ha,
-        Self::SingleNode,
-        Self::KindDev,
-        Self::Mtls,
-        Self::NetworkPolicy,
-        Self::HostNetwork,
-        Self::ServiceMonitor,
-        Self::Alerts,
-        Self::Dashboards,
-        Self::PriorityCritical,
-        Self::FailClosed,
-        Self::PolicyStrict,
-        Self::Templates,
-        Self::CertManager,
-        Self::CsiDriver,
-        Self::CertFiles,
-        Self::NoEvents,
-        Self::Vap,
-        Self::Map,
-        Self::StaticManifest,
-        Self::GitopsArgocd,
-        Self::GitopsFlux,
+    /// Every component that is not a family, with its name in flags and as a directory.
+    const NAMES: [(Self, &'static str); 23] = [
+        (Self::Policies, "policies"),
+        (Self::Ha, "ha"),
+        (Self::SingleNode, "single-node"),
+        (Self::KindDev, "kind-dev"),
+        (Self::Mtls, "mtls"),
+        (Self::NetworkPolicy, "network-policy"),
+        (Self::HostNetwork, "host-network"),
+        (Self::ServiceMonitor, "service-monitor"),
+        (Self::Alerts, "alerts"),
+        (Self::Dashboards, "dashboards"),
+        (Self::PriorityCritical, "priority-critical"),
+        (Self::FailClosed, "fail-closed"),
+        (Self::PolicyStrict, "policy-strict"),
+        (Self::Templates, "templates"),
+        (Self::CertManager, "cert-manager"),
+        (Self::CsiDriver, "csi-driver"),
+        (Self::CertFiles, "cert-files"),
+        (Self::NoEvents, "no-events"),
+        (Self::Vap, "vap"),
+        (Self::Map, "map"),
+        (Self::StaticManifest, "static-manifest"),
+        (Self::GitopsArgocd, "gitops-argocd"),
+        (Self::GitopsFlux, "gitops-flux"),
     ];
 
     /// The name, as in flags and as a directory.
     #[must_use]
     pub fn name(self) -> Cow<'static, str> {
-        let name = match self {
-            Self::Family(family) => return format!("family-{}", family.name).into(),
-            Self::Policies => "policies",
-            Self::Ha => "ha",
-            Self::SingleNode => "single-node",
-            Self::KindDev => "kind-dev",
-            Self::CertManager => "cert-manager",
-            Self::CsiDriver => "csi-driver",
-            Self::CertFiles => "cert-files",
-            Self::Mtls => "mtls",
-            Self::NetworkPolicy => "network-policy",
-            Self::HostNetwork => "host-network",
-            Self::ServiceMonitor => "service-monitor",
-            Self::Alerts => "alerts",
-            Self::Dashboards => "dashboards",
-            Self::PriorityCritical => "priority-critical",
-            Self::NoEvents => "no-events",
-            Self::FailClosed => "fail-closed",
-            Self::PolicyStrict => "policy-strict",
-            Self::Templates => "templates",
-            Self::Vap => "vap",
-            Self::Map => "map",
-            Self::StaticManifest => "static-manifest",
-            Self::GitopsArgocd => "gitops-argocd",
-            Self::GitopsFlux => "gitops-flux",
-        };
-        name.into()
+        if let Self::Family(family) = self {
+            return format!("family-{}", family.name).into();
+        }
+        Self::NAMES.iter().find(|(component, _)| *component == self).map_or("", |(_, name)| name).into()
     }
 
     /// The component of this name.
@@ -135,7 +112,7 @@ impl Component {
         Self::all().find(|component| component.name() == name)
     }
 
-    /// The first Kubernetes, major and minor, whose apiserver takes what this component installs.
+    /// The first Kubernetes, major and minor, whose apiserver accepts the objects of this component.
     ///
     /// Source: `kube_features.go` of k8s.io/apiserver 0.37, and which kinds each version serves as `v1`.
     #[must_use]
@@ -150,39 +127,22 @@ impl Component {
         }
     }
 
-    /// What this component decides that only one may.
+    /// The choice of this component that excludes other components.
     #[must_use]
     pub const fn decides(self) -> Option<ExclusiveChoice> {
         match self {
             Self::Ha | Self::SingleNode | Self::KindDev => Some(ExclusiveChoice::Replicas),
             Self::CertManager | Self::CsiDriver | Self::CertFiles => Some(ExclusiveChoice::Certificate),
-            Self::Family(_)
-            | Self::Policies
-            | Self::Mtls
-            | Self::NetworkPolicy
-            | Self::HostNetwork
-            | Self::ServiceMonitor
-            | Self::Alerts
-            | Self::Dashboards
-            | Self::PriorityCritical
-            | Self::NoEvents
-            | Self::FailClosed
-            | Self::PolicyStrict
-            | Self::Templates
-            | Self::Vap
-            | Self::Map
-            | Self::StaticManifest
-            | Self::GitopsArgocd
-            | Self::GitopsFlux => None,
+            _ => None,
         }
     }
 }
 
-/// The first Kubernetes whose apiserver takes what is installed without any component: it has
+/// The first Kubernetes whose apiserver accepts an installation without components: it has
 /// ValidatingAdmissionPolicy and match conditions of webhooks as `v1`.
 pub const MIN_KUBERNETES: (u32, u32) = (1, 30);
 
-/// What only one component may decide.
+/// A choice that only one component may make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExclusiveChoice {
     /// How many replicas there are.

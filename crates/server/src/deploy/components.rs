@@ -1,4 +1,4 @@
-//! The change of the base that each component makes.
+//! The change that each component makes to the base.
 
 mod availability;
 mod certs;
@@ -13,10 +13,10 @@ use crate::deploy::component::Component;
 use crate::deploy::install_plan::InstallPlan;
 use crate::deploy::objects::Objects;
 
-/// Changes the objects as a component asks.
+/// Applies the change of a component.
 pub(super) fn apply(objects: &mut Objects, plan: &InstallPlan, component: Component) {
     match component {
-        // Its rules are in the plan.
+        // The families are in the plan.
         Component::Family(_) => {}
         Component::Policies => policies::policies(objects, plan),
         Component::Ha => availability::ha(objects),

@@ -1,9 +1,8 @@
-//! What the entries of both webhook configurations are made of. Which entries there are is not known here.
+//! Builds the entries of both webhook configurations. `webhooks` and `families` say which entries there are.
 
 use k8s_openapi::ByteString;
 use k8s_openapi::api::admissionregistration::v1::{
-    MatchCondition, MutatingWebhook, RuleWithOperations, ServiceReference, ValidatingWebhook,
-    WebhookClientConfig,
+    MatchCondition, MutatingWebhook, RuleWithOperations, ServiceReference, WebhookClientConfig,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 
@@ -13,20 +12,20 @@ use crate::model::finding::Phase;
 use crate::model::kind::{Kind, SYSTEM_NAMESPACES};
 use crate::review_path;
 
-/// Mirror pods come from a kubelet: nothing that is added to them reaches the container.
+/// Excludes mirror pods, which a kubelet creates: additions to them do not reach the container.
 const NOT_NODE: (&str, &str) =
     ("not-node", "!has(request.userInfo.groups) || !('system:nodes' in request.userInfo.groups)");
-/// The same, should the kubelet bear another name.
+/// Excludes mirror pods of a kubelet with another group.
 const NOT_MIRROR: (&str, &str) = (
     "not-mirror",
     "object == null || !has(object.metadata.annotations) || \
      !('kubernetes.io/config.mirror' in object.metadata.annotations)",
 );
-/// Of an object that is being deleted only finalizers are removed.
+/// Excludes objects that are being deleted: their updates only remove finalizers.
 pub(super) const NOT_DELETING: (&str, &str) =
     ("not-deleting", "object == null || !has(object.metadata.deletionTimestamp)");
 
-/// What happens when memgate does not answer.
+/// What the apiserver does when memgate does not answer.
 #[derive(Clone, Copy)]
 pub(super) enum Failure {
     /// The request is refused.
@@ -36,7 +35,7 @@ pub(super) enum Failure {
 }
 
 impl Failure {
-    /// As the API has it.
+    /// The value of `failurePolicy`.
     pub(super) fn name(self) -> String {
         match self {
             Self::Fail => "Fail",
@@ -46,20 +45,18 @@ impl Failure {
     }
 }
 
-pub(super) fn pods_webhook(
-    plan: &InstallPlan,
-    name: &str,
-    failure: Failure,
-    seconds: i32,
-) -> MutatingWebhook {
-    MutatingWebhook {
+/// An entry of a configuration. The entries of both kinds have this type: it has every field of a `ValidatingWebhook`.
+pub(super) type Webhook = MutatingWebhook;
+
+pub(super) fn pods_webhook(plan: &InstallPlan, name: &str, failure: Failure, seconds: i32) -> Webhook {
+    Webhook {
         rules: Some(vec![rule("", "v1", vec!["pods".to_owned()], &["CREATE"])]),
         match_conditions: Some(conditions(&[NOT_NODE, NOT_MIRROR])),
-        ..mutating_webhook(plan, name, failure, seconds)
+        ..webhook(plan, Phase::Mutate, name, failure, seconds)
     }
 }
 
-/// Every namespace but those of the control plane and memgate's own.
+/// Selects all namespaces except those of the control plane and memgate's own.
 pub(super) fn outside_the_system(plan: &InstallPlan) -> Vec<LabelSelectorRequirement> {
     let mut spared = SYSTEM_NAMESPACES.to_vec();
     spared.push(&plan.namespace);
@@ -70,40 +67,23 @@ pub(super) fn expressions(requirements: Vec<LabelSelectorRequirement>) -> LabelS
     LabelSelector { match_expressions: Some(requirements), match_labels: None }
 }
 
-pub(super) fn mutating_webhook(
+pub(super) fn webhook(
     plan: &InstallPlan,
+    call: Phase,
     name: &str,
     failure: Failure,
     seconds: i32,
-) -> MutatingWebhook {
-    MutatingWebhook {
+) -> Webhook {
+    Webhook {
         name: full_name(name),
-        client_config: client_config(plan, Phase::Mutate),
+        client_config: client_config(plan, call),
         failure_policy: Some(failure.name()),
         match_policy: Some("Equivalent".to_owned()),
-        reinvocation_policy: Some("IfNeeded".to_owned()),
+        reinvocation_policy: (call == Phase::Mutate).then(|| "IfNeeded".to_owned()),
         timeout_seconds: Some(seconds),
         side_effects: "None".to_owned(),
         admission_review_versions: vec!["v1".to_owned()],
-        ..MutatingWebhook::default()
-    }
-}
-
-pub(super) fn validating_webhook(
-    plan: &InstallPlan,
-    name: &str,
-    failure: Failure,
-    seconds: i32,
-) -> ValidatingWebhook {
-    ValidatingWebhook {
-        name: full_name(name),
-        client_config: client_config(plan, Phase::Validate),
-        failure_policy: Some(failure.name()),
-        match_policy: Some("Equivalent".to_owned()),
-        timeout_seconds: Some(seconds),
-        side_effects: "None".to_owned(),
-        admission_review_versions: vec!["v1".to_owned()],
-        ..ValidatingWebhook::default()
+        ..Webhook::default()
     }
 }
 
@@ -126,7 +106,7 @@ fn client_config(plan: &InstallPlan, call: Phase) -> WebhookClientConfig {
             service: Some(ServiceReference {
                 name: NAME.to_owned(),
                 namespace: plan.namespace.clone(),
-                // memgate writes one that strangers do not know.
+                // With its own certificates memgate writes a path with a secret token.
                 path: (!plan.has_own_certificates()).then(|| path.to_owned()),
                 port: None,
             }),
@@ -181,9 +161,9 @@ pub(super) fn requirement(key: &str, operator: &str, values: &[&str]) -> LabelSe
 }
 
 pub(super) fn conditions(conditions: &[(&str, &str)]) -> Vec<MatchCondition> {
-    let condition = |(name, expression): &(&str, &str)| MatchCondition {
-        name: (*name).to_owned(),
-        expression: (*expression).to_owned(),
-    };
-    conditions.iter().map(condition).collect()
+    conditions.iter().copied().map(condition).collect()
+}
+
+pub(super) fn condition((name, expression): (&str, &str)) -> MatchCondition {
+    MatchCondition { name: name.to_owned(), expression: expression.to_owned() }
 }

@@ -1,7 +1,7 @@
 //! MemoryPolicies as ValidatingAdmissionPolicies: one pair of policy and binding for each family and action.
 //!
-//! What a rule says of an object alone is said in CEL, with the message that memgate has for it. Everything else is
-//! returned as [`LeftOut`], with the reason: nothing is dropped in silence.
+//! Rules about one object are translated to CEL, with memgate's message. Every other part is returned as [`LeftOut`],
+//! with the reason.
 //!
 //! ```text
 //! Policy ──rules──▶ Check, LeftOut ──policies──▶ ValidatingAdmissionPolicy and binding
@@ -20,16 +20,15 @@ use jiff::Timestamp;
 use k8s_openapi::api::admissionregistration::v1::{
     ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
 };
-use serde_json::Value;
 
-use crate::deploy::Error;
+use crate::deploy::{Error, yaml};
 use crate::model::family::Family;
 use crate::model::pointer::Pointer;
 use crate::model::policy::{Action, Policies, Policy};
 
 use self::rules::Check;
 
-/// What policies are exported with.
+/// The options of an export.
 #[derive(Debug)]
 pub struct ExportOptions<'o> {
     /// The families; a policy may be about fewer of them.
@@ -40,29 +39,29 @@ pub struct ExportOptions<'o> {
     pub now: Timestamp,
 }
 
-/// Policies in the form of the apiserver, and what is missing from them.
+/// The exported policies, and the parts that could not be exported.
 #[derive(Debug, Default)]
 pub struct Exported {
     /// Each policy with its binding.
     pub policies: Vec<(ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding)>,
-    /// What was not exported, in the order of the policies and their rules.
+    /// The parts that were not exported, in the order of the policies and their rules.
     pub left_out: Vec<LeftOut>,
 }
 
-/// Something that was not exported.
+/// A part of a policy that was not exported.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeftOut {
     /// The name of the policy.
     pub policy: String,
     /// The id of the rule, if it is about one.
     pub rule: Option<String>,
-    /// Where it stands in the policy.
+    /// The place in the policy.
     pub pointer: Pointer,
     /// Which part, of which objects.
     pub what: String,
     /// Why.
     pub reason: String,
-    /// Whether memgate says something that the apiserver does not.
+    /// Whether memgate then reports more than the apiserver.
     pub is_loss: bool,
 }
 
@@ -119,17 +118,11 @@ impl Exported {
     /// # Errors
     /// When an object cannot be written as YAML, which would be a bug of memgate's.
     pub fn render(&self) -> Result<String, Error> {
-        let mut text = String::new();
+        let mut objects = Vec::new();
         for (policy, binding) in &self.policies {
-            for object in [serde_json::to_value(policy)?, serde_json::to_value(binding)?] {
-                let object: Value = object;
-                if !text.is_empty() {
-                    text.push_str("---\n");
-                }
-                text.push_str(&serde_saphyr::to_string(&object)?);
-            }
+            objects.extend([serde_json::to_value(policy)?, serde_json::to_value(binding)?]);
         }
-        Ok(text)
+        yaml(objects.iter())
     }
 }
 

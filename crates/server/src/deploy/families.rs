@@ -1,11 +1,11 @@
-//! What one family adds to an installation: entries and rules of the webhook configurations, rights,
-//! and a flag. Nothing that was there before is changed, so families come in any number.
+//! The additions of one family to an installation: entries and rules of the webhook configurations, permissions,
+//! and a flag. No existing object is replaced, so an installation can have any number of families.
 
-use k8s_openapi::api::admissionregistration::v1::{MatchCondition, MutatingWebhook, ValidatingWebhook};
+use k8s_openapi::api::admissionregistration::v1::{MatchCondition, RuleWithOperations};
 
 use crate::deploy::entry::{
-    Failure, NOT_DELETING, conditions, expressions, full_name, outside_the_system, pods_webhook, requirement,
-    rules, validating_webhook,
+    Failure, NOT_DELETING, Webhook, conditions, expressions, full_name, outside_the_system, pods_webhook,
+    requirement, rules, webhook,
 };
 use crate::deploy::install_plan::InstallPlan;
 use crate::deploy::objects::Objects;
@@ -13,6 +13,7 @@ use crate::deploy::rbac;
 use crate::deploy::webhooks::{self, REQUIRED, resources};
 use crate::family::inject::INJECT_LABEL;
 use crate::model::family::Family;
+use crate::model::finding::Phase;
 use crate::model::kind::Kind;
 use crate::model::selector::PodSelector;
 
@@ -27,40 +28,35 @@ pub(super) fn add(objects: &mut Objects, plan: &InstallPlan, family: &Family) {
     validating(objects.validating.webhooks.get_or_insert_default(), plan, family);
 }
 
-fn mutating(webhooks: &mut Vec<MutatingWebhook>, plan: &InstallPlan, family: &Family) {
+fn mutating(webhooks: &mut Vec<Webhook>, plan: &InstallPlan, family: &Family) {
     if !family.honours_required {
         spare(webhooks, family);
     }
     let defaulted = rules(family.defaulted.iter(), &WRITES);
-    let entry = webhooks::defaults(plan, family.fails_open);
-    match webhooks.iter_mut().find(|known| known.name == entry.name) {
-        Some(known) => known.rules.get_or_insert_default().extend(defaulted),
-        None if defaulted.is_empty() => {}
-        None => webhooks.push(MutatingWebhook { rules: Some(defaulted), ..entry }),
-    }
+    add_rules(webhooks, webhooks::defaults(plan, family.fails_open), defaulted);
     webhooks.extend(family.pod_selectors.iter().map(|pods| agent_pods(plan, family, pods)));
 }
 
-fn validating(webhooks: &mut Vec<ValidatingWebhook>, plan: &InstallPlan, family: &Family) {
+fn validating(webhooks: &mut Vec<Webhook>, plan: &InstallPlan, family: &Family) {
     let always = |kind: &&&Kind| family.validated_if_annotated.iter().all(|(marked, _)| marked != *kind);
     let validated = rules(family.validated.iter().filter(always), &WRITES);
-    let memories = rules(family.memories.iter(), &["DELETE"]);
-    for (entry, rules) in
-        [(webhooks::validations(plan, family.fails_open), validated), (webhooks::deletions(plan), memories)]
-    {
-        match webhooks.iter_mut().find(|known| known.name == entry.name) {
-            Some(known) => known.rules.get_or_insert_default().extend(rules),
-            None if rules.is_empty() => {}
-            None => webhooks.push(ValidatingWebhook { rules: Some(rules), ..entry }),
-        }
-    }
+    add_rules(webhooks, webhooks::validations(plan, family.fails_open), validated);
+    add_rules(webhooks, webhooks::deletions(plan), rules(family.memories.iter(), &["DELETE"]));
     webhooks
         .extend(family.validated_if_annotated.iter().map(|marked| marked_resources(plan, family, *marked)));
 }
 
-/// Takes the family's pods out of the entry for pods that insist on their memory: they make do
-/// without it.
-fn spare(webhooks: &mut [MutatingWebhook], family: &Family) {
+/// Adds rules to the entry of the same name as `entry`, or to `entry`, which is then appended.
+fn add_rules(webhooks: &mut Vec<Webhook>, entry: Webhook, rules: Vec<RuleWithOperations>) {
+    match webhooks.iter_mut().find(|known| known.name == entry.name) {
+        Some(known) => known.rules.get_or_insert_default().extend(rules),
+        None if rules.is_empty() => {}
+        None => webhooks.push(Webhook { rules: Some(rules), ..entry }),
+    }
+}
+
+/// Excludes the family's pods from the entry for pods that require their memory: they can run without it.
+fn spare(webhooks: &mut [Webhook], family: &Family) {
     let labels = family.pod_selectors.iter().filter_map(|pods| pods.labels.first());
     let others: Vec<_> = labels.map(|(key, _)| requirement(key, "DoesNotExist", &[])).collect();
     let required = webhooks.iter_mut().filter(|webhook| webhook.name == full_name(REQUIRED));
@@ -69,8 +65,8 @@ fn spare(webhooks: &mut [MutatingWebhook], family: &Family) {
     }
 }
 
-/// Leaves the family's pods to another installation, also those that insist on their memory: this one cannot tell
-/// whose they are, and would refuse them.
+/// Excludes pods of a family that another installation handles from the entry for pods that require their memory. This
+/// installation does not know the family, and would refuse them.
 pub(super) fn leave(objects: &mut Objects, family: &Family) {
     let required = objects.mutating.webhooks.iter_mut().flatten();
     for webhook in required.filter(|webhook| webhook.name == full_name(REQUIRED)) {
@@ -102,9 +98,9 @@ fn unmarked(annotation: &str) -> MatchCondition {
     }
 }
 
-/// Agent pods of one sort. A selector knows no "or", so each sort has an entry of its own. Where
-/// pods can insist on their memory, those that do have another entry.
-fn agent_pods(plan: &InstallPlan, family: &Family, selector: &PodSelector) -> MutatingWebhook {
+/// The entry for agent pods that match one selector. A label selector has no "or", so each selector has an entry of its
+/// own. Pods that require their memory have another entry.
+fn agent_pods(plan: &InstallPlan, family: &Family, selector: &PodSelector) -> Webhook {
     let elsewhere: &[&str] = if family.honours_required { &["disabled", "required"] } else { &["disabled"] };
     let operator = |values: &[&str]| if values.is_empty() { "Exists" } else { "In" };
     let labels = selector.labels.iter();
@@ -112,8 +108,8 @@ fn agent_pods(plan: &InstallPlan, family: &Family, selector: &PodSelector) -> Mu
     pods.push(requirement(INJECT_LABEL, "NotIn", elsewhere));
     let mut namespaces = outside_the_system(plan);
     namespaces.push(requirement(INJECT_LABEL, "NotIn", &["disabled"]));
-    let webhook = pods_webhook(plan, &agent_pods_name(selector), Failure::Ignore, 2);
-    let mut conditions = webhook.match_conditions.clone().unwrap_or_default();
+    let entry = pods_webhook(plan, &agent_pods_name(selector), Failure::Ignore, 2);
+    let mut conditions = entry.match_conditions.clone().unwrap_or_default();
     conditions.extend(selector.annotation.map(|annotation| MatchCondition {
         name: "opted-in".to_owned(),
         expression: format!(
@@ -128,26 +124,22 @@ fn agent_pods(plan: &InstallPlan, family: &Family, selector: &PodSelector) -> Mu
              !object.metadata.labels.exists(key, key.startsWith('{start}'))"
         ),
     }));
-    MutatingWebhook {
+    Webhook {
         object_selector: Some(expressions(pods)),
         namespace_selector: Some(expressions(namespaces)),
         match_conditions: Some(conditions),
-        ..webhook
+        ..entry
     }
 }
 
-/// The name of the entry for agent pods of one sort.
+/// The name of the entry for agent pods that match one selector.
 pub(super) fn agent_pods_name(selector: &PodSelector) -> String {
     format!("{}.pods", selector.name)
 }
 
-/// Objects of a kind that is mostly none of memgate's business: only those with an annotation whose
-/// key starts so, before the change or after it.
-fn marked_resources(
-    plan: &InstallPlan,
-    family: &Family,
-    (kind, start): (&'static Kind, &str),
-) -> ValidatingWebhook {
+/// The entry for a kind of which memgate reads only some objects: those with an annotation whose key has this prefix,
+/// before or after the change.
+fn marked_resources(plan: &InstallPlan, family: &Family, (kind, start): (&'static Kind, &str)) -> Webhook {
     let (_, failure, seconds) = resources(family.fails_open);
     let marked = |object: &str| {
         format!(
@@ -158,14 +150,14 @@ fn marked_resources(
     let expression = format!("({}) || ({})", marked("object"), marked("oldObject"));
     let mut conditions = conditions(&[NOT_DELETING]);
     conditions.push(MatchCondition { name: "marked".to_owned(), expression });
-    ValidatingWebhook {
+    Webhook {
         rules: Some(rules([&kind].into_iter(), &WRITES)),
         match_conditions: Some(conditions),
-        ..validating_webhook(plan, &marked_name(family, kind), failure, seconds)
+        ..webhook(plan, Phase::Validate, &marked_name(family, kind), failure, seconds)
     }
 }
 
-/// The name of the entry for objects of a kind that concern memgate only with an annotation.
+/// The name of the entry for objects of a kind that memgate reads only with an annotation.
 pub(super) fn marked_name(family: &Family, kind: &Kind) -> String {
     format!("{}.{}", family.name, kind.plural)
 }

@@ -1,11 +1,11 @@
-//! What is to be installed: the choices that the other modules turn into objects. No object is made here.
+//! The choices of an installation; the other modules make objects from them.
 
 use std::collections::BTreeSet;
 
 use crate::deploy::component::Component;
 use crate::model::family::Family;
 
-/// What is to be installed.
+/// The choices of an installation.
 #[derive(Debug)]
 pub struct InstallPlan {
     /// The name of the cluster-wide objects, by which installations in one cluster differ.
@@ -16,14 +16,13 @@ pub struct InstallPlan {
     pub image: String,
     /// How the apiserver reaches memgate.
     pub endpoint: WebhookEndpoint,
-    /// The CA certificates, PEM, that the apiserver checks memgate's own against. Without them the
-    /// field is left out, so that another tool can own it.
+    /// The CA certificates, PEM, for `caBundle`. Without them the field is left out, so that another tool can own it.
     pub ca: Option<Vec<u8>>,
     /// The families that are switched on, in their usual order.
     pub families: Vec<&'static Family>,
     /// The families that another installation in the cluster has.
     pub elsewhere: Vec<&'static Family>,
-    /// What is to differ from the base.
+    /// The components, which change the base.
     pub components: BTreeSet<Component>,
     /// Flags of `memgate serve` beyond those that every installation has.
     pub flags: Vec<String>,
@@ -54,7 +53,7 @@ pub enum InstallPart {
     Namespace,
     /// The definitions of memgate's own kinds.
     Crds,
-    /// The service account and what it may do.
+    /// The service account and its permissions.
     Rbac,
     /// The policies that work without memgate.
     Policies,

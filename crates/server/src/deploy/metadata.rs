@@ -6,12 +6,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::deploy::install_plan::InstallPlan;
 
-/// The name of every object that memgate installs, save where two kinds or two installations would clash.
+/// The name of every installed object, unless two objects or two installations would clash.
 pub const NAME: &str = "memgate";
-/// The namespace of an installation that chose none.
+/// The default namespace of an installation.
 pub const DEFAULT_NAMESPACE: &str = "memgate-system";
-/// The most characters of the name of an installation: what is appended to it ends within the 253 that an object's
-/// name may have.
+/// The maximum length of an installation's name: with every suffix it stays within the 253 characters of an object's name.
 pub const MAX_NAME_CHARS: usize = 200;
 
 /// The two kinds of webhook configuration, as resources.
@@ -21,11 +20,9 @@ pub(super) const CONFIGURATIONS: [&str; 2] =
 pub const SELF_GUARD: &str = "self-guard";
 /// The Lease by which one replica at a time audits what is stored, in memgate's own namespace.
 pub const AUDIT_LEASE: &str = "memgate-audit";
-/// The Secret with memgate's own CA.
-pub(super) const CA_SECRET: &str = "memgate-ca";
 
-/// The name that the cluster-wide objects of an installation bear unless it is given one: that of its namespace is in it,
-/// so that no two namespaces share one.
+/// The default name of the cluster-wide objects of an installation. It contains the namespace, so that no two namespaces
+/// share one.
 #[must_use]
 pub fn default_name(namespace: &str) -> String {
     if namespace == DEFAULT_NAMESPACE { NAME.to_owned() } else { format!("{NAME}-{namespace}") }

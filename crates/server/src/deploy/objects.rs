@@ -1,8 +1,8 @@
-//! Everything that is installed, as typed objects that components change before they are written.
+//! All installed objects; components change them before they are written.
 
 use k8s_openapi::api::admissionregistration::v1::{
     MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding, MutatingWebhookConfiguration,
-    ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding, ValidatingWebhookConfiguration,
+    ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
 };
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec};
 use k8s_openapi::api::core::v1::{Container, Namespace, PodSpec, Service, ServiceAccount};
@@ -11,60 +11,64 @@ use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBind
 use serde_json::{Value, to_value};
 
 use crate::deploy::install_plan::{InstallPart, InstallPlan};
-use crate::deploy::{rbac, self_guard, webhooks, workload};
+use crate::deploy::{rbac, self_guard, templates, webhooks, workload};
 
-/// What is installed. What a component can take away is optional.
+/// A webhook configuration of either kind: the type of the mutating kind has every field of the other.
+pub type WebhookConfiguration = MutatingWebhookConfiguration;
+
+/// The installed objects. An object that a component can remove is optional.
 #[derive(Debug)]
 pub struct Objects {
     /// The namespace that memgate runs in.
     pub namespace: Namespace,
     /// The account that memgate runs as.
     pub service_account: ServiceAccount,
-    /// What it may do in the whole cluster.
+    /// Its permissions in the whole cluster.
     pub cluster_role: ClusterRole,
     /// Gives that role to it.
     pub cluster_role_binding: ClusterRoleBinding,
-    /// What it may do in its own namespace, and what gives it that.
+    /// Its permissions in its own namespace, with the binding.
     pub role: Option<(Role, RoleBinding)>,
-    /// What audits need there, and what gives it that.
+    /// The permissions of audits in that namespace, with the binding.
     pub audit_role: Option<(Role, RoleBinding)>,
-    /// The policy on what it may change of its own webhook configurations, and its binding.
+    /// The policy that limits its changes of the webhook configurations, with the binding.
     pub self_guard: Option<(ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding)>,
-    /// What the apiserver calls.
+    /// The Service that the apiserver calls.
     pub service: Service,
-    /// What runs, without its container.
+    /// The Deployment without its container.
     pub deployment: Deployment,
     /// memgate itself, the one container of its pods.
     pub container: Container,
-    /// How many replicas a node drain leaves running.
+    /// The disruption budget of the replicas.
     pub disruption_budget: Option<PodDisruptionBudget>,
-    /// Which requests memgate is asked to complete.
-    pub mutating: MutatingWebhookConfiguration,
-    /// Which requests memgate is asked to validate.
-    pub validating: ValidatingWebhookConfiguration,
-    /// The policies with which the apiserver refuses by itself.
+    /// The entries for mutating calls.
+    pub mutating: WebhookConfiguration,
+    /// The entries for validating calls.
+    pub validating: WebhookConfiguration,
+    /// The policies with which the apiserver refuses objects without memgate.
     pub validating_policies: Vec<(ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding)>,
-    /// The policies with which it writes defaults by itself.
+    /// The policies with which it writes defaults without memgate.
     pub mutating_policies: Vec<(MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding)>,
-    /// What components add, each with its part.
+    /// The objects that components add, each with its part.
     pub others: Vec<(InstallPart, Value)>,
 }
 
 impl Objects {
-    /// What every installation has: no family, no component.
+    /// The objects of every installation: without a family and without a component.
     #[must_use]
     pub fn base(plan: &InstallPlan) -> Self {
+        let (deployment, container) = workload::deployment(plan);
         Self {
             namespace: workload::namespace(plan),
             service_account: rbac::service_account(plan),
             cluster_role: rbac::cluster_role(plan),
             cluster_role_binding: rbac::cluster_role_binding(plan),
-            role: Some((rbac::role(plan), rbac::role_binding(plan))),
+            role: Some(rbac::role(plan)),
             audit_role: None,
-            self_guard: Some((self_guard::policy(plan), self_guard::binding(plan))),
+            self_guard: Some(self_guard::policy(plan)),
             service: workload::service(plan),
-            deployment: workload::deployment(plan),
-            container: workload::container(plan),
+            deployment,
+            container,
             disruption_budget: Some(workload::disruption_budget(plan)),
             mutating: webhooks::mutating(plan),
             validating: webhooks::validating(plan),
@@ -72,6 +76,11 @@ impl Objects {
             mutating_policies: Vec::new(),
             others: Vec::new(),
         }
+    }
+
+    /// Adds the objects of a YAML text, in the namespace of the plan.
+    pub(super) fn add(&mut self, part: InstallPart, plan: &InstallPlan, text: &str) {
+        self.others.extend(templates::in_namespace(plan, text).map(|object| (part, object)));
     }
 
     /// The Deployment's specification.
@@ -102,34 +111,30 @@ impl Objects {
             (InstallPart::Rbac, to_value(self.cluster_role)?),
             (InstallPart::Rbac, to_value(self.cluster_role_binding)?),
         ];
+        let mut add = |part, object| documents.push((part, object));
         for (role, binding) in self.role.into_iter().chain(self.audit_role) {
-            documents.extend([(InstallPart::Rbac, to_value(role)?), (InstallPart::Rbac, to_value(binding)?)]);
+            add(InstallPart::Rbac, to_value(role)?);
+            add(InstallPart::Rbac, to_value(binding)?);
         }
-        if let Some((policy, binding)) = self.self_guard {
-            documents.extend([
-                (InstallPart::Policies, to_value(policy)?),
-                (InstallPart::Policies, to_value(binding)?),
-            ]);
-        }
-        for (policy, binding) in self.validating_policies {
-            documents.extend([
-                (InstallPart::Policies, to_value(policy)?),
-                (InstallPart::Policies, to_value(binding)?),
-            ]);
+        for (policy, binding) in self.self_guard.into_iter().chain(self.validating_policies) {
+            add(InstallPart::Policies, to_value(policy)?);
+            add(InstallPart::Policies, to_value(binding)?);
         }
         for (policy, binding) in self.mutating_policies {
-            documents.extend([
-                (InstallPart::Policies, to_value(policy)?),
-                (InstallPart::Policies, to_value(binding)?),
-            ]);
+            add(InstallPart::Policies, to_value(policy)?);
+            add(InstallPart::Policies, to_value(binding)?);
         }
-        documents.push((InstallPart::Workload, to_value(self.service)?));
-        documents.push((InstallPart::Workload, to_value(self.deployment)?));
+        add(InstallPart::Workload, to_value(self.service)?);
+        add(InstallPart::Workload, to_value(self.deployment)?);
         if let Some(budget) = self.disruption_budget {
-            documents.push((InstallPart::Workload, to_value(budget)?));
+            add(InstallPart::Workload, to_value(budget)?);
         }
-        documents.push((InstallPart::Webhooks, to_value(self.mutating)?));
-        documents.push((InstallPart::Webhooks, to_value(self.validating)?));
+        add(InstallPart::Webhooks, to_value(self.mutating)?);
+        let mut validating = to_value(self.validating)?;
+        if let Some(kind) = validating.get_mut("kind") {
+            *kind = "ValidatingWebhookConfiguration".into();
+        }
+        add(InstallPart::Webhooks, validating);
         documents.extend(self.others);
         // Stable: within a part they stay in this order.
         documents.sort_by_key(|(part, _)| *part);

@@ -1,4 +1,4 @@
-//! The account that memgate runs as, and what it may do.
+//! The account that memgate runs as, and its permissions.
 //!
 //! It reads the kinds that decisions look up. It writes Events, the `caBundle` of its own two webhook
 //! configurations, and the one Secret with its CA; it can read no other Secret. With policies it writes their status,
@@ -11,22 +11,26 @@ use k8s_openapi::api::rbac::v1::{
     ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef, Subject,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, from_value};
 
 use crate::deploy::install_plan::InstallPlan;
-use crate::deploy::metadata::{AUDIT_LEASE, CA_SECRET, CONFIGURATIONS, NAME, cluster_metadata, metadata};
+use crate::deploy::metadata::{CONFIGURATIONS, NAME, cluster_metadata, metadata};
+use crate::deploy::templates::documents;
 use crate::model::family::Family;
 use crate::model::kind::{Kind, NAMESPACE, POLICY_GROUP, POLICY_KINDS};
 
+/// The account, its roles and their bindings.
+const BASE: &str = include_str!("../../../../deploy/kustomize/base/rbac.yaml");
+/// The role of audits and its binding.
+const AUDIT: &str = include_str!("../../../../deploy/kustomize/components/policies/common/audit.yaml");
+
 /// The service account; its token is mounted where it is needed, for an hour at a time.
 pub(super) fn service_account(plan: &InstallPlan) -> ServiceAccount {
-    ServiceAccount {
-        metadata: metadata(plan),
-        automount_service_account_token: Some(false),
-        ..ServiceAccount::default()
-    }
+    ServiceAccount { metadata: metadata(plan), ..of_kind(BASE, "ServiceAccount") }
 }
 
-/// What memgate may do in the whole cluster, the families aside.
+/// The permissions in the whole cluster, without those of families.
 pub(super) fn cluster_role(plan: &InstallPlan) -> ClusterRole {
     let rules = vec![events(), configurations(plan)];
     ClusterRole { metadata: cluster_metadata(plan), rules: Some(rules), aggregation_rule: None }
@@ -37,7 +41,7 @@ pub(super) fn events() -> PolicyRule {
     rule("events.k8s.io", &["events"], &["create"])
 }
 
-/// Its own two webhook configurations, of which a policy leaves it `caBundle` and `service.path` alone.
+/// The two webhook configurations; a policy limits the changes to `caBundle` and `service.path`.
 pub(super) fn configurations(plan: &InstallPlan) -> PolicyRule {
     PolicyRule {
         resource_names: Some(vec![plan.name.clone()]),
@@ -45,24 +49,40 @@ pub(super) fn configurations(plan: &InstallPlan) -> PolicyRule {
     }
 }
 
-/// The one Secret in memgate's own namespace. The right to create cannot be limited to a name, so
-/// no other workload should live in that namespace.
-pub(super) fn role(plan: &InstallPlan) -> Role {
-    let named = PolicyRule {
-        resource_names: Some(vec![CA_SECRET.to_owned()]),
-        ..rule("", &["secrets"], &["get", "update"])
-    };
-    Role { metadata: metadata(plan), rules: Some(vec![rule("", &["secrets"], &["create"]), named]) }
+/// The one Secret in memgate's own namespace.
+pub(super) fn role(plan: &InstallPlan) -> (Role, RoleBinding) {
+    role_and_binding(plan, BASE)
 }
 
-/// Read access to the kinds that a family's decisions look up, and no more than they need of each; and to
-/// what shows whether an API server of the platform's own serves them.
+/// The Lease by which one replica at a time audits, in memgate's own namespace.
+pub(super) fn audit_role(plan: &InstallPlan) -> (Role, RoleBinding) {
+    role_and_binding(plan, AUDIT)
+}
+
+/// The role and the binding of a YAML text, in the namespace of the plan.
+fn role_and_binding(plan: &InstallPlan, text: &str) -> (Role, RoleBinding) {
+    let (role, binding): (Role, RoleBinding) = (of_kind(text, "Role"), of_kind(text, "RoleBinding"));
+    let within = |metadata| ObjectMeta { namespace: Some(plan.namespace.clone()), ..metadata };
+    (
+        Role { metadata: within(role.metadata), ..role },
+        RoleBinding { metadata: within(binding.metadata), subjects: Some(subjects(plan)), ..binding },
+    )
+}
+
+fn of_kind<T: DeserializeOwned + Default>(text: &str, kind: &str) -> T {
+    let mut objects =
+        documents(text).filter(|object| object.get("kind").and_then(Value::as_str) == Some(kind));
+    objects.next().and_then(|object| from_value(object).ok()).unwrap_or_default()
+}
+
+/// Read access to the kinds that a family's decisions look up, with the verbs that each needs; and to the APIService
+/// that shows whether an API server of the platform's own serves them.
 pub(super) fn family(family: &Family) -> Vec<PolicyRule> {
     let is_watched = |kind: &&'static Kind| family.watched.contains(kind);
     let fetched = family.fetched.iter().copied().filter(|kind| !is_watched(kind));
     let mut rules = rules(family.watched.iter().copied(), &["get", "list", "watch"]);
     rules.extend(self::rules(fetched, &["get"]));
-    // What no decision looks up, audits page through.
+    // Audits list the kinds that decisions do not look up.
     rules.extend(self::rules(family.audited().filter(|kind| !is_watched(kind)), &["list"]));
     rules.extend(family.aggregated_server.map(|server| PolicyRule {
         resource_names: Some(vec![server.api_service.to_owned()]),
@@ -71,8 +91,8 @@ pub(super) fn family(family: &Family) -> Vec<PolicyRule> {
     rules
 }
 
-/// Read access to policies and exemptions, and to the labels of Namespaces by which they select; and what audits write:
-/// the status of both, and reports.
+/// Read access to policies, exemptions and Namespaces, whose labels policies select by; write access to the objects of
+/// audits: the status of policies and exemptions, and reports.
 pub(super) fn policies() -> Vec<PolicyRule> {
     let statuses = POLICY_KINDS.map(|kind| format!("{}/status", kind.plural));
     let statuses = statuses.each_ref().map(String::as_str);
@@ -81,24 +101,6 @@ pub(super) fn policies() -> Vec<PolicyRule> {
     rules.push(rule(POLICY_GROUP, &statuses, &["patch"]));
     rules.push(rule("openreports.io", &reports, &["create", "delete", "list", "patch"]));
     rules
-}
-
-/// The Lease by which one replica at a time audits, in memgate's own namespace, and what gives the account that. The
-/// right to create cannot be limited to a name.
-pub(super) fn audit_role(plan: &InstallPlan) -> (Role, RoleBinding) {
-    let metadata = || ObjectMeta { name: Some(AUDIT_LEASE.to_owned()), ..metadata(plan) };
-    let group = "coordination.k8s.io";
-    let named = PolicyRule {
-        resource_names: Some(vec![AUDIT_LEASE.to_owned()]),
-        ..rule(group, &["leases"], &["get", "patch"])
-    };
-    let rules = vec![rule(group, &["leases"], &["create"]), named];
-    let binding = RoleBinding {
-        metadata: metadata(),
-        role_ref: role_ref("Role", AUDIT_LEASE),
-        subjects: Some(subjects(plan)),
-    };
-    (Role { metadata: metadata(), rules: Some(rules) }, binding)
 }
 
 /// One rule for each API group.
@@ -125,24 +127,9 @@ fn rule(group: &str, resources: &[&str], verbs: &[&str]) -> PolicyRule {
 
 /// Gives the role for the whole cluster to the service account.
 pub(super) fn cluster_role_binding(plan: &InstallPlan) -> ClusterRoleBinding {
-    ClusterRoleBinding {
-        metadata: cluster_metadata(plan),
-        role_ref: role_ref("ClusterRole", &plan.name),
-        subjects: Some(subjects(plan)),
-    }
-}
-
-/// Gives the role for memgate's own namespace to the service account.
-pub(super) fn role_binding(plan: &InstallPlan) -> RoleBinding {
-    RoleBinding { metadata: metadata(plan), role_ref: role_ref("Role", NAME), subjects: Some(subjects(plan)) }
-}
-
-fn role_ref(kind: &str, name: &str) -> RoleRef {
-    RoleRef {
-        api_group: Some("rbac.authorization.k8s.io".to_owned()),
-        kind: kind.to_owned(),
-        name: name.to_owned(),
-    }
+    let base: ClusterRoleBinding = of_kind(BASE, "ClusterRoleBinding");
+    let role_ref = RoleRef { name: plan.name.clone(), ..base.role_ref };
+    ClusterRoleBinding { metadata: cluster_metadata(plan), role_ref, subjects: Some(subjects(plan)) }
 }
 
 fn subjects(plan: &InstallPlan) -> Vec<Subject> {

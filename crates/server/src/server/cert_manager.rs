@@ -1,27 +1,26 @@
 //! Keeps memgate's own certificates up to date in a cluster, without a leader.
 //!
 //! ```text
-//! Secret ◀──ca_secret──▶ plan (pure) ◀──webhook_config── live webhook configurations
-//!                          │                 ▲
-//!                          ▼                 │ caBundle, path
-//!                  Ca: a leaf ─▶ tls     CertManager ─▶ review_paths
+//! Secret ◀──ca_secret──▶ secret_plan (pure) ◀──webhook_config── live webhook configurations
+//!                             │                     ▲
+//!                             ▼                     │ caBundle, path
+//!                     Ca: a leaf ─▶ tls         CertManager ─▶ review_paths
 //! ```
 //!
-//! One Secret holds the CA, the one before it, the bundle of all that may have signed a leaf that is still in use,
-//! and the tokens of the paths under which reviews are sent; each replica signs a leaf of its own and keeps it in memory. `plan` decides what must be written
-//! and which CA signs, from values alone; [`CertManager`] carries it out. It reads no other Secret, and
-//! creates no webhook configuration.
+//! One Secret holds the CA, the previous CA, the bundle of all CAs that may have signed a leaf that is still in use, and
+//! the tokens at the end of the review paths. Each replica signs a leaf of its own and keeps it in memory. `secret_plan`
+//! decides what must be written and which CA signs, `request_plan` the next step of a request for a new CA; both are
+//! pure. [`CertManager`] carries the plans out. It reads no other Secret, and creates no webhook configuration.
 //!
-//! It reconciles every two seconds, and at once when a configuration has changed. A round starts with what is
-//! in memory and with the wall clock, so a leaf is renewed also while the apiserver cannot be reached, and
-//! right after the clock has jumped. A step that fails is logged once, tried again with a growing backoff, and
-//! never ends the server.
+//! It reconciles every two seconds, and at once when a configuration has changed. A round starts from memory and from
+//! the wall clock, so a leaf is renewed also while the apiserver cannot be reached, and right after the clock has
+//! jumped. A failed step is logged once, tried again with a growing backoff, and never ends the server.
 
 mod ca_secret;
 mod failure_log;
 mod path_tokens;
-mod plan;
-mod requested;
+mod request_plan;
+mod secret_plan;
 mod webhook_config;
 
 use std::collections::BTreeMap;
@@ -33,14 +32,14 @@ use kube::Client;
 use tokio::sync::watch::{Receiver, Sender};
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::server::cert_manager::ca_secret::{CaSecret, WriteOutcome};
+use crate::server::cert_manager::ca_secret::CaSecret;
 use crate::server::cert_manager::failure_log::FailureLog;
 use crate::server::cert_manager::path_tokens::PathToken;
-use crate::server::cert_manager::plan::{
-    CaState, CurrentLeaf, SecretChange, SecretPlan, choose_signer, due_at, plan_secret,
+use crate::server::cert_manager::request_plan::{Situation, plan_request};
+use crate::server::cert_manager::secret_plan::{
+    CaState, CurrentLeaf, SecretPlan, WriteReason, choose_signer, due_at, plan_secret,
 };
-use crate::server::cert_manager::requested::{Situation, plan_request};
-use crate::server::cert_manager::webhook_config::{Observed, Wanted};
+use crate::server::cert_manager::webhook_config::{DesiredEntry, Observed};
 use crate::server::certs::Builtin;
 use crate::server::certs::kube_api::error_message;
 use crate::server::certs::rotation::{Progress, REQUESTED, Rotation, RotationRequest};
@@ -52,7 +51,7 @@ use crate::server::options::Timers;
 use crate::server::review_paths::{Accepted, ReviewPaths};
 use crate::server::tls::{self, CertKeyPair, ServingCert};
 
-/// How often a conflicting write of the Secret is tried again within one round.
+/// How often a conflicting write of the Secret is tried within one round.
 const MAX_SECRET_WRITES: usize = 5;
 
 /// The longest pause after a failure: a leaf that is due is renewed within a minute.
@@ -67,12 +66,12 @@ const REPAIR_JITTER: Duration = Duration::from_millis(400);
 /// The least time between two rounds, however often a configuration changes.
 const MIN_ROUND_INTERVAL: Duration = Duration::from_millis(100);
 
-/// The bounds of the least time between two CAs that one replica makes, and between two CAs that it writes over
-/// one that is not valid by its clock. It is a hundredth of the life of a CA.
+/// The bounds of the least time between two CAs that one replica makes, and between two writes of a CA over one that is
+/// not valid by its clock. The time is a hundredth of a CA's validity.
 const MIN_CA_INTERVAL: (Duration, Duration) = (Duration::from_secs(1), Duration::from_mins(1));
 
-/// After how long a revocation no longer waits until callers have trusted the new CA for long enough: another tool
-/// may keep taking it away, and the old CA is promised to be gone within a minute.
+/// How long a revocation waits at most until callers have trusted the new CA for long enough. Another tool may keep
+/// removing the new CA, and the old CA must be revoked within a minute.
 const REVOKE_PATIENCE: Duration = Duration::from_secs(45);
 
 /// The steps that can fail, as the log names them.
@@ -82,7 +81,7 @@ const MAKE_CA: &str = "make a CA";
 const SIGN_LEAF: &str = "sign a certificate";
 const READ_REQUEST: &str = "read the request for a new CA";
 
-/// Keeps the Secret, the leaf of this replica and both `caBundle`s as `plan` wants them.
+/// Keeps the Secret, the leaf of this replica and both webhook configurations as planned.
 pub(super) struct CertManager {
     builtin: Builtin,
     client: Client,
@@ -95,39 +94,39 @@ pub(super) struct CertManager {
     observed: Sender<Observed>,
     /// The contents of the Secret, as this replica last read or wrote them.
     ca_state: Option<CaState>,
-    /// How far the last request for a new CA is, by the annotations of the Secret.
+    /// The progress of the last request for a new CA, from the annotations of the Secret.
     rotation: Rotation,
-    /// The request whose CA is not in use yet, and when this replica saw that.
+    /// The request whose CA is not in use yet, and when this replica first saw it.
     unfinished: Option<(RotationRequest, Instant)>,
     leaf: Option<CurrentLeaf>,
-    /// Since when this replica has known each token.
+    /// When this replica first saw each token.
     tokens_since: BTreeMap<PathToken, Instant>,
     /// When this replica last made a CA.
     last_new_ca: Option<Instant>,
-    /// When it last wrote a CA over one that is not valid by its clock.
+    /// When this replica last wrote a CA over one that is not valid by its clock.
     last_contested: Option<Instant>,
-    /// When it learned of the last revocation.
+    /// When this replica learned of the last revocation.
     last_revocation: Option<Instant>,
-    /// When it last wrote each configuration.
+    /// When this replica last wrote each configuration.
     last_config_write: [Option<Instant>; 2],
-    /// Whether both configurations have ever been seen to trust the leaf.
+    /// Whether this replica has ever seen both configurations trust its leaf.
     trusted: bool,
     failures: FailureLog,
 }
 
-/// What the next round waits for.
+/// When the next round starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Requeue {
-    /// A change, or the regular interval.
+    /// After a change, or after the regular interval.
     OnChange,
-    /// This time: something is left to be done.
+    /// After this time, to do the rest of the work.
     After(Duration),
-    /// A growing pause: something failed.
+    /// After a growing pause, since a step failed.
     Backoff,
 }
 
 impl Requeue {
-    /// What to wait for after two steps; of two times the shorter one.
+    /// The start after two steps; the shorter of two times.
     fn and(self, other: Self) -> Self {
         match (self, other) {
             (Self::After(one), Self::After(other)) => Self::After(one.min(other)),
@@ -218,11 +217,11 @@ impl CertManager {
         if done { next } else { Requeue::Backoff }
     }
 
-    /// Signs a leaf when one is due, without asking the apiserver.
+    /// Signs a leaf when one is due, without a request to the apiserver.
     fn renew_leaf(&mut self) {
         let observed = self.observed.borrow().clone();
         let Some(ca_state) = &self.ca_state else { return };
-        // The first leaf waits until it is known which CA callers trust.
+        // Before the first leaf, the CA that callers trust must be known.
         if self.leaf.is_none() && !observed.is_known() {
             return;
         }
@@ -250,7 +249,7 @@ impl CertManager {
         }
     }
 
-    /// Makes the Secret hold what it should; whether it does now.
+    /// Makes the Secret hold the planned state. Returns whether it holds that now.
     async fn reconcile_secret(&mut self) -> bool {
         for _ in 0..MAX_SECRET_WRITES {
             let secret = match self.secret.get().await {
@@ -261,10 +260,7 @@ impl CertManager {
                 }
             };
             self.failures.succeeded(READ_SECRET);
-            let leaf_signer = self.leaf.as_ref().map(|leaf| &leaf.signer);
-            let (now, policy) = (self.clock.unix_now(), &self.builtin.policy);
-            let data = secret.as_ref().map(|secret| secret.data.clone().unwrap_or_default());
-            let plan = match plan_secret(data.as_ref(), self.ca_state.as_ref(), leaf_signer, now, policy) {
+            let plan = match self.plan_secret(secret.as_ref()) {
                 Ok(plan) => plan,
                 Err(error) => {
                     self.failures.failed(MAKE_CA, error.to_string());
@@ -272,31 +268,38 @@ impl CertManager {
                 }
             };
             self.read_request(secret.as_ref());
-            let Some(change) = plan.change else {
-                match self.carry_out_request(secret, plan.state).await {
-                    Some(done) => return done,
-                    None => continue,
-                }
+            let done = match plan.reason {
+                None => self.carry_out_request(secret, plan.state).await,
+                Some(reason) if self.is_too_soon(reason) => return self.use_fallback(plan),
+                Some(reason) => self.write_secret(secret, plan, reason, self.rotation.clone()).await,
             };
-            // Replicas whose clocks differ, or a Secret that another tool keeps emptying, must not cause a new
-            // CA in every round.
-            let last = match change {
-                _ if change.is_new_ca() => self.last_new_ca,
-                _ if change.is_contested() => self.last_contested,
-                _ => None,
-            };
-            if last.is_some_and(|last| last.elapsed() < self.min_ca_interval()) {
-                return self.use_fallback(plan);
-            }
-            let rotation = self.rotation.clone();
-            if let Some(done) = self.write_secret(secret, plan, change, rotation).await {
+            if let Some(done) = done {
                 return done;
             }
         }
         false
     }
 
-    /// Reads how far a request for a new CA is. Where the Secret is gone, memory counts.
+    fn plan_secret(&self, secret: Option<&Secret>) -> Result<SecretPlan, rcgen::Error> {
+        let leaf_signer = self.leaf.as_ref().map(|leaf| &leaf.signer);
+        let (now, policy) = (self.clock.unix_now(), &self.builtin.policy);
+        let data = secret.map(|secret| secret.data.clone().unwrap_or_default());
+        plan_secret(data.as_ref(), self.ca_state.as_ref(), leaf_signer, now, policy)
+    }
+
+    /// Whether the last write of this kind was too recent: replicas whose clocks differ, or a Secret that another tool
+    /// keeps emptying, must not cause a new CA in every round.
+    fn is_too_soon(&self, reason: WriteReason) -> bool {
+        let last = match reason {
+            _ if reason.is_new_ca() => self.last_new_ca,
+            _ if reason.is_contested() => self.last_contested,
+            _ => None,
+        };
+        let min_interval = (self.builtin.policy.ca / 100).clamp(MIN_CA_INTERVAL.0, MIN_CA_INTERVAL.1);
+        last.is_some_and(|last| last.elapsed() < min_interval)
+    }
+
+    /// Reads the progress of a request for a new CA. If the Secret was deleted, memory counts.
     fn read_request(&mut self, secret: Option<&Secret>) {
         if let Some(secret) = secret {
             let annotations = secret.metadata.annotations.as_ref();
@@ -318,8 +321,8 @@ impl CertManager {
         };
     }
 
-    /// Takes the next step of a request for a new CA, of a Secret that is in order; whether it holds then what it
-    /// should. `None` when another client was faster.
+    /// Takes the next step of a request for a new CA, in a Secret that is as planned. Returns whether the Secret holds the
+    /// result; `None` when another client was faster.
     async fn carry_out_request(&mut self, secret: Option<Secret>, state: CaState) -> Option<bool> {
         let observed = self.observed.borrow().clone();
         let trusted = observed.trusted_cas(Instant::now());
@@ -339,9 +342,9 @@ impl CertManager {
                 Some(true)
             }
             Ok(Some(next)) => {
-                let change = Some(next.change);
-                let plan = SecretPlan { state: next.state, change, fallback: Some(state) };
-                self.write_secret(secret, plan, next.change, next.rotation).await
+                let reason = Some(next.reason);
+                let plan = SecretPlan { state: next.state, reason, fallback: Some(state) };
+                self.write_secret(secret, plan, next.reason, next.rotation).await
             }
             Err(error) => {
                 self.failures.failed(MAKE_CA, error.to_string());
@@ -350,34 +353,30 @@ impl CertManager {
         }
     }
 
-    fn min_ca_interval(&self) -> Duration {
-        (self.builtin.policy.ca / 100).clamp(MIN_CA_INTERVAL.0, MIN_CA_INTERVAL.1)
-    }
-
-    /// Writes the Secret; whether it holds the plan now. `None` when another client was faster.
+    /// Writes the Secret. Returns whether it holds the plan now; `None` when another client was faster.
     async fn write_secret(
         &mut self,
         secret: Option<Secret>,
         plan: SecretPlan,
-        change: SecretChange,
+        reason: WriteReason,
         rotation: Rotation,
     ) -> Option<bool> {
         match self.secret.write(secret, &plan.state, &rotation).await {
-            Ok(WriteOutcome::Written) => {
+            Ok(true) => {
                 self.failures.succeeded(WRITE_SECRET);
-                self.record_change(change);
+                self.record_write(reason);
                 self.learn(plan.state);
                 self.rotation = rotation;
                 Some(true)
             }
-            Ok(WriteOutcome::Conflict) => {
-                // Another replica was faster: what it wrote most likely is what this one wanted.
+            Ok(false) => {
+                // Another replica was faster, and has most likely written the same.
                 sleep(random_up_to(REPAIR_JITTER / 8)).await;
                 None
             }
             Err(error) => {
                 self.failures.failed(WRITE_SECRET, error_message(&error));
-                if change.is_new_ca() {
+                if reason.is_new_ca() {
                     self.metrics.count_cert_rotation(CertKind::Ca, false);
                 }
                 Some(self.use_fallback(plan))
@@ -385,10 +384,10 @@ impl CertManager {
         }
     }
 
-    /// Uses the Secret without the change that could not be written. If its CA cannot be used, uses the plan,
-    /// unless that has a new CA: no other replica would know it.
+    /// Uses the stored state when the plan could not be written. If the stored CA cannot be used, uses the plan, unless it
+    /// has a new CA: no other replica would know it. Returns `false`: the Secret does not hold the plan.
     fn use_fallback(&mut self, plan: SecretPlan) -> bool {
-        let is_new = plan.change.is_some_and(SecretChange::is_new_ca);
+        let is_new = plan.reason.is_some_and(WriteReason::is_new_ca);
         let usable = plan.fallback.or_else(|| (!is_new).then_some(plan.state));
         if let Some(usable) = usable {
             self.learn(usable);
@@ -404,40 +403,38 @@ impl CertManager {
         self.ca_state = Some(state);
     }
 
-    /// Logs and counts a change of the Secret, and remembers when it was.
-    fn record_change(&mut self, change: SecretChange) {
-        match change {
-            SecretChange::Made(error) => tracing::warn!(reason = %error, "made a new CA"),
-            SecretChange::Rotated => tracing::info!("the CA was due; made a new one"),
-            SecretChange::Requested => tracing::info!("a new CA was asked for; made one"),
-            SecretChange::Revoked => {
-                tracing::warn!(
-                    "revoked every CA but the newest, and every path but the newest, as was asked for"
-                );
+    /// Logs and counts a write of the Secret, and remembers its time.
+    fn record_write(&mut self, reason: WriteReason) {
+        match reason {
+            WriteReason::NoUsableCa(error) => tracing::warn!(reason = %error, "made a new CA"),
+            WriteReason::CaDue => tracing::info!("the CA was due; made a new one"),
+            WriteReason::CaRequested => tracing::info!("a new CA was requested; made one"),
+            WriteReason::RevocationDone => {
+                tracing::warn!("revoked every CA and every path except the newest, as requested");
             }
-            SecretChange::InUse => tracing::info!("the CA that was asked for is in use"),
-            SecretChange::Repaired(error) => {
+            WriteReason::RequestDone => tracing::info!("the requested CA is in use"),
+            WriteReason::CaDamaged(error) => {
                 tracing::warn!(reason = %error, "wrote the CA into its Secret again");
             }
-            SecretChange::Completed => tracing::info!("completed the bundle in the CA Secret"),
-            SecretChange::PathToken => tracing::info!("wrote the tokens of the paths into the CA Secret"),
+            WriteReason::BundleIncomplete => tracing::info!("completed the bundle in the CA Secret"),
+            WriteReason::TokensOutdated => tracing::info!("wrote the tokens of the paths into the CA Secret"),
         }
-        if change.is_contested() {
+        if reason.is_contested() {
             self.last_contested = Some(Instant::now());
         }
-        if change.is_new_ca() {
+        if reason.is_new_ca() {
             self.last_new_ca = Some(Instant::now());
             self.metrics.count_cert_rotation(CertKind::Ca, true);
         }
     }
 
-    /// Writes bundle and path into the configurations that do not have them.
+    /// Writes bundle and path into the configurations whose entries differ.
     async fn reconcile_configs(&mut self) -> Requeue {
         let observed = self.observed.borrow().clone();
-        let Some(wanted) = self.wanted() else { return Requeue::OnChange };
+        let Some(desired) = self.desired_entry() else { return Requeue::OnChange };
         let drifted = WebhookKind::ALL
             .into_iter()
-            .filter(|kind| observed.of(*kind).config().is_some_and(|config| !config.is_as(&wanted, *kind)));
+            .filter(|kind| observed.of(*kind).config().is_some_and(|config| !config.is_as(&desired, *kind)));
         let drifted: Vec<_> = drifted.collect();
         let Some(wait) = drifted.iter().map(|kind| self.write_delay(*kind)).min() else {
             return Requeue::OnChange;
@@ -445,7 +442,7 @@ impl CertManager {
         if !wait.is_zero() {
             return Requeue::After(wait);
         }
-        // Another replica may be faster, or have written a newer bundle into the Secret.
+        // Another replica may have repaired them meanwhile, or have written a newer bundle into the Secret.
         sleep(random_up_to(REPAIR_JITTER)).await;
         self.reconcile_secret().await;
         let mut next = Requeue::OnChange;
@@ -463,14 +460,14 @@ impl CertManager {
     /// How long to wait before a configuration may be written again.
     fn write_delay(&self, kind: WebhookKind) -> Duration {
         let last_write = self.last_config_write.get(kind as usize).copied().flatten();
-        // Time for other replicas to read of a revocation, and to change a leaf that callers are about to refuse.
+        // Other replicas need time to read of a revocation and to replace a leaf that callers will refuse.
         let head_start = self.timers.ca_poll * 2;
         let waits = [(last_write, MIN_CONFIG_WRITE_INTERVAL), (self.last_revocation, head_start)];
         let left = waits.into_iter().filter_map(|(last, wait)| Some(wait.saturating_sub(last?.elapsed())));
         left.max().unwrap_or_default()
     }
 
-    /// Writes bundle and path into one configuration, as it is now; whether it has them then.
+    /// Reads one configuration, and writes bundle and path into it. Returns whether it has them now.
     async fn write_config(&mut self, kind: WebhookKind) -> bool {
         let step = match kind {
             WebhookKind::Mutating => "write caBundle and path into the mutating webhook configuration",
@@ -484,12 +481,12 @@ impl CertManager {
                 return false;
             }
         };
-        let Some(wanted) = self.wanted() else { return false };
-        let Some(config) = status.config().filter(|config| !config.is_as(&wanted, kind)) else {
+        let Some(desired) = self.desired_entry() else { return false };
+        let Some(config) = status.config().filter(|config| !config.is_as(&desired, kind)) else {
             return true;
         };
         let client = self.client.clone();
-        let done = webhook_config::write(client, kind, name, config, &wanted, &self.observed).await;
+        let done = webhook_config::write(client, kind, name, config, &desired, &self.observed).await;
         if let Some(last) = self.last_config_write.get_mut(kind as usize) {
             *last = Some(Instant::now());
         }
@@ -504,16 +501,16 @@ impl CertManager {
         done.is_ok()
     }
 
-    /// What every entry of the configurations should have; `None` before the Secret was read.
-    fn wanted(&self) -> Option<Wanted<'_>> {
+    /// The bundle and the tokens that every entry should have; `None` before the Secret was read.
+    fn desired_entry(&self) -> Option<DesiredEntry<'_>> {
         let CaState { bundle, tokens, .. } = self.ca_state.as_ref()?;
-        let stands = |token: &PathToken| {
+        let is_propagated = |token: &PathToken| {
             self.tokens_since.get(token).is_some_and(|since| since.elapsed() >= self.timers.propagation)
         };
-        Some(Wanted { bundle, tokens, standing: tokens.iter().position(stands) })
+        Some(DesiredEntry { bundle, tokens, propagated: tokens.iter().position(is_propagated) })
     }
 
-    /// Serves the paths of the two newest tokens, and of those that a configuration names and the Secret holds.
+    /// Serves the paths of the two newest tokens, and of tokens of the Secret that a configuration names.
     fn publish_paths(&mut self) {
         let Some(CaState { tokens, .. }) = &self.ca_state else { return };
         let now = Instant::now();
@@ -541,9 +538,8 @@ impl CertManager {
         }
         let observed = self.observed.borrow();
         let trusts = self.leaf.as_ref().is_some_and(|leaf| observed.trusts(&leaf.signer));
-        // Trust that was seen once is kept: all replicas share the configurations, so being unready for their
-        // sake would take all replicas away. If a configuration may not be read trust is assumed, but only for
-        // as long as that lasts.
+        // Once seen, trust counts for good: all replicas share the configurations, so if lost trust made a replica
+        // unready, none would be left. If a configuration may not be read, trust is assumed for as long as that lasts.
         self.trusted |= trusts && !observed.is_forbidden();
         self.serving_cert.set_trusted(self.trusted || trusts);
     }

@@ -1,4 +1,4 @@
-//! How many replicas there are, and what happens while memgate is away.
+//! The number of replicas, and the failure policy while memgate does not answer.
 
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
@@ -6,7 +6,7 @@ use crate::deploy::entry::Failure;
 use crate::deploy::objects::Objects;
 use crate::deploy::workload::ZONE_LABEL;
 
-/// Three replicas, always in different zones, of which a drain takes one at a time.
+/// Three replicas, always in different zones; a drain takes one at a time.
 pub(super) fn ha(objects: &mut Objects) {
     objects.workload().replicas = Some(3);
     let spread = objects.pod().topology_spread_constraints.iter_mut().flatten();
@@ -20,16 +20,14 @@ pub(super) fn ha(objects: &mut Objects) {
     }
 }
 
-/// One replica. As no other takes over, nothing is refused while it is away, and it does not hold up a
-/// drain.
+/// One replica. Since no other replica takes over, requests are admitted while it does not answer, and it does not
+/// block a drain.
 pub(super) fn single_node(objects: &mut Objects) {
     objects.workload().replicas = Some(1);
     objects.disruption_budget = None;
     let mutating = objects.mutating.webhooks.iter_mut().flatten();
-    let validating = objects.validating.webhooks.iter_mut().flatten();
-    let policies = mutating.map(|entry| &mut entry.failure_policy);
-    for policy in policies.chain(validating.map(|entry| &mut entry.failure_policy)) {
-        *policy = Some(Failure::Ignore.name());
+    for entry in mutating.chain(objects.validating.webhooks.iter_mut().flatten()) {
+        entry.failure_policy = Some(Failure::Ignore.name());
     }
 }
 

@@ -1,15 +1,14 @@
-//! Certificates that memgate does not make: where its own comes from, and which callers must show one.
+//! Certificates that memgate does not make: the sources of its own certificate, and the one that callers must present.
 
 use k8s_openapi::api::core::v1::{CSIVolumeSource, ConfigMapVolumeSource, SecretVolumeSource, Volume};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use serde_json::{Value, json};
 
 use crate::deploy::components::operations::annotate;
 use crate::deploy::install_plan::{InstallPart, InstallPlan};
-use crate::deploy::metadata::{NAME, metadata, string_map};
+use crate::deploy::metadata::{NAME, string_map};
 use crate::deploy::objects::Objects;
 use crate::deploy::rbac;
 use crate::deploy::workload::mount;
+use crate::server::certs::service_names;
 
 /// The Secret of type `kubernetes.io/tls` that holds the certificate.
 const TLS_SECRET: &str = "memgate-tls";
@@ -19,13 +18,15 @@ const TLS_DIRECTORY: &str = "/etc/memgate/tls";
 const CLIENT_CA: &str = "memgate-client-ca";
 /// Where it is mounted.
 const CLIENT_CA_DIRECTORY: &str = "/etc/memgate/client-ca";
-/// The Issuer that signs the CA only.
-const SELF_SIGNED_ISSUER: &str = "memgate-bootstrap";
-/// The CA, and the Issuer that signs with it.
+/// The Issuer that signs with the CA, and the CA's Certificate.
 const CA_CERTIFICATE: &str = "memgate-ca";
-const ISSUER: &str = "memgate-ca";
-/// The Secret of that CA: not memgate's own one, so that one can change between the two.
-const CA_SECRET: &str = "memgate-ca-cert-manager";
+/// A CA that cert-manager keeps, and an Issuer that signs with it. Its key stays: a new key would replace the CA in one
+/// step, and calls would fail until callers trust it.
+const AUTHORITY: &str =
+    include_str!("../../../../../deploy/kustomize/components/cert-manager/authority.yaml");
+/// The certificate that memgate serves.
+const CERTIFICATE: &str =
+    include_str!("../../../../../deploy/kustomize/components/cert-manager/certificate.yaml");
 /// The user that the container runs as.
 const RUN_AS_USER: &str = "65532";
 
@@ -49,28 +50,21 @@ pub(super) fn cert_manager(objects: &mut Objects, plan: &InstallPlan) {
             "--certs=cert-manager".clone_into(argument);
         }
     }
-    add_certificate_authority(objects, plan);
-    let service = format!("{NAME}.{}", plan.namespace);
-    let certificate = json!({
-        "secretName": TLS_SECRET,
-        "duration": "168h",
-        "renewBefore": "56h",
-        "usages": ["digital signature", "server auth"],
-        "dnsNames": [service, format!("{service}.svc"), format!("{service}.svc.cluster.local")],
-        "privateKey": {"algorithm": "ECDSA", "size": 256, "rotationPolicy": "Always"},
-        "issuerRef": issuer_ref(ISSUER),
-    });
-    objects
-        .others
-        .push((InstallPart::Workload, cert_manager_object(plan, "Certificate", NAME, &certificate)));
+    objects.add(InstallPart::Workload, plan, AUTHORITY);
+    objects.add(InstallPart::Workload, plan, CERTIFICATE);
+    let names =
+        objects.others.last_mut().and_then(|(_, certificate)| certificate.pointer_mut("/spec/dnsNames"));
+    if let Some(names) = names {
+        *names = service_names(NAME, &plan.namespace).into();
+    }
     inject_ca(objects, plan, NAME);
 }
 
-/// The same CA, of which the CSI driver of cert-manager gets each replica a certificate of its own.
+/// The same CA; the CSI driver of cert-manager gets a certificate of it for each replica.
 pub(super) fn csi_driver(objects: &mut Objects, plan: &InstallPlan) {
     let service = format!("{NAME}.{}.svc", plan.namespace);
     let attributes = [
-        ("csi.cert-manager.io/issuer-name", ISSUER),
+        ("csi.cert-manager.io/issuer-name", CA_CERTIFICATE),
         ("csi.cert-manager.io/dns-names", service.as_str()),
         ("csi.cert-manager.io/key-algorithm", "ECDSA"),
         ("csi.cert-manager.io/key-size", "256"),
@@ -87,7 +81,7 @@ pub(super) fn csi_driver(objects: &mut Objects, plan: &InstallPlan) {
         ..Volume::default()
     };
     serve_from_volume(objects, plan, volume);
-    add_certificate_authority(objects, plan);
+    objects.add(InstallPart::Workload, plan, AUTHORITY);
     inject_ca(objects, plan, CA_CERTIFICATE);
 }
 
@@ -109,8 +103,8 @@ pub(super) fn mtls(objects: &mut Objects) {
     ]);
 }
 
-/// Serves the certificate in a volume. What memgate needs to make one of its own goes: the role for its
-/// Secret, the right to write its configurations, and the policy that guards this right.
+/// Serves the certificate in a volume. Removes the objects that only built-in certificates need: the role for the CA
+/// Secret, the permission to write the webhook configurations, and the policy that guards it.
 fn serve_from_volume(objects: &mut Objects, plan: &InstallPlan, volume: Volume) {
     let arguments = objects.arguments();
     arguments.retain(|argument| !argument.starts_with("--certs="));
@@ -128,38 +122,8 @@ fn serve_from_volume(objects: &mut Objects, plan: &InstallPlan, volume: Volume) 
     objects.cluster_role.rules.get_or_insert_default().retain(|rule| *rule != configurations);
 }
 
-/// A CA that cert-manager keeps, and an issuer that signs with it. Its key stays: a new one would
-/// replace the CA in one step, and callers that learn of it late would lose their calls.
-fn add_certificate_authority(objects: &mut Objects, plan: &InstallPlan) {
-    let ca = json!({
-        "isCA": true,
-        "commonName": "memgate CA",
-        "secretName": CA_SECRET,
-        "duration": "8760h",
-        "renewBefore": "2920h",
-        "privateKey": {"algorithm": "ECDSA", "size": 256, "rotationPolicy": "Never"},
-        "issuerRef": issuer_ref(SELF_SIGNED_ISSUER),
-    });
-    let added = [
-        cert_manager_object(plan, "Issuer", SELF_SIGNED_ISSUER, &json!({"selfSigned": {}})),
-        cert_manager_object(plan, "Certificate", CA_CERTIFICATE, &ca),
-        cert_manager_object(plan, "Issuer", ISSUER, &json!({"ca": {"secretName": CA_SECRET}})),
-    ];
-    objects.others.extend(added.map(|object| (InstallPart::Workload, object)));
-}
-
 /// Has cert-manager write the CA of a Certificate into the `caBundle`.
 fn inject_ca(objects: &mut Objects, plan: &InstallPlan, certificate: &str) {
     let source = format!("{}/{certificate}", plan.namespace);
     annotate(objects, "cert-manager.io/inject-ca-from", &source);
-}
-
-fn issuer_ref(name: &str) -> Value {
-    json!({"name": name, "kind": "Issuer", "group": "cert-manager.io"})
-}
-
-/// An object of cert-manager's.
-fn cert_manager_object(plan: &InstallPlan, kind: &str, name: &str, spec: &Value) -> Value {
-    let metadata = ObjectMeta { name: Some(name.to_owned()), ..metadata(plan) };
-    json!({"apiVersion": "cert-manager.io/v1", "kind": kind, "metadata": metadata, "spec": spec})
 }

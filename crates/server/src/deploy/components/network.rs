@@ -1,48 +1,28 @@
-//! Which traffic reaches memgate and leaves it, and on which network.
+//! The network: which traffic memgate may receive and send, and whether its pods use the network of their machine.
 
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-use serde_json::json;
 
 use crate::deploy::install_plan::{InstallPart, InstallPlan};
-use crate::deploy::metadata::{labels, metadata, string_map};
+use crate::deploy::metadata::string_map;
 use crate::deploy::objects::Objects;
 use crate::deploy::workload::{HEALTH_PORT, WEBHOOK_PORT};
 
+/// Reviews from anywhere, since no selector can name the apiserver; metrics from namespaces with a label; out to the
+/// apiserver and to DNS only.
+const POLICY: &str =
+    include_str!("../../../../../deploy/kustomize/components/network-policy/network-policy.yaml");
 /// On a machine's own network 10250 belongs to the kubelet.
 const HOST_WEBHOOK_PORT: i32 = 10260;
-/// Beside it, where no common program listens.
+/// The next port, on which no common program listens.
 const HOST_HEALTH_PORT: i32 = 10261;
-/// The label of namespaces whose pods may read the metrics.
-const METRICS_LABEL: &str = "memgate.dev/metrics";
 
-/// Reviews from anywhere, since no selector names the apiserver; metrics from namespaces that bear a
-/// label; and out to the apiserver and to DNS only.
+/// Adds the NetworkPolicy.
 pub(super) fn policy(objects: &mut Objects, plan: &InstallPlan) {
-    let dns = json!({"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "kube-system"}}});
-    let scrapers = json!({"namespaceSelector": {"matchLabels": {METRICS_LABEL: "allowed"}}});
-    let policy = json!({
-        "apiVersion": "networking.k8s.io/v1",
-        "kind": "NetworkPolicy",
-        "metadata": metadata(plan),
-        "spec": {
-            "podSelector": {"matchLabels": labels()},
-            "policyTypes": ["Ingress", "Egress"],
-            "ingress": [
-                {"ports": [{"port": "webhook", "protocol": "TCP"}]},
-                {"from": [scrapers], "ports": [{"port": "health", "protocol": "TCP"}]},
-            ],
-            "egress": [
-                {"ports": [{"port": 443, "protocol": "TCP"}, {"port": 6443, "protocol": "TCP"}]},
-                {"to": [dns], "ports": [{"port": 53, "protocol": "UDP"}, {"port": 53, "protocol": "TCP"}]},
-            ],
-        },
-    });
-    objects.others.push((InstallPart::Workload, policy));
+    objects.add(InstallPart::Workload, plan, POLICY);
 }
 
-/// The machine's network, for clusters whose apiserver cannot reach pods. No Pod Security level but
-/// `privileged` allows it, and a port is there once on a machine, so that an update has to take one
-/// replica away before it adds another.
+/// Uses the machine's network, for clusters whose apiserver cannot reach pods. Only the Pod Security level `privileged`
+/// allows it. A port can be used once on a machine, so an update must take one replica away before it adds another.
 pub(super) fn host(objects: &mut Objects) {
     let level = string_map(&[("pod-security.kubernetes.io/enforce", "privileged")]);
     objects.namespace.metadata.labels.get_or_insert_default().extend(level);

@@ -1,49 +1,35 @@
-//! The priority of memgate's pods, its Events, and what GitOps tools have to know.
-
-use serde_json::json;
+//! The priority of memgate's pods, its Events, and annotations for GitOps tools.
 
 use crate::deploy::install_plan::{InstallPart, InstallPlan};
-use crate::deploy::metadata::metadata;
 use crate::deploy::objects::Objects;
 use crate::deploy::rbac;
 
-/// The priority class of what a cluster cannot do without.
+/// The priority class of a cluster's critical workloads.
 const PRIORITY_CLASS: &str = "system-cluster-critical";
-/// How many pods the quota allows: those of an update of three replicas, with some to spare.
-const QUOTA_PODS: &str = "10";
+/// Allows the pods of an update of three replicas, with some to spare. Some clouds refuse the priority class outside of
+/// `kube-system` without a quota.
+const QUOTA: &str =
+    include_str!("../../../../../deploy/kustomize/components/priority-critical/resource-quota.yaml");
 
-/// The priority class, and the quota without which some clouds refuse it outside of `kube-system`.
+/// Adds the priority class and its quota.
 pub(super) fn priority_critical(objects: &mut Objects, plan: &InstallPlan) {
     objects.pod().priority_class_name = Some(PRIORITY_CLASS.to_owned());
-    let quota = json!({
-        "apiVersion": "v1",
-        "kind": "ResourceQuota",
-        "metadata": metadata(plan),
-        "spec": {
-            "hard": {"pods": QUOTA_PODS},
-            "scopeSelector": {
-                "matchExpressions": [
-                    {"scopeName": "PriorityClass", "operator": "In", "values": [PRIORITY_CLASS]},
-                ],
-            },
-        },
-    });
-    objects.others.push((InstallPart::Workload, quota));
+    objects.add(InstallPart::Workload, plan, QUOTA);
 }
 
-/// No Events, and no right to write any.
+/// Removes the Events, and the permission to write them.
 pub(super) fn no_events(objects: &mut Objects) {
     objects.arguments().push("--no-events".to_owned());
     let events = rbac::events();
     objects.cluster_role.rules.get_or_insert_default().retain(|rule| *rule != events);
 }
 
-/// Has Argo CD apply the configurations so that it leaves a field alone that is not in Git.
+/// Makes Argo CD keep fields of the configurations that are not in Git.
 pub(super) fn argo_cd(objects: &mut Objects) {
     annotate(objects, "argocd.argoproj.io/sync-options", "ServerSideApply=true");
 }
 
-/// Has Flux leave a field of the configurations alone that is not in Git.
+/// Makes Flux keep fields of the configurations that are not in Git.
 pub(super) fn flux(objects: &mut Objects) {
     annotate(objects, "kustomize.toolkit.fluxcd.io/ssa", "Merge");
 }

@@ -1,40 +1,34 @@
-//! Policies: their definitions, what memgate may read of them, which requests are judged by them, and in which
-//! namespaces those are refused while memgate is away.
+//! Policies: their definitions, the permissions to read them, the entries for requests that policies judge, and the
+//! namespaces in which these requests are refused while memgate does not answer.
 
-use std::sync::Arc;
-
-use k8s_openapi::api::admissionregistration::v1::{MutatingWebhook, ValidatingWebhook};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
 use crate::deploy::entry::{
-    Failure, NOT_DELETING, conditions, full_name, requirement, rules, validating_webhook,
+    Failure, NOT_DELETING, Webhook, conditions, full_name, requirement, rules, webhook,
 };
 use crate::deploy::families::{WRITES, agent_pods_name, marked_name};
 use crate::deploy::install_plan::{InstallPart, InstallPlan};
 use crate::deploy::objects::Objects;
 use crate::deploy::rbac;
+use crate::deploy::templates::documents;
 use crate::deploy::webhooks::resources;
 use crate::deploy::workload::NO_POLICIES;
 use crate::family::inject::INJECT_LABEL;
-use crate::manifest::document::values;
-use crate::manifest::source::Source;
 use crate::model::family::Family;
+use crate::model::finding::Phase;
 use crate::model::kind::{Kind, POLICY_CRDS, POLICY_KINDS};
 use crate::policy::defaults::may_fill;
 
-/// The label of namespaces in which nothing is admitted unjudged.
+/// The label of namespaces in which requests are refused while policies cannot judge them.
 const STRICT_LABEL: &str = "memgate.dev/policy";
 /// Its value.
 const STRICT: &str = "strict";
-/// How long an entry that fails closed is waited for.
+/// The timeout of an entry that fails closed.
 const STRICT_SECONDS: i32 = 5;
 
-/// Has memgate watch policies, judge them as they are written, and be asked about everything that they may judge
-/// or default.
+/// Makes memgate watch policies, validate them, and receive the requests that policies may judge or default.
 pub(super) fn policies(objects: &mut Objects, plan: &InstallPlan) {
-    let definitions = values(&Arc::new(Source::new("policy.yaml", POLICY_CRDS)), &mut Vec::new());
-    let definitions = definitions.iter().map(|definition| definition.value().clone());
-    objects.others.extend(definitions.map(|definition| (InstallPart::Crds, definition)));
+    objects.others.extend(documents(POLICY_CRDS).map(|definition| (InstallPart::Crds, definition)));
     objects.cluster_role.rules.get_or_insert_default().extend(rbac::policies());
     objects.audit_role = Some(rbac::audit_role(plan));
     objects.arguments().retain(|argument| argument != NO_POLICIES);
@@ -50,12 +44,13 @@ pub(super) fn policies(objects: &mut Objects, plan: &InstallPlan) {
     }
 }
 
-/// The entry for policies and exemptions themselves. One that got in while memgate was away is not in force.
-fn own_kinds(plan: &InstallPlan) -> ValidatingWebhook {
-    ValidatingWebhook {
+/// The entry for policies and exemptions themselves. It fails open: an invalid policy that was stored while memgate did
+/// not answer is not in force.
+fn own_kinds(plan: &InstallPlan) -> Webhook {
+    Webhook {
         rules: Some(rules(POLICY_KINDS.iter(), &WRITES)),
         match_conditions: Some(conditions(&[NOT_DELETING])),
-        ..validating_webhook(plan, "policies", Failure::Ignore, 2)
+        ..webhook(plan, Phase::Validate, "policies", Failure::Ignore, 2)
     }
 }
 
@@ -70,66 +65,39 @@ fn forget_opt_out(selector: Option<&mut LabelSelector>) {
     requirements.retain(|one| one.key != INJECT_LABEL || one.values.iter().flatten().next().is_some());
 }
 
-/// Asks about the kinds that only policies have defaults for.
-fn default_more(entries: &mut [MutatingWebhook], family: &Family) {
+/// Adds rules for the kinds that only policies have defaults for.
+fn default_more(entries: &mut [Webhook], family: &Family) {
     let entry = full_name(&format!("defaults.{}", resources(family.fails_open).0));
     let Some(entry) = entries.iter_mut().find(|known| known.name == entry) else { return };
     let is_new = |kind: &&&Kind| may_fill(family.name, kind.kind) && !family.defaulted.contains(kind);
     entry.rules.get_or_insert_default().extend(rules(family.validated.iter().filter(is_new), &WRITES));
 }
 
-/// Splits each entry that fails open in two: one for namespaces that are strict, which fails closed, and one for
-/// all others, so that one call is made.
+/// Splits each entry that fails open in two: one for strict namespaces, which fails closed, and one for all others. Each
+/// request still causes one call.
 pub(super) fn strict(objects: &mut Objects, plan: &InstallPlan) {
     let names: Vec<_> = plan.families.iter().flat_map(|family| open_names(family)).collect();
     split(objects.mutating.webhooks.get_or_insert_default(), &names);
     split(objects.validating.webhooks.get_or_insert_default(), &names);
 }
 
-fn split<E: Entry>(entries: &mut Vec<E>, names: &[String]) {
+fn split(entries: &mut Vec<Webhook>, names: &[String]) {
     let mut closed = Vec::new();
-    for entry in entries.iter_mut().filter(|entry| names.contains(entry.name())) {
-        let mut copy = entry.clone();
-        copy.fail_closed();
-        select(copy.namespaces(), "In");
+    for entry in entries.iter_mut().filter(|entry| names.contains(&entry.name)) {
+        let mut copy = Webhook {
+            name: format!("{STRICT}.{}", entry.name),
+            failure_policy: Some(Failure::Fail.name()),
+            timeout_seconds: Some(STRICT_SECONDS),
+            ..entry.clone()
+        };
+        select(&mut copy.namespace_selector, "In");
         closed.push(copy);
-        select(entry.namespaces(), "NotIn");
+        select(&mut entry.namespace_selector, "NotIn");
     }
     entries.append(&mut closed);
 }
 
-/// What is the same in entries of both configurations.
-trait Entry: Clone {
-    fn name(&self) -> &String;
-    fn namespaces(&mut self) -> &mut Option<LabelSelector>;
-    fn fail_closed(&mut self);
-}
-
-/// The same fields in two types of the API.
-macro_rules! entry {
-    ($type:ty) => {
-        impl Entry for $type {
-            fn name(&self) -> &String {
-                &self.name
-            }
-
-            fn namespaces(&mut self) -> &mut Option<LabelSelector> {
-                &mut self.namespace_selector
-            }
-
-            fn fail_closed(&mut self) {
-                self.name = format!("{STRICT}.{}", self.name);
-                self.failure_policy = Some(Failure::Fail.name());
-                self.timeout_seconds = Some(STRICT_SECONDS);
-            }
-        }
-    };
-}
-
-entry!(MutatingWebhook);
-entry!(ValidatingWebhook);
-
-/// Has a selector ask whether a namespace is strict.
+/// Adds a requirement about the label of strict namespaces to a selector.
 fn select(selector: &mut Option<LabelSelector>, operator: &str) {
     let requirements = selector.get_or_insert_default().match_expressions.get_or_insert_default();
     requirements.push(requirement(STRICT_LABEL, operator, &[STRICT]));
@@ -140,8 +108,8 @@ fn pods_names(family: &Family) -> impl Iterator<Item = String> {
     family.pod_selectors.iter().map(|pods| full_name(&agent_pods_name(pods)))
 }
 
-/// The names of the entries of a family that fail open in the base: for its pods, and for its resources where the
-/// platform makes do without memory.
+/// The names of the entries of a family that fail open in the base: for its pods, and for its resources if the
+/// platform can run without memory.
 fn open_names(family: &Family) -> Vec<String> {
     let mut names: Vec<_> = pods_names(family).collect();
     if family.fails_open {

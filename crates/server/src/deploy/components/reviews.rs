@@ -1,4 +1,4 @@
-//! Which requests memgate reviews beyond the base, and what happens to them when it does not answer.
+//! Reviews of further requests, and failure policies that differ from the base.
 
 use crate::deploy::entry::{Failure, full_name};
 use crate::deploy::families::agent_pods_name;
@@ -6,8 +6,7 @@ use crate::deploy::install_plan::InstallPlan;
 use crate::deploy::objects::Objects;
 use crate::deploy::webhooks;
 
-/// Agent pods do not start without their memory while memgate is away, save where a platform makes
-/// do without.
+/// Refuses agent pods while memgate does not answer, except pods of platforms that can run without memory.
 pub(super) fn fail_closed(objects: &mut Objects, plan: &InstallPlan) {
     let strict = plan.families.iter().filter(|family| family.honours_required);
     let names: Vec<_> = strict
@@ -20,12 +19,12 @@ pub(super) fn fail_closed(objects: &mut Objects, plan: &InstallPlan) {
     }
 }
 
-/// Asks about workloads in namespaces with the label `memgate.dev/preview=enabled`.
+/// Reviews workloads in namespaces with the label `memgate.dev/preview=enabled`.
 pub(super) fn templates(objects: &mut Objects, plan: &InstallPlan) {
     objects.validating.webhooks.get_or_insert_default().push(webhooks::templates(plan));
 }
 
-/// Names the configurations as the apiserver asks of those in a file.
+/// Gives the configurations the names that the apiserver requires of configurations in a file.
 pub(super) fn static_manifest(objects: &mut Objects, plan: &InstallPlan) {
     let name = format!("{}.static.k8s.io", plan.name);
     objects.mutating.metadata.name = Some(name.clone());

@@ -1,10 +1,10 @@
-//! Which requests an exported policy sees.
+//! The requests that an exported policy matches.
 
 use k8s_openapi::api::admissionregistration::v1::{MatchCondition, MatchResources};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 
-use crate::deploy::cel_policies::{condition, constraints};
-use crate::deploy::entry::NOT_DELETING;
+use crate::deploy::cel_policies::constraints;
+use crate::deploy::entry::{NOT_DELETING, condition};
 use crate::model::glob::Glob;
 use crate::model::kind::{Kind, SYSTEM_NAMESPACES};
 use crate::model::label_selector::{self, SelectorOperator};
@@ -12,10 +12,10 @@ use crate::model::policy::Match;
 use crate::model::request::Operation;
 use crate::policy::in_cel::{globs, list};
 
-/// The namespace of a request; of a Namespace its name.
+/// The namespace of a request; for a Namespace its own name.
 const NAMESPACE: &str = "(request.kind.kind == 'Namespace' ? object.metadata.name : request.namespace)";
 
-/// What the apiserver matches by itself.
+/// The constraints that the apiserver matches without CEL.
 pub(super) fn resources(matching: &Match, kinds: &[&Kind]) -> MatchResources {
     let operations: Vec<&str> = match &matching.operations {
         None => vec!["CREATE", "UPDATE"],
@@ -50,7 +50,7 @@ fn selector(selector: &label_selector::LabelSelector) -> LabelSelector {
     }
 }
 
-/// What it asks besides.
+/// The further conditions, in CEL.
 pub(super) fn conditions(matching: &Match, excluded: &[String]) -> Vec<MatchCondition> {
     let namespaces: Vec<String> =
         SYSTEM_NAMESPACES.iter().map(|name| (*name).to_owned()).chain(excluded.iter().cloned()).collect();

@@ -3,8 +3,8 @@
 use crate::model::cel_view::{CelFault, MessagePart};
 use crate::policy::in_cel::{literal, shown_in_cel};
 
-/// The message: the field, what is wrong, and which rule says so. `faults` is the variable that holds what is wrong;
-/// `instead` are the policy's own words.
+/// The message: the field, the fault, and the rule. `faults` is the variable with the faults; `instead` is the message of
+/// the policy's author.
 pub(super) fn expression(fault: &CelFault, faults: &str, instead: Option<&str>, end: &str) -> String {
     let words = fault.words.max(2);
     let word = |index: usize| format!("{faults}[0].split(' ', {words})[{index}]");

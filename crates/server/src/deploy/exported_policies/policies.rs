@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 
 use k8s_openapi::api::admissionregistration::v1::{
-    ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding, ValidatingAdmissionPolicyBindingSpec,
-    ValidatingAdmissionPolicySpec, Validation, Variable,
+    ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding, ValidatingAdmissionPolicySpec, Validation,
+    Variable,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use crate::deploy::cel_policies::{new, old, variable};
+use crate::deploy::cel_policies::{new, old, policy_binding, variable};
 use crate::deploy::metadata::string_map;
 use crate::model::cel_view::{BEFORE, CelView, LABELS};
 use crate::model::family::Family;
@@ -19,8 +19,7 @@ use crate::policy::in_cel::list;
 use super::matching;
 use super::rules::Check;
 
-/// How many elements of a list are looked at: what is evaluated has a bounded cost, and an element is known by its
-/// place.
+/// How many elements of a list the expressions read: the apiserver bounds their cost.
 const MAX_ELEMENTS: usize = 64;
 
 /// The policy and the binding for a family and an action.
@@ -32,12 +31,12 @@ pub(super) fn pair(
     excluded: &[String],
 ) -> (ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding) {
     let name = format!("memgate-policy-{}-{}-{}", policy.name, family.name, action.name());
-    let metadata = metadata(name.clone(), policy, family, action);
+    let metadata = metadata(name, policy, family, action);
     let kinds: BTreeSet<&Kind> = checks.iter().flat_map(|check| check.kinds.iter().copied()).collect();
     let kinds: Vec<&Kind> = kinds.into_iter().collect();
     let validations: Vec<Validation> = checks.iter().map(|check| validation(check, action)).collect();
     let spec = ValidatingAdmissionPolicySpec {
-        // A rule that cannot be evaluated must not let anything pass that it would deny.
+        // An object must not be admitted when a rule that could deny it fails to evaluate.
         failure_policy: Some(if action == Action::Deny { "Fail" } else { "Ignore" }.to_owned()),
         match_constraints: Some(matching::resources(&policy.matching, &kinds)),
         match_conditions: Some(matching::conditions(&policy.matching, excluded)),
@@ -45,21 +44,14 @@ pub(super) fn pair(
         validations: Some(validations),
         ..ValidatingAdmissionPolicySpec::default()
     };
-    let binding = ValidatingAdmissionPolicyBinding {
-        metadata: metadata.clone(),
-        spec: ValidatingAdmissionPolicyBindingSpec {
-            policy_name: name,
-            validation_actions: vec![validation_action(action).to_owned()],
-            ..ValidatingAdmissionPolicyBindingSpec::default()
-        },
-    };
+    let binding = policy_binding(metadata.clone(), validation_action(action));
     (
         ValidatingAdmissionPolicy { metadata, spec: Some(spec), ..ValidatingAdmissionPolicy::default() },
         binding,
     )
 }
 
-/// The word of the apiserver for what comes of a violation.
+/// The apiserver's name of an action.
 const fn validation_action(action: Action) -> &'static str {
     match action {
         Action::Deny => "Deny",
@@ -129,8 +121,8 @@ fn add_view(all: &mut Vec<Variable>, view: &CelView, kinds: &[&Kind]) {
     all.extend([variable(&name, new(&viewed)), variable(&format!("{name}{BEFORE}"), stored)]);
 }
 
-/// A variable about the object, and the same about the stored one. `absent` is its value where none is stored; without,
-/// nobody asks then.
+/// A variable about the object, and the same about the stored object. `absent` is the value of the second when no object
+/// is stored; it is empty when no expression reads the variable then.
 fn twice(all: &mut Vec<Variable>, name: &str, value: &str, absent: &str) {
     let stored = old(value);
     let stored =

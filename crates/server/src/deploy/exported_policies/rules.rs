@@ -1,4 +1,4 @@
-//! What of a rule can be said in CEL, and what cannot.
+//! Translates a rule to CEL, and lists the parts that CEL cannot express.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -17,18 +17,18 @@ use crate::policy::judge::{action, promotion};
 use super::LeftOut;
 use super::message;
 
-/// Pods are judged after injection.
+/// Why rules about pods are not exported: pods are judged after injection.
 const PODS: &str = "which pods are agents', and what memgate adds to them, depends on objects that a ValidatingAdmissionPolicy does \
      not see";
 
-/// Memory that something else uses.
+/// Why rules about other objects' memory are not exported.
 const SOURCES: &str =
     "it is judged by the memory that it uses, and a ValidatingAdmissionPolicy sees no other object";
 
 /// One way to break a rule, about the objects of one table.
 #[derive(Debug, Clone)]
 pub(super) struct Check {
-    /// What comes of it.
+    /// The action on a violation.
     pub(super) action: Action,
     /// The table of the objects.
     pub(super) view: &'static CelView,
@@ -38,13 +38,13 @@ pub(super) struct Check {
     pub(super) name: String,
     /// The faults of the object, in CEL.
     pub(super) faults: String,
-    /// Those of the stored object, where they matter.
+    /// The faults of the stored object, if they are compared.
     pub(super) stored: Option<String>,
     /// Which faults count.
     pub(super) counting: Counting,
-    /// What is wrong.
+    /// The kind of fault.
     pub(super) fault: CelFault,
-    /// The policy's own words for it.
+    /// The message of the policy's author.
     pub(super) instead: Option<String>,
     /// The end of the message.
     pub(super) end: String,
@@ -52,7 +52,7 @@ pub(super) struct Check {
     pub(super) rule: String,
 }
 
-/// Which faults of an object count.
+/// The faults of an object that count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Counting {
     /// All of them.
@@ -64,7 +64,7 @@ pub(super) enum Counting {
 }
 
 impl Check {
-    /// The variable with the faults that count, and its value where that is another one than all faults.
+    /// The name of the variable with the counted faults, and its expression unless all faults count.
     pub(super) fn counted(&self) -> (String, Option<String>) {
         let name = &self.name;
         let among =
@@ -76,13 +76,13 @@ impl Check {
         }
     }
 
-    /// The message of what counts.
+    /// The message about the counted faults.
     pub(super) fn message(&self) -> String {
         let (counted, _) = self.counted();
         message::expression(&self.fault, &format!("variables.{counted}"), self.instead.as_deref(), &self.end)
     }
 
-    /// The check that warns of what an update leaves as it was, beside the one that denies what is new.
+    /// The check that warns about faults that an update keeps; this check denies the new faults.
     pub(super) fn kept(&self) -> Option<Self> {
         let kept = || Self { action: Action::Warn, counting: Counting::Kept, ..self.clone() };
         (self.counting == Counting::New).then(kept)
@@ -99,7 +99,7 @@ struct Exporting<'r> {
     notes: Vec<LeftOut>,
 }
 
-/// What can be said of a rule, by family, and what cannot.
+/// The checks of a rule, by family, and the parts that are not exported.
 pub(super) fn export(
     policy: &Policy,
     rule: &Rule,
@@ -150,7 +150,7 @@ impl Exporting<'_> {
         }
     }
 
-    /// Notes what cannot be said of objects.
+    /// Records a part that is not exported for some objects.
     fn leave_out(&mut self, field: &str, reason: &str, of: &str) {
         self.left_out.entry((field.to_owned(), reason.to_owned())).or_default().push(of.to_owned());
     }
@@ -204,7 +204,7 @@ impl Exporting<'_> {
                 self.leave_out("when", reason, &of);
                 return Vec::new();
             }
-            // It applies to no such object.
+            // The condition is never true for these objects.
             (Some(_), ..) => return Vec::new(),
         };
         let InCel { faults, unsaid } = self.rule.check.in_cel(&new);

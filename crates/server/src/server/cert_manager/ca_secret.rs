@@ -1,6 +1,6 @@
-//! The Secret of the CA: read, and written only if it has not changed since.
+//! Reads the Secret of the CA, and writes it only if it has not changed since.
 //!
-//! This is the only Secret that memgate reads, and options name it. Other keys in it are left as they are.
+//! It is the only Secret that memgate reads; flags name it. Other keys in it are kept.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::api::{ObjectMeta, PostParams};
 use kube::{Api, Client};
 
-use crate::server::cert_manager::plan::{CaState, Data};
+use crate::server::cert_manager::secret_plan::{CaState, Data};
 use crate::server::certs::Builtin;
 use crate::server::certs::kube_api::with_timeout;
 use crate::server::certs::rotation::Rotation;
@@ -25,33 +25,25 @@ pub(super) struct CaSecret {
     name: String,
 }
 
-/// How a write ended.
-#[derive(Debug)]
-pub(super) enum WriteOutcome {
-    /// The Secret is written.
-    Written,
-    /// It has changed since it was read.
-    Conflict,
-}
-
 impl CaSecret {
     /// The Secret that these options name.
     pub(super) fn new(client: Client, builtin: &Builtin) -> Self {
         Self { api: Api::namespaced(client, &builtin.namespace), name: builtin.secret.clone() }
     }
 
-    /// The Secret as it is; `None` when there is none.
+    /// Reads the Secret; `None` when it does not exist.
     pub(super) async fn get(&self) -> Result<Option<Secret>, kube::Error> {
         with_timeout(REQUEST_TIMEOUT, self.api.get_opt(&self.name)).await
     }
 
-    /// Writes the state, and how far a request for a new CA is, into the Secret, if that is still as it was read.
+    /// Writes the state and the progress of a request into the Secret. Returns `false` when the Secret has changed since it
+    /// was read.
     pub(super) async fn write(
         &self,
         read: Option<Secret>,
         state: &CaState,
         rotation: &Rotation,
-    ) -> Result<WriteOutcome, kube::Error> {
+    ) -> Result<bool, kube::Error> {
         let params = PostParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PostParams::default() };
         let exists = read.is_some();
         let mut secret = read.unwrap_or_else(|| self.empty());
@@ -59,18 +51,17 @@ impl CaSecret {
         if *rotation != Rotation::default() {
             rotation.write(secret.metadata.annotations.get_or_insert_default());
         }
-        // The apiserver compares the resourceVersion of a replacement, and refuses to create what
-        // is there already.
+        // The apiserver compares the resourceVersion of a replacement, and refuses to create an existing object.
         let written = if exists {
             with_timeout(REQUEST_TIMEOUT, self.api.replace(&self.name, &params, &secret)).await
         } else {
             with_timeout(REQUEST_TIMEOUT, self.api.create(&params, &secret)).await
         };
         match written {
-            Ok(_) => Ok(WriteOutcome::Written),
-            Err(kube::Error::Api(status)) if status.code == 409 => Ok(WriteOutcome::Conflict),
+            Ok(_) => Ok(true),
+            Err(kube::Error::Api(status)) if status.code == 409 => Ok(false),
             // It was deleted in between. On a create, a 404 means that the namespace does not exist.
-            Err(kube::Error::Api(status)) if exists && status.code == 404 => Ok(WriteOutcome::Conflict),
+            Err(kube::Error::Api(status)) if exists && status.code == 404 => Ok(false),
             Err(error) => Err(error),
         }
     }

@@ -2,7 +2,7 @@
 //! functions; new tokens are the only thing that does not follow from the arguments.
 //!
 //! A stranger who reaches the port does not know the path, and so is never answered
-//! (docs/adr/0017-paths-that-strangers-do-not-know.md). The newest tokens come first. A configuration names one only
+//! (docs/adr/0017-paths-with-a-secret-token.md). The newest tokens come first. A configuration names one only
 //! once every replica had time to read it, and those that were named before stay in the list, so that a
 //! configuration which another tool puts back still works.
 

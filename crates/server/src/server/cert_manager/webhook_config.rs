@@ -1,13 +1,12 @@
-//! The two live webhook configurations: which CAs they trust, and the two fields that memgate writes.
+//! The two live webhook configurations: the CAs that they trust, and the two fields that memgate writes.
 //!
 //! They are read and watched by name, since memgate may not list them. `caBundle` and `service.path` are patched
-//! together, with a field manager of their own, in entries that exist and still have the name they were read with: no configuration
-//! and no entry is ever created.
+//! together, with a field manager of their own. Only entries that exist and still have the name with which they were
+//! read are patched: memgate never creates a configuration or an entry.
 //!
-//! With a JSON patch, not server-side apply: an applied entry belongs to every manager that applied a field
-//! of it, so a tool that applies a configuration without an entry it once had would leave half an entry
-//! behind, and the apiserver would refuse everything that the tool applies. A patched field goes with its
-//! entry.
+//! The patch is a JSON patch, not server-side apply. An applied entry belongs to every manager that applied a field of
+//! it. If a tool then applied a configuration without that entry, half of the entry would stay, and the apiserver would
+//! refuse the tool's requests. A field that was written by a JSON patch is deleted with its entry.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -27,7 +26,7 @@ use crate::model::finding::Phase;
 use crate::review_path;
 use crate::server::cert_manager::failure_log::FailureLog;
 use crate::server::cert_manager::path_tokens::{PathToken, PathTokens};
-use crate::server::cert_manager::plan::TrustedCas;
+use crate::server::cert_manager::secret_plan::TrustedCas;
 use crate::server::certs::ca_bundle::{self, CaBundle, CaCert};
 use crate::server::certs::kube_api::{error_message, webhook_configs, with_timeout};
 use crate::server::jitter::jitter;
@@ -39,17 +38,17 @@ pub(super) const FIELD_MANAGER: &str = "memgate-cabundle";
 /// The timeout of one request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long one watch lasts. Then the object is read again, in case the connection of the watch had died
-/// unnoticed.
+/// How long one watch lasts. Then the object is read again, in case the connection of the watch was lost without
+/// notice.
 const WATCH_TIMEOUT_SECONDS: u32 = 60;
 
 /// The least time between two watches, however soon they end.
 const MIN_WATCH_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What is known of one configuration.
+/// The status of one configuration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) enum ConfigStatus {
-    /// Nothing yet.
+    /// It was not read yet.
     #[default]
     Unknown,
     /// The account may not read it.
@@ -60,20 +59,20 @@ pub(super) enum ConfigStatus {
     Found(WebhookConfig),
 }
 
-/// What one configuration says about trust.
+/// The fields of one configuration that memgate reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct WebhookConfig {
     uid: String,
     resource_version: String,
     /// Its entries, in order.
-    pub(super) entries: Vec<Entry>,
-    /// The CAs that all entries trust, and since when this replica has seen that.
+    pub(super) entries: Vec<WebhookEntry>,
+    /// The CAs that all entries trust, and when this replica first saw that.
     trusted: BTreeMap<CaCert, Instant>,
 }
 
-/// What one entry says about whom it calls, and whom it trusts.
+/// The target and the trusted CAs of one entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct WebhookEntry {
     name: String,
     /// The CAs in its `caBundle`.
     pub(super) bundle: CaBundle,
@@ -83,24 +82,24 @@ pub(super) struct Entry {
 /// Where an entry sends reviews.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Target {
-    /// To a URL, which memgate leaves as it is.
+    /// To a URL, which memgate does not change.
     Url,
-    /// To a Service, under this path.
+    /// To a Service, at this path.
     Service(Option<String>),
 }
 
-/// What every entry should have.
+/// The bundle and the path that every entry should have.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Wanted<'a> {
+pub(super) struct DesiredEntry<'a> {
     /// The CAs in its `caBundle`.
     pub(super) bundle: &'a [CaCert],
-    /// The tokens, one of which its path ends in.
+    /// The tokens; its path ends in one of them.
     pub(super) tokens: &'a PathTokens,
-    /// The position of the newest token that every replica had time to read; older ones are replaced by it.
-    pub(super) standing: Option<usize>,
+    /// The position of the newest token that every replica had time to read. It replaces older tokens.
+    pub(super) propagated: Option<usize>,
 }
 
-/// What is known of both configurations.
+/// The status of both configurations.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Observed {
     /// The configuration of the mutating calls.
@@ -110,7 +109,7 @@ pub(super) struct Observed {
 }
 
 impl Observed {
-    /// What is known of one of them.
+    /// The status of one configuration.
     pub(super) fn of(&self, kind: WebhookKind) -> &ConfigStatus {
         match kind {
             WebhookKind::Mutating => &self.mutating,
@@ -125,7 +124,7 @@ impl Observed {
         }
     }
 
-    /// Whether something was found out about both.
+    /// Whether the status of both is known.
     pub(super) fn is_known(&self) -> bool {
         WebhookKind::ALL.iter().all(|kind| *self.of(*kind) != ConfigStatus::Unknown)
     }
@@ -135,16 +134,16 @@ impl Observed {
         WebhookKind::ALL.iter().any(|kind| *self.of(*kind) == ConfigStatus::Forbidden)
     }
 
-    /// The CAs that both configurations trust. If only one exists that one decides; if one may not be read, no
-    /// CA is known to be trusted.
+    /// The CAs that both configurations trust. If only one exists, its CAs count; if one may not be read, no CA is known
+    /// to be trusted.
     pub(super) fn trusted_cas(&self, now: Instant) -> TrustedCas {
         if self.is_forbidden() {
             return TrustedCas::default();
         }
-        let found = WebhookKind::ALL.iter().filter_map(|kind| self.of(*kind).config());
+        let found = self.configs().map(|(_, config)| config);
         let found: Vec<_> = found.filter(|config| !config.entries.is_empty()).collect();
         let Some((first, others)) = found.split_first() else { return TrustedCas::default() };
-        // Trust counts from when the later one of the two learned of the CA.
+        // Trust counts from the moment when the second of the two trusted the CA.
         let for_how_long = |cert: &CaCert| {
             let since = found.iter().map(|config| config.trusted.get(cert).copied());
             let latest = since.collect::<Option<Vec<_>>>()?.into_iter().max()?;
@@ -154,31 +153,31 @@ impl Observed {
         TrustedCas(both.filter_map(|cert| Some((cert.clone(), for_how_long(cert)?))).collect())
     }
 
-    /// The tokens that entries name, of both.
+    /// The tokens in the entries of both configurations.
     pub(super) fn named_tokens(&self) -> BTreeSet<PathToken> {
-        let found = WebhookKind::ALL.into_iter().filter_map(|kind| Some((kind, self.of(kind).config()?)));
-        found
-            .flat_map(|(kind, config)| config.entries.iter().filter_map(move |entry| entry.token(kind)))
-            .collect()
+        self.entries().filter_map(|(kind, entry)| entry.token(kind)).collect()
     }
 
     /// Whether each entry that calls a Service names this token.
     pub(super) fn names_everywhere(&self, token: &PathToken) -> bool {
-        let names =
-            |kind, entry: &Entry| entry.target == Target::Url || entry.token(kind).as_ref() == Some(token);
-        let found = WebhookKind::ALL.into_iter().filter_map(|kind| Some((kind, self.of(kind).config()?)));
-        let mut entries =
-            found.flat_map(|(kind, config)| config.entries.iter().map(move |entry| (kind, entry)));
-        entries.all(|(kind, entry)| names(kind, entry))
+        let mut services = self.entries().filter(|(_, entry)| entry.target != Target::Url);
+        services.all(|(kind, entry)| entry.token(kind).as_ref() == Some(token))
     }
 
     /// Whether an entry calls a URL.
     pub(super) fn calls_a_url(&self) -> bool {
-        let found = WebhookKind::ALL.iter().filter_map(|kind| self.of(*kind).config());
-        found.flat_map(|config| &config.entries).any(|entry| entry.target == Target::Url)
+        self.entries().any(|(_, entry)| entry.target == Target::Url)
     }
 
-    /// Whether callers trust a CA, as far as that can be known.
+    fn configs(&self) -> impl Iterator<Item = (WebhookKind, &WebhookConfig)> {
+        WebhookKind::ALL.into_iter().filter_map(|kind| Some((kind, self.of(kind).config()?)))
+    }
+
+    fn entries(&self) -> impl Iterator<Item = (WebhookKind, &WebhookEntry)> {
+        self.configs().flat_map(|(kind, config)| config.entries.iter().map(move |entry| (kind, entry)))
+    }
+
+    /// Whether both configurations trust a CA; one that may not be read is assumed to.
     pub(super) fn trusts(&self, cert: &CaCert) -> bool {
         WebhookKind::ALL.iter().all(|kind| match self.of(*kind) {
             ConfigStatus::Found(config) => config.trusts(cert),
@@ -189,7 +188,7 @@ impl Observed {
 }
 
 impl ConfigStatus {
-    /// The configuration, when it is there.
+    /// The configuration, if it was found.
     pub(super) fn config(&self) -> Option<&WebhookConfig> {
         match self {
             Self::Found(config) => Some(config),
@@ -197,7 +196,7 @@ impl ConfigStatus {
         }
     }
 
-    /// The status after an object was read. A CA that was trusted before keeps the time since when.
+    /// The status after an object was read. A CA that was trusted before keeps its time.
     fn after(&self, object: &DynamicObject, now: Instant) -> Self {
         let before = self.config();
         let mut config = WebhookConfig::read(object);
@@ -213,8 +212,8 @@ impl WebhookConfig {
     /// Reads an object; its CAs are trusted since now.
     pub(super) fn read(object: &DynamicObject) -> Self {
         let webhooks = object.data.get("webhooks").and_then(Value::as_array);
-        let entries: Vec<_> = webhooks.into_iter().flatten().map(Entry::read).collect();
-        let sets: Vec<BTreeSet<&CaCert>> = entries.iter().map(Entry::certs).collect();
+        let entries: Vec<_> = webhooks.into_iter().flatten().map(WebhookEntry::read).collect();
+        let sets: Vec<BTreeSet<&CaCert>> = entries.iter().map(WebhookEntry::certs).collect();
         let mut common = sets.iter();
         let first = common.next().cloned().unwrap_or_default();
         let common = common.fold(first, |all, set| all.intersection(set).copied().collect());
@@ -228,24 +227,24 @@ impl WebhookConfig {
         }
     }
 
-    /// A configuration without entries makes no calls, and so refuses no CA.
+    /// A configuration without entries trusts every CA, since it makes no calls.
     fn trusts(&self, cert: &CaCert) -> bool {
         self.entries.is_empty() || self.trusted.contains_key(cert)
     }
 
-    /// Whether every entry is as wanted: trusts exactly these CAs, in any order, and names a token that is new enough.
-    pub(super) fn is_as(&self, wanted: &Wanted<'_>, kind: WebhookKind) -> bool {
-        let bundle = wanted.bundle.iter().collect();
-        self.entries.iter().all(|entry| entry.certs() == bundle && entry.has_path_of(wanted, kind))
+    /// Whether every entry trusts exactly these CAs, in any order, and names a token that is new enough.
+    pub(super) fn is_as(&self, desired: &DesiredEntry<'_>, kind: WebhookKind) -> bool {
+        let bundle = desired.bundle.iter().collect();
+        self.entries.iter().all(|entry| entry.certs() == bundle && entry.has_path_of(desired, kind))
     }
 
-    /// The operations that make every entry so. The tests fail the patch when the object was made anew or its entries
-    /// were reordered since it was read.
-    fn patch(&self, wanted: &Wanted<'_>, kind: WebhookKind) -> Operations {
-        let text = Value::String(BASE64_STANDARD.encode(ca_bundle::pem(wanted.bundle)));
+    /// The operations that change the entries that differ. The `test` operations make the patch fail if the object was
+    /// created again or its entries were reordered since it was read.
+    fn patch(&self, desired: &DesiredEntry<'_>, kind: WebhookKind) -> Operations {
+        let text = Value::String(BASE64_STANDARD.encode(ca_bundle::pem(desired.bundle)));
         let uid = Value::String(self.uid.clone());
         let mut operations = vec![test(&["metadata", "uid"], uid)];
-        let bundle: BTreeSet<_> = wanted.bundle.iter().collect();
+        let bundle: BTreeSet<_> = desired.bundle.iter().collect();
         for (index, entry) in self.entries.iter().enumerate() {
             let index = index.to_string();
             let client_config = ["webhooks", index.as_str(), "clientConfig"];
@@ -253,7 +252,7 @@ impl WebhookConfig {
             if entry.certs() != bundle {
                 changes.push(add(client_config.into_iter().chain(["caBundle"]), text.clone()));
             }
-            if let Some(token) = wanted.token().filter(|_| !entry.has_path_of(wanted, kind)) {
+            if let Some(token) = desired.token().filter(|_| !entry.has_path_of(desired, kind)) {
                 let path = Value::String(review_path::with_token(call(kind), token.as_str()));
                 changes.push(add(client_config.into_iter().chain(["service", "path"]), path));
             }
@@ -266,16 +265,16 @@ impl WebhookConfig {
     }
 }
 
-impl Wanted<'_> {
-    /// The token for an entry that has none, or one that is too old. Where none stands long enough the second newest
-    /// is the one that most replicas know.
+impl DesiredEntry<'_> {
+    /// The token for an entry without a token, or with one that is too old: the newest that every replica had time to
+    /// read, else the second newest, which most replicas know.
     fn token(&self) -> Option<&PathToken> {
-        let standing = self.standing.and_then(|standing| self.tokens.iter().nth(standing));
-        standing.or_else(|| self.tokens.iter().nth(1)).or_else(|| self.tokens.iter().next())
+        let propagated = self.propagated.and_then(|propagated| self.tokens.iter().nth(propagated));
+        propagated.or_else(|| self.tokens.iter().nth(1)).or_else(|| self.tokens.iter().next())
     }
 }
 
-impl Entry {
+impl WebhookEntry {
     fn read(webhook: &Value) -> Self {
         let text = |pointer| webhook.pointer(pointer).and_then(Value::as_str);
         let bundle = text("/clientConfig/caBundle").and_then(|text| BASE64_STANDARD.decode(text).ok());
@@ -301,14 +300,14 @@ impl Entry {
         PathToken::parse(token).filter(|_| of == call(kind))
     }
 
-    /// Whether its path needs no change. A token that is newer than the one that stands was written by another
-    /// replica, which has known it for longer.
-    fn has_path_of(&self, wanted: &Wanted<'_>, kind: WebhookKind) -> bool {
+    /// Whether its path is as desired. A token newer than the propagated one was written by another replica, which has
+    /// known it for longer.
+    fn has_path_of(&self, desired: &DesiredEntry<'_>, kind: WebhookKind) -> bool {
         if self.target == Target::Url {
             return true;
         }
-        let position = self.token(kind).and_then(|token| wanted.tokens.position(&token));
-        position.is_some_and(|position| wanted.standing.is_none_or(|standing| position <= standing))
+        let position = self.token(kind).and_then(|token| desired.tokens.position(&token));
+        position.is_some_and(|position| desired.propagated.is_none_or(|propagated| position <= propagated))
     }
 }
 
@@ -336,7 +335,7 @@ const fn reading(kind: WebhookKind) -> &'static str {
     }
 }
 
-/// Reads a configuration and publishes what was found.
+/// Reads a configuration and publishes its status.
 pub(super) async fn observe(
     client: Client,
     kind: WebhookKind,
@@ -349,25 +348,24 @@ pub(super) async fn observe(
         Err(kube::Error::Api(status)) if status.code == 403 => ConfigStatus::Forbidden,
         Err(error) => return Err(error),
     };
-    observed.send_if_modified(|observed| replace(observed.of_mut(kind), &status));
+    publish(observed, kind, &status);
     Ok(status)
 }
 
-/// Writes what is wanted into every entry of a configuration that lacks it.
+/// Writes bundle and path into every entry of a configuration that differs.
 pub(super) async fn write(
     client: Client,
     kind: WebhookKind,
     name: &str,
     config: &WebhookConfig,
-    wanted: &Wanted<'_>,
+    desired: &DesiredEntry<'_>,
     observed: &Sender<Observed>,
 ) -> Result<(), kube::Error> {
     let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
-    let patch = Patch::<()>::Json(config.patch(wanted, kind));
+    let patch = Patch::<()>::Json(config.patch(desired, kind));
     let api = webhook_configs(client, kind);
     let object = with_timeout(REQUEST_TIMEOUT, api.patch(name, &params, &patch)).await?;
-    let status = status_of(observed, kind, &object);
-    observed.send_if_modified(|observed| replace(observed.of_mut(kind), &status));
+    publish(observed, kind, &status_of(observed, kind, &object));
     Ok(())
 }
 
@@ -375,14 +373,17 @@ fn status_of(observed: &Sender<Observed>, kind: WebhookKind, object: &DynamicObj
     observed.borrow().of(kind).after(object, Instant::now())
 }
 
-/// Replaces `current`; whether that changes it.
-fn replace(current: &mut ConfigStatus, status: &ConfigStatus) -> bool {
-    let differ = current != status;
-    current.clone_from(status);
-    differ
+/// Replaces the status of a configuration, and notifies receivers if it differs.
+fn publish(observed: &Sender<Observed>, kind: WebhookKind, status: &ConfigStatus) {
+    observed.send_if_modified(|observed| {
+        let current = observed.of_mut(kind);
+        let differ = current != status;
+        current.clone_from(status);
+        differ
+    });
 }
 
-/// Keeps what is known of a configuration up to date; never ends.
+/// Keeps the status of a configuration up to date; never ends.
 pub(super) async fn follow(
     client: Client,
     kind: WebhookKind,
@@ -398,7 +399,7 @@ pub(super) async fn follow(
             tokio::time::sleep(jitter(pause)).await;
             continue;
         };
-        // From the version just read, so that no change in between is missed.
+        // The watch starts at the version that was read, so no change is missed.
         let started = Instant::now();
         match watch(client.clone(), kind, &name, &config.resource_version, &observed).await {
             Ok(()) => tokio::time::sleep(MIN_WATCH_INTERVAL.saturating_sub(started.elapsed())).await,
@@ -441,7 +442,7 @@ async fn watch(
             WatchEvent::Bookmark(_) => continue,
             WatchEvent::Error(status) => return Err(kube::Error::Api(status)),
         };
-        observed.send_if_modified(|observed| replace(observed.of_mut(kind), &status));
+        publish(observed, kind, &status);
     }
     Ok(())
 }

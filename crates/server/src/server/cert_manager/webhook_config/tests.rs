@@ -70,7 +70,7 @@ fn a_patch_writes_only_where_something_is_to_be_written_and_tests_where_it_write
     let wanted = std::slice::from_ref(&one);
     let config = WebhookConfig::read(&object(&[wanted, &[], wanted, &[cert()]]));
     let tokens = PathTokens::default();
-    let all = Wanted { bundle: wanted, tokens: &tokens, standing: None };
+    let all = DesiredEntry { bundle: wanted, tokens: &tokens, propagated: None };
     assert!(!config.is_as(&all, WebhookKind::Mutating));
     let patch = serde_json::to_value(config.patch(&all, WebhookKind::Mutating)).expect("JSON");
     let text = BASE64_STANDARD.encode(ca_bundle::pem(wanted));
@@ -90,7 +90,7 @@ fn neither_order_nor_repetition_is_drift() {
     let both = [cert(), cert()];
     let turned = [both[1].clone(), both[0].clone(), both[1].clone()];
     let tokens = PathTokens::default();
-    let wanted = Wanted { bundle: &both, tokens: &tokens, standing: None };
+    let wanted = DesiredEntry { bundle: &both, tokens: &tokens, propagated: None };
     assert!(WebhookConfig::read(&object(&[&both, &turned])).is_as(&wanted, WebhookKind::Mutating));
     let more = [both[0].clone(), both[1].clone(), cert()];
     assert!(
@@ -121,7 +121,7 @@ fn a_path_is_written_where_it_is_missing_foreign_or_too_old() {
     let foreign = PathTokens::default().renewed(false, 0).expect("random bytes");
     let foreign = json!(format!("/mutate/{}", foreign.iter().next().expect("one").as_str()));
     let other_call = json!(format!("/validate/{}", token(0)));
-    for (found, standing, written) in [
+    for (found, propagated, written) in [
         (Value::Null, Some(0), Some(0)),
         (json!("/mutate"), Some(1), Some(1)),
         (json!("/"), None, Some(1)),
@@ -135,7 +135,7 @@ fn a_path_is_written_where_it_is_missing_foreign_or_too_old() {
         // A replica that has just started waits before it changes anything.
         (own(2), None, None),
     ] {
-        let wanted = Wanted { bundle: &[], tokens: &tokens, standing };
+        let wanted = DesiredEntry { bundle: &[], tokens: &tokens, propagated };
         let config = with_path(&found);
         assert_eq!(config.is_as(&wanted, WebhookKind::Mutating), written.is_none(), "{found}");
         let patch = serde_json::to_value(config.patch(&wanted, WebhookKind::Mutating)).expect("JSON");
@@ -152,7 +152,7 @@ fn an_entry_that_calls_a_url_keeps_it() {
     let text = json!({"metadata": {"name": "memgate", "uid": "u"}, "webhooks": [webhook]});
     let config = WebhookConfig::read(&serde_json::from_value(text).expect("an object"));
     let tokens = tokens();
-    let wanted = Wanted { bundle: &[], tokens: &tokens, standing: Some(0) };
+    let wanted = DesiredEntry { bundle: &[], tokens: &tokens, propagated: Some(0) };
     assert!(config.is_as(&wanted, WebhookKind::Mutating));
     let observed = observed(ConfigStatus::NotFound, ConfigStatus::Found(config));
     assert!(observed.calls_a_url() && observed.named_tokens().is_empty());

@@ -1,7 +1,7 @@
 //! One step at a time, by what a replica may know.
 
 use super::*;
-use crate::server::cert_manager::plan::{Data, plan_secret};
+use crate::server::cert_manager::secret_plan::{Data, plan_secret};
 use crate::server::certs::rotation::RotationRequest;
 
 const NOW: i64 = 2_000_000_000;
@@ -53,7 +53,7 @@ fn made(revoke: bool) -> (CaState, RequestPlan) {
 fn a_request_makes_one_new_ca_beside_the_old_one() {
     for revoke in [false, true] {
         let (old, RequestPlan { state, rotation, change }) = made(revoke);
-        assert_eq!(change, SecretChange::Requested);
+        assert_eq!(change, WriteReason::CaRequested);
         assert_eq!(state.previous.as_ref().map(|ca| &ca.cert), Some(&old.newest.cert));
         assert_eq!(state.bundle, [state.newest.cert.clone(), old.newest.cert.clone()]);
         assert_eq!(state.tokens.iter().nth(1), old.tokens.iter().next(), "a new CA, a new path");
@@ -92,17 +92,17 @@ fn it_is_done_once_every_replica_had_time_to_follow() {
     for (revoke, seconds, is_overdue, leaf_is_new, expected) in [
         (false, 19, false, true, None),
         (false, 20, false, false, None),
-        (false, 20, false, true, Some(SecretChange::InUse)),
+        (false, 20, false, true, Some(WriteReason::RequestDone)),
         (false, 0, true, true, None),
         (true, 19, false, true, None),
         (true, 20, false, false, None),
-        (true, 20, false, true, Some(SecretChange::Revoked)),
-        (true, 0, true, true, Some(SecretChange::Revoked)),
+        (true, 20, false, true, Some(WriteReason::RevocationDone)),
+        (true, 0, true, true, Some(WriteReason::RevocationDone)),
     ] {
         let (old, RequestPlan { state, rotation, .. }) = made(revoke);
         let signer = if leaf_is_new { &state.newest.cert } else { &old.newest.cert };
         let next = step(&state, &rotation, Some(signer), &trust(&state, seconds), is_overdue);
-        assert_eq!(next.as_ref().map(|next| next.change), expected, "{revoke} {seconds} {is_overdue}");
+        assert_eq!(next.as_ref().map(|next| next.reason), expected, "{revoke} {seconds} {is_overdue}");
         let Some(next) = next else { continue };
         assert!(matches!(next.rotation.progress(), Progress::Done(_)), "{:?}", next.rotation);
         assert_eq!(next.state.newest.cert, state.newest.cert);
@@ -156,18 +156,18 @@ fn no_replica_brings_a_revoked_ca_back() {
     };
     // One that was away, and remembers how it was.
     let late = plan(Some(&data(&after)), &before, &old);
-    assert_eq!(late.change, None, "there is nothing to mend");
+    assert_eq!(late.reason, None, "there is nothing to mend");
     assert!(is_free(&late.state) && is_free(&late.fallback.expect("the CA is good")));
     // Damage that is repaired from memory.
     let mut damaged = data(&after);
     damaged.remove("bundle.crt");
     let mended = plan(Some(&damaged), &before, &old);
-    assert_eq!(mended.change, Some(SecretChange::Completed));
+    assert_eq!(mended.reason, Some(WriteReason::BundleIncomplete));
     assert!(is_free(&mended.state));
     // A Secret that is gone, or from before.
     for stored in [None, Some(data(&before)), Some(data(&made(false).0))] {
         let again = plan(stored.as_ref(), &after, &after.newest.cert);
-        assert!(again.change.is_some() && is_free(&again.state), "{:?}", again.change);
+        assert!(again.reason.is_some() && is_free(&again.state), "{:?}", again.reason);
         assert_eq!(again.state.revoked, after.revoked);
     }
 }
@@ -185,11 +185,11 @@ fn nothing_is_revoked_before_both_configurations_name_the_token_that_stays() {
             is_overdue,
         };
         let plan = plan_request(&first.state, &first.rotation, situation, NOW, &policy());
-        plan.expect("keys can be made").map(|plan| plan.change)
+        plan.expect("keys can be made").map(|plan| plan.reason)
     };
     assert_eq!(step(false, false), None);
-    assert_eq!(step(true, false), Some(SecretChange::Revoked));
-    assert_eq!(step(false, true), Some(SecretChange::Revoked), "not for ever");
+    assert_eq!(step(true, false), Some(WriteReason::RevocationDone));
+    assert_eq!(step(false, true), Some(WriteReason::RevocationDone), "not for ever");
 }
 
 #[test]
@@ -203,13 +203,13 @@ fn a_secret_from_before_the_revocation_is_written_again_as_it_was() {
     let restored = data(&old);
     let plan = plan_secret(Some(&restored), Some(&after), signer, NOW, &policy()).expect("a plan");
     let reason = crate::server::certs::ca::CaError::Revoked;
-    assert_eq!(plan.change, Some(SecretChange::Repaired(reason)));
+    assert_eq!(plan.reason, Some(WriteReason::CaDamaged(reason)));
     assert!(plan.fallback.is_none(), "it is not used even for a moment");
     assert_eq!(plan.state.newest.cert, after.newest.cert);
     assert_eq!((&plan.state.tokens, &plan.state.bundle), (&after.tokens, &after.bundle));
     let known = CaState { newest: Arc::clone(&old.newest), ..after };
     let plan = plan_secret(Some(&restored), Some(&known), None, NOW, &policy()).expect("a plan");
-    assert_eq!(plan.change, Some(SecretChange::Made(reason)), "what is in memory is revoked as well");
+    assert_eq!(plan.reason, Some(WriteReason::NoUsableCa(reason)), "what is in memory is revoked as well");
     assert_eq!(plan.state.tokens.iter().filter(|token| old.tokens.position(token).is_some()).count(), 0);
 }
 

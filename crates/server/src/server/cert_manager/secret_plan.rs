@@ -1,9 +1,9 @@
-//! Plans what is written into the CA Secret, and which CA signs the next leaf. Pure functions.
+//! Plans what the CA Secret should hold, and which CA signs the next leaf.
 //!
-//! No clock, cluster or other replica is asked. New keys are the only thing that does not follow from the
-//! arguments.
+//! All functions are pure: they use no clock and send no request. Only new keys and tokens are random.
 //!
-//! A rotation takes three steps, so that no caller ever meets a leaf whose CA it does not trust:
+//! A rotation takes three steps, so that no caller ever gets a leaf whose CA it does not trust
+//! (docs/adr/0005-certificates-without-a-leader.md has a diagram):
 //!
 //! 1. The Secret gets a new CA as `ca.crt`; the old one moves to `previous.crt`, and both are in the bundle.
 //!    Leaves are still signed by the old one.
@@ -29,88 +29,95 @@ pub(super) const CA_KEY: &str = "ca.key";
 pub(super) const PREVIOUS_CERTIFICATE: &str = "previous.crt";
 /// Its key, PEM.
 pub(super) const PREVIOUS_KEY: &str = "previous.key";
-/// All CAs that callers are to trust, PEM.
+/// All CAs that callers should trust, PEM.
 pub(super) const BUNDLE: &str = "bundle.crt";
 
-/// The CAs that were revoked and have not expired, PEM: no replica may bring one back from memory.
+/// The CAs that were revoked and have not expired, PEM. No replica may restore one of them from memory.
 pub(super) const REVOKED: &str = "revoked.crt";
 
 /// How many CAs the bundle holds at most. In regular use there are two.
 const MAX_BUNDLE_CERTS: usize = 8;
 
-/// How many revoked CAs are remembered at most: those of a few whole bundles.
+/// How many revoked CAs are remembered at most: those of four full bundles.
 const MAX_REVOKED_CERTS: usize = 32;
 
 /// The data of a Secret.
 pub(super) type Data = BTreeMap<String, ByteString>;
 
-/// The contents of the Secret: as they should be, or as a replica remembers them.
+/// The contents of the Secret, as planned or as remembered.
 #[derive(Debug, Clone)]
 pub(super) struct CaState {
-    /// The CA that signs as soon as callers trust it.
+    /// The CA that signs once callers trust it.
     pub(super) newest: Arc<Ca>,
-    /// The one that signs until then.
+    /// The CA that signs until then.
     pub(super) previous: Option<Arc<Ca>>,
-    /// All CAs that callers are to trust, the two above among them.
+    /// All CAs that callers should trust, including the two above.
     pub(super) bundle: Vec<CaCert>,
     /// The tokens of the paths under which reviews are sent.
     pub(super) tokens: PathTokens,
-    /// The CAs that were revoked; none of them is among those above.
+    /// The revoked CAs; the fields above have none of them.
     pub(super) revoked: Vec<CaCert>,
 }
 
-/// What was found in the Secret.
+/// The contents of the Secret as read; damaged parts are errors.
 struct SecretContents {
     newest: Result<Arc<Ca>, CaError>,
     previous: Result<Arc<Ca>, CaError>,
     bundle: CaBundle,
     tokens: PathTokens,
-    /// Whether all of the tokens could be read.
+    /// Whether all tokens could be read.
     tokens_intact: bool,
     revoked: CaBundle,
 }
 
 /// Why the Secret must be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum SecretChange {
-    /// There was no usable CA, neither in the Secret nor in memory.
-    Made(CaError),
-    /// The CA is due to be replaced.
-    Rotated,
-    /// A new CA was asked for.
-    Requested,
-    /// The new CA that was asked for is in use, and all others are revoked.
-    Revoked,
-    /// The new CA that was asked for is in use.
-    InUse,
-    /// The CA was damaged, and is written again from memory.
-    Repaired(CaError),
-    /// The CA is in order; the previous one or the bundle was not.
-    Completed,
-    /// The CAs are in order; the tokens of the paths were not, or there is a new one.
-    PathToken,
+pub(super) enum WriteReason {
+    /// Neither the Secret nor memory has a usable CA, so there is a new one.
+    NoUsableCa(CaError),
+    /// The CA is due to be replaced, so there is a new one.
+    CaDue,
+    /// A request asks for a new CA, so there is one.
+    CaRequested,
+    /// The requested CA is in use, and all others are revoked.
+    RevocationDone,
+    /// The requested CA is in use.
+    RequestDone,
+    /// The CA in the Secret is damaged, and is restored from memory.
+    CaDamaged(CaError),
+    /// The CA is usable; the previous one or the bundle is not as planned.
+    BundleIncomplete,
+    /// The CAs are as planned; the path tokens are not, or there is a new one.
+    TokensOutdated,
 }
 
-impl SecretChange {
+impl WriteReason {
     /// Whether there is a new CA.
     pub(super) fn is_new_ca(self) -> bool {
-        matches!(self, Self::Made(_) | Self::Rotated | Self::Requested)
+        matches!(self, Self::NoUsableCa(_) | Self::CaDue | Self::CaRequested)
     }
 
-    /// Whether a CA replaces one that is valid by the clocks of other replicas: these could replace it in turn,
-    /// for ever.
+    /// Whether a CA replaces one that may be valid by the clocks of other replicas, which could replace it in turn
+    /// without end.
     pub(super) fn is_contested(self) -> bool {
-        self == Self::Repaired(CaError::NotValid)
+        self == Self::CaDamaged(CaError::NotValid)
     }
+}
+
+/// The CAs of a plan, and why the Secret must be written for them.
+struct ChosenCas {
+    newest: Arc<Ca>,
+    previous: Option<Arc<Ca>>,
+    reason: Option<WriteReason>,
 }
 
 /// What the Secret should hold.
 #[derive(Debug)]
 pub(super) struct SecretPlan {
     pub(super) state: CaState,
-    /// Why it must be written; `None` when it holds that already.
-    pub(super) change: Option<SecretChange>,
-    /// What can be used of it unchanged, if it cannot be written; `None` when its CA cannot be used.
+    /// Why it must be written; `None` when it holds the state already.
+    pub(super) reason: Option<WriteReason>,
+    /// The state to use when the Secret cannot be written; `None` when the stored CA cannot be used.
     pub(super) fallback: Option<CaState>,
 }
 
@@ -148,66 +155,22 @@ pub(super) fn plan_secret(
 ) -> Result<SecretPlan, rcgen::Error> {
     let stored = SecretContents::read(data);
     let revoked = stored.revoked_with(known, now);
-    let is_good = |cert: &CaCert| !revoked.contains(cert);
-    let usable = match &stored.newest {
-        Ok(ca) if !is_good(&ca.cert) => Err(CaError::Revoked),
-        Ok(ca) if ca.cert.is_valid(now) => Ok(Arc::clone(ca)),
-        Ok(_) => Err(CaError::NotValid),
-        Err(error) => Err(*error),
-    };
-    let leaf_signer = leaf_signer.filter(|signer| signer.not_after > now && is_good(signer));
+    let usable = stored.usable_newest(&revoked, now);
+    let leaf_signer = leaf_signer.filter(|signer| signer.not_after > now && !revoked.contains(signer));
     let fallback = usable.as_ref().ok().map(|newest| stored.unchanged(newest, known, leaf_signer, &revoked));
-    let usable_in_memory = |known: &&CaState| known.newest.cert.is_valid(now) && is_good(&known.newest.cert);
-    let (newest, previous, change) = match (usable, known.filter(usable_in_memory)) {
-        (Ok(newest), _) if is_due(newest.cert.not_before, newest.cert.not_after, now, policy) => {
-            (Arc::new(Ca::generate(now, policy)?), Some(newest), Some(SecretChange::Rotated))
-        }
-        (Ok(newest), _) => {
-            let previous = stored.previous_of(&newest, known);
-            (newest, previous, None)
-        }
-        // Callers trust the CA in memory already, so writing it back is better than a new one.
-        (Err(error), Some(known)) => {
-            (Arc::clone(&known.newest), known.previous.clone(), Some(SecretChange::Repaired(error)))
-        }
-        (Err(error), None) => {
-            let previous = stored.previous.as_ref().ok().cloned();
-            let previous = previous.or_else(|| known.and_then(|known| known.previous.clone()));
-            let previous = previous.filter(|previous| previous.cert.is_valid(now));
-            (Arc::new(Ca::generate(now, policy)?), previous, Some(SecretChange::Made(error)))
-        }
-    };
-    let previous = previous.filter(|previous| is_good(&previous.cert));
-    // Where the Secret was damaged, its bundle may lack a CA that leaves of other replicas still need.
-    let damaged = change.is_some() || !stored.bundle.intact || stored.bundle.certs.is_empty();
-    let remembered = known.filter(|_| damaged).map(|known| known.bundle.as_slice()).unwrap_or_default();
-    // A CA that is not valid by this clock may be valid by those of other replicas, so a new one does not
-    // remove it from the bundle.
-    let is_new = matches!(change, Some(SecretChange::Made(_)));
-    let superseded = [stored.newest.as_ref().ok(), known.map(|known| &known.newest)];
-    let superseded = superseded.into_iter().flatten().filter(|_| is_new).map(|ca| &ca.cert);
-    let others = superseded.chain(&stored.bundle.certs).chain(remembered);
-    // For the same reason expired CAs leave the bundle only at a rotation, which a clock that is wrong for a
-    // moment does not cause.
-    let others = others.filter(|cert| change != Some(SecretChange::Rotated) || cert.not_after > now);
-    let others = others.filter(|cert| is_good(cert));
-    let bundle = bundle(&newest, previous.as_ref(), others, leaf_signer);
-    let is_new_ca = change.is_some_and(SecretChange::is_new_ca);
-    let tokens = match change {
-        // What is put back from before a revocation has tokens that whoever stole it knows as well.
-        Some(SecretChange::Repaired(CaError::Revoked)) => known.map(|known| known.tokens.clone()),
-        Some(SecretChange::Made(CaError::Revoked)) => None,
-        _ => Some(stored.tokens_with(known)),
-    };
-    let tokens = tokens.unwrap_or_default().renewed(is_new_ca, now)?;
+    let chosen = stored.choose_cas(usable, known, &revoked, now, policy)?;
+    let bundle = stored.planned_bundle(&chosen, known, leaf_signer, &revoked, now);
+    let is_new_ca = chosen.reason.is_some_and(WriteReason::is_new_ca);
+    let tokens = stored.planned_tokens(chosen.reason, known).renewed(is_new_ca, now)?;
+    let ChosenCas { newest, previous, reason } = chosen;
     let state = CaState { newest, previous, bundle, tokens, revoked };
-    let change = change.or_else(|| stored.lacks(&state));
-    Ok(SecretPlan { state, change, fallback })
+    let reason = reason.or_else(|| stored.lacks(&state));
+    Ok(SecretPlan { state, reason, fallback })
 }
 
-/// The CAs that callers are to trust, each once and at most [`MAX_BUNDLE_CERTS`]. `leaf_signer` is always among
-/// them, but never changes the order of the others: replicas with leaves of different CAs must agree on it, or
-/// they would overwrite each other's Secret.
+/// The CAs that callers should trust, each once and at most [`MAX_BUNDLE_CERTS`]. `leaf_signer` is always included, but
+/// never changes the order of the others: replicas with leaves of different CAs must agree on the order, or they would
+/// overwrite each other's Secret.
 pub(super) fn bundle<'a>(
     newest: &Arc<Ca>,
     previous: Option<&Arc<Ca>>,
@@ -228,7 +191,7 @@ pub(super) fn bundle<'a>(
     bundle
 }
 
-/// The CA that must sign a new leaf now; `None` when the current leaf will do.
+/// The CA that must sign a new leaf now; `None` to keep the current leaf.
 pub(super) fn choose_signer<'a>(
     state: &'a CaState,
     leaf: Option<&CurrentLeaf>,
@@ -240,11 +203,10 @@ pub(super) fn choose_signer<'a>(
     let newest = Some(&state.newest).filter(|newest| newest.cert.is_valid(now))?;
     let newest_is_trusted = trusted.for_at_least(&newest.cert, propagation);
     let previous = state.previous.as_ref().filter(|previous| previous.cert.is_valid(now));
-    // Callers have given up a revoked CA, so a leaf of it is none.
+    // Callers do not trust a leaf of a revoked CA.
     let leaf = leaf.filter(|leaf| !state.revoked.contains(&leaf.signer));
     let Some(leaf) = leaf.filter(|leaf| (leaf.not_before..leaf.not_after).contains(&now)) else {
-        // Without a leaf there is nothing to lose: if callers trust neither CA, the newest is the one that
-        // they will trust first.
+        // If callers trust neither CA, they will trust the newest first.
         let previous = previous.filter(|previous| !newest_is_trusted && trusted.contains(&previous.cert));
         return Some(previous.unwrap_or(newest));
     };
@@ -256,7 +218,7 @@ pub(super) fn choose_signer<'a>(
     if newest_is_trusted {
         return Some(newest);
     }
-    // In the middle of a rotation the previous CA renews the leaves that are due.
+    // Until then the previous CA renews leaves that are due.
     previous.filter(|previous| is_due && (leaf.signer == previous.cert || trusted.contains(&previous.cert)))
 }
 
@@ -265,7 +227,7 @@ fn is_due(not_before: i64, not_after: i64, now: i64, policy: &CertPolicy) -> boo
     now >= due_at(not_before, not_after, policy)
 }
 
-/// When a certificate is to be replaced, in seconds since 1970.
+/// When a certificate must be replaced, in seconds since 1970.
 pub(super) fn due_at(not_before: i64, not_after: i64, policy: &CertPolicy) -> i64 {
     let life = i128::from(not_after) - i128::from(not_before);
     let age = (life * i128::from(policy.renew_percent) + 99).div_euclid(100);
@@ -290,6 +252,85 @@ impl SecretContents {
         }
     }
 
+    /// The newest stored CA, or why it cannot be used.
+    fn usable_newest(&self, revoked: &[CaCert], now: i64) -> Result<Arc<Ca>, CaError> {
+        match &self.newest {
+            Ok(ca) if revoked.contains(&ca.cert) => Err(CaError::Revoked),
+            Ok(ca) if !ca.cert.is_valid(now) => Err(CaError::NotValid),
+            Ok(ca) => Ok(Arc::clone(ca)),
+            Err(error) => Err(*error),
+        }
+    }
+
+    /// Chooses the newest and the previous CA. A CA in memory wins over a new one: callers trust it already.
+    fn choose_cas(
+        &self,
+        usable: Result<Arc<Ca>, CaError>,
+        known: Option<&CaState>,
+        revoked: &[CaCert],
+        now: i64,
+        policy: &CertPolicy,
+    ) -> Result<ChosenCas, rcgen::Error> {
+        let is_usable = |ca: &CaCert| ca.is_valid(now) && !revoked.contains(ca);
+        let new_ca = || Ca::generate(now, policy).map(Arc::new);
+        let (newest, previous, reason) = match (usable, known.filter(|known| is_usable(&known.newest.cert))) {
+            (Ok(newest), _) if is_due(newest.cert.not_before, newest.cert.not_after, now, policy) => {
+                (new_ca()?, Some(newest), Some(WriteReason::CaDue))
+            }
+            (Ok(newest), _) => {
+                let previous = self.previous_of(&newest, known);
+                (newest, previous, None)
+            }
+            (Err(error), Some(known)) => {
+                (Arc::clone(&known.newest), known.previous.clone(), Some(WriteReason::CaDamaged(error)))
+            }
+            (Err(error), None) => {
+                let stored = self.previous.as_ref().ok().cloned();
+                let previous = stored.or_else(|| known.and_then(|known| known.previous.clone()));
+                let previous = previous.filter(|previous| previous.cert.is_valid(now));
+                (new_ca()?, previous, Some(WriteReason::NoUsableCa(error)))
+            }
+        };
+        let previous = previous.filter(|previous| !revoked.contains(&previous.cert));
+        Ok(ChosenCas { newest, previous, reason })
+    }
+
+    /// The bundle for these CAs. Three cases keep CAs in it that leaves of other replicas may still need:
+    ///
+    /// - The bundle of a damaged Secret may lack some, so those in memory are added.
+    /// - A CA that is not valid by this clock may be valid by the clocks of other replicas, so a new CA does not
+    ///   remove it.
+    /// - For the same reason an expired CA leaves the bundle only at a rotation, which a clock that is wrong for a
+    ///   moment does not cause.
+    fn planned_bundle(
+        &self,
+        ChosenCas { newest, previous, reason }: &ChosenCas,
+        known: Option<&CaState>,
+        leaf_signer: Option<&CaCert>,
+        revoked: &[CaCert],
+        now: i64,
+    ) -> Vec<CaCert> {
+        let is_damaged = reason.is_some() || !self.bundle.intact || self.bundle.certs.is_empty();
+        let remembered = known.filter(|_| is_damaged).into_iter().flat_map(|known| &known.bundle);
+        let superseded = [self.newest.as_ref().ok(), known.map(|known| &known.newest)];
+        let is_new = matches!(reason, Some(WriteReason::NoUsableCa(_)));
+        let superseded = superseded.into_iter().flatten().filter(|_| is_new).map(|ca| &ca.cert);
+        let others = superseded.chain(&self.bundle.certs).chain(remembered);
+        let others = others.filter(|cert| *reason != Some(WriteReason::CaDue) || cert.not_after > now);
+        let others = others.filter(|cert| !revoked.contains(cert));
+        bundle(newest, previous.as_ref(), others, leaf_signer)
+    }
+
+    /// The tokens to keep. A Secret from before a revocation has tokens that an attacker may know, so these are dropped.
+    fn planned_tokens(&self, reason: Option<WriteReason>, known: Option<&CaState>) -> PathTokens {
+        match reason {
+            Some(WriteReason::CaDamaged(CaError::Revoked)) => known.map(|known| known.tokens.clone()),
+            Some(WriteReason::NoUsableCa(CaError::Revoked)) => None,
+            _ => Some(self.tokens_with(known)),
+        }
+        .unwrap_or_default()
+    }
+
     /// The CA before the newest; from memory when the stored one is damaged.
     fn previous_of(&self, newest: &Arc<Ca>, known: Option<&CaState>) -> Option<Arc<Ca>> {
         let remembered = || {
@@ -299,7 +340,7 @@ impl SecretContents {
         self.previous.as_ref().ok().cloned().or_else(remembered)
     }
 
-    /// The state without any change to the Secret, apart from the signer of the current leaf.
+    /// The state that the Secret holds, with the signer of the current leaf in the bundle.
     fn unchanged(
         &self,
         newest: &Arc<Ca>,
@@ -314,8 +355,8 @@ impl SecretContents {
         CaState { newest, previous, bundle, tokens, revoked: revoked.to_vec() }
     }
 
-    /// The CAs that are revoked, those in memory among them: an old Secret that somebody puts back must not bring
-    /// one into use again.
+    /// The revoked CAs of the Secret and of memory: an old Secret that is restored from a backup must not bring a revoked
+    /// CA into use again.
     fn revoked_with(&self, known: Option<&CaState>, now: i64) -> Vec<CaCert> {
         let mut revoked = self.revoked.certs.clone();
         let remembered = known.into_iter().flat_map(|known| &known.revoked);
@@ -328,7 +369,7 @@ impl SecretContents {
         revoked
     }
 
-    /// The tokens; where the stored ones are damaged or gone, with those in memory.
+    /// The tokens; if the stored ones are damaged or missing, also those in memory.
     fn tokens_with(&self, known: Option<&CaState>) -> PathTokens {
         let damaged = !self.tokens_intact || self.tokens.is_empty();
         match known.filter(|_| damaged) {
@@ -337,13 +378,13 @@ impl SecretContents {
         }
     }
 
-    /// What of this state the Secret does not hold yet.
-    fn lacks(&self, state: &CaState) -> Option<SecretChange> {
+    /// Why the Secret must be written, if it differs from this state.
+    fn lacks(&self, state: &CaState) -> Option<WriteReason> {
         if !self.holds_cas_of(state) {
-            return Some(SecretChange::Completed);
+            return Some(WriteReason::BundleIncomplete);
         }
         let same_tokens = self.tokens_intact && self.tokens == state.tokens;
-        (!same_tokens).then_some(SecretChange::PathToken)
+        (!same_tokens).then_some(WriteReason::TokensOutdated)
     }
 
     fn holds_cas_of(&self, state: &CaState) -> bool {
@@ -382,16 +423,16 @@ impl CaState {
         }
     }
 
-    /// The same with nothing left of all CAs but the newest, and of all tokens: whoever had the Secret had these.
+    /// Revokes every CA except the newest, and every token except the newest: a thief of the Secret knows the others.
     pub(super) fn revoked(&self, now: i64) -> Self {
-        let gone = self.bundle.iter().filter(|cert| **cert != self.newest.cert).chain(&self.revoked);
-        let gone = gone.filter(|cert| cert.not_after > now);
+        let revoked = self.bundle.iter().filter(|cert| **cert != self.newest.cert).chain(&self.revoked);
+        let revoked = revoked.filter(|cert| cert.not_after > now);
         Self {
             newest: Arc::clone(&self.newest),
             previous: None,
             bundle: vec![self.newest.cert.clone()],
             tokens: self.tokens.newest(),
-            revoked: gone.take(MAX_REVOKED_CERTS).cloned().collect(),
+            revoked: revoked.take(MAX_REVOKED_CERTS).cloned().collect(),
         }
     }
 }

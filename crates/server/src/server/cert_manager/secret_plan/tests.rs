@@ -39,7 +39,7 @@ fn rotated() -> (CaState, Data, i64) {
     let (_, data) = fresh();
     let now = START + YEAR * 2 / 3;
     let rotated = plan(Some(&data), None, now);
-    assert_eq!(rotated.change, Some(SecretChange::Rotated));
+    assert_eq!(rotated.reason, Some(WriteReason::CaDue));
     let data = self::data(&rotated.state);
     (rotated.state, data, now)
 }
@@ -60,12 +60,12 @@ fn what_was_written_needs_no_change() {
     let (state, data) = fresh();
     for known in [None, Some(&state)] {
         let again = plan(Some(&data), known, START + HOUR);
-        assert_eq!(again.change, None);
+        assert_eq!(again.reason, None);
         assert!(same(&again.state, &state));
     }
     let (state, data, now) = rotated();
     let again = plan(Some(&data), Some(&state), now);
-    assert_eq!(again.change, None);
+    assert_eq!(again.reason, None);
     assert!(same(&again.state, &state));
     assert_eq!(again.state.bundle.len(), 2);
 }
@@ -75,9 +75,9 @@ fn a_ca_is_replaced_when_it_is_due_and_not_before() {
     let (first, data) = fresh();
     let due = first.newest.cert.not_before
         + (first.newest.cert.not_after - first.newest.cert.not_before) * 66 / 100;
-    assert_eq!(plan(Some(&data), Some(&first), due - 1).change, Some(SecretChange::PathToken), "no CA");
+    assert_eq!(plan(Some(&data), Some(&first), due - 1).reason, Some(WriteReason::TokensOutdated), "no CA");
     let second = plan(Some(&data), Some(&first), due + 1);
-    assert_eq!(second.change, Some(SecretChange::Rotated));
+    assert_eq!(second.reason, Some(WriteReason::CaDue));
     let CaState { newest, previous, bundle, tokens, .. } = second.state;
     assert_eq!(tokens.iter().nth(1), first.tokens.iter().next(), "a new CA, a new path");
     let previous = previous.expect("the one before");
@@ -108,27 +108,27 @@ fn a_damaged_secret_is_written_again_from_memory() {
     let text = |data: &Data, key: &str| data[key].0.clone();
     let half = |key: &str| text(&good, key)[..text(&good, key).len() / 2].to_vec();
     let expired = ca(START - 2 * YEAR);
-    let rows: [(&str, Damage<'_>, SecretChange); 15] = [
+    let rows: [(&str, Damage<'_>, WriteReason); 15] = [
         (
             "empty",
             [CA_CERTIFICATE, CA_KEY, PREVIOUS_CERTIFICATE, PREVIOUS_KEY, BUNDLE]
                 .map(|key| (key, None))
                 .into(),
-            SecretChange::Repaired(CaError::Missing),
+            WriteReason::CaDamaged(CaError::Missing),
         ),
-        ("no CA", vec![(CA_CERTIFICATE, None), (CA_KEY, None)], SecretChange::Repaired(CaError::Missing)),
-        ("no certificate", vec![(CA_CERTIFICATE, None)], SecretChange::Repaired(CaError::Certificate)),
-        ("no key", vec![(CA_KEY, None)], SecretChange::Repaired(CaError::Key)),
+        ("no CA", vec![(CA_CERTIFICATE, None), (CA_KEY, None)], WriteReason::CaDamaged(CaError::Missing)),
+        ("no certificate", vec![(CA_CERTIFICATE, None)], WriteReason::CaDamaged(CaError::Certificate)),
+        ("no key", vec![(CA_KEY, None)], WriteReason::CaDamaged(CaError::Key)),
         (
             "half a certificate",
             vec![(CA_CERTIFICATE, Some(half(CA_CERTIFICATE)))],
-            SecretChange::Repaired(CaError::Certificate),
+            WriteReason::CaDamaged(CaError::Certificate),
         ),
-        ("half a key", vec![(CA_KEY, Some(half(CA_KEY)))], SecretChange::Repaired(CaError::Key)),
+        ("half a key", vec![(CA_KEY, Some(half(CA_KEY)))], WriteReason::CaDamaged(CaError::Key)),
         (
             "another's key",
             vec![(CA_KEY, Some(text(&other, CA_KEY)))],
-            SecretChange::Repaired(CaError::OtherKey),
+            WriteReason::CaDamaged(CaError::OtherKey),
         ),
         (
             "an expired CA",
@@ -136,19 +136,23 @@ fn a_damaged_secret_is_written_again_from_memory() {
                 (CA_CERTIFICATE, Some(expired.certificate_pem().into())),
                 (CA_KEY, Some(expired.key_pem.clone().into())),
             ],
-            SecretChange::Repaired(CaError::NotValid),
+            WriteReason::CaDamaged(CaError::NotValid),
         ),
         (
             "too much",
             vec![(CA_CERTIFICATE, Some(vec![b'x'; 1 << 20]))],
-            SecretChange::Repaired(CaError::Certificate),
+            WriteReason::CaDamaged(CaError::Certificate),
         ),
-        ("a garbage bundle", vec![(BUNDLE, Some(b"\xff\xfe hello".to_vec()))], SecretChange::Completed),
-        ("half a bundle", vec![(BUNDLE, Some(half(BUNDLE)))], SecretChange::Completed),
-        ("no bundle", vec![(BUNDLE, None)], SecretChange::Completed),
-        ("an empty bundle", vec![(BUNDLE, Some(Vec::new()))], SecretChange::Completed),
-        ("no previous key", vec![(PREVIOUS_KEY, None)], SecretChange::Completed),
-        ("no previous", vec![(PREVIOUS_KEY, None), (PREVIOUS_CERTIFICATE, None)], SecretChange::Completed),
+        ("a garbage bundle", vec![(BUNDLE, Some(b"\xff\xfe hello".to_vec()))], WriteReason::BundleIncomplete),
+        ("half a bundle", vec![(BUNDLE, Some(half(BUNDLE)))], WriteReason::BundleIncomplete),
+        ("no bundle", vec![(BUNDLE, None)], WriteReason::BundleIncomplete),
+        ("an empty bundle", vec![(BUNDLE, Some(Vec::new()))], WriteReason::BundleIncomplete),
+        ("no previous key", vec![(PREVIOUS_KEY, None)], WriteReason::BundleIncomplete),
+        (
+            "no previous",
+            vec![(PREVIOUS_KEY, None), (PREVIOUS_CERTIFICATE, None)],
+            WriteReason::BundleIncomplete,
+        ),
     ];
     for (name, changes, expected) in rows {
         let mut bad = good.clone();
@@ -159,17 +163,17 @@ fn a_damaged_secret_is_written_again_from_memory() {
             };
         }
         let repaired = plan(Some(&bad), Some(&known), now);
-        assert_eq!(repaired.change, Some(expected), "{name}");
+        assert_eq!(repaired.reason, Some(expected), "{name}");
         for cert in &known.bundle {
             assert!(repaired.state.bundle.contains(cert), "{name}: a CA is no longer trusted");
         }
         assert_eq!(repaired.state.newest.cert, known.newest.cert, "{name}");
         assert_eq!(data(&repaired.state)[CA_KEY], good[CA_KEY], "{name}");
         let again = plan(Some(&data(&repaired.state)), Some(&known), now);
-        assert_eq!(again.change, None, "{name}");
+        assert_eq!(again.reason, None, "{name}");
     }
     let deleted = plan(None, Some(&known), now);
-    assert_eq!(deleted.change, Some(SecretChange::Repaired(CaError::Missing)));
+    assert_eq!(deleted.reason, Some(WriteReason::CaDamaged(CaError::Missing)));
     assert!(same(&deleted.state, &known));
 }
 
@@ -178,7 +182,7 @@ fn a_replica_that_knows_no_ca_makes_one_and_keeps_what_can_be_read() {
     let (known, mut data, now) = rotated();
     data.remove(CA_KEY);
     let made = plan(Some(&data), None, now);
-    assert_eq!(made.change, Some(SecretChange::Made(CaError::Key)));
+    assert_eq!(made.reason, Some(WriteReason::NoUsableCa(CaError::Key)));
     let CaState { newest, previous, bundle, .. } = made.state;
     assert!(!known.bundle.contains(&newest.cert));
     let previous = previous.expect("it can still be read, and signs until the new one is trusted");
@@ -194,7 +198,7 @@ fn a_ca_that_is_superseded_stays_trusted_whatever_else_there_is() {
         data.insert(BUNDLE.to_owned(), ByteString(ca_bundle::pem(&bundle).into_bytes()));
         for (data, known) in [(Some(&data), None), (None, Some(&first)), (Some(&data), Some(&first))] {
             let made = plan(data, known, START + 2 * YEAR);
-            assert!(matches!(made.change, Some(SecretChange::Made(_))));
+            assert!(matches!(made.reason, Some(WriteReason::NoUsableCa(_))));
             assert!(made.state.bundle.contains(&first.newest.cert));
             assert!(made.state.bundle.len() <= MAX_BUNDLE_CERTS);
         }
@@ -210,7 +214,7 @@ fn a_bundle_that_was_there_before_any_ca_goes_on_being_trusted() {
         ByteString(ca_bundle::pem(std::slice::from_ref(&before)).into_bytes()),
     )]);
     let made = plan(Some(&data), None, START);
-    assert_eq!(made.change, Some(SecretChange::Made(CaError::Missing)));
+    assert_eq!(made.reason, Some(WriteReason::NoUsableCa(CaError::Missing)));
     assert_eq!(made.state.bundle, [made.state.newest.cert.clone(), before]);
 }
 
@@ -219,10 +223,10 @@ fn what_others_keep_in_the_secret_stays() {
     let foreign = ByteString(b"hello".to_vec());
     let mut data = Data::from([("tls.crt".to_owned(), foreign.clone())]);
     let made = plan(Some(&data), None, START);
-    assert_eq!(made.change, Some(SecretChange::Made(CaError::Missing)));
+    assert_eq!(made.reason, Some(WriteReason::NoUsableCa(CaError::Missing)));
     made.state.write(&mut data);
     assert_eq!(data["tls.crt"], foreign);
-    assert_eq!(plan(Some(&data), None, START).change, None);
+    assert_eq!(plan(Some(&data), None, START).reason, None);
 }
 
 #[test]
@@ -231,7 +235,7 @@ fn a_ca_that_somebody_brings_is_taken() {
     let (brought, data) = fresh();
     let leaf = &known.newest.cert;
     let taken = plan_secret(Some(&data), Some(&known), Some(leaf), START, &policy()).expect("plan");
-    assert_eq!(taken.change, Some(SecretChange::Completed));
+    assert_eq!(taken.reason, Some(WriteReason::BundleIncomplete));
     assert_eq!(taken.state.newest.cert, brought.newest.cert);
     assert_eq!(taken.state.bundle, [brought.newest.cert.clone(), leaf.clone()]);
 }
@@ -245,7 +249,7 @@ fn replicas_that_hold_different_leaves_want_the_same() {
     data.insert(BUNDLE.to_owned(), ByteString(ca_bundle::pem(&all).into_bytes()));
     for leaf in &all {
         let plan = plan_secret(Some(&data), None, Some(leaf), now, &policy()).expect("plan");
-        assert_eq!(plan.change, None);
+        assert_eq!(plan.reason, None);
     }
 }
 
@@ -256,7 +260,7 @@ fn a_bundle_has_an_end_and_the_ca_of_ones_own_leaf_is_always_in_it() {
     data.insert(BUNDLE.to_owned(), ByteString(ca_bundle::pem(&many).into_bytes()));
     let leaf = ca(START).cert.clone();
     let plan = plan_secret(Some(&data), None, Some(&leaf), START, &policy()).expect("plan");
-    assert_eq!(plan.change, Some(SecretChange::Completed));
+    assert_eq!(plan.reason, Some(WriteReason::BundleIncomplete));
     assert_eq!(plan.state.bundle.len(), MAX_BUNDLE_CERTS);
     assert!(plan.state.bundle.contains(&leaf));
     let expired = leaf.not_after + 1;
@@ -270,9 +274,9 @@ fn only_a_rotation_drops_those_that_have_expired() {
     let old = ca(START - YEAR + HOUR).cert.clone();
     let all = [state.newest.cert.clone(), old.clone()];
     data.insert(BUNDLE.to_owned(), ByteString(ca_bundle::pem(&all).into_bytes()));
-    assert_eq!(plan(Some(&data), None, START + HOUR).change, None);
+    assert_eq!(plan(Some(&data), None, START + HOUR).reason, None);
     let rotated = plan(Some(&data), None, START + YEAR * 2 / 3);
-    assert_eq!(rotated.change, Some(SecretChange::Rotated));
+    assert_eq!(rotated.reason, Some(WriteReason::CaDue));
     assert!(!rotated.state.bundle.contains(&old));
     assert_eq!(rotated.state.bundle.len(), 2);
 }
@@ -344,7 +348,7 @@ impl World {
         let leaf = signer_of(&self.leaf);
         let plan = plan_secret(self.data.as_ref(), self.known.as_ref(), leaf.as_ref(), now, &policy());
         let plan = plan.expect("plan");
-        if let Some(change) = plan.change {
+        if let Some(change) = plan.reason {
             self.made += usize::from(change.is_new_ca());
             plan.state.write(self.data.get_or_insert_default());
         }
