@@ -5,8 +5,8 @@
 #   tools/soak.sh rotations           leaves and CAs replaced under load
 #   tools/soak.sh rotate              a new CA on request, and one that revokes the others, under load
 #   tools/soak.sh wipes               caBundle wiped, over and over
-#   tools/soak.sh overload|idle|replays  more than it can take; crowds that do nothing; bad handshakes
-#   tools/soak.sh dear                reviews that are dear for their size, beside ordinary ones
+#   tools/soak.sh overload            more reviews than can be decided
+#   tools/soak.sh worst               the reviews that take the most time for their size, beside ordinary ones
 #   tools/soak.sh NAME KEY=VALUE…     one of stress/tests/soak: restarts, kills, outage, races, scale, state, audit, day, hostile,
 #                                     upgrade (tools/upgrade.sh builds what it needs)
 #
@@ -16,7 +16,7 @@ cd "$(dirname "$0")/.."
 
 case "${1:-}" in
     rotations | rotate | wipes) exec cargo test --locked --release --test apiserver -- --ignored --nocapture --exact "certs::soak_$1" ;;
-    overload | idle | replays | dear) exec cargo bench --locked --package memgate-stress --bench overload -- "$@" ;;
+    overload | worst) exec cargo bench --locked --package memgate-stress --bench overload -- "$@" ;;
     "") sed -n '2,13s/^# \{0,1\}//p' "$0" && exec cargo test --locked --release --package memgate-stress --test soak ;;
     *) exec cargo test --locked --release --package memgate-stress --test soak -- "$@" ;;
 esac

@@ -8,12 +8,9 @@ use crate::cli::duration::MAX_TIMEOUT;
 use crate::server::options::{Limits, Options, Timers};
 use crate::server::quantity;
 
-/// The longest that a request may wait before it gets 429: after a later one, little of the
-/// apiserver's timeout is left to try again.
+/// The longest that a request may wait before it gets 429. After a later one, the apiserver has little time left to try
+/// again.
 const MAX_QUEUE_WAIT: Duration = Duration::from_secs(1);
-
-/// The most threads that may be asked for: each may hold a few times the largest body.
-const MAX_WORKERS: usize = 64;
 
 /// Limits and timers.
 #[derive(Debug, Clone, clap::Args)]
@@ -23,21 +20,15 @@ pub struct LimitArgs {
     #[arg(long, value_name = "SIZE", value_parser = parse_size, default_value = "8Mi")]
     max_body_bytes: usize,
 
-    /// How many threads decide large reviews, and small ones while the threads of the sockets are behind;
-    /// one more decides small ones only. By default one for each core, at most 4
-    #[arg(long, value_name = "COUNT", value_parser = parse_count)]
-    workers: Option<usize>,
-
     /// The most requests at once; one more gets 429
     #[arg(long, value_name = "COUNT", value_parser = parse_count, default_value = "1024")]
     max_requests: usize,
 
-    /// The most bytes of bodies and answers at once; what finds no room gets 429. An eighth is kept for those
-    /// of up to 256Ki
+    /// The most bytes of bodies and answers at once; a request beyond it gets 429
     #[arg(long, value_name = "SIZE", value_parser = parse_size, default_value = "40Mi")]
     max_bytes_in_flight: usize,
 
-    /// The most connections; for one more the least useful is closed
+    /// The most connections; one more closes the one that has been idle the longest
     #[arg(long, value_name = "COUNT", value_parser = parse_count, default_value = "2048")]
     max_connections: usize,
 
@@ -66,8 +57,8 @@ pub struct LimitArgs {
     #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "2m")]
     timeout_idle: Duration,
 
-    /// How long pods of controllers wait for an agent or a memory that does not exist yet, from when it
-    /// was found missing; 0 for not at all. With --state they never wait
+    /// How long pods of controllers are held while their agent or memory does not exist yet, from when it was
+    /// found missing; with 0, and with --state, they are not held
     #[arg(long, value_name = "DURATION", value_parser = parse_grace, default_value = "30s")]
     reference_grace: Duration,
 }
@@ -88,7 +79,6 @@ impl LimitArgs {
         };
         self.check(&limits)?;
         options.limits = limits;
-        options.workers = self.workers.unwrap_or(options.workers);
         options.reference_grace = self.reference_grace;
         options.timers = Timers {
             handshake: self.timeout_handshake,
@@ -102,18 +92,16 @@ impl LimitArgs {
     }
 
     fn check(&self, limits: &Limits) -> anyhow::Result<()> {
-        let available = limits.kept_for_large();
         ensure!(
-            limits.body <= available,
-            "--max-body-bytes ({}) never finds room: of --max-bytes-in-flight ({}) an eighth is kept for \
-             small bodies, which leaves {available}; raise the latter or lower the former",
+            limits.body <= limits.body_bytes,
+            "--max-body-bytes ({}) must not be above --max-bytes-in-flight ({})",
             limits.body,
             limits.body_bytes
         );
         ensure!(
             limits.requests < limits.connections,
-            "--max-requests ({}) must be below --max-connections ({}): each request holds a connection, \
-             and somebody must be able to connect to be told to come again",
+            "--max-requests ({}) must be below --max-connections ({}): each request has a connection, and a \
+             caller needs one to get 429",
             limits.requests,
             limits.connections
         );
@@ -122,11 +110,6 @@ impl LimitArgs {
             "--queue-wait ({:?}) must be at most 1s: a caller that is refused late has less time to ask \
              again",
             limits.wait
-        );
-        ensure!(
-            self.workers.is_none_or(|workers| workers <= MAX_WORKERS),
-            "--workers ({}) must be at most {MAX_WORKERS}: more threads than cores gain nothing",
-            self.workers.unwrap_or_default()
         );
         ensure!(
             self.timeout_idle >= self.timeout_head,
@@ -144,10 +127,10 @@ fn parse_duration(text: &str) -> Result<Duration, String> {
     duration.ok_or_else(|| "give a duration above zero, such as 5s, 500ms or 1m30s, at most 24h".to_owned())
 }
 
-/// A duration, or nothing at all. Whole seconds may go without a unit, so that 0 is nothing special.
+/// A duration, which may be zero. Whole seconds need no unit, so that users can write 0.
 ///
 /// # Errors
-/// When the text is none, or one of more than a day.
+/// When the text is not a duration, or is more than a day.
 pub(super) fn parse_grace(text: &str) -> Result<Duration, String> {
     let seconds = || text.parse::<u32>().ok().map(|seconds| Duration::from_secs(seconds.into()));
     let grace = quantity::duration(text).or_else(seconds).filter(|grace| *grace <= MAX_TIMEOUT);
@@ -157,16 +140,16 @@ pub(super) fn parse_grace(text: &str) -> Result<Duration, String> {
 /// A number of bytes, such as `8Mi`.
 ///
 /// # Errors
-/// When the text is none, or zero.
+/// When the text is not a size, or is zero.
 pub fn parse_size(text: &str) -> Result<usize, String> {
     let size = quantity::bytes(text).filter(|size| *size > 0);
     size.ok_or_else(|| "give a number of bytes above zero, such as 8Mi, 512Ki or 1048576".to_owned())
 }
 
-/// How many of something.
+/// A count.
 ///
 /// # Errors
-/// When the text is no number, or zero.
+/// When the text is not a whole number, or is zero.
 pub(super) fn parse_count(text: &str) -> Result<usize, String> {
     let count = text.parse().ok().filter(|count| *count > 0);
     count.ok_or_else(|| "give a whole number above zero".to_owned())
@@ -179,7 +162,6 @@ mod tests {
     use clap::Parser;
 
     use super::*;
-    use crate::server::options::default_workers;
     use crate::server::tls::CertSource;
 
     #[derive(Debug, Parser)]
@@ -202,24 +184,23 @@ mod tests {
         assert_eq!(format!("{:?}", options.limits), format!("{:?}", Limits::default()));
         assert_eq!(format!("{:?}", options.timers), format!("{:?}", Timers::default()));
         assert_eq!(options.reference_grace, Duration::from_secs(30));
-        assert_eq!(options.workers, default_workers());
     }
 
     #[test]
     fn sets_every_option() {
         let flags = "--max-body-bytes=1Mi --max-requests=8 --max-bytes-in-flight=4194304 --max-connections=16 \
                      --queue-wait=1.5ms --timeout-handshake=1s --timeout-head=2s --timeout-body=3s \
-                     --timeout-write=4s --timeout-idle=1m30s --workers=3";
+                     --timeout-write=4s --timeout-idle=1m30s";
         let options = options(&flags.split_whitespace().collect::<Vec<_>>()).expect("good");
         let Limits { body, body_bytes, requests, connections, wait, .. } = options.limits;
         assert_eq!((body, body_bytes, requests, connections), (1 << 20, 4 << 20, 8, 16));
-        assert_eq!((wait, options.workers), (Duration::from_micros(1500), 3));
+        assert_eq!(wait, Duration::from_micros(1500));
         let Timers { handshake, head, body, write, idle, .. } = options.timers;
         assert_eq!([handshake, head, body, write, idle], [1, 2, 3, 4, 90].map(Duration::from_secs));
     }
 
     #[test]
-    fn a_grace_time_of_zero_needs_no_unit() {
+    fn accepts_a_grace_time_of_zero_without_a_unit() {
         for (text, seconds) in [("0", 0), ("0s", 0), ("45", 45), ("45s", 45), ("2m", 120)] {
             let options = options(&[&format!("--reference-grace={text}")]).expect("good");
             assert_eq!(options.reference_grace, Duration::from_secs(seconds), "{text}");
@@ -231,12 +212,10 @@ mod tests {
         for (flag, expected) in [
             ("--max-body-bytes=0", "above zero"),
             ("--max-body-bytes=8MB", "8Mi"),
-            ("--max-body-bytes=36Mi", "--max-bytes-in-flight (41943040)"),
-            ("--max-bytes-in-flight=8Mi", "which leaves 7340032"),
+            ("--max-body-bytes=41Mi", "--max-bytes-in-flight (41943040)"),
+            ("--max-bytes-in-flight=4Mi", "--max-body-bytes (8388608)"),
             ("--max-requests=2048", "--max-connections (2048)"),
             ("--max-connections=0", "whole number"),
-            ("--workers=0", "whole number"),
-            ("--workers=65", "at most 64"),
             ("--queue-wait=2s", "at most 1s"),
             ("--timeout-head=5", "such as 5s"),
             ("--timeout-body=0s", "above zero"),

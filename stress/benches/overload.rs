@@ -2,30 +2,19 @@
 //!
 //! ```text
 //! just soak overload [--seconds 60] [--times 5] [--cost 1000]
-//! just soak idle     [--seconds 20] [--callers 4000]
-//! just soak replays  [--seconds 10] [--rate 10000] [--ration 500]
-//! just soak dear     [--seconds 20] [--small 16] [--one-in 1] [--large 4]
+//! just soak worst    [--seconds 20] [--small 0] [--large 2]
 //! ```
 //!
-//! `overload` measures how many reviews a second a server with one thread decides, then sends so many
-//! times that number at fixed times, whether they are answered or not (an open loop: who waits is
-//! counted from when it should have been sent). `--cost` makes each decision take so many
-//! microseconds, as large objects on a slow machine do; without, load and server need about as much
-//! of the machine as each other, and five times as much cannot be sent. Each caller leaves two
-//! seconds, as the entries for pods do.
+//! `overload` measures how many reviews a second a server with one thread decides. Then it sends so many times that number
+//! at fixed times, without waiting for answers (an open loop: a time counts from when its request was due). With
+//! `--cost` each decision takes so many microseconds. Without it the load needs as much of the machine as the server, so
+//! five times as many cannot be sent. The timeout of a call is two seconds, as in the entries for pods.
 //!
-//! `idle` sends 200 reviews a second, alone and then among callers that only hold connections, drip
-//! bytes or stop in the handshake.
+//! `worst` sends 200 ordinary reviews a second, alone and then beside callers that send, one after the other, the reviews
+//! that take the most time for their size: `--small` callers send 60 KB, `--large` callers 3 MB. It prints the slowest
+//! answers, and the statuses of `/livez`.
 //!
-//! `replays` sends 200 reviews a second, alone and then while others replay the first message of a handshake: from
-//! other addresses and from the same one, leaving at once and staying. Besides, a newcomer connects ten times a
-//! second from an address that nobody else has. `--ration 4000000000` is for no ration.
-//!
-//! `dear` sends 200 reviews a second, alone and then beside callers that send, one after the other, the dearest reviews
-//! that are known: `--small` of them such of 60 KB, of which one in so many is dear, and `--large` of them such of
-//! 3 MB, with 200 ms until the deadline. It tells how late a 504 came, and whether `/livez` ever failed.
-//!
-//! Everything stays on loopback. Goals and results: docs/performance.md.
+//! Everything stays on loopback. Results: docs/reliability.md.
 
 #![allow(clippy::expect_used, reason = "a benchmark that cannot be set up must stop")]
 #![allow(clippy::print_stdout, reason = "the result")]
@@ -33,13 +22,11 @@
 #![allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "small numbers")]
 
 mod common;
-#[path = "overload/dear.rs"]
-mod dear;
-#[path = "overload/replays.rs"]
-mod replays;
+#[path = "overload/worst.rs"]
+mod worst;
 
 use std::cell::{Cell, RefCell};
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -53,13 +40,11 @@ use memgate::model::snapshot::Snapshot;
 use memgate::server::options::Options;
 use memgate::server::tls::CertSource;
 use memgate::server::{Addresses, Server, State, runtime_builder};
-use replays::{Flood, Manner};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpSocket, TcpStream};
+use tokio::net::TcpStream;
 use tokio::runtime::Builder;
-use tokio::sync::oneshot;
 use tokio::task::{LocalSet, spawn_local};
 use tokio::time::{sleep, sleep_until, timeout};
 use tokio_rustls::TlsConnector;
@@ -89,25 +74,13 @@ fn main() {
             COST.store(number("--cost", 1_000), Ordering::Relaxed);
             LocalSet::new().block_on(&runtime, overload(seconds, number("--times", 5)));
         }
-        Some("idle") => {
+        Some("worst") => {
             let seconds = Duration::from_secs(number("--seconds", 20));
-            LocalSet::new().block_on(&runtime, idle(seconds, number("--callers", 4_000)));
+            let [small, large] = [("--small", 0), ("--large", 2)].map(|(flag, count)| number(flag, count));
+            LocalSet::new().block_on(&runtime, worst::run(seconds, worst::Callers { small, large }));
         }
-        Some("replays") => {
-            let seconds = Duration::from_secs(number("--seconds", 10));
-            let ration = number("--ration", 500).try_into().expect("a ration");
-            LocalSet::new().block_on(&runtime, replays(seconds, number("--rate", 10_000), ration));
-        }
-        Some("dear") => {
-            let seconds = Duration::from_secs(number("--seconds", 20));
-            let [small, one_in, large] =
-                [("--small", 16), ("--one-in", 1), ("--large", 4)].map(|(flag, count)| number(flag, count));
-            LocalSet::new().block_on(&runtime, dear::run(seconds, dear::Callers { small, one_in, large }));
-        }
-        // As part of all benchmarks there is nothing to say in a short time.
-        _ => println!(
-            "overload: say `overload`, `idle`, `replays` or `dear`; see the head of stress/benches/overload.rs"
-        ),
+        // `cargo bench` runs all benchmarks without a command.
+        _ => println!("overload: use `overload` or `worst`; see the head of stress/benches/overload.rs"),
     }
 }
 
@@ -123,7 +96,6 @@ fn takes_longer(request: &Request<'_>, snapshot: &Snapshot) -> Decision {
 struct Served {
     address: SocketAddr,
     health: SocketAddr,
-    config: Arc<rustls::ClientConfig>,
     connector: TlsConnector,
     request: Vec<u8>,
     idle: RefCell<Vec<TlsStream<TcpStream>>>,
@@ -163,23 +135,13 @@ impl Served {
             "POST /mutate?timeout=2s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
             body.len()
         );
-        let config = Arc::new(config);
-        let connector = TlsConnector::from(Arc::clone(&config));
+        let connector = TlsConnector::from(Arc::new(config));
         let (idle, open) = (RefCell::default(), Cell::new(0));
-        Rc::new(Self { address, health, config, connector, request: request.into_bytes(), idle, open })
+        Rc::new(Self { address, health, connector, request: request.into_bytes(), idle, open })
     }
 
     async fn connect(&self) -> Option<TlsStream<TcpStream>> {
         connect(self.address, &self.connector).await
-    }
-
-    /// A connection from an address of its own.
-    async fn connect_from(&self, from: IpAddr) -> Option<TlsStream<TcpStream>> {
-        let socket = TcpSocket::new_v4().ok()?;
-        socket.bind(SocketAddr::new(from, 0)).ok()?;
-        let stream = socket.connect(self.address).await.ok()?;
-        let name = ServerName::try_from("localhost").expect("a name");
-        self.connector.connect(name, stream).await.ok()
     }
 
     /// The status of one review on an idle connection, or on a new one; `None` without an answer.
@@ -333,135 +295,9 @@ async fn overload(time: Duration, times: u64) {
     );
 }
 
-async fn idle(time: Duration, callers: u64) {
-    const RATE: f64 = 200.0;
-    let served = Served::start(|_| {});
-    // The first ones open connections.
-    send(&served, RATE, Duration::from_secs(2)).await;
-    let alone = send(&served, RATE, time).await;
-    let crowd = Crowd::start(Way { address: served.address, connector: served.connector.clone() }, callers);
-    sleep(Duration::from_secs(5)).await;
-    let among = send(&served, RATE, time).await;
-    drop(crowd);
-    println!("{RATE:.0} reviews a second for {} s, {callers} other callers", time.as_secs());
-    for (name, tally) in [("alone", &alone), ("among them", &among)] {
-        let Tally { late, failed, unsent, .. } = tally;
-        println!("{name}: refused {}, late {late}, failed {failed}, unsent {unsent}", tally.refused.len());
-    }
-    show("alone", alone.served);
-    show("among them", among.served);
-}
-
-async fn replays(time: Duration, rate: u64, ration: u32) {
-    const RATE: f64 = 200.0;
-    let served = Served::start(|options| options.limits.handshakes = ration);
-    send(&served, RATE, Duration::from_secs(2)).await;
-    show("alone", send(&served, RATE, time).await.served);
-    let [same, other] = [[127, 0, 0, 1], [127, 0, 0, 9]].map(IpAddr::from);
-    let [at_once, later] = [Duration::ZERO, Duration::from_secs(1)];
-    for (name, from, stay) in [
-        ("another address, gone", other, at_once),
-        ("another address, staying", other, later),
-        ("the same address, gone", same, at_once),
-        ("the same address, staying", same, later),
-    ] {
-        let flood = Flood::start(served.address, Arc::clone(&served.config), Manner { rate, from, stay });
-        sleep(Duration::from_secs(1)).await;
-        let newcomers = spawn_local(newcomers(Rc::clone(&served), time));
-        let among = send(&served, RATE, time).await;
-        let Tally { late, failed, unsent, .. } = among;
-        println!("{name}: {:.0} replays a second", flood.rate());
-        println!("  refused {}, late {late}, failed {failed}, unsent {unsent}", among.refused.len());
-        show("  reviews", among.served);
-        let (connected, of) = newcomers.await.expect("newcomers");
-        show(&format!("  newcomers, of {of}"), connected);
-        drop(flood);
-        sleep(Duration::from_secs(2)).await;
-    }
-}
-
-/// Connects ten times a second from an address that nobody else has; how long it took each, and how many there were.
-async fn newcomers(served: Rc<Served>, time: Duration) -> (Vec<f64>, usize) {
-    let (start, mut took, mut count) = (Instant::now(), Vec::new(), 0);
-    while start.elapsed() < time {
-        sleep(Duration::from_millis(100)).await;
-        let began = Instant::now();
-        count += 1;
-        let connected = timeout(CALL_TIMEOUT, served.connect_from(IpAddr::from([127, 0, 0, 3]))).await;
-        if let Ok(Some(_)) = connected {
-            took.push(began.elapsed().as_secs_f64() * 1_000.0);
-        }
-    }
-    (took, count)
-}
-
 /// The way to a server.
 #[derive(Clone)]
 struct Way {
     address: SocketAddr,
     connector: TlsConnector,
-}
-
-/// Callers that hold what they can, each in one of four ways, and come again when they are cut. They have a thread
-/// of their own, so that what they cost themselves is not taken for what they cost others.
-struct Crowd {
-    _stop: oneshot::Sender<()>,
-}
-
-impl Crowd {
-    fn start(way: Way, callers: u64) -> Self {
-        let (stop, stopped) = oneshot::channel();
-        std::thread::spawn(move || {
-            let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
-            LocalSet::new().block_on(&runtime, async {
-                tokio::select! {
-                    () = crowd(way, callers) => {}
-                    _ = stopped => {}
-                }
-            });
-        });
-        Self { _stop: stop }
-    }
-}
-
-async fn crowd(way: Way, callers: u64) {
-    for number in 0..callers {
-        let way = way.clone();
-        spawn_local(async move {
-            loop {
-                hold(&way, number % 4).await;
-                sleep(Duration::from_millis(500)).await;
-            }
-        });
-        if number % 50 == 0 {
-            sleep(Duration::from_millis(10)).await;
-        }
-    }
-    std::future::pending::<()>().await;
-}
-
-async fn hold(server: &Way, way: u64) -> Option<()> {
-    const DRIP_INTERVAL: Duration = Duration::from_secs(1);
-    let mut buffer = [0; 64];
-    if way == 0 {
-        let mut stream = TcpStream::connect(server.address).await.ok()?;
-        stream.write_all(&[22, 3, 1, 2, 0, 1]).await.ok()?;
-        return stream.read(&mut buffer).await.ok().map(drop);
-    }
-    let mut stream = connect(server.address, &server.connector).await?;
-    let start: &[u8] = match way {
-        1 => b"",
-        2 => b"POST /mutate HTTP/1.1\r\nx-slow: ",
-        _ => b"POST /mutate HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 100000\r\n\r\n",
-    };
-    stream.write_all(start).await.ok()?;
-    stream.flush().await.ok()?;
-    if way == 1 {
-        return stream.read(&mut buffer).await.ok().map(drop);
-    }
-    loop {
-        sleep(DRIP_INTERVAL).await;
-        stream.write_all(b"x").await.ok()?;
-        stream.flush().await.ok()?;
-    }
 }

@@ -1,6 +1,9 @@
 //! Requests beyond the limits.
 
-use crate::client::{head, post, review};
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use crate::client::{Connection, head, post, review};
 use crate::running::{Running, until};
 
 #[tokio::test]
@@ -13,53 +16,61 @@ async fn a_body_beyond_the_limit_is_refused_and_the_next_one_is_not() {
     assert_eq!(server.metric(shed).await.as_deref(), Some("1"));
 }
 
+/// A body that is announced takes its bytes only until it is late.
 #[tokio::test]
-async fn announcing_large_bodies_does_not_keep_small_ones_out() {
-    let server = Running::start(|_| {});
+async fn announced_bodies_make_room_when_they_do_not_come() {
+    let server = Running::start(|options| options.timers.body = Duration::from_millis(500));
     let mut held = Vec::new();
-    for _ in 0..10 {
+    for _ in 0..5 {
         let mut connection = server.connect().await;
         connection.send(&head("/mutate", 8 << 20)).await;
         held.push(connection);
     }
-    let in_flight = "memgate_admission_bytes_in_flight";
-    let full = || async { server.metric(in_flight).await.as_deref() == Some("33554432") };
-    until("four of 8 MiB should have found room", full).await;
+    for connection in &mut held {
+        assert_eq!(connection.answer().await.status, 408);
+    }
     assert_eq!(server.ask(&post("/mutate", &review("u-1", None))).await.status, 200);
 }
 
+/// Callers that send slowly take no permits of others.
 #[tokio::test]
-async fn one_request_too_many_is_refused() {
+async fn a_request_counts_when_its_body_is_there() {
     let server = Running::start(|options| options.limits.requests = 1);
-    let mut first = server.connect().await;
+    let mut slow = server.connect().await;
     let body = review("u-1", None);
-    first.send(&head("/mutate", body.len())).await;
-    let busy = || async { server.metric("memgate_admission_in_flight").await.as_deref() == Some("1") };
-    until("the first request should be in flight", busy).await;
-
-    let mut second = server.connect().await;
-    second.send(&post("/mutate", &body)).await;
-    let answer = second.answer().await;
-    assert_eq!((answer.status, answer.header("retry-after")), (429, Some("1")));
-    assert_eq!(answer.header("connection"), None, "its body was read, so it can try again on the same");
-
-    first.send(&body).await;
-    assert_eq!(first.answer().await.status, 200);
-    second.send(&post("/mutate", &body)).await;
-    assert_eq!(second.answer().await.status, 200);
+    slow.send(&head("/mutate", body.len())).await;
+    let reading = || async { server.metric("memgate_admission_in_flight").await.as_deref() == Some("1") };
+    until("its head should have been read", reading).await;
+    assert_eq!(server.ask(&post("/mutate", &body)).await.status, 200);
+    slow.send(&body).await;
+    assert_eq!(slow.answer().await.status, 200);
 }
 
 #[tokio::test]
-async fn who_only_holds_a_connection_must_go_for_another() {
+async fn the_longest_idle_connection_is_closed_for_another() {
     let server = Running::start(|options| options.limits.connections = 2);
-    let mut useful = server.connect().await;
-    useful.send(&post("/mutate", &review("u-1", None))).await;
-    assert_eq!(useful.answer().await.status, 200);
     let mut silent = server.connect().await;
+    let mut used = server.connect().await;
+    used.send(&post("/mutate", &review("u-1", None))).await;
+    assert_eq!(used.answer().await.status, 200);
     let mut newcomer = server.connect().await;
     silent.closed().await;
-    for connection in [&mut useful, &mut newcomer] {
+    for connection in [&mut used, &mut newcomer] {
         connection.send(&post("/mutate", &review("u-1", None))).await;
         assert_eq!(connection.answer().await.status, 200);
     }
+}
+
+/// A handshake without a token is refused; connections that exist are still served.
+#[tokio::test]
+async fn handshakes_beyond_the_rate_are_refused() {
+    let server = Running::start(|options| options.limits.handshakes = NonZeroU32::MIN);
+    let mut connected = server.connect().await;
+    let ca = std::fs::read_to_string(&server.ca).unwrap();
+    let refused = || async { Connection::open(server.addresses.webhook, &ca, &["http/1.1"]).await.is_err() };
+    until("one should be refused", refused).await;
+    let rationed = "memgate_tls_handshakes_total{result=\"rationed\"}";
+    until("it should be counted", || async { server.metric(rationed).await.as_deref() != Some("0") }).await;
+    connected.send(&post("/mutate", &review("u-1", None))).await;
+    assert_eq!(connected.answer().await.status, 200);
 }

@@ -13,10 +13,11 @@ mod certificates;
 mod client;
 mod deciding;
 mod drain;
+mod large;
 mod limits;
 mod metrics;
 mod objects;
-mod pool;
+
 mod running;
 mod stall;
 mod timers;

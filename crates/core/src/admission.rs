@@ -217,10 +217,10 @@ pub fn respond(phase: Phase, review: &Review<'_>, decision: &Decision) -> Result
     .to_bytes())
 }
 
-/// Refuses a pod for now, as a ResourceQuota does, because it waits for something; `message` says for what.
+/// The response that refuses a pod for now, as a ResourceQuota does, because an object is missing; `message` names it.
 /// Controllers try again soon.
 #[must_use]
-pub fn postpone(review: &Review<'_>, decision: &Decision, message: &str) -> Vec<u8> {
+pub fn hold(review: &Review<'_>, decision: &Decision, message: &str) -> Vec<u8> {
     let findings: Vec<&Finding> = decision.findings.iter().collect();
     ReviewResponse {
         uid: &review.uid,

@@ -1,25 +1,24 @@
 //! The webhook: HTTP over TLS, the state of the cluster, and a graceful shutdown.
 //!
 //! ```text
-//! socket ─▶ listener ─▶ connection ─▶ router ─▶ review ─▶ dispatch ─▶ admission, decide
-//!           (connection_limiter, tls)  (body,      ▲         (here or in worker_pool)
-//!                                       limits)    ├── store ◀── watches
-//!                                                  └── lookup ──▶ apiserver
+//! socket ─▶ listener ─▶ connection ─▶ router ─▶ review ─▶ admission, decide
+//!           (connection_limiter)      (body,      ▲  (here, or on a thread for blocking work)
+//!                       (tls)          limits)    ├── store ◀── watches
+//!                                                 └── lookup ──▶ apiserver
 //! health (own thread and port): /livez /readyz /metrics
 //! ```
 //!
-//! A server is made by [`Server::bind`] from [`options::Options`] and a [`State`], and serves in
-//! [`Server::run`]; [`router()`] is the same without sockets, for tests.
+//! [`Server::bind`] makes a server from [`options::Options`] and a [`State`], and [`Server::run`] serves.
+//! [`router()`] is the same without sockets, for tests.
 //!
-//! Nothing here knows a single family; what to decide is the work of [`crate::decide`]. The server reads no
-//! Secret but the one of its own CA. It sends requests to the apiserver only, and spans to a collector of
-//! traces if one is configured. It writes the Secret of its CA, `caBundle` in its own webhook configurations,
-//! Events, and what audits find.
+//! Nothing here knows a single family; [`crate::decide`] decides. The server reads no Secret except that of its own CA.
+//! It sends requests to the apiserver only, and spans to a collector of traces if one is configured. It writes the
+//! Secret of its CA, `caBundle` in its own webhook configurations, Events, and the results of audits.
 //!
 //! # Modules
 //!
-//! In reading order, from what knows nothing of the others up to what knows them all. Each module uses only
-//! those of the last column; `tests/layers.rs` fails when they use each other in a circle.
+//! In reading order: each module uses only modules above it, which the last column lists. `tests/layers.rs` fails when
+//! they use each other in a circle.
 //!
 //! | module | what it does | uses |
 //! |---|---|---|
@@ -27,38 +26,34 @@
 //! | `jitter` | random pauses | |
 //! | [`quantity`] | parses durations and sizes | |
 //! | `log_rate_limiter` | limits log lines that callers can cause | |
-//! | `metrics` | counts and measures; its labels | |
-//! | `watchdog` | notices a stalled runtime | |
-//! | `runtime_lag` | measures how long tasks wait to run | |
-//! | `worker_pool` | threads for work that takes long, and a bounded queue | `metrics` |
-//! | `dispatch` | decides where a review is decided | `runtime_lag`, `worker_pool` |
+//! | `metrics` | counts and measures; its labels | `clock` |
 //! | `connection_limiter` | bounds open connections | |
+//! | `watchdog` | measures how long tasks wait, and notices a stalled runtime | |
 //! | `deadline` | reads `?timeout=` | `quantity` |
 //! | [`logs`] | sets up logging | `log_rate_limiter` |
 //! | [`certs`] | CAs, bundles, verification | `clock`, `metrics` |
 //! | [`tls`] | the serving certificate, client certificates | `certs`, `clock`, `metrics` |
 //! | [`traces`] | spans for a collector | `metrics` |
 //! | [`options`] | everything that can be set | `clock`, `tls`, `traces` |
-//! | `fd_limit` | fits the limits to the file descriptors | `options` |
-//! | `handshake_limiter` | rations TLS handshakes | `connection_limiter`, `options`, `runtime_lag` |
 //! | `concurrency_limiter` | bounds requests and bytes in flight | `metrics`, `options` |
-//! | `drain` | waiting for callers to leave | `connection_limiter` |
-//! | [`signals`] | those that ask the process to end | |
-//! | `connection` | TLS and HTTP on one connection | `concurrency_limiter`, `connection_limiter`, `deadline`, `drain`, `handshake_limiter`, `metrics`, `options` |
-//! | `listener` | accepts connections | `connection`, `connection_limiter`, `handshake_limiter`, `log_rate_limiter`, `metrics` |
-//! | `store` | watches, and the state they make; what is known to be missing | `jitter`, `log_rate_limiter`, `options` |
-//! | `aggregation` | says which platforms have an API server of their own | |
-//! | `lookup` | gets single objects | `log_rate_limiter`, `metrics`, `store` |
+//! | `fd_limit` | fits the limits to the file descriptors | `options` |
+//! | `drain` | waits until callers have left | `connection_limiter` |
+//! | [`signals`] | receives the signals that end the process | |
+//! | `connection` | TLS and HTTP on one connection | `connection_limiter`, `drain`, `metrics`, `options` |
+//! | `listener` | accepts connections | `connection`, `connection_limiter`, `log_rate_limiter`, `metrics` |
+//! | `aggregation` | reports which platforms have their own API server | |
 //! | `events` | writes Kubernetes Events | `clock`, `metrics` |
+//! | `store` | watches, and the state that they make; which objects are missing | `jitter`, `log_rate_limiter`, `options` |
+//! | `lookup` | gets single objects | `log_rate_limiter`, `metrics`, `store` |
 //! | `audit` | judges stored objects, writes reports and statuses | `certs`, `clock`, `drain`, `jitter`, `lookup`, `metrics`, `options`, `store` |
 //! | `rejection` | errors and their HTTP status | `metrics` |
-//! | `review_paths` | under which paths reviews are taken | `rejection` |
+//! | `review_paths` | the paths under which reviews are accepted | `rejection` |
 //! | `cert_manager` | the CA Secret, leaves, `caBundle` and path | `certs`, `clock`, `jitter`, `metrics`, `options`, `review_paths`, `tls` |
-//! | `body` | reads a request body; keeps answers within the same limit | `concurrency_limiter`, `metrics`, `options`, `rejection` |
-//! | `outcomes` | how a request can end, as it is counted | `metrics`, `rejection` |
-//! | `review` | answers one AdmissionReview | `deadline`, `dispatch`, `events`, `log_rate_limiter`, `lookup`, `metrics`, `options`, `rejection`, `store`, `traces`, `worker_pool` |
-//! | `router` | checks and answers HTTP requests | `body`, `concurrency_limiter`, `connection_limiter`, `deadline`, `log_rate_limiter`, `metrics`, `rejection`, `review`, `review_paths`, `runtime_lag`, `traces` |
-//! | `health` | `/livez`, `/readyz`, `/metrics` | `connection_limiter`, `drain`, `metrics`, `router`, `tls`, `watchdog` |
+//! | `body` | reads a request body; claims bytes for answers | `concurrency_limiter`, `options`, `rejection` |
+//! | `outcomes` | the labels under which a request can be counted | `metrics`, `rejection` |
+//! | `review` | answers one AdmissionReview | `clock`, `deadline`, `events`, `log_rate_limiter`, `lookup`, `metrics`, `options`, `rejection`, `store`, `traces` |
+//! | `router` | checks and answers HTTP requests | `body`, `concurrency_limiter`, `connection_limiter`, `deadline`, `log_rate_limiter`, `metrics`, `rejection`, `review`, `review_paths`, `traces`, `watchdog` |
+//! | `health` | `/livez`, `/readyz`, `/metrics` | `connection_limiter`, `drain`, `metrics`, `router`, `tls` |
 
 pub mod clock;
 mod jitter;
@@ -68,11 +63,7 @@ mod log_rate_limiter;
 mod metrics;
 
 mod connection_limiter;
-mod runtime_lag;
 mod watchdog;
-
-mod dispatch;
-mod worker_pool;
 
 mod deadline;
 pub mod logs;
@@ -85,7 +76,6 @@ pub mod options;
 
 mod concurrency_limiter;
 mod fd_limit;
-mod handshake_limiter;
 
 mod drain;
 pub mod signals;
@@ -94,10 +84,12 @@ mod connection;
 mod listener;
 
 mod aggregation;
-mod audit;
 mod events;
-mod lookup;
 mod store;
+
+mod lookup;
+
+mod audit;
 
 mod rejection;
 mod review_paths;
@@ -117,15 +109,17 @@ mod stub_cluster;
 
 use std::io;
 use std::net::SocketAddr;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use axum::Router;
+use governor::{Quota, RateLimiter};
 use kube::Client;
 use thiserror::Error as ThisError;
 use tokio::net::TcpListener;
 use tokio::runtime::{Builder, Runtime};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{Semaphore, oneshot, watch};
 use tokio::task::{JoinError, JoinSet};
 use tokio_rustls::TlsAcceptor;
 
@@ -134,12 +128,10 @@ use crate::model::snapshot::Snapshot;
 use crate::server::audit::Auditor;
 use crate::server::cert_manager::CertManager;
 use crate::server::concurrency_limiter::ConcurrencyLimiter;
-use crate::server::connection::ListenerContext;
+use crate::server::connection::{ListenerContext, Tls};
 use crate::server::connection_limiter::ConnectionLimiter;
-use crate::server::dispatch::Dispatcher;
 use crate::server::drain::{Drain, wait_drained};
 use crate::server::events::EventWriter;
-use crate::server::handshake_limiter::HandshakeLimiter;
 use crate::server::health::Health;
 use crate::server::log_rate_limiter::{LogRate, LogRateLimiter};
 use crate::server::lookup::Lookups;
@@ -148,7 +140,6 @@ use crate::server::options::{Limits, Options, Timers};
 use crate::server::review::ReviewHandler;
 use crate::server::review_paths::ReviewPaths;
 use crate::server::router::AppState;
-use crate::server::runtime_lag::LagMonitor;
 use crate::server::signals::Signals;
 use crate::server::store::Store;
 use crate::server::store::discovery::{self, ApiGroups};
@@ -156,10 +147,12 @@ use crate::server::tls::ServingCert;
 use crate::server::traces::Tracer;
 use crate::server::traces::export::SpanExport;
 use crate::server::watchdog::Watchdog;
-use crate::server::worker_pool::WorkerPool;
 
-/// How many connections the health port accepts: a kubelet, a few scrapers, a person.
+/// How many connections the health port accepts: a kubelet, a few scrapers, an operator.
 const MAX_HEALTH_CONNECTIONS: usize = 64;
+
+/// How many large reviews are decided at once, where there are so many cores. Each may hold a few times 8 MiB.
+const MAX_LARGE_STEPS: usize = 4;
 
 /// After how many tasks the runtime polls sockets and timers, which costs about a microsecond.
 const EVENT_INTERVAL_TASKS: u32 = 8;
@@ -167,7 +160,7 @@ const EVENT_INTERVAL_TASKS: u32 = 8;
 /// How many rejections of each reason are logged: enough to see what is wrong.
 const REJECTION_LOG_RATE: LogRate = LogRate { burst: 20, per_second: 1 };
 
-/// How many decisions are logged: all of a rollout of a thousand pods, and at most 50 KB a second of a flood.
+/// How many decisions are logged: all decisions of a rollout of a thousand pods, and at most 50 KB a second of a flood.
 const DECISION_LOG_RATE: LogRate = LogRate { burst: 5_000, per_second: 100 };
 
 /// The state that decisions are made on.
@@ -207,7 +200,7 @@ pub enum Error {
     /// The health port cannot be served.
     #[error("failed to serve the health port")]
     Health(#[source] io::Error),
-    /// A task that never ends has ended.
+    /// A task that should run for ever has ended.
     #[error("a part of the server has stopped")]
     Stopped(#[source] Option<JoinError>),
 }
@@ -233,7 +226,7 @@ pub struct Addresses {
     pub health: SocketAddr,
 }
 
-/// The runtime that a server should have.
+/// The runtime for a server.
 ///
 /// # Errors
 /// When the operating system gives no threads.
@@ -241,8 +234,8 @@ pub fn runtime() -> io::Result<Runtime> {
     runtime_builder().build()
 }
 
-/// The builder of that runtime. It polls sockets and timers after every few tasks; the default of 61 is too
-/// many when each task decides about a large object.
+/// The builder of the runtime. It polls sockets and timers after every few tasks. The default of 61 tasks is too many
+/// when each of them decides a review.
 #[must_use]
 pub fn runtime_builder() -> Builder {
     let mut builder = Builder::new_multi_thread();
@@ -281,15 +274,14 @@ impl Server {
             metrics,
             certificate,
             drain: Drain::default(),
-            watchdog: Watchdog::new(options.timers.stall),
             connections: ConnectionLimiter::new(options.limits.connections),
             listening: AtomicBool::new(false),
         });
         Ok(Self { options, client, event_writer, routes, listener, health_listener, health, export })
     }
 
-    /// Answers with these routes instead of the webhook's, behind the same listener, TLS and connection limit:
-    /// a benchmark measures what those cost alone.
+    /// Answers with these routes instead of the webhook's, behind the same listener, TLS and connection limit, so that a
+    /// benchmark can measure their cost alone.
     #[must_use]
     pub fn with_routes(self, routes: Router) -> Self {
         Self { routes, ..self }
@@ -306,7 +298,7 @@ impl Server {
     /// Serves until SIGTERM or SIGINT, then as [`Server::run`]; a second signal ends it at once.
     ///
     /// # Errors
-    /// When signals cannot be listened to, or a part of the server stops that never should.
+    /// When signals cannot be listened to, or a part of the server stops.
     pub async fn run_until_signalled(self) -> Result<(), Error> {
         let listen = || Signals::listen().map_err(Error::Signals);
         let (mut first, mut second) = (listen()?, listen()?);
@@ -323,12 +315,13 @@ impl Server {
     /// Serves until `shutdown` is ready, then until all connections are closed or the grace time is over.
     ///
     /// # Errors
-    /// When a part of the server stops that never should.
+    /// When a part of the server stops.
     pub async fn run(self, shutdown: impl Future<Output = ()>) -> Result<(), Error> {
         let _health = serve_health(self.health_listener, &self.health, &self.options)?;
         let timers = Arc::new(self.options.timers.clone());
         let mut tasks = JoinSet::new();
-        spawn_monitors(&mut tasks, &self.health);
+        let app = Arc::clone(&self.health.app);
+        tasks.spawn(async move { app.watchdog.run().await });
         spawn_certificate_reload(&mut tasks, &self.health, &timers);
         if let Some(event_writer) = self.event_writer {
             tasks.spawn(event_writer.run());
@@ -362,7 +355,7 @@ pub fn router(options: &Options, state: State) -> Router {
     counted_router(options, state).0
 }
 
-/// The same, with a way to read what it has counted, in the OpenMetrics text format.
+/// The routes of [`router()`], and a function that returns its metrics in the OpenMetrics text format.
 pub fn counted_router(options: &Options, state: State) -> (Router, impl Fn() -> String + use<>) {
     let metrics = Arc::new(Metrics::new(outcomes::all()));
     let (app, _) = app_state(options, state, None, &metrics);
@@ -391,8 +384,7 @@ fn app_state(
     };
     let decide = options.decide;
     let log_limiter = LogRateLimiter::new(DECISION_LOG_RATE);
-    let pool = WorkerPool::new(options.workers, options.limits.requests, Arc::clone(metrics));
-    let lag = Arc::new(LagMonitor::new());
+    let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let paths = match &options.tls {
         tls::CertSource::Builtin(_) => ReviewPaths::with_tokens(),
         _ => ReviewPaths::plain(),
@@ -401,7 +393,7 @@ fn app_state(
         store: Arc::new(store),
         lookups,
         metrics: Arc::clone(metrics),
-        dispatcher: Dispatcher::new(pool, Arc::clone(&lag)),
+        large_steps: Arc::new(Semaphore::new(cores.min(MAX_LARGE_STEPS))),
         decide,
         clock: options.clock.clone(),
         event_recorder,
@@ -411,7 +403,7 @@ fn app_state(
         handler: Arc::new(handler),
         paths: Arc::new(paths),
         concurrency: Arc::new(ConcurrencyLimiter::new(&options.limits)),
-        lag,
+        watchdog: Watchdog::new(options.timers.stall),
         metrics: Arc::clone(metrics),
         tracer,
         body_limit: options.limits.body,
@@ -431,10 +423,8 @@ fn serve_health(
     let context = ListenerContext {
         router: health::router(Arc::clone(health)),
         tls: None,
-        handshakes: HandshakeLimiter::new(&options.limits, Arc::new(LagMonitor::new())),
         head: options.limits.head,
         timers: Arc::new(options.timers.clone()),
-        concurrency: None,
         drain: health.drain.clone(),
         metrics: Arc::clone(&health.metrics),
     };
@@ -452,13 +442,6 @@ fn serve_health(
     };
     std::thread::Builder::new().name("health".to_owned()).spawn(serve).map_err(Error::Health)?;
     Ok(stop)
-}
-
-fn spawn_monitors(tasks: &mut JoinSet<()>, health: &Arc<Health>) {
-    let health = Arc::clone(health);
-    let app = Arc::clone(&health.app);
-    tasks.spawn(async move { health.watchdog.run().await });
-    tasks.spawn(async move { app.lag.run().await });
 }
 
 fn spawn_certificate_reload(tasks: &mut JoinSet<()>, health: &Health, timers: &Timers) {
@@ -515,11 +498,12 @@ fn spawn_listener(
     let config = Arc::clone(&health.certificate).server_config()?;
     let context = ListenerContext {
         router,
-        tls: Some(TlsAcceptor::from(Arc::new(config))),
-        handshakes: HandshakeLimiter::new(limits, Arc::clone(&health.app.lag)),
+        tls: Some(Tls {
+            acceptor: TlsAcceptor::from(Arc::new(config)),
+            handshakes: RateLimiter::direct(Quota::per_second(limits.handshakes)),
+        }),
         head: limits.head,
         timers: Arc::clone(timers),
-        concurrency: Some(Arc::clone(&health.app.concurrency)),
         drain: health.drain.clone(),
         metrics: Arc::clone(&health.metrics),
     };

@@ -1,7 +1,6 @@
 //! TLS that memgate does not speak, and callers that try. Renegotiation is no case: the TLS library
 //! has none.
 
-use std::io;
 use std::io::ErrorKind;
 use std::sync::Arc;
 
@@ -11,7 +10,7 @@ use rustls::{
     ClientConfig, DigitallySignedStruct, Error, SignatureScheme, SupportedProtocolVersion, version,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpSocket, TcpStream};
+use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use crate::client::{Connection, post, review};
@@ -172,51 +171,4 @@ async fn other_protocols_are_refused_in_the_handshake() {
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     let stream = TcpStream::connect(victim.address()).await.unwrap();
     assert!(Connection::over(stream, config, "localhost").await.is_ok(), "who offers both gets HTTP/1.1");
-}
-
-const RATIONED: &str = "memgate_tls_handshakes_total{result=\"rationed\"}";
-
-/// Connects from an address of loopback.
-async fn connect_from(victim: &Victim, host: u8) -> io::Result<TcpStream> {
-    let socket = TcpSocket::new_v4()?;
-    socket.bind(([127, 0, 0, host], 0).into())?;
-    socket.connect(victim.address()).await
-}
-
-/// One caller replays somebody's first message over and over and never goes on. How fast the others are served is for
-/// `just soak replays` to say.
-/// S21 of docs/reliability.md.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn replayed_first_messages_keep_no_caller_out() {
-    let mut victim = Victim::start(&[]).await;
-    let mut kept = victim.connect().await;
-    let good = post("/mutate", &review("good", Some("scout")));
-    let name = ServerName::try_from("localhost").unwrap();
-    let both = [&version::TLS12, &version::TLS13];
-    let mut client = rustls::ClientConnection::new(Arc::new(config(&both, false)), name).unwrap();
-    let mut hello = Vec::new();
-    client.write_tls(&mut hello).unwrap();
-    let mut held = Vec::new();
-    for number in 1..=1_500 {
-        // Who is refused hears so at any time.
-        if let Ok(mut replay) = connect_from(&victim, 9).await {
-            let _ = replay.write_all(&hello).await;
-            held.push(replay);
-        }
-        if number % 300 == 0 {
-            kept.send(&good).await;
-            assert!(kept.answer().await.review()["patch"].is_string());
-            let stream = connect_from(&victim, 3).await.unwrap();
-            let mut stranger = Connection::over(stream, config(&both, false), "localhost").await.unwrap();
-            stranger.send(&good).await;
-            assert!(stranger.answer().await.review()["patch"].is_string());
-        }
-    }
-    assert!(victim.metric(RATIONED).await > 0, "not all of them are worth the cryptography");
-    assert!(victim.peak_mib() < 96, "{} MiB", victim.peak_mib());
-    victim.is_well().await;
-    drop(held);
-    victim
-        .until("none of them should be left", async |victim| victim.metric("memgate_connections").await <= 2)
-        .await;
 }

@@ -1,4 +1,4 @@
-//! By when a request must be answered: from `?timeout=`, which the apiserver sends.
+//! The time by which a request must be answered, from `?timeout=`, which the apiserver sends.
 
 use std::time::Duration;
 
@@ -9,11 +9,7 @@ use crate::server::quantity;
 /// The longest `timeoutSeconds` of a webhook in Kubernetes; longer ones are cut to it.
 const MAX_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// When the first byte of a request was read: its head may take a while to arrive.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct FirstByte(pub(super) Instant);
-
-/// The points in time by which parts of one request must be done.
+/// The times by which parts of one request must be done.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Deadline {
     /// When the answer must be ready.
@@ -23,8 +19,9 @@ pub(super) struct Deadline {
 }
 
 impl Deadline {
-    /// The deadline of a request that came in at `start` and may take `timeout`. A second of it is
-    /// left for the network, as the apiserver rounds the value up; of a second or less, two fifths.
+    /// The deadline of a request that came in at `start` and may take `timeout`. One second of the timeout is
+    /// left for the network, because the apiserver rounds the value up. Of a timeout of one second or less, two fifths
+    /// are left.
     pub(super) fn new(start: Instant, timeout: Duration) -> Self {
         const SECOND: Duration = Duration::from_secs(1);
         let timeout = timeout.min(MAX_TIMEOUT);
@@ -33,8 +30,11 @@ impl Deadline {
     }
 }
 
-/// The value of `timeout` in a query string; `None` without one, an error when it is no duration
-/// above zero. Durations never need percent-escapes, so none are undone.
+/// The value of `timeout` in a query string; `None` without one. Durations never have percent-escapes, so none are
+/// decoded.
+///
+/// # Errors
+/// When the value is not a duration above zero.
 pub(super) fn timeout(query: Option<&str>) -> Result<Option<Duration>, InvalidTimeout> {
     let mut pairs = query.unwrap_or_default().split('&');
     let Some(value) = pairs.find_map(|pair| pair.strip_prefix("timeout=")) else {
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_is_no_duration() {
+    fn refuses_other_values() {
         for query in ["timeout=", "timeout=10", "timeout=s", "timeout=-1s", "timeout=0s", "timeout=1..2s"] {
             assert_eq!(timeout(Some(query)), Err(InvalidTimeout), "{query}");
         }
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn leaves_the_caller_time_to_hear_the_answer() {
+    fn leaves_time_for_the_network() {
         let start = Instant::now();
         for (timeout, budget) in [(10_000, 9_000), (2_000, 1_000), (1_000, 600), (500, 300), (99_000, 29_000)]
         {

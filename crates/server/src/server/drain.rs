@@ -1,10 +1,9 @@
 //! How a server ends without losing a review.
 //!
-//! An apiserver never repeats a review whose connection breaks, and it goes on using its connections
-//! for a while after a pod is removed from the Service. So after the first signal the server is no
-//! longer ready but serves as before, answers with `Connection: close`, so that callers connect to
-//! another replica next time, and leaves it to them to close idle connections. It ends when no
-//! connection has been open for a moment, or when the grace time is over.
+//! An apiserver never repeats a review whose connection breaks, and it goes on using its connections for a while after a
+//! pod is removed from the Service. So after the first signal the server is no longer ready but serves as before. It
+//! answers with `Connection: close`, so that callers connect to another replica next time, and does not close idle
+//! connections itself. It ends when no connection has been open for a moment, or when the grace time is over.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,14 +32,14 @@ impl Drain {
     }
 }
 
-/// Waits until no connection has been open for `quiet`, at most for `grace`; whether none is open then.
+/// Waits until no connection has been open for `quiet`, at most for `grace`; whether all connections are closed.
 pub(super) async fn wait_drained(connections: &ConnectionLimiter, quiet: Duration, grace: Duration) -> bool {
     let end = Instant::now() + grace;
     let mut empty_since = None;
     loop {
         let now = Instant::now();
-        // After GOAWAY a caller may open one more connection before it learns of the other replicas: only a
-        // pause without any connection shows that all have left.
+        // A caller may open one more connection before it learns of the other replicas. Only a pause without any
+        // connection shows that all callers have left.
         if connections.open() > 0 {
             empty_since = None;
         } else if now - *empty_since.get_or_insert(now) >= quiet {

@@ -1,9 +1,8 @@
 //! `/livez`, `/readyz` and `/metrics`, on a port of their own and without TLS.
 //!
-//! They are served by a thread with a runtime of its own: a stalled main runtime can be seen only from
-//! outside, and probes do not wait behind reviews. Alive means that the main runtime still runs its tasks and
-//! that the pool, if it has work, finishes some of it; not that the apiserver can be reached: a restart helps
-//! only with the former.
+//! A thread with its own runtime serves them: a stalled main runtime can be seen only from outside, and probes do not
+//! wait behind reviews. Alive means that the main runtime still runs its tasks, because a restart helps with that. It
+//! does not mean that the apiserver can be reached.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -24,19 +23,17 @@ use crate::server::metrics::labels::CertKind;
 use crate::server::metrics::{CONTENT_TYPE as METRICS_TYPE, Metrics};
 use crate::server::router::AppState;
 use crate::server::tls::ServingCert;
-use crate::server::watchdog::Watchdog;
 
 /// How many stale kinds are listed by name: often it is all of them.
 const MAX_STALE_KINDS_LISTED: usize = 3;
 
-/// What the answers of the health port are read from.
+/// The sources of the answers of the health port.
 #[derive(Debug)]
 pub(super) struct Health {
     pub(super) app: Arc<AppState>,
     pub(super) metrics: Arc<Metrics>,
     pub(super) certificate: Arc<ServingCert>,
     pub(super) drain: Drain,
-    pub(super) watchdog: Watchdog,
     /// The connections of the webhook.
     pub(super) connections: Arc<ConnectionLimiter>,
     /// Whether connections are being accepted.
@@ -53,7 +50,7 @@ pub(super) fn router(health: Arc<Health>) -> Router {
 }
 
 async fn live(State(health): State<Arc<Health>>) -> Response {
-    match health.stalled() {
+    match health.app.watchdog.stalled() {
         Some(text) => (StatusCode::INTERNAL_SERVER_ERROR, format!("{text}\n")).into_response(),
         None => "ok\n".into_response(),
     }
@@ -81,21 +78,13 @@ async fn metrics(State(health): State<Arc<Health>>) -> Response {
 }
 
 impl Health {
-    /// What no longer runs, in words; `None` while everything does.
-    fn stalled(&self) -> Option<String> {
-        self.watchdog.stalled().or_else(|| {
-            let since = self.app.handler.dispatcher.pool().stalled(self.watchdog.stall_timeout())?;
-            Some(format!("no review has been finished for {} s", since.as_secs()))
-        })
-    }
-
     /// Why reviews should not be sent here; empty when ready.
     fn not_ready_reasons(&self) -> Vec<String> {
         let mut reasons = Vec::new();
         if !self.listening.load(Ordering::Acquire) {
             reasons.push("no connections are accepted yet".to_owned());
         }
-        reasons.extend(self.stalled());
+        reasons.extend(self.app.watchdog.stalled());
         if self.drain.has_begun() {
             reasons.push("shutting down".to_owned());
         }
@@ -114,10 +103,7 @@ impl Health {
     fn update_gauges(&self) {
         self.metrics.set_ready(self.not_ready_reasons().is_empty());
         self.metrics.set_bytes_in_flight(self.app.concurrency.bytes_in_use());
-        let (waiting, busy) = self.app.handler.dispatcher.pool().usage();
-        self.metrics.set_pool(waiting, busy);
         self.metrics.connections.set(i64::try_from(self.connections.open()).unwrap_or(i64::MAX));
-        self.metrics.set_lag(self.app.lag.worst());
         if let Some(validity) = self.certificate.validity() {
             self.metrics.set_validity(CertKind::Leaf, validity);
         }
@@ -132,8 +118,8 @@ impl Health {
     }
 }
 
-/// Lines about stale kinds. They do not make a replica unready: every replica watches the same apiserver, and
-/// an answer from an old state is better than none, however old it is.
+/// Lines about stale kinds. They do not make a replica unready: every replica watches the same apiserver, and an answer
+/// from an old state is better than no answer.
 fn stale_lines(kinds: &[(&Kind, Duration)]) -> Vec<String> {
     let line = |(kind, age): &(&Kind, Duration)| {
         format!("nothing heard for {} s: {} {}", age.as_secs(), kind.api_version(), kind.kind)

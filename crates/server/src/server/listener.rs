@@ -13,37 +13,35 @@ use tokio::time::sleep;
 use crate::server::connection::{ListenerContext, serve};
 use crate::server::connection_limiter::{ConnectionLimiter, ConnectionSlot};
 use crate::server::log_rate_limiter::{LogRate, LogRateLimiter};
-use crate::server::metrics::labels::{HandshakeOutcome, ShedCause};
+use crate::server::metrics::labels::ShedCause;
 
-/// How long nothing is accepted after file descriptors or memory have run out: a connection has to end
-/// first.
+/// How long the listener waits after file descriptors or memory have run out: a connection has to end first.
 const EXHAUSTED_PAUSE: Duration = Duration::from_millis(50);
 
-/// The errors that say that they have: ENOMEM, ENFILE, EMFILE and ENOBUFS. Source: Linux, errno(3) and
-/// accept(2). All others concern only the one connection that could not be accepted.
+/// The errors of `accept` when file descriptors or memory have run out: ENOMEM, ENFILE, EMFILE and ENOBUFS. Source: Linux, errno(3) and
+/// accept(2). All other errors concern only the connection that could not be accepted.
 const EXHAUSTED_ERRNOS: [i32; 4] = [12, 23, 24, 105];
 
 /// How many lines about failed accepts are logged.
 const ACCEPT_LOG_RATE: LogRate = LogRate { burst: 5, per_second: 1 };
 
-/// How many connections wait to be accepted: a tenth of a second of a flood of 10,000 a second. When there is no
-/// room the kernel is silent, and the caller tries again after a second; by itself the library asks for 128.
+/// How many connections wait to be accepted: a tenth of a second of 10,000 a second. Beyond it the kernel does not
+/// answer, and the caller tries again after a second. The default of the library is 128.
 const BACKLOG: i32 = 1_024;
 
-/// How many connections are accepted before all tasks run that can: half a millisecond.
+/// How many connections are accepted before other tasks have their turn: half a millisecond.
 const MAX_ACCEPTED_IN_A_ROW: usize = 64;
 
-/// How much of an answer the kernel holds for a peer that does not read; it counts twice as much, for what it
-/// keeps beside the bytes. Left to itself it would hold 4 MiB of each connection. Nearly all answers are smaller.
+/// How much of an answer the kernel holds for a peer that does not read. The kernel doubles the value for its own
+/// bookkeeping; its default is 4 MiB. Nearly all answers are smaller.
 const SEND_BUFFER_BYTES: usize = 32 << 10;
 
-/// How much the kernel holds of what has arrived and was not read yet; it counts twice as much. Left to itself it
-/// would hold 6 MiB of each connection. A review of 3 MiB takes 50 round trips with this, and is decided
-/// in a few milliseconds.
+/// How much the kernel holds of what has arrived and was not read yet. The kernel doubles the value; its default is
+/// 6 MiB. A review of 3 MiB takes 50 round trips with it.
 const RECEIVE_BUFFER_BYTES: usize = 64 << 10;
 
-/// Binds a socket. On a machine without IPv6, `[::]` becomes `0.0.0.0`. After `unread` without any progress the
-/// kernel gives up what it still has to send.
+/// Binds a socket. On a machine without IPv6, `[::]` becomes `0.0.0.0`. After `unread` without progress the kernel drops
+/// what it still has to send.
 pub(super) fn bind(address: SocketAddr, unread: Duration) -> io::Result<std::net::TcpListener> {
     let bound = match std::net::TcpListener::bind(address) {
         Err(error) if address.is_ipv6() && address.ip().is_unspecified() => {
@@ -57,7 +55,6 @@ pub(super) fn bind(address: SocketAddr, unread: Duration) -> io::Result<std::net
     socket.listen(BACKLOG)?;
     socket.set_send_buffer_size(SEND_BUFFER_BYTES)?;
     socket.set_recv_buffer_size(RECEIVE_BUFFER_BYTES)?;
-    // Other systems have no such limit.
     #[cfg(target_os = "linux")]
     socket.set_tcp_user_timeout(Some(unread))?;
     #[cfg(not(target_os = "linux"))]
@@ -72,11 +69,9 @@ pub(super) async fn run(
     limiter: Arc<ConnectionLimiter>,
 ) {
     let mut connections = JoinSet::new();
-    connections.spawn(Arc::clone(&context.handshakes).run());
     let log_limiter = LogRateLimiter::new(ACCEPT_LOG_RATE);
     let mut accepted_in_a_row = 0;
     loop {
-        // Those who are connected are served while others come.
         if accepted_in_a_row >= MAX_ACCEPTED_IN_A_ROW {
             accepted_in_a_row = 0;
             yield_now().await;
@@ -85,8 +80,8 @@ pub(super) async fn run(
             accepted = listener.accept() => match accepted {
                 Ok((stream, peer)) => {
                     accepted_in_a_row += 1;
-                    if let Some(slot) = slot_for(&context, &limiter, &stream, peer) {
-                        connections.spawn(serve(Arc::clone(&context), stream, slot));
+                    if let Some(slot) = slot_for(&context, &limiter, &stream) {
+                        connections.spawn(serve(Arc::clone(&context), stream, peer.ip(), slot));
                     }
                 }
                 Err(error) => {
@@ -94,8 +89,8 @@ pub(super) async fn run(
                         let suppressed = (suppressed > 0).then_some(suppressed);
                         tracing::warn!(%error, suppressed, "no connection can be accepted");
                     }
-                    // `accept` would fail again at once, and the queue of the kernel stays full: closing the
-                    // least useful connection frees what the next one needs.
+                    // `accept` would fail again at once, and the queue of the kernel stays full. Closing the
+                    // longest idle connection frees what the next one needs.
                     if is_exhausted(&error) {
                         if limiter.evict_one() {
                             context.metrics.count_shed(ShedCause::Connections);
@@ -113,25 +108,18 @@ fn is_exhausted(error: &io::Error) -> bool {
     error.raw_os_error().is_some_and(|code| EXHAUSTED_ERRNOS.contains(&code))
 }
 
-/// A slot for a new connection; `None` when it is dropped, for want of a slot or because it has ended.
+/// A slot for a new connection; `None` when the connection is dropped, without a slot or because it has ended.
 fn slot_for(
     context: &ListenerContext,
     limiter: &Arc<ConnectionLimiter>,
     stream: &TcpStream,
-    peer: SocketAddr,
 ) -> Option<ConnectionSlot> {
-    // Nothing is cheaper than this, not even to close it in turn: the kernel would go on waiting for its peer.
-    if context.tls.is_some() && context.handshakes.is_crowded(peer.ip()) {
-        context.metrics.count_handshake(HandshakeOutcome::Rationed);
-        let _gone_already = stream.set_zero_linger();
-        return None;
-    }
     // An answer is written in one piece and should leave at once; without this it can wait 40 ms.
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, "a connection ended before it was served");
         return None;
     }
-    let acquired = limiter.acquire(peer.ip());
+    let acquired = limiter.acquire();
     if !matches!(acquired, Some((_, false))) {
         context.metrics.count_shed(ShedCause::Connections);
     }

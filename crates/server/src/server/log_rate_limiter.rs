@@ -1,14 +1,15 @@
-//! A token bucket for log lines: lines that callers can cause must not fill a disk.
+//! A token bucket for log lines, so that callers cannot fill a disk.
 //!
-//! Each subject has a bucket of its own, so that a flood of one does not hide another. Suppressed lines are
-//! counted, and the next line that is logged says how many there were.
+//! Each subject has its own bucket, so that a flood of one subject does not hide another. Suppressed lines are counted,
+//! and the next line that is logged reports how many there were.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 use std::sync::{Mutex, PoisonError};
 
-use tokio::time::Instant;
+use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 
-/// How much of a value out of a request is logged: the longest name that Kubernetes allows.
+/// How much of a value of a request is logged: the longest name that Kubernetes allows.
 const MAX_VALUE_CHARS: usize = 253;
 
 /// How many lines may be logged.
@@ -29,8 +30,7 @@ pub(super) struct LogRateLimiter {
 
 #[derive(Debug)]
 struct Bucket {
-    tokens: f64,
-    refilled: Instant,
+    tokens: DefaultDirectRateLimiter,
     suppressed: u64,
 }
 
@@ -40,29 +40,29 @@ impl LogRateLimiter {
         Self { rate, buckets: Mutex::new(BTreeMap::new()) }
     }
 
-    /// Takes one token: how many lines were suppressed before this one. `None` when the bucket is empty and the
-    /// line must not be logged.
+    /// Takes one token and returns how many lines were suppressed before this one. `None` when the bucket is empty and
+    /// the line must not be logged.
     pub(super) fn take(&self, subject: &'static str) -> Option<u64> {
-        self.take_at(subject, Instant::now())
-    }
-
-    fn take_at(&self, subject: &'static str, now: Instant) -> Option<u64> {
-        let burst = f64::from(self.rate.burst);
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
-        let bucket = buckets.entry(subject).or_insert(Bucket { tokens: burst, refilled: now, suppressed: 0 });
-        let more =
-            now.saturating_duration_since(bucket.refilled).as_secs_f64() * f64::from(self.rate.per_second);
-        (bucket.tokens, bucket.refilled) = ((bucket.tokens + more).min(burst), now);
-        if bucket.tokens < 1.0 {
+        let full = || Bucket { tokens: RateLimiter::direct(self.rate.quota()), suppressed: 0 };
+        let bucket = buckets.entry(subject).or_insert_with(full);
+        if bucket.tokens.check().is_err() {
             bucket.suppressed += 1;
             return None;
         }
-        bucket.tokens -= 1.0;
         Some(std::mem::take(&mut bucket.suppressed))
     }
 }
 
-/// The beginning of a value out of a request, at most [`MAX_VALUE_CHARS`] long.
+impl LogRate {
+    fn quota(self) -> Quota {
+        let [burst, per_second] =
+            [self.burst, self.per_second].map(|count| NonZeroU32::new(count).unwrap_or(NonZeroU32::MIN));
+        Quota::per_second(per_second).allow_burst(burst)
+    }
+}
+
+/// The beginning of a value of a request, at most [`MAX_VALUE_CHARS`] long.
 pub(super) fn truncate(text: &str) -> &str {
     let end = text.char_indices().nth(MAX_VALUE_CHARS).map_or(text.len(), |(end, _)| end);
     text.get(..end).unwrap_or_default()
@@ -75,14 +75,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn suppresses_what_is_too_much_and_counts_it() {
+    fn suppresses_lines_beyond_the_rate_and_counts_them() {
         let limiter = LogRateLimiter::new(LogRate { burst: 2, per_second: 1 });
-        let start = Instant::now();
-        let take = |subject, seconds| limiter.take_at(subject, start + Duration::from_secs(seconds));
-        assert_eq!([0; 5].map(|second| take("late", second)), [Some(0), Some(0), None, None, None]);
-        assert_eq!(take("fault", 0), Some(0), "another subject has lines of its own");
-        assert_eq!([1; 2].map(|second| take("late", second)), [Some(3), None]);
-        assert_eq!([60; 3].map(|second| take("late", second)), [Some(1), Some(0), None]);
+        assert_eq!([0; 5].map(|_| limiter.take("late")), [Some(0), Some(0), None, None, None]);
+        assert_eq!(limiter.take("fault"), Some(0), "another subject has its own bucket");
+        std::thread::sleep(Duration::from_millis(1_100));
+        assert_eq!(limiter.take("late"), Some(3));
     }
 
     #[test]

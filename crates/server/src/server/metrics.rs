@@ -27,7 +27,7 @@ use crate::model::family::Family;
 use crate::server::metrics::audit::AuditMetrics;
 use crate::server::metrics::labels::{
     ByCause, ByConfigAndResult, ByFamily, ByKind, ByKindAndResult, ByResult, ByWebhook, CertKind,
-    EventOutcome, HandshakeOutcome, JobOutcome, LookupOutcome, RequestLabels, ShedCause, SpanOutcome,
+    EventOutcome, HandshakeOutcome, LookupOutcome, RequestLabels, ShedCause, SpanOutcome,
     WebhookKind,
 };
 use crate::server::metrics::policies::PolicyMetrics;
@@ -36,8 +36,7 @@ use crate::server::metrics::process::Process;
 /// The content type of [`Metrics::text`].
 pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// The bounds of the buckets of durations, in seconds: from what a decision takes to what an apiserver
-/// waits for.
+/// The bounds of the buckets of durations, in seconds: from the time of a decision to the timeout of an apiserver.
 const DURATION_BUCKETS: [f64; 14] =
     [5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 2.5e-2, 5e-2, 0.1, 0.5, 1.0, 5.0];
 
@@ -57,9 +56,6 @@ pub(super) struct Metrics {
     shed: Labelled<ByCause, Counter>,
     abandoned: Labelled<ByWebhook, Counter>,
     pub(super) panics: Counter,
-    pool_jobs: Labelled<ByResult, Counter>,
-    pool_queue: Gauge,
-    pool_busy: Gauge,
     store_objects: Labelled<ByFamily, Gauge>,
     store_age: Labelled<ByFamily, Seconds>,
     lookups: Labelled<ByResult, Counter>,
@@ -73,7 +69,6 @@ pub(super) struct Metrics {
     cabundle_repairs: Labelled<ByConfigAndResult, Counter>,
     trace_spans: Labelled<ByResult, Counter>,
     ready: Gauge,
-    lag: Seconds,
     patch_operations: Labelled<ByFamily, Histogram, fn() -> Histogram>,
     pods_held: Labelled<ByFamily, Counter>,
     pub(super) policies: PolicyMetrics,
@@ -81,8 +76,8 @@ pub(super) struct Metrics {
 }
 
 impl Metrics {
-    /// All series at zero but those of requests, which begin with the outcomes that may come.
-    pub(super) fn new(outcomes: impl IntoIterator<Item = RequestLabels>) -> Self {
+    /// All series at zero, those of requests for each of these labels.
+    pub(super) fn new(requests: impl IntoIterator<Item = RequestLabels>) -> Self {
         let mut metrics = Self {
             registry: Registry::with_prefix("memgate"),
             process: Registry::default(),
@@ -93,9 +88,6 @@ impl Metrics {
             shed: Labelled::default(),
             abandoned: Labelled::default(),
             panics: Counter::default(),
-            pool_jobs: Labelled::default(),
-            pool_queue: Gauge::default(),
-            pool_busy: Gauge::default(),
             store_objects: Labelled::default(),
             store_age: Labelled::default(),
             lookups: Labelled::default(),
@@ -109,20 +101,18 @@ impl Metrics {
             cabundle_repairs: Labelled::default(),
             trace_spans: Labelled::default(),
             ready: Gauge::default(),
-            lag: Seconds::default(),
             pods_held: Labelled::default(),
             policies: PolicyMetrics::default(),
             audit: AuditMetrics::default(),
             patch_operations: Labelled::new_with_constructor(|| Histogram::new(OPERATION_BUCKETS)),
         };
         metrics.register_admission();
-        metrics.register_pool();
         metrics.register_state();
         metrics.policies.register(&mut metrics.registry);
         metrics.audit.register(&mut metrics.registry);
         metrics.register_listener();
         metrics.process.register_collector(Box::new(Process::new()));
-        metrics.begin_at_zero(outcomes);
+        metrics.begin_at_zero(requests);
         metrics
     }
 
@@ -158,20 +148,9 @@ impl Metrics {
         );
         registry.register(
             "pods_held",
-            "Pods refused for now, to wait for what they refer to",
+            "Pods refused for now, because an object that they refer to is missing",
             self.pods_held.clone(),
         );
-    }
-
-    fn register_pool(&mut self) {
-        let registry = &mut self.registry;
-        registry.register(
-            "pool_queue",
-            "Reviews that wait for a thread of the pool",
-            self.pool_queue.clone(),
-        );
-        registry.register("pool_busy", "Threads of the pool that work", self.pool_busy.clone());
-        registry.register("pool_jobs", "Steps of reviews that went to the pool", self.pool_jobs.clone());
     }
 
     fn register_state(&mut self) {
@@ -212,11 +191,6 @@ impl Metrics {
             self.cabundle_repairs.clone(),
         );
         registry.register("ready", "Whether the server is ready", self.ready.clone());
-        registry.register(
-            "runtime_lag_seconds",
-            "How long work that could run had to wait, at worst in the last minutes",
-            self.lag.clone(),
-        );
         registry.register("trace_spans", "Spans for the collector of traces", self.trace_spans.clone());
         let build = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
         registry.register("build", "What is running", build);
@@ -234,24 +208,9 @@ impl Metrics {
         self.shed.get_or_create(&ByCause { cause: cause.name() }).inc();
     }
 
-    /// Counts a review whose caller did not wait for the answer.
+    /// Counts a review whose caller hung up before the answer.
     pub(super) fn count_abandoned(&self, webhook: &'static str) {
         self.abandoned.get_or_create(&ByWebhook { webhook }).inc();
-    }
-
-    /// Counts work that the pool has done with, or that has left it.
-    pub(super) fn count_jobs(&self, outcome: JobOutcome, jobs: usize) {
-        if outcome == JobOutcome::Panicked {
-            self.panics.inc();
-        }
-        let labels = ByResult { result: outcome.name() };
-        self.pool_jobs.get_or_create(&labels).inc_by(u64::try_from(jobs).unwrap_or(u64::MAX));
-    }
-
-    /// Sets how much work waits for the pool, and how many of its threads work; measured at each scrape.
-    pub(super) fn set_pool(&self, waiting: usize, busy: usize) {
-        self.pool_queue.set(i64::try_from(waiting).unwrap_or(i64::MAX));
-        self.pool_busy.set(i64::try_from(busy).unwrap_or(i64::MAX));
     }
 
     /// Records how many operations a patch has.
@@ -261,7 +220,7 @@ impl Metrics {
         self.patch_operations.get_or_create(&family).observe(operations as f64);
     }
 
-    /// Counts a pod that is refused for now; it waits for an object of this family.
+    /// Counts a pod that is refused for now, because an object of this family is missing.
     pub(super) fn count_held(&self, family: &'static Family) {
         self.pods_held.get_or_create(&ByFamily { family: family.name }).inc();
     }
@@ -281,13 +240,13 @@ impl Metrics {
         self.events.get_or_create(&ByResult { result: outcome.name() }).inc();
     }
 
-    /// Counts a certificate that replaced another one, or could not be used.
+    /// Counts a new certificate: it replaced another one, or could not be used.
     pub(super) fn count_cert_rotation(&self, kind: CertKind, usable: bool) {
         let labels = ByKindAndResult { kind: kind.name(), result: result(usable) };
         self.cert_rotations.get_or_create(&labels).inc();
     }
 
-    /// Sets from when until when a certificate is valid, in seconds since 1970.
+    /// Sets the dates between which a certificate is valid, in seconds since 1970.
     pub(super) fn set_validity(&self, kind: CertKind, (not_before, not_after): (i64, i64)) {
         let kind = ByKind { kind: kind.name() };
         self.cert_not_before.get_or_create(&kind).set(not_before);
@@ -297,11 +256,6 @@ impl Metrics {
     /// Sets when memgate is due to replace a certificate, in seconds since 1970.
     pub(super) fn set_renewal(&self, kind: CertKind, seconds: i64) {
         self.cert_renewal.get_or_create(&ByKind { kind: kind.name() }).set(seconds);
-    }
-
-    /// Sets how long work had to wait for the runtime; measured at each scrape.
-    pub(super) fn set_lag(&self, lag: Duration) {
-        self.lag.set(lag.as_secs_f64());
     }
 
     /// Counts an attempt to write `caBundle` into a webhook configuration.

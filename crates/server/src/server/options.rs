@@ -18,9 +18,8 @@ pub const PORT: u16 = 10250;
 /// The port of health and metrics.
 pub const HEALTH_PORT: u16 = 8081;
 
-/// The unit in which bytes of bodies are counted. A semaphore cannot count 64 MiB of single bytes for each
-/// of many waiters, and memory is allocated in pages anyway.
-pub const PAGE_BYTES: usize = 4 << 10;
+/// The unit in which bytes of bodies and answers are counted. Memory is allocated in pages.
+pub(super) const PAGE_BYTES: usize = 4 << 10;
 
 /// Everything that can be set.
 #[derive(Debug, Clone)]
@@ -40,21 +39,18 @@ pub struct Options {
     pub limits: Limits,
     /// How long things may take.
     pub timers: Timers,
-    /// How many threads decide what takes too long for the threads that read and write sockets. One more
-    /// decides small reviews only. Default: [`default_workers`].
-    pub workers: usize,
-    /// Decides reviews. Default: [`decide`]; tests put in functions that panic or take long.
+    /// Decides reviews. Default: [`decide`]; tests use functions that panic or take long.
     pub decide: Decide,
     /// Whether Events are written about pods that are admitted without their memory. Default: yes.
     pub events: bool,
     /// Whether policies are watched and judged by. Default: yes.
     pub policies: bool,
-    /// How stored objects are audited, where policies are watched. Default: they are not.
+    /// How stored objects are audited, if policies are watched. Default: they are not audited.
     pub audit: Option<AuditOptions>,
-    /// For how long pods wait for what they refer to and does not exist, from when that was found missing.
-    /// Default: 30 s, in which people and tools apply what belongs together; zero for not at all.
+    /// For how long pods are held because an object that they refer to is missing, from when it was found missing.
+    /// Default: 30 s, which is enough for people and tools to apply related objects; with zero, pods are not held.
     pub reference_grace: Duration,
-    /// Where traces go. Default: there are none.
+    /// Where traces go. Default: nowhere.
     pub traces: Option<traces::TraceOptions>,
 }
 
@@ -70,7 +66,6 @@ impl Options {
             clock: Clock::default(),
             limits: Limits::default(),
             timers: Timers::default(),
-            workers: default_workers(),
             decide,
             events: true,
             policies: true,
@@ -84,7 +79,7 @@ impl Options {
 /// How stored objects are audited.
 #[derive(Debug, Clone)]
 pub struct AuditOptions {
-    /// How often all of them are judged, and reports are read anew, when nothing changes.
+    /// How often all of them are judged and reports are read again when nothing changes.
     pub interval: Duration,
     /// The most reports, of all kinds together.
     pub max_reports: usize,
@@ -94,16 +89,8 @@ pub struct AuditOptions {
     pub lease: String,
     /// The namespace of that Lease: memgate's own.
     pub namespace: String,
-    /// What tells the reports of this installation from those of others: that namespace, too.
+    /// The label value that marks the reports of this installation: the same namespace.
     pub installation: String,
-}
-
-/// As many threads as the process may use cores, at most four: what takes long is rare, and each of them may
-/// hold a few times 8 MiB.
-#[must_use]
-pub fn default_workers() -> usize {
-    const MOST: usize = 4;
-    std::thread::available_parallelism().map_or(1, |cores| cores.get().min(MOST))
 }
 
 /// The type of [`decide`].
@@ -112,29 +99,25 @@ pub type Decide = fn(&Request<'_>, &Snapshot) -> Decision;
 /// How much is accepted at once; what exceeds a limit is rejected with 413, 429 or 431.
 #[derive(Debug, Clone)]
 pub struct Limits {
-    /// The largest body, in bytes. A review holds two objects of up to 1.5 MiB each in etcd, 3 MiB
-    /// in a request; controller-runtime allows 7 MiB for the same reason.
+    /// The largest body, in bytes. A review holds two objects, each of up to 1.5 MiB in etcd and 3 MiB in a request.
+    /// controller-runtime allows 7 MiB for the same reason.
     pub body: usize,
-    /// The most bytes of bodies and of answers held at any moment, all requests together: with this, a burst of
-    /// large reviews, or callers that do not read, cannot exhaust a memory limit of 256 MiB.
+    /// The most bytes of bodies and answers in memory, of all requests together. A burst of large reviews, or callers
+    /// that do not read, cannot exhaust a memory limit of 256 MiB.
     pub body_bytes: usize,
-    /// The most requests between their first header and their answer. Each holds a connection, so
-    /// this leaves half of [`Limits::connections`] for idle ones.
+    /// The most requests between the end of their body and their answer. Each has a connection, so half of
+    /// [`Limits::connections`] is left for other connections.
     pub requests: usize,
-    /// The most connections. At some 20 KiB each (TLS and HTTP buffers) this is 40 MiB; an
-    /// apiserver keeps 25 idle ones and opens more only for bursts.
+    /// The most connections. At about 20 KiB each (TLS and HTTP buffers) they take 40 MiB. An apiserver keeps 25 idle
+    /// ones and opens more only for bursts.
     pub connections: usize,
-    /// The most handshakes a second, on average, of all addresses together that never had a review answered. Each
-    /// takes some 125 µs of a processor, so that bad ones take a sixteenth of one. Those of other addresses get
-    /// twice as much, and whoever has a review answered gives back what it took.
-    pub handshakes: u32,
+    /// The most TLS handshakes a second, and the most at once. Each takes about 125 µs of a processor, so all of them
+    /// take at most an eighth of one.
+    pub handshakes: NonZeroU32,
     /// The largest head of a request, in bytes; an apiserver sends less than 1 KiB.
     pub head: usize,
-    /// How long a request waits for a permit before it is rejected with 429, which is promised within
-    /// 10 ms.
+    /// How long a request waits for a permit or for bytes before it gets 429.
     pub wait: Duration,
-    /// After how long a body that arrives slowly is rejected when other requests wait for permits.
-    pub slow: Duration,
     /// The most lookups at the apiserver at once.
     pub lookups: usize,
 }
@@ -146,32 +129,12 @@ impl Default for Limits {
             body_bytes: 40 << 20,
             requests: 1024,
             connections: 2048,
-            handshakes: 500,
+            handshakes: NonZeroU32::MIN.saturating_add(999),
             head: 32 << 10,
             wait: Duration::from_millis(4),
-            slow: Duration::from_secs(1),
             lookups: 16,
         }
     }
-}
-
-impl Limits {
-    /// The part of [`Limits::body_bytes`] that is reserved for bodies of the usual size.
-    #[must_use]
-    pub const fn kept_for_small(&self) -> usize {
-        whole_pages(self.body_bytes / 8)
-    }
-
-    /// The rest of it.
-    #[must_use]
-    pub const fn kept_for_large(&self) -> usize {
-        whole_pages(self.body_bytes).saturating_sub(self.kept_for_small())
-    }
-}
-
-/// As many whole pages as so many bytes hold, and at least one.
-const fn whole_pages(bytes: usize) -> usize {
-    if bytes < PAGE_BYTES { PAGE_BYTES } else { bytes / PAGE_BYTES * PAGE_BYTES }
 }
 
 /// How long things may take.
@@ -183,11 +146,11 @@ pub struct Timers {
     pub head: Duration,
     /// The body of a request, from the end of its head.
     pub body: Duration,
-    /// The answer to a request, until the kernel has all of it. An apiserver reads at once and gives up after at
-    /// most 30 s; nobody else has a reason to hold the memory of an answer.
+    /// The answer to a request, until the kernel has all of it. An apiserver reads at once and gives up after at most
+    /// 30 s.
     pub write: Duration,
-    /// How long a connection is kept between requests. An apiserver closes its side after 90 s; a
-    /// server that closes earlier than that can lose a review that is just being sent.
+    /// How long a connection is kept between requests. An apiserver closes its side after 90 s. A server that closes
+    /// earlier can lose a review that is just being sent.
     pub idle: Duration,
     /// The timeout of a request without `?timeout=`: the default `timeoutSeconds` of Kubernetes.
     pub request: Duration,
@@ -200,13 +163,12 @@ pub struct Timers {
     /// How long a server that shuts down goes on serving. Longer than the 90 s after which an
     /// apiserver closes an idle connection.
     pub drain_grace: Duration,
-    /// How long there must be no connection before a server that shuts down ends: it takes callers a
-    /// moment to learn that they should connect to another replica.
+    /// How long there must be no connection before a server that shuts down ends. Callers need a moment to learn that
+    /// they should connect to another replica.
     pub drain_quiet: Duration,
-    /// After how long without running any task the runtime counts as stalled, and `/livez` fails; a
-    /// review takes microseconds.
+    /// After how long without running any task the runtime counts as stalled, and `/livez` fails.
     pub stall: Duration,
-    /// How often the apiserver is asked for its API groups, and for objects that did not exist.
+    /// How often the apiserver is asked for its API groups, and for kinds that did not exist.
     pub discovery_interval: Duration,
     /// How often the Secret of the CA and the dates of certificates are checked.
     pub ca_poll: Duration,

@@ -1,8 +1,9 @@
 //! Answers one AdmissionReview: parse, decide, look up what the decision did not know, decide again.
 //!
-//! All that computes is one [`Step`] from the bytes of the review to its answer, or to what has to be looked
-//! up first. The [`Dispatcher`] has it done here or in the pool. Between steps only lookups wait, and nothing
-//! of the review is kept but its bytes.
+//! A [`Step`] computes from the bytes of the review to its answer, or to the references that have to be looked up first.
+//! A step of a small review runs where the review was read, because handing it to another thread takes longer than
+//! deciding it. A step of a large one runs on a thread for blocking work, because it would keep other connections
+//! waiting. Between two steps only the bytes of the review are kept.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -11,6 +12,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use axum::body::Bytes;
 use jiff::Timestamp;
+use tokio::sync::Semaphore;
+use tokio::task::spawn_blocking;
 use tokio::time::Instant;
 
 use crate::admission::{self, Review};
@@ -22,22 +25,23 @@ use crate::model::request::{Occasion, Point};
 use crate::model::snapshot::Snapshot;
 use crate::server::clock::Clock;
 use crate::server::deadline::Deadline;
-use crate::server::dispatch::Dispatcher;
 use crate::server::events::EventRecorder;
 use crate::server::log_rate_limiter::{LogRateLimiter, truncate};
 use crate::server::lookup::Lookups;
 use crate::server::metrics::Metrics;
-use crate::server::metrics::labels::{RequestLabels, ShedCause};
+use crate::server::metrics::labels::RequestLabels;
 use crate::server::options::Decide;
 use crate::server::rejection::Rejection;
 use crate::server::store::Store;
 use crate::server::store::missing::Wait;
 use crate::server::traces::Trace;
-use crate::server::worker_pool::RunError;
 
-/// How often a review is decided at most. An object that was looked up can refer to another one: a Query
-/// leads to its memory, a memory to what it names. No family goes deeper than this.
+/// How often a review is decided at most. An object that was looked up can refer to another one: a Query to its memory, a
+/// memory to a Service. No family goes deeper than this.
 const MAX_DECISIONS: usize = 6;
+
+/// The largest review that is decided where it was read. Nearly all pods are smaller, and take less than 0.5 ms.
+const MAX_INLINE_BYTES: usize = 64 << 10;
 
 /// Answers reviews.
 #[derive(Debug)]
@@ -45,11 +49,11 @@ pub(super) struct ReviewHandler {
     pub(super) store: Arc<Store>,
     pub(super) lookups: Option<Lookups>,
     pub(super) metrics: Arc<Metrics>,
-    /// Where reviews are decided.
-    pub(super) dispatcher: Dispatcher,
+    /// Permits for steps of large reviews.
+    pub(super) large_steps: Arc<Semaphore>,
     /// Decides a review.
     pub(super) decide: Decide,
-    /// What the time is, for policies.
+    /// The wall clock, for policies.
     pub(super) clock: Clock,
     /// Records Events; `None` without a cluster.
     pub(super) event_recorder: Option<EventRecorder>,
@@ -70,7 +74,7 @@ pub(super) struct HandledReview {
     pub(super) reason: &'static str,
     /// Whether the object belongs to a family.
     is_ours: bool,
-    /// What a pod that is refused for now waits for.
+    /// The missing object for which a pod is held.
     waits_for: Option<String>,
 }
 
@@ -91,30 +95,40 @@ pub(super) struct Arrival {
     pub(super) body: Bytes,
     /// When it came.
     pub(super) start: Instant,
-    /// From where, for the log; `None` without a socket.
+    /// The address of the caller, for the log; `None` without a socket.
     pub(super) peer: Option<IpAddr>,
 }
 
-/// What one step is made from. It owns all of it, for it may be taken on another thread.
+/// The input of one step. A step owns its input, because it may run on another thread.
 struct Step {
     arrival: Arrival,
     snapshot: Arc<Snapshot>,
-    /// What was looked up before.
+    /// The references that were looked up before.
     looked_up: BTreeSet<Reference>,
-    /// Whether anything may be looked up after this step.
+    /// Whether references may be looked up after this step.
     may_look_up: bool,
-    /// The time, the same for all steps.
+    /// The wall-clock time, the same for all steps.
     now: Timestamp,
-    /// When it was made, by the clock of the runtime: a thread of the pool has another one where a test stops it.
+    /// When the step was made, by the clock of the runtime: tests can stop that clock, but not on another thread.
     made: Instant,
     trace: Trace,
 }
 
-/// What a step leads to.
-enum Outcome {
+/// The result of a step.
+enum StepResult {
     Answered(HandledReview),
-    /// These have to be looked up first.
+    /// These references have to be looked up first.
     Unresolved(Vec<Reference>),
+}
+
+/// Sets the flag of a decision when it is dropped: the deadline has passed, or the caller has hung up.
+#[derive(Default)]
+struct CancelOnDrop(Arc<AtomicBool>);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 impl ReviewHandler {
@@ -139,12 +153,14 @@ impl ReviewHandler {
                 made: Instant::now(),
                 trace: trace.clone(),
             };
-            let handler = Arc::clone(self);
-            let take = move |cancelled: Option<&AtomicBool>| handler.take(&step, cancelled);
-            let taken = self.dispatcher.run(arrival.body.len(), deadline.answer.into_std(), take).await;
-            let new = match taken.map_err(not_run)?? {
-                Outcome::Answered(answer) => return Ok(answer),
-                Outcome::Unresolved(new) => new,
+            let result = if arrival.body.len() <= MAX_INLINE_BYTES {
+                self.take(&step, None)?
+            } else {
+                self.take_blocking(step).await?
+            };
+            let new = match result {
+                StepResult::Answered(answer) => return Ok(answer),
+                StepResult::Unresolved(new) => new,
             };
             let Some(lookups) = &self.lookups else { return Err(Rejection::LookupFailed) };
             looked_up.extend(new.iter().cloned());
@@ -156,8 +172,21 @@ impl ReviewHandler {
         }
     }
 
-    /// Reads the review, decides it, and makes the answer if nothing has to be looked up for it.
-    fn take(&self, step: &Step, cancelled: Option<&AtomicBool>) -> Result<Outcome, Rejection> {
+    /// Takes the step on a thread for blocking work, as soon as there is a permit. The permit ends with the step, which
+    /// can go on for a moment after its caller has gone.
+    async fn take_blocking(self: &Arc<Self>, step: Step) -> Result<StepResult, Rejection> {
+        let permit = Arc::clone(&self.large_steps).acquire_owned().await;
+        let cancel = CancelOnDrop::default();
+        let (handler, cancelled) = (Arc::clone(self), Arc::clone(&cancel.0));
+        let taking = spawn_blocking(move || {
+            let _permit = permit;
+            handler.take(&step, Some(&cancelled))
+        });
+        taking.await.unwrap_or(Err(Rejection::Panicked))
+    }
+
+    /// Reads the review, decides it, and makes the answer if no reference has to be looked up for it.
+    fn take(&self, step: &Step, cancelled: Option<&AtomicBool>) -> Result<StepResult, Rejection> {
         let text = str::from_utf8(&step.arrival.body).map_err(Rejection::NotUtf8)?;
         let mut review = admission::parse(text).map_err(Rejection::Malformed)?;
         review.request.cancelled = cancelled;
@@ -172,13 +201,13 @@ impl ReviewHandler {
         }
         let new = self.to_look_up(step, &decision)?;
         if new.is_empty() {
-            Ok(Outcome::Answered(self.finish(step, &review, decision)?))
+            Ok(StepResult::Answered(self.finish(step, &review, decision)?))
         } else {
-            Ok(Outcome::Unresolved(new))
+            Ok(StepResult::Unresolved(new))
         }
     }
 
-    /// The references that must be looked up before the decision can be answered; none when it can.
+    /// The references that must be looked up before the decision can be answered.
     fn to_look_up(&self, step: &Step, decision: &Decision) -> Result<Vec<Reference>, Rejection> {
         let unresolved = self.unresolved(decision)?;
         if step.may_look_up {
@@ -188,8 +217,8 @@ impl ReviewHandler {
                 return Ok(new);
             }
         }
-        // A required pod must not be admitted without its memory, and the apiserver sends a rejected review
-        // again. Without a cluster to ask, that would change nothing about a denial.
+        // A required pod must not be admitted without its memory, and the apiserver sends a rejected review again.
+        // Without a cluster the second review would be denied too.
         if decision.required && !unresolved.is_empty() && (self.lookups.is_some() || decision.allowed()) {
             return Err(Rejection::LookupFailed);
         }
@@ -205,14 +234,14 @@ impl ReviewHandler {
     ) -> Result<HandledReview, Rejection> {
         let phase = step.arrival.phase;
         let span = step.trace.child_span("answer");
-        if let Some(wait) = self.wait_for(phase, review, &decision, step.made) {
-            let answer = self.postpone(review, &decision, &wait);
+        if let Some(wait) = self.must_hold(phase, review, &decision, step.made) {
+            let answer = self.hold(review, &decision, &wait);
             drop(span);
             log(&self.log_limiter, review, &decision.findings_for(phase), &answer, &step.arrival);
             return Ok(answer);
         }
         let mut body = admission::respond(phase, review, &decision)?;
-        // It may wait for its caller to read it, and only its length is accounted for.
+        // The claim of the answer covers its length, not its capacity.
         body.shrink_to_fit();
         let findings = decision.findings_for(phase);
         let allowed = findings.iter().all(|finding| finding.severity != Severity::Deny);
@@ -240,25 +269,31 @@ impl ReviewHandler {
         Ok(answer)
     }
 
-    /// What the pod has to wait for: a controller made it, which will make it again, and it would be admitted
-    /// without its memory because of something that may be on its way. A dry run leaves no trace, so it neither
-    /// waits nor lets the time of others begin.
-    fn wait_for(&self, phase: Phase, review: &Review<'_>, decision: &Decision, now: Instant) -> Option<Wait> {
-        let may_wait = phase == Phase::Mutate
+    /// The missing object for which the pod must be held: the pod would be admitted without its memory, and its
+    /// controller will make it again. A dry run has no effects, so it is not held and does not start the grace time of
+    /// the missing object.
+    fn must_hold(
+        &self,
+        phase: Phase,
+        review: &Review<'_>,
+        decision: &Decision,
+        now: Instant,
+    ) -> Option<Wait> {
+        let may_hold = phase == Phase::Mutate
             && decision.from_controller
             && !decision.missing.is_empty()
             && decision.allowed()
             && !review.dry_run;
-        may_wait.then(|| self.store.wait_for(&decision.missing, now))?
+        may_hold.then(|| self.store.must_hold(&decision.missing, now))?
     }
 
     /// Refuses the pod for now.
-    fn postpone(&self, review: &Review<'_>, decision: &Decision, wait: &Wait) -> HandledReview {
+    fn hold(&self, review: &Review<'_>, decision: &Decision, wait: &Wait) -> HandledReview {
         if let Some(family) = self.store.family_of(wait.reference.kind) {
             self.metrics.count_held(family);
         }
         HandledReview {
-            body: admission::postpone(review, decision, &wait.message()).into(),
+            body: admission::hold(review, decision, &wait.message()).into(),
             operation: review.request.operation.name(),
             verdict: "denied",
             reason: Reason::ReferencePending.name(),
@@ -267,11 +302,13 @@ impl ReviewHandler {
         }
     }
 
-    /// The references of a decision that a lookup could find; a rejection when one is of a kind that is not
-    /// synced yet.
+    /// The references of a decision that a lookup could find.
+    ///
+    /// # Errors
+    /// When a reference is of a kind that is not synced yet.
     fn unresolved(&self, decision: &Decision) -> Result<Vec<Reference>, Rejection> {
         let unknown = &decision.unknown;
-        // What policies say is not known before all of them are.
+        // A policy that was not read yet could deny the object.
         let is_judged = !matches!(decision.reason, Reason::NotOurs);
         if is_judged && !self.store.has_policies() {
             return Err(Rejection::NotSynced);
@@ -285,20 +322,11 @@ impl ReviewHandler {
     }
 }
 
-/// Whether nobody waits for the answer any more.
 fn is_cancelled(flag: Option<&AtomicBool>) -> bool {
     flag.is_some_and(|flag| flag.load(Ordering::Relaxed))
 }
 
-fn not_run(error: RunError) -> Rejection {
-    match error {
-        RunError::Full => Rejection::Overloaded(ShedCause::Queue),
-        RunError::Late => Rejection::Late,
-        RunError::Panicked => Rejection::Panicked,
-    }
-}
-
-/// Logs a decision: who asked, about which object, and what was decided, never what the object holds.
+/// Logs a decision: the caller, the object and the verdict, but no content of the object.
 fn log(
     log_limiter: &LogRateLimiter,
     review: &Review<'_>,

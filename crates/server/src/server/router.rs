@@ -1,8 +1,7 @@
-//! The routes of the webhook: checks a request from the outside in, has it answered, and makes the
-//! response.
+//! The routes of the webhook: checks a request, has the review answered, and makes the response.
 //!
-//! The order is method, path, content type, encoding, length, permits, body: what is cheap to reject is
-//! rejected before it costs anything. Nothing of a body is ever sent back in an error.
+//! The order of the checks is path, method, content type, encoding, length, body, permit, so that most bad requests are
+//! rejected before they cost anything. An error never repeats a part of the body.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -21,16 +20,16 @@ use tokio::time::{Instant, timeout, timeout_at};
 use crate::model::finding::Phase;
 use crate::server::body;
 use crate::server::concurrency_limiter::ConcurrencyLimiter;
-use crate::server::connection_limiter::Peer;
-use crate::server::deadline::{self, Deadline, FirstByte};
+use crate::server::connection_limiter::Caller;
+use crate::server::deadline::{self, Deadline};
 use crate::server::log_rate_limiter::LogRateLimiter;
 use crate::server::metrics::Metrics;
 use crate::server::metrics::labels::{RequestLabels, ShedCause};
 use crate::server::rejection::Rejection;
 use crate::server::review::{Arrival, HandledReview, ReviewHandler};
 use crate::server::review_paths::ReviewPaths;
-use crate::server::runtime_lag::LagMonitor;
 use crate::server::traces::{Trace, Tracer};
+use crate::server::watchdog::Watchdog;
 
 /// How long to wait for the rest of a small body, so that its connection can be used again.
 const DISCARD_TIMEOUT: Duration = Duration::from_millis(4);
@@ -41,7 +40,7 @@ pub(super) struct AppState {
     pub(super) handler: Arc<ReviewHandler>,
     pub(super) paths: Arc<ReviewPaths>,
     pub(super) concurrency: Arc<ConcurrencyLimiter>,
-    pub(super) lag: Arc<LagMonitor>,
+    pub(super) watchdog: Watchdog,
     pub(super) metrics: Arc<Metrics>,
     /// Makes traces, if a collector is configured.
     pub(super) tracer: Option<Tracer>,
@@ -63,20 +62,24 @@ pub(super) fn router(app: Arc<AppState>) -> Router {
 async fn respond(State(app): State<Arc<AppState>>, request: Request) -> Response {
     let start = Instant::now();
     let (head, mut body) = request.into_parts();
-    let began = head.extensions.get().map_or(start, |FirstByte(began)| *began);
+    let caller = head.extensions.get::<Caller>();
+    let began = caller.map_or(start, |caller| caller.first_byte);
     let phase = app.paths.phase(head.uri.path());
     let mut in_flight = InFlight::new(&app.metrics, phase.as_ref().ok().copied().map(webhook));
     let webhook = phase.as_ref().map_or("none", |phase| webhook(*phase));
     let trace = app.tracer.as_ref().map_or(Trace::off(), |tracer| tracer.begin(webhook, &head.headers));
     let answered =
         AssertUnwindSafe(answer(&app, phase, &head, &mut body, start, &trace)).catch_unwind().await;
-    let answered = answered.unwrap_or_else(|_| Err(panicked(&app.metrics)));
+    // The panic hook has logged where and why.
+    let answered = answered.unwrap_or(Err(Rejection::Panicked));
     let (labels, response) = match answered {
         Ok(answer) => (answer.labels(webhook), review_response(answer)),
         Err(rejection) => {
             log(&app.rejection_log, &rejection, webhook);
-            if let Rejection::Overloaded(cause) = rejection {
-                app.metrics.count_shed(cause);
+            match rejection {
+                Rejection::Overloaded(cause) => app.metrics.count_shed(cause),
+                Rejection::Panicked => drop(app.metrics.panics.inc()),
+                _ => {}
             }
             let labels =
                 RequestLabels { webhook, operation: "none", verdict: "error", reason: rejection.reason() };
@@ -101,24 +104,21 @@ async fn answer(
     let phase = check(phase, head, body, app.body_limit)?;
     let allowed = deadline::timeout(head.uri.query()).map_err(|_| Rejection::Timeout)?;
     let deadline = Deadline::new(start, allowed.unwrap_or(app.request_time));
-    if app.lag.is_too_long(deadline.answer) {
-        return Err(Rejection::Overloaded(ShedCause::Lag));
-    }
-    // A chunked body tells its length only at its end.
-    let length = body::content_length(body).unwrap_or_default();
-    if !app.handler.dispatcher.has_room(length, deadline.answer.into_std()) {
+    if app.watchdog.is_behind() {
         return Err(Rejection::Overloaded(ShedCause::Queue));
     }
     let work = async {
-        let _permit = app.concurrency.acquire_request().await.map_err(Rejection::Overloaded)?;
         let span = trace.child_span("read");
         let reading = body::read(body, app.body_limit, &app.concurrency);
-        let received = timeout(app.body_time, reading).await.unwrap_or(Err(Rejection::BodyLate))?;
+        let body = timeout(app.body_time, reading).await.unwrap_or(Err(Rejection::BodyLate))?;
         drop(span);
-        let peer = head.extensions.get::<Peer>().map(|peer| peer.0);
-        let arrival = Arrival { phase, body: received.bytes.clone(), start, peer };
+        let caller = head.extensions.get::<Caller>();
+        caller.inspect(|caller| caller.activity.body_received());
+        // After the body, so that callers that send slowly do not take the permits of others.
+        let _permit = app.concurrency.acquire_request().await.map_err(Rejection::Overloaded)?;
+        let arrival = Arrival { phase, body, start, peer: caller.map(|caller| caller.peer) };
         let mut answer = app.handler.answer(arrival, deadline, trace).await?;
-        answer.body = received.into_answer(answer.body).await?;
+        answer.body = body::claim_answer(answer.body, &app.concurrency).await?;
         Ok(answer)
     };
     timeout_at(deadline.answer, work).await.unwrap_or(Err(Rejection::Late))
@@ -130,7 +130,7 @@ fn check(
     body: &Body,
     limit: usize,
 ) -> Result<Phase, Rejection> {
-    // Before all else, so that a stranger gets one answer whatever it sends.
+    // First, so that a caller without the token gets the same answer for every request.
     if let Err(Rejection::UnknownPath) = phase {
         return phase;
     }
@@ -144,7 +144,7 @@ fn check(
     if !is_uncompressed(&head.headers) {
         return Err(Rejection::ContentEncoding);
     }
-    if body::content_length(body).is_some_and(|length| length > limit) {
+    if body::is_too_large(body, limit) {
         return Err(Rejection::TooLarge { limit });
     }
     Ok(phase)
@@ -179,8 +179,8 @@ fn review_response(answer: HandledReview) -> Response {
     ([(CONTENT_TYPE, HeaderValue::from_static("application/json"))], answer.body).into_response()
 }
 
-/// The response for a rejection. A small body is read to its end first; if that takes too long the
-/// connection cannot be used again, and `Connection: close` says so.
+/// The response for a rejection. A small body is read to its end first. If that takes too long the connection cannot be
+/// used again, and the response has `Connection: close`.
 async fn reject(rejection: &Rejection, mut body: Body) -> Response {
     let mut response = (rejection.status(), format!("{rejection}\n")).into_response();
     let headers = response.headers_mut();
@@ -197,18 +197,12 @@ async fn reject(rejection: &Rejection, mut body: Body) -> Response {
     response
 }
 
-/// The panic hook has logged where and why.
-fn panicked(metrics: &Metrics) -> Rejection {
-    metrics.panics.inc();
-    Rejection::Panicked
-}
-
 /// Logs a rejection: as a warning when it is memgate's own fault, only at level debug when it is the caller's.
 fn log(limiter: &LogRateLimiter, rejection: &Rejection, webhook: &'static str) {
     let status = rejection.status();
     let (reason, status_code) = (rejection.reason(), status.as_u16());
     let cause = std::error::Error::source(rejection).map(ToString::to_string);
-    // Any stranger can send this one as often as it likes.
+    // A caller without the token can send it as often as it likes.
     let is_own_fault = status.is_server_error() && !matches!(rejection, Rejection::UnknownPath);
     if !is_own_fault {
         tracing::debug!(webhook, reason, status = status_code, cause, "{rejection}");
@@ -221,26 +215,25 @@ fn log(limiter: &LogRateLimiter, rejection: &Rejection, webhook: &'static str) {
 /// Counts a request as in flight until it is dropped, also when the caller disconnects.
 struct InFlight<'m> {
     metrics: &'m Metrics,
-    /// The call that its caller waits for.
-    waiting: Option<&'static str>,
+    /// The call without an answer yet.
+    unanswered: Option<&'static str>,
 }
 
 impl<'m> InFlight<'m> {
-    fn new(metrics: &'m Metrics, waiting: Option<&'static str>) -> Self {
+    fn new(metrics: &'m Metrics, unanswered: Option<&'static str>) -> Self {
         metrics.in_flight.inc();
-        Self { metrics, waiting }
+        Self { metrics, unanswered }
     }
 
-    /// There is an answer.
     fn answered(&mut self) {
-        self.waiting = None;
+        self.unanswered = None;
     }
 }
 
 impl Drop for InFlight<'_> {
     fn drop(&mut self) {
         self.metrics.in_flight.dec();
-        if let Some(webhook) = self.waiting {
+        if let Some(webhook) = self.unanswered {
             self.metrics.count_abandoned(webhook);
         }
     }

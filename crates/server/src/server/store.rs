@@ -211,8 +211,8 @@ impl Store {
     }
 
     /// What a pod has to wait for that depends on these, which were found missing.
-    pub(super) fn wait_for(&self, missing: &[Reference], now: tokio::time::Instant) -> Option<Wait> {
-        let wait = self.missing.wait_for(missing, now)?;
+    pub(super) fn must_hold(&self, missing: &[Reference], now: tokio::time::Instant) -> Option<Wait> {
+        let wait = self.missing.must_hold(missing, now)?;
         // A watch may have delivered one of them since it was looked up.
         let snapshot = self.snapshot();
         self.missing.forget(missing, |reference| holds(&snapshot, reference));
@@ -355,7 +355,7 @@ mod tests {
         let reference = Reference { kind, namespace: "team".to_owned(), name: "a".to_owned() };
         let missing = std::slice::from_ref(&reference);
         let start = tokio::time::Instant::now();
-        let (later, waits) = (start + grace, |at| store.wait_for(missing, at).is_some());
+        let (later, waits) = (start + grace, |at| store.must_hold(missing, at).is_some());
         let appear: [&dyn Fn(); 3] = [
             &|| store.apply(kind, StoreChange::Insert(object(kind, "a"))),
             &|| {
@@ -411,7 +411,7 @@ mod tests {
         let kind = store.kinds()[0];
         store.apply(kind, StoreChange::Insert(object(kind, "a")));
         let reference = Reference { kind, namespace: "team".to_owned(), name: "a".to_owned() };
-        assert!(store.wait_for(&[reference], tokio::time::Instant::now()).is_some());
+        assert!(store.must_hold(&[reference], tokio::time::Instant::now()).is_some());
         assert!(store.missing.is_empty());
     }
 

@@ -1,48 +1,139 @@
-//! Notices when the runtime no longer runs its tasks.
+//! Measures how long tasks of the runtime wait for their turn, and notices when no task runs any more.
 //!
-//! A task of the main runtime stores the time every second. The health port, on a thread of its own, reads
-//! how long ago that was: a runtime whose threads are all blocked stores nothing any more.
+//! A task of the main runtime queues up behind all tasks that are ready: once a second, when a request asks for it, and
+//! again at once while the queue is long. Meanwhile the router refuses requests: a refusal takes a small part of the
+//! time of a decision, and a caller that gets 429 soon can try again. The health port, which has its own thread, reads
+//! when the task last had its turn: a runtime whose threads are all blocked does not run it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// How often the task stores the time.
-const TICK_INTERVAL: Duration = Duration::from_secs(1);
+use tokio::sync::Notify;
+use tokio::task::yield_now;
+use tokio::time::timeout;
 
-/// When the main runtime last ran a task.
+/// How long the task waits for its turn before requests are refused. A request then waits for about twice this time at
+/// most; 429 is promised within 50 ms.
+const MAX_WAIT: Duration = Duration::from_millis(20);
+
+/// After a wait of this length the task queues up again at once.
+const LONG_WAIT: Duration = Duration::from_millis(1);
+
+/// How often a request lets the task queue up.
+const INTERVAL: Duration = Duration::from_millis(10);
+
+/// How often the task queues up without a request.
+const IDLE_INTERVAL: Duration = Duration::from_secs(1);
+
+/// In place of a time: the task is not in the queue.
+const NOT_QUEUED: u64 = u64::MAX;
+
+/// In place of a time: no runtime runs the task.
+const NOT_RUN: u64 = u64::MAX - 1;
+
+/// The turns of one task of the main runtime. Times are microseconds after `start`.
 #[derive(Debug)]
 pub(super) struct Watchdog {
     start: Instant,
-    /// After so long without a tick the runtime counts as stalled.
+    /// After so long without a turn the runtime counts as stalled.
     stall_timeout: Duration,
-    /// The last tick, in milliseconds after `start`.
-    last_tick: AtomicU64,
+    /// When the task queued up, [`NOT_QUEUED`] or [`NOT_RUN`].
+    queued: AtomicU64,
+    last_turn: AtomicU64,
+    /// Notified when the task must queue up.
+    wake: Notify,
 }
 
 impl Watchdog {
-    /// A watchdog whose first tick is now.
+    /// A watchdog whose first turn is now.
     pub(super) fn new(stall_timeout: Duration) -> Self {
-        Self { start: Instant::now(), stall_timeout, last_tick: AtomicU64::new(0) }
+        let (queued, last_turn) = (AtomicU64::new(NOT_RUN), AtomicU64::new(0));
+        Self { start: Instant::now(), stall_timeout, queued, last_turn, wake: Notify::new() }
     }
 
-    /// After so long without any progress a part of the server counts as stalled.
-    pub(super) const fn stall_timeout(&self) -> Duration {
-        self.stall_timeout
-    }
-
-    /// Ticks for as long as the runtime runs it.
+    /// Queues up for as long as the runtime runs it.
     pub(super) async fn run(&self) {
         loop {
-            let millis = u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX);
-            self.last_tick.store(millis, Ordering::Release);
-            tokio::time::sleep(TICK_INTERVAL.min(self.stall_timeout / 4)).await;
+            let queued = self.queued.load(Ordering::Relaxed).min(self.now());
+            self.queued.store(queued, Ordering::Relaxed);
+            yield_now().await;
+            let now = self.now();
+            self.queued.store(NOT_QUEUED, Ordering::Relaxed);
+            self.last_turn.store(now, Ordering::Release);
+            if Duration::from_micros(now - queued) < LONG_WAIT {
+                let _notified = timeout(IDLE_INTERVAL.min(self.stall_timeout / 4), self.wake.notified()).await;
+            }
         }
     }
 
-    /// For how long the runtime has stalled, in words; `None` while it runs.
+    /// Whether a request must be refused because tasks wait for too long.
+    pub(super) fn is_behind(&self) -> bool {
+        let (now, queued) = (self.now(), self.queued.load(Ordering::Relaxed));
+        let since = |time| Duration::from_micros(now.saturating_sub(time));
+        if queued == NOT_QUEUED && since(self.last_turn.load(Ordering::Relaxed)) > INTERVAL {
+            self.queued.store(now, Ordering::Relaxed);
+            self.wake.notify_one();
+        }
+        since(queued) > MAX_WAIT
+    }
+
+    /// A message with the time since the last turn when the runtime has stalled; `None` while it runs.
     pub(super) fn stalled(&self) -> Option<String> {
-        let last_tick = Duration::from_millis(self.last_tick.load(Ordering::Acquire));
-        let since = self.start.elapsed().saturating_sub(last_tick);
+        let last_turn = Duration::from_micros(self.last_turn.load(Ordering::Acquire));
+        let since = self.start.elapsed().saturating_sub(last_turn);
         (since > self.stall_timeout).then(|| format!("no task has run for {} s", since.as_secs()))
+    }
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.start.elapsed().as_micros()).unwrap_or(NOT_RUN)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::thread;
+
+    use super::*;
+
+    fn watchdog() -> Arc<Watchdog> {
+        Arc::new(Watchdog::new(Duration::from_secs(10)))
+    }
+
+    #[test]
+    fn refuses_nothing_without_a_runtime() {
+        let watchdog = watchdog();
+        thread::sleep(MAX_WAIT * 2);
+        assert!(!watchdog.is_behind());
+    }
+
+    #[test]
+    fn refuses_requests_while_many_tasks_wait() {
+        let runtime = crate::server::runtime_builder().worker_threads(1).build().expect("a runtime");
+        let watchdog = watchdog();
+        let request = move |watchdog: &Arc<Watchdog>| {
+            let watchdog = Arc::clone(watchdog);
+            tokio::spawn(async move {
+                thread::sleep(LONG_WAIT);
+                watchdog.is_behind()
+            })
+        };
+        let requests = async move {
+            let run = tokio::spawn({
+                let watchdog = Arc::clone(&watchdog);
+                async move { watchdog.run().await }
+            });
+            tokio::time::sleep(INTERVAL * 2).await;
+            let mut refused = Vec::new();
+            for task in (0..100).map(|_| request(&watchdog)).collect::<Vec<_>>() {
+                refused.push(task.await.expect("no panic"));
+            }
+            tokio::time::sleep(INTERVAL * 2).await;
+            let later = request(&watchdog).await.expect("no panic");
+            run.abort();
+            (refused.first().copied(), refused.contains(&true), later)
+        };
+        let (first, any, later) = runtime.block_on(async { tokio::spawn(requests).await.expect("no panic") });
+        assert_eq!((first, any, later), (Some(false), true, false));
     }
 }

@@ -1,5 +1,5 @@
-//! The socket under TLS. When it is closed while its peer does not read an answer, the kernel must not keep what is
-//! left of that answer, and go on trying to send it, for minutes.
+//! The socket under TLS. When it is closed while its peer does not read an answer, the kernel must not keep the rest of
+//! the answer and try to send it for minutes.
 
 use std::io;
 use std::pin::Pin;
@@ -24,9 +24,9 @@ impl Socket {
         Self { stream, activity }
     }
 
-    /// Waits for the first byte; whether there is one. It looks at the byte, for a socket can be called readable
-    /// that has none.
-    pub(super) async fn begins(&self) -> bool {
+    /// Waits for the first byte; whether one came before the end. It looks at the byte, because a socket can be
+    /// reported as readable without one.
+    pub(super) async fn has_first_byte(&self) -> bool {
         self.stream.peek(&mut [0]).await.is_ok_and(|bytes| bytes > 0)
     }
 }

@@ -1,11 +1,11 @@
-//! The stream under HTTP, with a timeout for each phase of a connection: between requests it may be idle
-//! for long, in the middle of the head of a request it may not, nor in the middle of an answer.
+//! The stream under HTTP, with one timeout for each phase of a connection. Between requests it may be idle for long, but
+//! not while it receives a head or writes an answer. The router has the timeouts of the body and of the decision.
 //!
-//! An answer holds memory until its peer has read it. So it has a timeout as a whole, which one byte a second
-//! does not prolong, and less than that when others wait for memory and it is read slowly.
+//! An answer holds memory until its peer has read it, so its timeout is for the whole answer: one byte a second does
+//! not prolong it.
 //!
-//! hyper's header timer starts when the connection does, so it would also close one that is just idle, at
-//! the very moment when the next review may be on its way. It stays off.
+//! hyper's own header timer stays off. It starts with the connection, so it would also close an idle one at the moment
+//! when the next review may be on its way.
 
 use std::io;
 use std::pin::Pin;
@@ -15,7 +15,6 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
 
-use crate::server::concurrency_limiter::ConcurrencyLimiter;
 use crate::server::connection_limiter::{Activity, ConnectionPhase};
 use crate::server::options::Timers;
 
@@ -25,24 +24,13 @@ pub(super) struct TimeoutStream<S> {
     activity: Arc<Activity>,
     timers: Arc<Timers>,
     timer: Pin<Box<Sleep>>,
-    /// What says that others wait for memory; `None` where answers hold none that is limited.
-    limiter: Option<Arc<ConcurrencyLimiter>>,
-    /// Ready when others wait and the answer may count as slow; made for answers that cannot be written at once.
-    reclaim: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
-    /// How much of the answer was written.
-    written: usize,
 }
 
 impl<S> TimeoutStream<S> {
     /// Puts timeouts on `stream`.
-    pub(super) fn new(
-        stream: S,
-        activity: Arc<Activity>,
-        timers: Arc<Timers>,
-        limiter: Option<Arc<ConcurrencyLimiter>>,
-    ) -> Self {
+    pub(super) fn new(stream: S, activity: Arc<Activity>, timers: Arc<Timers>) -> Self {
         let timer = Box::pin(sleep_until(Instant::now() + timers.idle));
-        Self { stream, activity, timers, timer, limiter, reclaim: None, written: 0 }
+        Self { stream, activity, timers, timer }
     }
 
     /// The stream without timeouts.
@@ -50,51 +38,24 @@ impl<S> TimeoutStream<S> {
         self.stream
     }
 
-    /// Ready when the peer has taken too long; called when the stream itself is pending.
-    fn poll_timeout(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {
+    /// Turns a pending poll into an error when the peer has taken too long.
+    fn or_timeout<T>(&mut self, cx: &mut Context<'_>, poll: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        if poll.is_ready() {
+            return poll;
+        }
         let (phase, since) = self.activity.phase();
         let end = match phase {
             ConnectionPhase::Idle => since + self.timers.idle,
             ConnectionPhase::Head => since + self.timers.head,
-            ConnectionPhase::Busy => return Poll::Pending,
-            ConnectionPhase::Writing if self.poll_reclaim(cx, since).is_ready() => {
-                return Poll::Ready(io::ErrorKind::TimedOut.into());
-            }
             ConnectionPhase::Writing => since + self.timers.write,
+            ConnectionPhase::Body | ConnectionPhase::Answering => return Poll::Pending,
         };
-        // Most polls find the timer as it should be; resetting one costs a lock.
+        // Most polls find the timer at its time already; resetting it takes a lock.
         if self.timer.deadline() != end {
             self.timer.as_mut().reset(end);
         }
         ready!(self.timer.as_mut().poll(cx));
-        Poll::Ready(io::ErrorKind::TimedOut.into())
-    }
-
-    /// Ready when the answer that is being written since then is read slowly while others wait for its memory.
-    fn poll_reclaim(&mut self, cx: &mut Context<'_>, since: Instant) -> Poll<()> {
-        let Some(limiter) = &self.limiter else { return Poll::Pending };
-        loop {
-            let reclaim = self.reclaim.get_or_insert_with(|| {
-                let limiter = Arc::clone(limiter);
-                Box::pin(async move { limiter.reclaim_requested(since).await })
-            });
-            ready!(reclaim.as_mut().poll(cx));
-            self.reclaim = None;
-            if limiter.is_slow(self.written, since) {
-                return Poll::Ready(());
-            }
-        }
-    }
-
-    /// Counts what was written.
-    fn note_written(&mut self, poll: &Poll<io::Result<usize>>) {
-        if let Poll::Ready(Ok(count)) = poll {
-            self.written += count;
-        }
-    }
-
-    fn or_timeout<T>(&mut self, cx: &mut Context<'_>, poll: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
-        if poll.is_pending() { self.poll_timeout(cx).map(Err) } else { poll }
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 }
 
@@ -116,7 +77,6 @@ impl<S: AsyncRead + Unpin> AsyncRead for TimeoutStream<S> {
 impl<S: AsyncWrite + Unpin> AsyncWrite for TimeoutStream<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let poll = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        self.note_written(&poll);
         self.or_timeout(cx, poll)
     }
 
@@ -126,7 +86,6 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for TimeoutStream<S> {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let poll = Pin::new(&mut self.stream).poll_write_vectored(cx, slices);
-        self.note_written(&poll);
         self.or_timeout(cx, poll)
     }
 
@@ -138,7 +97,6 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for TimeoutStream<S> {
         let poll = Pin::new(&mut self.stream).poll_flush(cx);
         if let Poll::Ready(Ok(())) = poll {
             self.activity.flushed();
-            (self.reclaim, self.written) = (None, 0);
         }
         self.or_timeout(cx, poll)
     }

@@ -1,6 +1,6 @@
 //! The labels of the metrics: closed sets of fixed words, and the names of some policies.
 //!
-//! Knows nothing of the other modules of the server, so that each of them can name what it counts.
+//! It uses no other module of the server, so that all of them can use it.
 
 use prometheus_client::encoding::EncodeLabelSet;
 
@@ -106,11 +106,11 @@ impl SpanOutcome {
 /// Which certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::server) enum CertKind {
-    /// The one that the server presents.
+    /// The serving certificate.
     Leaf,
-    /// The one that has signed it.
+    /// The CA of the serving certificate.
     Ca,
-    /// The one that has signed the certificates of callers.
+    /// The CA of the certificates of callers.
     ClientCa,
 }
 
@@ -132,13 +132,13 @@ impl CertKind {
 pub(in crate::server) enum HandshakeOutcome {
     /// It succeeded.
     Done,
-    /// It failed, for example for want of a common TLS version.
+    /// It failed, for example without a common TLS version.
     Failed,
     /// The caller presented no certificate, or one that is not accepted.
     ClientRefused,
     /// It took too long.
     TimedOut,
-    /// It did not begin, because too many others did, or was closed for another one.
+    /// It did not begin, because there were too many others.
     Rationed,
 }
 
@@ -213,47 +213,16 @@ impl EventOutcome {
     }
 }
 
-/// What became of work that was given to the pool.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::server) enum JobOutcome {
-    /// It was done.
-    Done,
-    /// It was done or given up when nobody waited for it any more.
-    Cancelled,
-    /// It never began: its deadline had passed, or its caller had gone.
-    Dropped,
-    /// It panicked.
-    Panicked,
-}
-
-impl JobOutcome {
-    /// Every outcome.
-    pub(in crate::server) const ALL: [Self; 4] = [Self::Done, Self::Cancelled, Self::Dropped, Self::Panicked];
-
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Done => "ok",
-            Self::Cancelled => "cancelled",
-            Self::Dropped => "dropped",
-            Self::Panicked => "failed",
-        }
-    }
-}
-
 /// Which limit a request or a connection exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::server) enum ShedCause {
     /// Too many requests.
     Requests,
-    /// Too many bytes of bodies.
+    /// Too many bytes of bodies and answers.
     Bytes,
-    /// A body that arrived slowly while other requests waited for its bytes.
-    Slow,
-    /// An answer that its caller did not read, or read slowly while other requests waited for its bytes.
+    /// An answer that its caller did not read in time.
     Unread,
-    /// The runtime is so far behind that the answer would come too late.
-    Lag,
-    /// The pool has no thread free and more work than can be done in time.
+    /// Too many reviews wait for a thread.
     Queue,
     /// Too many connections; one was closed for another.
     Connections,
@@ -261,17 +230,15 @@ pub(in crate::server) enum ShedCause {
 
 impl ShedCause {
     /// Every cause.
-    pub(in crate::server) const ALL: [Self; 7] =
-        [Self::Requests, Self::Bytes, Self::Slow, Self::Unread, Self::Lag, Self::Queue, Self::Connections];
+    pub(in crate::server) const ALL: [Self; 5] =
+        [Self::Requests, Self::Bytes, Self::Unread, Self::Queue, Self::Connections];
 
     /// The name in metrics.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Requests => "requests",
             Self::Bytes => "bytes",
-            Self::Slow => "slow",
             Self::Unread => "unread",
-            Self::Lag => "lag",
             Self::Queue => "queue",
             Self::Connections => "connections",
         }

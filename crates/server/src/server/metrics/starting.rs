@@ -1,17 +1,17 @@
-//! The series that are there from the start, at zero: the first failure is then an increase. A counter that
-//! appears with 1 is none for Prometheus, and no alert would see it.
+//! Makes series at zero when the server starts. A counter that first appears with 1 is not an increase for Prometheus, so
+//! no alert would see the first failure.
 
 use crate::family;
 use crate::server::metrics::labels::{
     ByCause, ByConfigAndResult, ByFamily, ByKindAndResult, ByResult, ByWebhook, CertKind, EventOutcome,
-    HandshakeOutcome, JobOutcome, LookupOutcome, RequestLabels, ShedCause, SpanOutcome, WebhookKind,
+    HandshakeOutcome, LookupOutcome, RequestLabels, ShedCause, SpanOutcome, WebhookKind,
 };
 use crate::server::metrics::{Metrics, result};
 
 impl Metrics {
     /// Makes each series of the counters whose labels are known before anything is counted.
-    pub(super) fn begin_at_zero(&self, outcomes: impl IntoIterator<Item = RequestLabels>) {
-        for labels in outcomes {
+    pub(super) fn begin_at_zero(&self, requests: impl IntoIterator<Item = RequestLabels>) {
+        for labels in requests {
             let webhook = ByWebhook { webhook: labels.webhook };
             drop(self.requests.get_or_create(&labels));
             drop(self.durations.get_or_create(&webhook));
@@ -28,8 +28,7 @@ impl Metrics {
             drop(self.shed.get_or_create(&ByCause { cause: cause.name() }));
         }
         for (counter, names) in [
-            (&self.pool_jobs, JobOutcome::ALL.map(JobOutcome::name).as_slice()),
-            (&self.lookups, &LookupOutcome::ALL.map(LookupOutcome::name)),
+            (&self.lookups, LookupOutcome::ALL.map(LookupOutcome::name).as_slice()),
             (&self.events, &EventOutcome::ALL.map(EventOutcome::name)),
             (&self.handshakes, &HandshakeOutcome::ALL.map(HandshakeOutcome::name)),
             (&self.trace_spans, &SpanOutcome::ALL.map(SpanOutcome::name)),

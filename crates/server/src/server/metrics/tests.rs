@@ -47,9 +47,6 @@ fn all() -> Metrics {
         metrics.count_held(family);
         metrics.set_store(family, 1, Duration::ZERO);
     }
-    for outcome in JobOutcome::ALL {
-        metrics.count_jobs(outcome, 1);
-    }
     for outcome in SpanOutcome::ALL {
         metrics.count_spans(outcome, 1);
     }

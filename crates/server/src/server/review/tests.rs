@@ -14,10 +14,8 @@ use crate::model::object::{Coverage, KindState, Object};
 use crate::model::settings::Settings;
 use crate::server::clock::Clock;
 use crate::server::log_rate_limiter::LogRate;
-use crate::server::runtime_lag::LagMonitor;
 use crate::server::store::apply_event::StoreChange;
 use crate::server::stub::{client, not_found};
-use crate::server::worker_pool::WorkerPool;
 
 const GRACE: Duration = Duration::from_secs(30);
 
@@ -33,10 +31,9 @@ fn unshared_handler(grace: Duration) -> ReviewHandler {
     }
     let (client, _) = client(|_| async { not_found() }.boxed());
     let metrics = Arc::new(Metrics::new([]));
-    let pool = WorkerPool::new(1, 16, Arc::clone(&metrics));
     ReviewHandler {
         store: Arc::new(store),
-        dispatcher: Dispatcher::new(pool, Arc::new(LagMonitor::new())),
+        large_steps: Arc::new(Semaphore::new(1)),
         lookups: Some(Lookups::new(client, 4, Arc::clone(&metrics))),
         metrics,
         decide,

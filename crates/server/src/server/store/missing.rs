@@ -72,7 +72,7 @@ impl MissingReferences {
 
     /// Remembers that these are missing. Returns the one to wait for longest, if the grace time of any of them
     /// is not over. One that can never exist is not waited for.
-    pub(super) fn wait_for(&self, references: &[Reference], now: Instant) -> Option<Wait> {
+    pub(super) fn must_hold(&self, references: &[Reference], now: Instant) -> Option<Wait> {
         if self.grace.is_zero() {
             return None;
         }
@@ -161,7 +161,7 @@ mod tests {
     /// How many seconds a pod with these references has to wait.
     fn seconds(missing: &MissingReferences, names: &[&str], now: Instant) -> Option<u64> {
         let references: Vec<_> = names.iter().map(|name| reference(name)).collect();
-        missing.wait_for(&references, now).map(|wait| wait.left.as_secs())
+        missing.must_hold(&references, now).map(|wait| wait.left.as_secs())
     }
 
     #[test]
@@ -183,7 +183,7 @@ mod tests {
         let start = Instant::now();
         let at = |second| start + Duration::from_secs(second);
         assert_eq!(seconds(&missing, &["a"], at(0)), Some(30));
-        let wait = missing.wait_for(&[reference("a"), reference("b"), reference("c")], at(10));
+        let wait = missing.must_hold(&[reference("a"), reference("b"), reference("c")], at(10));
         assert_eq!(wait.as_ref().map(Wait::name).as_deref(), Some("ArkMemory \"team-a/b\""));
         assert_eq!(seconds(&missing, &["a", "b"], at(35)), Some(5));
         assert_eq!(seconds(&missing, &["a", "b"], at(40)), None);
@@ -227,7 +227,7 @@ mod tests {
         assert_eq!(seconds(&missing, &["A", "", "a/b", &long], Instant::now()), None);
         let namespace = "No Namespace".to_owned();
         let elsewhere = Reference { namespace, ..reference("a") };
-        assert_eq!(missing.wait_for(&[elsewhere], Instant::now()), None);
+        assert_eq!(missing.must_hold(&[elsewhere], Instant::now()), None);
         assert!(missing.is_empty());
     }
 
@@ -253,7 +253,7 @@ mod tests {
     #[test]
     fn says_what_is_waited_for_and_for_how_long() {
         let missing = MissingReferences::new(Duration::from_millis(1_500));
-        let wait = missing.wait_for(&[reference("notes")], Instant::now()).expect("a wait");
+        let wait = missing.must_hold(&[reference("notes")], Instant::now()).expect("a wait");
         let message = "waits for ArkMemory \"team-a/notes\"; it will be admitted without in 2 s";
         assert_eq!(wait.message(), message);
     }

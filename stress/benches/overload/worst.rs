@@ -1,4 +1,4 @@
-//! Reviews that are dear for their size, from more callers than there are processors, beside ordinary ones.
+//! Reviews that take the most time for their size, beside ordinary ones.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -19,26 +19,20 @@ use crate::{CALL_TIMEOUT, Served, Tally, Way, answer, connect, send, show};
 /// How many ordinary reviews a second.
 const RATE: f64 = 200.0;
 
-/// How long dear reviews of 3 MB may take.
-const DEADLINE: Duration = Duration::from_millis(200);
-
-/// Who sends the dear ones.
+/// How many callers send the worst reviews.
 #[derive(Clone, Copy)]
 pub(crate) struct Callers {
-    /// How many send small ones.
+    /// How many send 60 KB.
     pub(crate) small: u64,
-    /// Of how many of their reviews one is dear.
-    pub(crate) one_in: u64,
-    /// How many send large ones.
+    /// How many send 3 MB.
     pub(crate) large: u64,
 }
 
-/// What became of the dear ones, in milliseconds.
+/// The times of the answers to the worst reviews by status, in milliseconds.
 #[derive(Default)]
 struct Answers {
     good: Vec<f64>,
     refused: Vec<f64>,
-    /// How much later than its deadline a 504 came.
     late: Vec<f64>,
     other: u64,
 }
@@ -48,7 +42,7 @@ impl Answers {
         match status {
             Some(200) => self.good.push(millis),
             Some(429) => self.refused.push(millis),
-            Some(504) => self.late.push(millis - DEADLINE.as_secs_f64() * 1_000.0),
+            Some(504) => self.late.push(millis),
             _ => self.other += 1,
         }
     }
@@ -64,13 +58,13 @@ pub(crate) async fn run(time: Duration, callers: Callers) {
     sleep(Duration::from_secs(1)).await;
     let among = send(&served, RATE, time).await;
     stop.notify_waiters();
-    report("beside dear ones", among);
+    report("beside the worst", among);
     for (name, answers) in [("60 KB", small), ("3 MB", large)] {
         let Answers { good, refused, late, other } = answers.recv().expect("answers");
         println!("{name}: {other} without one of these answers");
         show("  200", good);
         show("  429", refused);
-        show("  504, after the deadline", late);
+        show("  504", late);
     }
     let (good, of, slowest) = probes.await.expect("probes");
     println!("/livez: 200 {good} times of {of}, the slowest {:.1} ms", slowest.as_secs_f64() * 1_000.0);
@@ -83,7 +77,7 @@ fn report(name: &str, tally: Tally) {
     show("  429", refused);
 }
 
-/// Callers on a thread of their own, until they are told to stop; then what became of the small and the large ones.
+/// Callers on a thread of their own, until the notification; then the answers of the small and the large ones.
 fn flood(way: Way, callers: Callers) -> (Arc<Notify>, mpsc::Receiver<Answers>, mpsc::Receiver<Answers>) {
     let stop = Arc::new(Notify::new());
     let ((tell_small, small), (tell_large, large)) = (mpsc::channel(), mpsc::channel());
@@ -93,31 +87,27 @@ fn flood(way: Way, callers: Callers) -> (Arc<Notify>, mpsc::Receiver<Answers>, m
         let answers: [Rc<RefCell<Answers>>; 2] = Default::default();
         let [of_small, of_large] = &answers;
         LocalSet::new().block_on(&runtime, async {
-            let small: Rc<[_]> = dearest(60_000).map(String::into_bytes).into();
-            for _ in 0..callers.small {
-                spawn_local(ask(way.clone(), Rc::clone(&small), callers.one_in, Rc::clone(of_small)));
-            }
-            let large: Rc<[_]> = dearest(3_000_000).map(String::into_bytes).into();
-            for _ in 0..callers.large {
-                spawn_local(ask(way.clone(), Rc::clone(&large), 1, Rc::clone(of_large)));
+            for (count, bytes, answers) in
+                [(callers.small, 60_000, of_small), (callers.large, 3_000_000, of_large)]
+            {
+                let requests: Rc<[_]> = worst(bytes).map(String::into_bytes).into();
+                for _ in 0..count {
+                    spawn_local(ask(way.clone(), Rc::clone(&requests), Rc::clone(answers)));
+                }
             }
             stopped.notified().await;
         });
         for (tell, answers) in [tell_small, tell_large].into_iter().zip(answers) {
-            tell.send(answers.take()).expect("somebody who waits");
+            tell.send(answers.take()).expect("a receiver");
         }
     });
     (stop, small, large)
 }
 
-/// Sends one review after the other: one in so many is dear, the others are of the same size and cheap.
-async fn ask(way: Way, requests: Rc<[Vec<u8>]>, one_in: u64, answers: Rc<RefCell<Answers>>) {
-    let is_large = requests.first().is_some_and(|request| request.len() > 1_000_000);
-    let cheap = post("/mutate", &crate::common::review("other", 20, 55_000, false), "").into_bytes();
+/// Sends one review after the other.
+async fn ask(way: Way, requests: Rc<[Vec<u8>]>, answers: Rc<RefCell<Answers>>) {
     let mut stream = None;
-    for number in 0_u64.. {
-        let dear = requests.get((number / one_in) as usize % requests.len());
-        let request = if number % one_in == 0 { dear.expect("a request") } else { &cheap };
+    for request in requests.iter().cycle() {
         if stream.is_none() {
             stream = connect(way.address, &way.connector).await;
         }
@@ -127,7 +117,7 @@ async fn ask(way: Way, requests: Rc<[Vec<u8>]>, one_in: u64, answers: Rc<RefCell
         };
         let began = Instant::now();
         let answered = timeout(CALL_TIMEOUT, async {
-            // Who is refused is told before the whole body is written.
+            // A refusal can come before the whole body is written.
             let _written = connection.write_all(request).await;
             let _flushed = connection.flush().await;
             answer(connection).await
@@ -135,8 +125,8 @@ async fn ask(way: Way, requests: Rc<[Vec<u8>]>, one_in: u64, answers: Rc<RefCell
         let status = answered.await.ok().flatten();
         let millis = began.elapsed().as_secs_f64() * 1_000.0;
         answers.borrow_mut().note(status, millis);
-        // A large body that was refused has not been read, and its connection is closed.
-        if status.is_none() || is_large && status != Some(200) {
+        // The connection of a large body that was refused is closed.
+        if status != Some(200) {
             stream = None;
         }
         if status == Some(429) {
@@ -145,7 +135,7 @@ async fn ask(way: Way, requests: Rc<[Vec<u8>]>, one_in: u64, answers: Rc<RefCell
     }
 }
 
-/// Asks `/livez` twenty times a second: how often it was well, of how many times, and the slowest answer.
+/// Asks `/livez` twenty times a second. Returns how many answers were 200, of how many, and the slowest.
 async fn probe(health: std::net::SocketAddr, time: Duration) -> (u64, u64, Duration) {
     let (start, mut good, mut all, mut slowest) = (Instant::now(), 0, 0, Duration::ZERO);
     while start.elapsed() < time {
@@ -163,11 +153,9 @@ async fn probe(health: std::net::SocketAddr, time: Duration) -> (u64, u64, Durat
     (good, all, slowest)
 }
 
-/// Those that took the most of all small inputs in a search (`just cost search`), of so many bytes.
-fn dearest(bytes: usize) -> [String; 4] {
+/// The reviews that took the most time of all small inputs in a search (`just cost search`), of so many bytes.
+fn worst(bytes: usize) -> [String; 4] {
     let list = |element: &str| vec![element; bytes / (element.len() + 1)].join(",");
-    let query =
-        if bytes > 1_000_000 { format!("?timeout={}ms", DEADLINE.as_millis()) } else { String::new() };
     let labels: Vec<_> = (0..bytes / 14).map(|number| format!(r#""l{number:07}":1"#)).collect();
     [
         ("orloj.dev/v1", "Agent", format!(r#"{{"model_ref":"m","memory":{{"ref":"r","allow":[{}]}}}}"#, list("1"))),
@@ -185,15 +173,15 @@ fn dearest(bytes: usize) -> [String; 4] {
     .map(|(version, kind, spec)| {
         let (group, number) = version.split_once('/').expect("a group");
         let review = format!(
-            r#"{{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{{"uid":"u","operation":"CREATE","namespace":"team-a","name":"dear","kind":{{"group":"{group}","version":"{number}","kind":"{kind}"}},"object":{{"apiVersion":"{version}","kind":"{kind}","metadata":{{"name":"dear"}},"spec":{spec}}}}}}}"#
+            r#"{{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{{"uid":"u","operation":"CREATE","namespace":"team-a","name":"worst","kind":{{"group":"{group}","version":"{number}","kind":"{kind}"}},"object":{{"apiVersion":"{version}","kind":"{kind}","metadata":{{"name":"worst"}},"spec":{spec}}}}}}}"#
         );
-        post("/validate", &review, &query)
+        post("/validate", &review)
     })
 }
 
-fn post(path: &str, body: &str, query: &str) -> String {
+fn post(path: &str, body: &str) -> String {
     format!(
-        "POST {path}{query} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
         body.len()
     )
 }
