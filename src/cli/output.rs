@@ -1,4 +1,4 @@
-//! `-o FORMAT[=FILE]`: which formats go where.
+//! `-o FORMAT[=FILE]`: output formats and the files they are written to.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,6 +6,7 @@ use std::str::FromStr;
 
 use anstream::StripStream;
 use anyhow::Context as _;
+use serde::Serialize;
 
 use crate::cli::file::write_whole;
 use crate::cli::terminal::Terminal;
@@ -14,14 +15,14 @@ use crate::report::cases::CaseFormat;
 use crate::report::format::{FormatOptions, ReportFormat, write};
 use crate::report::{DEFAULT_WIDTH, Report, text};
 
-/// One format, and the file that it goes to; standard output without one.
+/// A format and its file; without a file it is written to standard output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutputArg {
     format: ReportFormat,
     file: Option<PathBuf>,
 }
 
-/// The same for what came of case files.
+/// A format for the results of case files, and its file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CaseOutputArg {
     /// The format.
@@ -66,7 +67,7 @@ fn parse<F: Copy>(
     Ok((format, file))
 }
 
-/// The form of the result of a command about a cluster.
+/// The format of the result of a command about a cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum ResultFormat {
     /// For people
@@ -75,10 +76,20 @@ pub enum ResultFormat {
     Json,
 }
 
-/// Writes the report in every format that was asked for; as text when none was.
+/// An object as indented JSON with a line end.
 ///
 /// # Errors
-/// When two formats go to one place, or something cannot be written.
+/// When the object cannot be written as JSON, which is a fault of memgate.
+pub fn json(object: &impl Serialize) -> anyhow::Result<Vec<u8>> {
+    let mut bytes = serde_json::to_vec_pretty(object).context("failed to write the result")?;
+    bytes.push(b'\n');
+    Ok(bytes)
+}
+
+/// Writes the report in each format of the flags; as text without one.
+///
+/// # Errors
+/// When two formats have the same file, or a file cannot be written.
 pub fn write_outputs(
     report: &Report<'_>,
     outputs: &[OutputArg],
@@ -98,10 +109,10 @@ pub fn write_outputs(
     Ok(())
 }
 
-/// Writes the report to the files that were named, for commands whose standard output is for something else.
+/// Writes the report to files, for a command with something else on standard output.
 ///
 /// # Errors
-/// When an output names no file or one that another names too, or something cannot be written.
+/// When an output has no file or the file of another output, or a file cannot be written.
 pub fn write_files(report: &Report<'_>, outputs: &[OutputArg], warnings_fail: bool) -> anyhow::Result<()> {
     check_places(outputs.iter().map(|output| output.file.as_deref()))?;
     for OutputArg { format, file } in outputs {
@@ -113,7 +124,7 @@ pub fn write_files(report: &Report<'_>, outputs: &[OutputArg], warnings_fail: bo
     Ok(())
 }
 
-/// Checks that no two outputs go to one place.
+/// Checks that no two outputs have the same file, or both go to standard output.
 ///
 /// # Errors
 /// When two go to standard output or to one file.
@@ -132,7 +143,7 @@ pub fn check_places<'p>(files: impl Iterator<Item = Option<&'p Path>>) -> anyhow
     Ok(())
 }
 
-/// In a file, text has the errors of the inputs too: nobody sees standard error beside it.
+/// Writes a report to a file. Text gets the errors of the inputs too, since standard error is not in the file.
 fn write_report_file(
     report: &Report<'_>,
     format: ReportFormat,

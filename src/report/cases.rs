@@ -22,8 +22,6 @@ pub struct CaseReport<'a> {
     pub blind: &'a [String],
     /// How often each rule of the policies fired.
     pub rules: Vec<RuleEntry<'a>>,
-    /// The changes of rules that no case notices, if that was asked.
-    pub survivors: Option<Vec<SurvivorEntry<'a>>>,
 }
 
 /// How often a rule of a policy fired.
@@ -37,17 +35,6 @@ pub struct RuleEntry<'a> {
     pub judged: usize,
     /// In how many of them the rule fired.
     pub fired: usize,
-}
-
-/// A change of a rule that no case notices.
-#[derive(Debug, Clone, Copy, Serialize)]
-pub struct SurvivorEntry<'a> {
-    /// The name of the policy.
-    pub policy: &'a str,
-    /// The id of the rule.
-    pub rule: &'a str,
-    /// What was done to it: `dropped` or `inverted`.
-    pub mutation: &'a str,
 }
 
 /// What came of one case.
@@ -91,8 +78,6 @@ struct JsonCases<'r> {
     input_errors: Vec<ErrorEntry<'r>>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     rules: &'r [RuleEntry<'r>],
-    #[serde(skip_serializing_if = "Option::is_none")]
-    survivors: Option<&'r [SurvivorEntry<'r>]>,
 }
 
 #[derive(Serialize)]
@@ -152,14 +137,7 @@ fn text(report: &CaseReport<'_>, verbose: bool, out: &mut impl Write) -> io::Res
     if verbose {
         rules(&report.rules, out)?;
     }
-    for survivor in report.survivors.iter().flatten() {
-        writeln!(out, "{}", plain(&unnoticed(survivor)))?;
-    }
     Ok(())
-}
-
-fn unnoticed(SurvivorEntry { policy, rule, mutation }: &SurvivorEntry<'_>) -> String {
-    format!("no case notices that policy/{policy}/{rule} was {mutation}")
 }
 
 /// A line for each rule, with what the cases leave untried.
@@ -186,7 +164,6 @@ fn json(report: &CaseReport<'_>, out: &mut impl Write) -> io::Result<()> {
         warnings: report.blind,
         input_errors: report.errors.iter().map(entry::error).collect(),
         rules: &report.rules,
-        survivors: report.survivors.as_deref(),
     };
     serde_json::to_writer_pretty(&mut *out, &output)?;
     writeln!(out)
@@ -214,13 +191,6 @@ fn junit(report: &CaseReport<'_>, out: &mut impl Write) -> io::Result<()> {
         };
         add(relative(case.file), Test { name: case.name.to_owned(), outcome });
     }
-    for survivor in report.survivors.iter().flatten() {
-        let SurvivorEntry { policy, rule, mutation } = survivor;
-        let message = unnoticed(survivor);
-        let outcome = Outcome::Failed { kind: "mutant".to_owned(), text: message.clone(), message };
-        let name = format!("a case notices that policy/{policy}/{rule} is {mutation}");
-        add("rules of policies", Test { name, outcome });
-    }
     write_suites(&suites, out)
 }
 
@@ -233,7 +203,5 @@ fn github(report: &CaseReport<'_>, out: &mut impl Write) -> io::Result<()> {
     });
     github::write_kind(Kind::Error, errors.chain(failed), 0, out)?;
     let blind = report.blind.iter().map(|line| Command::new(Place::default(), "memgate", &plain(line)));
-    let unnoticed = report.survivors.iter().flatten().map(unnoticed);
-    let unnoticed = unnoticed.map(|line| Command::new(Place::default(), "memgate", &plain(&line)));
-    github::write_kind(Kind::Warning, blind.chain(unnoticed), 0, out)
+    github::write_kind(Kind::Warning, blind, 0, out)
 }
