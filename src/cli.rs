@@ -120,7 +120,7 @@ Exit codes:
   3  nothing to check was found";
 
 /// The exit codes of a command that names no others.
-const FEW_EXIT_CODES: &str = "Exit codes: 0 it did what was asked, 2 wrong usage or a fault.";
+const FEW_EXIT_CODES: &str = "Exit codes: 0 done, 2 wrong usage or a fault.";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -149,7 +149,8 @@ enum Command {
 
 /// Runs one command line, of which the first argument is the name of the program.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitStatus {
-    let parsed = command().try_get_matches_from(arguments).and_then(|matches| Cli::from_arg_matches(&matches));
+    let parsed =
+        command().try_get_matches_from(arguments).and_then(|matches| Cli::from_arg_matches(&matches));
     let cli = match parsed {
         Ok(cli) => cli,
         Err(error) => return print_usage(&error),

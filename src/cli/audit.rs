@@ -65,7 +65,8 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let mut inputs = load(&plan)?;
     if !plan.ignores_policies {
         let none = Policies::default();
-        inputs.snapshot.policies = policy_sets(&inputs.snapshot.policies, &none, &given.snapshot.policies).new;
+        inputs.snapshot.policies =
+            policy_sets(&inputs.snapshot.policies, &none, &given.snapshot.policies).new;
     }
     inputs.places.extend(given.places);
     let families = inputs.snapshot.settings.families.clone();

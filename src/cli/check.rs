@@ -174,7 +174,8 @@ fn run_fix(
 /// When the report cannot be made, which is a fault of memgate.
 pub fn write_to_stderr(report: &Report<'_>, terminal: Terminal) -> anyhow::Result<()> {
     let mut findings = Vec::new();
-    text::write(report, Terminal::width(&io::stderr()), &mut findings).context("failed to write the report")?;
+    text::write(report, Terminal::width(&io::stderr()), &mut findings)
+        .context("failed to write the report")?;
     terminal.err(&findings);
     Ok(())
 }

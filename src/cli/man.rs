@@ -66,7 +66,8 @@ fn page(command: &clap::Command) -> anyhow::Result<Vec<u8>> {
     let codes = text(command.get_before_help());
     let end = text(command.get_after_long_help().or(command.get_after_help()));
     // Written as sections below: as a paragraph, examples could not be copied.
-    let man = command.clone().before_help(None::<&str>).after_help(None::<&str>).after_long_help(None::<&str>);
+    let man =
+        command.clone().before_help(None::<&str>).after_help(None::<&str>).after_long_help(None::<&str>);
     let man = Man::new(man);
     let man = man.manual("memgate").source(concat!("memgate ", env!("CARGO_PKG_VERSION")));
     man.render(&mut page).context("failed to write the page")?;

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use crate::cli::ExitStatus;
 use crate::cli::families::parse as parse_family;
@@ -46,8 +47,12 @@ pub struct Args {
     settings: ServerSettingsArgs,
 
     /// Print only this part; repeatable
-    #[arg(long, value_name = "PART", value_enum)]
-    only: Vec<PartArg>,
+    ///
+    /// crds: MemoryPolicy and MemoryPolicyExemption. rbac: the service account and its rights. policies: those that
+    /// the apiserver evaluates itself. workload: Service, Deployment, disruption budget, and the additions of
+    /// components. webhooks: the webhook configurations.
+    #[arg(long, value_name = "PART", value_parser = part_parser())]
+    only: Vec<InstallPart>,
 
     /// Change the installation; repeatable
     ///
@@ -104,20 +109,20 @@ pub struct Args {
     url: Option<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum PartArg {
-    /// Namespace
-    Namespace,
-    /// Definitions of MemoryPolicy and MemoryPolicyExemption
-    Crds,
-    /// Service account and its rights
-    Rbac,
-    /// Policies that the apiserver evaluates itself
-    Policies,
-    /// Service, Deployment, disruption budget, and the additions of components
-    Workload,
-    /// Webhook configurations
-    Webhooks,
+/// The values of `--only`.
+const PARTS: [(&str, InstallPart); 6] = [
+    ("namespace", InstallPart::Namespace),
+    ("crds", InstallPart::Crds),
+    ("rbac", InstallPart::Rbac),
+    ("policies", InstallPart::Policies),
+    ("workload", InstallPart::Workload),
+    ("webhooks", InstallPart::Webhooks),
+];
+
+fn part_parser() -> impl TypedValueParser<Value = InstallPart> {
+    let part = |name: String| PARTS.into_iter().find(|(known, _)| *known == name).map(|(_, part)| part);
+    PossibleValuesParser::new(PARTS.map(|(name, _)| name))
+        .try_map(move |name| part(name).ok_or("no such part"))
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -279,22 +284,7 @@ fn parts(args: &Args) -> Vec<InstallPart> {
     if args.url.is_some() {
         return vec![InstallPart::Webhooks];
     }
-    let wanted =
-        |part: &InstallPart| args.only.is_empty() || args.only.iter().any(|only| only.part() == *part);
-    InstallPart::ALL.into_iter().filter(wanted).collect()
-}
-
-impl PartArg {
-    const fn part(self) -> InstallPart {
-        match self {
-            Self::Namespace => InstallPart::Namespace,
-            Self::Crds => InstallPart::Crds,
-            Self::Rbac => InstallPart::Rbac,
-            Self::Policies => InstallPart::Policies,
-            Self::Workload => InstallPart::Workload,
-            Self::Webhooks => InstallPart::Webhooks,
-        }
-    }
+    InstallPart::ALL.into_iter().filter(|part| args.only.is_empty() || args.only.contains(part)).collect()
 }
 
 fn read_ca(path: &std::path::Path) -> anyhow::Result<Vec<u8>> {

@@ -11,60 +11,44 @@ use serde::Serialize;
 use crate::cli::file::write_whole;
 use crate::cli::terminal::Terminal;
 use crate::family::suggest::{did_you_mean, nearest};
-use crate::report::cases::CaseFormat;
 use crate::report::format::{FormatOptions, ReportFormat, write};
 use crate::report::{DEFAULT_WIDTH, Report, text};
 
 /// A format and its file; without a file it is written to standard output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutputArg {
-    format: ReportFormat,
-    file: Option<PathBuf>,
-}
-
-/// A format for the results of case files, and its file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CaseOutputArg {
     /// The format.
-    pub format: CaseFormat,
+    pub format: ReportFormat,
     /// The file.
     pub file: Option<PathBuf>,
+}
+
+impl OutputArg {
+    /// Parses `FORMAT[=FILE]` with one of these formats.
+    ///
+    /// # Errors
+    /// When the format is not one of them, or the file is missing behind `=`.
+    pub fn parse(text: &str, formats: &[ReportFormat]) -> Result<Self, String> {
+        let (name, file) = match text.split_once('=') {
+            Some((_, "")) => return Err("the file is missing behind =".to_owned()),
+            Some((name, file)) => (name, Some(PathBuf::from(file))),
+            None => (text, None),
+        };
+        let format = formats.iter().copied().find(|format| format.name() == name).ok_or_else(|| {
+            let names: Vec<&str> = formats.iter().map(|format| format.name()).collect();
+            let hint = did_you_mean(nearest(name, names.iter().copied()));
+            format!("formats are {}{hint}", names.join(", "))
+        })?;
+        Ok(Self { format, file })
+    }
 }
 
 impl FromStr for OutputArg {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let (format, file) = parse(text, &ReportFormat::ALL, ReportFormat::name)?;
-        Ok(Self { format, file })
+        Self::parse(text, &ReportFormat::ALL)
     }
-}
-
-impl FromStr for CaseOutputArg {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (format, file) = parse(text, &CaseFormat::ALL, CaseFormat::name)?;
-        Ok(Self { format, file })
-    }
-}
-
-fn parse<F: Copy>(
-    text: &str,
-    formats: &[F],
-    name_of: impl Fn(F) -> &'static str,
-) -> Result<(F, Option<PathBuf>), String> {
-    let (name, file) = match text.split_once('=') {
-        Some((_, "")) => return Err("the file is missing behind =".to_owned()),
-        Some((name, file)) => (name, Some(PathBuf::from(file))),
-        None => (text, None),
-    };
-    let format = formats.iter().copied().find(|format| name_of(*format) == name).ok_or_else(|| {
-        let names: Vec<&str> = formats.iter().map(|format| name_of(*format)).collect();
-        let hint = did_you_mean(nearest(name, names.iter().copied()));
-        format!("formats are {}{hint}", names.join(", "))
-    })?;
-    Ok((format, file))
 }
 
 /// The format of the result of a command about a cluster.
@@ -96,7 +80,7 @@ pub fn write_outputs(
     warnings_fail: bool,
     terminal: Terminal,
 ) -> anyhow::Result<()> {
-    check_places(outputs.iter().map(|output| output.file.as_deref()))?;
+    check_places(outputs)?;
     if outputs.is_empty() {
         return write_to_stdout(report, ReportFormat::Text, warnings_fail, terminal);
     }
@@ -114,7 +98,7 @@ pub fn write_outputs(
 /// # Errors
 /// When an output has no file or the file of another output, or a file cannot be written.
 pub fn write_files(report: &Report<'_>, outputs: &[OutputArg], warnings_fail: bool) -> anyhow::Result<()> {
-    check_places(outputs.iter().map(|output| output.file.as_deref()))?;
+    check_places(outputs)?;
     for OutputArg { format, file } in outputs {
         let path = file.as_deref().with_context(|| {
             format!("standard output is for the manifests; write -o {}=FILE", format.name())
@@ -128,9 +112,9 @@ pub fn write_files(report: &Report<'_>, outputs: &[OutputArg], warnings_fail: bo
 ///
 /// # Errors
 /// When two go to standard output or to one file.
-pub fn check_places<'p>(files: impl Iterator<Item = Option<&'p Path>>) -> anyhow::Result<()> {
+pub fn check_places(outputs: &[OutputArg]) -> anyhow::Result<()> {
     let mut seen: Vec<Option<&Path>> = Vec::new();
-    for file in files {
+    for file in outputs.iter().map(|output| output.file.as_deref()) {
         match file.filter(|_| seen.contains(&file)) {
             Some(path) => anyhow::bail!("two formats go to {}; give each a file of its own", path.display()),
             None => anyhow::ensure!(
@@ -203,7 +187,10 @@ mod tests {
             (vec![None, None], false),
             (vec![Some("a"), Some("a")], false),
         ] {
-            assert_eq!(check_places(files.iter().map(|file| file.map(Path::new))).is_ok(), fine, "{files:?}");
+            let output =
+                |file: &Option<&str>| OutputArg { format: ReportFormat::Json, file: file.map(PathBuf::from) };
+            let outputs: Vec<OutputArg> = files.iter().map(output).collect();
+            assert_eq!(check_places(&outputs).is_ok(), fine, "{files:?}");
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The flags about policies: which apply, at which point and time, and what they need to know of the cluster.
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use jiff::Timestamp;
 
 use crate::model::name::is_dns_subdomain;
@@ -34,8 +35,8 @@ pub struct PolicyArgs {
     ///
     /// Each rule has an action for admission (the webhook), ci (before anything is deployed) and audit (stored
     /// objects).
-    #[arg(long, value_name = "admission|ci|audit", value_enum, hide_possible_values = true)]
-    point: Option<PointArg>,
+    #[arg(long, value_name = "admission|ci|audit", value_parser = point_parser(), hide_possible_values = true)]
+    point: Option<Point>,
 
     /// Time of the decision [default: now]
     ///
@@ -59,24 +60,19 @@ pub struct ClusterPolicyArgs {
     policy_exclude_namespace: Vec<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum PointArg {
-    Admission,
-    Ci,
-    Audit,
+fn point_parser() -> impl TypedValueParser<Value = Point> {
+    PossibleValuesParser::new(["admission", "ci", "audit"]).map(|point| match point.as_str() {
+        "admission" => Point::Admission,
+        "ci" => Point::Ci,
+        _ => Point::Audit,
+    })
 }
 
 impl PolicyArgs {
     /// The point and the time of a decision; `default` is the point without `--point`.
     #[must_use]
     pub fn occasion(&self, default: Point) -> Occasion<'static> {
-        let point = match self.point {
-            None => default,
-            Some(PointArg::Admission) => Point::Admission,
-            Some(PointArg::Ci) => Point::Ci,
-            Some(PointArg::Audit) => Point::Audit,
-        };
-        Occasion::new(point, self.at.unwrap_or_else(Timestamp::now))
+        Occasion::new(self.point.unwrap_or(default), self.at.unwrap_or_else(Timestamp::now))
     }
 
     /// Sets what policies need to know of the cluster.

@@ -49,12 +49,12 @@ pub struct Project {
 }
 
 fn expected() -> Expected {
-    use Expected::{Flag, Keys, Refused, Text, Texts, Word};
+    use Expected::{Flag, Keys, Refused, Text, Word};
     const RUNS: &str = "a file cannot switch this on, since the author of a change could run programs with it; \
         give --render on the command line";
     Keys(vec![
-        ("paths", Texts),
-        ("exclude", Texts),
+        ("paths", Expected::texts()),
+        ("exclude", Expected::texts()),
         ("families", keys::families()),
         ("failOn", Word(vec!["deny", "warn"])),
         ("strict", Flag),
@@ -91,10 +91,12 @@ fn find(directory: &Path) -> Option<PathBuf> {
     directory.join(&file).exists().then_some(file)
 }
 
-fn read(file: &Path) -> anyhow::Result<Project> {
+/// Reads the choices of a file.
+pub(super) fn read(file: &Path) -> anyhow::Result<Project> {
     let value = keys::read(file, &expected())?.map(|document| document.value().clone());
     let project = value.map(serde_json::from_value::<Project>).transpose();
-    let mut project = project.with_context(|| format!("failed to read {}", file.display()))?.unwrap_or_default();
+    let mut project =
+        project.with_context(|| format!("failed to read {}", file.display()))?.unwrap_or_default();
     project.settings.families = project.families.take().or(project.settings.families);
     let directory = file.parent().unwrap_or_else(|| Path::new(""));
     for path in &mut project.paths {

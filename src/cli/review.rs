@@ -3,6 +3,7 @@
 use std::io::{self, Read as _};
 
 use anyhow::Context as _;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use crate::cli::ExitStatus;
 use crate::cli::input::{StateArgs, load_whole};
@@ -38,23 +39,13 @@ pub struct Args {
     settings: SettingsArgs,
 
     /// Answer one of the two calls, with the bytes that the server would send
-    #[arg(long, value_name = "mutate|validate", value_enum, hide_possible_values = true)]
-    phase: Option<PhaseArg>,
+    #[arg(long, value_name = "mutate|validate", value_parser = phase_parser(), hide_possible_values = true)]
+    phase: Option<Phase>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum PhaseArg {
-    Mutate,
-    Validate,
-}
-
-impl PhaseArg {
-    const fn phase(self) -> Phase {
-        match self {
-            Self::Mutate => Phase::Mutate,
-            Self::Validate => Phase::Validate,
-        }
-    }
+fn phase_parser() -> impl TypedValueParser<Value = Phase> {
+    PossibleValuesParser::new(["mutate", "validate"])
+        .map(|phase| if phase == "mutate" { Phase::Mutate } else { Phase::Validate })
 }
 
 /// Runs the command.
@@ -83,8 +74,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let mut bytes = Vec::new();
     io::stdin().lock().read_to_end(&mut bytes).context("failed to read standard input")?;
     let body = std::str::from_utf8(&bytes).context("standard input is not UTF-8 text")?;
-    let answer =
-        answer(body, args.phase.map(PhaseArg::phase), &snapshot, args.policies.occasion(Point::Admission))?;
+    let answer = answer(body, args.phase, &snapshot, args.policies.occasion(Point::Admission))?;
     terminal.raw(&answer.bytes)?;
     if terminal.is_interactive() {
         terminal.raw(b"\n")?;

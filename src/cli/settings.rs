@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
+use clap::builder::PossibleValuesParser;
 use serde::Deserialize;
 
 use crate::cli::families::FamilyArgs;
@@ -77,8 +78,10 @@ struct OrlojArgs {
 #[serde(default, rename_all = "camelCase")]
 struct SympoziumArgs {
     /// Where the private memory of a sympozium agent runs unless its objects say so [default: auto]
-    #[arg(long = "sympozium-memory-mode", value_name = "MODE", value_enum)]
-    memory_mode: Option<MemoryModeArg>,
+    ///
+    /// auto: as the SkillPack says; service: in a Deployment; sidecar: in a native sidecar of the agent's pod.
+    #[arg(long = "sympozium-memory-mode", value_name = "MODE", value_parser = PossibleValuesParser::new(MEMORY_MODES))]
+    memory_mode: Option<String>,
 
     /// Image of the init containers that wait for a sympozium memory service
     #[arg(long = "sympozium-wait-image", value_name = "IMAGE")]
@@ -89,17 +92,8 @@ struct SympoziumArgs {
     memory_image: Option<String>,
 }
 
-/// Where the private memory of a sympozium agent runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum MemoryModeArg {
-    /// As the SkillPack says
-    Auto,
-    /// In a Deployment of its own
-    Service,
-    /// In a native sidecar of the agent's pod
-    Sidecar,
-}
+/// The places of the private memory of a sympozium agent.
+pub const MEMORY_MODES: [&str; 3] = ["auto", "service", "sidecar"];
 
 /// The settings file. [`keys::read`] has checked its keys and words.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -167,8 +161,12 @@ impl PlatformArgs {
         if let Some(namespaces) = names(&self.orloj.source_namespaces) {
             orloj.source_namespaces = Some(namespaces);
         }
-        if let Some(mode) = self.sympozium.memory_mode {
-            sympozium.memory_mode = mode.into();
+        if let Some(mode) = &self.sympozium.memory_mode {
+            sympozium.memory_mode = match mode.as_str() {
+                "service" => MemoryMode::Service,
+                "sidecar" => MemoryMode::Sidecar,
+                _ => MemoryMode::Auto,
+            };
         }
         if let Some(image) = &self.sympozium.wait_image {
             sympozium.wait_image.clone_from(image);
@@ -190,7 +188,8 @@ fn is_name_pattern(pattern: &str) -> bool {
 #[must_use]
 pub fn flags(settings: &Settings) -> Vec<String> {
     let mut flags = Vec::new();
-    for ((flag, values), default) in flag_values(settings).into_iter().zip(flag_values(&Settings::default())) {
+    for ((flag, values), default) in flag_values(settings).into_iter().zip(flag_values(&Settings::default()))
+    {
         if (flag, &values) == (default.0, &default.1) {
             continue;
         }
@@ -222,12 +221,58 @@ fn flag_values(settings: &Settings) -> [(&'static str, Option<Vec<String>>); 8] 
     ]
 }
 
-impl From<MemoryModeArg> for MemoryMode {
-    fn from(mode: MemoryModeArg) -> Self {
-        match mode {
-            MemoryModeArg::Auto => Self::Auto,
-            MemoryModeArg::Service => Self::Service,
-            MemoryModeArg::Sidecar => Self::Sidecar,
-        }
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use clap::{CommandFactory as _, Parser};
+
+    use super::*;
+    use crate::cli::project;
+
+    #[derive(Debug, Parser)]
+    struct TestArgs {
+        #[command(flatten)]
+        settings: ServerSettingsArgs,
+    }
+
+    const SETTINGS: &str = "\
+orloj: {jobNamespaces: [jobs, more], sharedSecrets: [\"kb-*\"], sourceNamespaces: []}
+sympozium: {memoryMode: sidecar, waitImage: wait, memoryImage: memory}
+";
+
+    /// The settings of a file of `--config`, of `.memgate.yaml` and of flags.
+    #[test]
+    fn files_have_the_settings_of_all_platform_flags() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (config, repository) =
+            (folder.path().join("config.yaml"), folder.path().join(project::FILE_NAME));
+        std::fs::write(&config, SETTINGS).expect("a file");
+        std::fs::write(&repository, format!("settings:\n  {}", SETTINGS.trim_end().replace('\n', "\n  ")))
+            .expect("a file");
+        let parse = |flags: &[String]| {
+            let arguments = std::iter::once("serve").chain(flags.iter().map(String::as_str));
+            TestArgs::try_parse_from(arguments).expect("good flags").settings
+        };
+        let from_config =
+            parse(&[format!("--config={}", config.display())]).settings().expect("good settings");
+        let of_platforms = ["--orloj-", "--sympozium-"];
+        let mut flags = flags(&from_config);
+        flags.retain(|flag| of_platforms.iter().any(|start| flag.starts_with(start)));
+        let names: BTreeSet<&str> = flags.iter().filter_map(|flag| flag.split('=').next()).collect();
+        let mut serve = TestArgs::command();
+        serve.build();
+        let all: BTreeSet<String> =
+            serve.get_arguments().filter_map(|it| Some(format!("--{}", it.get_long()?))).collect();
+        let all: BTreeSet<&str> = all
+            .iter()
+            .map(String::as_str)
+            .filter(|flag| of_platforms.iter().any(|it| flag.starts_with(it)))
+            .collect();
+        assert_eq!(names, all, "each flag of a platform differs from its default");
+        assert_eq!(parse(&flags).settings().expect("good settings"), from_config);
+        let project = project::read(&repository).expect("a good file");
+        let common = parse(&[]).common;
+        assert_eq!(common.settings(Some(&project.settings)).expect("good settings"), from_config);
     }
 }

@@ -7,11 +7,12 @@ use anyhow::Context as _;
 use crate::cli::ExitStatus;
 use crate::cli::file::write_whole;
 use crate::cli::input::note_unread;
-use crate::cli::output::{CaseOutputArg, check_places};
+use crate::cli::output::{OutputArg, check_places};
 use crate::cli::terminal::Terminal;
 use crate::offline::cases::{CaseOptions, CaseResult, CaseRun, RuleCoverage, run as run_cases};
 use crate::offline::errors::input_error;
-use crate::report::cases::{self, CaseEntry, CaseFormat, CaseReport, RuleEntry};
+use crate::report::cases::{self, CaseEntry, CaseReport, RuleEntry};
+use crate::report::format::ReportFormat;
 use crate::report::{counted, plain};
 
 /// Run case files: the decisions that memgate must make
@@ -65,8 +66,12 @@ pub struct Args {
     ///
     /// Formats: text, json, junit and github. Without a file the format is written to standard output, which then
     /// holds nothing else.
-    #[arg(short, long = "output", value_name = "FORMAT[=FILE]", help_heading = "Output")]
-    output: Vec<CaseOutputArg>,
+    #[arg(short, long = "output", value_name = "FORMAT[=FILE]", help_heading = "Output", value_parser = parse_output)]
+    output: Vec<OutputArg>,
+}
+
+fn parse_output(text: &str) -> Result<OutputArg, String> {
+    OutputArg::parse(text, &cases::FORMATS)
 }
 
 /// Runs the command.
@@ -135,10 +140,10 @@ fn entry(result: &CaseResult) -> CaseEntry<'_> {
 }
 
 fn write_outputs(report: &CaseReport<'_>, args: &Args, terminal: Terminal) -> anyhow::Result<()> {
-    check_places(args.output.iter().map(|output| output.file.as_deref()))?;
-    let text = [CaseOutputArg { format: CaseFormat::Text, file: None }];
+    check_places(&args.output)?;
+    let text = [OutputArg { format: ReportFormat::Text, file: None }];
     let outputs = if args.output.is_empty() { text.as_slice() } else { args.output.as_slice() };
-    for CaseOutputArg { format, file } in outputs {
+    for OutputArg { format, file } in outputs {
         let mut bytes = Vec::new();
         cases::write(report, *format, args.verbose, &mut bytes).context("failed to write the result")?;
         match file {

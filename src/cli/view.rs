@@ -38,7 +38,7 @@ pub struct Args {
 /// When something cannot be written, or memgate is at fault.
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let project = args.input.project(terminal)?;
-    let Viewed { objects, errors, unread } = 
+    let Viewed { objects, errors, unread } =
         view(load(&args.input.plan(&project)?)?, args.input.policies.occasion(Point::Ci));
     terminal.raw(documents(&objects).as_bytes())?;
     for error in &errors {

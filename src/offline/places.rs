@@ -130,7 +130,8 @@ items:
 
     #[test]
     fn knows_objects_as_the_state_does() {
-        let as_state = InputPlan { checked: Vec::new(), state: vec!["-".to_owned()], ..InputPlan::of_text(TEXT) };
+        let as_state =
+            InputPlan { checked: Vec::new(), state: vec!["-".to_owned()], ..InputPlan::of_text(TEXT) };
         for plan in [InputPlan::of_text(TEXT), as_state] {
             let places = load(&plan).expect("loads").places;
             let lines: Vec<_> = places

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use crate::report::entry::{self, ErrorEntry, SCHEMA_VERSION};
+use crate::report::format::ReportFormat;
 use crate::report::github::{self, Command, Kind, Place};
 use crate::report::input_error::InputError;
 use crate::report::junit::{Outcome, Suite, Test, write_suites};
@@ -52,19 +53,6 @@ pub struct CaseEntry<'a> {
     pub failures: &'a [String],
 }
 
-/// How the result is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CaseFormat {
-    /// For people.
-    Text,
-    /// One JSON object.
-    Json,
-    /// JUnit's XML.
-    Junit,
-    /// Workflow commands of GitHub Actions.
-    Github,
-}
-
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct JsonCases<'r> {
@@ -87,37 +75,25 @@ struct JsonSummary {
     errors: usize,
 }
 
-impl CaseFormat {
-    /// Every format, in the order in which help lists them.
-    pub const ALL: [Self; 4] = [Self::Text, Self::Json, Self::Junit, Self::Github];
+/// The formats of the result, in the order in which help lists them.
+pub const FORMATS: [ReportFormat; 4] =
+    [ReportFormat::Text, ReportFormat::Json, ReportFormat::Junit, ReportFormat::Github];
 
-    /// The name on the command line.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Text => "text",
-            Self::Json => "json",
-            Self::Junit => "junit",
-            Self::Github => "github",
-        }
-    }
-}
-
-/// Writes the result in one format; text has a line for cases that passed only when `verbose`.
+/// Writes the result in one of [`FORMATS`]; text has a line for cases that passed only when `verbose`.
 ///
 /// # Errors
 /// Those of the writer.
 pub fn write(
     report: &CaseReport<'_>,
-    format: CaseFormat,
+    format: ReportFormat,
     verbose: bool,
     out: &mut impl Write,
 ) -> io::Result<()> {
     match format {
-        CaseFormat::Text => text(report, verbose, out),
-        CaseFormat::Json => json(report, out),
-        CaseFormat::Junit => junit(report, out),
-        CaseFormat::Github => github(report, out),
+        ReportFormat::Json => json(report, out),
+        ReportFormat::Junit => junit(report, out),
+        ReportFormat::Github => github(report, out),
+        _ => text(report, verbose, out),
     }
 }
 

@@ -54,7 +54,8 @@ const FILES: [(&str, u32); 4] =
 
 /// Runs the command.
 pub(super) fn run(dev: &Dev, terminal: Terminal) -> anyhow::Result<ExitStatus> {
-    let existing = FILES.iter().map(|(name, _)| name).find(|name| dev.dir.join(name).symlink_metadata().is_ok());
+    let existing =
+        FILES.iter().map(|(name, _)| name).find(|name| dev.dir.join(name).symlink_metadata().is_ok());
     if let Some(name) = existing.filter(|_| !dev.force) {
         anyhow::bail!(
             "{} exists already, and a cluster may trust it; replace the files with --force, or give another --dir",

@@ -62,8 +62,7 @@ pub(super) fn run(args: &Verify, terminal: Terminal) -> anyhow::Result<ExitStatu
         chain: args.cert.as_deref(),
         now: Clock::default().unix_now(),
     };
-    let verification =
-        block_on(async { Ok(verification(&args.cluster.client().await?, &question).await?) })?;
+    let verification = block_on(async { Ok(verification(&args.cluster.client().await?, &question).await?) })?;
     anyhow::ensure!(
         !verification.entries.is_empty(),
         "found no webhook configuration named {}; give --webhook-configuration",

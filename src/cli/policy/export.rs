@@ -38,8 +38,8 @@ pub(super) struct Export {
     paths: Vec<String>,
 
     /// Form: vap, for ValidatingAdmissionPolicies (admissionregistration.k8s.io/v1)
-    #[arg(long, value_name = "FORM", value_enum)]
-    to: Form,
+    #[arg(long, value_name = "FORM", value_parser = ["vap"])]
+    to: String,
 
     /// Exit with 0 even if a rule was left out
     #[arg(long)]
@@ -59,18 +59,11 @@ pub(super) struct Export {
     families: FamilyArgs,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Form {
-    #[value(help = None)]
-    Vap,
-}
-
 /// Runs the command.
 ///
 /// # Errors
 /// When there is nothing to read, or the objects cannot be written.
 pub(super) fn run(args: &Export, terminal: Terminal) -> anyhow::Result<ExitStatus> {
-    let Form::Vap = args.to;
     let Some(inputs) = load_policies(&args.paths, Settings::default(), terminal)? else {
         return Ok(ExitStatus::Failed);
     };

@@ -45,7 +45,9 @@ fn verdict(verdict: &TrustVerdict) -> String {
         TrustVerdict::Trusted => "trusted".to_owned(),
         TrustVerdict::Refused(reason) => format!("NOT TRUSTED: {reason}"),
         TrustVerdict::Unknown(reason) => format!("unknown: {reason}"),
-        TrustVerdict::Unasked(reason) => format!("caBundle is in order; the server was not contacted: {reason}"),
+        TrustVerdict::Unasked(reason) => {
+            format!("caBundle is in order; the server was not contacted: {reason}")
+        }
     }
 }
 
