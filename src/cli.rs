@@ -1,7 +1,7 @@
 //! The command line: the arguments of each command, and the exit code.
 //!
-//! Each command has a module with its arguments and a `run` that calls what does the work and returns
-//! an [`ExitStatus`]. Only this module and those below it print; only `main.rs` ends the process.
+//! Each command has a module with its arguments and a `run` that does the work and returns an
+//! [`ExitStatus`]. Only this module and those below it print; only `main.rs` ends the process.
 
 pub mod audit;
 pub mod certs;
@@ -44,18 +44,18 @@ pub mod what_if;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{CommandFactory as _, Parser, Subcommand};
+use clap::{ArgAction, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::cli::terminal::{Color, Terminal};
 
-/// How a run ended; the exit codes that scripts rely on.
+/// How a run ended, as an exit code on which scripts rely.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExitStatus {
     /// Nothing would be denied.
     Clean,
     /// Something would be denied, or a case failed.
     Denied,
-    /// Wrong usage, an input that cannot be read or parsed, or a fault of memgate's own.
+    /// Wrong usage, an input that cannot be read or parsed, or a fault of memgate.
     Failed,
     /// Nothing to check was found.
     Nothing,
@@ -72,18 +72,25 @@ impl From<ExitStatus> for ExitCode {
     }
 }
 
-/// Gives AI agents on Kubernetes their memory, or says why not
+/// Gives AI agents on Kubernetes their memory, and reports why it cannot
 ///
 /// memgate reads the memory resources of agent platforms, refuses those that cannot work, and
-/// gives agent pods the environment that their memory needs. It does so as an admission webhook in
-/// a cluster (serve) and on manifest files (check, mutate, review), with the same verdict in both.
+/// gives agent pods the environment that their memory needs. It runs as an admission webhook in
+/// a cluster (serve) and on manifest files (check, mutate, review), with the same verdicts.
 #[derive(Debug, Parser)]
-#[command(name = "memgate", version, max_term_width = 100, after_help = EXIT_CODES)]
+#[command(name = "memgate", version, max_term_width = 100, before_help = EXIT_CODES)]
+#[command(disable_help_flag = true, disable_help_subcommand = true)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
 
-    /// Whether to use colours; auto: on a terminal, unless NO_COLOR is set
+    /// Print help; -h prints the short form
+    #[arg(short, long, global = true, action = ArgAction::Help, help_heading = "General", display_order = 1000)]
+    help: Option<bool>,
+
+    /// Colours [default: auto]
+    ///
+    /// auto means on a terminal, unless NO_COLOR is set.
     #[arg(
         long,
         global = true,
@@ -91,17 +98,29 @@ struct Cli {
         value_enum,
         default_value = "auto",
         hide_possible_values = true,
-        hide_default_value = true
+        hide_default_value = true,
+        help_heading = "General",
+        display_order = 1001
     )]
     color: Color,
 }
+
+/// The exit codes come before the options, and the examples last.
+const HELP_TEMPLATE: &str = "\
+{about-with-newline}
+{usage-heading} {usage}
+
+{before-help}{all-args}{after-help}";
 
 const EXIT_CODES: &str = "\
 Exit codes:
   0  nothing would be denied
   1  something would be denied, or a case failed
-  2  wrong usage, an input that cannot be read or parsed, or a fault of memgate's own
+  2  wrong usage, an input that cannot be read or parsed, or a fault of memgate
   3  nothing to check was found";
+
+/// The exit codes of a command that names no others.
+const FEW_EXIT_CODES: &str = "Exit codes: 0 done, 2 wrong usage or a fault.";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -130,7 +149,9 @@ enum Command {
 
 /// Runs one command line, of which the first argument is the name of the program.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitStatus {
-    let cli = match Cli::try_parse_from(arguments) {
+    let parsed =
+        command().try_get_matches_from(arguments).and_then(|matches| Cli::from_arg_matches(&matches));
+    let cli = match parsed {
         Ok(cli) => cli,
         Err(error) => return print_usage(&error),
     };
@@ -141,8 +162,18 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitStatus {
     })
 }
 
-fn run(command: &Command, terminal: Terminal) -> anyhow::Result<ExitStatus> {
-    match command {
+/// The command line with the layout of its help texts.
+fn command() -> clap::Command {
+    with_layout(Cli::command())
+}
+
+fn with_layout(command: clap::Command) -> clap::Command {
+    let codes = command.get_before_help().map_or_else(|| FEW_EXIT_CODES.into(), Clone::clone);
+    command.before_help(codes).help_template(HELP_TEMPLATE).mut_subcommands(with_layout)
+}
+
+fn run(args: &Command, terminal: Terminal) -> anyhow::Result<ExitStatus> {
+    match args {
         Command::Check(args) => check::run(args, terminal),
         Command::Mutate(args) => mutate::run(args, terminal),
         Command::View(args) => view::run(args, terminal),
@@ -162,16 +193,15 @@ fn run(command: &Command, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         Command::Crds(args) => crds::run(args, terminal),
         Command::Manifests(args) => manifests::run(args, terminal),
         Command::Certs(args) => certs::run(args, terminal),
-        Command::Completions(args) => completions::run(args, &mut Cli::command(), terminal),
-        Command::Man(args) => man::run(args, Cli::command(), terminal),
+        Command::Completions(args) => completions::run(args, &mut command(), terminal),
+        Command::Man(args) => man::run(args, command(), terminal),
     }
 }
 
-/// Prints what clap returns instead of arguments: help and the version to standard output, wrong usage
-/// to standard error.
+/// Prints help and the version to standard output, and wrong usage to standard error.
 fn print_usage(error: &clap::Error) -> ExitStatus {
     let was_requested = !error.use_stderr();
-    // An error here cannot be shown: the streams are where it would go.
+    // An error here cannot be shown, since the stream does not work.
     let _ = error.print();
     if was_requested { ExitStatus::Clean } else { ExitStatus::Failed }
 }
@@ -182,6 +212,16 @@ mod tests {
 
     #[test]
     fn the_arguments_fit_together() {
-        Cli::command().debug_assert();
+        command().debug_assert();
+    }
+
+    #[test]
+    fn the_short_help_of_check_fits_on_a_screen() {
+        let mut memgate = command().term_width(80);
+        memgate.build();
+        let check = memgate.find_subcommand_mut("check").expect("is a command");
+        let help = check.render_help().to_string();
+        assert!(help.lines().count() <= 50, "{} lines:\n{help}", help.lines().count());
+        assert!(help.lines().all(|line| line.chars().count() <= 80), "{help}");
     }
 }

@@ -1,12 +1,12 @@
 //! What commands do with files: load them, decide about what they hold, and say what was found.
 //!
 //! ```text
-//! paths ──collect (render)──▶ sources ──load, classify──▶ Inputs { objects, snapshot }
+//! InputPlan ──collect (render)──▶ sources ──load, classify──▶ Inputs { objects, snapshot }
 //! Inputs ──check──▶ Checked ──(suppress)──findings──▶ report::Report
 //!                           └─rewrite──▶ the files with the edits in their text
 //! ```
 //!
-//! In come paths, a reader for standard input, and settings; out come values that `report` writes and
+//! An `InputPlan` comes in; out come values that `report` writes and
 //! from which `cli` takes its exit codes. Nothing in here knows arguments, a terminal or exit codes.
 
 pub mod exclude;
@@ -31,6 +31,8 @@ pub mod classify;
 pub mod checked_object;
 
 pub mod transient;
+
+pub mod plan;
 
 pub mod load;
 

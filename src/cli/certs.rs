@@ -1,4 +1,4 @@
-//! `memgate certs`: certificates for development, a look at those of a cluster, and a new CA for them.
+//! `memgate certs`: makes certificates for development, checks those of a cluster, and replaces its CA.
 
 mod dev;
 mod rotate;
@@ -24,7 +24,7 @@ enum Command {
 /// Runs the command.
 ///
 /// # Errors
-/// When a name is none, a file cannot be written or read, or the apiserver does not answer.
+/// When a name is invalid, a file cannot be written or read, or the apiserver does not answer.
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     match &args.command {
         Command::Dev(dev) => dev::run(dev, terminal),

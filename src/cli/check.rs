@@ -1,8 +1,9 @@
-//! `memgate check`: what would be denied, and what is doubtful.
+//! `memgate check`: what would be denied or warned about.
 
 use std::io;
 
 use anyhow::Context as _;
+use serde::Deserialize;
 
 use crate::cli::ExitStatus;
 use crate::cli::fix::{self, FixArgs};
@@ -13,10 +14,13 @@ use crate::cli::pull_request::PullRequestArgs;
 use crate::cli::terminal::Terminal;
 use crate::family::naming::and_more;
 use crate::model::finding::Severity;
-use crate::offline::check::Checked;
+use crate::model::request::{Occasion, Point};
+use crate::offline::check::{Checked, check};
 use crate::offline::classify::checked_kinds;
 use crate::offline::findings::report;
+use crate::offline::load::load;
 use crate::offline::passed_over::counts;
+use crate::offline::plan::InputPlan;
 use crate::report::{ObjectRef, PassedOver, Report, counted, plain, text};
 
 /// The most objects named in the note about what the inputs do not hold.
@@ -28,9 +32,13 @@ const MAX_PASSED_OVER_IN_NOTES: usize = 20;
 /// Check manifests: what would be denied in a cluster, and why
 ///
 /// Reads manifests as the apiserver would get them, judges memory resources, the agents that refer
-/// to them, pods and workloads, and shows each finding at its line. Everything else is passed over.
+/// to them, pods and workloads, and shows each finding at its line. Other objects are passed over.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
+#[command(
+    before_help = "\
+Exit codes: 0 nothing would be denied, 1 something would, 2 an input cannot be
+read or parsed, 3 nothing to check was found.",
+    after_long_help = "\
 Examples:
   memgate check deploy/
   helm template chart | memgate check -
@@ -39,74 +47,73 @@ Examples:
   memgate check . -o text -o json=findings.json
   memgate check deploy/ -o github -o sarif=memgate.sarif -o junit=memgate.xml
   memgate check . --base origin/main
-  memgate check deploy/ --fix --diff
-
-Exit codes: 0 nothing would be denied, 1 something would, 2 an input cannot be read or parsed,
-3 nothing to check was found.")]
+  memgate check deploy/ --fix --diff"
+)]
 pub struct Args {
-    /// What is checked.
     #[command(flatten)]
-    pub input: InputArgs,
+    input: InputArgs,
 
-    /// How to write findings, and to which file; can be repeated [default: text]
+    /// Format and file; repeatable [default: text]
     ///
-    /// Formats: text, concise (a line each), json, jsonl (an object a line), github, gitlab, sarif and junit. Without
-    /// a file it is standard output, which then holds nothing else.
+    /// Formats: text, concise (a line for each finding), json, jsonl (an object on each line), github, gitlab, sarif
+    /// and junit. Without a file the format is written to standard output, which then holds nothing else.
     #[arg(short, long = "output", value_name = "FORMAT[=FILE]", help_heading = "Output")]
-    pub output: Vec<OutputArg>,
+    output: Vec<OutputArg>,
 
-    /// What makes the exit code 1.
     #[command(flatten)]
-    pub fail_on: FailOnArgs,
+    fail_on: FailOnArgs,
 
     #[command(flatten)]
     pull_request: PullRequestArgs,
 
-    /// Whether to mend what is found.
     #[command(flatten)]
-    pub fix: FixArgs,
+    fix: FixArgs,
 }
 
-/// What makes the exit code 1.
+/// What makes the exit code 1 besides denials, as flags.
 #[derive(Debug, Clone, Copy, clap::Args)]
+#[command(next_help_heading = "Output")]
 pub struct FailOnArgs {
-    /// The least severity for which the exit code is 1 [default: deny]
-    #[arg(long, value_name = "SEVERITY", value_enum, help_heading = "Output")]
+    /// Least severity for exit code 1 [default: deny]
+    #[arg(long, value_name = "deny|warn", value_enum, hide_possible_values = true)]
     fail_on: Option<FailOnSeverity>,
 
-    /// Also make the exit code 1 when something was passed over or assumed
+    /// Exit with 1 if an object was not checked
     ///
-    /// What no enabled family judged was passed over; what the inputs do not hold was assumed to be there.
-    #[arg(long, help_heading = "Output", default_missing_value = "true", num_args = 0..=1)]
+    /// Exit code 1 also means that an object looked checkable and no enabled family judged it, or that a finding
+    /// depends on an object that is not among the inputs.
+    #[arg(long, default_missing_value = "true", num_args = 0..=1)]
     #[arg(value_name = "true|false", require_equals = true, hide_possible_values = true)]
     strict: Option<bool>,
 }
 
-impl FailOnArgs {
-    /// The same; where a flag says nothing, what the repository says.
-    #[must_use]
-    pub fn or(self, project: &Project) -> Self {
-        let fail_on = project.fail_on.map(|severity| match severity {
-            Severity::Warn => FailOnSeverity::Warn,
-            Severity::Deny | Severity::Note => FailOnSeverity::Deny,
-        });
-        Self { fail_on: self.fail_on.or(fail_on), strict: self.strict.or(project.strict) }
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum FailOnSeverity {
-    /// What would be denied
+/// The least severity for which the exit code is 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FailOnSeverity {
+    /// Denials.
     Deny,
-    /// Warnings too
+    /// Warnings too.
     Warn,
 }
 
+/// What makes the exit code 1 besides denials.
+#[derive(Debug, Clone, Copy)]
+pub struct FailOn {
+    /// Warnings do.
+    pub warnings: bool,
+    /// So does what was passed over or assumed.
+    pub strict: bool,
+}
+
 impl FailOnArgs {
-    /// Whether a warning makes the exit code 1.
+    /// Joins the flags with the choices of the repository.
     #[must_use]
-    pub fn on_warnings(self) -> bool {
-        self.fail_on == Some(FailOnSeverity::Warn)
+    pub fn or(self, project: &Project) -> FailOn {
+        FailOn {
+            warnings: self.fail_on.or(project.fail_on) == Some(FailOnSeverity::Warn),
+            strict: self.strict.or(project.strict) == Some(true),
+        }
     }
 }
 
@@ -116,38 +123,42 @@ impl FailOnArgs {
 /// When the report cannot be written, or memgate is at fault.
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let project = args.input.project(terminal)?;
-    if args.fix.fix {
-        return run_fix(args, &project, terminal);
-    }
     let fail_on = args.fail_on.or(&project);
-    let mut checked = args.input.check(&project)?;
-    args.pull_request.apply(&mut checked, &args.input, &project, terminal)?;
+    let plan = args.input.plan(&project)?;
+    let occasion = args.input.policies.occasion(Point::Ci);
+    if args.fix.fix {
+        return run_fix(args, plan, occasion, fail_on, terminal);
+    }
+    let mut checked = check(load(&plan)?, occasion);
+    args.pull_request.apply(&mut checked, &args.input, &project, &plan, terminal)?;
     let report = report(&checked);
-    write_outputs(&report, &args.output, fail_on.on_warnings(), terminal)?;
+    write_outputs(&report, &args.output, fail_on.warnings, terminal)?;
     write_notes(&checked, &report, fail_on, terminal);
     let status = exit_status(&report, fail_on);
-    // The process ends now: to take apart what it holds first is a twentieth of the time.
+    // The process ends now. To free the objects one by one would take a twentieth of the time.
     drop(report);
     std::mem::forget(checked);
     Ok(status)
 }
 
-/// Mends what has one right answer, and tells the rest; with `--diff` shows what would be mended and tells all.
-fn run_fix(args: &Args, project: &Project, terminal: Terminal) -> anyhow::Result<ExitStatus> {
-    let fail_on = args.fail_on.or(project);
-    let before = fix::look(&args.input, project, &fix::FixedTexts::default())?;
-    let (fixed, after) = fix::mend(&args.input, project, &before)?;
+/// Corrects what has one right answer and reports the rest. With `--diff`, shows the corrections and reports all.
+fn run_fix(
+    args: &Args,
+    mut plan: InputPlan,
+    occasion: Occasion<'static>,
+    fail_on: FailOn,
+    terminal: Terminal,
+) -> anyhow::Result<ExitStatus> {
+    let before = fix::look(&mut plan, occasion, &fix::FixedTexts::default())?;
+    let (fixed, after) = fix::mend(&mut plan, occasion, &before)?;
     let is_written = !args.fix.diff && fix::write(&fixed, terminal);
     let checked = after.as_ref().filter(|_| is_written).unwrap_or(&before);
     let report = report(checked);
     if args.fix.diff {
         terminal.out(&fix::diffs(&fixed)?)?;
-        let mut findings = Vec::new();
-        text::write(&report, Terminal::width(&io::stderr()), &mut findings)
-            .context("failed to write the report")?;
-        terminal.err(&findings);
+        write_to_stderr(&report, terminal)?;
     } else {
-        write_outputs(&report, &args.output, fail_on.on_warnings(), terminal)?;
+        write_outputs(&report, &args.output, fail_on.warnings, terminal)?;
     }
     if args.fix.diff || is_written {
         terminal.note(&fix::summary(if is_written { "fixed" } else { "would fix" }, &fixed));
@@ -157,8 +168,20 @@ fn run_fix(args: &Args, project: &Project, terminal: Terminal) -> anyhow::Result
     Ok(if failed { ExitStatus::Failed } else { exit_status(&report, fail_on) })
 }
 
-/// Writes errors of the inputs, notes and the summary to standard error; the report goes to standard output.
-pub fn write_notes(checked: &Checked, report: &Report<'_>, fail_on: FailOnArgs, terminal: Terminal) {
+/// Writes the report as text to standard error, for commands with something else on standard output.
+///
+/// # Errors
+/// When the report cannot be made, which is a fault of memgate.
+pub fn write_to_stderr(report: &Report<'_>, terminal: Terminal) -> anyhow::Result<()> {
+    let mut findings = Vec::new();
+    text::write(report, Terminal::width(&io::stderr()), &mut findings)
+        .context("failed to write the report")?;
+    terminal.err(&findings);
+    Ok(())
+}
+
+/// Writes errors of the inputs, notes and the summary to standard error.
+pub fn write_notes(checked: &Checked, report: &Report<'_>, fail_on: FailOn, terminal: Terminal) {
     for error in &report.errors {
         terminal.input_error(error);
     }
@@ -169,7 +192,7 @@ pub fn write_notes(checked: &Checked, report: &Report<'_>, fail_on: FailOnArgs, 
     if let Some(note) = unknown_note(&report.unknown) {
         terminal.note(&note);
     }
-    if fail_on.strict == Some(true) {
+    if fail_on.strict {
         write_passed_over(&report.passed_over, terminal);
     }
     if report.objects.is_empty() && report.errors.is_empty() {
@@ -181,10 +204,9 @@ pub fn write_notes(checked: &Checked, report: &Report<'_>, fail_on: FailOnArgs, 
 
 /// The exit status that follows from a report.
 #[must_use]
-pub fn exit_status(report: &Report<'_>, fail_on: FailOnArgs) -> ExitStatus {
-    let warned = fail_on.on_warnings() && report.count(Severity::Warn) > 0;
-    let blind = fail_on.strict == Some(true)
-        && (!report.passed_over.is_empty() || !assumed(&report.unknown).is_empty());
+pub fn exit_status(report: &Report<'_>, fail_on: FailOn) -> ExitStatus {
+    let warned = fail_on.warnings && report.count(Severity::Warn) > 0;
+    let blind = fail_on.strict && (!report.passed_over.is_empty() || !assumed(&report.unknown).is_empty());
     if !report.errors.is_empty() {
         ExitStatus::Failed
     } else if report.denied > 0 || warned || blind {
@@ -196,7 +218,7 @@ pub fn exit_status(report: &Report<'_>, fail_on: FailOnArgs) -> ExitStatus {
     }
 }
 
-/// Says of what was passed over where it stands and why; of the first of a long list.
+/// Writes where each object stands that was passed over, and why; the first ones of a long list.
 fn write_passed_over(passed_over: &[PassedOver<'_>], terminal: Terminal) {
     for PassedOver { file, line, object_ref, words, .. } in passed_over.iter().take(MAX_PASSED_OVER_IN_NOTES)
     {
@@ -209,15 +231,15 @@ fn write_passed_over(passed_over: &[PassedOver<'_>], terminal: Terminal) {
     }
 }
 
-/// Of what the inputs do not hold, what users are told. Every pod asks for its Namespace, which inputs rarely
-/// hold: a note about it would be noise. About a claim there is a warning already.
+/// The missing objects that are reported. Namespaces are not: every pod looks its Namespace up, and inputs rarely hold
+/// it. A missing claim already has a warning.
 fn assumed(unknown: &[String]) -> Vec<String> {
-    let told =
+    let is_reported =
         |name: &&String| !["Namespace ", "PersistentVolumeClaim "].iter().any(|kind| name.starts_with(kind));
-    unknown.iter().filter(told).cloned().collect()
+    unknown.iter().filter(is_reported).cloned().collect()
 }
 
-/// What the inputs do not hold, in one line; the first few of a long list.
+/// The missing objects in one line; the first few of a long list.
 fn unknown_note(names: &[String]) -> Option<String> {
     let names = assumed(names);
     let shown = and_more(&names, MAX_NAMES_IN_NOTE);
@@ -227,7 +249,7 @@ fn unknown_note(names: &[String]) -> Option<String> {
     (!names.is_empty()).then_some(note)
 }
 
-/// What was looked at, and what would have counted.
+/// The error about inputs without an object to check: what was read, and which kinds are checked.
 fn nothing_found(checked: &Checked) -> String {
     let seen = counts(&checked.passed_over);
     let seen = match (checked.sources.len(), seen.as_slice()) {

@@ -1,34 +1,49 @@
-//! `--kubeconfig` and `--context`: which cluster a command asks.
+//! `--kubeconfig` and `--context`: the cluster of a command.
 
 use std::path::PathBuf;
 
+use anyhow::Context as _;
+use tokio::runtime::Runtime;
+
 use crate::cluster::client::{Error, KubeContext};
 
-/// Which cluster a command asks.
+/// The cluster of a command.
 #[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Cluster")]
 pub struct ClusterArgs {
-    /// The kubeconfig; without it KUBECONFIG, ~/.kube/config, or the service account
-    #[arg(long, value_name = "FILE", help_heading = "Cluster")]
-    pub kubeconfig: Option<PathBuf>,
+    /// Kubeconfig [default: $KUBECONFIG, ~/.kube/config, or the service account]
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
 
-    /// The context of the kubeconfig
-    #[arg(long, value_name = "NAME", help_heading = "Cluster")]
-    pub context: Option<String>,
+    /// Context of the kubeconfig
+    #[arg(long, value_name = "NAME")]
+    context: Option<String>,
 }
 
 impl ClusterArgs {
-    /// Whether a cluster was named.
+    /// Whether a flag names a cluster.
     #[must_use]
     pub const fn is_named(&self) -> bool {
         self.kubeconfig.is_some() || self.context.is_some()
     }
 
-    /// A client of the cluster; nothing is called yet.
+    /// A client of the cluster. It has made no call yet.
     ///
     /// # Errors
-    /// When there is no cluster, or what leads to it is no good.
+    /// When there is no kubeconfig and no service account, or one of them cannot be used.
     pub async fn client(&self) -> Result<kube::Client, Error> {
         let context = KubeContext { kubeconfig: self.kubeconfig.clone(), context: self.context.clone() };
         context.client().await
     }
+}
+
+/// Makes the calls of a command to a cluster, and abandons what runs in the background after them.
+///
+/// # Errors
+/// Those of the calls, and when the runtime cannot start.
+pub fn block_on<T>(calls: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    let runtime = Runtime::new().context("failed to start the runtime")?;
+    let result = runtime.block_on(calls);
+    runtime.shutdown_background();
+    result
 }

@@ -1,17 +1,20 @@
-//! `memgate completions`: what shells complete.
+//! `memgate completions`: completion scripts of shells.
 
 use crate::cli::ExitStatus;
 use crate::cli::terminal::Terminal;
 
 /// Print the completion script of a shell
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
+#[command(
+    before_help = "Exit codes: 0 printed, 2 wrong usage.",
+    after_long_help = "\
 Examples:
   source <(memgate completions bash)
   memgate completions zsh > \"${fpath[1]}/_memgate\"
-  memgate completions fish > ~/.config/fish/completions/memgate.fish")]
+  memgate completions fish > ~/.config/fish/completions/memgate.fish"
+)]
 pub struct Args {
-    /// The shell
+    /// Shell
     shell: clap_complete::Shell,
 }
 

@@ -1,22 +1,24 @@
-//! `memgate crds`: the CRDs of the families, for test clusters, and of memgate's own kinds.
+//! `memgate crds`: the CRDs of the families, for test clusters, and those of memgate's own kinds.
 
 use crate::cli::ExitStatus;
 use crate::cli::families::FamilyArgs;
 use crate::cli::terminal::Terminal;
 use crate::model::kind::POLICY_CRDS;
 
-/// Print CustomResourceDefinitions: of the families' kinds, and of memgate's own
+/// Print the CustomResourceDefinitions of the families and of memgate
 ///
-/// Those of the families are for clusters in which memgate is tried without the platform itself: a platform
-/// installs its own. MemoryPolicy and MemoryPolicyExemption are memgate's own, and `memgate manifests` has
-/// their definitions too.
+/// Use those of the families only in test clusters without the platform: a platform installs its own. MemoryPolicy
+/// and MemoryPolicyExemption belong to memgate; `memgate manifests` prints their definitions too.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
+#[command(
+    before_help = "Exit codes: 0 printed, 2 wrong usage.",
+    after_long_help = "\
 Examples:
   memgate crds --family arkonis | kubectl apply -f -
-  memgate crds policy | kubectl apply --server-side -f -")]
+  memgate crds policy | kubectl apply --server-side -f -"
+)]
 pub struct Args {
-    /// Only these; without it everything, or the families that --family names
+    /// Only these definitions [default: all, or those of --family]
     #[arg(value_name = "WHOSE", value_enum)]
     whose: Option<Whose>,
 
@@ -24,12 +26,12 @@ pub struct Args {
     families: FamilyArgs,
 }
 
-/// Whose definitions.
+/// A group of definitions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Whose {
-    /// Those of the families' kinds
+    /// Kinds of the families
     Families,
-    /// Those of MemoryPolicy and MemoryPolicyExemption
+    /// MemoryPolicy and MemoryPolicyExemption
     Policy,
 }
 
@@ -50,7 +52,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     Ok(ExitStatus::Clean)
 }
 
-/// The files that were asked for.
+/// The files to print.
 fn files(args: &Args) -> impl Iterator<Item = &'static str> {
     let families = if args.whose == Some(Whose::Policy) { Vec::new() } else { args.families.chosen() };
     let has_policy = match args.whose {

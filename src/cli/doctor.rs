@@ -1,4 +1,4 @@
-//! `memgate doctor`: what is wrong with an installation, and with what it is installed in.
+//! `memgate doctor`: finds faults of an installation and of its cluster.
 //!
 //! With `-o json`:
 //!
@@ -8,20 +8,18 @@
 //!  "summary": {"ok", "warn", "fail", "unknown"}}
 //! ```
 //!
-//! Ids and fields stay as they are; new ones may come.
+//! Ids and fields are only added, never removed.
 
 use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
-use anyhow::Context as _;
 use clap::Parser as _;
 use serde::Serialize;
-use tokio::runtime::Runtime;
 
 use crate::cli::ExitStatus;
-use crate::cli::cluster::ClusterArgs;
-use crate::cli::output::ResultFormat;
-use crate::cli::settings::SettingsArgs;
+use crate::cli::cluster::{ClusterArgs, block_on};
+use crate::cli::output::{ResultFormat, json};
+use crate::cli::settings::{ServerSettingsArgs, SettingsArgs};
 use crate::cli::terminal::Terminal;
 use crate::cluster::wait::probe_namespace;
 use crate::deploy::metadata::DEFAULT_NAMESPACE;
@@ -29,46 +27,49 @@ use crate::doctor::check::{Check, CheckStatus, CheckSummary, abbreviated};
 use crate::doctor::{DoctorOptions, checks, read};
 use crate::model::settings::Settings;
 
-/// Find out what is wrong with an installation in a cluster
+/// Find faults of an installation in a cluster
 ///
-/// Looks at the webhook configurations, the certificates that they trust, Service, Deployment and
-/// rights of memgate, other webhooks, labels, quotas and Pod Security of namespaces, and at agent
-/// pods that run without their memory; and asks memgate, with dry runs. It changes nothing; what you
-/// may not read is told as unknown.
+/// Checks the webhook configurations, the certificates that they trust, the Service, Deployment and
+/// rights of memgate, other webhooks, labels, quotas and Pod Security of namespaces, and agent pods
+/// that run without their memory; and calls memgate by dry runs. Nothing is changed. A check that
+/// needs an object that you may not read is unknown.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
+#[command(
+    before_help = "\
+Exit codes: 0 no check fails, 1 one does, 2 wrong usage or a fault, such as no
+apiserver.",
+    after_long_help = "\
 Examples:
   memgate doctor
   memgate doctor -n memgate-system --context staging
-  memgate doctor -o json --fail-on warn
-
-Exit codes: 0 nothing fails, 1 something does, 2 wrong usage or a fault, such as no apiserver.")]
+  memgate doctor -o json --fail-on warn"
+)]
 pub struct Args {
-    /// The namespace that memgate runs in
+    /// Namespace of memgate
     #[arg(short, long, value_name = "NAME", default_value = DEFAULT_NAMESPACE)]
     namespace: String,
 
-    /// The name of the webhook configurations [default: that of the installation in the namespace]
+    /// Name of the webhook configurations [default: those of the namespace]
     #[arg(long, value_name = "NAME")]
     webhook_configuration: Option<String>,
 
-    /// The namespace of the dry runs that show whether memgate answers
+    /// Namespace of the dry runs
     #[arg(long, value_name = "NAME", default_value = "default", value_parser = probe_namespace)]
     dry_run_namespace: String,
 
-    /// The most objects of one sort to look at
+    /// Most objects of one kind to read
     #[arg(long, value_name = "NUMBER", default_value_t = 5000, value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
 
-    /// The most pods without their memory to list
+    /// Most pods without their memory to list
     #[arg(long, value_name = "NUMBER", default_value_t = 20)]
     show: usize,
 
-    /// The form of the result
-    #[arg(short, long, value_name = "FORM", value_enum, default_value = "text", help_heading = "Output")]
+    /// Format of the result
+    #[arg(short, long, value_name = "FORMAT", value_enum, default_value = "text", help_heading = "Output")]
     output: ResultFormat,
 
-    /// The least status for which the exit code is 1
+    /// Least status for exit code 1
     #[arg(long, value_name = "STATUS", value_enum, default_value = "fail", help_heading = "Output")]
     fail_on: FailOnStatus,
 
@@ -81,7 +82,7 @@ pub struct Args {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum FailOnStatus {
-    /// What does not work
+    /// Failed checks
     Fail,
     /// Warnings too
     Warn,
@@ -97,13 +98,10 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         configuration: args.webhook_configuration.as_deref(),
         dry_run_namespace: &args.dry_run_namespace,
         max_objects: usize::try_from(args.limit).unwrap_or(usize::MAX),
-        settings: args.settings.settings()?,
+        settings: args.settings.settings(None)?,
         parse_flags,
     };
-    let runtime = Runtime::new().context("failed to start the runtime")?;
-    let inputs = runtime
-        .block_on(async { anyhow::Ok(Box::pin(read(args.cluster.client().await?, &options)).await?) })?;
-    runtime.shutdown_background();
+    let inputs = block_on(async { Ok(Box::pin(read(args.cluster.client().await?, &options)).await?) })?;
     let checks = checks(&inputs, args.show);
     let summary = CheckSummary::of(&checks);
     match args.output {
@@ -111,25 +109,25 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
             terminal.out(text(&checks).as_bytes())?;
             terminal.note(&summary.to_string());
         }
-        ResultFormat::Json => terminal.raw(&json(&checks, summary)?)?,
+        ResultFormat::Json => terminal.raw(&json(&DoctorOutput::new(&checks))?)?,
     }
     let bad = summary.fail > 0 || (args.fail_on == FailOnStatus::Warn && summary.warn > 0);
     Ok(if bad { ExitStatus::Denied } else { ExitStatus::Clean })
 }
 
-/// The flags of `memgate serve` that choose settings, as they stand in memgate's Deployment.
+/// The flags of `memgate serve` for settings, as they are in memgate's Deployment.
 #[derive(Debug, clap::Parser)]
 struct DeploymentFlags {
     #[command(flatten)]
-    settings: SettingsArgs,
+    settings: ServerSettingsArgs,
 }
 
-/// The settings that these flags choose; none when they are wrong.
+/// The settings of these flags; `None` if a flag is wrong.
 fn parse_flags(flags: &[&str]) -> Option<Settings> {
     DeploymentFlags::try_parse_from(flags).ok()?.settings.settings().ok()
 }
 
-/// A line for each check; those that say the same of several subjects share one.
+/// A line for each check. Checks with the same result about several subjects share a line.
 fn text(checks: &[Check]) -> String {
     let mut text = String::new();
     let alike =
@@ -165,11 +163,10 @@ struct DoctorOutput<'c> {
     summary: CheckSummary,
 }
 
-fn json(checks: &[Check], summary: CheckSummary) -> anyhow::Result<Vec<u8>> {
-    let output = DoctorOutput { version: env!("CARGO_PKG_VERSION"), checks, summary };
-    let mut bytes = serde_json::to_vec_pretty(&output).context("failed to write the result")?;
-    bytes.push(b'\n');
-    Ok(bytes)
+impl<'c> DoctorOutput<'c> {
+    fn new(checks: &'c [Check]) -> Self {
+        Self { version: env!("CARGO_PKG_VERSION"), checks, summary: CheckSummary::of(checks) }
+    }
 }
 
 #[cfg(test)]
@@ -182,24 +179,23 @@ mod tests {
     use crate::family;
 
     #[test]
-    fn says_what_is_the_same_of_several_once() {
+    fn joins_checks_with_the_same_result() {
         let checks = [
-            Check::fail("answers", "pods", "nobody listens").help("memgate wait"),
-            Check::fail("answers", "orloj", "nobody listens").help("memgate wait"),
+            Check::fail("answers", "pods", "no replica listens").help("memgate wait"),
+            Check::fail("answers", "orloj", "no replica listens").help("memgate wait"),
             Check::ok("apiserver", "", "Kubernetes 1.36"),
         ];
         let plain = anstream::adapter::strip_str(&text(&checks)).to_string();
-        let expected = "fail[answers]: pods, orloj: nobody listens\n  help: memgate wait\n\
+        let expected = "fail[answers]: pods, orloj: no replica listens\n  help: memgate wait\n\
                         ok[apiserver]: Kubernetes 1.36\n";
         assert_eq!(plain, expected);
     }
 
     #[test]
-    fn writes_json_that_stays_as_it_is() {
+    fn writes_json_with_stable_fields() {
         let checks = [Check::warn("order", "a", "b").help("c"), Check::ok("apiserver", "", "d")];
         let written: serde_json::Value =
-            serde_json::from_slice(&json(&checks, CheckSummary::of(&checks)).expect("it writes"))
-                .expect("JSON");
+            serde_json::from_slice(&json(&DoctorOutput::new(&checks)).expect("it writes")).expect("JSON");
         let expected = serde_json::json!({
             "version": env!("CARGO_PKG_VERSION"),
             "checks": [

@@ -1,23 +1,23 @@
-//! Durations as they are typed: `5s`, `250ms`, `168h`.
+//! Flags that take a duration: `5s`, `250ms`, `168h`.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use jiff::SignedDuration;
+use crate::server::quantity;
 
-/// The longest timeout that a flag takes. A longer one is a slip: no run lasts a day.
+/// The longest timeout that a flag takes. A longer one is a mistake, since no run lasts a day.
 pub const MAX_TIMEOUT: Duration = Duration::from_hours(24);
 
-/// The validity of a certificate that a flag takes: seconds are for tests, a hundred years for those who
-/// never want to renew.
+/// The validity of a certificate that a flag takes. Seconds are for tests, a hundred years for clusters without
+/// renewal.
 const VALIDITY: RangeInclusive<Duration> = Duration::from_secs(10)..=Duration::from_hours(876_000);
 
 /// Parses a timeout of up to [`MAX_TIMEOUT`].
 ///
 /// # Errors
-/// When the text is not a duration, or one that is not positive or too long.
+/// When the text is not a duration, or the duration is zero or too long.
 pub fn parse(text: &str) -> Result<Duration, String> {
-    read(text)
+    quantity::duration(text)
         .filter(|duration| !duration.is_zero() && *duration <= MAX_TIMEOUT)
         .ok_or_else(|| "give a duration such as 5s or 10m, at most 24h".to_owned())
 }
@@ -25,15 +25,11 @@ pub fn parse(text: &str) -> Result<Duration, String> {
 /// Parses how long a certificate is valid.
 ///
 /// # Errors
-/// When the text is not a duration, or one that is out of range.
+/// When the text is not a duration, or the duration is out of range.
 pub fn parse_validity(text: &str) -> Result<Duration, String> {
-    read(text)
+    quantity::duration(text)
         .filter(|duration| VALIDITY.contains(duration))
         .ok_or_else(|| "give a duration such as 168h, from 10s to 876000h (a hundred years)".to_owned())
-}
-
-fn read(text: &str) -> Option<Duration> {
-    Duration::try_from(text.parse::<SignedDuration>().ok()?).ok()
 }
 
 #[cfg(test)]
@@ -41,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_what_people_type() {
+    fn reads_durations() {
         for (text, seconds) in [("5s", 5), ("10m", 600), ("24h", 86_400), ("1h30m", 5400)] {
             assert_eq!(parse(text), Ok(Duration::from_secs(seconds)), "{text}");
         }

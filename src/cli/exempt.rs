@@ -1,11 +1,11 @@
-//! `memgate exempt`: a MemoryPolicyExemption that would be in force.
+//! `memgate exempt`: prints a MemoryPolicyExemption that is in force once it is applied.
 
 use anyhow::Context as _;
 use jiff::{Timestamp, Unit};
 
 use crate::cli::ExitStatus;
-use crate::cli::input::state_from_files;
-use crate::cli::policies::{PolicyArgs, parse_time};
+use crate::cli::input::load_policies;
+use crate::cli::policies::parse_time;
 use crate::cli::terminal::Terminal;
 use crate::manifest::rewrite::yaml;
 use crate::model::settings::Settings;
@@ -14,53 +14,58 @@ use crate::policy;
 
 /// Print an exemption from a rule of a policy, for one object and a time
 ///
-/// What is printed is a MemoryPolicyExemption as YAML. One that would not be in force is refused with the reason:
-/// its namespace may grant none, it lasts too long, or there is no such rule.
+/// The output is a MemoryPolicyExemption as YAML. An exemption that would not be in force is refused with the reason:
+/// its namespace may not grant it, it lasts too long, or the rule does not exist.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
+#[command(
+    before_help = "Exit codes: 0 printed, 2 it would not be in force, or wrong usage.",
+    after_long_help = "\
 Examples:
   memgate exempt --policy policies/ --for policy/baseline/durable --object ArkMemory/team-a/scratch \\
-    --ttl 30d --reason \"moves to redis with the March release\" -n platform-exemptions
-
-Exit codes: 0 printed, 2 it would not be in force, or wrong usage.")]
+    --ttl 30d --reason \"moves to redis with the March release\" -n platform-exemptions"
+)]
 pub struct Args {
-    /// Where the policy is; can be repeated
+    /// File with the policy; repeatable
     #[arg(long, value_name = "PATH", required = true)]
     policy: Vec<String>,
 
-    /// The rule, as findings name it; can be repeated for rules of one policy
+    /// Code of the rule; repeatable for rules of one policy
     #[arg(long = "for", value_name = "policy/NAME/RULE", required = true)]
     rules: Vec<String>,
 
-    /// The object, such as ArkMemory/team-a/notes or Namespace/team-a; its name may be a pattern with * and ?
+    /// Object, such as ArkMemory/team-a/notes or Namespace/team-a
+    ///
+    /// The name may be a pattern with * and ?.
     #[arg(long, value_name = "KIND/NS/NAME", value_parser = ExemptObject::parse)]
     object: ExemptObject,
 
-    /// How long it lasts, such as 30d or 12h
+    /// Duration of the exemption, such as 30d or 12h
     #[arg(long, value_name = "DURATION", value_parser = parse_ttl)]
     ttl: i128,
 
-    /// Why, in 10 to 500 characters
+    /// Reason, in 10 to 500 characters
     #[arg(long, value_name = "TEXT")]
     reason: String,
 
-    /// The ticket behind it
+    /// Ticket about it
     #[arg(long, value_name = "TEXT")]
     ticket: Option<String>,
 
-    /// Who approved it
+    /// Name of the person who approved it
     #[arg(long, value_name = "NAME")]
     approved_by: Option<String>,
 
-    /// When it begins, such as 2027-02-01T00:00:00Z [default: now]
+    /// Begin, such as 2027-02-01T00:00:00Z [default: now]
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     at: Option<Timestamp>,
 
-    /// The name of the exemption [default: made of policy, rule and object]
+    /// Name of the exemption [default: made of policy, rule and object]
     #[arg(long)]
     name: Option<String>,
 
-    /// The namespace that grants it, one of spec.exemptions.namespaces of the policy
+    /// Namespace that grants it
+    ///
+    /// One of spec.exemptions.namespaces of the policy.
     #[arg(long, short)]
     namespace: String,
 }
@@ -71,8 +76,7 @@ pub struct Args {
 /// When the exemption would not be in force.
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let (policy, rules) = named(&args.rules)?;
-    let policies = PolicyArgs { policy: args.policy.clone(), no_policies: false };
-    let Some(state) = state_from_files(&[], None, &policies, Settings::default(), terminal)? else {
+    let Some(inputs) = load_policies(&args.policy, Settings::default(), terminal)? else {
         return Ok(ExitStatus::Failed);
     };
     let wanted = Wanted {
@@ -87,7 +91,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         namespace: &args.namespace,
         name: args.name.as_deref(),
     };
-    match exemption(&wanted, &state.policies) {
+    match exemption(&wanted, &inputs.snapshot.policies) {
         Ok(manifest) => {
             terminal.raw(yaml(&manifest).as_bytes())?;
             Ok(ExitStatus::Clean)

@@ -1,34 +1,35 @@
-//! `memgate explain`: the page of a finding code, or a rule of a policy in words.
+//! `memgate explain`: prints the page of a finding code, or describes a rule of a policy.
 
 use std::fmt::Write as _;
-use std::io;
 
 use anyhow::Context as _;
 
 use crate::cli::ExitStatus;
+use crate::cli::input::load_policies;
 use crate::cli::terminal::Terminal;
 use crate::family;
 use crate::family::suggest::{did_you_mean, nearest};
 use crate::model::finding::Code;
 use crate::model::settings::Settings;
-use crate::offline::collect::Reading;
-use crate::offline::errors::input_error;
 use crate::offline::explain;
-use crate::offline::load::{Inputs, Paths, load_as};
+use crate::offline::load::Inputs;
 use crate::report::page::title;
 
 /// Explain a finding code: what is wrong, why it matters, what to do
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
+#[command(
+    before_help = "Exit codes: 0 printed, 2 there is no such code, or a policy cannot be read.",
+    after_long_help = "\
 Examples:
   memgate explain                          list all codes
-  memgate explain arkonis/redis-required   the page of one code
-  memgate explain policy/baseline/durable --policy policies/   a rule of a policy, in words")]
+  memgate explain arkonis/redis-required   print the page of one code
+  memgate explain policy/baseline/durable --policy policies/   describe a rule of a policy"
+)]
 pub struct Args {
-    /// The code, such as arkonis/redis-required; all codes are listed without one
+    /// Code, such as arkonis/redis-required; without one all are listed
     code: Option<String>,
 
-    /// Where the policy is of which a rule is explained; can be repeated
+    /// File with the policy of the rule; repeatable
     #[arg(long, value_name = "PATH")]
     policy: Vec<String>,
 }
@@ -63,16 +64,11 @@ fn rule_of(code: &str) -> Option<(&str, &str)> {
 
 fn explain_rule(args: &Args, policy: &str, rule: &str, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     if args.policy.is_empty() {
-        anyhow::bail!("policy/{policy}/{rule} is a rule of a policy; say where that is, with --policy PATH");
+        anyhow::bail!("policy/{policy}/{rule} is a rule of a policy; give the policy with --policy PATH");
     }
-    let paths = Paths { policies: &args.policy, ..Paths::default() };
-    let inputs = load_as(paths, &Reading::default(), Settings::default(), &mut io::stdin().lock())?;
-    for error in &inputs.errors {
-        terminal.input_error(&input_error(error));
-    }
-    if !inputs.errors.is_empty() {
+    let Some(inputs) = load_policies(&args.policy, Settings::default(), terminal)? else {
         return Ok(ExitStatus::Failed);
-    }
+    };
     terminal.out(rule_text(&inputs, policy, rule)?.as_bytes())?;
     Ok(ExitStatus::Clean)
 }
@@ -103,7 +99,7 @@ fn list() -> String {
     text
 }
 
-/// The code that was probably meant, which may be one without its family.
+/// The code that was probably meant. The family may be missing in the typed name.
 fn hint(name: &str) -> String {
     let mut names = codes().map(|code| code.name);
     let bare = names.find(|code| code.split_once('/').is_some_and(|(_, bare)| bare == name));

@@ -1,41 +1,42 @@
-//! `memgate explain-pod`: what memgate added to a pod, and from where.
+//! `memgate explain-pod`: lists what memgate added to a pod, with the origin of each addition.
 
-use std::io;
 use std::path::Path;
 
 use anyhow::Context as _;
-use tokio::runtime::Runtime;
 
 use crate::cli::ExitStatus;
-use crate::cli::cluster::ClusterArgs;
+use crate::cli::cluster::{ClusterArgs, block_on};
 use crate::cli::input::{StateArgs, note_unread};
+use crate::cli::settings::SettingsArgs;
 use crate::cli::terminal::Terminal;
 use crate::cluster::explained_pod::{ExplainedPod, explained_pod};
 use crate::cluster::reader::ClusterReader;
 use crate::model::name::is_dns_subdomain;
-use crate::offline::collect::Reading;
+use crate::model::settings::Settings;
 use crate::offline::errors::input_error;
 use crate::offline::injected::{DescribedPod, describe, describe_all};
-use crate::offline::load::{Paths, load_as};
+use crate::offline::load::load;
+use crate::offline::plan::InputPlan;
 
-/// Tell what memgate added to a pod, and from where
+/// List what memgate added to a pod, and where it comes from
 ///
-/// Reads the annotation memgate.dev/injected of pods, or of the pod templates of workloads. Where each thing comes
-/// from is told with the memory at hand: of a pod in a cluster always, of one in a file when the memory is among the
-/// files, in --with or in --snapshot. A value that has changed since is told too.
+/// Reads the annotation memgate.dev/injected of pods, or of the pod templates of workloads. The origin of an addition
+/// is shown if its memory resource can be read: in the cluster of the pod, or among the files, in --with or in
+/// --snapshot. Values that have changed since are marked.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
+#[command(
+    before_help = "Exit codes: 0 printed, 2 an input cannot be read or parsed, 3 no pod was found.",
+    after_long_help = "\
 Examples:
   memgate explain-pod team-a/scout-0
   kubectl get pod scout-0 -o yaml | memgate explain-pod
   memgate explain-pod pod.yaml --with memory.yaml
 
-NAMESPACE/NAME takes the right to get the pod, and to list memory resources and agents in its namespace; what you may
-not read is told.
-
-Exit codes: 0 told, 2 an input cannot be read or parsed, 3 no pod was found.")]
+NAMESPACE/NAME takes the right to get the pod, and to list memory resources and agents in its namespace. Kinds that you
+may not read are named."
+)]
 pub struct Args {
-    /// Files, directories, globs, - for standard input, or NAMESPACE/NAME of a pod in a cluster
+    /// Files, directories, globs, - for standard input, or NAMESPACE/NAME of a pod
     #[arg(value_name = "PATH", default_value = "-")]
     paths: Vec<String>,
 
@@ -43,7 +44,16 @@ pub struct Args {
     state: StateArgs,
 
     #[command(flatten)]
+    settings: SettingsArgs,
+
+    #[command(flatten)]
     cluster: ClusterArgs,
+}
+
+impl Args {
+    fn settings(&self) -> anyhow::Result<Settings> {
+        Ok(Settings { namespace: self.state.namespace.clone(), ..self.settings.settings(None)? })
+    }
 }
 
 /// Runs the command.
@@ -61,9 +71,13 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let mut described = from_cluster(args, &pods, terminal)?;
     let mut has_failed = false;
     if !paths.is_empty() {
-        let snapshot = args.state.snapshot.as_deref();
-        let paths = Paths { checked: &paths, state: &args.state.with, snapshot, ..Paths::default() };
-        let inputs = load_as(paths, &Reading::default(), args.state.settings()?, &mut io::stdin().lock())?;
+        let inputs = load(&InputPlan {
+            checked: paths.clone(),
+            state: args.state.with.clone(),
+            snapshot: args.state.snapshot.clone(),
+            settings: args.settings()?,
+            ..InputPlan::default()
+        })?;
         described.extend(describe_all(&inputs));
         for error in &inputs.errors {
             terminal.input_error(&input_error(error));
@@ -93,7 +107,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     Ok(ExitStatus::Clean)
 }
 
-/// Namespace and name, where an argument is no path and reads as both.
+/// Namespace and name of a pod, if the argument has that form and is not a path.
 fn pod_in_cluster(argument: &str) -> Option<(&str, &str)> {
     let (namespace, name) = argument.split_once('/')?;
     let is_manifest = [".yaml", ".yml", ".json"].iter().any(|end| name.ends_with(end));
@@ -101,9 +115,9 @@ fn pod_in_cluster(argument: &str) -> Option<(&str, &str)> {
     (is_pod && !Path::new(argument).exists()).then_some((namespace, name))
 }
 
-/// The client; the error says why a cluster is asked, for what was meant may be a file.
+/// The client. Its error says why a cluster is needed, since the argument may be a mistyped path.
 async fn client(args: &Args, pods: &[String]) -> anyhow::Result<kube::Client> {
-    let taken_as = || format!("{} is no file, so it was taken as a pod in a cluster", pods.join(", "));
+    let taken_as = || format!("{} is not a file, so it was taken as a pod in a cluster", pods.join(", "));
     args.cluster.client().await.with_context(taken_as)
 }
 
@@ -111,20 +125,17 @@ fn from_cluster(args: &Args, pods: &[String], terminal: Terminal) -> anyhow::Res
     if pods.is_empty() {
         return Ok(Vec::new());
     }
-    let runtime = Runtime::new().context("failed to start the runtime")?;
-    let described = runtime.block_on(async {
+    block_on(async {
         let reader = ClusterReader { client: client(args, pods).await?, max_objects: usize::MAX };
         let mut described = Vec::new();
         for (namespace, name) in pods.iter().filter_map(|pod| pod_in_cluster(pod)) {
-            let read = explained_pod(&reader, args.state.settings()?, namespace, name).await;
+            let read = explained_pod(&reader, args.settings()?, namespace, name).await;
             let ExplainedPod { pod, snapshot, incomplete } = read.map_err(anyhow::Error::msg)?;
             for why in &incomplete {
                 terminal.note(&format!("note: {why}"));
             }
             described.push(describe(&format!("Pod {namespace}/{name}"), &pod, namespace, &snapshot));
         }
-        anyhow::Ok(described)
-    })?;
-    runtime.shutdown_background();
-    Ok(described)
+        Ok(described)
+    })
 }

@@ -1,4 +1,4 @@
-//! `--family`: which families a command is about.
+//! `--family`: the families of a command.
 
 use crate::family;
 use crate::family::suggest::{did_you_mean, nearest};
@@ -7,7 +7,7 @@ use crate::model::family::Family;
 /// The choice of families.
 #[derive(Debug, clap::Args)]
 pub struct FamilyArgs {
-    /// Only this family; can be repeated
+    /// Only this family; repeatable
     #[arg(long = "family", value_name = "FAMILY", value_parser = parse, help_heading = "Settings")]
     families: Vec<&'static Family>,
 }
@@ -25,7 +25,7 @@ impl FamilyArgs {
         self.chosen_or(None)
     }
 
-    /// The same; without a choice the families of `otherwise`, if there are any.
+    /// The chosen families; without a choice those of `otherwise`, else all. In the order of the list.
     #[must_use]
     pub fn chosen_or(&self, otherwise: Option<Vec<&'static Family>>) -> Vec<&'static Family> {
         let named = if self.families.is_empty() { otherwise } else { Some(self.families.clone()) };
@@ -37,7 +37,7 @@ impl FamilyArgs {
 /// Parses the name of a family.
 ///
 /// # Errors
-/// When there is none of that name.
+/// When there is no such family.
 pub fn parse(name: &str) -> Result<&'static Family, String> {
     let names = family::ALL.map(|family| family.name);
     family::find(name)

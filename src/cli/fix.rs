@@ -1,4 +1,4 @@
-//! `memgate check --fix`: what has one right answer is mended in the files, and what is left is told.
+//! `memgate check --fix`: corrects what has one right answer in the files, and reports the rest.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -7,38 +7,39 @@ use std::sync::Arc;
 use anyhow::Context as _;
 
 use crate::cli::file::rewrite_whole;
-use crate::cli::input::InputArgs;
-use crate::cli::project::Project;
 use crate::cli::terminal::Terminal;
 use crate::manifest::mask;
 use crate::manifest::source::Source;
-use crate::offline::check::Checked;
+use crate::model::request::Occasion;
+use crate::offline::check::{Checked, check};
 use crate::offline::fix::fix_all;
 use crate::offline::ignore;
+use crate::offline::load::load;
+use crate::offline::plan::InputPlan;
 use crate::report::{counted, diff};
 
-/// How often what was mended is looked at again at most: behind a misspelt field others show up, and of one object
-/// only 50 findings are told at a time. Ten thousand elements of a list need the most.
+/// The most rounds of correcting and checking again. Below a corrected field others show up, and one object has at
+/// most 50 findings at a time: a list of ten thousand wrong elements takes 200 rounds.
 const MAX_ROUNDS: usize = 250;
 
-/// Flags about mending.
+/// The flags about corrections.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Fix")]
 pub struct FixArgs {
-    /// Mend what has one right answer, in the files
+    /// Correct what has one right answer, in the files
     ///
-    /// A misspelt field or value, quotes around a number, and an element of a list that is there twice. Comments and
-    /// form stay; a file is written whole, or not at all when it is read-only or has changed meanwhile. What is left
-    /// is told.
+    /// Corrects a misspelt field or value, quotes around a number, and a repeated element of a list. Comments and
+    /// layout stay. A file is written whole, or not at all when it is read-only or has changed meanwhile. The
+    /// remaining findings are reported.
     #[arg(long, conflicts_with_all = ["render", "base", "baseline", "write_baseline"])]
     pub fix: bool,
 
-    /// With --fix, print a unified diff and write nothing
+    /// With --fix: print a unified diff, write nothing
     #[arg(long, requires = "fix", conflicts_with = "output")]
     pub diff: bool,
 }
 
-/// A file with its old text, its new one, and how many fixes lie between.
+/// A file with its old text, its new text and the number of fixes.
 #[derive(Debug)]
 pub struct FixedText {
     source: Arc<Source>,
@@ -46,31 +47,35 @@ pub struct FixedText {
     count: usize,
 }
 
-/// By the names of the sources.
+/// The corrected files by the names of their sources.
 pub type FixedTexts = BTreeMap<String, FixedText>;
 
-/// Reads and judges the files, with these texts in the place of their own.
+/// Checks the files, with the corrected texts in place of their own.
 ///
 /// # Errors
 /// When standard input is among the files, or they cannot be read at all.
-pub fn look(input: &InputArgs, project: &Project, fixed: &FixedTexts) -> anyhow::Result<Checked> {
+pub fn look(
+    plan: &mut InputPlan,
+    occasion: Occasion<'static>,
+    fixed: &FixedTexts,
+) -> anyhow::Result<Checked> {
     anyhow::ensure!(
-        !input.reads_stdin(project)?,
-        "--fix writes files, and standard input (-) is none; `memgate mutate` prints what it reads"
+        !plan.reads_stdin(),
+        "--fix writes files, and standard input (-) is not a file; `memgate mutate` prints what it reads"
     );
-    let texts = fixed.iter().map(|(name, fixed)| (name.clone(), fixed.text.clone())).collect();
-    let mut checked = input.check_with(project, texts)?;
+    plan.reading.instead = fixed.iter().map(|(name, fixed)| (name.clone(), fixed.text.clone())).collect();
+    let mut checked = check(load(plan)?, occasion);
     ignore::apply(&mut checked);
     Ok(checked)
 }
 
-/// All that can be mended, and the files as they are then; none when nothing can.
+/// Corrects everything that can be, and checks the result, if there is one.
 ///
 /// # Errors
 /// Those of [`look`].
 pub fn mend(
-    input: &InputArgs,
-    project: &Project,
+    plan: &mut InputPlan,
+    occasion: Occasion<'static>,
     before: &Checked,
 ) -> anyhow::Result<(FixedTexts, Option<Checked>)> {
     let (mut fixed, mut after) = (FixedTexts::default(), None);
@@ -86,12 +91,12 @@ pub fn mend(
             known.text = file.text;
             known.count += file.count;
         }
-        after = Some(look(input, project, &fixed)?);
+        after = Some(look(plan, occasion, &fixed)?);
     }
     Ok((fixed, after))
 }
 
-/// Writes the files; whether all of them could be written.
+/// Writes the files. The result is whether all of them were written.
 #[must_use]
 pub fn write(fixed: &FixedTexts, terminal: Terminal) -> bool {
     let mut is_whole = true;
@@ -104,10 +109,10 @@ pub fn write(fixed: &FixedTexts, terminal: Terminal) -> bool {
     is_whole
 }
 
-/// What would be written, with credentials masked in all lines.
+/// The corrections as a diff, with masked credentials.
 ///
 /// # Errors
-/// When it cannot be made, which is a fault of memgate's own.
+/// When the diff cannot be made, which is a fault of memgate.
 pub fn diffs(fixed: &FixedTexts) -> anyhow::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     for (name, FixedText { source, text, .. }) in fixed {
@@ -119,7 +124,7 @@ pub fn diffs(fixed: &FixedTexts) -> anyhow::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// How much was mended, or would be.
+/// The number of corrections in one line, after the word `done`.
 #[must_use]
 pub fn summary(done: &str, fixed: &FixedTexts) -> String {
     let count = fixed.values().map(|file| file.count).sum();

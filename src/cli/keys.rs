@@ -1,4 +1,4 @@
-//! Files of settings: which keys they may have, and what belongs there. What is wrong is said at its line.
+//! Files of settings: their keys and values, and errors with line and column.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,6 +6,7 @@ use std::sync::Arc;
 use anyhow::bail;
 use serde_json::Value;
 
+use crate::cli::settings::MEMORY_MODES;
 use crate::family;
 use crate::family::suggest::{did_you_mean, nearest};
 use crate::manifest::document::{Document, values};
@@ -13,39 +14,38 @@ use crate::manifest::error::{Error, SyntaxError};
 use crate::model::pointer::Pointer;
 use crate::offline::collect::collect;
 
-/// What belongs at a place of a file.
+/// The values that a key of a file may have.
 #[derive(Debug)]
 pub enum Expected {
     /// A text.
     Text,
     /// `true` or `false`.
     Flag,
-    /// A list of texts.
-    Texts,
     /// One of these words.
     Word(Vec<&'static str>),
-    /// A list of these words.
-    Words(Vec<&'static str>),
-    /// A map with none but these keys.
+    /// A list of such values.
+    List(Box<Self>),
+    /// A map with only these keys.
     Keys(Vec<(&'static str, Self)>),
-    /// Nothing, for this reason.
+    /// The key is not allowed, for this reason.
     Refused(&'static str),
 }
 
-/// What belongs into a file of settings.
+/// The keys of a settings file.
 #[must_use]
 pub fn settings() -> Expected {
-    use Expected::{Keys, Text, Texts, Word};
+    use Expected::{Keys, Text, Word};
+    let texts = Expected::texts;
     Keys(vec![
         ("families", families()),
         (
             "orloj",
-            Keys(vec![("jobNamespaces", Texts), ("sharedSecrets", Texts), ("sourceNamespaces", Texts)]),
+            Keys(vec![("jobNamespaces", texts()), ("sharedSecrets", texts()), ("sourceNamespaces", texts())]),
         ),
         (
             "sympozium",
             Keys(vec![
-                ("memoryMode", Word(vec!["auto", "service", "sidecar"])),
+                ("memoryMode", Word(MEMORY_MODES.to_vec())),
                 ("waitImage", Text),
                 ("memoryImage", Text),
             ]),
@@ -53,23 +53,31 @@ pub fn settings() -> Expected {
     ])
 }
 
-/// Names of families.
+/// A list of names of families.
 #[must_use]
 pub fn families() -> Expected {
-    Expected::Words(family::ALL.map(|family| family.name).to_vec())
+    Expected::List(Box::new(Expected::Word(family::ALL.map(|family| family.name).to_vec())))
 }
 
-/// What a file holds, with its places; nothing when it is empty. Every error names the file.
+impl Expected {
+    /// A list of texts.
+    #[must_use]
+    pub fn texts() -> Self {
+        Self::List(Box::new(Self::Text))
+    }
+}
+
+/// Reads a file and checks its keys and values. An empty file has no document. Every error names the file.
 ///
 /// # Errors
-/// When it cannot be read, or holds what does not belong there.
+/// When it cannot be read, or has an unknown key or a wrong value.
 pub fn read(path: &Path, expected: &Expected) -> anyhow::Result<Option<Document>> {
     let collected = collect(&[path.display().to_string()], &mut std::io::empty());
     if let Some(error) = collected.errors.into_iter().next() {
         return Err(error.into());
     }
     let Some(source) = collected.sources.into_iter().next() else {
-        bail!("{}: this is no file", path.display());
+        bail!("{}: this is not a file", path.display());
     };
     let mut errors = Vec::new();
     let mut documents = values(&Arc::new(source), &mut errors).into_iter();
@@ -88,7 +96,7 @@ pub fn read(path: &Path, expected: &Expected) -> anyhow::Result<Option<Document>
     }
 }
 
-/// What does not belong where it stands.
+/// A wrong key or value.
 struct Fault {
     pointer: Pointer,
     message: String,
@@ -112,15 +120,25 @@ impl Fault {
     }
 }
 
-/// The first thing that does not belong there.
+/// The first wrong key or value.
 fn fault(value: &Value, expected: &Expected, pointer: &Pointer) -> Option<Fault> {
     let wrong = |what: &str| Some(Fault::new(pointer.clone(), format!("{}{what}", field(pointer))));
     match expected {
         Expected::Text if !value.is_string() => wrong("write a text"),
         Expected::Flag if !value.is_boolean() => wrong("write true or false"),
-        Expected::Word(words) => word_fault(value, words, pointer),
-        Expected::Texts => items_fault(value, pointer, |item, at| fault(item, &Expected::Text, at)),
-        Expected::Words(words) => items_fault(value, pointer, |item, at| word_fault(item, words, at)),
+        Expected::Word(words) => {
+            let word = value.as_str().unwrap_or_default();
+            let hint = || did_you_mean(nearest(word, words.iter().copied()));
+            if words.contains(&word) {
+                None
+            } else {
+                wrong(&format!("write one of {}{}", words.join(", "), hint()))
+            }
+        }
+        Expected::List(of) => {
+            let Some(items) = value.as_array() else { return wrong("write a list") };
+            items.iter().enumerate().find_map(|(index, item)| fault(item, of, &pointer.index(index)))
+        }
         Expected::Keys(keys) => {
             let Some(fields) = value.as_object() else {
                 let names = keys.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
@@ -155,27 +173,7 @@ fn key_fault(
     }
 }
 
-fn word_fault(value: &Value, words: &[&'static str], pointer: &Pointer) -> Option<Fault> {
-    let word = value.as_str().unwrap_or_default();
-    if words.contains(&word) {
-        return None;
-    }
-    let hint = did_you_mean(nearest(word, words.iter().copied()));
-    Some(Fault::new(pointer.clone(), format!("{}write one of {}{hint}", field(pointer), words.join(", "))))
-}
-
-fn items_fault(
-    value: &Value,
-    pointer: &Pointer,
-    of_item: impl Fn(&Value, &Pointer) -> Option<Fault>,
-) -> Option<Fault> {
-    let Some(items) = value.as_array() else {
-        return Some(Fault::new(pointer.clone(), format!("{}write a list", field(pointer))));
-    };
-    items.iter().enumerate().find_map(|(index, item)| of_item(item, &pointer.index(index)))
-}
-
-/// The start of a message that names a field; empty for the whole file.
+/// The name of a field at the start of a message; empty for the whole file.
 fn field(pointer: &Pointer) -> String {
     let field = pointer.field();
     if field.is_empty() { field } else { format!("{field}: ") }

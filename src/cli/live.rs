@@ -1,68 +1,95 @@
-//! What a live cluster holds, in the form of `memgate snapshot`, and as inputs.
+//! What a live cluster holds, in the form of `memgate snapshot`, and as the plan of a command about stored objects.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 use anyhow::Context as _;
 use jiff::{Timestamp, Unit};
-use tokio::runtime::Runtime;
 
-use crate::cli::cluster::ClusterArgs;
+use crate::cli::cluster::{ClusterArgs, block_on};
 use crate::cli::input::InputArgs;
 use crate::cli::project::Project;
 use crate::cli::terminal::Terminal;
 use crate::cluster::listed_state::{add_agent_pods, read_state};
 use crate::cluster::reader::ClusterReader;
 use crate::model::family::Family;
+use crate::offline::plan::InputPlan;
 use crate::report::plain;
 use crate::state::cluster_snapshot::{ClusterSnapshot, Known, kinds};
 
-/// The state of the cluster that was named, in the namespace of `-n` or in all; `None` where none was named. With
-/// `pods` the agent pods too.
+/// The name of the cluster's state in findings, in place of a path.
+const CLUSTER: &str = "cluster";
+
+/// Plans to read stored objects, without the policies of `--policy`: the objects of the paths that were typed; without
+/// those, of the cluster or of `--snapshot`; without either, of the repository's paths. With `pods` the agent pods
+/// of the cluster too.
 ///
 /// # Errors
-/// When files were named as well, or the cluster does not answer.
-pub fn state(
+/// When no objects or objects of two origins were given, or the cluster does not answer.
+pub fn plan(
     input: &InputArgs,
     cluster: &ClusterArgs,
     project: &Project,
     pods: bool,
     terminal: Terminal,
-) -> anyhow::Result<Option<String>> {
-    if !cluster.is_named() {
-        return Ok(None);
+) -> anyhow::Result<InputPlan> {
+    let mut plan = input.plan_without_paths(project, &project.directory)?;
+    plan.policies.clear();
+    if cluster.is_named() {
+        anyhow::ensure!(
+            input.paths.is_empty(),
+            "files and a cluster were given; leave out PATH, or --kubeconfig and --context"
+        );
+        anyhow::ensure!(
+            plan.snapshot.is_none(),
+            "a snapshot and a cluster were given; leave out --snapshot, or --kubeconfig and --context"
+        );
+        let namespace = input.state.namespace.as_deref();
+        let text = state(cluster, &plan.settings.families, namespace, pods, terminal)?;
+        plan.reading.instead.insert(CLUSTER.to_owned(), text);
+        plan.snapshot = Some(PathBuf::from(CLUSTER));
+    }
+    if input.paths.is_empty() && plan.snapshot.is_some() {
+        plan.checked.clear();
+        plan.checks_snapshot = true;
     }
     anyhow::ensure!(
-        !input.has_paths(),
-        "files and a cluster were given; leave out PATH, or --kubeconfig and --context"
+        plan.checks_snapshot || !plan.checked.is_empty(),
+        "nothing was given to judge; give files or directories, --snapshot FILE, or a cluster by --context or \
+         --kubeconfig"
     );
-    anyhow::ensure!(
-        !input.has_snapshot(),
-        "a snapshot and a cluster were given; leave out --snapshot, or --kubeconfig and --context"
-    );
-    let families = input.settings(project)?.families;
-    let runtime = Runtime::new().context("failed to start the runtime")?;
-    let snapshot = runtime.block_on(async {
-        let namespaces = input.namespace().map(|name| BTreeSet::from([name.to_owned()]));
-        let (reader, mut snapshot) = read(cluster.client().await?, &families, namespaces, false).await?;
+    Ok(plan)
+}
+
+/// The state of a cluster as the text of a snapshot, of one namespace or of all.
+fn state(
+    cluster: &ClusterArgs,
+    families: &[&'static Family],
+    namespace: Option<&str>,
+    pods: bool,
+    terminal: Terminal,
+) -> anyhow::Result<String> {
+    let snapshot = block_on(async {
+        let namespaces = namespace.map(|name| BTreeSet::from([name.to_owned()]));
+        let (reader, mut snapshot) = read(cluster.client().await?, families, namespaces, false).await?;
         if pods {
-            add_agent_pods(&reader, &families, &mut snapshot).await;
+            add_agent_pods(&reader, families, &mut snapshot).await;
         }
-        anyhow::Ok(snapshot)
+        Ok(snapshot)
     })?;
-    runtime.shutdown_background();
     for kind in snapshot.kinds.iter().filter(|kind| kind.state == Known::Unknown && kind.kind == "Pod") {
         let why = kind.why.as_deref().unwrap_or_default();
         terminal.note(&plain(&format!("note: agent pods are not judged: {why}")));
     }
     let mut bytes = Vec::new();
-    snapshot.write(&mut bytes).context("failed to keep what was read")?;
-    String::from_utf8(bytes).context("failed to keep what was read").map(Some)
+    snapshot.write(&mut bytes).context("failed to keep the state of the cluster")?;
+    String::from_utf8(bytes).context("failed to keep the state of the cluster")
 }
 
-/// Reads the state now, in these namespaces or in all, and what reads it.
+/// Reads the state now, of these namespaces or of all, and returns the reader too.
 ///
 /// # Errors
-/// When the cluster does not answer, or one of the namespaces is not there.
+/// When the cluster does not answer, or does not have one of the namespaces.
 pub async fn read(
     client: kube::Client,
     families: &[&'static Family],
@@ -71,7 +98,7 @@ pub async fn read(
 ) -> anyhow::Result<(ClusterReader, ClusterSnapshot)> {
     let taken = Timestamp::now().round(Unit::Second).context("the clock is out of range")?;
     let mut snapshot = ClusterSnapshot::new(taken.to_string(), namespaces);
-    // Everything that there is, for what is left out would be taken as absent.
+    // No limit: an object that is left out would count as absent.
     let reader = ClusterReader { client, max_objects: usize::MAX };
     let read = read_state(&reader, &kinds(families), with_secrets, &mut snapshot).await;
     read.map_err(anyhow::Error::msg)?;

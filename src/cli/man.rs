@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use clap::builder::StyledStr;
 use clap_mangen::Man;
 
 use crate::cli::ExitStatus;
@@ -12,16 +13,19 @@ use crate::cli::terminal::Terminal;
 
 /// Print the manual page of a command
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
+#[command(
+    before_help = "Exit codes: 0 printed, 2 there is no such command, or a page cannot be written.",
+    after_long_help = "\
 Examples:
   memgate man check | man -l -
-  memgate man --dir ~/.local/share/man/man1    a page for each command")]
+  memgate man --dir ~/.local/share/man/man1    a page for each command"
+)]
 pub struct Args {
-    /// The command, such as check or certs rotate; without one the page is that of memgate itself
+    /// Command, such as check or certs rotate [default: memgate itself]
     #[arg(value_name = "COMMAND", conflicts_with = "dir")]
     names: Vec<String>,
 
-    /// Write the pages of all commands to this directory, which is made when it does not exist
+    /// Write the pages of all commands to this directory; created if missing
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 }
@@ -31,8 +35,7 @@ pub struct Args {
 /// # Errors
 /// When there is no such command, or a page cannot be written.
 pub fn run(args: &Args, memgate: clap::Command, terminal: Terminal) -> anyhow::Result<ExitStatus> {
-    // `help` has nothing of its own to tell.
-    let mut memgate = memgate.disable_help_subcommand(true);
+    let mut memgate = memgate;
     memgate.build();
     if let Some(dir) = &args.dir {
         fs::create_dir_all(dir).with_context(|| format!("failed to create {}", dir.display()))?;
@@ -50,7 +53,7 @@ pub fn run(args: &Args, memgate: clap::Command, terminal: Terminal) -> anyhow::R
     Ok(ExitStatus::Clean)
 }
 
-/// Writes the page of a command, and of each one below it.
+/// Writes the page of a command, and of each subcommand.
 fn write_pages(command: &clap::Command, dir: &Path) -> anyhow::Result<()> {
     let file = Man::new(command.clone()).get_filename();
     write_whole(&dir.join(file), &page(command)?)?;
@@ -59,16 +62,20 @@ fn write_pages(command: &clap::Command, dir: &Path) -> anyhow::Result<()> {
 
 fn page(command: &clap::Command) -> anyhow::Result<Vec<u8>> {
     let mut page = Vec::new();
-    let end = command.get_after_help().map(ToString::to_string).unwrap_or_default();
-    // Filled as a paragraph, examples could not be copied.
-    let man = Man::new(command.clone().after_help(None::<&str>));
+    let text = |text: Option<&StyledStr>| text.map(ToString::to_string).unwrap_or_default();
+    let codes = text(command.get_before_help());
+    let end = text(command.get_after_long_help().or(command.get_after_help()));
+    // Written as sections below: as a paragraph, examples could not be copied.
+    let man =
+        command.clone().before_help(None::<&str>).after_help(None::<&str>).after_long_help(None::<&str>);
+    let man = Man::new(man);
     let man = man.manual("memgate").source(concat!("memgate ", env!("CARGO_PKG_VERSION")));
     man.render(&mut page).context("failed to write the page")?;
-    page.extend(sections(&end).into_bytes());
+    page.extend(sections(&format!("{codes}\n\n{end}")).into_bytes());
     Ok(page)
 }
 
-/// What stands at the end of a help text as sections of a page, line by line.
+/// Exit codes and examples of a help text as sections of a page, line by line.
 fn sections(end: &str) -> String {
     let mut page = String::new();
     for line in end.lines() {
@@ -86,7 +93,7 @@ fn sections(end: &str) -> String {
     page
 }
 
-/// A line of text, as roff takes it.
+/// A line of text in roff.
 fn escaped(line: &str) -> String {
     let text = line.replace('\\', "\\e").replace('-', "\\-");
     if text.starts_with(['.', '\'']) { format!("\\&{text}") } else { text }
@@ -97,10 +104,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_of_a_help_text_becomes_sections() {
-        let end = "Examples:\n  memgate a \\\n    --b\n.c\n\nExit codes: 0 told, 2 not.";
+    fn exit_codes_and_examples_become_sections() {
+        let end = "Examples:\n  memgate a \\\n    --b\n.c\n\nExit codes: 0 printed, 2 not.";
         let page = ".fi\n.SH EXAMPLES\n.nf\n  memgate a \\e\n    \\-\\-b\n\\&.c\n\n\
-                    .fi\n.SH EXIT STATUS\n.nf\n0 told, 2 not.\n";
+                    .fi\n.SH EXIT STATUS\n.nf\n0 printed, 2 not.\n";
         assert_eq!(sections(end), page);
     }
 }

@@ -1,13 +1,14 @@
-//! `memgate manifests`: what installs memgate in a cluster.
+//! `memgate manifests`: the objects that install memgate in a cluster.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use crate::cli::ExitStatus;
 use crate::cli::families::parse as parse_family;
-use crate::cli::settings::{SettingsArgs, flags};
+use crate::cli::settings::{ServerSettingsArgs, flags};
 use crate::cli::terminal::Terminal;
 use crate::deploy::component::{Component, ExclusiveChoice, contradiction};
 use crate::deploy::install_plan::{InstallPart, InstallPlan, WebhookEndpoint};
@@ -22,12 +23,14 @@ const DEFAULT_IMAGE: &str = concat!("ghcr.io/memgate/memgate:", env!("CARGO_PKG_
 
 /// Print the Kubernetes objects that install memgate
 ///
-/// Namespace, the definitions of MemoryPolicy and MemoryPolicyExemption, service account, RBAC, a policy
-/// around memgate's own account, Service, Deployment and webhook configurations. memgate reads the kinds of
-/// the families and its own; it writes Events, the Secret with its CA, and the caBundle of its
+/// Namespace, definitions of MemoryPolicy and MemoryPolicyExemption, service account, RBAC, a policy
+/// that guards memgate's account, Service, Deployment and webhook configurations. memgate reads the kinds of
+/// the families and its own. It writes Events, the Secret with its CA, and the caBundle of its
 /// configurations.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
+#[command(
+    before_help = "Exit codes: 0 printed, 2 wrong usage or a contradiction.",
+    after_long_help = "\
 Examples:
   memgate manifests | kubectl apply -f -
   memgate manifests --component ha --component network-policy
@@ -36,91 +39,99 @@ Examples:
   memgate manifests -n team-a --family ark           a second installation, named memgate-team-a
   memgate manifests --url https://127.0.0.1:10250 --ca ca.crt    for `memgate serve` on this machine
 
-memgate writes the caBundle of its configurations itself, or cert-manager does. With --certs files
-nobody does: give --ca, or the apiserver will not trust memgate.")]
+memgate or cert-manager writes the caBundle of the configurations. With --certs files you have to:
+give --ca, or the apiserver will not trust memgate."
+)]
 pub struct Args {
     #[command(flatten)]
-    settings: SettingsArgs,
+    settings: ServerSettingsArgs,
 
-    /// Only this part; can be repeated
-    #[arg(long, value_name = "PART", value_enum)]
-    only: Vec<PartArg>,
-
-    /// A change of what is installed; can be repeated
+    /// Print only this part; repeatable
     ///
-    /// How it runs: ha, single-node, kind-dev, priority-critical, host-network, network-policy.
+    /// crds: MemoryPolicy and MemoryPolicyExemption. rbac: the service account and its rights. policies: those that
+    /// the apiserver evaluates itself. workload: Service, Deployment, disruption budget, and the additions of
+    /// components. webhooks: the webhook configurations.
+    #[arg(long, value_name = "PART", value_parser = part_parser())]
+    only: Vec<InstallPart>,
+
+    /// Change the installation; repeatable
+    ///
+    /// Deployment: ha, single-node, kind-dev, priority-critical, host-network, network-policy.
     /// Certificates: cert-manager, csi-driver, cert-files, mtls.
-    /// What it is asked: family-arkonis, family-ark, family-orloj, family-orka, family-sympozium,
+    /// Reviews: family-arkonis, family-ark, family-orloj, family-orka, family-sympozium,
     /// policies (always, unless there is --no-policies), templates, static-manifest
     /// (Kubernetes 1.36 or newer).
-    /// While it is away: fail-closed, policy-strict, vap (1.31 or newer), map (1.36 or newer).
-    /// Around it: service-monitor, alerts, dashboards, no-events, gitops-argocd, gitops-flux.
+    /// Without a replica: fail-closed, policy-strict, vap (1.31 or newer), map (1.36 or newer).
+    /// Additions: service-monitor, alerts, dashboards, no-events, gitops-argocd, gitops-flux.
     #[arg(long = "component", value_name = "NAME", value_parser = parse_component)]
     components: Vec<Component>,
 
-    /// Where the certificate comes from [default: files with --ca, else builtin]
+    /// Origin of the certificate [default: files with --ca, else builtin]
     #[arg(long, value_name = "WAY", value_enum)]
     certs: Option<CertsArg>,
 
-    /// Leave policies out: no definitions of their kinds, no right to read them, and pods that opted out of
-    /// injection are none of memgate's business
+    /// Leave policies out
+    ///
+    /// Their kinds are not defined, memgate has no right to read them, and the apiserver does not send pods that
+    /// opted out of injection.
     #[arg(long)]
     no_policies: bool,
 
-    /// Write no Events, and ask for no right to
+    /// Write no Events, and have no right to
     #[arg(long)]
     no_events: bool,
 
-    /// The namespace that memgate runs in
+    /// Namespace of memgate
     #[arg(short, long, value_name = "NAME", value_parser = parse_namespace, default_value = DEFAULT_NAMESPACE)]
     namespace: String,
 
-    /// The name of the cluster-wide objects, by which installations in one cluster differ [default: memgate; in
-    /// another namespace than memgate-system memgate-NAMESPACE]
+    /// Name of the cluster-wide objects, one for each installation [default: memgate, or memgate-NAMESPACE outside of
+    /// memgate-system]
     #[arg(long, value_name = "NAME", value_parser = parse_name)]
     name: Option<String>,
 
-    /// A family that another installation in the cluster has: its pods that require their memory are left to that one;
-    /// can be repeated
+    /// Family of another installation in the cluster; repeatable
+    ///
+    /// Pods of this family that require their memory are left to that installation.
     #[arg(long, value_name = "FAMILY", value_parser = parse_family)]
     elsewhere: Vec<&'static Family>,
 
-    /// The container image
+    /// Container image
     #[arg(long, value_name = "IMAGE", default_value = DEFAULT_IMAGE)]
     image: String,
 
-    /// The CA certificates, PEM, that the apiserver checks memgate's certificate against
+    /// CA certificates, PEM, for the apiserver to trust memgate
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
 
-    /// Where the apiserver reaches memgate outside the cluster; prints webhook configurations only
+    /// Address of memgate outside the cluster; prints webhook configurations only
     #[arg(long, value_name = "URL", value_parser = parse_url, conflicts_with = "only")]
     url: Option<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum PartArg {
-    /// The namespace
-    Namespace,
-    /// The definitions of MemoryPolicy and MemoryPolicyExemption
-    Crds,
-    /// The service account and what it may read
-    Rbac,
-    /// The policies that the apiserver keeps by itself
-    Policies,
-    /// The Service, the Deployment, its disruption budget, and what components add to them
-    Workload,
-    /// The webhook configurations
-    Webhooks,
+/// The values of `--only`.
+const PARTS: [(&str, InstallPart); 6] = [
+    ("namespace", InstallPart::Namespace),
+    ("crds", InstallPart::Crds),
+    ("rbac", InstallPart::Rbac),
+    ("policies", InstallPart::Policies),
+    ("workload", InstallPart::Workload),
+    ("webhooks", InstallPart::Webhooks),
+];
+
+fn part_parser() -> impl TypedValueParser<Value = InstallPart> {
+    let part = |name: String| PARTS.into_iter().find(|(known, _)| *known == name).map(|(_, part)| part);
+    PossibleValuesParser::new(PARTS.map(|(name, _)| name))
+        .try_map(move |name| part(name).ok_or("no such part"))
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum CertsArg {
-    /// memgate makes and renews it, and has the apiserver trust it
+    /// memgate makes and renews it, and writes caBundle
     Builtin,
-    /// cert-manager does
+    /// cert-manager makes and renews it, and writes caBundle
     CertManager,
-    /// It is in the Secret memgate-tls (type kubernetes.io/tls), which somebody else writes
+    /// The Secret memgate-tls (type kubernetes.io/tls), which you write
     Files,
     /// The CSI driver of cert-manager mounts it
     Csi,
@@ -168,10 +179,10 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     Ok(ExitStatus::Clean)
 }
 
-/// The components that were chosen, by name or by another flag.
+/// The components of `--component` and of the flags that stand for one.
 ///
 /// # Errors
-/// When one choice contradicts another or lacks what it needs.
+/// When components contradict each other, or one needs another.
 fn components(args: &Args) -> anyhow::Result<BTreeSet<Component>> {
     let mut components: BTreeSet<_> = args.components.iter().copied().collect();
     let decided =
@@ -202,21 +213,21 @@ fn components(args: &Args) -> anyhow::Result<BTreeSet<Component>> {
     Ok(components)
 }
 
-/// That no component lacks what it needs.
+/// Checks that the components and flags that a component needs are chosen.
 fn ensure_whole(components: &BTreeSet<Component>, has_url: bool) -> anyhow::Result<()> {
     let has = |component| components.contains(&component);
     anyhow::ensure!(
         !has(Component::FailClosed) || has(Component::Ha),
-        "the component fail-closed has pods refused while no replica answers; add --component ha"
+        "the component fail-closed makes the apiserver refuse pods while no replica answers; add --component ha"
     );
     anyhow::ensure!(
         !has(Component::PolicyStrict) || !has(Component::SingleNode),
-        "the component policy-strict has requests refused while no replica answers, and single-node has none; leave \
-         one out"
+        "the component policy-strict makes the apiserver refuse requests while no replica answers, and single-node has \
+         no second replica; leave one out"
     );
     anyhow::ensure!(
         !has(Component::StaticManifest) || has_url,
-        "the component static-manifest is for files of the apiserver, which know no Service; add --url"
+        "the component static-manifest is for files of the apiserver, which cannot name a Service; add --url"
     );
     Ok(())
 }
@@ -227,11 +238,11 @@ fn families(settings: Vec<&'static Family>, components: &BTreeSet<Component>) ->
     if settings.iter().any(named) { settings.into_iter().filter(named).collect() } else { settings }
 }
 
-/// Parses memgate's namespace, which has to be its own: it gets a Pod Security level, and is deleted
+/// Parses memgate's namespace. Nothing else may be in it: it gets a Pod Security level, and is deleted
 /// with memgate.
 ///
 /// # Errors
-/// When no namespace can have this name, or the namespace belongs to the cluster.
+/// When the name is invalid, or the namespace belongs to the cluster.
 fn parse_namespace(name: &str) -> Result<String, String> {
     if !is_dns_label(name) {
         return Err("a namespace has at most 63 characters: a-z, 0-9 and \"-\", and starts and ends with a letter or a \
@@ -239,17 +250,17 @@ fn parse_namespace(name: &str) -> Result<String, String> {
             .to_owned());
     }
     if name == "default" || name.starts_with("kube-") {
-        return Err("memgate needs a namespace of its own, since it is made and deleted with memgate; \
+        return Err("memgate needs a namespace of its own, which is made and deleted with it; \
                     choose another one, such as memgate-system"
             .to_owned());
     }
     Ok(name.to_owned())
 }
 
-/// Parses the name of the cluster-wide objects, which are of several kinds; a few append to it.
+/// Parses the name of the cluster-wide objects. Some of them append to it.
 ///
 /// # Errors
-/// When no object could have it.
+/// When an object cannot have this name.
 fn parse_name(name: &str) -> Result<String, String> {
     if name.len() > MAX_NAME_CHARS || !is_dns_subdomain(name) {
         return Err(format!(
@@ -273,22 +284,7 @@ fn parts(args: &Args) -> Vec<InstallPart> {
     if args.url.is_some() {
         return vec![InstallPart::Webhooks];
     }
-    let wanted =
-        |part: &InstallPart| args.only.is_empty() || args.only.iter().any(|only| only.part() == *part);
-    InstallPart::ALL.into_iter().filter(wanted).collect()
-}
-
-impl PartArg {
-    const fn part(self) -> InstallPart {
-        match self {
-            Self::Namespace => InstallPart::Namespace,
-            Self::Crds => InstallPart::Crds,
-            Self::Rbac => InstallPart::Rbac,
-            Self::Policies => InstallPart::Policies,
-            Self::Workload => InstallPart::Workload,
-            Self::Webhooks => InstallPart::Webhooks,
-        }
-    }
+    InstallPart::ALL.into_iter().filter(|part| args.only.is_empty() || args.only.contains(part)).collect()
 }
 
 fn read_ca(path: &std::path::Path) -> anyhow::Result<Vec<u8>> {
@@ -298,7 +294,7 @@ fn read_ca(path: &std::path::Path) -> anyhow::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Parses the address that the apiserver calls: HTTPS only, and without a path, which memgate adds.
+/// Parses the address that the apiserver calls: HTTPS, without the path that memgate adds.
 fn parse_url(text: &str) -> Result<String, String> {
     let Some(rest) = text.strip_prefix("https://") else {
         return Err("the apiserver calls https:// only".to_owned());

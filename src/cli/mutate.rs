@@ -1,13 +1,12 @@
-//! `memgate mutate`: the objects as they would be stored, in the user's own text.
+//! `memgate mutate`: manifests as a cluster would store them, with the user's own text around the changes.
 
-use std::io;
 use std::path::Path;
 
 use anyhow::Context as _;
 use serde_json::Value;
 
 use crate::cli::ExitStatus;
-use crate::cli::check::{FailOnArgs, exit_status, write_notes};
+use crate::cli::check::{FailOnArgs, exit_status, write_notes, write_to_stderr};
 use crate::cli::file::rewrite_whole;
 use crate::cli::input::InputArgs;
 use crate::cli::output::{OutputArg, write_files};
@@ -15,26 +14,30 @@ use crate::cli::terminal::Terminal;
 use crate::manifest::rewrite::Rewritten;
 use crate::manifest::source::Source;
 use crate::model::edit::Edit;
-use crate::offline::check::Checked;
+use crate::model::request::Point;
+use crate::offline::check::{Checked, check};
 use crate::offline::findings::report;
+use crate::offline::load::load;
 use crate::offline::rewrite::{self, rewrite_all};
-use crate::report::{counted, diff, patches, plain, stream, text};
+use crate::report::{counted, diff, patches, plain, stream};
 use crate::state::cluster_snapshot::is_masked;
 
 /// Print manifests as they would be stored: with defaults, and pods with their memory
 ///
-/// The text stays as it was but for what is added, comments included. What memgate does not look
-/// at, and what would be denied, is printed unchanged; findings go to standard error. A workload
-/// gets what its pods would get, in its pod template.
+/// The text stays as it was, comments included, except for the additions. Objects that memgate does
+/// not know or would deny are printed unchanged; findings go to standard error. A workload gets the
+/// additions of its pods in its pod template.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
+#[command(
+    before_help = "\
+Exit codes: 0 nothing would be denied, 1 something would, 2 an input cannot be
+read or parsed and nothing is printed, 3 nothing to check was found.",
+    after_long_help = "\
 Examples:
   memgate mutate deploy/ | kubectl apply -f -
   memgate mutate agents/ --with cluster-state.yaml --diff
-  memgate mutate agents/ --write
-
-Exit codes: 0 nothing would be denied, 1 something would, 2 an input cannot be read or parsed
-(then nothing is printed), 3 nothing to check was found.")]
+  memgate mutate agents/ --write"
+)]
 pub struct Args {
     #[command(flatten)]
     input: InputArgs,
@@ -42,11 +45,11 @@ pub struct Args {
     #[command(flatten)]
     result: ResultArgs,
 
-    /// Leave the origins of added lines out of the diff
+    /// With --diff: without the origins of added lines
     #[arg(long, requires = "diff", help_heading = "Output")]
     no_origins: bool,
 
-    /// Write the findings to a file too; can be repeated
+    /// Write the findings to a file too; repeatable
     ///
     /// Formats: text, concise, json, jsonl, github, gitlab, sarif and junit.
     #[arg(short, long = "output", value_name = "FORMAT=FILE", help_heading = "Output")]
@@ -56,28 +59,28 @@ pub struct Args {
     fail_on: FailOnArgs,
 }
 
-/// What becomes of the changes.
+/// How the changes are written.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Output")]
 struct ResultArgs {
-    /// Print a unified diff instead, in which each added line names where it comes from
+    /// Print a unified diff that names the origin of each added line
     ///
-    /// The origins stand behind the added lines as comments, so patch(1) would add them too: leave
-    /// them out with --no-origins when the diff is to be applied.
+    /// The origins are comments behind the added lines. To apply the diff with patch(1), leave them out with
+    /// --no-origins.
     #[arg(long)]
     diff: bool,
 
-    /// Print a JSON patch (RFC 6902) for each object that changes, a line each
+    /// Print a JSON patch (RFC 6902) for each changed object
     ///
-    /// Beside it stand apiVersion, kind, namespace, name, file and line of the object. What pods are given of a
-    /// memory resource stands in it as it is, credentials that somebody wrote into an address too.
+    /// Each is a line with apiVersion, kind, namespace, name, file and line of the object. Values from memory resources
+    /// are not masked, even if an address holds a credential.
     #[arg(long, conflicts_with_all = ["diff", "write"])]
     patch: bool,
 
-    /// Write the changes into the files, rather than to standard output
+    /// Write the changes into the files
     ///
-    /// A file is written whole, with its permissions and at the end of its links, or not at all when it is read-only
-    /// or has changed meanwhile.
+    /// A file is written whole and keeps its permissions; a link keeps pointing at it. It is not written when it is
+    /// read-only or has changed meanwhile.
     #[arg(short, long, conflicts_with_all = ["diff", "render"])]
     write: bool,
 }
@@ -88,13 +91,14 @@ struct ResultArgs {
 /// When something cannot be written, or memgate is at fault.
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let project = args.input.project(terminal)?;
+    let plan = args.input.plan(&project)?;
     anyhow::ensure!(
-        !(args.result.write && args.input.reads_stdin(&project)?),
-        "--write writes files, and standard input (-) is none; leave --write out"
+        !(args.result.write && plan.reads_stdin()),
+        "--write writes files, and standard input (-) is not a file; leave --write out"
     );
     let fail_on = args.fail_on.or(&project);
-    let checked = args.input.check(&project)?;
-    if let Some(title) = args.input.has_snapshot().then(|| given_a_mask(&checked)).flatten() {
+    let checked = check(load(&plan)?, args.input.policies.occasion(Point::Ci));
+    if let Some(title) = plan.snapshot.is_some().then(|| given_a_mask(&checked)).flatten() {
         let advice = format!("{title} is given a credential that the snapshot masks");
         anyhow::ensure!(
             !args.result.write && !args.result.patch,
@@ -103,7 +107,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         terminal.note(&plain(&format!("note: {advice}, so what is shown is not what a cluster would add")));
     }
     let report = report(&checked);
-    write_files(&report, &args.output, args.fail_on.on_warnings())?;
+    write_files(&report, &args.output, fail_on.warnings)?;
     let mut is_written = true;
     if report.errors.is_empty() {
         let files = rewrite_all(&checked).context("failed to write the changes")?;
@@ -119,15 +123,12 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
             write_manifests(&files, terminal)?;
         }
     }
-    let mut findings = Vec::new();
-    text::write(&report, Terminal::width(&io::stderr()), &mut findings)
-        .context("failed to write the report")?;
-    terminal.err(&findings);
+    write_to_stderr(&report, terminal)?;
     write_notes(&checked, &report, fail_on, terminal);
     Ok(if is_written { exit_status(&report, fail_on) } else { ExitStatus::Failed })
 }
 
-/// The first object of which an added value was masked when the snapshot was taken.
+/// The first object with an added value that `memgate snapshot` masked.
 fn given_a_mask(checked: &Checked) -> Option<String> {
     let is_masked = |edit: &Edit| holds_mask(&serde_json::to_value(&edit.value).unwrap_or_default());
     let mut allowed = checked.decided.iter().filter(|decided| decided.allowed());
@@ -135,7 +136,7 @@ fn given_a_mask(checked: &Checked) -> Option<String> {
     given.map(|decided| decided.object.object_ref.title())
 }
 
-/// The recursion is bounded: what memgate writes is no deeper than the few levels of a container.
+/// The recursion is bounded: the values that memgate adds have the few levels of a container.
 fn holds_mask(value: &Value) -> bool {
     match value {
         Value::String(text) => is_masked(text),
@@ -145,7 +146,7 @@ fn holds_mask(value: &Value) -> bool {
     }
 }
 
-/// Writes what changes into the files themselves; whether all of it could be written.
+/// Writes the changed files. The result is whether all of them were written.
 fn write_files_back(files: &[(&Source, Rewritten)], terminal: Terminal) -> bool {
     let mut written = 0;
     let changed: Vec<_> = files.iter().filter(|(source, new)| source.text() != new.text).collect();
@@ -163,8 +164,7 @@ fn write_files_back(files: &[(&Source, Rewritten)], terminal: Terminal) -> bool 
 fn note_reformatted(name: &str, new: &Rewritten, terminal: Terminal) {
     for index in &new.reformatted {
         let number = index + 1;
-        terminal
-            .note(&format!("note: {name}: document {number} had to be written anew, without its comments"));
+        terminal.note(&format!("note: {name}: document {number} was written again, without its comments"));
     }
 }
 

@@ -1,4 +1,4 @@
-//! `-o FORMAT[=FILE]`: which formats go where.
+//! `-o FORMAT[=FILE]`: output formats and the files they are written to.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -6,67 +6,52 @@ use std::str::FromStr;
 
 use anstream::StripStream;
 use anyhow::Context as _;
+use serde::Serialize;
 
 use crate::cli::file::write_whole;
 use crate::cli::terminal::Terminal;
 use crate::family::suggest::{did_you_mean, nearest};
-use crate::report::cases::CaseFormat;
 use crate::report::format::{FormatOptions, ReportFormat, write};
 use crate::report::{DEFAULT_WIDTH, Report, text};
 
-/// One format, and the file that it goes to; standard output without one.
+/// A format and its file; without a file it is written to standard output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutputArg {
-    format: ReportFormat,
-    file: Option<PathBuf>,
-}
-
-/// The same for what came of case files.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CaseOutputArg {
     /// The format.
-    pub format: CaseFormat,
+    pub format: ReportFormat,
     /// The file.
     pub file: Option<PathBuf>,
+}
+
+impl OutputArg {
+    /// Parses `FORMAT[=FILE]` with one of these formats.
+    ///
+    /// # Errors
+    /// When the format is not one of them, or the file is missing behind `=`.
+    pub fn parse(text: &str, formats: &[ReportFormat]) -> Result<Self, String> {
+        let (name, file) = match text.split_once('=') {
+            Some((_, "")) => return Err("the file is missing behind =".to_owned()),
+            Some((name, file)) => (name, Some(PathBuf::from(file))),
+            None => (text, None),
+        };
+        let format = formats.iter().copied().find(|format| format.name() == name).ok_or_else(|| {
+            let names: Vec<&str> = formats.iter().map(|format| format.name()).collect();
+            let hint = did_you_mean(nearest(name, names.iter().copied()));
+            format!("formats are {}{hint}", names.join(", "))
+        })?;
+        Ok(Self { format, file })
+    }
 }
 
 impl FromStr for OutputArg {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let (format, file) = parse(text, &ReportFormat::ALL, ReportFormat::name)?;
-        Ok(Self { format, file })
+        Self::parse(text, &ReportFormat::ALL)
     }
 }
 
-impl FromStr for CaseOutputArg {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (format, file) = parse(text, &CaseFormat::ALL, CaseFormat::name)?;
-        Ok(Self { format, file })
-    }
-}
-
-fn parse<F: Copy>(
-    text: &str,
-    formats: &[F],
-    name_of: impl Fn(F) -> &'static str,
-) -> Result<(F, Option<PathBuf>), String> {
-    let (name, file) = match text.split_once('=') {
-        Some((_, "")) => return Err("the file is missing behind =".to_owned()),
-        Some((name, file)) => (name, Some(PathBuf::from(file))),
-        None => (text, None),
-    };
-    let format = formats.iter().copied().find(|format| name_of(*format) == name).ok_or_else(|| {
-        let names: Vec<&str> = formats.iter().map(|format| name_of(*format)).collect();
-        let hint = did_you_mean(nearest(name, names.iter().copied()));
-        format!("formats are {}{hint}", names.join(", "))
-    })?;
-    Ok((format, file))
-}
-
-/// The form of the result of a command about a cluster.
+/// The format of the result of a command about a cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum ResultFormat {
     /// For people
@@ -75,17 +60,27 @@ pub enum ResultFormat {
     Json,
 }
 
-/// Writes the report in every format that was asked for; as text when none was.
+/// An object as indented JSON with a line end.
 ///
 /// # Errors
-/// When two formats go to one place, or something cannot be written.
+/// When the object cannot be written as JSON, which is a fault of memgate.
+pub fn json(object: &impl Serialize) -> anyhow::Result<Vec<u8>> {
+    let mut bytes = serde_json::to_vec_pretty(object).context("failed to write the result")?;
+    bytes.push(b'\n');
+    Ok(bytes)
+}
+
+/// Writes the report in each format of the flags; as text without one.
+///
+/// # Errors
+/// When two formats have the same file, or a file cannot be written.
 pub fn write_outputs(
     report: &Report<'_>,
     outputs: &[OutputArg],
     warnings_fail: bool,
     terminal: Terminal,
 ) -> anyhow::Result<()> {
-    check_places(outputs.iter().map(|output| output.file.as_deref()))?;
+    check_places(outputs)?;
     if outputs.is_empty() {
         return write_to_stdout(report, ReportFormat::Text, warnings_fail, terminal);
     }
@@ -98,12 +93,12 @@ pub fn write_outputs(
     Ok(())
 }
 
-/// Writes the report to the files that were named, for commands whose standard output is for something else.
+/// Writes the report to files, for a command with something else on standard output.
 ///
 /// # Errors
-/// When an output names no file or one that another names too, or something cannot be written.
+/// When an output has no file or the file of another output, or a file cannot be written.
 pub fn write_files(report: &Report<'_>, outputs: &[OutputArg], warnings_fail: bool) -> anyhow::Result<()> {
-    check_places(outputs.iter().map(|output| output.file.as_deref()))?;
+    check_places(outputs)?;
     for OutputArg { format, file } in outputs {
         let path = file.as_deref().with_context(|| {
             format!("standard output is for the manifests; write -o {}=FILE", format.name())
@@ -113,13 +108,13 @@ pub fn write_files(report: &Report<'_>, outputs: &[OutputArg], warnings_fail: bo
     Ok(())
 }
 
-/// Checks that no two outputs go to one place.
+/// Checks that no two outputs have the same file, or both go to standard output.
 ///
 /// # Errors
 /// When two go to standard output or to one file.
-pub fn check_places<'p>(files: impl Iterator<Item = Option<&'p Path>>) -> anyhow::Result<()> {
+pub fn check_places(outputs: &[OutputArg]) -> anyhow::Result<()> {
     let mut seen: Vec<Option<&Path>> = Vec::new();
-    for file in files {
+    for file in outputs.iter().map(|output| output.file.as_deref()) {
         match file.filter(|_| seen.contains(&file)) {
             Some(path) => anyhow::bail!("two formats go to {}; give each a file of its own", path.display()),
             None => anyhow::ensure!(
@@ -132,7 +127,7 @@ pub fn check_places<'p>(files: impl Iterator<Item = Option<&'p Path>>) -> anyhow
     Ok(())
 }
 
-/// In a file, text has the errors of the inputs too: nobody sees standard error beside it.
+/// Writes a report to a file. Text gets the errors of the inputs too, since standard error is not in the file.
 fn write_report_file(
     report: &Report<'_>,
     format: ReportFormat,
@@ -192,7 +187,10 @@ mod tests {
             (vec![None, None], false),
             (vec![Some("a"), Some("a")], false),
         ] {
-            assert_eq!(check_places(files.iter().map(|file| file.map(Path::new))).is_ok(), fine, "{files:?}");
+            let output =
+                |file: &Option<&str>| OutputArg { format: ReportFormat::Json, file: file.map(PathBuf::from) };
+            let outputs: Vec<OutputArg> = files.iter().map(output).collect();
+            assert_eq!(check_places(&outputs).is_ok(), fine, "{files:?}");
         }
     }
 }

@@ -5,7 +5,7 @@ mod export;
 use crate::cli::ExitStatus;
 use crate::cli::terminal::Terminal;
 
-/// Write policies in a form that others judge by
+/// Convert policies into a form that other programs evaluate
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]

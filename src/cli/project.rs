@@ -1,68 +1,60 @@
-//! `.memgate.yaml`: what a repository says about its own check, so that everybody runs the same one.
+//! `.memgate.yaml`: the choices of a repository, so that each check of it is the same.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use serde::Deserialize;
 
+use crate::cli::check::FailOnSeverity;
 use crate::cli::keys::{self, Expected};
-use crate::cli::settings::File;
+use crate::cli::settings::SettingsFile;
 use crate::cli::terminal::Terminal;
-use crate::model::finding::Severity;
 use crate::report::plain;
 
 /// The name of the file at the root of a repository.
 pub const FILE_NAME: &str = ".memgate.yaml";
 
-/// Which file it is.
+/// `--project`: where the choices of the repository are.
 #[derive(Debug, clap::Args)]
 pub struct ProjectArgs {
-    /// The file of the repository's own choices, or none [default: .memgate.yaml at its root]
+    /// Read FILE instead of .memgate.yaml; none: no file
     ///
-    /// The root is the nearest directory with .git, else the working directory. The keys are paths, exclude,
-    /// families, failOn, strict, namespace, and settings with the keys of --config; flags win over it.
+    /// By default .memgate.yaml is read from the root of the repository, the nearest directory with .git, else from
+    /// the working directory. Its keys are paths, exclude, families, failOn, strict, namespace, and settings with
+    /// the keys of --config. Flags win over it.
     #[arg(long, value_name = "FILE", help_heading = "Input")]
     project: Option<PathBuf>,
 }
 
-/// What the file says.
-#[derive(Debug, Default)]
-pub struct Project {
-    /// What is read when the command line names nothing, from the working directory.
-    pub paths: Vec<String>,
-    /// Globs for what is left out.
-    pub exclude: Vec<String>,
-    /// The directory to which they are relative.
-    pub directory: PathBuf,
-    /// The least severity for which a check fails.
-    pub fail_on: Option<Severity>,
-    /// Whether to fail when something was passed over.
-    pub strict: Option<bool>,
-    /// The namespace of objects that name none.
-    pub namespace: Option<String>,
-    /// What `--config` would take.
-    pub settings: File,
-}
-
+/// The choices of a repository.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
-struct ProjectFile {
-    paths: Vec<String>,
-    exclude: Vec<String>,
+pub struct Project {
+    /// The paths that are read when none is typed, from the working directory.
+    pub paths: Vec<String>,
+    /// Globs of files to leave out, relative to `directory`.
+    pub exclude: Vec<String>,
+    /// The directory of the file.
+    #[serde(skip)]
+    pub directory: PathBuf,
     families: Option<Vec<String>>,
-    fail_on: Option<String>,
-    strict: Option<bool>,
-    namespace: Option<String>,
-    settings: File,
+    /// The default of `--fail-on`.
+    pub fail_on: Option<FailOnSeverity>,
+    /// The default of `--strict`.
+    pub strict: Option<bool>,
+    /// The default of `--namespace`.
+    pub namespace: Option<String>,
+    /// What `--config` would hold.
+    pub settings: SettingsFile,
 }
 
 fn expected() -> Expected {
-    use Expected::{Flag, Keys, Refused, Text, Texts, Word};
-    const RUNS: &str = "a file cannot switch this on, since whoever proposes a change would run programs with it; \
+    use Expected::{Flag, Keys, Refused, Text, Word};
+    const RUNS: &str = "a file cannot switch this on, since the author of a change could run programs with it; \
         give --render on the command line";
     Keys(vec![
-        ("paths", Texts),
-        ("exclude", Texts),
+        ("paths", Expected::texts()),
+        ("exclude", Expected::texts()),
         ("families", keys::families()),
         ("failOn", Word(vec!["deny", "warn"])),
         ("strict", Flag),
@@ -74,10 +66,10 @@ fn expected() -> Expected {
 }
 
 impl ProjectArgs {
-    /// What the file says, with a note that it is in use; nothing when there is none.
+    /// Reads the file and writes a note that it is in use. Without a file there are no choices.
     ///
     /// # Errors
-    /// When the file cannot be read, or holds what does not belong there.
+    /// When the file cannot be read, or holds an unknown key or value.
     pub fn read(&self, terminal: Terminal) -> anyhow::Result<Project> {
         let file = match &self.project {
             Some(none) if none.as_os_str() == "none" => None,
@@ -99,25 +91,19 @@ fn find(directory: &Path) -> Option<PathBuf> {
     directory.join(&file).exists().then_some(file)
 }
 
-fn read(file: &Path) -> anyhow::Result<Project> {
+/// Reads the choices of a file.
+pub(super) fn read(file: &Path) -> anyhow::Result<Project> {
+    let value = keys::read(file, &expected())?.map(|document| document.value().clone());
+    let project = value.map(serde_json::from_value::<Project>).transpose();
+    let mut project =
+        project.with_context(|| format!("failed to read {}", file.display()))?.unwrap_or_default();
+    project.settings.families = project.families.take().or(project.settings.families);
     let directory = file.parent().unwrap_or_else(|| Path::new(""));
-    let here = directory.as_os_str().is_empty();
-    let document = keys::read(file, &expected())?;
-    let value = document.map(|document| document.value().clone());
-    let read = value.map(serde_json::from_value::<ProjectFile>).transpose();
-    let read = read.with_context(|| format!("failed to read {}", file.display()))?.unwrap_or_default();
-    let mut settings = read.settings;
-    settings.families = read.families.or(settings.families);
-    let from_here = |path: String| directory.join(path).to_string_lossy().into_owned();
-    Ok(Project {
-        paths: read.paths.into_iter().map(from_here).collect(),
-        exclude: read.exclude,
-        directory: if here { PathBuf::from(".") } else { directory.to_owned() },
-        fail_on: read.fail_on.map(|word| if word == "warn" { Severity::Warn } else { Severity::Deny }),
-        strict: read.strict,
-        namespace: read.namespace,
-        settings,
-    })
+    for path in &mut project.paths {
+        *path = directory.join(&*path).to_string_lossy().into_owned();
+    }
+    project.directory = if directory.as_os_str().is_empty() { ".".into() } else { directory.to_owned() };
+    Ok(project)
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Flags about findings that are known: those of the base of a branch, and those in a baseline.
+//! The flags about findings that are known already: at the base of a branch, or in a baseline.
 
 use std::path::Path;
 
@@ -9,64 +9,67 @@ use crate::cli::input::InputArgs;
 use crate::cli::interrupt::Interrupt;
 use crate::cli::project::Project;
 use crate::cli::terminal::Terminal;
+use crate::model::request::Point;
 use crate::offline::base::{self, Asked};
 use crate::offline::baseline::read::read as read_baseline;
 use crate::offline::baseline::{Baseline, pass_by, record};
-use crate::offline::check::{Checked, Decided};
+use crate::offline::check::{Checked, Decided, check};
 use crate::offline::errors::input_error;
 use crate::offline::ignore;
+use crate::offline::load::load;
+use crate::offline::plan::InputPlan;
 use crate::offline::suppress::{Known, known, suppress};
 use crate::report::{counted, plain};
 
 /// How many digits of a commit are shown.
 const COMMIT_DIGITS: usize = 12;
 
-/// Which findings are known already: they become notes, and count neither for the exit code nor for --fail-on.
+/// The flags about known findings. These become notes and do not change the exit code.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Pull requests")]
 pub struct PullRequestArgs {
-    /// Count only findings that this branch or commit does not have
+    /// Count only findings that REF does not have
     ///
-    /// The same paths are read, through git, as they were at the merge base of REF and HEAD, where the branch
-    /// began. What was found there too becomes a note, also where lines have moved or files have other names.
-    /// Neither the work tree nor the index is touched. With --render, charts and overlays are rendered as they were
-    /// there.
+    /// REF is a branch or a commit. The same paths are read through git, as they were at the merge base of REF and
+    /// HEAD. A finding that was there too becomes a note, even if its line has moved or its file was renamed. The work
+    /// tree and the index are not touched. With --render, charts and overlays are rendered as they were there.
     #[arg(long, value_name = "REF", value_parser = reference)]
     base: Option<String>,
 
-    /// Count only findings that are not in this file, which --write-baseline has written
+    /// Count only findings that are not in FILE
     ///
-    /// An entry that occurs no longer is a warning, so that the file shrinks.
+    /// FILE was written by --write-baseline. An entry without a finding is a warning, so that the file shrinks.
     #[arg(long, value_name = "FILE")]
     baseline: Option<String>,
 
-    /// Write what was found into this file, for --baseline; nothing in it counts then
+    /// Write the findings to FILE, for --baseline
     ///
-    /// Together with --baseline only what was in that file already is written: what is mended is left out, and
-    /// nothing is added.
+    /// The findings in it do not count. Together with --baseline, findings that are gone are left out of the file and
+    /// new ones are not added.
     #[arg(long, value_name = "FILE", conflicts_with = "base")]
     write_baseline: Option<String>,
 }
 
-/// A REF that git cannot take for an option.
+/// Parses a REF that git cannot take for an option.
 fn reference(text: &str) -> Result<String, String> {
     if text.is_empty() || text.starts_with('-') || text.chars().any(|c| c.is_control() || c == ' ') {
-        return Err("this is no name of a branch or commit".to_owned());
+        return Err("this is not the name of a branch or commit".to_owned());
     }
     Ok(text.to_owned())
 }
 
 impl PullRequestArgs {
-    /// Makes notes of what is known: by comments in the files, at the base, and in the baseline.
+    /// Makes notes of known findings: those that comments ignore, those of the base, and those of the baseline.
     ///
     /// # Errors
-    /// When the base cannot be read, or the new baseline not be written. What is wrong with the old one is an
-    /// error of the inputs.
+    /// When the base cannot be read or the new baseline cannot be written. A fault of the old baseline is an error of
+    /// the inputs.
     pub fn apply(
         &self,
         checked: &mut Checked,
         input: &InputArgs,
         project: &Project,
+        plan: &InputPlan,
         terminal: Terminal,
     ) -> anyhow::Result<()> {
         if self.base.is_none() && self.baseline.is_none() && self.write_baseline.is_none() {
@@ -78,7 +81,7 @@ impl PullRequestArgs {
         }
         let identities = ignore::apply_and_identify(checked);
         if let Some(reference) = &self.base {
-            let mut known = known_at(reference, input, project, terminal)?;
+            let mut known = known_at(reference, input, project, plan, terminal)?;
             suppress(checked, &identities, &mut known, &format!("already in {reference}"));
         }
         let text = match (self.baseline(checked), &self.write_baseline) {
@@ -89,7 +92,7 @@ impl PullRequestArgs {
         self.write_baseline.as_ref().map_or(Ok(()), |path| write_baseline(path, &text, checked, terminal))
     }
 
-    /// The baseline; what is wrong with it goes to the errors of the inputs.
+    /// Reads the baseline. A fault of it is an error of the inputs.
     fn baseline(&self, checked: &mut Checked) -> Option<Baseline> {
         match read_baseline(self.baseline.as_ref()?) {
             Ok(baseline) => Some(baseline),
@@ -101,19 +104,27 @@ impl PullRequestArgs {
     }
 }
 
-/// What is found at the merge base of a branch.
+/// The findings at the merge base of a branch.
 fn known_at(
     reference: &str,
     input: &InputArgs,
     project: &Project,
+    plan: &InputPlan,
     terminal: Terminal,
 ) -> anyhow::Result<Known> {
+    anyhow::ensure!(
+        !plan.reads_stdin(),
+        "--base compares with a commit, and no commit has standard input (-)"
+    );
     let interrupt = Interrupt::listen()?;
     let stop = &interrupt.stop;
     let directory = tempfile::Builder::new().prefix("memgate-base-").tempdir();
     let directory = directory.context("failed to make a temporary directory for the base")?;
-    let read = |asked: Asked<'_>| base::read(reference, asked, directory.path(), stop);
-    let (base, mut checked) = input.check_base(project, read, stop)?;
+    let renders = plan.reading.rendering.is_some();
+    let asked = Asked { paths: &plan.checked, state_paths: &plan.state, renders };
+    let base = base::read(reference, asked, directory.path(), stop)?;
+    let inputs = load(&input.base_plan(project, &base, stop)?)?;
+    let mut checked = check(inputs, input.policies.occasion(Point::Ci));
     directory.close().context("failed to remove the temporary directory of the base")?;
     let identities = ignore::apply_and_identify(&mut checked);
     let known = known(&checked, &identities);
@@ -123,13 +134,13 @@ fn known_at(
     if let Some(first) = checked.errors.first() {
         let errors = counted(checked.errors.len(), "error");
         let first = base.from_root(&input_error(first).line);
-        terminal.note(&format!("note: {errors} at the base, so what stands there counts as new: {first}"));
+        terminal.note(&format!("note: {errors} at the base, so findings there count as new: {first}"));
     }
     Ok(known)
 }
 
-/// Writes the file, whole or not at all. What was not read or judged would be missing in it, so it is not written
-/// then.
+/// Writes the file, whole or not at all. It is not written when an object was not read or judged, since its findings
+/// would be missing.
 fn write_baseline(path: &str, text: &str, checked: &Checked, terminal: Terminal) -> anyhow::Result<()> {
     let shown = plain(path).into_owned();
     let is_judged = checked.decided.iter().any(Decided::is_judged);

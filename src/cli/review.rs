@@ -1,55 +1,51 @@
-//! `memgate review`: one AdmissionReview in, its response out.
+//! `memgate review`: answers one AdmissionReview.
 
 use std::io::{self, Read as _};
 
 use anyhow::Context as _;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use crate::cli::ExitStatus;
-use crate::cli::input::{StateArgs, state_from_files};
-use crate::cli::policies::OccasionArgs;
+use crate::cli::input::{StateArgs, load_whole};
+use crate::cli::policies::PolicyArgs;
+use crate::cli::settings::SettingsArgs;
 use crate::cli::terminal::Terminal;
 use crate::model::finding::Phase;
 use crate::model::request::Point;
+use crate::offline::load::Inputs;
+use crate::offline::plan::InputPlan;
 use crate::offline::review::answer;
 
 /// Answer one AdmissionReview from standard input, as the webhook would
 ///
-/// The response goes to standard output. It tells what both webhook calls together come to: the
+/// The response goes to standard output. It joins the two calls that an apiserver makes: the
 /// object is mutated, and the result is validated.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
+#[command(
+    before_help = "Exit codes: 0 allowed, 1 denied, 2 the review or the state cannot be read.",
+    after_long_help = "\
 Examples:
   memgate review --with state.yaml < review.json
-  memgate review --phase mutate < review.json
-
-Exit codes: 0 allowed, 1 denied, 2 the review or the state cannot be read.")]
+  memgate review --phase mutate < review.json"
+)]
 pub struct Args {
     #[command(flatten)]
     state: StateArgs,
 
     #[command(flatten)]
-    occasion: OccasionArgs,
+    policies: PolicyArgs,
 
-    /// Answer only one of the two calls, with the bytes that the server would send
-    #[arg(long, value_name = "PHASE", value_enum)]
-    phase: Option<PhaseArg>,
+    #[command(flatten)]
+    settings: SettingsArgs,
+
+    /// Answer one of the two calls, with the bytes that the server would send
+    #[arg(long, value_name = "mutate|validate", value_parser = phase_parser(), hide_possible_values = true)]
+    phase: Option<Phase>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum PhaseArg {
-    /// The mutating call
-    Mutate,
-    /// The validating call
-    Validate,
-}
-
-impl PhaseArg {
-    const fn phase(self) -> Phase {
-        match self {
-            Self::Mutate => Phase::Mutate,
-            Self::Validate => Phase::Validate,
-        }
-    }
+fn phase_parser() -> impl TypedValueParser<Value = Phase> {
+    PossibleValuesParser::new(["mutate", "validate"])
+        .map(|phase| if phase == "mutate" { Phase::Mutate } else { Phase::Validate })
 }
 
 /// Runs the command.
@@ -61,21 +57,24 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         args.state.with.iter().all(|path| path != "-"),
         "--with - is not possible: standard input holds the review; write the state to a file"
     );
-    let Some(snapshot) = state_from_files(
-        &args.state.with,
-        args.state.snapshot.as_deref(),
-        &args.state.policies,
-        args.state.settings()?,
-        terminal,
-    )?
-    else {
+    let mut settings = args.settings.settings(None)?;
+    settings.namespace.clone_from(&args.state.namespace);
+    args.policies.apply(&mut settings.policies);
+    let plan = InputPlan {
+        state: args.state.with.clone(),
+        policies: args.policies.policy.clone(),
+        ignores_policies: args.policies.no_policies,
+        snapshot: args.state.snapshot.clone(),
+        settings,
+        ..InputPlan::default()
+    };
+    let Some(Inputs { snapshot, .. }) = load_whole(&plan, terminal)? else {
         return Ok(ExitStatus::Failed);
     };
     let mut bytes = Vec::new();
     io::stdin().lock().read_to_end(&mut bytes).context("failed to read standard input")?;
-    let body = std::str::from_utf8(&bytes).context("standard input is no UTF-8 text")?;
-    let answer =
-        answer(body, args.phase.map(PhaseArg::phase), &snapshot, args.occasion.occasion(Point::Admission))?;
+    let body = std::str::from_utf8(&bytes).context("standard input is not UTF-8 text")?;
+    let answer = answer(body, args.phase, &snapshot, args.policies.occasion(Point::Admission))?;
     terminal.raw(&answer.bytes)?;
     if terminal.is_interactive() {
         terminal.raw(b"\n")?;

@@ -1,11 +1,11 @@
-//! `memgate schema`: what editors and programs check files of memgate against.
+//! `memgate schema`: JSON Schemas for editors and programs.
 
 use crate::cli::ExitStatus;
 use crate::cli::terminal::Terminal;
 use crate::family::suggest::{did_you_mean, nearest};
 use crate::offline::kind_schema::{KindDefinition, combined, definitions};
 
-/// The schemas that are files of the repository, where editors can read them too.
+/// The schemas that are files of the repository.
 const FILES: [(&str, &str); 4] = [
     ("output", include_str!("../../docs/schema/output.json")),
     ("cases", include_str!("../../docs/schema/cases.json")),
@@ -16,13 +16,15 @@ const FILES: [(&str, &str); 4] = [
 /// The name of the schema of all kinds.
 const ALL: &str = "all";
 
-/// Print a JSON Schema: of what memgate writes and reads, or of a kind
+/// Print a JSON Schema of a kind, or of a file of memgate
 ///
-/// output is what check, mutate and test write as json, and each line of jsonl; cases are the files of
-/// memgate test; settings is the file of --config, and project is .memgate.yaml. A kind is one that
-/// `memgate crds` defines, and all is every such kind in one, each object by its apiVersion and kind.
+/// output: the json of check, mutate and test, and each line of jsonl. cases: the files of memgate
+/// test. settings: the file of --config. project: .memgate.yaml. all: every kind that `memgate crds`
+/// defines, chosen by apiVersion and kind of the object. Any other name is one such kind.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
+#[command(
+    before_help = "Exit codes: 0 printed, 2 there is no such schema.",
+    after_long_help = "\
 Examples:
   memgate schema output
   memgate schema ArkMemory > .schemas/arkmemory.json
@@ -31,9 +33,10 @@ Examples:
 
 Editors with yaml-language-server complete and check a file that begins with:
   # yaml-language-server: $schema=.schemas/memgate.json
-docs/editors.md has settings for two editors that do it for all files.")]
+docs/editors.md has settings for two editors that do it for all files."
+)]
 pub struct Args {
-    /// output, cases, settings, project, all, or a kind, with its group where several have it
+    /// output, cases, settings, project, all, or a kind such as Agent.orloj.dev
     #[arg(value_name = "NAME")]
     name: String,
 }

@@ -13,15 +13,17 @@ use anyhow::Context as _;
 use axum::http::Uri;
 
 use crate::cli::ExitStatus;
-use crate::cli::input::state_from_files;
+use crate::cli::input::load_whole;
 use crate::cli::limits::LimitArgs;
-use crate::cli::policies::PolicyArgs;
 use crate::cli::serve::audit::AuditArgs;
 use crate::cli::serve::certs::CertArgs;
-use crate::cli::settings::SettingsArgs;
+use crate::cli::settings::ServerSettingsArgs;
 use crate::cli::terminal::Terminal;
 use crate::cluster::client::KubeContext;
 use crate::model::snapshot::Snapshot;
+use crate::offline::collect::Reading;
+use crate::offline::load::Inputs;
+use crate::offline::plan::InputPlan;
 use crate::server::options::{HEALTH_PORT, Options, PORT};
 use crate::server::{Server, State, logs, runtime, tls, traces};
 
@@ -59,7 +61,7 @@ pub struct Args {
     context: Option<String>,
 
     #[command(flatten)]
-    settings: SettingsArgs,
+    settings: ServerSettingsArgs,
 
     /// Where to answer reviews
     #[arg(long, value_name = "ADDRESS", default_value_t = any_address(PORT), help_heading = "Network")]
@@ -165,9 +167,12 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         let context = KubeContext { kubeconfig: args.kubeconfig.clone(), context: args.context.clone() };
         State::Cluster { client: runtime.block_on(context.client())?, settings }
     } else {
-        let policies = PolicyArgs { no_policies: args.no_policies, ..PolicyArgs::default() };
-        match state_from_files(&args.state, None, &policies, settings, terminal)? {
-            Some(snapshot) => {
+        // A server keeps its state. Places of 100,000 objects would leave gaps in it when they are freed.
+        let reading = Reading { keeps_places: false, ..Reading::default() };
+        let (state, ignores_policies) = (args.state.clone(), args.no_policies);
+        let plan = InputPlan { state, ignores_policies, reading, settings, ..InputPlan::default() };
+        match load_whole(&plan, terminal)? {
+            Some(Inputs { snapshot, .. }) => {
                 read_definitions(&snapshot).context("failed to start a thread")?;
                 State::Fixed(snapshot)
             }

@@ -1,162 +1,181 @@
 //! The settings of a run: from a file, and from flags, which win over the file.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
+use clap::builder::PossibleValuesParser;
 use serde::Deserialize;
 
 use crate::cli::families::FamilyArgs;
 use crate::cli::keys;
-use crate::cli::policies::{self, PolicySettingsArgs};
+use crate::cli::policies::ClusterPolicyArgs;
 use crate::family;
-use crate::model::family::Family;
-use crate::model::platform_settings::{MemoryMode, Orloj};
+use crate::model::platform_settings::{MemoryMode, PlatformSettings};
 use crate::model::settings::Settings;
 
-/// The settings that decisions depend on.
+/// The settings that every command with decisions has.
 #[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Settings")]
 pub struct SettingsArgs {
-    /// Take choices from this YAML or JSON file; flags win over it
+    /// Settings file, YAML or JSON; flags win over it
     ///
-    /// Its keys are families (a list), orloj.jobNamespaces, .sharedSecrets and .sourceNamespaces (lists), and
-    /// sympozium.memoryMode, .waitImage and .memoryImage; all of them are optional.
-    #[arg(long, value_name = "FILE", help_heading = "Settings")]
+    /// Its keys, all optional: families (a list), orloj.jobNamespaces, orloj.sharedSecrets, orloj.sourceNamespaces
+    /// (lists), sympozium.memoryMode, sympozium.waitImage and sympozium.memoryImage.
+    #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 
     #[command(flatten)]
     families: FamilyArgs,
+}
 
-    /// A namespace in which Orloj runs the Jobs of agents; can be repeated [default: orloj]
-    #[arg(long = "orloj-job-namespace", value_name = "NAME", help_heading = "Settings")]
-    orloj_job_namespaces: Vec<String>,
-
-    /// A Secret of a job namespace that any Memory may hand to pods; can be repeated [default: none]
-    ///
-    /// The name may hold * for any text and ? for one character. Pods get a shared Secret together with the
-    /// endpoint of whichever Memory names it, so share only names that are made for it.
-    #[arg(long = "orloj-shared-secret", value_name = "NAME", help_heading = "Settings")]
-    orloj_shared_secrets: Vec<String>,
-
-    /// A namespace whose objects may carry orloj.dev/target-namespace; can be repeated [default: all]
-    ///
-    /// Objects of other namespaces that carry it are ignored. An empty name means that there is none.
-    #[arg(long = "orloj-source-namespace", value_name = "NAME", help_heading = "Settings")]
-    orloj_source_namespaces: Vec<String>,
-
-    /// Where the private memory of a sympozium agent runs when nobody else says so [default: auto]
-    #[arg(long, value_name = "MODE", value_enum, help_heading = "Settings")]
-    sympozium_memory_mode: Option<MemoryModeArg>,
-
-    /// The image of init containers that wait for a sympozium memory service
-    #[arg(long, value_name = "IMAGE", help_heading = "Settings")]
-    sympozium_wait_image: Option<String>,
-
-    /// The image of the sympozium memory sidecar where the SkillPack names none
-    #[arg(long, value_name = "IMAGE", help_heading = "Settings")]
-    sympozium_memory_image: Option<String>,
+/// The settings of a server: those of all commands, those of single platforms, and what policies know of the cluster.
+#[derive(Debug, clap::Args)]
+pub struct ServerSettingsArgs {
+    #[command(flatten)]
+    common: SettingsArgs,
 
     #[command(flatten)]
-    policies: PolicySettingsArgs,
+    platforms: PlatformArgs,
+
+    #[command(flatten)]
+    policies: ClusterPolicyArgs,
 }
 
-/// Where the private memory of a sympozium agent runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum MemoryModeArg {
-    /// As the SkillPack has it
-    Auto,
-    /// In a Deployment of its own
-    Service,
-    /// In a native sidecar of the agent's pod
-    Sidecar,
+/// The settings of single platforms: flags of `serve` and `manifests`, and keys of the settings file.
+#[derive(Debug, Clone, Default, clap::Args, Deserialize)]
+#[serde(default)]
+#[command(next_help_heading = "Settings")]
+struct PlatformArgs {
+    #[command(flatten)]
+    orloj: OrlojArgs,
+
+    #[command(flatten)]
+    sympozium: SympoziumArgs,
 }
 
-/// The settings file.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
-pub struct File {
-    /// The names of the families.
-    pub(super) families: Option<Vec<String>>,
-    orloj: OrlojFile,
-    sympozium: SympoziumFile,
-}
-
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
-struct OrlojFile {
+#[derive(Debug, Clone, Default, clap::Args, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct OrlojArgs {
+    /// Namespace in which Orloj runs the Jobs of agents; repeatable [default: orloj]
+    #[arg(long = "orloj-job-namespace", value_name = "NAME")]
     job_namespaces: Option<Vec<String>>,
+
+    /// Secret of a job namespace that any Memory may give to pods; repeatable [default: none]
+    ///
+    /// The name may hold * for any text and ? for one character. A pod gets a shared Secret together with the
+    /// endpoint of the Memory that names it, so share only names that are made for this.
+    #[arg(long = "orloj-shared-secret", value_name = "NAME")]
     shared_secrets: Option<Vec<String>>,
+
+    /// Namespace whose objects may carry orloj.dev/target-namespace; repeatable [default: all]
+    ///
+    /// Objects of other namespaces with this label are ignored. An empty name stands for no namespace.
+    #[arg(long = "orloj-source-namespace", value_name = "NAME")]
     source_namespaces: Option<Vec<String>>,
 }
 
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
-struct SympoziumFile {
-    memory_mode: Option<MemoryModeArg>,
+#[derive(Debug, Clone, Default, clap::Args, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct SympoziumArgs {
+    /// Where the private memory of a sympozium agent runs unless its objects say so [default: auto]
+    ///
+    /// auto: as the SkillPack says; service: in a Deployment; sidecar: in a native sidecar of the agent's pod.
+    #[arg(long = "sympozium-memory-mode", value_name = "MODE", value_parser = PossibleValuesParser::new(MEMORY_MODES))]
+    memory_mode: Option<String>,
+
+    /// Image of the init containers that wait for a sympozium memory service
+    #[arg(long = "sympozium-wait-image", value_name = "IMAGE")]
     wait_image: Option<String>,
+
+    /// Image of the sympozium memory sidecar if the SkillPack names none
+    #[arg(long = "sympozium-memory-image", value_name = "IMAGE")]
     memory_image: Option<String>,
 }
 
-impl SettingsArgs {
-    /// The settings: the defaults, then the file, then the flags.
-    ///
-    /// # Errors
-    /// When the file cannot be read or has an unknown key or value.
-    pub fn settings(&self) -> anyhow::Result<Settings> {
-        self.settings_or(None)
-    }
+/// The places of the private memory of a sympozium agent.
+pub const MEMORY_MODES: [&str; 3] = ["auto", "service", "sidecar"];
 
-    /// The same, with the settings of a repository in place of the file that no flag names.
+/// The settings file. [`keys::read`] has checked its keys and words.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct SettingsFile {
+    /// The names of the families.
+    pub(super) families: Option<Vec<String>>,
+    #[serde(flatten)]
+    platforms: PlatformArgs,
+}
+
+impl SettingsArgs {
+    /// Joins the defaults, the file and the flags. The settings of a repository count when no flag names a file.
     ///
     /// # Errors
     /// When the file cannot be read or has an unknown key or value.
-    pub fn settings_or(&self, otherwise: Option<&File>) -> anyhow::Result<Settings> {
-        let file = self.config.as_deref().map(read_file).transpose()?;
-        let file = file.or_else(|| otherwise.cloned()).unwrap_or_default();
-        let families = self.families.chosen_or(parse_families(file.families)?);
-        let policies = self.policies.settings()?;
-        let mut settings = Settings { families, policies, ..Settings::default() };
-        self.set_orloj(&mut settings.platforms.orloj, file.orloj)?;
-        let (sympozium, file) = (&mut settings.platforms.sympozium, file.sympozium);
-        if let Some(mode) = self.sympozium_memory_mode.or(file.memory_mode) {
-            sympozium.memory_mode = mode.into();
-        }
-        let images = [
-            (&mut sympozium.wait_image, &self.sympozium_wait_image, file.wait_image),
-            (&mut sympozium.memory_image, &self.sympozium_memory_image, file.memory_image),
-        ];
-        for (image, flag, file) in images {
-            if let Some(chosen) = flag.clone().or(file) {
-                *image = chosen;
+    pub fn settings(&self, of_repository: Option<&SettingsFile>) -> anyhow::Result<Settings> {
+        let file = match &self.config {
+            Some(path) => {
+                let document = keys::read(path, &keys::settings())?;
+                let file = document.map(|document| serde_json::from_value(document.value().clone()));
+                let failed = || format!("failed to read the settings {}", path.display());
+                file.transpose().with_context(failed)?.unwrap_or_default()
             }
-        }
+            None => of_repository.cloned().unwrap_or_default(),
+        };
+        let of_file = file.families.map(|names| names.iter().filter_map(|name| family::find(name)).collect());
+        let mut settings = Settings { families: self.families.chosen_or(of_file), ..Settings::default() };
+        file.platforms.apply(&mut settings.platforms)?;
         Ok(settings)
     }
+}
 
-    fn set_orloj(&self, orloj: &mut Orloj, file: OrlojFile) -> anyhow::Result<()> {
-        if let Some(namespaces) = chosen(&self.orloj_job_namespaces, file.job_namespaces) {
+impl ServerSettingsArgs {
+    /// Joins the defaults, the file and the flags.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or a value cannot be used.
+    pub fn settings(&self) -> anyhow::Result<Settings> {
+        let mut settings = self.common.settings(None)?;
+        self.platforms.apply(&mut settings.platforms)?;
+        self.policies.apply(&mut settings.policies);
+        Ok(settings)
+    }
+}
+
+impl PlatformArgs {
+    /// Replaces the settings that are given. An empty name adds nothing, so that a flag can empty a list.
+    fn apply(&self, settings: &mut PlatformSettings) -> anyhow::Result<()> {
+        let names = |names: &Option<Vec<String>>| -> Option<Vec<String>> {
+            Some(names.as_ref()?.iter().filter(|name| !name.is_empty()).cloned().collect())
+        };
+        let (orloj, sympozium) = (&mut settings.orloj, &mut settings.sympozium);
+        if let Some(namespaces) = names(&self.orloj.job_namespaces) {
             orloj.job_namespaces = namespaces;
         }
-        if let Some(patterns) = chosen(&self.orloj_shared_secrets, file.shared_secrets) {
-            let wrong = patterns.iter().find(|pattern| !is_name_pattern(pattern));
-            if let Some(wrong) = wrong {
+        if let Some(patterns) = names(&self.orloj.shared_secrets) {
+            if let Some(wrong) = patterns.iter().find(|pattern| !is_name_pattern(pattern)) {
                 bail!(
                     "orloj.sharedSecrets: \"{wrong}\" fits no name; use a-z, 0-9, \"-\" and \".\", and \"*\" and \"?\""
                 );
             }
             orloj.shared_secrets = patterns;
         }
-        orloj.source_namespaces = chosen(&self.orloj_source_namespaces, file.source_namespaces);
+        if let Some(namespaces) = names(&self.orloj.source_namespaces) {
+            orloj.source_namespaces = Some(namespaces);
+        }
+        if let Some(mode) = &self.sympozium.memory_mode {
+            sympozium.memory_mode = match mode.as_str() {
+                "service" => MemoryMode::Service,
+                "sidecar" => MemoryMode::Sidecar,
+                _ => MemoryMode::Auto,
+            };
+        }
+        if let Some(image) = &self.sympozium.wait_image {
+            sympozium.wait_image.clone_from(image);
+        }
+        if let Some(image) = &self.sympozium.memory_image {
+            sympozium.memory_image.clone_from(image);
+        }
         Ok(())
     }
-}
-
-/// The values of a flag that can be repeated, or else those of the file. An empty value adds nothing to a list,
-/// so that a flag can say that the list is empty.
-fn chosen(flags: &[String], file: Option<Vec<String>>) -> Option<Vec<String>> {
-    let mut values = if flags.is_empty() { file? } else { flags.to_vec() };
-    values.retain(|value| !value.is_empty());
-    Some(values)
 }
 
 /// Whether a pattern can fit the name of an object.
@@ -165,72 +184,95 @@ fn is_name_pattern(pattern: &str) -> bool {
     pattern.bytes().all(is_name_char)
 }
 
-/// A flag for each of these values; one without a value where there are none.
-fn repeated(flag: &str, values: &[String]) -> Vec<String> {
-    if values.is_empty() {
-        return vec![format!("--{flag}=")];
-    }
-    values.iter().map(|value| format!("--{flag}={value}")).collect()
-}
-
-/// The flags that turn the defaults into these settings, except those about families.
+/// The flags of `memgate serve` that turn the defaults into these settings, except those about families.
 #[must_use]
 pub fn flags(settings: &Settings) -> Vec<String> {
-    let defaults = Settings::default();
     let mut flags = Vec::new();
-    let (orloj, default) = (&settings.platforms.orloj, &defaults.platforms.orloj);
-    if orloj.job_namespaces != default.job_namespaces {
-        flags.extend(repeated("orloj-job-namespace", &orloj.job_namespaces));
+    for ((flag, values), default) in flag_values(settings).into_iter().zip(flag_values(&Settings::default()))
+    {
+        if (flag, &values) == (default.0, &default.1) {
+            continue;
+        }
+        let values = values.unwrap_or_default();
+        // A flag without a value empties the list.
+        flags.extend(values.is_empty().then(|| format!("--{flag}=")));
+        flags.extend(values.iter().map(|value| format!("--{flag}={value}")));
     }
-    if orloj.shared_secrets != default.shared_secrets {
-        flags.extend(repeated("orloj-shared-secret", &orloj.shared_secrets));
-    }
-    if let Some(namespaces) = &orloj.source_namespaces {
-        flags.extend(repeated("orloj-source-namespace", namespaces));
-    }
-    let (sympozium, defaults) = (&settings.platforms.sympozium, &defaults.platforms.sympozium);
-    let mode = match sympozium.memory_mode {
+    flags
+}
+
+/// Each flag with its values in these settings.
+fn flag_values(settings: &Settings) -> [(&'static str, Option<Vec<String>>); 8] {
+    let (platforms, policies) = (&settings.platforms, &settings.policies);
+    let mode = match platforms.sympozium.memory_mode {
         MemoryMode::Auto => "auto",
         MemoryMode::Service => "service",
         MemoryMode::Sidecar => "sidecar",
     };
-    for (differs, flag, value) in [
-        (sympozium.memory_mode != defaults.memory_mode, "memory-mode", mode),
-        (sympozium.wait_image != defaults.wait_image, "wait-image", &sympozium.wait_image),
-        (sympozium.memory_image != defaults.memory_image, "memory-image", &sympozium.memory_image),
-    ] {
-        flags.extend(differs.then(|| format!("--sympozium-{flag}={value}")));
+    [
+        ("orloj-job-namespace", Some(platforms.orloj.job_namespaces.clone())),
+        ("orloj-shared-secret", Some(platforms.orloj.shared_secrets.clone())),
+        ("orloj-source-namespace", platforms.orloj.source_namespaces.clone()),
+        ("sympozium-memory-mode", Some(vec![mode.to_owned()])),
+        ("sympozium-wait-image", Some(vec![platforms.sympozium.wait_image.clone()])),
+        ("sympozium-memory-image", Some(vec![platforms.sympozium.memory_image.clone()])),
+        ("cluster-domain", Some(vec![policies.cluster_domain.clone()])),
+        ("policy-exclude-namespace", Some(policies.excluded_namespaces.clone())),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use clap::{CommandFactory as _, Parser};
+
+    use super::*;
+    use crate::cli::project;
+
+    #[derive(Debug, Parser)]
+    struct TestArgs {
+        #[command(flatten)]
+        settings: ServerSettingsArgs,
     }
-    flags.extend(policies::flags(&settings.policies));
-    flags
-}
 
-impl From<MemoryModeArg> for MemoryMode {
-    fn from(mode: MemoryModeArg) -> Self {
-        match mode {
-            MemoryModeArg::Auto => Self::Auto,
-            MemoryModeArg::Service => Self::Service,
-            MemoryModeArg::Sidecar => Self::Sidecar,
-        }
+    const SETTINGS: &str = "\
+orloj: {jobNamespaces: [jobs, more], sharedSecrets: [\"kb-*\"], sourceNamespaces: []}
+sympozium: {memoryMode: sidecar, waitImage: wait, memoryImage: memory}
+";
+
+    /// The settings of a file of `--config`, of `.memgate.yaml` and of flags.
+    #[test]
+    fn files_have_the_settings_of_all_platform_flags() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (config, repository) =
+            (folder.path().join("config.yaml"), folder.path().join(project::FILE_NAME));
+        std::fs::write(&config, SETTINGS).expect("a file");
+        std::fs::write(&repository, format!("settings:\n  {}", SETTINGS.trim_end().replace('\n', "\n  ")))
+            .expect("a file");
+        let parse = |flags: &[String]| {
+            let arguments = std::iter::once("serve").chain(flags.iter().map(String::as_str));
+            TestArgs::try_parse_from(arguments).expect("good flags").settings
+        };
+        let from_config =
+            parse(&[format!("--config={}", config.display())]).settings().expect("good settings");
+        let of_platforms = ["--orloj-", "--sympozium-"];
+        let mut flags = flags(&from_config);
+        flags.retain(|flag| of_platforms.iter().any(|start| flag.starts_with(start)));
+        let names: BTreeSet<&str> = flags.iter().filter_map(|flag| flag.split('=').next()).collect();
+        let mut serve = TestArgs::command();
+        serve.build();
+        let all: BTreeSet<String> =
+            serve.get_arguments().filter_map(|it| Some(format!("--{}", it.get_long()?))).collect();
+        let all: BTreeSet<&str> = all
+            .iter()
+            .map(String::as_str)
+            .filter(|flag| of_platforms.iter().any(|it| flag.starts_with(it)))
+            .collect();
+        assert_eq!(names, all, "each flag of a platform differs from its default");
+        assert_eq!(parse(&flags).settings().expect("good settings"), from_config);
+        let project = project::read(&repository).expect("a good file");
+        let common = parse(&[]).common;
+        assert_eq!(common.settings(Some(&project.settings)).expect("good settings"), from_config);
     }
-}
-
-fn parse_families(names: Option<Vec<String>>) -> anyhow::Result<Option<Vec<&'static Family>>> {
-    let family = |name: String| {
-        family::find(&name).with_context(|| {
-            format!(
-                "families: there is no family \"{name}\"; use {}",
-                family::ALL.map(|family| family.name).join(", ")
-            )
-        })
-    };
-    names.map(|names| names.into_iter().map(family).collect()).transpose()
-}
-
-fn read_file(path: &Path) -> anyhow::Result<File> {
-    let Some(document) = keys::read(path, &keys::settings())? else {
-        return Ok(File::default());
-    };
-    let file = serde_json::from_value(document.value().clone());
-    file.with_context(|| format!("failed to read the settings {}", path.display()))
 }

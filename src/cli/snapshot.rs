@@ -1,13 +1,12 @@
-//! `memgate snapshot`: the state of a cluster as a file, for decisions without it.
+//! `memgate snapshot`: writes the state of a cluster into a file, for decisions without the cluster.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use tokio::runtime::Runtime;
 
 use crate::cli::ExitStatus;
-use crate::cli::cluster::ClusterArgs;
+use crate::cli::cluster::{ClusterArgs, block_on};
 use crate::cli::families::FamilyArgs;
 use crate::cli::file::write_private;
 use crate::cli::live;
@@ -18,29 +17,29 @@ use crate::model::family::Family;
 use crate::report::{counted, plain};
 use crate::state::cluster_snapshot::{ClusterSnapshot, Known};
 
-/// Write what decisions read of a cluster into a file, for --snapshot
+/// Write the state of a cluster into a file, for --snapshot
 ///
-/// Memory resources, agents, policies, definitions of kinds, Namespaces, and of Services, ConfigMaps and claims
-/// what is looked up; of each only the fields that decisions read, and what reads as a credential masked. Secrets are
-/// left out:
-/// what refers to one is taken as right. What you may not read is named, and unknown in the file.
+/// The file holds memory resources, agents, policies, definitions of kinds, Namespaces, Services, ConfigMaps and claims,
+/// each with the fields that decisions read. Credentials are masked. Secrets are left out, so a reference to a Secret
+/// counts as right. Kinds that you may not read are named, and unknown in the file.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
+#[command(
+    before_help = "Exit codes: 0 written, 2 wrong usage or a fault, such as no apiserver.",
+    after_long_help = "\
 Examples:
   memgate snapshot --all -o prod.json
   memgate check deploy/ --snapshot prod.json
   memgate snapshot -n team-a -n shared --context staging -o staging.json
 
 It takes the right to list each kind in the namespaces, or everywhere with --all, and to get the definitions of
-kinds and the Namespaces.
-
-Exit codes: 0 written, 2 wrong usage or a fault, such as no apiserver.")]
+kinds and the Namespaces."
+)]
 pub struct Args {
-    /// The file; - is standard output
+    /// File, or - for standard output
     #[arg(short, long, value_name = "FILE", default_value = "-", help_heading = "Output")]
     output: PathBuf,
 
-    /// A namespace to read, instead of that of the context; can be repeated
+    /// Namespace to read, in place of that of the context; repeatable
     #[arg(short, long, value_name = "NAME", value_parser = probe_namespace, conflicts_with = "all")]
     namespace: Vec<String>,
 
@@ -48,10 +47,9 @@ pub struct Args {
     #[arg(long)]
     all: bool,
 
-    /// Take the names of Secrets too, and those of their keys
+    /// Write the names of Secrets and of their keys too
     ///
-    /// An apiserver sends a Secret whole or not at all, so this takes the right to list Secrets; values are skipped
-    /// while the answer is read, and never written.
+    /// This takes the right to list Secrets. Their values are skipped while the answer is read, and never written.
     #[arg(long)]
     secrets: bool,
 
@@ -68,15 +66,13 @@ pub struct Args {
 /// When there is no way to a cluster, it does not answer, or the file cannot be written.
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let families = args.families.chosen();
-    let runtime = Runtime::new().context("failed to start the runtime")?;
-    let snapshot = runtime.block_on(read(args, &families))?;
-    runtime.shutdown_background();
+    let snapshot = block_on(read(args, &families))?;
     let known = snapshot.kinds.iter().filter(|kind| kind.state != Known::Unknown).count();
     for kind in snapshot.kinds.iter().filter(|kind| kind.state == Known::Unknown) {
         let why = kind.why.as_deref().unwrap_or_default();
         terminal.note(&plain(&format!("note: {} is not in the snapshot: {why}", kind.full_name())));
     }
-    anyhow::ensure!(known > 0, "nothing of the cluster can be read; a snapshot would say nothing");
+    anyhow::ensure!(known > 0, "no kind of the cluster can be read, so the snapshot would be empty");
     let mut bytes = Vec::new();
     snapshot.write(&mut bytes).context("failed to write the snapshot")?;
     if args.output == Path::new("-") {

@@ -1,4 +1,4 @@
-//! `memgate test`: case files against what memgate decides.
+//! `memgate test`: runs case files.
 
 use std::io;
 
@@ -7,23 +7,28 @@ use anyhow::Context as _;
 use crate::cli::ExitStatus;
 use crate::cli::file::write_whole;
 use crate::cli::input::note_unread;
-use crate::cli::output::{CaseOutputArg, check_places};
+use crate::cli::output::{OutputArg, check_places};
 use crate::cli::terminal::Terminal;
-use crate::offline::cases::{CaseOptions, CaseResult, CaseRun, RuleCoverage, Survivor, run as run_cases};
+use crate::offline::cases::{CaseOptions, CaseResult, CaseRun, RuleCoverage, run as run_cases};
 use crate::offline::errors::input_error;
-use crate::report::cases::{self, CaseEntry, CaseFormat, CaseReport, RuleEntry, SurvivorEntry};
+use crate::report::cases::{self, CaseEntry, CaseReport, RuleEntry};
+use crate::report::format::ReportFormat;
 use crate::report::{counted, plain};
 
-/// Run case files: what memgate must decide about an object in a given state
+/// Run case files: the decisions that memgate must make
 ///
-/// Each case holds the state of a cluster, a request and what has to come out of it.
+/// Each case holds the state of a cluster, a request and the expected decision.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
+#[command(
+    before_help = "\
+Exit codes: 0 all passed, 1 a case failed, 2 a file cannot be read or is not a
+case file, 3 no case was found.",
+    after_long_help = "\
 Examples:
   memgate test cases/
   memgate test cases/arkonis.yaml --filter redis -v
   memgate test cases/ -o text -o junit=cases.xml
-  memgate test cases/ --policy policies/ --mutants
+  memgate test cases/ --policy policies/
 
 A case:
   - name: rejects-redis-without-section
@@ -36,10 +41,8 @@ A case:
     expect:                       # also: warnings_contain, unchanged, after, absent,
       allowed: false              # env, env_absent, containers_present
       codes: [arkonis/redis-required]
-      message_contains: [spec.redis is required]
-
-Exit codes: 0 all passed, 1 a case failed, or no case notices a change of --mutants, 2 a file cannot be read or is no case file,
-3 no case was found.")]
+      message_contains: [spec.redis is required]"
+)]
 pub struct Args {
     /// Case files, directories, globs, or - for standard input
     #[arg(value_name = "FILE", required = true)]
@@ -49,27 +52,26 @@ pub struct Args {
     #[arg(long, value_name = "TEXT")]
     filter: Option<String>,
 
-    /// Policies and exemptions that are in the state of every case; can be repeated
+    /// Policies and exemptions in the state of every case; repeatable
     ///
-    /// A policy in the state of a case takes the place of the one of its name.
+    /// A policy in the state of a case replaces the one of the same name.
     #[arg(long, value_name = "PATH", help_heading = "Policies")]
     policy: Vec<String>,
 
-    /// Change each rule of the policies, one at a time, and print the changes that no case notices
-    ///
-    /// A rule is dropped, so that it never fires, and inverted, so that it fires where it did not.
-    #[arg(long, help_heading = "Policies")]
-    mutants: bool,
-
-    /// Print a line for each case, not only for those that fail; and how often each rule of policies fired
+    /// Print a line for each case, and how often each rule of policies fired
     #[arg(short, long)]
     verbose: bool,
 
-    /// How to write what came of the cases, and to which file; can be repeated [default: text]
+    /// Format and file; repeatable [default: text]
     ///
-    /// Formats: text, json, junit and github. Without a file it is standard output, which then holds nothing else.
-    #[arg(short, long = "output", value_name = "FORMAT[=FILE]", help_heading = "Output")]
-    output: Vec<CaseOutputArg>,
+    /// Formats: text, json, junit and github. Without a file the format is written to standard output, which then
+    /// holds nothing else.
+    #[arg(short, long = "output", value_name = "FORMAT[=FILE]", help_heading = "Output", value_parser = parse_output)]
+    output: Vec<OutputArg>,
+}
+
+fn parse_output(text: &str) -> Result<OutputArg, String> {
+    OutputArg::parse(text, &cases::FORMATS)
 }
 
 /// Runs the command.
@@ -77,11 +79,10 @@ pub struct Args {
 /// # Errors
 /// When the text cannot be written, or memgate is at fault.
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
-    let options =
-        CaseOptions { filter: args.filter.as_deref(), policies: &args.policy, mutants: args.mutants };
+    let options = CaseOptions { filter: args.filter.as_deref(), policies: &args.policy };
     anyhow::ensure!(
         args.policy.iter().all(|path| path != "-"),
-        "policies are read from files, and standard input (-) is none"
+        "policies are read from files, and standard input (-) is not a file"
     );
     let run = run_cases(&args.files, options, &mut io::stdin().lock())?;
     let report = report(&run);
@@ -99,7 +100,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     }
     Ok(if !run.errors.is_empty() {
         ExitStatus::Failed
-    } else if run.failed() > 0 || run.survivors.as_ref().is_some_and(|survivors| !survivors.is_empty()) {
+    } else if run.failed() > 0 {
         ExitStatus::Denied
     } else if run.results.is_empty() {
         ExitStatus::Nothing
@@ -114,7 +115,6 @@ fn report(run: &CaseRun) -> CaseReport<'_> {
         errors: run.errors.iter().map(input_error).collect(),
         blind: &run.blind,
         rules: run.coverage.iter().map(rule).collect(),
-        survivors: run.survivors.as_ref().map(|survivors| survivors.iter().map(survivor).collect()),
     }
 }
 
@@ -123,26 +123,15 @@ fn rule(coverage: &RuleCoverage) -> RuleEntry<'_> {
     RuleEntry { policy, rule, judged: *judged, fired: *fired }
 }
 
-fn survivor(survivor: &Survivor) -> SurvivorEntry<'_> {
-    let Survivor { policy, rule, mutation } = survivor;
-    SurvivorEntry { policy, rule, mutation: mutation.name() }
-}
-
-/// How many rules no case tries, or only one way.
+/// The number of rules that fired in no case, or in each.
 fn coverage_note(run: &CaseRun) -> Option<String> {
     let count = |is: fn(&RuleCoverage) -> bool| run.coverage.iter().filter(|rule| is(rule)).count();
     let never = count(|rule| rule.fired == 0);
     let always = count(|rule| rule.fired > 0 && rule.fired == rule.judged);
     let rules = counted(run.coverage.len(), "rule");
-    let survivors = run
-        .survivors
-        .as_ref()
-        .map(|survivors| format!("; {} that no case notices", counted(survivors.len(), "change")));
     let hint = if never + always > 0 { " (-v lists them)" } else { "" };
-    (!run.coverage.is_empty()).then(|| {
-        let survivors = survivors.unwrap_or_default();
-        format!("{rules} of policies: {never} never fired, {always} always did{hint}{survivors}")
-    })
+    let is_empty = run.coverage.is_empty();
+    (!is_empty).then(|| format!("{rules} of policies: {never} never fired, {always} always did{hint}"))
 }
 
 fn entry(result: &CaseResult) -> CaseEntry<'_> {
@@ -151,10 +140,10 @@ fn entry(result: &CaseResult) -> CaseEntry<'_> {
 }
 
 fn write_outputs(report: &CaseReport<'_>, args: &Args, terminal: Terminal) -> anyhow::Result<()> {
-    check_places(args.output.iter().map(|output| output.file.as_deref()))?;
-    let text = [CaseOutputArg { format: CaseFormat::Text, file: None }];
+    check_places(&args.output)?;
+    let text = [OutputArg { format: ReportFormat::Text, file: None }];
     let outputs = if args.output.is_empty() { text.as_slice() } else { args.output.as_slice() };
-    for CaseOutputArg { format, file } in outputs {
+    for OutputArg { format, file } in outputs {
         let mut bytes = Vec::new();
         cases::write(report, *format, args.verbose, &mut bytes).context("failed to write the result")?;
         match file {

@@ -1,4 +1,4 @@
-//! `memgate view`: what rules of policies see.
+//! `memgate view`: the fields of objects that policies judge.
 
 use std::fmt::Write as _;
 
@@ -7,23 +7,26 @@ use crate::cli::input::{InputArgs, note_unread};
 use crate::cli::terminal::Terminal;
 use crate::manifest::rewrite::yaml;
 use crate::model::credential::masked;
+use crate::model::request::Point;
 use crate::offline::errors::input_error;
+use crate::offline::load::load;
 use crate::offline::view::{Viewed, ViewedObject, shown, view};
 use crate::report::plain;
 
-/// Print what policies see of memory resources, of what refers to them, and of pods
+/// Print the fields of memory resources, agents and pods that policies judge
 ///
-/// One YAML document for each object, as it would be stored: the same fields for every platform. A workload
-/// stands for its pod, with the containers that memgate adds. No value of a Secret is in it, and of a URL neither
-/// userinfo nor query.
+/// One YAML document for each object, as it would be stored, with the same fields for every platform. A workload
+/// is shown as its pod, with the containers that memgate adds. Values of Secrets, and userinfo and queries of URLs,
+/// are left out.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
+#[command(
+    before_help = "Exit codes: 0 printed, 2 an input cannot be read or parsed, 3 nothing has a view.",
+    after_long_help = "\
 Examples:
   memgate view memory.yaml
   memgate view deploy/ --with cluster-state.yaml
-  kubectl get arkmemories -A -o yaml | memgate view -
-
-Exit codes: 0 printed, 2 an input cannot be read or parsed, 3 nothing has a view.")]
+  kubectl get arkmemories -A -o yaml | memgate view -"
+)]
 pub struct Args {
     #[command(flatten)]
     input: InputArgs,
@@ -35,7 +38,8 @@ pub struct Args {
 /// When something cannot be written, or memgate is at fault.
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let project = args.input.project(terminal)?;
-    let Viewed { objects, errors, unread } = view(args.input.read(&project)?, args.input.occasion());
+    let Viewed { objects, errors, unread } =
+        view(load(&args.input.plan(&project)?)?, args.input.policies.occasion(Point::Ci));
     terminal.raw(documents(&objects).as_bytes())?;
     for error in &errors {
         terminal.input_error(&input_error(error));
@@ -45,9 +49,9 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         return Ok(ExitStatus::Failed);
     }
     if objects.is_empty() {
-        terminal.note("error: nothing of which policies see anything was found");
         terminal.note(
-            "  what counts: memory resources, what refers to them, agent pods, and workloads with such pods",
+            "error: no object that policies judge was found\n  \
+             what counts: memory resources, what refers to them, agent pods, and workloads with such pods",
         );
         return Ok(ExitStatus::Nothing);
     }
@@ -70,7 +74,7 @@ fn documents(objects: &[ViewedObject]) -> String {
     text
 }
 
-/// Text from user input as the rest of a line: some readers of YAML know more ends of lines than others.
+/// Text from user input in a comment. Some readers of YAML end a line at U+2028 and U+2029.
 fn in_one_line(text: &str) -> String {
     plain(&masked(text)).replace(['\u{2028}', '\u{2029}'], " ")
 }

@@ -1,23 +1,27 @@
-//! `memgate wait`: until the live webhook answers.
+//! `memgate wait`: waits until the webhook answers in a cluster.
 //!
 //! With `-o json` the last round of dry runs goes to standard output as
-//! `{"answered", "probes": [{"name", "status", "webhook", "code", "message"}]}`, where the status is
-//! `answered`, `guarded` (a policy of memgate's refuses before memgate is called, and is in `message`),
-//! `not-served`, `aggregated` (an API server of the platform's own serves the kind, and was not asked),
-//! `unknown` (one may, and was not asked either) or `missing`; fields are only ever added.
+//! `{"answered", "probes": [{"name", "status", "webhook", "code", "message"}]}`. The status is one of
+//!
+//! - `answered`: memgate refused the object;
+//! - `guarded`: the policy in `message` refused it before memgate was called;
+//! - `not-served`: the cluster does not serve the kind;
+//! - `aggregated`: an API server of the platform serves the kind, so no dry run was made;
+//! - `unknown`: an API server of the platform may serve it, so no dry run was made;
+//! - `missing`: memgate did not answer.
+//!
+//! Fields are only added, never removed.
 
 use std::borrow::Cow;
 use std::time::Duration;
 
-use anyhow::Context as _;
 use serde::Serialize;
-use tokio::runtime::Runtime;
 
 use crate::cli::ExitStatus;
-use crate::cli::cluster::ClusterArgs;
+use crate::cli::cluster::{ClusterArgs, block_on};
 use crate::cli::duration;
 use crate::cli::families::FamilyArgs;
-use crate::cli::output::ResultFormat;
+use crate::cli::output::{ResultFormat, json};
 use crate::cli::terminal::Terminal;
 use crate::cluster::probe::probes;
 use crate::cluster::probe_outcome::ProbeOutcome;
@@ -27,37 +31,38 @@ use crate::model::family::AggregatedServer;
 
 /// Wait until the webhook answers in a cluster
 ///
-/// Asks the apiserver to create, as a dry run, a pod that memgate has to refuse, and a memory
-/// resource of each platform that is installed, until memgate refuses all of them. So the whole way
-/// is tried: registration, certificate, Service, replicas. Nothing is stored. What is still missing
-/// goes to standard error. Kinds that an API server of the platform's own serves are named and not
-/// waited for, since that may call no webhook and store what it is asked as a dry run.
+/// Asks the apiserver to create, as a dry run, a pod and a memory resource of each installed platform
+/// that memgate has to refuse, until it refuses all of them. This tests registration, certificate,
+/// Service and replicas. Nothing is stored. Missing answers are named on standard error. A kind that
+/// an API server of the platform serves is named and not tried: that server may call no webhook, and
+/// store the object although it is a dry run.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
+#[command(
+    before_help = "Exit codes: 0 memgate answers, 1 it does not in time, 2 wrong usage or a fault.",
+    after_long_help = "\
 Examples:
   memgate wait
   memgate wait --timeout 5m -n team-a
   memgate wait -o json --context staging
 
 It takes the right to create pods, and the memory resources of the platforms, in the namespace; for
-ark also the right to get the APIService v1alpha1.ark.mckinsey.com.
-
-Exit codes: 0 memgate answers, 1 it does not in time, 2 wrong usage or a fault.")]
+ark also the right to get the APIService v1alpha1.ark.mckinsey.com."
+)]
 pub struct Args {
-    /// How long to wait, such as 30s or 5m
+    /// Time limit, such as 30s or 5m
     #[arg(long, value_name = "DURATION", value_parser = duration::parse, default_value = "60s")]
     timeout: Duration,
 
-    /// The namespace of the dry runs; without it that of the context
+    /// Namespace of the dry runs [default: that of the context]
     #[arg(short, long, value_name = "NAME", value_parser = probe_namespace)]
     namespace: Option<String>,
 
-    /// The name of the webhook configurations
+    /// Name of the webhook configurations
     #[arg(long, value_name = "NAME", default_value = NAME)]
     webhook_configuration: String,
 
-    /// The form of the result
-    #[arg(short, long, value_name = "FORM", value_enum, default_value = "text")]
+    /// Format of the result
+    #[arg(short, long, value_name = "FORMAT", value_enum, default_value = "text")]
     output: ResultFormat,
 
     #[command(flatten)]
@@ -72,12 +77,10 @@ pub struct Args {
 /// # Errors
 /// When there is no way to a cluster, or the result cannot be written.
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
-    let runtime = Runtime::new().context("failed to start the runtime")?;
-    let results = runtime.block_on(results(args, terminal))?;
-    runtime.shutdown_background();
+    let results = block_on(results(args, terminal))?;
     let answered = all_answered(&results);
     match args.output {
-        ResultFormat::Json => terminal.raw(&json(&results)?)?,
+        ResultFormat::Json => terminal.raw(&json(&output(&results))?)?,
         ResultFormat::Text if answered => terminal.out(text(&results).as_bytes())?,
         ResultFormat::Text => {}
     }
@@ -122,7 +125,7 @@ fn text(results: &[ProbeResult]) -> String {
 
 fn aggregated(server: &AggregatedServer) -> String {
     format!(
-        "an API server of the platform's own serves it (APIService {}), and may call no webhook",
+        "an API server of the platform serves it (APIService {}) and may not call webhooks",
         server.api_service
     )
 }
@@ -148,12 +151,8 @@ struct ProbeOutput<'r> {
     message: Option<Cow<'r, str>>,
 }
 
-fn json(results: &[ProbeResult]) -> anyhow::Result<Vec<u8>> {
-    let probes = results.iter().map(probe_output).collect();
-    let output = WaitOutput { answered: all_answered(results), probes };
-    let mut bytes = serde_json::to_vec_pretty(&output).context("failed to write the result")?;
-    bytes.push(b'\n');
-    Ok(bytes)
+fn output(results: &[ProbeResult]) -> WaitOutput<'_> {
+    WaitOutput { answered: all_answered(results), probes: results.iter().map(probe_output).collect() }
 }
 
 fn probe_output(result: &ProbeResult) -> ProbeOutput<'_> {

@@ -1,7 +1,6 @@
 //! Runs case files: each case through the same bytes that an apiserver would send and get.
 
-mod coverage;
-
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::sync::Arc;
 
@@ -13,22 +12,18 @@ use crate::casefile::compare::{CaseOutcome, failures};
 use crate::casefile::read::read;
 use crate::casefile::{Case, request};
 use crate::manifest;
-use crate::manifest::document::{Document, parse, values};
+use crate::manifest::document::{Document, values};
 use crate::model::decision::Decision;
 use crate::model::pointer::Pointer;
-use crate::model::policy::Policy;
+use crate::model::policy::Policies;
 use crate::model::request::Occasion;
-use crate::model::settings::Settings;
 use crate::model::snapshot::Snapshot;
 use crate::offline::classify::{Class, classify};
-use crate::offline::collect::{Reading, Unread, collect};
+use crate::offline::collect::{Unread, collect};
 use crate::offline::errors::error_at;
-use crate::offline::load::{self, Paths, load_as};
-use crate::offline::policies::is_policy;
+use crate::offline::load::{self, load};
+use crate::offline::plan::InputPlan;
 use crate::state::AddError;
-
-use self::coverage::Coverage;
-pub use self::coverage::{RuleCoverage, Survivor};
 
 /// What came of the cases.
 #[derive(Debug, Default)]
@@ -45,11 +40,9 @@ pub struct CaseRun {
     pub unread: Unread,
     /// How often each rule of each policy fired.
     pub coverage: Vec<RuleCoverage>,
-    /// The changes of rules that no case noticed, if that was asked.
-    pub survivors: Option<Vec<Survivor>>,
 }
 
-/// What is asked of a run.
+/// Which cases run, and with which policies.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CaseOptions<'o> {
     /// Only cases whose name contains this text.
@@ -57,8 +50,6 @@ pub struct CaseOptions<'o> {
     /// Policies and exemptions that are in the state of every case; one of a case's own takes the place of the one of
     /// its name.
     pub policies: &'o [String],
-    /// Whether to change each rule, one at a time, and see whether a case fails.
-    pub mutants: bool,
 }
 
 /// What came of one case.
@@ -72,6 +63,19 @@ pub struct CaseResult {
     pub line: usize,
     /// What differs from what was expected; empty when the case passed.
     pub failures: Vec<String>,
+}
+
+/// How often a rule of a policy fired.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RuleCoverage {
+    /// The name of the policy.
+    pub policy: String,
+    /// The id of the rule.
+    pub rule: String,
+    /// The number of cases about an object that the policy judges.
+    pub judged: usize,
+    /// The number of these cases in which the rule fired.
+    pub fired: usize,
 }
 
 impl CaseRun {
@@ -105,31 +109,29 @@ enum CaseError {
 pub fn run(paths: &[String], options: CaseOptions<'_>, stdin: &mut dyn Read) -> Result<CaseRun, load::Error> {
     let collected = collect(paths, stdin);
     let mut run = CaseRun { errors: collected.errors, unread: collected.unread, ..CaseRun::default() };
-    let read = Paths { policies: options.policies, ..Paths::default() };
-    let given = load_as(read, &Reading::default(), Settings::default(), &mut std::io::empty())?;
+    let given = load(&InputPlan { policies: options.policies.to_vec(), ..InputPlan::default() })?;
     if !given.errors.is_empty() {
         run.errors.extend(given.errors);
         return Ok(run);
     }
-    let mut coverage = Coverage::new(manifests(options.policies), given.snapshot);
+    let mut coverage = Coverage::default();
+    coverage.add_rules(&given.snapshot.policies);
     for source in collected.sources {
         for document in values(&Arc::new(source), &mut run.errors) {
-            run_document(&document, options.filter, &mut coverage, &mut run);
+            run_document(&document, options.filter, &given.snapshot, &mut coverage, &mut run);
         }
     }
-    run.survivors = options.mutants.then(|| coverage.survivors());
     run.coverage = coverage.into_rules();
     Ok(run)
 }
 
-/// The policies and exemptions in files that were read once, as they are written.
-fn manifests(paths: &[String]) -> Vec<Value> {
-    let sources = collect(paths, &mut std::io::empty()).sources.into_iter();
-    let documents = sources.flat_map(|source| parse(&Arc::new(source)).documents);
-    documents.map(|document| document.value().clone()).filter(is_policy).collect()
-}
-
-fn run_document(document: &Document, filter: Option<&str>, coverage: &mut Coverage, run: &mut CaseRun) {
+fn run_document(
+    document: &Document,
+    filter: Option<&str>,
+    base: &Snapshot,
+    coverage: &mut Coverage,
+    run: &mut CaseRun,
+) {
     let cases = match read(document.value()) {
         Ok(cases) => cases,
         Err(_) if is_manifest(document.value()) => {
@@ -149,7 +151,7 @@ fn run_document(document: &Document, filter: Option<&str>, coverage: &mut Covera
             run.filtered += 1;
             continue;
         }
-        let CaseAnswer { outcome, decision } = match answer(&case, coverage.base(), None) {
+        let CaseAnswer { outcome, decision, policies } = match answer(&case, base) {
             Ok(answer) => answer,
             Err(error) => {
                 let message = format!("failed to run the case {}: {error}", case.name);
@@ -164,9 +166,9 @@ fn run_document(document: &Document, filter: Option<&str>, coverage: &mut Covera
                 .push(format!("{file}:{line}: case {name} is about a {kind}, at which memgate never looks"));
         }
         let failures = failures(&case.expect, &outcome);
-        let name = case.name.clone();
-        coverage.add(case, &decision, failures.is_empty());
-        run.results.push(CaseResult { name, file, line, failures });
+        coverage.add_rules(&policies);
+        coverage.count(&policies, &decision);
+        run.results.push(CaseResult { name: case.name, file, line, failures });
     }
 }
 
@@ -184,19 +186,17 @@ fn unjudged_kind(case: &Case) -> Option<String> {
     (classify(group, kind) == Class::PassedOver).then(|| format!("{api_version} {kind}"))
 }
 
-/// What came of asking.
+/// What memgate decides about a case.
 struct CaseAnswer {
     outcome: CaseOutcome,
-    /// The decision behind it.
     decision: Decision,
+    /// The policies in the state of the case.
+    policies: Arc<Policies>,
 }
 
-/// Asks about a case. `base` has policies besides its own, and `mutant` takes the place of the policy of its name.
-fn answer(case: &Case, base: &Snapshot, mutant: Option<Policy>) -> Result<CaseAnswer, CaseError> {
-    let mut snapshot = request::state_over(base, case)?;
-    if let Some(mutant) = mutant {
-        Arc::make_mut(&mut snapshot.policies).insert(mutant);
-    }
+/// Decides about a case, with `base` below its own state.
+fn answer(case: &Case, base: &Snapshot) -> Result<CaseAnswer, CaseError> {
+    let snapshot = request::state_over(base, case)?;
     let body = serde_json::to_string(&request::review(case))?;
     let mut review = admission::parse(&body)?;
     let user = review.request.occasion.user;
@@ -204,5 +204,38 @@ fn answer(case: &Case, base: &Snapshot, mutant: Option<Policy>) -> Result<CaseAn
     let admitted = admission::admit(&review.request, &snapshot)?;
     let answer: Value = serde_json::from_slice(&admission::review_of(&review, &admitted))?;
     let outcome = CaseOutcome::from_review(&answer, case.object.as_ref()).map_err(CaseError::Answer)?;
-    Ok(CaseAnswer { outcome, decision: admitted.decision })
+    Ok(CaseAnswer { outcome, decision: admitted.decision, policies: snapshot.policies })
+}
+
+/// Counts by policy and rule: the cases that the policy judges, and those in which the rule fired.
+#[derive(Default)]
+struct Coverage(BTreeMap<(String, String), (usize, usize)>);
+
+impl Coverage {
+    /// Lists the rules, so that rules of policies that judge no case are listed too.
+    fn add_rules(&mut self, policies: &Policies) {
+        for policy in policies.iter() {
+            for rule in &policy.rules {
+                self.0.entry((policy.name.clone(), rule.about.id.clone())).or_default();
+            }
+        }
+    }
+
+    fn count(&mut self, policies: &Policies, decision: &Decision) {
+        let fired: BTreeSet<(&str, &str)> =
+            decision.fired.iter().map(|rule| (rule.policy.as_str(), rule.id.as_str())).collect();
+        for policy in decision.policies.iter().filter_map(|name| policies.get(name)) {
+            for rule in &policy.rules {
+                let has_fired = fired.contains(&(policy.name.as_str(), rule.about.id.as_str()));
+                let counts = self.0.entry((policy.name.clone(), rule.about.id.clone())).or_default();
+                counts.0 += 1;
+                counts.1 += usize::from(has_fired);
+            }
+        }
+    }
+
+    fn into_rules(self) -> Vec<RuleCoverage> {
+        let rules = self.0.into_iter();
+        rules.map(|((policy, rule), (judged, fired))| RuleCoverage { policy, rule, judged, fired }).collect()
+    }
 }

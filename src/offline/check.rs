@@ -195,9 +195,9 @@ pub(super) fn fault_of(object: &CheckedObject, fault: &dyn std::error::Error) ->
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::settings::Settings;
     use crate::offline::findings::report;
     use crate::offline::load::load;
+    use crate::offline::plan::InputPlan;
 
     const TEXT: &str = "\
 apiVersion: arkonis.dev/v1alpha1
@@ -214,7 +214,7 @@ a: [
 
     #[test]
     fn reports_what_was_denied_passed_over_and_unreadable() {
-        let inputs = load(&["-".to_owned()], &[], Settings::default(), &mut TEXT.as_bytes()).expect("loads");
+        let inputs = load(&InputPlan::of_text(TEXT)).expect("loads");
         let checked = check(inputs, Occasion::default());
         let report = report(&checked);
         assert_eq!(
@@ -250,8 +250,7 @@ spec:
 
     #[test]
     fn names_fields_from_the_root_of_a_workload() {
-        let inputs =
-            load(&["-".to_owned()], &[], Settings::default(), &mut WORKLOAD.as_bytes()).expect("loads");
+        let inputs = load(&InputPlan::of_text(WORKLOAD)).expect("loads");
         let checked = check(inputs, Occasion::default());
         let messages: Vec<&str> = checked
             .decided
@@ -265,7 +264,7 @@ spec:
 
     #[test]
     fn reads_standard_input_once() {
-        let paths = ["-".to_owned(), "-".to_owned()];
-        assert!(load(&paths, &[], Settings::default(), &mut std::io::empty()).is_err());
+        let plan = InputPlan { state: vec!["-".to_owned()], ..InputPlan::of_text("") };
+        assert!(load(&plan).is_err());
     }
 }

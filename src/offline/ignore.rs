@@ -239,15 +239,15 @@ mod tests {
     use super::*;
     use crate::model::finding::Severity;
     use crate::model::request::Occasion;
-    use crate::model::settings::Settings;
     use crate::offline::check::{Decided, check};
     use crate::offline::load::load;
+    use crate::offline::plan::InputPlan;
 
     /// What a search from each comment through all others would take minutes for.
     const VERY_MANY: usize = 10_000;
 
     fn applied(text: &str) -> Checked {
-        let inputs = load(&["-".to_owned()], &[], Settings::default(), &mut text.as_bytes()).expect("loads");
+        let inputs = load(&InputPlan::of_text(text)).expect("loads");
         let mut checked = check(inputs, Occasion::default());
         apply(&mut checked);
         checked

@@ -3,7 +3,7 @@
 //! Every object of the inputs is also state for all others.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -15,7 +15,6 @@ use crate::manifest::document::{Document, each_value, fill_type_meta, parse_part
 use crate::manifest::source::Source;
 use crate::model::object::DEFAULT_NAMESPACE;
 use crate::model::pointer::Pointer;
-use crate::model::settings::Settings;
 use crate::model::snapshot::Snapshot;
 use crate::offline::checked_object::UndecidedObject;
 use crate::offline::classify::{Class, classify, has_required_annotation, object_ref};
@@ -25,6 +24,7 @@ use crate::offline::notices::{Notice, Notices};
 use crate::offline::origin::{Origins, SourceOrigins};
 use crate::offline::passed_over::{PassedOver, Why};
 use crate::offline::places::Places;
+use crate::offline::plan::InputPlan;
 use crate::offline::policies::{self, PolicyFiles, PolicyOrigin};
 use crate::offline::read::source;
 use crate::offline::transient;
@@ -78,72 +78,27 @@ pub struct Inputs {
     pub policies: PolicyFiles,
 }
 
-/// Reads the objects at `paths` to check them, and those at `state_paths` as state only.
+/// Reads what the plan names.
 ///
 /// # Errors
-/// When standard input is named twice or an object is out of bounds. Files that cannot be read are
-/// part of the result.
-pub fn load(
-    paths: &[String],
-    state_paths: &[String],
-    settings: Settings,
-    stdin: &mut dyn Read,
-) -> Result<Inputs, Error> {
-    let paths = Paths { checked: paths, state: state_paths, ..Paths::default() };
-    load_as(paths, &Reading::default(), settings, stdin)
-}
-
-/// What is read.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Paths<'p> {
-    /// The objects to check.
-    pub checked: &'p [String],
-    /// More objects, as state only.
-    pub state: &'p [String],
-    /// Policies and exemptions.
-    pub policies: &'p [String],
-    /// The state of a cluster, which the others are laid over.
-    pub snapshot: Option<&'p Path>,
-    /// Whether the objects of that state are checked too. No apiserver stands in for them, since one has taken them.
-    pub checks_snapshot: bool,
-}
-
-/// The same, with policies, and with the inputs read as the user wants it.
-///
-/// # Errors
-/// As those of [`load`].
-pub fn load_as(
-    paths: Paths<'_>,
-    reading: &Reading,
-    settings: Settings,
-    stdin: &mut dyn Read,
-) -> Result<Inputs, Error> {
-    let Paths { checked: paths, state: state_paths, policies, snapshot, checks_snapshot } = paths;
-    reads_stdin_once(paths.iter().chain(state_paths).chain(policies))?;
-    let mut inputs = Inputs { snapshot: state::empty(settings), ..Inputs::default() };
-    if let Some(path) = snapshot {
-        let name = path.display().to_string();
-        if name == "-" {
-            return Err(Error::SnapshotFromStdin);
-        }
-        let text = match reading.instead.get(&name) {
-            Some(text) => Source::new(&name, text.as_str()),
-            None => source(&name, File::open(path), reading.max_bytes)?,
-        };
-        let assumed = ClusterSnapshot::parse(&name, text.text())?.put(&name, &mut inputs.snapshot)?;
-        inputs.unread.assumed = Some(assumed);
-        if checks_snapshot {
-            inputs.snapshot.crds = None;
-            add_snapshot(&name, text.text(), &mut inputs)?;
-            let families = inputs.snapshot.settings.families.clone();
-            transient::pass_over(&mut inputs.objects, &mut inputs.passed_over, &families, false);
-        }
+/// When standard input is named twice, the snapshot cannot be used, or a number is out of bounds. Files that cannot
+/// be read are part of the result.
+pub fn load(plan: &InputPlan) -> Result<Inputs, Error> {
+    let InputPlan { checked, state, policies, reading, .. } = plan;
+    reads_stdin_once(checked.iter().chain(state).chain(policies))?;
+    let stdin: &mut dyn Read = match &plan.stdin {
+        Some(text) => &mut text.as_bytes(),
+        None => &mut io::stdin().lock(),
+    };
+    let mut inputs = Inputs { snapshot: state::empty(plan.settings.clone()), ..Inputs::default() };
+    if let Some(path) = &plan.snapshot {
+        read_snapshot(path, plan, &mut inputs)?;
     }
     let mut notices = Notices::default();
     read_policies(policies, reading, &mut inputs, &mut notices, stdin)?;
-    read_state(state_paths, reading, &mut inputs, &mut notices, stdin)?;
-    for source in read(paths, reading, &mut inputs, stdin) {
-        let is_named = source.name() == STDIN || paths.iter().any(|path| path == source.name());
+    read_state(state, reading, &mut inputs, &mut notices, stdin)?;
+    for source in read(checked, reading, &mut inputs, stdin) {
+        let is_named = source.name() == STDIN || checked.iter().any(|path| path == source.name());
         let mut origins = SourceOrigins::new(&source);
         for parsed in parse_parts(&source) {
             inputs.errors.extend(parsed.errors);
@@ -171,7 +126,31 @@ pub fn load_as(
     }
     inputs.unread.unused_excludes = reading.exclude.unused();
     inputs.notices = notices.finish();
+    if plan.ignores_policies {
+        inputs.snapshot.policies = Arc::default();
+    }
     Ok(inputs)
+}
+
+/// Reads the snapshot of a cluster, below everything else.
+fn read_snapshot(path: &Path, plan: &InputPlan, inputs: &mut Inputs) -> Result<(), Error> {
+    let name = path.display().to_string();
+    if name == "-" {
+        return Err(Error::SnapshotFromStdin);
+    }
+    let text = match plan.reading.instead.get(&name) {
+        Some(text) => Source::new(&name, text.as_str()),
+        None => source(&name, File::open(path), plan.reading.max_bytes)?,
+    };
+    let assumed = ClusterSnapshot::parse(&name, text.text())?.put(&name, &mut inputs.snapshot)?;
+    inputs.unread.assumed = Some(assumed);
+    if plan.checks_snapshot {
+        inputs.snapshot.crds = None;
+        add_snapshot(&name, text.text(), inputs)?;
+        let families = inputs.snapshot.settings.families.clone();
+        transient::pass_over(&mut inputs.objects, &mut inputs.passed_over, &families, false);
+    }
+    Ok(())
 }
 
 /// Adds the objects of a cluster's state to those that are checked; their places are those in the file.
@@ -183,15 +162,6 @@ fn add_snapshot(name: &str, text: &str, inputs: &mut Inputs) -> Result<(), Error
     }
     inputs.sources.push(source);
     Ok(())
-}
-
-/// Reads state only. An empty file is a state of which nothing is known.
-///
-/// # Errors
-/// When standard input is named twice or an object is out of bounds. Files that cannot be read are
-/// part of the result.
-pub fn load_state(paths: &[String], settings: Settings, stdin: &mut dyn Read) -> Result<Inputs, Error> {
-    load(&[], paths, settings, stdin)
 }
 
 fn reads_stdin_once<'a>(paths: impl Iterator<Item = &'a String>) -> Result<(), Error> {

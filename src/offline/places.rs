@@ -106,6 +106,7 @@ impl<'r> Wanted<'r> {
 mod tests {
     use super::*;
     use crate::offline::load::load;
+    use crate::offline::plan::InputPlan;
 
     const TEXT: &str = "\
 apiVersion: v1
@@ -129,11 +130,10 @@ items:
 
     #[test]
     fn knows_objects_as_the_state_does() {
-        let stdin = || ["-".to_owned()];
-        let load = |paths: &[String], state: &[String]| {
-            load(paths, state, Settings::default(), &mut TEXT.as_bytes()).expect("loads").places
-        };
-        for places in [load(&stdin(), &[]), load(&[], &stdin())] {
+        let as_state =
+            InputPlan { checked: Vec::new(), state: vec!["-".to_owned()], ..InputPlan::of_text(TEXT) };
+        for plan in [InputPlan::of_text(TEXT), as_state] {
+            let places = load(&plan).expect("loads").places;
             let lines: Vec<_> = places
                 .0
                 .iter()

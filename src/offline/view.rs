@@ -88,8 +88,8 @@ fn mask(key: &str, value: &mut Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::settings::Settings;
     use crate::offline::load::load;
+    use crate::offline::plan::InputPlan;
 
     const TEXT: &str = "\
 apiVersion: apps/v1
@@ -112,7 +112,7 @@ metadata: {name: other}
 
     #[test]
     fn sees_the_pod_of_a_workload_with_what_is_added() {
-        let inputs = load(&["-".to_owned()], &[], Settings::default(), &mut TEXT.as_bytes()).expect("loads");
+        let inputs = load(&InputPlan::of_text(TEXT)).expect("loads");
         let viewed = view(inputs, Occasion::default());
         let titles: Vec<String> = viewed.objects.iter().map(|object| object.object_ref.title()).collect();
         assert_eq!(titles, ["Deployment ops/runs", "Agent ops/triage"]);

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use crate::report::entry::{self, ErrorEntry, SCHEMA_VERSION};
+use crate::report::format::ReportFormat;
 use crate::report::github::{self, Command, Kind, Place};
 use crate::report::input_error::InputError;
 use crate::report::junit::{Outcome, Suite, Test, write_suites};
@@ -22,8 +23,6 @@ pub struct CaseReport<'a> {
     pub blind: &'a [String],
     /// How often each rule of the policies fired.
     pub rules: Vec<RuleEntry<'a>>,
-    /// The changes of rules that no case notices, if that was asked.
-    pub survivors: Option<Vec<SurvivorEntry<'a>>>,
 }
 
 /// How often a rule of a policy fired.
@@ -37,17 +36,6 @@ pub struct RuleEntry<'a> {
     pub judged: usize,
     /// In how many of them the rule fired.
     pub fired: usize,
-}
-
-/// A change of a rule that no case notices.
-#[derive(Debug, Clone, Copy, Serialize)]
-pub struct SurvivorEntry<'a> {
-    /// The name of the policy.
-    pub policy: &'a str,
-    /// The id of the rule.
-    pub rule: &'a str,
-    /// What was done to it: `dropped` or `inverted`.
-    pub mutation: &'a str,
 }
 
 /// What came of one case.
@@ -65,19 +53,6 @@ pub struct CaseEntry<'a> {
     pub failures: &'a [String],
 }
 
-/// How the result is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CaseFormat {
-    /// For people.
-    Text,
-    /// One JSON object.
-    Json,
-    /// JUnit's XML.
-    Junit,
-    /// Workflow commands of GitHub Actions.
-    Github,
-}
-
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct JsonCases<'r> {
@@ -91,8 +66,6 @@ struct JsonCases<'r> {
     input_errors: Vec<ErrorEntry<'r>>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     rules: &'r [RuleEntry<'r>],
-    #[serde(skip_serializing_if = "Option::is_none")]
-    survivors: Option<&'r [SurvivorEntry<'r>]>,
 }
 
 #[derive(Serialize)]
@@ -102,37 +75,25 @@ struct JsonSummary {
     errors: usize,
 }
 
-impl CaseFormat {
-    /// Every format, in the order in which help lists them.
-    pub const ALL: [Self; 4] = [Self::Text, Self::Json, Self::Junit, Self::Github];
+/// The formats of the result, in the order in which help lists them.
+pub const FORMATS: [ReportFormat; 4] =
+    [ReportFormat::Text, ReportFormat::Json, ReportFormat::Junit, ReportFormat::Github];
 
-    /// The name on the command line.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Text => "text",
-            Self::Json => "json",
-            Self::Junit => "junit",
-            Self::Github => "github",
-        }
-    }
-}
-
-/// Writes the result in one format; text has a line for cases that passed only when `verbose`.
+/// Writes the result in one of [`FORMATS`]; text has a line for cases that passed only when `verbose`.
 ///
 /// # Errors
 /// Those of the writer.
 pub fn write(
     report: &CaseReport<'_>,
-    format: CaseFormat,
+    format: ReportFormat,
     verbose: bool,
     out: &mut impl Write,
 ) -> io::Result<()> {
     match format {
-        CaseFormat::Text => text(report, verbose, out),
-        CaseFormat::Json => json(report, out),
-        CaseFormat::Junit => junit(report, out),
-        CaseFormat::Github => github(report, out),
+        ReportFormat::Json => json(report, out),
+        ReportFormat::Junit => junit(report, out),
+        ReportFormat::Github => github(report, out),
+        _ => text(report, verbose, out),
     }
 }
 
@@ -152,14 +113,7 @@ fn text(report: &CaseReport<'_>, verbose: bool, out: &mut impl Write) -> io::Res
     if verbose {
         rules(&report.rules, out)?;
     }
-    for survivor in report.survivors.iter().flatten() {
-        writeln!(out, "{}", plain(&unnoticed(survivor)))?;
-    }
     Ok(())
-}
-
-fn unnoticed(SurvivorEntry { policy, rule, mutation }: &SurvivorEntry<'_>) -> String {
-    format!("no case notices that policy/{policy}/{rule} was {mutation}")
 }
 
 /// A line for each rule, with what the cases leave untried.
@@ -186,7 +140,6 @@ fn json(report: &CaseReport<'_>, out: &mut impl Write) -> io::Result<()> {
         warnings: report.blind,
         input_errors: report.errors.iter().map(entry::error).collect(),
         rules: &report.rules,
-        survivors: report.survivors.as_deref(),
     };
     serde_json::to_writer_pretty(&mut *out, &output)?;
     writeln!(out)
@@ -214,13 +167,6 @@ fn junit(report: &CaseReport<'_>, out: &mut impl Write) -> io::Result<()> {
         };
         add(relative(case.file), Test { name: case.name.to_owned(), outcome });
     }
-    for survivor in report.survivors.iter().flatten() {
-        let SurvivorEntry { policy, rule, mutation } = survivor;
-        let message = unnoticed(survivor);
-        let outcome = Outcome::Failed { kind: "mutant".to_owned(), text: message.clone(), message };
-        let name = format!("a case notices that policy/{policy}/{rule} is {mutation}");
-        add("rules of policies", Test { name, outcome });
-    }
     write_suites(&suites, out)
 }
 
@@ -233,7 +179,5 @@ fn github(report: &CaseReport<'_>, out: &mut impl Write) -> io::Result<()> {
     });
     github::write_kind(Kind::Error, errors.chain(failed), 0, out)?;
     let blind = report.blind.iter().map(|line| Command::new(Place::default(), "memgate", &plain(line)));
-    let unnoticed = report.survivors.iter().flatten().map(unnoticed);
-    let unnoticed = unnoticed.map(|line| Command::new(Place::default(), "memgate", &plain(&line)));
-    github::write_kind(Kind::Warning, blind.chain(unnoticed), 0, out)
+    github::write_kind(Kind::Warning, blind, 0, out)
 }

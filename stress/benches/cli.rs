@@ -7,10 +7,10 @@
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use memgate::model::request::Occasion;
-use memgate::model::settings::Settings;
 use memgate::offline::check::check;
 use memgate::offline::findings::report;
 use memgate::offline::load::load;
+use memgate::offline::plan::InputPlan;
 use memgate::report::{DEFAULT_WIDTH, text};
 use serde_json::json;
 
@@ -27,8 +27,7 @@ fn one_line(criterion: &mut Criterion) {
     group.sample_size(10).throughput(Throughput::Bytes(line.len() as u64));
     group.bench_function("on one line of 2 MB", |bencher| {
         bencher.iter(|| {
-            let inputs =
-                load(&["-".to_owned()], &[], Settings::default(), &mut line.as_bytes()).expect("loads");
+            let inputs = load(&InputPlan::of_text(&line)).expect("loads");
             let checked = check(inputs, Occasion::default());
             let report = report(&checked);
             assert_eq!(report.findings.len(), 50 * OBJECTS);

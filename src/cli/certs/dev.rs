@@ -1,4 +1,4 @@
-//! `memgate certs dev`: a CA and a certificate for development.
+//! `memgate certs dev`: makes a CA and a certificate for development.
 
 use std::fs::{DirBuilder, OpenOptions};
 use std::io::{self, Write as _};
@@ -15,28 +15,31 @@ use crate::server::clock::Clock;
 
 /// Write a CA of your own and a server certificate that it signs
 ///
-/// The keys can be read by you alone, and the certificates expire after a year. Do not use them in
-/// a cluster that matters: whoever has ca.key can pretend to be memgate.
+/// Only you can read the keys, and the certificates expire after a year. Do not use them in a
+/// production cluster: a program with ca.key can pretend to be memgate.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
+#[command(
+    before_help = "Exit codes: 0 written, 2 the files exist already or cannot be written.",
+    after_long_help = "\
 Examples:
   memgate certs dev
-  memgate certs dev --dir certs --name host.docker.internal --name 192.168.5.2")]
+  memgate certs dev --dir certs --name host.docker.internal --name 192.168.5.2"
+)]
 pub(super) struct Dev {
-    /// Where to write ca.crt, ca.key, tls.crt and tls.key; made when it does not exist
+    /// Directory for ca.crt, ca.key, tls.crt and tls.key; created if missing
     #[arg(long, value_name = "DIR", default_value = "memgate-certs")]
     dir: PathBuf,
 
-    /// A further DNS name or IP address of the server; can be repeated
+    /// Further DNS name or IP address of the server; repeatable
     #[arg(long = "name", value_name = "NAME")]
     names: Vec<String>,
 
-    /// Replace keys and certificates that are in the directory already
+    /// Replace existing keys and certificates
     #[arg(long)]
     force: bool,
 }
 
-/// Names that a server on the same machine, or the Service of `memgate manifests`, is reached by.
+/// The names of a server on the same machine, and of the Service of `memgate manifests`.
 const USUAL_NAMES: [&str; 5] = [
     "localhost",
     "127.0.0.1",
@@ -51,10 +54,11 @@ const FILES: [(&str, u32); 4] =
 
 /// Runs the command.
 pub(super) fn run(dev: &Dev, terminal: Terminal) -> anyhow::Result<ExitStatus> {
-    let there = FILES.iter().map(|(name, _)| name).find(|name| dev.dir.join(name).symlink_metadata().is_ok());
-    if let Some(name) = there.filter(|_| !dev.force) {
+    let existing =
+        FILES.iter().map(|(name, _)| name).find(|name| dev.dir.join(name).symlink_metadata().is_ok());
+    if let Some(name) = existing.filter(|_| !dev.force) {
         anyhow::bail!(
-            "{} is there already, and a cluster may trust it; replace what is there with --force, or give another --dir",
+            "{} exists already, and a cluster may trust it; replace the files with --force, or give another --dir",
             dev.dir.join(name).display()
         );
     }
@@ -70,7 +74,7 @@ pub(super) fn run(dev: &Dev, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     Ok(ExitStatus::Clean)
 }
 
-/// Makes a directory that only its owner can use; where there are no modes, it has the rights of the one that it is in.
+/// Makes a directory that only its owner can use. On systems without modes it has the rights of its parent.
 fn directory(path: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);
@@ -79,7 +83,7 @@ fn directory(path: &Path) -> io::Result<()> {
     builder.create(path)
 }
 
-/// Writes a file anew: the mode of one that was there before would stay as it was.
+/// Deletes an existing file and writes a new one, since the old file would keep its mode.
 #[cfg_attr(not(unix), expect(unused_variables, reason = "there are no modes"))]
 fn write(path: &Path, text: &str, mode: u32) -> anyhow::Result<()> {
     let failed = || format!("failed to write {}", path.display());
@@ -97,7 +101,7 @@ fn advice(dir: &Path) -> String {
     let dir = dir.display();
     format!(
         "\
-Wrote ca.crt, ca.key, tls.crt and tls.key to {dir}. They expire in a year.
+Wrote ca.crt, ca.key, tls.crt and tls.key to {dir}. They expire after a year.
 
 Serve on this machine and let a cluster on it call:
   memgate serve --tls-cert {dir}/tls.crt --tls-key {dir}/tls.key

@@ -1,77 +1,68 @@
-//! `memgate certs verify`: chain, expiry, and whether the live caBundle trusts it.
+//! `memgate certs verify`: checks chain and expiry of the certificate, and whether the caBundle trusts it.
 
 mod json;
 mod text;
 
 use std::path::PathBuf;
 
-use anyhow::Context as _;
-use tokio::runtime::Runtime;
-
 use crate::cli::ExitStatus;
+use crate::cli::cluster::{ClusterArgs, block_on};
 use crate::cli::output::ResultFormat;
 use crate::cli::terminal::Terminal;
 use crate::cluster::certificates::{Verification, verification};
-use crate::cluster::client::KubeContext;
 use crate::server::certs::verify::VerifyOptions;
 use crate::server::clock::Clock;
 
-/// Tell whether the live webhook configurations trust memgate's certificate
+/// Check whether the webhook configurations trust memgate's certificate
 ///
-/// Reads both configurations, and the certificate from the server that each entry leads to, from
-/// --url, or from a file. A Service is reached from within the cluster only: without --url or
-/// --cert it is not asked, and only what its entries trust is looked at. No Secret is read.
+/// Reads both configurations, and the certificate from the server of each entry, from --url, or from
+/// a file. A Service can be reached only inside the cluster: without --url or --cert its server is not
+/// contacted, and only its caBundle is checked. No Secret is read.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
+#[command(
+    before_help = "\
+Exit codes:
+  0  all certificates are trusted; without a certificate, every caBundle holds a
+     valid CA and all entries trust the same (expiry within days is a warning)
+  1  one is not trusted or has expired, or a caBundle holds no valid CA
+  2  a server does not answer, its entries differ, or nothing could be read",
+    after_long_help = "\
 Examples:
   memgate certs verify
   kubectl -n memgate-system port-forward deploy/memgate 10250 &
   memgate certs verify --url localhost:10250
-  memgate certs verify --cert tls.crt -o json
-
-Exit codes:
-  0  every certificate that was seen is trusted; of a Service that was not asked, every caBundle
-     holds a valid CA and all entries trust the same; what expires soon is warned about
-  1  one is not trusted, has expired, or a caBundle holds no valid CA
-  2  a server does not answer, its entries differ, or nothing could be found out")]
+  memgate certs verify --cert tls.crt -o json"
+)]
 pub(super) struct Verify {
-    /// The kubeconfig; without it KUBECONFIG, ~/.kube/config, or the service account
-    #[arg(long, value_name = "FILE")]
-    kubeconfig: Option<PathBuf>,
-
-    /// The context of the kubeconfig
-    #[arg(long, value_name = "NAME")]
-    context: Option<String>,
-
-    /// The name of both webhook configurations
+    /// Name of both webhook configurations
     #[arg(long, value_name = "NAME", default_value = "memgate")]
     webhook_configuration: String,
 
-    /// Where to connect to, for all entries
+    /// Server to connect to, for all entries
     #[arg(long, value_name = "HOST:PORT", conflicts_with = "cert")]
     url: Option<String>,
 
-    /// The certificate with its chain, PEM, instead of what a server shows
+    /// Certificate with its chain, PEM, in place of the server's
     #[arg(long, value_name = "FILE")]
     cert: Option<PathBuf>,
 
-    /// The form of the result
+    /// Format of the result
     #[arg(short, long, value_name = "FORMAT", value_enum, default_value = "text")]
     output: ResultFormat,
+
+    #[command(flatten)]
+    cluster: ClusterArgs,
 }
 
 /// Runs the command.
 pub(super) fn run(args: &Verify, terminal: Terminal) -> anyhow::Result<ExitStatus> {
-    let context = KubeContext { kubeconfig: args.kubeconfig.clone(), context: args.context.clone() };
     let question = VerifyOptions {
         configuration: &args.webhook_configuration,
         address: args.url.as_deref(),
         chain: args.cert.as_deref(),
         now: Clock::default().unix_now(),
     };
-    let runtime = Runtime::new().context("failed to start the runtime")?;
-    let verification =
-        runtime.block_on(async { anyhow::Ok(verification(&context.client().await?, &question).await?) })?;
+    let verification = block_on(async { Ok(verification(&args.cluster.client().await?, &question).await?) })?;
     anyhow::ensure!(
         !verification.entries.is_empty(),
         "found no webhook configuration named {}; give --webhook-configuration",
@@ -85,7 +76,7 @@ pub(super) fn run(args: &Verify, terminal: Terminal) -> anyhow::Result<ExitStatu
     Ok(status(&verification))
 }
 
-/// Trust that was not found out is a fault only where a server was asked.
+/// Unknown trust is a fault only if a server was contacted.
 fn status(verification: &Verification) -> ExitStatus {
     match verification.is_trusted() {
         Some(false) => ExitStatus::Denied,
@@ -129,7 +120,7 @@ mod tests {
         let entries = vec![
             entry("a.memgate.dev", vec![facts("CN=memgate", now + 3600)], TrustVerdict::Trusted),
             entry("b.memgate.dev", vec![facts("CN=memgate", now + 3600)], TrustVerdict::Trusted),
-            entry("c.memgate.dev", Vec::new(), TrustVerdict::Unknown("nobody there".to_owned())),
+            entry("c.memgate.dev", Vec::new(), TrustVerdict::Unknown("no answer".to_owned())),
             entry(
                 "d.memgate.dev",
                 vec![facts("CN=memgate", now)],
@@ -140,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn says_it_to_people() {
+    fn writes_text() {
         let expected = "\
 mutating memgate
   a.memgate.dev, b.memgate.dev: trusted
@@ -148,7 +139,7 @@ mutating memgate
     served     CN=memgate, until 2027-01-15T09:00:00Z (expires soon)
                signed by CN=memgate CA 1, for memgate.memgate-system.svc
     caBundle   CN=memgate CA 1, until 2028-01-15T08:00:00Z
-  c.memgate.dev: unknown: nobody there
+  c.memgate.dev: unknown: no answer
     asked for  memgate.memgate-system.svc
     caBundle   CN=memgate CA 1, until 2028-01-15T08:00:00Z
   d.memgate.dev: NOT TRUSTED: it has expired
@@ -161,7 +152,7 @@ mutating memgate
     }
 
     #[test]
-    fn says_good_only_of_what_it_has_seen() {
+    fn is_good_only_if_all_certificates_are() {
         let (unknown, refused) = (TrustVerdict::Unknown(String::new()), TrustVerdict::Refused(String::new()));
         let unasked = TrustVerdict::Unasked(String::new());
         for (verdicts, trusted, expected) in [
@@ -183,7 +174,7 @@ mutating memgate
     }
 
     #[test]
-    fn says_it_to_programs() {
+    fn writes_json() {
         let json: serde_json::Value = serde_json::from_str(&json::render("memgate", &found())).expect("JSON");
         assert_eq!(json["good"], false);
         assert_eq!(json["entries"][0]["verdict"], "trusted");

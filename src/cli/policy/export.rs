@@ -1,12 +1,11 @@
 //! `memgate policy export`: policies as ValidatingAdmissionPolicies.
 
-use std::io;
-
 use anyhow::Context as _;
 use jiff::Timestamp;
 
 use crate::cli::ExitStatus;
 use crate::cli::families::FamilyArgs;
+use crate::cli::input::load_policies;
 use crate::cli::policies::parse_time;
 use crate::cli::terminal::Terminal;
 use crate::deploy::exported_policies::{ExportOptions, LeftOut, export};
@@ -14,47 +13,45 @@ use crate::deploy::metadata::DEFAULT_NAMESPACE;
 use crate::model::kind::MEMORY_POLICY;
 use crate::model::object::Reference;
 use crate::model::settings::Settings;
-use crate::offline::collect::Reading;
-use crate::offline::errors::input_error;
-use crate::offline::load::{Inputs, Paths, load_as};
+use crate::offline::load::Inputs;
 use crate::report::plain;
 
 /// Write MemoryPolicies as ValidatingAdmissionPolicies
 ///
-/// The apiserver evaluates them by itself, also while no memgate runs: one policy with its binding for each platform
-/// and action; deny becomes Deny, warn becomes Warn, report becomes Audit. What cannot be said there is listed on
-/// standard error with its rule and the reason: rules about other objects and about pods, addresses, exemptions,
-/// promotions, defaults. The rest is written all the same.
+/// The apiserver evaluates them itself, even if no memgate runs. There is one policy with its binding for each
+/// platform and action: deny becomes Deny, warn becomes Warn, report becomes Audit. Some rules cannot be expressed in
+/// CEL: rules about other objects and about pods, addresses, exemptions, promotions, defaults. They are listed on
+/// standard error with the reason; the others are written all the same.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
+#[command(
+    before_help = "\
+Exit codes: 0 all rules were exported, or --partial was given, 1 a rule was left
+out, 2 a policy is invalid or cannot be read, 3 no policy was found.",
+    after_long_help = "\
 Examples:
   memgate policy export --to vap policies/
-  memgate policy export --to vap --partial policies/baseline.yaml | kubectl apply -f -
-
-Exit codes: 0 everything was exported, or --partial was given, 1 something was left out,
-2 a policy is invalid or cannot be read, 3 no policy was found.")]
+  memgate policy export --to vap --partial policies/baseline.yaml | kubectl apply -f -"
+)]
 pub(super) struct Export {
     /// Files, directories, globs, or - for standard input
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<String>,
 
-    /// The form: vap, ValidatingAdmissionPolicies of admissionregistration.k8s.io/v1
-    #[arg(long, value_name = "FORM", value_enum)]
-    to: Form,
+    /// Form: vap, for ValidatingAdmissionPolicies (admissionregistration.k8s.io/v1)
+    #[arg(long, value_name = "FORM", value_parser = ["vap"])]
+    to: String,
 
-    /// End with 0 although something was left out; it is listed all the same
+    /// Exit with 0 even if a rule was left out
     #[arg(long)]
     partial: bool,
 
-    /// The time for promotions, such as 2027-02-01T00:00:00Z [default: now]
+    /// Time for promotions, such as 2027-02-01T00:00:00Z [default: now]
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     at: Option<Timestamp>,
 
-    /// The namespace of memgate, in which no policy judges
-    #[arg(long, value_name = "NAME", default_value = DEFAULT_NAMESPACE)]
-    memgate_namespace: String,
-
-    /// A namespace in which no policy judges, besides kube-system and memgate's own; can be repeated
+    /// Namespace in which no policy applies; repeatable
+    ///
+    /// No policy applies in kube-system and in memgate-system either.
     #[arg(long, value_name = "NAME")]
     policy_exclude_namespace: Vec<String>,
 
@@ -62,32 +59,20 @@ pub(super) struct Export {
     families: FamilyArgs,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Form {
-    #[value(help = None)]
-    Vap,
-}
-
 /// Runs the command.
 ///
 /// # Errors
 /// When there is nothing to read, or the objects cannot be written.
 pub(super) fn run(args: &Export, terminal: Terminal) -> anyhow::Result<ExitStatus> {
-    let Form::Vap = args.to;
-    let paths = Paths { policies: &args.paths, ..Paths::default() };
-    let inputs = load_as(paths, &Reading::default(), Settings::default(), &mut io::stdin().lock())?;
-    for error in &inputs.errors {
-        terminal.input_error(&input_error(error));
-    }
-    if !inputs.errors.is_empty() {
+    let Some(inputs) = load_policies(&args.paths, Settings::default(), terminal)? else {
         return Ok(ExitStatus::Failed);
-    }
+    };
     let policies = &inputs.snapshot.policies;
     if policies.is_empty() {
         terminal.note("error: no policy was found");
         return Ok(ExitStatus::Nothing);
     }
-    let mut excluded = vec![args.memgate_namespace.clone()];
+    let mut excluded = vec![DEFAULT_NAMESPACE.to_owned()];
     excluded.extend(args.policy_exclude_namespace.iter().cloned());
     let options = ExportOptions {
         families: &args.families.chosen(),
@@ -117,7 +102,7 @@ fn summary(policies: usize, written: usize, lost: usize) -> String {
     )
 }
 
-/// What was left out, with the place of its rule in front.
+/// A rule that was left out, with its place in front.
 fn line(left_out: &LeftOut, inputs: &Inputs) -> String {
     let object = Reference { kind: &MEMORY_POLICY, namespace: String::new(), name: left_out.policy.clone() };
     match inputs.places.describe(&object, &left_out.pointer) {

@@ -9,7 +9,7 @@ use memgate::{
         request::{Occasion, Point},
         settings::Settings,
     },
-    offline::{check::check, load::load},
+    offline::{check::check, load::load, plan::InputPlan},
     policy::rules::{RuleType, TYPES},
 };
 use serde_json::{Value, json};
@@ -80,7 +80,7 @@ fn said_offline(example: &Example) -> Result<(String, String)> {
     }
     let all = [&example.policy].into_iter().chain(&example.state).chain([&example.object]);
     let text = all.map(Value::to_string).collect::<Vec<_>>().join("\n---\n");
-    let inputs = load(&["-".to_owned()], &[], Settings::default(), &mut text.as_bytes())?;
+    let inputs = load(&InputPlan::of_text(&text))?;
     let checked = check(inputs, Occasion { point: Point::Admission, ..Occasion::default() });
     let findings = checked.decided.iter().flat_map(|decided| &decided.admitted.decision.findings);
     let denial = findings.filter(|it| it.policy.is_some()).find(|it| it.severity == Severity::Deny);
@@ -122,7 +122,7 @@ fn example(kind: &RuleType, namespace: &str) -> Result<Example> {
 /// Which of the objects a command denies for the policy.
 fn failing_object(policy: &Value, objects: &[Value]) -> Result<usize> {
     let text = [policy].into_iter().chain(objects).map(Value::to_string).collect::<Vec<_>>().join("\n---\n");
-    let inputs = load(&["-".to_owned()], &[], Settings::default(), &mut text.as_bytes())?;
+    let inputs = load(&InputPlan::of_text(&text))?;
     let checked = check(inputs, Occasion { point: Point::Admission, ..Occasion::default() });
     let is_denied = |decided: &&memgate::offline::check::Decided| {
         let findings = &decided.admitted.decision.findings;

@@ -8,11 +8,12 @@ use futures::{StreamExt, TryStreamExt, stream};
 use kube::Client;
 use memgate::{
     manifest::{document::parse, source::Source},
-    model::{finding::Severity, request::Occasion, settings::Settings},
+    model::{finding::Severity, request::Occasion},
     offline::{
         check::{Decided, check},
         load::load,
         passed_over::counts,
+        plan::InputPlan,
     },
 };
 use serde_json::{Value, json};
@@ -129,7 +130,7 @@ fn share_of_checks(mutants: &[Mutant]) -> Result<Vec<Verdict>> {
 }
 
 fn check_one(json: &str) -> Result<Verdict> {
-    let inputs = load(&["-".to_owned()], &[], Settings::default(), &mut json.as_bytes())?;
+    let inputs = load(&InputPlan::of_text(json))?;
     let checked = check(inputs, Occasion::default());
     let of_form = || checked.decided.iter().flat_map(|decided| &decided.of_form);
     let decided = checked.decided.iter().flat_map(|decided| &decided.admitted.decision.findings);

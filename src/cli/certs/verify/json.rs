@@ -1,4 +1,4 @@
-//! The result for programs.
+//! The result as JSON.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::cli::certs::verify::date;
 use crate::cluster::certificates::Verification;
 use crate::server::certs::verify::{CertInfo, TrustVerdict, WebhookReport};
 
-/// One object, and a line end.
+/// An object and a line end.
 pub(super) fn render(configuration: &str, verification: &Verification) -> String {
     let entries: Vec<_> = verification.entries.iter().map(|found| entry(found, verification)).collect();
     let object = json!({"name": configuration, "good": verification.is_trusted(), "entries": entries});

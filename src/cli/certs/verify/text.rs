@@ -1,4 +1,4 @@
-//! The result for people: entries that differ in their name only share their lines.
+//! The result as text. Entries that differ only in their names share their lines.
 
 use std::fmt::Write as _;
 
@@ -45,7 +45,9 @@ fn verdict(verdict: &TrustVerdict) -> String {
         TrustVerdict::Trusted => "trusted".to_owned(),
         TrustVerdict::Refused(reason) => format!("NOT TRUSTED: {reason}"),
         TrustVerdict::Unknown(reason) => format!("unknown: {reason}"),
-        TrustVerdict::Unasked(reason) => format!("caBundle is in order; the server was not asked: {reason}"),
+        TrustVerdict::Unasked(reason) => {
+            format!("caBundle is in order; the server was not contacted: {reason}")
+        }
     }
 }
 
