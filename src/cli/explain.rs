@@ -5,10 +5,11 @@ use std::io;
 
 use anyhow::Context as _;
 
+use crate::decide::codes;
 use crate::cli::ExitStatus;
 use crate::cli::terminal::Terminal;
 use crate::family;
-use crate::family::suggest::{did_you_mean, nearest};
+use crate::model::suggest::{did_you_mean, nearest};
 use crate::model::finding::Code;
 use crate::model::settings::Settings;
 use crate::offline::collect::Reading;
@@ -34,7 +35,7 @@ pub struct Args {
 }
 
 fn codes() -> impl Iterator<Item = &'static Code> {
-    family::codes(&family::ALL)
+    codes::all(&family::ALL)
 }
 
 /// Runs the command.

@@ -1,7 +1,7 @@
 //! `--family`: which families a command is about.
 
 use crate::family;
-use crate::family::suggest::{did_you_mean, nearest};
+use crate::model::suggest::{did_you_mean, nearest};
 use crate::model::family::Family;
 
 /// The choice of families.

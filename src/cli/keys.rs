@@ -7,7 +7,7 @@ use anyhow::bail;
 use serde_json::Value;
 
 use crate::family;
-use crate::family::suggest::{did_you_mean, nearest};
+use crate::model::suggest::{did_you_mean, nearest};
 use crate::manifest::document::{Document, values};
 use crate::manifest::error::{Error, SyntaxError};
 use crate::model::pointer::Pointer;

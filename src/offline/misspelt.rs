@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::family;
-use crate::family::suggest::nearest;
+use crate::model::suggest::nearest;
 use crate::model::finding::quoted;
 use crate::model::workload;
 

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use jsonschema::Validator;
 use jsonschema::error::ValidationErrorKind;
+use memgate::decide::codes;
 use memgate::family;
 use memgate::offline::kind_schema::{KindDefinition, combined, definitions};
 use serde_json::{Value, json};
@@ -84,7 +85,7 @@ fn without_nulls(value: Value) -> Value {
 fn kinds_are_as_described() {
     // The example of the first is a sketch, and those of the others ignore what is wrong.
     let is_other = |name: &str| name == "memgate/over-limit" || name.starts_with("memgate/ignore-");
-    let codes = family::codes(&family::ALL).filter(|code| !is_other(code.name));
+    let codes = codes::all(&family::ALL).filter(|code| !is_other(code.name));
     let objects = codes.flat_map(|code| {
         let section = code.page.split_once("## Passing example").map_or("", |(_, section)| section);
         let text = section.split("```yaml\n").nth(1).and_then(|text| text.split("```").next());

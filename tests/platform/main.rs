@@ -15,6 +15,7 @@ use axum::body::{Body, Bytes, to_bytes};
 use axum::http::{Request, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use memgate::decide::codes;
 use memgate::deploy::component::Component;
 use memgate::deploy::install_plan::{InstallPart, InstallPlan, WebhookEndpoint};
 use memgate::deploy::render;
@@ -193,7 +194,7 @@ fn what_it_needs_is_installed() {
 #[test]
 fn its_codes_are_explained() {
     let ours: Vec<_> =
-        family::codes(&[&tiny::FAMILY]).filter(|code| code.name.starts_with("tiny/")).collect();
+        codes::all(&[&tiny::FAMILY]).filter(|code| code.name.starts_with("tiny/")).collect();
     assert_eq!(ours.len(), tiny::codes::ALL.len());
     for code in ours {
         assert!(code.page.starts_with(&format!("# {}\n", code.name)), "{}", code.page);

@@ -5,6 +5,7 @@
 //! look up in [`Decision::unknown`].
 
 pub mod audit;
+pub mod codes;
 mod contradicted;
 pub mod form;
 mod limits;
@@ -59,7 +60,8 @@ pub fn decide(request: &Request<'_>, snapshot: &Snapshot) -> Decision {
         return preview::decide(workload, request, snapshot);
     }
     if let Some(kind) = policy::resource::kind(&request.group, &request.kind) {
-        let mut decision = policy::resource::decide(kind, request, snapshot);
+        let mut decision =
+            policy::resource::decide(kind, request, snapshot, &family::known(&snapshot.settings.families));
         // Where no apiserver has seen the object, its version may be none.
         if snapshot.crds.is_some() && matches!(decision.reason, Reason::Valid | Reason::Invalid) {
             decision.findings.splice(0..0, form::unserved(request, kind.version));
@@ -184,7 +186,7 @@ fn decide_subject<'s>(
         (family.default)(subject, &mut state)
     };
     if let Some(judged) = policies::judged(family, subject, request, snapshot) {
-        policy::defaults::add(&mut edits, subject.kind, &judged, snapshot, &mut state);
+        policy::defaults::add(&mut edits, &subject, &judged, snapshot, &mut state);
     }
     let Judgement { findings: judged, untold: of_policies, policies, exemptions, fired, .. } =
         policies::of_resource(family, subject, request, snapshot, &mut state);

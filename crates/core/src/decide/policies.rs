@@ -45,7 +45,7 @@ pub(super) fn judged<'r>(
     if snapshot.policies.is_empty() {
         return None;
     }
-    selection::Subject::of(request, family.name, subject.kind.kind, subject.namespace, request.object?)
+    selection::Subject::of(request, family, subject.kind.kind, subject.namespace, request.object?)
 }
 
 /// Adds what policies say of a pod to the decision about it. `text` is the pod as it was sent.
@@ -71,7 +71,7 @@ pub(super) fn add_to_pod<'s>(
     };
     let mut all = Judgement::default();
     for family in &snapshot.settings.families {
-        let subject = selection::Subject::of(request, family.name, "Pod", namespace, text);
+        let subject = selection::Subject::of(request, family, "Pod", namespace, text);
         let Some(subject) = subject else { continue };
         let judgement = judge(&subject, snapshot, state, |state| {
             let new = views::of_pod(family, pod, (&after, text), namespace, state)?;

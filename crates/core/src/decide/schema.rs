@@ -9,7 +9,6 @@ use crate::decide::limits::MAX_FINDINGS_TOLD;
 use crate::decide::spoken::{Around, InStep, Spoken};
 use crate::family::common::VERSION_UNKNOWN;
 use crate::family::schema_check::{unknown_field_message, unquote};
-use crate::family::suggest::{self, nearest, only_nearest};
 use crate::model::crd::{Crd, Crds};
 use crate::model::decision::Untold;
 use crate::model::family::{Family, Subject};
@@ -18,6 +17,7 @@ use crate::model::fix::Fix;
 use crate::model::kind::NAMESPACE;
 use crate::model::pointer::Pointer;
 use crate::model::request::{Operation, Request};
+use crate::model::suggest::{self, nearest, only_nearest};
 use crate::model::violation::{BrokenRule, Violation};
 use crate::model::work::Work;
 

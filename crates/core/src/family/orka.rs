@@ -74,6 +74,8 @@ pub static FAMILY: Family = Family {
     view: view::view,
     view_pod: view::view_pod,
     cel_views: &view_in_cel::VIEWS,
+    own_namespace_path: None,
+    policy_fields: &[],
 
     validate: validate::validate,
     default: default::default,

@@ -3,12 +3,12 @@
 //! In a cluster the apiserver refuses wrong types and prunes unknown fields before it calls a webhook.
 //! These checks replace it for files.
 
-use crate::family::suggest::{did_you_mean, nearest, only_nearest};
 use crate::model::finding::{Code, Finding, quoted};
 use crate::model::fix::Fix;
 use crate::model::members::Members;
 use crate::model::pointer::{Path, Pointer};
 use crate::model::schema::{Field, Schema};
+use crate::model::suggest::{did_you_mean, nearest, only_nearest};
 use crate::model::tree::Tree;
 use crate::model::work::Work;
 

@@ -19,6 +19,7 @@ use crate::model::injection::Injection;
 use crate::model::kind::Kind;
 use crate::model::memory_view::{MemoryView, Role};
 use crate::model::pod::Pod;
+use crate::model::policy_field::PolicyField;
 use crate::model::request::Operation;
 use crate::model::selector::PodSelector;
 use crate::model::state_reader::StateReader;
@@ -99,6 +100,11 @@ pub struct Family {
     pub view_pod: fn(&Pod<'_>, &str, &mut StateReader<'_>) -> Option<MemoryView>,
     /// What an apiserver can make of these views by itself, in CEL; each viewed kind is in one table.
     pub cel_views: &'static [CelView],
+    /// The path of views that holds the namespace in the platform's own sense. `None` where that is always the
+    /// Kubernetes namespace.
+    pub own_namespace_path: Option<&'static str>,
+    /// The fields that policies may fill.
+    pub policy_fields: &'static [PolicyField],
 
     /// All findings about an object of one of the family's kinds, in any order; for a DELETE, what its
     /// absence would break.
@@ -179,6 +185,19 @@ impl Family {
     #[must_use]
     pub fn holds_whole(&self, kind: &'static Kind) -> bool {
         self.watched.iter().any(|watched| std::ptr::eq(*watched, kind))
+    }
+
+    /// Whether a view of the family can hold a value at this path.
+    #[must_use]
+    pub fn has_in_views(&self, path: &str) -> bool {
+        let of_kinds = self.cel_views.iter().any(|view| view.has(path));
+        of_kinds || path == "containers" && self.adds_containers()
+    }
+
+    /// Whether policies may fill a field of this kind.
+    #[must_use]
+    pub fn has_policy_fields(&self, kind: &Kind) -> bool {
+        self.policy_fields.iter().any(|field| field.kind == kind)
     }
 
     /// Whether memgate adds containers to the family's pods: only there are containers that serve memory.

@@ -6,7 +6,29 @@
 
 use crate::model::edit::Edit;
 use crate::model::family::Subject;
+use crate::model::policy_field::{FieldForm, PolicyField};
 use crate::model::state_reader::StateReader;
+
+use super::api::{MEMORY, Memory, Provider};
+
+/// The fields that policies may fill. A Memory in the process has no use for a Secret.
+pub static POLICY_FIELDS: [PolicyField; 2] = [
+    PolicyField {
+        kind: &MEMORY,
+        pointer: "/spec/embedding_model",
+        form: FieldForm::Text,
+        fits: |_, _, _| true,
+    },
+    PolicyField {
+        kind: &MEMORY,
+        pointer: "/spec/auth",
+        form: FieldForm::Reference("secretRef"),
+        fits: |_, subject, _| {
+            let provider = Memory::read(subject.object).provider;
+            provider.is_some_and(|provider| provider != Provider::InMemory)
+        },
+    },
+];
 
 /// Always empty.
 #[must_use]

@@ -23,13 +23,13 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use crate::family::message::{MAX_NAME_CHARS, fit_message, fit_names, fits, truncate};
 use crate::family::schema_check::{self, Codes, drop_below_wrong_types};
-use crate::family::suggest::did_you_mean;
 use crate::model::family::Subject;
 use crate::model::finding::{Finding, Severity, quoted};
 use crate::model::members::Members;
 use crate::model::pointer::{Pointer, unescape};
 use crate::model::request::Operation;
 use crate::model::state_reader::StateReader;
+use crate::model::suggest::did_you_mean;
 use crate::model::tree::Tree;
 use crate::model::work::Work;
 

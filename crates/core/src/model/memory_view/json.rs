@@ -7,8 +7,9 @@ use crate::model::memory_view::{
     SourceView,
 };
 
-/// The paths of the view that hold one value, or a list as a whole: those that a policy can name.
-pub const PATHS: [&str; 32] = [
+/// The paths that hold one value or a whole list in the views of every platform. A policy can name them, and the
+/// path of each platform's own namespace.
+pub const PATHS: [&str; 31] = [
     "backend",
     "collection",
     "containers",
@@ -32,7 +33,6 @@ pub const PATHS: [&str; 32] = [
     "name",
     "namespace",
     "operations",
-    "orlojNamespace",
     "provider",
     "references",
     "role",
@@ -53,7 +53,9 @@ impl MemoryView {
         put(&mut view, "kind", Some(self.kind));
         put(&mut view, "name", Some(self.name.as_str()).filter(|name| !name.is_empty()));
         put(&mut view, "namespace", Some(self.namespace.as_str()).filter(|name| !name.is_empty()));
-        put(&mut view, "orlojNamespace", self.orloj_namespace.as_deref());
+        if let Some((path, namespace)) = &self.own_namespace {
+            put(&mut view, path, Some(namespace.as_str()));
+        }
         put(&mut view, "labels", Some(json!(self.labels)));
         put(&mut view, "backend", self.backend.as_deref());
         put(&mut view, "durable", self.durable);

@@ -20,7 +20,6 @@ use crate::manifest::document::values;
 use crate::manifest::source::Source;
 use crate::model::family::Family;
 use crate::model::kind::{Kind, POLICY_CRDS, POLICY_KINDS};
-use crate::policy::defaults::may_fill;
 
 /// The label of namespaces in which nothing is admitted unjudged.
 const STRICT_LABEL: &str = "memgate.dev/policy";
@@ -74,7 +73,7 @@ fn forget_opt_out(selector: Option<&mut LabelSelector>) {
 fn default_more(entries: &mut [MutatingWebhook], family: &Family) {
     let entry = full_name(&format!("defaults.{}", resources(family.fails_open).0));
     let Some(entry) = entries.iter_mut().find(|known| known.name == entry) else { return };
-    let is_new = |kind: &&&Kind| may_fill(family.name, kind.kind) && !family.defaulted.contains(kind);
+    let is_new = |kind: &&&Kind| family.has_policy_fields(kind) && !family.defaulted.contains(kind);
     entry.rules.get_or_insert_default().extend(rules(family.validated.iter().filter(is_new), &WRITES));
 }
 

@@ -9,10 +9,11 @@ use crate::policy::rules::TYPES;
 
 /// Policies with this specification, exported.
 fn exported(spec: &Value) -> Exported {
-    let (policy, faults) = policy::read::policy(&json!({
+    let manifest = json!({
         "apiVersion": "policy.memgate.dev/v1alpha1", "kind": "MemoryPolicy",
         "metadata": {"name": "some"}, "spec": spec,
-    }));
+    });
+    let (policy, faults) = policy::read::policy(&manifest, &family::ALL);
     assert!(faults.is_empty(), "{faults:?}");
     let mut policies = Policies::default();
     policies.insert(policy);

@@ -9,7 +9,7 @@ use super::audit::LastPass;
 use super::policies::MAX_POLICIES;
 use super::*;
 use crate::family;
-use crate::family::policy_codes::RULE;
+use crate::policy::codes::RULE;
 use crate::model::finding::{Finding, Severity};
 use crate::model::kind::{MEMORY_POLICY, MEMORY_POLICY_EXEMPTION};
 use crate::model::pointer::Pointer;
@@ -134,7 +134,7 @@ fn put(policies: &mut Policies, name: &str) {
         },
     });
     for (kind, manifest) in [(&MEMORY_POLICY, policy), (&MEMORY_POLICY_EXEMPTION, exemption)] {
-        assert_eq!(crate::policy::put(policies, kind, &manifest), []);
+        assert_eq!(crate::policy::put(policies, &family::ALL, kind, &manifest), []);
     }
 }
 
@@ -288,7 +288,7 @@ fn policies_are_counted_by_what_comes_of_them() {
     let mut policies = Policies::default();
     put(&mut policies, "one");
     let invalid = json!({"metadata": {"name": "two"}, "spec": {"rules": [{"id": "a"}]}});
-    assert_eq!(crate::policy::put(&mut policies, &MEMORY_POLICY, &invalid).len(), 1);
+    assert_eq!(crate::policy::put(&mut policies, &family::ALL, &MEMORY_POLICY, &invalid).len(), 1);
     metrics.policies.set(&policies, Timestamp::UNIX_EPOCH);
     for (severity, status) in [
         (Severity::Deny, PolicyStatus::Violated),
