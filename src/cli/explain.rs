@@ -5,13 +5,13 @@ use std::io;
 
 use anyhow::Context as _;
 
-use crate::decide::codes;
 use crate::cli::ExitStatus;
 use crate::cli::terminal::Terminal;
+use crate::decide::codes;
 use crate::family;
-use crate::model::suggest::{did_you_mean, nearest};
 use crate::model::finding::Code;
 use crate::model::settings::Settings;
+use crate::model::suggest::{did_you_mean, nearest};
 use crate::offline::collect::Reading;
 use crate::offline::errors::input_error;
 use crate::offline::explain;

@@ -1,8 +1,8 @@
 //! `--family`: which families a command is about.
 
 use crate::family;
-use crate::model::suggest::{did_you_mean, nearest};
 use crate::model::family::Family;
+use crate::model::suggest::{did_you_mean, nearest};
 
 /// The choice of families.
 #[derive(Debug, clap::Args)]

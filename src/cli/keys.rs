@@ -7,10 +7,10 @@ use anyhow::bail;
 use serde_json::Value;
 
 use crate::family;
-use crate::model::suggest::{did_you_mean, nearest};
 use crate::manifest::document::{Document, values};
 use crate::manifest::error::{Error, SyntaxError};
 use crate::model::pointer::Pointer;
+use crate::model::suggest::{did_you_mean, nearest};
 use crate::offline::collect::collect;
 
 /// What belongs at a place of a file.

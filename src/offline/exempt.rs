@@ -7,9 +7,9 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};
 
 use crate::family;
-use crate::model::suggest::{did_you_mean, nearest};
 use crate::model::kind::{MEMORY_POLICY_EXEMPTION, NAMESPACE};
 use crate::model::policy::{Exemption, Policies, Policy};
+use crate::model::suggest::{did_you_mean, nearest};
 use crate::policy::leftover::rejected;
 use crate::policy::read;
 

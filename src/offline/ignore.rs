@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::decide::codes;
-use crate::model::suggest::{did_you_mean, nearest};
 use crate::family::{self, common};
 use crate::manifest::comments::{ADDRESS, Comment, comments};
 use crate::manifest::source::{Source, Span};
 use crate::model::family::Family;
 use crate::model::finding::{Code, Finding, quoted};
 use crate::model::pointer::Pointer;
+use crate::model::suggest::{did_you_mean, nearest};
 use crate::offline::check::Checked;
 use crate::offline::notices::Notice;
 use crate::offline::suppress::{Identity, each, identify, make_note};

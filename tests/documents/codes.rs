@@ -12,9 +12,9 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use memgate::decide::codes;
 use memgate::casefile::Case;
 use memgate::casefile::read::read;
+use memgate::decide::codes;
 use memgate::family;
 use memgate::manifest::document::values;
 use memgate::manifest::source::Source;

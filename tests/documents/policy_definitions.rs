@@ -44,7 +44,7 @@ fn know_all_families() {
 #[test]
 fn know_all_paths_of_a_view() {
     let pointer = "/rules/items/properties/immutable/items/enum";
-    let of_families = family::ALL.into_iter().filter_map(|family| family.own_namespace_path);
+    let of_families = family::ALL.into_iter().filter_map(|family| family.views.own_namespace_path);
     let mut paths: Vec<&str> = PATHS.into_iter().chain(of_families).collect();
     paths.sort_unstable();
     assert_eq!(specs()[0].pointer(pointer), Some(&json!(paths)));

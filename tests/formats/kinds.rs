@@ -110,8 +110,11 @@ fn examples_are_right() {
 
 #[test]
 fn what_memgate_admits_without_a_word_is_right() {
-    let unreleased: BTreeSet<&str> =
-        family::ALL.iter().flat_map(|family| family.stand_in.unreleased).map(|kind| kind.kind).collect();
+    let unreleased: BTreeSet<&str> = family::ALL
+        .iter()
+        .flat_map(|family| family.definitions.stand_in.unreleased)
+        .map(|kind| kind.kind)
+        .collect();
     let is_judged = |case: &Value| {
         let (object, expect) = (&case["object"], &case["expect"]);
         let silent =

@@ -112,7 +112,7 @@ fn decide_resource(
         return Decision::pass(Reason::Deleting);
     }
     // A family's own silence does not stop policies.
-    let is_silent = family.validates_changes_only && is_metadata_only_update(request);
+    let is_silent = family.validation.changes_only && is_metadata_only_update(request);
     if is_silent && snapshot.policies.is_empty() {
         return Decision::pass(Reason::NotJudged);
     }
@@ -183,7 +183,7 @@ fn decide_subject<'s>(
     let mut edits = if is_silent || subject.operation == Operation::Delete {
         Vec::new()
     } else {
-        (family.default)(subject, &mut state)
+        (family.faces.default)(subject, &mut state)
     };
     if let Some(judged) = policies::judged(family, subject, request, snapshot) {
         policy::defaults::add(&mut edits, &subject, &judged, snapshot, &mut state);
@@ -235,24 +235,24 @@ fn find<'s>(
     stand_in: Option<(&Request<'_>, &Crds)>,
     works: &'s Works<'s>,
 ) -> (Vec<Finding>, Untold) {
-    let mut findings = (family.validate)(subject, state);
+    let mut findings = (family.faces.validate)(subject, state);
     let schema = stand_in.map(|(request, crds)| {
         let stand_in = StandIn { request, crds, work: &works.schema, old_work: &works.old_schema };
         schema::findings(family, subject, &stand_in, &mut findings)
     });
     let (schema, of_schema) = schema.unwrap_or_default();
     // Where there was too much to find everything, the stored object is asked whether it is so of it too.
-    let compares = !family.ratchets_by_itself && limits::denies(&findings);
+    let compares = !family.validation.ratchets && limits::denies(&findings);
     let ended = state.work().has_ended();
     if !ended && subject.old == Some(subject.object) {
         // All of it is stored already.
-        for finding in findings.iter_mut().filter(|_| !family.ratchets_by_itself) {
+        for finding in findings.iter_mut().filter(|_| !family.validation.ratchets) {
             finding.severity = Severity::Warn;
         }
     } else if let Some(old) = subject.old.filter(|_| compares || ended) {
         let subject = Subject { operation: Operation::Create, object: old, old: None, ..*subject };
         let work = state.count_in(&works.old_findings);
-        let stored = (family.validate)(&subject, state);
+        let stored = (family.faces.validate)(&subject, state);
         state.count_in(work);
         ratchet(&mut findings, &stored);
     }
@@ -274,7 +274,7 @@ fn give_words<'s>(
     let wordless = || told.iter().filter(|finding| finding.is_wordless());
     again.tell_only(wordless().map(|finding| finding.pointer.clone()).collect());
     let work = state.count_in(again);
-    let mut worded = (family.validate)(subject, state);
+    let mut worded = (family.faces.validate)(subject, state);
     state.count_in(work);
     worded.retain(|finding| !finding.is_wordless());
     for finding in told.iter_mut().filter(|finding| finding.is_wordless()) {

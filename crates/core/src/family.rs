@@ -63,7 +63,7 @@ pub fn validated(
     kind: &str,
 ) -> Option<(&'static Family, &'static Kind)> {
     families.iter().find_map(|family| {
-        let mut kinds = family.validated.iter().chain(family.misnamed).copied();
+        let mut kinds = family.kinds.validated.iter().chain(family.kinds.misnamed).copied();
         Some((*family, kinds.find(|known| known.is(group, kind))?))
     })
 }
@@ -72,7 +72,7 @@ pub fn validated(
 /// `None` if every object is validated.
 #[must_use]
 pub fn needed_annotation(families: &[&'static Family], group: &str, kind: &str) -> Option<&'static str> {
-    let mut kinds = families.iter().flat_map(|family| family.validated_if_annotated);
+    let mut kinds = families.iter().flat_map(|family| family.kinds.validated_if_annotated);
     kinds.find(|(known, _)| known.is(group, kind)).map(|(_, start)| *start)
 }
 
@@ -85,6 +85,7 @@ pub fn state_kind(families: &[&'static Family], group: &str, kind: &str) -> Opti
 
 /// Every kind whose objects enter the state, possibly more than once.
 pub fn state_kinds<'f>(families: &'f [&'static Family]) -> impl Iterator<Item = &'static Kind> + use<'f> {
-    let looked_up = |family: &&'static Family| family.watched.iter().chain(family.fetched).copied();
+    let looked_up =
+        |family: &&'static Family| family.kinds.watched.iter().chain(family.kinds.fetched).copied();
     families.iter().flat_map(looked_up).chain([&SECRET, &NAMESPACE])
 }

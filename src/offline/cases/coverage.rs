@@ -122,7 +122,8 @@ impl Coverage {
     fn notices(&self, case: &Case, policy: &str, rule: &str, mutation: Mutation) -> bool {
         let own = case.state.iter().rfind(|it| is_policy(it) && name(it) == policy);
         let manifest = own.or_else(|| self.given.get(policy));
-        let mutant = manifest.and_then(|manifest| mutant::policy(manifest, &crate::family::ALL, rule, mutation));
+        let mutant =
+            manifest.and_then(|manifest| mutant::policy(manifest, &crate::family::ALL, rule, mutation));
         let Some(mutant) = mutant else { return false };
         match answer(case, &self.base, Some(mutant)) {
             Ok(answer) => !failures(&case.expect, &answer.outcome).is_empty(),

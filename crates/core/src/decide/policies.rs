@@ -28,9 +28,10 @@ pub(super) fn of_resource<'s>(
 ) -> Judgement {
     let Some(judged) = judged(family, subject, request, snapshot) else { return Judgement::default() };
     judge(&judged, snapshot, state, |state| {
-        let new = (family.view)(subject, state)?;
+        let new = (family.views.of_object)(subject, state)?;
         let old = subject.old.filter(|_| judged.old.is_some());
-        let old = old.and_then(|old| (family.view)(&Subject { object: old, old: None, ..*subject }, state));
+        let old = old
+            .and_then(|old| (family.views.of_object)(&Subject { object: old, old: None, ..*subject }, state));
         Some(Views { new, old, object: None })
     })
 }

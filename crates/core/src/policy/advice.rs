@@ -73,7 +73,7 @@ fn never_applies(
         return Some(warning(&NEVER_APPLIES, place.key(name), &message));
     }
     let is_matched = |kind: &str| kinds.is_none_or(|kinds| kinds.iter().any(|matched| matched == kind));
-    let of_families = families.iter().flat_map(|family| family.viewed);
+    let of_families = families.iter().flat_map(|family| family.views.kinds);
     let mut roles: BTreeSet<Role> =
         of_families.filter(|(kind, _)| is_matched(kind.kind)).map(|(_, role)| *role).collect();
     if is_matched("Pod") {

@@ -25,7 +25,7 @@ pub(super) fn read(reader: &Reader<'_>) -> Option<PolicyDefault> {
     let all = || {
         let of_family = |family: &&'static family::Family| {
             let name = family.name;
-            family.policy_fields.iter().map(move |field| (name, field))
+            family.views.policy_fields.iter().map(move |field| (name, field))
         };
         reader.families().iter().flat_map(of_family)
     };
@@ -78,7 +78,7 @@ pub fn add<'p>(
     }
     let object = family::Subject { operation: subject.operation, ..*object };
     for (pointer, (default, origin)) in defaults {
-        let field = family.policy_fields.iter().find(|field| field.pointer == pointer.as_str());
+        let field = family.views.policy_fields.iter().find(|field| field.pointer == pointer.as_str());
         let fits = field.is_some_and(|field| (field.fits)(&default.value, &object, state));
         if !fits || !is_open(&json, &pointer) {
             continue;

@@ -28,40 +28,43 @@ pub(super) fn add(objects: &mut Objects, plan: &InstallPlan, family: &Family) {
 }
 
 fn mutating(webhooks: &mut Vec<MutatingWebhook>, plan: &InstallPlan, family: &Family) {
-    if !family.honours_required {
+    if !family.pods.honour_required {
         spare(webhooks, family);
     }
-    let defaulted = rules(family.defaulted.iter(), &WRITES);
-    let entry = webhooks::defaults(plan, family.fails_open);
+    let defaulted = rules(family.kinds.defaulted.iter(), &WRITES);
+    let entry = webhooks::defaults(plan, family.validation.fails_open);
     match webhooks.iter_mut().find(|known| known.name == entry.name) {
         Some(known) => known.rules.get_or_insert_default().extend(defaulted),
         None if defaulted.is_empty() => {}
         None => webhooks.push(MutatingWebhook { rules: Some(defaulted), ..entry }),
     }
-    webhooks.extend(family.pod_selectors.iter().map(|pods| agent_pods(plan, family, pods)));
+    webhooks.extend(family.pods.selectors.iter().map(|pods| agent_pods(plan, family, pods)));
 }
 
 fn validating(webhooks: &mut Vec<ValidatingWebhook>, plan: &InstallPlan, family: &Family) {
-    let always = |kind: &&&Kind| family.validated_if_annotated.iter().all(|(marked, _)| marked != *kind);
-    let validated = rules(family.validated.iter().filter(always), &WRITES);
-    let memories = rules(family.memories.iter(), &["DELETE"]);
-    for (entry, rules) in
-        [(webhooks::validations(plan, family.fails_open), validated), (webhooks::deletions(plan), memories)]
-    {
+    let always =
+        |kind: &&&Kind| family.kinds.validated_if_annotated.iter().all(|(marked, _)| marked != *kind);
+    let validated = rules(family.kinds.validated.iter().filter(always), &WRITES);
+    let memories = rules(family.kinds.memories.iter(), &["DELETE"]);
+    for (entry, rules) in [
+        (webhooks::validations(plan, family.validation.fails_open), validated),
+        (webhooks::deletions(plan), memories),
+    ] {
         match webhooks.iter_mut().find(|known| known.name == entry.name) {
             Some(known) => known.rules.get_or_insert_default().extend(rules),
             None if rules.is_empty() => {}
             None => webhooks.push(ValidatingWebhook { rules: Some(rules), ..entry }),
         }
     }
-    webhooks
-        .extend(family.validated_if_annotated.iter().map(|marked| marked_resources(plan, family, *marked)));
+    webhooks.extend(
+        family.kinds.validated_if_annotated.iter().map(|marked| marked_resources(plan, family, *marked)),
+    );
 }
 
 /// Takes the family's pods out of the entry for pods that insist on their memory: they make do
 /// without it.
 fn spare(webhooks: &mut [MutatingWebhook], family: &Family) {
-    let labels = family.pod_selectors.iter().filter_map(|pods| pods.labels.first());
+    let labels = family.pods.selectors.iter().filter_map(|pods| pods.labels.first());
     let others: Vec<_> = labels.map(|(key, _)| requirement(key, "DoesNotExist", &[])).collect();
     let required = webhooks.iter_mut().filter(|webhook| webhook.name == full_name(REQUIRED));
     for selector in required.filter_map(|webhook| webhook.object_selector.as_mut()) {
@@ -74,7 +77,7 @@ fn spare(webhooks: &mut [MutatingWebhook], family: &Family) {
 pub(super) fn leave(objects: &mut Objects, family: &Family) {
     let required = objects.mutating.webhooks.iter_mut().flatten();
     for webhook in required.filter(|webhook| webhook.name == full_name(REQUIRED)) {
-        for pods in family.pod_selectors {
+        for pods in family.pods.selectors {
             match pods.labels.first() {
                 Some((key, values)) => {
                     let operator = if values.is_empty() { "DoesNotExist" } else { "NotIn" };
@@ -105,7 +108,8 @@ fn unmarked(annotation: &str) -> MatchCondition {
 /// Agent pods of one sort. A selector knows no "or", so each sort has an entry of its own. Where
 /// pods can insist on their memory, those that do have another entry.
 fn agent_pods(plan: &InstallPlan, family: &Family, selector: &PodSelector) -> MutatingWebhook {
-    let elsewhere: &[&str] = if family.honours_required { &["disabled", "required"] } else { &["disabled"] };
+    let elsewhere: &[&str] =
+        if family.pods.honour_required { &["disabled", "required"] } else { &["disabled"] };
     let operator = |values: &[&str]| if values.is_empty() { "Exists" } else { "In" };
     let labels = selector.labels.iter();
     let mut pods: Vec<_> = labels.map(|(key, values)| requirement(key, operator(values), values)).collect();
@@ -148,7 +152,7 @@ fn marked_resources(
     family: &Family,
     (kind, start): (&'static Kind, &str),
 ) -> ValidatingWebhook {
-    let (_, failure, seconds) = resources(family.fails_open);
+    let (_, failure, seconds) = resources(family.validation.fails_open);
     let marked = |object: &str| {
         format!(
             "{object} != null && has({object}.metadata.annotations) && \

@@ -1,13 +1,10 @@
-//! The family has no defaults.
+//! The fields that policies may fill. The platform itself gets no defaults.
 //!
-//! An absent provider means `in-memory` and stays absent, an Agent without a Memory gets none, and
-//! what an Agent may do is granted by its author alone. Written defaults would show up as drift in
-//! tools that compare a cluster with manifests.
+//! An absent provider means `in-memory` and stays absent, an Agent without a Memory gets none, and only the author of
+//! an Agent grants its operations. Written defaults would show up as drift in tools that compare a cluster with
+//! manifests.
 
-use crate::model::edit::Edit;
-use crate::model::family::Subject;
 use crate::model::policy_field::{FieldForm, PolicyField};
-use crate::model::state_reader::StateReader;
 
 use super::api::{MEMORY, Memory, Provider};
 
@@ -29,9 +26,3 @@ pub static POLICY_FIELDS: [PolicyField; 2] = [
         },
     },
 ];
-
-/// Always empty.
-#[must_use]
-pub fn default(_subject: &Subject<'_>, _state: &mut StateReader<'_>) -> Vec<Edit> {
-    Vec::new()
-}

@@ -67,7 +67,7 @@ pub(super) fn kinds(reader: &Reader<'_>, families: Option<&[&'static Family]>) -
     let families = families.filter(|families| !families.is_empty()).unwrap_or(reader.families());
     let known: BTreeSet<&str> = families
         .iter()
-        .flat_map(|family| family.viewed.iter().map(|(kind, _)| kind.kind))
+        .flat_map(|family| family.views.kinds.iter().map(|(kind, _)| kind.kind))
         .chain(["Pod"])
         .collect();
     let mut found = Vec::new();

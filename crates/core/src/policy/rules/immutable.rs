@@ -18,7 +18,7 @@ struct Immutable(Vec<&'static str>);
 
 pub(super) fn read(reader: &Reader<'_>) -> Option<Box<dyn TypedRule>> {
     let mut paths = Vec::new();
-    let of_families = reader.families().iter().filter_map(|family| family.own_namespace_path);
+    let of_families = reader.families().iter().filter_map(|family| family.views.own_namespace_path);
     let mut all: Vec<&str> = PATHS.into_iter().chain(of_families).collect();
     all.sort_unstable();
     for (path, element) in reader.texts(1, MAX_ENTRIES, MAX_CHARS) {

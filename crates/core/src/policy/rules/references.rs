@@ -28,7 +28,9 @@ fn kinds(reader: &Reader<'_>) -> Vec<String> {
     let known = || {
         let families = reader.families().iter();
         families
-            .flat_map(|family| family.validated.iter().chain(family.watched).chain(family.fetched))
+            .flat_map(|family| {
+                family.kinds.validated.iter().chain(family.kinds.watched).chain(family.kinds.fetched)
+            })
             .map(|kind| kind.kind)
     };
     let mut kinds = Vec::new();

@@ -71,10 +71,10 @@ fn forget_opt_out(selector: Option<&mut LabelSelector>) {
 
 /// Asks about the kinds that only policies have defaults for.
 fn default_more(entries: &mut [MutatingWebhook], family: &Family) {
-    let entry = full_name(&format!("defaults.{}", resources(family.fails_open).0));
+    let entry = full_name(&format!("defaults.{}", resources(family.validation.fails_open).0));
     let Some(entry) = entries.iter_mut().find(|known| known.name == entry) else { return };
-    let is_new = |kind: &&&Kind| family.has_policy_fields(kind) && !family.defaulted.contains(kind);
-    entry.rules.get_or_insert_default().extend(rules(family.validated.iter().filter(is_new), &WRITES));
+    let is_new = |kind: &&&Kind| family.has_policy_fields(kind) && !family.kinds.defaulted.contains(kind);
+    entry.rules.get_or_insert_default().extend(rules(family.kinds.validated.iter().filter(is_new), &WRITES));
 }
 
 /// Splits each entry that fails open in two: one for namespaces that are strict, which fails closed, and one for
@@ -136,17 +136,17 @@ fn select(selector: &mut Option<LabelSelector>, operator: &str) {
 
 /// The names of the entries for pods of a family.
 fn pods_names(family: &Family) -> impl Iterator<Item = String> {
-    family.pod_selectors.iter().map(|pods| full_name(&agent_pods_name(pods)))
+    family.pods.selectors.iter().map(|pods| full_name(&agent_pods_name(pods)))
 }
 
 /// The names of the entries of a family that fail open in the base: for its pods, and for its resources where the
 /// platform makes do without memory.
 fn open_names(family: &Family) -> Vec<String> {
     let mut names: Vec<_> = pods_names(family).collect();
-    if family.fails_open {
+    if family.validation.fails_open {
         let (name, ..) = resources(true);
         names.extend([full_name(name), full_name(&format!("defaults.{name}"))]);
-        let marked = family.validated_if_annotated.iter();
+        let marked = family.kinds.validated_if_annotated.iter();
         names.extend(marked.map(|(kind, _)| full_name(&marked_name(family, kind))));
     }
     names

@@ -9,12 +9,12 @@ use super::audit::LastPass;
 use super::policies::MAX_POLICIES;
 use super::*;
 use crate::family;
-use crate::policy::codes::RULE;
 use crate::model::finding::{Finding, Severity};
 use crate::model::kind::{MEMORY_POLICY, MEMORY_POLICY_EXEMPTION};
 use crate::model::pointer::Pointer;
 use crate::model::policy::Policies;
 use crate::model::policy_rule::{PolicyFinding, PolicyStatus};
+use crate::policy::codes::RULE;
 use crate::policy::judge::Counts;
 use crate::server::outcomes;
 
