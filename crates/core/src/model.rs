@@ -41,6 +41,7 @@ pub mod name;
 pub mod number;
 pub mod object;
 pub mod percent;
+pub mod plain_text;
 pub mod platform_settings;
 pub mod pod;
 pub mod pointer;

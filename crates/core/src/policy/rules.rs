@@ -4,6 +4,7 @@
 //! same everywhere.
 
 mod backends;
+mod bounds;
 mod capacity;
 mod endpoint;
 mod host_glob;
