@@ -48,8 +48,9 @@ pub mod stream;
 
 pub mod patches;
 
-use std::borrow::Cow;
 use std::fmt::Write as _;
+
+pub use crate::model::plain_text::plain;
 
 use crate::model::decision::Untold;
 use crate::model::finding::{Finding, Severity};
@@ -278,17 +279,6 @@ impl FileLocation<'_> {
 #[must_use]
 pub fn counted(count: usize, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
-}
-
-/// Text from user input with a blank for each control character, so that it cannot move the cursor,
-/// colour the screen or start a new line.
-#[must_use]
-pub fn plain(text: &str) -> Cow<'_, str> {
-    if text.chars().any(char::is_control) {
-        text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
-    } else {
-        Cow::Borrowed(text)
-    }
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use memgate::decide::codes;
 use memgate::family;
 use serde_json::Value;
 
@@ -27,7 +28,7 @@ fn check(folder: &Path, flags: &[&str]) -> (u64, String) {
 #[test]
 fn what_is_fixed_stays_fixed_and_nothing_is_worse() {
     let mut fixed = Vec::new();
-    for code in family::codes(&family::ALL) {
+    for code in codes::all(&family::ALL) {
         let Some((_, section)) = code.page.split_once("## Failing example\n\n```yaml\n") else { continue };
         let (example, _) = section.split_once("```").expect("an end");
         let folder = tempfile::tempdir().expect("a folder");

@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use libtest_mimic::{Arguments, Failed, Trial};
+use memgate::decide::codes;
 use memgate::family;
 
 const EXPECTED: [&str; 6] = ["cmd", "stdout", "stderr", "code", "written", "bin"];
@@ -41,7 +42,7 @@ fn main() {
 /// place in a file. Left out are codes about files of `--with` and `--policy`, and one that hangs on the day.
 fn codes(folder: &Path) -> Vec<Trial> {
     let left_out = ["memgate/state-unused", "policy/unused", "policy/exemption-unused"];
-    let checked = family::codes(&family::ALL).filter(move |code| !left_out.contains(&code.name));
+    let checked = codes::all(&family::ALL).filter(move |code| !left_out.contains(&code.name));
     let codes = checked.filter_map(|code| {
         let (_, section) = code.page.split_once("## Failing example\n\n```yaml\n")?;
         let (example, _) = section.split_once("```")?;

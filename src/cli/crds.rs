@@ -59,7 +59,7 @@ fn files(args: &Args) -> impl Iterator<Item = &'static str> {
         None => !args.families.is_chosen(),
         Some(whose) => whose == Whose::Policy,
     };
-    let of_families = families.into_iter().flat_map(|family| family.crds).copied();
+    let of_families = families.into_iter().flat_map(|family| family.definitions.crds).copied();
     of_families.chain(has_policy.then_some(POLICY_CRDS))
 }
 
@@ -76,8 +76,8 @@ mod tests {
     fn defines_every_kind_of_a_family() {
         for family in family::ALL {
             // The kinds of the core need no definition.
-            for kind in family.validated.iter().filter(|kind| !kind.group.is_empty()) {
-                assert!(family.crds.iter().any(|file| defines(file, kind)), "{}", kind.plural);
+            for kind in family.kinds.validated.iter().filter(|kind| !kind.group.is_empty()) {
+                assert!(family.definitions.crds.iter().any(|file| defines(file, kind)), "{}", kind.plural);
             }
         }
     }

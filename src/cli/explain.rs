@@ -7,10 +7,11 @@ use anyhow::Context as _;
 use crate::cli::ExitStatus;
 use crate::cli::input::load_policies;
 use crate::cli::terminal::Terminal;
+use crate::decide::codes;
 use crate::family;
-use crate::family::suggest::{did_you_mean, nearest};
 use crate::model::finding::Code;
 use crate::model::settings::Settings;
+use crate::model::suggest::{did_you_mean, nearest};
 use crate::offline::explain;
 use crate::offline::load::Inputs;
 use crate::report::page::title;
@@ -35,7 +36,7 @@ pub struct Args {
 }
 
 fn codes() -> impl Iterator<Item = &'static Code> {
-    family::codes(&family::ALL)
+    codes::all(&family::ALL)
 }
 
 /// Runs the command.

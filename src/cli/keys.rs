@@ -8,10 +8,10 @@ use serde_json::Value;
 
 use crate::cli::settings::MEMORY_MODES;
 use crate::family;
-use crate::family::suggest::{did_you_mean, nearest};
 use crate::manifest::document::{Document, values};
 use crate::manifest::error::{Error, SyntaxError};
 use crate::model::pointer::Pointer;
+use crate::model::suggest::{did_you_mean, nearest};
 use crate::offline::collect::collect;
 
 /// The values that a key of a file may have.

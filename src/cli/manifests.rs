@@ -14,9 +14,9 @@ use crate::deploy::component::{Component, ExclusiveChoice, contradiction};
 use crate::deploy::install_plan::{InstallPart, InstallPlan, WebhookEndpoint};
 use crate::deploy::metadata::{DEFAULT_NAMESPACE, MAX_NAME_CHARS, default_name};
 use crate::deploy::render;
-use crate::family::suggest::{did_you_mean, nearest};
 use crate::model::family::Family;
 use crate::model::name::{is_dns_label, is_dns_subdomain};
+use crate::model::suggest::{did_you_mean, nearest};
 
 /// The image that manifests name unless another one is given.
 const DEFAULT_IMAGE: &str = concat!("ghcr.io/memgate/memgate:", env!("CARGO_PKG_VERSION"));

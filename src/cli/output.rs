@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::cli::file::write_whole;
 use crate::cli::terminal::Terminal;
-use crate::family::suggest::{did_you_mean, nearest};
+use crate::model::suggest::{did_you_mean, nearest};
 use crate::report::format::{FormatOptions, ReportFormat, write};
 use crate::report::{DEFAULT_WIDTH, Report, text};
 

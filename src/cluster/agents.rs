@@ -57,7 +57,7 @@ pub(super) async fn agent_pods(
     let (mut found, mut incomplete) = (Vec::new(), Vec::new());
     let mut seen = BTreeSet::new();
     let selectors =
-        families.iter().flat_map(|family| family.pod_selectors.iter().map(move |it| (*family, it)));
+        families.iter().flat_map(|family| family.pods.selectors.iter().map(move |it| (*family, it)));
     for ((family, selector), namespace) in
         selectors.flat_map(|sort| namespaces.iter().map(move |namespace| (sort, namespace)))
     {
@@ -101,11 +101,11 @@ fn labels(selector: &PodSelector) -> Option<String> {
 /// All objects of the kinds that decisions look up, as the webhook watches them.
 async fn state(reader: &ClusterReader, found: &Installation, settings: Settings, agents: &mut Agents) {
     let mut snapshot = Snapshot::default();
-    for kind in settings.families.iter().flat_map(|family| family.fetched) {
+    for kind in settings.families.iter().flat_map(|family| family.kinds.fetched) {
         snapshot.set(kind, KindState::new(Coverage::Watched));
     }
     let watched: Vec<&'static Kind> =
-        settings.families.iter().flat_map(|family| family.watched).copied().collect();
+        settings.families.iter().flat_map(|family| family.kinds.watched).copied().collect();
     for kind in watched {
         if *kind == NAMESPACE || snapshot.kind(kind).is_some() {
             continue;
@@ -162,7 +162,7 @@ fn stand_ins(agents: &Agents) -> Vec<AgentPod> {
     let mut reader = StateReader::new(&agents.snapshot, &work);
     let mut stand_ins = Vec::new();
     for &family in &agents.snapshot.settings.families {
-        let Some(pods) = family.stand_in_pods else { continue };
+        let Some(pods) = family.pods.stand_ins else { continue };
         let pods = pods(&mut reader).into_iter();
         stand_ins.extend(pods.map(|metadata| AgentPod::new(family, minimal_pod(&metadata, "agent"))));
     }

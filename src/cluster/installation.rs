@@ -110,5 +110,5 @@ pub(super) async fn served_resources(reader: &ClusterReader) -> Fetched<ServedRe
 }
 
 fn validated_kinds() -> impl Iterator<Item = &'static Kind> {
-    family::ALL.into_iter().flat_map(|family| family.validated).copied()
+    family::ALL.into_iter().flat_map(|family| family.kinds.validated).copied()
 }

@@ -170,7 +170,7 @@ pub async fn add_definitions(
     file: &mut ClusterSnapshot,
 ) {
     let kinds: BTreeSet<&'static Kind> =
-        families.iter().flat_map(|family| family.validated).copied().collect();
+        families.iter().flat_map(|family| family.kinds.validated).copied().collect();
     let (mut state, mut why, mut found) = (Known::Known, None, Vec::new());
     for kind in kinds {
         let name = format!("{}.{}", kind.plural, kind.group);

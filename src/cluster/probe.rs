@@ -65,10 +65,10 @@ pub fn probes(families: &[&'static Family]) -> Vec<Probe> {
                 "spec": serde_json::from_str::<Value>(spec).unwrap_or_default(),
             });
             let name = format!("{} {}.{}", family.name, kind.plural, kind.group);
-            let aggregated_server = family.aggregated_server;
+            let aggregated_server = family.definitions.aggregated_server;
             Some(Probe { optional: true, aggregated_server, ..probe(name, &[*family], names, object)? })
         };
-        family.wait_probes.iter().filter_map(probe)
+        family.definitions.wait_probes.iter().filter_map(probe)
     });
     pod.chain(resources).collect()
 }

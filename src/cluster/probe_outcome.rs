@@ -98,7 +98,7 @@ fn denial(message: &str) -> Option<Denial<'_>> {
 /// The ValidatingAdmissionPolicy of memgate that refuses with the probe's own code. Its name ends in `-TABLE`.
 fn guarding_policy<'m>(probe: &Probe, message: &'m str) -> Option<&'m str> {
     let (policy, text) = message.split_once("ValidatingAdmissionPolicy '")?.1.split_once('\'')?;
-    let mut tables = family::ALL.into_iter().flat_map(|family| family.cel_tables);
+    let mut tables = family::ALL.into_iter().flat_map(|family| family.in_cel.tables);
     let is_table = tables.any(|table| policy.ends_with(&format!("-{}", table.name)));
     let is_ours = is_table && text.ends_with(&format!("[{}]", probe.finding.code_name()));
     is_ours.then_some(policy)

@@ -38,7 +38,7 @@ pub fn components(found: &Installation) -> BTreeSet<Component> {
         |argument: &String| argument.strip_prefix("--certs=").is_some_and(|mode| mode != "builtin");
     let entries = found.all_own_entries();
     let strict: Vec<String> =
-        family::ALL.into_iter().filter(|family| family.honours_required).flat_map(pod_entries).collect();
+        family::ALL.into_iter().filter(|family| family.pods.honour_required).flat_map(pod_entries).collect();
     let (of_pods, others): (Vec<&WebhookEntry>, Vec<&WebhookEntry>) =
         entries.iter().partition(|entry| strict.contains(&entry.name));
     let deployment = found.deployment.found().and_then(|deployment| deployment.spec.as_ref());
@@ -72,7 +72,7 @@ pub fn elsewhere(found: &Installation, own: &[&'static Family]) -> Vec<&'static 
 pub(super) fn leaves(required: &WebhookEntry, family: &Family) -> bool {
     let asked = requirements(&required.object_selector);
     let excludes = |one: &LabelSelectorRequirement| matches!(one.operator.as_str(), "DoesNotExist" | "NotIn");
-    family.pod_selectors.iter().all(|pods| match (pods.labels.first(), pods.annotation) {
+    family.pods.selectors.iter().all(|pods| match (pods.labels.first(), pods.annotation) {
         (Some((label, _)), _) => asked.iter().any(|one| one.key == *label && excludes(one)),
         (None, Some(annotation)) => {
             let quoted = format!("'{annotation}'");
@@ -84,7 +84,7 @@ pub(super) fn leaves(required: &WebhookEntry, family: &Family) -> bool {
 
 /// The names of the entries for a family's pods.
 fn pod_entries(family: &'static Family) -> impl Iterator<Item = String> {
-    family.pod_selectors.iter().map(|pods| format!("{}.pods.memgate.dev", pods.name))
+    family.pods.selectors.iter().map(|pods| format!("{}.pods.memgate.dev", pods.name))
 }
 
 /// The families of which these entries name a kind or a sort of pods.
@@ -94,7 +94,7 @@ pub(super) fn registered(entries: &[WebhookEntry]) -> Vec<&'static Family> {
 
 fn is_registered(entries: &[WebhookEntry], family: &'static Family) -> bool {
     let groups: BTreeSet<&str> =
-        family.validated.iter().map(|kind| kind.group).filter(|group| !group.is_empty()).collect();
+        family.kinds.validated.iter().map(|kind| kind.group).filter(|group| !group.is_empty()).collect();
     entries.iter().any(|entry| {
         let mut named = entry.rules.iter().flat_map(|rule| rule.api_groups.iter().flatten());
         named.any(|group| groups.contains(group.as_str()))

@@ -48,7 +48,7 @@ fn platform(family: &'static Family, served: &ServedResources) -> Check {
     const ID: &str = "platforms";
     let subject = format!("family {}", family.name);
     let kinds: BTreeSet<&Kind> =
-        family.validated.iter().copied().filter(|kind| !kind.group.is_empty()).collect();
+        family.kinds.validated.iter().copied().filter(|kind| !kind.group.is_empty()).collect();
     let versions = |kind: &Kind| -> Vec<String> {
         let of_kind = |((group, _), plurals): &(&(String, String), &BTreeSet<String>)| {
             group == kind.group && plurals.contains(kind.plural)

@@ -21,6 +21,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use crate::decide::codes;
 use crate::family::{self, common};
 use crate::manifest::source::{Source, Span};
 use crate::model::finding::{Finding, Severity};
@@ -108,7 +109,7 @@ impl Baseline {
 
 /// Whether a code could have been reported. One that there is no longer cannot occur any more.
 fn is_judged(checked: &Checked, code: &str) -> bool {
-    let is_in = |families| family::codes(families).any(|known| known.name == code);
+    let is_in = |families| codes::all(families).any(|known| known.name == code);
     is_in(&checked.families) || !is_in(&family::ALL)
 }
 

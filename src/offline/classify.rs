@@ -71,8 +71,8 @@ pub fn object_ref(document: &Document, namespace: &str) -> ObjectRef {
 /// The kinds that are checked, in a sentence of three lines.
 #[must_use]
 pub fn checked_kinds() -> String {
-    let memories: BTreeSet<&str> = kinds(|family| family.memories);
-    let validated: BTreeSet<&str> = kinds(|family| family.validated);
+    let memories: BTreeSet<&str> = kinds(|family| family.kinds.memories);
+    let validated: BTreeSet<&str> = kinds(|family| family.kinds.validated);
     let referrers: Vec<&str> = validated.difference(&memories).copied().collect();
     let memories: Vec<&str> = memories.into_iter().collect();
     let workloads = workload::ALL.map(|workload| workload.kind);

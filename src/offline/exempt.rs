@@ -6,9 +6,10 @@
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};
 
-use crate::family::suggest::{did_you_mean, nearest};
+use crate::family;
 use crate::model::kind::{MEMORY_POLICY_EXEMPTION, NAMESPACE};
 use crate::model::policy::{Exemption, Policies, Policy};
+use crate::model::suggest::{did_you_mean, nearest};
 use crate::policy::leftover::rejected;
 use crate::policy::read;
 
@@ -79,7 +80,7 @@ pub fn exemption(wanted: &Wanted<'_>, policies: &Policies) -> Result<Value, Vec<
         return Err(vec![format!("--policy gives no policy \"{}\"{hint}", wanted.policy)]);
     };
     let manifest = manifest(wanted)?;
-    let (exemption, faults) = read::exemption(&manifest);
+    let (exemption, faults) = read::exemption(&manifest, &family::ALL);
     let Some(exemption) = exemption else {
         return Err(faults.into_iter().map(|fault| fault.message).collect());
     };

@@ -4,13 +4,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::family::suggest::{did_you_mean, nearest};
+use crate::decide::codes;
 use crate::family::{self, common};
 use crate::manifest::comments::{ADDRESS, Comment, comments};
 use crate::manifest::source::{Source, Span};
 use crate::model::family::Family;
 use crate::model::finding::{Code, Finding, quoted};
 use crate::model::pointer::Pointer;
+use crate::model::suggest::{did_you_mean, nearest};
 use crate::offline::check::Checked;
 use crate::offline::notices::Notice;
 use crate::offline::suppress::{Identity, each, identify, make_note};
@@ -115,7 +116,7 @@ fn unused(checked: &Checked, ignores: &[Ignore]) -> Vec<Notice> {
 
 /// Whether a code is one of those that could have been reported.
 fn is_judged(code: &Code, families: &[&'static Family]) -> bool {
-    family::codes(families).any(|judged| judged == code)
+    codes::all(families).any(|judged| judged == code)
 }
 
 /// Reads the comments of a source that ignore something.
@@ -216,7 +217,7 @@ fn reason(text: &str) -> Option<&str> {
 
 /// The code of this name.
 fn find(name: &str) -> Result<&'static Code, Box<Finding>> {
-    let codes = || family::codes(&family::ALL);
+    let codes = || codes::all(&family::ALL);
     if let Some(code) = codes().find(|code| code.name == name) {
         return Ok(code);
     }

@@ -43,8 +43,8 @@ pub struct KindDefinition {
 #[must_use]
 pub fn definitions() -> Vec<KindDefinition> {
     let of_families = family::ALL.into_iter().flat_map(|family| {
-        let mut hints = hints::read(family.hints);
-        let read = family.crds.iter().flat_map(|text| read(text));
+        let mut hints = hints::read(family.definitions.hints);
+        let read = family.definitions.crds.iter().flat_map(|text| read(text));
         read.map(move |definition| definition.with(&mut hints))
     });
     of_families.chain(read(POLICY_CRDS)).collect()

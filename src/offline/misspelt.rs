@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use crate::family;
-use crate::family::suggest::nearest;
 use crate::model::finding::quoted;
+use crate::model::suggest::nearest;
 use crate::model::workload;
 
 /// The groups of Kubernetes itself in which workloads are, or were; objects of platforms end up there when the
@@ -31,7 +31,8 @@ impl CheckedKind {
 
 /// All of them.
 fn checked_kinds() -> impl Iterator<Item = CheckedKind> {
-    let families = family::ALL.into_iter().flat_map(|family| family.validated.iter().chain(family.misnamed));
+    let families =
+        family::ALL.into_iter().flat_map(|family| family.kinds.validated.iter().chain(family.kinds.misnamed));
     let families =
         families.map(|kind| CheckedKind { group: kind.group, version: kind.version, kind: kind.kind });
     let workloads = workload::ALL.iter();

@@ -16,7 +16,7 @@ pub fn pass_over(
 ) {
     for object in std::mem::take(objects) {
         let request = object.request();
-        let mut transient = families.iter().flat_map(|family| family.transient);
+        let mut transient = families.iter().flat_map(|family| family.views.transient);
         let is_transient = transient.any(|kind| kind.is(&request.group, &request.kind));
         let is_policy = policy::resource::kind(&request.group, &request.kind).is_some();
         if is_transient || is_policy || (pods && request.is_pod()) {

@@ -2,6 +2,7 @@
 //!
 //! The origins stand behind the added lines as YAML comments, which the new file does not have.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style};
@@ -9,6 +10,7 @@ use similar::udiff::UnifiedHunkHeader;
 use similar::{ChangeTag, DiffOp, TextDiff};
 
 use crate::model::edit::Origin;
+use crate::model::plain_text::plain_except;
 use crate::report::plain;
 
 /// How many unchanged lines stand around a change: as many as `diff -u` and git show.
@@ -146,9 +148,9 @@ fn write_line(line: &DiffLine<'_>, width: usize, out: &mut impl Write) -> io::Re
     if line.has_newline { Ok(()) } else { writeln!(out, "\\ No newline at end of file") }
 }
 
-/// A source line with a blank for each control character but tabs, which are harmless.
-fn printable(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() && c != '\t' { ' ' } else { c }).collect()
+/// A source line with a space for each control character except tabs, which are harmless.
+fn printable(text: &str) -> Cow<'_, str> {
+    plain_except(text, |c| c == '\t')
 }
 
 #[cfg(test)]

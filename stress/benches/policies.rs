@@ -62,7 +62,7 @@ fn manifest(name: &str, matching: &Value) -> Value {
 fn with_policies(mut snapshot: Snapshot, manifests: &[Value]) -> Snapshot {
     let mut policies = Policies::default();
     for manifest in manifests {
-        let faults = policy::put(&mut policies, &MEMORY_POLICY, manifest);
+        let faults = policy::put(&mut policies, &memgate::family::ALL, &MEMORY_POLICY, manifest);
         assert!(faults.is_empty(), "{faults:?}");
     }
     snapshot.policies = policies.into();

@@ -16,7 +16,10 @@ use serde_json::{Value, json};
 /// have to live with.
 pub(crate) fn takes(case: &Case) -> bool {
     let is_policy = |object: &&Value| object["kind"] == "MemoryPolicy";
-    case.state.iter().filter(is_policy).all(|object| policy::read::policy(object).1.is_empty())
+    case.state
+        .iter()
+        .filter(is_policy)
+        .all(|object| policy::read::policy(object, &memgate::family::ALL).1.is_empty())
 }
 
 pub(crate) fn answer(case: &Case) -> Result<CaseOutcome> {

@@ -61,7 +61,7 @@ fn all_families_without_policies_are_what_the_renderer_prints() {
 #[test]
 #[ignore = "needs kubectl, which Go builds"]
 fn each_family_can_fail_closed_alone() {
-    for family in family::ALL.into_iter().filter(|family| family.honours_required) {
+    for family in family::ALL.into_iter().filter(|family| family.pods.honour_required) {
         let name = family.name;
         let family = &*format!("family-{name}");
         let flags =

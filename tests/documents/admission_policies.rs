@@ -24,7 +24,7 @@ fn each_code_that_refuses_is_classified() {
     for family in family::ALL {
         let mut known: BTreeMap<&str, usize> = BTreeMap::new();
         let rules: BTreeSet<&str> = codes_in_cel(family).collect();
-        let without = family.not_in_cel.iter().map(|(code, _)| code.name);
+        let without = family.in_cel.missing.iter().map(|(code, _)| code.name);
         for code in rules.into_iter().chain(without) {
             *known.entry(code).or_default() += 1;
         }
@@ -64,7 +64,7 @@ fn the_page_is_up_to_date() {
 }
 
 fn codes_in_cel(family: &'static Family) -> impl Iterator<Item = &'static str> {
-    family.cel_tables.iter().flat_map(|table| table.rules).map(|rule| rule.code.name)
+    family.in_cel.tables.iter().flat_map(|table| table.rules).map(|rule| rule.code.name)
 }
 
 /// The codes under which cases refuse a family's own resources, by family.
@@ -94,24 +94,24 @@ fn page() -> String {
     }
     page.push_str(MUTATING);
     for family in family::ALL {
-        let about = family.about_cel_defaults;
+        let about = family.in_cel.about_defaults;
         writeln!(page, "- **{}**: {about}.", family.name).expect("a text can be written to");
     }
     page
 }
 
 fn section(page: &mut String, family: &'static Family) -> std::fmt::Result {
-    let policy = if family.fails_open { "Ignore" } else { "Fail" };
+    let policy = if family.validation.fails_open { "Ignore" } else { "Fail" };
     writeln!(page, "\n## {}\n\n`failurePolicy: {policy}`.\n", family.name)?;
     writeln!(page, "| policy | kinds | codes |\n|---|---|---|")?;
-    for table in family.cel_tables {
+    for table in family.in_cel.tables {
         let kinds: Vec<_> = table.kinds.iter().map(|kind| kind.kind).collect();
         let mut codes: Vec<_> = table.rules.iter().map(|rule| format!("`{}`", rule.code.name)).collect();
         let mut seen = BTreeSet::new();
         codes.retain(|code| seen.insert(code.clone()));
         writeln!(page, "| `memgate-{}` | {} | {} |", table.name, kinds.join(", "), codes.join(", "))?;
     }
-    let without = family.not_in_cel;
+    let without = family.in_cel.missing;
     let by_schema: Vec<_> = without
         .iter()
         .filter(|(_, why)| *why == NotInCel::Schema)

@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use memgate::casefile::Case;
 use memgate::casefile::read::read;
+use memgate::decide::codes;
 use memgate::family;
 use memgate::manifest::document::values;
 use memgate::manifest::source::Source;
@@ -52,13 +53,13 @@ const OF_FILES: &[&str] = &[
 
 fn with_example() -> impl Iterator<Item = &'static Code> {
     let hidden = |code: &&Code| WITHOUT_EXAMPLE.iter().all(|(name, _)| *name != code.name);
-    family::codes(&family::ALL).filter(hidden)
+    codes::all(&family::ALL).filter(hidden)
 }
 
 #[test]
 fn names_are_unique_and_kebab_case() {
     let mut seen = BTreeSet::new();
-    for code in family::codes(&family::ALL) {
+    for code in codes::all(&family::ALL) {
         assert!(seen.insert(code.name), "{} stands there twice", code.name);
         let (family, name) = code.name.split_once('/').expect("family/name");
         let kebab = |part: &str| {
@@ -72,7 +73,7 @@ fn names_are_unique_and_kebab_case() {
 
 #[test]
 fn every_page_is_that_of_a_code() {
-    let names: BTreeSet<&str> = family::codes(&family::ALL).map(|code| code.name).collect();
+    let names: BTreeSet<&str> = codes::all(&family::ALL).map(|code| code.name).collect();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/codes");
     for family in std::fs::read_dir(&root).expect("docs/codes") {
         let family = family.expect("an entry").path();
@@ -83,7 +84,7 @@ fn every_page_is_that_of_a_code() {
             assert!(names.contains(name.as_str()), "{} is the page of no code", page.display());
         }
     }
-    for code in family::codes(&family::ALL) {
+    for code in codes::all(&family::ALL) {
         assert!(code.page.starts_with(&format!("# {}\n", code.name)), "the title of {}", code.name);
         for heading in ["## What to do", "## Source"] {
             assert!(code.page.contains(heading), "{} has no {heading}", code.name);
@@ -162,7 +163,7 @@ fn every_code_has_a_case_that_fires_it_and_one_that_does_not() {
         let passes = cases.iter().any(|(kind, codes)| kinds.contains(kind.as_str()) && !fires(codes));
         assert!(passes, "every case of {kinds:?} fires {}", code.name);
     }
-    let known: BTreeSet<&str> = family::codes(&family::ALL).map(|code| code.name).collect();
+    let known: BTreeSet<&str> = codes::all(&family::ALL).map(|code| code.name).collect();
     let of_memgate = |code: &&str| code.matches('/').count() == 1;
     let named = cases.iter().flat_map(|(_, codes)| codes).map(String::as_str);
     let named: BTreeSet<&str> = named.filter(of_memgate).collect();

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use jsonschema::Validator;
 use jsonschema::error::ValidationErrorKind;
+use memgate::decide::codes;
 use memgate::family;
 use memgate::offline::kind_schema::{KindDefinition, combined, definitions};
 use serde_json::{Value, json};
@@ -84,7 +85,7 @@ fn without_nulls(value: Value) -> Value {
 fn kinds_are_as_described() {
     // The example of the first is a sketch, and those of the others ignore what is wrong.
     let is_other = |name: &str| name == "memgate/over-limit" || name.starts_with("memgate/ignore-");
-    let codes = family::codes(&family::ALL).filter(|code| !is_other(code.name));
+    let codes = codes::all(&family::ALL).filter(|code| !is_other(code.name));
     let objects = codes.flat_map(|code| {
         let section = code.page.split_once("## Passing example").map_or("", |(_, section)| section);
         let text = section.split("```yaml\n").nth(1).and_then(|text| text.split("```").next());
@@ -109,8 +110,11 @@ fn examples_are_right() {
 
 #[test]
 fn what_memgate_admits_without_a_word_is_right() {
-    let unreleased: BTreeSet<&str> =
-        family::ALL.iter().flat_map(|family| family.stand_in.unreleased).map(|kind| kind.kind).collect();
+    let unreleased: BTreeSet<&str> = family::ALL
+        .iter()
+        .flat_map(|family| family.definitions.stand_in.unreleased)
+        .map(|kind| kind.kind)
+        .collect();
     let is_judged = |case: &Value| {
         let (object, expect) = (&case["object"], &case["expect"]);
         let silent =

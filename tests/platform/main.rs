@@ -15,10 +15,10 @@ use axum::body::{Body, Bytes, to_bytes};
 use axum::http::{Request, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use memgate::decide::codes;
 use memgate::deploy::component::Component;
 use memgate::deploy::install_plan::{InstallPart, InstallPlan, WebhookEndpoint};
 use memgate::deploy::render;
-use memgate::family;
 use memgate::model::settings::Settings;
 use memgate::model::snapshot::Snapshot;
 use memgate::server::options::Options;
@@ -105,6 +105,73 @@ async fn its_pods_get_their_memory() {
     assert!(missing["warnings"][0].as_str().is_some_and(|text| text.contains("not found")), "{missing}");
 }
 
+/// A policy on Notebooks with these rules and defaults.
+fn policy(spec: &Value) -> Value {
+    let mut spec = spec.clone();
+    spec["match"] = json!({"families": ["tiny"]});
+    spec["actions"] = json!({"admission": "deny"});
+    json!({"apiVersion": "policy.memgate.dev/v1alpha1", "kind": "MemoryPolicy",
+           "metadata": {"name": "org"}, "spec": spec})
+}
+
+fn with_policy(spec: &Value) -> Snapshot {
+    let mut snapshot = state::empty(settings());
+    let added = state::add(&mut snapshot, &policy(spec)).expect("it reads");
+    assert_eq!(added.faults, []);
+    snapshot
+}
+
+#[tokio::test]
+async fn its_resources_are_judged_by_policies() {
+    let rules = json!({"rules": [
+        {"id": "forget", "hint": "keep less", "retention": {"max": "1h"}},
+        {"id": "tls", "hint": "use https", "endpoint": {"schemes": ["https"]}},
+    ]});
+    let bad = notebook(&json!({"url": "http://diary", "keepSeconds": 7200}));
+    let refused = admitted("/validate", &bad, with_policy(&rules)).await;
+    let causes = refused["status"]["details"]["causes"].as_array().expect("causes");
+    let fields: Vec<_> = causes.iter().map(|cause| cause["field"].as_str().unwrap_or_default()).collect();
+    assert_eq!(fields, ["spec.url", "spec.keepSeconds"], "{refused}");
+    let good = notebook(&json!({"url": "https://diary", "keepSeconds": 60}));
+    assert_eq!(admitted("/validate", &good, with_policy(&rules)).await["allowed"], true);
+}
+
+#[tokio::test]
+async fn its_pods_are_judged_by_the_memory_that_they_use() {
+    let rules = json!({"rules": [
+        {"id": "tls", "hint": "use https", "roles": ["pod"], "endpoint": {"schemes": ["https"]}},
+    ]});
+    let mut snapshot = with_policy(&rules);
+    state::add(&mut snapshot, &notebook(&json!({"url": "http://diary"}))).expect("it reads");
+    let refused = admitted("/mutate", &pod(&json!([])), snapshot).await;
+    assert_eq!(refused["allowed"], false, "{refused}");
+    assert!(refused.to_string().contains("policy org/tls"), "{refused}");
+}
+
+#[tokio::test]
+async fn policies_fill_its_fields() {
+    let spec = json!({"defaults": [
+        {"family": "tiny", "kind": "Notebook", "field": "/spec/keepSeconds", "value": 60},
+    ]});
+    let defaulted = admitted("/mutate", &notebook(&json!({"url": "http://diary"})), with_policy(&spec)).await;
+    let added = json!({"op": "add", "path": "/spec/keepSeconds", "value": 60});
+    assert!(patch(&defaulted).as_array().expect("edits").contains(&added), "{defaulted}");
+}
+
+#[tokio::test]
+async fn advice_on_policies_knows_its_views() {
+    let advice = async |rule: &Value| {
+        let spec = json!({"rules": [rule]});
+        let answer = admitted("/validate", &policy(&spec), state::empty(settings())).await;
+        assert_eq!(answer["allowed"], true, "{answer}");
+        answer["warnings"].to_string()
+    };
+    let retention = advice(&json!({"id": "a", "hint": "x", "retention": {"max": "1h"}})).await;
+    assert_eq!(retention, "null");
+    let sharing = advice(&json!({"id": "a", "hint": "x", "sharing": {"maxWriters": 1}})).await;
+    assert!(sharing.contains("policy/never-applies") && sharing.contains("sympozium has"), "{sharing}");
+}
+
 #[tokio::test]
 async fn its_kinds_are_watched() {
     let (client, asked) = cluster();
@@ -187,13 +254,12 @@ fn what_it_needs_is_installed() {
     // The right to watch it, the calls that default and validate it, the one for its DELETE, and the policy.
     assert!(text.matches("notebooks").count() >= 5, "{text}");
     assert!(!text.contains("arkonis"), "{text}");
-    assert!(tiny::FAMILY.crds[0].contains("name: notebooks.tiny.dev"));
+    assert!(tiny::FAMILY.definitions.crds[0].contains("name: notebooks.tiny.dev"));
 }
 
 #[test]
 fn its_codes_are_explained() {
-    let ours: Vec<_> =
-        family::codes(&[&tiny::FAMILY]).filter(|code| code.name.starts_with("tiny/")).collect();
+    let ours: Vec<_> = codes::all(&[&tiny::FAMILY]).filter(|code| code.name.starts_with("tiny/")).collect();
     assert_eq!(ours.len(), tiny::codes::ALL.len());
     for code in ours {
         assert!(code.page.starts_with(&format!("# {}\n", code.name)), "{}", code.page);

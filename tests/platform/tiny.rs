@@ -7,59 +7,68 @@ pub(crate) mod codes;
 pub(crate) mod default;
 pub(crate) mod inject;
 pub(crate) mod validate;
+pub(crate) mod view;
 
-use memgate::model::family::{Family, SchemaStandIn};
+use memgate::model::family::{
+    CelRules, Definitions, Faces, Family, Kinds, Pods, SchemaStandIn, Validation, Views,
+};
 use memgate::model::violation::Violation;
 
 /// The row of the platform.
 pub(crate) static FAMILY: Family = Family {
     name: "tiny",
-
-    validated: &[&api::NOTEBOOK],
-    validated_if_annotated: &[],
-    misnamed: &[],
-    defaulted: &[&api::NOTEBOOK],
-    memories: &[&api::NOTEBOOK],
-    watched: &[&api::NOTEBOOK],
-    fetched: &[],
-
-    pod_selectors: &api::POD_SELECTORS,
-    honours_required: true,
-    fails_open: false,
-    validates_changes_only: false,
-    ratchets_by_itself: false,
-
-    codes: &codes::ALL,
-    inject_label_unknown: &codes::INJECT_LABEL_UNKNOWN,
-    cel_tables: &cel_rules::TABLES,
-    not_in_cel: &[],
-    cel_defaults: &[],
-    about_cel_defaults: "the default of `spec.pages` is in the schema of the definition",
-
-    crds: &[include_str!("tiny/notebook.yaml")],
-    hints: "",
-    stand_in: SchemaStandIn {
-        code: &codes::SCHEMA,
-        unknown_field: None,
-        unreleased: &[],
-        with_status: &[],
-        message: Violation::message,
-        tolerates: |_, _, _| false,
+    kinds: Kinds {
+        validated: &[&api::NOTEBOOK],
+        validated_if_annotated: &[],
+        misnamed: &[],
+        defaulted: &[&api::NOTEBOOK],
+        memories: &[&api::NOTEBOOK],
+        watched: &[&api::NOTEBOOK],
+        fetched: &[],
     },
-    aggregated_server: None,
-    wait_probes: &[(&api::NOTEBOOK, "{}")],
-
-    viewed: &[],
-    transient: &[],
-    view: |_, _| None,
-    view_pod: |_, _, _| None,
-    cel_views: &[],
-
-    validate: validate::validate,
-    default: default::default,
-    inject: inject::inject,
-    involved_object: inject::involved_object,
-    knows_other_pods: None,
-    namespace_of_pod: None,
-    stand_in_pods: None,
+    pods: Pods {
+        selectors: &api::POD_SELECTORS,
+        honour_required: true,
+        inject_label_unknown: &codes::INJECT_LABEL_UNKNOWN,
+        known_otherwise: None,
+        declared_namespace: None,
+        stand_ins: None,
+    },
+    validation: Validation { fails_open: false, changes_only: false, ratchets: false },
+    codes: &codes::ALL,
+    in_cel: CelRules {
+        tables: &cel_rules::TABLES,
+        missing: &[],
+        defaults: &[],
+        about_defaults: "the default of `spec.pages` is in the schema of the definition",
+    },
+    definitions: Definitions {
+        crds: &[include_str!("tiny/notebook.yaml")],
+        hints: "",
+        stand_in: SchemaStandIn {
+            code: &codes::SCHEMA,
+            unknown_field: None,
+            unreleased: &[],
+            with_status: &[],
+            message: Violation::message,
+            tolerates: |_, _, _| false,
+        },
+        aggregated_server: None,
+        wait_probes: &[(&api::NOTEBOOK, "{}")],
+    },
+    views: Views {
+        kinds: &view::VIEWED,
+        transient: &[],
+        of_object: view::of_object,
+        of_pod: view::of_pod,
+        in_cel: &view::IN_CEL,
+        own_namespace_path: None,
+        policy_fields: &view::POLICY_FIELDS,
+    },
+    faces: Faces {
+        validate: validate::validate,
+        default: default::default,
+        inject: inject::inject,
+        involved_object: inject::involved_object,
+    },
 };

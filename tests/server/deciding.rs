@@ -58,7 +58,7 @@ async fn panics_hold_no_permits() {
 }
 
 fn open(required: bool) -> Decision {
-    let [kind, ..] = family::arkonis::FAMILY.watched else { panic!("arkonis has kinds") };
+    let [kind, ..] = family::arkonis::FAMILY.kinds.watched else { panic!("arkonis has kinds") };
     let reference = Reference { kind, namespace: "team".to_owned(), name: "a".to_owned() };
     Decision { unknown: vec![reference], required, ..Decision::pass(Reason::ReferenceUnknown) }
 }

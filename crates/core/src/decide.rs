@@ -5,6 +5,7 @@
 //! look up in [`Decision::unknown`].
 
 pub mod audit;
+pub mod codes;
 mod contradicted;
 pub mod form;
 mod limits;
@@ -59,7 +60,8 @@ pub fn decide(request: &Request<'_>, snapshot: &Snapshot) -> Decision {
         return preview::decide(workload, request, snapshot);
     }
     if let Some(kind) = policy::resource::kind(&request.group, &request.kind) {
-        let mut decision = policy::resource::decide(kind, request, snapshot);
+        let mut decision =
+            policy::resource::decide(kind, request, snapshot, &family::known(&snapshot.settings.families));
         // Where no apiserver has seen the object, its version may be none.
         if snapshot.crds.is_some() && matches!(decision.reason, Reason::Valid | Reason::Invalid) {
             decision.findings.splice(0..0, form::unserved(request, kind.version));
@@ -110,7 +112,7 @@ fn decide_resource(
         return Decision::pass(Reason::Deleting);
     }
     // A family's own silence does not stop policies.
-    let is_silent = family.validates_changes_only && is_metadata_only_update(request);
+    let is_silent = family.validation.changes_only && is_metadata_only_update(request);
     if is_silent && snapshot.policies.is_empty() {
         return Decision::pass(Reason::NotJudged);
     }
@@ -181,10 +183,10 @@ fn decide_subject<'s>(
     let mut edits = if is_silent || subject.operation == Operation::Delete {
         Vec::new()
     } else {
-        (family.default)(subject, &mut state)
+        (family.faces.default)(subject, &mut state)
     };
     if let Some(judged) = policies::judged(family, subject, request, snapshot) {
-        policy::defaults::add(&mut edits, subject.kind, &judged, snapshot, &mut state);
+        policy::defaults::add(&mut edits, &subject, &judged, snapshot, &mut state);
     }
     let Judgement { findings: judged, untold: of_policies, policies, exemptions, fired, .. } =
         policies::of_resource(family, subject, request, snapshot, &mut state);
@@ -233,24 +235,24 @@ fn find<'s>(
     stand_in: Option<(&Request<'_>, &Crds)>,
     works: &'s Works<'s>,
 ) -> (Vec<Finding>, Untold) {
-    let mut findings = (family.validate)(subject, state);
+    let mut findings = (family.faces.validate)(subject, state);
     let schema = stand_in.map(|(request, crds)| {
         let stand_in = StandIn { request, crds, work: &works.schema, old_work: &works.old_schema };
         schema::findings(family, subject, &stand_in, &mut findings)
     });
     let (schema, of_schema) = schema.unwrap_or_default();
     // Where there was too much to find everything, the stored object is asked whether it is so of it too.
-    let compares = !family.ratchets_by_itself && limits::denies(&findings);
+    let compares = !family.validation.ratchets && limits::denies(&findings);
     let ended = state.work().has_ended();
     if !ended && subject.old == Some(subject.object) {
         // All of it is stored already.
-        for finding in findings.iter_mut().filter(|_| !family.ratchets_by_itself) {
+        for finding in findings.iter_mut().filter(|_| !family.validation.ratchets) {
             finding.severity = Severity::Warn;
         }
     } else if let Some(old) = subject.old.filter(|_| compares || ended) {
         let subject = Subject { operation: Operation::Create, object: old, old: None, ..*subject };
         let work = state.count_in(&works.old_findings);
-        let stored = (family.validate)(&subject, state);
+        let stored = (family.faces.validate)(&subject, state);
         state.count_in(work);
         ratchet(&mut findings, &stored);
     }
@@ -272,7 +274,7 @@ fn give_words<'s>(
     let wordless = || told.iter().filter(|finding| finding.is_wordless());
     again.tell_only(wordless().map(|finding| finding.pointer.clone()).collect());
     let work = state.count_in(again);
-    let mut worded = (family.validate)(subject, state);
+    let mut worded = (family.faces.validate)(subject, state);
     state.count_in(work);
     worded.retain(|finding| !finding.is_wordless());
     for finding in told.iter_mut().filter(|finding| finding.is_wordless()) {

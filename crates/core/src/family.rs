@@ -7,7 +7,6 @@
 pub mod ark;
 pub mod arkonis;
 pub mod cel_reasons;
-pub mod codes;
 pub mod common;
 pub mod container_view;
 pub mod endpoint_view;
@@ -17,14 +16,11 @@ pub mod message;
 pub mod naming;
 pub mod orka;
 pub mod orloj;
-pub mod policy_codes;
 pub mod schema_check;
-pub mod suggest;
 pub mod sympozium;
 pub mod url;
 
 use crate::model::family::Family;
-use crate::model::finding::Code;
 use crate::model::kind::{Kind, NAMESPACE, SECRET};
 use crate::model::platform_settings::PlatformSettings;
 use crate::model::settings::{PolicySettings, Settings};
@@ -51,12 +47,12 @@ pub fn find(name: &str) -> Option<&'static Family> {
     ALL.into_iter().find(|family| family.name == name)
 }
 
-/// Every finding code of these platforms, after the common ones.
-pub fn codes<'f>(families: &'f [&'static Family]) -> impl Iterator<Item = &'static Code> + use<'f> {
-    common::ALL
-        .into_iter()
-        .chain(policy_codes::ALL)
-        .chain(families.iter().flat_map(|family| family.codes).copied())
+/// All platforms: those of [`ALL`], then those of `enabled` that are not in it. Policies may name each of them,
+/// whether it is enabled or not.
+#[must_use]
+pub fn known(enabled: &[&'static Family]) -> Vec<&'static Family> {
+    let others = enabled.iter().copied().filter(|family| !ALL.contains(family));
+    ALL.into_iter().chain(others).collect()
 }
 
 /// The platform that validates objects of this group and kind, with its row for the kind.
@@ -67,7 +63,7 @@ pub fn validated(
     kind: &str,
 ) -> Option<(&'static Family, &'static Kind)> {
     families.iter().find_map(|family| {
-        let mut kinds = family.validated.iter().chain(family.misnamed).copied();
+        let mut kinds = family.kinds.validated.iter().chain(family.kinds.misnamed).copied();
         Some((*family, kinds.find(|known| known.is(group, kind))?))
     })
 }
@@ -76,7 +72,7 @@ pub fn validated(
 /// `None` if every object is validated.
 #[must_use]
 pub fn needed_annotation(families: &[&'static Family], group: &str, kind: &str) -> Option<&'static str> {
-    let mut kinds = families.iter().flat_map(|family| family.validated_if_annotated);
+    let mut kinds = families.iter().flat_map(|family| family.kinds.validated_if_annotated);
     kinds.find(|(known, _)| known.is(group, kind)).map(|(_, start)| *start)
 }
 
@@ -89,6 +85,7 @@ pub fn state_kind(families: &[&'static Family], group: &str, kind: &str) -> Opti
 
 /// Every kind whose objects enter the state, possibly more than once.
 pub fn state_kinds<'f>(families: &'f [&'static Family]) -> impl Iterator<Item = &'static Kind> + use<'f> {
-    let looked_up = |family: &&'static Family| family.watched.iter().chain(family.fetched).copied();
+    let looked_up =
+        |family: &&'static Family| family.kinds.watched.iter().chain(family.kinds.fetched).copied();
     families.iter().flat_map(looked_up).chain([&SECRET, &NAMESPACE])
 }

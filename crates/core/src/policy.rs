@@ -5,6 +5,7 @@
 //! the fields that policies fill. Families know nothing of any of it.
 
 mod advice;
+pub mod codes;
 pub mod defaults;
 mod exempt;
 pub mod in_cel;

@@ -84,7 +84,8 @@ fn add_from(snapshot: &mut Snapshot, value: &Value, stored: bool) -> Result<Adde
     }
     if let Some(kind) = policy::resource::kind(group, kind) {
         let value = with_namespace(value, kind, &snapshot.settings);
-        let faults = policy::put(Arc::make_mut(&mut snapshot.policies), kind, &value);
+        let families = family::known(&snapshot.settings.families);
+        let faults = policy::put(Arc::make_mut(&mut snapshot.policies), &families, kind, &value);
         return Ok(Added { is_used: true, faults });
     }
     let Some(kind) = family::state_kind(&snapshot.settings.families, group, kind) else {

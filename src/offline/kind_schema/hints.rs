@@ -53,7 +53,7 @@ mod tests {
     fn are_about_fields_that_there_are() {
         let definitions = definitions();
         for family in family::ALL {
-            let hints = read(family.hints);
+            let hints = read(family.definitions.hints);
             assert!(!hints.is_empty(), "{} has none, or they cannot be read", family.name);
             for kind in hints.keys() {
                 let has_kind = definitions.iter().any(|it| it.kind == *kind && !it.hints.is_empty());
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn name_the_tools_that_are_built_in() {
-        let hints = read(family::orka::FAMILY.hints);
+        let hints = read(family::orka::FAMILY.definitions.hints);
         for place in ["/Agent/spec.tools[].name", "/Task/spec.ai.tools[]"] {
             let tools = Value::from(hints.clone()).pointer(&format!("{place}/anyOf/0/enum")).cloned();
             assert_eq!(tools, Some(BUILT_IN_TOOLS.to_vec().into()), "{place}");

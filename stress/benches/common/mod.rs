@@ -18,7 +18,7 @@ use memgate::offline::collect::collect;
 #[allow(dead_code, reason = "the bench over TLS has a state of files")]
 pub(crate) fn snapshot() -> Snapshot {
     let mut snapshot = Snapshot::default();
-    let kinds = snapshot.settings.families.clone().into_iter().flat_map(|family| family.watched);
+    let kinds = snapshot.settings.families.clone().into_iter().flat_map(|family| family.kinds.watched);
     for kind in kinds {
         snapshot.set(kind, KindState::new(Coverage::Watched));
     }

@@ -79,7 +79,7 @@ impl Door for Cluster {
 fn routes<'o>(objects: impl Iterator<Item = &'o Value>) -> Router {
     let mut snapshot = Snapshot::default();
     for kind in family::state_kinds(&snapshot.settings.families.clone()) {
-        let is_watched = snapshot.settings.families.iter().any(|family| family.watched.contains(&kind));
+        let is_watched = snapshot.settings.families.iter().any(|family| family.kinds.watched.contains(&kind));
         if is_watched {
             snapshot.set(kind, KindState::new(Coverage::Watched));
         }

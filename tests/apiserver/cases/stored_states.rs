@@ -205,7 +205,7 @@ fn path_of(isolated: &IsolatedCase, object: &Value) -> Result<String> {
 /// How many objects there are of the kinds that memgate watches.
 async fn stored_objects(client: &Client) -> Result<u64> {
     let mut count = 0;
-    for kind in family::ALL.into_iter().flat_map(|family| family.watched) {
+    for kind in family::ALL.into_iter().flat_map(|family| family.kinds.watched) {
         let root = if kind.group.is_empty() { "api".to_owned() } else { format!("apis/{}", kind.group) };
         let path = format!("/{root}/{}/{}?limit=1", kind.version, kind.plural);
         let list = send(client, Method::GET, &path, None).await?.object()?;

@@ -166,6 +166,6 @@ fn denials(asked: &Asked) -> Result<Vec<(&'static str, String)>> {
 
 /// The codes of all rules.
 fn codes_with_rules() -> BTreeSet<&'static str> {
-    let tables = family::ALL.into_iter().flat_map(|family| family.cel_tables);
+    let tables = family::ALL.into_iter().flat_map(|family| family.in_cel.tables);
     tables.flat_map(|table| table.rules).map(|rule| rule.code.name).collect()
 }

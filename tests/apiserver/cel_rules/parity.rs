@@ -57,7 +57,7 @@ pub(super) fn cases(fixture: &Fixture) -> Result<()> {
 
 /// The codes that refuse something and have no rule, and why.
 fn without() -> impl Iterator<Item = (&'static str, NotInCel)> {
-    family::ALL.into_iter().flat_map(|family| family.not_in_cel).map(|(code, why)| (code.name, *why))
+    family::ALL.into_iter().flat_map(|family| family.in_cel.missing).map(|(code, why)| (code.name, *why))
 }
 
 /// Waits until each policy refuses what it should.
@@ -68,7 +68,7 @@ pub(super) fn wait_until_in_force(policies: &PolicyCluster) -> Result<()> {
         .map(|(_, asked)| asked)
         .filter(|asked| asked.operation == Operation::Create)
         .collect();
-    for table in family::ALL.into_iter().flat_map(|family| family.cel_tables) {
+    for table in family::ALL.into_iter().flat_map(|family| family.in_cel.tables) {
         let codes: BTreeSet<&str> = table.rules.iter().map(|rule| rule.code.name).collect();
         let refused = |asked: &&Asked| {
             let object = asked.object.as_ref().unwrap_or(&Value::Null);
@@ -111,7 +111,7 @@ pub(super) fn all() -> Result<Vec<(String, Asked)>> {
 fn is_validated(asked: &Asked) -> bool {
     let writes = matches!(asked.operation, Operation::Create | Operation::Update);
     let (group, kind) = group_and_kind(asked.object.as_ref().unwrap_or(&Value::Null));
-    let served = |family: &'static Family| family.validated.iter().any(|known| known.is(group, kind));
+    let served = |family: &'static Family| family.kinds.validated.iter().any(|known| known.is(group, kind));
     let goes = |object: &Option<Value>| {
         object.as_ref().is_some_and(|object| !object["metadata"]["deletionTimestamp"].is_null())
     };

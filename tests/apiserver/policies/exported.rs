@@ -247,7 +247,7 @@ fn said_by_apiserver(answer: &Answer) -> Result<Said> {
 fn objects(namespace: &str) -> Result<Vec<Value>> {
     let viewed: BTreeSet<(&str, &str)> = family::ALL
         .into_iter()
-        .flat_map(|family| family.viewed)
+        .flat_map(|family| family.views.kinds)
         .map(|(kind, _)| (kind.group, kind.kind))
         .collect();
     let (mut seen, mut objects) = (BTreeSet::new(), Vec::new());

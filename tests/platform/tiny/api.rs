@@ -22,7 +22,11 @@ pub(crate) static NOTEBOOK: Kind = Kind {
         Field::new("metadata", METADATA),
         Field::new(
             "spec",
-            Schema::Object(&[Field::new("url", Schema::Text), Field::new("pages", Schema::Integer)]),
+            Schema::Object(&[
+                Field::new("url", Schema::Text),
+                Field::new("pages", Schema::Integer),
+                Field::new("keepSeconds", Schema::Integer),
+            ]),
         ),
     ]),
 };

@@ -2,8 +2,8 @@
 
 use memgate::family::inject::env::{ExistingEnv, Variable};
 use memgate::family::inject::{
-    Conflict, Wanted, WantedInContainer, controller_of, field_origin, label_pointer, merge, resource_name,
-    unmet,
+    Conflict, WantedByContainer, WantedByPod, controller_of, field_origin, label_pointer, merge,
+    resource_name, unmet,
 };
 use memgate::model::event::InvolvedObject;
 use memgate::model::finding::Finding;
@@ -37,10 +37,10 @@ pub(crate) fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>
     let origin = field_origin(&resource_name(NOTEBOOK.kind, notebook), "spec.url");
     let containers = pod.containers().iter().enumerate().map(|(index, container)| {
         let url = Variable::literal(URL, url, origin.clone());
-        WantedInContainer::variables(index, container, ExistingEnv::read(container, &[URL]), vec![url])
+        WantedByContainer::variables(index, container, ExistingEnv::read(container, &[URL]), vec![url])
     });
     let memory = vec![format!("Notebook/{name}")];
-    let wanted = Wanted { memory, containers: containers.collect(), ..Wanted::default() };
+    let wanted = WantedByPod { memory, containers: containers.collect(), ..WantedByPod::default() };
     Some(merge(wanted, state.work(), |conflict: &Conflict<'_>| {
         let message = format!("{URL} is already set in container \"{}\"", conflict.container);
         Finding::warn(&URL_CONFLICT, conflict.entry.clone(), message)

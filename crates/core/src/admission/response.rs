@@ -264,8 +264,8 @@ mod tests {
             "policy": "org", "rules": ["durable"], "target": {"namespaces": ["team-a"]}, "reason": "until it moves",
             "from": "2026-12-15T00:00:00Z", "expiresAt": "2027-01-15T00:00:00Z",
         }});
-        assert!(put(&mut policies, &MEMORY_POLICY, &policy).is_empty());
-        assert!(put(&mut policies, &MEMORY_POLICY_EXEMPTION, &exemption).is_empty());
+        assert!(put(&mut policies, &crate::family::ALL, &MEMORY_POLICY, &policy).is_empty());
+        assert!(put(&mut policies, &crate::family::ALL, &MEMORY_POLICY_EXEMPTION, &exemption).is_empty());
         let mut snapshot = Snapshot::default();
         snapshot.policies = policies.into();
         let object = json!({

@@ -35,7 +35,7 @@ pub(super) fn drop_contradicted(
     }
     drop(asked);
     own.retain(|finding| {
-        if family.stand_in.unknown_field == Some(finding.code) {
+        if family.definitions.stand_in.unknown_field == Some(finding.code) {
             return !declares(&version.schema, &finding.pointer);
         }
         !repeats(finding) || up(&finding.pointer).any(|place| broken.contains(place))
@@ -52,7 +52,7 @@ fn up(pointer: &Pointer) -> impl Iterator<Item = &str> {
 fn repeats_schema(family: &Family, finding: &Finding) -> bool {
     finding.severity == Severity::Deny
         && matches!(finding.code.cause, Cause::TypeInvalid | Cause::NotSupported)
-        && family.not_in_cel.contains(&(finding.code, NotInCel::Schema))
+        && family.in_cel.missing.contains(&(finding.code, NotInCel::Schema))
 }
 
 /// Whether a schema declares a field.

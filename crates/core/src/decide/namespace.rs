@@ -21,5 +21,5 @@ pub(super) fn of_pod<'n>(pod: &'n Pod<'_>, given: &'n str, snapshot: &Snapshot) 
 fn declared<'p>(pod: &'p Pod<'_>, families: &[&'static Family]) -> Option<&'p str> {
     // A pod's own word counts whichever families are switched on.
     let all = family::ALL.iter().chain(families);
-    all.filter_map(|family| family.namespace_of_pod).find_map(|read_namespace| read_namespace(pod))
+    all.filter_map(|family| family.pods.declared_namespace).find_map(|read_namespace| read_namespace(pod))
 }

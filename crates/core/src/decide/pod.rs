@@ -131,14 +131,14 @@ fn decide_injection(
     let required = inject_mode(pod) == InjectMode::Required;
     let mut decisions = Vec::new();
     for &family in families {
-        let Some(injection) = (family.inject)(pod, namespace, state) else { continue };
-        let required = required && family.honours_required;
+        let Some(injection) = (family.faces.inject)(pod, namespace, state) else { continue };
+        let required = required && family.pods.honour_required;
         let namespace_label = if required { None } else { namespace_label(namespace, state) };
         decisions.push(FamilyDecision { family, injection, required, namespace_label });
     }
     if decisions.is_empty() {
         let is_other_pod =
-            families.iter().any(|family| family.knows_other_pods.is_some_and(|knows| knows(pod)));
+            families.iter().any(|family| family.pods.known_otherwise.is_some_and(|knows| knows(pod)));
         let refused = required && !is_other_pod;
         return if refused { not_recognised() } else { Decision::pass(Reason::NotOurs) };
     }
@@ -173,7 +173,7 @@ fn make_edits_consecutive(
         }
         if let Cow::Owned(edited) = &text {
             let pod = Pod::parse(edited).ok();
-            let next = pod.and_then(|pod| (later.family.inject)(&pod, namespace, state));
+            let next = pod.and_then(|pod| (later.family.faces.inject)(&pod, namespace, state));
             let next = next.map(|injection| (injection.edits, injection.added));
             (later.injection.edits, later.injection.added) = next.unwrap_or_default();
         }
@@ -260,7 +260,7 @@ fn involved_object(
     namespace: &str,
     state: &StateReader<'_>,
 ) -> Option<InvolvedObject> {
-    let object = (family.involved_object)(pod, namespace, state);
+    let object = (family.faces.involved_object)(pod, namespace, state);
     object.filter(|object| object.namespace == namespace)
 }
 
@@ -277,7 +277,7 @@ fn label_unknown(family: &'static Family, value: &str) -> Finding {
         "label memgate.dev/inject: unsupported value {}; use \"disabled\" or \"required\"",
         quoted(value)
     );
-    Finding::warn(family.inject_label_unknown, label_pointer(INJECT_LABEL), message)
+    Finding::warn(family.pods.inject_label_unknown, label_pointer(INJECT_LABEL), message)
 }
 
 fn namespace_label_unknown(
@@ -292,7 +292,7 @@ fn namespace_label_unknown(
         quoted(value)
     );
     let at = label_pointer(INJECT_LABEL);
-    Finding::warn(family.inject_label_unknown, Pointer::new("/metadata/namespace"), message)
+    Finding::warn(family.pods.inject_label_unknown, Pointer::new("/metadata/namespace"), message)
         .and_elsewhere(|| Some(Elsewhere::of(object?, at, "this label")))
 }
 

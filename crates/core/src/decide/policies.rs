@@ -28,9 +28,10 @@ pub(super) fn of_resource<'s>(
 ) -> Judgement {
     let Some(judged) = judged(family, subject, request, snapshot) else { return Judgement::default() };
     judge(&judged, snapshot, state, |state| {
-        let new = (family.view)(subject, state)?;
+        let new = (family.views.of_object)(subject, state)?;
         let old = subject.old.filter(|_| judged.old.is_some());
-        let old = old.and_then(|old| (family.view)(&Subject { object: old, old: None, ..*subject }, state));
+        let old = old
+            .and_then(|old| (family.views.of_object)(&Subject { object: old, old: None, ..*subject }, state));
         Some(Views { new, old, object: None })
     })
 }
@@ -45,7 +46,7 @@ pub(super) fn judged<'r>(
     if snapshot.policies.is_empty() {
         return None;
     }
-    selection::Subject::of(request, family.name, subject.kind.kind, subject.namespace, request.object?)
+    selection::Subject::of(request, family, subject.kind.kind, subject.namespace, request.object?)
 }
 
 /// Adds what policies say of a pod to the decision about it. `text` is the pod as it was sent.
@@ -71,7 +72,7 @@ pub(super) fn add_to_pod<'s>(
     };
     let mut all = Judgement::default();
     for family in &snapshot.settings.families {
-        let subject = selection::Subject::of(request, family.name, "Pod", namespace, text);
+        let subject = selection::Subject::of(request, family, "Pod", namespace, text);
         let Some(subject) = subject else { continue };
         let judgement = judge(&subject, snapshot, state, |state| {
             let new = views::of_pod(family, pod, (&after, text), namespace, state)?;

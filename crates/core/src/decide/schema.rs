@@ -9,7 +9,6 @@ use crate::decide::limits::MAX_FINDINGS_TOLD;
 use crate::decide::spoken::{Around, InStep, Spoken};
 use crate::family::common::VERSION_UNKNOWN;
 use crate::family::schema_check::{unknown_field_message, unquote};
-use crate::family::suggest::{self, nearest, only_nearest};
 use crate::model::crd::{Crd, Crds};
 use crate::model::decision::Untold;
 use crate::model::family::{Family, Subject};
@@ -18,6 +17,7 @@ use crate::model::fix::Fix;
 use crate::model::kind::NAMESPACE;
 use crate::model::pointer::Pointer;
 use crate::model::request::{Operation, Request};
+use crate::model::suggest::{self, nearest, only_nearest};
 use crate::model::violation::{BrokenRule, Violation};
 use crate::model::work::Work;
 
@@ -45,14 +45,14 @@ pub(super) fn findings(
 ) -> (Vec<Finding>, Untold) {
     let (kind, request) = (subject.kind, stand_in.request);
     let checked = matches!(request.operation, Operation::Create | Operation::Update);
-    if !checked || family.misnamed.contains(&kind) {
+    if !checked || family.kinds.misnamed.contains(&kind) {
         return Default::default();
     }
     let crd = stand_in.crds.get(family, kind.group, kind.kind);
     let is_given = stand_in.crds.is_given(kind.group, kind.kind);
     let version = crd.as_deref().and_then(|crd| crd.served(&request.version).or_else(|| crd.newest()));
-    let version = version.filter(|_| is_given || !family.stand_in.unreleased.contains(&kind));
-    let judged = family.stand_in.with_status.contains(&kind);
+    let version = version.filter(|_| is_given || !family.definitions.stand_in.unreleased.contains(&kind));
+    let judged = family.definitions.stand_in.with_status.contains(&kind);
     let status = if judged { Status::Judged } else { Status::Dropped };
     let read = |text, work| crd::document(text, version, status, work);
     let old = request.old_object.filter(|_| request.operation == Operation::Update);
@@ -89,7 +89,7 @@ pub(super) fn findings(
 /// is selected by nothing.
 fn misspelt(family: &Family, object: &Document<'_>) -> Vec<Finding> {
     const MEANT: [&str; 5] = ["name", "generateName", "namespace", "labels", "annotations"];
-    let Some(code) = family.stand_in.unknown_field else { return Vec::new() };
+    let Some(code) = family.definitions.stand_in.unknown_field else { return Vec::new() };
     let finding = |field: &str| {
         let meant = nearest(field, MEANT)?;
         let shown = format!("metadata.{}", quoted(field).trim_matches('"'));
@@ -109,7 +109,7 @@ fn tell(
     own: &[Finding],
     findings: &mut Vec<Finding>,
 ) -> Untold {
-    let stand_in = &family.stand_in;
+    let stand_in = &family.definitions.stand_in;
     let mut written = Written::default();
     let (mut in_step, mut asked, mut open) = (InStep::of(own), Around::default(), Vec::new());
     for (index, breach) in found.iter().enumerate() {
@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn gives_the_cause_of_the_rule() {
-        let stand_in = &orka::FAMILY.stand_in;
+        let stand_in = &orka::FAMILY.definitions.stand_in;
         let violation = |rule| Violation::new(Pointer::new("/spec/a"), rule);
         let cause = |rule| finding(stand_in.code, stand_in.message, &violation(rule)).cause;
         let text = || "a".to_owned();

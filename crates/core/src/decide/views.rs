@@ -39,7 +39,7 @@ fn resource_view(
     let (family, kind) = family::validated(&snapshot.settings.families, &request.group, &request.kind)?;
     let object = Tree::parse_within(stored, &kind.schema, work).ok()?;
     let (subject, mut state) = subject(kind, request, (&object, None), snapshot, work);
-    let mut view = (family.view)(&subject, &mut state)?;
+    let mut view = (family.views.of_object)(&subject, &mut state)?;
     identify(&mut view, stored);
     Some(view)
 }
@@ -70,7 +70,7 @@ pub(super) fn of_pod<'p>(
     namespace: &str,
     state: &mut StateReader<'_>,
 ) -> Option<MemoryView> {
-    let mut view = (family.view_pod)(pod, namespace, state)?;
+    let mut view = (family.views.of_pod)(pod, namespace, state)?;
     if family.adds_containers() {
         view.containers = container_view::containers(stored(), sent);
     }

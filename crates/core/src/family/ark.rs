@@ -17,57 +17,65 @@ pub mod value;
 pub mod view;
 pub mod view_in_cel;
 
-use crate::model::family::{Family, SchemaStandIn};
+use crate::model::family::{
+    CelRules, Definitions, Faces, Family, Kinds, Pods, SchemaStandIn, Validation, Views,
+};
 
 /// The row of the platform.
 pub static FAMILY: Family = Family {
     name: "ark",
-
-    validated: &api::VALIDATED,
-    validated_if_annotated: &[],
-    misnamed: &[],
-    defaulted: &api::DEFAULTED,
-    memories: &api::MEMORIES,
-    watched: &api::WATCHED,
-    fetched: &api::FETCHED,
-
-    pod_selectors: &api::POD_SELECTORS,
-    honours_required: true,
-    fails_open: false,
-    validates_changes_only: false,
-    ratchets_by_itself: true,
-
-    codes: &codes::ALL,
-    inject_label_unknown: &codes::INJECT_LABEL_UNKNOWN,
-    cel_tables: &cel_rules::TABLES,
-    not_in_cel: &cel_rules::NOT_IN_CEL,
-    cel_defaults: &cel_rules::CEL_DEFAULTS,
-    about_cel_defaults: cel_rules::ABOUT_DEFAULTS,
-
-    crds: &[include_str!("../../../../deploy/crds/ark.yaml")],
-    hints: include_str!("ark/hints.yaml"),
-    stand_in: SchemaStandIn {
-        code: &codes::SCHEMA,
-        unknown_field: Some(&codes::UNKNOWN_FIELD),
-        unreleased: &[],
-        with_status: &[&api::MEMORY],
-        message: validate::schema_message,
-        tolerates: validate::tolerates,
+    kinds: Kinds {
+        validated: &api::VALIDATED,
+        validated_if_annotated: &[],
+        misnamed: &[],
+        defaulted: &api::DEFAULTED,
+        memories: &api::MEMORIES,
+        watched: &api::WATCHED,
+        fetched: &api::FETCHED,
     },
-    aggregated_server: Some(api::AGGREGATED_SERVER),
-    wait_probes: &[(&api::MEMORY, r#"{"address":{}}"#)],
-
-    viewed: &view::VIEWED,
-    transient: &[&api::QUERY],
-    view: view::view,
-    view_pod: view::view_pod,
-    cel_views: &view_in_cel::VIEWS,
-
-    validate: validate::validate,
-    default: default::default,
-    inject: inject::inject,
-    involved_object: inject::involved_object,
-    knows_other_pods: None,
-    namespace_of_pod: None,
-    stand_in_pods: None,
+    pods: Pods {
+        selectors: &api::POD_SELECTORS,
+        honour_required: true,
+        inject_label_unknown: &codes::INJECT_LABEL_UNKNOWN,
+        known_otherwise: None,
+        declared_namespace: None,
+        stand_ins: None,
+    },
+    validation: Validation { fails_open: false, changes_only: false, ratchets: true },
+    codes: &codes::ALL,
+    in_cel: CelRules {
+        tables: &cel_rules::TABLES,
+        missing: &cel_rules::NOT_IN_CEL,
+        defaults: &cel_rules::CEL_DEFAULTS,
+        about_defaults: cel_rules::ABOUT_DEFAULTS,
+    },
+    definitions: Definitions {
+        crds: &[include_str!("../../../../deploy/crds/ark.yaml")],
+        hints: include_str!("ark/hints.yaml"),
+        stand_in: SchemaStandIn {
+            code: &codes::SCHEMA,
+            unknown_field: Some(&codes::UNKNOWN_FIELD),
+            unreleased: &[],
+            with_status: &[&api::MEMORY],
+            message: validate::schema_message,
+            tolerates: validate::tolerates,
+        },
+        aggregated_server: Some(api::AGGREGATED_SERVER),
+        wait_probes: &[(&api::MEMORY, r#"{"address":{}}"#)],
+    },
+    views: Views {
+        kinds: &view::VIEWED,
+        transient: &[&api::QUERY],
+        of_object: view::view,
+        of_pod: view::view_pod,
+        in_cel: &view_in_cel::VIEWS,
+        own_namespace_path: None,
+        policy_fields: &default::POLICY_FIELDS,
+    },
+    faces: Faces {
+        validate: validate::validate,
+        default: default::default,
+        inject: inject::inject,
+        involved_object: inject::involved_object,
+    },
 };

@@ -13,67 +13,75 @@ pub mod validate;
 pub mod view;
 pub mod view_in_cel;
 
-use crate::model::family::{Family, SchemaStandIn};
+use crate::model::family::{
+    CelRules, Definitions, Faces, Family, Kinds, Pods, SchemaStandIn, Validation, Views,
+};
 use crate::model::violation::Violation;
 
 /// The row of the platform.
 pub static FAMILY: Family = Family {
     name: "arkonis",
-
-    validated: &api::VALIDATED,
-    validated_if_annotated: &[],
-    misnamed: &api::MISNAMED,
-    defaulted: &api::MEMORIES,
-    memories: &api::MEMORIES,
-    watched: &api::VALIDATED,
-    fetched: &[],
-
-    pod_selectors: &api::POD_SELECTORS,
-    honours_required: true,
-    fails_open: false,
-    validates_changes_only: false,
-    ratchets_by_itself: false,
-
-    codes: &codes::ALL,
-    inject_label_unknown: &codes::INJECT_LABEL_UNKNOWN,
-    cel_tables: &cel_rules::TABLES,
-    not_in_cel: &cel_rules::NOT_IN_CEL,
-    cel_defaults: &[],
-    about_cel_defaults: cel_rules::ABOUT_DEFAULTS,
-
-    crds: &[
-        include_str!("../../../../deploy/crds/arkonis.yaml"),
-        include_str!("../../../../deploy/crds/arkonis-older.yaml"),
-        include_str!("../../../../deploy/crds/arkonis-successor.yaml"),
-    ],
-    hints: include_str!("arkonis/hints.yaml"),
-    stand_in: SchemaStandIn {
-        code: &codes::SCHEMA,
-        unknown_field: Some(&codes::UNKNOWN_FIELD),
-        unreleased: &[],
-        with_status: &[],
-        message: Violation::message,
-        tolerates: |_, _, _| false,
+    kinds: Kinds {
+        validated: &api::VALIDATED,
+        validated_if_annotated: &[],
+        misnamed: &api::MISNAMED,
+        defaulted: &api::MEMORIES,
+        memories: &api::MEMORIES,
+        watched: &api::VALIDATED,
+        fetched: &[],
     },
-    aggregated_server: None,
-    wait_probes: &[
-        (&api::ARKONIS.memory, r#"{"backend":"redis"}"#),
-        (&api::ARKONIS_OLD.memory, r#"{"backend":"redis"}"#),
-        (&api::KUBESWARM.memory, r#"{"backend":"redis"}"#),
-        (&api::AGENTOPS.memory, r#"{"backend":"redis"}"#),
-    ],
-
-    viewed: &view::VIEWED,
-    transient: &[],
-    view: view::view,
-    view_pod: view::view_pod,
-    cel_views: &view_in_cel::VIEWS,
-
-    validate: validate::validate,
-    default: default::default,
-    inject: inject::inject,
-    involved_object: inject::involved_object,
-    knows_other_pods: None,
-    namespace_of_pod: None,
-    stand_in_pods: None,
+    pods: Pods {
+        selectors: &api::POD_SELECTORS,
+        honour_required: true,
+        inject_label_unknown: &codes::INJECT_LABEL_UNKNOWN,
+        known_otherwise: None,
+        declared_namespace: None,
+        stand_ins: None,
+    },
+    validation: Validation { fails_open: false, changes_only: false, ratchets: false },
+    codes: &codes::ALL,
+    in_cel: CelRules {
+        tables: &cel_rules::TABLES,
+        missing: &cel_rules::NOT_IN_CEL,
+        defaults: &[],
+        about_defaults: cel_rules::ABOUT_DEFAULTS,
+    },
+    definitions: Definitions {
+        crds: &[
+            include_str!("../../../../deploy/crds/arkonis.yaml"),
+            include_str!("../../../../deploy/crds/arkonis-older.yaml"),
+            include_str!("../../../../deploy/crds/arkonis-successor.yaml"),
+        ],
+        hints: include_str!("arkonis/hints.yaml"),
+        stand_in: SchemaStandIn {
+            code: &codes::SCHEMA,
+            unknown_field: Some(&codes::UNKNOWN_FIELD),
+            unreleased: &[],
+            with_status: &[],
+            message: Violation::message,
+            tolerates: |_, _, _| false,
+        },
+        aggregated_server: None,
+        wait_probes: &[
+            (&api::ARKONIS.memory, r#"{"backend":"redis"}"#),
+            (&api::ARKONIS_OLD.memory, r#"{"backend":"redis"}"#),
+            (&api::KUBESWARM.memory, r#"{"backend":"redis"}"#),
+            (&api::AGENTOPS.memory, r#"{"backend":"redis"}"#),
+        ],
+    },
+    views: Views {
+        kinds: &view::VIEWED,
+        transient: &[],
+        of_object: view::view,
+        of_pod: view::view_pod,
+        in_cel: &view_in_cel::VIEWS,
+        own_namespace_path: None,
+        policy_fields: &default::POLICY_FIELDS,
+    },
+    faces: Faces {
+        validate: validate::validate,
+        default: default::default,
+        inject: inject::inject,
+        involved_object: inject::involved_object,
+    },
 };

@@ -1,9 +1,6 @@
 //! The finding codes that belong to no family.
 
-use crate::family::codes::codes;
-
-/// The rule by which the default memory of a namespace is written. Defaults of policies come before it.
-pub const NAMESPACE_DEFAULT: &str = "the namespace's default Memory";
+use crate::model::codes::codes;
 
 codes! { "memgate";
     /// An entry of a baseline that occurs no longer, or less often.

@@ -67,13 +67,13 @@ view! {
 pub fn containers(after: &str, before: &str) -> Vec<ContainerView> {
     let mut sent = Members::default();
     let mut views = Vec::new();
-    let note = |_: Place, container: ContainerFields<'_>| {
+    let note = |_: ContainerIndex, container: ContainerFields<'_>| {
         sent.extend(container.name.map(|name| name.0.into_owned()));
     };
     if visit(before, note).is_none() {
         return views;
     }
-    let add = |place: Place, container: ContainerFields<'_>| {
+    let add = |place: ContainerIndex, container: ContainerFields<'_>| {
         let Some(name) = container.name.as_deref() else { return };
         let added = !sent.contains(name);
         if added || MEMORY_CONTAINERS.contains(&name) {
@@ -103,12 +103,12 @@ pub fn of_image(name: &str, image: &str, field: Pointer) -> ContainerView {
 
 /// Where a container stands in a pod.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct ContainerIndex {
     init: bool,
     index: usize,
 }
 
-impl Place {
+impl ContainerIndex {
     fn pointer(self) -> Pointer {
         let list = if self.init { "initContainers" } else { "containers" };
         Path::Index(&Path::Key(&pod::SPEC, list), self.index).pointer()
@@ -116,14 +116,14 @@ impl Place {
 }
 
 /// Calls `each` with every container that can be read; `None` if the pod cannot be.
-fn visit(pod: &str, mut each: impl FnMut(Place, ContainerFields<'_>)) -> Option<()> {
+fn visit(pod: &str, mut each: impl FnMut(ContainerIndex, ContainerFields<'_>)) -> Option<()> {
     let pod: PodOfContainers<'_> = view::read(pod).ok()?;
     let spec = pod.spec.unwrap_or_default();
     for (init, list) in [(false, spec.containers), (true, spec.init_containers)] {
         let mut index = 0;
         pod::visit_elements(list, |element: &RawValue| {
             if let Some(container) = pod::read(Some(element)) {
-                each(Place { init, index }, container);
+                each(ContainerIndex { init, index }, container);
             }
             index += 1;
         });
@@ -131,7 +131,7 @@ fn visit(pod: &str, mut each: impl FnMut(Place, ContainerFields<'_>)) -> Option<
     Some(())
 }
 
-fn view_of(name: &str, container: &ContainerFields<'_>, place: Place, added: bool) -> ContainerView {
+fn view_of(name: &str, container: &ContainerFields<'_>, place: ContainerIndex, added: bool) -> ContainerView {
     let text = |raw: Option<&'_ RawValue>| pod::read::<Text<'_>>(raw).map(|text| text.0.into_owned());
     let image = text(container.image).unwrap_or_default();
     let restarts = text(container.restart_policy).is_some_and(|policy| policy == "Always");

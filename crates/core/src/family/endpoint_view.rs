@@ -36,7 +36,7 @@ pub fn parse(from: EndpointSource, text: &str, namespace: &str, state: &mut Stat
 }
 
 /// What a text says, as it is written.
-struct Found {
+struct WrittenEndpoint {
     scheme: Option<String>,
     /// None of them where it names no host.
     servers: Vec<Server>,
@@ -52,7 +52,7 @@ struct Server {
 }
 
 /// Reads a URL, or an endpoint without scheme.
-fn read_url(text: &str) -> Found {
+fn read_url(text: &str) -> WrittenEndpoint {
     let url = Endpoint::parse(text.strip_prefix("//").unwrap_or(text));
     let scheme = url.scheme.map(|scheme| match scheme.to_lowercase().as_str() {
         "postgres" => POSTGRES.to_owned(),
@@ -75,18 +75,18 @@ fn read_url(text: &str) -> Found {
     for (_, hosts) in in_query.iter().filter(|(name, _)| HOST_PARAMETERS.contains(&name.as_ref())) {
         add_servers(&percent_decoded(hosts), &ports, &mut servers);
     }
-    Found { scheme, servers, path: public_path(path) }
+    WrittenEndpoint { scheme, servers, path: public_path(path) }
 }
 
 /// Reads `key=value` pairs as Postgres drivers do.
-fn read_pairs(text: &str) -> Found {
+fn read_pairs(text: &str) -> WrittenEndpoint {
     let pairs = pairs::read(text);
     let ports: Vec<&str> = last(&pairs, "port").into_iter().flat_map(|ports| ports.split(',')).collect();
     let mut servers = Vec::new();
     for (_, hosts) in pairs.iter().filter(|(key, _)| HOST_PARAMETERS.contains(&key.as_ref())) {
         add_servers(hosts, &ports, &mut servers);
     }
-    Found { scheme: Some(POSTGRES.to_owned()), servers, path: None }
+    WrittenEndpoint { scheme: Some(POSTGRES.to_owned()), servers, path: None }
 }
 
 /// The last value of a name, which counts.

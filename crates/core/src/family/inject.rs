@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! platform:  is this pod mine? ──▶ which memory? ──▶ what does it want?
-//!                                                          │ Wanted
+//!                                                          │ WantedByPod
 //! engine:                                                merge ──▶ Injection { edits, warnings, reason, added }
 //! ```
 //!
@@ -46,11 +46,11 @@ pub const INJECTED_ANNOTATION: &str = "memgate.dev/injected";
 
 /// What a pod should have for its memory.
 #[derive(Default)]
-pub struct Wanted<'w> {
+pub struct WantedByPod<'w> {
     /// The memory resources, as the marker annotation names them.
     pub memory: Vec<String>,
     /// What its containers should have.
-    pub containers: Vec<WantedInContainer<'w>>,
+    pub containers: Vec<WantedByContainer<'w>>,
     /// What else the pod should have, with its existing lists. `None` where a platform only adds variables.
     pub parts: Option<(WantedParts, &'w ExistingParts<'w>)>,
     /// Why some of the memory cannot be had; refuses a pod that requires it.
@@ -62,7 +62,7 @@ pub struct Wanted<'w> {
 }
 
 /// What one container should have.
-pub struct WantedInContainer<'w> {
+pub struct WantedByContainer<'w> {
     /// Its index among the pod's containers.
     pub index: usize,
     /// The existing container.
@@ -95,7 +95,7 @@ const MANY_VARIABLES: usize = 256;
 /// How many bytes an edit that adds a variable has at least besides its name, or one of a whole list for each.
 const LEAST_BYTES: (usize, usize) = (75, 20);
 
-impl<'w> WantedInContainer<'w> {
+impl<'w> WantedByContainer<'w> {
     /// How many bytes of a patch the missing variables take at least; nothing where they are few.
     fn least_bytes(&self) -> usize {
         if self.env.len() < MANY_VARIABLES {
@@ -128,7 +128,11 @@ impl<'w> WantedInContainer<'w> {
 /// Adds what is missing. A variable with another value stays, and `warning` makes the finding about it. Once
 /// `work` has ended, the rest is left out.
 #[must_use]
-pub fn merge(wanted: Wanted<'_>, work: &Work<'_>, warning: impl Fn(&Conflict<'_>) -> Finding) -> Injection {
+pub fn merge(
+    wanted: WantedByPod<'_>,
+    work: &Work<'_>,
+    warning: impl Fn(&Conflict<'_>) -> Finding,
+) -> Injection {
     let mut added = Added { memory: wanted.memory, ..Added::default() };
     let (mut edits, mut warnings, mut conflict) = (Vec::new(), wanted.warnings, wanted.conflict);
     let mut bytes = 0;
@@ -166,13 +170,13 @@ pub fn merge(wanted: Wanted<'_>, work: &Work<'_>, warning: impl Fn(&Conflict<'_>
 
 /// Merges one container. Returns whether it keeps a variable with another value.
 fn merge_container(
-    wanted: WantedInContainer<'_>,
+    wanted: WantedByContainer<'_>,
     warning: &impl Fn(&Conflict<'_>) -> Finding,
     edits: &mut Vec<Edit>,
     warnings: &mut Vec<Finding>,
     added: &mut Added,
 ) -> bool {
-    let WantedInContainer { index, container, existing, env, position, mounts: (mounts, mounted) } = wanted;
+    let WantedByContainer { index, container, existing, env, position, mounts: (mounts, mounted) } = wanted;
     let name = container.name.as_deref().unwrap_or_default();
     let (mut names, mut conflict) = (Vec::new(), false);
     let comparison = compare(&existing, env);

@@ -1,5 +1,7 @@
 //! Keeps messages within the length of a warning.
 
+use crate::model::plain_text::plain;
+
 /// The length up to which users of kubectl see a warning in one piece.
 /// Source: Kubernetes documentation, dynamic admission control, response.
 const MAX_MESSAGE_CHARS: usize = 120;
@@ -48,11 +50,11 @@ pub fn fit_message(message: impl Fn(usize) -> String) -> String {
 /// spaces.
 #[must_use]
 pub fn truncate(name: &str, limit: usize) -> String {
-    let plain = name.chars().map(|c| if c.is_control() { ' ' } else { c });
+    let name = plain(name);
     if name.chars().nth(limit).is_none() {
-        return plain.collect();
+        return name.into_owned();
     }
-    plain.take(limit.saturating_sub(1)).chain(['…']).collect()
+    name.chars().take(limit.saturating_sub(1)).chain(['…']).collect()
 }
 
 #[cfg(test)]

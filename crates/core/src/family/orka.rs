@@ -15,7 +15,6 @@
 pub mod api;
 pub mod cel_rules;
 pub mod codes;
-pub mod default;
 pub mod inject;
 mod memory_tools;
 pub mod selector_value;
@@ -25,61 +24,69 @@ pub mod validate;
 pub mod view;
 pub mod view_in_cel;
 
-use crate::model::family::{Family, SchemaStandIn};
+use crate::model::family::{
+    CelRules, Definitions, Faces, Family, Kinds, Pods, SchemaStandIn, Validation, Views,
+};
 use crate::model::violation::Violation;
 
 /// The row of the platform.
 pub static FAMILY: Family = Family {
     name: "orka",
-
-    validated: &api::VALIDATED,
-    validated_if_annotated: &api::VALIDATED_IF_ANNOTATED,
-    misnamed: &[],
-    defaulted: &api::DEFAULTED,
-    memories: &api::MEMORIES,
-    watched: &api::WATCHED,
-    fetched: &api::FETCHED,
-
-    pod_selectors: &api::POD_SELECTORS,
-    honours_required: false,
-    fails_open: true,
-    validates_changes_only: true,
-    ratchets_by_itself: false,
-
-    codes: &codes::ALL,
-    inject_label_unknown: &codes::INJECT_LABEL_UNKNOWN,
-    cel_tables: &cel_rules::TABLES,
-    not_in_cel: &cel_rules::NOT_IN_CEL,
-    cel_defaults: &[],
-    about_cel_defaults: cel_rules::ABOUT_DEFAULTS,
-
-    crds: &[include_str!("../../../../deploy/crds/orka.yaml")],
-    hints: include_str!("orka/hints.yaml"),
-    stand_in: SchemaStandIn {
-        code: &codes::SCHEMA,
-        unknown_field: None,
-        unreleased: &[&api::MEMORY_BACKEND],
-        with_status: &[],
-        message: Violation::message,
-        tolerates: |_, _, _| false,
+    kinds: Kinds {
+        validated: &api::VALIDATED,
+        validated_if_annotated: &api::VALIDATED_IF_ANNOTATED,
+        misnamed: &[],
+        defaulted: &[],
+        memories: &[],
+        watched: &api::WATCHED,
+        fetched: &[],
     },
-    aggregated_server: None,
-    wait_probes: &[(
-        &api::TASK,
-        r#"{"type":"ai","prompt":"None.","env":[{"name":"ORKA_MEMORY_CONTEXT_LIMIT","value":"0"}]}"#,
-    )],
-
-    viewed: &view::VIEWED,
-    transient: &[&api::TASK],
-    view: view::view,
-    view_pod: view::view_pod,
-    cel_views: &view_in_cel::VIEWS,
-
-    validate: validate::validate,
-    default: default::default,
-    inject: inject::inject,
-    involved_object: inject::involved_object,
-    knows_other_pods: Some(inject::is_orka_pod),
-    namespace_of_pod: Some(inject::declared_namespace),
-    stand_in_pods: None,
+    pods: Pods {
+        selectors: &api::POD_SELECTORS,
+        honour_required: false,
+        inject_label_unknown: &codes::INJECT_LABEL_UNKNOWN,
+        known_otherwise: Some(inject::is_orka_pod),
+        declared_namespace: Some(inject::declared_namespace),
+        stand_ins: None,
+    },
+    validation: Validation { fails_open: true, changes_only: true, ratchets: false },
+    codes: &codes::ALL,
+    in_cel: CelRules {
+        tables: &cel_rules::TABLES,
+        missing: &cel_rules::NOT_IN_CEL,
+        defaults: &[],
+        about_defaults: cel_rules::ABOUT_DEFAULTS,
+    },
+    definitions: Definitions {
+        crds: &[include_str!("../../../../deploy/crds/orka.yaml")],
+        hints: include_str!("orka/hints.yaml"),
+        stand_in: SchemaStandIn {
+            code: &codes::SCHEMA,
+            unknown_field: None,
+            unreleased: &[&api::MEMORY_BACKEND],
+            with_status: &[],
+            message: Violation::message,
+            tolerates: |_, _, _| false,
+        },
+        aggregated_server: None,
+        wait_probes: &[(
+            &api::TASK,
+            r#"{"type":"ai","prompt":"None.","env":[{"name":"ORKA_MEMORY_CONTEXT_LIMIT","value":"0"}]}"#,
+        )],
+    },
+    views: Views {
+        kinds: &view::VIEWED,
+        transient: &[&api::TASK],
+        of_object: view::view,
+        of_pod: view::view_pod,
+        in_cel: &view_in_cel::VIEWS,
+        own_namespace_path: None,
+        policy_fields: &[],
+    },
+    faces: Faces {
+        validate: validate::validate,
+        default: |_, _| Vec::new(),
+        inject: inject::inject,
+        involved_object: inject::involved_object,
+    },
 };

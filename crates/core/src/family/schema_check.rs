@@ -3,12 +3,12 @@
 //! In a cluster the apiserver refuses wrong types and prunes unknown fields before it calls a webhook.
 //! These checks replace it for files.
 
-use crate::family::suggest::{did_you_mean, nearest, only_nearest};
 use crate::model::finding::{Code, Finding, quoted};
 use crate::model::fix::Fix;
 use crate::model::members::Members;
 use crate::model::pointer::{Path, Pointer};
 use crate::model::schema::{Field, Schema};
+use crate::model::suggest::{did_you_mean, nearest, only_nearest};
 use crate::model::tree::Tree;
 use crate::model::work::Work;
 
@@ -50,44 +50,19 @@ pub fn check(object: &Tree, schema: &Schema, codes: Codes, work: &Work<'_>) -> V
 #[must_use]
 pub fn drop_below_wrong_types(mut findings: Vec<Finding>, codes: Codes) -> Vec<Finding> {
     let is_wrong_type = |finding: &Finding| finding.code == codes.field_type;
-    let count = findings.iter().filter(|finding| is_wrong_type(finding)).count();
-    if count == 0 || count == findings.len() {
+    let wrong: Members<&str> = findings
+        .iter()
+        .filter(|finding| is_wrong_type(finding))
+        .map(|finding| finding.pointer.as_str())
+        .collect();
+    if wrong.is_empty() {
         return findings;
     }
-    let wrong = wrong_above_others(&findings, is_wrong_type);
-    let says_more =
+    let stays =
         |finding: &Finding| is_wrong_type(finding) || !is_at_or_below(finding.pointer.as_str(), &wrong);
-    let mut kept: Vec<bool> = findings.iter().rev().map(says_more).collect();
+    let mut kept: Vec<bool> = findings.iter().rev().map(stays).collect();
     findings.retain(|_| kept.pop().unwrap_or(true));
     findings
-}
-
-/// The places of wrong types that may hold a place of another finding.
-fn wrong_above_others(findings: &[Finding], is_wrong_type: impl Fn(&Finding) -> bool) -> Members<&str> {
-    let mut holders: Members<&str> = Members::default();
-    for finding in findings.iter().filter(|finding| !is_wrong_type(finding)) {
-        // Where one level is known, those above it are too.
-        let mut here = finding.pointer.as_str();
-        while let Some((holder, _)) = here.rsplit_once('/')
-            && holders.insert(holder)
-        {
-            here = holder;
-        }
-    }
-    let mut last = (None, false);
-    let mut wrong = Members::default();
-    for finding in findings.iter().filter(|finding| is_wrong_type(finding)) {
-        let place = finding.pointer.as_str();
-        let holder = place.rsplit_once('/').map(|(holder, _)| holder);
-        // Most stand in one list.
-        if last.0 != Some(holder) {
-            last = (Some(holder), holder.is_none_or(|holder| holders.contains(holder)));
-        }
-        if last.1 {
-            wrong.insert(place);
-        }
-    }
-    wrong
 }
 
 /// Whether a place is one of these or below one.

@@ -28,6 +28,16 @@ pub struct CelView {
     pub unsaid: &'static [(&'static str, &'static str)],
 }
 
+impl CelView {
+    /// Whether a view of these kinds can hold a value at this path or below it, readable in CEL or not.
+    #[must_use]
+    pub fn has(&self, path: &str) -> bool {
+        let unsaid = self.unsaid.iter().map(|(path, _)| *path);
+        let mut all = self.paths.iter().map(|said| said.path).chain(unsaid);
+        all.any(|known| known == path || known.strip_prefix(path).is_some_and(|rest| rest.starts_with('.')))
+    }
+}
+
 /// What a view holds at a path.
 #[derive(Debug, Clone, Copy)]
 pub struct CelPath {

@@ -33,7 +33,7 @@ impl Crds {
     /// would have to wait for its definition otherwise.
     pub fn read_bundled(&self, families: &[&'static Family]) {
         for family in families {
-            for kind in family.validated.iter().chain(family.misnamed) {
+            for kind in family.kinds.validated.iter().chain(family.kinds.misnamed) {
                 drop((self.bundled)(family, kind.group, kind.kind));
             }
         }

@@ -8,6 +8,10 @@ use serde::ser::SerializeStruct;
 
 use crate::model::pointer::Pointer;
 
+/// The rule of an edit that writes the default memory of a namespace. A policy's default for the same field replaces
+/// this edit.
+pub const NAMESPACE_DEFAULT: &str = "the namespace's default Memory";
+
 /// How an edit changes the object; a subset of RFC 6902.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Op {

@@ -19,6 +19,7 @@ use crate::model::injection::Injection;
 use crate::model::kind::Kind;
 use crate::model::memory_view::{MemoryView, Role};
 use crate::model::pod::Pod;
+use crate::model::policy_field::PolicyField;
 use crate::model::request::Operation;
 use crate::model::selector::PodSelector;
 use crate::model::state_reader::StateReader;
@@ -26,11 +27,29 @@ use crate::model::tree::Tree;
 use crate::model::violation::{Broken, Violation};
 
 /// A platform whose memory resources memgate knows. Two rows are equal if their names are.
-#[expect(clippy::struct_excessive_bools, reason = "each says one thing about a platform")]
 pub struct Family {
     /// The name in codes, flags, metrics and annotations.
     pub name: &'static str,
+    /// The kinds by what memgate does with them.
+    pub kinds: Kinds,
+    /// The platform's agent pods.
+    pub pods: Pods,
+    /// When the platform's resources are validated, and how strictly.
+    pub validation: Validation,
+    /// The finding codes.
+    pub codes: &'static [&'static Code],
+    /// The rules and defaults that an apiserver can apply by itself, in CEL.
+    pub in_cel: CelRules,
+    /// The definitions of the kinds.
+    pub definitions: Definitions,
+    /// What rules of policies see of the platform's objects.
+    pub views: Views,
+    /// The decisions: one function each.
+    pub faces: Faces,
+}
 
+/// The kinds of a platform. A kind can be in several of these lists.
+pub struct Kinds {
     /// The kinds whose objects are validated, in a cluster and outside.
     pub validated: &'static [&'static Kind],
     /// The validated kinds whose objects are skipped unless they have an annotation with this key prefix.
@@ -45,39 +64,58 @@ pub struct Family {
     pub watched: &'static [&'static Kind],
     /// The kinds that decisions look up one object at a time; RBAC rules allow `get` only.
     pub fetched: &'static [&'static Kind],
+}
 
-    /// Selects the family's agent pods by their metadata, before memgate reads them.
-    pub pod_selectors: &'static [PodSelector],
+/// The agent pods of a platform.
+pub struct Pods {
+    /// Selects the agent pods by their metadata, before memgate reads them.
+    pub selectors: &'static [PodSelector],
     /// Whether a pod with `memgate.dev/inject: required` is refused if it cannot get its memory.
-    pub honours_required: bool,
-    /// Whether the apiserver admits the family's resources when memgate does not answer. True where
-    /// findings are mostly advice.
+    pub honour_required: bool,
+    /// The code for an unsupported value of the inject label.
+    pub inject_label_unknown: &'static Code,
+    /// Whether a pod belongs to the platform although `inject` does not recognise it. Such a pod is never
+    /// refused. `None` where every pod of the platform is an agent pod.
+    pub known_otherwise: Option<fn(&Pod<'_>) -> bool>,
+    /// Reads the namespace that a pod declares in its own spec, for manifests without one. `None` where
+    /// pods declare nothing of the kind.
+    pub declared_namespace: Option<for<'p> fn(&'p Pod<'_>) -> Option<&'p str>>,
+    /// The metadata of one pod for each agent, as the platform would create it with a container `agent`,
+    /// for `memgate doctor` to try: where a quota refuses every pod, only these can show it. `None` where
+    /// memgate adds no containers.
+    pub stand_ins: Option<fn(&mut StateReader<'_>) -> Vec<Value>>,
+}
+
+/// When the resources of a platform are validated, and how strictly.
+pub struct Validation {
+    /// Whether the apiserver admits the resources when memgate does not answer. True where findings are mostly
+    /// advice.
     pub fails_open: bool,
     /// Whether an update skips validation if it leaves the spec and memgate's annotations unchanged. True
     /// where controllers write to running objects all the time.
-    pub validates_changes_only: bool,
+    pub changes_only: bool,
     /// Whether `validate` itself turns the denials that an update does not cause into warnings. Where it does
     /// not, they are compared with those of the stored object.
-    pub ratchets_by_itself: bool,
+    pub ratchets: bool,
+}
 
-    /// The finding codes.
-    pub codes: &'static [&'static Code],
-    /// The code for an unsupported value of the inject label.
-    pub inject_label_unknown: &'static Code,
-    /// The rules on the family's resources that an apiserver can check by itself, in CEL.
-    pub cel_tables: &'static [CelTable],
+/// The rules and defaults of a platform that an apiserver can apply by itself, in CEL.
+pub struct CelRules {
+    /// The rules on the resources.
+    pub tables: &'static [CelTable],
     /// The codes that deny a resource and are missing from these tables, with the reason.
-    pub not_in_cel: &'static [(&'static Code, NotInCel)],
-    /// The defaults that an apiserver can write by itself, in CEL.
-    pub cel_defaults: &'static [CelDefault],
-    /// A sentence for the documentation: which of the family's defaults an apiserver can write, and why
-    /// only those.
-    pub about_cel_defaults: &'static str,
+    pub missing: &'static [(&'static Code, NotInCel)],
+    /// The defaults.
+    pub defaults: &'static [CelDefault],
+    /// A sentence for the documentation: which defaults an apiserver can write, and why only those.
+    pub about_defaults: &'static str,
+}
 
-    /// The CustomResourceDefinitions of the kinds, in YAML.
+/// The definitions of a platform's kinds.
+pub struct Definitions {
+    /// The CustomResourceDefinitions, in YAML.
     pub crds: &'static [&'static str],
-    /// What editors are told of the kinds beyond those definitions, in YAML: JSON Schema by kind and field. Nothing
-    /// is decided by it.
+    /// JSON Schema by kind and field, in YAML, for editors: what those definitions leave out. No decision reads it.
     pub hints: &'static str,
     /// How those definitions stand in for an apiserver where there is none.
     pub stand_in: SchemaStandIn,
@@ -86,20 +124,31 @@ pub struct Family {
     /// For `memgate wait`: a spec in JSON for each memory resource that the CRD accepts and memgate
     /// reports on. It is sent as a dry run.
     pub wait_probes: &'static [(&'static Kind, &'static str)],
+}
 
-    /// The kinds of which there is a view, with what their objects are to memory.
-    pub viewed: &'static [(&'static Kind, Role)],
-    /// Of these, the kinds whose objects run once and end: policies judge them when they are made, and no audit does.
+/// What rules of policies see of a platform's objects, and which fields policies fill.
+pub struct Views {
+    /// The kinds that have a view, with the role of their objects.
+    pub kinds: &'static [(&'static Kind, Role)],
+    /// The viewed kinds whose objects run once and end: policies judge them when they are created, and no audit does.
     pub transient: &'static [&'static Kind],
-    /// The view of an object of one of these kinds; `None` for one that has nothing to do with memory. Labels and
-    /// name of the object itself are set by who asks; those of the memory that it uses by the family.
-    pub view: fn(&Subject<'_>, &mut StateReader<'_>) -> Option<MemoryView>,
+    /// The view of an object of one of these kinds; `None` for one that has nothing to do with memory. The caller
+    /// adds the object's own labels and name; the labels of the memory that it uses are set here.
+    pub of_object: fn(&Subject<'_>, &mut StateReader<'_>) -> Option<MemoryView>,
     /// The view of an agent pod of this namespace, whether it opts out of injection or not; `None` if the family
-    /// does not know the pod. The containers that serve memory are added by who asks.
-    pub view_pod: fn(&Pod<'_>, &str, &mut StateReader<'_>) -> Option<MemoryView>,
-    /// What an apiserver can make of these views by itself, in CEL; each viewed kind is in one table.
-    pub cel_views: &'static [CelView],
+    /// does not know the pod. The caller adds the containers that serve memory.
+    pub of_pod: fn(&Pod<'_>, &str, &mut StateReader<'_>) -> Option<MemoryView>,
+    /// The views that an apiserver can make by itself, in CEL; each viewed kind is in one table.
+    pub in_cel: &'static [CelView],
+    /// The path of views that holds the namespace in the platform's own sense. `None` where that is always the
+    /// Kubernetes namespace.
+    pub own_namespace_path: Option<&'static str>,
+    /// The fields that policies may fill.
+    pub policy_fields: &'static [PolicyField],
+}
 
+/// The decisions about the objects and pods of a platform.
+pub struct Faces {
     /// All findings about an object of one of the family's kinds, in any order; for a DELETE, what its
     /// absence would break.
     pub validate: fn(&Subject<'_>, &mut StateReader<'_>) -> Vec<Finding>,
@@ -112,16 +161,6 @@ pub struct Family {
     /// `None` if the memory belongs to another namespace: an Event must not reveal anything about that
     /// one.
     pub involved_object: fn(&Pod<'_>, &str, &StateReader<'_>) -> Option<InvolvedObject>,
-    /// Whether a pod belongs to the platform although `inject` does not recognise it. Such a pod is never
-    /// refused. `None` where every pod of the platform is an agent pod.
-    pub knows_other_pods: Option<fn(&Pod<'_>) -> bool>,
-    /// Reads the namespace that a pod declares in its own spec, for manifests without one. `None` where
-    /// pods declare nothing of the kind.
-    pub namespace_of_pod: Option<for<'p> fn(&'p Pod<'_>) -> Option<&'p str>>,
-    /// The metadata of one pod for each agent, as the platform would create it with a container `agent`,
-    /// for `memgate doctor` to try: where a quota refuses every pod, only these can show it. `None` where
-    /// memgate adds no containers.
-    pub stand_in_pods: Option<fn(&mut StateReader<'_>) -> Vec<Value>>,
 }
 
 /// What a family says about the schemas of its kinds where no apiserver checks them.
@@ -171,20 +210,33 @@ pub struct Subject<'t> {
 impl Family {
     /// The kinds whose stored objects policies judge: those with a view whose objects last.
     pub fn audited(&self) -> impl Iterator<Item = &'static Kind> {
-        let viewed = self.viewed.iter().map(|(kind, _)| *kind);
-        viewed.filter(|kind| !self.transient.contains(kind))
+        let viewed = self.views.kinds.iter().map(|(kind, _)| *kind);
+        viewed.filter(|kind| !self.views.transient.contains(kind))
     }
 
     /// Whether the state holds all that is read of an audited kind. Of others it has less, or nothing.
     #[must_use]
     pub fn holds_whole(&self, kind: &'static Kind) -> bool {
-        self.watched.iter().any(|watched| std::ptr::eq(*watched, kind))
+        self.kinds.watched.iter().any(|watched| std::ptr::eq(*watched, kind))
+    }
+
+    /// Whether a view of the family can hold a value at this path.
+    #[must_use]
+    pub fn has_in_views(&self, path: &str) -> bool {
+        let of_kinds = self.views.in_cel.iter().any(|view| view.has(path));
+        of_kinds || path == "containers" && self.adds_containers()
+    }
+
+    /// Whether policies may fill a field of this kind.
+    #[must_use]
+    pub fn has_policy_fields(&self, kind: &Kind) -> bool {
+        self.views.policy_fields.iter().any(|field| field.kind == kind)
     }
 
     /// Whether memgate adds containers to the family's pods: only there are containers that serve memory.
     #[must_use]
     pub const fn adds_containers(&self) -> bool {
-        self.stand_in_pods.is_some()
+        self.pods.stand_ins.is_some()
     }
 }
 

@@ -6,6 +6,7 @@ use crate::model::credential;
 use crate::model::elsewhere::Elsewhere;
 use crate::model::fix::Fix;
 use crate::model::object::Object;
+use crate::model::plain_text::plain;
 use crate::model::pointer::Pointer;
 use crate::model::policy_rule::PolicyFinding;
 use crate::model::work::Work;
@@ -327,13 +328,12 @@ pub fn codes(findings: &[&Finding]) -> String {
     names.join(",")
 }
 
-/// A text in which every control character is a space: what users wrote into names and values must
-/// not move the cursor of a terminal or end a line of a log.
+/// A text with a space for each control character.
 pub(crate) fn without_controls(text: String) -> String {
-    if text.chars().any(char::is_control) {
-        return text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    match plain(&text) {
+        Cow::Owned(plain) => plain,
+        Cow::Borrowed(_) => text,
     }
-    text
 }
 
 /// How many bytes of a message are shown: more than any rule writes about names of the usual length.
@@ -364,12 +364,10 @@ pub fn quoted(value: &str) -> String {
     /// Room for the longest name that Kubernetes accepts, 253 characters.
     const MAX_QUOTED_CHARS: usize = 256;
     let value = credential::masked_start(value);
-    let mut shown: String =
-        value.chars().take(MAX_QUOTED_CHARS).map(|c| if c.is_control() { ' ' } else { c }).collect();
-    if value.chars().nth(MAX_QUOTED_CHARS).is_some() {
-        shown.push('…');
+    match value.char_indices().nth(MAX_QUOTED_CHARS) {
+        Some((end, _)) => format!("\"{}…\"", plain(value.get(..end).unwrap_or_default())),
+        None => format!("\"{}\"", plain(&value)),
     }
-    format!("\"{shown}\"")
 }
 
 #[cfg(test)]

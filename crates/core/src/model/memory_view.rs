@@ -57,8 +57,8 @@ pub struct MemoryView {
     pub namespace: String,
     /// The name, or the `generateName` of an object that is yet to be named.
     pub name: String,
-    /// The namespace that Orloj sees the object in, where that is another notion.
-    pub orloj_namespace: Option<String>,
+    /// The namespace in the platform's own sense, with its path in the view.
+    pub own_namespace: Option<(&'static str, String)>,
     /// `metadata.labels`.
     pub labels: BTreeMap<String, String>,
     /// Where memory is kept.
@@ -255,7 +255,7 @@ impl MemoryView {
             kind,
             namespace: namespace.into(),
             name: name.into(),
-            orloj_namespace: None,
+            own_namespace: None,
             labels: BTreeMap::new(),
             backend: None,
             durable: None,
@@ -306,6 +306,12 @@ impl MemoryView {
                 None => return Pointer::new("/spec"),
             }
         }
+    }
+
+    /// The namespace in the platform's own sense; the Kubernetes namespace where the platform has no other.
+    #[must_use]
+    pub fn effective_namespace(&self) -> &str {
+        self.own_namespace.as_ref().map_or(&self.namespace, |(_, namespace)| namespace)
     }
 
     /// The name with the namespace in front, where there is one.

@@ -4,6 +4,8 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use crate::model::plain_text::plain;
+
 /// A JSON pointer such as `/spec/redis/secretRef/name`; the empty pointer is the whole document.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Pointer(String);
@@ -103,7 +105,7 @@ impl Pointer {
                 field.push_str(&token);
             }
         }
-        if field.contains(char::is_control) { field.replace(char::is_control, " ") } else { field }
+        plain(&field).into_owned()
     }
 }
 

@@ -6,32 +6,25 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::Value;
 
-use crate::family;
-use crate::family::policy_codes::{CONTRADICTION, DEFAULT_OVERLAP, HINT_MISSING, NEVER_APPLIES, PROMOTED};
 use crate::model::family::Family;
 use crate::model::finding::{Code, Finding, quoted};
 use crate::model::memory_view::Role;
 use crate::model::pointer::Pointer;
 use crate::model::policy::{Policies, Policy, Rule};
+use crate::policy::codes::{CONTRADICTION, DEFAULT_OVERLAP, HINT_MISSING, NEVER_APPLIES, PROMOTED};
 
-use super::read;
 use super::reader::with_field;
 use super::values::{day, duration};
-
-/// The rules of which only some families have what they judge. All others have it in every family.
-const FAMILIES: [(&str, &[&str]); 7] = [
-    ("providers", &["arkonis", "orloj"]),
-    ("retention", &["arkonis"]),
-    ("capacity", &["arkonis", "sympozium"]),
-    ("images", &["sympozium"]),
-    ("limits", &["sympozium"]),
-    ("operations", &["orloj", "orka"]),
-    ("sharing", &["sympozium"]),
-];
+use super::{read, rules};
 
 /// Everything doubtful about the manifest of a policy that is in force, or would be.
-pub(super) fn about(manifest: &Value, others: &Policies, now: Timestamp) -> Vec<Finding> {
-    let (policy, _) = read::policy(manifest);
+pub(super) fn about(
+    manifest: &Value,
+    families: &[&'static Family],
+    others: &Policies,
+    now: Timestamp,
+) -> Vec<Finding> {
+    let (policy, _) = read::policy(manifest, families);
     let mut findings = Vec::new();
     if let Some(promotion) = policy.promote.filter(|promotion| promotion.at <= now) {
         let message =
@@ -41,7 +34,7 @@ pub(super) fn about(manifest: &Value, others: &Policies, now: Timestamp) -> Vec<
     for (rule, index) in policy.rules.iter().zip(0_usize..) {
         let place = Pointer::new("/spec/rules").index(index);
         let written = manifest.pointer(place.key(rule.about.type_name).as_str()).unwrap_or(&Value::Null);
-        findings.extend(never_applies(&policy, rule, &place));
+        findings.extend(never_applies(&policy, rule, families, &place));
         findings.extend(contradictions(written, &place.key(rule.about.type_name)));
         if rule.about.hint.is_none() {
             let message = format!("rule {} does not say what to do", quoted(&rule.about.id));
@@ -58,22 +51,29 @@ fn warning(code: &'static Code, pointer: Pointer, message: &str) -> Finding {
 }
 
 /// Whether no object that the policy matches has what the rule judges.
-fn never_applies(policy: &Policy, rule: &Rule, place: &Pointer) -> Option<Finding> {
+fn never_applies(
+    policy: &Policy,
+    rule: &Rule,
+    known: &[&'static Family],
+    place: &Pointer,
+) -> Option<Finding> {
     let (name, kinds) = (rule.about.type_name, policy.matching.kinds.as_ref());
-    let of_policy = |family: &&&Family| {
+    let of_policy = |family: &&Family| {
         let names = policy.matching.families.as_ref();
         names.is_none_or(|names| names.iter().any(|name| name == family.name))
     };
-    let families: Vec<&&Family> = family::ALL.iter().filter(of_policy).collect();
-    let able = FAMILIES.iter().find(|(rule, _)| *rule == name).map(|(_, able)| *able);
-    if able.is_some_and(|able| families.iter().all(|family| !able.contains(&family.name))) {
-        let able = able.unwrap_or_default().join(" and ");
+    let families: Vec<&Family> = known.iter().copied().filter(of_policy).collect();
+    let judges = rules::find(name).map(|rule| rule.judges).unwrap_or_default();
+    let is_able = |family: &&Family| judges.is_empty() || judges.iter().any(|path| family.has_in_views(path));
+    if !families.iter().any(is_able) {
+        let able: Vec<&str> = known.iter().copied().filter(is_able).map(|family| family.name).collect();
+        let able = able.join(" and ");
         let message =
             format!("the policy matches no family that has anything to judge by {name}; {able} has");
         return Some(warning(&NEVER_APPLIES, place.key(name), &message));
     }
     let is_matched = |kind: &str| kinds.is_none_or(|kinds| kinds.iter().any(|matched| matched == kind));
-    let of_families = families.iter().flat_map(|family| family.viewed);
+    let of_families = families.iter().flat_map(|family| family.views.kinds);
     let mut roles: BTreeSet<Role> =
         of_families.filter(|(kind, _)| is_matched(kind.kind)).map(|(_, role)| *role).collect();
     if is_matched("Pod") {

@@ -9,7 +9,6 @@ mod verdict;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::family::policy_codes::INVALID;
 use crate::model::decision::Untold;
 use crate::model::finding::{Finding, Severity};
 use crate::model::members::Members;
@@ -21,6 +20,7 @@ use crate::model::snapshot::Snapshot;
 use crate::model::state_reader::StateReader;
 use crate::model::typed_rule::{Judged, Outcome, Unknown, Violation};
 use crate::model::work::MAX_WORDED;
+use crate::policy::codes::INVALID;
 
 use self::place::Places;
 use self::verdict::Verdict;

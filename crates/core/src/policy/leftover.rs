@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::family::policy_codes::{EXEMPTION_EXPIRED, EXEMPTION_REJECTED, EXEMPTION_UNUSED, UNUSED};
 use crate::model::finding::{Code, Finding};
 use crate::model::kind::{MEMORY_POLICY, MEMORY_POLICY_EXEMPTION};
 use crate::model::object::Reference;
 use crate::model::pointer::Pointer;
 use crate::model::policy::{Exemption, Policies, Policy};
+use crate::policy::codes::{EXEMPTION_EXPIRED, EXEMPTION_REJECTED, EXEMPTION_UNUSED, UNUSED};
 
 use super::advice;
 use super::exempt::{Rejection, is_current, rejection};
@@ -119,27 +119,4 @@ fn warning(code: &'static Code, pointer: &str, message: &str) -> Finding {
     let pointer = Pointer::new(pointer);
     let message = with_field(&pointer, message);
     Finding::warn(code, pointer, message)
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-    use crate::policy::put;
-
-    #[test]
-    fn tells_the_policy_whose_default_another_one_overrides() {
-        let mut policies = Policies::default();
-        for name in ["a", "b"] {
-            let default = json!({"family": "arkonis", "kind": "ArkMemory", "field": "/spec/redis/maxEntries", "value": 1});
-            let manifest = json!({"metadata": {"name": name}, "spec": {"defaults": [default]}});
-            assert!(put(&mut policies, &MEMORY_POLICY, &manifest).is_empty());
-        }
-        let of = |name: &str| overlaps(&BTreeSet::from([name.to_owned()]), &policies);
-        assert!(of("a").is_empty());
-        let told = of("b");
-        let [(object, finding)] = told.as_slice() else { panic!("one finding") };
-        assert_eq!((object.name.as_str(), finding.pointer.as_str()), ("b", "/spec/defaults/0/field"));
-    }
 }

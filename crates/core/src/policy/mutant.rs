@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::model::cel_view::{CelSide, InCel};
+use crate::model::family::Family;
 use crate::model::pointer::Pointer;
 use crate::model::policy::Policy;
 use crate::model::typed_rule::{Judged, Outcome, TypedRule};
@@ -34,8 +35,13 @@ impl Mutation {
 
 /// A policy in which the rule of this id was changed; `None` if there is none.
 #[must_use]
-pub fn policy(manifest: &Value, id: &str, mutation: Mutation) -> Option<Policy> {
-    let (mut policy, _) = read::policy(manifest);
+pub fn policy(
+    manifest: &Value,
+    families: &[&'static Family],
+    id: &str,
+    mutation: Mutation,
+) -> Option<Policy> {
+    let (mut policy, _) = read::policy(manifest, families);
     let rule = policy.rules.iter_mut().find(|rule| rule.about.id == id)?;
     let check = std::mem::replace(&mut rule.check, Box::new(Silent));
     if mutation == Mutation::Inverted {

@@ -9,20 +9,23 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use crate::model::family::Family;
 use crate::model::finding::{Cause, Finding, quoted};
 use crate::model::name::is_dns_subdomain;
-use crate::model::pointer::Pointer;
 use crate::model::policy::{
     Action, ActionOverrides, Actions, Exemption, ExemptionTerms, Match, Policy, Promotion, Rule,
 };
 
 use super::defaults;
 use super::names::namespaces;
-use super::reader::{Faults, Fields, Reader, sort};
+use super::reader::{Fields, Reader, Reading};
 use super::values::{DAY, duration, not_a_duration, timestamp};
 
 /// The most characters of the name of a policy or exemption.
 pub(super) const MAX_NAME: usize = 63;
+
+/// The fields of every object.
+const OBJECT_FIELDS: [&str; 5] = ["apiVersion", "kind", "metadata", "spec", "status"];
 
 /// The most rules of a policy.
 const MAX_RULES: usize = 64;
@@ -39,18 +42,15 @@ pub(super) const ACTIONS: [(&str, Action); 4] =
 
 /// A policy, and what is wrong with it; one with faults is not in force.
 #[must_use]
-pub fn policy(manifest: &Value) -> (Policy, Vec<Finding>) {
-    let faults = Faults::default();
-    let mut policy = {
-        let reader = Reader::new(manifest, Pointer::root(), &faults);
-        let fields = reader.fields(&["apiVersion", "kind", "metadata", "spec", "status"]);
+pub fn policy(manifest: &Value, families: &[&'static Family]) -> (Policy, Vec<Finding>) {
+    let (mut policy, faults) = Reading::read(manifest, families, |reader| {
+        let fields = reader.fields(&OBJECT_FIELDS);
         let name = name(fields.as_ref());
         let spec = fields.and_then(|fields| fields.required("spec")).and_then(|spec| {
             spec.fields(&["match", "actions", "promote", "existing", "rules", "defaults", "exemptions"])
         });
         spec.map_or_else(|| empty(&name), |spec| of_spec(&name, &spec))
-    };
-    let faults = in_order(faults, manifest);
+    });
     if let Some(first) = faults.first() {
         policy.invalid = Some(first.message.clone());
         policy.rules.clear();
@@ -61,27 +61,17 @@ pub fn policy(manifest: &Value) -> (Policy, Vec<Finding>) {
 
 /// An exemption, and what is wrong with it; `None` with faults.
 #[must_use]
-pub fn exemption(manifest: &Value) -> (Option<Exemption>, Vec<Finding>) {
-    let faults = Faults::default();
-    let exemption = {
-        let reader = Reader::new(manifest, Pointer::root(), &faults);
-        let fields = reader.fields(&["apiVersion", "kind", "metadata", "spec", "status"]);
+pub fn exemption(manifest: &Value, families: &[&'static Family]) -> (Option<Exemption>, Vec<Finding>) {
+    let (exemption, faults) = Reading::read(manifest, families, |reader| {
+        let fields = reader.fields(&OBJECT_FIELDS);
         let name = name(fields.as_ref());
         let metadata = manifest.pointer("/metadata/namespace").and_then(Value::as_str);
         let namespace = metadata.unwrap_or_default().to_owned();
         fields
             .and_then(|fields| fields.required("spec"))
             .and_then(|spec| exemption::read(&spec, namespace, name))
-    };
-    let faults = in_order(faults, manifest);
+    });
     (exemption.filter(|_| faults.is_empty()), faults)
-}
-
-/// Faults in the order in which they stand in the manifest.
-fn in_order(faults: Faults, manifest: &Value) -> Vec<Finding> {
-    let mut faults = faults.into_inner();
-    sort(&mut faults, manifest);
-    faults
 }
 
 /// The name; the name of an object that is yet to be named cannot be wrong.

@@ -8,20 +8,27 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use crate::family::policy_codes::INVALID;
-use crate::family::suggest::{did_you_mean, nearest};
+use crate::model::family::Family;
 use crate::model::finding::{Cause, Finding, quoted};
 use crate::model::pointer::Pointer;
+use crate::model::suggest::{did_you_mean, nearest};
+use crate::policy::codes::INVALID;
 
-/// What is wrong, in the order in which it is found.
-pub(super) type Faults = RefCell<Vec<Finding>>;
+/// What all readers of one manifest share.
+#[derive(Debug)]
+pub(super) struct Reading<'v> {
+    /// The platforms that the manifest may name.
+    families: &'v [&'static Family],
+    /// What is wrong with the manifest, in the order in which it is read.
+    faults: RefCell<Vec<Finding>>,
+}
 
 /// A value and its place.
 #[derive(Debug, Clone)]
 pub(super) struct Reader<'v> {
     value: &'v Value,
     pointer: Pointer,
-    faults: &'v Faults,
+    reading: &'v Reading<'v>,
 }
 
 /// An object and its place.
@@ -29,21 +36,47 @@ pub(super) struct Reader<'v> {
 pub(super) struct Fields<'v> {
     map: &'v Map<String, Value>,
     pointer: Pointer,
-    faults: &'v Faults,
+    reading: &'v Reading<'v>,
+}
+
+impl Reading<'_> {
+    /// Reads a manifest, and returns what is wrong with it in the order of its fields.
+    pub(super) fn read<T>(
+        manifest: &Value,
+        families: &[&'static Family],
+        read: impl FnOnce(&Reader<'_>) -> T,
+    ) -> (T, Vec<Finding>) {
+        let reading = Reading { families, faults: RefCell::default() };
+        let value = read(&Reader { value: manifest, pointer: Pointer::root(), reading: &reading });
+        let mut faults = reading.faults.into_inner();
+        sort(&mut faults, manifest);
+        (value, faults)
+    }
+
+    fn note(&self, pointer: Pointer, cause: Cause, message: &str) {
+        let text = with_field(&pointer, message);
+        self.faults.borrow_mut().push(Finding { cause, ..Finding::deny(&INVALID, pointer, text) });
+    }
+
+    fn note_at_key(&self, pointer: Pointer, message: &str) {
+        let text = with_field(&pointer, message);
+        self.faults.borrow_mut().push(Finding::deny(&INVALID, pointer, text).at_key());
+    }
 }
 
 impl<'v> Reader<'v> {
-    pub(super) const fn new(value: &'v Value, pointer: Pointer, faults: &'v Faults) -> Self {
-        Self { value, pointer, faults }
-    }
-
     pub(super) const fn value(&self) -> &'v Value {
         self.value
     }
 
+    /// The platforms that the manifest may name.
+    pub(super) const fn families(&self) -> &'v [&'static Family] {
+        self.reading.families
+    }
+
     /// Notes that something is wrong here.
     pub(super) fn fault(&self, cause: Cause, message: &str) {
-        note(self.faults, self.pointer.clone(), cause, message);
+        self.reading.note(self.pointer.clone(), cause, message);
     }
 
     fn wrong_type(&self, expected: &str) {
@@ -63,7 +96,7 @@ impl<'v> Reader<'v> {
             self.wrong_type("an object");
             return None;
         };
-        Some(Fields { map, pointer: self.pointer.clone(), faults: self.faults })
+        Some(Fields { map, pointer: self.pointer.clone(), reading: self.reading })
     }
 
     /// The text here, not empty and of at most so many characters.
@@ -140,7 +173,7 @@ impl<'v> Reader<'v> {
         } else if elements.len() > max {
             self.fault(Cause::Invalid, &format!("must have at most {max} entries"));
         }
-        let of = |(index, value)| Self { value, pointer: self.pointer.index(index), faults: self.faults };
+        let of = |(index, value)| Self { value, pointer: self.pointer.index(index), reading: self.reading };
         elements.iter().take(max).enumerate().map(of).collect()
     }
 
@@ -167,17 +200,17 @@ impl<'v> Fields<'v> {
 
     /// Notes that something is wrong with a field, which may be absent.
     pub(super) fn fault(&self, field: &str, cause: Cause, message: &str) {
-        note(self.faults, self.pointer.key(field), cause, message);
+        self.reading.note(self.pointer.key(field), cause, message);
     }
 
     /// Notes that the name of a field is wrong.
     pub(super) fn fault_at_key(&self, field: &str, message: &str) {
-        note_at_key(self.faults, self.pointer.key(field), message);
+        self.reading.note_at_key(self.pointer.key(field), message);
     }
 
     /// Notes that something is wrong with the object as a whole.
     pub(super) fn fault_here(&self, cause: Cause, message: &str) {
-        note(self.faults, self.pointer.clone(), cause, message);
+        self.reading.note(self.pointer.clone(), cause, message);
     }
 
     /// Whether a field is there.
@@ -188,7 +221,7 @@ impl<'v> Fields<'v> {
     /// A field; `None` when it is absent or null.
     pub(super) fn get(&self, field: &str) -> Option<Reader<'v>> {
         let value = self.map.get(field).filter(|value| !value.is_null())?;
-        Some(Reader { value, pointer: self.pointer.key(field), faults: self.faults })
+        Some(Reader { value, pointer: self.pointer.key(field), reading: self.reading })
     }
 
     /// A field that must be there.
@@ -234,7 +267,7 @@ impl<'v> Fields<'v> {
                 near => did_you_mean(near),
             };
             let message = format!("unknown field {}{hint}", quoted(name));
-            note_at_key(self.faults, self.pointer.key(name), &message);
+            self.reading.note_at_key(self.pointer.key(name), &message);
         }
     }
 }
@@ -246,16 +279,6 @@ pub(super) fn one_of(names: &[&str]) -> String {
         [one, other] => format!("{one} or {other}"),
         all => format!("one of {}", all.join(", ")),
     }
-}
-
-fn note(faults: &Faults, pointer: Pointer, cause: Cause, message: &str) {
-    let text = with_field(&pointer, message);
-    faults.borrow_mut().push(Finding { cause, ..Finding::deny(&INVALID, pointer, text) });
-}
-
-fn note_at_key(faults: &Faults, pointer: Pointer, message: &str) {
-    let text = with_field(&pointer, message);
-    faults.borrow_mut().push(Finding::deny(&INVALID, pointer, text).at_key());
 }
 
 /// A message with the field in front.

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::model::decision::Decision;
+use crate::model::family::Family;
 use crate::model::finding::{Finding, Phase, Severity};
 use crate::model::kind::{Kind, MEMORY_POLICY, POLICY_GROUP, POLICY_KINDS};
 use crate::model::reason::Reason;
@@ -24,9 +25,14 @@ pub fn kind(group: &str, kind: &str) -> Option<&'static Kind> {
     POLICY_KINDS.into_iter().find(|known| known.kind == kind)
 }
 
-/// Decides about a policy or an exemption.
+/// Decides about a policy or an exemption, which may name these platforms.
 #[must_use]
-pub fn decide(kind: &Kind, request: &Request<'_>, snapshot: &Snapshot) -> Decision {
+pub fn decide(
+    kind: &Kind,
+    request: &Request<'_>,
+    snapshot: &Snapshot,
+    families: &[&'static Family],
+) -> Decision {
     let writes = matches!(request.operation, Operation::Create | Operation::Update);
     if !writes || !request.subresource.is_empty() {
         return Decision::pass(Reason::NotJudged);
@@ -38,22 +44,26 @@ pub fn decide(kind: &Kind, request: &Request<'_>, snapshot: &Snapshot) -> Decisi
     if is_update && object.pointer("/metadata/deletionTimestamp").is_some_and(|it| !it.is_null()) {
         return Decision::pass(Reason::Deleting);
     }
-    let mut findings = faults(kind, &object);
+    let mut findings = faults(kind, &object, families);
     if let Some(old) = request.old_object.filter(|_| is_update) {
         let old = serde_json::from_str(old).unwrap_or_default();
-        ratchet(&mut findings, &faults(kind, &old));
+        ratchet(&mut findings, &faults(kind, &old, families));
     }
     let denied = findings.iter().any(|finding| finding.severity == Severity::Deny);
     if !denied && *kind == MEMORY_POLICY {
-        findings.extend(advice::about(&object, &snapshot.policies, request.occasion.now));
+        findings.extend(advice::about(&object, families, &snapshot.policies, request.occasion.now));
     }
     sort(&mut findings, &object);
     let reason = if denied { Reason::Invalid } else { Reason::Valid };
     Decision { findings, phase: Phase::Validate, ..Decision::pass(reason) }
 }
 
-fn faults(kind: &Kind, object: &Value) -> Vec<Finding> {
-    if *kind == MEMORY_POLICY { read::policy(object).1 } else { read::exemption(object).1 }
+fn faults(kind: &Kind, object: &Value, families: &[&'static Family]) -> Vec<Finding> {
+    if *kind == MEMORY_POLICY {
+        read::policy(object, families).1
+    } else {
+        read::exemption(object, families).1
+    }
 }
 
 /// What the stored object has wrong too only warns.

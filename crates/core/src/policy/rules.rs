@@ -4,6 +4,7 @@
 //! same everywhere.
 
 mod backends;
+mod bounds;
 mod capacity;
 mod endpoint;
 mod host_glob;
@@ -33,6 +34,9 @@ pub struct RuleType {
     /// The roles of the objects that it judges by themselves. Where `memory` is among them, all others are
     /// judged by the memory that they use.
     pub natural: &'static [Role],
+    /// The paths of views that it judges, one of which a platform must have for the rule to apply; empty for a rule
+    /// that applies to every platform.
+    pub judges: &'static [&'static str],
     /// The page about it, in Markdown.
     pub page: &'static str,
     /// Reads one; `None` when something is wrong with it, which the reader has noted.
@@ -41,10 +45,11 @@ pub struct RuleType {
 
 /// A row of the table of types.
 macro_rules! rule_type {
-    ($name:literal, $roles:expr, $module:ident) => {
+    ($name:literal, $roles:expr, $judges:expr, $module:ident) => {
         RuleType {
             name: $name,
             natural: &$roles,
+            judges: &$judges,
             page: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/rules/", $name, ".md")),
             read: $module::read,
         }
@@ -53,20 +58,20 @@ macro_rules! rule_type {
 
 /// All types, in the order of the documentation.
 pub static TYPES: [RuleType; 14] = [
-    rule_type!("backends", [Role::Memory], backends),
-    rule_type!("providers", [Role::Memory], providers),
-    rule_type!("endpoint", [Role::Memory], endpoint),
-    rule_type!("secrets", [Role::Memory, Role::Referrer], secrets),
-    rule_type!("retention", [Role::Memory], retention),
-    rule_type!("capacity", [Role::Memory], capacity),
-    rule_type!("tenancy", [Role::Memory], tenancy),
-    rule_type!("references", [Role::Memory, Role::Referrer], references),
-    rule_type!("images", [Role::Pod, Role::Memory], images),
-    rule_type!("limits", [Role::Pod], limits),
-    rule_type!("operations", [Role::Referrer], operations),
-    rule_type!("sharing", [Role::Memory], sharing),
-    rule_type!("immutable", [Role::Memory, Role::Referrer], immutable),
-    rule_type!("labels", [Role::Memory, Role::Referrer, Role::Pod], labels),
+    rule_type!("backends", [Role::Memory], [], backends),
+    rule_type!("providers", [Role::Memory], ["provider"], providers),
+    rule_type!("endpoint", [Role::Memory], [], endpoint),
+    rule_type!("secrets", [Role::Memory, Role::Referrer], [], secrets),
+    rule_type!("retention", [Role::Memory], ["ttlSeconds"], retention),
+    rule_type!("capacity", [Role::Memory], ["maxEntries", "storageBytes"], capacity),
+    rule_type!("tenancy", [Role::Memory], [], tenancy),
+    rule_type!("references", [Role::Memory, Role::Referrer], [], references),
+    rule_type!("images", [Role::Pod, Role::Memory], ["containers"], images),
+    rule_type!("limits", [Role::Pod], ["containers"], limits),
+    rule_type!("operations", [Role::Referrer], ["operations"], operations),
+    rule_type!("sharing", [Role::Memory], ["sharing"], sharing),
+    rule_type!("immutable", [Role::Memory, Role::Referrer], [], immutable),
+    rule_type!("labels", [Role::Memory, Role::Referrer, Role::Pod], [], labels),
 ];
 
 /// The type of this name.

@@ -44,8 +44,8 @@ view! {
 /// An object to judge.
 #[derive(Debug, Clone, Copy)]
 pub struct Subject<'s> {
-    /// The name of the family.
-    pub family: &'static str,
+    /// The family.
+    pub family: &'static Family,
     /// The kind; `Pod` for the pod of a workload too.
     pub kind: &'s str,
     /// The namespace; empty for cluster-wide kinds.
@@ -66,7 +66,7 @@ impl<'s> Subject<'s> {
     #[must_use]
     pub fn of(
         request: &'s Request<'_>,
-        family: &'static str,
+        family: &'static Family,
         kind: &'s str,
         namespace: &'s str,
         object: &'s str,
@@ -117,7 +117,8 @@ pub(super) fn select<'p>(
         matching::judges_kind(&policy.matching, kind, operation)
             && known_namespace.is_none_or(|it| matching::judges_namespace(&policy.matching, it))
     };
-    let mut policies: Vec<&Arc<Policy>> = snapshot.policies.asked(question, family).filter(judges).collect();
+    let mut policies: Vec<&Arc<Policy>> =
+        snapshot.policies.asked(question, family.name).filter(judges).collect();
     if policies.is_empty() {
         return None;
     }
@@ -169,7 +170,7 @@ impl<'p> Selection<'p> {
     pub(super) fn candidate<'s>(&'s self, subject: &Subject<'s>) -> Candidate<'s> {
         let Subject { family, kind, .. } = *subject;
         let namespace = matching::namespace_of(kind, subject.namespace, &self.identity.name);
-        Candidate { family, kind, namespace, name: &self.identity.name }
+        Candidate { family: family.name, kind, namespace, name: &self.identity.name }
     }
 
     /// Looks up more Namespaces, where a policy reads their labels.

@@ -2,22 +2,29 @@
 
 use serde_json::Value;
 
+use crate::model::family::Family;
 use crate::model::finding::Finding;
 use crate::model::kind::{Kind, MEMORY_POLICY, MEMORY_POLICY_EXEMPTION};
 use crate::model::policy::Policies;
 
 use super::read;
 
-/// Adds a policy or exemption, or replaces the one of its name, and returns what is wrong with it. A policy with
-/// faults stays, but is not in force; an exemption with faults is left out. Objects of other kinds are left alone.
-pub fn put(policies: &mut Policies, kind: &Kind, manifest: &Value) -> Vec<Finding> {
+/// Adds a policy or exemption, or replaces the one of its name, and returns its faults; it may name the platforms of
+/// `families`. A policy with faults is added without its rules, an exemption with faults is not added. An object of
+/// another kind changes nothing.
+pub fn put(
+    policies: &mut Policies,
+    families: &[&'static Family],
+    kind: &Kind,
+    manifest: &Value,
+) -> Vec<Finding> {
     if *kind == MEMORY_POLICY {
-        let (policy, faults) = read::policy(manifest);
+        let (policy, faults) = read::policy(manifest, families);
         policies.insert(policy);
         return faults;
     }
     if *kind == MEMORY_POLICY_EXEMPTION {
-        let (exemption, faults) = read::exemption(manifest);
+        let (exemption, faults) = read::exemption(manifest, families);
         match exemption {
             Some(exemption) => policies.insert_exemption(exemption),
             None => {

@@ -2,6 +2,7 @@
 
 use crate::model::credential;
 use crate::model::glob::Glob;
+use crate::model::plain_text::plain;
 use crate::model::typed_rule::Judged;
 
 /// The most characters of a value.
@@ -36,9 +37,10 @@ fn quoted(text: &str, max: usize) -> String {
 }
 
 fn cut(text: &str, max: usize) -> String {
-    let mut plain = text.chars().filter(|c| !c.is_control());
-    let shown: String = plain.by_ref().take(max).collect();
-    if plain.next().is_some() { shown + "…" } else { shown }
+    match text.char_indices().nth(max) {
+        Some((end, _)) => format!("{}…", plain(text.get(..end).unwrap_or_default())),
+        None => plain(text).into_owned(),
+    }
 }
 
 /// A quantity or another number of a view, which may be written with very many digits.

@@ -28,7 +28,7 @@ pub(super) fn find(family: &Family, group: &str, kind: &str) -> Option<Arc<Crd>>
 
 fn search(family: &Family, group: &str, kind: &str) -> Option<Crd> {
     let name = format!("kind: {kind}");
-    let documents = family.crds.iter().flat_map(|file| documents(file));
+    let documents = family.definitions.crds.iter().flat_map(|file| documents(file));
     // A look at the text saves reading the definitions of other kinds.
     let likely = documents.filter(|text| text.contains(&name));
     let mut definitions = likely.filter_map(|text| parse(&text));
@@ -63,7 +63,7 @@ mod tests {
     #[test]
     fn has_every_kind_of_a_family() {
         for family in family::ALL {
-            for kind in family.validated.iter().filter(|kind| !kind.group.is_empty()) {
+            for kind in family.kinds.validated.iter().filter(|kind| !kind.group.is_empty()) {
                 let crd = find(family, kind.group, kind.kind);
                 let crd = crd.unwrap_or_else(|| panic!("{} has no definition", kind.kind));
                 assert!(crd.served(kind.version).is_some(), "{}", kind.kind);

@@ -266,7 +266,7 @@ impl ClusterSnapshot {
 /// The kinds that decisions read, and those that policies judge as long as they last, each once.
 #[must_use]
 pub fn kinds(families: &[&'static Family]) -> BTreeSet<&'static Kind> {
-    let viewed = families.iter().flat_map(|family| family.viewed.iter().map(|(kind, _)| *kind));
+    let viewed = families.iter().flat_map(|family| family.views.kinds.iter().map(|(kind, _)| *kind));
     family::state_kinds(families).chain(POLICY_KINDS).chain(viewed).collect()
 }
 

@@ -196,7 +196,7 @@ fn review_of(pod: BoxedStrategy<Json>) -> BoxedStrategy<Json> {
 /// One agent for each way a memory can be.
 fn snapshot() -> Snapshot {
     let mut snapshot = Snapshot::default();
-    for kind in snapshot.settings.families.clone().into_iter().flat_map(|family| family.watched) {
+    for kind in snapshot.settings.families.clone().into_iter().flat_map(|family| family.kinds.watched) {
         snapshot.set(kind, KindState::new(Coverage::Complete));
     }
     for kind in [&SECRET, &NAMESPACE] {

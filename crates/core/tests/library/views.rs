@@ -125,13 +125,16 @@ pub(super) fn view(
     let view = if text(object, "/kind") == "Pod" && group.is_empty() {
         let text = object.to_string();
         let pod = Pod::parse(&text).expect("a pod");
-        (family.view_pod)(&pod, namespace, &mut state)
+        (family.views.of_pod)(&pod, namespace, &mut state)
     } else {
-        let kinds = family.viewed.iter().map(|(kind, _)| *kind);
+        let kinds = family.views.kinds.iter().map(|(kind, _)| *kind);
         let kind = { kinds }.find(|kind| kind.is(group, text(object, "/kind"))).expect("a viewed kind");
         let tree = Tree::read(object, &kind.schema).expect("can be read");
         let operation = Operation::Create;
-        (family.view)(&Subject { kind, operation, namespace, name, object: &tree, old: None }, &mut state)
+        (family.views.of_object)(
+            &Subject { kind, operation, namespace, name, object: &tree, old: None },
+            &mut state,
+        )
     };
     let labels = object.pointer("/metadata/labels").and_then(Value::as_object).into_iter().flatten();
     let labels = labels.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect();
@@ -201,7 +204,7 @@ fn views_are_what_the_cases_say() {
             let shown = |value| serde_json::to_string_pretty(value).expect("JSON");
             assert!(found == *expected, "{place}:\n{}\nis not\n{}", shown(&found), shown(expected));
             if let Some(view) = view {
-                assert!(family.viewed.iter().any(|(_, role)| *role == view.role) || view.kind == "Pod");
+                assert!(family.views.kinds.iter().any(|(_, role)| *role == view.role) || view.kind == "Pod");
                 check_rest(&case, &view, &unknown, &place);
             }
         }

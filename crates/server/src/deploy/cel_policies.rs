@@ -26,8 +26,8 @@ pub fn validating(
     families: &[&'static Family],
 ) -> Vec<(ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding)> {
     let tables = |family: &&'static Family| {
-        let fail_open = family.fails_open;
-        family.cel_tables.iter().map(move |table| {
+        let fail_open = family.validation.fails_open;
+        family.in_cel.tables.iter().map(move |table| {
             let policy = policy(name, table, fail_open);
             let binding = policy_binding(policy.metadata.clone(), "Deny");
             (policy, binding)
@@ -42,7 +42,7 @@ pub fn mutating(
     name: &str,
     families: &[&'static Family],
 ) -> Vec<(MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding)> {
-    let written = families.iter().flat_map(|family| family.cel_defaults);
+    let written = families.iter().flat_map(|family| family.in_cel.defaults);
     written.map(|default| (writer(name, default), writer_binding(name, default))).collect()
 }
 

@@ -29,21 +29,21 @@ pub(super) fn add(objects: &mut Objects, plan: &InstallPlan, family: &Family) {
 }
 
 fn mutating(webhooks: &mut Vec<Webhook>, plan: &InstallPlan, family: &Family) {
-    if !family.honours_required {
+    if !family.pods.honour_required {
         spare(webhooks, family);
     }
-    let defaulted = rules(family.defaulted.iter(), &WRITES);
-    add_rules(webhooks, webhooks::defaults(plan, family.fails_open), defaulted);
-    webhooks.extend(family.pod_selectors.iter().map(|pods| agent_pods(plan, family, pods)));
+    let defaulted = rules(family.kinds.defaulted.iter(), &WRITES);
+    add_rules(webhooks, webhooks::defaults(plan, family.validation.fails_open), defaulted);
+    webhooks.extend(family.pods.selectors.iter().map(|pods| agent_pods(plan, family, pods)));
 }
 
 fn validating(webhooks: &mut Vec<Webhook>, plan: &InstallPlan, family: &Family) {
-    let always = |kind: &&&Kind| family.validated_if_annotated.iter().all(|(marked, _)| marked != *kind);
-    let validated = rules(family.validated.iter().filter(always), &WRITES);
-    add_rules(webhooks, webhooks::validations(plan, family.fails_open), validated);
-    add_rules(webhooks, webhooks::deletions(plan), rules(family.memories.iter(), &["DELETE"]));
+    let always = |kind: &&&Kind| family.kinds.validated_if_annotated.iter().all(|(marked, _)| marked != *kind);
+    let validated = rules(family.kinds.validated.iter().filter(always), &WRITES);
+    add_rules(webhooks, webhooks::validations(plan, family.validation.fails_open), validated);
+    add_rules(webhooks, webhooks::deletions(plan), rules(family.kinds.memories.iter(), &["DELETE"]));
     webhooks
-        .extend(family.validated_if_annotated.iter().map(|marked| marked_resources(plan, family, *marked)));
+        .extend(family.kinds.validated_if_annotated.iter().map(|marked| marked_resources(plan, family, *marked)));
 }
 
 /// Adds rules to the entry of the same name as `entry`, or to `entry`, which is then appended.
@@ -57,7 +57,7 @@ fn add_rules(webhooks: &mut Vec<Webhook>, entry: Webhook, rules: Vec<RuleWithOpe
 
 /// Excludes the family's pods from the entry for pods that require their memory: they can run without it.
 fn spare(webhooks: &mut [Webhook], family: &Family) {
-    let labels = family.pod_selectors.iter().filter_map(|pods| pods.labels.first());
+    let labels = family.pods.selectors.iter().filter_map(|pods| pods.labels.first());
     let others: Vec<_> = labels.map(|(key, _)| requirement(key, "DoesNotExist", &[])).collect();
     let required = webhooks.iter_mut().filter(|webhook| webhook.name == full_name(REQUIRED));
     for selector in required.filter_map(|webhook| webhook.object_selector.as_mut()) {
@@ -70,7 +70,7 @@ fn spare(webhooks: &mut [Webhook], family: &Family) {
 pub(super) fn leave(objects: &mut Objects, family: &Family) {
     let required = objects.mutating.webhooks.iter_mut().flatten();
     for webhook in required.filter(|webhook| webhook.name == full_name(REQUIRED)) {
-        for pods in family.pod_selectors {
+        for pods in family.pods.selectors {
             match pods.labels.first() {
                 Some((key, values)) => {
                     let operator = if values.is_empty() { "DoesNotExist" } else { "NotIn" };
@@ -101,7 +101,7 @@ fn unmarked(annotation: &str) -> MatchCondition {
 /// The entry for agent pods that match one selector. A label selector has no "or", so each selector has an entry of its
 /// own. Pods that require their memory have another entry.
 fn agent_pods(plan: &InstallPlan, family: &Family, selector: &PodSelector) -> Webhook {
-    let elsewhere: &[&str] = if family.honours_required { &["disabled", "required"] } else { &["disabled"] };
+    let elsewhere: &[&str] = if family.pods.honour_required { &["disabled", "required"] } else { &["disabled"] };
     let operator = |values: &[&str]| if values.is_empty() { "Exists" } else { "In" };
     let labels = selector.labels.iter();
     let mut pods: Vec<_> = labels.map(|(key, values)| requirement(key, operator(values), values)).collect();
@@ -140,7 +140,7 @@ pub(super) fn agent_pods_name(selector: &PodSelector) -> String {
 /// The entry for a kind of which memgate reads only some objects: those with an annotation whose key has this prefix,
 /// before or after the change.
 fn marked_resources(plan: &InstallPlan, family: &Family, (kind, start): (&'static Kind, &str)) -> Webhook {
-    let (_, failure, seconds) = resources(family.fails_open);
+    let (_, failure, seconds) = resources(family.validation.fails_open);
     let marked = |object: &str| {
         format!(
             "{object} != null && has({object}.metadata.annotations) && \

@@ -73,9 +73,9 @@ mod tests {
     use crate::family;
 
     fn suffixes() -> Vec<&'static str> {
-        let tables = family::ALL.into_iter().flat_map(|family| family.cel_tables).map(|table| table.name);
+        let tables = family::ALL.into_iter().flat_map(|family| family.in_cel.tables).map(|table| table.name);
         let defaults =
-            family::ALL.into_iter().flat_map(|family| family.cel_defaults).map(|default| default.name);
+            family::ALL.into_iter().flat_map(|family| family.in_cel.defaults).map(|default| default.name);
         tables.chain(defaults).chain([SELF_GUARD]).collect()
     }
 

@@ -78,13 +78,13 @@ fn of_kind<T: DeserializeOwned + Default>(text: &str, kind: &str) -> T {
 /// Read access to the kinds that a family's decisions look up, with the verbs that each needs; and to the APIService
 /// that shows whether an API server of the platform's own serves them.
 pub(super) fn family(family: &Family) -> Vec<PolicyRule> {
-    let is_watched = |kind: &&'static Kind| family.watched.contains(kind);
-    let fetched = family.fetched.iter().copied().filter(|kind| !is_watched(kind));
-    let mut rules = rules(family.watched.iter().copied(), &["get", "list", "watch"]);
+    let is_watched = |kind: &&'static Kind| family.kinds.watched.contains(kind);
+    let fetched = family.kinds.fetched.iter().copied().filter(|kind| !is_watched(kind));
+    let mut rules = rules(family.kinds.watched.iter().copied(), &["get", "list", "watch"]);
     rules.extend(self::rules(fetched, &["get"]));
     // Audits list the kinds that decisions do not look up.
     rules.extend(self::rules(family.audited().filter(|kind| !is_watched(kind)), &["list"]));
-    rules.extend(family.aggregated_server.map(|server| PolicyRule {
+    rules.extend(family.definitions.aggregated_server.map(|server| PolicyRule {
         resource_names: Some(vec![server.api_service.to_owned()]),
         ..rule("apiregistration.k8s.io", &["apiservices"], &["get"])
     }));

@@ -16,7 +16,7 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 /// knowing.
 pub(super) async fn report(client: Client, families: Vec<&'static Family>) {
     for family in families {
-        let Some(server) = family.aggregated_server else { continue };
+        let Some(server) = family.definitions.aggregated_server else { continue };
         let AggregatedServer { api_service, help } = server;
         let found = Api::<APIService>::all(client.clone());
         match timeout(REQUEST_TIMEOUT, found.get_opt(api_service)).await {

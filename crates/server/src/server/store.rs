@@ -75,7 +75,7 @@ impl Store {
     pub(super) fn watching(settings: Settings, reference_grace: Duration, judged_by: bool) -> Self {
         let mut snapshot = Snapshot::default();
         snapshot.settings = settings;
-        for kind in snapshot.settings.families.clone().into_iter().flat_map(|family| family.fetched) {
+        for kind in snapshot.settings.families.clone().into_iter().flat_map(|family| family.kinds.fetched) {
             // Not watched but fetched: such an object is looked up whenever a decision needs it.
             snapshot.set(kind, KindState::new(Coverage::Watched));
         }
@@ -90,7 +90,7 @@ impl Store {
         reference_grace: Duration,
     ) -> Self {
         let families = snapshot.settings.families.clone();
-        let kinds = families.iter().flat_map(|family| family.watched).chain(of_policies);
+        let kinds = families.iter().flat_map(|family| family.kinds.watched).chain(of_policies);
         let last_activity = Instant::now();
         let watches = kinds.map(|kind| (*kind, Watch { synced, last_activity })).collect();
         Self {
@@ -117,7 +117,8 @@ impl Store {
 
     /// Whether single objects of the kind may be looked up: it is watched, or only ever looked up.
     pub(super) fn can_look_up(&self, kind: &Kind) -> bool {
-        self.watches().contains_key(kind) || self.families.iter().any(|family| family.fetched.contains(&kind))
+        self.watches().contains_key(kind)
+            || self.families.iter().any(|family| family.kinds.fetched.contains(&kind))
     }
 
     /// Whether decisions can use the kind: it was listed once, or it is not watched.
@@ -174,7 +175,7 @@ impl Store {
 
     /// Whether a change says anything about what lasts that is not known.
     fn is_news(&self, kind: &'static Kind, change: &StoreChange) -> bool {
-        if self.families.iter().any(|family| family.transient.contains(&kind)) {
+        if self.families.iter().any(|family| family.views.transient.contains(&kind)) {
             return false;
         }
         if policies::is_compiled(kind) {
@@ -229,7 +230,8 @@ impl Store {
 
     /// The family whose decisions depend on the kind.
     pub(super) fn family_of(&self, kind: &Kind) -> Option<&'static Family> {
-        let uses = |family: &&&Family| family.watched.contains(&kind) || family.fetched.contains(&kind);
+        let uses =
+            |family: &&&Family| family.kinds.watched.contains(&kind) || family.kinds.fetched.contains(&kind);
         self.families.iter().find(uses).copied()
     }
 
@@ -245,7 +247,7 @@ impl Store {
     pub(super) fn stats(&self) -> Vec<(&'static Family, usize, Duration)> {
         let snapshot = self.snapshot();
         let family = |family: &&'static Family| {
-            let kinds = family.watched;
+            let kinds = family.kinds.watched;
             let objects = kinds.iter().filter_map(|kind| snapshot.kind(kind)).map(KindState::len).sum();
             let age = kinds.iter().map(|kind| self.age(kind)).max();
             (*family, objects, age.unwrap_or_default())
@@ -329,7 +331,7 @@ mod tests {
     fn the_age_of_a_family_is_that_of_its_most_silent_kind() {
         let store = Store::watching(Settings::default(), Duration::ZERO, true);
         let (family, kinds) =
-            store.families.iter().map(|family| (*family, family.watched)).next_back().unwrap();
+            store.families.iter().map(|family| (*family, family.kinds.watched)).next_back().unwrap();
         let age = |store: &Store| store.stats().iter().find(|(other, ..)| *other == family).unwrap().2;
         store.watches().get_mut(kinds[0]).unwrap().last_activity -= STALE_AFTER * 2;
         for kind in &kinds[1..] {

@@ -1,6 +1,6 @@
 //! The finding codes of the ark family.
 
-use crate::family::codes::codes;
+use crate::model::codes::codes;
 
 codes! { "ark";
     /// A Memory without an address.

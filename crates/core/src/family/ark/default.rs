@@ -4,11 +4,13 @@
 //! makes that visible in the Query. The platform looks ports up by name, but its own documents show a
 //! number.
 
-use crate::family::common::NAMESPACE_DEFAULT;
-use crate::model::edit::{Edit, Op, Origin, Value};
+use serde_json::Value as Json;
+
+use crate::model::edit::{Edit, NAMESPACE_DEFAULT, Op, Origin, Value};
 use crate::model::family::Subject;
 use crate::model::object::{Lookup, Object, is_deleting};
 use crate::model::pointer::Pointer;
+use crate::model::policy_field::{FieldForm, PolicyField};
 use crate::model::request::Operation;
 use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
@@ -16,6 +18,19 @@ use crate::model::tree::Tree;
 use super::api::{ARK_CONFIG, DEFAULT, MEMORY, QUERY, resolved_address, status};
 use super::service::{PortFix, ServiceRef, fix_port};
 use super::value::ValueOrSource;
+
+/// The field that policies may fill: the Memory of a new Query, if that Memory exists.
+pub static POLICY_FIELDS: [PolicyField; 1] = [PolicyField {
+    kind: &QUERY,
+    pointer: "/spec/memory",
+    form: FieldForm::Reference("name"),
+    fits: |value, subject, state| {
+        let name = value.get("name").and_then(Json::as_str).unwrap_or_default();
+        let memory = state.get_if_known(&MEMORY, subject.namespace, name);
+        subject.operation == Operation::Create
+            && matches!(memory, Lookup::Found(memory) if !memory.deleting())
+    },
+}];
 
 /// One edit for each default that an object lacks.
 #[must_use]

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use crate::family::inject::elsewhere::NOT_INJECTED;
 use crate::family::inject::env::{ExistingEnv, Variable};
 use crate::family::inject::{
-    Conflict, Wanted, WantedInContainer, annotation_pointer, controller_of, merge, references,
+    Conflict, WantedByContainer, WantedByPod, annotation_pointer, controller_of, merge, references,
 };
 use crate::model::elsewhere::Elsewhere;
 use crate::model::event::InvolvedObject;
@@ -24,9 +24,9 @@ use crate::model::pod::{Container, Pod};
 use crate::model::pointer::Pointer;
 use crate::model::reason::Reason;
 use crate::model::state_reader::StateReader;
-use crate::model::work::{Limit, MAX_ENTRIES, MAX_PATCH_BYTES, Work};
+use crate::model::work::{Limit, MAX_ENTRIES, Work};
 
-use self::find::{Found, HeaderVariable};
+use self::find::PodMemory;
 use self::recognise::{MemoryName, OptIn, recognise};
 use super::api::{CONTAINERS_ANNOTATION, MEMORY, MEMORY_ANNOTATION, TIMEOUT_ANNOTATION};
 use super::codes::{
@@ -39,7 +39,7 @@ use super::codes::{
 #[must_use]
 pub fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Option<Injection> {
     let wanted = match recognise(pod, namespace)? {
-        OptIn::Wanted(wanted) => wanted,
+        OptIn::Named(wanted) => wanted,
         OptIn::OfOthers => return Some(Injection::nothing(Reason::NotOurs)),
         OptIn::OfBroker => {
             let at = annotation_pointer(MEMORY_ANNOTATION);
@@ -54,7 +54,7 @@ pub fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Op
     let Some(found) = find(wanted, namespace, &mut injection, state) else { return Some(injection) };
     let memory = Arc::from(format!("Memory {}/{}", found.namespace, found.memory.name));
     let target = Target { pod, containers: &containers };
-    let variables = variables(&found, &memory, (timeout, target), &mut injection, state);
+    let variables = variables(&found, &memory, timeout, &mut injection, state);
     if !injection.unmet.is_empty() || work.has_ended() {
         return Some(injection);
     }
@@ -68,7 +68,7 @@ pub(super) fn memory_of<'p, 's>(
     namespace: &'p str,
     state: &mut StateReader<'s>,
 ) -> Option<Vec<(&'p str, &'s Object)>> {
-    let OptIn::Wanted(wanted) = recognise(pod, namespace)? else { return None };
+    let OptIn::Named(wanted) = recognise(pod, namespace)? else { return None };
     let Some((home, name)) = MemoryName::read(wanted).map(|name| name.within(namespace)) else {
         return Some(Vec::new());
     };
@@ -141,7 +141,7 @@ fn find<'s>(
     namespace: &str,
     injection: &mut Injection,
     state: &mut StateReader<'s>,
-) -> Option<Found<'s>> {
+) -> Option<PodMemory<'s>> {
     let Some((home, name)) = MemoryName::read(wanted).map(|name| name.within(namespace)) else {
         let message = format!("{MEMORY_ANNOTATION} must be \"name\" or \"namespace/name\"; nothing injected");
         add_unmet(injection, Reason::ReferenceInvalid, &POD_REF_INVALID, message);
@@ -159,7 +159,7 @@ fn find<'s>(
                 let at = Pointer::new("/metadata/namespace");
                 injection.warnings.push(finding.elsewhere(memory, at, "it is in this namespace"));
             }
-            Some(Found { memory, namespace: home.to_owned(), cross_namespace })
+            Some(PodMemory { memory, namespace: home.to_owned(), cross_namespace })
         }
         Lookup::Absent => {
             // A pod without a container for it would not have it when it comes.
@@ -191,9 +191,9 @@ fn missing(name: &str, home: &str) -> String {
 
 /// All variables of the Memory, in order; empty if it has no usable address.
 fn variables(
-    found: &Found<'_>,
+    found: &PodMemory<'_>,
     memory: &Arc<str>,
-    (timeout, target): (Option<u16>, Target<'_>),
+    timeout: Option<u16>,
     injection: &mut Injection,
     state: &mut StateReader<'_>,
 ) -> Vec<Variable<'static>> {
@@ -222,10 +222,6 @@ fn variables(
             };
             Finding::warn_within(work, &POD_HEADER_SKIPPED, at.clone(), message).and_elsewhere(place)
         }));
-        if target.least_patch_bytes(&headers) > MAX_PATCH_BYTES {
-            work.over_limit(Pointer::root, Limit::Patch);
-            return Vec::new();
-        }
     }
     want::variables(found, memory, address, timeout, headers)
 }
@@ -241,47 +237,24 @@ impl<'p> Target<'p> {
     fn containers(self) -> impl Iterator<Item = (usize, &'p Container<'p>)> {
         self.containers.iter().filter_map(move |index| Some((*index, self.pod.containers().get(*index)?)))
     }
-
-    /// How many bytes a patch with the variables of these headers has at least; somewhat more than
-    /// [`MAX_PATCH_BYTES`] stands for all that is larger. Each variable is made for each container, so this is
-    /// found out before they are.
-    fn least_patch_bytes(self, headers: &[HeaderVariable<'_>]) -> usize {
-        // An entry, and the name once more in the annotation.
-        let least_bytes = |name: &str| r#"{"name":"","value":""},"",""#.len() + 2 * name.len();
-        let at_most: usize = headers.iter().map(|header| least_bytes(&header.variable)).sum();
-        let at_most = at_most.saturating_mul(self.containers.len());
-        if at_most <= MAX_PATCH_BYTES {
-            return at_most;
-        }
-        let mut bytes = 0;
-        for (_, container) in self.containers() {
-            let existing = ExistingEnv::read(container, &[want::PREFIX]);
-            let missing = headers.iter().filter(|header| existing.get(&header.variable).is_none());
-            bytes += missing.map(|header| least_bytes(&header.variable)).sum::<usize>();
-            if bytes > MAX_PATCH_BYTES {
-                break;
-            }
-        }
-        bytes
-    }
 }
 
 /// Merges the same variables into each of these containers.
 fn merge_variables(
     target: Target<'_>,
-    found: &Found<'_>,
+    found: &PodMemory<'_>,
     variables: &[Variable<'static>],
     warnings: Vec<Finding>,
     work: &Work<'_>,
 ) -> Injection {
     let container = |(index, container)| {
         let existing = ExistingEnv::read(container, &[want::PREFIX]);
-        WantedInContainer::variables(index, container, existing, variables)
+        WantedByContainer::variables(index, container, existing, variables)
     };
     let containers = target.containers().map(container).collect();
     let prefix = if found.cross_namespace { format!("{}/", found.namespace) } else { String::new() };
     let memory = vec![format!("Memory/{prefix}{}", found.memory.name)];
-    let wanted = Wanted { memory, containers, warnings, ..Wanted::default() };
+    let wanted = WantedByPod { memory, containers, warnings, ..WantedByPod::default() };
     merge(wanted, work, |conflict: &Conflict<'_>| {
         let finding = Finding::warn_within(work, &POD_ENV_EXISTS, conflict.entry.clone(), |_| {
             let (container, variable) = (quoted(conflict.container), &conflict.variable.name);

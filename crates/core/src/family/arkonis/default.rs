@@ -6,11 +6,28 @@
 use crate::model::edit::{Edit, Op, Origin, Value};
 use crate::model::family::Subject;
 use crate::model::pointer::Pointer;
+use crate::model::policy_field::{FieldForm, PolicyField};
 use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
 
-use super::api::{COLLECTION_DEFAULT, EMBEDDING_PROVIDER_DEFAULT, REDIS_TTL_DEFAULT};
+use super::api::{ARKONIS, COLLECTION_DEFAULT, EMBEDDING_PROVIDER_DEFAULT, REDIS_TTL_DEFAULT};
 use super::validate::{Role, breaks_schema, role};
+
+/// The fields that policies may fill.
+pub static POLICY_FIELDS: [PolicyField; 2] = [
+    PolicyField {
+        kind: &ARKONIS.memory,
+        pointer: "/spec/redis/maxEntries",
+        form: FieldForm::Count,
+        fits: |_, _, _| true,
+    },
+    PolicyField {
+        kind: &ARKONIS.memory,
+        pointer: "/spec/vectorStore/ttlSeconds",
+        form: FieldForm::Count,
+        fits: |_, _, _| true,
+    },
+];
 
 /// One `add` for each missing default; empty for an object that violates the schema.
 #[must_use]

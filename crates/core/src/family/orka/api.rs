@@ -227,15 +227,6 @@ pub static VALIDATED_IF_ANNOTATED: [(&Kind, &str); 1] = [(&NAMESPACE, ANNOTATION
 /// The kinds that decisions look up and the server watches.
 pub static WATCHED: [&Kind; 4] = [&STATE_AGENT, &STATE_TASK, &TOOL, &NAMESPACE];
 
-/// The kinds that decisions look up one object at a time.
-pub static FETCHED: [&Kind; 0] = [];
-
-/// The kinds for which defaults are written.
-pub static DEFAULTED: [&Kind; 0] = [];
-
-/// The memory resources: Orka has none.
-pub static MEMORIES: [&Kind; 0] = [];
-
 /// Selects agent pods.
 pub static POD_SELECTORS: [PodSelector; 1] = [PodSelector {
     without: Some(POOL_LABEL_PREFIX),

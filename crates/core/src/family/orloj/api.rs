@@ -56,12 +56,6 @@ pub static VALIDATED: [&Kind; 3] = [&MEMORY, &VALIDATED_AGENT, &MODEL_ENDPOINT];
 /// The kinds that decisions look up and the server watches.
 pub static WATCHED: [&Kind; 3] = [&MEMORY, &AGENT, &MODEL_ENDPOINT];
 
-/// The kinds that decisions look up one object at a time.
-pub static FETCHED: [&Kind; 0] = [];
-
-/// The kinds for which defaults are written: none. A written default would show up as drift.
-pub static DEFAULTED: [&Kind; 0] = [];
-
 /// The memory resources, and what a Memory cannot do without.
 pub static MEMORIES: [&Kind; 2] = [&MEMORY, &MODEL_ENDPOINT];
 

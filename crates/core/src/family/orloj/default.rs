@@ -1,15 +1,28 @@
-//! The family has no defaults.
+//! The fields that policies may fill. The platform itself gets no defaults.
 //!
-//! An absent provider means `in-memory` and stays absent, an Agent without a Memory gets none, and
-//! what an Agent may do is granted by its author alone. Written defaults would show up as drift in
-//! tools that compare a cluster with manifests.
+//! An absent provider means `in-memory` and stays absent, an Agent without a Memory gets none, and only the author of
+//! an Agent grants its operations. Written defaults would show up as drift in tools that compare a cluster with
+//! manifests.
 
-use crate::model::edit::Edit;
-use crate::model::family::Subject;
-use crate::model::state_reader::StateReader;
+use crate::model::policy_field::{FieldForm, PolicyField};
 
-/// Always empty.
-#[must_use]
-pub fn default(_subject: &Subject<'_>, _state: &mut StateReader<'_>) -> Vec<Edit> {
-    Vec::new()
-}
+use super::api::{MEMORY, Memory, Provider};
+
+/// The fields that policies may fill. A Memory in the process has no use for a Secret.
+pub static POLICY_FIELDS: [PolicyField; 2] = [
+    PolicyField {
+        kind: &MEMORY,
+        pointer: "/spec/embedding_model",
+        form: FieldForm::Text,
+        fits: |_, _, _| true,
+    },
+    PolicyField {
+        kind: &MEMORY,
+        pointer: "/spec/auth",
+        form: FieldForm::Reference("secretRef"),
+        fits: |_, subject, _| {
+            let provider = Memory::read(subject.object).provider;
+            provider.is_some_and(|provider| provider != Provider::InMemory)
+        },
+    },
+];

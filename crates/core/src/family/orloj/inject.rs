@@ -19,7 +19,7 @@ use crate::model::pointer::Pointer;
 use crate::model::reason::Reason;
 use crate::model::state_reader::StateReader;
 
-use self::find::{Finder, Found};
+use self::find::{Finder, GrantedMemory};
 use self::recognise::Identity;
 use super::api::{AGENT, AGENT_CONTAINER, AGENT_JOB, COMPONENT_LABEL, MEMORY, MODEL_ENDPOINT};
 use super::codes::{POD_CONTAINER_MISSING, POD_ENV_KEPT};
@@ -53,7 +53,7 @@ fn find<'p, 's>(
     (index, container): (usize, &'p Container<'_>),
     namespace: &'p str,
     state: &mut StateReader<'s>,
-) -> Result<Found<'s>, Unmet> {
+) -> Result<GrantedMemory<'s>, Unmet> {
     let identity = Identity::read(pod, (index, container), namespace, state.work());
     Finder { pointer: env::pointer(index), identity }.find(namespace, state)
 }

@@ -7,7 +7,6 @@
 
 use std::borrow::Cow;
 
-use crate::family::suggest::nearest;
 use crate::model::finding::quoted;
 use crate::model::kind::Kind;
 use crate::model::name::is_dns_subdomain;
@@ -15,6 +14,7 @@ use crate::model::object::index::Index;
 use crate::model::object::{Lookup, Object};
 use crate::model::platform_settings::Orloj;
 use crate::model::state_reader::StateReader;
+use crate::model::suggest::nearest;
 use crate::model::tree::Tree;
 
 use super::api::{SECRET_KEY, TARGET_NAMESPACE};

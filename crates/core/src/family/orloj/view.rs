@@ -14,6 +14,9 @@ use super::FAMILY;
 use super::api::{MEMORY, TARGET_NAMESPACE, VALIDATED_AGENT};
 use super::inject::memory_of;
 
+/// The path of views that holds the Orloj namespace of an object.
+pub const NAMESPACE_PATH: &str = "orlojNamespace";
+
 /// The kinds of which there is a view.
 pub static VIEWED: [(&Kind, Role); 2] = [(&MEMORY, Role::Memory), (&VALIDATED_AGENT, Role::Referrer)];
 
@@ -33,12 +36,12 @@ pub fn view(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<Memory
 #[must_use]
 pub fn view_pod(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Option<MemoryView> {
     let memory = memory_of(pod, namespace, state)?.ok().map(|memory| memory::view_of(memory, state));
-    let orloj_namespace = memory.as_ref().and_then(|memory| memory.orloj_namespace.clone());
-    Some(MemoryView { orloj_namespace, ..MemoryView::of_pod(FAMILY.name, namespace, memory) })
+    let own_namespace = memory.as_ref().and_then(|memory| memory.own_namespace.clone());
+    Some(MemoryView { own_namespace, ..MemoryView::of_pod(FAMILY.name, namespace, memory) })
 }
 
 /// Sets the namespace that Orloj sees an object in.
 fn set_orloj_namespace(view: &mut MemoryView, namespace: &str) {
-    view.orloj_namespace = Some(namespace.to_owned());
-    view.at("orlojNamespace", Pointer::new("/metadata/annotations").key(TARGET_NAMESPACE));
+    view.own_namespace = Some((NAMESPACE_PATH, namespace.to_owned()));
+    view.at(NAMESPACE_PATH, Pointer::new("/metadata/annotations").key(TARGET_NAMESPACE));
 }

@@ -6,6 +6,7 @@ use crate::model::cel_view::{CelPath, CelView};
 use crate::model::memory_view::Role;
 
 use super::api::{MEMORY, VALIDATED_AGENT};
+use super::view::NAMESPACE_PATH;
 
 /// Names in references have a namespace, a key and blanks.
 const REFERENCE: &str =
@@ -28,7 +29,7 @@ pub static VIEWS: [CelView; 2] = [
             ("inline", CREDENTIALS),
             ("secrets", REFERENCE),
             ("references", OTHER_OBJECTS),
-            ("orlojNamespace", NAMESPACE),
+            (NAMESPACE_PATH, NAMESPACE),
         ],
     },
     CelView {
@@ -38,7 +39,7 @@ pub static VIEWS: [CelView; 2] = [
         viewed: "has(self.spec) && has(self.spec.memory)",
         lets: &AGENT_LETS,
         paths: &AGENT_PATHS,
-        unsaid: &[("references", OTHER_OBJECTS), ("orlojNamespace", NAMESPACE)],
+        unsaid: &[("references", OTHER_OBJECTS), (NAMESPACE_PATH, NAMESPACE)],
     },
 ];
 

@@ -23,13 +23,13 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use crate::family::message::{MAX_NAME_CHARS, fit_message, fit_names, fits, truncate};
 use crate::family::schema_check::{self, Codes, drop_below_wrong_types};
-use crate::family::suggest::did_you_mean;
 use crate::model::family::Subject;
 use crate::model::finding::{Finding, Severity, quoted};
 use crate::model::members::Members;
 use crate::model::pointer::{Pointer, unescape};
 use crate::model::request::Operation;
 use crate::model::state_reader::StateReader;
+use crate::model::suggest::did_you_mean;
 use crate::model::tree::Tree;
 use crate::model::work::Work;
 
@@ -76,39 +76,31 @@ pub fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Findi
         Vec::new()
     });
     let mut findings = drop_above_wrong_types(drop_below_wrong_types(findings, SCHEMA_CODES));
-    // Only what is compared needs it.
+    // Only findings that are compared with others need the path.
     if subject.old.is_some() || !state.work().wants_warnings() {
-        let mut walk = Walk::new(subject.object);
         for finding in findings.iter_mut().filter(|finding| finding.severity == Severity::Deny) {
-            finding.fingerprint_path = walk.fingerprint_path(finding.pointer.as_str());
+            finding.fingerprint_path = fingerprint_path(subject.object, &finding.pointer);
         }
     }
     findings
 }
 
-/// Removes warnings about what holds a field of the wrong type: whether it has an effect is not known yet.
+/// Removes warnings about an object that holds a field of the wrong type: whether the object has an effect is not
+/// known yet.
 fn drop_above_wrong_types(mut findings: Vec<Finding>) -> Vec<Finding> {
-    let is_wrong_type = |finding: &&Finding| *finding.code == TYPE_INVALID;
-    if !findings.iter().any(|finding| finding.severity == Severity::Warn) {
-        return findings;
-    }
     let mut above: Members<&str> = Members::default();
-    let mut last = None;
-    for wrong in findings.iter().filter(is_wrong_type) {
-        let holder = wrong.pointer.as_str().rsplit_once('/').map(|(holder, _)| holder);
-        // Most stand in one list.
-        if holder != last {
-            last = holder;
-            let holder = holder.unwrap_or_default();
-            above.extend(holder.match_indices('/').filter_map(|(end, _)| holder.get(..end)).chain([holder]));
+    for wrong in findings.iter().filter(|finding| *finding.code == TYPE_INVALID) {
+        let mut here = wrong.pointer.as_str();
+        // Where one level is in the set, those above it are too.
+        while let Some((holder, _)) = here.rsplit_once('/')
+            && above.insert(holder)
+        {
+            here = holder;
         }
     }
-    if above.is_empty() {
-        return findings;
-    }
-    let says_more =
+    let stays =
         |finding: &Finding| finding.severity == Severity::Deny || !above.contains(finding.pointer.as_str());
-    let mut kept: Vec<bool> = findings.iter().rev().map(says_more).collect();
+    let mut kept: Vec<bool> = findings.iter().rev().map(stays).collect();
     findings.retain(|_| kept.pop().unwrap_or(true));
     findings
 }
@@ -127,64 +119,26 @@ fn schema_rules(subject: &Subject<'_>, work: &Work<'_>) -> Vec<Finding> {
     findings
 }
 
-/// A way through an object by the names of its list elements. Most findings stand in one list, and the way to that
-/// is walked once.
-struct Walk<'t> {
-    object: &'t Tree,
-    /// What holds the last place, as a pointer.
-    holder: String,
-    /// The way to it by names; `None` where none of the elements has one.
-    path: Option<String>,
-    here: Option<&'t Tree>,
-}
-
-impl<'t> Walk<'t> {
-    const fn new(object: &'t Tree) -> Self {
-        Self { object, holder: String::new(), path: None, here: Some(object) }
-    }
-
-    /// A place by the names of the list elements on the way: what was moved within its list is still the same.
-    /// `None` where none of them has a name.
-    fn fingerprint_path(&mut self, pointer: &str) -> Option<String> {
-        let (holder, token) = pointer.rsplit_once('/')?;
-        if holder != self.holder {
-            self.walk_to(holder);
-        }
-        let (mut path, mut here) = (self.path.clone(), self.here);
-        step(&mut path, &mut here, holder, token);
-        path
-    }
-
-    fn walk_to(&mut self, holder: &str) {
-        holder.clone_into(&mut self.holder);
-        (self.path, self.here) = (None, Some(self.object));
-        let mut end = 0;
-        for token in holder.split('/').skip(1) {
-            let before = holder.get(..end).unwrap_or_default();
-            step(&mut self.path, &mut self.here, before, token);
-            end += 1 + token.len();
-        }
-    }
-}
-
-/// Walks on by one token of a pointer, behind `before`.
-fn step(path: &mut Option<String>, here: &mut Option<&Tree>, before: &str, token: &str) {
+/// A place by the names of the list elements on the way to it, so that it stays the same when an element moves within
+/// its list. `None` where none of them has a name.
+fn fingerprint_path(object: &Tree, pointer: &Pointer) -> Option<String> {
     const NAMES: [&str; 3] = ["name", "agentConfig", "persona"];
-    let mut name = None;
-    if let Some(Tree::List(elements)) = *here {
-        *here = token.parse::<usize>().ok().and_then(|index| elements.get(index));
-        name = here.and_then(|element| NAMES.iter().find_map(|key| element.get(key)?.text()));
-    } else {
-        *here = here.and_then(|tree| tree.get(&unescape(token)));
-    }
-    match (path, name) {
-        (None, None) => {}
-        (Some(path), None) => {
-            path.push('/');
-            path.push_str(token);
+    let (mut path, mut has_name, mut here) = (String::new(), false, Some(object));
+    for token in pointer.as_str().split('/').skip(1) {
+        let mut name = None;
+        if let Some(Tree::List(elements)) = here {
+            here = token.parse::<usize>().ok().and_then(|index| elements.get(index));
+            name = here.and_then(|element| NAMES.iter().find_map(|key| element.get(key)?.text()));
+        } else {
+            here = here.and_then(|tree| tree.get(&unescape(token)));
         }
-        (path, Some(name)) => push_name(path.get_or_insert_with(|| before.to_owned()), name),
+        has_name |= name.is_some();
+        match name {
+            Some(name) => push_name(&mut path, name),
+            None => path.extend(["/", token]),
+        }
     }
+    has_name.then_some(path)
 }
 
 /// Appends the name of an element. Of a long one its hash is enough.

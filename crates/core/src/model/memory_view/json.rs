@@ -1,14 +1,14 @@
 //! The view as a plain value: what `memgate view` prints, and what `immutable` compares by path.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::model::memory_view::{
-    ContainerView, EndpointView, MemoryView, OperationView, ReferenceView, SecretView, SharingView,
-    SourceView,
+    ContainerView, EndpointView, MemoryView, ReferenceView, SecretView, SharingConfigView, SharingView,
 };
 
-/// The paths of the view that hold one value, or a list as a whole: those that a policy can name.
-pub const PATHS: [&str; 32] = [
+/// The paths that hold one value or a whole list in the views of every platform. A policy can name them, and the
+/// path of each platform's own namespace.
+pub const PATHS: [&str; 31] = [
     "backend",
     "collection",
     "containers",
@@ -32,7 +32,6 @@ pub const PATHS: [&str; 32] = [
     "name",
     "namespace",
     "operations",
-    "orlojNamespace",
     "provider",
     "references",
     "role",
@@ -47,34 +46,43 @@ impl MemoryView {
     /// The whole view, with what is absent left out.
     #[must_use]
     pub fn to_json(&self) -> Value {
-        let mut view = Map::new();
-        put(&mut view, "family", Some(self.family));
-        put(&mut view, "role", Some(self.role.name()));
-        put(&mut view, "kind", Some(self.kind));
-        put(&mut view, "name", Some(self.name.as_str()).filter(|name| !name.is_empty()));
-        put(&mut view, "namespace", Some(self.namespace.as_str()).filter(|name| !name.is_empty()));
-        put(&mut view, "orlojNamespace", self.orloj_namespace.as_deref());
-        put(&mut view, "labels", Some(json!(self.labels)));
-        put(&mut view, "backend", self.backend.as_deref());
-        put(&mut view, "durable", self.durable);
-        put(&mut view, "provider", self.provider.as_deref());
-        put(&mut view, "endpoint", self.endpoint.as_ref().map(endpoint));
-        put(&mut view, "ttlSeconds", self.ttl_seconds);
-        put(&mut view, "maxEntries", self.max_entries);
-        put(&mut view, "storageBytes", self.storage.as_ref().map(|storage| integer(storage.bytes)));
-        put(&mut view, "collection", self.collection.as_deref());
-        list(&mut view, "secrets", self.secrets.iter().map(secret));
-        list(&mut view, "inline", self.inline.iter().map(|inline| json!({"field": inline.field.as_str()})));
-        list(&mut view, "references", self.references.iter().map(reference));
-        let operations = self.operations.as_ref();
-        let names = |operations: &Vec<OperationView>| -> Vec<Value> {
-            operations.iter().map(|operation| operation.name.as_str().into()).collect()
-        };
-        put(&mut view, "operations", operations.map(names));
-        put(&mut view, "sharing", self.sharing.as_ref().map(sharing));
-        list(&mut view, "sources", self.sources.iter().map(|SourceView { view, .. }| view.to_json()));
-        list(&mut view, "containers", self.containers.iter().map(container));
-        Value::Object(view)
+        let named = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+        let operations = self
+            .operations
+            .as_ref()
+            .map(|operations| operations.iter().map(|operation| operation.name.as_str()).collect::<Vec<_>>());
+        let mut view = json!({
+            "family": self.family,
+            "role": self.role.name(),
+            "kind": self.kind,
+            "name": named(&self.name),
+            "namespace": named(&self.namespace),
+        });
+        if let (Value::Object(fields), Some((path, namespace))) = (&mut view, &self.own_namespace) {
+            fields.insert((*path).to_owned(), namespace.as_str().into());
+        }
+        let rest = json!({
+            "labels": self.labels,
+            "backend": self.backend,
+            "durable": self.durable,
+            "provider": self.provider,
+            "endpoint": self.endpoint.as_ref().map(endpoint),
+            "ttlSeconds": self.ttl_seconds,
+            "maxEntries": self.max_entries,
+            "storageBytes": self.storage.as_ref().map(|storage| integer(storage.bytes)),
+            "collection": self.collection,
+            "secrets": list(&self.secrets, secret),
+            "inline": list(&self.inline, |inline| json!({"field": inline.field.as_str()})),
+            "references": list(&self.references, reference),
+            "operations": operations,
+            "sharing": self.sharing.as_ref().map(sharing),
+            "sources": list(&self.sources, |source| source.view.to_json()),
+            "containers": list(&self.containers, container),
+        });
+        if let (Value::Object(fields), Value::Object(rest)) = (&mut view, rest) {
+            fields.extend(rest);
+        }
+        present(view)
     }
 
     /// The value at a path such as `endpoint.host`; `None` when it is absent.
@@ -85,17 +93,17 @@ impl MemoryView {
     }
 }
 
-fn put(map: &mut Map<String, Value>, key: &str, value: Option<impl Into<Value>>) {
-    if let Some(value) = value {
-        map.insert(key.to_owned(), value.into());
+/// An object without the fields that are `null`.
+fn present(mut object: Value) -> Value {
+    if let Value::Object(fields) = &mut object {
+        fields.retain(|_, value| !value.is_null());
     }
+    object
 }
 
-fn list(map: &mut Map<String, Value>, key: &str, values: impl Iterator<Item = Value>) {
-    let values: Vec<Value> = values.collect();
-    if !values.is_empty() {
-        map.insert(key.to_owned(), Value::Array(values));
-    }
+/// A list as JSON; `None` for an empty one.
+fn list<T>(elements: &[T], to_json: impl Fn(&T) -> Value) -> Option<Vec<Value>> {
+    (!elements.is_empty()).then(|| elements.iter().map(to_json).collect())
 }
 
 /// A number of bytes; one that does not fit counts as the largest.
@@ -104,64 +112,49 @@ fn integer(number: i128) -> i64 {
 }
 
 fn endpoint(endpoint: &EndpointView) -> Value {
-    let mut view = Map::new();
-    put(&mut view, "from", Some(endpoint.from.name()));
-    put(&mut view, "url", endpoint.url());
-    put(&mut view, "scheme", endpoint.scheme.as_deref());
-    if let Some(first) = endpoint.hosts.first() {
-        put(&mut view, "host", Some(first.host.as_str()));
-        put(&mut view, "port", first.port);
-    }
-    put(&mut view, "path", endpoint.path.as_deref());
-    if let Some(first) = endpoint.hosts.first() {
-        put(&mut view, "loopback", Some(first.loopback));
-        put(&mut view, "private", Some(first.private));
-        put(&mut view, "linkLocal", Some(first.link_local));
-        put(&mut view, "inCluster", Some(first.in_cluster));
-    }
-    Value::Object(view)
+    let first = endpoint.hosts.first();
+    present(json!({
+        "from": endpoint.from.name(),
+        "url": endpoint.url(),
+        "scheme": endpoint.scheme,
+        "host": first.map(|host| &host.host),
+        "port": first.and_then(|host| host.port),
+        "path": endpoint.path,
+        "loopback": first.map(|host| host.loopback),
+        "private": first.map(|host| host.private),
+        "linkLocal": first.map(|host| host.link_local),
+        "inCluster": first.map(|host| host.in_cluster),
+    }))
 }
 
-fn secret(secret: &SecretView) -> Value {
-    let mut view = Map::new();
-    put(&mut view, "name", Some(secret.name.as_str()));
-    put(&mut view, "namespace", Some(secret.namespace.as_str()));
-    put(&mut view, "key", secret.key.as_deref());
-    put(&mut view, "field", Some(secret.field.as_str()));
-    Value::Object(view)
+fn secret(SecretView { name, namespace, key, field }: &SecretView) -> Value {
+    present(json!({"name": name, "namespace": namespace, "key": key, "field": field.as_str()}))
 }
 
-fn reference(reference: &ReferenceView) -> Value {
-    let mut view = Map::new();
-    put(&mut view, "kind", Some(reference.kind));
-    put(&mut view, "namespace", Some(reference.namespace.as_str()).filter(|name| !name.is_empty()));
-    put(&mut view, "name", Some(reference.name.as_str()));
-    put(&mut view, "field", Some(reference.field.as_str()));
-    put(&mut view, "found", reference.found);
-    Value::Object(view)
+fn reference(ReferenceView { kind, namespace, name, field, found }: &ReferenceView) -> Value {
+    let namespace = Some(namespace).filter(|namespace| !namespace.is_empty());
+    let field = field.as_str();
+    present(json!({"kind": kind, "namespace": namespace, "name": name, "field": field, "found": found}))
 }
 
 fn sharing(sharing: &SharingView) -> Value {
-    let configs = sharing.configs.iter().map(|config| {
-        let mut view = Map::new();
-        put(&mut view, "name", Some(config.name.as_str()));
-        put(&mut view, "access", config.access.as_deref());
-        put(&mut view, "visibility", config.visibility.as_deref());
-        Value::Object(view)
+    let configs = sharing.configs.iter().map(|SharingConfigView { name, access, visibility, .. }| {
+        present(json!({"name": name, "access": access, "visibility": visibility}))
     });
     json!({"configs": configs.collect::<Vec<_>>()})
 }
 
 fn container(container: &ContainerView) -> Value {
-    let mut view = Map::new();
-    put(&mut view, "name", Some(container.name.as_str()));
-    put(&mut view, "image", Some(container.image.as_str()));
-    put(&mut view, "repository", Some(container.repository.as_str()));
-    put(&mut view, "tag", container.tag.as_deref());
-    put(&mut view, "digest", container.digest.as_deref());
-    put(&mut view, "init", Some(container.init));
-    put(&mut view, "native", Some(container.native));
-    put(&mut view, "added", Some(container.added));
-    put(&mut view, "limits", Some(json!(container.limits)));
-    Value::Object(view)
+    let ContainerView { name, image, repository, tag, digest, init, native, added, limits, .. } = container;
+    present(json!({
+        "name": name,
+        "image": image,
+        "repository": repository,
+        "tag": tag,
+        "digest": digest,
+        "init": init,
+        "native": native,
+        "added": added,
+        "limits": limits,
+    }))
 }

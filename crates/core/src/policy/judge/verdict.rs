@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use crate::family::policy_codes::RULE;
 use crate::model::elsewhere::Elsewhere;
 use crate::model::finding::Finding;
 use crate::model::kind::MEMORY_POLICY;
@@ -14,6 +13,7 @@ use crate::model::policy::{Action, Exemption, Policies, Policy, Promotion, Rule}
 use crate::model::policy_rule::{AtAdmission, ExemptBy, PolicyFinding, PolicyStatus};
 use crate::model::request::{Occasion, Operation, Point};
 use crate::model::typed_rule::{Unknown, Violation};
+use crate::policy::codes::RULE;
 
 use super::super::exempt;
 use super::super::matching::{Candidate, Matches};

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use crate::family::{self, suggest};
 use crate::model::family::Family;
 use crate::model::finding::{Cause, quoted};
 use crate::model::label_selector::{LabelSelector, Requirement, SelectorOperator};
 use crate::model::policy::Match;
 use crate::model::request::Operation;
+use crate::model::suggest::{did_you_mean, nearest};
 use crate::model::workload;
 
 use super::super::names::{MAX_ENTRIES, MAX_NAME_CHARS, label_key, label_value, names, wrong_label_key};
@@ -49,13 +49,13 @@ pub(super) fn read(reader: &Reader<'_>) -> Option<Match> {
 /// The families of these names.
 pub(super) fn families(reader: &Reader<'_>) -> Vec<&'static Family> {
     let mut found = Vec::new();
-    for (name, element) in reader.texts(1, family::ALL.len(), MAX_NAME_CHARS) {
-        if let Some(family) = family::find(name) {
-            found.push(family);
+    for (name, element) in reader.texts(1, reader.families().len(), MAX_NAME_CHARS) {
+        if let Some(family) = reader.families().iter().find(|family| family.name == name) {
+            found.push(*family);
             continue;
         }
-        let names = family::ALL.map(|family| family.name);
-        let hint = suggest::did_you_mean(suggest::nearest(name, names));
+        let names: Vec<&str> = reader.families().iter().map(|family| family.name).collect();
+        let hint = did_you_mean(nearest(name, names.iter().copied()));
         let message = format!("there is no family {}; use one of {}{hint}", quoted(name), names.join(", "));
         element.fault(Cause::NotSupported, &message);
     }
@@ -64,10 +64,10 @@ pub(super) fn families(reader: &Reader<'_>) -> Vec<&'static Family> {
 
 /// The kinds of these names, which the given families have, or any family.
 pub(super) fn kinds(reader: &Reader<'_>, families: Option<&[&'static Family]>) -> Vec<String> {
-    let families = families.filter(|families| !families.is_empty()).unwrap_or(&family::ALL);
+    let families = families.filter(|families| !families.is_empty()).unwrap_or(reader.families());
     let known: BTreeSet<&str> = families
         .iter()
-        .flat_map(|family| family.viewed.iter().map(|(kind, _)| kind.kind))
+        .flat_map(|family| family.views.kinds.iter().map(|(kind, _)| kind.kind))
         .chain(["Pod"])
         .collect();
     let mut found = Vec::new();
@@ -80,7 +80,7 @@ pub(super) fn kinds(reader: &Reader<'_>, families: Option<&[&'static Family]>) -
         let hint = if is_workload {
             "; a workload stands for its pod: use Pod".to_owned()
         } else {
-            suggest::did_you_mean(suggest::nearest(name, known.iter().copied()))
+            did_you_mean(nearest(name, known.iter().copied()))
         };
         let of_families = match families {
             [one] => format!("of {} ", one.name),

@@ -4,11 +4,11 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::family::suggest::{did_you_mean, nearest};
 use crate::model::finding::{Cause, quoted};
 use crate::model::memory_view::Role;
 use crate::model::policy::{Action, Rule, When};
 use crate::model::policy_rule::PolicyRule;
+use crate::model::suggest::{did_you_mean, nearest};
 use crate::model::typed_rule::TypedRule;
 
 use super::super::names::MAX_ENTRIES;

@@ -3,7 +3,7 @@
 use crate::model::cel_view::{CelSide, InCel, MessagePart};
 use crate::model::typed_rule::{Judged, Outcome, TypedRule};
 
-use super::super::in_cel::{NOT_ASCII, text};
+use super::super::in_cel::text;
 use super::super::reader::Reader;
 use super::super::text::{use_one_of, value};
 use super::words::{Allowed, fields};
@@ -37,16 +37,9 @@ impl TypedRule for Backends {
 
     fn in_cel(&self, side: &CelSide<'_>) -> InCel {
         let mut said = InCel::default();
-        match self.allowed.in_cel() {
-            None => said.leave_out("backends", NOT_ASCII),
-            Some(_) if self.allowed.is_empty() => {}
-            Some(accepts) => {
-                if let Some(backends) = said.entries(side, "backend", "backends") {
-                    let end = format!(" is not allowed{}", use_one_of(self.allowed.instead()));
-                    let message = vec![text("backend "), MessagePart::Quoted(1), text(end)];
-                    said.add(format!("{backends}.filter(it, !({accepts}))"), message);
-                }
-            }
+        if !self.allowed.is_empty() {
+            let end = format!(" is not allowed{}", use_one_of(self.allowed.instead()));
+            self.allowed.add_in_cel(&mut said, side, ("backend", "backends"), ("backend ", end));
         }
         if self.must_be_durable
             && let Some(durable) = said.entries(side, "durable", "backends.durable")

@@ -8,24 +8,25 @@ use crate::model::typed_rule::{Judged, Outcome, TypedRule};
 use super::super::in_cel::{VALUE, literal, text};
 use super::super::reader::{Fields, Reader};
 use super::super::text::number;
-use super::retention::ZERO;
+use super::bounds::{Bound, Bounds, Number};
 use super::words::fields;
 
 /// What a byte is in a quantity.
 const BYTE: i128 = 1_000_000_000;
 
+/// How many entries are kept.
+const MAX_ENTRIES: Number = Number {
+    path: "maxEntries",
+    field: "capacity.maxEntries",
+    unit: 1,
+    zero: ["maxEntries 0 is unlimited; set a limit", "maxEntries 0 is unlimited; set at most "],
+    around: ["maxEntries ", " is "],
+};
+
 #[derive(Debug)]
 struct Capacity {
-    entries: Entries,
+    entries: Option<Bounds>,
     storage: Option<Quantity>,
-}
-
-#[derive(Debug, Default)]
-struct Entries {
-    min: Option<i64>,
-    max: Option<i64>,
-    /// Whether there may be no limit, where the rule says so.
-    zero: Option<bool>,
 }
 
 /// A quantity as it is written, and in billionths.
@@ -37,16 +38,20 @@ pub(super) struct Quantity {
 
 pub(super) fn read(reader: &Reader<'_>) -> Option<Box<dyn TypedRule>> {
     let fields = fields(reader, &["maxEntries", "storage"])?;
-    let entries = fields.get("maxEntries").and_then(|it| entries(&it)).unwrap_or_default();
+    let entries = fields.get("maxEntries").and_then(|it| entries(&it));
     let storage = fields.get("storage").and_then(|it| self::fields(&it, &["max"]));
     let storage = storage.and_then(|fields| quantity(&fields, "max"));
     Some(Box::new(Capacity { entries, storage }))
 }
 
-fn entries(reader: &Reader<'_>) -> Option<Entries> {
+fn entries(reader: &Reader<'_>) -> Option<Bounds> {
     let fields = fields(reader, &["min", "max", "zero"])?;
-    let limit = |field| fields.get(field)?.integer(1, i64::MAX);
-    Some(Entries { min: limit("min"), max: limit("max"), zero: fields.choice("zero", &ZERO) })
+    let bound = |field| {
+        let value = fields.get(field)?.integer(1, i64::MAX)?;
+        let written = value.to_string();
+        Some(Bound { shown: written.clone(), written, value: value.into() })
+    };
+    Some(Bounds { min: bound("min"), max: bound("max"), zero: Bounds::zero(&fields) })
 }
 
 /// The quantity of a field; a number counts as its text.
@@ -68,7 +73,9 @@ pub(super) fn quantity(fields: &Fields<'_>, field: &str) -> Option<Quantity> {
 impl TypedRule for Capacity {
     fn judge(&self, judged: &Judged<'_>) -> Outcome {
         let mut outcome = Outcome::default();
-        self.judge_entries(judged, &mut outcome);
+        if let Some((entries, count)) = self.entries.as_ref().zip(judged.view.max_entries) {
+            entries.judge(&MAX_ENTRIES, count, judged, &mut outcome);
+        }
         if let Some((storage, max)) = judged.view.storage.as_ref().zip(self.storage.as_ref())
             && storage.bytes.saturating_mul(BYTE) > max.billionths
         {
@@ -97,60 +104,9 @@ impl TypedRule for Capacity {
                 );
             }
         }
-        if self.entries.asks()
-            && let Some(counts) = said.entries(side, "maxEntries", "capacity.maxEntries")
-        {
-            self.entries.in_cel(&counts, &mut said);
+        if let Some(entries) = &self.entries {
+            entries.in_cel(&MAX_ENTRIES, side, &mut said);
         }
         said
-    }
-}
-
-impl Entries {
-    const fn asks(&self) -> bool {
-        self.min.is_some() || self.max.is_some() || self.zero.is_some()
-    }
-
-    fn in_cel(&self, counts: &str, said: &mut InCel) {
-        let count = format!("int({VALUE})");
-        let mut add = |condition: String, message: Vec<MessagePart>| {
-            said.add(format!("{counts}.filter(it, {condition})"), message);
-        };
-        match (self.max, self.zero) {
-            (Some(max), None | Some(false)) => {
-                let message = format!("maxEntries 0 is unlimited; set at most {max}");
-                add(format!("{count} == 0"), vec![text(message)]);
-            }
-            (None, Some(false)) => {
-                add(format!("{count} == 0"), vec![text("maxEntries 0 is unlimited; set a limit")]);
-            }
-            _ => {}
-        }
-        let shown = |end: String| vec![text("maxEntries "), MessagePart::Plain(1), text(end)];
-        if let Some(max) = self.max {
-            add(format!("{count} > {max}"), shown(format!(" is above {max}")));
-        }
-        if let Some(min) = self.min {
-            add(format!("{count} > 0 && {count} < {min}"), shown(format!(" is below {min}")));
-        }
-    }
-}
-
-impl Capacity {
-    fn judge_entries(&self, judged: &Judged<'_>, outcome: &mut Outcome) {
-        let Some(count) = judged.view.max_entries else { return };
-        let shown = number(judged, &count.to_string());
-        let mut add = |message| outcome.add(judged.view.pointer("maxEntries"), message, count.to_string());
-        match (self.entries.max, self.entries.zero) {
-            (Some(max), None | Some(false)) if count == 0 => {
-                add(format!("maxEntries 0 is unlimited; set at most {max}"));
-            }
-            (None, Some(false)) if count == 0 => add("maxEntries 0 is unlimited; set a limit".to_owned()),
-            (Some(max), _) if count > max => add(format!("maxEntries {shown} is above {max}")),
-            _ => {}
-        }
-        if let Some(min) = self.entries.min.filter(|min| count > 0 && count < *min) {
-            add(format!("maxEntries {shown} is below {min}"));
-        }
     }
 }

@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use crate::family::suggest::{did_you_mean, nearest};
 use crate::model::cel_view::{CelFault, CelSide, InCel, MessagePart, Sayable};
 use crate::model::finding::{Cause, quoted};
 use crate::model::memory_view::{MemoryView, PATHS, Why};
+use crate::model::suggest::{did_you_mean, nearest};
 use crate::model::typed_rule::{Judged, Outcome, TypedRule};
 
 use super::super::in_cel::{VALUE, shown_in_cel, text};
@@ -18,12 +18,15 @@ struct Immutable(Vec<&'static str>);
 
 pub(super) fn read(reader: &Reader<'_>) -> Option<Box<dyn TypedRule>> {
     let mut paths = Vec::new();
+    let of_families = reader.families().iter().filter_map(|family| family.views.own_namespace_path);
+    let mut all: Vec<&str> = PATHS.into_iter().chain(of_families).collect();
+    all.sort_unstable();
     for (path, element) in reader.texts(1, MAX_ENTRIES, MAX_CHARS) {
-        if let Some(known) = PATHS.into_iter().find(|known| *known == path) {
+        if let Some(known) = all.iter().copied().find(|known| *known == path) {
             paths.push(known);
         } else {
-            let hint = match nearest(path, PATHS) {
-                None => format!("; the paths are {}", PATHS.join(", ")),
+            let hint = match nearest(path, all.iter().copied()) {
+                None => format!("; the paths are {}", all.join(", ")),
                 near => did_you_mean(near),
             };
             element.fault(Cause::NotSupported, &format!("there is no path {} in a view{hint}", quoted(path)));

@@ -1,9 +1,8 @@
 //! `operations`: which operations on memory an agent may have.
 
-use crate::model::cel_view::{CelSide, InCel, MessagePart};
+use crate::model::cel_view::{CelSide, InCel};
 use crate::model::typed_rule::{Judged, Outcome, TypedRule};
 
-use super::super::in_cel::{NOT_ASCII, text};
 use super::super::reader::Reader;
 use super::super::text::value;
 use super::words::{Allowed, fields};
@@ -30,14 +29,8 @@ impl TypedRule for Operations {
 
     fn in_cel(&self, side: &CelSide<'_>) -> InCel {
         let mut said = InCel::default();
-        let Some(accepts) = self.0.in_cel() else {
-            said.leave_out("operations", NOT_ASCII);
-            return said;
-        };
-        if let Some(operations) = said.entries(side, "operations", "operations") {
-            let message = vec![text("operation "), MessagePart::Quoted(1), text(" is not allowed")];
-            said.add(format!("{operations}.filter(it, !({accepts}))"), message);
-        }
+        let end = " is not allowed".to_owned();
+        self.0.add_in_cel(&mut said, side, ("operations", "operations"), ("operation ", end));
         said
     }
 }

@@ -1,9 +1,8 @@
 //! `providers`: which providers of a backend may be used.
 
-use crate::model::cel_view::{CelSide, InCel, MessagePart};
+use crate::model::cel_view::{CelSide, InCel};
 use crate::model::typed_rule::{Judged, Outcome, TypedRule};
 
-use super::super::in_cel::{NOT_ASCII, text};
 use super::super::reader::Reader;
 use super::super::text::{use_one_of, value};
 use super::words::{Allowed, fields};
@@ -29,15 +28,8 @@ impl TypedRule for Providers {
 
     fn in_cel(&self, side: &CelSide<'_>) -> InCel {
         let mut said = InCel::default();
-        let Some(accepts) = self.0.in_cel() else {
-            said.leave_out("providers", NOT_ASCII);
-            return said;
-        };
-        if let Some(providers) = said.entries(side, "provider", "providers") {
-            let end = format!(" is not allowed{}", use_one_of(self.0.instead()));
-            let message = vec![text("provider "), MessagePart::Quoted(1), text(end)];
-            said.add(format!("{providers}.filter(it, !({accepts}))"), message);
-        }
+        let end = format!(" is not allowed{}", use_one_of(self.0.instead()));
+        self.0.add_in_cel(&mut said, side, ("provider", "providers"), ("provider ", end));
         said
     }
 }

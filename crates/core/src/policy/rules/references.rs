@@ -1,10 +1,9 @@
 //! `references`: what is referred to must exist, or be in the same namespace.
 
-use crate::family;
-use crate::family::suggest::{did_you_mean, nearest};
 use crate::model::cel_view::{CelSide, InCel};
 use crate::model::finding::{Cause, quoted};
 use crate::model::memory_view::{MemoryView, ReferenceView, Why, qualified};
+use crate::model::suggest::{did_you_mean, nearest};
 use crate::model::typed_rule::{Judged, Outcome, TypedRule};
 
 use super::super::reader::Reader;
@@ -27,9 +26,11 @@ pub(super) fn read(reader: &Reader<'_>) -> Option<Box<dyn TypedRule>> {
 
 fn kinds(reader: &Reader<'_>) -> Vec<String> {
     let known = || {
-        let families = family::ALL.iter();
+        let families = reader.families().iter();
         families
-            .flat_map(|family| family.validated.iter().chain(family.watched).chain(family.fetched))
+            .flat_map(|family| {
+                family.kinds.validated.iter().chain(family.kinds.watched).chain(family.kinds.fetched)
+            })
             .map(|kind| kind.kind)
     };
     let mut kinds = Vec::new();
@@ -86,6 +87,5 @@ impl TypedRule for References {
 
 /// Whether a reference leads out of the namespace of the object, in the platform's own sense.
 fn crosses(view: &MemoryView, namespace: &str) -> bool {
-    let own = view.orloj_namespace.as_deref().unwrap_or(&view.namespace);
-    !namespace.is_empty() && namespace != own
+    !namespace.is_empty() && namespace != view.effective_namespace()
 }

@@ -103,7 +103,7 @@ impl Secrets {
             outcome.add(field.clone(), message, secret_name);
         }
         if let Some(also) = &self.namespaces
-            && namespace != judged.view.orloj_namespace.as_ref().unwrap_or(&judged.view.namespace)
+            && namespace != judged.view.effective_namespace()
             && !also.contains(namespace)
         {
             let path = format!("{namespace}/{secret_name}");

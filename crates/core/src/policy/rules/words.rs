@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use crate::model::cel_view::{CelSide, InCel, MessagePart};
 use crate::model::finding::Cause;
 
-use super::super::in_cel::{VALUE, list};
+use super::super::in_cel::{NOT_ASCII, VALUE, list, text};
 use super::super::reader::{Fields, Reader};
 
 /// The most entries of a list.
@@ -61,7 +62,7 @@ impl Allowed {
     }
 
     /// Whether it accepts the value of `it`, in CEL; `None` for letters whose small form CEL does not know.
-    pub(super) fn in_cel(&self) -> Option<String> {
+    fn in_cel(&self) -> Option<String> {
         let lists = [&self.allow, &self.deny].into_iter().flatten();
         if !lists.clone().flat_map(|words| &words.texts).all(|text| text.is_ascii()) {
             return None;
@@ -74,6 +75,22 @@ impl Allowed {
         let deny = self.deny.as_ref().map(|words| among(words, "!"));
         let parts: Vec<String> = allow.into_iter().chain(deny).collect();
         Some(if parts.is_empty() { "true".to_owned() } else { parts.join(" && ") })
+    }
+
+    /// Adds to `said` that each value at a path of a view must be accepted; `what` and `end` are the words of the
+    /// message around the value.
+    pub(super) fn add_in_cel(
+        &self,
+        said: &mut InCel,
+        side: &CelSide<'_>,
+        (path, field): (&str, &str),
+        (what, end): (&str, String),
+    ) {
+        let Some(accepts) = self.in_cel() else { return said.leave_out(field, NOT_ASCII) };
+        if let Some(entries) = said.entries(side, path, field) {
+            let message = vec![text(what), MessagePart::Quoted(1), text(end)];
+            said.add(format!("{entries}.filter(it, !({accepts}))"), message);
+        }
     }
 
     /// What may be used instead, as it is written.

@@ -49,8 +49,8 @@ pub fn kept(kind: &Kind, object: &Value) -> Value {
 /// runs once and ends is judged when it is made.
 fn subject(kind: &Kind) -> Option<&'static Kind> {
     let (family, subject) = family::validated(&family::ALL, kind.group, kind.kind)?;
-    let is_judged =
-        family.viewed.iter().any(|(viewed, _)| *viewed == kind) && !family.transient.contains(&kind);
+    let is_judged = family.views.kinds.iter().any(|(viewed, _)| *viewed == kind)
+        && !family.views.transient.contains(&kind);
     is_judged.then_some(subject)
 }
 

@@ -3,11 +3,14 @@
 use std::collections::BTreeSet;
 
 use memgate_core::admission::Admitted;
+use memgate_core::family;
 use memgate_core::model::finding::Severity;
+use memgate_core::model::kind::MEMORY_POLICY;
+use memgate_core::model::policy::Policies;
 use memgate_core::model::request::{Occasion, Point};
 use memgate_core::model::settings::Settings;
 use memgate_core::policy::leftover::{self, Used};
-use memgate_core::policy::timestamp;
+use memgate_core::policy::{put, timestamp};
 use memgate_core::state;
 use serde_json::{Value, json};
 
@@ -121,4 +124,20 @@ fn an_exemption_for_another_policy() {
     let decision = at(&[promoted(START), other], time("2027-02-01T00:00:00Z")).decision;
     assert!(!decision.allowed());
     assert_eq!(decision.exemptions, BTreeSet::new());
+}
+
+#[test]
+fn reports_the_policy_whose_default_another_one_overrides() {
+    let mut policies = Policies::default();
+    for name in ["a", "b"] {
+        let default =
+            json!({"family": "arkonis", "kind": "ArkMemory", "field": "/spec/redis/maxEntries", "value": 1});
+        let manifest = json!({"metadata": {"name": name}, "spec": {"defaults": [default]}});
+        assert!(put(&mut policies, &family::ALL, &MEMORY_POLICY, &manifest).is_empty());
+    }
+    let of = |name: &str| leftover::overlaps(&BTreeSet::from([name.to_owned()]), &policies);
+    assert!(of("a").is_empty());
+    let reported = of("b");
+    let [(object, finding)] = reported.as_slice() else { panic!("one finding") };
+    assert_eq!((object.name.as_str(), finding.pointer.as_str()), ("b", "/spec/defaults/0/field"));
 }

@@ -17,7 +17,6 @@ use crate::family::inject::INJECT_LABEL;
 use crate::model::family::Family;
 use crate::model::finding::Phase;
 use crate::model::kind::{Kind, POLICY_CRDS, POLICY_KINDS};
-use crate::policy::defaults::may_fill;
 
 /// The label of namespaces in which requests are refused while policies cannot judge them.
 const STRICT_LABEL: &str = "memgate.dev/policy";
@@ -67,10 +66,10 @@ fn forget_opt_out(selector: Option<&mut LabelSelector>) {
 
 /// Adds rules for the kinds that only policies have defaults for.
 fn default_more(entries: &mut [Webhook], family: &Family) {
-    let entry = full_name(&format!("defaults.{}", resources(family.fails_open).0));
+    let entry = full_name(&format!("defaults.{}", resources(family.validation.fails_open).0));
     let Some(entry) = entries.iter_mut().find(|known| known.name == entry) else { return };
-    let is_new = |kind: &&&Kind| may_fill(family.name, kind.kind) && !family.defaulted.contains(kind);
-    entry.rules.get_or_insert_default().extend(rules(family.validated.iter().filter(is_new), &WRITES));
+    let is_new = |kind: &&&Kind| family.has_policy_fields(kind) && !family.kinds.defaulted.contains(kind);
+    entry.rules.get_or_insert_default().extend(rules(family.kinds.validated.iter().filter(is_new), &WRITES));
 }
 
 /// Splits each entry that fails open in two: one for strict namespaces, which fails closed, and one for all others. Each
@@ -105,17 +104,17 @@ fn select(selector: &mut Option<LabelSelector>, operator: &str) {
 
 /// The names of the entries for pods of a family.
 fn pods_names(family: &Family) -> impl Iterator<Item = String> {
-    family.pod_selectors.iter().map(|pods| full_name(&agent_pods_name(pods)))
+    family.pods.selectors.iter().map(|pods| full_name(&agent_pods_name(pods)))
 }
 
 /// The names of the entries of a family that fail open in the base: for its pods, and for its resources if the
 /// platform can run without memory.
 fn open_names(family: &Family) -> Vec<String> {
     let mut names: Vec<_> = pods_names(family).collect();
-    if family.fails_open {
+    if family.validation.fails_open {
         let (name, ..) = resources(true);
         names.extend([full_name(name), full_name(&format!("defaults.{name}"))]);
-        let marked = family.validated_if_annotated.iter();
+        let marked = family.kinds.validated_if_annotated.iter();
         names.extend(marked.map(|(kind, _)| full_name(&marked_name(family, kind))));
     }
     names

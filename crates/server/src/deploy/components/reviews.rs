@@ -8,9 +8,9 @@ use crate::deploy::webhooks;
 
 /// Refuses agent pods while memgate does not answer, except pods of platforms that can run without memory.
 pub(super) fn fail_closed(objects: &mut Objects, plan: &InstallPlan) {
-    let strict = plan.families.iter().filter(|family| family.honours_required);
+    let strict = plan.families.iter().filter(|family| family.pods.honour_required);
     let names: Vec<_> = strict
-        .flat_map(|family| family.pod_selectors)
+        .flat_map(|family| family.pods.selectors)
         .map(|pods| full_name(&agent_pods_name(pods)))
         .collect();
     let entries = objects.mutating.webhooks.iter_mut().flatten();

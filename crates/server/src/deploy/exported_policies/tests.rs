@@ -9,10 +9,11 @@ use crate::policy::rules::TYPES;
 
 /// Policies with this specification, exported.
 fn exported(spec: &Value) -> Exported {
-    let (policy, faults) = policy::read::policy(&json!({
+    let manifest = json!({
         "apiVersion": "policy.memgate.dev/v1alpha1", "kind": "MemoryPolicy",
         "metadata": {"name": "some"}, "spec": spec,
-    }));
+    });
+    let (policy, faults) = policy::read::policy(&manifest, &family::ALL);
     assert!(faults.is_empty(), "{faults:?}");
     let mut policies = Policies::default();
     policies.insert(policy);
@@ -62,8 +63,8 @@ fn every_rule_is_exported_or_has_a_reason() {
 #[test]
 fn every_kind_with_a_view_has_one_in_cel() {
     for family in family::ALL {
-        for (kind, role) in family.viewed {
-            let tables = family.cel_views.iter().filter(|view| view.kinds.contains(kind));
+        for (kind, role) in family.views.kinds {
+            let tables = family.views.in_cel.iter().filter(|view| view.kinds.contains(kind));
             let roles: Vec<_> = tables.map(|view| view.role).collect();
             assert_eq!(roles, [*role], "{} {}", family.name, kind.kind);
         }

@@ -5,6 +5,7 @@ use kube::{Api, Client};
 use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
 
+use crate::family;
 use crate::model::kind::{Kind, MEMORY_POLICY, MEMORY_POLICY_EXEMPTION, POLICY_KINDS};
 use crate::model::policy::Policies;
 use crate::policy::put;
@@ -82,7 +83,7 @@ impl Listed {
         let spec = object.data.get("spec").cloned().unwrap_or_default();
         let manifest =
             json!({"apiVersion": kind.api_version(), "kind": kind.kind, "metadata": metadata, "spec": spec});
-        let faults = put(&mut self.policies, kind, &manifest);
+        let faults = put(&mut self.policies, &family::ALL, kind, &manifest);
         let status = object.data.get_mut("status").map(Value::take).unwrap_or_default();
         let fault = faults.into_iter().next().map(|fault| fault.message);
         let generation = object.metadata.generation.unwrap_or_default();

@@ -22,7 +22,7 @@ fn time(text: &str) -> Timestamp {
 fn policies(spec: &Value) -> Policies {
     let mut policies = Policies::default();
     let manifest = json!({"metadata": {"name": "prod"}, "spec": spec});
-    assert_eq!(put(&mut policies, &MEMORY_POLICY, &manifest), []);
+    assert_eq!(put(&mut policies, &family::ALL, &MEMORY_POLICY, &manifest), []);
     policies
 }
 
@@ -122,7 +122,7 @@ fn put_exemption(policies: &mut Policies, from: &str, until: &str) {
         "reason": "it moves away soon", "from": from, "expiresAt": until,
     });
     let manifest = json!({"metadata": {"name": "notes", "namespace": "granted"}, "spec": spec});
-    assert_eq!(put(policies, &MEMORY_POLICY_EXEMPTION, &manifest), []);
+    assert_eq!(put(policies, &family::ALL, &MEMORY_POLICY_EXEMPTION, &manifest), []);
 }
 
 fn head(kind: &'static Kind, status: Value) -> Head {

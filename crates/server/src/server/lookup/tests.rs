@@ -9,7 +9,7 @@ use crate::model::kind::{Kind, SECRET};
 use crate::server::stub::{Asked, Reply, client, not_found};
 
 fn kind() -> &'static Kind {
-    family::ALL[0].watched[0]
+    family::ALL[0].kinds.watched[0]
 }
 
 fn reference(name: &str) -> Reference {
@@ -80,7 +80,7 @@ fn never_asks_for_a_secret() {
     assert!(!Lookups::is_supported(&Reference { kind: &SECRET, ..reference("a") }));
     assert!(Lookups::is_supported(&reference("a")));
     for family in family::ALL {
-        assert!(family.watched.iter().all(|kind| kind.plural != "secrets"));
+        assert!(family.kinds.watched.iter().all(|kind| kind.plural != "secrets"));
     }
 }
 

@@ -50,7 +50,7 @@ fn put(handler: &ReviewHandler, kind: &'static Kind, name: &str, spec: &Value) {
 }
 
 fn kind(name: &str) -> &'static Kind {
-    arkonis::FAMILY.watched.iter().find(|kind| kind.kind == name).expect("is watched")
+    arkonis::FAMILY.kinds.watched.iter().find(|kind| kind.kind == name).expect("is watched")
 }
 
 /// A pod of the agent "scout" that a ReplicaSet made.
@@ -195,7 +195,7 @@ async fn the_grace_time_can_be_switched_off() {
 #[tokio::test(start_paused = true)]
 async fn without_a_cluster_nothing_waits() {
     let mut snapshot = Snapshot::default();
-    for kind in arkonis::FAMILY.watched {
+    for kind in arkonis::FAMILY.kinds.watched {
         snapshot.set(kind, KindState::new(Coverage::Complete));
     }
     let store = Arc::new(Store::fixed(snapshot));

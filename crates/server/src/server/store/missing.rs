@@ -154,7 +154,7 @@ mod tests {
     const GRACE: Duration = Duration::from_secs(30);
 
     fn reference(name: &str) -> Reference {
-        let kind = family::arkonis::FAMILY.memories[0];
+        let kind = family::arkonis::FAMILY.kinds.memories[0];
         Reference { kind, namespace: "team-a".to_owned(), name: name.to_owned() }
     }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
+use crate::family;
 use crate::model::digest;
 use crate::model::kind::{Kind, MEMORY_POLICY, MEMORY_POLICY_EXEMPTION, NAMESPACE};
 use crate::model::object::Object;
@@ -69,7 +70,7 @@ pub(super) fn is_news(specs: &mut Specs, kind: &'static Kind, change: &StoreChan
 
 /// One with faults is not in force, and every object that it would judge says so.
 fn put(policies: &mut Policies, kind: &Kind, object: &Object) {
-    let faults = policy::put(policies, kind, &manifest(kind, object));
+    let faults = policy::put(policies, &family::ALL, kind, &manifest(kind, object));
     if let Some(first) = faults.first() {
         let (namespace, name) = (&object.namespace, &object.name);
         let fault = first.message.as_str();

@@ -21,7 +21,7 @@ use crate::family::inject::references;
 
 /// The Memory of a pod.
 #[derive(Debug)]
-pub(super) struct Found<'s> {
+pub(super) struct PodMemory<'s> {
     pub(super) memory: &'s Object,
     /// Its namespace; for a Memory of a file without one, the namespace that was searched.
     pub(super) namespace: String,
@@ -69,7 +69,7 @@ pub(super) struct SkippedHeader<'s> {
     pub(super) index: usize,
 }
 
-impl<'s> Found<'s> {
+impl<'s> PodMemory<'s> {
     /// The address of the service, if it can be determined.
     pub(super) fn address(&self, state: &mut StateReader<'_>) -> Option<EnvSource> {
         let address = ValueOrSource::read_address(self.memory.tree.at(&["spec", "address"])?);

@@ -16,7 +16,7 @@ const NAME_LABEL: &str = "app.kubernetes.io/name";
 /// What comes of a pod's opting in.
 pub(super) enum OptIn<'p> {
     /// It asks for the Memory that this text names.
-    Wanted(&'p str),
+    Named(&'p str),
     /// It is a pod of the cluster or of memgate, which gets none.
     OfOthers,
     /// It is a pod of the platform's own memory service.
@@ -30,7 +30,7 @@ pub(super) fn recognise<'p>(pod: &'p Pod<'_>, namespace: &str) -> Option<OptIn<'
         Some("memgate") => OptIn::OfOthers,
         _ if namespace == "kube-system" => OptIn::OfOthers,
         Some("ark-broker") => OptIn::OfBroker,
-        _ => OptIn::Wanted(wanted),
+        _ => OptIn::Named(wanted),
     })
 }
 

@@ -6,14 +6,14 @@ use crate::family::inject::env::{Variable, escape_references};
 use crate::family::inject::field_origin;
 use crate::model::edit::{EnvSource, Origin};
 
-use super::find::{Found, HeaderVariable};
+use super::find::{HeaderVariable, PodMemory};
 
 /// The prefix of all variables; others in the pod are skipped by it.
 pub(super) const PREFIX: &str = "ARK_MEMORY_";
 
 /// All variables, in order. `memory` is the name of the Memory in origins.
 pub(super) fn variables(
-    found: &Found<'_>,
+    found: &PodMemory<'_>,
     memory: &Arc<str>,
     address: EnvSource,
     timeout: Option<u16>,

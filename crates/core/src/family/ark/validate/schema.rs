@@ -1,12 +1,12 @@
 //! The schemas of the CRDs, which an apiserver enforces before it calls a webhook: how memgate says the same for
 //! files, and which fields are likely misspelled.
 
-use crate::family::suggest::{did_you_mean, nearest, only_nearest};
 use crate::model::finding::{Finding, quoted};
 use crate::model::fix::Fix;
 use crate::model::kind::Kind;
 use crate::model::pointer::{Path, Pointer};
 use crate::model::schema::{Field, Schema};
+use crate::model::suggest::{did_you_mean, nearest, only_nearest};
 use crate::model::tree::Tree;
 use crate::model::violation::{Broken, BrokenKind, BrokenRule, Violation};
 use crate::model::work::Work;

@@ -17,13 +17,13 @@ use super::super::validate::first_denial;
 use super::recognise::AgentLabel;
 
 /// An agent and the memory that it claims.
-pub(super) struct Found<'s> {
+pub(super) struct AgentMemory<'s> {
     pub(super) dialect: &'static Dialect,
     pub(super) agent: &'s Object,
     pub(super) memory: &'s Object,
 }
 
-impl Found<'_> {
+impl AgentMemory<'_> {
     /// The memory as messages name it.
     pub(super) fn memory_title(&self) -> String {
         format!("{} {}", self.dialect.memory.kind, quoted(&self.memory.name))
@@ -35,7 +35,7 @@ pub(super) fn find<'s>(
     agent_label: &AgentLabel<'_>,
     namespace: &str,
     state: &mut StateReader<'s>,
-) -> Result<Found<'s>, Unmet> {
+) -> Result<AgentMemory<'s>, Unmet> {
     let found = find_claimed(agent_label, namespace, state)?;
     let memory = found.memory;
     match memory.defect(|tree| first_denial(found.dialect, tree)) {
@@ -54,7 +54,7 @@ pub(super) fn find_claimed<'s>(
     agent_label: &AgentLabel<'_>,
     namespace: &str,
     state: &mut StateReader<'s>,
-) -> Result<Found<'s>, Unmet> {
+) -> Result<AgentMemory<'s>, Unmet> {
     let (dialect, agent) = find_agent(agent_label, namespace, state)?;
     let Some(name) = memory_name(dialect, &agent.tree) else {
         let path = dialect.memory_ref.join(".");
@@ -63,7 +63,7 @@ pub(super) fn find_claimed<'s>(
         return Err(unmet_by(unmet, agent, Pointer::root(), "claims no memory"));
     };
     match state.get(&dialect.memory, namespace, name) {
-        Lookup::Found(memory) => Ok(Found { dialect, agent, memory }),
+        Lookup::Found(memory) => Ok(AgentMemory { dialect, agent, memory }),
         Lookup::Absent => {
             let kinds = [&dialect.memory];
             let unmet = not_found(&POD_MEMORY_NOT_FOUND, &kinds, name, namespace, agent_label);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::family::inject::env::{self, ExistingEnv, Position, Variable};
-use crate::family::inject::{self, Unmet, Wanted, WantedInContainer};
+use crate::family::inject::{self, Unmet, WantedByContainer, WantedByPod};
 use crate::model::edit::{EnvSource, KeyRef, ValueFrom};
 use crate::model::finding::{Finding, quoted};
 use crate::model::injection::Injection;
@@ -18,7 +18,7 @@ use super::super::api::{
     Redis, VectorStore, memory_backend, settings_names,
 };
 use super::super::codes::POD_ENV_CONFLICT;
-use super::find::Found;
+use super::find::AgentMemory;
 
 const BACKEND: &str = "AGENT_MEMORY_BACKEND";
 const REDIS_URL: &str = "AGENT_MEMORY_REDIS_URL";
@@ -57,10 +57,10 @@ const PREFIX: &str = "AGENT_";
 /// settings. With any other backend nothing is added, since the variables of two backends would mix.
 pub(super) fn want<'s, 'p>(
     (index, container): (usize, &'p Container<'p>),
-    found: &Found<'s>,
+    found: &AgentMemory<'s>,
     namespace: &str,
     state: &mut StateReader<'s>,
-) -> Result<Wanted<'p>, Unmet> {
+) -> Result<WantedByPod<'p>, Unmet> {
     let existing = ExistingEnv::read(container, &[PREFIX]);
     let mut variables = variables(found);
     let backend = variables.iter_mut().find(|variable| variable.name == BACKEND);
@@ -77,9 +77,9 @@ pub(super) fn want<'s, 'p>(
     let memory = vec![format!("{}/{}", found.dialect.memory.kind, found.memory.name)];
     let conflict = !warnings.is_empty();
     let position = if refers_to_others(found) { Position::End } else { Position::Front };
-    let container = WantedInContainer::variables(index, container, existing, variables);
-    let containers = vec![WantedInContainer { position, ..container }];
-    Ok(Wanted { memory, containers, warnings, conflict, ..Wanted::default() })
+    let container = WantedByContainer::variables(index, container, existing, variables);
+    let containers = vec![WantedByContainer { position, ..container }];
+    Ok(WantedByPod { memory, containers, warnings, conflict, ..WantedByPod::default() })
 }
 
 fn backend_pointer() -> Pointer {
@@ -92,7 +92,7 @@ fn backend_conflict(
     entry: usize,
     literal: Option<&str>,
     wanted: &Variable<'_>,
-    found: &Found<'_>,
+    found: &AgentMemory<'_>,
 ) -> Unmet {
     let set = literal.map_or_else(|| "from a reference".to_owned(), |text| format!("to {}", quoted(text)));
     let EnvSource::Value(backend) = &wanted.source else {
@@ -110,7 +110,11 @@ fn backend_conflict(
 
 /// The backend in the agent's settings, if they are known; the last existing settings count. An empty
 /// backend counts as absent, since operators write no variable for it.
-fn settings_backend<'s>(found: &Found<'s>, namespace: &str, state: &mut StateReader<'s>) -> Option<&'s str> {
+fn settings_backend<'s>(
+    found: &AgentMemory<'s>,
+    namespace: &str,
+    state: &mut StateReader<'s>,
+) -> Option<&'s str> {
     settings_names(found.dialect, &found.agent.tree)
         .rev()
         .find_map(|(_, name)| match state.get(&found.dialect.settings, namespace, name) {
@@ -125,7 +129,7 @@ fn unwanted(
     container: usize,
     existing: &ExistingEnv<'_>,
     wanted: &[Variable<'_>],
-    found: &Found<'_>,
+    found: &AgentMemory<'_>,
 ) -> Vec<Finding> {
     let own = if found.dialect.successor {
         MEMORY_VARIABLES.len()
@@ -166,7 +170,7 @@ impl BackendVariables {
 }
 
 /// The variables of a valid memory, in order.
-fn variables(found: &Found<'_>) -> Vec<Variable<'static>> {
+fn variables(found: &AgentMemory<'_>) -> Vec<Variable<'static>> {
     let memory = Memory::read(found.dialect, &found.memory.tree);
     let Some(backend) = memory.backend() else { return Vec::new() };
     let resource = inject::resource_name(found.dialect.memory.kind, found.memory);
@@ -256,7 +260,7 @@ fn provider_of_model(model: &str) -> &'static str {
 }
 
 /// Whether a value holds `$(NAME)`, which the kubelet resolves only from entries before it.
-fn refers_to_others(found: &Found<'_>) -> bool {
+fn refers_to_others(found: &AgentMemory<'_>) -> bool {
     let memory = Memory::read(found.dialect, &found.memory.tree);
     let texts = memory.vector_store.as_ref().map(|store| [store.endpoint, store.collection]);
     let mut texts = texts.into_iter().flatten().flatten();

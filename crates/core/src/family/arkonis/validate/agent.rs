@@ -1,7 +1,6 @@
 //! Validates an agent's claim to memory.
 
 use crate::family::schema_check;
-use crate::family::suggest::{did_you_mean, nearest};
 use crate::model::elsewhere::Elsewhere;
 use crate::model::family::Subject;
 use crate::model::finding::{Finding, quoted};
@@ -9,6 +8,7 @@ use crate::model::name::is_dns_subdomain;
 use crate::model::object::{Lookup, Object};
 use crate::model::pointer::Pointer;
 use crate::model::state_reader::StateReader;
+use crate::model::suggest::{did_you_mean, nearest};
 use crate::model::tree::Tree;
 
 use super::super::api::{

@@ -1,10 +1,10 @@
 //! The rules that deny a memory resource.
 
-use crate::family::suggest::{did_you_mean, nearest, only_nearest};
 use crate::model::finding::{Finding, quoted};
 use crate::model::fix::Fix;
 use crate::model::name::is_dns_subdomain;
 use crate::model::pointer::Pointer;
+use crate::model::suggest::{did_you_mean, nearest, only_nearest};
 use crate::model::tree::Tree;
 
 use super::super::api::{Backend, Dialect, Memory, VectorStore};

@@ -1,13 +1,13 @@
 //! Validates settings that set a memory backend.
 
 use crate::family::schema_check;
-use crate::family::suggest::{did_you_mean, nearest, only_nearest};
 use crate::model::family::Subject;
 use crate::model::finding::{Finding, quoted};
 use crate::model::fix::Fix;
 use crate::model::object::{Lookup, Object};
 use crate::model::pointer::Pointer;
 use crate::model::state_reader::StateReader;
+use crate::model::suggest::{did_you_mean, nearest, only_nearest};
 use crate::model::tree::Tree;
 
 use super::super::api::{Backend, Dialect, settings_names, settings_pointer};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::family::inject::env::{self, ExistingEnv, Variable};
-use crate::family::inject::{Wanted, WantedInContainer, field_origin};
+use crate::family::inject::{WantedByContainer, WantedByPod, field_origin};
 use crate::model::finding::Finding;
 use crate::model::pod::{self, Pod};
 use crate::model::pointer::Pointer;
@@ -23,7 +23,7 @@ pub(super) fn want<'p, 's: 'p>(
     worker: &Worker<'p, 'p>,
     mut sources: SettingSources<'s>,
     work: &Work<'_>,
-) -> (Option<Wanted<'p>>, Vec<Finding>) {
+) -> (Option<WantedByPod<'p>>, Vec<Finding>) {
     let enabled = sources.resolve(Setting::Enabled);
     let disabled = match worker.variable(Setting::Enabled.variable()) {
         Some((_, existing)) => existing
@@ -56,8 +56,8 @@ pub(super) fn want<'p, 's: 'p>(
     if variables.is_empty() {
         return (None, warnings);
     }
-    let containers = vec![WantedInContainer::variables(worker.index, worker.container, existing, variables)];
-    (Some(Wanted { memory, containers, ..Wanted::default() }), warnings)
+    let containers = vec![WantedByContainer::variables(worker.index, worker.container, existing, variables)];
+    (Some(WantedByPod { memory, containers, ..WantedByPod::default() }), warnings)
 }
 
 /// Accepts a literal that the worker reads as the same value. One that the kubelet expands is not known.

@@ -1,8 +1,8 @@
 //! Validates memgate's annotations on an Agent, a Task or a Namespace.
 
-use crate::family::suggest::{did_you_mean, nearest};
 use crate::model::finding::Finding;
 use crate::model::pointer::Pointer;
+use crate::model::suggest::{did_you_mean, nearest};
 use crate::model::tree::Tree;
 use crate::model::work::Work;
 

@@ -18,9 +18,9 @@ use super::super::task_variable::TaskVariable;
 
 /// The memory tools, each with the first place that gives it.
 #[derive(Default)]
-struct Given([Option<Pointer>; MEMORY_TOOLS.len()]);
+struct GivenTools([Option<Pointer>; MEMORY_TOOLS.len()]);
 
-impl Given {
+impl GivenTools {
     /// Gives a tool, if it is a memory tool that was not given before.
     fn give(&mut self, name: &str, place: impl FnOnce() -> Pointer) {
         let mut tools = MEMORY_TOOLS.iter().zip(&mut self.0);
@@ -66,7 +66,7 @@ fn switch_pointer() -> Pointer {
 
 /// The memory tools of an Agent's workers, or of its runtime.
 pub(super) fn of_agent(agent: &Tree, namespace: &str, state: &mut StateReader<'_>) -> Vec<OperationView> {
-    let mut given = Given::default();
+    let mut given = GivenTools::default();
     if let Some(runtime) = agent.at(&["spec", "runtime"]).filter(|runtime| runtime.is_object()) {
         let place = Pointer::new("/spec/runtime/defaultAllowedTools");
         given.give_texts(runtime.get("defaultAllowedTools"), &place);
@@ -97,7 +97,7 @@ pub(super) fn of_task(
     state: &mut StateReader<'_>,
 ) -> Vec<OperationView> {
     let (task, agent) = (subject.object, agent.map(|agent| &agent.tree));
-    let mut given = Given::default();
+    let mut given = GivenTools::default();
     given.give_texts(task.at(&["spec", "ai", "tools"]), &Pointer::new("/spec/ai/tools"));
     let through_agent = || Pointer::new("/spec/agentRef/name");
     if let Some(agent) = agent {
@@ -145,7 +145,7 @@ fn of_parent(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<bool>
 /// The memory tools that a Namespace switches on or off; `None` if it leaves that open.
 pub(super) fn of_namespace(namespace: &Tree) -> Option<Vec<OperationView>> {
     let on = switch(Setting::Tools, namespace)?;
-    let mut given = Given::default();
+    let mut given = GivenTools::default();
     if on {
         given.give_all(&switch_pointer());
     }

@@ -25,7 +25,7 @@ use super::super::namespace::{self, Resolved, namespaced};
 use super::recognise::{self, AgentName, Identity};
 
 /// An Agent, what it may do, and the Memory that it claims.
-pub(super) struct Found<'s> {
+pub(super) struct GrantedMemory<'s> {
     pub(super) agent: &'s Object,
     pub(super) operations: Vec<&'static str>,
     pub(super) memory: &'s Object,
@@ -52,7 +52,7 @@ impl Finder<'_> {
         &self,
         pod_namespace: &str,
         state: &mut StateReader<'s>,
-    ) -> Result<Found<'s>, Unmet> {
+    ) -> Result<GrantedMemory<'s>, Unmet> {
         let agent = self.find_agent(state)?;
         let name = claimed_memory(&agent.tree).ok_or_else(|| self.no_memory(agent))?;
         let operations = self.operations(agent)?;
@@ -61,7 +61,7 @@ impl Finder<'_> {
         let memory = self.resolve(&MEMORY, name, &POD_MEMORY_MISSING, state);
         let memory = memory
             .map_err(|unmet| unmet_by(unmet, agent, Pointer::new("/spec/memory/ref"), "claimed here"))?;
-        Ok(Found { agent, operations, memory })
+        Ok(GrantedMemory { agent, operations, memory })
     }
 
     fn find_agent<'s>(&self, state: &mut StateReader<'s>) -> Result<&'s Object, Unmet> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::family::inject::elsewhere::NOT_INJECTED;
 use crate::family::inject::env::{self, ExistingEnv, Variable, escape_references};
-use crate::family::inject::{Wanted, WantedInContainer, field_origin, resource_name};
+use crate::family::inject::{WantedByContainer, WantedByPod, field_origin, resource_name};
 use crate::model::edit::{EnvSource, KeyRef, ValueFrom};
 use crate::model::elsewhere::Elsewhere;
 use crate::model::finding::{Code, Finding, quoted};
@@ -21,7 +21,7 @@ use super::super::endpoint::{self, Copying};
 use super::super::message::fit_names;
 use super::super::namespace::{self, NamespacedName, Resolved, SecretReference};
 use super::super::share::{may_hand_out, not_shared};
-use super::find::{Found, ambiguous};
+use super::find::{GrantedMemory, ambiguous};
 
 const REF: &str = "ORLOJ_MEMORY_REF";
 const NAMESPACE: &str = "ORLOJ_MEMORY_NAMESPACE";
@@ -42,10 +42,10 @@ const PREFIX: &str = "ORLOJ_MEMORY_";
 /// What the agent's container should have, and warnings about what is omitted.
 pub(super) fn want<'p>(
     (index, container): (usize, &'p Container<'p>),
-    found: &Found<'_>,
+    found: &GrantedMemory<'_>,
     pod_namespace: &str,
     state: &mut StateReader<'_>,
-) -> (Wanted<'p>, Vec<Finding>) {
+) -> (WantedByPod<'p>, Vec<Finding>) {
     let memory = Memory::read(&found.memory.tree);
     // A provider of the wrong type cannot be reached.
     let provider = memory.provider.clone().unwrap_or(Provider::InMemory);
@@ -61,8 +61,8 @@ pub(super) fn want<'p>(
         variables.add_embeddings(&memory, found.memory, state);
     }
     let memory = vec![format!("Memory/{}", found.memory.name)];
-    let containers = vec![WantedInContainer::variables(index, container, existing, variables.variables)];
-    (Wanted { memory, containers, unmet: variables.unmet, ..Wanted::default() }, variables.omitted)
+    let containers = vec![WantedByContainer::variables(index, container, existing, variables.variables)];
+    (WantedByPod { memory, containers, unmet: variables.unmet, ..WantedByPod::default() }, variables.omitted)
 }
 
 /// Collects variables that come from one object at a time.
@@ -112,7 +112,7 @@ impl<'p> MemoryVariables<'p> {
     }
 
     /// Rows 1 to 5: which memory, and what may be done with it.
-    fn add_identity(&mut self, found: &Found<'_>, memory: &Memory<'_>, provider: &Provider) {
+    fn add_identity(&mut self, found: &GrantedMemory<'_>, memory: &Memory<'_>, provider: &Provider) {
         self.literal(REF, &found.memory.name, "metadata.name");
         let target = namespace::annotated(&found.memory.tree).is_some();
         let field =

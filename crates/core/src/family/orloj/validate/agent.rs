@@ -1,12 +1,12 @@
 //! Validates an Agent, above all its claim to memory.
 
-use crate::family::suggest::{nearest, only_nearest};
 use crate::model::family::Subject;
 use crate::model::finding::{Finding, quoted};
 use crate::model::fix::Fix;
 use crate::model::object::Lookup;
 use crate::model::pointer::Pointer;
 use crate::model::state_reader::StateReader;
+use crate::model::suggest::{nearest, only_nearest};
 use crate::model::tree::Tree;
 use crate::model::work::Work;
 

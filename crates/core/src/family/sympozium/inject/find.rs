@@ -23,7 +23,7 @@ use super::super::lookup;
 use super::recognise::instance_label;
 
 /// The objects of a pod, and the memories that are on.
-pub(in super::super) struct Found<'s> {
+pub(in super::super) struct PodMemories<'s> {
     /// The name of the agent.
     pub(super) instance: String,
     /// The Agent; absent when only its run speaks of memory, or where its Ensemble will make it.
@@ -46,7 +46,7 @@ pub(in super::super) struct Found<'s> {
     pub(super) missing: Vec<Reference>,
 }
 
-impl Found<'_> {
+impl PodMemories<'_> {
     /// Whether any memory is on.
     pub(super) const fn has_memory(&self) -> bool {
         self.private.is_some() || self.legacy || self.shared
@@ -58,14 +58,14 @@ pub(in super::super) fn find<'s>(
     instance: &str,
     namespace: &str,
     state: &mut StateReader<'s>,
-) -> Result<Found<'s>, Unmet> {
+) -> Result<PodMemories<'s>, Unmet> {
     let run = find_run(pod, instance, namespace, state)?;
     let agent = match lookup::agent(namespace, instance, state) {
         Lookup::Found(agent) => Some(agent),
         Lookup::Absent => None,
         Lookup::Unknown => return Err(lookup_failed("Agent", instance, instance_label())),
     };
-    let mut found = Found {
+    let mut found = PodMemories {
         instance: instance.to_owned(),
         agent,
         made_from: None,
@@ -125,7 +125,7 @@ fn private<'s>(run: Option<&'s Object>, agent: Option<&'s Object>) -> Option<(&'
 }
 
 fn find_ensemble<'s>(
-    found: &mut Found<'s>,
+    found: &mut PodMemories<'s>,
     agent: &'s Object,
     run: Option<&'s Object>,
     namespace: &str,
@@ -152,7 +152,7 @@ fn find_ensemble<'s>(
     }
 }
 
-impl<'s> Found<'s> {
+impl<'s> PodMemories<'s> {
     /// Takes what the Ensemble says for the Agent that it will make. Upstream gives each of them the skill.
     fn add_made_agent(&mut self, ensemble: &'s Object, config: AgentConfig<'s>, run: Option<&'s Object>) {
         let inherits = run.is_none_or(|run| skills(&run.tree).is_empty() && inherits_skills(&run.tree));
@@ -168,7 +168,7 @@ impl<'s> Found<'s> {
     }
 }
 
-impl Found<'_> {
+impl PodMemories<'_> {
     /// Reports the missing Agent. Private memory needs a valid name for its Service and claim.
     fn add_missing_agent(&mut self, namespace: &str) {
         if !is_dns_subdomain(&self.instance) {

@@ -13,7 +13,7 @@ mod sidecar;
 
 use crate::family::inject::env::{self, ExistingEnv, Position, Variable};
 use crate::family::inject::parts::{ExistingMounts, ExistingParts, WantedPart, WantedParts};
-use crate::family::inject::{Unmet, Wanted, WantedInContainer, field_origin, resource_name};
+use crate::family::inject::{Unmet, WantedByContainer, WantedByPod, field_origin, resource_name};
 use crate::family::message::fit_names;
 use crate::model::edit::Origin;
 use crate::model::finding::{Finding, quoted};
@@ -29,7 +29,7 @@ use super::super::api::agent::auto_store_off;
 use super::super::api::ensemble::has_access_rules;
 use super::super::codes::CONFIG_UNKNOWN;
 use super::super::variables::{self, AUTO_STORE, INSTANCE};
-use super::find::Found;
+use super::find::PodMemories;
 use super::recognise::instance_label;
 
 /// The prefixes of all variables.
@@ -49,9 +49,9 @@ pub(super) struct PodContext<'p> {
 /// What the pod should have.
 pub(super) fn want<'p, 's>(
     pod: PodContext<'p>,
-    found: Found<'s>,
+    found: PodMemories<'s>,
     state: &mut StateReader<'s>,
-) -> Result<Wanted<'p>, Unmet> {
+) -> Result<WantedByPod<'p>, Unmet> {
     let mut builder = WantedBuilder::new(pod, found, &state.settings().sympozium);
     builder.legacy();
     builder.private(state)?;
@@ -63,7 +63,7 @@ pub(super) fn want<'p, 's>(
 struct WantedBuilder<'p, 's> {
     pod: PodContext<'p>,
     existing: ExistingEnv<'p>,
-    found: Found<'s>,
+    found: PodMemories<'s>,
     /// Whether the agent gets its private memory, without any conflict.
     private_on: bool,
     /// All variables for the memory, in order.
@@ -79,7 +79,7 @@ struct WantedBuilder<'p, 's> {
 }
 
 impl<'p, 's> WantedBuilder<'p, 's> {
-    fn new(pod: PodContext<'p>, mut found: Found<'s>, settings: &Sympozium) -> Self {
+    fn new(pod: PodContext<'p>, mut found: PodMemories<'s>, settings: &Sympozium) -> Self {
         let unmet = std::mem::take(&mut found.unmet);
         let existing = ExistingEnv::read(pod.container, &PREFIXES);
         Self {
@@ -98,14 +98,14 @@ impl<'p, 's> WantedBuilder<'p, 's> {
     }
 
     /// All of it. Whatever is missing refuses a pod that requires its memory.
-    fn wanted(mut self) -> Wanted<'p> {
+    fn wanted(mut self) -> WantedByPod<'p> {
         let memory = self.memory_names();
         let mut env: Vec<Variable<'p>> = self.instance_name().into_iter().collect();
         env.extend(std::mem::take(&mut self.variables));
         let PodContext { parts, index, container, mounts, .. } = self.pod;
         let mounts = (self.mounts, mounts);
         let position = Position::Front;
-        let agent = WantedInContainer {
+        let agent = WantedByContainer {
             index,
             container,
             existing: self.existing,
@@ -113,7 +113,7 @@ impl<'p, 's> WantedBuilder<'p, 's> {
             position,
             mounts,
         };
-        Wanted {
+        WantedByPod {
             memory,
             containers: vec![agent],
             parts: Some((self.parts, parts)),

@@ -3,10 +3,10 @@
 use std::fmt::Display;
 
 use crate::family::message::fit_names;
-use crate::family::suggest;
 use crate::model::finding::{Code, Finding, quoted};
 use crate::model::fix::Fix;
 use crate::model::pointer::Pointer;
+use crate::model::suggest;
 use crate::model::work::Work;
 
 /// What rules report with.

@@ -1,6 +1,6 @@
 //! The finding codes of the machinery of policies. Findings of a policy's own rules are named after the rule.
 
-use crate::family::codes::codes;
+use crate::model::codes::codes;
 use crate::model::finding::{Cause, Code};
 
 codes! { "policy";

@@ -1,0 +1,59 @@
+//! The fields that policies may fill where they are absent, as the rows of platforms list them.
+
+use std::fmt;
+
+use serde_json::Value;
+
+use crate::model::family::Subject;
+use crate::model::kind::Kind;
+use crate::model::state_reader::StateReader;
+
+/// A field that a policy may fill. The definition of its kind must not have a default for it: with one, the field is
+/// never absent in a cluster.
+#[derive(Debug, Clone, Copy)]
+pub struct PolicyField {
+    /// The kind that has the field.
+    pub kind: &'static Kind,
+    /// The field, as a JSON pointer.
+    pub pointer: &'static str,
+    /// The values that a policy may write.
+    pub form: FieldForm,
+    /// Whether a value makes sense in an object that lacks the field.
+    pub fits: fn(&Value, &Subject<'_>, &mut StateReader<'_>) -> bool,
+}
+
+/// The form of a value. `Display` writes it for messages: "must be FORM".
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FieldForm {
+    /// An integer from 0 on.
+    Count,
+    /// A string that is not blank.
+    Text,
+    /// An object with one string field of this name that is not blank.
+    Reference(&'static str),
+}
+
+impl FieldForm {
+    /// Whether a value has this form.
+    #[must_use]
+    pub fn accepts(self, value: &Value) -> bool {
+        let is_text = |value: &Value| value.as_str().is_some_and(|text| !text.trim().is_empty());
+        match self {
+            Self::Count => value.as_i64().is_some_and(|number| number >= 0),
+            Self::Text => is_text(value),
+            Self::Reference(name) => value
+                .as_object()
+                .is_some_and(|fields| fields.len() == 1 && fields.get(name).is_some_and(is_text)),
+        }
+    }
+}
+
+impl fmt::Display for FieldForm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Count => f.write_str("an integer that is not negative"),
+            Self::Text => f.write_str("a string that is not empty"),
+            Self::Reference(name) => write!(f, "{{{name}: NAME}} alone"),
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! What rules of policies see of a Notebook and of the pods that use one.
+
+use memgate::family::endpoint_view;
+use memgate::model::cel_view::{CelPath, CelView};
+use memgate::model::family::Subject;
+use memgate::model::kind::Kind;
+use memgate::model::memory_view::{EndpointSource, MemoryView, Role};
+use memgate::model::object::Lookup;
+use memgate::model::pod::Pod;
+use memgate::model::pointer::Pointer;
+use memgate::model::policy_field::{FieldForm, PolicyField};
+use memgate::model::state_reader::StateReader;
+use memgate::model::tree::Tree;
+
+use super::api::{LABEL, NOTEBOOK};
+
+pub(crate) static VIEWED: [(&Kind, Role); 1] = [(&NOTEBOOK, Role::Memory)];
+
+/// The view in CEL has no endpoint: an address is read by memgate alone.
+pub(crate) static IN_CEL: [CelView; 1] = [CelView {
+    name: "notebook",
+    kinds: &[&NOTEBOOK],
+    role: Role::Memory,
+    viewed: "true",
+    lets: &[],
+    paths: &[CelPath::new(
+        "ttlSeconds",
+        "has(self.spec) && has(self.spec.keepSeconds) \
+         ? ['spec.keepSeconds ' + string(self.spec.keepSeconds)] : []",
+    )],
+    unsaid: &[("endpoint", "addresses are read by memgate alone")],
+}];
+
+pub(crate) static POLICY_FIELDS: [PolicyField; 1] = [PolicyField {
+    kind: &NOTEBOOK,
+    pointer: "/spec/keepSeconds",
+    form: FieldForm::Count,
+    fits: |_, _, _| true,
+}];
+
+pub(crate) fn of_object(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<MemoryView> {
+    Some(of_notebook(subject.object, (subject.namespace, subject.name), state))
+}
+
+pub(crate) fn of_pod(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Option<MemoryView> {
+    let name = pod.label(LABEL)?;
+    let notebook = match state.get(&NOTEBOOK, namespace, name) {
+        Lookup::Found(notebook) => Some(of_notebook(&notebook.tree, (namespace, name), state)),
+        Lookup::Absent | Lookup::Unknown => None,
+    };
+    Some(MemoryView::of_pod(super::FAMILY.name, namespace, notebook))
+}
+
+fn of_notebook(notebook: &Tree, (namespace, name): (&str, &str), state: &mut StateReader<'_>) -> MemoryView {
+    let mut view = MemoryView::new(super::FAMILY.name, Role::Memory, NOTEBOOK.kind, namespace, name);
+    view.at("endpoint", Pointer::new("/spec/url"));
+    view.at("ttlSeconds", Pointer::new("/spec/keepSeconds"));
+    let url = notebook.at(&["spec", "url"]).and_then(Tree::text);
+    view.endpoint = url.map(|url| endpoint_view::parse(EndpointSource::Literal, url, namespace, state));
+    view.ttl_seconds = notebook.at(&["spec", "keepSeconds"]).and_then(Tree::integer);
+    view
+}
