@@ -1,15 +1,14 @@
 use std::collections::BTreeSet;
 
-use k8s_openapi::api::admissionregistration::v1::{
-    MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
-};
 use k8s_openapi::api::core::v1::Namespace;
 use serde_json::json;
 
 use super::*;
-use crate::cluster::cluster_state::{Fetched, Listing};
+use crate::cluster::cluster_state::Listing;
+use crate::deploy::objects::WebhookConfiguration;
 use crate::doctor::check::CheckStatus;
-use crate::doctor::expected::{InstalledAs, expected, first, rendered};
+use crate::doctor::expected::tests::first;
+use crate::doctor::expected::{InstalledAs, expected, objects};
 use crate::family;
 
 /// What an installation is like: its name, namespace and families, and those of another one.
@@ -21,10 +20,10 @@ const ORKA: &[&Family] = &[&family::orka::FAMILY];
 
 fn configurations(
     (name, namespace, families, elsewhere): Installed<'_>,
-) -> (MutatingWebhookConfiguration, ValidatingWebhookConfiguration) {
+) -> (WebhookConfiguration, WebhookConfiguration) {
     let installed =
         InstalledAs { name, namespace, components: BTreeSet::new(), elsewhere: elsewhere.to_vec() };
-    let expected = expected(&installed, families).expect("it renders");
+    let expected = expected(&installed, families);
     (expected.mutating, expected.validating)
 }
 
@@ -142,8 +141,7 @@ fn an_object_of_another_namespace_is_told() {
             components: BTreeSet::new(),
             elsewhere: Vec::new(),
         };
-        let objects = rendered(&installed, ARK).expect("it renders");
-        first::<serde_json::Value>(&objects, kind).expect("it reads").expect("it is there")
+        first::<serde_json::Value>(objects(&installed, ARK), kind)
     };
     let binding = serde_json::from_value(own("ClusterRoleBinding")).expect("a binding");
     cluster.cluster_role_binding = Fetched::Found(binding);

@@ -1,4 +1,4 @@
-//! Policies and exemptions as an audit reads them: with their generation and their status, which the state has not.
+//! Lists policies and exemptions with their generation and status, which the state does not hold.
 
 use kube::api::{ApiResource, DynamicObject, ListParams};
 use kube::{Api, Client};
@@ -12,7 +12,7 @@ use crate::server::certs::kube_api::with_timeout;
 
 use super::{API_TIMEOUT, given, without_nulls};
 
-/// How many are read at a time.
+/// How many objects are read at a time.
 const PAGE: u32 = 100;
 
 /// All policies and exemptions of a cluster.
@@ -20,24 +20,24 @@ const PAGE: u32 = 100;
 pub(super) struct Listed {
     /// Ready to judge.
     pub(super) policies: Policies,
-    /// What is known of each besides.
+    /// Their metadata and status.
     pub(super) heads: Vec<Head>,
 }
 
-/// A policy or an exemption, without what it says.
+/// The metadata and the status of a policy or an exemption.
 #[derive(Debug)]
 pub(super) struct Head {
     pub(super) kind: &'static Kind,
     pub(super) namespace: String,
     pub(super) name: String,
     pub(super) generation: i64,
-    /// What is wrong with it.
+    /// The first fault of its spec.
     pub(super) fault: Option<String>,
-    /// As it is stored.
+    /// The stored status.
     pub(super) status: Value,
 }
 
-/// Reads them all. There are none where the definitions are not installed.
+/// Lists all policies and exemptions; none if their definitions are not installed.
 ///
 /// # Errors
 /// When they cannot be listed.
@@ -65,7 +65,7 @@ async fn list_kind(client: &Client, kind: &'static Kind, listed: &mut Listed) ->
             }
             with_page
         };
-        // Reading a hundred of the largest takes a while.
+        // Compiling a hundred of the largest policies would block the runtime.
         *listed = spawn_blocking(add).await.map_err(|error| kube::Error::Service(error.into()))?;
         match page.metadata.continue_.filter(|token| !token.is_empty()) {
             Some(token) => params = params.continue_token(&token),
@@ -90,7 +90,7 @@ impl Listed {
     }
 }
 
-/// The way to one of both kinds.
+/// The API resource of a kind.
 pub(super) fn resource(kind: &Kind) -> ApiResource {
     ApiResource {
         group: kind.group.to_owned(),
@@ -101,7 +101,7 @@ pub(super) fn resource(kind: &Kind) -> ApiResource {
     }
 }
 
-/// The way to the status of one.
+/// The API of a policy or an exemption.
 pub(super) fn api(client: &Client, head: &Head) -> Api<DynamicObject> {
     let resource = resource(head.kind);
     if *head.kind == MEMORY_POLICY_EXEMPTION {

@@ -426,7 +426,7 @@ async fn a_secret_without_tokens_gets_them_back() {
     }
 }
 
-/// What whoever asks for a new CA writes.
+/// The annotations of a request for a new CA.
 fn ask(cluster: &StubCluster, request: &str) {
     cluster.change(SECRET, |secret| {
         secret["metadata"]["annotations"]["memgate.dev/rotate-requested"] = json!(request);

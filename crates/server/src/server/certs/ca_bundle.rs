@@ -1,6 +1,6 @@
 //! Bundles of CA certificates, as in `caBundle`: parsed and written as PEM.
 //!
-//! What cannot be parsed is skipped: the rest of a damaged bundle is still of use.
+//! Unreadable parts are skipped: the rest of a damaged bundle is still useful.
 
 use std::fmt::Write as _;
 
@@ -29,7 +29,7 @@ pub(in crate::server) struct CaCert {
 }
 
 impl CaCert {
-    /// The certificate; `None` when it is none.
+    /// Parses a certificate; `None` when it is not one.
     pub(in crate::server) fn new(der: &CertificateDer<'_>) -> Option<Self> {
         let validity = parse_x509_certificate(der).ok()?.1.validity().clone();
         let (not_before, not_after) = (validity.not_before.timestamp(), validity.not_after.timestamp());
@@ -57,12 +57,12 @@ impl CaCert {
     }
 }
 
-/// What a PEM text holds.
+/// The content of a PEM text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(in crate::server) struct CaBundle {
     /// Its certificates, in order and without repetition.
     pub(in crate::server) certs: Vec<CaCert>,
-    /// Whether the text holds nothing else, and nothing that cannot be parsed.
+    /// Whether the text holds only certificates that can be parsed.
     pub(in crate::server) intact: bool,
 }
 

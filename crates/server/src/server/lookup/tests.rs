@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::*;
 use crate::family;
 use crate::model::kind::{Kind, SECRET};
-use crate::server::stub::{Asked, Reply, client, not_found};
+use crate::server::stub::{Reply, RequestedPaths, client, not_found};
 
 fn kind() -> &'static Kind {
     family::ALL[0].watched[0]
@@ -16,7 +16,7 @@ fn reference(name: &str) -> Reference {
     Reference { kind: kind(), namespace: "team".to_owned(), name: name.to_owned() }
 }
 
-fn lookups<F>(max_requests: usize, reply: F) -> (Lookups, Asked)
+fn lookups<F>(max_requests: usize, reply: F) -> (Lookups, RequestedPaths)
 where
     F: Fn(String) -> BoxFuture<'static, Reply> + Clone + Send + Sync + 'static,
 {
