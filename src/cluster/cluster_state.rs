@@ -132,7 +132,7 @@ pub struct AgentPod {
 pub struct Agents {
     /// The pods.
     pub pods: Vec<AgentPod>,
-    /// Made-up pods of agents that have none, where memgate would add containers to them.
+    /// Made-up pods of agents without a pod, if memgate would add containers to them.
     pub stand_ins: Vec<AgentPod>,
     /// What could not be read, or only in part, a sentence each.
     pub incomplete: Vec<String>,

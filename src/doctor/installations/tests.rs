@@ -85,7 +85,7 @@ fn two_with_the_same_family_are_asked_twice() {
 }
 
 #[test]
-fn what_an_earlier_name_left_behind_is_told() {
+fn what_an_earlier_name_left_behind_is_reported() {
     let both = [("memgate-b", "b", ARKONIS, &[][..]), ("memgate", "b", ARKONIS, &[])];
     let found = found(&cluster(&both));
     let start =
@@ -131,7 +131,7 @@ fn pods_that_only_the_other_knows_are_told() {
 }
 
 #[test]
-fn an_object_of_another_namespace_is_told() {
+fn an_object_of_another_namespace_is_reported() {
     let mut cluster = cluster(&[("memgate", "b", ARK, &[])]);
     cluster.namespace = "a".to_owned();
     let own = |kind: &str| {

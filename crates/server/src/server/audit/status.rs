@@ -125,23 +125,22 @@ fn of_exemption(
         }
         (None, None) => Some(("Invalid", "it cannot be read".to_owned())),
     };
-    let has_ended = exemption.is_some_and(|it| now >= it.expires_at);
-    let ended = exemption.map(|it| format!("it ended on {}", it.expires_at.strftime("%Y-%m-%d")));
-    let active = match (&rejection, exemption) {
-        (Some((reason, message)), _) => condition("Active", false, reason, message),
-        (None, Some(_)) if has_ended => {
-            condition("Active", false, "Expired", &ended.clone().unwrap_or_default())
+    let day = |time: Timestamp| time.strftime("%Y-%m-%d").to_string();
+    let ended = exemption.filter(|it| now >= it.expires_at);
+    let ended = ended.map(|it| format!("it ended on {}", day(it.expires_at)));
+    let active = match (&rejection, &ended, exemption) {
+        (Some((reason, message)), ..) => condition("Active", false, reason, message),
+        (None, Some(ended), _) => condition("Active", false, "Expired", ended),
+        (None, None, Some(it)) if now < it.from => {
+            condition("Active", false, "NotYet", &format!("it begins on {}", day(it.from)))
         }
-        (None, Some(it)) if now < it.from => {
-            condition("Active", false, "NotYet", &format!("it begins on {}", it.from.strftime("%Y-%m-%d")))
+        (None, None, it) => {
+            let until = it.map(|it| format!("until {}", day(it.expires_at))).unwrap_or_default();
+            condition("Active", true, "InForce", &until)
         }
-        (None, Some(it)) => {
-            condition("Active", true, "InForce", &format!("until {}", it.expires_at.strftime("%Y-%m-%d")))
-        }
-        (None, None) => condition("Active", false, "Invalid", "it cannot be read"),
     };
-    let expired = match ended.filter(|_| has_ended) {
-        Some(ended) => condition("Expired", true, "Expired", &ended),
+    let expired = match &ended {
+        Some(ended) => condition("Expired", true, "Expired", ended),
         None => condition("Expired", false, "NotExpired", "it has not ended"),
     };
     let rejected = match rejection {

@@ -4,10 +4,13 @@
 
 use std::fmt::Write as _;
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use pem::{EncodeConfig, LineEnding, Pem};
 use ring::digest::{SHA256, digest};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
+use serde_json::Value;
 use x509_parser::parse_x509_certificate;
 
 /// Where a certificate begins in PEM text.
@@ -64,6 +67,12 @@ pub(in crate::server) struct CaBundle {
     pub(in crate::server) certs: Vec<CaCert>,
     /// Whether the text holds only certificates that can be parsed.
     pub(in crate::server) intact: bool,
+}
+
+/// Reads the `caBundle` of an entry of a webhook configuration; empty when it has none.
+pub(in crate::server) fn of_entry(webhook: &Value) -> CaBundle {
+    let text = webhook.pointer("/clientConfig/caBundle").and_then(Value::as_str).unwrap_or_default();
+    parse(&BASE64_STANDARD.decode(text).unwrap_or_default())
 }
 
 /// Reads every certificate that can be read.

@@ -3,8 +3,6 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
 use kube::Client;
 use kube::api::DynamicObject;
 use serde_json::Value;
@@ -75,18 +73,18 @@ impl LiveBundles {
 
 impl EntryBundle {
     fn read(kind: WebhookKind, webhook: &Value) -> Self {
-        let text = |pointer| webhook.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-        let bundle = BASE64_STANDARD.decode(text("/clientConfig/caBundle")).unwrap_or_default();
         Self {
             configuration: kind.name(),
-            name: text("/name").to_owned(),
-            cas: ca_bundle::parse(&bundle).certs.iter().map(ca_bundle::CaCert::sha256).collect(),
+            name: webhook.get("name").and_then(Value::as_str).unwrap_or_default().to_owned(),
+            cas: ca_bundle::of_entry(webhook).certs.iter().map(ca_bundle::CaCert::sha256).collect(),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use base64::Engine as _;
+    use base64::prelude::BASE64_STANDARD;
     use serde_json::json;
 
     use super::*;

@@ -8,8 +8,6 @@ use std::path::Path;
 use std::time::Duration;
 
 use axum::http::Uri;
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
 use kube::Client;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::ServerCertVerifier as _;
@@ -152,8 +150,7 @@ async fn verify_entry(
     cache: &mut ChainCache,
 ) -> WebhookReport {
     let text = |pointer| webhook.pointer(pointer).and_then(Value::as_str);
-    let bundle = text("/clientConfig/caBundle").and_then(|text| BASE64_STANDARD.decode(text).ok());
-    let bundle = ca_bundle::parse(&bundle.unwrap_or_default()).certs;
+    let bundle = ca_bundle::of_entry(webhook).certs;
     let bundle: Vec<_> = bundle.iter().map(ca_bundle::CaCert::certificate).collect();
     let target = target(webhook);
     let asks_for = target.asks_for();
