@@ -64,6 +64,7 @@ impl<T> Default for Listing<T> {
 
 impl<T> Fetched<Listing<T>> {
     /// The objects, as far as they were read.
+    #[must_use]
     pub fn items(&self) -> &[T] {
         self.found().map(|listing| listing.items.as_slice()).unwrap_or_default()
     }

@@ -174,7 +174,7 @@ async fn write_status(context: &Context<'_>, head: &Head, status: Value) -> kube
     let metadata = without_nulls(json!({"name": head.name, "namespace": given(&head.namespace)}));
     let object =
         json!({"apiVersion": kind.api_version(), "kind": kind.kind, "metadata": metadata, "status": status});
-    let api = policies::api(context.client, head);
+    let api = policies::api(context.client, kind, &head.namespace);
     let params = PatchParams::apply(FIELD_MANAGER).force();
     match with_timeout(API_TIMEOUT, api.patch_status(&head.name, &params, &Patch::Apply(&object))).await {
         Ok(_) => Ok(()),

@@ -5,7 +5,7 @@ use kube::{Api, Client};
 use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
 
-use crate::model::kind::{Kind, MEMORY_POLICY, MEMORY_POLICY_EXEMPTION, POLICY_KINDS};
+use crate::model::kind::{Kind, POLICY_KINDS};
 use crate::model::policy::Policies;
 use crate::policy::put;
 use crate::server::certs::kube_api::with_timeout;
@@ -50,7 +50,7 @@ pub(super) async fn list(client: &Client) -> kube::Result<Listed> {
 }
 
 async fn list_kind(client: &Client, kind: &'static Kind, listed: &mut Listed) -> kube::Result<()> {
-    let api = Api::<DynamicObject>::all_with(client.clone(), &resource(kind));
+    let api = api(client, kind, "");
     let mut params = ListParams::default().limit(PAGE);
     loop {
         let page = match with_timeout(API_TIMEOUT, api.list(&params)).await {
@@ -90,24 +90,18 @@ impl Listed {
     }
 }
 
-/// The API resource of a kind.
-pub(super) fn resource(kind: &Kind) -> ApiResource {
-    ApiResource {
+/// The API of a kind in a namespace; the empty namespace stands for all, and for cluster-wide kinds.
+pub(super) fn api(client: &Client, kind: &Kind, namespace: &str) -> Api<DynamicObject> {
+    let resource = ApiResource {
         group: kind.group.to_owned(),
         version: kind.version.to_owned(),
         api_version: kind.api_version(),
         kind: kind.kind.to_owned(),
         plural: kind.plural.to_owned(),
-    }
-}
-
-/// The API of a policy or an exemption.
-pub(super) fn api(client: &Client, head: &Head) -> Api<DynamicObject> {
-    let resource = resource(head.kind);
-    if *head.kind == MEMORY_POLICY_EXEMPTION {
-        Api::namespaced_with(client.clone(), &head.namespace, &resource)
-    } else {
-        debug_assert!(*head.kind == MEMORY_POLICY, "there are two kinds");
+    };
+    if namespace.is_empty() {
         Api::all_with(client.clone(), &resource)
+    } else {
+        Api::namespaced_with(client.clone(), namespace, &resource)
     }
 }

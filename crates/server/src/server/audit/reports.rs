@@ -15,7 +15,7 @@ use crate::model::schema::Schema;
 use crate::server::certs::kube_api::{error_message, with_timeout};
 use crate::server::store::apply_event::RawObject;
 
-use super::policies::resource;
+use super::policies::api;
 use super::report::{
     AUDITED_BY, MANAGED_BY, REPORT_API, Report, report_name, report_name_start, stored_digest,
 };
@@ -272,11 +272,8 @@ impl Reports {
     }
 
     fn api(&self, namespace: &str) -> Api<DynamicObject> {
-        if namespace.is_empty() {
-            Api::all_with(self.client.clone(), &resource(&CLUSTER_REPORT))
-        } else {
-            Api::namespaced_with(self.client.clone(), namespace, &resource(&REPORT))
-        }
+        let kind = if namespace.is_empty() { &CLUSTER_REPORT } else { &REPORT };
+        api(&self.client, kind, namespace)
     }
 }
 
