@@ -1,17 +1,17 @@
-//! A live cluster, as commands ask it: who answers a webhook call, what is installed, and what the
-//! apiserver would say to a pod.
+//! Reads a live cluster for commands: whether memgate answers webhook calls, the installed objects, and whether the
+//! apiserver would admit a pod.
 //!
 //! ```text
 //! client ─▶ request ─▶ probe, probe_outcome ─▶ wait           whether memgate answers
 //!        └▶ reader ──▶ installation, permissions, agents ─▶ cluster_state
 //!                      replay ─▶ pod_dry_run                  whether pods with memory are admitted
-//!                      listed_state ─▶ explained_pod          what decisions read, for a file and for one pod
-//! rotation                                                    asks for a new CA
+//!                      listed_state ─▶ explained_pod          the state for a file and for one pod
+//! rotation                                                    requests a new CA
 //! ```
 //!
-//! Requests are reads and dry runs; what `rotation` asks for is the one thing that is stored, an annotation. No Secret is
-//! read, but for the names and keys that the user asks `listed_state` for. The time of each request is bounded, and, but
-//! for what is written into a file, their number. What was read is judged in [`doctor`](crate::doctor).
+//! All requests are reads and dry runs, except that `rotation` writes one annotation. No Secret is read, unless the user
+//! asks `listed_state` for names and keys. The time of each request is bounded, and, except for `listed_state`, their
+//! number. [`doctor`](crate::doctor) judges the result.
 
 pub mod agents;
 pub mod certificates;

@@ -8,7 +8,7 @@ use crate::server::certs::verify::{CertInfo, Error, TrustVerdict, VerifyOptions,
 /// life, since one that lives for a week is replaced before that.
 const MAX_EXPIRY_WARNING_SECONDS: i64 = 7 * 24 * 3600;
 
-/// What was found out about all entries.
+/// The results for all entries.
 #[derive(Debug)]
 pub struct Verification {
     /// The entries of both configurations; none when there is no configuration.
@@ -26,7 +26,7 @@ pub async fn verification(client: &Client, question: &VerifyOptions<'_>) -> Resu
 }
 
 impl Verification {
-    /// Whether every certificate is trusted; `None` when that was not found out.
+    /// Whether every certificate is trusted; `None` when that is unknown.
     #[must_use]
     pub fn is_trusted(&self) -> Option<bool> {
         let has = |wanted: fn(&TrustVerdict) -> bool| self.entries.iter().any(|entry| wanted(&entry.verdict));
@@ -37,7 +37,7 @@ impl Verification {
         }
     }
 
-    /// Whether a server that was asked left open whether it is trusted.
+    /// Whether the result for a server is unknown, although a connection was tried.
     #[must_use]
     pub fn has_unknown(&self) -> bool {
         self.entries.iter().any(|entry| matches!(entry.verdict, TrustVerdict::Unknown(_)))

@@ -1,4 +1,4 @@
-//! The way to a cluster: a kubeconfig, one of its contexts, or the service account.
+//! Makes a client of a cluster: from a kubeconfig, one of its contexts, or the service account.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use thiserror::Error as ThisError;
 use crate::deploy::metadata::DEFAULT_NAMESPACE;
 use crate::model::causes::{in_words, with_causes};
 
-/// Where a service account finds its namespace.
+/// The file with the namespace of a service account.
 const NAMESPACE_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
 
 /// Why there is no client. The reasons are texts, since the errors of kube repeat their causes.
@@ -30,7 +30,7 @@ pub enum Error {
         /// Why.
         reason: String,
     },
-    /// Nothing leads to a cluster.
+    /// No cluster was found.
     #[error("found no cluster; give --kubeconfig or --context: {0}")]
     NoCluster(String),
     /// The client library refuses the configuration.
@@ -38,7 +38,7 @@ pub enum Error {
     Client(String),
 }
 
-/// Which cluster is meant.
+/// The choice of a cluster.
 #[derive(Debug, Clone, Default)]
 pub struct KubeContext {
     /// The kubeconfig; without it KUBECONFIG, `~/.kube/config`, or the service account.
@@ -59,7 +59,7 @@ impl KubeContext {
                 let failed = |reason| Error::Kubeconfig { path: path.display().to_string(), reason };
                 let kubeconfig = Kubeconfig::read_from(path).map_err(|error| {
                     failed(match error {
-                        // Its own words have the path in the quotes of a debugger.
+                        // The message of this error has the path in debug form.
                         KubeconfigError::ReadConfig(error, _) => in_words(&error),
                         other => with_causes(&other),
                     })

@@ -64,6 +64,7 @@ impl<T> Default for Listing<T> {
 
 impl<T> Fetched<Listing<T>> {
     /// The objects, as far as they were read.
+    #[must_use]
     pub fn items(&self) -> &[T] {
         self.found().map(|listing| listing.items.as_slice()).unwrap_or_default()
     }
@@ -132,7 +133,7 @@ pub struct AgentPod {
 pub struct Agents {
     /// The pods.
     pub pods: Vec<AgentPod>,
-    /// Made-up pods of agents that have none, where memgate would add containers to them.
+    /// Made-up pods of agents without a pod, if memgate would add containers to them.
     pub stand_ins: Vec<AgentPod>,
     /// What could not be read, or only in part, a sentence each.
     pub incomplete: Vec<String>,

@@ -226,6 +226,7 @@ fn drop_descriptions(schema: &mut Value) {
 
 /// A Secret whose values were skipped while it was read.
 #[derive(Debug, Clone, Deserialize)]
+#[expect(clippy::zero_sized_map_values, reason = "a set cannot be read from a map")]
 struct SecretKeys {
     metadata: ObjectMeta,
     #[serde(default)]
@@ -234,8 +235,8 @@ struct SecretKeys {
 
 impl SecretKeys {
     fn json(&self) -> Value {
-        let keys = self.data.iter().flat_map(BTreeMap::keys);
-        let keys: Map<String, Value> = keys.map(|key| (key.clone(), "".into())).collect();
+        let data = self.data.iter().flatten();
+        let keys: Map<String, Value> = data.map(|(key, _)| (key.clone(), "".into())).collect();
         json!({"metadata": {"name": self.metadata.name, "namespace": self.metadata.namespace}, "data": keys})
     }
 }

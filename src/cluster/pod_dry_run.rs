@@ -1,9 +1,7 @@
-//! Whether the apiserver would admit one more pod with the containers that memgate adds: it is asked to
-//! create one, as a dry run.
+//! Tests with a dry run whether the apiserver would admit one more pod with the containers that memgate adds.
 //!
 //! A dry run goes through all of admission (limits, Pod Security, policies, webhooks, quotas) and stores
-//! nothing. A pod that is refused is sent once more without memgate's containers, which tells whether they
-//! are the reason.
+//! nothing. A refused pod is sent once more without memgate's containers, to see whether they are the reason.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -62,7 +60,7 @@ pub enum PodAdmission {
     Refused(String),
     /// It is refused, with this message, and so is the same pod without these containers.
     RefusedAnyway(String),
-    /// It could not be found out, and why.
+    /// It is unknown, for this reason.
     Unknown(String),
 }
 
@@ -132,7 +130,7 @@ fn interpret(response: &Response) -> Answer {
         403 if message.contains("status unknown for quota") => unknown(message),
         403 if message.contains("is being terminated") => unknown(message),
         400 if message.contains("does not support dry run") => unknown(message),
-        // memgate's own denial is about memory that is missing, not about room.
+        // memgate's own denial is about missing memory, not about room.
         400..500 if message.contains(".memgate.dev\" denied the request") => unknown(message),
         400 | 403 | 422 => Answer::Refused(without_pod(message).to_owned()),
         // Among them 409: a pod of that name exists, or two writers counted a quota at once.
@@ -144,18 +142,17 @@ fn unknown(message: &str) -> Answer {
     Answer::Unknown(format!("failed to try a pod: {}", without_pod(message)))
 }
 
-/// The message without its subject, which is the dry run's own.
+/// The message without the name of the dry run's pod.
 fn without_pod(message: &str) -> &str {
     message.strip_prefix(&format!("pods \"{POD_NAME}\" is forbidden: ")).unwrap_or(message)
 }
 
-/// A pod as it can be created, under the name of the dry run: without what belongs to the one pod that it
-/// was read from.
+/// The pod under the name of the dry run, without fields that belong to the running pod.
 fn creatable(pod: &Value) -> Value {
     let metadata = |field: &str| pod.pointer(&format!("/metadata/{field}")).cloned().unwrap_or_default();
     let mut spec = pod.get("spec").cloned().unwrap_or_default();
     if let Value::Object(fields) = &mut spec {
-        // Of the one pod, or computed at admission, which refuses a value that it would not compute today.
+        // Fields of the running pod, or computed at admission, which refuses a value that it would not compute now.
         for field in ["nodeName", "ephemeralContainers", "priority", "preemptionPolicy", "overhead"] {
             fields.remove(field);
         }

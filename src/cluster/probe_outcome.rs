@@ -44,7 +44,7 @@ pub fn interpret(probe: &Probe, response: &Response) -> ProbeOutcome {
     }
     let message = response.message();
     if let Some(denial) = denial(message) {
-        return denied(probe, response, &denial);
+        return denied(probe, response, denial);
     }
     if let Some(policy) = guarding_policy(probe, message) {
         return ProbeOutcome::Guarded { policy: policy.to_owned() };
@@ -84,15 +84,9 @@ fn accepted(probe: &Probe, response: &Response) -> ProbeOutcome {
     ProbeOutcome::NotAsked
 }
 
-/// A webhook that refused, and its message.
-struct Denial<'m> {
-    webhook: &'m str,
-    message: &'m str,
-}
-
-fn denial(message: &str) -> Option<Denial<'_>> {
-    let (webhook, message) = message.strip_prefix("admission webhook \"")?.split_once('"')?;
-    Some(Denial { webhook, message })
+/// The webhook that refused, and its message.
+fn denial(message: &str) -> Option<(&str, &str)> {
+    message.strip_prefix("admission webhook \"")?.split_once('"')
 }
 
 /// The ValidatingAdmissionPolicy of memgate that refuses with the probe's own code. Its name ends in `-TABLE`.
@@ -104,21 +98,19 @@ fn guarding_policy<'m>(probe: &Probe, message: &'m str) -> Option<&'m str> {
     is_ours.then_some(policy)
 }
 
-fn denied(probe: &Probe, response: &Response, denial: &Denial<'_>) -> ProbeOutcome {
-    let webhook = plain(denial.webhook);
-    if !denial.webhook.ends_with(".memgate.dev") {
+fn denied(probe: &Probe, response: &Response, (webhook, message): (&str, &str)) -> ProbeOutcome {
+    let (webhook, shown) = (plain(webhook), plain(message.trim_start_matches([':', ' '])));
+    if !webhook.ends_with(".memgate.dev") {
         return ProbeOutcome::Missing(format!(
-            "another webhook, {webhook}, refuses the dry run before memgate is asked: {}",
-            plain(denial.message.trim_start_matches([':', ' ']))
+            "another webhook, {webhook}, refuses the dry run before memgate is asked: {shown}"
         ));
     }
     if has_cause(probe, response) {
         return ProbeOutcome::Answered { webhook: Some(webhook.into_owned()) };
     }
     ProbeOutcome::Missing(format!(
-        "{webhook} refuses for another reason than {}; is that memgate of another version? It says: {}",
-        probe.finding.code_name(),
-        plain(denial.message.trim_start_matches([':', ' ']))
+        "{webhook} refuses for another reason than {}; is that memgate of another version? It says: {shown}",
+        probe.finding.code_name()
     ))
 }
 
@@ -284,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_a_kind_that_is_not_served_from_a_namespace_that_is_not_there() {
+    fn reports_a_kind_that_is_not_served_from_a_namespace_that_is_not_there() {
         let mut response = status(404, "the server could not find the requested resource");
         assert_eq!(interpret(&probe("ark "), &response), ProbeOutcome::NotServed);
         response.body["details"] = json!({"kind": "namespaces", "name": "nowhere"});

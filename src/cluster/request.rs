@@ -1,4 +1,4 @@
-//! One plain request to the apiserver, with all that its response holds.
+//! Sends a request to the apiserver, and returns the whole response with its warnings.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::model::causes::with_causes;
 /// How long one request may take, where its caller sets no other limit.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What went wrong with a request, for people: the apiserver's own message, or the causes in one line.
+/// The message of an error: the apiserver's own message, or the causes in one line.
 #[must_use]
 pub fn error_message(error: &kube::Error) -> String {
     match error {
@@ -25,7 +25,7 @@ pub fn error_message(error: &kube::Error) -> String {
     }
 }
 
-/// A whole response. The client library would make an error of a refusal, and drop the warnings.
+/// A whole response. The client library would turn a refusal into an error, and drop the warnings.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub struct Response {
     /// The HTTP status.
@@ -77,7 +77,7 @@ fn unix_seconds(date: &str) -> Option<i64> {
     Some(rfc2822::parse(date).ok()?.timestamp().as_second())
 }
 
-/// From `299 - "text"`, as RFC 9110 has it, to the text.
+/// The texts of warning headers `299 - "text"`. Source: RFC 9110.
 fn warnings(headers: &HeaderMap) -> Vec<String> {
     let quoted = |header| str::strip_prefix(header, "299 - \"")?.strip_suffix('"');
     header_values(headers, &WARNING).filter_map(quoted).map(unescaped).collect()

@@ -1,8 +1,7 @@
-//! Asks for a new CA, and tells how far it is, for `memgate certs rotate`.
+//! Requests a new CA, and reports the progress, for `memgate certs rotate`.
 //!
-//! The request is an annotation of the CA Secret, written only if nobody has written the Secret meanwhile. Of the
-//! Secret its metadata are read and nothing else, so no key gets here. Replicas do the rest, whether somebody waits
-//! or not.
+//! The request is an annotation of the CA Secret, written only if the Secret has not changed since it was read. Only the
+//! metadata of the Secret are read, so this program never gets a key. Replicas do the rest, also if no command waits.
 
 use std::time::Duration;
 
@@ -21,19 +20,19 @@ use crate::server::certs::rotation::{MadeCa, Progress, REQUESTED, Rotation, Rota
 /// The field manager of the request.
 const FIELD_MANAGER: &str = "memgate-rotate";
 
-/// How often the request is written again when somebody else was faster.
+/// How often a conflicting write of the request is tried.
 const MAX_WRITES: usize = 5;
 
 /// How long one request to the apiserver may take.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Between two looks.
+/// The pause between two reads.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// After how long it is told that no replica acts: each looks every two seconds.
+/// After how long a missing reaction of replicas is reported: each reads the Secret every two seconds.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What the request is about.
+/// The objects of the request.
 #[derive(Debug, Clone, Copy)]
 pub struct RotationTarget<'a> {
     /// The namespace of the Secret.
@@ -44,7 +43,7 @@ pub struct RotationTarget<'a> {
     pub configuration: &'a str,
 }
 
-/// Why no CA was asked for.
+/// Why no CA was requested.
 #[derive(Debug, ThisError)]
 pub enum Error {
     /// There is no such Secret.
@@ -90,16 +89,16 @@ pub enum Error {
     },
 }
 
-/// A request that replicas will carry out.
+/// A request in the Secret, which replicas will carry out.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asked {
+pub struct SubmittedRequest {
     /// The request.
     pub request: RotationRequest,
-    /// Whether it was there already.
+    /// Whether the Secret had it already.
     pub joined: bool,
 }
 
-/// How far a request is, by the Secret and by both configurations.
+/// The progress of a request, read from the Secret and from both configurations.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stage {
     /// The Secret has no request any more.
@@ -123,17 +122,17 @@ pub enum Stage {
     },
 }
 
-/// Asks for a new CA, unless that is under way: a request that asks for less than `revoke` is replaced. `now` is in
+/// Requests a new CA, unless a sufficient request is in progress: one without `revoke` is replaced if `revoke` is set. `now` is in
 /// seconds since 1970.
 ///
 /// # Errors
-/// When there is nothing to ask, or the apiserver refuses.
+/// When the objects do not exist or belong to another tool, or the apiserver refuses.
 pub async fn ask(
     client: &Client,
     target: RotationTarget<'_>,
     revoke: bool,
     now: i64,
-) -> Result<Asked, Error> {
+) -> Result<SubmittedRequest, Error> {
     let (api, what) = (api(client, target), target.secret_in_words());
     for _ in 0..MAX_WRITES {
         let read = api.get_metadata_opt(target.secret);
@@ -142,7 +141,7 @@ pub async fn ask(
         target.check(&live(client, target).await?)?;
         let rotation = Rotation::read(secret.metadata.annotations.as_ref());
         let request = match next(&rotation, revoke, now) {
-            Ok(request) => return Ok(Asked { request, joined: true }),
+            Ok(request) => return Ok(SubmittedRequest { request, joined: true }),
             Err(request) => request,
         };
         let patch = json!({"metadata": {
@@ -151,16 +150,16 @@ pub async fn ask(
         }});
         let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
         match answer(api.patch_metadata(target.secret, &params, &Patch::Merge(patch))).await {
-            Ok(_) => return Ok(Asked { request, joined: false }),
+            Ok(_) => return Ok(SubmittedRequest { request, joined: false }),
             Err(kube::Error::Api(status)) if status.code == 409 => {}
             Err(error) => return Err(failure("patch", &what, &error)),
         }
     }
-    let reason = "others write it all the time; try again".to_owned();
+    let reason = "other clients keep writing it; try again".to_owned();
     Err(Error::Failed { verb: "patch", what, reason })
 }
 
-/// The request that is under way, if it is enough; otherwise one to write.
+/// The request in progress, if it is sufficient; otherwise, as an error, the request to write.
 fn next(rotation: &Rotation, revoke: bool, now: i64) -> Result<RotationRequest, RotationRequest> {
     let current = match rotation.progress() {
         Progress::Idle | Progress::Done(_) => None,
@@ -171,14 +170,14 @@ fn next(rotation: &Rotation, revoke: bool, now: i64) -> Result<RotationRequest, 
         return Ok(request.clone());
     }
     let known = [rotation.requested.as_ref(), rotation.done.as_ref()];
-    // A request is known by its text, so it must be another one than the last.
+    // Requests are compared as texts, so the new text must differ from the last one.
     let later = (0..3).map(|seconds| RotationRequest::new(now.saturating_add(seconds), revoke));
     let new = later.into_iter().find(|request| !known.contains(&Some(request)));
     Err(new.unwrap_or_else(|| RotationRequest::new(now, revoke)))
 }
 
-/// Looks again and again until the request is carried out or nothing can come of it, or `limit` is over; returns what
-/// was seen last. What happens goes to `notify`, in a line each.
+/// Reads the progress until the request is done or lost, or until `limit` is over; returns the last progress. `notify`
+/// gets a line for each step.
 pub async fn follow(
     client: &Client,
     target: RotationTarget<'_>,
@@ -219,7 +218,7 @@ pub async fn follow(
     last
 }
 
-/// Why no replica may act.
+/// Advice if no replica reacts.
 const HINT: &str = "one that runs with built-in certificates, and may read and update the Secret, does so within \
                     seconds: `memgate doctor` says what is wrong, and the log of memgate why";
 
@@ -251,7 +250,7 @@ impl Stage {
         }
     }
 
-    /// What is happening, in a line.
+    /// One line about the current step.
     fn in_words(&self) -> String {
         match self {
             Self::Gone => "the Secret has no request for a new CA any more".to_owned(),
@@ -266,7 +265,7 @@ impl Stage {
         }
     }
 
-    /// What is missing, when the time is over; `None` when nothing is.
+    /// What is missing when the time is over; `None` when the request is done.
     #[must_use]
     pub fn missing(&self) -> Option<String> {
         Some(match self {

@@ -11,17 +11,16 @@ use crate::cluster::probe::Probe;
 use crate::cluster::probe_outcome::{ProbeOutcome, interpret};
 use crate::cluster::request::{error_message, send};
 use crate::cluster::webhook_entry::{entries, excludes_namespace};
+use crate::deploy::metadata::DEFAULT_NAMESPACE;
 use crate::deploy::objects::WebhookConfiguration;
 use crate::model::family::AggregatedServer;
+use crate::model::kind::SYSTEM_NAMESPACES;
 use crate::report::plain;
 
 /// The pause after the first round of probes; each further one is twice as long as the one before it.
 const MIN_PAUSE: Duration = Duration::from_millis(200);
 /// The upper bound of the pause, so that an answer is noticed soon after it comes.
 const MAX_PAUSE: Duration = Duration::from_secs(3);
-
-/// Namespaces for whose pods memgate is never called.
-const EXEMPT_NAMESPACES: [&str; 4] = ["kube-system", "kube-public", "kube-node-lease", "memgate-system"];
 
 /// The target of the probes.
 #[derive(Debug, Clone, Copy)]
@@ -48,7 +47,7 @@ pub struct ProbeResult {
 /// # Errors
 /// When it never is.
 pub fn probe_namespace(name: &str) -> Result<String, String> {
-    if EXEMPT_NAMESPACES.contains(&name) {
+    if SYSTEM_NAMESPACES.contains(&name) || name == DEFAULT_NAMESPACE {
         return Err(format!("memgate is never asked about pods of {name}; choose a namespace of agents"));
     }
     Ok(name.to_owned())

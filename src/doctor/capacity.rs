@@ -57,7 +57,7 @@ fn check(dry_run: &PodDryRun) -> Option<Check> {
     })
 }
 
-/// The part of admission that refused a pod, and what that means.
+/// The part of admission that refused a pod, with the id and the status of its check.
 struct RefusedBy<'m> {
     id: &'static str,
     status: CheckStatus,

@@ -106,8 +106,8 @@ fn is_registered(entries: &[WebhookEntry], family: &'static Family) -> bool {
 mod tests {
     use super::*;
     use crate::cluster::cluster_state::{Fetched, Listing};
-    use crate::doctor::expected::tests::{at_home, installed};
-    use crate::doctor::expected::{InstalledAs, expected, first, rendered};
+    use crate::doctor::expected::tests::{at_home, first, installed};
+    use crate::doctor::expected::{InstalledAs, expected, objects};
     use crate::family;
 
     #[test]
@@ -126,9 +126,8 @@ mod tests {
             &[Component::Policies, Component::PolicyStrict, Component::FailClosed],
         ] {
             let chosen: BTreeSet<Component> = chosen.iter().copied().collect();
-            let objects = rendered(&at_home(chosen.clone()), &family::ALL).expect("it renders");
-            let expected = expected(&at_home(chosen.clone()), &family::ALL).expect("it renders");
-            let deployment = first(&objects, "Deployment").expect("it reads").expect("it is there");
+            let expected = expected(&at_home(chosen.clone()), &family::ALL);
+            let deployment = first(objects(&at_home(chosen.clone()), &family::ALL), "Deployment");
             let found = Installation {
                 name: "memgate".to_owned(),
                 mutating: Fetched::Found(Listing { items: vec![expected.mutating], truncated: false }),
@@ -149,7 +148,7 @@ mod tests {
             [vec![], vec![&family::arkonis::FAMILY], vec![&family::ark::FAMILY, &family::orloj::FAMILY]]
         {
             let installed = InstalledAs { elsewhere: elsewhere.clone(), ..at_home(BTreeSet::new()) };
-            let mutating = expected(&installed, &own).expect("it renders").mutating;
+            let mutating = expected(&installed, &own).mutating;
             let found = Installation {
                 name: "memgate".to_owned(),
                 mutating: Fetched::Found(Listing { items: vec![mutating], truncated: false }),

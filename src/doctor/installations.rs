@@ -100,8 +100,7 @@ fn others(found: &Installation) -> BTreeMap<String, Vec<(Phase, WebhookEntry)>> 
 
 /// A warning for the entries of another installation that receive the same requests as this one.
 fn overlap(found: &Installation, call: Phase, other: &str, theirs: &[&WebhookEntry]) -> Option<Check> {
-    let own: Vec<_> =
-        found.own_entries(call).unwrap_or_default().into_iter().filter(|entry| is_of_one(entry)).collect();
+    let own: Vec<_> = found.own_entries(call).unwrap_or_default().into_iter().filter(is_of_one).collect();
     let both = |their: &&&WebhookEntry| {
         own.iter().any(|entry| purpose(entry) == purpose(their) && meet(found, entry, their))
     };

@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_a_few_of_many() {
+    fn reports_a_few_of_many() {
         let pods = (0..25).map(|_| pod(LATER, &json!({}))).collect();
         let agents = Agents { pods, snapshot: snapshot(true), ..Agents::default() };
         let checks = checks_of(&agents);

@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_platforms_that_are_there_and_those_in_other_versions() {
+    fn reports_platforms_that_are_there_and_those_in_other_versions() {
         let (status, text) = &checks_of((1, 36), &[])[1];
         assert!(*status == CheckStatus::Ok && text.starts_with("not installed"), "{text}");
         let (status, text) =

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_everybody_knows_is_told() {
+    fn a_plain_path_is_reported() {
         let token = format!("/mutate/{}", "a".repeat(TOKEN_CHARS));
         assert_eq!(status(Some(&token), &[]), CheckStatus::Ok);
         assert_eq!(status(Some("/mutate"), &["--certs=cert-manager"]), CheckStatus::Warn);
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn the_token_is_not_told() {
+    fn the_token_is_not_shown() {
         let token = "t0k3n".repeat(9)[..TOKEN_CHARS].to_owned();
         let checks = checks(&found(Some(&format!("/mutate/{token}")), &[]));
         assert!(!format!("{checks:?}").contains(&token), "{checks:?}");

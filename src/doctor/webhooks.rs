@@ -199,7 +199,7 @@ mod tests {
             webhooks.push(other);
         });
         assert_eq!(only(&checks).0, CheckStatus::Warn);
-        assert!(only(&checks).1.starts_with("the entry other.memgate.dev is none"));
+        assert!(only(&checks).1.starts_with("the entry other.memgate.dev is not one"));
     }
 
     #[test]

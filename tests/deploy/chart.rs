@@ -61,7 +61,7 @@ fn everything_says_whose_it_is() {
     let deployment = all.iter().find(|object| object["kind"] == "Deployment").expect("a Deployment");
     let pod = &deployment["spec"]["template"]["metadata"]["labels"];
     assert_eq!(pod["app.kubernetes.io/instance"], "memgate");
-    assert!(pod["helm.sh/chart"].is_null(), "a chart of another version would start the pods anew");
+    assert!(pod["helm.sh/chart"].is_null(), "a chart of another version would restart the pods");
     assert_eq!(deployment["spec"]["selector"]["matchLabels"], json!({"app.kubernetes.io/name": "memgate"}));
 }
 

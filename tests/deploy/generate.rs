@@ -1,6 +1,6 @@
 //! The tables among the files: the additions of each family to the base. The renderer
 //! prints them, for both kustomize and people to read; `BLESS=1 cargo test --test deploy` writes them
-//! anew.
+//! again.
 
 use std::fs;
 use std::path::{Path, PathBuf};

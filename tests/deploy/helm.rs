@@ -3,7 +3,7 @@
 //!
 //! What both share as a table (the entries, rules and rights of families, the policy around memgate's
 //! own account) is printed by memgate into `deploy/helm/memgate/files`; README's table comes from
-//! `values.schema.json`. `BLESS=1 cargo test --test deploy helm` writes both anew.
+//! `values.schema.json`. `BLESS=1 cargo test --test deploy helm` writes both again.
 
 #![allow(
     clippy::expect_used,
@@ -745,7 +745,7 @@ fn objects_of_values(text: &str) -> Value {
     documents[0].value().clone()
 }
 
-/// A row for each value that is no object with values of its own, and the other way round: each value
+/// A row for each value that is not an object with values of its own, and the other way round: each value
 /// of `values.yaml` is in the schema.
 fn list(schema: &Value, values: &Value, path: &str, rows: &mut String) {
     let properties = schema["properties"].as_object().expect("an object with properties");

@@ -13,7 +13,7 @@ use crate::generate::{components, families, folder};
 use crate::objects::{Objects, base, compare, printed, read};
 use crate::support::assets::{Assets, SearchPaths};
 
-/// What is no object to be applied.
+/// Components whose output is not applied to a cluster.
 const NOT_HERE: [Component; 1] = [Component::StaticManifest];
 
 #[test]

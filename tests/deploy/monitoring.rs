@@ -1,4 +1,4 @@
-//! That the alerts and the dashboard of `deploy/monitoring` ask for what is there: every expression
+//! The alerts and the dashboard of `deploy/monitoring` only use existing metrics: every expression
 //! is PromQL, every metric, label and label value exists, and every alert leads to help.
 //!
 //! What memgate exposes is read from docs/metrics.md, which unit tests hold equal to the server.

@@ -1,4 +1,4 @@
-//! Who may read Namespaces: whoever watches them, and nobody else.
+//! Only accounts that watch Namespaces may read them.
 
 use crate::objects::printed;
 

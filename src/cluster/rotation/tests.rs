@@ -55,7 +55,7 @@ fn a_second_request_within_one_second_is_another_one() {
 type Row<'a> = (&'a str, Rotation, &'a [&'a [&'a str]], Stage);
 
 #[test]
-fn tells_how_far_it_is_by_what_both_configurations_trust() {
+fn reports_how_far_it_is_by_what_both_configurations_trust() {
     let made = |request: &str| format!("new {request}");
     let both: &[&str] = &["new", "old"];
     let name = |index: usize, kind: &str| vec![format!("{index}.memgate.dev ({kind})")];

@@ -1,15 +1,14 @@
 use std::collections::BTreeSet;
 
-use k8s_openapi::api::admissionregistration::v1::{
-    MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
-};
 use k8s_openapi::api::core::v1::Namespace;
 use serde_json::json;
 
 use super::*;
-use crate::cluster::cluster_state::{Fetched, Listing};
+use crate::cluster::cluster_state::Listing;
+use crate::deploy::objects::WebhookConfiguration;
 use crate::doctor::check::CheckStatus;
-use crate::doctor::expected::{InstalledAs, expected, first, rendered};
+use crate::doctor::expected::tests::first;
+use crate::doctor::expected::{InstalledAs, expected, objects};
 use crate::family;
 
 /// What an installation is like: its name, namespace and families, and those of another one.
@@ -21,10 +20,10 @@ const ORKA: &[&Family] = &[&family::orka::FAMILY];
 
 fn configurations(
     (name, namespace, families, elsewhere): Installed<'_>,
-) -> (MutatingWebhookConfiguration, ValidatingWebhookConfiguration) {
+) -> (WebhookConfiguration, WebhookConfiguration) {
     let installed =
         InstalledAs { name, namespace, components: BTreeSet::new(), elsewhere: elsewhere.to_vec() };
-    let expected = expected(&installed, families).expect("it renders");
+    let expected = expected(&installed, families);
     (expected.mutating, expected.validating)
 }
 
@@ -86,7 +85,7 @@ fn two_with_the_same_family_are_asked_twice() {
 }
 
 #[test]
-fn what_an_earlier_name_left_behind_is_told() {
+fn what_an_earlier_name_left_behind_is_reported() {
     let both = [("memgate-b", "b", ARKONIS, &[][..]), ("memgate", "b", ARKONIS, &[])];
     let found = found(&cluster(&both));
     let start =
@@ -132,7 +131,7 @@ fn pods_that_only_the_other_knows_are_told() {
 }
 
 #[test]
-fn an_object_of_another_namespace_is_told() {
+fn an_object_of_another_namespace_is_reported() {
     let mut cluster = cluster(&[("memgate", "b", ARK, &[])]);
     cluster.namespace = "a".to_owned();
     let own = |kind: &str| {
@@ -142,8 +141,7 @@ fn an_object_of_another_namespace_is_told() {
             components: BTreeSet::new(),
             elsewhere: Vec::new(),
         };
-        let objects = rendered(&installed, ARK).expect("it renders");
-        first::<serde_json::Value>(&objects, kind).expect("it reads").expect("it is there")
+        first::<serde_json::Value>(objects(&installed, ARK), kind)
     };
     let binding = serde_json::from_value(own("ClusterRoleBinding")).expect("a binding");
     cluster.cluster_role_binding = Fetched::Found(binding);

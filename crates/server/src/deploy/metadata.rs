@@ -57,7 +57,7 @@ fn named(name: String) -> ObjectMeta {
     ObjectMeta { name: Some(name), labels: Some(labels()), ..ObjectMeta::default() }
 }
 
-/// The labels of everything that is installed; they select memgate's pods as well.
+/// The labels of all installed objects; they also select memgate's pods.
 pub(super) fn labels() -> BTreeMap<String, String> {
     string_map(&[("app.kubernetes.io/name", NAME)])
 }

@@ -1,34 +1,32 @@
-//! Says at the start which platforms are served by an API server of their own, for whose objects the apiserver
-//! calls no webhook.
+//! Logs at the start which platforms have an API server of their own: for its objects the apiserver does not call
+//! webhooks.
 
 use std::time::Duration;
 
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
 use kube::{Api, Client};
-use tokio::time::timeout;
 
 use crate::model::family::{AggregatedServer, Family};
+use crate::server::certs::kube_api::with_timeout;
 
 /// The timeout of one request; it takes milliseconds.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Logs a line for each platform with such a server. What cannot be read is none: memgate works without
-/// knowing.
+/// Logs a line for each platform with such a server. A failed read is ignored: memgate works without this knowledge.
 pub(super) async fn report(client: Client, families: Vec<&'static Family>) {
     for family in families {
         let Some(server) = family.definitions.aggregated_server else { continue };
         let AggregatedServer { api_service, help } = server;
         let found = Api::<APIService>::all(client.clone());
-        match timeout(REQUEST_TIMEOUT, found.get_opt(api_service)).await {
-            Ok(Ok(Some(found))) if is_aggregated(&found) => tracing::info!(
+        match with_timeout(REQUEST_TIMEOUT, found.get_opt(api_service)).await {
+            Ok(Some(found)) if is_aggregated(&found) => tracing::info!(
                 family = family.name,
                 api_service,
                 help,
                 "the platform's own API server serves its kinds, so memgate may not be called for them"
             ),
-            Ok(Ok(_)) => {}
-            Ok(Err(error)) => tracing::debug!(%error, api_service, "the APIService could not be read"),
-            Err(_) => tracing::debug!(api_service, "the APIService was not read in time"),
+            Ok(_) => {}
+            Err(error) => tracing::debug!(%error, api_service, "the APIService could not be read"),
         }
     }
 }
@@ -110,7 +108,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn says_nothing_where_definitions_serve_the_kinds_or_nobody_may_look() {
+    async fn logs_nothing_where_definitions_serve_the_kinds_or_reads_are_forbidden() {
         let ark = &family::ark::FAMILY;
         for (status, answer) in [(200, api_service(&Value::Null)), (404, failure(404)), (403, failure(403))] {
             let (lines, paths) = logged(&[ark], status, answer).await;

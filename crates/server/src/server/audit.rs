@@ -1,4 +1,4 @@
-//! Judges stored objects by policies, now and then and when something changes, and writes reports and statuses.
+//! Judges stored objects by policies, at an interval and after changes, and writes reports and statuses.
 //!
 //! ```text
 //! lease ─▶ run ─▶ pass ─▶ subjects ──▶ audit ──▶ reports ──▶ apiserver
@@ -6,8 +6,8 @@
 //!          store changes, time
 //! ```
 //!
-//! One replica at a time does it. It writes nothing that says the same as before: neither a report nor a status.
-//! A pass that fails is repeated; no review ever waits for one.
+//! One replica at a time audits. It writes a report or a status only if it differs from the stored one. A failed pass is
+//! repeated; reviews never wait for a pass.
 
 mod judged;
 mod lease;
@@ -40,19 +40,19 @@ use crate::server::options::AuditOptions;
 use crate::server::store::Store;
 
 use self::judged::Context;
-use self::pass::Outcome;
+use self::pass::PassResult;
 use self::reports::Reports;
 
-/// Who writes, for the apiserver's record of fields.
+/// The field manager of the writes.
 const FIELD_MANAGER: &str = "memgate";
 
 /// The timeout of one request to the apiserver.
 const API_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// How many lookups an audit has at once; those of reviews are counted apart.
+/// How many lookups an audit sends at a time; those of reviews are counted separately.
 const LOOKUPS: usize = 4;
 
-/// How long a change waits for others that come with it.
+/// How long a pass waits after a change for further changes.
 const GATHER: Duration = Duration::from_secs(1);
 
 /// The pause between two passes.
@@ -62,10 +62,10 @@ const PAUSE: Duration = Duration::from_secs(5);
 const RETRY: Duration = Duration::from_secs(15);
 const LAST_RETRY: Duration = Duration::from_mins(2);
 
-/// When a replica that has just begun to audit looks once more what stands there.
+/// When a replica that has just begun to audit lists the reports once more.
 const SETTLED: Duration = Duration::from_secs(30);
 
-/// How often it is asked whether the server is ending, or its state complete.
+/// How often it checks whether the server is ending, or its state complete.
 const POLL: Duration = Duration::from_millis(200);
 
 /// Audits for as long as the server runs.
@@ -79,7 +79,7 @@ pub(super) struct Auditor {
 }
 
 impl Auditor {
-    /// Audits while it is this replica's turn; never ends. It gives its turn up when the server begins to end.
+    /// Audits while this replica holds the Lease; never ends. It releases the Lease when the server begins to end.
     pub(super) async fn run(self) {
         tokio::select! {
             () = self.audit() => {}
@@ -108,7 +108,7 @@ impl Auditor {
         }
     }
 
-    /// Audits whenever this replica holds the Lease; ends when nobody watches that any more.
+    /// Audits whenever this replica holds the Lease; ends when the Lease is no longer watched.
     async fn turns(&self, mut lease: Receiver<bool>) {
         while lease.wait_for(|holds| *holds).await.is_ok() {
             tracing::info!("this replica audits stored objects");
@@ -131,8 +131,8 @@ impl Auditor {
         loop {
             let start = Instant::now();
             changes.mark_unchanged();
-            let anew = last_listed.is_none_or(|listed| start - listed >= options.interval);
-            if anew {
+            let relist = last_listed.is_none_or(|listed| start - listed >= options.interval);
+            if relist {
                 last_listed = Some(start);
             }
             let context = Context {
@@ -143,9 +143,9 @@ impl Auditor {
                 installation: &options.installation,
                 now: self.clock.timestamp(),
             };
-            let is_done = self.pass(&context, &mut reports, anew).await;
-            if anew && !is_settled {
-                // Once more, when whoever held the Lease before has noticed that it is over.
+            let is_done = self.pass(&context, &mut reports, relist).await;
+            if relist && !is_settled {
+                // Once more, after the previous holder of the Lease has noticed its loss.
                 (is_settled, last_listed) =
                     (true, start.checked_sub(options.interval.saturating_sub(SETTLED)));
             }
@@ -156,22 +156,22 @@ impl Auditor {
         }
     }
 
-    /// One pass; whether all of it was done.
-    async fn pass(&self, context: &Context<'_>, reports: &mut Reports, anew: bool) -> bool {
+    /// Runs one pass. Returns whether it was complete.
+    async fn pass(&self, context: &Context<'_>, reports: &mut Reports, relist: bool) -> bool {
         let start = Instant::now();
-        if let Err(error) = reports.begin(anew).await {
+        if let Err(error) = reports.begin(relist).await {
             tracing::warn!(error = error_message(&error), "reports could not be listed, so none are written");
         }
         let is_listed = reports.is_listed;
         let outcome = match pass::run(context, reports).await {
             Ok(outcome) => outcome,
             Err(error) => {
-                tracing::warn!(error = with_causes(&error), "an audit did not come to its end");
+                tracing::warn!(error = with_causes(&error), "an audit did not complete");
                 self.metrics.audit.fail();
                 return false;
             }
         };
-        let Outcome { subjects, found, policies, is_whole } = outcome;
+        let PassResult { subjects, found, policies, is_whole } = outcome;
         let tally = reports.pass;
         let is_done = is_whole && is_listed && tally.failed == 0;
         let last = LastPass {
@@ -184,7 +184,7 @@ impl Auditor {
         };
         let counts = found.policies.into_iter().map(|(name, found)| (name, found.counts));
         self.metrics.audit.complete(&last, &policies, counts);
-        reports.tell_left_out();
+        reports.log_left_out();
         if tally.written + tally.deleted > 0 {
             tracing::info!(
                 subjects,
@@ -197,7 +197,7 @@ impl Auditor {
     }
 }
 
-/// An object without its fields that are null: an apiserver takes those for something.
+/// Removes null fields from an object: the apiserver does not treat them as absent.
 fn without_nulls(mut object: Value) -> Value {
     if let Some(fields) = object.as_object_mut() {
         fields.retain(|_, value| !value.is_null());
@@ -205,12 +205,12 @@ fn without_nulls(mut object: Value) -> Value {
     object
 }
 
-/// A namespace, where there is one.
+/// A namespace, unless it is empty.
 fn given(namespace: &str) -> Option<&str> {
     Some(namespace).filter(|namespace| !namespace.is_empty())
 }
 
-/// Waits for a change, and a moment for those that come with it, but not beyond `until`.
+/// Waits for a change and a moment for further ones, but not beyond `until`.
 async fn wait_for_change(changes: &mut Receiver<u64>, until: Instant) {
     let pause = Instant::now() + PAUSE;
     tokio::select! {

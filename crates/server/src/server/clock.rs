@@ -1,7 +1,7 @@
-//! The one place of the crate that reads the wall clock.
+//! The only module of the crate that reads the wall clock.
 //!
-//! Only what compares with dates in certificates and policies needs it: deadlines and ages are monotonic
-//! (`Instant`), and a decision is told the time.
+//! Only comparisons with dates in certificates and policies need it: deadlines and ages are monotonic
+//! (`Instant`), and the time of a decision is an argument.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -26,10 +26,7 @@ impl Clock {
 
     /// The time now.
     #[must_use]
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "this is the clock module that the lint sends everybody to"
-    )]
+    #[expect(clippy::disallowed_methods, reason = "this is the clock module that the lint names")]
     pub fn now(&self) -> SystemTime {
         let (now, seconds) = (SystemTime::now(), self.0.load(Ordering::Relaxed));
         let shift = Duration::from_secs(seconds.unsigned_abs());
@@ -44,7 +41,7 @@ impl Clock {
         i64::try_from(since_epoch.as_secs()).unwrap_or(i64::MAX)
     }
 
-    /// The time now, as policies count it. Beyond the years that can be written it stands still.
+    /// The time now, as policies count it; the last representable time beyond that.
     #[must_use]
     pub fn timestamp(&self) -> Timestamp {
         Timestamp::try_from(self.now()).unwrap_or(Timestamp::MAX)

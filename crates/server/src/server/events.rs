@@ -4,13 +4,13 @@
 //! review ──PodEvent──▶ EventRecorder (duplicate? full?) ──queue──▶ EventWriter (one a second) ──▶ apiserver
 //! ```
 //!
-//! Events are advice and no part of an admission: reviews do not wait for them, and one that is lost does no
-//! harm. An Event that was recorded in the last ten minutes is not written again, neither by this replica nor
-//! by another one, since all give it the same name.
+//! Events are advice and not part of an admission: reviews do not wait for them, and a lost Event does no harm. An Event
+//! that was recorded in the last ten minutes is not written again, neither by this replica nor by another one, since
+//! all replicas give it the same name.
 //!
-//! Any client that reaches the port can send a review. So Events are written about objects that memgate itself
-//! watches; about an owner that only the pod names (its Job), only if client certificates show that reviews
-//! come from the apiserver. Each namespace has a share of the queue, and system namespaces have none.
+//! Any client that reaches the port can send a review. So Events are written only about objects that memgate watches.
+//! They are written about an owner that only the pod names (its Job) if client certificates show that reviews come from
+//! the apiserver. Each namespace has a share of the queue; system namespaces have none.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -24,12 +24,12 @@ use k8s_openapi::jiff::Timestamp;
 use kube::api::{ObjectMeta, PostParams};
 use kube::{Api, Client};
 use ring::digest::{SHA256, digest};
-use thiserror::Error;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep_until};
 
 use crate::model::event::{InvolvedObject, PodEvent};
 use crate::model::kind::SYSTEM_NAMESPACES;
+use crate::server::certs::kube_api::{error_message, with_timeout};
 use crate::server::clock::Clock;
 use crate::server::metrics::Metrics;
 use crate::server::metrics::labels::EventOutcome;
@@ -61,7 +61,7 @@ const MAX_NAME_BYTES: usize = 200;
 /// The reporting controller and instance of the Events.
 const REPORTING_CONTROLLER: &str = "memgate";
 
-/// What makes two Events equal: the object and the code. Not its uid: a caller can invent any number of those.
+/// Two Events are equal if object and code are. The uid does not count: a caller can invent any number of uids.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 struct EventKey {
     namespace: String,
@@ -78,13 +78,13 @@ impl EventKey {
     }
 }
 
-/// What was recorded, and when.
+/// The recorded Events, and when they were recorded.
 type RecentEvents = Mutex<BTreeMap<EventKey, Instant>>;
 
 /// Queues Events; never waits.
 #[derive(Debug)]
 pub(super) struct EventRecorder {
-    /// Whether owners that only the pod names are believed.
+    /// Whether Events may be about owners that only the pod names.
     trust_pods: bool,
     recent: Arc<RecentEvents>,
     queue: Sender<PodEvent>,
@@ -139,7 +139,7 @@ impl EventRecorder {
         if is_full || self.queue.try_send(pod_event).is_err() {
             return Err(EventOutcome::Dropped);
         }
-        // Only now: one that was dropped may be recorded again at once.
+        // Only now: a dropped Event may be recorded again at once.
         recent.insert(key, now);
         Ok(())
     }
@@ -147,17 +147,6 @@ impl EventRecorder {
 
 fn lock(recent: &RecentEvents) -> MutexGuard<'_, BTreeMap<EventKey, Instant>> {
     recent.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Why an Event was not written.
-#[derive(Debug, Error)]
-enum Error {
-    #[error("the apiserver refuses it: {0}")]
-    Refused(String),
-    #[error("the apiserver did not answer well")]
-    Api(#[source] kube::Error),
-    #[error("the apiserver did not answer in time")]
-    Late,
 }
 
 impl EventWriter {
@@ -182,28 +171,25 @@ impl EventWriter {
 }
 
 /// Logs the first failure in a row as a warning; the metric counts the others.
-fn warn(error: &Error, again: bool) {
-    let cause = std::error::Error::source(error).map(ToString::to_string);
+fn warn(error: &kube::Error, again: bool) {
+    let error = error_message(error);
     if again {
-        tracing::debug!(cause, "an Event could not be written: {error}");
+        tracing::debug!(error, "an Event could not be written");
     } else {
         tracing::warn!(
-            cause,
-            "an Event could not be written: {error}; \
-             allow it to create events of events.k8s.io, or give --no-events"
+            error,
+            "an Event could not be written; allow it to create events of events.k8s.io, or give --no-events"
         );
     }
 }
 
-async fn write(client: &Client, pod_event: &PodEvent, now: i64) -> Result<EventOutcome, Error> {
+async fn write(client: &Client, pod_event: &PodEvent, now: i64) -> kube::Result<EventOutcome> {
     let event = event(pod_event, now);
     let events: Api<Event> = Api::namespaced(client.clone(), &pod_event.regarding.namespace);
-    match timeout(WRITE_TIMEOUT, events.create(&PostParams::default(), &event)).await {
-        Ok(Ok(_)) => Ok(EventOutcome::Written),
-        Ok(Err(kube::Error::Api(status))) if status.is_already_exists() => Ok(EventOutcome::Duplicate),
-        Ok(Err(kube::Error::Api(status))) => Err(Error::Refused(status.message)),
-        Ok(Err(error)) => Err(Error::Api(error)),
-        Err(_) => Err(Error::Late),
+    match with_timeout(WRITE_TIMEOUT, events.create(&PostParams::default(), &event)).await {
+        Ok(_) => Ok(EventOutcome::Written),
+        Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(EventOutcome::Duplicate),
+        Err(error) => Err(error),
     }
 }
 
@@ -236,7 +222,7 @@ fn event(pod_event: &PodEvent, now: i64) -> Event {
     }
 }
 
-/// Equal for all replicas within the same ten minutes of the clock: the second one to create it gets a 409.
+/// The name, equal for all replicas within the same ten minutes of the clock: the second create gets a 409.
 fn event_name(pod_event: &PodEvent, now: i64) -> String {
     let InvolvedObject { api_version, kind, name, uid, .. } = &pod_event.regarding;
     let window =
@@ -260,7 +246,7 @@ fn note(pod_event: &PodEvent) -> String {
 }
 
 /// The beginning of a text, at most so many bytes long.
-fn truncate(text: &str, bytes: usize) -> &str {
+pub(super) fn truncate(text: &str, bytes: usize) -> &str {
     text.get(..text.floor_char_boundary(bytes)).unwrap_or(text)
 }
 

@@ -1,9 +1,9 @@
 //! Gets single objects from the apiserver that the watches have not delivered yet.
 //!
-//! Only of kinds that a family names, and never a Secret. Names come from users and become part of a URL, so
-//! for one that no object can have no request is sent.
+//! Only kinds that a family names are looked up, and never a Secret. Users choose the names, which become part of a URL,
+//! so no request is sent for a name that is impossible.
 //!
-//! Requests at a time are limited, and lookups of one object share a request. But a lookup never shares a
+//! The number of concurrent requests is limited, and lookups of one object share a request. But a lookup never shares a
 //! request that was sent before the lookup began: its answer could be older than the object.
 
 use std::collections::BTreeMap;
@@ -34,10 +34,10 @@ const PREVIOUS_LOOKUP_WAIT: Duration = Duration::from_millis(200);
 /// How many lines about failed lookups of one kind are logged.
 const FAILURE_LOG_RATE: LogRate = LogRate { burst: 5, per_second: 1 };
 
-/// The timeout of one request; also ends one that no review waits for any more.
+/// The timeout of one request, also of a request that no review waits for any more.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The object, or `None` when there is none.
+/// The object, or `None` when it does not exist.
 type LookupResult = Result<Option<Object>, LookupFailed>;
 
 type SharedLookup = Shared<BoxFuture<'static, LookupResult>>;
@@ -54,7 +54,7 @@ enum Error {
     Api(#[source] kube::Error),
     #[error("the answer could not be read")]
     Read(#[source] serde_json::Error),
-    #[error("the answer is no object")]
+    #[error("the answer is not an object")]
     NoObject,
 }
 
@@ -74,7 +74,7 @@ struct Latest {
 }
 
 impl Lookups {
-    /// How many lookups one review may cause; an honest pod needs one or two.
+    /// How many lookups one review may cause; an ordinary pod needs one or two.
     pub(super) const MOST: usize = 16;
 
     /// Sends at most `max_requests` requests at a time.
@@ -84,7 +84,7 @@ impl Lookups {
         Self { client, permits, latest: Mutex::default(), metrics, log_limiter }
     }
 
-    /// Whether this can be looked up: it has a name, and it is not a Secret, whatever a family says.
+    /// Whether a reference can be looked up: it has a name, and is not a Secret.
     pub(super) fn is_supported(reference: &Reference) -> bool {
         *reference.kind != SECRET && !reference.name.is_empty()
     }
@@ -116,7 +116,7 @@ impl Lookups {
         answer.unwrap_or(Err(LookupFailed))
     }
 
-    /// A request for the object that has not been sent yet. It waits for the previous one, briefly.
+    /// A request for the object that has not been sent yet. It waits up to 200 ms for the previous one.
     fn lookup(&self, reference: &Reference) -> SharedLookup {
         let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
         latest.retain(|_, latest| latest.lookup.upgrade().is_some());

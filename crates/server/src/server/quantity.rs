@@ -1,4 +1,4 @@
-//! Durations and sizes as Kubernetes users write them. No clock, no settings.
+//! Reads durations and sizes in the forms of Kubernetes.
 
 use std::time::Duration;
 

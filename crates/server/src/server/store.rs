@@ -1,15 +1,15 @@
-//! The state of the cluster as the server knows it: one [`Snapshot`] that is replaced as a whole.
+//! The state of the cluster in the server: one [`Snapshot`], which is replaced as a whole.
 //!
 //! ```text
 //! apiserver ─▶ idle_timeout ─▶ watch ──Event──▶ apply_event ──StoreChange──▶ Store ──Arc<Snapshot>──▶ decide
 //!                  discovery ──▲
 //! ```
 //!
-//! `idle_timeout` ends watches whose connection has died, `discovery` says which API groups there are, `missing`
-//! remembers since when something is known not to exist.
+//! `idle_timeout` ends watches whose connection was lost, `discovery` lists the API groups of the cluster, `missing`
+//! remembers references to objects that do not exist.
 //!
-//! Readers take the current snapshot and keep it for as long as they like, without a lock. Only the kinds that
-//! families use are watched. None of them is a Secret.
+//! Readers take the current snapshot and may keep it, without a lock. Only the kinds that families use are watched. None
+//! of them is a Secret.
 
 pub(super) mod apply_event;
 pub(super) mod discovery;
@@ -35,11 +35,10 @@ use crate::model::work::Work;
 use crate::server::store::apply_event::StoreChange;
 use crate::server::store::missing::{MissingReferences, Wait};
 
-/// After this time without activity a watch is stale: two bookmarks are missing, and another connection did
-/// not help.
+/// After this time without activity a watch is stale: two bookmarks are missing, also on a new connection.
 const STALE_AFTER: Duration = Duration::from_mins(2);
 
-/// The state, and how well it is synced.
+/// The state, and the status of its watches.
 #[derive(Debug)]
 pub(super) struct Store {
     published: ArcSwap<Snapshot>,
@@ -47,15 +46,15 @@ pub(super) struct Store {
     watches: Mutex<BTreeMap<&'static Kind, Watch>>,
     families: Vec<&'static Family>,
     missing: MissingReferences,
-    /// Whether there is no cluster to watch.
+    /// Whether the state comes from files, without watches.
     fixed: bool,
-    /// Counts changes of what lasts, for those who look at all of it.
+    /// Counts changes of objects that audits judge.
     changes: watch_channel::Sender<u64>,
-    /// The digests of policies and exemptions, of which only what is compiled is kept.
+    /// The digests of policies and exemptions, of which the state keeps only the compiled form.
     specs: Mutex<policies::Specs>,
 }
 
-/// How one watch is doing.
+/// The status of one watch.
 #[derive(Debug)]
 struct Watch {
     /// Whether all objects were listed once, or the apiserver does not serve the kind.
@@ -65,18 +64,18 @@ struct Watch {
 }
 
 impl Store {
-    /// A state that never changes. What it lacks will never come, so no pod waits for anything.
+    /// A state that never changes. Missing objects will never be created, so no pod waits.
     pub(super) fn fixed(snapshot: Snapshot) -> Self {
         Self::new(snapshot, &[], true, Duration::ZERO)
     }
 
-    /// A state without any objects yet, for the kinds of the families in `settings` and, if they are `judged_by`,
-    /// for policies. Pods wait up to `reference_grace` for what does not exist.
+    /// An empty state for the kinds of the families in `settings`, and for policies if objects are `judged_by` them. Pods
+    /// wait up to `reference_grace` for missing objects.
     pub(super) fn watching(settings: Settings, reference_grace: Duration, judged_by: bool) -> Self {
         let mut snapshot = Snapshot::default();
         snapshot.settings = settings;
         for kind in snapshot.settings.families.clone().into_iter().flat_map(|family| family.kinds.fetched) {
-            // Not watched but fetched: such an object is looked up whenever a decision needs it.
+            // Such an object is not watched, but looked up when a decision needs it.
             snapshot.set(kind, KindState::new(Coverage::Watched));
         }
         let of_policies = if judged_by { policies::WATCHED.as_slice() } else { &[] };
@@ -115,18 +114,18 @@ impl Store {
         self.watches().keys().copied().collect()
     }
 
-    /// Whether single objects of the kind may be looked up: it is watched, or only ever looked up.
+    /// Whether single objects of the kind may be looked up: it is a watched or a fetched kind.
     pub(super) fn can_look_up(&self, kind: &Kind) -> bool {
         self.watches().contains_key(kind)
             || self.families.iter().any(|family| family.kinds.fetched.contains(&kind))
     }
 
-    /// Whether decisions can use the kind: it was listed once, or it is not watched.
+    /// Whether the kind was listed once, or is not watched.
     pub(super) fn is_synced(&self, kind: &Kind) -> bool {
         self.watches().get(kind).is_none_or(|watch| watch.synced)
     }
 
-    /// Whether all policies and exemptions are known that are watched.
+    /// Whether all policies and exemptions were listed once.
     pub(super) fn has_policies(&self) -> bool {
         policies::WATCHED
             .into_iter()
@@ -144,15 +143,21 @@ impl Store {
         self.watches().contains_key(kind)
     }
 
-    /// Is told of each change of an object that lasts, of a policy or of an exemption; not of those that say the same
-    /// as before, such as most writes of a status.
+    /// Notifies of each change of an audited object, a policy or an exemption, unless the fields that are read stay equal,
+    /// as in most writes of a status.
     pub(super) fn changes(&self) -> watch_channel::Receiver<u64> {
         self.changes.subscribe()
     }
 
     /// Applies a change from a watch.
     pub(super) fn apply(&self, kind: &'static Kind, change: StoreChange) {
-        let appeared = Appeared::of(kind, &change);
+        let inserted = match &change {
+            StoreChange::Insert(object) => {
+                let (namespace, name) = (object.namespace.to_string(), object.name.to_string());
+                Some(Reference { kind, namespace, name })
+            }
+            StoreChange::Replace(_) | StoreChange::Remove { .. } => None,
+        };
         let is_news = self.is_news(kind, &change);
         let mut latest = lock(&self.latest);
         match change {
@@ -163,17 +168,17 @@ impl Store {
         }
         let before = self.published.swap(Arc::new(latest.clone()));
         drop(latest);
-        // Without the lock, since it may be the last one to hold ten thousand objects.
+        // Dropped without the lock: it may hold the last reference to ten thousand objects.
         drop(before);
         self.watches().insert(kind, Watch { synced: true, last_activity: Instant::now() });
-        // Only now: whoever remembers it as missing from here on sees in the state that it is not.
-        self.forget_missing(appeared);
+        // Only now: a review that finds the object missing from here on checks the state again.
+        self.forget_missing(kind, inserted.as_ref());
         if is_news {
             self.changes.send_modify(|count| *count += 1);
         }
     }
 
-    /// Whether a change says anything about what lasts that is not known.
+    /// Whether a change differs from the state, in an object that audits judge.
     fn is_news(&self, kind: &'static Kind, change: &StoreChange) -> bool {
         if self.families.iter().any(|family| family.views.transient.contains(&kind)) {
             return false;
@@ -189,7 +194,7 @@ impl Store {
         };
         match change {
             StoreChange::Insert(object) => !is_known(object),
-            // A kind whose definition is missing has no objects again every few seconds.
+            // A kind without a definition is replaced by an empty list every few seconds.
             StoreChange::Replace(state) => {
                 state.len() != known.map_or(0, KindState::len) || !state.objects().all(is_known)
             }
@@ -199,19 +204,21 @@ impl Store {
         }
     }
 
-    fn forget_missing(&self, appeared: Appeared) {
-        match appeared {
-            Appeared::Nothing => {}
-            _ if self.missing.is_empty() => {}
-            Appeared::One(reference) => self.missing.forget([&reference], |_| true),
-            Appeared::Any(kind) => {
+    /// Forgets the missing references that a change may have brought: one object, or any of a kind.
+    fn forget_missing(&self, kind: &'static Kind, inserted: Option<&Reference>) {
+        if self.missing.is_empty() {
+            return;
+        }
+        match inserted {
+            Some(reference) => self.missing.forget([reference], |_| true),
+            None => {
                 let snapshot = self.snapshot();
                 self.missing.forget_all(|reference| reference.kind == kind && holds(&snapshot, reference));
             }
         }
     }
 
-    /// What a pod has to wait for that depends on these, which were found missing.
+    /// The missing reference that a pod must wait for, if its grace time is not over.
     pub(super) fn must_hold(&self, missing: &[Reference], now: tokio::time::Instant) -> Option<Wait> {
         let wait = self.missing.must_hold(missing, now)?;
         // A watch may have delivered one of them since it was looked up.
@@ -220,7 +227,7 @@ impl Store {
         Some(wait)
     }
 
-    /// Takes note of what a lookup found: watches deliver only some of the kinds.
+    /// Forgets missing references that a lookup found: watches deliver only some of the kinds.
     pub(super) fn record_found(&self, answers: &[(Reference, Option<Object>)]) {
         if !self.missing.is_empty() {
             let found = answers.iter().filter(|(_, object)| object.is_some());
@@ -235,15 +242,14 @@ impl Store {
         self.families.iter().find(uses).copied()
     }
 
-    /// Records that the watch of a kind is alive: what the state holds of it is current.
+    /// Records activity of a watch: the state of its kind is current.
     pub(super) fn record_activity(&self, kind: &Kind) {
         if let Some(watch) = self.watches().get_mut(kind) {
             watch.last_activity = Instant::now();
         }
     }
 
-    /// For each family how many objects there are, and for how long the most silent one of its watches has had
-    /// no activity.
+    /// For each family the number of objects, and the longest time without activity among its watches.
     pub(super) fn stats(&self) -> Vec<(&'static Family, usize, Duration)> {
         let snapshot = self.snapshot();
         let family = |family: &&'static Family| {
@@ -255,7 +261,7 @@ impl Store {
         self.families.iter().map(family).collect()
     }
 
-    /// The kinds whose watches are stale, and for how long they have had no activity.
+    /// The kinds whose watches are stale, and their time without activity.
     pub(super) fn stale(&self) -> Vec<(&'static Kind, Duration)> {
         let kinds = self.kinds().into_iter().map(|kind| (kind, self.age(kind)));
         kinds.filter(|(_, age)| *age > STALE_AFTER).collect()
@@ -271,33 +277,12 @@ impl Store {
     }
 }
 
-/// What a change may bring into the state.
-enum Appeared {
-    Nothing,
-    One(Reference),
-    /// Any object of a kind.
-    Any(&'static Kind),
-}
-
-impl Appeared {
-    fn of(kind: &'static Kind, change: &StoreChange) -> Self {
-        match change {
-            StoreChange::Replace(_) => Self::Any(kind),
-            StoreChange::Insert(object) => {
-                let (namespace, name) = (object.namespace.to_string(), object.name.to_string());
-                Self::One(Reference { kind, namespace, name })
-            }
-            StoreChange::Remove { .. } => Self::Nothing,
-        }
-    }
-}
-
 fn holds(snapshot: &Snapshot, reference: &Reference) -> bool {
     let Reference { kind, namespace, name } = reference;
     StateReader::new(snapshot, &Work::default()).peek(kind, namespace, name).is_some()
 }
 
-/// The lock, also after a panic elsewhere: every change under it is a single step.
+/// Locks, also after a panic of another thread: every change under these locks is a single step.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

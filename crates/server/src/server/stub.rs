@@ -11,11 +11,11 @@ use kube::Client;
 /// The status and body for a path; with status 0, an answer that never ends.
 pub(super) type Reply = (u16, String);
 
-/// What was asked, in order.
+/// The requested paths, in order.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Asked(Arc<Mutex<Vec<String>>>);
+pub(super) struct RequestedPaths(Arc<Mutex<Vec<String>>>);
 
-impl Asked {
+impl RequestedPaths {
     /// All paths with their queries.
     pub(super) fn all(&self) -> Vec<String> {
         self.0.lock().expect("no panic").clone()
@@ -23,11 +23,11 @@ impl Asked {
 }
 
 /// A client whose requests are answered by `reply`.
-pub(super) fn client<F>(reply: F) -> (Client, Asked)
+pub(super) fn client<F>(reply: F) -> (Client, RequestedPaths)
 where
     F: Fn(String) -> BoxFuture<'static, Reply> + Clone + Send + Sync + 'static,
 {
-    let asked = Asked::default();
+    let asked = RequestedPaths::default();
     let noted = asked.clone();
     let service = tower::service_fn(move |request: Request<kube::client::Body>| {
         let path = request.uri().to_string();

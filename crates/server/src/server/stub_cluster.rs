@@ -28,7 +28,7 @@ struct Inner {
     version: u64,
     /// How many writes each path has had.
     writes: BTreeMap<String, usize>,
-    /// What is refused, by the beginning of `METHOD path`, and with kind status.
+    /// The refused requests, by the beginning of `METHOD path`, each with its HTTP status.
     refused: Vec<(String, u16)>,
     /// How many watches there were, and whether they end at once.
     watches: (usize, bool),
@@ -72,12 +72,12 @@ impl StubCluster {
         self.0.lock().expect("no panic")
     }
 
-    /// Puts an object in place, as any client might.
+    /// Stores an object, as any client might.
     pub(super) fn put(&self, path: &str, object: Value) {
         self.inner().put(path, object);
     }
 
-    /// Takes an object away.
+    /// Deletes an object.
     pub(super) fn remove(&self, path: &str) {
         self.inner().objects.remove(path);
     }
@@ -99,7 +99,7 @@ impl StubCluster {
         self.inner().writes.get(path).copied().unwrap_or_default()
     }
 
-    /// From now on what begins so is refused; a status of 0 takes that back.
+    /// Refuses requests that begin so; a status of 0 allows them again.
     pub(super) fn refuse(&self, beginning: &str, status: u16) {
         let refused = &mut self.inner().refused;
         refused.retain(|(other, _)| other != beginning);

@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tells_the_first_fault() {
+    fn reports_the_first_fault() {
         let message = vec![
             MessagePart::Text("TTL of ".to_owned()),
             MessagePart::Plain(1),

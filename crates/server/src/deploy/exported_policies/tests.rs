@@ -72,7 +72,7 @@ fn every_kind_with_a_view_has_one_in_cel() {
 }
 
 #[test]
-fn tells_what_a_policy_of_the_apiserver_cannot_do() {
+fn reports_what_a_policy_of_the_apiserver_cannot_do() {
     let exported = exported(&json!({
         "match": {"families": ["ark", "arkonis"]},
         "promote": {"at": "2999-01-15T00:00:00Z", "to": "deny"},

@@ -1,4 +1,4 @@
-//! What policies say of some stored objects, on threads that nobody waits for.
+//! Judges stored objects by policies, on threads of their own, so reviews do not wait.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -25,15 +25,14 @@ use super::subjects::Stored;
 /// How often an object is judged again after what it refers to was looked up.
 const MAX_ROUNDS: usize = 4;
 
-/// How many objects are judged at a time of which some references were looked up: what they refer to may have a
-/// megabyte each.
+/// How many objects with looked-up references are judged at a time: each referenced object may have a megabyte.
 const LOOKED_UP: usize = 4;
 
 /// How many looked-up objects are remembered, and the most bytes of one, as JSON.
 const MAX_REMEMBERED: usize = 256;
 const MAX_REMEMBERED_BYTES: usize = 16 << 10;
 
-/// What a pass needs.
+/// The inputs of a pass.
 pub(super) struct Context<'c> {
     pub(super) store: &'c Arc<Store>,
     pub(super) client: &'c Client,
@@ -44,13 +43,20 @@ pub(super) struct Context<'c> {
     pub(super) now: Timestamp,
 }
 
-/// What policies say of a stored object.
+/// The findings of policies about a stored object.
 pub(super) struct Judged {
     pub(super) stored: Stored,
     pub(super) judgement: Judgement,
     pub(super) report: Option<Report>,
-    /// Whether that is all there is to say. Otherwise what was said of it before stays.
+    /// Whether the result is complete. Otherwise the existing report stays.
     pub(super) is_sure: bool,
+}
+
+impl Judged {
+    /// An object without a result: its report stays as it is.
+    fn unsure(stored: Stored) -> Self {
+        Self { stored, judgement: Judgement::default(), report: None, is_sure: false }
+    }
 }
 
 /// Answers of lookups.
@@ -61,7 +67,7 @@ pub(super) struct Judges<'c> {
     context: &'c Context<'c>,
     policies: Arc<Policies>,
     remembered: Answers,
-    /// Whether something could not be looked up.
+    /// Whether a lookup has failed.
     pub(super) has_failed: bool,
 }
 
@@ -70,7 +76,7 @@ impl<'c> Judges<'c> {
         Self { context, policies, remembered: Answers::new(), has_failed: false }
     }
 
-    /// Judges some objects; those that refer to what the state does not hold once more when that was looked up.
+    /// Judges some objects. References that the state does not hold are looked up, and the objects judged again.
     pub(super) async fn judge(&mut self, objects: Vec<Stored>) -> Result<Vec<Judged>, JoinError> {
         let mut snapshot = Snapshot::clone(&self.context.store.snapshot());
         snapshot.policies = Arc::clone(&self.policies);
@@ -110,14 +116,12 @@ impl<'c> Judges<'c> {
                 return Ok(());
             }
         }
-        // Whatever is not known now stays so.
-        for (stored, _) in left {
-            judged.push(Judged { stored, judgement: Judgement::default(), report: None, is_sure: false });
-        }
+        // The other references stay unknown.
+        judged.extend(left.into_iter().map(|(stored, _)| Judged::unsure(stored)));
         Ok(())
     }
 
-    /// Judges these with what the snapshot has. Those about which it has too little come back with what they refer to.
+    /// Judges objects with this snapshot. Returns the objects with references that it does not hold.
     async fn step(
         &self,
         objects: Vec<Stored>,
@@ -129,23 +133,18 @@ impl<'c> Judges<'c> {
         let step = move || {
             let (mut judged, mut left) = (Vec::new(), Vec::new());
             for stored in objects {
-                let Ok(audit) = catch_unwind(AssertUnwindSafe(|| audit(&stored.request(now), &snapshot)))
-                else {
+                let caught = catch_unwind(AssertUnwindSafe(|| audit(&stored.request(now), &snapshot)));
+                let Ok(Audit { judgement, mut unknown, is_read }) = caught else {
+                    let (kind, namespace, name) = (stored.kind.kind, &stored.namespace, &stored.name);
                     tracing::error!(
-                        kind = stored.kind.kind,
-                        namespace = stored.namespace,
-                        name = stored.name,
-                        "an object could not be judged: a fault of memgate's"
+                        kind,
+                        namespace,
+                        name,
+                        "an object could not be judged: a fault of memgate"
                     );
-                    judged.push(Judged {
-                        stored,
-                        judgement: Judgement::default(),
-                        report: None,
-                        is_sure: false,
-                    });
+                    judged.push(Judged::unsure(stored));
                     continue;
                 };
-                let Audit { judgement, mut unknown, is_read } = audit;
                 unknown.retain(|it| store.can_look_up(it.kind) && Lookups::is_supported(it));
                 if unknown.is_empty() {
                     let report = Report::new(&stored, &judgement, &installation);
@@ -161,7 +160,8 @@ impl<'c> Judges<'c> {
         Ok(left)
     }
 
-    /// What there is of these. A kind that is watched is in the state as far as it exists; others are asked for.
+    /// Answers for these references. An object of a watched kind that the state does not hold does not exist; others are
+    /// looked up.
     async fn look_up(&mut self, wanted: Vec<Reference>) -> Answers {
         let (mut answers, mut asked) = (Answers::new(), Vec::new());
         for reference in wanted {
@@ -182,7 +182,7 @@ impl<'c> Judges<'c> {
         answers
     }
 
-    /// Keeps small ones, so that they are asked for once a pass.
+    /// Remembers small objects, so that they are looked up once per pass.
     fn remember(&mut self, found: &[(Reference, Option<Object>)]) {
         for (reference, object) in found {
             let bytes = object.as_ref().map_or(0, |object| object.tree.to_json().to_string().len());

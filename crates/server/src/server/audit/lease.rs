@@ -1,6 +1,6 @@
 //! The Lease by which one replica at a time audits.
 //!
-//! It decides who works, not what may be written: two replicas that both believe to hold it write the same.
+//! It saves work, and is not needed for correctness: two replicas that both believe to hold it write the same.
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::time::Duration;
@@ -19,44 +19,44 @@ use crate::server::store::idle_timeout::with_idle_timeout;
 
 use super::API_TIMEOUT;
 
-/// After so many seconds without a sign of its holder another replica takes it, and so many before that the holder
-/// gives one.
+/// After how many seconds without a renewal another replica takes the Lease, and how long before that the holder renews
+/// it.
 const SECONDS: u64 = 15;
 const RENEWED_BEFORE: u64 = 7;
 
-/// How often to look whether it is there.
+/// How often to check that the Lease exists.
 const LOOK: Duration = Duration::from_secs(10);
 
-/// How long to wait after the Lease could not be asked for.
+/// The pause after a failed attempt to use the Lease.
 const RETRY: Duration = Duration::from_secs(30);
 
-/// Whether this replica holds the Lease, from now on. Dropping it gives the Lease up.
+/// Follows whether this replica holds the Lease. Dropping the receiver releases it.
 pub(super) async fn hold(client: &Client, options: &AuditOptions) -> Receiver<bool> {
     let AuditOptions { namespace, lease, .. } = options;
-    let mut is_told = false;
+    let mut is_logged = false;
     loop {
         match manager(client, options).await {
             Ok(manager) => return manager.watch().await.0,
             Err(error) => {
                 let error = with_causes(&error);
-                if is_told {
-                    tracing::debug!(namespace, error, "the Lease {lease} is not to be had");
+                if is_logged {
+                    tracing::debug!(namespace, error, "the Lease {lease} cannot be used");
                 } else {
                     tracing::warn!(
                         namespace,
                         error,
-                        "the Lease {lease} is not to be had, so stored objects are not audited; \
+                        "the Lease {lease} cannot be used, so stored objects are not audited; \
                          allow to create, get and patch it, or give --audit-interval 0"
                     );
                 }
-                is_told = true;
+                is_logged = true;
             }
         }
         sleep(jitter(RETRY)).await;
     }
 }
 
-/// Waits until the Lease is gone: somebody has deleted it, and only who begins anew makes another one.
+/// Waits until the Lease was deleted: only a new manager creates another one.
 pub(super) async fn until_gone(client: &Client, options: &AuditOptions) {
     let leases = Api::<Lease>::namespaced(client.clone(), &options.namespace);
     loop {
@@ -80,7 +80,7 @@ async fn manager(client: &Client, options: &AuditOptions) -> Result<LeaseManager
         .await
 }
 
-/// The name of the pod, which is the name of its host, and something of this process.
+/// The name of the host, which is the name of the pod, and a random part for this process.
 fn identity() -> String {
     format!("{}_{:08x}", host(), random())
 }
@@ -95,7 +95,7 @@ fn host() -> String {
     "memgate".to_owned()
 }
 
-/// Different for two processes; nobody gains from guessing it.
+/// Different for two processes. It need not be secret.
 fn random() -> u32 {
     u32::try_from(RandomState::new().build_hasher().finish() >> 32).unwrap_or_default()
 }

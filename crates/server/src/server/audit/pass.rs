@@ -12,25 +12,25 @@ use tokio::time::{Instant, sleep_until};
 use crate::model::policy::Policies;
 use crate::policy::judge::Judgement;
 use crate::server::certs::kube_api::{error_message, with_timeout};
+use crate::server::events::truncate;
 
 use super::judged::{Context, Judged, Judges};
 use super::policies::{self, Head, Listed};
-use super::report::cut;
 use super::reports::{MAX_FAILURES, Reports, is_refused};
-use super::status::{AllFound, MAX_VIOLATIONS, status};
+use super::status::{AuditCounts, MAX_VIOLATIONS, status};
 use super::subjects::{Stored, Subjects};
 use super::{API_TIMEOUT, FIELD_MANAGER, given, without_nulls};
 
-/// How many objects are judged at a time, where their rate is limited: ten such steps a second.
+/// How many steps are made per second where the rate of objects is limited.
 const STEPS_PER_SECOND: u32 = 10;
-/// And at most: each may have a megabyte and a half.
+/// The most objects of a step: each may have a megabyte and a half.
 const MAX_STEP: u32 = 50;
 
-/// The most bytes of a violation's place and message in a status, as its definition has them.
+/// The most bytes of a violation's field and message in a status. Source: the definition of the status.
 const MAX_FIELD_BYTES: usize = 1024;
 const MAX_MESSAGE_BYTES: usize = 512;
 
-/// Why a pass did not come to its end.
+/// Why a pass did not complete.
 #[derive(Debug, Error)]
 pub(super) enum Error {
     #[error("policies could not be listed: {}", error_message(.0))]
@@ -39,26 +39,26 @@ pub(super) enum Error {
     Thread(#[from] JoinError),
 }
 
-/// What came of a pass.
+/// The result of a pass.
 #[derive(Debug)]
-pub(super) struct Outcome {
+pub(super) struct PassResult {
     /// How many objects were judged.
     pub(super) subjects: usize,
-    pub(super) found: AllFound,
+    pub(super) found: AuditCounts,
     pub(super) policies: Policies,
-    /// Whether all objects were judged, and all statuses are as they should be.
+    /// Whether all objects were judged, and all statuses are up to date.
     pub(super) is_whole: bool,
 }
 
-/// Judges all stored objects, and writes what came of it. Of kinds that could not be listed, and of objects that could
-/// not be judged, reports stay as they are; statuses, which count all, are then left alone.
+/// Judges all stored objects, and writes reports and statuses. If a kind could not be listed or an object not judged, its
+/// reports stay as they are, and no status is written, since a status counts all objects.
 ///
 /// # Errors
 /// When policies cannot be read.
-pub(super) async fn run(context: &Context<'_>, reports: &mut Reports) -> Result<Outcome, Error> {
+pub(super) async fn run(context: &Context<'_>, reports: &mut Reports) -> Result<PassResult, Error> {
     let Listed { policies, heads } = policies::list(context.client).await.map_err(Error::Policies)?;
     let policies = Arc::new(policies);
-    let mut found = AllFound::default();
+    let mut found = AuditCounts::default();
     let mut subjects = Subjects::new(context.store, context.client, &policies);
     let mut judges = Judges::new(context, Arc::clone(&policies));
     let mut count = 0;
@@ -92,14 +92,14 @@ pub(super) async fn run(context: &Context<'_>, reports: &mut Reports) -> Result<
     if is_whole {
         is_whole = write_statuses(context, &heads, &policies, &found).await;
     }
-    Ok(Outcome { subjects: count, found, policies: Arc::unwrap_or_clone(policies), is_whole })
+    Ok(PassResult { subjects: count, found, policies: Arc::unwrap_or_clone(policies), is_whole })
 }
 
 fn length(objects: &[Stored]) -> u32 {
     u32::try_from(objects.len()).unwrap_or(u32::MAX)
 }
 
-impl AllFound {
+impl AuditCounts {
     fn add(&mut self, stored: &Stored, judgement: &Judgement) {
         for name in &judgement.policies {
             self.policies.entry(name.clone()).or_default().matched += 1;
@@ -125,24 +125,24 @@ impl AllFound {
     }
 }
 
-/// A violation, as a status has it.
+/// A violation in the form of a status.
 fn violation(stored: &Stored, rule: &str, field: &str, message: &str) -> Value {
     without_nulls(json!({
         "rule": rule,
         "kind": stored.kind.kind,
         "namespace": given(&stored.namespace),
         "name": stored.name,
-        "field": cut(field, MAX_FIELD_BYTES),
-        "message": cut(message, MAX_MESSAGE_BYTES),
+        "field": truncate(field, MAX_FIELD_BYTES),
+        "message": truncate(message, MAX_MESSAGE_BYTES),
     }))
 }
 
-/// Writes the statuses that are to change; whether all are as they should be.
+/// Writes the statuses that differ. Returns whether all are up to date.
 async fn write_statuses(
     context: &Context<'_>,
     heads: &[Head],
     policies: &Policies,
-    found: &AllFound,
+    found: &AuditCounts,
 ) -> bool {
     let (mut is_whole, mut failures) = (true, 0);
     for head in heads {
@@ -174,11 +174,11 @@ async fn write_status(context: &Context<'_>, head: &Head, status: Value) -> kube
     let metadata = without_nulls(json!({"name": head.name, "namespace": given(&head.namespace)}));
     let object =
         json!({"apiVersion": kind.api_version(), "kind": kind.kind, "metadata": metadata, "status": status});
-    let api = policies::api(context.client, head);
+    let api = policies::api(context.client, kind, &head.namespace);
     let params = PatchParams::apply(FIELD_MANAGER).force();
     match with_timeout(API_TIMEOUT, api.patch_status(&head.name, &params, &Patch::Apply(&object))).await {
         Ok(_) => Ok(()),
-        // It is gone.
+        // The object was deleted meanwhile.
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
         Err(error) => Err(error),
     }

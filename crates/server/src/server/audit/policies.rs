@@ -1,4 +1,4 @@
-//! Policies and exemptions as an audit reads them: with their generation and their status, which the state has not.
+//! Lists policies and exemptions with their generation and status, which the state does not hold.
 
 use kube::api::{ApiResource, DynamicObject, ListParams};
 use kube::{Api, Client};
@@ -6,14 +6,14 @@ use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
 
 use crate::family;
-use crate::model::kind::{Kind, MEMORY_POLICY, MEMORY_POLICY_EXEMPTION, POLICY_KINDS};
+use crate::model::kind::{Kind, POLICY_KINDS};
 use crate::model::policy::Policies;
 use crate::policy::put;
 use crate::server::certs::kube_api::with_timeout;
 
 use super::{API_TIMEOUT, given, without_nulls};
 
-/// How many are read at a time.
+/// How many objects are read at a time.
 const PAGE: u32 = 100;
 
 /// All policies and exemptions of a cluster.
@@ -21,24 +21,24 @@ const PAGE: u32 = 100;
 pub(super) struct Listed {
     /// Ready to judge.
     pub(super) policies: Policies,
-    /// What is known of each besides.
+    /// Their metadata and status.
     pub(super) heads: Vec<Head>,
 }
 
-/// A policy or an exemption, without what it says.
+/// The metadata and the status of a policy or an exemption.
 #[derive(Debug)]
 pub(super) struct Head {
     pub(super) kind: &'static Kind,
     pub(super) namespace: String,
     pub(super) name: String,
     pub(super) generation: i64,
-    /// What is wrong with it.
+    /// The first fault of its spec.
     pub(super) fault: Option<String>,
-    /// As it is stored.
+    /// The stored status.
     pub(super) status: Value,
 }
 
-/// Reads them all. There are none where the definitions are not installed.
+/// Lists all policies and exemptions; none if their definitions are not installed.
 ///
 /// # Errors
 /// When they cannot be listed.
@@ -51,7 +51,7 @@ pub(super) async fn list(client: &Client) -> kube::Result<Listed> {
 }
 
 async fn list_kind(client: &Client, kind: &'static Kind, listed: &mut Listed) -> kube::Result<()> {
-    let api = Api::<DynamicObject>::all_with(client.clone(), &resource(kind));
+    let api = api(client, kind, "");
     let mut params = ListParams::default().limit(PAGE);
     loop {
         let page = match with_timeout(API_TIMEOUT, api.list(&params)).await {
@@ -66,7 +66,7 @@ async fn list_kind(client: &Client, kind: &'static Kind, listed: &mut Listed) ->
             }
             with_page
         };
-        // Reading a hundred of the largest takes a while.
+        // Compiling a hundred of the largest policies would block the runtime.
         *listed = spawn_blocking(add).await.map_err(|error| kube::Error::Service(error.into()))?;
         match page.metadata.continue_.filter(|token| !token.is_empty()) {
             Some(token) => params = params.continue_token(&token),
@@ -91,24 +91,18 @@ impl Listed {
     }
 }
 
-/// The way to one of both kinds.
-pub(super) fn resource(kind: &Kind) -> ApiResource {
-    ApiResource {
+/// The API of a kind in a namespace; the empty namespace stands for all, and for cluster-wide kinds.
+pub(super) fn api(client: &Client, kind: &Kind, namespace: &str) -> Api<DynamicObject> {
+    let resource = ApiResource {
         group: kind.group.to_owned(),
         version: kind.version.to_owned(),
         api_version: kind.api_version(),
         kind: kind.kind.to_owned(),
         plural: kind.plural.to_owned(),
-    }
-}
-
-/// The way to the status of one.
-pub(super) fn api(client: &Client, head: &Head) -> Api<DynamicObject> {
-    let resource = resource(head.kind);
-    if *head.kind == MEMORY_POLICY_EXEMPTION {
-        Api::namespaced_with(client.clone(), &head.namespace, &resource)
-    } else {
-        debug_assert!(*head.kind == MEMORY_POLICY, "there are two kinds");
+    };
+    if namespace.is_empty() {
         Api::all_with(client.clone(), &resource)
+    } else {
+        Api::namespaced_with(client.clone(), namespace, &resource)
     }
 }

@@ -1,4 +1,4 @@
-//! The report of one stored object, in the words of OpenReports. No I/O here.
+//! The report of one stored object, in the form of OpenReports. No I/O here.
 //! Source: openreports.io/v1alpha1, the fields of Report and ClusterReport.
 
 use std::collections::BTreeMap;
@@ -13,6 +13,7 @@ use crate::model::finding::Finding;
 use crate::model::kind::Kind;
 use crate::model::policy_rule::{AtAdmission, PolicyFinding, PolicyStatus};
 use crate::policy::judge::{Counts, Judgement};
+use crate::server::events::truncate;
 
 use super::subjects::Stored;
 use super::{given, without_nulls};
@@ -30,7 +31,7 @@ const MAX_RESULTS_BYTES: usize = 32 << 10;
 const MAX_MESSAGE_BYTES: usize = 1024;
 const MAX_POINTER_BYTES: usize = 512;
 
-/// What says that a report is memgate's, and of which installation.
+/// The labels of memgate's reports; the second has the installation.
 pub(super) const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "memgate");
 pub(super) const AUDITED_BY: &str = "memgate.dev/audited-by";
 
@@ -42,13 +43,13 @@ pub(super) struct Report {
     pub(super) name: String,
     /// Labels, owner, source, scope, summary and results.
     content: Value,
-    /// The same for two reports that say the same.
+    /// Equal for two reports with equal content.
     pub(super) digest: u64,
 }
 
 impl Report {
-    /// The report of an object; `None` when policies have nothing to say of it. `installation` is the namespace of the
-    /// memgate that writes it.
+    /// The report of an object; `None` without findings of policies. `installation` is the namespace of the installation
+    /// that writes it.
     pub(super) fn new(stored: &Stored, judgement: &Judgement, installation: &str) -> Option<Self> {
         let of_policy = |finding: &'_ Finding| Some(result(finding, finding.policy.as_ref()?));
         let mut bytes = 0;
@@ -110,13 +111,13 @@ pub(super) fn report_name_start(kind: &Kind) -> String {
     format!("memgate-{}-", kind.kind.to_lowercase())
 }
 
-/// The digest of what a report says, in whatever order its fields stand.
+/// The digest of a report's content, independent of the order of fields.
 fn content_digest(content: &Value) -> u64 {
     let field = |name: &str| content.get(name).map(Value::to_string);
     digest_of_fields(FIELDS.map(|name| field(name).and_then(|text| digest::of(&text))))
 }
 
-/// What a report says, as its digest reads it.
+/// The fields in the digest of a report.
 const FIELDS: [&str; 6] = ["labels", "ownerReferences", "source", "scope", "summary", "results"];
 
 fn digest_of_fields(fields: [Option<u64>; FIELDS.len()]) -> u64 {
@@ -125,11 +126,11 @@ fn digest_of_fields(fields: [Option<u64>; FIELDS.len()]) -> u64 {
     hasher.finish()
 }
 
-/// The digest of a report as it stands in the cluster, without making anything of it: it may be as large as etcd takes.
-/// `None` for what is none.
+/// The digest of a stored report, read without building a tree: the report may be as large as etcd allows. `None` when
+/// the text is not a report.
 pub(super) fn stored_digest(text: &str) -> Option<u64> {
-    let StoredReport { metadata, source, scope, summary, results } = serde_json::from_str(text).ok()?;
-    let StoredMetadata { labels, owner_references } = metadata;
+    let RawReport { metadata, source, scope, summary, results } = serde_json::from_str(text).ok()?;
+    let RawMetadata { labels, owner_references } = metadata;
     let ours = |(key, value): (&String, &String)| {
         [MANAGED_BY.0, AUDITED_BY].contains(&key.as_str()).then(|| (key.clone(), Value::from(value.as_str())))
     };
@@ -147,9 +148,9 @@ pub(super) fn stored_digest(text: &str) -> Option<u64> {
 }
 
 #[derive(Deserialize)]
-struct StoredReport<'r> {
+struct RawReport<'r> {
     #[serde(borrow)]
-    metadata: StoredMetadata<'r>,
+    metadata: RawMetadata<'r>,
     #[serde(borrow, default)]
     source: Option<&'r RawValue>,
     #[serde(borrow, default)]
@@ -162,14 +163,14 @@ struct StoredReport<'r> {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct StoredMetadata<'r> {
+struct RawMetadata<'r> {
     #[serde(default)]
     labels: BTreeMap<String, String>,
     #[serde(borrow, default)]
     owner_references: Option<&'r RawValue>,
 }
 
-/// How much there is of each result; also beyond those that are in the report.
+/// The number of results of each kind, including those that the report leaves out.
 fn summary(judgement: &Judgement) -> Value {
     let mut all = Counts::default();
     judgement.counts.values().for_each(|counts| all.add(*counts));
@@ -184,7 +185,7 @@ fn result(finding: &Finding, policy: &PolicyFinding) -> Value {
         (PolicyStatus::Violated, Some(AtAdmission::Denies | AtAdmission::DeniesFrom { .. })) => "fail",
         (PolicyStatus::Violated, _) => "warn",
     };
-    let pointer = cut(finding.pointer.as_str(), MAX_POINTER_BYTES);
+    let pointer = truncate(finding.pointer.as_str(), MAX_POINTER_BYTES);
     let properties = without_nulls(json!({
         "code": finding.code_name(),
         "pointer": pointer,
@@ -197,12 +198,7 @@ fn result(finding: &Finding, policy: &PolicyFinding) -> Value {
         "category": "memory",
         "severity": policy.rule.severity,
         "result": outcome,
-        "message": cut(&finding.message, MAX_MESSAGE_BYTES),
+        "message": truncate(&finding.message, MAX_MESSAGE_BYTES),
         "properties": properties,
     })
-}
-
-/// The beginning of a text, at most so many bytes long.
-pub(super) fn cut(text: &str, bytes: usize) -> &str {
-    text.get(..text.floor_char_boundary(bytes)).unwrap_or(text)
 }

@@ -1,8 +1,8 @@
-//! Keeps the reports of a cluster as they should be: written when they change, gone when there is nothing to say.
+//! Keeps the reports of a cluster up to date: writes those that differ, and deletes those of objects without findings.
 //!
-//! What stands there is listed now and then, and remembered in between as one digest for each report, so that a report
-//! which somebody else has edited or deleted is mended by the next list. Writing is a server-side apply: two replicas
-//! that write the same leave the same.
+//! The stored reports are listed at an interval, and remembered as one digest each. So the next list repairs a report
+//! that another client has edited or deleted. A write is a server-side apply, so two replicas that write the same
+//! report do not conflict.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,20 +15,20 @@ use crate::model::schema::Schema;
 use crate::server::certs::kube_api::{error_message, with_timeout};
 use crate::server::store::apply_event::RawObject;
 
-use super::policies::resource;
+use super::policies::api;
 use super::report::{
     AUDITED_BY, MANAGED_BY, REPORT_API, Report, report_name, report_name_start, stored_digest,
 };
 use super::subjects::Stored;
 use super::{API_TIMEOUT, FIELD_MANAGER};
 
-/// How many reports are read at a time. Anybody may write one that looks like ours, as large as etcd takes.
+/// How many reports are read at a time. Any client may write a similar one, as large as etcd allows.
 const PAGE: u32 = 10;
 
-/// How many reports are remembered beyond those that are allowed; of more, somebody else has written some.
+/// How many reports are remembered beyond the limit of own reports: other clients may write similar ones.
 const MAX_FOREIGN: usize = 10_000;
 
-/// After how many requests in a row that an apiserver did not answer well no more is written in a pass.
+/// How many requests in a row may fail before a pass stops writing.
 pub(super) const MAX_FAILURES: u32 = 3;
 
 static REPORT: Kind = kind("Report", "reports", true);
@@ -44,40 +44,40 @@ pub(super) struct Reports {
     installation: String,
     /// The most reports.
     most: usize,
-    /// Those that stand in the cluster, by namespace (empty for a ClusterReport) and name.
-    known: BTreeMap<(String, String), Known>,
+    /// The stored reports, by namespace (empty for a ClusterReport) and name.
+    known: BTreeMap<(String, String), ListedReport>,
     /// Whether they were listed.
     pub(super) is_listed: bool,
     served: Served,
-    /// The kinds of which it was told that there are none.
-    told: BTreeSet<&'static str>,
-    told_left_out: usize,
+    /// The kinds that were logged as missing.
+    logged_missing: BTreeSet<&'static str>,
+    logged_left_out: usize,
     failures: u32,
-    /// What this pass has seen and done.
+    /// The counts of this pass.
     pub(super) pass: Tally,
 }
 
-/// Which of both kinds there are, and may be read.
+/// Which of the two kinds are served and may be listed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Served {
     reports: bool,
     cluster_reports: bool,
 }
 
-/// A report as it stands in the cluster.
+/// A report that was listed or written.
 #[derive(Debug)]
-struct Known {
+struct ListedReport {
     digest: u64,
-    /// Whether this pass has come by its object.
+    /// Whether this pass has judged its object.
     is_current: bool,
 }
 
-/// What a pass did to reports.
+/// The counts of a pass.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Tally {
-    /// How many there should be.
+    /// How many objects have findings.
     pub(super) wanted: usize,
-    /// How many of them are left out, because there are more than allowed.
+    /// How many of them are left out because of the limit.
     pub(super) left_out: usize,
     pub(super) written: usize,
     pub(super) deleted: usize,
@@ -94,23 +94,23 @@ impl Reports {
             known: BTreeMap::new(),
             is_listed: false,
             served: Served::default(),
-            told: BTreeSet::new(),
-            told_left_out: 0,
+            logged_missing: BTreeSet::new(),
+            logged_left_out: 0,
             failures: 0,
             pass: Tally::default(),
         }
     }
 
-    /// Begins a pass; `anew` reads what stands in the cluster.
+    /// Begins a pass; `relist` lists the stored reports again.
     ///
     /// # Errors
     /// When the reports cannot be listed. Then none are written.
-    pub(super) async fn begin(&mut self, anew: bool) -> kube::Result<()> {
+    pub(super) async fn begin(&mut self, relist: bool) -> kube::Result<()> {
         (self.pass, self.failures) = (Tally::default(), 0);
         for known in self.known.values_mut() {
             known.is_current = false;
         }
-        if self.is_listed && !anew {
+        if self.is_listed && !relist {
             return Ok(());
         }
         (self.is_listed, self.served) = (false, Served::default());
@@ -121,7 +121,7 @@ impl Reports {
         Ok(())
     }
 
-    /// Reads all reports of a kind; whether there are any to read and write.
+    /// Lists the reports of a kind. Returns whether the kind is served and may be listed.
     async fn list(&mut self, kind: &'static Kind) -> kube::Result<bool> {
         let selector = format!("{}={},{AUDITED_BY}={}", MANAGED_BY.0, MANAGED_BY.1, self.installation);
         let mut params = ListParams::default().labels(&selector).limit(PAGE);
@@ -130,31 +130,32 @@ impl Reports {
             let page = match with_timeout(API_TIMEOUT, api.list(&params)).await {
                 Ok(page) => page,
                 Err(kube::Error::Api(status)) if [404, 403].contains(&status.code) => {
-                    self.tell_missing(kind, status.code);
+                    self.log_missing(kind, status.code);
                     return Ok(false);
                 }
                 Err(error) => return Err(error),
             };
             let read = move || page.items.into_iter().map(stored).collect::<Vec<_>>();
-            // Its thread ends by itself only when the process does.
+            // It fails only when the runtime shuts down.
             let read = spawn_blocking(read).await.unwrap_or_default();
-            self.known
-                .extend(read.into_iter().map(|(key, digest)| (key, Known { digest, is_current: false })));
+            self.known.extend(
+                read.into_iter().map(|(key, digest)| (key, ListedReport { digest, is_current: false })),
+            );
             match page.metadata.continue_.filter(|token| !token.is_empty()) {
                 Some(token) if self.known.len() < self.most + MAX_FOREIGN => {
                     params = params.continue_token(&token);
                 }
                 _ => {
-                    self.told.remove(kind.kind);
+                    self.logged_missing.remove(kind.kind);
                     return Ok(true);
                 }
             }
         }
     }
 
-    /// Says once that there are no reports of a kind.
-    fn tell_missing(&mut self, kind: &'static Kind, code: u16) {
-        if !self.told.insert(kind.kind) {
+    /// Logs once that a kind is not served or may not be listed.
+    fn log_missing(&mut self, kind: &'static Kind, code: u16) {
+        if !self.logged_missing.insert(kind.kind) {
             return;
         }
         let (group, version) = REPORT_API;
@@ -165,7 +166,7 @@ impl Reports {
         }
     }
 
-    /// Writes a report, unless it stands there as it should be.
+    /// Writes a report, unless the stored one is equal.
     pub(super) async fn put(&mut self, report: Report) {
         if !self.is_served(report.namespace.is_empty()) {
             return;
@@ -192,21 +193,21 @@ impl Reports {
             Ok(_) => {
                 self.pass.written += 1;
                 self.failures = 0;
-                self.known.insert(key, Known { digest, is_current: true });
+                self.known.insert(key, ListedReport { digest, is_current: true });
             }
-            // Its namespace is about to go, and its object with it.
+            // Its namespace is being deleted.
             Err(kube::Error::Api(status)) if status.code == 404 || is_ending(&status) => {}
             Err(error) => {
                 self.fail("written", &error);
                 if let Some(known) = self.known.get_mut(&key) {
-                    // It is not as it should be, and stays.
+                    // The stored report differs, but its object has findings, so it stays.
                     known.is_current = true;
                 }
             }
         }
     }
 
-    /// Deletes the reports of objects of which there is nothing to say any more.
+    /// Deletes the reports of objects without findings.
     pub(super) async fn delete_others(&mut self) {
         let gone = self.known.iter().filter(|(_, known)| !known.is_current).map(|(key, _)| key.clone());
         for key in gone.collect::<Vec<_>>() {
@@ -227,17 +228,17 @@ impl Reports {
         }
     }
 
-    /// Says how many objects have no report because there are too many, when that has changed.
-    pub(super) fn tell_left_out(&mut self) {
+    /// Logs how many objects have no report because of the limit, if the number has changed.
+    pub(super) fn log_left_out(&mut self) {
         let (left_out, most) = (self.pass.left_out, self.most);
-        if left_out > 0 && left_out != self.told_left_out {
+        if left_out > 0 && left_out != self.logged_left_out {
             tracing::warn!(
                 left_out,
                 most,
                 "more objects violate policies than may have reports; --max-reports raises that"
             );
         }
-        self.told_left_out = left_out;
+        self.logged_left_out = left_out;
     }
 
     /// Leaves the report of an object as it is.
@@ -261,7 +262,7 @@ impl Reports {
         self.is_listed && if is_cluster_wide { cluster_reports } else { reports }
     }
 
-    /// The first failure of a pass is logged; the others are counted. What is refused says nothing of the next one.
+    /// Logs the first failure of a pass and counts the others. A refusal does not count towards [`MAX_FAILURES`].
     fn fail(&mut self, what: &str, error: &kube::Error) {
         if self.pass.failed == 0 {
             tracing::warn!(error = error_message(error), "a report could not be {what}");
@@ -271,26 +272,23 @@ impl Reports {
     }
 
     fn api(&self, namespace: &str) -> Api<DynamicObject> {
-        if namespace.is_empty() {
-            Api::all_with(self.client.clone(), &resource(&CLUSTER_REPORT))
-        } else {
-            Api::namespaced_with(self.client.clone(), namespace, &resource(&REPORT))
-        }
+        let kind = if namespace.is_empty() { &CLUSTER_REPORT } else { &REPORT };
+        api(&self.client, kind, namespace)
     }
 }
 
-/// The place of a report that stands in the cluster, and its digest.
+/// The namespace and name of a stored report, and its digest.
 fn stored(report: RawObject) -> ((String, String), u64) {
     let ([namespace, name, _], text) = report.into_parts();
     ((namespace, name), stored_digest(text.get()).unwrap_or_default())
 }
 
-/// Whether an apiserver has answered, and does not want this one.
+/// Whether the apiserver has refused this object.
 pub(super) fn is_refused(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if (400..500).contains(&status.code) && ![408, 429].contains(&status.code))
 }
 
-/// Whether it is refused because its namespace is about to go.
+/// Whether it is refused because its namespace is being deleted.
 fn is_ending(status: &kube::core::Status) -> bool {
     let causes = status.details.iter().flat_map(|details| &details.causes);
     causes.into_iter().any(|cause| cause.reason == "NamespaceTerminating")

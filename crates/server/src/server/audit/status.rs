@@ -1,7 +1,6 @@
-//! What the status of a policy and of an exemption says after an audit. No I/O here.
+//! The status of a policy and of an exemption after an audit. No I/O here.
 //!
-//! A status that says the same as before is not written again, so the two times in it, and those of its conditions,
-//! move only with something else.
+//! A status is written only if more than its times differs, so its times change only with other fields.
 
 use std::collections::BTreeMap;
 
@@ -12,44 +11,44 @@ use crate::model::kind::MEMORY_POLICY;
 use crate::model::policy::{Action, Exemption, Policies, Policy};
 use crate::policy::judge::Counts;
 use crate::policy::leftover::rejected;
+use crate::server::events::truncate;
 
 use super::policies::Head;
-use super::report::cut;
 
-/// How many violations a status tells.
+/// How many violations a status has.
 pub(super) const MAX_VIOLATIONS: usize = 20;
 
 /// The most bytes of a message, as the definition has it.
 const MAX_MESSAGE_BYTES: usize = 4096;
 
-/// What an audit found of one policy.
+/// The counts of one policy in an audit.
 #[derive(Debug, Default)]
-pub(super) struct Found {
-    /// How many stored objects it matches.
+pub(super) struct PolicyCounts {
+    /// How many stored objects the policy matches.
     pub(super) matched: usize,
     pub(super) counts: Counts,
-    /// The first violations, as a status has them.
+    /// The first violations, in the form of a status.
     pub(super) first: Vec<Value>,
 }
 
-/// What an audit found of all of them.
+/// The counts of all policies and exemptions in an audit.
 #[derive(Debug, Default)]
-pub(super) struct AllFound {
-    /// By the names of policies.
-    pub(super) policies: BTreeMap<String, Found>,
-    /// How many objects each exemption counts for, by namespace and name.
+pub(super) struct AuditCounts {
+    /// By the name of the policy.
+    pub(super) policies: BTreeMap<String, PolicyCounts>,
+    /// How many objects each exemption applies to, by namespace and name.
     pub(super) exemptions: BTreeMap<String, usize>,
 }
 
-/// The status that a policy or an exemption should have; `None` when it has it.
-pub(super) fn status(head: &Head, policies: &Policies, found: &AllFound, now: Timestamp) -> Option<Value> {
+/// The new status of a policy or an exemption; `None` when the stored one is up to date.
+pub(super) fn status(head: &Head, policies: &Policies, found: &AuditCounts, now: Timestamp) -> Option<Value> {
     let (wanted, time) = if *head.kind == MEMORY_POLICY {
         (of_policy(head, policies, found.policies.get(&head.name), now), "lastAudit")
     } else {
         let exemption = policies.exemption(&head.namespace, &head.name);
         (of_exemption(head, exemption.map(AsRef::as_ref), policies, found, now), "lastMatched")
     };
-    if says(&head.status, &wanted) {
+    if has_content(&head.status, &wanted) {
         return None;
     }
     let matches = wanted.get("matches").and_then(Value::as_u64);
@@ -63,9 +62,9 @@ pub(super) fn status(head: &Head, policies: &Policies, found: &AllFound, now: Ti
     Some(status)
 }
 
-fn of_policy(head: &Head, policies: &Policies, found: Option<&Found>, now: Timestamp) -> Value {
-    let none = Found::default();
-    let Found { matched, counts, first } = found.unwrap_or(&none);
+fn of_policy(head: &Head, policies: &Policies, found: Option<&PolicyCounts>, now: Timestamp) -> Value {
+    let none = PolicyCounts::default();
+    let PolicyCounts { matched, counts, first } = found.unwrap_or(&none);
     let mut conditions = vec![match &head.fault {
         Some(fault) => condition("Ready", false, "Invalid", fault),
         None => condition("Ready", true, "InForce", "its rules count"),
@@ -83,7 +82,7 @@ fn of_policy(head: &Head, policies: &Policies, found: Option<&Found>, now: Times
     })
 }
 
-/// Whether a policy is promoted, and whether that is going to hit somebody.
+/// The conditions about the promotion of a policy: whether it has happened, and whether stored objects will be denied.
 fn of_promotion(policy: &Policy, counts: Counts, now: Timestamp) -> Vec<Value> {
     let Some(promotion) = policy.promote else { return Vec::new() };
     let (is_promoted, to) = (now >= promotion.at, promotion.to.name());
@@ -116,7 +115,7 @@ fn of_exemption(
     head: &Head,
     exemption: Option<&Exemption>,
     policies: &Policies,
-    found: &AllFound,
+    found: &AuditCounts,
     now: Timestamp,
 ) -> Value {
     let rejection = match (&head.fault, exemption) {
@@ -126,23 +125,22 @@ fn of_exemption(
         }
         (None, None) => Some(("Invalid", "it cannot be read".to_owned())),
     };
-    let has_ended = exemption.is_some_and(|it| now >= it.expires_at);
-    let ended = exemption.map(|it| format!("it ended on {}", it.expires_at.strftime("%Y-%m-%d")));
-    let active = match (&rejection, exemption) {
-        (Some((reason, message)), _) => condition("Active", false, reason, message),
-        (None, Some(_)) if has_ended => {
-            condition("Active", false, "Expired", &ended.clone().unwrap_or_default())
+    let day = |time: Timestamp| time.strftime("%Y-%m-%d").to_string();
+    let ended = exemption.filter(|it| now >= it.expires_at);
+    let ended = ended.map(|it| format!("it ended on {}", day(it.expires_at)));
+    let active = match (&rejection, &ended, exemption) {
+        (Some((reason, message)), ..) => condition("Active", false, reason, message),
+        (None, Some(ended), _) => condition("Active", false, "Expired", ended),
+        (None, None, Some(it)) if now < it.from => {
+            condition("Active", false, "NotYet", &format!("it begins on {}", day(it.from)))
         }
-        (None, Some(it)) if now < it.from => {
-            condition("Active", false, "NotYet", &format!("it begins on {}", it.from.strftime("%Y-%m-%d")))
+        (None, None, it) => {
+            let until = it.map(|it| format!("until {}", day(it.expires_at))).unwrap_or_default();
+            condition("Active", true, "InForce", &until)
         }
-        (None, Some(it)) => {
-            condition("Active", true, "InForce", &format!("until {}", it.expires_at.strftime("%Y-%m-%d")))
-        }
-        (None, None) => condition("Active", false, "Invalid", "it cannot be read"),
     };
-    let expired = match ended.filter(|_| has_ended) {
-        Some(ended) => condition("Expired", true, "Expired", &ended),
+    let expired = match &ended {
+        Some(ended) => condition("Expired", true, "Expired", ended),
         None => condition("Expired", false, "NotExpired", "it has not ended"),
     };
     let rejected = match rejection {
@@ -163,11 +161,11 @@ fn condition(type_name: &str, status: bool, reason: &str, message: &str) -> Valu
 }
 
 fn condition_of(type_name: &str, status: &str, reason: &str, message: &str) -> Value {
-    json!({"type": type_name, "status": status, "reason": reason, "message": cut(message, MAX_MESSAGE_BYTES)})
+    json!({"type": type_name, "status": status, "reason": reason, "message": truncate(message, MAX_MESSAGE_BYTES)})
 }
 
-/// Whether a stored status says what is wanted. What others have added to it does not count.
-fn says(stored: &Value, wanted: &Value) -> bool {
+/// Whether a stored status has the wanted content. Fields of other clients do not count.
+fn has_content(stored: &Value, wanted: &Value) -> bool {
     wanted.as_object().into_iter().flatten().all(|(field, wanted)| match stored.get(field) {
         Some(stored) if field == "conditions" => {
             let ours = |it: &&Value| {
@@ -182,7 +180,7 @@ fn says(stored: &Value, wanted: &Value) -> bool {
     })
 }
 
-/// The types of all conditions that memgate writes.
+/// All types of conditions that memgate writes.
 const CONDITIONS: [&str; 6] = ["Ready", "Promoted", "PromotionAtRisk", "Active", "Expired", "Rejected"];
 
 fn without_time(mut condition: Value) -> Value {
@@ -196,7 +194,7 @@ fn conditions(status: &mut Value) -> impl Iterator<Item = &mut Value> {
     status.get_mut("conditions").and_then(Value::as_array_mut).into_iter().flatten()
 }
 
-/// Gives each condition the time since when it is so.
+/// Adds the time of its last transition to each condition.
 fn with_transitions(mut status: Value, stored: &Value, now: Timestamp) -> Value {
     let before = stored.get("conditions").and_then(Value::as_array);
     for condition in conditions(&mut status).filter_map(Value::as_object_mut) {

@@ -1,5 +1,5 @@
-//! Stored objects that policies judge, so many at a time: from the state where that holds all of an object, else from
-//! paged lists.
+//! Reads the stored objects that policies judge, in steps: from the state if it holds the whole object, else from paged
+//! lists.
 
 use std::collections::VecDeque;
 
@@ -20,11 +20,11 @@ use crate::server::store::apply_event::RawObject;
 
 use super::API_TIMEOUT;
 
-/// The HTTP statuses of a kind that is not served, and of the rest of a list that has become too old.
+/// The HTTP statuses of a kind that is not served, and of a list whose continue token has expired.
 const NOT_FOUND: u16 = 404;
 const GONE: u16 = 410;
 
-/// How often a list may begin: it becomes too old after minutes.
+/// How often a list may begin: its continue token expires after minutes.
 const MAX_ATTEMPTS: u32 = 10;
 
 /// A stored object.
@@ -34,7 +34,7 @@ pub(super) struct Stored {
     pub(super) namespace: String,
     pub(super) name: String,
     pub(super) uid: String,
-    /// What is read of it, or all of it, as JSON.
+    /// The object, or its fields that the state holds, as JSON.
     pub(super) text: Box<str>,
 }
 
@@ -54,7 +54,7 @@ impl Stored {
         Self { kind, namespace, name, uid, text: text.into() }
     }
 
-    /// What an audit asks: to make it as it is.
+    /// The request that an audit judges: the creation of the stored object.
     pub(super) fn request(&self, now: Timestamp) -> Request<'_> {
         Request {
             operation: Operation::Create,
@@ -72,38 +72,38 @@ impl Stored {
         }
     }
 
-    /// As etcd orders the objects of a kind.
+    /// The sort key of etcd within a kind.
     fn key(&self) -> String {
         format!("{}/{}", self.namespace, self.name)
     }
 }
 
-/// The way through all of them.
+/// An iterator over all stored objects.
 pub(super) struct Subjects<'s> {
     store: &'s Store,
     client: &'s Client,
-    /// The kinds that are left; the first one is on its way.
+    /// The remaining kinds; the first one is being read.
     kinds: VecDeque<(&'static Family, &'static Kind)>,
-    /// Behind which object of that kind it goes on in the state.
+    /// The last object of that kind that was read from the state.
     place: Option<(String, String)>,
     list: List,
     /// The kinds that could not be listed.
     pub(super) failed: Vec<&'static Kind>,
 }
 
-/// Where a list stands.
+/// The progress of a paged list.
 #[derive(Debug, Default)]
 struct List {
-    /// What the apiserver goes on by.
+    /// The continue token.
     token: Option<String>,
-    /// The last object that was handed out: a list that begins anew comes by it again.
+    /// The last object that was returned: a list that begins again returns it a second time.
     last: Option<String>,
-    /// For the how manieth time it began.
+    /// How often the list began again.
     attempt: u32,
 }
 
 impl List {
-    /// Lets a list that has become too old begin anew, a few times.
+    /// Begins a list with an expired token again, if it has a token and attempts are left.
     fn may_begin_anew(&mut self) -> bool {
         self.attempt += 1;
         self.token.take().is_some() && self.attempt < MAX_ATTEMPTS
@@ -111,7 +111,7 @@ impl List {
 }
 
 impl<'s> Subjects<'s> {
-    /// Before the first one. Kinds that no policy judges are passed over.
+    /// Starts before the first object. Kinds that no policy judges are skipped.
     pub(super) fn new(store: &'s Store, client: &'s Client, policies: &Policies) -> Self {
         let families = store.snapshot().settings.families.clone();
         let audited = |family: &'static Family| family.audited().map(move |kind| (family, kind));
@@ -120,7 +120,7 @@ impl<'s> Subjects<'s> {
         Self { store, client, kinds, place: None, list: List::default(), failed: Vec::new() }
     }
 
-    /// The next objects, all of one kind; fewer than `most` do not mean the end, and none do.
+    /// The next objects, all of one kind. Fewer than `most` are not the end; an empty list is.
     ///
     /// # Errors
     /// When a thread ends that reads the state.
@@ -131,7 +131,7 @@ impl<'s> Subjects<'s> {
             } else {
                 self.of_list(kind, most).await.unwrap_or_else(|error| {
                     let error = error_message(&error);
-                    tracing::warn!(kind = kind.kind, group = kind.group, error, "it could not be listed");
+                    tracing::warn!(kind = kind.kind, group = kind.group, error, "a kind could not be listed");
                     self.failed.push(kind);
                     (Vec::new(), true)
                 })

@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 
 use super::policies::Head;
 use super::report::{Report, stored_digest};
-use super::status::{AllFound, Found, status};
+use super::status::{AuditCounts, PolicyCounts, status};
 use super::subjects::Stored;
 use crate::decide::audit::audit;
 use crate::family;
@@ -137,11 +137,11 @@ fn conditions(status: &Value) -> Vec<(String, String, String)> {
     status["conditions"].as_array().unwrap().iter().map(of).collect()
 }
 
-fn found(denied_later: usize) -> AllFound {
+fn found(denied_later: usize) -> AuditCounts {
     let counts =
         Counts { violations: denied_later, denied_later, at_risk: denied_later, ..Counts::default() };
-    let found = Found { matched: 5, counts, first: Vec::new() };
-    AllFound {
+    let found = PolicyCounts { matched: 5, counts, first: Vec::new() };
+    AuditCounts {
         policies: [("prod".to_owned(), found)].into(),
         exemptions: [("granted/notes".to_owned(), 2)].into(),
     }
@@ -172,7 +172,7 @@ fn a_status_moves_only_with_what_it_says() {
     assert_eq!(conditions(&third), expected);
 }
 
-/// A condition of somebody else is none of memgate's business.
+/// A condition of another client does not count.
 #[test]
 fn what_others_add_to_a_status_does_not_count() {
     let policies = policies(&promoted("deny"));
@@ -183,7 +183,7 @@ fn what_others_add_to_a_status_does_not_count() {
 }
 
 #[test]
-fn a_promotion_that_nobody_audits_is_of_unknown_risk() {
+fn a_promotion_without_audits_has_unknown_risk() {
     let mut spec = promoted("deny");
     spec["actions"]["audit"] = "off".into();
     let status = status(&head(&MEMORY_POLICY, Value::Null), &policies(&spec), &found(0), time(NOW)).unwrap();
@@ -191,7 +191,7 @@ fn a_promotion_that_nobody_audits_is_of_unknown_risk() {
     assert!(conditions(&status).contains(&unknown), "{status}");
 }
 
-/// One that ends before the day is of no help on it.
+/// An exemption that ends before the day does not cover it.
 #[test]
 fn an_exemption_that_ends_too_soon_leaves_a_risk() {
     for (until, at_risk) in [("2027-01-14T00:00:00Z", 1), ("2027-01-20T00:00:00Z", 0)] {
@@ -206,7 +206,7 @@ fn an_exemption_that_ends_too_soon_leaves_a_risk() {
 fn a_policy_that_is_not_in_force_says_why() {
     let fault = Some("spec.rules[0] has no id".to_owned());
     let head = Head { fault, ..head(&MEMORY_POLICY, Value::Null) };
-    let status = status(&head, &Policies::default(), &AllFound::default(), time(NOW)).unwrap();
+    let status = status(&head, &Policies::default(), &AuditCounts::default(), time(NOW)).unwrap();
     assert_eq!(status["conditions"][0]["status"], "False");
     assert_eq!(status["conditions"][0]["message"], "spec.rules[0] has no id");
     assert_eq!((&status["matched"], &status["observedGeneration"]), (&json!(0), &json!(3)));
@@ -217,8 +217,10 @@ fn an_exemption_is_active_then_expired() {
     let mut policies = policies(&promoted("deny"));
     put_exemption(&mut policies, "2027-01-12T00:00:00Z", "2027-01-20T00:00:00Z");
     let said = |stored: Value, matches: usize, now: &str| {
-        let found =
-            AllFound { exemptions: [("granted/notes".to_owned(), matches)].into(), ..AllFound::default() };
+        let found = AuditCounts {
+            exemptions: [("granted/notes".to_owned(), matches)].into(),
+            ..AuditCounts::default()
+        };
         status(&head(&MEMORY_POLICY_EXEMPTION, stored), &policies, &found, time(now)).unwrap()
     };
     let words = |status: &Value| conditions(status).into_iter().map(|(_, word, _)| word).collect::<Vec<_>>();

@@ -1,10 +1,9 @@
-//! The tokens at the end of the paths under which reviews are sent, as the Secret of the CA holds them. Pure
-//! functions; new tokens are the only thing that does not follow from the arguments.
+//! The tokens at the end of the review paths, as the Secret of the CA holds them. Pure functions; only new tokens are
+//! random.
 //!
-//! A stranger who reaches the port does not know the path, and so is never answered
-//! (docs/adr/0017-paths-with-a-secret-token.md). The newest tokens come first. A configuration names one only
-//! once every replica had time to read it, and those that were named before stay in the list, so that a
-//! configuration which another tool puts back still works.
+//! A caller that reaches the port without the token gets no answer (docs/adr/0017-paths-with-a-secret-token.md). The
+//! newest tokens come first. A configuration names a token only after every replica had time to read it. Older tokens
+//! stay in the list, so that an old configuration still works when another tool restores it.
 
 use std::fmt::{self, Write};
 
@@ -44,7 +43,7 @@ impl PathToken {
     }
 }
 
-/// Not the token: whoever reads a log should not learn it.
+/// Does not show the token, so that logs never contain it.
 impl fmt::Debug for PathToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("PathToken")
@@ -72,7 +71,7 @@ impl PathTokens {
         (Self(lines.into_iter().flatten().take(MAX_TOKENS).collect()), intact)
     }
 
-    /// What the Secret is to hold.
+    /// The text for the Secret.
     pub(super) fn text(&self) -> String {
         let mut text = String::new();
         for MadeToken { token, made } in &self.0 {
@@ -90,12 +89,12 @@ impl PathTokens {
         self.0.iter().map(|made| &made.token)
     }
 
-    /// The newest alone.
+    /// Only the newest token.
     pub(super) fn newest(&self) -> Self {
         Self(self.0.iter().take(1).cloned().collect())
     }
 
-    /// Where a token stands; the newest is at 0.
+    /// The position of a token; the newest has 0.
     pub(super) fn position(&self, token: &PathToken) -> Option<usize> {
         self.iter().position(|other| other == token)
     }
@@ -108,8 +107,8 @@ impl PathTokens {
         Self(all)
     }
 
-    /// These, with a new one when none was made within a day, or there is a `new_ca`. One from the future does not
-    /// count as old: replicas whose clocks differ would replace each other's tokens.
+    /// Adds a new token if none was made within a day, or if there is a `new_ca`. A token from the future does not count
+    /// as old: replicas whose clocks differ would replace each other's tokens.
     pub(super) fn renewed(mut self, new_ca: bool, now: i64) -> Result<Self, rcgen::Error> {
         let is_old = |made: &MadeToken| now.saturating_sub(made.made) >= RENEW_AFTER_SECONDS;
         if new_ca || self.0.iter().all(is_old) {
@@ -163,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_is_read_as_it_was_written_and_what_is_no_token_is_told() {
+    fn the_text_is_read_as_it_was_written_and_what_is_no_token_is_reported() {
         let mut tokens = one();
         for day in 1..40 {
             tokens = tokens.renewed(false, NOW + day * RENEW_AFTER_SECONDS).unwrap();

@@ -426,7 +426,7 @@ async fn a_secret_without_tokens_gets_them_back() {
     }
 }
 
-/// What whoever asks for a new CA writes.
+/// The annotations of a request for a new CA.
 fn ask(cluster: &StubCluster, request: &str) {
     cluster.change(SECRET, |secret| {
         secret["metadata"]["annotations"]["memgate.dev/rotate-requested"] = json!(request);
@@ -552,7 +552,7 @@ async fn a_tool_that_keeps_taking_the_new_ca_away_delays_a_revocation_by_less_th
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_outlives_a_secret_that_is_deleted_and_one_that_cannot_be_read_is_told() {
+async fn a_request_outlives_a_secret_that_is_deleted_and_one_that_cannot_be_read_is_reported() {
     let cluster = StubCluster::new();
     let mut managers = pair(&cluster);
     rounds(&mut managers, 4, || ()).await;

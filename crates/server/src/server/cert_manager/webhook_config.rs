@@ -277,14 +277,13 @@ impl DesiredEntry<'_> {
 impl WebhookEntry {
     fn read(webhook: &Value) -> Self {
         let text = |pointer| webhook.pointer(pointer).and_then(Value::as_str);
-        let bundle = text("/clientConfig/caBundle").and_then(|text| BASE64_STANDARD.decode(text).ok());
         let target = match webhook.pointer("/clientConfig/service") {
             Some(_) => Target::Service(text("/clientConfig/service/path").map(str::to_owned)),
             None => Target::Url,
         };
         Self {
             name: text("/name").unwrap_or_default().to_owned(),
-            bundle: ca_bundle::parse(&bundle.unwrap_or_default()),
+            bundle: ca_bundle::of_entry(webhook),
             target,
         }
     }

@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_what_is_wrong_with_a_ca() {
+    fn reports_what_is_wrong_with_a_ca() {
         let policy = CertPolicy::default();
         let (ca, other) =
             (Ca::generate(NOW, &policy).expect("a CA"), Ca::generate(NOW, &policy).expect("a CA"));

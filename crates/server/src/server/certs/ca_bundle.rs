@@ -1,13 +1,16 @@
 //! Bundles of CA certificates, as in `caBundle`: parsed and written as PEM.
 //!
-//! What cannot be parsed is skipped: the rest of a damaged bundle is still of use.
+//! Unreadable parts are skipped: the rest of a damaged bundle is still useful.
 
 use std::fmt::Write as _;
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
 use pem::{EncodeConfig, LineEnding, Pem};
 use ring::digest::{SHA256, digest};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
+use serde_json::Value;
 use x509_parser::parse_x509_certificate;
 
 /// Where a certificate begins in PEM text.
@@ -29,7 +32,7 @@ pub(in crate::server) struct CaCert {
 }
 
 impl CaCert {
-    /// The certificate; `None` when it is none.
+    /// Parses a certificate; `None` when it is not one.
     pub(in crate::server) fn new(der: &CertificateDer<'_>) -> Option<Self> {
         let validity = parse_x509_certificate(der).ok()?.1.validity().clone();
         let (not_before, not_after) = (validity.not_before.timestamp(), validity.not_after.timestamp());
@@ -57,13 +60,19 @@ impl CaCert {
     }
 }
 
-/// What a PEM text holds.
+/// The content of a PEM text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(in crate::server) struct CaBundle {
     /// Its certificates, in order and without repetition.
     pub(in crate::server) certs: Vec<CaCert>,
-    /// Whether the text holds nothing else, and nothing that cannot be parsed.
+    /// Whether the text holds only certificates that can be parsed.
     pub(in crate::server) intact: bool,
+}
+
+/// Reads the `caBundle` of an entry of a webhook configuration; empty when it has none.
+pub(in crate::server) fn of_entry(webhook: &Value) -> CaBundle {
+    let text = webhook.pointer("/clientConfig/caBundle").and_then(Value::as_str).unwrap_or_default();
+    parse(&BASE64_STANDARD.decode(text).unwrap_or_default())
 }
 
 /// Reads every certificate that can be read.

@@ -11,7 +11,7 @@ use kube::{Api, Client};
 use crate::review_path::without_tokens;
 use crate::server::metrics::labels::WebhookKind;
 
-/// The webhook configurations of a kind. Untyped, so that fields of a newer Kubernetes do no harm.
+/// The webhook configurations of a kind; untyped, so that fields of a newer Kubernetes are kept.
 pub(in crate::server) fn webhook_configs(client: Client, kind: WebhookKind) -> Api<DynamicObject> {
     let resource = match kind {
         WebhookKind::Mutating => ApiResource::erase::<MutatingWebhookConfiguration>(&()),
@@ -29,7 +29,7 @@ pub(in crate::server) async fn with_timeout<T>(
     tokio::time::timeout(limit, answer).await.map_err(late)?
 }
 
-/// The apiserver's answer, or why there is none, without the paths that strangers should not know.
+/// The apiserver's message, or why it did not answer; without path tokens.
 pub(in crate::server) fn error_message(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) => without_tokens(&status.message),

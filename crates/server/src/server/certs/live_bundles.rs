@@ -1,10 +1,8 @@
-//! Which CAs each entry of the live webhook configurations trusts, for whoever waits for a change of them.
+//! The CAs that each entry of the live webhook configurations trusts, for the command that waits for a new CA.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
 use kube::Client;
 use kube::api::DynamicObject;
 use serde_json::Value;
@@ -16,19 +14,19 @@ use crate::server::metrics::labels::WebhookKind;
 /// The timeout of one request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The annotation by which cert-manager is asked to write `caBundle`.
+/// The annotation that makes cert-manager write `caBundle`.
 const CERT_MANAGER: &str = "cert-manager.io/inject-ca-from";
 
-/// What both configurations say.
+/// The entries of both configurations.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LiveBundles {
     /// Their entries; empty when there is neither.
     pub entries: Vec<EntryBundle>,
-    /// Whether one of them asks cert-manager to write `caBundle`.
+    /// Whether cert-manager writes `caBundle` of one of them.
     pub from_cert_manager: bool,
 }
 
-/// What one entry trusts.
+/// The CAs that one entry trusts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EntryBundle {
     /// `mutating` or `validating`.
@@ -42,7 +40,7 @@ pub struct EntryBundle {
 /// Reads both configurations; one that does not exist has no entries.
 ///
 /// # Errors
-/// When the apiserver does not show one.
+/// When a configuration cannot be read.
 pub async fn live_bundles(client: &Client, configuration: &str) -> Result<LiveBundles, kube::Error> {
     let mut live = LiveBundles::default();
     for kind in WebhookKind::ALL {
@@ -67,7 +65,7 @@ impl LiveBundles {
         self.entries.iter().filter(move |entry| !entry.cas.contains(sha256))
     }
 
-    /// The entries that trust any other CA than this one.
+    /// The entries that trust another CA.
     pub fn beyond<'a>(&'a self, sha256: &'a str) -> impl Iterator<Item = &'a EntryBundle> {
         self.entries.iter().filter(move |entry| entry.cas.iter().any(|ca| ca != sha256))
     }
@@ -75,18 +73,18 @@ impl LiveBundles {
 
 impl EntryBundle {
     fn read(kind: WebhookKind, webhook: &Value) -> Self {
-        let text = |pointer| webhook.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-        let bundle = BASE64_STANDARD.decode(text("/clientConfig/caBundle")).unwrap_or_default();
         Self {
             configuration: kind.name(),
-            name: text("/name").to_owned(),
-            cas: ca_bundle::parse(&bundle).certs.iter().map(ca_bundle::CaCert::sha256).collect(),
+            name: webhook.get("name").and_then(Value::as_str).unwrap_or_default().to_owned(),
+            cas: ca_bundle::of_entry(webhook).certs.iter().map(ca_bundle::CaCert::sha256).collect(),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use base64::Engine as _;
+    use base64::prelude::BASE64_STANDARD;
     use serde_json::json;
 
     use super::*;
@@ -105,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn tells_who_trusts_a_ca_and_who_trusts_another() {
+    fn finds_entries_by_the_cas_that_they_trust() {
         let [new, old] = [0, 1].map(|now| Ca::generate(now, &CertPolicy::default()).expect("a CA").cert);
         let mut live = LiveBundles::default();
         live.add(WebhookKind::Mutating, &configuration("other", &[&[], &[new.clone(), old.clone()]]));

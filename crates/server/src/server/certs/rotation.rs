@@ -1,13 +1,13 @@
-//! A new CA on request: what stands in three annotations of the CA Secret, through which whoever asks and the
-//! replicas talk (docs/adr/0019-a-new-ca-on-request.md). Whoever asks needs no key, so it reads none.
+//! The request for a new CA, in three annotations of the CA Secret, through which `memgate certs rotate` and the replicas
+//! communicate (docs/adr/0019-a-new-ca-on-request.md). The command does not read the keys.
 //!
-//! | annotation | by whom | what it says |
+//! | annotation | written by | content |
 //! |---|---|---|
 //! | `memgate.dev/rotate-requested` | `memgate certs rotate` | the request: `TIME`, or `TIME revoke` |
 //! | `memgate.dev/rotate-made` | a replica | the SHA-256 of the new CA, and the request that it was made for |
 //! | `memgate.dev/rotate-done` | a replica | the request, once the new CA is in use, and the old ones revoked |
 //!
-//! Requests are compared as texts, so that one which a tool writes again is done once, and nobody's clock matters.
+//! Requests are compared as texts. So a request that a tool writes again is carried out once, and clocks do not matter.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -21,24 +21,24 @@ pub const MADE: &str = "memgate.dev/rotate-made";
 /// The last request that was carried out.
 pub const DONE: &str = "memgate.dev/rotate-done";
 
-/// The word after the time of a request that the old CAs are to go.
+/// The word after the time of a request that revokes the old CAs.
 const REVOKE: &str = " revoke";
 
-/// The longest request that is taken: replicas write it twice more, and annotations share 256 KiB.
+/// The longest accepted request: replicas write it two more times, and annotations share 256 KiB.
 const MAX_REQUEST_BYTES: usize = 64;
 
 /// A request for a new CA.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RotationRequest {
     text: String,
-    /// Whether the old CAs are to be trusted no more.
+    /// Whether the old CAs are revoked.
     pub revoke: bool,
 }
 
-/// What the annotations say.
+/// The content of the annotations.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rotation {
-    /// The request that counts, if there is one.
+    /// The current request, if there is one.
     pub requested: Option<RotationRequest>,
     /// The last CA that was made for a request.
     pub made: Option<MadeCa>,
@@ -55,10 +55,10 @@ pub struct MadeCa {
     pub request: RotationRequest,
 }
 
-/// How far the request is.
+/// The progress of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress<'r> {
-    /// There is none.
+    /// There is no request.
     Idle,
     /// No replica has made a CA for it.
     Requested(&'r RotationRequest),
@@ -76,7 +76,7 @@ impl RotationRequest {
         Self { text: format!("{time}{}", if revoke { REVOKE } else { "" }), revoke }
     }
 
-    /// Reads one; `None` when it has another form.
+    /// Reads a request; `None` when it has another form.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let time = text.strip_suffix(REVOKE).unwrap_or(text);
@@ -110,7 +110,7 @@ impl Rotation {
         }
     }
 
-    /// Writes them; what this does not know stays.
+    /// Writes the annotations; missing values leave theirs unchanged.
     pub(in crate::server) fn write(&self, annotations: &mut BTreeMap<String, String>) {
         let mut put = |key: &str, text: Option<String>| {
             text.map(|text| annotations.insert(key.to_owned(), text));
@@ -120,7 +120,7 @@ impl Rotation {
         put(DONE, self.done.as_ref().map(ToString::to_string));
     }
 
-    /// How far the request is.
+    /// The progress of the request.
     #[must_use]
     pub fn progress(&self) -> Progress<'_> {
         let Some(requested) = &self.requested else { return Progress::Idle };

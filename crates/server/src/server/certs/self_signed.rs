@@ -1,4 +1,4 @@
-//! A CA for just one signature, and the certificate that it signs: for development.
+//! A CA that signs one certificate: for development.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ pub fn generate_pem(names: &[String], clock: &Clock) -> Result<SelfSigned, rcgen
     })
 }
 
-/// The same as values.
+/// The same, not as PEM.
 pub(in crate::server) fn generate(names: &[String], now: i64) -> Result<(Ca, Leaf), rcgen::Error> {
     let policy = CertPolicy { ca: VALIDITY, leaf: VALIDITY, ..CertPolicy::default() };
     let ca = Ca::generate(now, &policy)?;

@@ -1,5 +1,5 @@
-//! Verifies certificates from outside: whether the live webhook configurations trust the certificate that
-//! their server presents. Reads no Secret, and changes nothing.
+//! Verifies whether the live webhook configurations trust the certificate that their server presents. Reads no Secret,
+//! and writes nothing.
 
 mod peer_chain;
 
@@ -8,8 +8,6 @@ use std::path::Path;
 use std::time::Duration;
 
 use axum::http::Uri;
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
 use kube::Client;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::ServerCertVerifier as _;
@@ -28,7 +26,7 @@ use crate::server::metrics::labels::WebhookKind;
 /// The timeout of each request and connection.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Why nothing can be verified.
+/// Why certificates cannot be verified.
 #[derive(Debug, ThisError)]
 pub enum Error {
     /// The apiserver did not answer well.
@@ -64,7 +62,7 @@ pub struct VerifyOptions<'a> {
     pub now: i64,
 }
 
-/// What was found out about one webhook of a configuration.
+/// The result for one webhook of a configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WebhookReport {
     /// `mutating` or `validating`.
@@ -84,23 +82,23 @@ pub struct WebhookReport {
 /// Whether an apiserver would trust the server of a webhook.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TrustVerdict {
-    /// It would.
+    /// The apiserver would trust it.
     Trusted,
-    /// It would not.
+    /// The apiserver would not trust it, for this reason.
     Refused(String),
-    /// The server did not answer, or what was found is contradictory.
+    /// The server did not answer, or the entries contradict each other.
     Unknown(String),
-    /// The server cannot be reached from here, so it was not asked. `caBundle` holds a valid CA, and all
-    /// webhooks of this server trust the same ones.
+    /// The server cannot be reached from here, so no connection was made. `caBundle` holds a valid CA, and all webhooks of
+    /// this server trust the same CAs.
     Unasked(String),
 }
 
-/// The fields of a certificate that matter here.
+/// The reported fields of a certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CertInfo {
-    /// Whom it is for, in words.
+    /// The subject as text.
     pub subject: String,
-    /// Who signed it, in words.
+    /// The issuer as text.
     pub issuer: String,
     /// The DNS names and addresses that it is for.
     pub names: Vec<String>,
@@ -152,8 +150,7 @@ async fn verify_entry(
     cache: &mut ChainCache,
 ) -> WebhookReport {
     let text = |pointer| webhook.pointer(pointer).and_then(Value::as_str);
-    let bundle = text("/clientConfig/caBundle").and_then(|text| BASE64_STANDARD.decode(text).ok());
-    let bundle = ca_bundle::parse(&bundle.unwrap_or_default()).certs;
+    let bundle = ca_bundle::of_entry(webhook).certs;
     let bundle: Vec<_> = bundle.iter().map(ca_bundle::CaCert::certificate).collect();
     let target = target(webhook);
     let asks_for = target.asks_for();
@@ -185,7 +182,7 @@ async fn verify_entry(
     }
 }
 
-/// The chain that a server presents; each server is asked once.
+/// The chain that a server presents; each server gets one connection.
 async fn server_chain(
     address: String,
     name: &str,
@@ -200,8 +197,8 @@ async fn server_chain(
     chain
 }
 
-/// Webhooks of one server that trust different CAs cannot all be right: if the server was not asked, which one
-/// is right is unknown.
+/// If webhooks of one server trust different CAs, at least one is wrong. Without a connection to the server it is
+/// unknown which one.
 fn mark_contradictions(entries: &mut [WebhookReport]) {
     let mut bundles: BTreeMap<String, Vec<Vec<CertInfo>>> = BTreeMap::new();
     for entry in entries.iter() {

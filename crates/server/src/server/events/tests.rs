@@ -2,6 +2,8 @@
 
 use futures::FutureExt;
 
+use tokio::time::timeout;
+
 use super::*;
 use crate::model::finding::{Cause, Code, Finding};
 use crate::model::pointer::Pointer;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::*;
 use crate::family;
 use crate::model::kind::{Kind, SECRET};
-use crate::server::stub::{Asked, Reply, client, not_found};
+use crate::server::stub::{Reply, RequestedPaths, client, not_found};
 
 fn kind() -> &'static Kind {
     family::ALL[0].kinds.watched[0]
@@ -16,7 +16,7 @@ fn reference(name: &str) -> Reference {
     Reference { kind: kind(), namespace: "team".to_owned(), name: name.to_owned() }
 }
 
-fn lookups<F>(max_requests: usize, reply: F) -> (Lookups, Asked)
+fn lookups<F>(max_requests: usize, reply: F) -> (Lookups, RequestedPaths)
 where
     F: Fn(String) -> BoxFuture<'static, Reply> + Clone + Send + Sync + 'static,
 {
@@ -34,7 +34,7 @@ fn soon() -> Instant {
 }
 
 #[tokio::test]
-async fn tells_what_exists_and_what_does_not() {
+async fn reports_what_exists_and_what_does_not() {
     let (lookups, asked) = lookups(4, |path| {
         async move { if path.ends_with("/there") { object(&path) } else { not_found() } }.boxed()
     });
@@ -106,7 +106,7 @@ async fn equal_questions_share_a_request_that_is_still_to_be_sent() {
 }
 
 #[tokio::test]
-async fn a_request_that_hangs_holds_up_nobody_for_long() {
+async fn a_request_that_hangs_delays_others_briefly() {
     let number = Arc::new(AtomicUsize::new(0));
     let (lookups, asked) = lookups(8, move |path| {
         let first = number.fetch_add(1, Ordering::SeqCst) == 0;

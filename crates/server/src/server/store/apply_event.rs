@@ -16,11 +16,11 @@ use crate::model::kind::Kind;
 use crate::model::object::{Coverage, KindState, Object};
 use crate::server::log_rate_limiter::{LogRate, LogRateLimiter};
 
-/// How many lines about unreadable objects of one kind are logged: any user may write such objects.
+/// The rate of log lines about unreadable objects of one kind: any user may write such objects.
 pub(in crate::server) const UNREADABLE_LOG_RATE: LogRate = LogRate { burst: 5, per_second: 1 };
 
-/// An object of which only the metadata that a watch needs is parsed; the rest is still text. So an object
-/// of any size, depth or content cannot stop a watch.
+/// An object of which only the metadata that a watch needs is parsed; the rest stays text. So an object of any size, depth
+/// or content does not stop a watch.
 #[derive(Clone)]
 pub(in crate::server) struct RawObject {
     metadata: ObjectMeta,
@@ -30,11 +30,11 @@ pub(in crate::server) struct RawObject {
 /// One step from one state to the next.
 #[derive(Debug)]
 pub(in crate::server) enum StoreChange {
-    /// This is all there is.
+    /// These are all objects of the kind.
     Replace(KindState),
     /// This object is new, or has changed.
     Insert(Object),
-    /// This object is gone.
+    /// This object was deleted.
     Remove {
         /// Its namespace.
         namespace: String,
@@ -71,8 +71,7 @@ pub(in crate::server) fn apply_event(
     }
 }
 
-/// An object that cannot be read is removed rather than kept as it was: then its state is unknown, and a
-/// lookup finds out.
+/// An object that cannot be read is removed, so a decision that needs it looks it up.
 fn insert_or_remove(kind: &'static Kind, log_limiter: &LogRateLimiter, raw: &RawObject) -> StoreChange {
     match raw.read(kind) {
         Ok(Some(object)) => StoreChange::Insert(object),
@@ -96,7 +95,7 @@ fn removal(raw: &RawObject) -> StoreChange {
 }
 
 impl RawObject {
-    /// Namespace, name and uid, and the object as it came.
+    /// Namespace, name and uid, and the unchanged text of the object.
     pub(in crate::server) fn into_parts(self) -> ([String; 3], Box<RawValue>) {
         let ObjectMeta { namespace, name, uid, .. } = self.metadata;
         ([namespace, name, uid].map(Option::unwrap_or_default), self.text)

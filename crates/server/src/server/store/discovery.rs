@@ -1,35 +1,35 @@
-//! Discovery: which API groups the cluster serves, asked once every few seconds for all kinds together.
-//! Without it, each kind of a platform that is not installed would cost a list that fails.
+//! Discovery: the API groups that the cluster serves, read every few seconds for all kinds together. Without it, each
+//! kind of a platform that is not installed would cost a failing list.
 //!
-//! Every authenticated account may ask (the role system:discovery). Where that right was taken away, every
-//! group counts as served, and a list of a kind shows whether it is.
+//! Every authenticated account has this permission (the role system:discovery). If it was taken away, every group counts
+//! as served, and the list of a kind shows whether it is.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
 use kube::Client;
 use tokio::sync::watch;
-use tokio::time::timeout;
 
 use crate::model::kind::Kind;
+use crate::server::certs::kube_api::with_timeout;
 use crate::server::jitter::jitter;
 
 /// The timeout of one list; it takes milliseconds.
 const LIST_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What is known of the API groups.
+/// The served API groups, as far as they are known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::server) enum ApiGroups {
-    /// Nothing yet.
+    /// They were not read yet.
     Unknown,
     /// The list is forbidden; any group may be served.
     Any,
-    /// These.
+    /// These groups are served.
     Only(BTreeSet<String>),
 }
 
 impl ApiGroups {
-    /// Whether the group of a kind is served; `None` when nothing is known. The core group always is.
+    /// Whether the group of a kind is served; `None` before the first answer. The core group always is.
     pub(super) fn serves(&self, kind: &Kind) -> Option<bool> {
         match self {
             Self::Unknown => None,
@@ -43,16 +43,15 @@ impl ApiGroups {
 /// changed. While the apiserver cannot be reached the last answer stays.
 pub(in crate::server) async fn poll(client: Client, groups: watch::Sender<ApiGroups>, pause: Duration) {
     loop {
-        match timeout(LIST_TIMEOUT, client.list_api_groups()).await {
-            Ok(Ok(list)) => {
+        match with_timeout(LIST_TIMEOUT, client.list_api_groups()).await {
+            Ok(list) => {
                 let names = list.groups.into_iter().map(|group| group.name).collect();
                 groups.send_replace(ApiGroups::Only(names));
             }
-            Ok(Err(kube::Error::Api(status))) if status.code == 403 => {
+            Err(kube::Error::Api(status)) if status.code == 403 => {
                 groups.send_replace(ApiGroups::Any);
             }
-            Ok(Err(error)) => tracing::debug!(%error, "the API groups could not be listed"),
-            Err(_) => tracing::debug!("the API groups were not listed in time"),
+            Err(error) => tracing::debug!(%error, "the API groups could not be listed"),
         }
         tokio::time::sleep(jitter(pause)).await;
     }

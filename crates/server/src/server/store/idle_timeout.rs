@@ -1,12 +1,11 @@
 //! An idle timeout for watches, on the responses of the apiserver.
 //!
-//! A watch without events looks just like one whose connection has died unnoticed: a firewall has dropped it,
-//! a machine is gone. An apiserver sends a bookmark about once a minute on most watches, but not for kinds
-//! that have not changed since it started, and kube's watcher does not pass bookmarks on. So this sits
-//! between the watcher and its client: every chunk of a watch's response counts as activity, and a response
-//! without any for too long ends as if the apiserver had ended it. The watcher then resumes where it was, on
-//! another connection: an answer is activity, and no answer is an error. So nothing is listed again, and a
-//! kind without changes costs one request a minute.
+//! A watch without events looks like a watch whose connection was lost without notice, for example in a firewall. An
+//! apiserver sends a bookmark about once a minute on most watches, but not for kinds that have not changed since it
+//! started, and kube's watcher does not pass bookmarks on. This layer is between the watcher and its client: every chunk
+//! of a watch's response counts as activity, and a response without activity for too long ends as if the apiserver had
+//! ended it. The watcher then resumes on another connection, without a new list: an answer is activity, and no answer is
+//! an error. A kind without changes costs one request a minute.
 //!
 //! The chunks are passed on unread.
 

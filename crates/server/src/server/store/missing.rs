@@ -1,11 +1,11 @@
-//! What is known to be missing, and since when: the reason to let a pod wait, and the end of its waiting.
+//! Remembers which references are missing, and since when: pods wait for them for the grace time.
 //!
-//! Manifests are applied in any order, so what a pod refers to may come a moment after it. Its controller makes
-//! it again if it is refused, and a pod that is admitted stays without its memory for good. So it waits, but
-//! each reference makes pods wait only once: from when it was found missing, for as long as the grace time.
-//! A reference is forgotten when its object exists, and after that it may make pods wait anew.
+//! Manifests are applied in any order, so the object that a pod refers to may be created a moment after the pod. A
+//! refused pod is created again by its controller; an admitted pod would never get its memory. So the pod is refused,
+//! but each reference makes pods wait only once: for the grace time after it was found missing. A reference is forgotten
+//! when its object exists, and after that may make pods wait again.
 //!
-//! Users choose these names. So only so many are remembered, and the oldest goes first.
+//! Users choose these names, so their number is bounded, and the oldest is forgotten first.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -18,31 +18,31 @@ use crate::model::object::Reference;
 
 use super::lock;
 
-/// How many references are remembered. With the longest names these are 8 MB.
+/// How many references are remembered. With the longest names they use 8 MB.
 const MAX_REFERENCES: usize = 10_000;
 
-/// Remembers what is missing.
+/// Remembers missing references.
 #[derive(Debug)]
 pub(super) struct MissingReferences {
     grace: Duration,
-    known: Mutex<Known>,
+    since: Mutex<MissingSince>,
 }
 
-/// The same references twice: by name, and in the order in which they were found missing.
+/// The missing references, by name and in the order in which they were found missing.
 #[derive(Debug, Default)]
-struct Known {
-    by_name: BTreeMap<Arc<Reference>, Entry>,
+struct MissingSince {
+    by_name: BTreeMap<Arc<Reference>, FoundMissing>,
     by_number: BTreeMap<u64, Arc<Reference>>,
     next_number: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Entry {
+struct FoundMissing {
     number: u64,
     since: Instant,
 }
 
-/// What a pod waits for, and how much longer.
+/// The reference that a pod waits for, and how much longer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::server) struct Wait {
     pub(in crate::server) reference: Reference,
@@ -50,13 +50,13 @@ pub(in crate::server) struct Wait {
 }
 
 impl Wait {
-    /// The message for whoever made the pod.
+    /// The message for the pod's controller.
     pub(in crate::server) fn message(&self) -> String {
         let seconds = self.left.as_secs() + u64::from(self.left.subsec_nanos() > 0);
         format!("waits for {}; it will be admitted without in {seconds} s", self.name())
     }
 
-    /// What the pod waits for.
+    /// The title of the missing object.
     pub(in crate::server) fn name(&self) -> String {
         let Reference { kind, namespace, name } = &self.reference;
         let name = if namespace.is_empty() { quoted(name) } else { quoted(&format!("{namespace}/{name}")) };
@@ -65,22 +65,22 @@ impl Wait {
 }
 
 impl MissingReferences {
-    /// Nothing is known to be missing yet. With a grace time of zero nothing is ever waited for.
+    /// No references yet. With a grace time of zero no pod waits.
     pub(super) fn new(grace: Duration) -> Self {
-        Self { grace, known: Mutex::default() }
+        Self { grace, since: Mutex::default() }
     }
 
-    /// Remembers that these are missing. Returns the one to wait for longest, if the grace time of any of them
-    /// is not over. One that can never exist is not waited for.
+    /// Remembers these missing references. Returns the one with the most time left, if the grace time of any is not
+    /// over. A reference whose name is impossible is ignored.
     pub(super) fn must_hold(&self, references: &[Reference], now: Instant) -> Option<Wait> {
         if self.grace.is_zero() {
             return None;
         }
-        let mut known = self.known();
+        let mut since = self.since();
         let mut longest: Option<Wait> = None;
         for reference in references.iter().filter(|reference| reference.is_possible()) {
-            let since = known.since(reference, now);
-            let left = self.grace.saturating_sub(now.saturating_duration_since(since));
+            let found_missing = since.of(reference, now);
+            let left = self.grace.saturating_sub(now.saturating_duration_since(found_missing));
             if left > longest.as_ref().map_or(Duration::ZERO, |wait| wait.left) {
                 longest = Some(Wait { reference: reference.clone(), left });
             }
@@ -88,42 +88,42 @@ impl MissingReferences {
         longest
     }
 
-    /// Forgets those of which it is said that they exist.
+    /// Forgets these references, if they exist.
     pub(super) fn forget<'r>(
         &self,
         references: impl IntoIterator<Item = &'r Reference>,
         exists: impl Fn(&Reference) -> bool,
     ) {
-        let mut known = self.known();
+        let mut since = self.since();
         for reference in references {
             if exists(reference) {
-                known.remove(reference);
+                since.remove(reference);
             }
         }
     }
 
-    /// Forgets all of which it is said that they exist.
+    /// Forgets all references that exist.
     pub(super) fn forget_all(&self, exists: impl Fn(&Reference) -> bool) {
-        let mut known = self.known();
-        let found: Vec<_> = known.by_name.keys().filter(|reference| exists(reference)).cloned().collect();
+        let mut since = self.since();
+        let found: Vec<_> = since.by_name.keys().filter(|reference| exists(reference)).cloned().collect();
         for reference in found {
-            known.remove(&reference);
+            since.remove(&reference);
         }
     }
 
-    /// Whether nothing is known to be missing.
+    /// Whether no reference is remembered.
     pub(super) fn is_empty(&self) -> bool {
-        self.known().by_name.is_empty()
+        self.since().by_name.is_empty()
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
-        lock(&self.known)
+    fn since(&self) -> MutexGuard<'_, MissingSince> {
+        lock(&self.since)
     }
 }
 
-impl Known {
-    /// Since when this is known to be missing: from now on, if it was not.
-    fn since(&mut self, reference: &Reference, now: Instant) -> Instant {
+impl MissingSince {
+    /// When a reference was found missing: now, if it is new. The oldest one makes room for it.
+    fn of(&mut self, reference: &Reference, now: Instant) -> Instant {
         if let Some(entry) = self.by_name.get(reference) {
             return entry.since;
         }
@@ -135,7 +135,7 @@ impl Known {
         let (reference, number) = (Arc::new(reference.clone()), self.next_number);
         self.next_number += 1;
         self.by_number.insert(number, Arc::clone(&reference));
-        self.by_name.insert(reference, Entry { number, since: now });
+        self.by_name.insert(reference, FoundMissing { number, since: now });
         now
     }
 
@@ -244,10 +244,10 @@ mod tests {
         for number in 0..10 * MAX_REFERENCES {
             seconds(&missing, &[&name(MAX_REFERENCES + number)], later);
         }
-        let known = missing.known();
-        assert_eq!((known.by_name.len(), known.by_number.len()), (MAX_REFERENCES, MAX_REFERENCES));
-        assert!(known.by_name.contains_key(&reference(&name(11 * MAX_REFERENCES - 1))));
-        assert!(!known.by_name.contains_key(&reference(&name(0))));
+        let since = missing.since();
+        assert_eq!((since.by_name.len(), since.by_number.len()), (MAX_REFERENCES, MAX_REFERENCES));
+        assert!(since.by_name.contains_key(&reference(&name(11 * MAX_REFERENCES - 1))));
+        assert!(!since.by_name.contains_key(&reference(&name(0))));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Changes of policies and exemptions: they are compiled as they come, and only what is compiled is kept.
+//! Changes of policies and exemptions. They are compiled when they arrive, and the state keeps only the compiled form.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::model::tree::Tree;
 use crate::policy;
 use crate::server::store::apply_event::StoreChange;
 
-/// The kinds that are watched for policies. Namespaces are read by their selectors.
+/// The kinds that are watched for policies. Their selectors read Namespaces.
 pub(super) const WATCHED: [&Kind; 3] = [&MEMORY_POLICY, &MEMORY_POLICY_EXEMPTION, &NAMESPACE];
 
 /// Whether objects of this kind are compiled rather than kept.
@@ -42,10 +42,10 @@ pub(super) fn apply(snapshot: &mut Snapshot, kind: &Kind, change: &StoreChange) 
     }
 }
 
-/// The digests of what policies and exemptions say.
+/// The digests of the specs of policies and exemptions.
 pub(super) type Specs = BTreeMap<(&'static Kind, String, String), Option<u64>>;
 
-/// Whether a change is one of what a policy or an exemption says, and not of its status alone.
+/// Whether a change alters the spec of a policy or an exemption, not only its status.
 pub(super) fn is_news(specs: &mut Specs, kind: &'static Kind, change: &StoreChange) -> bool {
     let key = |object: &Object| (kind, object.namespace.to_string(), object.name.to_string());
     let spec = |object: &Object| digest::of(&manifest(kind, object).to_string());
@@ -68,7 +68,7 @@ pub(super) fn is_news(specs: &mut Specs, kind: &'static Kind, change: &StoreChan
     }
 }
 
-/// One with faults is not in force, and every object that it would judge says so.
+/// Adds a policy. One with faults is not in force, and every object that it would judge gets a finding about it.
 fn put(policies: &mut Policies, kind: &Kind, object: &Object) {
     let faults = policy::put(policies, &family::ALL, kind, &manifest(kind, object));
     if let Some(first) = faults.first() {
@@ -84,7 +84,7 @@ fn put(policies: &mut Policies, kind: &Kind, object: &Object) {
     }
 }
 
-/// The manifest of what was read of an object: its name and its spec.
+/// The manifest of an object, with its name and its spec.
 fn manifest(kind: &Kind, object: &Object) -> Value {
     let mut metadata = Map::new();
     metadata.insert("name".to_owned(), (*object.name).into());

@@ -1,9 +1,8 @@
 //! Keeps the objects of one kind in the store up to date for as long as the server runs.
 //!
-//! A kind whose API group is not served has no objects. If the group is served, the list shows whether the
-//! kind is: a 404 means that its own CRD is not installed, and it is listed again every few seconds. In
-//! between, a single object is looked up like any other that a watch has not delivered yet, so a CRD that is
-//! used right after it was installed works. When a CRD is removed its objects are deleted one by one, the
+//! A kind whose API group is not served has no objects. If the group is served, a list shows whether the kind is: a 404
+//! means that its CRD is not installed, and the list is repeated every few seconds. Until then single objects are looked
+//! up, so a CRD can be used right after it was installed. When a CRD is removed, its objects are deleted one by one, the
 //! watch ends, and the list answers 404. So CRDs themselves need not be watched.
 //!
 //! While the apiserver cannot be reached the store keeps what it has. A silent watch is resumed on another
@@ -26,7 +25,9 @@ use crate::server::jitter::jitter;
 use crate::server::log_rate_limiter::LogRateLimiter;
 use crate::server::options::Timers;
 use crate::server::store::Store;
-use crate::server::store::apply_event::{RawObject, StoreChange, UNREADABLE_LOG_RATE, apply_event};
+use crate::server::store::apply_event::{
+    PartialList, RawObject, StoreChange, UNREADABLE_LOG_RATE, apply_event,
+};
 use crate::server::store::discovery::ApiGroups;
 use crate::server::store::idle_timeout::with_idle_timeout;
 
@@ -40,10 +41,10 @@ const HTTP_GONE: u16 = 410;
 /// once.
 const RELIST_DELAY: Duration = Duration::from_secs(1);
 
-/// How many objects of a list are read before others have a turn: less than half a millisecond's worth.
+/// How many objects of a list are read before other tasks may run: it takes less than half a millisecond.
 const OBJECTS_PER_TURN: usize = 50;
 
-/// How long after one failure of a watch the next one is logged; those in between are counted.
+/// The least time between two log lines about failures of a watch; the failures between them are counted.
 const FAILURE_LOG_INTERVAL: Duration = Duration::from_mins(5);
 
 /// Keeps the store up to date with all objects of `kind`; never ends.
@@ -72,8 +73,8 @@ pub(in crate::server) async fn follow(
     }
 }
 
-/// Waits until the API group of the kind is served. Until then the kind has no objects, and each answer of the
-/// discovery that says so counts as activity.
+/// Waits until the API group of the kind is served. Until then the kind has no objects, and each answer of discovery
+/// counts as activity.
 async fn until_served(store: &Store, kind: &'static Kind, groups: &mut Receiver<ApiGroups>) {
     let mut reported = false;
     loop {
@@ -128,22 +129,13 @@ async fn follow_until_it_ends(
                 if !matches!(event, Event::Init) {
                     backoff.reset();
                 }
-                if let Event::InitDone = event {
-                    tracing::info!(kind = kind.kind, group = kind.group, "all objects are read");
-                }
                 if let Event::InitApply(_) = event {
                     listed += 1;
                     if listed % OBJECTS_PER_TURN == 0 {
                         yield_now().await;
                     }
                 }
-                match apply_event(kind, &failures.log_limiter, &mut partial, event) {
-                    Some(StoreChange::Replace(state)) if state.len() > OBJECTS_PER_TURN => {
-                        replace_aside(store, kind, state).await;
-                    }
-                    Some(change) => store.apply(kind, change),
-                    None => {}
-                }
+                apply(store, kind, &failures.log_limiter, &mut partial, event).await;
             }
             Err(watcher::Error::InitialListFailed(error)) if has_code(&error, &[HTTP_NOT_FOUND]) => {
                 return WatchEnd::NotServed;
@@ -169,14 +161,34 @@ async fn follow_until_it_ends(
     WatchEnd::Relist
 }
 
-/// Puts a long list in the place of what was known, on another thread: ten thousand objects are compared and dropped for
-/// tens of milliseconds, and reviews would wait meanwhile.
+/// Applies an event to the store.
+async fn apply(
+    store: &Arc<Store>,
+    kind: &'static Kind,
+    log_limiter: &LogRateLimiter,
+    partial: &mut PartialList,
+    event: Event<RawObject>,
+) {
+    if let Event::InitDone = event {
+        tracing::info!(kind = kind.kind, group = kind.group, "all objects are read");
+    }
+    match apply_event(kind, log_limiter, partial, event) {
+        Some(StoreChange::Replace(state)) if state.len() > OBJECTS_PER_TURN => {
+            replace_aside(store, kind, state).await;
+        }
+        Some(change) => store.apply(kind, change),
+        None => {}
+    }
+}
+
+/// Replaces the objects of a kind on another thread: comparing and dropping ten thousand objects takes tens of
+/// milliseconds, and would delay reviews.
 async fn replace_aside(store: &Arc<Store>, kind: &'static Kind, state: KindState) {
     let store = Arc::clone(store);
     let replacing = spawn_blocking(move || store.apply(kind, StoreChange::Replace(state)));
     match replacing.await {
         Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
-        // Without a runtime there is nobody to know it.
+        // The runtime is shutting down.
         Ok(()) | Err(_) => {}
     }
 }

@@ -52,8 +52,8 @@ fn made(revoke: bool) -> (CaState, RequestPlan) {
 #[test]
 fn a_request_makes_one_new_ca_beside_the_old_one() {
     for revoke in [false, true] {
-        let (old, RequestPlan { state, rotation, change }) = made(revoke);
-        assert_eq!(change, WriteReason::CaRequested);
+        let (old, RequestPlan { state, rotation, reason }) = made(revoke);
+        assert_eq!(reason, WriteReason::CaRequested);
         assert_eq!(state.previous.as_ref().map(|ca| &ca.cert), Some(&old.newest.cert));
         assert_eq!(state.bundle, [state.newest.cert.clone(), old.newest.cert.clone()]);
         assert_eq!(state.tokens.iter().nth(1), old.tokens.iter().next(), "a new CA, a new path");
@@ -109,9 +109,9 @@ fn it_is_done_once_every_replica_had_time_to_follow() {
         assert_eq!(next.state.bundle.len(), if revoke { 1 } else { 2 });
     }
     let (_, RequestPlan { state, rotation, .. }) = made(true);
-    let nobody = TrustedCas::default();
-    let next = step(&state, &rotation, Some(&state.newest.cert), &nobody, true);
-    assert!(next.is_none(), "however late, not while nobody trusts the new one");
+    let untrusted = TrustedCas::default();
+    let next = step(&state, &rotation, Some(&state.newest.cert), &untrusted, true);
+    assert!(next.is_none(), "however late, not while no configuration trusts the new one");
 }
 
 /// The Secret after a revocation, with what it held before.

@@ -230,7 +230,7 @@ fn what_others_keep_in_the_secret_stays() {
 }
 
 #[test]
-fn a_ca_that_somebody_brings_is_taken() {
+fn a_ca_of_an_operator_is_used() {
     let (known, _) = fresh();
     let (brought, data) = fresh();
     let leaf = &known.newest.cert;
@@ -265,7 +265,7 @@ fn a_bundle_has_an_end_and_the_ca_of_ones_own_leaf_is_always_in_it() {
     assert!(plan.state.bundle.contains(&leaf));
     let expired = leaf.not_after + 1;
     let later = plan_secret(None, None, Some(&leaf), expired, &policy()).expect("plan");
-    assert!(!later.state.bundle.contains(&leaf), "an expired CA is of no use");
+    assert!(!later.state.bundle.contains(&leaf), "an expired CA cannot be used");
 }
 
 #[test]
@@ -325,7 +325,7 @@ fn a_new_ca_signs_once_it_has_been_trusted_for_a_while() {
     assert_eq!(signer.map(|ca| &ca.cert), Some(newest), "the same CA loses nothing");
     let revoked = CaState { previous: None, revoked: vec![old.clone()], ..state.clone() };
     let signer = choose_signer(&revoked, Some(&leaf), &trust(&[]), PROPAGATION, now, &policy());
-    assert_eq!(signer.map(|ca| &ca.cert), Some(newest), "nobody trusts a revoked one");
+    assert_eq!(signer.map(|ca| &ca.cert), Some(newest), "callers do not trust a revoked CA");
 }
 
 /// A Secret, live configurations that follow it, and one replica whose clock jumps.
@@ -397,7 +397,7 @@ fn whatever_the_clock_does_the_next_round_serves_again() {
             assert_eq!(world.made, made, "{name}: {shift}: it comes to rest");
         }
         let days = shifts.iter().all(|shift| shift.abs() <= DAY);
-        assert!(!days || world.made == 1, "{name}: a day is no reason for a new CA");
+        assert!(!days || world.made == 1, "{name}: a day does not cause a new CA");
     }
 }
 

@@ -95,7 +95,7 @@ fn neither_order_nor_repetition_is_drift() {
     let more = [both[0].clone(), both[1].clone(), cert()];
     assert!(
         !WebhookConfig::read(&object(&[&more])).is_as(&wanted, WebhookKind::Mutating),
-        "a stranger could pretend to be memgate"
+        "another server could impersonate memgate"
     );
 }
 

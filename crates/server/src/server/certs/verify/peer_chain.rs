@@ -1,4 +1,4 @@
-//! Gets the certificate chain that a server presents, valid or not. Nothing else is ever sent to it.
+//! Gets the certificate chain that a server presents, valid or not. No request is sent to the server.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -20,7 +20,7 @@ pub(super) async fn fetch(
     let late = |_| format!("{address} does not answer");
     let connected = timeout(limit, TcpStream::connect(address)).await.map_err(late)?;
     let stream = connected.map_err(|error| format!("{address} cannot be reached: {error}"))?;
-    let server = ServerName::try_from(name.to_owned()).map_err(|_| format!("{name:?} is no name"))?;
+    let server = ServerName::try_from(name.to_owned()).map_err(|_| format!("{name:?} is not a name"))?;
     let recorder =
         Arc::new(RecordingVerifier { provider: Arc::new(ring::default_provider()), seen: Mutex::default() });
     let config = ClientConfig::builder_with_provider(Arc::clone(&recorder.provider))

@@ -53,7 +53,7 @@ fn knows_where_an_entry_leads() {
 }
 
 #[tokio::test]
-async fn tells_of_every_entry_and_reads_no_secret() {
+async fn reports_of_every_entry_and_reads_no_secret() {
     let cluster = StubCluster::new();
     cluster.refuse("GET /api/v1", 403);
     let policy = CertPolicy::default();

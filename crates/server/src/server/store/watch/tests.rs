@@ -11,7 +11,7 @@ use crate::model::settings::Settings;
 use crate::model::state_reader::StateReader;
 use crate::model::work::Work;
 use crate::server::store::discovery;
-use crate::server::stub::{Asked, Reply, client, not_found};
+use crate::server::stub::{Reply, RequestedPaths, client, not_found};
 
 fn list(name: &str) -> Reply {
     let items = format!(r#"[{{"metadata":{{"name":"{name}","namespace":"team","resourceVersion":"2"}}}}]"#);
@@ -20,7 +20,7 @@ fn list(name: &str) -> Reply {
 
 /// Follows the first kind of all, whose lists are answered with `status` and whose watches never
 /// say anything.
-fn follow_first(status: &Arc<AtomicU16>) -> (Arc<Store>, &'static Kind, Asked) {
+fn follow_first(status: &Arc<AtomicU16>) -> (Arc<Store>, &'static Kind, RequestedPaths) {
     let store = Arc::new(Store::watching(Settings::default(), Duration::ZERO, true));
     let kind = store.kinds()[0];
     let status = Arc::clone(status);
@@ -121,7 +121,7 @@ const TOO_OLD: &str = r#"{"type":"ERROR","object":{"kind":"Status","apiVersion":
 const BOOKMARK: &str =
     r#"{"type":"BOOKMARK","object":{"kind":"K","apiVersion":"v1","metadata":{"resourceVersion":"9"}}}"#;
 
-fn count(asked: &Asked, wanted: impl Fn(&str) -> bool) -> usize {
+fn count(asked: &RequestedPaths, wanted: impl Fn(&str) -> bool) -> usize {
     asked.all().iter().filter(|path| wanted(path)).count()
 }
 
@@ -139,7 +139,7 @@ async fn a_watch_that_falls_silent_is_taken_up_again_where_it_was() {
 
 /// Follows the first kind of all, whose list is there, with these answers to its watches, the last
 /// of them for ever.
-fn follow_watched(watches: &'static [(u16, &str)]) -> (Arc<Store>, &'static Kind, Asked) {
+fn follow_watched(watches: &'static [(u16, &str)]) -> (Arc<Store>, &'static Kind, RequestedPaths) {
     let store = Arc::new(Store::watching(Settings::default(), Duration::ZERO, true));
     let kind = store.kinds()[0];
     let number = Arc::new(AtomicU16::new(0));
