@@ -30,7 +30,7 @@ impl Action {
         let mut all: BTreeMap<_, _> = defaults.map(default).collect();
         all.insert("releases".to_owned(), release.url());
         for (name, value) in inputs {
-            assert!(all.insert((*name).to_owned(), (*value).to_owned()).is_some(), "{name} is no input");
+            assert!(all.insert((*name).to_owned(), (*value).to_owned()).is_some(), "{name} is not an input");
         }
         fs::create_dir(release.directory.path().join("temp")).expect("a folder");
         Self { release, definition, inputs: all }
