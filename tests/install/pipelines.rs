@@ -181,7 +181,7 @@ fn the_template_of_gitlab_says_what_to_set() {
     let (failed, _) = gitlab(&Release::new(), "");
     assert!(!failed.status.success());
     let said = text(&failed.stderr);
-    assert!(said.contains("MEMGATE_RELEASES: has to be set to where releases of memgate are"), "{said}");
+    assert!(said.contains("MEMGATE_RELEASES: has to be set to the place of releases of memgate"), "{said}");
 }
 
 /// Hooks run a command that exists, with flags that it has.

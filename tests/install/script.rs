@@ -107,7 +107,7 @@ fn says_what_to_set_and_what_is_not_there() {
     let release = Release::new();
     assert!(
         refused(&release, &[], &[("MEMGATE_RELEASES", "")])
-            .contains("set MEMGATE_RELEASES to where releases are")
+            .contains("set MEMGATE_RELEASES to the place of releases")
     );
     assert!(refused(&release, &[], &[("MEMGATE_RELEASES", "ftp://x")]).contains("is not an https://"));
     assert!(refused(&release, &["9.9.9"], &[]).contains("v9.9.9/SHA256SUMS"));
