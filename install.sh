@@ -4,23 +4,24 @@
 #
 #   MEMGATE_RELEASES=URL sh install.sh [VERSION]
 #
-#   MEMGATE_RELEASES     where releases are: below it, vVERSION/memgate-VERSION-SYSTEM-ARCHITECTURE.tar.gz and
+#   MEMGATE_RELEASES     the place of releases: below it, vVERSION/memgate-VERSION-SYSTEM-ARCHITECTURE.tar.gz and
 #                        vVERSION/SHA256SUMS. https://, http:// or file://.
-#   MEMGATE_INSTALL_DIR  where the program goes; ~/.local/bin by default
+#   MEMGATE_INSTALL_DIR  the directory of the program; ~/.local/bin by default
 #
-# Nothing is installed unless the sum is right. The sums come from where the archive does, so they find damage, not
-# whoever controls that place: docs/release.md says how to check a signature. Needs tar, sha256sum or shasum, and curl or wget.
+# Nothing is installed unless the sum is right. The sums come from the same place as the archive, so they find damage,
+# but not an attacker who controls that place: docs/release.md says how to check a signature. Needs tar, sha256sum or
+# shasum, and curl or wget.
 set -eu
 
 fail() { printf 'install.sh: %s\n' "$*" >&2; exit 1; }
 
-# What follows a URL into a file; nothing is left of half a download.
+# Downloads a URL into a file, whole or not at all.
 fetch() {
     case $1 in
         file://*) cp "${1#file://}" "$2" 2> /dev/null || fail "found no ${1#file://}" ;;
         https://* | http://*)
             if command -v curl > /dev/null 2>&1; then
-                # From https nothing leads to plain http.
+                # An https URL must not redirect to plain http.
                 redirects='=http,https'
                 case $1 in https://*) redirects='=https' ;; esac
                 curl --fail --silent --show-error --location --proto-redir "$redirects" --retry 3 --output "$2" "$1" \
@@ -31,7 +32,7 @@ fetch() {
                 fail "found neither curl nor wget"
             fi
             ;;
-        *) fail "MEMGATE_RELEASES is no https://, http:// or file:// URL: $1" ;;
+        *) fail "MEMGATE_RELEASES is not an https://, http:// or file:// URL: $1" ;;
     esac
 }
 
@@ -55,7 +56,7 @@ main() {
     esac
     version="${1:-0.1.0}"
     version="${version#v}"
-    [ -n "${MEMGATE_RELEASES:-}" ] || fail "set MEMGATE_RELEASES to where releases are, such as
+    [ -n "${MEMGATE_RELEASES:-}" ] || fail "set MEMGATE_RELEASES to the place of releases, such as
   https://HOST/OWNER/memgate/releases/download or file:///path/to/releases"
     build='cargo install --locked --path . in a checkout builds memgate from its sources'
     case $(uname -s) in
@@ -71,7 +72,7 @@ main() {
     esac
     name="memgate-$version-$system-$architecture"
     place="${MEMGATE_RELEASES%/}/v$version"
-    directory="${MEMGATE_INSTALL_DIR:-${HOME:?is where the program would go; or set MEMGATE_INSTALL_DIR}/.local/bin}"
+    directory="${MEMGATE_INSTALL_DIR:-${HOME:?is not set; set it or MEMGATE_INSTALL_DIR}/.local/bin}"
 
     scratch=$(mktemp -d)
     trap 'rm -rf "$scratch"' EXIT
@@ -83,9 +84,9 @@ main() {
     found=$(sum "$scratch/archive.tar.gz")
     [ "$found" = "$wanted" ] || fail "$place/$name.tar.gz has the sum $found, not $wanted; nothing was installed"
 
-    tar -x -z -f "$scratch/archive.tar.gz" -C "$scratch" "$name/memgate" || fail "$name.tar.gz holds no memgate"
+    tar -x -z -f "$scratch/archive.tar.gz" -C "$scratch" "$name/memgate" || fail "$name.tar.gz does not hold memgate"
     mkdir -p "$directory"
-    # Renamed within the directory, so that there is never half a program.
+    # Renamed within the directory, so that the program is never incomplete.
     cp "$scratch/$name/memgate" "$directory/.memgate-$$"
     chmod 755 "$directory/.memgate-$$"
     mv -f "$directory/.memgate-$$" "$directory/memgate"
@@ -96,5 +97,5 @@ main() {
     esac
 }
 
-# Only once the whole of it is here.
+# At the end, so that a script that was cut off does nothing.
 main "$@"

@@ -79,7 +79,7 @@ impl From<ExitStatus> for ExitCode {
 /// a cluster (serve) and on manifest files (check, mutate, review), with the same verdicts.
 #[derive(Debug, Parser)]
 #[command(name = "memgate", version, max_term_width = 100, before_help = EXIT_CODES)]
-#[command(disable_help_flag = true, disable_help_subcommand = true)]
+#[command(disable_help_flag = true)]
 struct Cli {
     #[command(subcommand)]
     command: Command,

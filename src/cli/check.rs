@@ -3,13 +3,12 @@
 use std::io;
 
 use anyhow::Context as _;
-use serde::Deserialize;
 
 use crate::cli::ExitStatus;
 use crate::cli::fix::{self, FixArgs};
 use crate::cli::input::{InputArgs, note_unread};
 use crate::cli::output::{OutputArg, write_outputs};
-use crate::cli::project::Project;
+use crate::cli::project::{FailOnSeverity, Project};
 use crate::cli::pull_request::PullRequestArgs;
 use crate::cli::terminal::Terminal;
 use crate::family::naming::and_more;
@@ -85,16 +84,6 @@ pub struct FailOnArgs {
     #[arg(long, default_missing_value = "true", num_args = 0..=1)]
     #[arg(value_name = "true|false", require_equals = true, hide_possible_values = true)]
     strict: Option<bool>,
-}
-
-/// The least severity for which the exit code is 1.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum FailOnSeverity {
-    /// Denials.
-    Deny,
-    /// Warnings too.
-    Warn,
 }
 
 /// What makes the exit code 1 besides denials.

@@ -91,7 +91,7 @@ enum FailOnStatus {
 /// Runs the command.
 ///
 /// # Errors
-/// When there is no way to a cluster, it does not answer, or the result cannot be written.
+/// When the cluster cannot be reached or the result cannot be written.
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let options = DoctorOptions {
         namespace: &args.namespace,

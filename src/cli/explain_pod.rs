@@ -59,7 +59,7 @@ impl Args {
 /// Runs the command.
 ///
 /// # Errors
-/// When there is no way to a cluster, a pod cannot be read there, or the text cannot be written.
+/// When the cluster cannot be reached, a pod cannot be read there, or the text cannot be written.
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let (pods, paths): (Vec<String>, Vec<String>) =
         args.paths.iter().cloned().partition(|path| pod_in_cluster(path).is_some());
@@ -90,9 +90,9 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     }
     if described.iter().any(|pod| pod.lacks_origins) {
         let advice = if paths.is_empty() {
-            "comes from objects that are gone, have changed, or cannot be read"
+            "comes from objects that were deleted, have changed, or cannot be read"
         } else {
-            "comes from objects that are not at hand; give NAMESPACE/NAME of a pod in a cluster, or the memory by \
+            "comes from objects that are not among the inputs; give NAMESPACE/NAME of a pod in a cluster, or the memory by \
              --with or --snapshot"
         };
         terminal.note(&format!("note: what has no ← {advice}"));

@@ -1,4 +1,4 @@
-//! Files that are whole: whoever reads one never sees half of it, also when memgate ends while it writes.
+//! Writes files as a whole: a reader never sees half of one, even if memgate ends while it writes.
 
 #[cfg(unix)]
 use std::fs::Permissions;
@@ -12,14 +12,14 @@ use anyhow::Context as _;
 
 use crate::model::causes::in_words;
 
-/// What a new file may be used for, before the umask: reports are for others to read.
+/// The mode of a new file, before the umask: other users may read reports.
 const NEW_FILE: u32 = 0o666;
 
-/// The same for what is for the user alone.
+/// The mode of a new file that only the user may read.
 const NEW_PRIVATE_FILE: u32 = 0o600;
 
-/// Writes a file beside the path, and gives it its name when it is whole. A link keeps its place, and a file its
-/// permissions. What is no file (a pipe, a device) is written as it is.
+/// Writes a temporary file beside the path and renames it. Links and permissions stay. A pipe or a device is written
+/// directly.
 ///
 /// # Errors
 /// When it cannot be written.
@@ -27,7 +27,7 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     write_with(path, bytes, NEW_FILE)
 }
 
-/// The same; a new file is for the user alone, where there are permissions.
+/// Writes a file like [`write_whole`]; only the user may read a new one.
 ///
 /// # Errors
 /// When it cannot be written.
@@ -41,15 +41,15 @@ fn write_with(path: &Path, bytes: &[u8], mode: u32) -> anyhow::Result<()> {
         .with_context(|| format!("failed to write {}", path.display()))
 }
 
-/// Writes a text over the one that was read from a file, as [`write_whole`] does.
+/// Replaces the text of a file like [`write_whole`], if it still holds the text that was read.
 ///
 /// # Errors
-/// When the file is read-only, no longer holds what was read, or cannot be written.
+/// When the file is read-only, has changed since it was read, or cannot be written.
 pub fn rewrite_whole(path: &Path, before: &str, after: &str) -> anyhow::Result<()> {
     let failed = || format!("failed to write {}", path.display());
     let metadata =
         fs::metadata(path).map_err(|error| anyhow::Error::msg(in_words(&error))).with_context(failed)?;
-    // Its folder may still let it be replaced, and root is never asked.
+    // A rename would succeed all the same: it needs rights on the folder only, and root has all rights.
     if metadata.permissions().readonly() {
         return Err(anyhow::anyhow!("the file is read-only")).with_context(failed);
     }
@@ -88,8 +88,8 @@ fn write(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     Ok(())
 }
 
-/// Root, as in a container, would otherwise make the file its own. Who may not give it away owns it already, or is of
-/// another group.
+/// Keeps owner and group. Without this, root in a container would become the owner. A user without the right to change
+/// them is the owner already.
 #[cfg(unix)]
 fn keep_owner(file: &File, old: &Metadata) {
     let _unless_forbidden = std::os::unix::fs::fchown(file, Some(old.uid()), Some(old.gid()));
@@ -98,7 +98,7 @@ fn keep_owner(file: &File, old: &Metadata) {
 #[cfg(not(unix))]
 fn keep_owner(_file: &File, _old: &Metadata) {}
 
-/// The file that the path means: that at the end of its links.
+/// The file at the end of all links of the path.
 fn target(path: &Path) -> io::Result<PathBuf> {
     match fs::canonicalize(path) {
         Ok(target) => Ok(target),

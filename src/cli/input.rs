@@ -221,8 +221,7 @@ pub fn load_policies(
     load_whole(&InputPlan { policies: paths.to_vec(), settings, ..InputPlan::default() }, terminal)
 }
 
-/// Notes which directories and globs hold nothing of what is looked for, and which files in them look like
-/// it and were not read.
+/// Writes notes about directories and globs without a file to read, and about files in them that were passed by.
 pub fn note_unread(unread: &Unread, what: &str, terminal: Terminal) {
     for path in &unread.empty {
         terminal.note(&format!("note: no {what} (*.yaml, *.yml, *.json) in {path}"));
@@ -247,7 +246,7 @@ pub fn note_unread(unread: &Unread, what: &str, terminal: Terminal) {
     }
 }
 
-/// Says how old the state is, and what decisions took as right because it is not in there.
+/// Writes the age of the snapshot, and the kinds that are not in it.
 fn note_assumed(assumed: &Assumed, terminal: Terminal) {
     let Assumed { path, taken, objects, namespaces, unknown, unnamed } = assumed;
     let of_what = namespaces.as_ref().map_or_else(
@@ -258,7 +257,7 @@ fn note_assumed(assumed: &Assumed, terminal: Terminal) {
     let note = format!("note: {path} holds {objects} of {of_what}, as the cluster was at {taken}");
     terminal.note(&plain(&note));
     for kind in unknown {
-        terminal.note(&plain(&format!("note: not in {path}, so taken as right: {kind}")));
+        terminal.note(&plain(&format!("note: not in {path}, so references to it count as right: {kind}")));
     }
     if !unnamed.is_empty() {
         let kinds = counted(unnamed.len(), "kind");
@@ -267,7 +266,7 @@ fn note_assumed(assumed: &Assumed, terminal: Terminal) {
     }
 }
 
-/// Says which files are no manifests, and how to check what becomes of them.
+/// The note about sources of helm or kustomize, with the command that renders them.
 fn unrendered_note(unrendered: &Unrendered) -> String {
     let directory = unrendered.directory.to_string_lossy();
     let of_what = match unrendered.tool {
@@ -285,7 +284,7 @@ fn unrendered_note(unrendered: &Unrendered) -> String {
     format!("{note}\n  to check what they become: {} | memgate check -", plain(&command))
 }
 
-/// A file as seen from a directory that holds it.
+/// The path of a file relative to a directory above it.
 fn below(file: &str, directory: &str) -> String {
     let below = Path::new(file).strip_prefix(directory);
     below.map_or_else(|_| file.to_owned(), |below| below.to_string_lossy().into_owned())

@@ -1,4 +1,4 @@
-//! Ctrl-C, where something has to be put away first.
+//! Ctrl-C in a command that has to clean up first.
 
 use std::thread;
 
@@ -8,17 +8,17 @@ use tokio::runtime::Builder;
 use crate::offline::stop::Stop;
 use crate::server::signals::Signals;
 
-/// The exit code of a command that a user has ended, as shells have it for SIGINT.
+/// The exit code of shells for a command that SIGINT ended.
 const ENDED: i32 = 130;
 
-/// From the first Ctrl-C or SIGTERM on a flag is set, for as long as this is kept: whoever has the flag ends in order.
-/// A second one ends the process, and so does the first one after this is dropped.
+/// Sets a flag at the first Ctrl-C or SIGTERM, so that the command can clean up and end. A second signal ends the
+/// process, and so does the first one after this was dropped.
 #[derive(Debug)]
 pub struct Interrupt {
     /// The flag.
     pub stop: Stop,
-    /// Set when nobody asks for the flag any more.
-    unheard: Stop,
+    /// Set when this is dropped: the command does not read `stop` any more.
+    dropped: Stop,
 }
 
 impl Interrupt {
@@ -33,24 +33,24 @@ impl Interrupt {
             let _guard = runtime.enter();
             Signals::listen().context(failed)?
         };
-        let interrupt = Self { stop: Stop::default(), unheard: Stop::default() };
-        let (stop, unheard) = (interrupt.stop.clone(), interrupt.unheard.clone());
-        thread::spawn(move || runtime.block_on(wait(signals, &stop, &unheard)));
+        let interrupt = Self { stop: Stop::default(), dropped: Stop::default() };
+        let (stop, dropped) = (interrupt.stop.clone(), interrupt.dropped.clone());
+        thread::spawn(move || runtime.block_on(wait(signals, &stop, &dropped)));
         Ok(interrupt)
     }
 }
 
 impl Drop for Interrupt {
     fn drop(&mut self) {
-        self.unheard.set();
+        self.dropped.set();
     }
 }
 
-#[expect(clippy::exit, clippy::disallowed_methods, reason = "nobody hears it otherwise")]
-async fn wait(mut signals: Signals, stop: &Stop, unheard: &Stop) {
+#[expect(clippy::exit, clippy::disallowed_methods, reason = "the command does not read the flag any more")]
+async fn wait(mut signals: Signals, stop: &Stop, dropped: &Stop) {
     loop {
         signals.next().await;
-        if stop.is_set() || unheard.is_set() {
+        if stop.is_set() || dropped.is_set() {
             std::process::exit(ENDED);
         }
         stop.set();

@@ -6,13 +6,15 @@ use std::sync::Arc;
 use anyhow::bail;
 use serde_json::Value;
 
-use crate::cli::settings::MEMORY_MODES;
 use crate::family;
 use crate::manifest::document::{Document, values};
 use crate::manifest::error::{Error, SyntaxError};
 use crate::model::pointer::Pointer;
 use crate::model::suggest::{did_you_mean, nearest};
 use crate::offline::collect::collect;
+
+/// The places of the private memory of a sympozium agent.
+pub const MEMORY_MODES: [&str; 3] = ["auto", "service", "sidecar"];
 
 /// The values that a key of a file may have.
 #[derive(Debug)]

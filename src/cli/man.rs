@@ -35,7 +35,7 @@ pub struct Args {
 /// # Errors
 /// When there is no such command, or a page cannot be written.
 pub fn run(args: &Args, memgate: clap::Command, terminal: Terminal) -> anyhow::Result<ExitStatus> {
-    let mut memgate = memgate;
+    let mut memgate = memgate.disable_help_subcommand(true);
     memgate.build();
     if let Some(dir) = &args.dir {
         fs::create_dir_all(dir).with_context(|| format!("failed to create {}", dir.display()))?;
@@ -64,7 +64,7 @@ fn page(command: &clap::Command) -> anyhow::Result<Vec<u8>> {
     let mut page = Vec::new();
     let text = |text: Option<&StyledStr>| text.map(ToString::to_string).unwrap_or_default();
     let codes = text(command.get_before_help());
-    let end = text(command.get_after_long_help().or(command.get_after_help()));
+    let end = text(command.get_after_long_help().or_else(|| command.get_after_help()));
     // Written as sections below: as a paragraph, examples could not be copied.
     let man =
         command.clone().before_help(None::<&str>).after_help(None::<&str>).after_long_help(None::<&str>);

@@ -77,7 +77,9 @@ pub struct Args {
     #[arg(long)]
     no_policies: bool,
 
-    /// Write no Events, and have no right to
+    /// Do not write Events
+    ///
+    /// memgate does not get the right to write them either.
     #[arg(long)]
     no_events: bool,
 

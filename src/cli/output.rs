@@ -188,8 +188,8 @@ mod tests {
             (vec![Some("a"), Some("a")], false),
         ] {
             let output =
-                |file: &Option<&str>| OutputArg { format: ReportFormat::Json, file: file.map(PathBuf::from) };
-            let outputs: Vec<OutputArg> = files.iter().map(output).collect();
+                |file: Option<&str>| OutputArg { format: ReportFormat::Json, file: file.map(PathBuf::from) };
+            let outputs: Vec<OutputArg> = files.iter().copied().map(output).collect();
             assert_eq!(check_places(&outputs).is_ok(), fine, "{files:?}");
         }
     }

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use serde::Deserialize;
 
-use crate::cli::check::FailOnSeverity;
 use crate::cli::keys::{self, Expected};
 use crate::cli::settings::SettingsFile;
 use crate::cli::terminal::Terminal;
@@ -46,6 +45,16 @@ pub struct Project {
     pub namespace: Option<String>,
     /// What `--config` would hold.
     pub settings: SettingsFile,
+}
+
+/// The least severity for which the exit code is 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FailOnSeverity {
+    /// Denials.
+    Deny,
+    /// Warnings too.
+    Warn,
 }
 
 fn expected() -> Expected {

@@ -7,7 +7,7 @@ use clap::builder::PossibleValuesParser;
 use serde::Deserialize;
 
 use crate::cli::families::FamilyArgs;
-use crate::cli::keys;
+use crate::cli::keys::{self, MEMORY_MODES};
 use crate::cli::policies::ClusterPolicyArgs;
 use crate::family;
 use crate::model::platform_settings::{MemoryMode, PlatformSettings};
@@ -69,7 +69,7 @@ struct OrlojArgs {
 
     /// Namespace whose objects may carry orloj.dev/target-namespace; repeatable [default: all]
     ///
-    /// Objects of other namespaces with this label are ignored. An empty name stands for no namespace.
+    /// Objects of other namespaces with this annotation are ignored. An empty name stands for no namespace.
     #[arg(long = "orloj-source-namespace", value_name = "NAME")]
     source_namespaces: Option<Vec<String>>,
 }
@@ -91,9 +91,6 @@ struct SympoziumArgs {
     #[arg(long = "sympozium-memory-image", value_name = "IMAGE")]
     memory_image: Option<String>,
 }
-
-/// The places of the private memory of a sympozium agent.
-pub const MEMORY_MODES: [&str; 3] = ["auto", "service", "sidecar"];
 
 /// The settings file. [`keys::read`] has checked its keys and words.
 #[derive(Debug, Clone, Default, Deserialize)]

@@ -63,7 +63,7 @@ pub struct Args {
 /// Runs the command.
 ///
 /// # Errors
-/// When there is no way to a cluster, it does not answer, or the file cannot be written.
+/// When the cluster cannot be reached, or the file cannot be written.
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let families = args.families.chosen();
     let snapshot = block_on(read(args, &families))?;

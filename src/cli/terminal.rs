@@ -14,7 +14,7 @@ use crate::model::causes::{in_words, with_causes};
 use crate::report::input_error::InputError;
 use crate::report::{DEFAULT_WIDTH, text};
 
-/// With fewer columns nothing of the source could be told.
+/// With fewer columns, source lines could not be shown.
 const MIN_WIDTH: usize = 40;
 
 /// When to use colours.
@@ -52,8 +52,7 @@ impl Terminal {
         io::stdout().is_terminal()
     }
 
-    /// The columns of text on one of the streams: those that the user asks for with `COLUMNS`, else those of the
-    /// terminal.
+    /// The columns of a stream: from `COLUMNS`, else from the terminal.
     #[must_use]
     pub fn width(stream: &impl Stream) -> usize {
         let asked = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
@@ -64,8 +63,8 @@ impl Terminal {
             .map_or(DEFAULT_WIDTH, |columns| columns.max(MIN_WIDTH))
     }
 
-    /// Writes text to standard output; ANSI styles are removed where they are not wanted. A pipe whose
-    /// reader has closed it (`| head`) is not an error.
+    /// Writes text to standard output, without ANSI styles if colours are off. A pipe whose reader has
+    /// closed it (`| head`) is not an error.
     ///
     /// # Errors
     /// When the text cannot be written.
@@ -86,7 +85,7 @@ impl Terminal {
     /// Writes text to standard error, styled as [`Terminal::out`] does.
     pub fn err(self, text: &[u8]) {
         let mut stream = AutoStream::new(io::stderr().lock(), self.color);
-        // An error here cannot be shown: standard error is where it would go.
+        // An error here cannot be shown, since standard error does not work.
         let _ = stream.write_all(text).and_then(|()| stream.flush());
     }
 
@@ -95,12 +94,12 @@ impl Terminal {
         self.err(format!("{line}\n").as_bytes());
     }
 
-    /// Writes what went wrong to standard error, with its causes, in one line.
+    /// Writes an error to standard error, with its causes, in one line.
     pub fn error(self, error: &anyhow::Error) {
         self.input_error(&InputError { line: with_causes(error.as_ref()), ..InputError::default() });
     }
 
-    /// Writes what is wrong with an input to standard error, with the source where the location is known.
+    /// Writes an error of an input to standard error, with the source line if the location is known.
     pub fn input_error(self, error: &InputError<'_>) {
         let mut text = Vec::new();
         if text::write_error(error, Self::width(&io::stderr()), &mut text).is_ok() {

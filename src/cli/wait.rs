@@ -75,7 +75,7 @@ pub struct Args {
 /// Runs the command.
 ///
 /// # Errors
-/// When there is no way to a cluster, or the result cannot be written.
+/// When the cluster cannot be reached, or the result cannot be written.
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let results = block_on(results(args, terminal))?;
     let answered = all_answered(&results);

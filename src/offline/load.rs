@@ -88,7 +88,7 @@ pub fn load(plan: &InputPlan) -> Result<Inputs, Error> {
     reads_stdin_once(checked.iter().chain(state).chain(policies))?;
     let stdin: &mut dyn Read = match &plan.stdin {
         Some(text) => &mut text.as_bytes(),
-        None => &mut io::stdin().lock(),
+        None => &mut io::stdin(),
     };
     let mut inputs = Inputs { snapshot: state::empty(plan.settings.clone()), ..Inputs::default() };
     if let Some(path) = &plan.snapshot {

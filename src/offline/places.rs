@@ -104,7 +104,6 @@ impl<'r> Wanted<'r> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::offline::load::load;
     use crate::offline::plan::InputPlan;
 

@@ -57,7 +57,7 @@ fn is_told_what_to_set() {
     let said = follow(&release, "");
     assert!(!said.status.success() && said.stdout.is_empty(), "{}", text(&said.stdout));
     assert!(
-        text(&said.stderr).contains("set MEMGATE_RELEASES to where releases are"),
+        text(&said.stderr).contains("set MEMGATE_RELEASES to the place of releases"),
         "{}",
         text(&said.stderr)
     );

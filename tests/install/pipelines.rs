@@ -30,7 +30,7 @@ impl Action {
         let mut all: BTreeMap<_, _> = defaults.map(default).collect();
         all.insert("releases".to_owned(), release.url());
         for (name, value) in inputs {
-            assert!(all.insert((*name).to_owned(), (*value).to_owned()).is_some(), "{name} is no input");
+            assert!(all.insert((*name).to_owned(), (*value).to_owned()).is_some(), "{name} is not an input");
         }
         fs::create_dir(release.directory.path().join("temp")).expect("a folder");
         Self { release, definition, inputs: all }
@@ -181,7 +181,7 @@ fn the_template_of_gitlab_says_what_to_set() {
     let (failed, _) = gitlab(&Release::new(), "");
     assert!(!failed.status.success());
     let said = text(&failed.stderr);
-    assert!(said.contains("MEMGATE_RELEASES: has to be set to where releases of memgate are"), "{said}");
+    assert!(said.contains("MEMGATE_RELEASES: has to be set to the place of releases of memgate"), "{said}");
 }
 
 /// Hooks run a command that exists, with flags that it has.

@@ -82,7 +82,7 @@ fn served(release: &Release, is_whole: bool) -> String {
             let sent = if is_whole || !path.ends_with(".tar.gz") { body.len() } else { body.len() / 2 };
             let head =
                 format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\nConnection: close\r\n\r\n", body.len());
-            // Whoever asked may have gone.
+            // The client may have closed the connection.
             let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(&body[..sent]));
         }
     });
@@ -108,9 +108,9 @@ fn says_what_to_set_and_what_is_not_there() {
     let release = Release::new();
     assert!(
         refused(&release, &[], &[("MEMGATE_RELEASES", "")])
-            .contains("set MEMGATE_RELEASES to where releases are")
+            .contains("set MEMGATE_RELEASES to the place of releases")
     );
-    assert!(refused(&release, &[], &[("MEMGATE_RELEASES", "ftp://x")]).contains("is no https://"));
+    assert!(refused(&release, &[], &[("MEMGATE_RELEASES", "ftp://x")]).contains("is not an https://"));
     assert!(refused(&release, &["9.9.9"], &[]).contains("v9.9.9/SHA256SUMS"));
 }
 

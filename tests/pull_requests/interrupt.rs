@@ -12,7 +12,7 @@ use crate::repository::{Checked, Repository, files, path};
 /// Whom the signal reaches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum To {
-    /// Everybody, as Ctrl-C on a terminal does.
+    /// The whole process group, as Ctrl-C on a terminal does.
     Group,
     /// memgate alone, as many a CI runner does.
     Memgate,

@@ -15,7 +15,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use repository::{Checked, Repository, denied, files};
 
-/// A branch that has moved and renamed what is wrong at its base, while main went on and mended it.
+/// A branch that moved and renamed the wrong manifests of its base, while main corrected them.
 fn moved() -> Repository {
     let repository = Repository::new();
     repository.write("deploy/old.yaml", &denied("old"));
@@ -192,7 +192,7 @@ fn writes_links_and_never_through_them() {
     assert!(files(&outside).is_empty());
 }
 
-/// Of very many findings of one object not all are told; those that are only counted are known too.
+/// One object has more findings than are shown. The ones that are only counted are known too.
 #[test]
 #[ignore = "needs git"]
 fn knows_what_is_only_counted() {
@@ -224,7 +224,7 @@ fn hides_what_an_error_of_the_base_quotes() {
     let key = "\"postgres://user:hunter2@db/x\": 1\n";
     repository.write("bad.yaml", &format!("{key}{key}"));
     repository.commit();
-    repository.git(&["switch", "--quiet", "--create", "mended"]);
+    repository.git(&["switch", "--quiet", "--create", "corrected"]);
     repository.git(&["rm", "--quiet", "bad.yaml"]);
     repository.write("a.yaml", &denied("a"));
     repository.commit();

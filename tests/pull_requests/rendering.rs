@@ -90,7 +90,7 @@ fn says_what_cannot_be_rendered_at_the_base() {
     let checked = repository.check(&["--base", "main", "--render", "."]);
     assert_eq!(checked.code, Some(1));
     assert_eq!(checked.findings.len(), 2, "{:?}", checked.findings);
-    let note = "note: 1 error at the base, so what stands there counts as new: helm template chart: Error: \
+    let note = "note: 1 error at the base, so findings there count as new: helm template chart: Error: \
                 chart/charts is missing at redis://";
     assert!(checked.stderr.contains(note), "{}", checked.stderr);
     assert!(!checked.stderr.contains("hunter2"), "{}", checked.stderr);

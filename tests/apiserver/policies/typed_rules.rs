@@ -7,7 +7,6 @@ use memgate::{
     model::{
         finding::Severity,
         request::{Occasion, Point},
-        settings::Settings,
     },
     offline::{check::check, load::load, plan::InputPlan},
     policy::rules::{RuleType, TYPES},
