@@ -46,7 +46,7 @@ pub(super) fn namespaces(reader: &Reader<'_>) -> BTreeSet<String> {
         if is_dns_subdomain(name) {
             names.insert(name.to_owned());
         } else {
-            let message = format!("{} is not the name of a namespace; patterns do not count here", quoted(name));
+            let message = format!("{} is no name of a namespace; patterns do not count here", quoted(name));
             element.fault(Cause::Invalid, &message);
         }
     }
