@@ -122,7 +122,7 @@ fn section(page: &mut String, family: &'static Family) -> std::fmt::Result {
     }
     for (code, why) in without {
         if let NotInCel::NotExpressible(reason) = why {
-            writeln!(page, "\nNot covered: `{}`, since {reason}.", code.name)?;
+            writeln!(page, "\nNot covered: `{}`, because {reason}.", code.name)?;
         }
     }
     Ok(())
@@ -131,35 +131,35 @@ fn section(page: &mut String, family: &'static Family) -> std::fmt::Result {
 const INTRODUCTION: &str = "\
 # ValidatingAdmissionPolicies
 
-These are twins of memgate's own rules for the apiserver. An organisation's own rules are MemoryPolicies: [Policies](policy.md).
+These policies repeat memgate's own rules in the apiserver. An organisation's own rules are MemoryPolicies: see [Policies](policy.md).
 
-`memgate manifests --component vap` adds ValidatingAdmissionPolicies with those of memgate's rules that need
-no other object. The apiserver evaluates them by itself, so it refuses what cannot work even while no replica
-of memgate runs. They use functions that CEL has from Kubernetes 1.31 on, and are tested on 1.33 and 1.37.
+`memgate manifests --component vap` adds ValidatingAdmissionPolicies with the rules of memgate that do not depend
+on other objects. The apiserver itself evaluates them, so it refuses objects that cannot work even while no replica
+of memgate runs. They use CEL functions of Kubernetes 1.31 or newer, and are tested on 1.33 and 1.37.
 
-- A policy only refuses. Warnings, rules about other objects, and pods are left to the webhook.
+- A policy only refuses. The webhook handles warnings, rules about other objects, and pods.
 - A refusal starts as memgate's own message does and ends with the code in square brackets;
-  `memgate explain CODE` says what to do. The apiserver names the first fault, memgate names all.
-- An update may keep a fault that the stored object has already, as long as the fields behind it stay as they
-  are. Policies refuse no object that is being deleted, and skip subresources.
-- Where a policy and the webhook are both installed, the apiserver asks the policy first, and the refusal is
-  the policy's.
-- The cost of an evaluation is bounded: policies leave a list of more than 128 entries, a text of more than
-  4,096 characters and an entry of a list of more than 256 to the webhook.
-- Policies read two things less closely: they know an IPv4 address mapped into IPv6 in its usual spelling
-  `::ffff:127.0.0.1` only, and a duration of more than 20 characters, or with a number of more than six
-  digits, only has to be well-formed.
-- A policy refuses nothing that memgate admits, and admits nothing that memgate refuses by a rule that the
-  policy covers: each case of `tests/cases`, and some 16,000 variants of their objects with parts missing,
-  empty, null or odd, go to a real apiserver and to memgate (`cargo test --test apiserver cel_rules::`).
+  `memgate explain CODE` explains what to do. The apiserver names the first fault, memgate names all.
+- An update may keep a fault that the stored object already has, as long as it does not change the fields that
+  cause it. Policies do not refuse an object that is being deleted, and skip subresources.
+- If a policy and the webhook are both installed, the apiserver evaluates the policy first, and the refusal comes
+  from the policy.
+- The cost of an evaluation is bounded: policies leave lists with more than 128 entries, text with more than
+  4,096 characters and list entries with more than 256 characters to the webhook.
+- Policies are less strict in two cases. They recognise an IPv4 address in IPv6 only in its usual form
+  `::ffff:127.0.0.1`. A duration with more than 20 characters, or with a number of more than six digits, only has
+  to be well-formed.
+- A policy never refuses an object that memgate admits, and never admits an object that memgate refuses by a rule
+  of the policy. The tests send each case of `tests/cases`, and some 16,000 variants of their objects with missing,
+  empty, null or odd parts, to a real apiserver and to memgate (`cargo test --test apiserver cel_rules::`).
 
-`BLESS=1 cargo test --test documents admission_policies` makes this page from the rules, and that test holds it up to date.
+`BLESS=1 cargo test --test documents admission_policies` generates this page from the rules, and the same test fails when it is out of date.
 ";
 
 const MUTATING: &str = "
 ## Defaults
 
 `memgate manifests --component map` adds MutatingAdmissionPolicies (`admissionregistration.k8s.io/v1`,
-Kubernetes 1.36 or newer; an older apiserver refuses them: `no matches for kind \"MutatingAdmissionPolicy\"`) for the defaults that need at most one other object, of a fixed name:
+Kubernetes 1.36 or newer; an older apiserver refuses them with `no matches for kind \"MutatingAdmissionPolicy\"`). They write the defaults that depend on at most one other object, with a fixed name:
 
 ";

@@ -7,7 +7,7 @@
 {{- end -}}
 {{- end }}
 
-{{/* The name of everything that is in no namespace, by which releases differ. */}}
+{{/* The name of cluster-scoped objects, which differs between releases. */}}
 {{- define "memgate.clusterName" -}}
 {{- if .Values.clusterName -}}
 {{- .Values.clusterName -}}
@@ -37,7 +37,7 @@
 {{- required (printf "the chart is damaged: %s is missing or empty" $path) ((index . 0).Files.Get $path) -}}
 {{- end }}
 
-{{/* A number as Kubernetes and memgate read it: those of a file come as 8.388608e+06. */}}
+{{/* A number as Kubernetes and memgate read it: Helm reads large ones from a file as 8.388608e+06. */}}
 {{- define "memgate.number" -}}
 {{- if kindIs "float64" . -}}
 {{- ternary (int64 .) . (eq (floor .) .) -}}
@@ -46,7 +46,7 @@
 {{- end -}}
 {{- end }}
 
-{{/* What selects memgate's pods; it never changes. */}}
+{{/* The selector of memgate's pods; it never changes. */}}
 {{- define "memgate.selector" -}}
 app.kubernetes.io/name: {{ include "memgate.name" . }}
 {{- end }}
@@ -72,19 +72,19 @@ Arguments: the root and a dict with the object's.
 {{- include "memgate.objectLabels" (list . (dict "app.kubernetes.io/name" (include "memgate.name" .))) -}}
 {{- end }}
 
-{{/* The labels of memgate's pods: without the chart, whose version need not start them anew. */}}
+{{/* The labels of memgate's pods: without the chart, whose version must not restart them. */}}
 {{- define "memgate.podLabels" -}}
 {{- $own := dict "app.kubernetes.io/name" (include "memgate.name" .) -}}
 {{- include "memgate.labelsWith" (list . (merge (dict) $own .Values.podLabels)) -}}
 {{- end }}
 
-{{/* The labels of what `helm test` makes; its pod is none of memgate's. */}}
+{{/* The labels of the objects of `helm test`; memgate's own selectors do not match its pod. */}}
 {{- define "memgate.testLabels" -}}
 {{- $own := dict "app.kubernetes.io/name" (printf "%s-test" (include "memgate.name" .)) "app.kubernetes.io/component" "test" -}}
 {{- include "memgate.objectLabels" (list . $own) -}}
 {{- end }}
 
-{{/* Without a repository the name that memgate's own manifests have, too; the notes say that it has to be set. */}}
+{{/* Without a repository, the default of memgate's own manifests; the notes ask for a repository. */}}
 {{- define "memgate.image" -}}
 {{- $repository := default "ghcr.io/memgate/memgate" .Values.image.repository -}}
 {{- if .Values.image.digest -}}
@@ -112,7 +112,7 @@ Arguments: the root and a dict with the object's.
 {{- default (printf "%s-tls" (include "memgate.name" .)) .Values.certs.secretName -}}
 {{- end }}
 
-{{/* The families that are switched on, each with what it adds, as JSON. */}}
+{{/* The enabled families, each with its additions, as JSON. */}}
 {{- define "memgate.families" -}}
 {{- $all := include "memgate.file" (list . "files/families.json") | fromJson -}}
 {{- $on := list -}}

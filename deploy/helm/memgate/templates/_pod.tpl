@@ -134,7 +134,7 @@ volumes:
   {{- end }}
 {{- end }}
 
-{{/* Flags by name, of those values that are set; zero is one. */}}
+{{/* Flags by name, for the values that are set, including zero. */}}
 {{- define "memgate.flags" -}}
 {{- range $flag, $value := . }}
 {{- if not (or (kindIs "invalid" $value) (eq (toString $value) "")) }}
