@@ -13,7 +13,6 @@ pub mod endpoint_view;
 pub mod inject;
 pub mod inline_credential;
 pub mod message;
-pub mod naming;
 pub mod orka;
 pub mod orloj;
 pub mod schema_check;

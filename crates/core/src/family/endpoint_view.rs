@@ -1,10 +1,9 @@
 //! Where memory is reached, read from the text of an endpoint: a URL, `host:port` or a connection string.
 //!
-//! Every host that the text names is in the view, for each of them may be the one that is used. Nothing of userinfo
-//! and query is, but for the hosts that a Postgres URL has there.
+//! The view has every host that the text names, since a client may use any of them. It has nothing from userinfo and
+//! query except the hosts in the query of a Postgres URL.
 
 mod host;
-mod pairs;
 
 use std::borrow::Cow;
 
@@ -28,23 +27,22 @@ pub fn parse(from: EndpointSource, text: &str, namespace: &str, state: &mut Stat
     if text.contains("$(") {
         return EndpointView::unknown(from, Why::Placeholder);
     }
-    let found = if pairs::is_pairs(text) { read_pairs(text) } else { read_url(text) };
+    let found = if is_pairs(text) { read_pairs(text) } else { read_url(text) };
     let servers = if found.servers.is_empty() { vec![Server::default()] } else { found.servers };
     let mut host = |server: &Server| host::host_view(&server.host, port(&server.port), namespace, state);
     let hosts: Vec<HostView> = servers.iter().map(&mut host).collect();
     EndpointView { from, scheme: found.scheme, hosts, path: found.path, unknown: None, port_unknown: None }
 }
 
-/// What a text says, as it is written.
+/// The parts of an endpoint, as they are written.
 struct WrittenEndpoint {
     scheme: Option<String>,
-    /// None of them where it names no host.
+    /// Empty if the text does not name a host.
     servers: Vec<Server>,
     path: Option<String>,
 }
 
-/// A host with its port. Without either it is the machine that reads the text: so do Go's dialer and the drivers of
-/// Postgres.
+/// A host with its port. An empty host is the machine of the client, as for Go's dialer and the drivers of Postgres.
 #[derive(Default)]
 struct Server {
     host: String,
@@ -80,7 +78,7 @@ fn read_url(text: &str) -> WrittenEndpoint {
 
 /// Reads `key=value` pairs as Postgres drivers do.
 fn read_pairs(text: &str) -> WrittenEndpoint {
-    let pairs = pairs::read(text);
+    let pairs = key_value_pairs(text);
     let ports: Vec<&str> = last(&pairs, "port").into_iter().flat_map(|ports| ports.split(',')).collect();
     let mut servers = Vec::new();
     for (_, hosts) in pairs.iter().filter(|(key, _)| HOST_PARAMETERS.contains(&key.as_ref())) {
@@ -89,17 +87,16 @@ fn read_pairs(text: &str) -> WrittenEndpoint {
     WrittenEndpoint { scheme: Some(POSTGRES.to_owned()), servers, path: None }
 }
 
-/// The last value of a name, which counts.
+/// The last value of a name; earlier ones are ignored.
 fn last<'p, K: AsRef<str>, V: AsRef<str>>(pairs: &'p [(K, V)], name: &str) -> Option<&'p str> {
     pairs.iter().rev().find(|(key, _)| key.as_ref() == name).map(|(_, value)| value.as_ref())
 }
 
-/// Adds each host of a list. One without a port has the port at its place in the other list, of which a single one is
-/// for all.
+/// Adds each host of a list. A host without a port gets the port at the same index of `ports`, or the only port.
 fn add_servers(list: &str, ports: &[&str], servers: &mut Vec<Server>) {
     for (index, listed) in list.split(',').enumerate() {
         let (host, port) = server(listed.trim());
-        // What is left of it is no address, and could be a password.
+        // More colons are not part of an address, and the text after them could be a password.
         let (host, _) = host.split_once(':').filter(|_| !host::is_address(host)).unwrap_or((host, ""));
         let elsewhere = ports.get(index).or_else(|| ports.first().filter(|_| ports.len() == 1));
         let port = if port.is_empty() { elsewhere.copied().unwrap_or_default() } else { port };
@@ -107,8 +104,8 @@ fn add_servers(list: &str, ports: &[&str], servers: &mut Vec<Server>) {
     }
 }
 
-/// What follows the last `@`, where what stands in place of the hosts is none that anybody could reach: there userinfo
-/// has a character that ends it, such as a slash in a password.
+/// The text after the last `@`, if the parsed hosts are invalid; `None` for valid hosts. Then the userinfo contains a
+/// character that ended it too early, such as a slash in a password.
 fn behind_userinfo<'t>(text: &'t str, servers: &str) -> Option<&'t str> {
     let is_server = |listed: &str| {
         let (host, port) = server(listed.trim());
@@ -124,7 +121,7 @@ fn behind_userinfo<'t>(text: &'t str, servers: &str) -> Option<&'t str> {
     }
 }
 
-/// The hosts and the path of what stands behind userinfo; MySQL has the host in parentheses, behind a protocol.
+/// The hosts and the path of the text after the userinfo. MySQL writes a protocol and the host in parentheses.
 /// Source: go-sql-driver/mysql, README, DSN.
 fn dialled(text: &str) -> (Cow<'_, str>, &str) {
     let parts = text.split_once('(').and_then(|(protocol, rest)| {
@@ -140,7 +137,8 @@ fn dialled(text: &str) -> (Cow<'_, str>, &str) {
     }
 }
 
-/// A path without what may be a credential: behind a slash in a password, the rest of that is read as one.
+/// A path for the view; `None` if it may contain a credential. After a slash in a password, the rest of the password
+/// is read as a path.
 fn public_path(path: &str) -> Option<String> {
     (!path.is_empty() && !path.contains('@')).then(|| masked(path).into_owned())
 }
@@ -148,6 +146,45 @@ fn public_path(path: &str) -> Option<String> {
 /// A port, if the text is one.
 fn port(text: &str) -> Option<u16> {
     text.parse().ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// Whether a text begins with a pair, and so is not an endpoint of another form.
+fn is_pairs(text: &str) -> bool {
+    let Some((key, _)) = text.split_once('=') else { return false };
+    let key = key.trim();
+    !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+/// The pairs, up to where the text has another form.
+fn key_value_pairs(text: &str) -> Vec<(String, String)> {
+    let mut pairs = Vec::new();
+    let mut rest = text;
+    while let Some((key, behind)) = rest.split_once('=') {
+        let (value, behind) = pair_value(behind.trim_start());
+        pairs.push((key.trim().to_owned(), value));
+        rest = behind;
+    }
+    pairs
+}
+
+/// A value and what follows it. It ends at white space unless it is in quotes, and a backslash takes the next
+/// character along.
+fn pair_value(text: &str) -> (String, &str) {
+    let quoted = text.strip_prefix('\'');
+    let text = quoted.unwrap_or(text);
+    let mut value = String::new();
+    let mut characters = text.char_indices();
+    while let Some((at, character)) = characters.next() {
+        match character {
+            '\\' => value.extend(characters.next().map(|(_, escaped)| escaped)),
+            '\'' if quoted.is_some() => return (value, characters.as_str()),
+            blank if quoted.is_none() && blank.is_whitespace() => {
+                return (value, text.get(at..).unwrap_or_default());
+            }
+            other => value.push(other),
+        }
+    }
+    (value, "")
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ pub struct Endpoint<'u> {
     pub path: &'u str,
     /// The query without its question mark; may be empty.
     pub query: &'u str,
-    /// Whether what follows the host is nothing, or a colon with nothing or a port behind it.
+    /// Whether the text after the host is empty, or a colon with a port or without.
     pub port_is_good: bool,
 }
 
@@ -75,7 +75,7 @@ impl<'u> Endpoint<'u> {
     }
 }
 
-/// The host without brackets, and what follows it; a bracket that is not closed is no port.
+/// The host without brackets, and the text after it. A bracket that is not closed makes the port invalid.
 fn split_port(host_and_port: &str) -> (&str, &str) {
     if let Some(bracketed) = host_and_port.strip_prefix('[') {
         return bracketed.split_once(']').unwrap_or((bracketed, "["));
@@ -84,8 +84,8 @@ fn split_port(host_and_port: &str) -> (&str, &str) {
     host_and_port.split_at(at)
 }
 
-/// A host and what stands behind its colon, one of a list such as those of Postgres and Kafka. There an address of
-/// IPv6 needs no brackets.
+/// The host and the port of one entry of a list, as Postgres and Kafka write them. An IPv6 address can be without
+/// brackets there.
 #[must_use]
 pub fn server(host_and_port: &str) -> (&str, &str) {
     if let Some((host, port)) = host_and_port.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
@@ -109,7 +109,7 @@ pub fn ip(host: &str) -> Option<IpAddr> {
     Some(ip.to_ipv4_mapped().map_or(IpAddr::V6(ip), IpAddr::V4))
 }
 
-/// Whether this is nothing, or `:` with digits or nothing behind it, as Go reads URLs.
+/// Whether this is empty, or `:` and digits, which may be missing, as Go reads URLs.
 fn is_port(text: &str) -> bool {
     let digits = text.strip_prefix(':').unwrap_or(text);
     digits.bytes().all(|digit| digit.is_ascii_digit()) && (text.is_empty() || text.starts_with(':'))

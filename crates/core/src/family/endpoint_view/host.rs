@@ -45,13 +45,13 @@ pub(super) fn host_view(
     }
 }
 
-/// Whether a name leads to the pod itself: that of its loopback device, none at all, or the socket of a process.
+/// Whether a name leads to the pod itself: `localhost`, an empty host, or the socket of a process.
 fn is_own_name(host: &str) -> bool {
     host.is_empty() || host.starts_with(['/', '@']) || host == "localhost" || host.ends_with(".localhost")
 }
 
-/// Whether a Service is known. Nothing watches Services, so in a cluster it is looked up; files say of few names what
-/// they are, and there it is no question left open.
+/// Whether a Service exists. In a cluster it is looked up, since Services are not watched. Among files a missing
+/// Service does not make the decision unknown.
 fn is_service(namespace: &str, name: &str, state: &mut StateReader<'_>) -> bool {
     if state.in_cluster(&SERVICE) {
         return matches!(state.get(&SERVICE, namespace, name), Lookup::Found(_));
@@ -59,8 +59,8 @@ fn is_service(namespace: &str, name: &str, state: &mut StateReader<'_>) -> bool 
     state.peek(&SERVICE, namespace, name).is_some()
 }
 
-/// Whether a name is one of the cluster. A Service of another namespace that is written without `svc` is so only
-/// where it is known.
+/// Whether a name is resolved inside the cluster. `service.namespace` without `svc` counts only if the namespace is
+/// the object's own or the Service exists.
 fn is_in_cluster(host: &str, namespace: &str, state: &mut StateReader<'_>) -> bool {
     let Some((name, rest)) = host.split_once('.') else { return true };
     let domain = state.cluster_domain().trim_matches('.').to_lowercase();

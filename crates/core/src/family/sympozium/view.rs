@@ -79,7 +79,7 @@ pub fn view(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<Memory
 pub fn view_pod(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Option<MemoryView> {
     let instance = recognise(pod)?;
     container_named(pod, AGENT_CONTAINER)?;
-    // Of a pod that contradicts itself, or whose objects are not known, nobody knows what it uses.
+    // The memory of a pod that contradicts itself, or whose objects are unknown, is unknown.
     let usage = find(pod, instance, namespace, state).map(|found| Usage {
         agent: found.agent,
         private: found.private.is_some(),

@@ -18,16 +18,16 @@ pub(in super::super) struct Database {
 }
 
 impl Database {
-    /// The database as one text, which no other one has.
+    /// The database as one text; equal only for equal databases.
     pub(in super::super) fn key(&self) -> String {
         format!("{}:{}/{}", self.servers.len(), self.servers, self.name)
     }
 }
 
-/// The database of a Postgres URL. `None` where the URL leaves host or name to the machine that reads it, and
-/// where it is too long to be one.
+/// The database of a Postgres URL. `None` for a URL without host or name, which the reading machine fills in, and for
+/// a text that is too long.
 pub(in super::super) fn database(endpoint: &str) -> Option<Database> {
-    /// Long enough for every URL that somebody writes.
+    /// Longer texts are not URLs that users write.
     const MAX_READ_BYTES: usize = 4096;
     if !is_postgres(endpoint) || endpoint.len() > MAX_READ_BYTES {
         return None;
@@ -43,7 +43,7 @@ pub(in super::super) fn database(endpoint: &str) -> Option<Database> {
     Some(Database { servers: servers?.join(","), name: percent_decoded(name).into_owned() })
 }
 
-/// The first text that is there and not empty.
+/// The first text that is not empty.
 fn first<const N: usize>(texts: [Option<&str>; N]) -> Option<&str> {
     texts.into_iter().flatten().find(|text| !text.is_empty())
 }

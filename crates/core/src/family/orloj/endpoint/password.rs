@@ -7,7 +7,7 @@ use super::{is_postgres, starts_with_scheme};
 /// The key of a password in a connection string, and in the query of a URL.
 const PASSWORD_KEY: &str = "password";
 
-/// Whether an endpoint holds a password in clear text. Rather too often than too seldom: what holds one is
+/// Whether an endpoint contains a password in clear text. In doubt it is true: an endpoint with a password is
 /// neither shown nor copied.
 pub(in super::super) fn contains_password(endpoint: &str) -> bool {
     has_password_key(endpoint) || userinfo_candidates(endpoint).any(ends_with_password)
@@ -24,14 +24,14 @@ fn has_password_key(endpoint: &str) -> bool {
 fn userinfo_candidates(endpoint: &str) -> impl Iterator<Item = &str> {
     let authorities = endpoint.split("://").skip(1).map(|behind| up_to(behind, &['/']));
     let (_, behind) = endpoint.split_once("://").unwrap_or_default();
-    // A `/` in the password should be `%2F`; where it is not, another URL comes of it, but no other password.
+    // A `/` in the password should be `%2F`. A plain one makes another URL, but not another password.
     let postgres = is_postgres(endpoint).then(|| up_to(behind, &['?', '#']));
     let bare = (!starts_with_scheme(endpoint) && !is_key_value(endpoint)).then_some(endpoint);
     let at_start = bare.map(|text| up_to(text.strip_prefix("//").unwrap_or(text), &['/']));
     authorities.chain(postgres).chain(at_start).chain(bare.and_then(mysql_authority))
 }
 
-/// What stands before the database in `user:password@protocol(address)/database`, where the password may hold
+/// The text before the database in `user:password@protocol(address)/database`, where the password may contain
 /// a `/`.
 /// Source: go-sql-driver/mysql, README, DSN.
 fn mysql_authority(endpoint: &str) -> Option<&str> {

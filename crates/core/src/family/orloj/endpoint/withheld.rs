@@ -1,21 +1,21 @@
-//! Endpoints that are not copied into pods: everybody who may read pods would read what they hold.
+//! Endpoints that are not copied into pods: every user who may read pods would read the credentials in them.
 
 use crate::family::url::Endpoint;
 use crate::model::credential::has_credential_parameter;
 
 use super::contains_password;
 
-/// Who reaches an endpoint, and for whom.
+/// Where an endpoint is copied to.
 #[derive(Debug, Clone, Copy)]
 pub(in super::super) struct Copying {
     /// Whether a Postgres driver reads it: a user without a password and parameters are part of most of its URLs.
     pub(in super::super) to_postgres: bool,
-    /// Whether the object with the endpoint is in another namespace than the pod. Whoever may create pods there, or
-    /// says so of a review, reads it.
+    /// Whether the object with the endpoint is in another namespace than the pod. Users of the pod's namespace would
+    /// read the endpoint.
     pub(in super::super) foreign: bool,
 }
 
-/// What an endpoint holds that may not be copied into a pod, in a message's words; `None` when all of it may be.
+/// The part of an endpoint that may not be copied into a pod, as messages name it; `None` if all of it may be copied.
 pub(in super::super) fn withheld(endpoint: &str, copying: Copying) -> Option<&'static str> {
     let url = Endpoint::parse(endpoint);
     if contains_password(endpoint) {

@@ -20,8 +20,7 @@ use super::super::api::{
     ENSEMBLE, MEMORY_SERVER, MEMORY_SKILL, MODE_ANNOTATION, SKILL_PACK, STORAGE_SIZE_DEFAULT, VISIBILITIES,
     private_url, shared_url,
 };
-use super::super::lookup;
-use super::super::mode::{self, PackMode};
+use super::super::lookup::{self, PackMode};
 use super::super::variables::access;
 use super::Viewed;
 
@@ -74,9 +73,10 @@ fn private_endpoint(agent: Viewed<'_>, state: &mut StateReader<'_>) -> Option<En
 
 /// Where the private memory of an Agent runs, as far as its pods do not say it.
 pub(super) fn pack_mode<'s>(agent: Viewed<'_>, state: &mut StateReader<'s>) -> PackMode<'s> {
-    let asked = text_at(agent.tree, &["metadata", "annotations", MODE_ANNOTATION]).and_then(mode::asked);
+    let asked =
+        text_at(agent.tree, &["metadata", "annotations", MODE_ANNOTATION]).and_then(lookup::asked_mode);
     let chosen = asked.unwrap_or_else(|| state.settings().sympozium.memory_mode);
-    mode::of_pack(chosen, agent.namespace, state)
+    lookup::pack_mode(chosen, agent.namespace, state)
 }
 
 /// The endpoint of a Service that is named for an object; an object without a name has none yet.

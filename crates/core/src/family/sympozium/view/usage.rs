@@ -11,7 +11,7 @@ use super::super::api::agent::{
 };
 use super::super::api::ensemble::shares_memory;
 use super::super::lookup;
-use super::super::mode::PackMode;
+use super::super::lookup::PackMode;
 use super::{Viewed, memory};
 
 /// The memories that a run or a pod uses.
