@@ -12,7 +12,7 @@ use crate::cli::policies::{OccasionArgs, PolicyArgs};
 use crate::cli::project::{FILE_NAME, Project, ProjectArgs};
 use crate::cli::settings::SettingsArgs;
 use crate::cli::terminal::Terminal;
-use crate::family::naming::and_more;
+use crate::family::message::and_more;
 use crate::model::request::{Occasion, Point};
 use crate::model::settings::Settings;
 use crate::model::snapshot::Snapshot;

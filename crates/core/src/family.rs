@@ -11,7 +11,6 @@ pub mod common;
 pub mod container_view;
 pub mod endpoint_view;
 pub mod inject;
-pub mod inline_credential;
 pub mod message;
 pub mod orka;
 pub mod orloj;

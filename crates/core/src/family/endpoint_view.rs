@@ -3,13 +3,15 @@
 //! The view has every host that the text names, since a client may use any of them. It has nothing from userinfo and
 //! query except the hosts in the query of a Postgres URL.
 
-mod host;
-
 use std::borrow::Cow;
+use std::net::IpAddr;
 
+use crate::family::url;
 use crate::family::url::{Endpoint, server};
 use crate::model::credential::masked;
+use crate::model::kind::SERVICE;
 use crate::model::memory_view::{EndpointSource, EndpointView, HostView, Why};
+use crate::model::object::Lookup;
 use crate::model::percent::percent_decoded;
 use crate::model::state_reader::StateReader;
 
@@ -29,7 +31,7 @@ pub fn parse(from: EndpointSource, text: &str, namespace: &str, state: &mut Stat
     }
     let found = if is_pairs(text) { read_pairs(text) } else { read_url(text) };
     let servers = if found.servers.is_empty() { vec![Server::default()] } else { found.servers };
-    let mut host = |server: &Server| host::host_view(&server.host, port(&server.port), namespace, state);
+    let mut host = |server: &Server| host_view(&server.host, port(&server.port), namespace, state);
     let hosts: Vec<HostView> = servers.iter().map(&mut host).collect();
     EndpointView { from, scheme: found.scheme, hosts, path: found.path, unknown: None, port_unknown: None }
 }
@@ -97,7 +99,7 @@ fn add_servers(list: &str, ports: &[&str], servers: &mut Vec<Server>) {
     for (index, listed) in list.split(',').enumerate() {
         let (host, port) = server(listed.trim());
         // More colons are not part of an address, and the text after them could be a password.
-        let (host, _) = host.split_once(':').filter(|_| !host::is_address(host)).unwrap_or((host, ""));
+        let (host, _) = host.split_once(':').filter(|_| !is_address(host)).unwrap_or((host, ""));
         let elsewhere = ports.get(index).or_else(|| ports.first().filter(|_| ports.len() == 1));
         let port = if port.is_empty() { elsewhere.copied().unwrap_or_default() } else { port };
         servers.push(Server { host: host.to_owned(), port: port.to_owned() });
@@ -109,7 +111,7 @@ fn add_servers(list: &str, ports: &[&str], servers: &mut Vec<Server>) {
 fn behind_userinfo<'t>(text: &'t str, servers: &str) -> Option<&'t str> {
     let is_server = |listed: &str| {
         let (host, port) = server(listed.trim());
-        let is_host = !host.contains(':') || host::is_address(host);
+        let is_host = !host.contains(':') || is_address(host);
         is_host && !host.contains('(') && port.bytes().all(|byte| byte.is_ascii_digit())
     };
     if servers.split(',').all(is_server) {
@@ -185,6 +187,64 @@ fn pair_value(text: &str) -> (String, &str) {
         }
     }
     (value, "")
+}
+
+/// Whether a text is an address of IPv4 or IPv6, as hosts are written.
+fn is_address(host: &str) -> bool {
+    url::ip(host).is_some()
+}
+
+/// The view of a host, as it is written and without brackets. `namespace` is that of the object that names it.
+fn host_view(host: &str, port: Option<u16>, namespace: &str, state: &mut StateReader<'_>) -> HostView {
+    let host = host.trim().to_lowercase();
+    let host = host.strip_suffix('.').unwrap_or(&host).to_owned();
+    match url::ip(&host) {
+        Some(ip) => HostView {
+            port,
+            loopback: ip.is_loopback() || ip.is_unspecified(),
+            private: match ip {
+                IpAddr::V4(ip) => ip.is_private(),
+                IpAddr::V6(ip) => ip.is_unique_local(),
+            },
+            link_local: match ip {
+                IpAddr::V4(ip) => ip.is_link_local(),
+                IpAddr::V6(ip) => ip.is_unicast_link_local(),
+            },
+            in_cluster: false,
+            host,
+        },
+        None => {
+            let loopback = is_own_name(&host);
+            let in_cluster = !loopback && is_in_cluster(&host, namespace, state);
+            HostView { port, loopback, private: false, link_local: false, in_cluster, host }
+        }
+    }
+}
+
+/// Whether a name leads to the pod itself: `localhost`, an empty host, or the socket of a process.
+fn is_own_name(host: &str) -> bool {
+    host.is_empty() || host.starts_with(['/', '@']) || host == "localhost" || host.ends_with(".localhost")
+}
+
+/// Whether a Service exists. In a cluster it is looked up, since Services are not watched. Among files a missing
+/// Service does not make the decision unknown.
+fn is_service(namespace: &str, name: &str, state: &mut StateReader<'_>) -> bool {
+    if state.in_cluster(&SERVICE) {
+        return matches!(state.get(&SERVICE, namespace, name), Lookup::Found(_));
+    }
+    state.peek(&SERVICE, namespace, name).is_some()
+}
+
+/// Whether a name is resolved inside the cluster. `service.namespace` without `svc` counts only if the namespace is
+/// the object's own or the Service exists.
+fn is_in_cluster(host: &str, namespace: &str, state: &mut StateReader<'_>) -> bool {
+    let Some((name, rest)) = host.split_once('.') else { return true };
+    let domain = state.cluster_domain().trim_matches('.').to_lowercase();
+    let service = host.strip_suffix(&domain).and_then(|host| host.strip_suffix('.')).unwrap_or(host);
+    if service.rsplit_once('.').is_some_and(|(_, last)| last == "svc") {
+        return true;
+    }
+    !rest.contains('.') && (rest == namespace || is_service(rest, name, state))
 }
 
 #[cfg(test)]

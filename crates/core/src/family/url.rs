@@ -4,7 +4,10 @@
 use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use crate::model::credential::has_credential_parameter;
+use crate::model::memory_view::InlineView;
 use crate::model::percent::percent_decoded;
+use crate::model::pointer::Pointer;
 
 /// The parts of an endpoint, whether it is a URL or a bare `host:port`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -140,6 +143,13 @@ fn parse_number(text: &str) -> Option<u32> {
     plain.then(|| u32::from_str_radix(digits, radix).ok()).flatten()
 }
 
+/// The credential in the URL at this place: userinfo, or a parameter that is named like one.
+#[must_use]
+pub fn inline_credential(text: &str, field: Pointer) -> Option<InlineView> {
+    let url = Endpoint::parse(text);
+    (url.userinfo || has_credential_parameter(url.query)).then(|| InlineView::new(field, text))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -213,5 +223,26 @@ mod tests {
     fn compares_hosts_without_case() {
         assert!(Endpoint::parse("https://X.Pinecone.IO.:443/a").host_ends_with(&[".pinecone.io"]));
         assert!(!Endpoint::parse("https://pinecone.io.example").host_ends_with(&[".pinecone.io"]));
+    }
+
+    #[test]
+    fn finds_credentials() {
+        for (text, holds) in [
+            ("https://u:p@h", true),
+            ("https://u@h/x", true),
+            ("u:p@h:80", true),
+            ("https://h/x?api_key=a", true),
+            ("https://h/x?b=c&api%5Fkey=a#d", true),
+            ("https://h/x?b=c;sig=a", true),
+            ("https://h/x?token=$(TOKEN)", false),
+            ("https://h/x?token=", false),
+            ("https://h/x?b=token", false),
+            ("https://h:80/u:p@x", false),
+            ("https://h/x#token=a", false),
+            ("", false),
+        ] {
+            let found = inline_credential(text, Pointer::new("/spec/endpoint"));
+            assert_eq!(found.is_some(), holds, "{text}");
+        }
     }
 }

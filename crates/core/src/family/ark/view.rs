@@ -2,7 +2,7 @@
 
 mod endpoint;
 
-use crate::family::inline_credential::in_url;
+use crate::family::url::inline_credential;
 use crate::model::family::Subject;
 use crate::model::kind::Kind;
 use crate::model::memory_view::{InlineView, MemoryView, ReferenceView, Role, SecretView, SourceView};
@@ -63,7 +63,7 @@ fn of_memory(object: &Tree, (namespace, name): (&str, &str), state: &mut StateRe
     endpoint::add(&mut view, value, &place, state);
     match value {
         EffectiveValue::Literal(literal) => {
-            let url = literal.text().and_then(|text| in_url(text, place.key("value")));
+            let url = literal.text().and_then(|text| inline_credential(text, place.key("value")));
             view.inline.extend(url);
         }
         EffectiveValue::Source(source) => add_secret(&mut view, &source, &place),

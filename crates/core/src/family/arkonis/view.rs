@@ -1,7 +1,7 @@
 //! The views of the family's objects, for rules of policies.
 
 use crate::family::endpoint_view;
-use crate::family::inline_credential::in_url;
+use crate::family::url::inline_credential;
 use crate::model::family::Subject;
 use crate::model::kind::Kind;
 use crate::model::memory_view::{
@@ -96,7 +96,8 @@ fn of_memory(
     view.backend = memory.backend_name.map(str::to_owned);
     view.durable = memory.backend_name.map(|_| backend != Some(Backend::InContext));
     let endpoint = memory.vector_store.as_ref().and_then(|store| store.endpoint);
-    view.inline = endpoint.and_then(|text| in_url(text, Pointer::new(ENDPOINT))).into_iter().collect();
+    view.inline =
+        endpoint.and_then(|text| inline_credential(text, Pointer::new(ENDPOINT))).into_iter().collect();
     note_fields(&mut view, backend);
     match (backend, &memory.redis, &memory.vector_store) {
         (Some(Backend::Redis), Some(_), _) => add_redis(&mut view, object),
