@@ -11,7 +11,7 @@ use crate::cli::output::{OutputArg, write_outputs};
 use crate::cli::project::{FailOnSeverity, Project};
 use crate::cli::pull_request::PullRequestArgs;
 use crate::cli::terminal::Terminal;
-use crate::family::naming::and_more;
+use crate::family::message::and_more;
 use crate::model::finding::Severity;
 use crate::model::request::{Occasion, Point};
 use crate::offline::check::{Checked, check};

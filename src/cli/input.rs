@@ -10,7 +10,7 @@ use crate::cli::policies::PolicyArgs;
 use crate::cli::project::{FILE_NAME, Project, ProjectArgs};
 use crate::cli::settings::SettingsArgs;
 use crate::cli::terminal::Terminal;
-use crate::family::naming::and_more;
+use crate::family::message::and_more;
 use crate::model::settings::Settings;
 use crate::offline::base::Base;
 use crate::offline::collect::{Reading, Unread};

@@ -1,8 +1,9 @@
 //! The platforms: one folder and one row each, and the list of the rows.
 //!
 //! A row ([`Family`]) at the head of each folder is all that the rest of memgate knows about the platform.
-//! Platforms never use each other. They share [`schema_check`], [`suggest`], [`naming`], [`message`],
-//! [`url`] and the injection engine, [`inject`].
+//! Platforms never use each other. They share the modules beside them: [`schema_check`] for
+//! validation, [`message`] for wording, [`url`], [`endpoint_view`] and [`container_view`] for the views that
+//! policies judge, and the injection engine, [`inject`]. [`common`] holds the codes that are no platform's.
 
 pub mod ark;
 pub mod arkonis;
@@ -11,9 +12,7 @@ pub mod common;
 pub mod container_view;
 pub mod endpoint_view;
 pub mod inject;
-pub mod inline_credential;
 pub mod message;
-pub mod naming;
 pub mod orka;
 pub mod orloj;
 pub mod schema_check;

@@ -1,8 +1,9 @@
-//! Policies: an organisation's own rules on memory, judged over the views that families make.
+//! Policies: an organisation's own rules on memory, judged over the views that platforms make.
 //!
 //! [`read`] makes a policy or an exemption of its manifest, once, when it enters a snapshot ([`put`]). [`judge`]
 //! says what the policies in force find wrong with an object; it has no clock and looks nothing up. [`defaults`] are
-//! the fields that policies fill. Families know nothing of any of it.
+//! the fields that policies fill. All of it depends on the model only: which platforms there are comes in as an
+//! argument, the `families`.
 
 mod advice;
 pub mod codes;

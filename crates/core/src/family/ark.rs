@@ -11,7 +11,6 @@ pub mod codes;
 pub mod default;
 pub mod inject;
 pub mod service;
-mod url_syntax;
 pub mod validate;
 pub mod value;
 pub mod view;

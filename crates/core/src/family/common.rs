@@ -1,13 +1,13 @@
-//! The finding codes that belong to no family.
+//! The finding codes that do not belong to a family.
 
 use crate::model::codes::codes;
 
 codes! { "memgate";
-    /// An entry of a baseline that occurs no longer, or less often.
+    /// An entry of a baseline whose finding no longer occurs, or occurs less often.
     BASELINE_FIXED = "baseline-fixed", NotFound;
-    /// A comment that would ignore a finding, and names no code that exists.
+    /// A comment that would ignore a finding, but names a code that does not exist.
     IGNORE_UNKNOWN = "ignore-unknown", NotSupported;
-    /// A comment that ignores a finding that is not there.
+    /// A comment that ignores a finding that does not occur.
     IGNORE_UNUSED = "ignore-unused", NotFound;
     /// A comment that would ignore a finding, and does not say why.
     IGNORE_WITHOUT_REASON = "ignore-without-reason", Required;
@@ -15,15 +15,15 @@ codes! { "memgate";
     POD_NOT_RECOGNISED = "pod-not-recognised", Invalid;
     /// A kind or group in a file that is nearly one that memgate checks.
     KIND_MISSPELT = "kind-misspelt", NotSupported;
-    /// A document in a file that is no Kubernetes object.
+    /// A document in a file that is not a Kubernetes object.
     NOT_AN_OBJECT = "not-an-object", Invalid;
-    /// An object that stands twice among the files.
+    /// An object that occurs twice among the files.
     OBJECT_REPEATED = "object-repeated", Duplicate;
-    /// A file of state that holds nothing at which decisions look.
+    /// A file of state that decisions do not use.
     STATE_UNUSED = "state-unused", NotFound;
-    /// An object that is larger than what memgate reads, or whose patch would be.
+    /// An object that is too large to be read, or whose patch would be too large.
     OVER_LIMIT = "over-limit", Invalid;
-    /// A pod or workload that no apiserver takes, for its form or its metadata.
+    /// A pod or workload that an apiserver refuses for its form or its metadata.
     SCHEMA = "schema", Invalid;
     /// A version of a kind that its definition does not serve.
     VERSION_UNKNOWN = "version-unknown", NotSupported;

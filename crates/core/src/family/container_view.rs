@@ -1,7 +1,6 @@
-//! The containers of a pod that serve memory, and what an image's name says.
+//! The containers of a pod that serve memory, and the parts of an image's name.
 //!
-//! A pod is read as text, once as it was sent and once with what memgate adds. Other containers are not looked at,
-//! and nothing is said about the images here.
+//! A pod is read as text, once as it was sent and once with the additions of memgate. Other containers are skipped.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +13,7 @@ use crate::model::pod;
 use crate::model::pointer::{Path, Pointer};
 use crate::model::view::{self, Text, view};
 
-/// The containers that serve memory, or wait for it, whoever put them into a pod.
+/// The containers that serve memory or wait for it, whether memgate added them or not.
 const MEMORY_CONTAINERS: [&str; 4] =
     ["memory-server", "skill-memory", "wait-for-memory", "wait-for-shared-memory"];
 
@@ -24,13 +23,13 @@ const DEFAULT_REGISTRY: &str = "docker.io";
 view! {
     /// A pod, as far as its containers.
     PodOfContainers {
-        /// What it runs.
+        /// Its containers.
         spec: SpecOfContainers<'a> = "spec",
     }
 }
 
 view! {
-    /// What a pod runs. The lists are unread, so that one element of another form hides no other.
+    /// The containers of a pod. The lists are unread, so that one malformed element does not hide the others.
     SpecOfContainers {
         /// The ordinary containers.
         containers: &'a RawValue = "containers",
@@ -40,7 +39,7 @@ view! {
 }
 
 view! {
-    /// A container. What may have another form is unread.
+    /// A container. Fields that may be malformed are unread.
     ContainerFields {
         /// The name.
         name: Text<'a> = "name",
@@ -61,8 +60,8 @@ view! {
     }
 }
 
-/// The containers that memgate adds to a pod, and those that are memory's by their name. `after` is the pod with
-/// what memgate adds, and `before` as it was sent.
+/// The containers that memgate adds to a pod, and those of [`MEMORY_CONTAINERS`]. `before` is the pod as it was sent,
+/// `after` the pod with the additions.
 #[must_use]
 pub fn containers(after: &str, before: &str) -> Vec<ContainerView> {
     let mut sent = Members::default();
@@ -101,7 +100,7 @@ pub fn of_image(name: &str, image: &str, field: Pointer) -> ContainerView {
     }
 }
 
-/// Where a container stands in a pod.
+/// The index of a container in one of the two lists of a pod.
 #[derive(Debug, Clone, Copy)]
 struct ContainerIndex {
     init: bool,
@@ -157,7 +156,7 @@ fn limits(resources: Option<&RawValue>) -> BTreeMap<String, String> {
     limits.unwrap_or_default().into_iter().filter_map(quantity).collect()
 }
 
-/// What the name of an image says.
+/// The parts of an image's name.
 /// Source: distribution/reference, `normalize.go`.
 #[derive(Debug, PartialEq, Eq)]
 struct ImageName<'i> {
@@ -177,7 +176,7 @@ impl<'i> ImageName<'i> {
     }
 }
 
-/// What stands before the last separator, and what behind it.
+/// The text before the last separator, and the text after it.
 fn split_last(text: &str, separator: char) -> (&str, Option<&str>) {
     match text.rsplit_once(separator) {
         Some((before, behind)) => (before, Some(behind).filter(|behind| !behind.is_empty())),
@@ -185,7 +184,7 @@ fn split_last(text: &str, separator: char) -> (&str, Option<&str>) {
     }
 }
 
-/// Registry and path, with what a short name leaves out; nothing for no name.
+/// Registry and path, with the parts that a short name leaves out; empty for an empty name.
 fn repository(name: &str) -> String {
     let (registry, path) = match name.split_once('/') {
         Some((first, rest)) if is_registry(first) => (first.to_ascii_lowercase(), rest),

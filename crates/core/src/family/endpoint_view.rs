@@ -1,16 +1,17 @@
 //! Where memory is reached, read from the text of an endpoint: a URL, `host:port` or a connection string.
 //!
-//! Every host that the text names is in the view, for each of them may be the one that is used. Nothing of userinfo
-//! and query is, but for the hosts that a Postgres URL has there.
-
-mod host;
-mod pairs;
+//! The view has every host that the text names, since a client may use any of them. It has nothing from userinfo and
+//! query except the hosts in the query of a Postgres URL.
 
 use std::borrow::Cow;
+use std::net::IpAddr;
 
+use crate::family::url;
 use crate::family::url::{Endpoint, server};
 use crate::model::credential::masked;
+use crate::model::kind::SERVICE;
 use crate::model::memory_view::{EndpointSource, EndpointView, HostView, Why};
+use crate::model::object::Lookup;
 use crate::model::percent::percent_decoded;
 use crate::model::state_reader::StateReader;
 
@@ -28,23 +29,22 @@ pub fn parse(from: EndpointSource, text: &str, namespace: &str, state: &mut Stat
     if text.contains("$(") {
         return EndpointView::unknown(from, Why::Placeholder);
     }
-    let found = if pairs::is_pairs(text) { read_pairs(text) } else { read_url(text) };
+    let found = if is_pairs(text) { read_pairs(text) } else { read_url(text) };
     let servers = if found.servers.is_empty() { vec![Server::default()] } else { found.servers };
-    let mut host = |server: &Server| host::host_view(&server.host, port(&server.port), namespace, state);
+    let mut host = |server: &Server| host_view(&server.host, port(&server.port), namespace, state);
     let hosts: Vec<HostView> = servers.iter().map(&mut host).collect();
     EndpointView { from, scheme: found.scheme, hosts, path: found.path, unknown: None, port_unknown: None }
 }
 
-/// What a text says, as it is written.
+/// The parts of an endpoint, as they are written.
 struct WrittenEndpoint {
     scheme: Option<String>,
-    /// None of them where it names no host.
+    /// Empty if the text does not name a host.
     servers: Vec<Server>,
     path: Option<String>,
 }
 
-/// A host with its port. Without either it is the machine that reads the text: so do Go's dialer and the drivers of
-/// Postgres.
+/// A host with its port. An empty host is the machine of the client, as for Go's dialer and the drivers of Postgres.
 #[derive(Default)]
 struct Server {
     host: String,
@@ -80,7 +80,7 @@ fn read_url(text: &str) -> WrittenEndpoint {
 
 /// Reads `key=value` pairs as Postgres drivers do.
 fn read_pairs(text: &str) -> WrittenEndpoint {
-    let pairs = pairs::read(text);
+    let pairs = key_value_pairs(text);
     let ports: Vec<&str> = last(&pairs, "port").into_iter().flat_map(|ports| ports.split(',')).collect();
     let mut servers = Vec::new();
     for (_, hosts) in pairs.iter().filter(|(key, _)| HOST_PARAMETERS.contains(&key.as_ref())) {
@@ -89,30 +89,29 @@ fn read_pairs(text: &str) -> WrittenEndpoint {
     WrittenEndpoint { scheme: Some(POSTGRES.to_owned()), servers, path: None }
 }
 
-/// The last value of a name, which counts.
+/// The last value of a name; earlier ones are ignored.
 fn last<'p, K: AsRef<str>, V: AsRef<str>>(pairs: &'p [(K, V)], name: &str) -> Option<&'p str> {
     pairs.iter().rev().find(|(key, _)| key.as_ref() == name).map(|(_, value)| value.as_ref())
 }
 
-/// Adds each host of a list. One without a port has the port at its place in the other list, of which a single one is
-/// for all.
+/// Adds each host of a list. A host without a port gets the port at the same index of `ports`, or the only port.
 fn add_servers(list: &str, ports: &[&str], servers: &mut Vec<Server>) {
     for (index, listed) in list.split(',').enumerate() {
         let (host, port) = server(listed.trim());
-        // What is left of it is no address, and could be a password.
-        let (host, _) = host.split_once(':').filter(|_| !host::is_address(host)).unwrap_or((host, ""));
+        // More colons are not part of an address, and the text after them could be a password.
+        let (host, _) = host.split_once(':').filter(|_| !is_address(host)).unwrap_or((host, ""));
         let elsewhere = ports.get(index).or_else(|| ports.first().filter(|_| ports.len() == 1));
         let port = if port.is_empty() { elsewhere.copied().unwrap_or_default() } else { port };
         servers.push(Server { host: host.to_owned(), port: port.to_owned() });
     }
 }
 
-/// What follows the last `@`, where what stands in place of the hosts is none that anybody could reach: there userinfo
-/// has a character that ends it, such as a slash in a password.
+/// The text after the last `@`, if the parsed hosts are invalid; `None` for valid hosts. Then the userinfo contains a
+/// character that ended it too early, such as a slash in a password.
 fn behind_userinfo<'t>(text: &'t str, servers: &str) -> Option<&'t str> {
     let is_server = |listed: &str| {
         let (host, port) = server(listed.trim());
-        let is_host = !host.contains(':') || host::is_address(host);
+        let is_host = !host.contains(':') || is_address(host);
         is_host && !host.contains('(') && port.bytes().all(|byte| byte.is_ascii_digit())
     };
     if servers.split(',').all(is_server) {
@@ -124,7 +123,7 @@ fn behind_userinfo<'t>(text: &'t str, servers: &str) -> Option<&'t str> {
     }
 }
 
-/// The hosts and the path of what stands behind userinfo; MySQL has the host in parentheses, behind a protocol.
+/// The hosts and the path of the text after the userinfo. MySQL writes a protocol and the host in parentheses.
 /// Source: go-sql-driver/mysql, README, DSN.
 fn dialled(text: &str) -> (Cow<'_, str>, &str) {
     let parts = text.split_once('(').and_then(|(protocol, rest)| {
@@ -140,7 +139,8 @@ fn dialled(text: &str) -> (Cow<'_, str>, &str) {
     }
 }
 
-/// A path without what may be a credential: behind a slash in a password, the rest of that is read as one.
+/// A path for the view; `None` if it may contain a credential. After a slash in a password, the rest of the password
+/// is read as a path.
 fn public_path(path: &str) -> Option<String> {
     (!path.is_empty() && !path.contains('@')).then(|| masked(path).into_owned())
 }
@@ -148,6 +148,103 @@ fn public_path(path: &str) -> Option<String> {
 /// A port, if the text is one.
 fn port(text: &str) -> Option<u16> {
     text.parse().ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// Whether a text begins with a pair, and so is not an endpoint of another form.
+fn is_pairs(text: &str) -> bool {
+    let Some((key, _)) = text.split_once('=') else { return false };
+    let key = key.trim();
+    !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+/// The pairs, up to where the text has another form.
+fn key_value_pairs(text: &str) -> Vec<(String, String)> {
+    let mut pairs = Vec::new();
+    let mut rest = text;
+    while let Some((key, behind)) = rest.split_once('=') {
+        let (value, behind) = pair_value(behind.trim_start());
+        pairs.push((key.trim().to_owned(), value));
+        rest = behind;
+    }
+    pairs
+}
+
+/// A value and what follows it. It ends at white space unless it is in quotes, and a backslash takes the next
+/// character along.
+fn pair_value(text: &str) -> (String, &str) {
+    let quoted = text.strip_prefix('\'');
+    let text = quoted.unwrap_or(text);
+    let mut value = String::new();
+    let mut characters = text.char_indices();
+    while let Some((at, character)) = characters.next() {
+        match character {
+            '\\' => value.extend(characters.next().map(|(_, escaped)| escaped)),
+            '\'' if quoted.is_some() => return (value, characters.as_str()),
+            blank if quoted.is_none() && blank.is_whitespace() => {
+                return (value, text.get(at..).unwrap_or_default());
+            }
+            other => value.push(other),
+        }
+    }
+    (value, "")
+}
+
+/// Whether a text is an address of IPv4 or IPv6, as hosts are written.
+fn is_address(host: &str) -> bool {
+    url::ip(host).is_some()
+}
+
+/// The view of a host, as it is written and without brackets. `namespace` is that of the object that names it.
+fn host_view(host: &str, port: Option<u16>, namespace: &str, state: &mut StateReader<'_>) -> HostView {
+    let host = host.trim().to_lowercase();
+    let host = host.strip_suffix('.').unwrap_or(&host).to_owned();
+    match url::ip(&host) {
+        Some(ip) => HostView {
+            port,
+            loopback: ip.is_loopback() || ip.is_unspecified(),
+            private: match ip {
+                IpAddr::V4(ip) => ip.is_private(),
+                IpAddr::V6(ip) => ip.is_unique_local(),
+            },
+            link_local: match ip {
+                IpAddr::V4(ip) => ip.is_link_local(),
+                IpAddr::V6(ip) => ip.is_unicast_link_local(),
+            },
+            in_cluster: false,
+            host,
+        },
+        None => {
+            let loopback = is_own_name(&host);
+            let in_cluster = !loopback && is_in_cluster(&host, namespace, state);
+            HostView { port, loopback, private: false, link_local: false, in_cluster, host }
+        }
+    }
+}
+
+/// Whether a name leads to the pod itself: `localhost`, an empty host, or the socket of a process.
+fn is_own_name(host: &str) -> bool {
+    host.is_empty() || host.starts_with(['/', '@']) || host == "localhost" || host.ends_with(".localhost")
+}
+
+/// Whether a Service exists. In a cluster it is looked up, since Services are not watched. Among files a missing
+/// Service does not make the decision unknown.
+fn is_service(namespace: &str, name: &str, state: &mut StateReader<'_>) -> bool {
+    if state.in_cluster(&SERVICE) {
+        return matches!(state.get(&SERVICE, namespace, name), Lookup::Found(_));
+    }
+    state.peek(&SERVICE, namespace, name).is_some()
+}
+
+/// Whether a name is resolved inside the cluster. `service.namespace` without `svc` counts only if the namespace is
+/// the object's own or the Service exists.
+fn is_in_cluster(host: &str, namespace: &str, state: &mut StateReader<'_>) -> bool {
+    let Some((name, rest)) = host.split_once('.') else { return true };
+    let domain = state.cluster_domain().trim_matches('.').to_lowercase();
+    let service = host.strip_suffix(&domain).and_then(|host| host.strip_suffix('.')).unwrap_or(host);
+    if service.rsplit_once('.').is_some_and(|(_, last)| last == "svc") {
+        return true;
+    }
+    !rest.contains('.') && (rest == namespace || is_service(rest, name, state))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Keeps messages within the length of a warning.
+//! Messages: their length, and lists of names in them.
 
 use crate::model::plain_text::plain;
 
@@ -57,6 +57,22 @@ pub fn truncate(name: &str, limit: usize) -> String {
     name.chars().take(limit.saturating_sub(1)).chain(['…']).collect()
 }
 
+/// Lists these names, at most `most` of them: `a, b, c and 2 more`.
+#[must_use]
+pub fn and_more(names: &[String], max_names: usize) -> String {
+    first_of(names.get(..max_names).unwrap_or(names), names.len())
+}
+
+/// Lists these names, the first of `all`: `a, b, c and 2 more`.
+#[must_use]
+pub fn first_of(names: &[String], all: usize) -> String {
+    let shown = names.join(", ");
+    match all.saturating_sub(names.len()) {
+        0 => shown,
+        more => format!("{shown} and {more} more"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -70,5 +86,13 @@ mod tests {
         assert!(message.starts_with("nnnn") && message.contains("… and short tttt"), "{message}");
         assert_eq!(fit_names(["a\nb"], |[name]| name.to_owned()), "a b");
         assert_eq!(fit_names(["a"], |[a]| format!("only {a}")), "only a");
+    }
+
+    #[test]
+    fn counts_what_it_does_not_name() {
+        let names = ["a", "b", "c"].map(str::to_owned);
+        assert_eq!(and_more(&names, 3), "a, b, c");
+        assert_eq!(and_more(&names, 1), "a and 2 more");
+        assert_eq!(and_more(&[], 3), "");
     }
 }

@@ -10,7 +10,6 @@ pub mod codes;
 pub mod default;
 pub mod inject;
 mod lookup;
-mod mode;
 pub mod validate;
 pub mod variables;
 pub mod view;

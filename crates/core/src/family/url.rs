@@ -4,7 +4,10 @@
 use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use crate::model::credential::has_credential_parameter;
+use crate::model::memory_view::InlineView;
 use crate::model::percent::percent_decoded;
+use crate::model::pointer::Pointer;
 
 /// The parts of an endpoint, whether it is a URL or a bare `host:port`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,7 +26,7 @@ pub struct Endpoint<'u> {
     pub path: &'u str,
     /// The query without its question mark; may be empty.
     pub query: &'u str,
-    /// Whether what follows the host is nothing, or a colon with nothing or a port behind it.
+    /// Whether the text after the host is empty, or a colon with a port or without.
     pub port_is_good: bool,
 }
 
@@ -75,7 +78,7 @@ impl<'u> Endpoint<'u> {
     }
 }
 
-/// The host without brackets, and what follows it; a bracket that is not closed is no port.
+/// The host without brackets, and the text after it. A bracket that is not closed makes the port invalid.
 fn split_port(host_and_port: &str) -> (&str, &str) {
     if let Some(bracketed) = host_and_port.strip_prefix('[') {
         return bracketed.split_once(']').unwrap_or((bracketed, "["));
@@ -84,8 +87,8 @@ fn split_port(host_and_port: &str) -> (&str, &str) {
     host_and_port.split_at(at)
 }
 
-/// A host and what stands behind its colon, one of a list such as those of Postgres and Kafka. There an address of
-/// IPv6 needs no brackets.
+/// The host and the port of one entry of a list, as Postgres and Kafka write them. An IPv6 address can be without
+/// brackets there.
 #[must_use]
 pub fn server(host_and_port: &str) -> (&str, &str) {
     if let Some((host, port)) = host_and_port.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
@@ -109,7 +112,7 @@ pub fn ip(host: &str) -> Option<IpAddr> {
     Some(ip.to_ipv4_mapped().map_or(IpAddr::V6(ip), IpAddr::V4))
 }
 
-/// Whether this is nothing, or `:` with digits or nothing behind it, as Go reads URLs.
+/// Whether this is empty, or `:` and digits, which may be missing, as Go reads URLs.
 fn is_port(text: &str) -> bool {
     let digits = text.strip_prefix(':').unwrap_or(text);
     digits.bytes().all(|digit| digit.is_ascii_digit()) && (text.is_empty() || text.starts_with(':'))
@@ -138,6 +141,13 @@ fn parse_number(text: &str) -> Option<u32> {
     };
     let plain = digits.chars().all(|digit| digit.is_digit(radix));
     plain.then(|| u32::from_str_radix(digits, radix).ok()).flatten()
+}
+
+/// The credential in the URL at this place: userinfo, or a parameter that is named like one.
+#[must_use]
+pub fn inline_credential(text: &str, field: Pointer) -> Option<InlineView> {
+    let url = Endpoint::parse(text);
+    (url.userinfo || has_credential_parameter(url.query)).then(|| InlineView::new(field, text))
 }
 
 #[cfg(test)]
@@ -213,5 +223,26 @@ mod tests {
     fn compares_hosts_without_case() {
         assert!(Endpoint::parse("https://X.Pinecone.IO.:443/a").host_ends_with(&[".pinecone.io"]));
         assert!(!Endpoint::parse("https://pinecone.io.example").host_ends_with(&[".pinecone.io"]));
+    }
+
+    #[test]
+    fn finds_credentials() {
+        for (text, holds) in [
+            ("https://u:p@h", true),
+            ("https://u@h/x", true),
+            ("u:p@h:80", true),
+            ("https://h/x?api_key=a", true),
+            ("https://h/x?b=c&api%5Fkey=a#d", true),
+            ("https://h/x?b=c;sig=a", true),
+            ("https://h/x?token=$(TOKEN)", false),
+            ("https://h/x?token=", false),
+            ("https://h/x?b=token", false),
+            ("https://h:80/u:p@x", false),
+            ("https://h/x#token=a", false),
+            ("", false),
+        ] {
+            let found = inline_credential(text, Pointer::new("/spec/endpoint"));
+            assert_eq!(found.is_some(), holds, "{text}");
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Rules that the apiserver can check by itself, in CEL, while memgate does not answer.
 //!
-//! A family writes its tables, and `deploy` makes policies of them. Nothing in here evaluates CEL:
-//! that a rule says what the family's own code says is for tests to hold, on a real apiserver.
+//! A family writes its tables, and `deploy` makes policies of them. This module does not evaluate CEL: tests on a real
+//! apiserver check that a rule agrees with the family's own code.
 //!
 //! In an expression `self` is the object and `$name` is a [`CelVariable`] of the same table. Each
 //! expression is used twice, for the new object and for the stored one.
@@ -36,10 +36,10 @@ pub struct CelVariable {
 pub struct CelRule {
     /// The code under which memgate refuses the same.
     pub code: &'static Code,
-    /// A list in CEL: for each fault what it rests on; empty for a good object. A fault that the
-    /// stored object has too, resting on the same, is no reason to refuse.
+    /// A list in CEL: the cause of each fault; empty for a good object. A fault that the stored object has too, with the
+    /// same cause, is not refused.
     pub faults: &'static str,
-    /// What is wrong; starts as memgate's own message does.
+    /// The message; starts as memgate's own message does.
     pub message: &'static str,
 }
 
@@ -48,7 +48,7 @@ pub struct CelRule {
 pub enum NotInCel {
     /// The schema of the platform's definitions refuses it before any policy is asked.
     Schema,
-    /// CEL cannot tell, for this reason.
+    /// CEL cannot express it, for this reason.
     NotExpressible(&'static str),
 }
 
@@ -59,7 +59,7 @@ pub struct CelDefault {
     pub name: &'static str,
     /// The kind whose objects get it, when they are made.
     pub kind: &'static Kind,
-    /// The kind of the object that has to be there, in the same namespace.
+    /// The kind of the object that has to exist in the same namespace.
     pub param: &'static Kind,
     /// Its name.
     pub param_name: &'static str,

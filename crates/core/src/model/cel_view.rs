@@ -1,28 +1,27 @@
 //! The views of objects in CEL, for rules of policies that an apiserver is to judge by itself.
 //!
-//! A family writes tables of what its views hold, a typed rule makes expressions over them, and `deploy` makes
+//! A family writes tables of the fields of its views, a typed rule makes expressions over them, and `deploy` makes
 //! ValidatingAdmissionPolicies of these. In a table `self` is the object and `$name` a [`CelVariable`] of the family's
-//! tables, as in [`cel`](crate::model::cel). That a table says what the view says is for tests to hold, on a real
-//! apiserver.
+//! tables, as in [`cel`](crate::model::cel). Tests on a real apiserver check that a table agrees with the view.
 
 use crate::model::cel::CelVariable;
 use crate::model::kind::Kind;
 use crate::model::memory_view::Role;
 
-/// What an apiserver can see of the views of some kinds.
+/// The fields of the views of some kinds that an apiserver can read.
 #[derive(Debug, Clone, Copy)]
 pub struct CelView {
     /// The name, small letters only; each family uses one once.
     pub name: &'static str,
     /// The kinds; the view reads all of them in the same way.
     pub kinds: &'static [&'static Kind],
-    /// What their objects are to memory.
+    /// The role of their objects for memory.
     pub role: Role,
     /// Whether an object has a view at all, in CEL.
     pub viewed: &'static str,
     /// Parts that several paths need. Their names begin with that of the table.
     pub lets: &'static [CelVariable],
-    /// What the view holds at each path.
+    /// The value of the view at each path.
     pub paths: &'static [CelPath],
     /// The paths that the view has and CEL cannot read, each with the reason; one counts for all below it.
     pub unsaid: &'static [(&'static str, &'static str)],
@@ -38,18 +37,18 @@ impl CelView {
     }
 }
 
-/// What a view holds at a path.
+/// The value of a view at a path.
 #[derive(Debug, Clone, Copy)]
 pub struct CelPath {
-    /// The path. Besides those of the view there are `secrets.place`, where a Secret would stand, and
-    /// `sharing.writers`, how many configurations write.
+    /// The path. Two paths are not in the view itself: `secrets.place`, the place of a Secret, and `sharing.writers`, the
+    /// number of configurations that write.
     pub path: &'static str,
     /// A list of texts in CEL, each the field in the object, one space, and the value; empty for what is absent.
     pub entries: &'static str,
 }
 
 impl CelPath {
-    /// What a view holds at this path.
+    /// The value of a view at this path.
     #[must_use]
     pub const fn new(path: &'static str, entries: &'static str) -> Self {
         Self { path, entries }
@@ -70,7 +69,7 @@ impl CelPath {
     }
 }
 
-/// The name of the variable that holds the labels of an object, and the end of variables about the stored object.
+/// The name of the variable that holds the labels of an object.
 pub const LABELS: &str = "labels";
 
 /// The end of the names of variables that are about the stored object.
@@ -85,7 +84,7 @@ pub struct CelSide<'t> {
     pub stored: bool,
 }
 
-/// What can be said of a path of a view.
+/// Whether CEL can read a path of a view.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Sayable {
     /// The entries, as a list in CEL.
@@ -109,7 +108,7 @@ impl<'t> CelSide<'t> {
         Self { stored: true, ..self }
     }
 
-    /// What a view holds at a path.
+    /// The value of a view at a path.
     #[must_use]
     pub fn at(&self, path: &str) -> Sayable {
         if let Some(said) = self.view.paths.iter().find(|said| said.path == path) {
@@ -133,23 +132,23 @@ impl<'t> CelSide<'t> {
     }
 }
 
-/// What becomes of a rule in CEL.
+/// A rule in CEL.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct InCel {
-    /// What the apiserver can judge.
+    /// The faults that the apiserver can find.
     pub faults: Vec<CelFault>,
-    /// What it cannot: which field of the rule, and why.
+    /// The fields of the rule that CEL cannot express, each with the reason.
     pub unsaid: Vec<(String, String)>,
 }
 
 /// One way to break a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CelFault {
-    /// A list of texts in CEL: of each fault the field, a space, and what it rests on, in words.
+    /// A list of texts in CEL: for each fault the field, a space, and the words of its cause.
     pub list: String,
     /// How many words a fault has; the last one may hold spaces.
     pub words: usize,
-    /// What is wrong.
+    /// The message.
     pub message: Vec<MessagePart>,
     /// Whether it is about a change: then the stored object never has the same fault.
     pub transition: bool,
@@ -172,12 +171,12 @@ impl InCel {
         self.faults.push(CelFault { list, words: 2, message, transition: false });
     }
 
-    /// Notes what cannot be said.
+    /// Notes a field of the rule that CEL cannot express.
     pub fn leave_out(&mut self, field: impl Into<String>, reason: impl Into<String>) {
         self.unsaid.push((field.into(), reason.into()));
     }
 
-    /// The entries at a path of a view. Where they are there and cannot be read, that is noted about `field` of the
+    /// The entries at a path of a view. If the view has them and CEL cannot read them, that is noted for `field` of the
     /// rule.
     pub fn entries(&mut self, side: &CelSide<'_>, path: &str, field: &str) -> Option<String> {
         match side.at(path) {

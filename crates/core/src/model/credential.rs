@@ -127,7 +127,7 @@ fn plain_name(name: &str) -> String {
     name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
 }
 
-/// A text in which each credential is masked, as far as the text itself tells.
+/// A text with its credentials masked, as far as they can be recognised.
 #[must_use]
 pub fn masked(text: &str) -> Cow<'_, str> {
     hide_if_any(text, spans(text))
@@ -143,7 +143,7 @@ pub fn masked_value(value: &str) -> Cow<'_, str> {
 /// value goes on for long, what could belong to a credential is masked too.
 #[must_use]
 pub fn masked_start(value: &str) -> Cow<'_, str> {
-    /// Long enough for every address that somebody writes.
+    /// Long enough for the addresses that users write.
     const MAX_READ_BYTES: usize = 4096;
     /// More than an address has: what is full of them is not worth the time that reading it takes.
     const MAX_MARKS: usize = 64;

@@ -163,20 +163,20 @@ pub struct Faces {
     pub involved_object: fn(&Pod<'_>, &str, &StateReader<'_>) -> Option<InvolvedObject>,
 }
 
-/// What a family says about the schemas of its kinds where no apiserver checks them.
+/// How violations of the schemas are reported where no apiserver checks them.
 #[derive(Debug, Clone, Copy)]
 pub struct SchemaStandIn {
-    /// The code of what only the schema refuses.
+    /// The code of a violation that only the schema refuses.
     pub code: &'static Code,
-    /// The code of fields that the schema does not have, if the family speaks of them.
+    /// The code of fields that the schema does not have, if the family reports them.
     pub unknown_field: Option<&'static Code>,
-    /// The kinds of no release: their definitions count only when they are among the inputs.
+    /// The kinds that are not released yet: their definitions count only if they are among the inputs.
     pub unreleased: &'static [&'static Kind],
     /// The kinds whose status is checked too, although an apiserver passes over what users write there.
     pub with_status: &'static [&'static Kind],
     /// The message about a violation.
     pub message: fn(&Violation) -> String,
-    /// Whether the family lets an object of this kind, as it was written, pass with a violation on purpose.
+    /// Whether an object of this kind, as it was written, passes with a violation on purpose.
     pub tolerates: fn(&Kind, &Tree, Broken<'_>) -> bool,
 }
 
@@ -184,9 +184,9 @@ pub struct SchemaStandIn {
 /// serves, and calls no webhook and asks no policy about them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AggregatedServer {
-    /// The name of its `APIService`. There is one for definitions too, but that names no Service.
+    /// The name of its `APIService`. CustomResourceDefinitions have one too, but without a Service.
     pub api_service: &'static str,
-    /// What of memgate works with it, and what has to be set for the rest.
+    /// The parts of memgate that work with it, and the settings for the rest.
     pub help: &'static str,
 }
 

@@ -1,8 +1,8 @@
 //! The view of a memory resource, of what refers to one, or of an agent pod: the same fields for every platform.
 //!
-//! Each family makes it of its own objects, and rules of policies read it. What a family does not have, or an
-//! object leaves open, is absent, never a made-up zero. No Secret value and no userinfo or query of a URL is in it.
-//! Each field knows the place in the object that it comes from.
+//! Each family makes it from its own objects, and rules of policies read it. A field that a family does not have, or
+//! that an object does not set, is absent and never 0. Values of Secrets and the userinfo and query of URLs are left
+//! out. Each field has the pointer to its place in the object.
 
 mod endpoint;
 mod json;
@@ -18,14 +18,14 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use crate::model::pointer::Pointer;
 use crate::model::tree::Tree;
 
-/// What an object is to memory.
+/// The role of an object for memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Role {
     /// It declares memory.
     Memory,
     /// It claims memory.
     Referrer,
-    /// It is a pod that shall get memory.
+    /// It is a pod that gets memory.
     Pod,
 }
 
@@ -55,7 +55,7 @@ pub struct MemoryView {
     pub kind: &'static str,
     /// The Kubernetes namespace; empty for cluster-wide kinds.
     pub namespace: String,
-    /// The name, or the `generateName` of an object that is yet to be named.
+    /// The name, or else `generateName`.
     pub name: String,
     /// The namespace in the platform's own sense, with its path in the view.
     pub own_namespace: Option<(&'static str, String)>,
@@ -79,26 +79,26 @@ pub struct MemoryView {
     pub collection: Option<String>,
     /// The Secrets that are referred to.
     pub secrets: Vec<SecretView>,
-    /// The places where a credential stands in clear text.
+    /// The credentials in clear text.
     pub inline: Vec<InlineView>,
     /// The objects that are referred to, besides Secrets.
     pub references: Vec<ReferenceView>,
-    /// The operations on memory that are allowed, where something says so.
+    /// The operations on memory that are allowed, if the object sets them.
     pub operations: Option<Vec<OperationView>>,
-    /// Who shares memory, and how.
+    /// How memory is shared.
     pub sharing: Option<SharingView>,
-    /// Of a referrer or pod: the memory resources that were found.
+    /// The memory resources that a referrer or pod uses, as far as they were found.
     pub sources: Vec<SourceView>,
     /// The containers that serve memory.
     pub containers: Vec<ContainerView>,
-    /// Where the fields stand in the object, by their path in the view. Elements of lists know it themselves.
+    /// The place of each field in the object, by its path in the view. Elements of lists have a `field` of their own.
     pub fields: Vec<(&'static str, Pointer)>,
 }
 
-/// Why something is there and cannot be known.
+/// Why a value is unknown.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Why {
-    /// The endpoint is in a Secret, which nobody here reads.
+    /// The endpoint is in a Secret, which memgate does not read.
     EndpointInSecret,
     /// The endpoint is in a `ConfigMap` that is not known.
     EndpointInConfigMap,
@@ -108,7 +108,7 @@ pub enum Why {
     Service(String),
     /// A Namespace is not known.
     Namespace(String),
-    /// A value holds `$(…)`, which is expanded where it is used.
+    /// A value contains `$(…)`, which the kubelet expands.
     Placeholder,
     /// It is not known whether an object exists: `Kind "namespace/name"`.
     Object(String),
@@ -146,16 +146,16 @@ pub struct SecretView {
     pub namespace: String,
     /// The key that is used.
     pub key: Option<String>,
-    /// Where the name stands.
+    /// The place of the name.
     pub field: Pointer,
 }
 
 /// A credential in clear text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InlineView {
-    /// Where it stands.
+    /// Its place.
     pub field: Pointer,
-    /// A digest of the value, to tell whether an update changes it. Never shown.
+    /// A digest of the value, for comparing it with the stored one. Never shown.
     pub digest: u64,
 }
 
@@ -168,7 +168,7 @@ pub struct ReferenceView {
     pub namespace: String,
     /// Its name.
     pub name: String,
-    /// Where the reference stands.
+    /// The place of the reference.
     pub field: Pointer,
     /// Whether it exists; absent when unknown.
     pub found: Option<bool>,
@@ -183,12 +183,12 @@ pub struct OperationView {
     pub field: Pointer,
 }
 
-/// Who shares memory.
+/// How memory is shared.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SharingView {
     /// Each agent configuration that takes part.
     pub configs: Vec<SharingConfigView>,
-    /// Where sharing is declared.
+    /// The place that declares it.
     pub field: Pointer,
 }
 
@@ -197,11 +197,11 @@ pub struct SharingView {
 pub struct SharingConfigView {
     /// Its name.
     pub name: String,
-    /// What it may do.
+    /// Its access.
     pub access: Option<String>,
-    /// Who sees its entries.
+    /// The visibility of its entries.
     pub visibility: Option<String>,
-    /// Where the visibility stands, or would.
+    /// The place of the visibility, which may be absent.
     pub field: Pointer,
 }
 
@@ -210,7 +210,7 @@ pub struct SharingConfigView {
 pub struct SourceView {
     /// Its view.
     pub view: MemoryView,
-    /// Where the subject refers to it; `/metadata/labels` of a pod.
+    /// The field of the subject that refers to it; `/metadata/labels` of a pod.
     pub field: Pointer,
 }
 
@@ -221,7 +221,7 @@ pub struct ContainerView {
     pub name: String,
     /// Its image as it is written.
     pub image: String,
-    /// Registry and repository, with what a short name leaves out.
+    /// Registry and repository, with the parts that a short name leaves out.
     pub repository: String,
     /// The tag, if one is written.
     pub tag: Option<String>,
@@ -235,12 +235,12 @@ pub struct ContainerView {
     pub added: bool,
     /// Its limits, by resource, as quantities.
     pub limits: BTreeMap<String, String>,
-    /// Where it stands: `/spec/containers/1`.
+    /// Its place: `/spec/containers/1`.
     pub field: Pointer,
 }
 
 impl MemoryView {
-    /// The view of an object of which only its name is known.
+    /// A view with a name and nothing else.
     #[must_use]
     pub fn new(
         family: &'static str,
@@ -285,13 +285,13 @@ impl MemoryView {
         self
     }
 
-    /// Notes where a field of the view stands in the object.
+    /// Sets the place of a field of the view.
     pub fn at(&mut self, path: &'static str, pointer: Pointer) {
         self.fields.push((path, pointer));
     }
 
-    /// Where a field of the view stands in the object: that of its nearest parent in the view that is noted, else
-    /// the whole spec. It may point at what is not there.
+    /// The place of a field of the view, or of its nearest parent with a place, else the whole spec. The object may lack
+    /// it.
     #[must_use]
     pub fn pointer(&self, path: &str) -> Pointer {
         let noted =
@@ -328,7 +328,7 @@ pub fn qualified(namespace: &str, name: &str) -> String {
 }
 
 impl InlineView {
-    /// A credential that stands here.
+    /// A credential at this place.
     #[must_use]
     pub fn new(field: Pointer, value: &str) -> Self {
         let mut hasher = DefaultHasher::new();

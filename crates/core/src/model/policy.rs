@@ -84,12 +84,12 @@ impl Policies {
         self.by_name.values()
     }
 
-    /// The policies that may have an answer about objects of a family, in no order.
+    /// The policies that may judge objects of a family, in no order.
     pub fn asked(&self, question: Question, family: &str) -> impl Iterator<Item = &Arc<Policy>> {
         self.groups.of(question).of(family)
     }
 
-    /// Whether no policy has an answer, whatever the family.
+    /// Whether no policy judges this, for any family.
     #[must_use]
     pub fn is_silent(&self, question: Question) -> bool {
         self.groups.of(question).is_empty()
@@ -130,11 +130,11 @@ impl Policies {
 pub struct Policy {
     /// Its name.
     pub name: String,
-    /// Why it is not in force: what is wrong with it, in one sentence. It then has no rules and defaults.
+    /// Its first fault, if it has any. The policy is then not in force and has no rules and defaults.
     pub invalid: Option<String>,
     /// Which objects it judges.
     pub matching: Match,
-    /// What comes of a finding, by point.
+    /// The action for a finding, by point.
     pub actions: Actions,
     /// When its action at admission becomes stricter.
     pub promote: Option<Promotion>,
@@ -144,7 +144,7 @@ pub struct Policy {
     pub rules: Vec<Rule>,
     /// Its defaults, in their order.
     pub defaults: Vec<PolicyDefault>,
-    /// Who may grant exemptions; nobody when absent.
+    /// The terms for exemptions; without them exemptions are not accepted.
     pub exemptions: Option<ExemptionTerms>,
 }
 
@@ -160,7 +160,7 @@ impl Policy {
         asks && self.rules.iter().any(is_audited)
     }
 
-    /// Whether it may have anything to say of pods. One that is not in force says so.
+    /// Whether it may have findings about pods. A policy with faults has a note.
     #[must_use]
     pub fn judges_pods(&self) -> bool {
         self.invalid.is_some() || self.rules.iter().any(|rule| rule.roles.contains(&Role::Pod))
@@ -192,7 +192,7 @@ pub struct Match {
     pub operations: Option<Vec<Operation>>,
 }
 
-/// What comes of a finding.
+/// What happens with a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Action {
     /// It is dropped.
@@ -217,7 +217,7 @@ impl Action {
         }
     }
 
-    /// How bad a finding with this action is; `None` for one that is dropped.
+    /// The severity of a finding with this action; `None` for a dropped one.
     #[must_use]
     pub const fn severity(self) -> Option<Severity> {
         match self {
@@ -290,7 +290,7 @@ pub struct Promotion {
     pub to: Action,
 }
 
-/// Who may grant exemptions from a policy, and for how long.
+/// Where exemptions from a policy are granted, and for how long.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExemptionTerms {
     /// The namespaces in which exemptions count.
@@ -302,11 +302,11 @@ pub struct ExemptionTerms {
 /// One rule of a policy.
 #[derive(Debug)]
 pub struct Rule {
-    /// What findings say of it.
+    /// Its id, texts and severity for findings.
     pub about: Arc<PolicyRule>,
     /// The roles of the objects that it judges.
     pub roles: Vec<Role>,
-    /// Those of them that are judged by the memory they use, not by themselves.
+    /// The roles that are judged by the memory that the object uses.
     pub by_sources: Vec<Role>,
     /// The backends and providers of memory to which it applies; to all when absent.
     pub when: Option<When>,
@@ -314,9 +314,9 @@ pub struct Rule {
     pub check: Box<dyn TypedRule>,
     /// Its actions, where they differ from the policy's.
     pub action: ActionOverrides,
-    /// What findings say in place of the rule's own text.
+    /// The message of findings in place of the rule's own.
     pub message: Option<String>,
-    /// The most that comes of what cannot be judged.
+    /// The strictest action for an object that cannot be judged.
     pub on_unknown: Action,
     /// Whether exemptions count.
     pub exemptable: bool,
@@ -338,9 +338,9 @@ pub struct PolicyDefault {
     pub family: String,
     /// The kind.
     pub kind: String,
-    /// Where.
+    /// The field.
     pub field: Pointer,
-    /// What.
+    /// The value.
     pub value: serde_json::Value,
 }
 
@@ -351,11 +351,11 @@ pub struct Exemption {
     pub namespace: String,
     /// Its name.
     pub name: String,
-    /// The policy that it is from.
+    /// The policy that it suspends.
     pub policy: String,
-    /// The rules that it is from.
+    /// The rules that it suspends.
     pub rules: Vec<String>,
-    /// What is exempted.
+    /// The exempt objects.
     pub target: Target,
     /// When it begins.
     pub from: Timestamp,
@@ -370,17 +370,17 @@ pub struct Exemption {
 }
 
 impl Exemption {
-    /// Its namespace and name, as judgements say it.
+    /// Its namespace and name, as judgements write it.
     #[must_use]
     pub fn key(&self) -> String {
         format!("{}/{}", self.namespace, self.name)
     }
 }
 
-/// What is exempted; all given parts must hold.
+/// The exempt objects; an object must match all given parts.
 #[derive(Debug, Default, PartialEq)]
 pub struct Target {
-    /// The namespaces; of a Namespace its name.
+    /// The namespaces; a Namespace matches by its own name.
     pub namespaces: Vec<String>,
     /// The names of families.
     pub families: Option<Vec<String>>,

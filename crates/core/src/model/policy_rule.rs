@@ -1,4 +1,4 @@
-//! What findings and reports say of a rule of a policy.
+//! The parts of a policy's rule that findings and reports show.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use crate::model::pointer::Pointer;
 
-/// What findings and reports say of a rule.
+/// The parts of a rule that findings and reports show.
 #[derive(Debug, PartialEq, Eq)]
 pub struct PolicyRule {
     /// `policy/POLICY/RULE`.
@@ -17,11 +17,11 @@ pub struct PolicyRule {
     pub id: String,
     /// Where the rule stands in the policy.
     pub pointer: Pointer,
-    /// What to do, in the policy's words.
+    /// The policy's advice on what to do.
     pub hint: Option<String>,
-    /// Where to read on.
+    /// The address of a page about it.
     pub docs: Option<String>,
-    /// How bad a violation is, for reports.
+    /// The severity of a violation, for reports.
     pub severity: &'static str,
     /// The name of the typed rule.
     pub type_name: &'static str,
@@ -29,16 +29,16 @@ pub struct PolicyRule {
     pub page: &'static str,
 }
 
-/// Which rule of a policy a finding is about, and how it came out.
+/// The rule of a policy that a finding is about, and the result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PolicyFinding {
     /// The rule.
     pub rule: Arc<PolicyRule>,
-    /// How it came out.
+    /// The result.
     pub status: PolicyStatus,
-    /// Of an audit: what admission would make of it, if the object were made anew.
+    /// In an audit: the action of admission if the object were created now.
     pub at_admission: Option<AtAdmission>,
-    /// What it is exempt by.
+    /// The exemption that counts.
     pub exemption: Option<ExemptBy>,
 }
 
@@ -59,14 +59,14 @@ pub struct ExemptBy {
     pub until: Timestamp,
 }
 
-/// What admission makes of a violation.
+/// The action of admission for a violation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AtAdmission {
     /// It refuses.
     Denies,
     /// It warns or lets the object pass, and refuses from this time on.
     DeniesFrom {
-        /// From when on.
+        /// The time from which it refuses.
         at: Timestamp,
         /// Whether it warns until then.
         warns: bool,
@@ -78,7 +78,7 @@ pub enum AtAdmission {
 }
 
 impl AtAdmission {
-    /// In words, behind "at admission: ".
+    /// The text after "at admission: ".
     #[must_use]
     pub fn words(self) -> String {
         match self {
@@ -103,12 +103,12 @@ impl AtAdmission {
     }
 }
 
-/// How a rule came out.
+/// The result of a rule.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PolicyStatus {
-    /// It is broken.
+    /// The object violates it.
     Violated,
-    /// It is broken, and an exemption counts.
+    /// The object violates it, and an exemption counts.
     Exempt,
     /// It cannot be judged.
     Unknown,

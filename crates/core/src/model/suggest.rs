@@ -9,7 +9,7 @@ pub fn nearest<'c>(wrong: &str, candidates: impl IntoIterator<Item = &'c str>) -
     near(wrong, candidates).min_by_key(|(distance, _)| *distance).map(|(_, candidate)| candidate)
 }
 
-/// The same, but none where another candidate is as near: enough for a change that nobody has looked at.
+/// The same, but `None` if another candidate is as near: an automatic fix needs a single one.
 #[must_use]
 pub fn only_nearest<'c>(wrong: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
     let mut best: Option<(usize, &str)> = None;
@@ -51,7 +51,7 @@ pub fn did_you_mean(candidate: Option<&str>) -> String {
     candidate.map(|candidate| format!("; did you mean \"{candidate}\"?")).unwrap_or_default()
 }
 
-/// Advice on a value that is none of a fixed set, if one of them was likely meant.
+/// Advice on a value outside a fixed set, if one of the set was likely meant.
 #[must_use]
 pub fn help<'c>(wrong: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<String> {
     nearest(wrong, candidates).map(|candidate| format!("did you mean \"{candidate}\"?"))

@@ -1,4 +1,4 @@
-//! What a typed rule is given, and what it says. The rules themselves are in the module `policy`.
+//! The input and the result of a typed rule. The rules themselves are in the module `policy`.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,11 +10,11 @@ use crate::model::pointer::Pointer;
 
 /// A rule that judges the view of an object.
 pub trait TypedRule: fmt::Debug + Send + Sync {
-    /// What is wrong with the object, in the order of the rule's text.
+    /// The violations of the object, in the order of the rule's fields.
     fn judge(&self, judged: &Judged<'_>) -> Outcome;
 
-    /// The same in CEL, about a view that an apiserver makes, and what of the rule it cannot say. It is asked twice, for
-    /// the object that is sent and for the stored one, and both times has the same faults in the same order.
+    /// The rule in CEL over a view that an apiserver makes, and the parts that CEL cannot express. It is called for the
+    /// object that is sent and for the stored one, and returns the same faults in the same order both times.
     fn in_cel(&self, side: &CelSide<'_>) -> InCel;
 
     /// Whether it reads labels of Namespaces.
@@ -22,13 +22,13 @@ pub trait TypedRule: fmt::Debug + Send + Sync {
         false
     }
 
-    /// Whether what it reads of a view depends on other objects, such as Services.
+    /// Whether the fields that it reads depend on other objects, such as Services.
     fn reads_other_objects(&self) -> bool {
         false
     }
 }
 
-/// What a rule judges.
+/// The view that a rule judges.
 #[derive(Debug, Clone, Copy)]
 pub struct Judged<'v> {
     /// The view of the object, or of the memory that it uses.
@@ -37,12 +37,12 @@ pub struct Judged<'v> {
     pub old: Option<&'v MemoryView>,
     /// The labels of the view's Namespace.
     pub namespace_labels: NamespaceLabels<'v>,
-    /// The namespace of the subject: values of another one are not told.
+    /// The namespace of the subject. Values from another namespace are not reported.
     pub subject_namespace: &'v str,
 }
 
 impl Judged<'_> {
-    /// Whether the view is of an object in another namespace than the subject, whose values are not told.
+    /// Whether the view is of an object in another namespace than the subject. Its values are not reported.
     #[must_use]
     pub fn is_foreign(&self) -> bool {
         !self.view.namespace.is_empty() && self.view.namespace != self.subject_namespace
@@ -72,44 +72,44 @@ impl<'v> NamespaceLabels<'v> {
     }
 }
 
-/// What comes of judging a view.
+/// The result of judging a view.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Outcome {
-    /// What is wrong.
+    /// The violations.
     pub violations: Vec<Violation>,
-    /// Why something could not be judged.
+    /// The first value that could not be judged.
     pub unknown: Option<Unknown>,
 }
 
-/// One thing that is wrong.
+/// One violation of a rule.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Violation {
-    /// Where.
+    /// The field.
     pub pointer: Pointer,
-    /// What, without field and policy.
+    /// The message, without field and policy.
     pub message: String,
-    /// The value that it rests on: the same one in a stored object makes it the same violation. Never shown.
+    /// The value that causes it. A stored object with the same value has the same violation. Never shown.
     pub value: String,
 }
 
-/// What could not be judged.
+/// A value that could not be judged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unknown {
-    /// Where.
+    /// The field.
     pub pointer: Pointer,
-    /// Why.
+    /// The reason.
     pub why: Why,
-    /// Of which memory, where the subject is judged by what it uses: ` (Kind "namespace/name")`.
+    /// The memory, if the subject is judged by the memory that it uses: ` (Kind "namespace/name")`.
     pub of: String,
 }
 
 impl Outcome {
-    /// Adds what is wrong.
+    /// Adds a violation.
     pub fn add(&mut self, pointer: Pointer, message: impl Into<String>, value: impl Into<String>) {
         self.violations.push(Violation { pointer, message: message.into(), value: value.into() });
     }
 
-    /// Notes what could not be judged; the first one counts.
+    /// Notes a value that could not be judged; only the first one is kept.
     pub fn add_unknown(&mut self, pointer: Pointer, why: Why) {
         self.unknown.get_or_insert(Unknown { pointer, why, of: String::new() });
     }

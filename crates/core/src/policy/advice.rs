@@ -1,4 +1,4 @@
-//! Warnings about a policy that can be in force, but probably does not do what its author means.
+//! Warnings about a valid policy that probably does not do what its author means.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use super::reader::with_field;
 use super::values::{day, duration};
 use super::{read, rules};
 
-/// Everything doubtful about the manifest of a policy that is in force, or would be.
+/// The warnings about the manifest of a valid policy.
 pub(super) fn about(
     manifest: &Value,
     families: &[&'static Family],
@@ -50,7 +50,7 @@ fn warning(code: &'static Code, pointer: Pointer, message: &str) -> Finding {
     Finding::warn(code, pointer, message)
 }
 
-/// Whether no object that the policy matches has what the rule judges.
+/// The warning that no object that the policy matches has a field that the rule judges.
 fn never_applies(
     policy: &Policy,
     rule: &Rule,
@@ -87,7 +87,7 @@ fn never_applies(
     Some(warning(&NEVER_APPLIES, place.key(name), &message))
 }
 
-/// What a rule asks for and forbids at once.
+/// Warnings about a rule that allows and forbids the same value.
 fn contradictions(rule: &Value, place: &Pointer) -> Vec<Finding> {
     let mut findings = Vec::new();
     let words = |field| {
@@ -115,7 +115,7 @@ fn contradictions(rule: &Value, place: &Pointer) -> Vec<Finding> {
     findings
 }
 
-/// The defaults that another policy writes too, and wins.
+/// Warnings about defaults that another policy overrides.
 pub(super) fn overlaps(policy: &Policy, others: &Policies) -> Vec<Finding> {
     let mut findings = Vec::new();
     for (default, index) in policy.defaults.iter().zip(0_usize..) {

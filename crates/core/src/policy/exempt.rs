@@ -10,7 +10,7 @@ use crate::model::policy::{Exemption, ExemptionTerms, Policies, Policy, Rule};
 use super::matching::{Candidate, covers};
 use super::values::day;
 
-/// The exemption that counts for what a rule finds wrong with an object: of several the one that lasts longest, then
+/// The exemption that counts for the findings of a rule about an object: of several the one that lasts longest, then
 /// the first by namespace and name.
 pub(super) fn find<'p>(
     policies: &'p Policies,
@@ -37,7 +37,7 @@ pub(super) fn is_current(exemption: &Exemption, now: Timestamp) -> bool {
     exemption.from <= now && now < exemption.expires_at
 }
 
-/// When the first exemption of each policy ends that is in force, by the names of the policies.
+/// The next end of an exemption in force, by the name of its policy.
 #[must_use]
 pub fn next_expiries(policies: &Policies, now: Timestamp) -> BTreeMap<&str, Timestamp> {
     let next = |policy: &Policy| {
@@ -60,19 +60,19 @@ pub(super) fn rejection(exemption: &Exemption, terms: &ExemptionTerms) -> Option
 /// Why a policy does not accept an exemption.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Rejection {
-    /// Its namespace may grant none.
+    /// Its namespace may not grant exemptions.
     Namespace,
     /// It lasts too long.
     Age,
 }
 
-/// What a message says of an exemption: ` (exempt until 2027-03-01 by ns/name)`.
+/// The end of a message about an exempt finding: ` (exempt until 2027-03-01 by ns/name)`.
 pub(super) fn suffix(exemption: &Exemption) -> String {
     let Exemption { namespace, name, expires_at, .. } = exemption;
     format!(" (exempt until {} by {namespace}/{name})", day(*expires_at))
 }
 
-/// What there is to say about an exemption besides.
+/// The help of an exempt finding.
 pub(super) fn help(exemption: &Exemption) -> String {
     let ticket = exemption.ticket.iter().map(|ticket| format!(", ticket {ticket}"));
     let approved = exemption.approved_by.iter().map(|name| format!(", approved by {name}"));

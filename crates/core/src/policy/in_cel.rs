@@ -51,7 +51,7 @@ pub fn globs(globs: &[Glob]) -> String {
 pub(super) fn pattern_of_tenant(pattern: &str, tenant: &str) -> String {
     let parts: Vec<String> =
         pattern.split("{tenant}").map(|part| literal(&expression(part, false))).collect();
-    // What else a label or the name of a Namespace may hold means itself.
+    // The other characters of labels and names have no special meaning in a regular expression.
     let of_tenant = format!(" + {tenant}.replace('.', '[.]') + ");
     format!("'(?s)^' + {} + '$'", parts.join(&of_tenant))
 }

@@ -1,7 +1,7 @@
-//! What policies find wrong with an object.
+//! Judges an object by policies.
 //!
-//! Policies are asked in the order of their names, rules in theirs, and all of them are asked, also when something
-//! was refused already.
+//! Policies come in the order of their names, rules in the order of their policy. All of them judge, also after a
+//! denial.
 
 mod place;
 mod verdict;
@@ -40,44 +40,45 @@ pub struct Views {
     pub object: Option<String>,
 }
 
-/// What policies say of an object.
+/// The result of judging an object.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Judgement {
-    /// What is wrong, by policy and rule; of very much the first of each severity.
+    /// The findings by policy and rule; of very many, the first of each severity.
     pub findings: Vec<Finding>,
-    /// How much more is wrong.
+    /// How many findings were left out.
     pub untold: Untold,
     /// The names of the policies that judged it.
     pub policies: Vec<String>,
     /// The exemptions that counted, as `namespace/name`.
     pub exemptions: BTreeSet<String>,
-    /// The rules that are broken, exempted or not.
+    /// The rules with violations, exempt or not.
     pub fired: Vec<Arc<PolicyRule>>,
-    /// How much each policy found, by its name; also what is not among the findings, because there is so much of it.
+    /// The number of findings of each policy by its name, with those that were left out.
     pub counts: BTreeMap<String, Counts>,
     /// How many findings there are of each severity.
     found: BTreeMap<Severity, usize>,
 }
 
-/// How much a policy found wrong.
+/// The number of findings of a policy.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Violations, without those that are exempt.
     pub violations: usize,
-    /// Violations, and what cannot be judged, that are exempt.
+    /// Exempt findings: violations and those that cannot be judged.
     pub exempted: usize,
-    /// What cannot be judged.
+    /// Findings that cannot be judged.
     pub unknown: usize,
     /// In an audit: the violations that admission refuses today.
     pub denied: usize,
     /// In an audit: the violations that admission is going to refuse.
     pub denied_later: usize,
-    /// In an audit: all that admission is going to refuse, what is exempt until then and what cannot be judged included.
+    /// In an audit: all findings that admission is going to refuse, with those that are exempt until then and those that
+    /// cannot be judged.
     pub at_risk: usize,
 }
 
 impl Counts {
-    /// Adds what another object has.
+    /// Adds the counts of another object.
     pub fn add(&mut self, other: Self) {
         let Self { violations, exempted, unknown, denied, denied_later, at_risk } = other;
         self.violations += violations;
@@ -104,8 +105,8 @@ impl Counts {
 }
 
 impl Judgement {
-    /// Adds a finding. Each rule may find ten thousand things wrong with an object, and there may be many rules: of
-    /// each severity the later findings, which nobody would be told, are only counted.
+    /// Adds a finding. A rule may have ten thousand findings about one object: of each severity, only the first are
+    /// kept and the later ones are counted.
     fn add(&mut self, finding: Finding) {
         if let Some(policy) = &finding.policy {
             self.counts.entry(policy.rule.policy.clone()).or_default().count(policy);
@@ -121,8 +122,8 @@ impl Judgement {
     }
 }
 
-/// What the policies of a snapshot say of an object. `views` makes its views, once a policy may match; `None` of it
-/// means that the object has nothing to do with memory.
+/// Judges an object by the policies of a snapshot. `views` makes the object's views, once a policy may match; it returns
+/// `None` for an object that has nothing to do with memory.
 pub fn judge<'p>(
     subject: &Subject<'_>,
     snapshot: &'p Snapshot,
@@ -146,13 +147,13 @@ pub fn judge<'p>(
     Judge { subject, snapshot, selection: &selection, views: &views, places }.all()
 }
 
-/// Whether a rule depends on other objects than the one that is judged. What none does is not looked up.
+/// Whether a rule of the policy depends on other objects than the judged one. Otherwise nothing is looked up.
 fn reads_other_objects(policy: &Policy) -> bool {
     let reads = |rule: &Rule| !rule.by_sources.is_empty() || rule.check.reads_other_objects();
     policy.rules.iter().any(reads)
 }
 
-/// One object and everything that is known of it.
+/// One object with everything that rules need.
 struct Judge<'j> {
     subject: &'j Subject<'j>,
     snapshot: &'j Snapshot,
@@ -196,7 +197,7 @@ impl Judge<'_> {
             (exemption.is_none() && verdict.ratchets(self.subject.operation)).then(|| self.stored(rule));
         let stored = stored.flatten().unwrap_or_default();
         let known: Members<Violation> = stored.violations.into_iter().collect();
-        // Compared before it is known what of their places is there: two labels that are missing are two places.
+        // Compared before the pointers are cut to existing fields: two missing labels have two pointers.
         let placed = |pointer: &Pointer| self.places.nearest(pointer);
         let violated = violations.iter().filter_map(|it| {
             let is_stored = known.contains(it);
@@ -206,7 +207,7 @@ impl Judge<'_> {
         let unknown = unknown.and_then(|it| {
             verdict.unknown(&Unknown { pointer: placed(&it.pointer), ..it }, is_stored, exemption)
         });
-        // What several parts of an object share is told once.
+        // A finding that several parts of an object share is reported once.
         let mut told = Members::default();
         let new = |finding: &Finding| told.insert((finding.pointer.clone(), finding.message.clone()));
         let mut findings = violated.chain(unknown).filter(new).peekable();
@@ -216,13 +217,13 @@ impl Judge<'_> {
         findings.for_each(|finding| judgement.add(finding));
     }
 
-    /// What a rule says of the stored object, as if it had always been there: what is new in it does not count.
+    /// The outcome of a rule for the stored object, compared with itself: it has no changes.
     fn stored(&self, rule: &Rule) -> Option<Outcome> {
         let old = self.views.old.as_ref()?;
         Some(self.outcome(rule, old, Some(old)))
     }
 
-    /// What a rule says of a view; where it judges by the memory that is used, of that.
+    /// The outcome of a rule for a view, or for the memory that the object uses.
     fn outcome(&self, rule: &Rule, view: &MemoryView, old: Option<&MemoryView>) -> Outcome {
         if !rule.by_sources.contains(&view.role) {
             let applies = rule.when.as_ref().is_none_or(|when| applies(when, view));
@@ -260,8 +261,8 @@ impl Judge<'_> {
     }
 }
 
-/// Why something cannot be known, without the names of what is in another namespace; that namespace itself stands in
-/// what is told anyway.
+/// The reason for an unknown value without the names of objects in another namespace. The namespace itself is part of
+/// the message anyway.
 fn without_names(why: Why, namespace: &str) -> Why {
     match why {
         Why::Service(_) => Why::Service("…".to_owned()),
@@ -274,7 +275,7 @@ fn without_names(why: Why, namespace: &str) -> Why {
     }
 }
 
-/// An outcome in the words of the policy, where it has some.
+/// The outcome with the message of the policy, if the rule has one.
 fn in_words(mut outcome: Outcome, rule: &Rule) -> Outcome {
     if let Some(message) = &rule.message {
         for violation in &mut outcome.violations {
@@ -284,7 +285,7 @@ fn in_words(mut outcome: Outcome, rule: &Rule) -> Outcome {
     outcome
 }
 
-/// Whether a rule for some memory applies to this one.
+/// Whether the backends and providers of a rule include those of this memory.
 fn applies(when: &When, view: &MemoryView) -> bool {
     let fits = |wanted: &Option<Vec<String>>, value: &Option<String>| {
         let is_among = |wanted: &Vec<String>| {
@@ -295,7 +296,7 @@ fn applies(when: &When, view: &MemoryView) -> bool {
     fits(&when.backends, &view.backend) && fits(&when.providers, &view.provider)
 }
 
-/// What every object is told that a policy would judge if it were in force.
+/// The note on every object that a policy with faults would judge.
 fn not_in_force(policy: &str, fault: &str) -> Finding {
     let message = format!("policy {} is not in force: {fault}", plain_name(policy));
     Finding { severity: Severity::Note, ..Finding::warn(&INVALID, Pointer::root(), message) }

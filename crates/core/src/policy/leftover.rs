@@ -1,4 +1,4 @@
-//! Policies and exemptions that came to nothing, once all objects are judged.
+//! Policies and exemptions without effect, once all objects are judged.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use super::reader::with_field;
 use super::text::plain_name;
 use super::values::day;
 
-/// What was of use for at least one object.
+/// The policies and exemptions that had an effect on at least one object.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Used {
     /// The policies that matched, by name.
@@ -51,7 +51,7 @@ pub fn overlaps(names: &BTreeSet<String>, policies: &Policies) -> Vec<(Reference
     wanted.flat_map(of_policy).collect()
 }
 
-/// The exemptions that exempted nothing, or cannot.
+/// The exemptions without effect.
 #[must_use]
 pub fn exemptions(policies: &Policies, used: &Used, now: Timestamp) -> Vec<(Reference, Finding)> {
     let leftover = |exemption: &Exemption| {
@@ -78,7 +78,7 @@ fn of_exemption(exemption: &Exemption, policies: &Policies, used: &Used, now: Ti
     })
 }
 
-/// Why an exemption counts at no time; `None` for one that counts between its two dates.
+/// Why an exemption never counts; `None` for one that counts between its two dates.
 #[must_use]
 pub fn rejected(exemption: &Exemption, policies: &Policies) -> Option<Finding> {
     let finding = |pointer: &str, message: String| Some(warning(&EXEMPTION_REJECTED, pointer, &message));

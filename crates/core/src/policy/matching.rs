@@ -9,7 +9,7 @@ use crate::model::request::{Operation, User};
 use crate::model::settings::PolicySettings;
 use crate::model::typed_rule::NamespaceLabels;
 
-/// What policies ask of an object before they look at its view.
+/// The parts of an object that policies match before they look at its view.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Candidate<'s> {
     /// The name of the family.
@@ -18,7 +18,7 @@ pub(super) struct Candidate<'s> {
     pub(super) kind: &'s str,
     /// The namespace; of a Namespace its name.
     pub(super) namespace: &'s str,
-    /// The name, or what stands in for it.
+    /// The name, or else `generateName`.
     pub(super) name: &'s str,
 }
 
@@ -31,7 +31,7 @@ pub(super) enum Matches {
     Unknown,
 }
 
-/// Whether nothing in this namespace is judged at all.
+/// Whether policies skip this namespace.
 pub(super) fn is_excluded(namespace: &str, settings: &PolicySettings) -> bool {
     SYSTEM_NAMESPACES.contains(&namespace)
         || settings.own_namespace == namespace
@@ -59,7 +59,7 @@ fn fits(globs: &[Glob], name: &str) -> bool {
     globs.iter().any(|glob| glob.matches(name))
 }
 
-/// Whether a name is in a list; one that is absent holds all.
+/// Whether a name is in a list; an absent list has every name.
 fn named(list: Option<&Vec<String>>, name: &str) -> bool {
     list.is_none_or(|list| list.iter().any(|one| one == name))
 }

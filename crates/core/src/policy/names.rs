@@ -46,16 +46,17 @@ pub(super) fn namespaces(reader: &Reader<'_>) -> BTreeSet<String> {
         if is_dns_subdomain(name) {
             names.insert(name.to_owned());
         } else {
-            let message = format!("{} is no name of a namespace; patterns do not count here", quoted(name));
+            let message =
+                format!("{} is not the name of a namespace; patterns do not count here", quoted(name));
             element.fault(Cause::Invalid, &message);
         }
     }
     names
 }
 
-/// What is wrong with the key of a label; no object can have one like that.
+/// The fault of an invalid key of a label.
 pub(super) fn wrong_label_key(key: &str) -> Option<String> {
-    wrong_key(key).map(|fault| format!("{} is no key of a label: {}", quoted(key), fault.words()))
+    wrong_key(key).map(|fault| format!("{} is not the key of a label: {}", quoted(key), fault.words()))
 }
 
 /// The key of a label.
@@ -73,6 +74,7 @@ pub(super) fn label_value<'v>(reader: &Reader<'v>) -> Option<&'v str> {
         return None;
     };
     let Some(fault) = wrong_label_value(value) else { return Some(value) };
-    reader.fault(Cause::Invalid, &format!("{} is no value of a label: {}", quoted(value), fault.words()));
+    reader
+        .fault(Cause::Invalid, &format!("{} is not the value of a label: {}", quoted(value), fault.words()));
     None
 }

@@ -1,4 +1,4 @@
-//! The labels of the Namespaces that policies ask for.
+//! The labels of Namespaces, for policies.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ impl<'n> Namespaces<'n> {
         Self { settings, known: BTreeMap::new() }
     }
 
-    /// Looks up Namespaces. One that is not there counts as one of which nothing is known: files seldom hold all.
+    /// Looks up Namespaces. A missing one counts as unknown, because files seldom contain all of them.
     pub(super) fn look_up<'a>(
         &mut self,
         names: impl IntoIterator<Item = &'a str>,
@@ -49,7 +49,7 @@ impl<'n> Namespaces<'n> {
         NamespaceLabels { name, labels: own.or_else(known) }
     }
 
-    /// The labels that the settings give come beside those that are known, and win over them.
+    /// Adds the labels from the settings, which win over those that were looked up.
     fn with_given(
         &self,
         name: &str,

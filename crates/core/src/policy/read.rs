@@ -1,4 +1,4 @@
-//! A manifest of a policy or an exemption as what is judged with, and everything that is wrong with it.
+//! Reads the manifest of a policy or an exemption, with all its faults.
 
 mod exemption;
 mod matching;
@@ -40,7 +40,7 @@ const MAX_AGE: i128 = 366 * DAY;
 pub(super) const ACTIONS: [(&str, Action); 4] =
     [("deny", Action::Deny), ("warn", Action::Warn), ("report", Action::Report), ("none", Action::None)];
 
-/// A policy, and what is wrong with it; one with faults is not in force.
+/// A policy with its faults. A policy with faults is not in force.
 #[must_use]
 pub fn policy(manifest: &Value, families: &[&'static Family]) -> (Policy, Vec<Finding>) {
     let (mut policy, faults) = Reading::read(manifest, families, |reader| {
@@ -59,7 +59,7 @@ pub fn policy(manifest: &Value, families: &[&'static Family]) -> (Policy, Vec<Fi
     (policy, faults)
 }
 
-/// An exemption, and what is wrong with it; `None` with faults.
+/// An exemption with its faults; `None` if it has any.
 #[must_use]
 pub fn exemption(manifest: &Value, families: &[&'static Family]) -> (Option<Exemption>, Vec<Finding>) {
     let (exemption, faults) = Reading::read(manifest, families, |reader| {
@@ -74,7 +74,7 @@ pub fn exemption(manifest: &Value, families: &[&'static Family]) -> (Option<Exem
     (exemption.filter(|_| faults.is_empty()), faults)
 }
 
-/// The name; the name of an object that is yet to be named cannot be wrong.
+/// The name. An object with `generateName` has none yet.
 fn name(fields: Option<&Fields<'_>>) -> String {
     let metadata = fields.and_then(|fields| fields.get("metadata")).and_then(|it| it.any_fields());
     let Some(reader) = metadata.as_ref().and_then(|metadata| metadata.get("name")) else {
@@ -88,7 +88,7 @@ fn name(fields: Option<&Fields<'_>>) -> String {
     if name.len() > MAX_NAME || !is_dns_subdomain(name) {
         reader.fault(
             Cause::Invalid,
-            &format!("{} is no name; use at most {MAX_NAME} of a-z, 0-9, \"-\" and \".\"", quoted(name)),
+            &format!("{} is not a name; use at most {MAX_NAME} of a-z, 0-9, \"-\" and \".\"", quoted(name)),
         );
     }
     name.clone()
@@ -176,7 +176,7 @@ fn instant(reader: &Reader<'_>) -> Option<jiff::Timestamp> {
     let text = reader.text(64)?;
     let instant = timestamp(text);
     if instant.is_none() {
-        let message = format!("{} is no point in time; write it like 2027-01-15T00:00:00Z", quoted(text));
+        let message = format!("{} is not a point in time; write it like 2027-01-15T00:00:00Z", quoted(text));
         reader.fault(Cause::Invalid, &message);
     }
     instant

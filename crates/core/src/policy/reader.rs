@@ -1,4 +1,4 @@
-//! Reads the fields of a policy or an exemption, and notes everything that is wrong with them at once.
+//! Reads the fields of a policy or an exemption, and notes all their faults.
 //!
 //! `null` is absent, as in the Kubernetes API. An unknown field is a fault: an apiserver would drop it, and a
 //! misspelt rule would become an empty one.
@@ -162,7 +162,7 @@ impl<'v> Reader<'v> {
         Some(number)
     }
 
-    /// The elements of the list here, at least `min` and at most `max`; what is beyond is not read.
+    /// The elements of the list here, at least `min` and at most `max`; further elements are not read.
     pub(super) fn list(&self, min: usize, max: usize) -> Vec<Self> {
         let Value::Array(elements) = self.value else {
             self.wrong_type("a list");
@@ -213,7 +213,7 @@ impl<'v> Fields<'v> {
         self.reading.note(self.pointer.clone(), cause, message);
     }
 
-    /// Whether a field is there.
+    /// Whether a field is present and not null.
     pub(super) fn has(&self, field: &str) -> bool {
         self.map.get(field).is_some_and(|value| !value.is_null())
     }
@@ -253,7 +253,7 @@ impl<'v> Fields<'v> {
         self.get(field)?.choice(choices)
     }
 
-    /// The names of all fields that are there.
+    /// The names of all fields that are not null.
     pub(super) fn names(&self) -> impl Iterator<Item = &'v str> + use<'v> {
         let map: &'v Map<String, Value> = self.map;
         map.iter().filter(|(_, value)| !value.is_null()).map(|(name, _)| name.as_str())
@@ -287,14 +287,14 @@ pub(super) fn with_field(pointer: &Pointer, message: &str) -> String {
     if field.is_empty() { message.to_owned() } else { format!("{field}: {message}") }
 }
 
-/// Sorts findings about an object in the order in which their places stand in it.
+/// Sorts findings by the order of their fields in the object.
 pub(super) fn sort(findings: &mut [Finding], object: &Value) {
     let mut fields = BTreeMap::new();
     findings.sort_by_cached_key(|finding| position(object, &finding.pointer, &mut fields));
 }
 
-/// Where a place stands among the fields of an object. `known` holds the fields of objects on the way, by their
-/// pointers: ten thousand findings may be about one.
+/// The position of a pointer in an object, as indexes level by level. `known` caches the fields of objects on the way
+/// by pointer: ten thousand findings may be about one object.
 fn position<'v>(
     object: &'v Value,
     pointer: &Pointer,

@@ -1,4 +1,4 @@
-//! Judges policies and exemptions themselves: what keeps one from being in force is refused.
+//! Judges policies and exemptions themselves: one with faults is refused.
 
 use std::collections::BTreeSet;
 
@@ -66,7 +66,7 @@ fn faults(kind: &Kind, object: &Value, families: &[&'static Family]) -> Vec<Find
     }
 }
 
-/// What the stored object has wrong too only warns.
+/// Turns denials into warnings for faults that the stored object has too.
 fn ratchet(findings: &mut [Finding], stored: &[Finding]) {
     let of = |finding: &Finding| (finding.pointer.clone(), finding.message.clone());
     let stored: BTreeSet<_> = stored.iter().map(of).collect();

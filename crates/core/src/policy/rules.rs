@@ -1,7 +1,7 @@
 //! The typed rules: what each reads from a policy, and how it judges a view.
 //!
-//! A rule knows views only. It does not know families, requests or the state, so it cannot fail, and it says the
-//! same everywhere.
+//! A rule sees views only. It does not know families, requests or the state, so it cannot fail, and it has the same
+//! result everywhere.
 
 mod backends;
 mod bounds;
@@ -39,7 +39,7 @@ pub struct RuleType {
     pub judges: &'static [&'static str],
     /// The page about it, in Markdown.
     pub page: &'static str,
-    /// Reads one; `None` when something is wrong with it, which the reader has noted.
+    /// Reads one; `None` if it has faults, which the reader has noted.
     pub(super) read: fn(&Reader<'_>) -> Option<Box<dyn TypedRule>>,
 }
 

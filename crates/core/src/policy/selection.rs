@@ -1,7 +1,7 @@
 //! Which policies judge an object.
 //!
-//! What costs nothing is asked first: family, kind, operation and namespace, then the name, for which the object is
-//! read, then labels, and of the Namespace only when a policy reads its labels.
+//! Cheap conditions come first: family, kind, operation and namespace, then the name, for which the object is read,
+//! then labels. The Namespace is looked up only if a policy reads its labels.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,17 +24,17 @@ use super::namespaces::Namespaces;
 view! {
     /// What is read of any object to match it.
     Named {
-        /// Who it is.
+        /// Its metadata.
         metadata: NamedMetadata<'a> = "metadata",
     }
 }
 
 view! {
-    /// Who an object is.
+    /// The name and the labels of an object.
     NamedMetadata {
         /// The name, unread.
         name: &'a RawValue = "name",
-        /// What stands in for it, unread.
+        /// The prefix of a name that is not generated yet, unread.
         generate_name: &'a RawValue = "generateName",
         /// All labels, unread.
         labels: &'a RawValue = "labels",
@@ -56,13 +56,13 @@ pub struct Subject<'s> {
     pub object: &'s str,
     /// The JSON of the stored object, on UPDATE.
     pub old: Option<&'s str>,
-    /// Where, when and for whom.
+    /// The point, the time and the user.
     pub occasion: Occasion<'s>,
 }
 
 impl<'s> Subject<'s> {
-    /// What is to be judged of a request; `None` when nothing is. CI and audits know no stored object: whatever is
-    /// asked is a CREATE there.
+    /// The object of a request; `None` if policies do not judge it. CI and audits do not know stored objects, so every
+    /// request is a CREATE there.
     #[must_use]
     pub fn of(
         request: &'s Request<'_>,
@@ -83,7 +83,7 @@ impl<'s> Subject<'s> {
     }
 }
 
-/// The policies that judge an object, and what was found out about it for that.
+/// The policies that judge an object, and what was read for that.
 #[derive(Debug)]
 pub(super) struct Selection<'p> {
     /// In the order of their names; never [`Matches::No`].
@@ -96,14 +96,14 @@ pub(super) struct Selection<'p> {
     reads_namespaces: bool,
 }
 
-/// Whether any policy may have an answer about objects of a kind as they are stored.
+/// Whether a policy may judge stored objects of a kind.
 #[must_use]
 pub fn may_be_judged(policies: &Policies, family: &Family, kind: &Kind) -> bool {
     let mut asked = policies.asked(Question::Resource, family.name);
     asked.any(|policy| matching::judges_kind(&policy.matching, kind.kind, Operation::Create))
 }
 
-/// The policies that have an answer about an object; `None` when there is none.
+/// The policies that match an object; `None` if none does.
 pub(super) fn select<'p>(
     subject: &Subject<'_>,
     snapshot: &'p Snapshot,
@@ -148,7 +148,7 @@ pub(super) fn select<'p>(
         namespace: namespaces.labels(namespace, own),
     };
     let asks_for_user = policies.iter().any(|policy| matching::asks_for_user(&policy.matching));
-    // Only an apiserver knows who asks.
+    // Only an apiserver knows the user.
     let is_admission = subject.occasion.point == Point::Admission;
     let user = (asks_for_user && is_admission).then(|| subject.occasion.user());
     let selected = |policy: &'p Arc<Policy>| {
@@ -161,12 +161,12 @@ pub(super) fn select<'p>(
 }
 
 impl<'p> Selection<'p> {
-    /// The policies that judge the object for certain, whatever is not known.
+    /// The policies that match the object even if unknown Namespaces are left aside.
     pub(super) fn certain(&self) -> impl Iterator<Item = &'p Arc<Policy>> {
         self.policies.iter().filter(|(_, matches)| *matches == Matches::Yes).map(|(policy, _)| *policy)
     }
 
-    /// What policies and exemptions ask of the object.
+    /// The parts of the object that policies and exemptions match.
     pub(super) fn candidate<'s>(&'s self, subject: &Subject<'s>) -> Candidate<'s> {
         let Subject { family, kind, .. } = *subject;
         let namespace = matching::namespace_of(kind, subject.namespace, &self.identity.name);
@@ -190,7 +190,7 @@ fn reads_namespaces(policy: &Policy) -> bool {
         || policy.rules.iter().any(|rule| rule.check.reads_namespaces())
 }
 
-/// Gives a view of this object what families do not read of it: its name, or what stands in for it, and its labels.
+/// Adds to a view what families do not read: the object's name or `generateName`, and its labels.
 pub fn identify(view: &mut MemoryView, object: &str) {
     Identity::of(object).complete(view);
 }
@@ -219,7 +219,7 @@ impl Identity {
         }
     }
 
-    /// Gives a view what families do not read of the object itself.
+    /// Adds the name and the labels to a view.
     pub(super) fn complete(&self, view: &mut MemoryView) {
         view.name.clone_from(&self.name);
         view.labels.clone_from(&self.labels);

@@ -11,7 +11,7 @@ const MAX_VALUE_CHARS: usize = 64;
 /// The most characters of the name of an object.
 const MAX_NAME_CHARS: usize = 253;
 
-/// The most bytes of a list. Those that people write are shorter.
+/// The most bytes of a list. Lists that users write are shorter.
 const MAX_LIST_BYTES: usize = 1024;
 
 /// A value in quotes; `"…"` when it belongs to another namespace than the subject's.
@@ -24,7 +24,7 @@ pub(super) fn name(judged: &Judged<'_>, text: &str) -> String {
     if judged.is_foreign() { "\"…\"".to_owned() } else { plain_name(text) }
 }
 
-/// The name of an object in quotes, whoever's it is.
+/// The name of an object in quotes, in any namespace.
 pub(super) fn plain_name(text: &str) -> String {
     let text = credential::masked_start(text);
     let parts: Vec<String> = text.splitn(2, '/').map(|part| cut(part, MAX_NAME_CHARS)).collect();
@@ -72,8 +72,8 @@ pub(super) fn patterns(globs: &[Glob]) -> String {
     list(globs.iter().map(Glob::as_str))
 }
 
-/// What is allowed, with commas. It stands in each finding of a rule, and an object may have ten thousand of them, so
-/// of a very long list only the beginning does.
+/// A list with commas, cut after [`MAX_LIST_BYTES`]: each finding of a rule has it, and an object may have ten thousand
+/// findings.
 fn list<'t>(texts: impl Iterator<Item = &'t str>) -> String {
     let mut list = String::new();
     for text in texts {

@@ -24,13 +24,13 @@ pub fn duration(text: &str) -> Option<i128> {
     }
 }
 
-/// What is said of a text that is no duration.
+/// The message about a text that is not a duration.
 pub(crate) fn not_a_duration(text: &str) -> String {
-    format!("{} is no duration; write it like 720h or 30d", quoted(text))
+    format!("{} is not a duration; write it like 720h or 30d", quoted(text))
 }
 
-/// A point in time as RFC 3339 writes it, with `T` and an offset; `None` for any other text. The last hours of
-/// the year 9999, of which there is no instant here, count as its last one.
+/// A point in time in RFC 3339, with `T` and an offset; `None` for any other text. [`Timestamp`] ends some hours before
+/// the year 9999 does, and later times count as its last instant.
 #[must_use]
 pub fn timestamp(text: &str) -> Option<Timestamp> {
     let bytes = text.as_bytes();

@@ -162,7 +162,7 @@ const MEMORY_RULES: [CelRule; 11] = [
     },
 ];
 
-/// The codes that deny and have no CEL rule.
+/// The codes that deny and are not checked in CEL.
 pub static NOT_IN_CEL: [(&Code, NotInCel); 4] = [
     (&MEMORY_PORT_RANGE, NotInCel::Schema),
     (&MEMORY_PORT_TYPE, NotInCel::Schema),

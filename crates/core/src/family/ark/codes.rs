@@ -11,7 +11,7 @@ codes! { "ark";
     MEMORY_ADDRESS_SOURCE = "memory-address-source", Required;
     /// An address with several sources.
     MEMORY_ADDRESS_SOURCES = "memory-address-sources", Conflict;
-    /// An address that is no absolute URL.
+    /// An address that is not an absolute URL.
     MEMORY_ADDRESS_URL = "memory-address-url", Invalid;
     /// An address with a blank in its path.
     MEMORY_ADDRESS_BLANK = "memory-address-blank", Invalid;
@@ -19,7 +19,7 @@ codes! { "ark";
     MEMORY_REF_NAME = "memory-ref-name", Required;
     /// A reference without a key.
     MEMORY_REF_KEY = "memory-ref-key", Required;
-    /// A port number that no port has.
+    /// A port number outside 1 to 65535.
     MEMORY_PORT_RANGE = "memory-port-range", Invalid;
     /// A port that is neither a name nor a number.
     MEMORY_PORT_TYPE = "memory-port-type", TypeInvalid;
@@ -43,7 +43,7 @@ codes! { "ark";
     MEMORY_CONFIGMAP_MISSING = "memory-configmap-missing", NotFound;
     /// A ConfigMap without the key that is asked for.
     MEMORY_CONFIGMAP_KEY_MISSING = "memory-configmap-key-missing", NotFound;
-    /// A value of a ConfigMap that is no clean URL.
+    /// A value of a ConfigMap that is not a clean URL.
     MEMORY_CONFIGMAP_VALUE = "memory-configmap-value", Invalid;
     /// An address from a query parameter.
     MEMORY_ADDRESS_QUERY_PARAMETER = "memory-address-query-parameter", NotSupported;
@@ -55,7 +55,7 @@ codes! { "ark";
     MEMORY_ADDRESS_LOCAL = "memory-address-local", Invalid;
     /// Headers that travel unencrypted.
     MEMORY_ADDRESS_PLAIN_HTTP = "memory-address-plain-http", Invalid;
-    /// A header without a name, or with one that no header can have.
+    /// A header without a name, or with an invalid one.
     HEADER_NAME = "header-name", Invalid;
     /// Two headers of one name.
     HEADER_DUPLICATE = "header-duplicate", Conflict;
@@ -73,7 +73,7 @@ codes! { "ark";
     HEADER_INLINE_SECRET = "header-inline-secret", Invalid;
     /// A header that the client sets itself.
     HEADER_IGNORED = "header-ignored", Conflict;
-    /// The end of a Memory that Queries use.
+    /// The deletion of a Memory that Queries use.
     MEMORY_DELETE_REFERENCED = "memory-delete-referenced", Conflict;
     /// A reference to a Memory without a name.
     QUERY_MEMORY_NAME = "query-memory-name", Required;
@@ -97,9 +97,9 @@ codes! { "ark";
     SCHEMA = "schema", Invalid;
     /// A field that the schema does not have.
     UNKNOWN_FIELD = "unknown-field", Invalid;
-    /// A pod's annotation that names no Memory.
+    /// A pod's annotation that does not name a Memory.
     POD_REF_INVALID = "pod-ref-invalid", Invalid;
-    /// A timeout that is no number of seconds.
+    /// A timeout that is not a number of seconds.
     POD_TIMEOUT_INVALID = "pod-timeout-invalid", Invalid;
     /// A pod's Memory does not exist.
     POD_MEMORY_MISSING = "pod-memory-missing", NotFound;
@@ -109,14 +109,14 @@ codes! { "ark";
     POD_MEMORY_CROSS_NAMESPACE = "pod-memory-cross-namespace", Conflict;
     /// A header that no variable can carry.
     POD_HEADER_SKIPPED = "pod-header-skipped", Invalid;
-    /// A variable that the container already sets otherwise.
+    /// A variable that the container sets to another value.
     POD_ENV_EXISTS = "pod-env-exists", Conflict;
     /// A container that does not exist.
     POD_CONTAINER_UNKNOWN = "pod-container-unknown", NotFound;
     /// The memory service itself asks for a Memory.
     POD_BROKER = "pod-broker", Conflict;
-    /// A lookup that got no answer.
+    /// A lookup without an answer.
     LOOKUP_FAILED = "lookup-failed", NotFound;
-    /// A value of the inject label that means nothing.
+    /// An unsupported value of the inject label.
     INJECT_LABEL_UNKNOWN = "inject-label-unknown", NotSupported;
 }

@@ -5,7 +5,6 @@
 //! the one that the platform uses.
 
 mod address;
-mod config;
 mod header;
 mod query;
 mod ratchet;
@@ -20,10 +19,13 @@ use crate::model::object::is_deleting;
 use crate::model::pointer::Pointer;
 use crate::model::request::Operation;
 use crate::model::state_reader::StateReader;
+use crate::model::tree::Tree;
 use crate::model::work::Work;
 
-pub use self::schema::{schema_message, tolerates};
 use super::api::{ARK_CONFIG, MEMORY, QUERY};
+use super::codes::{CONFIG_DEFAULT_MEMORY_NAME, CONFIG_DEFAULT_MEMORY_NAMESPACE};
+
+pub use self::schema::{schema_message, tolerates};
 
 /// All findings about the subject, in any order.
 #[must_use]
@@ -39,7 +41,7 @@ pub fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Findi
     } else if *subject.kind == QUERY {
         findings.extend(query::findings(subject, state));
     } else if *subject.kind == ARK_CONFIG {
-        findings.extend(config::findings(subject.object, state.work()));
+        findings.extend(config(subject.object, state.work()));
     }
     schema::misspellings(subject.kind, subject.object, state.work(), &mut findings);
     ratchet::apply(subject, findings)
@@ -56,4 +58,24 @@ fn denial(
         let (field, message) = (at.field(), message());
         if message.starts_with(&field) { message } else { format!("{field}: {message}") }
     })
+}
+
+/// Validates the default Memory of the ArkConfig.
+fn config(object: &Tree, work: &Work<'_>) -> Vec<Finding> {
+    let Some(memory) = object.at(&["spec", "defaultMemory"]).filter(|memory| memory.is_object()) else {
+        return Vec::new();
+    };
+    let mut findings = Vec::new();
+    let here = Pointer::new("/spec/defaultMemory");
+    if memory.get("name").is_none_or(|name| name.text() == Some("")) {
+        let message = "spec.defaultMemory.name is required when spec.defaultMemory is set";
+        findings.push(denial(work, &CONFIG_DEFAULT_MEMORY_NAME, here.key("name"), || message.to_owned()));
+    }
+    if memory.get("namespace").and_then(Tree::text).is_some_and(|namespace| !namespace.is_empty()) {
+        let message = "spec.defaultMemory.namespace must be empty";
+        findings.push(denial(work, &CONFIG_DEFAULT_MEMORY_NAMESPACE, here.key("namespace"), || {
+            message.to_owned()
+        }));
+    }
+    findings
 }

@@ -1,18 +1,21 @@
 //! The views of the family's objects, for rules of policies.
 
 mod endpoint;
-mod memory;
-mod query;
 
+use crate::family::url::inline_credential;
 use crate::model::family::Subject;
 use crate::model::kind::Kind;
-use crate::model::memory_view::{MemoryView, Role};
+use crate::model::memory_view::{InlineView, MemoryView, ReferenceView, Role, SecretView, SourceView};
+use crate::model::object::{Lookup, Object};
 use crate::model::pod::Pod;
+use crate::model::pointer::Pointer;
 use crate::model::state_reader::StateReader;
+use crate::model::tree::Tree;
 
 use super::FAMILY;
-use super::api::{MEMORY, QUERY};
+use super::api::{MEMORY, QUERY, is_credential_header};
 use super::inject::memory_of;
+use super::value::{EffectiveValue, ValueOrSource, ValueSource};
 
 /// The kinds of which there is a view.
 pub static VIEWED: [(&Kind, Role); 2] = [(&MEMORY, Role::Memory), (&QUERY, Role::Referrer)];
@@ -21,9 +24,9 @@ pub static VIEWED: [(&Kind, Role); 2] = [(&MEMORY, Role::Memory), (&QUERY, Role:
 #[must_use]
 pub fn view(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<MemoryView> {
     if *subject.kind == MEMORY {
-        Some(memory::view(subject.object, (subject.namespace, subject.name), state))
+        Some(of_memory(subject.object, (subject.namespace, subject.name), state))
     } else if *subject.kind == QUERY {
-        Some(query::view(subject, state))
+        Some(of_query(subject, state))
     } else {
         None
     }
@@ -33,6 +36,95 @@ pub fn view(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<Memory
 #[must_use]
 pub fn view_pod(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Option<MemoryView> {
     let found = memory_of(pod, namespace, state)?;
-    let memories = found.into_iter().map(|(home, memory)| memory::view_of(memory, home, state));
+    let memories = found.into_iter().map(|(home, memory)| of_stored(memory, home, state));
     Some(MemoryView::of_pod(FAMILY.name, namespace, memories))
+}
+
+/// The only backend: the platform knows memory as a service.
+const BACKEND: &str = "http";
+
+/// The view of a Memory of the state, which was looked for in this namespace.
+fn of_stored(memory: &Object, namespace: &str, state: &mut StateReader<'_>) -> MemoryView {
+    of_memory(&memory.tree, (namespace, &memory.name), state).labelled(&memory.tree)
+}
+
+/// The view of a Memory of this namespace and name.
+fn of_memory(object: &Tree, (namespace, name): (&str, &str), state: &mut StateReader<'_>) -> MemoryView {
+    let mut view = MemoryView::new(FAMILY.name, Role::Memory, MEMORY.kind, namespace, name);
+    view.backend = Some(BACKEND.to_owned());
+    let place = Pointer::new("/spec/address");
+    for path in ["backend", "inline"] {
+        view.at(path, place.clone());
+    }
+    view.at("secrets", place.key("valueFrom").key("secretKeyRef"));
+    view.at("references", place.key("valueFrom").key("serviceRef"));
+    let address = object.at(&["spec", "address"]).map(ValueOrSource::read_address);
+    let value = address.as_ref().map_or(EffectiveValue::Nothing, ValueOrSource::effective);
+    endpoint::add(&mut view, value, &place, state);
+    match value {
+        EffectiveValue::Literal(literal) => {
+            let url = literal.text().and_then(|text| inline_credential(text, place.key("value")));
+            view.inline.extend(url);
+        }
+        EffectiveValue::Source(source) => add_secret(&mut view, &source, &place),
+        EffectiveValue::Nothing => {}
+    }
+    let headers = object.at(&["spec", "headers"]).map(Tree::elements).unwrap_or_default();
+    let list = Pointer::new("/spec/headers");
+    for (index, header) in headers.iter().enumerate() {
+        if let Some(value) = header.get("value") {
+            let name = header.get("name").and_then(Tree::text).unwrap_or_default();
+            add_header(&mut view, name, value, || list.index(index).key("value"));
+        }
+    }
+    view
+}
+
+/// Adds the Secret of a header, or the credential that stands in it. A literal is stored in clear text even where a
+/// source overrides it.
+fn add_header(view: &mut MemoryView, name: &str, value: &Tree, place: impl Fn() -> Pointer) {
+    let value = ValueOrSource::read_header(value);
+    if let Some(text) = value.literal.and_then(Tree::text).filter(|_| is_credential_header(name)) {
+        view.inline.push(InlineView::new(place().key("value"), text));
+    }
+    if let EffectiveValue::Source(source) = value.effective() {
+        add_secret(view, &source, &place());
+    }
+}
+
+/// Adds the Secret that a value at this place comes from, if it comes from one.
+fn add_secret(view: &mut MemoryView, source: &ValueSource<'_>, place: &Pointer) {
+    let Some(name) = source.text("name").filter(|_| source.field == "secretKeyRef") else { return };
+    let field = place.key("valueFrom").key(source.field).key("name");
+    let (namespace, key) = (view.namespace.clone(), source.text("key").map(str::to_owned));
+    view.secrets.push(SecretView { name: name.to_owned(), namespace, key, field });
+}
+
+/// The view of a Query. The Memory that it uses by default is written into it before.
+fn of_query(subject: &Subject<'_>, state: &mut StateReader<'_>) -> MemoryView {
+    let mut view = MemoryView::new(FAMILY.name, Role::Referrer, QUERY.kind, subject.namespace, subject.name);
+    let place = Pointer::new("/spec/memory");
+    view.at("references", place.clone());
+    let Some((home, name)) = memory_ref(subject) else { return view };
+    let (lookup, field) = (state.get_if_known(&MEMORY, home, name), place.key("name"));
+    if let Lookup::Found(memory) = lookup {
+        view.sources = vec![SourceView { view: of_stored(memory, home, state), field: field.clone() }];
+    }
+    let named = (endpoint::home(home, subject.namespace, lookup, state), name);
+    view.references.push(ReferenceView::new(&MEMORY, named, field, lookup));
+    view
+}
+
+/// The namespace and the name of the Memory; `None` if one of them has the wrong type or the name is missing.
+fn memory_ref<'t>(subject: &Subject<'t>) -> Option<(&'t str, &'t str)> {
+    let reference = subject.object.at(&["spec", "memory"])?;
+    let name = reference.get("name")?.text().filter(|name| !name.is_empty())?;
+    let home = match reference.get("namespace") {
+        None => subject.namespace,
+        Some(namespace) => match namespace.text()? {
+            "" => subject.namespace,
+            namespace => namespace,
+        },
+    };
+    Some((home, name))
 }

@@ -44,7 +44,7 @@ const LETS: [CelVariable; 4] = [
          : has(self.spec.address.valueFrom.serviceRef) ? 'serviceRef' \
          : has(self.spec.address.valueFrom.queryParameterRef) ? 'queryParameterRef' : ''",
     ),
-    // A source of a header counts where there is no literal, and one in a query before it.
+    // The source of a header counts if the header has no literal; a query parameter wins over both.
     CelVariable::new(
         "memory_headers",
         "has(self.spec) && has(self.spec.headers) ? $indices.filter(i, i < size(self.spec.headers) \

@@ -73,7 +73,7 @@ pub static TABLES: [CelTable; 1] = [CelTable {
     ],
 }];
 
-/// The codes that deny and have no CEL rule.
+/// The codes that deny and are not checked in CEL.
 pub static NOT_IN_CEL: [(&Code, NotInCel); 9] = [
     (&SCHEMA, NotInCel::Schema),
     (&BACKEND_REQUIRED, NotInCel::Schema),

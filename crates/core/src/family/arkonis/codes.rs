@@ -15,7 +15,7 @@ codes! { "arkonis";
     ENDPOINT_REQUIRED = "endpoint-required", Required;
     /// A `secretRef` of a vector store without a name.
     VECTOR_SECRET_NAME = "vector-secret-name", Required;
-    /// A Secret name that no Secret can have.
+    /// An invalid name of a Secret.
     SECRET_NAME_INVALID = "secret-name-invalid", Invalid;
     /// No backend, or no spec at all.
     BACKEND_REQUIRED = "backend-required", Required;
@@ -35,7 +35,7 @@ codes! { "arkonis";
     MEMORY_BACKEND_UNKNOWN = "memory-backend-unknown", NotSupported;
     /// A section that the backend does not use.
     SECTION_UNUSED = "section-unused", Conflict;
-    /// An endpoint that is no URL.
+    /// An endpoint that is not a URL.
     ENDPOINT_NOT_URL = "endpoint-not-url", Invalid;
     /// An endpoint with a user name or password in it.
     ENDPOINT_CREDENTIALS = "endpoint-credentials", Invalid;
@@ -49,13 +49,13 @@ codes! { "arkonis";
     SECRET_KEY_MISSING = "secret-key-missing", NotFound;
     /// A change to a memory that running agents use.
     IN_USE_CHANGED = "in-use-changed", Conflict;
-    /// The end of a memory that agents use.
+    /// The deletion of a memory that agents use.
     IN_USE_DELETED = "in-use-deleted", Conflict;
-    /// A negative number that means none.
+    /// A negative number, which means 0.
     NUMBER_NEGATIVE = "number-negative", Invalid;
     /// A successor's vector store without an embedding model.
     EMBEDDING_MISSING = "embedding-missing", Required;
-    /// A `memoryRef.name` that names nothing.
+    /// A `memoryRef.name` that cannot be the name of a memory.
     MEMORY_REF_UNUSABLE = "memory-ref-unusable", Invalid;
     /// An agent whose memory does not exist.
     MEMORY_NOT_FOUND = "memory-not-found", NotFound;
@@ -67,7 +67,7 @@ codes! { "arkonis";
     SETTINGS_CONFLICT = "settings-conflict", Conflict;
     /// Settings that name a durable backend for agents without memory.
     DURABLE_BACKEND = "durable-backend", Conflict;
-    /// An apiVersion that nothing serves.
+    /// An apiVersion that no apiserver serves.
     API_VERSION_NOT_SERVED = "api-version-not-served", NotSupported;
     /// A pod whose agent does not exist.
     POD_AGENT_NOT_FOUND = "pod-agent-not-found", NotFound;
@@ -77,12 +77,12 @@ codes! { "arkonis";
     POD_MEMORY_INVALID = "pod-memory-invalid", Invalid;
     /// A pod without the container that gets the memory.
     POD_NO_AGENT_CONTAINER = "pod-no-agent-container", NotFound;
-    /// A pod that says something else than its memory.
+    /// A pod that sets a variable to another value than its memory.
     POD_ENV_CONFLICT = "pod-env-conflict", Conflict;
     /// A pod that requires memory, of an agent that claims none.
     AGENT_WITHOUT_MEMORY = "agent-without-memory", Required;
     /// A pod whose agent or memory could not be looked up.
     LOOKUP_FAILED = "lookup-failed", NotFound;
-    /// A value of the inject label that means nothing.
+    /// An unsupported value of the inject label.
     INJECT_LABEL_UNKNOWN = "inject-label-unknown", NotSupported;
 }

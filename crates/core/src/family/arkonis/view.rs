@@ -1,16 +1,23 @@
 //! The views of the family's objects, for rules of policies.
 
-mod agent;
-mod memory;
-
+use crate::family::endpoint_view;
+use crate::family::url::inline_credential;
 use crate::model::family::Subject;
 use crate::model::kind::Kind;
-use crate::model::memory_view::{MemoryView, Role};
+use crate::model::memory_view::{
+    EndpointSource, EndpointView, MemoryView, ReferenceView, Role, SecretView, SourceView, Why,
+};
+use crate::model::object::{Lookup, Object};
 use crate::model::pod::Pod;
+use crate::model::pointer::Pointer;
 use crate::model::state_reader::StateReader;
+use crate::model::tree::Tree;
 
 use super::FAMILY;
-use super::api::{AGENTOPS, ARKONIS, ARKONIS_OLD, KUBESWARM};
+use super::api::{
+    AGENTOPS, ARKONIS, ARKONIS_OLD, Backend, COLLECTION_DEFAULT, Dialect, KUBESWARM, Memory,
+    REDIS_TTL_DEFAULT, memory_name, memory_ref_pointer, settings_names, settings_pointer,
+};
 use super::inject::memory_of;
 use super::validate::{Role as KindRole, role};
 
@@ -31,8 +38,8 @@ pub static VIEWED: [(&Kind, Role); 8] = [
 pub fn view(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<MemoryView> {
     let Subject { namespace, name, object, .. } = subject;
     match role(subject.kind)? {
-        (dialect, KindRole::Memory) => Some(memory::view(dialect, object, (namespace, name), state)),
-        (dialect, KindRole::Agent) => Some(agent::view(dialect, subject, state)),
+        (dialect, KindRole::Memory) => Some(of_memory(dialect, object, (namespace, name), state)),
+        (dialect, KindRole::Agent) => Some(of_agent(dialect, subject, state)),
         (_, KindRole::Settings) => None,
     }
 }
@@ -41,6 +48,133 @@ pub fn view(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<Memory
 #[must_use]
 pub fn view_pod(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Option<MemoryView> {
     let found = memory_of(pod, namespace, state)?;
-    let memory = found.ok().map(|(dialect, memory)| memory::view_of(dialect, memory, state));
+    let memory = found.ok().map(|(dialect, memory)| of_stored(dialect, memory, state));
     Some(MemoryView::of_pod(FAMILY.name, namespace, memory))
+}
+
+/// The view of an agent. A reference without a name refers to nothing.
+fn of_agent(dialect: &'static Dialect, subject: &Subject<'_>, state: &mut StateReader<'_>) -> MemoryView {
+    let Subject { namespace, name, object, .. } = *subject;
+    let mut view = MemoryView::new(FAMILY.name, Role::Referrer, dialect.agent.kind, namespace, name);
+    let claim = memory_ref_pointer(dialect);
+    if let Some(name) = memory_name(dialect, object).filter(|name| !name.is_empty()) {
+        let (field, lookup) = (claim.key("name"), state.get(&dialect.memory, namespace, name));
+        if let Lookup::Found(memory) = lookup {
+            view.sources = vec![SourceView { view: of_stored(dialect, memory, state), field: field.clone() }];
+        }
+        view.references.push(ReferenceView::new(&dialect.memory, (namespace, name), field, lookup));
+    }
+    for (index, name) in settings_names(dialect, object) {
+        let lookup = state.get(&dialect.settings, namespace, name);
+        let field = settings_pointer(index);
+        view.references.push(ReferenceView::new(&dialect.settings, (namespace, name), field, lookup));
+    }
+    view.at("references", claim);
+    view
+}
+
+const BACKEND: &str = "/spec/backend";
+const REDIS_SECRET: &str = "/spec/redis/secretRef";
+const VECTOR_SECRET: &str = "/spec/vectorStore/secretRef";
+const ENDPOINT: &str = "/spec/vectorStore/endpoint";
+
+/// The view of a memory resource of the state.
+fn of_stored(dialect: &Dialect, memory: &Object, state: &mut StateReader<'_>) -> MemoryView {
+    of_memory(dialect, &memory.tree, (&memory.namespace, &memory.name), state).labelled(&memory.tree)
+}
+
+/// The view of a memory resource of this namespace and name.
+fn of_memory(
+    dialect: &Dialect,
+    object: &Tree,
+    (namespace, name): (&str, &str),
+    state: &mut StateReader<'_>,
+) -> MemoryView {
+    let memory = Memory::read(dialect, object);
+    let backend = memory.backend();
+    let mut view = MemoryView::new(FAMILY.name, Role::Memory, dialect.memory.kind, namespace, name);
+    view.backend = memory.backend_name.map(str::to_owned);
+    view.durable = memory.backend_name.map(|_| backend != Some(Backend::InContext));
+    let endpoint = memory.vector_store.as_ref().and_then(|store| store.endpoint);
+    view.inline =
+        endpoint.and_then(|text| inline_credential(text, Pointer::new(ENDPOINT))).into_iter().collect();
+    note_fields(&mut view, backend);
+    match (backend, &memory.redis, &memory.vector_store) {
+        (Some(Backend::Redis), Some(_), _) => add_redis(&mut view, object),
+        (Some(Backend::VectorStore), _, Some(store)) => {
+            view.provider = store.provider.map(str::to_owned);
+            view.endpoint = endpoint
+                .filter(|text| !text.trim().is_empty())
+                .map(|text| endpoint_view::parse(EndpointSource::Literal, text, namespace, state));
+            add_vector_store(&mut view, object);
+        }
+        _ => {}
+    }
+    add_secrets(&mut view, &memory, object);
+    view
+}
+
+/// Where the fields stand, or would stand with this backend.
+fn note_fields(view: &mut MemoryView, backend: Option<Backend>) {
+    let [endpoint, secrets, ttl] = match backend {
+        Some(Backend::Redis) => [REDIS_SECRET, REDIS_SECRET, "/spec/redis/ttlSeconds"],
+        Some(Backend::VectorStore) => [ENDPOINT, VECTOR_SECRET, "/spec/vectorStore/ttlSeconds"],
+        Some(Backend::InContext) | None => [BACKEND, BACKEND, BACKEND],
+    };
+    for (path, pointer) in [
+        ("backend", BACKEND),
+        ("durable", BACKEND),
+        ("provider", "/spec/vectorStore/provider"),
+        ("endpoint", endpoint),
+        ("ttlSeconds", ttl),
+        ("maxEntries", "/spec/redis/maxEntries"),
+        ("collection", "/spec/vectorStore/collection"),
+        ("secrets", secrets),
+        ("inline", ENDPOINT),
+    ] {
+        view.at(path, Pointer::new(pointer));
+    }
+}
+
+fn add_redis(view: &mut MemoryView, object: &Tree) {
+    view.ttl_seconds = number(object, &["spec", "redis", "ttlSeconds"], REDIS_TTL_DEFAULT);
+    view.max_entries = number(object, &["spec", "redis", "maxEntries"], 0);
+}
+
+fn add_vector_store(view: &mut MemoryView, object: &Tree) {
+    view.ttl_seconds = number(object, &["spec", "vectorStore", "ttlSeconds"], 0);
+    view.collection = match object.at(&["spec", "vectorStore", "collection"]) {
+        None => Some(COLLECTION_DEFAULT),
+        Some(collection) => {
+            collection.text().map(|text| if text.trim().is_empty() { COLLECTION_DEFAULT } else { text })
+        }
+    }
+    .map(str::to_owned);
+}
+
+/// A number with a default, where a negative one counts as 0; `None` for a value that is not a number.
+fn number(object: &Tree, path: &[&str], default: i64) -> Option<i64> {
+    object.at(path).map_or(Some(default), |number| number.integer().map(|number| number.max(0)))
+}
+
+/// The Secrets in use. Redis has its endpoint in there.
+fn add_secrets(view: &mut MemoryView, memory: &Memory<'_>, object: &Tree) {
+    let field = view.pointer("secrets").key("name");
+    if let Some((name, key)) = memory.secret().filter(|(name, _)| !name.is_empty()) {
+        add_secret(view, name, Some(key), field);
+        if memory.backend() == Some(Backend::Redis) {
+            view.endpoint = Some(EndpointView::unknown(EndpointSource::Secret, Why::EndpointInSecret));
+        }
+    }
+    let key_ref = object.at(&["spec", "embedding", "apiKeyRef"]);
+    let key_ref = key_ref.filter(|_| memory.backend() == Some(Backend::VectorStore));
+    let text = |field| key_ref?.get(field)?.text().filter(|text| !text.is_empty());
+    if let Some(name) = text("name") {
+        add_secret(view, name, text("key"), Pointer::new("/spec/embedding/apiKeyRef/name"));
+    }
+}
+
+fn add_secret(view: &mut MemoryView, name: &str, key: Option<&str>, field: Pointer) {
+    let (namespace, key) = (view.namespace.clone(), key.map(str::to_owned));
+    view.secrets.push(SecretView { name: name.to_owned(), namespace, key, field });
 }

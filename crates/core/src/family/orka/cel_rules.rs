@@ -83,7 +83,7 @@ pub static TABLES: [CelTable; 2] = [
     },
 ];
 
-/// The codes that deny and have no CEL rule.
+/// The codes that deny and are not checked in CEL.
 pub static NOT_IN_CEL: [(&Code, NotInCel); 3] = [
     (&SCHEMA, NotInCel::Schema),
     (&OPT_OUT_ENV, NotInCel::NotExpressible("the Agent of the Task says it")),

@@ -7,9 +7,9 @@ codes! { "orka";
     SCHEMA = "schema", Invalid;
     /// A switch that is neither on nor off.
     ANNOTATION_ENABLED = "annotation-enabled", NotSupported;
-    /// A number of memories that is none, or too high.
+    /// A number of memories that is invalid or too high.
     ANNOTATION_LIMIT = "annotation-limit", Invalid;
-    /// A number of bytes that is none, or too high.
+    /// A number of bytes that is invalid or too high.
     ANNOTATION_MAX_CHARS = "annotation-max-chars", Invalid;
     /// So few bytes that no memory fits.
     ANNOTATION_MAX_CHARS_TINY = "annotation-max-chars-tiny", Invalid;
@@ -17,13 +17,13 @@ codes! { "orka";
     ANNOTATION_TOOLS = "annotation-tools", NotSupported;
     /// An annotation that memgate does not know.
     ANNOTATION_UNKNOWN = "annotation-unknown", Invalid;
-    /// An annotation where there is no memory section.
+    /// An annotation on an object without a memory section.
     ANNOTATION_NO_EFFECT = "annotation-no-effect", Conflict;
     /// A memory tool among those that need an approval.
     APPROVAL_BUILTIN = "approval-builtin", Conflict;
     /// A tool that is almost a memory tool.
     TOOL_TYPO = "tool-typo", NotFound;
-    /// A memory tool that is switched off in vain.
+    /// A memory tool whose switch has no effect.
     TOOL_DISABLE_NO_EFFECT = "tool-disable-no-effect", Conflict;
     /// A memory tool that never reaches the runtime.
     TOOL_RUNTIME = "tool-runtime", Conflict;
@@ -37,7 +37,7 @@ codes! { "orka";
     ENV_TOOLS = "env-tools", NotSupported;
     /// A memory variable that is never read.
     ENV_NO_EFFECT = "env-no-effect", Conflict;
-    /// A memory variable that is there twice.
+    /// A memory variable that occurs twice.
     ENV_DUPLICATE = "env-duplicate", Conflict;
     /// A variable that the controller sets.
     ENV_RESERVED = "env-reserved", Conflict;
@@ -63,7 +63,7 @@ codes! { "orka";
     BACKEND_PROTOCOL_IMMUTABLE = "backend-protocol-immutable", Conflict;
     /// A change of a MemoryBackend's store.
     BACKEND_STORE_IMMUTABLE = "backend-store-immutable", Conflict;
-    /// An endpoint that is no plain https URL.
+    /// An endpoint that is not a plain https URL.
     BACKEND_ENDPOINT = "backend-endpoint", Invalid;
     /// An endpoint that is not on the public network.
     BACKEND_ENDPOINT_PRIVATE = "backend-endpoint-private", Invalid;
@@ -71,12 +71,12 @@ codes! { "orka";
     POD_NAMESPACE_DIFFERS = "pod-namespace-differs", Conflict;
     /// A pod whose label does not belong to its Task.
     POD_LABEL_DIFFERS = "pod-label-differs", Conflict;
-    /// A pod that says something else than the annotations.
+    /// A pod that sets a variable to another value than the annotations.
     POD_ENV_CONFLICT = "pod-env-conflict", Conflict;
     /// A pod without a token to ask for memories.
     POD_NO_TOKEN = "pod-no-token", Required;
     /// A pod whose Task or Agent could not be looked up.
     LOOKUP_FAILED = "lookup-failed", NotFound;
-    /// A value of the inject label that means nothing.
+    /// An unsupported value of the inject label.
     INJECT_LABEL_UNKNOWN = "inject-label-unknown", NotSupported;
 }

@@ -8,7 +8,6 @@ mod agent;
 mod annotations;
 mod backend;
 mod task;
-mod task_type;
 mod tools;
 mod variables;
 

@@ -1,8 +1,7 @@
 //! The views of the family's objects, for rules of policies.
 //!
-//! Only a MemoryBackend declares memory, and no release has that kind: its objects are seen when they are sent or
-//! found in a file, and are no source of anything. Agents, Tasks and Namespaces say which tools write and read
-//! memories.
+//! Only a MemoryBackend declares memory. No release has that kind yet, so its objects have a view but are not the
+//! source of another object's memory. Agents, Tasks and Namespaces set which tools write and read memories.
 
 mod operations;
 
@@ -46,7 +45,7 @@ pub fn view(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<Memory
     }
 }
 
-/// The view of the pod of an AI worker. One that contradicts itself is none.
+/// The view of the pod of an AI worker; `None` for a pod that contradicts itself.
 #[must_use]
 pub fn view_pod(pod: &Pod<'_>, namespace: &str, _state: &mut StateReader<'_>) -> Option<MemoryView> {
     let worker = Worker::find(pod)?;
@@ -118,7 +117,7 @@ fn of_task(subject: &Subject<'_>, state: &mut StateReader<'_>) -> MemoryView {
     view.at("operations", annotation_pointer(TOOLS_ANNOTATION));
     let mut agent = None;
     if let Some((home, name)) = agent_ref(subject.object).filter(|(_, name)| !name.is_empty()) {
-        // It may be one of another namespace, of which memgate tells whether it is there.
+        // It may be in another namespace; whether it exists there is not a secret.
         let home = home.unwrap_or(subject.namespace);
         let (field, lookup) = (Pointer::new("/spec/agentRef/name"), state.get(&STATE_AGENT, home, name));
         view.references.push(ReferenceView::new(&STATE_AGENT, (home, name), field, lookup));
@@ -138,7 +137,7 @@ fn found(lookup: Lookup<'_>) -> Option<&Object> {
     }
 }
 
-/// A Namespace says which tools its workers have only where it sets that switch.
+/// The view of a Namespace. It has operations only if an annotation switches the memory tools.
 fn of_namespace(subject: &Subject<'_>) -> MemoryView {
     let mut view = new_view(subject, Role::Referrer);
     view.at("operations", annotation_pointer(TOOLS_ANNOTATION));

@@ -177,7 +177,7 @@ const MEMORY_RULES: [CelRule; 9] = [
     },
 ];
 
-/// The codes that deny and have no CEL rule.
+/// The codes that deny and are not checked in CEL.
 pub static NOT_IN_CEL: [(&Code, NotInCel); 1] = [(&SCHEMA, NotInCel::Schema)];
 
 /// Which of the family's defaults the apiserver can write.

@@ -13,21 +13,21 @@ codes! { "orloj";
     PGVECTOR_EMBEDDING_REQUIRED = "pgvector-embedding-required", Required;
     /// An endpoint beside a Secret that holds one.
     ENDPOINT_EXCLUSIVE = "endpoint-exclusive", Conflict;
-    /// An endpoint of provider `http` that is no URL.
+    /// An endpoint of provider `http` that is not a URL.
     HTTP_ENDPOINT_INVALID = "http-endpoint-invalid", Invalid;
     /// An endpoint at an address that Orloj does not dial.
     HTTP_ENDPOINT_BLOCKED = "http-endpoint-blocked", Invalid;
-    /// An endpoint of provider `pgvector` that is no connection string.
+    /// An endpoint of provider `pgvector` that is not a connection string.
     PGVECTOR_ENDPOINT_INVALID = "pgvector-endpoint-invalid", Invalid;
-    /// A reference to a name that nothing can have.
+    /// A reference to an invalid name.
     REF_INVALID = "ref-invalid", Invalid;
-    /// A name that Orloj's API keeps for itself.
+    /// A name that Orloj's API reserves.
     NAME_RESERVED = "name-reserved", Invalid;
     /// A provider that Orloj itself does not have.
     PROVIDER_UNKNOWN = "provider-unknown", NotSupported;
-    /// A provider of somebody else's without an endpoint.
+    /// A custom provider without an endpoint.
     CUSTOM_ENDPOINT_MISSING = "custom-endpoint-missing", Required;
-    /// A vector database of somebody else's without a ModelEndpoint.
+    /// A custom vector database without a ModelEndpoint.
     CUSTOM_EMBEDDING_MISSING = "custom-embedding-missing", Required;
     /// A ModelEndpoint that does not exist.
     EMBEDDING_MISSING = "embedding-missing", NotFound;
@@ -51,13 +51,13 @@ codes! { "orloj";
     TARGET_NAMESPACE = "target-namespace", Conflict;
     /// A field that the schema does not have.
     UNKNOWN_FIELD = "unknown-field", Invalid;
-    /// The end of a Memory that Agents use.
+    /// The deletion of a Memory that Agents use.
     MEMORY_IN_USE = "memory-in-use", Conflict;
     /// Operations that are granted on no Memory.
     AGENT_ALLOW_NEEDS_REF = "agent-allow-needs-ref", Required;
     /// An operation that does not exist.
     AGENT_ALLOW_INVALID = "agent-allow-invalid", NotSupported;
-    /// A reference to a Memory that no Memory can have as its name.
+    /// A reference to an invalid name of a Memory.
     AGENT_REF_INVALID = "agent-ref-invalid", Invalid;
     /// An Agent whose Memory does not exist.
     AGENT_MEMORY_MISSING = "agent-memory-missing", NotFound;
@@ -67,13 +67,13 @@ codes! { "orloj";
     AGENT_ALLOW_EMPTY = "agent-allow-empty", Required;
     /// An operation that is granted twice.
     AGENT_ALLOW_DUPLICATE = "agent-allow-duplicate", Conflict;
-    /// A field that the Memory has nowadays.
+    /// A field that has moved to the Memory.
     AGENT_LEGACY_FIELD = "agent-legacy-field", Invalid;
     /// A memory tool among the Agent's own tools.
     AGENT_TOOL_LISTED = "agent-tool-listed", Conflict;
     /// A ModelEndpoint without a model.
     MODELENDPOINT_MODEL_REQUIRED = "modelendpoint-model-required", Required;
-    /// The end of a ModelEndpoint that Memories use.
+    /// The deletion of a ModelEndpoint that Memories use.
     MODELENDPOINT_IN_USE = "modelendpoint-in-use", Conflict;
     /// A pod without the container that gets the memory.
     POD_CONTAINER_MISSING = "pod-container-missing", NotFound;
@@ -83,7 +83,7 @@ codes! { "orloj";
     POD_AMBIGUOUS = "pod-ambiguous", Conflict;
     /// A pod whose Agent does not exist.
     POD_AGENT_MISSING = "pod-agent-missing", NotFound;
-    /// A pod whose Agent is granted what does not exist.
+    /// A pod whose Agent is granted an operation that does not exist.
     POD_ALLOW_INVALID = "pod-allow-invalid", Invalid;
     /// A pod whose Memory does not exist.
     POD_MEMORY_MISSING = "pod-memory-missing", NotFound;
@@ -97,10 +97,10 @@ codes! { "orloj";
     POD_SECRET_NAMESPACE = "pod-secret-namespace", NotFound;
     /// A Secret that an object of another namespace may not hand to pods.
     POD_SECRET_FOREIGN = "pod-secret-foreign", Invalid;
-    /// A pod that says something else than its Memory.
+    /// A pod that sets a variable to another value than its Memory.
     POD_ENV_KEPT = "pod-env-kept", Conflict;
     /// A pod whose Agent or Memory could not be looked up.
     LOOKUP_FAILED = "lookup-failed", NotFound;
-    /// A value of the inject label that means nothing.
+    /// An unsupported value of the inject label.
     INJECT_LABEL_UNKNOWN = "inject-label-unknown", NotSupported;
 }

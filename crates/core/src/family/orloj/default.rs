@@ -8,7 +8,7 @@ use crate::model::policy_field::{FieldForm, PolicyField};
 
 use super::api::{MEMORY, Memory, Provider};
 
-/// The fields that policies may fill. A Memory in the process has no use for a Secret.
+/// The fields that policies may fill. An in-memory Memory does not use a Secret.
 pub static POLICY_FIELDS: [PolicyField; 2] = [
     PolicyField {
         kind: &MEMORY,

@@ -1,16 +1,10 @@
 //! Reads the endpoint of a Memory or ModelEndpoint. memgate never connects to one.
 
-mod database;
-mod password;
-mod withheld;
-
 use std::net::{IpAddr, Ipv6Addr};
 
-use crate::family::url::Endpoint;
-
-pub(super) use self::database::database;
-pub(super) use self::password::{contains_password, password_position};
-pub(super) use self::withheld::{Copying, withheld};
+use crate::family::url::{Endpoint, server};
+use crate::model::credential::has_credential_parameter;
+use crate::model::percent::percent_decoded;
 
 /// Whether this is an absolute http or https URL with a host.
 pub(super) fn is_http(endpoint: &str) -> bool {
@@ -106,6 +100,146 @@ pub(super) fn is_plain_http(endpoint: &str) -> bool {
     Endpoint::parse(endpoint).scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case("http"))
 }
 
+/// The port of Postgres.
+const POSTGRES_PORT: &str = "5432";
+
+/// A database, equal for two URLs that mean the same tables.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Database {
+    /// Hosts and ports.
+    servers: String,
+    name: String,
+}
+
+impl Database {
+    /// The database as one text; equal only for equal databases.
+    pub(super) fn key(&self) -> String {
+        format!("{}:{}/{}", self.servers.len(), self.servers, self.name)
+    }
+}
+
+/// The database of a Postgres URL. `None` for a URL without host or name, which the reading machine fills in, and for
+/// a text that is too long.
+pub(super) fn database(endpoint: &str) -> Option<Database> {
+    /// Longer texts are not URLs that users write.
+    const MAX_READ_BYTES: usize = 4096;
+    if !is_postgres(endpoint) || endpoint.len() > MAX_READ_BYTES {
+        return None;
+    }
+    let url = Endpoint::parse(endpoint);
+    let parameter = |name| url.parameters().find(|(known, _)| known == name).map(|(_, value)| value);
+    let path = url.path.strip_prefix('/');
+    let name = first([path, parameter("dbname"), Some(url.user), parameter("user")])?;
+    let hosts = first([Some(url.servers), parameter("host")])?;
+    let port = parameter("port").filter(|port| !port.is_empty()).unwrap_or(POSTGRES_PORT);
+    let hosts = percent_decoded(hosts);
+    let servers: Option<Vec<_>> = hosts.split(',').map(|host| spelling(host, port)).collect();
+    Some(Database { servers: servers?.join(","), name: percent_decoded(name).into_owned() })
+}
+
+/// The first text that is not empty.
+fn first<const N: usize>(texts: [Option<&str>; N]) -> Option<&str> {
+    texts.into_iter().flatten().find(|text| !text.is_empty())
+}
+
+/// A host and its port, in one spelling; `None` without a host.
+fn spelling(host_and_port: &str, default_port: &str) -> Option<String> {
+    let (host, port) = server(host_and_port);
+    let host = host.trim_end_matches('.').to_ascii_lowercase();
+    let port = if port.is_empty() { default_port } else { port };
+    (!host.is_empty()).then(|| format!("{host}:{port}"))
+}
+
+/// The key of a password in a connection string, and in the query of a URL.
+const PASSWORD_KEY: &str = "password";
+
+/// Whether an endpoint contains a password in clear text. In doubt it is true: an endpoint with a password is
+/// neither shown nor copied.
+pub(super) fn contains_password(endpoint: &str) -> bool {
+    has_password_key(endpoint) || userinfo_candidates(endpoint).any(ends_with_password)
+}
+
+/// Whether there is a key `password`, or one that ends so like `sslpassword`, with blanks before the `=` or
+/// without, and in any case. A URL may have percent-encoded it.
+fn has_password_key(endpoint: &str) -> bool {
+    let endpoint = percent_decoded(endpoint).to_ascii_lowercase();
+    endpoint.split(PASSWORD_KEY).skip(1).any(|behind| behind.trim_start().starts_with('='))
+}
+
+/// The parts of an endpoint that can end in `user:password@host`.
+fn userinfo_candidates(endpoint: &str) -> impl Iterator<Item = &str> {
+    let authorities = endpoint.split("://").skip(1).map(|behind| up_to(behind, &['/']));
+    let (_, behind) = endpoint.split_once("://").unwrap_or_default();
+    // A `/` in the password should be `%2F`. A plain one makes another URL, but not another password.
+    let postgres = is_postgres(endpoint).then(|| up_to(behind, &['?', '#']));
+    let bare = (!starts_with_scheme(endpoint) && !is_key_value(endpoint)).then_some(endpoint);
+    let at_start = bare.map(|text| up_to(text.strip_prefix("//").unwrap_or(text), &['/']));
+    authorities.chain(postgres).chain(at_start).chain(bare.and_then(mysql_authority))
+}
+
+/// The text before the database in `user:password@protocol(address)/database`, where the password may contain
+/// a `/`.
+/// Source: go-sql-driver/mysql, README, DSN.
+fn mysql_authority(endpoint: &str) -> Option<&str> {
+    let (authority, _) = endpoint.rsplit_once('/')?;
+    let (_, address) = authority.rsplit_once('@')?;
+    (address.is_empty() || address.contains('(')).then_some(authority)
+}
+
+fn up_to<'t>(text: &'t str, ends: &[char]) -> &'t str {
+    text.split(ends).next().unwrap_or_default()
+}
+
+/// Whether a text starts with a key, as `host=…` does.
+fn is_key_value(endpoint: &str) -> bool {
+    let key = endpoint.split(':').next().unwrap_or_default();
+    key.contains(|c: char| c == '=' || c.is_whitespace())
+}
+
+/// Whether there is a password before the last `@`.
+fn ends_with_password(text: &str) -> bool {
+    let userinfo = text.rsplit_once('@').map(|(userinfo, _)| userinfo);
+    userinfo.and_then(|userinfo| userinfo.split_once(':')).is_some_and(|(_, password)| !password.is_empty())
+}
+
+/// The position at which Orloj inserts a password into a connection string, right before the first `@`;
+/// `None` if it inserts none.
+/// Source: OrlojHQ/orloj, controllers/memory_controller.go.
+pub(super) fn password_position(endpoint: &str) -> Option<usize> {
+    if !is_postgres(endpoint) || endpoint.contains("password=") {
+        return None;
+    }
+    let start = endpoint.find("://")? + "://".len();
+    let user = endpoint.get(start..)?.split_once('@')?.0;
+    (!user.is_empty() && !user.contains(':')).then_some(start + user.len())
+}
+
+/// Where an endpoint is copied to.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Copying {
+    /// Whether a Postgres driver reads it: a user without a password and parameters are part of most of its URLs.
+    pub(super) to_postgres: bool,
+    /// Whether the object with the endpoint is in another namespace than the pod. Users of the pod's namespace would
+    /// read the endpoint.
+    pub(super) foreign: bool,
+}
+
+/// The part of an endpoint that may not be copied into a pod, as messages name it; `None` if all of it may be copied.
+pub(super) fn withheld(endpoint: &str, copying: Copying) -> Option<&'static str> {
+    let url = Endpoint::parse(endpoint);
+    if contains_password(endpoint) {
+        return Some("a password");
+    }
+    // `sslkey` is the path of a file.
+    let parameters = url.query.split('&').filter(|parameter| !parameter.starts_with("sslkey="));
+    let token = parameters.into_iter().any(has_credential_parameter);
+    let Copying { to_postgres, foreign } = copying;
+    if token || (url.userinfo && !to_postgres) {
+        return Some("a credential");
+    }
+    (foreign && !to_postgres && !url.query.is_empty()).then_some("a query")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -156,6 +290,128 @@ mod tests {
             ("http://[2001:db8::1]", false),
         ] {
             assert_eq!(is_in_cluster(endpoint, "team"), stays, "{endpoint}");
+        }
+    }
+
+    fn shown(endpoint: &str) -> Option<String> {
+        database(endpoint).map(|Database { servers, name }| format!("{servers}/{name}"))
+    }
+
+    #[test]
+    fn compares_databases() {
+        let one = database("postgres://a@Db.svc/notes?sslmode=off");
+        let found = one.as_ref().expect("a database");
+        assert_eq!((found.servers.as_str(), found.name.as_str()), ("db.svc:5432", "notes"));
+        for other in [
+            "postgresql://b:x@db.svc:5432/notes",
+            "postgres://db.svc./notes#x",
+            "postgres://notes@db.svc",
+            "postgres://notes:x@db.svc/?application_name=a",
+            "postgres:///notes?host=db.svc",
+            "postgres://notes@/?host=db.svc&port=5432",
+            "postgres://db.svc?user=notes",
+            "postgres://u@db.svc?dbname=notes",
+            "postgres://db.svc/n%6ftes",
+        ] {
+            assert_eq!(database(other), one, "{other}");
+        }
+    }
+
+    #[test]
+    fn reads_hosts_and_ports() {
+        for (endpoint, expected) in [
+            ("postgres://u@[::1]:6000/x", Some("::1:6000/x")),
+            ("postgres:///x?host=::1&port=6000", Some("::1:6000/x")),
+            ("postgres://a:1,b/x", Some("a:1,b:5432/x")),
+            ("postgres:///x?host=%2Frun%2Fpg", Some("/run/pg:5432/x")),
+            ("postgres://h", None),
+            ("postgres://u@/x", None),
+            ("postgres:///x", None),
+            ("postgres://u:p@:5432/x", None),
+            ("host=db dbname=notes", None),
+        ] {
+            assert_eq!(shown(endpoint).as_deref(), expected, "{endpoint}");
+        }
+    }
+
+    #[test]
+    fn finds_passwords() {
+        for (endpoint, holds) in [
+            ("postgres://u:p@h/db", true),
+            ("redis://:p@h", true),
+            ("https://u:p@h/x", true),
+            ("postgres://u:a/b@h/db", true),
+            ("postgres://u:a?b@h/db", true),
+            ("redis://u:a#b@h/0", true),
+            ("redis://u:a@b@h/0", true),
+            ("jdbc:postgresql://u:p@h/db", true),
+            ("//u:p@h/db", true),
+            ("root:p@tcp(db:3306)/m", true),
+            ("root:a/b@tcp(db:3306)/m", true),
+            ("root:a/b@/m", true),
+            (":p@tcp(db)/m", true),
+            ("host=h password=p", true),
+            ("host=h password = p", true),
+            ("host=h PassWord\t=\t'p q'", true),
+            ("user='u'password='p'", true),
+            ("host=h sslpassword=p", true),
+            ("postgres://u@h/db?password=p", true),
+            ("postgres://u@h/db?sslmode=require&Password=p", true),
+            ("postgres://u@h/db?sslpassword=p", true),
+            ("postgres://u@h/db?pass%77ord=p", true),
+            ("host=h options='-c x=y://a:b@c'", true),
+            ("postgres://u:@h/db", false),
+            ("postgres://u@h:5432/db", false),
+            ("postgres://u@h:5432,i:5432/db", false),
+            ("postgres:///db?host=h", false),
+            ("https://h:80/path@x", false),
+            ("https://h:80/a/b@x", false),
+            ("http://[::1]:80/x", false),
+            ("tcp(db:3306)/m", false),
+            ("root@tcp(db:3306)/m", false),
+            ("kb:8080/a@b", false),
+            ("host=h user=u", false),
+            ("host=[::1] user=u@x", false),
+            ("host=h passfile=/x application_name=password", false),
+            ("", false),
+        ] {
+            assert_eq!(contains_password(endpoint), holds, "{endpoint}");
+        }
+    }
+
+    #[test]
+    fn knows_where_a_password_goes() {
+        for (endpoint, at) in [
+            ("postgres://u@h/db", Some(12)),
+            ("postgresql://user@h", Some(17)),
+            ("postgres://u:@h/db", None),
+            ("postgres://@h/db", None),
+            ("postgres://h/db", None),
+            ("postgres://u@h?password=p", None),
+            ("host=h user=u@x", None),
+        ] {
+            assert_eq!(password_position(endpoint), at, "{endpoint}");
+        }
+    }
+
+    #[test]
+    fn withholds_what_others_should_not_read() {
+        let own = Copying { to_postgres: false, foreign: false };
+        let foreign = Copying { foreign: true, ..own };
+        let database = Copying { to_postgres: true, foreign: true };
+        for (endpoint, copying, expected) in [
+            ("https://u:p@kb", own, Some("a password")),
+            ("https://token@kb", own, Some("a credential")),
+            ("https://kb/v1?api_key=a", own, Some("a credential")),
+            ("https://kb/v1?api_key=$(KEY)", own, None),
+            ("https://kb/v1?a=b", own, None),
+            ("https://kb/v1?a=b", foreign, Some("a query")),
+            ("https://kb/v1#a", foreign, None),
+            ("postgres://u@db/m?sslmode=require&sslkey=/certs/key", database, None),
+            ("postgres://u@db/m?token=a", database, Some("a credential")),
+            ("postgres://u:p@db/m", database, Some("a password")),
+        ] {
+            assert_eq!(withheld(endpoint, copying), expected, "{endpoint}");
         }
     }
 }

@@ -2,8 +2,8 @@
 //!
 //! Orloj keeps its resources in a store with its own namespaces. The annotation of an object names its Orloj
 //! namespace; without one it is the Kubernetes namespace. So two objects can have the same name there.
-//! Whoever may create objects anywhere can claim a name in any Orloj namespace with the annotation, so a pod
-//! gets what a single namespace claims, or what lives in the Kubernetes namespace of that very name.
+//! With the annotation, a user of any Kubernetes namespace can claim a name in any Orloj namespace. So a pod gets the
+//! object only if it is the only claim, or if it lives in the Kubernetes namespace of that name.
 
 use std::borrow::Cow;
 
@@ -50,12 +50,12 @@ static BY_NAMESPACE: Index = Index { place: 1, key: |object| Some(Cow::Borrowed(
 static BY_NAMESPACED_NAME: Index =
     Index { place: 2, key: |object| Some(namespaced(object_namespace(object), &object.name).into()) };
 
-/// What no two objects have in common but those of one name in an Orloj namespace: a name has no slash.
+/// The key of an object by Orloj namespace and name. It is unique because names have no slash.
 pub(super) fn namespaced(namespace: &str, name: &str) -> String {
     format!("{namespace}/{name}")
 }
 
-/// How many names are compared for a suggestion. It is a courtesy, and costs something for each.
+/// How many names are compared for a suggestion. Each comparison costs time.
 const MAX_COMPARED: usize = 1_000;
 
 /// Whether an object of the state counts as one of an Orloj namespace.
@@ -63,7 +63,7 @@ pub(super) fn is_in(object: &Object, namespace: &str, settings: &Orloj) -> bool 
     object_namespace(object) == namespace && !is_ignored(&object.tree, &object.namespace, settings)
 }
 
-/// Whether an object leads into another Orloj namespace from one in which the settings do not allow that.
+/// Whether an object claims another Orloj namespace, and the settings do not allow that in its own namespace.
 pub(super) fn is_ignored(object: &Tree, kubernetes: &str, settings: &Orloj) -> bool {
     let leads_elsewhere = annotated(object).is_some_and(|namespace| namespace != or_default(kubernetes));
     let allowed = |sources: &Vec<String>| sources.iter().any(|source| source == kubernetes);
@@ -74,7 +74,7 @@ pub(super) fn is_ignored(object: &Tree, kubernetes: &str, settings: &Orloj) -> b
 pub(super) enum Resolved<'s> {
     /// One object.
     Found(&'s Object),
-    /// Objects of several Kubernetes namespaces, by namespace, none of which is at home there.
+    /// Objects of several Kubernetes namespaces, none of which has the name of the Orloj namespace.
     Ambiguous(Vec<&'s Object>),
     /// It does not exist.
     Absent,
@@ -187,7 +187,7 @@ impl<'t> SecretReference<'t> {
         self.written_key.filter(|key| !key.is_empty()).unwrap_or(SECRET_KEY)
     }
 
-    /// Whether the reference names a key, be it an empty one.
+    /// Whether the reference names a key, which may be empty.
     pub(super) const fn names_key(&self) -> bool {
         self.written_key.is_some()
     }

@@ -1,8 +1,8 @@
 //! Which Secrets an object may hand to pods.
 //!
-//! The Secrets of a job namespace are Orloj's own and those of every team, and whoever writes a Memory
-//! elsewhere needs no right on them. So a pod gets a reference to a Secret from an object of its own
-//! namespace, or where the settings share the Secret.
+//! A job namespace holds Orloj's own Secrets and those of every team. A user who writes a Memory in another namespace
+//! may have no access to them. So a pod gets a reference to a Secret only from an object of its own namespace, or
+//! if the settings share the Secret.
 
 use crate::model::finding::{Finding, quoted};
 use crate::model::glob::Glob;

@@ -6,7 +6,6 @@
 mod advice;
 mod agent;
 mod memory;
-mod model_endpoint;
 mod usage;
 
 use std::hash::{DefaultHasher, Hash, Hasher as _};
@@ -22,8 +21,10 @@ use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
 use crate::model::violation;
 
-use super::api::{self, AGENT, MEMORY, text};
-use super::codes::{NAME_RESERVED, PROVIDER_UNKNOWN, SCHEMA, TARGET_NAMESPACE, UNKNOWN_FIELD};
+use super::api::{self, AGENT, MEMORY, ModelEndpoint, text};
+use super::codes::{
+    MODELENDPOINT_MODEL_REQUIRED, NAME_RESERVED, PROVIDER_UNKNOWN, SCHEMA, TARGET_NAMESPACE, UNKNOWN_FIELD,
+};
 use super::message::fit_names;
 use super::namespace;
 
@@ -57,7 +58,7 @@ pub fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Findi
     } else if *subject.kind == AGENT {
         findings.extend(agent::findings(subject, state));
     } else {
-        findings.extend(model_endpoint::findings(subject.object));
+        findings.extend(model_endpoint(subject.object));
     }
     let mut findings = drop_below_wrong_types(findings, SCHEMA_CODES);
     if let Some(old) = subject.old {
@@ -140,4 +141,11 @@ fn fingerprint_of<T: Hash>(values: impl IntoIterator<Item = T>) -> String {
     let count = values.into_iter().map(|value| value.hash(&mut hasher)).count();
     count.hash(&mut hasher);
     format!("{:016x}", hasher.finish())
+}
+
+/// Validates a ModelEndpoint.
+fn model_endpoint(object: &Tree) -> Option<Finding> {
+    let missing = ModelEndpoint::read(object).default_model.is_none();
+    let pointer = Pointer::new("/spec/default_model");
+    missing.then(|| Finding::deny(&MODELENDPOINT_MODEL_REQUIRED, pointer, "spec.default_model is required"))
 }

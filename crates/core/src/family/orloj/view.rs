@@ -1,18 +1,26 @@
 //! The views of the family's objects, for rules of policies.
 
-mod agent;
-mod memory;
-
+use crate::family::endpoint_view;
 use crate::model::family::Subject;
 use crate::model::kind::Kind;
-use crate::model::memory_view::{MemoryView, Role};
+use crate::model::memory_view::{
+    EndpointSource, EndpointView, InlineView, MemoryView, OperationView, ReferenceView, Role, SecretView,
+    SourceView, Why,
+};
+use crate::model::object::{Lookup, Object};
 use crate::model::pod::Pod;
 use crate::model::pointer::Pointer;
 use crate::model::state_reader::StateReader;
+use crate::model::tree::Tree;
 
 use super::FAMILY;
-use super::api::{MEMORY, TARGET_NAMESPACE, VALIDATED_AGENT};
+use super::api::{
+    AGENT, MEMORY, MODEL_ENDPOINT, Memory, OPERATIONS, Provider, TARGET_NAMESPACE, VALIDATED_AGENT,
+    claimed_memory, operation,
+};
+use super::endpoint::contains_password;
 use super::inject::memory_of;
+use super::namespace::{self, NamespacedName, SecretReference};
 
 /// The path of views that holds the Orloj namespace of an object.
 pub const NAMESPACE_PATH: &str = "orlojNamespace";
@@ -24,9 +32,9 @@ pub static VIEWED: [(&Kind, Role); 2] = [(&MEMORY, Role::Memory), (&VALIDATED_AG
 #[must_use]
 pub fn view(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<MemoryView> {
     if *subject.kind == MEMORY {
-        Some(memory::view(subject.object, (subject.namespace, subject.name), state))
+        Some(of_memory(subject.object, (subject.namespace, subject.name), state))
     } else if *subject.kind == VALIDATED_AGENT {
-        agent::view(subject, state)
+        of_agent(subject, state)
     } else {
         None
     }
@@ -35,7 +43,7 @@ pub fn view(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<Memory
 /// The view of an agent pod.
 #[must_use]
 pub fn view_pod(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Option<MemoryView> {
-    let memory = memory_of(pod, namespace, state)?.ok().map(|memory| memory::view_of(memory, state));
+    let memory = memory_of(pod, namespace, state)?.ok().map(|memory| of_stored(memory, state));
     let own_namespace = memory.as_ref().and_then(|memory| memory.own_namespace.clone());
     Some(MemoryView { own_namespace, ..MemoryView::of_pod(FAMILY.name, namespace, memory) })
 }
@@ -44,4 +52,130 @@ pub fn view_pod(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> 
 fn set_orloj_namespace(view: &mut MemoryView, namespace: &str) {
     view.own_namespace = Some((NAMESPACE_PATH, namespace.to_owned()));
     view.at(NAMESPACE_PATH, Pointer::new("/metadata/annotations").key(TARGET_NAMESPACE));
+}
+
+/// The view of an Agent; `None` without `spec.memory`.
+fn of_agent(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<MemoryView> {
+    let object = subject.object;
+    let claim = object.at(&["spec", "memory"]).filter(|claim| claim.is_object())?;
+    let mut view = MemoryView::new(FAMILY.name, Role::Referrer, AGENT.kind, subject.namespace, subject.name);
+    let home = namespace::effective(object, subject.namespace);
+    set_orloj_namespace(&mut view, home);
+    let (reference, list) = (Pointer::new("/spec/memory/ref"), Pointer::new("/spec/memory/allow"));
+    view.operations = claim.get("allow").and_then(|allow| operations(allow, &list));
+    view.at("operations", list);
+    view.at("references", reference.clone());
+    if let Some(name) = claimed_memory(object) {
+        let lookup = namespace::find(&MEMORY, home, name, state);
+        if let Lookup::Found(memory) = lookup {
+            view.sources = vec![SourceView { view: of_stored(memory, state), field: reference.clone() }];
+        }
+        view.references.push(ReferenceView::new(&MEMORY, (home, name), reference, lookup));
+    }
+    Some(view)
+}
+
+/// The operations that a list grants, each once; `None` for a value that is not a list.
+fn operations(allow: &Tree, list: &Pointer) -> Option<Vec<OperationView>> {
+    let Tree::List(entries) = allow else { return None };
+    let mut operations: Vec<OperationView> = Vec::with_capacity(OPERATIONS.len());
+    for (index, entry) in entries.iter().enumerate() {
+        let operation = operation(entry);
+        if let Some(name) = operation.filter(|name| operations.iter().all(|known| known.name != *name)) {
+            operations.push(OperationView { name: name.to_owned(), field: list.index(index) });
+        }
+    }
+    Some(operations)
+}
+
+const PROVIDER: &str = "/spec/provider";
+const ENDPOINT: &str = "/spec/endpoint";
+const ENDPOINT_SECRET: &str = "/spec/endpoint_secret_ref";
+const AUTH_SECRET: &str = "/spec/auth/secretRef";
+const EMBEDDING_MODEL: &str = "/spec/embedding_model";
+
+/// The view of a Memory of the state.
+fn of_stored(memory: &Object, state: &mut StateReader<'_>) -> MemoryView {
+    of_memory(&memory.tree, (&memory.namespace, &memory.name), state).labelled(&memory.tree)
+}
+
+/// The view of a Memory of this Kubernetes namespace and name.
+fn of_memory(object: &Tree, (namespace, name): (&str, &str), state: &mut StateReader<'_>) -> MemoryView {
+    let memory = Memory::read(object);
+    let home = namespace::effective(object, namespace);
+    let mut view = MemoryView::new(FAMILY.name, Role::Memory, MEMORY.kind, namespace, name);
+    set_orloj_namespace(&mut view, home);
+    view.backend = memory.provider.as_ref().map(|provider| provider.name().to_owned());
+    view.provider.clone_from(&view.backend);
+    view.durable = memory.provider.as_ref().and_then(durable);
+    note_fields(&mut view, &memory);
+    if !memory.has_provider(&Provider::InMemory) {
+        view.endpoint = endpoint(&memory, namespace, state);
+        view.secrets = secrets(&memory, home);
+    }
+    let password = memory.endpoint.filter(|text| contains_password(text));
+    view.inline.extend(password.map(|text| InlineView::new(Pointer::new(ENDPOINT), text)));
+    view.references.extend(embeddings(&memory, home, state));
+    view
+}
+
+/// Whether memory outlives its process, as far as that is known of a provider.
+const fn durable(provider: &Provider) -> Option<bool> {
+    match provider {
+        Provider::InMemory => Some(false),
+        Provider::Pgvector => Some(true),
+        Provider::Http | Provider::Custom(_) => None,
+    }
+}
+
+/// Where the fields stand.
+fn note_fields(view: &mut MemoryView, memory: &Memory<'_>) {
+    let endpoint = if memory.endpoint_secret_ref.is_some() { ENDPOINT_SECRET } else { ENDPOINT };
+    for (path, pointer) in [
+        ("backend", PROVIDER),
+        ("durable", PROVIDER),
+        ("provider", PROVIDER),
+        ("endpoint", endpoint),
+        ("secrets", AUTH_SECRET),
+        ("inline", ENDPOINT),
+        ("references", EMBEDDING_MODEL),
+    ] {
+        view.at(path, Pointer::new(pointer));
+    }
+}
+
+/// The endpoint. A Secret that holds one wins over the literal.
+fn endpoint(memory: &Memory<'_>, namespace: &str, state: &mut StateReader<'_>) -> Option<EndpointView> {
+    if memory.endpoint_secret_ref.is_some() {
+        return Some(EndpointView::unknown(EndpointSource::Secret, Why::EndpointInSecret));
+    }
+    Some(endpoint_view::parse(EndpointSource::Literal, memory.endpoint?, namespace, state))
+}
+
+/// The Secrets, by Orloj namespace. A reference with an invalid name is left out.
+fn secrets(memory: &Memory<'_>, home: &str) -> Vec<SecretView> {
+    let fields = [(AUTH_SECRET, memory.secret_ref), (ENDPOINT_SECRET, memory.endpoint_secret_ref)];
+    let secret = |(field, text): (&str, Option<&str>)| {
+        let reference = SecretReference::read(text?, home);
+        let NamespacedName { namespace, name } = reference.secret;
+        let view = SecretView {
+            name: name.to_owned(),
+            namespace: namespace.to_owned(),
+            key: Some(reference.key().to_owned()),
+            field: Pointer::new(field),
+        };
+        reference.secret.is_valid().then_some(view)
+    };
+    fields.into_iter().filter_map(secret).collect()
+}
+
+/// The reference to the ModelEndpoint, which Orloj resolves whatever the provider is.
+fn embeddings(memory: &Memory<'_>, home: &str, state: &mut StateReader<'_>) -> Option<ReferenceView> {
+    let reference = NamespacedName::read(memory.embedding_model?, home);
+    let NamespacedName { namespace, name } = reference;
+    if !reference.is_valid() {
+        return None;
+    }
+    let lookup = namespace::find(&MODEL_ENDPOINT, namespace, name, state);
+    Some(ReferenceView::new(&MODEL_ENDPOINT, (namespace, name), Pointer::new(EMBEDDING_MODEL), lookup))
 }

@@ -154,7 +154,7 @@ const ENSEMBLE_RULES: [CelRule; 5] = [
     },
 ];
 
-/// The codes that deny and have no CEL rule.
+/// The codes that deny and are not checked in CEL.
 pub static NOT_IN_CEL: [(&Code, NotInCel); 11] = [
     (&SCHEMA, NotInCel::Schema),
     (&TYPE_INVALID, NotInCel::Schema),

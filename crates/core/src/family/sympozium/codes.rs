@@ -53,13 +53,13 @@ codes! { "sympozium";
     TOKEN_NO_EFFECT = "token-no-effect", Invalid;
     /// A budget for one run above the one for all.
     TOKEN_PER_RUN_ABOVE_TOTAL = "token-per-run-above-total", Conflict;
-    /// A circuit breaker that counts to nothing.
+    /// A circuit breaker with a count below 1.
     BREAKER_FAILURES_LOW = "breaker-failures-low", Invalid;
-    /// A cooldown that is no duration.
+    /// A cooldown that is not a duration.
     BREAKER_COOLDOWN_INVALID = "breaker-cooldown-invalid", Invalid;
     /// A cooldown, which is never read.
     BREAKER_COOLDOWN_IGNORED = "breaker-cooldown-ignored", Invalid;
-    /// An age limit that is no duration.
+    /// An age limit that is not a duration.
     TTL_INVALID = "ttl-invalid", Invalid;
     /// A decay function that does not exist.
     DECAY_UNSUPPORTED = "decay-unsupported", NotSupported;
@@ -67,9 +67,9 @@ codes! { "sympozium";
     DECAY_IGNORED = "decay-ignored", Invalid;
     /// A kind of evidence that does not exist.
     EVIDENCE_KIND_UNSUPPORTED = "evidence-kind-unsupported", NotSupported;
-    /// A storage size that is no quantity.
+    /// A storage size that is not a quantity.
     STORAGE_SIZE_INVALID = "storage-size-invalid", Invalid;
-    /// A storage size that changes, which no volume does.
+    /// A change of the storage size, which the volume does not follow.
     STORAGE_SIZE_CHANGED = "storage-size-changed", Conflict;
     /// Settings of a shared memory that is off.
     MEMBRANE_WITHOUT_MEMORY = "membrane-without-memory", Conflict;
@@ -77,31 +77,31 @@ codes! { "sympozium";
     CONFIG_NAME_REQUIRED = "config-name-required", Required;
     /// A second config of a name.
     CONFIG_NAME_DUPLICATE = "config-name-duplicate", Conflict;
-    /// A name that leaves no room for that of the Service.
+    /// A name that is too long for the name of its Service.
     NAME_TOO_LONG = "name-too-long", Invalid;
     /// A config whose Agent would have a name that is too long.
     AGENT_NAME_TOO_LONG = "agent-name-too-long", Invalid;
-    /// A name that no Service can have.
+    /// A name that is invalid for a Service.
     NAME_NOT_SERVICE = "name-not-service", Invalid;
     /// A relationship with a config that does not exist.
     RELATIONSHIP_UNKNOWN = "relationship-unknown", NotFound;
-    /// Old names of fields.
+    /// A field with its old name.
     LEGACY_PERSONAS = "legacy-personas", Invalid;
     /// The old name of an AgentRun's `agentRef`.
     LEGACY_INSTANCE_REF = "legacy-instance-ref", Invalid;
     /// A skill of an Ensemble as an object.
     SKILLS_OBJECT_FORM = "skills-object-form", TypeInvalid;
-    /// A seed with nothing in it.
+    /// A blank seed.
     SEEDS_EMPTY = "seeds-empty", Invalid;
     /// Seeds for a memory that is off.
     SEEDS_DISABLED = "seeds-disabled", Conflict;
     /// Seeds that no variable can hold.
     SEEDS_TOO_LARGE = "seeds-too-large", Invalid;
-    /// A size of memory that means nothing.
+    /// A size of memory without effect.
     MAX_SIZE = "max-size", Invalid;
-    /// A shared memory that goes.
+    /// A shared memory that is deleted.
     SHARED_MEMORY_DATA_LOSS = "shared-memory-data-loss", Conflict;
-    /// A config that is left out from now on.
+    /// A config that is newly excluded.
     EXCLUDE_DATA_LOSS = "exclude-data-loss", Conflict;
     /// A skill that is almost called memory.
     SKILL_NEAR_MISS = "skill-near-miss", Invalid;
@@ -109,11 +109,11 @@ codes! { "sympozium";
     SKILL_EMPTY = "skill-empty", Required;
     /// A SkillPack that does not exist.
     SKILLPACK_MISSING = "skillpack-missing", NotFound;
-    /// A word on auto-store where there is no memory.
+    /// A setting of auto-store on an agent without memory.
     AUTO_STORE_NO_EFFECT = "auto-store-no-effect", Conflict;
     /// The older memory in a ConfigMap.
     LEGACY_MEMORY = "legacy-memory", Conflict;
-    /// A volume name that Sympozium has for itself.
+    /// A volume name that Sympozium reserves.
     RESERVED_VOLUME = "reserved-volume", Conflict;
     /// A variable that an Ensemble sets anyway.
     RESERVED_ENV = "reserved-env", Conflict;
@@ -121,23 +121,23 @@ codes! { "sympozium";
     PRIVATE_URL_OVERRIDE = "private-url-override", Conflict;
     /// An AgentRun whose Agent does not exist.
     AGENT_MISSING = "agent-missing", NotFound;
-    /// An AgentRun that comes when all is spent.
+    /// An AgentRun whose token budget is spent.
     BUDGET_SPENT = "budget-spent", Conflict;
     /// An AgentRun whose Ensemble had too many failures.
     CIRCUIT_OPEN = "circuit-open", Conflict;
     /// An AgentRun that names another Ensemble than its Agent.
     ENSEMBLE_LABEL_DIFFERS = "ensemble-label-differs", Conflict;
-    /// A memory that is turned off, and stays.
+    /// A memory that is turned off and whose data stays.
     SKILL_REMOVED = "skill-removed", Conflict;
-    /// A change that an Ensemble takes back.
+    /// A change that the Ensemble reverts.
     MANAGED_AGENT_EDIT = "managed-agent-edit", Conflict;
-    /// An Agent that goes with its memories.
+    /// An Agent that is deleted with its memories.
     AGENT_DELETE_DATA_LOSS = "agent-delete-data-loss", Conflict;
     /// A tool named like one of Sympozium's own.
     TOOL_NAME_BUILTIN = "tool-name-builtin", Conflict;
     /// A memory pack that task runs leave out.
     MEMORY_PACK_SERVER = "memory-pack-server", Conflict;
-    /// A memory pack that goes while it is used.
+    /// A memory pack that is deleted while Agents use it.
     MEMORY_PACK_DELETE = "memory-pack-delete", Conflict;
     /// A pod whose Agent does not exist.
     POD_AGENT_NOT_FOUND = "pod-agent-not-found", NotFound;
@@ -149,15 +149,15 @@ codes! { "sympozium";
     POD_NO_AGENT_CONTAINER = "pod-no-agent-container", NotFound;
     /// A pod that requires memory, of an agent that has none.
     AGENT_WITHOUT_MEMORY = "agent-without-memory", Required;
-    /// A pod that says something else than its memory.
+    /// A pod that sets a variable to another value than its memory.
     POD_ENV_CONFLICT = "pod-env-conflict", Conflict;
     /// A pod with another volume in the place of its memory's.
     POD_VOLUME_CONFLICT = "pod-volume-conflict", Conflict;
     /// A memory mode that does not exist.
     MEMORY_MODE_UNKNOWN = "memory-mode-unknown", NotSupported;
-    /// A wish for a sidecar beside a server.
+    /// Sidecar mode for a pod that already has the URL of a server.
     SIDECAR_MODE_IGNORED = "sidecar-mode-ignored", Conflict;
-    /// A sidecar whose volume is not there.
+    /// A sidecar whose volume does not exist.
     CLAIM_MISSING = "claim-missing", NotFound;
     /// An agent whose config is not known.
     CONFIG_UNKNOWN = "config-unknown", NotFound;
@@ -169,8 +169,8 @@ codes! { "sympozium";
     HARNESS_NO_IPC = "harness-no-ipc", Conflict;
     /// A credential in a SkillPack.
     POD_PACK_CREDENTIAL = "pod-pack-credential", Invalid;
-    /// Something that could not be looked up.
+    /// An object that could not be looked up.
     LOOKUP_FAILED = "lookup-failed", NotFound;
-    /// A value of the inject label that means nothing.
+    /// An unsupported value of the inject label.
     INJECT_LABEL_UNKNOWN = "inject-label-unknown", NotSupported;
 }

@@ -1,9 +1,12 @@
-//! Finds the objects that belong to an agent, under their old names too.
+//! Finds the objects that belong to an agent, also under their old names, and where its private memory runs if the pod
+//! does not set that: the mode of an annotation, else of the settings, else of the SkillPack.
 
 use crate::model::kind::Kind;
 use crate::model::object::{Lookup, Object};
+use crate::model::platform_settings::MemoryMode;
 use crate::model::state_reader::StateReader;
 
+use super::api::agent::sidecar_image;
 use super::api::ensemble::{AgentConfig, find_config, is_excluded};
 use super::api::{AGENT, AGENT_OLD, ENSEMBLE, ENSEMBLE_OLD, MEMORY_SKILL, SKILL_PACK, SYSTEM_NAMESPACE};
 
@@ -23,9 +26,8 @@ pub(super) fn ensemble<'s>(namespace: &str, name: &str, state: &mut StateReader<
     get_renamed(ENSEMBLES, namespace, name, state)
 }
 
-/// Where files stand for a cluster: the Ensemble among them whose controller makes the Agent of this name, and
-/// the config that it makes it from. A config that is left out makes none, and of an Ensemble that is stored the Agent
-/// would be there.
+/// Among files: the Ensemble that will create the Agent of this name, with its config. `None` for an excluded config, and
+/// for a stored Ensemble, whose Agents already exist.
 pub(super) fn maker<'s>(
     namespace: &str,
     agent: &str,
@@ -67,5 +69,41 @@ fn get_renamed<'s>(
     match state.get(new_kind, namespace, name) {
         Lookup::Absent => state.get(old_kind, namespace, name),
         found_or_unknown => found_or_unknown,
+    }
+}
+
+/// Where the private memory runs.
+pub(super) enum PackMode<'s> {
+    /// In a Deployment of its own.
+    Service,
+    /// In a native sidecar, configured by its SkillPack if there is one.
+    Sidecar(Option<&'s Object>),
+    /// It is unknown whether there is a SkillPack.
+    Unknown,
+}
+
+/// Where the private memory runs in this mode.
+pub(super) fn pack_mode<'s>(mode: MemoryMode, namespace: &str, state: &mut StateReader<'s>) -> PackMode<'s> {
+    if mode == MemoryMode::Service {
+        return PackMode::Service;
+    }
+    match memory_pack(namespace, state) {
+        Lookup::Found(pack) if mode == MemoryMode::Sidecar || sidecar_image(&pack.tree).is_some() => {
+            PackMode::Sidecar(Some(pack))
+        }
+        Lookup::Found(_) => PackMode::Service,
+        Lookup::Absent => PackMode::Sidecar(None),
+        Lookup::Unknown => PackMode::Unknown,
+    }
+}
+
+/// The mode that an annotation asks for.
+pub(super) fn asked_mode(annotation: &str) -> Option<MemoryMode> {
+    match annotation {
+        "service" => Some(MemoryMode::Service),
+        "sidecar" => Some(MemoryMode::Sidecar),
+        // The pack decides; the settings do not count.
+        "auto" => Some(MemoryMode::Auto),
+        _ => None,
     }
 }

@@ -5,7 +5,6 @@
 //! (Deployments, Services, claims) has no view.
 
 mod memory;
-mod usage;
 
 use crate::family::inject::container_named;
 use crate::model::family::Subject;
@@ -22,7 +21,7 @@ use super::api::{
 };
 use super::inject::find::find;
 use super::inject::recognise::recognise;
-use usage::Usage;
+use memory::Usage;
 
 /// The kinds of which there is a view.
 pub static VIEWED: [(&Kind, Role); 6] = [
@@ -70,7 +69,7 @@ pub fn view(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<Memory
     } else if *kind == SKILL_PACK {
         (object.name == MEMORY_SKILL).then(|| memory::of_pack(object))
     } else {
-        (*kind == AGENT_RUN).then(|| usage::of_run(object, state))
+        (*kind == AGENT_RUN).then(|| memory::of_run(object, state))
     }
 }
 
@@ -79,7 +78,7 @@ pub fn view(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<Memory
 pub fn view_pod(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Option<MemoryView> {
     let instance = recognise(pod)?;
     container_named(pod, AGENT_CONTAINER)?;
-    // Of a pod that contradicts itself, or whose objects are not known, nobody knows what it uses.
+    // The memory of a pod that contradicts itself, or whose objects are unknown, is unknown.
     let usage = find(pod, instance, namespace, state).map(|found| Usage {
         agent: found.agent,
         private: found.private.is_some(),

@@ -1,11 +1,11 @@
-//! Where memory is reached.
+//! The endpoint of a memory.
 
 use crate::model::memory_view::Why;
 
 /// Where the endpoint comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EndpointSource {
-    /// It stands in the object.
+    /// It is a literal in the object.
     Literal,
     /// It is a Service.
     Service,
@@ -34,7 +34,7 @@ impl EndpointSource {
     }
 }
 
-/// Where memory is reached, without userinfo and query.
+/// The endpoint of a memory, without userinfo and query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EndpointView {
     /// Where it comes from.
@@ -45,9 +45,9 @@ pub struct EndpointView {
     pub hosts: Vec<HostView>,
     /// The path, if there is one.
     pub path: Option<String>,
-    /// Why nothing of it but its source is known.
+    /// Why only its source is known.
     pub unknown: Option<Why>,
-    /// Why the port is not known, where the rest is.
+    /// Why the port is unknown, if the rest is known.
     pub port_unknown: Option<Why>,
 }
 
@@ -76,7 +76,7 @@ impl EndpointView {
         Self { from, scheme: None, hosts: Vec::new(), path: None, unknown: Some(why), port_unknown: None }
     }
 
-    /// The URL, built anew of what the view holds; absent without scheme or host.
+    /// The URL from the parts of the view; absent without scheme or host.
     #[must_use]
     pub fn url(&self) -> Option<String> {
         let (scheme, first) = (self.scheme.as_deref()?, self.hosts.first()?);

@@ -1,4 +1,4 @@
-//! The view as a plain value: what `memgate view` prints, and what `immutable` compares by path.
+//! The view as JSON, which `memgate view` prints and the rule `immutable` compares by path.
 
 use serde_json::{Value, json};
 
@@ -43,7 +43,7 @@ pub const PATHS: [&str; 31] = [
 ];
 
 impl MemoryView {
-    /// The whole view, with what is absent left out.
+    /// The whole view, without absent fields.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let named = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());

@@ -1,4 +1,4 @@
-//! What families make views with.
+//! Constructors of views, for families.
 
 use crate::model::kind::Kind;
 use crate::model::memory_view::{MemoryView, ReferenceView, Role, SourceView};
@@ -6,7 +6,7 @@ use crate::model::object::Lookup;
 use crate::model::pointer::Pointer;
 
 impl MemoryView {
-    /// The view of an agent pod, with the memory that it uses. A pod has no field of its own that says so.
+    /// The view of an agent pod, with the memory that it uses. The pod refers to it by its labels.
     #[must_use]
     pub fn of_pod(family: &'static str, namespace: &str, memories: impl IntoIterator<Item = Self>) -> Self {
         let field = Pointer::new("/metadata/labels");

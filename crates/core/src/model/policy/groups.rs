@@ -1,22 +1,22 @@
-//! Policies by what is asked of them, so that a decision does not look at those that have nothing to say.
+//! Policies by their purpose, so that a decision does not look at policies without an effect on it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Policy;
 
-/// What policies are asked for.
+/// What a decision needs from policies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Question {
-    /// What they say of an object of a family's own kind.
+    /// Findings about an object of a family's own kind.
     Resource,
-    /// What they say of a pod.
+    /// Findings about a pod.
     Pod,
-    /// What they fill in an object.
+    /// Defaults for an object.
     Defaults,
 }
 
-/// The policies that may have an answer to each question.
+/// The policies for each question.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Groups {
     resource: Group,

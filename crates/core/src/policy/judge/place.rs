@@ -1,4 +1,4 @@
-//! Where findings stand: at a field that is there, or at the nearest of its parents that is.
+//! The place of a finding: an existing field, or its nearest existing parent.
 
 use std::cell::OnceCell;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::model::pointer::Pointer;
 
-/// An object, read when a place in it is asked for.
+/// An object that is parsed when the first place is looked up.
 #[derive(Debug)]
 pub(super) struct Places<'o> {
     object: &'o str,
@@ -18,13 +18,13 @@ impl<'o> Places<'o> {
         Self { object, value: OnceCell::new() }
     }
 
-    /// The place in the object, or the nearest above it that is there.
+    /// The pointer, or its nearest parent that exists in the object.
     pub(super) fn nearest(&self, pointer: &Pointer) -> Pointer {
         nearest(self.value.get_or_init(|| read(self.object)), pointer)
     }
 }
 
-/// One that nests too deep has no places.
+/// The parsed object; `null` for one that nests too deep.
 fn read(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! What comes of a violation: action, exemption, ratchet, in this order, and the words for it.
+//! Makes findings of violations: first the action, then the exemption, then the ratchet, then the message.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ use super::super::reader::with_field;
 use super::super::text::plain_name;
 use super::super::values::day;
 
-/// What a rule of a policy means for an object, before anybody knows whether it is broken.
+/// The action of a rule for an object, before the rule is judged.
 pub(super) struct Verdict<'v> {
     policy: &'v Policy,
     rule: &'v Rule,
@@ -46,7 +46,7 @@ impl<'v> Verdict<'v> {
         Self { policy, rule, occasion, candidate, is_assumed, action }
     }
 
-    /// Whether anything comes of the rule.
+    /// Whether the rule has an effect.
     pub(super) fn counts(&self) -> bool {
         self.action != Action::None
     }
@@ -60,7 +60,7 @@ impl<'v> Verdict<'v> {
         exempt::find(policies, (self.policy, self.rule), (self.candidate, labels), self.occasion.now)
     }
 
-    /// Whether what the stored object has already only warns.
+    /// Whether violations of the stored object only warn.
     pub(super) fn ratchets(&self, operation: Operation) -> bool {
         !self.policy.enforces_existing && operation == Operation::Update && self.action == Action::Deny
     }
@@ -126,7 +126,7 @@ impl<'v> Verdict<'v> {
         Some(if help.is_empty() { finding } else { finding.help(help) })
     }
 
-    /// From when on the rule denies, if it is to.
+    /// The time from which the rule denies, if a promotion sets one.
     fn promised(&self, status: PolicyStatus) -> Option<Timestamp> {
         let promotion = promotion(self.policy, self.rule, self.occasion.now)?;
         let stays_weaker =
@@ -134,7 +134,7 @@ impl<'v> Verdict<'v> {
         (promotion.to == Action::Deny && !stays_weaker).then_some(promotion.at)
     }
 
-    /// Of an audit: what admission would make of it today.
+    /// In an audit: the action of admission today.
     fn at_admission(&self, status: PolicyStatus, exemption: Option<&Exemption>) -> Option<AtAdmission> {
         let occasion = Occasion { point: Point::Admission, ..self.occasion };
         let action = action(self.policy, self.rule, occasion);
@@ -172,13 +172,13 @@ impl<'v> Verdict<'v> {
     }
 }
 
-/// The promotion of a rule that is yet to come; one with an action of its own at admission has none.
+/// The future promotion of a rule; `None` for a rule with its own action at admission.
 #[must_use]
 pub fn promotion(policy: &Policy, rule: &Rule, now: Timestamp) -> Option<Promotion> {
     policy.promote.filter(|it| now < it.at && rule.action.admission.is_none())
 }
 
-/// What comes of a violation: what the rule says, else what the policy says, stricter once it is promoted.
+/// The action for a violation: the rule's own, else the policy's, which is stricter after the promotion.
 #[must_use]
 pub fn action(policy: &Policy, rule: &Rule, occasion: Occasion<'_>) -> Action {
     let of_policy = || {

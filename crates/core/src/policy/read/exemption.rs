@@ -58,7 +58,7 @@ fn rules(reader: &Reader<'_>) -> Vec<String> {
         } else if id == "*" {
             element.fault(Cause::Invalid, "name each rule; * is not accepted");
         } else {
-            element.fault(Cause::Invalid, &format!("{} is no id of a rule", quoted(id)));
+            element.fault(Cause::Invalid, &format!("{} is not the id of a rule", quoted(id)));
         }
     }
     ids

@@ -77,7 +77,7 @@ fn id<'v>(fields: &Fields<'v>, seen: &RefCell<BTreeSet<&'v str>>) -> Option<&'v 
     let reader = fields.required("id")?;
     let id = reader.text(MAX_ID)?;
     if !is_kebab(id) {
-        let message = format!("{} is no id; use a-z, 0-9 and single \"-\" between them", quoted(id));
+        let message = format!("{} is not an id; use a-z, 0-9 and single \"-\" between them", quoted(id));
         reader.fault(Cause::Invalid, &message);
     } else if !seen.borrow_mut().insert(id) {
         reader.fault(Cause::Duplicate, &format!("there is a rule {} already", quoted(id)));
@@ -85,7 +85,7 @@ fn id<'v>(fields: &Fields<'v>, seen: &RefCell<BTreeSet<&'v str>>) -> Option<&'v 
     Some(id)
 }
 
-/// The typed rule: exactly one of the fields that are none of every rule.
+/// The typed rule: the one field that is not in [`FIELDS`].
 fn typed<'t>(fields: &Fields<'_>) -> Option<(&'t RuleType, Option<Box<dyn TypedRule>>)> {
     let mut found: Vec<&RuleType> = Vec::new();
     let mut is_misspelt = false;
@@ -137,7 +137,7 @@ fn unknown_field(fields: &Fields<'_>, name: &str) {
     fields.fault(name, Cause::Invalid, &message);
 }
 
-/// The roles of a rule: those that are natural for its type, unless it says otherwise.
+/// The roles of a rule: its own list, or else the natural roles of its type.
 fn roles(fields: &Fields<'_>, kind: &RuleType) -> Vec<Role> {
     let Some(reader) = fields.get("roles") else { return kind.natural.to_vec() };
     let choices = Role::ALL.map(|role| (role.name(), role));

@@ -64,7 +64,7 @@ pub(super) fn quantity(fields: &Fields<'_>, field: &str) -> Option<Quantity> {
     match billionths(&text) {
         Some(billionths) if billionths >= 0 => Some(Quantity { text, billionths }),
         _ => {
-            reader.fault(Cause::Invalid, &format!("{} is no quantity; write it like 10Gi", quoted(&text)));
+            reader.fault(Cause::Invalid, &format!("{} is not a quantity; write it like 10Gi", quoted(&text)));
             None
         }
     }

@@ -5,11 +5,11 @@ use crate::model::glob::Glob;
 /// A pattern of hosts.
 #[derive(Debug)]
 pub(super) struct HostGlob {
-    /// What stands behind `**.`, or the whole pattern.
+    /// The pattern after `**.`, or the whole pattern.
     pattern: Glob,
     /// How many labels the pattern has.
     labels: usize,
-    /// Whether more labels may stand in front.
+    /// Whether a host may have more labels in front.
     takes_more: bool,
 }
 

@@ -59,7 +59,7 @@ impl TypedRule for References {
             if self.kinds.iter().any(|wanted| kind.eq_ignore_ascii_case(wanted)) {
                 match found {
                     Some(true) => {}
-                    // Whether something exists in another namespace is not told.
+                    // Whether an object exists in another namespace is not reported.
                     Some(false) if judged.is_foreign() => {
                         outcome.add_unknown(field.clone(), Why::Object(shown()));
                     }

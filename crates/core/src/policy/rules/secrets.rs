@@ -1,4 +1,4 @@
-//! `secrets`: which Secrets may be used, whether one must be, and that no credential stands in clear text.
+//! `secrets`: which Secrets may be used, whether one is required, and whether clear-text credentials are allowed.
 
 use std::collections::BTreeSet;
 
@@ -83,7 +83,7 @@ impl TypedRule for Secrets {
             let message = vec![text("Secret "), MessagePart::Quoted(1), text(end)];
             said.add(format!("{secrets}.filter(it, !{VALUE}.matches({fits}))"), message);
         }
-        // What can be said of Secrets is about those of the object's own namespace.
+        // In CEL a Secret is always in the object's own namespace.
         if self.namespaces.is_some() {
             let _its_own = said.entries(side, "secrets", "secrets.namespaces");
         }

@@ -22,7 +22,7 @@ struct Tenancy {
     is_required: bool,
 }
 
-/// What says whose memory it is.
+/// Where the tenant of a memory is read from.
 #[derive(Debug)]
 enum TenantSource {
     Namespace,
@@ -30,10 +30,10 @@ enum TenantSource {
     ObjectLabel(String),
 }
 
-/// Whose memory it is.
+/// The tenant of a memory.
 enum Tenant<'v> {
     Known(&'v str),
-    /// Nobody says so; where somebody should, and what is missing.
+    /// Not set: the field that should set it, and the message about it.
     Missing(Pointer, String),
     Unknown(Why),
 }
@@ -159,7 +159,7 @@ impl TenantSource {
         }
     }
 
-    /// Where nothing says the tenant, and the words for it.
+    /// The field that should set the tenant, and the message if it does not.
     fn missing(&self) -> Option<(&'static str, Vec<MessagePart>)> {
         match self {
             Self::Namespace => None,

@@ -1,4 +1,4 @@
-//! Lists of words that a value must be one of, or none of. Case does not count.
+//! Lists of allowed and denied words. Case does not count.
 
 use std::collections::BTreeSet;
 
@@ -39,7 +39,7 @@ impl Words {
     }
 }
 
-/// What is allowed and what is not; what is not wins.
+/// Allowed and denied words; a denied word wins.
 #[derive(Debug)]
 pub(super) struct Allowed {
     pub(super) allow: Option<Words>,
@@ -56,12 +56,12 @@ impl Allowed {
         !is_denied && self.allow.as_ref().is_none_or(|allow| allow.contains(value))
     }
 
-    /// Whether it accepts everything, since nothing is listed.
+    /// Whether both lists are absent, so that every word is accepted.
     pub(super) const fn is_empty(&self) -> bool {
         self.allow.is_none() && self.deny.is_none()
     }
 
-    /// Whether it accepts the value of `it`, in CEL; `None` for letters whose small form CEL does not know.
+    /// Whether the value of `it` is accepted, in CEL; `None` for words outside ASCII, which CEL cannot fold.
     fn in_cel(&self) -> Option<String> {
         let lists = [&self.allow, &self.deny].into_iter().flatten();
         if !lists.clone().flat_map(|words| &words.texts).all(|text| text.is_ascii()) {
@@ -93,7 +93,7 @@ impl Allowed {
         }
     }
 
-    /// What may be used instead, as it is written.
+    /// The allowed words, as they are written.
     pub(super) fn instead(&self) -> Option<&[String]> {
         self.allow.as_ref().map(|allow| allow.texts.as_slice())
     }

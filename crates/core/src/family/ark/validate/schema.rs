@@ -1,5 +1,5 @@
-//! The schemas of the CRDs, which an apiserver enforces before it calls a webhook: how memgate says the same for
-//! files, and which fields are likely misspelled.
+//! The schemas of the CRDs, which an apiserver enforces before it calls a webhook: the messages for files, and the
+//! fields that are likely misspelled.
 
 use crate::model::finding::{Finding, quoted};
 use crate::model::fix::Fix;
@@ -30,8 +30,8 @@ pub fn schema_message(violation: &Violation) -> String {
     format!("{}: {text}", violation.pointer.field())
 }
 
-/// Whether a violation is none of memgate's business: of a Query only the fields about memory are checked, and
-/// the rules about ports have better messages.
+/// Whether a violation is not reported: of a Query only the fields about memory are checked, and the rules about
+/// ports have better messages.
 #[must_use]
 pub fn tolerates(kind: &Kind, _written: &Tree, broken: Broken<'_>) -> bool {
     let holds = |field: &&str| {

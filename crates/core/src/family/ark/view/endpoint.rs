@@ -37,7 +37,7 @@ pub(super) fn add(
     }
 }
 
-/// The endpoint from a source that is no Service; `None` for one of the wrong type.
+/// The endpoint from a source other than a Service; `None` for a source of the wrong type.
 fn of_source(source: &ValueSource<'_>, namespace: &str, state: &mut StateReader<'_>) -> Option<EndpointView> {
     if !source.tree.is_object() {
         return None;
@@ -94,8 +94,8 @@ fn add_service(
     view.references.push(ReferenceView::new(&SERVICE, named, place.key("name"), lookup));
 }
 
-/// The namespace of what is referred to. It is left open where an object of a file has none: that may well be the same
-/// one.
+/// The namespace of a referenced object; empty if an object from a file does not set one, since both may be in the
+/// same namespace.
 pub(super) fn home<'t>(
     namespace: &'t str,
     own: &str,

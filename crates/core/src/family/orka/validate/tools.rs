@@ -46,10 +46,9 @@ impl<'t> Misspellings<'t> {
         Some(Finding::warn_within(state.work(), &TOOL_TYPO, pointer(), message))
     }
 
-    /// Whether a name is known to be of no Tool, as one is that no Tool can have.
+    /// Whether it is certain that no Tool has this name. An invalid name is certain.
     fn is_absent(&mut self, name: &'t str, state: &mut StateReader<'_>) -> bool {
-        /// How many names are looked up. Each that is unknown may cost a request to the apiserver, and nobody
-        /// misspells so many.
+        /// How many names are looked up. Each unknown name may cost a request to the apiserver.
         const MAX_LOOKED_UP: usize = 100;
         if !is_dns_subdomain(name) {
             return true;

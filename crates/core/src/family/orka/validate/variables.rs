@@ -8,7 +8,7 @@ use crate::model::work::Work;
 use super::super::codes::{ENV_AGENT_FORGED, ENV_DUPLICATE, ENV_LITERAL_TOKEN, ENV_NO_EFFECT, ENV_RESERVED};
 use super::super::setting::Setting;
 use super::super::task_variable::TaskVariable;
-use super::task_type::TaskType;
+use super::task::TaskType;
 use super::with_field;
 
 /// The prefix of all variables that mean something to Orka.
@@ -66,7 +66,7 @@ pub(super) fn findings(
 ) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut seen: Vec<Setting> = Vec::new();
-    // Most variables are nobody's business here.
+    // Most variables do not concern Orka.
     for variable in variables.iter().filter(|variable| variable.name.starts_with(PREFIX)) {
         if let Some(setting) = Setting::from_variable(variable.name) {
             findings.extend(check_setting(variable, setting, task_type, work));

@@ -1,7 +1,7 @@
 //! Which memory tools a worker has, and what gives it each.
 //!
-//! Every worker of a Task of type `ai` adds all of them, unless it is told not to; then it has those that the Agent or
-//! the Task lists, and with coordination the Agent brings all of them along. A runtime has those that it is allowed.
+//! The worker of a Task of type `ai` adds all memory tools unless a switch turns that off. Then it has the tools that
+//! the Agent or the Task lists, and an Agent with coordination adds all of them. A runtime has the allowed tools.
 
 use crate::family::inject::annotation_pointer;
 use crate::model::family::Subject;
@@ -111,8 +111,8 @@ pub(super) fn of_task(
     given.operations()
 }
 
-/// What says, or leaves it at, that the worker of a Task adds all memory tools; `None` if it does not. A variable of
-/// the Task counts before any annotation, whatever the worker makes of it.
+/// The field that decides that the worker of a Task adds all memory tools; `None` if it does not add them. A variable
+/// of the Task wins over every annotation, even with an invalid value.
 fn adds_all(
     subject: &Subject<'_>,
     env: &[TaskVariable<'_>],
@@ -133,7 +133,7 @@ fn adds_all(
     (on != Some(false)).then(switch_pointer)
 }
 
-/// What the Task says whose schedule made this one.
+/// The switch in the Task whose schedule made this one.
 fn of_parent(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<bool> {
     let name = scheduled_parent(subject.object)?;
     match state.get(&STATE_TASK, subject.namespace, name) {

@@ -2,7 +2,7 @@
 
 use crate::family::inject::elsewhere::unmet_by;
 use crate::family::inject::{Unmet, label_pointer, no_memory, references, unmet};
-use crate::family::naming::first_of;
+use crate::family::message::first_of;
 use crate::model::elsewhere::Elsewhere;
 use crate::model::finding::{Code, Finding, quoted};
 use crate::model::injection::Injection;
@@ -31,7 +31,7 @@ pub(super) struct GrantedMemory<'s> {
     pub(super) memory: &'s Object,
 }
 
-/// Finds Agents by their Orloj namespace and their name as labels have it, which has no slash.
+/// Finds Agents by their Orloj namespace and their sanitized name, which has no slash.
 static BY_SANITIZED_NAME: Index = Index {
     place: 3,
     key: |agent| {
@@ -56,7 +56,7 @@ impl Finder<'_> {
         let agent = self.find_agent(state)?;
         let name = claimed_memory(&agent.tree).ok_or_else(|| self.no_memory(agent))?;
         let operations = self.operations(agent)?;
-        // Before the Memory: its name stands in an Agent that is perhaps none of this pod's business.
+        // Before the lookup of the Memory: a pod of another namespace must not learn whether it exists.
         self.check_namespace(pod_namespace, state)?;
         let memory = self.resolve(&MEMORY, name, &POD_MEMORY_MISSING, state);
         let memory = memory
@@ -108,8 +108,8 @@ impl Finder<'_> {
         }
     }
 
-    /// The operations of the Agent. Without any it has no memory, and with an invalid one Orloj never sees
-    /// the Agent.
+    /// The operations of the Agent. An Agent without operations has no memory, and Orloj ignores an Agent with an
+    /// invalid one.
     fn operations(&self, agent: &Object) -> Result<Vec<&'static str>, Unmet> {
         let mut operations = Vec::with_capacity(OPERATIONS.len());
         for (index, entry) in allow(&agent.tree).iter().enumerate() {
@@ -209,8 +209,8 @@ pub(super) fn agent_at_home<'s>(
     }
 }
 
-/// What to say of a name in an Orloj namespace that objects of several other namespaces claim. None of them
-/// counts: the right to create objects in one namespace is no right on the pods of another.
+/// The finding about a name in an Orloj namespace that objects of several other namespaces claim. None of them
+/// counts: a user who may create objects in one namespace must not change the pods of another.
 pub(super) fn ambiguous(
     kind: &'static Kind,
     home: &str,
@@ -220,7 +220,7 @@ pub(super) fn ambiguous(
 ) -> Finding {
     /// How many namespaces the message names.
     const MAX_NAMES: usize = 5;
-    /// Of how many the object is shown.
+    /// How many of the objects the finding shows.
     const MAX_SHOWN: usize = 2;
     let message = fit_message(|limit| {
         let [home, name] = [home, name].map(|text| truncate(text, limit));

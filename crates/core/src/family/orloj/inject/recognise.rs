@@ -33,7 +33,7 @@ pub(super) enum AgentName<'p> {
     Exact(Cow<'p, str>),
     /// The name as sanitized for a label.
     Sanitized(&'p str),
-    /// The pod names no agent.
+    /// The pod does not name an agent.
     None,
 }
 

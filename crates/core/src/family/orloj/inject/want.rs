@@ -75,9 +75,9 @@ struct MemoryVariables<'p> {
     resource: Arc<str>,
     variables: Vec<Variable<'static>>,
     omitted: Vec<Finding>,
-    /// What somebody has to allow first; refuses a pod that requires its memory.
+    /// What an operator has to allow first. A pod that requires its memory is refused for it.
     unmet: Vec<Finding>,
-    /// The variables for Secrets that the pod brings along: no Secret is needed for those.
+    /// The variables for Secrets that the pod sets itself: they do not need a Secret.
     kept: Vec<&'static str>,
 }
 
@@ -158,8 +158,7 @@ impl<'p> MemoryVariables<'p> {
             return;
         }
         match endpoint::password_position(text).filter(|_| pgvector && has_credential) {
-            // A password that the pod has itself would come behind the string that refers to it, or be
-            // another one.
+            // The pod's own password would come after the string that refers to it, or have another value.
             Some(_) if existing.get(PASSWORD).is_some() && existing.get(DSN).is_none() => {}
             Some(password_position) => self.add_dsn(text, password_position),
             None if *provider == Provider::Http => {
@@ -204,8 +203,8 @@ impl<'p> MemoryVariables<'p> {
         }
     }
 
-    /// Adds a reference to a Secret and returns true, if the pod can have it: Kubernetes has no references
-    /// to Secrets of another namespace, and an object of another one may not hand out Secrets of the pod's.
+    /// Adds a reference to a Secret and returns true, if the pod can have it. A pod cannot refer to a Secret of another
+    /// namespace, and an object of another namespace may not hand out Secrets of the pod's namespace.
     fn add_secret(
         &mut self,
         name: &'static str,

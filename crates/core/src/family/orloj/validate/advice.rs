@@ -82,7 +82,7 @@ fn intended_provider(name: &str) -> Option<&'static str> {
     distances.into_iter().filter(|(distance, _)| *distance <= MAX_EDITS).min().map(|(_, meant)| meant)
 }
 
-/// What providers of others most likely need. Only warnings: nobody here knows them.
+/// The fields that custom providers most likely need. Only warnings, because memgate does not know these providers.
 fn missing_with_custom_provider(memory: &Memory<'_>, object: &Tree) -> Vec<Finding> {
     let Some(Provider::Custom(name)) = &memory.provider else { return Vec::new() };
     let mut findings = Vec::new();
@@ -162,7 +162,7 @@ fn key_suffixes(memory: &Memory<'_>) -> Vec<Finding> {
     suffixed.map(finding).collect()
 }
 
-/// Secrets of a job namespace that no pod there gets from this Memory. In-memory refers to none.
+/// Secrets of a job namespace that pods there do not get from this Memory. In-memory does not use Secrets.
 fn foreign_secrets(memory: &Memory<'_>, subject: &Subject<'_>, settings: &Orloj) -> Vec<Finding> {
     let fields = [(AUTH_SECRET, memory.secret_ref), (ENDPOINT_SECRET, memory.endpoint_secret_ref)];
     let home = namespace::effective(subject.object, subject.namespace);
@@ -201,7 +201,7 @@ fn loopback_host(memory: &Memory<'_>, endpoint: &str) -> Option<Finding> {
 static BY_DATABASE: Index =
     Index { place: 3, key: |memory| database(&Memory::read(&memory.tree)).map(Cow::Owned) };
 
-/// The database that a pgvector Memory uses, if its endpoint says which, as a text that no other one has.
+/// The key of the database that a pgvector Memory uses, if its endpoint names one.
 fn database(memory: &Memory<'_>) -> Option<String> {
     let endpoint = memory.effective_endpoint().filter(|_| memory.has_provider(&Provider::Pgvector))?;
     Some(endpoint::database(endpoint)?.key())
@@ -220,7 +220,7 @@ fn shared_table(memory: &Memory<'_>, subject: &Subject<'_>, state: &mut StateRea
     Some(finding.elsewhere(other, Pointer::new(ENDPOINT), "the same database"))
 }
 
-/// Orloj resolves the ModelEndpoint whatever the provider, and a Memory without it fails.
+/// Orloj resolves the ModelEndpoint with every provider, and a Memory whose ModelEndpoint is missing fails.
 fn embedding(memory: &Memory<'_>, subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<Finding> {
     let text = memory.embedding_model.filter(|text| is_valid_reference(text))?;
     let reference = NamespacedName::read(text, namespace::effective(subject.object, subject.namespace));

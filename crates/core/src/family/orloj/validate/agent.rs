@@ -104,7 +104,7 @@ fn allow_fingerprint_value(allow: &[Tree]) -> String {
     fingerprint_of(allow.iter().map(allow_text))
 }
 
-/// An entry that is not a string has a finding about its type, and needs no other.
+/// Skips an entry that is not a string: it already has a finding about its type.
 fn allow_invalid(allow: &[Tree], operations: &[Option<&str>], work: &Work<'_>) -> Vec<Finding> {
     let bad = allow.iter().zip(operations).enumerate().filter(|(_, (_, operation))| operation.is_none());
     let mut bad = bad.filter_map(|(index, (entry, _))| Some((index, entry.text()?.trim()))).peekable();

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::family::naming::first_of;
+use crate::family::message::first_of;
 use crate::model::family::Subject;
 use crate::model::finding::{Finding, quoted};
 use crate::model::pointer::Pointer;

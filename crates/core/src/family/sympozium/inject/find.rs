@@ -26,7 +26,7 @@ use super::recognise::instance_label;
 pub(in super::super) struct PodMemories<'s> {
     /// The name of the agent.
     pub(super) instance: String,
-    /// The Agent; absent when only its run speaks of memory, or where its Ensemble will make it.
+    /// The Agent; absent if only its run sets memory, or if its Ensemble will create it.
     pub(in super::super) agent: Option<&'s Object>,
     /// The config of the Ensemble that will make the Agent.
     pub(super) made_from: Option<AgentConfig<'s>>,
@@ -87,7 +87,7 @@ pub(in super::super) fn find<'s>(
     Ok(found)
 }
 
-/// The run that the pod names, where there is one. It speaks of the same agent as the pod.
+/// The run that the pod names, if it exists. A run of another agent is an error.
 fn find_run<'s>(
     pod: &Pod<'_>,
     instance: &str,
@@ -153,7 +153,7 @@ fn find_ensemble<'s>(
 }
 
 impl<'s> PodMemories<'s> {
-    /// Takes what the Ensemble says for the Agent that it will make. Upstream gives each of them the skill.
+    /// Uses the config of the Ensemble for the Agent that the Ensemble will create. Upstream gives each Agent the skill.
     fn add_made_agent(&mut self, ensemble: &'s Object, config: AgentConfig<'s>, run: Option<&'s Object>) {
         let inherits = run.is_none_or(|run| skills(&run.tree).is_empty() && inherits_skills(&run.tree));
         if inherits {

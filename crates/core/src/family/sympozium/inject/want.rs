@@ -4,10 +4,8 @@
 //! says; shared memory is always a service; the older memory in a ConfigMap is a volume ([`legacy`]).
 
 mod containers;
-mod harness;
 mod legacy;
 mod mode;
-mod pack;
 mod service;
 mod sidecar;
 

@@ -97,7 +97,7 @@ fn old_names(ensemble: &Ensemble<'_>, subject: &Subject<'_>) -> Option<Finding> 
     Some(Finding::warn(&LEGACY_PERSONAS, at, message).at_key())
 }
 
-/// Upstream makes no Agents at all of an Ensemble that names an unknown config here.
+/// Upstream does not create any Agents of an Ensemble that names an unknown config here.
 fn relationships(ensemble: &Ensemble<'_>, report: Report<'_>, findings: &mut Vec<Finding>) {
     let list = Pointer::new("/spec/relationships");
     for edge in &ensemble.relationships {

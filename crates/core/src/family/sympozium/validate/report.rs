@@ -1,4 +1,4 @@
-//! How rules make findings: cheaply where there are very many, for then only the first get words.
+//! How rules make findings. Of very many, only the first get a message.
 
 use std::fmt::Display;
 
@@ -20,12 +20,12 @@ impl<'w> Report<'w> {
         Self { work }
     }
 
-    /// Whether warnings are asked for. Where the stored object is looked at, only denials are.
+    /// Whether warnings are reported. Of a stored object only denials are.
     pub(super) fn wants_warnings(self) -> bool {
         self.work.wants_warnings() && !self.work.has_ended()
     }
 
-    /// A denial in these words; `None` once the decision has ended.
+    /// A denial with this message; `None` once the decision has ended.
     pub(super) fn deny_in_words(
         self,
         code: &'static Code,
@@ -35,7 +35,7 @@ impl<'w> Report<'w> {
         (!self.work.has_ended()).then(|| Finding::deny_within(self.work, code, at(), message))
     }
 
-    /// A warning in these words; `None` where nobody asks for warnings.
+    /// A warning with this message; `None` if warnings are not reported.
     pub(super) fn warn_in_words(
         self,
         code: &'static Code,
@@ -79,7 +79,7 @@ impl<'w> Report<'w> {
         })
     }
 
-    /// Denies a value that the CRD's schema does not accept; the empty one is no value of any list.
+    /// Denies a value that the CRD's schema does not accept. An empty value is never accepted.
     pub(super) fn unsupported(
         self,
         code: &'static Code,

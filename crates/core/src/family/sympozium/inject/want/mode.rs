@@ -10,7 +10,7 @@ use crate::model::state_reader::StateReader;
 use super::super::super::api::agent::text_at;
 use super::super::super::api::{MEMORY_SERVER, MEMORY_SKILL, MODE_ANNOTATION};
 use super::super::super::codes::{MEMORY_MODE_UNKNOWN, SIDECAR_MODE_IGNORED};
-use super::super::super::mode::{self, PackMode};
+use super::super::super::lookup::{self, PackMode};
 use super::super::super::validate::skill_pack_missing;
 use super::super::super::variables::PRIVATE_URL;
 use super::super::find::lookup_failed;
@@ -55,7 +55,7 @@ pub(super) fn private_mode<'s>(
         return Ok(Mode::Service);
     }
     let chosen = requested_by_annotation(builder).unwrap_or_else(|| state.settings().sympozium.memory_mode);
-    match mode::of_pack(chosen, builder.pod.namespace, state) {
+    match lookup::pack_mode(chosen, builder.pod.namespace, state) {
         PackMode::Service => Ok(Mode::Service),
         PackMode::Sidecar(pack) => {
             if pack.is_none() && chosen != MemoryMode::Sidecar {
@@ -84,7 +84,7 @@ fn requested_mode<'a>(builder: &'a WantedBuilder<'_, '_>) -> Option<&'a str> {
 /// The mode that an annotation requests; an unsupported value only warns.
 fn requested_by_annotation(builder: &mut WantedBuilder<'_, '_>) -> Option<MemoryMode> {
     let value = requested_mode(builder)?;
-    if let Some(mode) = mode::asked(value) {
+    if let Some(mode) = lookup::asked_mode(value) {
         return Some(mode);
     }
     let of_pod = builder.pod.pod.annotation(MODE_ANNOTATION).is_some();

@@ -1,26 +1,38 @@
 //! Private memory in a native sidecar: an ordinary container would keep the Job's pod alive.
+//!
+//! A SkillPack can set the sidecar's image, program and variables. One pack serves many namespaces, and every user who
+//! may read pods there would read the credentials in it, so these are left out.
+//!
+//! A harness is an agent container with a third-party image. Upstream gives it three directories of the volume `ipc` and
+//! not the whole, since a file elsewhere in it becomes an action of the control plane. It otherwise looks like any other
+//! agent, so one sign of a harness is enough.
 
-use serde_json::json;
+use std::collections::BTreeSet;
 
+use serde_json::{Value, json};
+
+use crate::family::inject::parts::{WantedPart, mounts_pointer};
 use crate::family::inject::{field_origin, resource_name};
 use crate::family::message::fit_names;
+use crate::model::credential::{is_credential_name, value_spans};
 use crate::model::edit::Origin;
 use crate::model::finding::{Finding, quoted};
 use crate::model::object::{Lookup, Object};
+use crate::model::pod::Mount;
 use crate::model::pointer::Pointer;
 use crate::model::state_reader::StateReader;
 
-use super::super::super::api::agent::sidecar_image;
+use super::super::super::api::agent::{sidecar_command, sidecar_env, sidecar_image};
 use super::super::super::api::ensemble::{configs_field, find_config};
 use super::super::super::api::{CLAIM, MEMORY_SERVER, MEMORY_SERVER_PORT};
 use super::super::super::codes::{
-    CLAIM_MISSING, HARNESS_NO_IPC, HOST_NETWORK_SIDECAR, POD_VOLUME_CONFLICT, SEEDS_TOO_LARGE,
+    CLAIM_MISSING, HARNESS_NO_IPC, HOST_NETWORK_SIDECAR, POD_PACK_CREDENTIAL, POD_VOLUME_CONFLICT,
+    SEEDS_TOO_LARGE,
 };
 use super::super::super::variables::PRIVATE_URL;
 use super::super::recognise::instance_label;
-use super::WantedBuilder;
 use super::containers::{DEFAULT_FS_GROUP_ID, MemoryServer};
-use crate::family::inject::parts::{WantedPart, mounts_pointer};
+use super::{PodContext, WantedBuilder};
 
 /// The volume of the database.
 const DATABASE: &str = "memory-db";
@@ -46,7 +58,7 @@ impl<'s> WantedBuilder<'_, 's> {
         self.add_variable(PRIVATE_URL, format!("http://127.0.0.1:{MEMORY_SERVER_PORT}"), origin);
     }
 
-    /// On its node's network the server would be open to all that reach the node, and two could not share one.
+    /// On its node's network the server would be open to every client of the node, and two servers could not share one.
     fn gives_up_on_host_network(&mut self) -> bool {
         if self.pod.parts.host_network {
             let message =
@@ -108,8 +120,8 @@ impl<'s> WantedBuilder<'_, 's> {
         }
     }
 
-    /// The name of the volume of requests, which the agent has mounted in the end. There is none for a
-    /// harness, which never gets more of it than it has.
+    /// The name of the volume of requests, which the agent mounts. `None` for a harness, whose access to the volume stays
+    /// as it is.
     fn ipc_volume(&mut self, origin: &Origin) -> Option<String> {
         if self.pod.runs_harness() {
             let at = mounts_pointer(self.pod.index);
@@ -176,4 +188,73 @@ impl<'s> WantedBuilder<'_, 's> {
             origin: from_pack.unwrap_or_else(|| origin.clone()),
         }
     }
+}
+
+/// The variable that upstream sets in a harness.
+const CONTRACT: &str = "SYMPOZIUM_HARNESS_CONTRACT_VERSION";
+/// The volume in which a harness keeps its files.
+const HOME: &str = "harness-home";
+
+impl PodContext<'_> {
+    /// Whether the agent's container runs a harness.
+    pub(super) fn runs_harness(&self) -> bool {
+        if self.container.variable(CONTRACT).is_some() || self.parts.volume(HOME).is_some() {
+            return true;
+        }
+        // The volume of requests is known by its name, or since the agent has it at /ipc.
+        let at_ipc = self.mounts.iter().filter(|mount| mount.clean_path() == IPC_PATH);
+        let ipc: BTreeSet<&str> = at_ipc.filter_map(|mount| mount.name.as_deref()).chain([IPC]).collect();
+        let is_ipc = |mount: &Mount<'_>| mount.name.as_deref().is_some_and(|name| ipc.contains(name));
+        let mut mounts = self.mounts.iter();
+        mounts.any(|mount| is_home_or_below_ipc(mount) || mount.is_partial() && is_ipc(mount))
+    }
+}
+
+fn is_home_or_below_ipc(mount: &Mount<'_>) -> bool {
+    let path = mount.clean_path();
+    let below_ipc = path.strip_prefix(IPC_PATH).is_some_and(|rest| rest.starts_with('/'));
+    below_ipc || mount.name.as_deref() == Some(HOME)
+}
+
+impl<'s> WantedBuilder<'_, 's> {
+    /// The variables of the sidecar, without those whose literal value is a credential.
+    pub(super) fn pack_env(&mut self, pack: &'s Object) -> Vec<(&'s str, Value)> {
+        let (withheld, env): (Vec<_>, Vec<_>) = sidecar_env(&pack.tree).partition(|(name, variable)| {
+            variable["value"].as_str().is_some_and(|value| is_credential(name, value))
+        });
+        for (name, _) in withheld {
+            let message = fit_names([&pack.namespace, &pack.name, name], |[namespace, pack, name]| {
+                let pack = quoted(&format!("{namespace}/{pack}"));
+                format!("SkillPack {pack} holds a literal credential: {name} is not set")
+            });
+            self.withhold(pack, "env", message);
+        }
+        env
+    }
+
+    /// The program of the sidecar, unless one of its words is a credential.
+    pub(super) fn pack_command(&mut self, pack: &'s Object) -> Vec<&'s str> {
+        let command = sidecar_command(&pack.tree);
+        if value_spans(&command.join(" ")).is_empty() {
+            return command;
+        }
+        let message = fit_names([&pack.namespace, &pack.name], |[namespace, pack]| {
+            let pack = quoted(&format!("{namespace}/{pack}"));
+            format!("SkillPack {pack} holds a literal credential: its command is left out")
+        });
+        self.withhold(pack, "command", message);
+        Vec::new()
+    }
+
+    fn withhold(&mut self, pack: &'s Object, field: &str, message: String) {
+        let at = Pointer::new("/spec/sidecar").key(field);
+        let finding = Finding::warn(&POD_PACK_CREDENTIAL, instance_label(), message);
+        self.warnings.push(finding.elsewhere(pack, at, "not copied into the pod"));
+    }
+}
+
+/// Whether the literal value of a variable is a credential. What the kubelet fills in is none yet.
+fn is_credential(name: &str, value: &str) -> bool {
+    let named = is_credential_name(name) && !value.is_empty() && !value.starts_with("$(");
+    named || !value_spans(value).is_empty()
 }
