@@ -47,7 +47,6 @@ pub mod policy;
 pub mod policy_rule;
 pub mod prune;
 pub mod quantity;
-pub mod read_pod;
 pub mod reason;
 pub mod recurring_texts;
 pub mod request;
