@@ -27,8 +27,8 @@ use crate::offline::plan::InputPlan;
 use crate::server::options::{HEALTH_PORT, Options, PORT};
 use crate::server::{Server, State, logs, runtime, tls, traces};
 
-/// How long a server on a state from files serves on after a signal: no apiserver has to learn first
-/// that it is gone.
+/// How long a server on a state from files goes on serving after a signal. It is short, because no apiserver calls such a
+/// server through a Service.
 const FIXED_STATE_DRAIN_GRACE: Duration = Duration::from_secs(1);
 
 /// Run the webhook
@@ -45,8 +45,8 @@ Examples:
   memgate serve --state manifests/                  without a cluster, with a certificate of its own
   memgate serve --state manifests/ --listen 127.0.0.1:9443
 
-SIGTERM and SIGINT end it gently: it is no longer ready, but serves until everybody has left. A
-second one ends it at once.")]
+SIGTERM and SIGINT end it gently: it is no longer ready, but serves until all callers have left. A
+second signal ends it at once.")]
 pub struct Args {
     /// Take the state from these files or directories instead of a cluster; can be repeated
     #[arg(long = "state", value_name = "PATH", help_heading = "State")]
@@ -74,15 +74,15 @@ pub struct Args {
     #[command(flatten)]
     certs: CertArgs,
 
-    /// Leave policies alone: do not watch them, and judge nothing by them
+    /// Do not watch policies, and do not judge objects by them
     #[arg(long, help_heading = "State")]
     no_policies: bool,
 
-    /// Write no Events on agents whose pods start without their memory
+    /// Do not write Events on agents whose pods start without their memory
     #[arg(long, conflicts_with = "state", help_heading = "State")]
     no_events: bool,
 
-    /// How many seconds to go on serving, at most, once it is to end; 1 with --state
+    /// The most seconds to go on serving after the signal to end; with --state 1
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(..=86_400),
         help_heading = "Network")]
     drain: Option<u64>,
@@ -139,7 +139,7 @@ fn parse_fraction(text: &str) -> Result<f64, &'static str> {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum LogFormat {
-    /// For people
+    /// Text for people
     Text,
     /// One JSON object a line
     Json,
@@ -185,8 +185,8 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     Ok(ExitStatus::Clean)
 }
 
-/// Reads the definitions that come with memgate, beside the start, of which they would be nine tenths: only a review of
-/// a resource in the first moments may have to wait, for that of its kind.
+/// Reads the bundled definitions on another thread, because they take nine tenths of the time of the start. A review of a
+/// resource in the first moments waits for the definition of its kind.
 fn read_definitions(snapshot: &Snapshot) -> io::Result<()> {
     let Some(crds) = snapshot.crds.clone() else { return Ok(()) };
     let families = snapshot.settings.families.clone();

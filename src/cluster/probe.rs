@@ -92,7 +92,6 @@ fn probe(
         object: Some(&text),
         old_object: None,
         occasion: Occasion::default(),
-        read_pod: None,
         cancelled: None,
     };
     let settings = Settings { families: families.to_vec(), ..Settings::default() };

@@ -75,7 +75,6 @@ impl NamedText {
             object: Some(&self.json),
             old_object: None,
             occasion: Occasion::default(),
-            read_pod: None,
             cancelled: None,
         }
     }

@@ -73,9 +73,9 @@ async fn only_callers_of_the_ca_are_answered() {
     let directory = TempDir::new().unwrap();
     let (authority, stranger) = (Authority::new(), Authority::new());
     let server = start(&directory, &authority, &[]);
-    assert!(answered(&server, Some(&authority.client("anybody", &[], &[]))).await);
+    assert!(answered(&server, Some(&authority.client("any-name", &[], &[]))).await);
     assert!(!answered(&server, None).await);
-    assert!(!answered(&server, Some(&stranger.client("anybody", &[], &[]))).await);
+    assert!(!answered(&server, Some(&stranger.client("any-name", &[], &[]))).await);
     until("both should be counted", || async { refusals(&server).await == "2" }).await;
     assert_eq!(server.health("/readyz").await.status, 200, "the health port asks for nothing");
     assert!(server.metric("memgate_cert_not_after_seconds{kind=\"client-ca\"}").await.is_some());

@@ -231,7 +231,7 @@ pub(crate) fn head(target: &str, length: usize) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// A review of a pod of no family, or of one that belongs to an arkonis agent.
+/// A review of a pod; without an agent the pod does not belong to a family.
 pub(crate) fn review(uid: &str, agent: Option<&str>) -> Vec<u8> {
     let labels = agent.map_or_else(String::new, |agent| format!(r#""arkonis.dev/deployment":"{agent}""#));
     let pod = format!(

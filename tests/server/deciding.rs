@@ -85,7 +85,11 @@ async fn nothing_is_decided_on_a_state_that_is_not_synced() {
     assert!(ready.text().contains("arkonis.dev/v1alpha1 ArkMemory"), "{}", ready.text());
     assert_eq!(server.health("/livez").await.status, 200);
     let answer = server.ask(&post("/mutate", &review("u-1", None))).await;
-    assert_eq!(answer.review()["allowed"], true, "a pod of no family needs no state");
+    assert_eq!(
+        answer.review()["allowed"],
+        true,
+        "a pod that does not belong to a family is decided without state"
+    );
 }
 
 #[tokio::test]

@@ -123,10 +123,7 @@ async fn a_review_past_its_deadline_is_504_and_its_decision_is_cancelled() {
     let server = start(|_| {});
     let mut late = send(&server, "/mutate?timeout=2s", "too-late").await;
     let answer = late.answer().await;
-    assert_eq!(
-        (answer.status, answer.header("retry-after"), answer.header("connection")),
-        (504, None, None)
-    );
+    assert_eq!((answer.status, answer.header("retry-after"), answer.header("connection")), (504, None, None));
     until("its decision should end", || async { gate("too-late").cancelled == 1 }).await;
     let series = r#"memgate_admission_requests_total{webhook="mutate",operation="none",verdict="error",reason="late"}"#;
     assert_eq!(server.metric(series).await.as_deref(), Some("1"));

@@ -92,7 +92,7 @@ fn text_attributes(
 ) -> BTreeMap<String, String> {
     let pair = |pair: &opentelemetry_proto::tonic::common::v1::KeyValue| {
         let value = pair.value.clone().and_then(|value| value.value);
-        let Some(Any::StringValue(text)) = value else { panic!("{pair:?} is no text") };
+        let Some(Any::StringValue(text)) = value else { panic!("{pair:?} is not text") };
         (pair.key.clone(), text)
     };
     attributes.iter().map(pair).collect()

@@ -188,7 +188,7 @@ async fn wrong_lengths_hurt_no_other_request() {
     shorter.send(&head("/mutate", good.len() - 10)).await;
     shorter.send(&good).await;
     assert_eq!(shorter.answer().await.status, 400);
-    assert_eq!(shorter.answer().await.status, 400, "the rest is no request");
+    assert_eq!(shorter.answer().await.status, 400, "the rest is not a request");
 
     let both = "POST /mutate HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\ncontent-length: 6\r\n\r\nhello";
     assert_eq!(server.ask(both.as_bytes()).await.status, 400);

@@ -1,19 +1,16 @@
 //! AdmissionReview bytes to a request, and a decision to response bytes.
 //!
-//! Knows the wire format `admission.k8s.io/v1` and nothing of HTTP. The object under review stays the text that was
-//! sent; what decisions read of a new pod is read along with the review, in one pass.
+//! It knows the wire format `admission.k8s.io/v1`, but not HTTP. The object under review stays the text that was sent.
 //!
 //! ```text
 //! body ──parse──▶ Review ──decide──▶ Decision ──respond──▶ body
 //! ```
 
 mod bounds;
-mod one_pass;
 mod response;
 mod texts;
 
 use std::borrow::Cow;
-use std::rc::Rc;
 
 use serde_json::value::RawValue;
 
@@ -35,7 +32,7 @@ const MAX_UID_BYTES: usize = 256;
 /// Why a body is not an AdmissionReview that can be answered; a 400 with this text.
 #[derive(Debug, thiserror::Error)]
 pub enum Malformed {
-    /// Nothing was sent.
+    /// The body is empty.
     #[error("the body is empty; send an AdmissionReview")]
     Empty,
     /// The body is not JSON, or a field has the wrong type.
@@ -66,8 +63,8 @@ pub enum Malformed {
 /// Why a request cannot be answered although its envelope is good.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The object holds text that is not Unicode, or a number that no double can hold; a 400.
-    #[error("the object cannot be read: it holds a string that is no Unicode text, or a number out of range")]
+    /// The object has text that is not Unicode, or a number that no double can represent; a 400.
+    #[error("the object cannot be read: it has a string that is not Unicode text, or a number out of range")]
     Unreadable,
     /// memgate made a patch that does not apply; a 500.
     #[error("the patch that was made does not apply to the object")]
@@ -79,9 +76,9 @@ pub enum Error {
 pub struct Review<'a> {
     /// The id that the response repeats.
     pub uid: Cow<'a, str>,
-    /// Whether this is a dry run: whatever is answered, nothing is stored.
+    /// Whether this is a dry run, of which nothing is stored.
     pub dry_run: bool,
-    /// What is asked.
+    /// The request to decide.
     pub request: Request<'a>,
 }
 
@@ -92,7 +89,7 @@ view! {
         api_version: Text<'a> = "apiVersion",
         /// `AdmissionReview`.
         kind: Text<'a> = "kind",
-        /// What is asked.
+        /// The request.
         request: AdmissionRequest<'a> = "request",
     }
 }
@@ -118,7 +115,7 @@ view! {
         old_object: &'a RawValue = "oldObject",
         /// Whether this is a dry run.
         dry_run: bool = "dryRun",
-        /// Who asks, read when a policy asks for it.
+        /// The user, read when a policy needs it.
         user_info: &'a RawValue = "userInfo",
     }
 }
@@ -143,11 +140,8 @@ pub fn parse(body: &str) -> Result<Review<'_>, Malformed> {
     if body.is_empty() {
         return Err(Malformed::Empty);
     }
-    // Whatever it cannot read is read again, and only then is it said what is wrong.
-    let (envelope, pod) = match one_pass::read(body) {
-        Ok(read) => read,
-        Err(_) => (read(body)?, None),
-    };
+    let envelope: Envelope<'_> = view::read(body)
+        .map_err(|error| Malformed::NotJson { line: error.line(), column: error.column() })?;
     let is = |text: &Option<Text<'_>>, wanted| text.as_deref() == Some(wanted);
     if !is(&envelope.api_version, "admission.k8s.io/v1") || !is(&envelope.kind, "AdmissionReview") {
         return Err(Malformed::WrongVersion);
@@ -160,7 +154,7 @@ pub fn parse(body: &str) -> Result<Review<'_>, Malformed> {
     let kind = sent.kind.ok_or(Malformed::Missing("kind"))?;
     let operation = sent.operation.ok_or(Malformed::Missing("operation"))?;
     let operation = Operation::from_name(&operation).ok_or(Malformed::UnknownOperation)?;
-    let object = pod.as_ref().map(|pod| pod.text).or_else(|| sent.object.map(RawValue::get));
+    let object = sent.object.map(RawValue::get);
     let writes = matches!(operation, Operation::Create | Operation::Update);
     if writes && object.is_none() {
         return Err(Malformed::Missing("object"));
@@ -174,17 +168,11 @@ pub fn parse(body: &str) -> Result<Review<'_>, Malformed> {
         namespace: or_empty(sent.namespace),
         name: or_empty(sent.name),
         object,
-        read_pod: pod.map(Rc::new),
         old_object: sent.old_object.map(RawValue::get),
         occasion: Occasion { user: sent.user_info.map(RawValue::get), ..Occasion::default() },
         cancelled: None,
     };
     Ok(Review { uid, dry_run: sent.dry_run.unwrap_or_default(), request })
-}
-
-/// Reads the envelope, and of the objects in it only where they end.
-fn read(body: &str) -> Result<Envelope<'_>, Malformed> {
-    view::read(body).map_err(|error| Malformed::NotJson { line: error.line(), column: error.column() })
 }
 
 fn or_empty(text: Option<Text<'_>>) -> Cow<'_, str> {
@@ -235,7 +223,7 @@ pub fn hold(review: &Review<'_>, decision: &Decision, message: &str) -> Vec<u8> 
     .to_bytes()
 }
 
-/// Both calls in one response: mutates, then validates the result, as the apiserver would.
+/// The response of both calls together: mutates, then validates the result, as the apiserver would.
 ///
 /// # Errors
 /// Those of [`respond`].
@@ -243,7 +231,7 @@ pub fn review(review: &Review<'_>, snapshot: &Snapshot) -> Result<Vec<u8>, Error
     Ok(review_of(review, &admit(&review.request, snapshot)?))
 }
 
-/// The same of what both calls came to.
+/// The response for the result of both calls.
 #[must_use]
 pub fn review_of(review: &Review<'_>, admitted: &Admitted) -> Vec<u8> {
     let edits = if admitted.allowed() { admitted.edits.as_slice() } else { &[] };
@@ -261,7 +249,7 @@ pub fn review_of(review: &Review<'_>, admitted: &Admitted) -> Vec<u8> {
     .to_bytes()
 }
 
-/// What becomes of a request after both calls.
+/// The result of both calls.
 #[derive(Debug)]
 pub struct Admitted {
     /// The edits of the mutating call, in the order in which they apply.
@@ -280,7 +268,7 @@ impl Admitted {
         self.decision.allowed()
     }
 
-    /// Why, in one word: what was written says more than that the result is good.
+    /// The reason of the result: `defaulted` when the mutating call changed an object that is then valid.
     #[must_use]
     pub fn reason(&self) -> Reason {
         if self.allowed() && !self.edits.is_empty() && self.decision.phase == Phase::Validate {

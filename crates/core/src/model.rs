@@ -50,7 +50,6 @@ pub mod policy_field;
 pub mod policy_rule;
 pub mod prune;
 pub mod quantity;
-pub mod read_pod;
 pub mod reason;
 pub mod recurring_texts;
 pub mod request;

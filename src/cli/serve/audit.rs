@@ -11,7 +11,7 @@ use crate::server::options::AuditOptions;
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Audit")]
 pub(super) struct AuditArgs {
-    /// How often to judge all stored objects by policies when nothing changes; 0 for not at all
+    /// How often to judge all stored objects by policies when nothing changes; 0 for never
     #[arg(long, value_name = "DURATION", value_parser = parse_grace, default_value = "10m")]
     audit_interval: Duration,
 
@@ -19,13 +19,13 @@ pub(super) struct AuditArgs {
     #[arg(long, value_name = "COUNT", default_value = "500")]
     audit_rate: u32,
 
-    /// The most reports on objects that violate policies; of more objects there is only their number
+    /// The most reports on objects that violate policies; further objects are only counted
     #[arg(long, value_name = "COUNT", value_parser = parse_count, default_value = "10000")]
     max_reports: usize,
 }
 
 impl AuditArgs {
-    /// What they ask for; `namespace` is memgate's own.
+    /// The options of the server; `namespace` is memgate's own.
     pub(super) fn options(&self, namespace: String) -> Option<AuditOptions> {
         let (interval, max_reports) = (self.audit_interval, self.max_reports);
         let rate = NonZeroU32::new(self.audit_rate);

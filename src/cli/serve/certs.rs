@@ -34,11 +34,11 @@ pub(super) struct CertArgs {
     #[arg(long, value_name = "FILE", default_value = "memgate-ca.crt", conflicts_with = "tls_cert")]
     tls_ca_out: PathBuf,
 
-    /// A further name or address in a certificate that is made; can be repeated
+    /// A further name or address in the certificates that memgate makes; can be repeated
     #[arg(long = "tls-name", value_name = "NAME", conflicts_with = "tls_cert")]
     tls_names: Vec<String>,
 
-    /// The namespace of memgate's Service and of the CA Secret, about which no policy judges; without it the service account's,
+    /// The namespace of memgate's Service and of the CA Secret, where policies do not judge; without it the service account's,
     /// else memgate-system
     #[arg(long, value_name = "NAME")]
     namespace: Option<String>,
@@ -67,7 +67,7 @@ pub(super) struct CertArgs {
     #[arg(long, value_name = "FRACTION", value_parser = parse_percent, default_value = "0.66")]
     renew_fraction: u8,
 
-    /// The keys of certificates that are made: ECDSA over P-256 or P-384
+    /// The keys of the certificates that memgate makes: ECDSA over P-256 or P-384
     #[arg(long, value_name = "KEY", value_enum, default_value = "p256")]
     key_algorithm: KeyAlgorithm,
 
@@ -75,7 +75,7 @@ pub(super) struct CertArgs {
     #[arg(long, value_name = "FILE")]
     client_ca: Option<PathBuf>,
 
-    /// A name that callers must bear: common name, DNS name or URI; can be repeated
+    /// A name that the certificate of callers must have: common name, DNS name or URI; can be repeated
     #[arg(long = "client-name", value_name = "NAME", requires = "client_ca")]
     client_names: Vec<String>,
 }
@@ -126,7 +126,7 @@ impl CertArgs {
         })
     }
 
-    /// Which callers are answered; `None` for all.
+    /// The client certificates that are required; `None` for none.
     #[must_use]
     pub(super) fn client_auth(&self) -> Option<ClientAuth> {
         let ca = self.client_ca.clone()?;

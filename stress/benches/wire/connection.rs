@@ -31,7 +31,7 @@ pub(crate) struct Answer {
 }
 
 impl Connection {
-    /// What is there once the handshake is done.
+    /// The connection after its handshake.
     pub(crate) fn new(stream: TlsStream<TcpStream>) -> Self {
         Self { stream, buffer: vec![0; 16 << 10], answered: None }
     }

@@ -1,6 +1,7 @@
 //! The limit: memgate's listener with a service that reads each body and answers a constant.
 
 use std::net::SocketAddr;
+use std::num::NonZeroU32;
 use std::path::Path;
 
 use anyhow::Result;
@@ -17,13 +18,12 @@ pub(crate) fn serve(listen: SocketAddr, certificates: &Path) -> Result<()> {
     let mut options = Options::new(CertSource::Files { cert, key });
     options.listen = listen;
     options.health = SocketAddr::from(([127, 0, 0, 1], 0));
-    // A token comes back with the answer to a review, and here are none.
-    options.limits.handshakes = u32::MAX;
+    options.limits.handshakes = NonZeroU32::MAX;
     let server = Server::bind(options, State::Fixed(Snapshot::default()))?;
     Ok(runtime()?.block_on(server.with_routes(constant()).run(std::future::pending()))?)
 }
 
-/// Reads the body, as any webhook has to, and answers as many bytes as a review takes.
+/// Reads the body, as any webhook must, and answers with as many bytes as a review has.
 fn constant() -> Router {
     let answer = Bytes::from(vec![b'x'; 1024]);
     Router::new().fallback(move |_body: Bytes| std::future::ready(answer.clone()))

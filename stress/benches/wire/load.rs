@@ -111,7 +111,7 @@ impl Caller {
     ) -> Result<(Histogram<u64>, u64)> {
         let pause = Duration::from_secs(1) / per_second;
         let (start, end) = (Instant::now(), Instant::now() + lasting);
-        // The next time at which a call is due. Whoever waits for it waits awake: a timer of tokio is late by up to a
+        // The next time at which a call is due. Callers spin until then, because a timer of tokio can be late by a
         // millisecond.
         let due = Arc::new(Mutex::new(start));
         let mut tasks = JoinSet::new();

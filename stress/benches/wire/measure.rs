@@ -105,7 +105,7 @@ impl Bench {
         Ok(per_request(&tally, cpu))
     }
 
-    /// All that change a pod make the same variables of it; that of the limit is no answer.
+    /// All servers that change a pod add the same variables. The limit does not answer the review.
     fn same_answers(&self, servers: &[Server], review: &str) -> Result<()> {
         let request = request(review);
         let mut first = None;

@@ -33,7 +33,7 @@ fn colour(server: &str) -> RGBColor {
     COLOURS.iter().find(|(name, _)| *name == server).map_or(BLACK, |(_, colour)| *colour)
 }
 
-/// A name with room behind it: without a font nobody knows how long a text is.
+/// A name with room behind it, because the length of a text is not known without its font.
 fn label(server: &str) -> String {
     format!("{server}\u{2003}\u{2003}")
 }

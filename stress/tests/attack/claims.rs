@@ -1,6 +1,6 @@
-//! Reviews that lie about their namespace. Whoever reaches the port may claim any, and then has what that namespace
-//! has; of all others an answer holds only what a platform's rules give for a reference that the object itself
-//! writes. S14 of docs/reliability.md.
+//! Reviews that lie about their namespace. A caller that reaches the port can claim any namespace, and then learns what a
+//! tenant of that namespace could learn. Of other namespaces an answer has only what a platform's rules give for a
+//! reference in the object itself. S14 of docs/reliability.md.
 
 mod lie;
 pub(crate) mod marks;
@@ -188,7 +188,7 @@ fn a_decision_that_tells_the_state_is_found_out() {
     posted_marks(telling, "ark/it", &case, &mut leaks);
     assert!(honest.is_empty(), "{honest:?}");
     let found: BTreeSet<_> = leaks.into_values().flatten().collect();
-    assert_eq!(found.into_iter().collect::<Vec<_>>(), ["it as nobodys", "it as team-a"]);
+    assert_eq!(found.into_iter().collect::<Vec<_>>(), ["it as unused", "it as team-a"]);
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! TLS that memgate does not speak, and callers that try. Renegotiation is no case: the TLS library
-//! has none.
+//! TLS versions and protocols that memgate does not support. There is no test of renegotiation, because the TLS library
+//! does not have it.
 
 use std::io::ErrorKind;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::running::{TIMEOUT, Victim};
 
 const FAILED: &str = "memgate_tls_handshakes_total{result=\"failed\"}";
 
-/// The first message of a client that speaks at most this version, which is below 1.2.
+/// The first message of a client that supports at most this version, which is below 1.2.
 fn old_hello(minor: u8) -> Vec<u8> {
     let mut hello = vec![3, minor];
     hello.extend([7; 32]);
@@ -170,5 +170,8 @@ async fn other_protocols_are_refused_in_the_handshake() {
     let mut config = config(&[&version::TLS13], false);
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     let stream = TcpStream::connect(victim.address()).await.unwrap();
-    assert!(Connection::over(stream, config, "localhost").await.is_ok(), "who offers both gets HTTP/1.1");
+    assert!(
+        Connection::over(stream, config, "localhost").await.is_ok(),
+        "a caller that offers both gets HTTP/1.1"
+    );
 }

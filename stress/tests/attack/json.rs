@@ -93,7 +93,7 @@ async fn depth_does_no_harm() {
                 ),
                 ("a text", "/validate", memory(&format!(r#""backend":{deep}"#)), Becomes::Refused),
             ] {
-                // An object where an object may be is no mistake by itself.
+                // An object is a valid value in this place.
                 let section = what == "a section" && deep.starts_with('{');
                 let answer = victim.ask(&post(path, &sent)).await;
                 assert!(becomes(&answer) == expected || section, "{what}, {depth} deep: {}", answer.text());

@@ -1,5 +1,5 @@
-//! That nothing is injected as a literal that is a credential: whoever claims the namespace of a pod in a review reads
-//! what its pods are given. For all cases, as they are and with credentials in the objects of their state. S14 of
+//! Credentials are never injected as literals, because a caller that claims the namespace of a pod in a review reads what
+//! its pods get. The tests use all cases, as they are and with credentials in the objects of their state. S14 of
 //! docs/reliability.md.
 
 use std::collections::BTreeMap;
@@ -63,7 +63,7 @@ fn is_credential(name: &str, value: &str) -> bool {
 fn no_literal_is_a_credential() {
     let mut copied: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut seen = 0;
-    // What is no credential by its name may be copied.
+    // A value whose name is not that of a credential may be copied.
     let parts = [UrlPart::Password, UrlPart::User, UrlPart::TokenQuery].map(Some);
     for (_, case) in cases().unwrap() {
         for part in parts.into_iter().chain([None]) {

@@ -118,7 +118,7 @@ async fn addresses_are_validated_and_never_called() {
     let by_name =
         |spelling: &&str| !["127.1", "2130", "0177", "0x7f"].iter().any(|name| spelling.contains(name));
     assert_eq!(warned, ADDRESSES.into_iter().filter(by_name).collect::<Vec<_>>());
-    assert_eq!(trap.accept().err().map(|error| error.kind()), Some(ErrorKind::WouldBlock), "somebody called");
+    assert_eq!(trap.accept().err().map(|error| error.kind()), Some(ErrorKind::WouldBlock), "it was called");
     victim.is_well().await;
 }
 

@@ -1,5 +1,5 @@
-//! Callers that send a small review with a large answer, and never read it. What waits for them is in the
-//! program, in TLS and in the kernel; all of it has a bound, and so has the time.
+//! Callers that send a small review with a large answer, and never read it. The answer waits in the program, in TLS and
+//! in the kernel, within bounds of bytes and time.
 
 use futures::future::join_all;
 use serde_json::{Value, json};
@@ -44,7 +44,7 @@ async fn start(flags: &[&'static str]) -> Victim {
     Victim::start_with(Setup { state: talkative(), flags: flags.to_vec(), ..Setup::default() }).await
 }
 
-/// A caller whose kernel takes next to nothing for it.
+/// A caller with a very small receive buffer.
 async fn deaf(victim: &Victim) -> Connection {
     let socket = TcpSocket::new_v4().unwrap();
     socket.set_recv_buffer_size(4 << 10).unwrap();
@@ -77,7 +77,7 @@ async fn answered(victim: &mut Victim, count: usize) {
 
 /// S20 of docs/reliability.md.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn five_hundred_callers_who_never_read_hold_little_and_not_for_long() {
+async fn five_hundred_callers_that_never_read_hold_little_memory() {
     let mut victim = start(&["--timeout-write=20s", "--max-bytes-in-flight=64Mi"]).await;
     let mut callers = Vec::new();
     for _ in 0..CALLERS {
@@ -118,7 +118,11 @@ async fn unread_answers_make_room_when_they_are_late() {
         answered(&mut victim, callers.len()).await;
         assert!(callers.len() < 200, "more answers than there is room for");
     }
-    victim.until("a caller that reads should be served", async |victim| victim.ask(&request).await.status == 200).await;
+    victim
+        .until("a caller that reads should be served", async |victim| {
+            victim.ask(&request).await.status == 200
+        })
+        .await;
     assert!(victim.metric(CUT_OFF).await > 0);
     victim.is_well().await;
     drop(callers);

@@ -147,7 +147,6 @@ fn yaml(input: &[u8]) -> Result<(), String> {
             object: Some(&object),
             old_object: None,
             occasion: Occasion::default(),
-            read_pod: None,
             cancelled: None,
         };
         edits.push((index, decide(&request, &snapshot).edits));

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 use crate::model::finding::without_controls;
 
-/// Whether so many bytes are left, which are then taken; else nothing is left for what follows either.
+/// Takes so many bytes if they are left, and returns whether it did. If not, it takes all that is left, so that later
+/// texts do not fit either.
 pub(super) fn takes(left: &mut usize, bytes: usize) -> bool {
     let room = left.checked_sub(bytes);
     *left = room.unwrap_or_default();

@@ -1,5 +1,4 @@
-//! The response half of an AdmissionReview, written straight into its bytes. What the answer is was
-//! decided before.
+//! The response of an AdmissionReview, written as bytes of JSON. It makes no decisions.
 
 use std::borrow::Cow;
 
@@ -18,37 +17,37 @@ use crate::patch::Patch;
 use super::bounds::{cut, json_bytes, takes};
 use super::texts::{Complaint, MAX_COMPLAINT_CHARS, message_with_help, status_message, warning};
 
-/// For how many bytes there is room at first, beside the patch: most responses have less.
+/// The first capacity of a response without its patch, in bytes: most responses are shorter.
 const ENVELOPE_BYTES: usize = 512;
 
-/// How many bytes of warnings one response may hold: what the apiserver passes on to a client.
+/// The most bytes of warnings in one response: the apiserver passes no more on to a client.
 /// Source: k8s.io/apiserver, endpoints/request/warnings, the total limit of 4 KiB.
 const MAX_WARNINGS_BYTES: usize = 4096;
 
 /// How many bytes the causes of a denial may have.
 const MAX_CAUSES_BYTES: usize = 24 << 10;
 
-/// How many bytes of JSON stand around the texts of a cause.
+/// The bytes of JSON around the texts of a cause.
 const CAUSE_BYTES: usize = 80;
 
 /// How many characters the names of policies, or of exemptions, may have in an audit annotation.
 const MAX_NAMES_CHARS: usize = 2048;
 
-/// How many characters of a name are repeated: as many as one in Kubernetes has at most.
+/// How many characters of a name are repeated: the longest name in Kubernetes.
 const MAX_NAME_CHARS: usize = 253;
 
-/// What the `response` of an AdmissionReview is made of.
+/// The input for the `response` of an AdmissionReview.
 pub(super) struct ReviewResponse<'a> {
     pub(super) uid: &'a str,
     pub(super) request: &'a Request<'a>,
     pub(super) findings: &'a [&'a Finding],
-    /// How many more there are.
+    /// How many findings have no message.
     pub(super) untold: Untold,
     pub(super) edits: &'a [Edit],
     pub(super) reason: Reason,
-    /// The decision whose policies and exemptions this call tells of.
+    /// The decision whose policies and exemptions this call reports.
     pub(super) judged_by: Option<&'a Decision>,
-    /// Why the object is refused for now, whatever the findings say; they are told when it is admitted.
+    /// The message that refuses a held pod; its findings are reported when it is admitted.
     pub(super) waits: Option<&'a str>,
 }
 
@@ -109,7 +108,7 @@ impl ReviewResponse<'_> {
         out
     }
 
-    /// What refuses the object, each complaint once.
+    /// The complaints that refuse the object, each once.
     fn complaints(&self) -> Vec<Complaint<'_>> {
         let mut told = Members::default();
         let denials = self.findings.iter().copied().filter(|finding| finding.severity == Severity::Deny);
@@ -153,7 +152,7 @@ impl ReviewResponse<'_> {
         }
     }
 
-    /// The patch as JSON; nothing where there is none.
+    /// The patch as JSON; empty without edits.
     fn patch_json(&self) -> Vec<u8> {
         if self.edits.is_empty() {
             return Vec::new();
@@ -164,7 +163,7 @@ impl ReviewResponse<'_> {
         patch
     }
 
-    /// The texts of all warnings, as many as fit; the last one counts those that do not.
+    /// The texts of the warnings that fit; the last text counts the others.
     fn warnings(&self) -> Vec<String> {
         let mut told: Members<_> =
             self.complaints().into_iter().map(|denial| (&denial.finding.pointer, denial.text)).collect();
@@ -210,7 +209,7 @@ impl ReviewResponse<'_> {
 }
 
 impl Complaint<'_> {
-    /// The message without the field in front: clients write it there themselves.
+    /// The message without the field, which clients write in front of it.
     fn cause(&self) -> StatusCause {
         let field = self.finding.pointer.field();
         let bare = self.text.strip_prefix(&field).and_then(|text| text.strip_prefix(": "));
@@ -221,7 +220,7 @@ impl Complaint<'_> {
 }
 
 impl StatusCause {
-    /// Whether there is room for it in so many bytes, which it then takes.
+    /// Takes its length from the bytes that are left; whether it fits.
     fn fits(&self, left: &mut usize) -> bool {
         takes(left, json_bytes(&self.message) + json_bytes(&self.field) + CAUSE_BYTES)
     }

@@ -1,4 +1,4 @@
-//! The words of a response: warnings, and the message of a denial.
+//! The texts of a response: warnings, and the message of a denial.
 
 use crate::model::finding::{Finding, without_controls};
 use crate::model::members::Members;
@@ -6,18 +6,18 @@ use crate::model::policy_rule::PolicyRule;
 
 use super::bounds::{cut, json_bytes, takes};
 
-/// How many characters a warning may have: what the API asks for.
+/// How many characters a warning may have, by the recommendation of the API.
 /// Source: Kubernetes documentation, Dynamic Admission Control, Response.
 const MAX_WARNING_CHARS: usize = 120;
 
-/// How many bytes the message of a denial may have, as JSON. A response has 64 KiB at most beside its patch:
-/// this, the causes, the warnings, which escapes can double, and some names.
+/// How many bytes the message of a denial may have, as JSON. A response without its patch has at most 64 KiB: this
+/// message, the causes, the warnings, which escapes can double, and some names.
 const MAX_MESSAGE_BYTES: usize = 16 << 10;
 
 /// How many characters a warning of a policy may have.
 const MAX_POLICY_WARNING_CHARS: usize = 256;
 
-/// How many characters one complaint may have. What is longer lists what somebody has to look up anyway.
+/// How many characters one complaint may have. A longer one is a long list, which its reader has to look up anyway.
 pub(super) const MAX_COMPLAINT_CHARS: usize = 1024;
 
 /// A reason why the object is refused.
@@ -26,8 +26,8 @@ pub(super) struct Complaint<'f> {
     pub(super) text: String,
 }
 
-/// What is wrong, what to do and the code, as far as there is room: the advice is left out first, since
-/// `memgate explain CODE` has it, and then the code, which is in the audit annotations too.
+/// The message of a finding with its advice and code. Without room the advice is left out first, because
+/// `memgate explain CODE` has it, and then the code, which the audit annotations have too.
 pub(super) fn warning(finding: &Finding) -> String {
     if let Some(policy) = &finding.policy {
         return policy_warning(&finding.message, &policy.rule);
@@ -38,7 +38,8 @@ pub(super) fn warning(finding: &Finding) -> String {
     [coded(&message_with_help(finding)), coded(&bare)].into_iter().find(fits).unwrap_or(bare)
 }
 
-/// What is wrong and, where the message does not say it already, what to do. Hints of policies stand behind all of it.
+/// The message of a finding, with its advice if the message does not contain it. The advice of policies comes at the end
+/// of the whole message.
 pub(super) fn message_with_help(finding: &Finding) -> String {
     match &finding.help {
         Some(help) if finding.policy.is_none() => without_controls(format!("{}; {help}", finding.message)),
@@ -46,8 +47,8 @@ pub(super) fn message_with_help(finding: &Finding) -> String {
     }
 }
 
-/// The message as the apiserver words it for built-in types: `Kind.group "name" is invalid: …`, with
-/// brackets around several messages; then how many more there are, and what policies advise, each advice once.
+/// The message in the form of the apiserver for built-in types: `Kind.group "name" is invalid: …`, with brackets around
+/// several messages; then the number of other findings, and each advice of policies once.
 pub(super) fn status_message(of_what: [&str; 3], complaints: &[Complaint<'_>], untold: usize) -> String {
     let [kind, group, name] = of_what;
     let dot = if group.is_empty() { "" } else { "." };
@@ -67,7 +68,7 @@ pub(super) fn status_message(of_what: [&str; 3], complaints: &[Complaint<'_>], u
     format!("{kind}{dot}{group}{name} is invalid: {open}{texts}{close}{more}{hints}")
 }
 
-/// The warning of a policy: where it is too long, the message is cut, and what names the rule stays.
+/// The warning of a policy. If it is too long the message is cut, and the name of the rule stays.
 fn policy_warning(message: &str, rule: &PolicyRule) -> String {
     let message = without_controls(message.to_owned());
     if message.chars().nth(MAX_POLICY_WARNING_CHARS).is_none() {
@@ -80,7 +81,7 @@ fn policy_warning(message: &str, rule: &PolicyRule) -> String {
     format!("{kept}…{suffix}")
 }
 
-/// What policies advise, each advice once.
+/// The advice of policies, each once.
 fn hints<'c>(complaints: &'c [Complaint<'_>]) -> impl Iterator<Item = String> + use<'c> {
     let mut told = Members::default();
     let of_policies = complaints.iter().map(|complaint| complaint.finding).filter(|it| it.policy.is_some());

@@ -67,20 +67,10 @@ pub(super) fn decide_new(
     snapshot: &Snapshot,
 ) -> Decision {
     let work = Work::new(request.cancelled);
-    let parsed;
-    let pod = match request.read_pod.as_deref().filter(|read| read.is_of(text)) {
-        Some(read) => {
-            work.go_on_after(&read.work);
-            &read.pod
-        }
-        None => match Pod::parse_within(text, &work) {
-            Ok(pod) => {
-                parsed = pod;
-                &parsed
-            }
-            Err(error) if !error.is_data() => return Decision::pass(Reason::Unreadable),
-            Err(_) => return Decision::pass(Reason::Malformed),
-        },
+    let pod = &match Pod::parse_within(text, &work) {
+        Ok(pod) => pod,
+        Err(error) if !error.is_data() => return Decision::pass(Reason::Unreadable),
+        Err(_) => return Decision::pass(Reason::Malformed),
     };
     let opts_out = inject_mode(pod) == InjectMode::Disabled;
     if opts_out && snapshot.policies.is_empty() {

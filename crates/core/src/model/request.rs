@@ -1,13 +1,11 @@
 //! What is asked: one operation on one object, with the object's JSON exactly as it was sent.
 
 use std::borrow::Cow;
-use std::rc::Rc;
 use std::sync::atomic::AtomicBool;
 
 use jiff::Timestamp;
 use serde_json::value::RawValue;
 
-use crate::model::read_pod::ReadPod;
 use crate::model::view::{self, Text, view};
 
 /// The operation of an admission request.
@@ -71,8 +69,6 @@ pub struct Request<'a> {
     pub name: Cow<'a, str>,
     /// The new object as JSON text; `None` for a DELETE.
     pub object: Option<&'a str>,
-    /// What was read of `object` when it came by; nothing where that was not a new pod.
-    pub read_pod: Option<Rc<ReadPod<'a>>>,
     /// The stored object as JSON text; for UPDATE and DELETE.
     pub old_object: Option<&'a str>,
     /// Where the decision is made, when, and for whom.
@@ -178,7 +174,6 @@ impl<'a> Request<'a> {
             namespace: namespace.into(),
             name: name.into(),
             object: Some(pod),
-            read_pod: None,
             old_object: None,
             occasion: Occasion::default(),
             cancelled: None,

@@ -120,7 +120,7 @@ fn an_object_that_is_all_wrong_gets_a_short_answer() {
     }
     let both = admission::review(&review, &Snapshot::default()).expect("an answer").len();
     assert!(both <= MAX_ANSWER_BYTES, "{both} bytes");
-    let later = admission::postpone(&review, &decision, &"wait ".repeat(100_000)).len();
+    let later = admission::hold(&review, &decision, &"wait ".repeat(100_000)).len();
     assert!(later <= MAX_ANSWER_BYTES, "{later} bytes");
 }
 

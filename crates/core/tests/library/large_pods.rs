@@ -63,7 +63,6 @@ fn request(kind: &'static str, object: &str, of: impl FnOnce(&Request<'_>) -> De
         object: Some(object),
         old_object: None,
         occasion: Occasion::default(),
-        read_pod: None,
         cancelled: None,
     })
 }

@@ -34,7 +34,6 @@ fn decided(object: &Value, old: Option<&Value>, cancelled: Option<&AtomicBool>) 
         object: Some(&object),
         old_object: old.as_deref(),
         occasion: Occasion::default(),
-        read_pod: None,
         cancelled,
     };
     decide(&request, &Snapshot::default())

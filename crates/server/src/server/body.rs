@@ -69,7 +69,10 @@ pub(super) async fn read(
 ///
 /// # Errors
 /// When the answer finds no room.
-pub(super) async fn claim_answer(answer: Bytes, limiter: &Arc<ConcurrencyLimiter>) -> Result<Bytes, Rejection> {
+pub(super) async fn claim_answer(
+    answer: Bytes,
+    limiter: &Arc<ConcurrencyLimiter>,
+) -> Result<Bytes, Rejection> {
     if answer.len() <= PAGE_BYTES {
         return Ok(answer);
     }

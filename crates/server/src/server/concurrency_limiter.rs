@@ -120,7 +120,9 @@ mod tests {
     async fn claims_whole_pages() {
         let limiter = limiter(5_000, 8);
         let mut claim = limiter.claim(0).await.expect("nothing");
-        for (bytes, claimed) in [(1, PAGE_BYTES), (PAGE_BYTES, PAGE_BYTES), (5_000, 2 * PAGE_BYTES), (1, 2 * PAGE_BYTES)] {
+        for (bytes, claimed) in
+            [(1, PAGE_BYTES), (PAGE_BYTES, PAGE_BYTES), (5_000, 2 * PAGE_BYTES), (1, 2 * PAGE_BYTES)]
+        {
             assert_eq!(claim.grow_to(bytes).await, Ok(()), "{bytes}");
             assert_eq!(limiter.bytes_in_use(), claimed, "{bytes}");
         }

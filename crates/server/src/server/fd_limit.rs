@@ -1,5 +1,5 @@
-//! Keeps the connection limit below the limit of file descriptors, so that a flood of connections leaves
-//! some for probes, for the apiserver and for files.
+//! Keeps the connection limit below the limit of file descriptors, so that a flood of connections leaves file descriptors
+//! for probes, the apiserver and files.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use crate::server::options::Limits;
 /// File descriptors for everything but connections: probes and scrapers, watches, lookups, files.
 const RESERVED_FDS: usize = 128;
 
-/// The limits, lowered where this process may not have so many file descriptors.
+/// The limits, lowered if this process may not have enough file descriptors.
 pub(super) fn fit_to_fd_limit(limits: &Limits) -> Limits {
     let fitted = fit_to(limits, max_fds().unwrap_or(usize::MAX));
     if fitted.connections < limits.connections {
@@ -29,12 +29,12 @@ fn fit_to(limits: &Limits, descriptors: usize) -> Limits {
     Limits { connections: max, requests: limits.requests.min(max.div_ceil(2)), ..limits.clone() }
 }
 
-/// How many file descriptors this process may have; `None` where `/proc` does not say.
+/// How many file descriptors this process may have; `None` without `/proc`.
 fn max_fds() -> Option<usize> {
     soft_limit(&fs::read_to_string("/proc/self/limits").ok()?)
 }
 
-/// The soft_limit limit in the text of `/proc/self/limits`.
+/// The soft limit in the text of `/proc/self/limits`.
 fn soft_limit(text: &str) -> Option<usize> {
     let line = text.lines().find_map(|line| line.strip_prefix("Max open files"))?;
     line.split_whitespace().next()?.parse().ok()
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_what_linux_says() {
+    fn reads_the_limits_of_linux() {
         let text = "Limit                     Soft Limit           Hard Limit           Units\n\
                     Max processes             95000                95000                processes\n\
                     Max open files            1024                 524288               files\n";

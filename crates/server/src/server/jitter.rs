@@ -1,4 +1,4 @@
-//! Random parts of pauses, so that replicas and watches do not all ask the apiserver at once.
+//! Random pauses, so that replicas and watches do not all ask the apiserver at once.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::Duration;
@@ -13,8 +13,8 @@ pub(super) fn random_up_to(max: Duration) -> Duration {
     max * random_below(1000) / 1000
 }
 
-/// A random number below `bound`: the standard library seeds each hasher from the system's randomness, and
-/// a pause needs none that is any better.
+/// A random number below `bound`. The standard library seeds each hasher from the system's randomness, which is good
+/// enough for a pause.
 fn random_below(bound: u32) -> u32 {
     let random = RandomState::new().build_hasher().finish() % u64::from(bound);
     u32::try_from(random).unwrap_or_default()

@@ -29,16 +29,14 @@ pub enum Error {
     /// The filter cannot be read.
     #[error("the log filter cannot be read")]
     Filter(#[from] tracing_subscriber::filter::ParseError),
-    /// The process has a log already.
+    /// The process already has a log.
     #[error("there is a log already")]
     AlreadySet(#[from] TryInitError),
 }
 
-/// Sends the log to standard error, and panics into the log. `filter` is a level or directives as
-/// in `RUST_LOG`.
+/// Sends the log to standard error, and panics into the log. `filter` is a level or directives as in `RUST_LOG`.
 ///
-/// The Kubernetes client does not log: in its warnings it prints answers that it cannot read, and those are
-/// objects. Its callers log what fails.
+/// The Kubernetes client does not log, because its warnings can contain objects. Its callers log its errors.
 ///
 /// # Errors
 /// When `filter` cannot be read, or there is a log already.
@@ -50,7 +48,7 @@ pub fn init(format: LineFormat, filter: &str) -> Result<(), Error> {
     let log = tracing_subscriber::fmt()
         .with_env_filter(levels)
         .with_writer(std::io::stderr)
-        // If a line cannot be written, an error about that cannot be either, and trying panics.
+        // If a line cannot be written, an error about it cannot be written either, and trying panics.
         .log_internal_errors(false)
         .with_ansi(std::io::stderr().is_terminal());
     match format {

@@ -27,8 +27,7 @@ use crate::model::family::Family;
 use crate::server::metrics::audit::AuditMetrics;
 use crate::server::metrics::labels::{
     ByCause, ByConfigAndResult, ByFamily, ByKind, ByKindAndResult, ByResult, ByWebhook, CertKind,
-    EventOutcome, HandshakeOutcome, LookupOutcome, RequestLabels, ShedCause, SpanOutcome,
-    WebhookKind,
+    EventOutcome, HandshakeOutcome, LookupOutcome, RequestLabels, ShedCause, SpanOutcome, WebhookKind,
 };
 use crate::server::metrics::policies::PolicyMetrics;
 use crate::server::metrics::process::Process;

@@ -112,7 +112,7 @@ pub struct Limits {
     /// ones and opens more only for bursts.
     pub connections: usize,
     /// The most TLS handshakes a second, and the most at once. Each takes about 125 µs of a processor, so all of them
-    /// take at most an eighth of one.
+    /// take at most half of one.
     pub handshakes: NonZeroU32,
     /// The largest head of a request, in bytes; an apiserver sends less than 1 KiB.
     pub head: usize,
@@ -129,7 +129,7 @@ impl Default for Limits {
             body_bytes: 40 << 20,
             requests: 1024,
             connections: 2048,
-            handshakes: NonZeroU32::MIN.saturating_add(999),
+            handshakes: NonZeroU32::MIN.saturating_add(3_999),
             head: 32 << 10,
             wait: Duration::from_millis(4),
             lookups: 16,

@@ -1,8 +1,7 @@
-//! How a request can end: each combination of labels under which it can be counted, in one place.
+//! The labels under which a request can be counted.
 //!
-//! Every combination of webhook, operation, verdict and reason would be four times as many series as there can be.
-//! Who calls the port can send any object with any operation to either call, so the table is about what a decision
-//! can be, not about what an apiserver is told to ask.
+//! All combinations of webhook, operation, verdict and reason would be four times as many series. The table has the
+//! combinations that a decision can make, because a caller can send any object with any operation to both calls.
 
 use crate::model::finding::Phase;
 use crate::model::reason::Reason;
@@ -48,8 +47,8 @@ fn decisions(call: Phase, webhook: &'static str) -> impl Iterator<Item = Request
     Reason::ALL.into_iter().flat_map(move |reason| rows(reason).iter().flat_map(move |row| of(reason, row)))
 }
 
-/// What becomes of requests that are decided for this reason. Findings belong to one of the two calls, those about
-/// a pod to the mutating one and all others to the validating one; the other call allows what they deny.
+/// The results of requests that are decided for this reason. Findings about a pod belong to the mutating call, all others
+/// to the validating one. The other call allows the object.
 const fn rows(reason: Reason) -> &'static [Row] {
     match reason {
         Reason::NotOurs | Reason::NotJudged => &[(&Operation::ALL, ALLOWED, ALLOWED)],
@@ -74,7 +73,7 @@ const fn rows(reason: Reason) -> &'static [Row] {
         | Reason::Conflict
         | Reason::Complete
         | Reason::Injected => &[(&[Create], EITHER, ALLOWED)],
-        // The first is answered with an error, and for the second nobody waits.
+        // The first is answered with an error, and the second is not answered.
         Reason::Unreadable | Reason::Cancelled => &[],
     }
 }
@@ -86,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_reason_can_come_but_those_that_are_no_answer() {
+    fn has_every_reason_of_an_answer() {
         let seen: BTreeSet<&str> = all().map(|labels| labels.reason).collect();
         for reason in Reason::ALL {
             let is_answer = !matches!(reason, Reason::Unreadable | Reason::Cancelled);
@@ -97,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn no_outcome_is_listed_twice() {
+    fn lists_no_labels_twice() {
         let all: Vec<_> = all().map(|it| (it.webhook, it.operation, it.verdict, it.reason)).collect();
         assert_eq!(all.iter().collect::<BTreeSet<_>>().len(), all.len());
     }

@@ -1,8 +1,8 @@
-//! Requests that get an HTTP error instead of an AdmissionReview: what went wrong, and which status.
+//! Requests that get an HTTP error instead of an AdmissionReview: the cause and the status.
 //!
-//! A rejection has two texts: its own is for the caller and never repeats what was sent; the log gets
-//! the chain of causes. Only what may succeed a second later has a `Retry-After`: the
-//! apiserver sends such a review again, up to ten times.
+//! A rejection has two texts: its own is for the caller and never repeats a part of the request; the log gets the chain of
+//! causes. A rejection has `Retry-After` only when the same request may succeed a second later: the apiserver sends such
+//! a review again, up to ten times.
 
 use axum::http::StatusCode;
 use thiserror::Error;
@@ -20,7 +20,7 @@ pub(super) enum Rejection {
     /// A path that is not served.
     #[error("not found: reviews go to /mutate or /validate")]
     Path,
-    /// A path whose end no apiserver was told, or not yet.
+    /// A path without an accepted token.
     #[error("not ready for this: try again")]
     UnknownPath,
     /// A content type other than JSON.
@@ -44,7 +44,7 @@ pub(super) enum Rejection {
     /// The body took too long to arrive.
     #[error("the body did not arrive in time")]
     BodyLate,
-    /// The body stopped before its end, or its framing is wrong.
+    /// The connection ended within the body, or the framing of the body is wrong.
     #[error("the body could not be read to its end")]
     BodyBroken(#[source] axum::Error),
     /// The body is not UTF-8.
@@ -56,7 +56,7 @@ pub(super) enum Rejection {
     /// A kind that the decision depends on has not been listed yet.
     #[error("the state of the cluster is still being read: try again")]
     NotSynced,
-    /// A pod that must not start without its memory, and the memory could not be looked up.
+    /// The memory of a pod that requires it could not be looked up.
     #[error("the memory that this pod requires could not be looked up: try again")]
     LookupFailed,
     /// The deadline has passed.
@@ -136,7 +136,7 @@ impl Rejection {
     }
 }
 
-/// The reasons for which a request of one of the two calls is rejected, or of none.
+/// The reasons for which a request to one of the two calls is rejected; with `None`, a request to another path.
 pub(super) fn reasons(call: Option<Phase>) -> impl Iterator<Item = &'static str> {
     REASONS.into_iter().filter(move |reason| match *reason {
         // The method is checked first.
@@ -175,8 +175,8 @@ mod tests {
     use super::*;
     use crate::model::reason::Reason;
 
-    /// The list of reasons cannot be made from the enum, whose variants have contents. It is held
-    /// complete by the source of [`Rejection::reason`].
+    /// The list of reasons cannot be made from the enum, whose variants have contents. So it is compared with the source
+    /// of [`Rejection::reason`].
     #[test]
     fn the_list_of_reasons_is_complete() {
         let source = include_str!("rejection.rs");
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_call_is_rejected_by_its_head() {
+    fn other_paths_are_rejected_by_their_head() {
         assert_eq!(reasons(None).collect::<Vec<_>>(), ["bad-method", "bad-path", "unknown-path"]);
         for call in [Phase::Mutate, Phase::Validate] {
             let of_call: Vec<_> = reasons(Some(call)).collect();

@@ -14,7 +14,7 @@ use axum::body::Bytes;
 use jiff::Timestamp;
 use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use crate::admission::{self, Review};
 use crate::model::decision::Decision;
@@ -29,7 +29,7 @@ use crate::server::events::EventRecorder;
 use crate::server::log_rate_limiter::{LogRateLimiter, truncate};
 use crate::server::lookup::Lookups;
 use crate::server::metrics::Metrics;
-use crate::server::metrics::labels::RequestLabels;
+use crate::server::metrics::labels::{RequestLabels, ShedCause};
 use crate::server::options::Decide;
 use crate::server::rejection::Rejection;
 use crate::server::store::Store;
@@ -42,6 +42,9 @@ const MAX_DECISIONS: usize = 6;
 
 /// The largest review that is decided where it was read. Nearly all pods are smaller, and take less than 0.5 ms.
 const MAX_INLINE_BYTES: usize = 64 << 10;
+
+/// A large review waits for a permit for at most this part of the time until its deadline.
+const WAIT_DIVISOR: u32 = 4;
 
 /// Answers reviews.
 #[derive(Debug)]
@@ -156,7 +159,7 @@ impl ReviewHandler {
             let result = if arrival.body.len() <= MAX_INLINE_BYTES {
                 self.take(&step, None)?
             } else {
-                self.take_blocking(step).await?
+                self.take_blocking(step, deadline).await?
             };
             let new = match result {
                 StepResult::Answered(answer) => return Ok(answer),
@@ -173,9 +176,16 @@ impl ReviewHandler {
     }
 
     /// Takes the step on a thread for blocking work, as soon as there is a permit. The permit ends with the step, which
-    /// can go on for a moment after its caller has gone.
-    async fn take_blocking(self: &Arc<Self>, step: Step) -> Result<StepResult, Rejection> {
-        let permit = Arc::clone(&self.large_steps).acquire_owned().await;
+    /// can go on for a moment after its caller has gone. A step that waits for long gets 429 while its caller still has
+    /// time to try again.
+    async fn take_blocking(
+        self: &Arc<Self>,
+        step: Step,
+        deadline: Deadline,
+    ) -> Result<StepResult, Rejection> {
+        let wait = deadline.answer.duration_since(Instant::now()) / WAIT_DIVISOR;
+        let permit = timeout(wait, Arc::clone(&self.large_steps).acquire_owned()).await;
+        let permit = permit.map_err(|_| Rejection::Overloaded(ShedCause::Queue))?;
         let cancel = CancelOnDrop::default();
         let (handler, cancelled) = (Arc::clone(self), Arc::clone(&cancel.0));
         let taking = spawn_blocking(move || {

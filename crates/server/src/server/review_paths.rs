@@ -1,8 +1,8 @@
-//! The paths under which reviews are taken.
+//! The paths under which reviews are accepted.
 //!
-//! With certificates of memgate's own a path ends in a token that only the apiserver and the Secret of the CA know;
-//! `cert_manager` keeps the tokens up to date. Otherwise it is `/mutate` or `/validate`, or one of these with whatever
-//! token: one that memgate wrote stays in a configuration when its certificates come from elsewhere from then on.
+//! With built-in certificates a path ends in a token that only the apiserver and the Secret of the CA know;
+//! `cert_manager` keeps the tokens up to date. Otherwise the path is `/mutate` or `/validate`, with any token or without
+//! one: a configuration keeps the token of memgate when its certificates come from another source later.
 
 use arc_swap::ArcSwap;
 use subtle::ConstantTimeEq;
@@ -17,9 +17,9 @@ pub(super) struct ReviewPaths(Mode);
 
 #[derive(Debug)]
 enum Mode {
-    /// `/mutate` and `/validate`, whatever token comes after them.
+    /// `/mutate` and `/validate`, with any token or without one.
     Plain,
-    /// These, each with a token after it.
+    /// `/mutate` and `/validate`, each with an accepted token.
     Tokens(ArcSwap<Accepted>),
 }
 
@@ -28,7 +28,7 @@ enum Mode {
 pub(super) struct Accepted {
     /// The tokens; few, since each is compared with each request.
     pub(super) tokens: Vec<String>,
-    /// Whether paths without one are served as well: a configuration calls a URL, in which memgate writes nothing.
+    /// Whether paths without a token are served as well: a configuration calls a URL, which memgate does not change.
     pub(super) plain: bool,
 }
 
@@ -38,7 +38,7 @@ impl ReviewPaths {
         Self(Mode::Plain)
     }
 
-    /// With tokens, none of which is known yet.
+    /// With tokens, before any token is known.
     pub(super) fn with_tokens() -> Self {
         Self(Mode::Tokens(ArcSwap::default()))
     }

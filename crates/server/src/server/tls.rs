@@ -1,8 +1,8 @@
 //! The serving certificate and the TLS configuration.
 //!
 //! TLS 1.2 and 1.3, HTTP/1.1 only, and one certificate for every server name. It can be replaced at any time;
-//! a handshake uses the current one. Sessions are not resumed: an apiserver does not ask for it and keeps its
-//! connections, and this way the client certificate of each connection was verified.
+//! a handshake uses the current one. Sessions are not resumed: an apiserver keeps its connections and does not ask for
+//! resumption, and without it the client certificate of each connection is verified.
 
 mod cert_files;
 mod client_verifier;
@@ -91,7 +91,7 @@ pub enum Error {
     #[error("certificate and key cannot be used together")]
     Pair(#[source] rustls::Error),
     /// The certificate cannot be read.
-    #[error("the certificate is no X.509 certificate")]
+    #[error("the certificate is not an X.509 certificate")]
     Parse(#[source] x509_parser::nom::Err<x509_parser::error::X509Error>),
     /// The certificate can no longer be used.
     #[error("the certificate has expired")]
@@ -99,8 +99,8 @@ pub enum Error {
     /// The certificate cannot be used yet.
     #[error("the certificate is not valid yet")]
     NotYetValid,
-    /// There is no cluster to keep a CA in.
-    #[error("a CA of memgate's own is kept in a Secret, and there is no cluster to keep it in")]
+    /// Built-in certificates need a cluster.
+    #[error("built-in certificates keep their CA in a Secret, which needs a cluster")]
     NoCluster,
     /// The CAs of callers cannot be used.
     #[error("the client CA cannot be used")]
@@ -144,7 +144,7 @@ pub(super) struct CertKeyPair {
 }
 
 impl ServingCert {
-    /// Reads or makes the first certificate; with [`CertSource::Builtin`] there is none yet.
+    /// Reads or makes the first certificate; with [`CertSource::Builtin`] the certificate manager makes it later.
     pub(super) fn load(
         source: &CertSource,
         client_auth: Option<&ClientAuth>,

@@ -1,9 +1,8 @@
 //! Traces of requests for an OpenTelemetry collector, if one is configured.
 //!
-//! A span shows how a request went: which webhook, which operation, the verdict and how long each step
-//! took. It holds words from fixed lists and the uid of the review, and nothing else that was sent: no
-//! name, no user, no group, no object. Of a caller's `traceparent` only the ids and the
-//! flags are used.
+//! A span has the webhook, the operation, the verdict and the time of each step of a request. It holds words from fixed
+//! lists and the uid of the review, but no name, user, group or object. Only the ids and the flags of a caller's
+//! `traceparent` are used.
 //!
 //! ```text
 //! request: read ─▶ decide ─▶ (lookup ─▶ decide) ─▶ answer
@@ -37,7 +36,7 @@ use crate::server::traces::export::SpanExport;
 pub struct TraceOptions {
     /// The base URL of a collector's OTLP/HTTP receiver; `/v1/traces` is added to it.
     pub endpoint: Uri,
-    /// The share of requests that are traced if the caller does not say: from 0 to 1.
+    /// The share of requests that are traced when the caller does not decide it: from 0 to 1.
     pub sampling: f64,
 }
 
@@ -63,7 +62,7 @@ pub(super) struct Tracer {
 }
 
 impl Tracer {
-    /// A tracer whose spans go to the collector that `options` name, and what sends them.
+    /// A tracer whose spans go to the collector in `options`, and the thread that sends them.
     pub(super) fn new(options: &TraceOptions, metrics: Arc<Metrics>) -> Result<(Self, SpanExport), Error> {
         let resource = Resource::builder()
             .with_service_name("memgate")
@@ -89,7 +88,7 @@ impl Tracer {
     }
 }
 
-/// The trace context that the caller sent, without the state that it may add to it.
+/// The trace context of the caller, without its `tracestate`.
 fn caller_context(headers: &HeaderMap) -> Context {
     let context = TraceContextPropagator::new().extract_with_context(&Context::new(), &Headers(headers));
     let remote = context.span().span_context().clone();
@@ -100,7 +99,7 @@ fn caller_context(headers: &HeaderMap) -> Context {
     Context::new().with_remote_span_context(SpanContext::new(trace, span, flags, true, TraceState::NONE))
 }
 
-/// The headers that a context is read from.
+/// The headers with a trace context.
 struct Headers<'h>(&'h HeaderMap);
 
 impl Extractor for Headers<'_> {
@@ -113,7 +112,7 @@ impl Extractor for Headers<'_> {
     }
 }
 
-/// The trace of one request; most requests have none, and then nothing here does anything. Clones are of the
+/// The trace of one request, or an empty one for requests that are not traced. Clones are of the
 /// same trace.
 #[derive(Debug, Clone)]
 pub(super) struct Trace(Option<Recorded>);
@@ -132,7 +131,7 @@ pub(super) struct ChildSpan {
 }
 
 impl Trace {
-    /// The trace of a request that has none.
+    /// The trace of a request that is not traced.
     pub(super) const fn off() -> Self {
         Self(None)
     }
@@ -157,7 +156,7 @@ impl Trace {
         ChildSpan { _span: span }
     }
 
-    /// Records which review the request carries.
+    /// Records the operation, the group and the uid of the review.
     pub(super) fn set_review(&self, review: &Review<'_>) {
         let Some(Recorded { context, .. }) = &self.0 else { return };
         let Review { uid, request, .. } = review;
@@ -191,8 +190,7 @@ impl Trace {
     }
 }
 
-/// Whether this is a UUID, as apiservers make them: any other text could be something that must not be in a
-/// trace.
+/// Whether the text is a UUID, as apiservers make them. Any other text could be one that must not be in a trace.
 fn is_uuid(text: &str) -> bool {
     let digits = |part: &str, count| part.len() == count && part.bytes().all(|byte| byte.is_ascii_hexdigit());
     let mut parts = text.split('-');

@@ -61,7 +61,8 @@ impl Watchdog {
             self.queued.store(NOT_QUEUED, Ordering::Relaxed);
             self.last_turn.store(now, Ordering::Release);
             if Duration::from_micros(now - queued) < LONG_WAIT {
-                let _notified = timeout(IDLE_INTERVAL.min(self.stall_timeout / 4), self.wake.notified()).await;
+                let _notified =
+                    timeout(IDLE_INTERVAL.min(self.stall_timeout / 4), self.wake.notified()).await;
             }
         }
     }

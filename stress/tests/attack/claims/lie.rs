@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use memgate::casefile::{Case, request};
 use serde_json::{Value, json};
 
-/// A namespace in which no case has anything.
-const NOBODYS: &str = "nobodys";
+/// A namespace without objects of a case.
+const UNUSED: &str = "unused";
 /// The namespace of objects that name none.
 const DEFAULT: &str = "default";
 /// Kinds whose objects are in no namespace.
@@ -19,14 +19,14 @@ pub(crate) struct Claim {
     pub(crate) reviews: Vec<Value>,
 }
 
-/// The reviews of a case, for each namespace that somebody could claim: with the object's own namespace as it was,
+/// The reviews of a case, for each namespace that a caller could claim: with the object's own namespace as it was,
 /// with the claimed one, and with no namespace but the object's. The honest review is the one whose request has the
 /// case's own namespace; there the object says another one, too.
 pub(crate) fn claims(case: &Case) -> Vec<Claim> {
     let honest = request::review(case);
     let own = honest["request"]["namespace"].as_str().unwrap_or_default();
     let mut namespaces: BTreeSet<&str> = case.state.iter().filter_map(namespace).collect();
-    namespaces.extend([own, NOBODYS]);
+    namespaces.extend([own, UNUSED]);
     namespaces.remove("");
     let reviews = |claimed: &str| {
         let asked = |request: &str, object: Option<&str>| {
@@ -41,7 +41,7 @@ pub(crate) fn claims(case: &Case) -> Vec<Claim> {
             }
             review
         };
-        let elsewhere = if claimed == own { NOBODYS } else { own };
+        let elsewhere = if claimed == own { UNUSED } else { own };
         vec![
             asked(claimed, None),
             asked(claimed, Some(claimed)),
@@ -64,7 +64,7 @@ fn distinct(reviews: Vec<Value>) -> Vec<Value> {
     kept
 }
 
-/// The namespace that an object is in; a Namespace counts as in itself, and what is in none has none.
+/// The namespace of an object, or the name of a Namespace; `None` for cluster-wide objects.
 fn namespace(object: &Value) -> Option<&str> {
     match object["kind"].as_str()? {
         "Namespace" => object["metadata"]["name"].as_str(),

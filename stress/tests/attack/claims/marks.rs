@@ -1,5 +1,5 @@
-//! Marks in what is nobody else's business: status, labels, annotations, headers, literal variables, and those parts
-//! of URLs that hold credentials.
+//! Marks in private values: status, labels, annotations, headers, literal variables, and the parts of URLs with
+//! credentials.
 
 use serde_json::{Value, json};
 
@@ -40,7 +40,7 @@ fn mark_metadata(object: &mut Value) {
     }
 }
 
-/// Marks what is there of a status but its words and addresses, and puts messages in.
+/// Marks the values of a status, except its words and addresses, and adds messages.
 fn mark_status(object: &mut Value, part: UrlPart) {
     let status = &mut object["status"];
     if status.is_null() {
@@ -108,7 +108,7 @@ fn mark_urls(value: &mut Value, part: UrlPart) {
     }
 }
 
-/// The URL with its part marked; `None` for what is no URL.
+/// The URL with its part marked; `None` for other texts.
 pub(crate) fn marked_url(text: &str, part: UrlPart) -> Option<String> {
     let (scheme, rest) =
         text.split_once("://").filter(|(scheme, _)| !scheme.contains(char::is_whitespace))?;

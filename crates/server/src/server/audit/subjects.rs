@@ -65,7 +65,6 @@ impl Stored {
             namespace: self.namespace.as_str().into(),
             name: self.name.as_str().into(),
             object: Some(&self.text),
-            read_pod: None,
             old_object: None,
             occasion: Occasion::new(Point::Audit, now),
             cancelled: None,

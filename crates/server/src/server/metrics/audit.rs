@@ -1,5 +1,5 @@
-//! What audits of stored objects found. Only the replica that audits has series beyond those that are always there, so
-//! that a sum over replicas counts nothing twice.
+//! The results of audits of stored objects. Only the replica that audits has series of single policies, so that a sum over
+//! replicas counts each violation once.
 
 use std::cmp::Reverse;
 use std::sync::atomic::AtomicU64;
@@ -17,7 +17,7 @@ use crate::server::metrics::labels::{ByPolicy, ByPolicyAndAdmission, ByResult};
 use super::policies::OTHER;
 use super::result;
 
-/// How many policies have series of their own about what is stored. Fewer than elsewhere: each has several.
+/// How many policies have their own series about stored objects: fewer than in admission, because each has several.
 pub(super) const MAX_POLICIES: usize = 40;
 
 /// All series about audits.
@@ -34,19 +34,19 @@ pub(in crate::server) struct AuditMetrics {
     promotions: Labelled<ByPolicy, Gauge>,
 }
 
-/// How the last pass went.
+/// The result of the last audit.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::server) struct LastPass {
     /// When it began, in seconds since 1970.
     pub(in crate::server) at: i64,
     pub(in crate::server) took: Duration,
-    /// Whether all was judged and written.
+    /// Whether all objects were judged and all results written.
     pub(in crate::server) is_done: bool,
     /// How many objects were judged.
     pub(in crate::server) subjects: usize,
     /// How many of them have reports.
     pub(in crate::server) reports: usize,
-    /// How many should have one beyond the limit.
+    /// How many objects have no report because of the limit.
     pub(in crate::server) left_out: usize,
 }
 
@@ -82,7 +82,7 @@ impl AuditMetrics {
         }
     }
 
-    /// Counts a pass that came to its end, and sets what it found.
+    /// Counts a complete audit, and sets its results.
     pub(in crate::server) fn complete(
         &self,
         pass: &LastPass,
@@ -100,11 +100,11 @@ impl AuditMetrics {
         self.set_promotions(policies, pass.at);
     }
 
-    /// Those of the policies that are going to deny, and then of those with the most; all others are one.
+    /// The violations of the policies that will deny them, then of those with the most; all other policies share one name.
     fn set_violations(&self, found: impl IntoIterator<Item = (String, Counts)>) {
         self.violations.clear();
         let mut found: Vec<_> = found.into_iter().filter(|(_, counts)| counts.violations > 0).collect();
-        // Those that are going to be denied come first: an alert asks for them.
+        // Policies that will deny come first, because an alert uses them.
         found.sort_by_key(|(name, counts)| {
             (counts.denied_later == 0, Reverse(counts.violations), name.clone())
         });
@@ -120,7 +120,7 @@ impl AuditMetrics {
         }
     }
 
-    /// Those that come next, and then those that came last.
+    /// The next promotions, and then the last ones.
     fn set_promotions(&self, policies: &Policies, now: i64) {
         self.promotions.clear();
         let day = |policy: &Policy| Some((policy.promote?.at.as_second(), policy.name.clone()));
@@ -131,12 +131,12 @@ impl AuditMetrics {
         }
     }
 
-    /// Counts a pass that did not come to its end.
+    /// Counts an audit that did not end.
     pub(in crate::server) fn fail(&self) {
         self.passes.get_or_create(&ByResult { result: result(false) }).inc();
     }
 
-    /// Forgets what was found: from now on another replica says it.
+    /// Removes the results: from now on another replica reports them.
     pub(in crate::server) fn stop(&self) {
         self.violations.clear();
         self.promotions.clear();

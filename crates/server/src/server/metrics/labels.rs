@@ -15,7 +15,7 @@ pub(super) struct ByWebhook {
 pub(in crate::server) struct RequestLabels {
     /// `mutate`, `validate` or `none`.
     pub(in crate::server) webhook: &'static str,
-    /// The operation under review, or `none` when that was not read.
+    /// The operation under review, or `none` when the review was not read.
     pub(in crate::server) operation: &'static str,
     /// `allowed`, `denied` or `error`.
     pub(in crate::server) verdict: &'static str,

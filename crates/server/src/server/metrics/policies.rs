@@ -1,5 +1,5 @@
-//! What is counted of policies. Their names are the only ones out of a cluster that become a label, and only so many
-//! of them: a server remembers the first that it counts for, and all others are one.
+//! Metrics of policies. The names of policies are the only names of a cluster that become label values. Their number is
+//! limited: a server remembers the first policies that it counts, and all others share one name.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
@@ -16,10 +16,10 @@ use crate::model::policy_rule::PolicyStatus;
 use crate::policy::next_expiries;
 use crate::server::metrics::labels::{ByPolicy, ByPolicyAndAction, ByState};
 
-/// How many policies have series of their own.
+/// How many policies have their own series.
 pub(super) const MAX_POLICIES: usize = 200;
 
-/// The policies that have none.
+/// The label value of all other policies.
 pub(super) const OTHER: &str = "other";
 
 /// All series about policies.
@@ -48,7 +48,7 @@ impl PolicyMetrics {
         );
     }
 
-    /// Counts what policies found wrong with an object.
+    /// Counts the findings of policies about an object.
     pub(in crate::server) fn count<'f>(&self, findings: impl IntoIterator<Item = &'f Finding>) {
         for finding in findings {
             let Some(found) = &finding.policy else { continue };
@@ -62,7 +62,7 @@ impl PolicyMetrics {
         }
     }
 
-    /// Sets what is true of the policies that are known; measured at each scrape.
+    /// Sets the gauges of the known policies; measured at each scrape.
     pub(in crate::server) fn set(&self, policies: &Policies, now: Timestamp) {
         let invalid = policies.iter().filter(|policy| policy.invalid.is_some()).count();
         for (state, count) in [("in_force", policies.iter().count() - invalid), ("invalid", invalid)] {
@@ -75,7 +75,7 @@ impl PolicyMetrics {
         for (policy, expiry) in next_expiries(policies, now) {
             let seconds = expiry.as_second();
             let gauge = self.expiries.get_or_create_owned(&ByPolicy { policy: self.label(policy) });
-            // Several policies may share one.
+            // Several policies may share one name.
             let first = if gauge.get() == 0 { seconds } else { gauge.get().min(seconds) };
             gauge.set(first);
         }

@@ -1,6 +1,6 @@
 //! The `process_*` metrics that every Prometheus client library has.
 //!
-//! Read from `/proc` at each scrape; without `/proc` there are none.
+//! They are read from `/proc` at each scrape; without `/proc` they are left out.
 
 use std::fmt;
 use std::fs::{read_dir, read_to_string};
@@ -11,20 +11,19 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 
-/// What CPU time is counted in: the tick that Linux shows to programs on every architecture that
-/// memgate is built for.
+/// The unit of CPU time in `/proc`: the same on every architecture for which memgate is built.
 const TICKS_PER_SECOND: f64 = 100.0;
 
 /// The series of this process.
 #[derive(Debug)]
 pub(super) struct Process {
-    /// When it started. Read once: what the kernel says moves with corrections of the clock, and would look like
-    /// a restart.
+    /// When it started. It is read once, because the value moves when the clock is corrected, which would look like a
+    /// restart.
     start: Option<f64>,
 }
 
 impl Process {
-    /// The process that this is.
+    /// This process.
     pub(super) fn new() -> Self {
         Self { start: start_seconds() }
     }
@@ -85,15 +84,14 @@ fn cpu_seconds() -> Option<f64> {
     Some((stat_field(14)? + stat_field(15)?) / TICKS_PER_SECOND)
 }
 
-/// The 22nd field of `/proc/self/stat` counts from when the machine was started.
+/// The 22nd field of `/proc/self/stat` counts from the start of the machine.
 fn start_seconds() -> Option<f64> {
     let stat = read_to_string("/proc/stat").ok()?;
     let booted = stat.lines().find_map(|line| line.strip_prefix("btime "))?;
     Some(booted.trim().parse::<f64>().ok()? + stat_field(22)? / TICKS_PER_SECOND)
 }
 
-/// A number out of `/proc/self/stat`, counted from 1; the second field is a name in parentheses that may hold
-/// anything.
+/// A number of `/proc/self/stat`, counted from 1. The second field is a name in parentheses with any characters.
 fn stat_field(number: usize) -> Option<f64> {
     let stat = read_to_string("/proc/self/stat").ok()?;
     let (_, fields) = stat.rsplit_once(')')?;

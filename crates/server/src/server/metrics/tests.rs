@@ -155,7 +155,7 @@ fn there_are_never_more_series_than_promised() {
     assert!(DOCUMENTATION.contains(&format!("{count} series")), "{count} series");
 }
 
-/// A counter that appears with its first count is no increase for Prometheus.
+/// A counter that first appears with 1 is not an increase for Prometheus.
 #[test]
 fn counters_begin_at_zero() {
     let (new, all) = (Metrics::new(outcomes::all()).text().unwrap(), all().text().unwrap());
@@ -295,7 +295,7 @@ fn policies_are_counted_by_what_comes_of_them() {
     ] {
         metrics.policies.count(&[finding(&policies, "one", severity, status)]);
     }
-    // A finding of a family is none of a policy's.
+    // A finding of a family does not count for a policy.
     metrics.policies.count(&[Finding::deny(&RULE, Pointer::root(), "it is wrong")]);
     let text = metrics.text().unwrap();
     for line in [
@@ -309,7 +309,7 @@ fn policies_are_counted_by_what_comes_of_them() {
         assert!(text.contains(&format!("{line}\n")), "{line} is not in\n{text}");
     }
 
-    // Once it has ended nobody has to look after it.
+    // An exemption that has ended has no expiry metric.
     metrics.policies.set(&policies, Timestamp::from_second(86_400).unwrap());
     assert!(!metrics.text().unwrap().contains("expires_timestamp_seconds{"));
 }

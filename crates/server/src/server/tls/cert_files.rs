@@ -1,8 +1,8 @@
-//! A certificate and its key in two PEM files that are replaced now and then.
+//! A certificate and its key in two PEM files, which can be replaced at any time.
 //!
-//! A change is a change of content, not of modification time or inode: a Secret is mounted through symlinks
-//! that are swapped, and clocks go back. While the files are replaced there is a moment when they do not
-//! belong together; the next read finds both.
+//! A change is a change of content, not of modification time or inode: a Secret is mounted through symlinks that are
+//! swapped, and clocks go back. While the files are replaced, the certificate and the key can differ for a moment; the
+//! next read finds the new pair.
 
 use std::fs::File;
 use std::io::Read;
@@ -13,10 +13,10 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use crate::server::tls::{CertKeyPair, Error};
 
-/// The longest file that is read: no chain and no key comes near this, but a wrong path could name anything.
+/// The longest file that is read. Chains and keys are much shorter, but a wrong path could name any file.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
-/// The two files, and what they held last.
+/// The two files, and their last contents.
 #[derive(Debug, Clone)]
 pub(super) struct CertFiles {
     cert: PathBuf,
@@ -36,7 +36,7 @@ impl CertFiles {
         Self { cert: cert.to_owned(), key: key.to_owned(), last: None }
     }
 
-    /// The pair that the files hold now.
+    /// The current pair of the files.
     pub(super) fn read(&mut self) -> Result<CertKeyPair, Error> {
         let text = self.text()?;
         let pair = self.parse(&text);
@@ -44,8 +44,8 @@ impl CertFiles {
         pair
     }
 
-    /// The pair that the files hold now; `None` when they have not changed. A file that cannot
-    /// be read is reported once, until it can be read again.
+    /// The current pair of the files; `None` when they have not changed. A file that cannot be read is reported once,
+    /// until it can be read again.
     pub(super) fn read_if_changed(&mut self) -> Option<Result<CertKeyPair, Error>> {
         match self.text() {
             Ok(text) if self.last.as_ref() == Some(&text) => None,

@@ -1,7 +1,7 @@
-//! Verifies client certificates: signed by a CA, and with one of the allowed names if there are any.
+//! Verifies client certificates: a CA must have signed them, and they must have one of the allowed names if the list is
+//! not empty. A caller without a certificate gets no connection.
 //!
-//! The file of the CA is read again when it changes; contents that cannot be used change nothing. With this, a
-//! caller without a certificate gets no connection.
+//! The file of the CA is read again when it changes. Contents that cannot be used are ignored.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -27,8 +27,8 @@ use crate::server::tls::{Error, cert_files, provider};
 pub struct ClientAuth {
     /// The CA certificates that sign those of callers, PEM; read again when they change.
     pub ca: PathBuf,
-    /// The names of which the certificate must have one: as its common name, a DNS name or a URI. Empty: any
-    /// certificate of the CA will do.
+    /// The certificate must have one of these names: as its common name, a DNS name or a URI. Empty: every certificate of
+    /// the CA is accepted.
     pub names: Vec<String>,
 }
 
@@ -43,7 +43,7 @@ pub(super) struct ClientVerifier {
 #[derive(Debug)]
 struct Roots {
     verifier: Arc<dyn ClientCertVerifier>,
-    /// That of the CA which expires first.
+    /// The validity of the CA that expires first.
     not_before: i64,
     not_after: i64,
 }
@@ -69,7 +69,7 @@ impl ClientVerifier {
                 self.last = Some(text);
                 roots
             }
-            // A file that is gone is reported once.
+            // A missing file is reported once.
             Err(error) => self.last.take().map(|_| Err(error))?,
         };
         match roots {
@@ -85,7 +85,7 @@ impl ClientVerifier {
         }
     }
 
-    /// From when until when the first of the CAs to expire is valid, in seconds since 1970.
+    /// The dates between which the first CA to expire is valid, in seconds since 1970.
     pub(super) fn validity(&self) -> (i64, i64) {
         let roots = self.roots.load();
         (roots.not_before, roots.not_after)
@@ -109,7 +109,7 @@ fn roots(client_auth: &ClientAuth, text: &[u8]) -> Result<Roots, Error> {
 }
 
 impl ClientCertVerifier for ClientVerifier {
-    /// No hints: the apiserver has one certificate to show, and the CAs may change.
+    /// Empty: the apiserver has one certificate only, and the CAs may change.
     fn root_hint_subjects(&self) -> &[DistinguishedName] {
         &[]
     }

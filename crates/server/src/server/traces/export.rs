@@ -1,7 +1,7 @@
-//! Sends spans to the collector, from a thread and a runtime of its own.
+//! Sends spans to the collector, on its own thread with its own runtime.
 //!
-//! Between it and the requests is a queue of fixed length: a span that finds it full is dropped and
-//! counted. A collector that cannot be reached is logged once, and once more when it can.
+//! The queue between the requests and the thread has a fixed length: a span that finds it full is dropped and counted. A
+//! collector that cannot be reached is logged once, and once more when it can be reached again.
 
 use std::fmt;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::server::metrics::Metrics;
 use crate::server::metrics::labels::SpanOutcome;
 use crate::server::traces::Error;
 
-/// How many spans the queue holds: some 2 MiB.
+/// How many spans the queue holds: about 2 MiB.
 const MAX_QUEUED_SPANS: usize = 4096;
 
 /// How many spans one request to the collector holds.
@@ -83,7 +83,7 @@ impl SpanExport {
     }
 }
 
-/// Starts the thread that sends what is put into the queue.
+/// Starts the thread that sends the spans of the queue.
 pub(super) fn start(
     endpoint: &Uri,
     resource: &Resource,
@@ -127,7 +127,7 @@ struct BatchSender {
 }
 
 impl BatchSender {
-    /// Sends until it is stopped and nothing waits any more.
+    /// Sends until it is stopped and the queue is empty.
     async fn run(mut self, mut queued: mpsc::Receiver<SpanData>, mut stopped: oneshot::Receiver<()>) {
         let mut batch = Vec::with_capacity(MAX_BATCH_SPANS);
         loop {
@@ -157,7 +157,7 @@ impl BatchSender {
     }
 }
 
-/// Waits for spans and then a little longer for more of them; none, when there will be no more.
+/// Waits for spans, and then a little longer for more of them; empty when the queue is closed.
 async fn fill_batch(queued: &mut mpsc::Receiver<SpanData>, batch: &mut Vec<SpanData>) -> usize {
     if batch.is_empty() && queued.recv_many(batch, MAX_BATCH_SPANS).await == 0 {
         return 0;
