@@ -163,7 +163,7 @@ pub fn write_notes(checked: &Checked, report: &Report<'_>, fail_on: FailOnArgs, 
         terminal.input_error(error);
     }
     note_unread(&checked.unread, "manifest", terminal);
-    for line in report.untold_lines() {
+    for line in report.not_shown_lines() {
         terminal.note(&format!("note: {line}"));
     }
     if let Some(note) = unknown_note(&report.unknown) {

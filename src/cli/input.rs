@@ -16,7 +16,7 @@ use crate::family::naming::and_more;
 use crate::model::request::{Occasion, Point};
 use crate::model::settings::Settings;
 use crate::model::snapshot::Snapshot;
-use crate::offline::base::{self, Asked, Base};
+use crate::offline::base::{self, BasePaths, Base};
 use crate::offline::check::{Checked, check};
 use crate::offline::collect::{Reading, Unread};
 use crate::offline::errors::input_error;
@@ -192,13 +192,13 @@ impl InputArgs {
     pub fn check_base(
         &self,
         project: &Project,
-        read: impl FnOnce(Asked<'_>) -> Result<Base, base::Error>,
+        read: impl FnOnce(BasePaths<'_>) -> Result<Base, base::Error>,
         stop: &Stop,
     ) -> anyhow::Result<(Base, Checked)> {
         let (paths, state_paths) = (self.paths(project)?, &self.state.with);
         let reads_stdin = paths.iter().chain(state_paths).any(|path| path == "-");
         anyhow::ensure!(!reads_stdin, "--base compares with a commit, and no commit has standard input (-)");
-        let base = read(Asked { paths, state_paths, renders: self.reading.render })?;
+        let base = read(BasePaths { paths, state_paths, renders: self.reading.render })?;
         let (paths, state_paths) = (base.paths(paths), base.state_paths(state_paths));
         let settings = self.settings(project)?;
         let root = base.directory_of(&project.directory);

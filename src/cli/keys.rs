@@ -11,7 +11,7 @@ use crate::family::suggest::{did_you_mean, nearest};
 use crate::manifest::document::{Document, values};
 use crate::manifest::error::{Error, SyntaxError};
 use crate::model::pointer::Pointer;
-use crate::offline::collect::collect;
+use crate::offline::collect::{Reading, collect};
 
 /// What belongs at a place of a file.
 #[derive(Debug)]
@@ -64,7 +64,7 @@ pub fn families() -> Expected {
 /// # Errors
 /// When it cannot be read, or holds what does not belong there.
 pub fn read(path: &Path, expected: &Expected) -> anyhow::Result<Option<Document>> {
-    let collected = collect(&[path.display().to_string()], &mut std::io::empty());
+    let collected = collect(&[path.display().to_string()], &Reading::default(), &mut std::io::empty());
     if let Some(error) = collected.errors.into_iter().next() {
         return Err(error.into());
     }

@@ -12,12 +12,11 @@ use crate::cli::file::rewrite_whole;
 use crate::cli::input::InputArgs;
 use crate::cli::output::{OutputArg, write_files};
 use crate::cli::terminal::Terminal;
-use crate::manifest::rewrite::Rewritten;
 use crate::manifest::source::Source;
 use crate::model::edit::Edit;
 use crate::offline::check::Checked;
 use crate::offline::findings::report;
-use crate::offline::rewrite::{self, rewrite_all};
+use crate::offline::rewrite::{self, Rewritten, rewrite_all};
 use crate::report::{counted, diff, patches, plain, stream, text};
 use crate::state::cluster_snapshot::is_masked;
 

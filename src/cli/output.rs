@@ -11,8 +11,7 @@ use crate::cli::file::write_whole;
 use crate::cli::terminal::Terminal;
 use crate::family::suggest::{did_you_mean, nearest};
 use crate::report::cases::CaseFormat;
-use crate::report::format::{FormatOptions, ReportFormat, write};
-use crate::report::{DEFAULT_WIDTH, Report, text};
+use crate::report::{DEFAULT_WIDTH, FormatOptions, Report, ReportFormat, text, write};
 
 /// One format, and the file that it goes to; standard output without one.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -9,13 +9,13 @@ use crate::cli::input::InputArgs;
 use crate::cli::interrupt::Interrupt;
 use crate::cli::project::Project;
 use crate::cli::terminal::Terminal;
-use crate::offline::base::{self, Asked};
+use crate::offline::base::{self, BasePaths};
 use crate::offline::baseline::read::read as read_baseline;
 use crate::offline::baseline::{Baseline, pass_by, record};
 use crate::offline::check::{Checked, Decided};
 use crate::offline::errors::input_error;
 use crate::offline::ignore;
-use crate::offline::suppress::{Known, known, suppress};
+use crate::offline::suppress::{KnownFindings, known, suppress};
 use crate::report::{counted, plain};
 
 /// How many digits of a commit are shown.
@@ -107,12 +107,12 @@ fn known_at(
     input: &InputArgs,
     project: &Project,
     terminal: Terminal,
-) -> anyhow::Result<Known> {
+) -> anyhow::Result<KnownFindings> {
     let interrupt = Interrupt::listen()?;
     let stop = &interrupt.stop;
     let directory = tempfile::Builder::new().prefix("memgate-base-").tempdir();
     let directory = directory.context("failed to make a temporary directory for the base")?;
-    let read = |asked: Asked<'_>| base::read(reference, asked, directory.path(), stop);
+    let read = |asked: BasePaths<'_>| base::read(reference, asked, directory.path(), stop);
     let (base, mut checked) = input.check_base(project, read, stop)?;
     directory.close().context("failed to remove the temporary directory of the base")?;
     let identities = ignore::apply_and_identify(&mut checked);

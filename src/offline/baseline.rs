@@ -1,4 +1,4 @@
-//! Baselines: files that say which findings are known, so that only new ones count.
+//! Baselines: files of known findings, so that only new ones count.
 //!
 //! ```json
 //! {
@@ -9,8 +9,9 @@
 //! }
 //! ```
 //!
-//! One entry a line and in a fixed order, so that a diff shows what changed. There is no file and no line in it: what
-//! is known stays known where it is moved. An entry that occurs no longer is a finding, so a baseline only shrinks.
+//! Each entry has a line, and the order is fixed, so that a diff shows the changes. An entry has neither file nor line: a
+//! known finding stays known when its object moves. An entry without a finding is a finding itself, so a baseline only
+//! shrinks.
 
 pub mod read;
 
@@ -27,32 +28,32 @@ use crate::model::finding::{Finding, Severity};
 use crate::model::pointer::Pointer;
 use crate::offline::check::Checked;
 use crate::offline::notices::Notice;
-use crate::offline::suppress::{Identity, Known, each, suppress, untold};
+use crate::offline::suppress::{Identity, KnownFindings, each, not_shown, suppress};
 use crate::report::{ObjectRef, counted};
 
-/// The version of the form. A reader refuses any other.
+/// The version of the format. The reader refuses any other.
 const SCHEMA_VERSION: u64 = 1;
 
-/// Why a finding is a note, in its message.
-const WORDS: &str = "in the baseline";
+/// The reason in the message of a note.
+const REASON: &str = "in the baseline";
 
-/// What is known.
+/// A baseline.
 #[derive(Debug)]
 pub struct Baseline {
     source: Arc<Source>,
-    entries: Vec<Entry>,
+    entries: Vec<BaselineEntry>,
 }
 
-/// A finding that is known.
+/// A known finding.
 #[derive(Debug)]
-struct Entry {
+struct BaselineEntry {
     identity: Identity,
     count: usize,
-    /// Where it stands in the file.
+    /// Its place in the file.
     span: Span,
 }
 
-/// Leaves a baseline out of what was read: it may stand among the manifests.
+/// Removes a baseline from the files that were read: it may be among the manifests.
 pub fn pass_by(checked: &mut Checked, path: &str) {
     let Ok(baseline) = fs::canonicalize(path) else { return };
     let is_other = |source: &Source| fs::canonicalize(source.name()).is_ok_and(|file| file != baseline);
@@ -66,16 +67,16 @@ pub fn pass_by(checked: &mut Checked, path: &str) {
 }
 
 impl Baseline {
-    /// Makes notes of what is known. What of the baseline still occurs, as the text of a new one; what does not is added
-    /// to what there is to say, unless `shrinks` says that the new text takes the place of the old.
+    /// Turns known findings into notes. Returns the text of a new baseline with the entries that still occur. The other
+    /// entries are reported, unless `shrinks` says that the new text replaces the old one.
     pub fn apply(&self, checked: &mut Checked, identities: &[Identity], shrinks: bool) -> String {
-        let mut known = Known::default();
+        let mut known = KnownFindings::default();
         for entry in &self.entries {
             known.add(&entry.identity, entry.count);
         }
-        suppress(checked, identities, &mut known, WORDS);
+        suppress(checked, identities, &mut known, REASON);
         let mut counts = BTreeMap::new();
-        // Of what cannot be read, or belongs to a family that is switched off, it is not known whether it occurs.
+        // An entry may still occur in a file that cannot be read, or for a family that is switched off.
         let all_is_read = checked.errors.is_empty();
         for entry in &self.entries {
             let left = known.take(&entry.identity, entry.count);
@@ -88,7 +89,7 @@ impl Baseline {
         text(&counts)
     }
 
-    fn fixed(&self, entry: &Entry, gone: usize) -> Notice {
+    fn fixed(&self, entry: &BaselineEntry, gone: usize) -> Notice {
         let Identity { code, object_ref, pointer, .. } = &entry.identity;
         let about = if object_ref.kind.is_empty() { String::new() } else { object_ref.title() + ": " };
         let at =
@@ -106,15 +107,15 @@ impl Baseline {
     }
 }
 
-/// Whether a code could have been reported. One that there is no longer cannot occur any more.
+/// Whether a code could have been reported. A code that does not exist any more cannot occur.
 fn is_judged(checked: &Checked, code: &str) -> bool {
     let is_in = |families| family::codes(families).any(|known| known.name == code);
     is_in(&checked.families) || !is_in(&family::ALL)
 }
 
-/// The text of a baseline that has everything that was found and is no note yet, which becomes one.
+/// The text of a baseline with all findings that are not notes yet. They become notes.
 pub fn record(checked: &mut Checked, identities: &[Identity]) -> String {
-    let (mut counts, mut known) = (BTreeMap::new(), Known::default());
+    let (mut counts, mut known) = (BTreeMap::new(), KnownFindings::default());
     let mut all = identities.iter();
     each(checked, |_, finding| {
         let Some(identity) = all.next() else { return };
@@ -123,15 +124,15 @@ pub fn record(checked: &mut Checked, identities: &[Identity]) -> String {
         }
         known.add(identity, 1);
     });
-    for (identity, count) in untold(checked) {
+    for (identity, count) in not_shown(checked) {
         add(&mut counts, &identity, count);
         known.add(&identity, count);
     }
-    suppress(checked, identities, &mut known, WORDS);
+    suppress(checked, identities, &mut known, REASON);
     text(&counts)
 }
 
-/// How often each entry occurs, in the order of the file: by object, then place, then code.
+/// The number of each entry, in the order of the file: by object, then place, then code.
 type Counts = BTreeMap<[String; 7], usize>;
 
 fn add(counts: &mut Counts, identity: &Identity, count: usize) {
@@ -177,7 +178,7 @@ fn text(counts: &Counts) -> String {
             pointer,
             count: *count,
         };
-        // Texts and a number are always JSON.
+        // Serializing texts and a number cannot fail.
         let entry = serde_json::to_string(&entry).unwrap_or_default();
         let _infallible = write!(text, "{separator}{entry}");
         separator = ",\n    ";

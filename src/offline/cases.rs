@@ -103,7 +103,7 @@ enum CaseError {
 /// # Errors
 /// When a number of a policy is out of bounds.
 pub fn run(paths: &[String], options: CaseOptions<'_>, stdin: &mut dyn Read) -> Result<CaseRun, load::Error> {
-    let collected = collect(paths, stdin);
+    let collected = collect(paths, &Reading::default(), stdin);
     let mut run = CaseRun { errors: collected.errors, unread: collected.unread, ..CaseRun::default() };
     let read = Paths { policies: options.policies, ..Paths::default() };
     let given = load_as(read, &Reading::default(), Settings::default(), &mut std::io::empty())?;
@@ -124,7 +124,7 @@ pub fn run(paths: &[String], options: CaseOptions<'_>, stdin: &mut dyn Read) -> 
 
 /// The policies and exemptions in files that were read once, as they are written.
 fn manifests(paths: &[String]) -> Vec<Value> {
-    let sources = collect(paths, &mut std::io::empty()).sources.into_iter();
+    let sources = collect(paths, &Reading::default(), &mut std::io::empty()).sources.into_iter();
     let documents = sources.flat_map(|source| parse(&Arc::new(source)).documents);
     documents.map(|document| document.value().clone()).filter(is_policy).collect()
 }

@@ -9,8 +9,7 @@ use crate::manifest::source::{Source, Span};
 use crate::model::causes::with_causes;
 use crate::model::credential::masked;
 use crate::model::pointer::Pointer;
-use crate::report::input_error::InputError;
-use crate::report::{FileLocation, Related, plain};
+use crate::report::{FileLocation, InputError, Related, plain};
 
 /// An error at one place of a document.
 #[must_use]

@@ -4,12 +4,10 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use crate::report::entry::{self, ErrorEntry, SCHEMA_VERSION};
-use crate::report::github::{self, Command, Kind, Place};
-use crate::report::input_error::InputError;
-use crate::report::junit::{Outcome, Suite, Test, write_suites};
-use crate::report::path::relative;
-use crate::report::plain;
+use crate::report::github::{self, AnnotationPlace, Command, Kind};
+use crate::report::json::{self, SCHEMA_VERSION};
+use crate::report::junit::{Suite, Test, TestResult, write_suites};
+use crate::report::{InputError, plain, relative};
 
 /// What came of one run.
 #[derive(Debug)]
@@ -88,7 +86,7 @@ struct JsonCases<'r> {
     cases: &'r [CaseEntry<'r>],
     /// Cases that pass whatever memgate decides.
     warnings: &'r [String],
-    input_errors: Vec<ErrorEntry<'r>>,
+    input_errors: Vec<serde_json::Value>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     rules: &'r [RuleEntry<'r>],
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -130,7 +128,7 @@ pub fn write(
 ) -> io::Result<()> {
     match format {
         CaseFormat::Text => text(report, verbose, out),
-        CaseFormat::Json => json(report, out),
+        CaseFormat::Json => write_json(report, out),
         CaseFormat::Junit => junit(report, out),
         CaseFormat::Github => github(report, out),
     }
@@ -176,7 +174,7 @@ fn rules(rules: &[RuleEntry<'_>], out: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-fn json(report: &CaseReport<'_>, out: &mut impl Write) -> io::Result<()> {
+fn write_json(report: &CaseReport<'_>, out: &mut impl Write) -> io::Result<()> {
     let passed = report.cases.iter().filter(|case| case.passed).count();
     let output = JsonCases {
         schema_version: SCHEMA_VERSION,
@@ -184,7 +182,7 @@ fn json(report: &CaseReport<'_>, out: &mut impl Write) -> io::Result<()> {
         summary: JsonSummary { passed, failed: report.cases.len() - passed, errors: report.errors.len() },
         cases: &report.cases,
         warnings: report.blind,
-        input_errors: report.errors.iter().map(entry::error).collect(),
+        input_errors: report.errors.iter().map(json::error).collect(),
         rules: &report.rules,
         survivors: report.survivors.as_deref(),
     };
@@ -200,26 +198,26 @@ fn junit(report: &CaseReport<'_>, out: &mut impl Write) -> io::Result<()> {
     };
     for error in &report.errors {
         let file = error.file.map_or("memgate", relative);
-        let outcome = Outcome::Error { kind: error.code().to_owned(), message: error.line.clone() };
-        add(file, Test { name: format!("{file} can be read"), outcome });
+        let result = TestResult::Error { kind: error.code().to_owned(), message: error.line.clone() };
+        add(file, Test { name: format!("{file} can be read"), result });
     }
     for case in &report.cases {
-        let outcome = match case.failures {
-            [] => Outcome::Passed,
-            [first, ..] => Outcome::Failed {
+        let result = match case.failures {
+            [] => TestResult::Passed,
+            [first, ..] => TestResult::Failed {
                 kind: "case".to_owned(),
                 message: first.clone(),
                 text: format!("{}:{}:\n{}\n", plain(case.file), case.line, case.failures.join("\n")),
             },
         };
-        add(relative(case.file), Test { name: case.name.to_owned(), outcome });
+        add(relative(case.file), Test { name: case.name.to_owned(), result });
     }
     for survivor in report.survivors.iter().flatten() {
         let SurvivorEntry { policy, rule, mutation } = survivor;
         let message = unnoticed(survivor);
-        let outcome = Outcome::Failed { kind: "mutant".to_owned(), text: message.clone(), message };
+        let result = TestResult::Failed { kind: "mutant".to_owned(), text: message.clone(), message };
         let name = format!("a case notices that policy/{policy}/{rule} is {mutation}");
-        add("rules of policies", Test { name, outcome });
+        add("rules of policies", Test { name, result });
     }
     write_suites(&suites, out)
 }
@@ -227,13 +225,13 @@ fn junit(report: &CaseReport<'_>, out: &mut impl Write) -> io::Result<()> {
 fn github(report: &CaseReport<'_>, out: &mut impl Write) -> io::Result<()> {
     let errors = report.errors.iter().map(github::of_error);
     let failed = report.cases.iter().filter(|case| !case.passed).map(|case| {
-        let place = Place { file: Some(case.file), start: Some((case.line, 1)), end: None };
+        let place = AnnotationPlace { file: Some(case.file), start: Some((case.line, 1)), end: None };
         let failures: Vec<_> = case.failures.iter().map(|failure| plain(failure)).collect();
         Command::new(place, case.name, &failures.join("\n"))
     });
     github::write_kind(Kind::Error, errors.chain(failed), 0, out)?;
-    let blind = report.blind.iter().map(|line| Command::new(Place::default(), "memgate", &plain(line)));
+    let blind = report.blind.iter().map(|line| Command::new(AnnotationPlace::default(), "memgate", &plain(line)));
     let unnoticed = report.survivors.iter().flatten().map(unnoticed);
-    let unnoticed = unnoticed.map(|line| Command::new(Place::default(), "memgate", &plain(&line)));
+    let unnoticed = unnoticed.map(|line| Command::new(AnnotationPlace::default(), "memgate", &plain(&line)));
     github::write_kind(Kind::Warning, blind.chain(unnoticed), 0, out)
 }

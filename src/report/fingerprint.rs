@@ -10,8 +10,7 @@ use std::fmt::Write as _;
 use ring::digest::{Context, SHA256};
 
 use crate::model::pointer::Pointer;
-use crate::report::ObjectRef;
-use crate::report::input_error::InputError;
+use crate::report::{InputError, ObjectRef};
 
 /// How many bytes of the hash are kept: with a million findings two meet by chance once in 37 million runs.
 const BYTES: usize = 8;

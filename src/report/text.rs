@@ -10,8 +10,7 @@ use annotate_snippets::{
 
 use crate::model::finding::Severity;
 use crate::report::excerpt::Excerpt;
-use crate::report::input_error::InputError;
-use crate::report::{FileLocation, LocatedFinding, Related, Report, plain};
+use crate::report::{FileLocation, InputError, LocatedFinding, Related, Report, plain};
 
 /// What the renderer gets as name of the first file and of each other one. It counts columns in the text that it gets,
 /// which may be a part of a line, so the true place is written afterwards; see [`with_places`]. The renderer lets

@@ -1,4 +1,4 @@
-//! The text of a baseline to its entries. What is wrong with it has line and column.
+//! Parses baselines. Errors have line and column.
 
 use std::fs;
 use std::io;
@@ -11,14 +11,14 @@ use crate::manifest::error::Error;
 use crate::manifest::source::Source;
 use crate::model::finding::Severity;
 use crate::model::pointer::Pointer;
-use crate::offline::baseline::{Baseline, Entry, SCHEMA_VERSION, object_ref};
+use crate::offline::baseline::{Baseline, BaselineEntry, SCHEMA_VERSION, object_ref};
 use crate::offline::errors::error_at;
 use crate::offline::suppress::Identity;
 
 /// Reads a baseline.
 ///
 /// # Errors
-/// When the file cannot be read, or is no baseline.
+/// When the file cannot be read, or is not a baseline.
 pub fn read(path: &str) -> Result<Baseline, Error> {
     let text = fs::read_to_string(path).map_err(|source| unreadable(path, source))?;
     let source = Arc::new(Source::new(path, text));
@@ -38,7 +38,7 @@ fn unreadable(path: &str, source: io::Error) -> Error {
     }
 }
 
-pub(super) fn entries(source: &Arc<Source>) -> Result<Vec<Entry>, Error> {
+pub(super) fn entries(source: &Arc<Source>) -> Result<Vec<BaselineEntry>, Error> {
     let mut errors = Vec::new();
     let documents = values(source, &mut errors);
     if let Some(error) = errors.into_iter().next() {
@@ -69,7 +69,7 @@ fn empty() -> String {
     "this baseline is empty; give the file that --write-baseline wrote".to_owned()
 }
 
-fn entry(document: &Document, value: &Value, at: &Pointer) -> Result<Entry, Error> {
+fn entry(document: &Document, value: &Value, at: &Pointer) -> Result<BaselineEntry, Error> {
     let text = |path: &[&str]| text(document, value, at, path);
     let (code, severity_name, pointer) = (text(&["code"])?, text(&["severity"])?, text(&["pointer"])?);
     let object = [
@@ -95,7 +95,7 @@ fn entry(document: &Document, value: &Value, at: &Pointer) -> Result<Entry, Erro
         return Err(error("fingerprint", message));
     }
     let location = document.locate(&at.key("code"));
-    Ok(Entry { identity, count, span: location.value })
+    Ok(BaselineEntry { identity, count, span: location.value })
 }
 
 /// The text at a place of an entry.
@@ -119,7 +119,7 @@ mod tests {
 
     const ENTRY: &str = r#"{"fingerprint": "3c351a9051bddc5a", "code": "orloj/provider-empty", "severity": "deny", "object": {"group": "orloj.dev", "kind": "Memory", "namespace": "team-a", "name": "notes"}, "pointer": "/spec/provider", "count": 2}"#;
 
-    fn read_text(text: &str) -> Result<Vec<Entry>, String> {
+    fn read_text(text: &str) -> Result<Vec<BaselineEntry>, String> {
         entries(&Arc::new(Source::new("b.json", text))).map_err(|error| error.to_string())
     }
 
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn says_where_a_baseline_is_damaged() {
+    fn reports_where_a_baseline_is_damaged() {
         let with = |from: &str, to: &str| {
             let entry = ENTRY.replace(from, to);
             assert_ne!(entry, ENTRY, "{from}");

@@ -1,25 +1,25 @@
-//! Which files of a commit the paths of a command line name. Only a part of them is read afterwards; what is written
-//! for nothing costs little.
+//! The files of a commit that the paths of a command line name. A few more are written than are read afterwards, which
+//! costs little.
 
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-/// What one path asks for.
+/// Matches the files that a path names.
 #[derive(Debug)]
-pub(super) struct Wanted {
+pub(super) struct PathFilter {
     start: String,
-    /// Whether files of any extension may be meant.
+    /// Whether the path is a glob, which may name files of any extension.
     any_extension: bool,
 }
 
-impl Wanted {
-    /// What a path from the root of the work tree asks for: a file, a directory, or a glob.
+impl PathFilter {
+    /// The filter of a path from the root of the work tree: a file, a directory, or a glob.
     pub(super) fn of(relative: &str) -> Self {
         Self { start: fixed_part(relative).to_owned(), any_extension: is_glob(relative) }
     }
 
-    /// Whether it asks for this file.
-    pub(super) fn holds(&self, name: &str) -> bool {
+    /// Whether the path names this file.
+    pub(super) fn matches(&self, name: &str) -> bool {
         name == self.start || (is_below(name, &self.start) && (self.any_extension || is_manifest(name)))
     }
 }
@@ -44,7 +44,7 @@ fn is_manifest(name: &str) -> bool {
     ["yaml", "yml", "json"].iter().any(|known| extension.eq_ignore_ascii_case(known))
 }
 
-/// A path of the command line from the root of the work tree; none of one that is outside.
+/// A path of the command line from the root of the work tree; `None` if it is outside.
 pub(super) fn relative(root: &Path, working_directory: &Path, path: &str) -> Option<String> {
     let whole = without_dots(&working_directory.join(path));
     let inside = whole.strip_prefix(root).ok().map(Path::to_owned);
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn knows_what_a_path_asks_for() {
+    fn matches_the_files_that_a_path_names() {
         for (path, name, expected) in [
             ("", "a/b.yaml", true),
             ("", "a/b.go", false),
@@ -100,7 +100,7 @@ mod tests {
             ("a/*.txt", "b/b.txt", false),
             ("*.txt", "a/b.txt", true),
         ] {
-            assert_eq!(Wanted::of(path).holds(name), expected, "{path} {name}");
+            assert_eq!(PathFilter::of(path).matches(name), expected, "{path} {name}");
         }
     }
 }
