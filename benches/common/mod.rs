@@ -12,7 +12,7 @@ use memgate::manifest::document::values;
 use memgate::model::family::Family;
 use memgate::model::object::{Coverage, KindState, Object};
 use memgate::model::snapshot::Snapshot;
-use memgate::offline::collect::collect;
+use memgate::offline::collect::{Reading, collect};
 
 /// The state of every benchmark: one agent and the Redis memory that it claims.
 #[allow(dead_code, reason = "the bench over TLS has a state of files")]
@@ -58,7 +58,7 @@ pub(crate) fn review(label: &str, env: usize, annotation: usize, escaped: bool) 
 #[allow(dead_code, reason = "only one of the benchmarks uses them")]
 pub(crate) fn cases(family: &'static Family) -> Vec<Case> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases").join(family.name);
-    let sources = collect(&[folder.display().to_string()], &mut std::io::empty()).sources.into_iter();
+    let sources = collect(&[folder.display().to_string()], &Reading::default(), &mut std::io::empty()).sources.into_iter();
     let documents = sources.flat_map(|source| values(&Arc::new(source), &mut Vec::new()));
     documents.flat_map(|document| read(document.value()).expect("cases")).collect()
 }

@@ -240,7 +240,7 @@ mod tests {
             errors,
             [
                 "none.yaml: no such file or directory",
-                "bad.yaml:2: byte 8 is no UTF-8; save the file as UTF-8",
+                "bad.yaml:2: byte 8 is not UTF-8; save the file as UTF-8",
                 "wide.yaml:1: this is UTF-16; save it as UTF-8",
                 "[: unclosed character class; missing ']'",
             ]

@@ -1,4 +1,4 @@
-//! Paths to the objects that are checked, and to the state that they are checked against.
+//! Loads the objects to check, and the state for decisions about them.
 //!
 //! Every object of the inputs is also state for all others.
 
@@ -148,7 +148,7 @@ pub fn load_as(
         for parsed in parse_parts(&source) {
             inputs.errors.extend(parsed.errors);
             for other in parsed.non_objects {
-                // In a directory many a file is no manifest, and is not meant to be one.
+                // Many files in a directory are not meant to be manifests.
                 if is_named || other.is_likely_object {
                     notices.not_an_object(&source, &other);
                 }
@@ -235,7 +235,7 @@ fn read_state(
                 }
             }
         }
-        // Of what cannot be read nobody knows what it holds.
+        // With errors, the content of the files is not known.
         if let Some(first) = sources.first().filter(|_| !is_used && inputs.errors.len() == errors) {
             notices.unused_state(path, first);
         }
@@ -243,7 +243,7 @@ fn read_state(
     Ok(())
 }
 
-/// Reads policies and exemptions. Whatever else stands beside them is left alone.
+/// Reads policies and exemptions. Other objects in their files are ignored.
 fn read_policies(
     paths: &[String],
     reading: &Reading,

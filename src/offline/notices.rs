@@ -1,5 +1,5 @@
-//! What there is to say about files rather than about an object in them: what looks as if it was to be checked
-//! and is not. Nothing in here decides about an object.
+//! Findings about files: documents that look as if they were meant to be checked and are not. No decision about an object
+//! is made here.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,32 +21,32 @@ use crate::state;
 /// A finding about a place in a file.
 #[derive(Debug)]
 pub struct Notice {
-    /// What there is to say; the pointer is that in the document.
+    /// The finding; its pointer is that in the document.
     pub finding: Finding,
-    /// The object, or nothing.
+    /// The object, if there is one.
     pub object_ref: ObjectRef,
     /// The text.
     pub source: Arc<Source>,
-    /// Where in it.
+    /// The place in it.
     pub span: Span,
-    /// Another place, perhaps in another text, and what is there.
+    /// Another place, perhaps in another text, with a label.
     pub related: Option<(Arc<Source>, Span, &'static str)>,
 }
 
-/// Makes notices of what is read.
+/// Makes notices while files are read.
 #[derive(Debug, Default)]
 pub(super) struct Notices {
     made: Vec<Notice>,
-    /// What is likely misspelt, if no definition among the inputs says otherwise: its group and kind.
+    /// The kinds that are likely misspelt, with group, unless a definition among the inputs defines them.
     misspelt: Vec<([String; 2], Notice)>,
-    /// The groups and kinds that definitions among the inputs define, whosever they are.
+    /// The groups and kinds of all definitions among the inputs.
     defined: BTreeSet<[String; 2]>,
-    /// Where each object stands first, by group, kind, namespace and name.
+    /// The first place of each object, by group, kind, namespace and name.
     objects: BTreeMap<[String; 4], (Arc<Source>, Span)>,
 }
 
 impl Notices {
-    /// A document that is no object.
+    /// Adds a document that is not an object.
     pub(super) fn not_an_object(&mut self, source: &Arc<Source>, document: &NonObject) {
         let message = format!("this {}, so nothing is checked here", document.reason);
         let help = if document.reason.starts_with("is a List") {
@@ -60,7 +60,7 @@ impl Notices {
         self.made.push(Notice { finding, object_ref, source, span: document.span, related: None });
     }
 
-    /// Files of state at which no decision looks, given together; `path` is what was given.
+    /// Adds a path of state whose objects no decision looks at.
     pub(super) fn unused_state(&mut self, path: &str, first: &Arc<Source>) {
         let message = format!("{path}: holds no object at which decisions look");
         let finding = Finding::warn(&common::STATE_UNUSED, Pointer::root(), message)
@@ -69,7 +69,7 @@ impl Notices {
         self.made.push(Notice { finding, object_ref: ObjectRef::default(), source, span, related: None });
     }
 
-    /// A policy or exemption that only judges others: one that is checked says so itself.
+    /// Adds a policy or exemption of a version that is not served. One that is checked has a finding of its own.
     pub(super) fn policy(
         &mut self,
         document: &Document,
@@ -93,7 +93,7 @@ impl Notices {
         self.made.push(Notice { finding, object_ref, source, span, related: None });
     }
 
-    /// Notes what a definition defines, if the value is one; whether it is.
+    /// Notes the kind of a definition. Returns whether the value is one.
     pub(super) fn definition(&mut self, value: &Value) -> bool {
         let text = |pointer| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
         let is_definition = text("/kind") == "CustomResourceDefinition";
@@ -103,7 +103,7 @@ impl Notices {
         is_definition
     }
 
-    /// An object, whether it is checked or not.
+    /// Adds an object, whether it is checked or not.
     pub(super) fn object(&mut self, document: &Document, object_ref: &ObjectRef) {
         let has_items = document.value().get("items").is_some_and(Value::is_array);
         let (group, kind) = (document.group(), document.kind());

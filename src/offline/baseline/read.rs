@@ -31,7 +31,7 @@ fn unreadable(path: &str, source: io::Error) -> Error {
     match source.kind() {
         io::ErrorKind::NotFound => Error::Missing { path },
         io::ErrorKind::InvalidData => {
-            let message = "this is no text; give the file that --write-baseline wrote".to_owned();
+            let message = "this is not text; give the file that --write-baseline wrote".to_owned();
             Error::Encoding { path, line: 1, message }
         }
         _ => Error::Read { path, source },
@@ -54,7 +54,7 @@ pub(super) fn entries(source: &Arc<Source>) -> Result<Vec<BaselineEntry>, Error>
     let version = document.value().get("schemaVersion").and_then(Value::as_u64);
     if version != Some(SCHEMA_VERSION) {
         let message =
-            format!("this is no baseline that this memgate reads: schemaVersion is not {SCHEMA_VERSION}");
+            format!("this is not a baseline that this memgate reads: schemaVersion is not {SCHEMA_VERSION}");
         return Err(error_at(document.place(), &Pointer::new("/schemaVersion"), message));
     }
     let Some(findings) = document.value().get("findings").and_then(Value::as_array) else {
@@ -141,7 +141,7 @@ mod tests {
         };
         for (text, place, message) in [
             (String::new(), "b.json:1:", "this baseline is empty"),
-            ("[]".to_owned(), "b.json:1:1:", "this is no baseline that this memgate reads"),
+            ("[]".to_owned(), "b.json:1:1:", "this is not a baseline that this memgate reads"),
             ("{\"schemaVersion\": 2}".to_owned(), "b.json:1:19:", "schemaVersion is not 1"),
             ("{\"schemaVersion\": 1}".to_owned(), "b.json:1:1:", "findings of a baseline are a list"),
             (with("{\"fingerprint", "<<<<<<< HEAD\n{\"fingerprint"), "b.json:2:1:", ""),

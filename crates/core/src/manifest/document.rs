@@ -184,7 +184,7 @@ fn flatten(mut document: Document, parsed: &mut Parsed) {
             parsed.non_objects.push(NonObject::of(&document, "is a List without items"));
         }
         Some(Value::Null) | None => {}
-        Some(_) => parsed.non_objects.push(NonObject::of(&document, "is a List whose items are no list")),
+        Some(_) => parsed.non_objects.push(NonObject::of(&document, "is a List whose items are not a list")),
     }
 }
 
@@ -218,8 +218,8 @@ fn reason_not_an_object(value: &Value) -> Option<&'static str> {
         (None, None) => Some("has no apiVersion and no kind"),
         (None, _) => Some("has no apiVersion"),
         (_, None) => Some("has no kind"),
-        (Some(None), _) => Some("has an apiVersion that is no text"),
-        (_, Some(None)) => Some("has a kind that is no text"),
+        (Some(None), _) => Some("has an apiVersion that is not text"),
+        (_, Some(None)) => Some("has a kind that is not text"),
         (Some(Some("")), _) => Some("has an empty apiVersion"),
         (_, Some(Some(""))) => Some("has an empty kind"),
         (Some(Some(_)), Some(Some(_))) => None,

@@ -10,7 +10,7 @@ use crate::manifest::source::{Source, Span};
 /// Why an input, or one document in it, cannot be used.
 #[derive(Debug, Error)]
 pub enum Error {
-    /// There is no file or directory of that name.
+    /// The file or directory does not exist.
     #[error("{path}: no such file or directory")]
     Missing {
         /// The path as the user gave it.

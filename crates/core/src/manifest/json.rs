@@ -142,7 +142,7 @@ impl JsonReader<'_> {
             Some(b't') => '\t',
             Some(b'u') => {
                 let character = self.unicode_escape();
-                return character.ok_or_else(|| self.error(start, "this escape is no Unicode character"));
+                return character.ok_or_else(|| self.error(start, "this escape is not a Unicode character"));
             }
             _ => return Err(self.error(start, "JSON has no such escape")),
         })
@@ -183,7 +183,7 @@ impl JsonReader<'_> {
         }
         let text = self.text.get(start..self.at).unwrap_or_default();
         if !good {
-            return Err(self.error(start, "this is no JSON number"));
+            return Err(self.error(start, "this is not a JSON number"));
         }
         match text.parse::<f64>() {
             Ok(number) if number.is_finite() => Ok(ScalarText::Slice(start, self.at)),

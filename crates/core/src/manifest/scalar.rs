@@ -35,7 +35,7 @@ pub(super) enum Scalar<'t> {
 /// The meaning of `text`, written in that style and with that tag.
 ///
 /// # Errors
-/// When the value does not fit its tag, in words.
+/// When the value does not fit its tag: the message.
 pub(super) fn resolve(text: &str, style: Style, tag: Tag) -> Result<Scalar<'_>, String> {
     let found = match (tag, style) {
         (Tag::Text | Tag::Merge, _) | (Tag::None, Style::Quoted | Style::Block) => {
