@@ -352,6 +352,12 @@ impl Report<'_> {
 }
 
 impl ObjectRef {
+    /// The API group; empty for the core group.
+    #[must_use]
+    pub fn group(&self) -> &str {
+        self.api_version.split_once('/').map_or("", |(group, _)| group)
+    }
+
     /// Kind, namespace and name: `ArkMemory team-a/notes-short`.
     #[must_use]
     pub fn title(&self) -> String {

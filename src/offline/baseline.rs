@@ -20,7 +20,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde_json::json;
 
 use crate::family::{self, common};
 use crate::manifest::source::{Source, Span};
@@ -29,7 +29,7 @@ use crate::model::pointer::Pointer;
 use crate::offline::check::Checked;
 use crate::offline::notices::Notice;
 use crate::offline::suppress::{Identity, KnownFindings, each, not_shown, suppress};
-use crate::report::{ObjectRef, counted};
+use crate::report::{ObjectRef, counted, fingerprint};
 
 /// The version of the format. The reader refuses any other.
 const SCHEMA_VERSION: u64 = 1;
@@ -102,8 +102,7 @@ impl Baseline {
         };
         let finding = Finding::warn(&common::BASELINE_FIXED, Pointer::root(), message)
             .help("write the baseline anew: --write-baseline FILE behind --baseline FILE adds nothing to it");
-        let (source, object_ref) = (Arc::clone(&self.source), ObjectRef::default());
-        Notice { finding, object_ref, source, span: entry.span, related: None }
+        Notice::new(&self.source, entry.span, finding)
     }
 }
 
@@ -138,48 +137,25 @@ type Counts = BTreeMap<[String; 7], usize>;
 fn add(counts: &mut Counts, identity: &Identity, count: usize) {
     let Identity { code, severity, object_ref, pointer } = identity;
     let ObjectRef { kind, namespace, name, .. } = object_ref;
-    let key = [group(object_ref), kind, namespace, name, pointer.as_str(), code, severity.name()];
+    let key = [object_ref.group(), kind, namespace, name, pointer.as_str(), code, severity.name()];
     if count > 0 {
         *counts.entry(key.map(str::to_owned)).or_default() += count;
     }
-}
-
-fn group(object_ref: &ObjectRef) -> &str {
-    object_ref.api_version.split_once('/').map_or("", |(group, _)| group)
-}
-
-#[derive(Serialize)]
-struct JsonEntry<'e> {
-    fingerprint: String,
-    code: &'e str,
-    severity: &'e str,
-    object: JsonObject<'e>,
-    pointer: &'e str,
-    count: usize,
-}
-
-#[derive(Serialize)]
-struct JsonObject<'e> {
-    group: &'e str,
-    kind: &'e str,
-    namespace: &'e str,
-    name: &'e str,
 }
 
 fn text(counts: &Counts) -> String {
     let mut text = format!("{{\n  \"schemaVersion\": {SCHEMA_VERSION},\n  \"findings\": [");
     let mut separator = "\n    ";
     for ([group, kind, namespace, name, pointer, code, severity], count) in counts {
-        let entry = JsonEntry {
-            fingerprint: fingerprint(code, [group, kind, namespace, name], pointer),
-            code,
-            severity,
-            object: JsonObject { group, kind, namespace, name },
-            pointer,
-            count: *count,
-        };
-        // Serializing texts and a number cannot fail.
-        let entry = serde_json::to_string(&entry).unwrap_or_default();
+        let object = object_ref([group, kind, namespace, name]);
+        let entry = json!({
+            "fingerprint": fingerprint::of(code, &object, &Pointer::new(pointer)),
+            "code": code,
+            "severity": severity,
+            "object": {"group": group, "kind": kind, "namespace": namespace, "name": name},
+            "pointer": pointer,
+            "count": count,
+        });
         let _infallible = write!(text, "{separator}{entry}");
         separator = ",\n    ";
     }
@@ -191,8 +167,4 @@ fn object_ref([group, kind, namespace, name]: [&str; 4]) -> ObjectRef {
     let version_of = if group.is_empty() { String::new() } else { format!("{group}/") };
     let text = str::to_owned;
     ObjectRef { api_version: version_of, kind: text(kind), namespace: text(namespace), name: text(name) }
-}
-
-fn fingerprint(code: &str, object: [&str; 4], pointer: &str) -> String {
-    crate::report::fingerprint::of(code, &object_ref(object), &Pointer::new(pointer))
 }

@@ -14,7 +14,6 @@ use crate::model::pointer::Pointer;
 use crate::offline::check::Checked;
 use crate::offline::notices::Notice;
 use crate::offline::suppress::{Identity, each, identify, make_note};
-use crate::report::ObjectRef;
 
 /// The form of such a comment.
 const FORM: &str = "# memgate: ignore[CODE] reason";
@@ -110,7 +109,7 @@ fn unused(checked: &Checked, ignores: &[Ignore]) -> Vec<Notice> {
             ),
         };
         let finding = Finding::warn(&common::IGNORE_UNUSED, Pointer::root(), message).help(help);
-        notice(&ignore.source, ignore.span, finding)
+        Notice::new(&ignore.source, ignore.span, finding)
     };
     ignores.iter().filter(is_unused).map(notice).collect()
 }
@@ -133,7 +132,7 @@ fn read(source: &Arc<Source>, ignores: &mut Vec<Ignore>, notices: &mut Vec<Notic
             let message = "this comment ignores nothing, since it does not say why";
             let finding = Finding::warn(&common::IGNORE_WITHOUT_REASON, Pointer::root(), message)
                 .help(format!("write the reason behind the bracket: {FORM}"));
-            notices.push(notice(source, comment.span, finding));
+            notices.push(Notice::new(source, comment.span, finding));
             continue;
         };
         for (name, span) in list.names(source) {
@@ -142,7 +141,7 @@ fn read(source: &Arc<Source>, ignores: &mut Vec<Ignore>, notices: &mut Vec<Notic
                     let (source, reason) = (Arc::clone(source), reason.to_owned());
                     ignores.push(Ignore { source, code, reason, span, line, is_used: false });
                 }
-                Err(finding) => notices.push(notice(source, span, *finding)),
+                Err(finding) => notices.push(Notice::new(source, span, *finding)),
             }
         }
     }
@@ -203,7 +202,7 @@ fn list<'s>(source: &'s Arc<Source>, comment: &Comment, notices: &mut Vec<Notice
             let finding =
                 Finding::warn(&common::IGNORE_UNKNOWN, Pointer::root(), "this comment ignores nothing")
                     .help(format!("write {FORM}"));
-            notices.push(notice(source, comment.span, finding));
+            notices.push(Notice::new(source, comment.span, finding));
             None
         }
     }
@@ -229,10 +228,6 @@ fn find(name: &str) -> Result<&'static Code, Box<Finding>> {
     let in_family = || codes().find(|code| code.name.split_once('/').is_some_and(|(_, rest)| rest == name));
     let meant = nearest(name, codes().map(|code| code.name)).or_else(|| in_family().map(|code| code.name));
     Err(Box::new(warn(format!("there is no code {}{}", quoted(name), did_you_mean(meant)))))
-}
-
-fn notice(source: &Arc<Source>, span: Span, finding: Finding) -> Notice {
-    Notice { finding, object_ref: ObjectRef::default(), source: Arc::clone(source), span, related: None }
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use crate::family::common;
 use crate::manifest::document::{Document, NonObject};
 use crate::manifest::source::{Source, Span};
 use crate::model::finding::Finding;
+use crate::model::object::Reference;
 use crate::model::pointer::Pointer;
 use crate::model::settings::Settings;
 use crate::offline::misspelt::misspelt;
@@ -31,6 +32,14 @@ pub struct Notice {
     pub span: Span,
     /// Another place, perhaps in another text, with a label.
     pub related: Option<(Arc<Source>, Span, &'static str)>,
+}
+
+impl Notice {
+    /// A finding about a stretch of a source.
+    pub(super) fn new(source: &Arc<Source>, span: Span, finding: Finding) -> Self {
+        let object_ref = ObjectRef::default();
+        Self { finding, object_ref, source: Arc::clone(source), span, related: None }
+    }
 }
 
 /// Makes notices while files are read.
@@ -55,9 +64,7 @@ impl Notices {
             "write apiVersion and kind, or keep the file out of what is checked"
         };
         let finding = Finding::warn(&common::NOT_AN_OBJECT, Pointer::root(), message).help(help);
-        let source = Arc::clone(source);
-        let object_ref = ObjectRef::default();
-        self.made.push(Notice { finding, object_ref, source, span: document.span, related: None });
+        self.made.push(Notice::new(source, document.span, finding));
     }
 
     /// Adds a path of state whose objects no decision looks at.
@@ -65,8 +72,7 @@ impl Notices {
         let message = format!("{path}: holds no object at which decisions look");
         let finding = Finding::warn(&common::STATE_UNUSED, Pointer::root(), message)
             .help("leave it out, or give what was meant to --with");
-        let (source, span) = (Arc::clone(first), first.span(0, 0));
-        self.made.push(Notice { finding, object_ref: ObjectRef::default(), source, span, related: None });
+        self.made.push(Notice::new(first, first.span(0, 0), finding));
     }
 
     /// Adds a policy or exemption of a version that is not served. One that is checked has a finding of its own.
@@ -83,14 +89,8 @@ impl Notices {
         let Some(finding) = form::unserved_version(group, version, reference.kind.version) else { return };
         let finding = Finding { pointer: within.join(&finding.pointer), ..finding };
         let (span, _) = document.locate(&finding.pointer).carets(false);
-        let object_ref = ObjectRef {
-            api_version: api_version.to_owned(),
-            kind: reference.kind.kind.to_owned(),
-            namespace: reference.namespace,
-            name: reference.name,
-        };
-        let source = Arc::clone(document.source());
-        self.made.push(Notice { finding, object_ref, source, span, related: None });
+        let object_ref = ObjectRef { api_version: api_version.to_owned(), ..object_ref(reference) };
+        self.made.push(Notice { object_ref, ..Notice::new(document.source(), span, finding) });
     }
 
     /// Notes the kind of a definition. Returns whether the value is one.
@@ -110,8 +110,8 @@ impl Notices {
         if let Some((pointer, message)) = misspelt(document.api_version(), kind, has_items) {
             let finding = Finding::warn(&common::KIND_MISSPELT, Pointer::new(pointer), message);
             let (span, _) = document.locate(&finding.pointer).carets(false);
-            let (source, object_ref) = (Arc::clone(document.source()), object_ref.clone());
-            let notice = Notice { finding, object_ref, source, span, related: None };
+            let object_ref = object_ref.clone();
+            let notice = Notice { object_ref, ..Notice::new(document.source(), span, finding) };
             self.misspelt.push(([group, kind].map(str::to_owned), notice));
         }
         if document.name().is_empty() {
@@ -124,17 +124,15 @@ impl Notices {
                 first.insert((Arc::clone(document.source()), name_of(document)));
             }
             Entry::Occupied(first) => {
-                let (source, span) = first.get().clone();
+                let (first, first_span) = first.get().clone();
                 let message = format!("{} stands twice; of two, the later one counts", object_ref.title());
                 let finding =
                     Finding::warn(&common::OBJECT_REPEATED, Pointer::new("/metadata/name"), message)
                         .help("remove one of them, or check the two in runs of their own");
                 self.made.push(Notice {
-                    finding,
                     object_ref: object_ref.clone(),
-                    source: Arc::clone(document.source()),
-                    span: name_of(document),
-                    related: Some((source, span, "here it stands first")),
+                    related: Some((first, first_span, "here it stands first")),
+                    ..Notice::new(document.source(), name_of(document), finding)
                 });
             }
         }
@@ -147,6 +145,12 @@ impl Notices {
         notices.extend(misspelt.map(|(_, notice)| notice));
         notices
     }
+}
+
+/// The name of an object in reports.
+pub(super) fn object_ref(object: Reference) -> ObjectRef {
+    let Reference { kind, namespace, name } = object;
+    ObjectRef { api_version: kind.api_version(), kind: kind.kind.to_owned(), namespace, name }
 }
 
 fn name_of(document: &Document) -> Span {

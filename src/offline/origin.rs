@@ -2,7 +2,6 @@
 //! annotation. The line in the source file is not known.
 
 use std::collections::BTreeMap;
-use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -10,7 +9,7 @@ use serde_json::Value;
 use crate::manifest::document::{Document, values};
 use crate::manifest::source::Source;
 use crate::model::credential::masked;
-use crate::offline::repository::{Tool, Unit};
+use crate::offline::repository::{Tool, Unit, without_dots};
 
 const COMMENT: &str = "# Source: ";
 /// The annotation that kustomize writes with `buildMetadata: [originAnnotations]`.
@@ -136,24 +135,9 @@ fn in_directory(file: &str, unit: Option<&Unit>) -> String {
             Tool::Helm => unit.directory.join(file.split_once('/')?.1),
             Tool::Kustomize => unit.directory.join(file),
         };
-        path.is_file().then(|| short(&path).to_string_lossy().into_owned())
+        path.is_file().then(|| without_dots(&path).to_string_lossy().into_owned())
     });
     found.unwrap_or_else(|| masked(file).into_owned())
-}
-
-/// `overlays/prod/../../base/a.yaml` is `base/a.yaml`.
-fn short(path: &Path) -> PathBuf {
-    let mut short = PathBuf::new();
-    for part in path.components() {
-        match (part, short.components().next_back()) {
-            (Component::ParentDir, Some(Component::Normal(_))) => {
-                short.pop();
-            }
-            (Component::CurDir, _) => {}
-            _ => short.push(part),
-        }
-    }
-    short
 }
 
 #[cfg(test)]
@@ -218,14 +202,5 @@ mod tests {
         assert!(files[1].as_ref().is_some_and(|file| !file.contains("secret")), "{files:?}");
         assert_eq!(files[2].as_deref(), Some("kustomization.yaml"));
         assert_eq!(files[3], None);
-    }
-
-    #[test]
-    fn shortens_paths() {
-        for (path, expected) in
-            [("a/../b", "b"), ("../a/./b", "../a/b"), ("a/../../b", "../b"), ("/../a", "/../a")]
-        {
-            assert_eq!(short(Path::new(path)), Path::new(expected), "{path}");
-        }
     }
 }

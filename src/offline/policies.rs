@@ -21,11 +21,10 @@ use crate::model::pointer::Pointer;
 use crate::model::policy::{Policies, Policy};
 use crate::model::settings::Settings;
 use crate::offline::errors::error_at;
-use crate::offline::notices::Notice;
+use crate::offline::notices::{Notice, object_ref};
 use crate::offline::places::Places;
 use crate::policy;
 use crate::policy::leftover::{self, Used};
-use crate::report::ObjectRef;
 use crate::state;
 
 /// The kind of path at which a policy was read.
@@ -139,13 +138,7 @@ pub(super) fn leftovers(
     let of_exemptions = leftover::exemptions(policies, used, now);
     let notice = |(object, finding): (Reference, Finding)| {
         let (source, span) = places.span(&object, &finding.pointer)?;
-        let object_ref = ObjectRef {
-            api_version: object.kind.api_version(),
-            kind: object.kind.kind.to_owned(),
-            namespace: object.namespace,
-            name: object.name,
-        };
-        Some(Notice { finding, object_ref, source, span, related: None })
+        Some(Notice { object_ref: object_ref(object), ..Notice::new(&source, span, finding) })
     };
     of_policies.into_iter().chain(of_exemptions).filter_map(notice).collect()
 }

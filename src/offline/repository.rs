@@ -227,18 +227,22 @@ fn directory_of(file: &Path) -> PathBuf {
 /// An absolute path without `.` and `..`: two names of one file become one. Links are not followed.
 #[must_use]
 pub fn normal(path: &Path) -> PathBuf {
-    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    let mut normal = PathBuf::new();
-    for part in absolute.components() {
-        match part {
-            Component::ParentDir => {
-                normal.pop();
+    without_dots(&std::path::absolute(path).unwrap_or_else(|_| path.to_owned()))
+}
+
+/// The path without `.`, and without `..` behind a directory: `overlays/prod/../../base/a.yaml` is `base/a.yaml`.
+pub(super) fn without_dots(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match (part, plain.components().next_back()) {
+            (Component::ParentDir, Some(Component::Normal(_))) => {
+                plain.pop();
             }
-            Component::CurDir => {}
-            part => normal.push(part),
+            (Component::CurDir, _) | (Component::ParentDir, Some(Component::RootDir)) => {}
+            _ => plain.push(part),
         }
     }
-    normal
+    plain
 }
 
 #[cfg(test)]
@@ -260,6 +264,15 @@ mod tests {
             ("agent.yaml", false),
         ] {
             assert_eq!(is_part_of_chart(Path::new(path)), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn shortens_paths() {
+        for (path, expected) in
+            [("a/../b", "b"), ("../a/./b", "../a/b"), ("a/../../b", "../b"), ("/../a", "/a")]
+        {
+            assert_eq!(without_dots(Path::new(path)), Path::new(expected), "{path}");
         }
     }
 }

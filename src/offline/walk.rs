@@ -145,7 +145,8 @@ fn walk_error(error: ignore::Error, input: &str) -> Error {
     Error::Read { path, source }
 }
 
-fn is_manifest(path: &Path) -> bool {
+/// Whether a file has the extension of a manifest.
+pub(super) fn is_manifest(path: &Path) -> bool {
     path.extension().is_some_and(|extension| ["yaml", "yml", "json"].iter().any(|known| extension == *known))
 }
 
@@ -186,7 +187,8 @@ fn is_hidden(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."))
 }
 
-fn is_glob(input: &str) -> bool {
+/// Whether a path is a glob.
+pub(super) fn is_glob(input: &str) -> bool {
     input.contains(['*', '?', '[', '{'])
 }
 

@@ -4,7 +4,8 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use crate::report::github::{self, AnnotationPlace, Command, Kind};
+use crate::model::finding::Severity;
+use crate::report::github::{self, AnnotationPlace, Command};
 use crate::report::json::{self, SCHEMA_VERSION};
 use crate::report::junit::{Suite, Test, TestResult, write_suites};
 use crate::report::{InputError, plain, relative};
@@ -229,9 +230,9 @@ fn github(report: &CaseReport<'_>, out: &mut impl Write) -> io::Result<()> {
         let failures: Vec<_> = case.failures.iter().map(|failure| plain(failure)).collect();
         Command::new(place, case.name, &failures.join("\n"))
     });
-    github::write_kind(Kind::Error, errors.chain(failed), 0, out)?;
+    github::write_kind(Severity::Deny, errors.chain(failed), 0, out)?;
     let blind = report.blind.iter().map(|line| Command::new(AnnotationPlace::default(), "memgate", &plain(line)));
     let unnoticed = report.survivors.iter().flatten().map(unnoticed);
     let unnoticed = unnoticed.map(|line| Command::new(AnnotationPlace::default(), "memgate", &plain(&line)));
-    github::write_kind(Kind::Warning, blind.chain(unnoticed), 0, out)
+    github::write_kind(Severity::Warn, blind.chain(unnoticed), 0, out)
 }

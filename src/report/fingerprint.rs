@@ -19,9 +19,8 @@ const BYTES: usize = 8;
 /// same fingerprint; [`Counter`] numbers them.
 #[must_use]
 pub fn of(code: &str, object_ref: &ObjectRef, pointer: &Pointer) -> String {
-    let ObjectRef { api_version, kind, namespace, name } = object_ref;
-    let group = api_version.split_once('/').map_or("", |(group, _)| group);
-    hash(&[code, group, kind, namespace, name, pointer.as_str()])
+    let ObjectRef { kind, namespace, name, .. } = object_ref;
+    hash(&[code, object_ref.group(), kind, namespace, name, pointer.as_str()])
 }
 
 /// The fingerprint of an error of an input. It is made from the file, since an error has no object.

@@ -12,14 +12,6 @@ use crate::report::{FileLocation, InputError, LocatedFinding, Report, counted, p
 /// How many annotations of a kind GitHub shows of a step.
 const MAX_OF_KIND: usize = 10;
 
-/// The kind of an annotation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    Error,
-    Warning,
-    Notice,
-}
-
 /// The place of an annotation: a stretch of a file, as far as it is known.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct AnnotationPlace<'a> {
@@ -37,28 +29,29 @@ pub fn write(report: &Report<'_>, out: &mut impl Write) -> io::Result<()> {
     let of =
         |severity| report.findings.iter().filter(move |it| it.finding.severity == severity).map(of_finding);
     let not_shown = |severity| report.count(severity) - of(severity).count();
-    write_kind(Kind::Error, errors.chain(of(Severity::Deny)), not_shown(Severity::Deny), out)?;
-    write_kind(Kind::Warning, of(Severity::Warn), not_shown(Severity::Warn), out)?;
-    write_kind(Kind::Notice, of(Severity::Note), not_shown(Severity::Note), out)
+    write_kind(Severity::Deny, errors.chain(of(Severity::Deny)), not_shown(Severity::Deny), out)?;
+    write_kind(Severity::Warn, of(Severity::Warn), not_shown(Severity::Warn), out)?;
+    write_kind(Severity::Note, of(Severity::Note), not_shown(Severity::Note), out)
 }
 
 /// Writes the commands of one kind that GitHub shows; `not_shown` is the number of findings besides these commands.
 pub(super) fn write_kind(
-    kind: Kind,
+    severity: Severity,
     commands: impl Iterator<Item = Command>,
     not_shown: usize,
     out: &mut impl Write,
 ) -> io::Result<()> {
+    let kind = kind(severity);
     let commands: Vec<Command> = commands.collect();
     let all = commands.len() + not_shown;
     let shown = if all > MAX_OF_KIND { MAX_OF_KIND - 1 } else { all }.min(commands.len());
     for Command { properties, message } in commands.iter().take(shown) {
-        writeln!(out, "::{} {properties}::{message}", kind.name())?;
+        writeln!(out, "::{kind} {properties}::{message}")?;
     }
     let more = all - shown;
     if more > 0 {
-        let what = counted(more, kind.name()).replacen(' ', " more ", 1);
-        writeln!(out, "::{} title=memgate::{what} than GitHub would show", kind.name())?;
+        let what = counted(more, kind).replacen(' ', " more ", 1);
+        writeln!(out, "::{kind} title=memgate::{what} than GitHub would show")?;
     }
     Ok(())
 }
@@ -94,13 +87,12 @@ impl Command {
     }
 }
 
-impl Kind {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Error => "error",
-            Self::Warning => "warning",
-            Self::Notice => "notice",
-        }
+/// The kind of an annotation for findings of this severity.
+const fn kind(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Deny => "error",
+        Severity::Warn => "warning",
+        Severity::Note => "notice",
     }
 }
 

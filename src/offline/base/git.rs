@@ -154,8 +154,8 @@ impl Blob {
     /// of a directory, as only a forged tree has.
     fn of(entry: &str) -> Option<Self> {
         let (entry, name) = entry.split_once('\t')?;
-        let mut words = entry.split(' ');
-        let (mode, kind, id) = (words.next()?, words.next()?, words.next()?);
+        let mut fields = entry.split(' ');
+        let (mode, kind, id) = (fields.next()?, fields.next()?, fields.next()?);
         let is_plain = Path::new(name).components().all(|part| matches!(part, Component::Normal(_)));
         let blob = Self { name: name.to_owned(), is_link: mode == LINK_MODE, id: id.to_owned() };
         (kind == "blob" && is_plain).then_some(blob)

@@ -2,7 +2,10 @@
 //! costs little.
 
 use std::fs;
-use std::path::{Component, Path, PathBuf};
+use std::path::Path;
+
+use crate::offline::repository::without_dots;
+use crate::offline::walk::{is_glob, is_manifest};
 
 /// Matches the files that a path names.
 #[derive(Debug)]
@@ -20,7 +23,7 @@ impl PathFilter {
 
     /// Whether the path names this file.
     pub(super) fn matches(&self, name: &str) -> bool {
-        name == self.start || (is_below(name, &self.start) && (self.any_extension || is_manifest(name)))
+        name == self.start || (is_below(name, &self.start) && (self.any_extension || is_manifest(Path::new(name))))
     }
 }
 
@@ -29,19 +32,10 @@ pub(super) fn is_below(name: &str, path: &str) -> bool {
     path.is_empty() || name.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-fn is_glob(path: &str) -> bool {
-    path.contains(['*', '?', '[', '{'])
-}
-
 /// The directories of a glob before its first wildcard; of any other path all of it.
 pub(super) fn fixed_part(path: &str) -> &str {
     let Some(wildcard) = path.find(['*', '?', '[', '{']) else { return path };
     path.get(..wildcard).and_then(|start| start.rsplit_once('/')).map_or("", |(start, _)| start)
-}
-
-fn is_manifest(name: &str) -> bool {
-    let extension = Path::new(name).extension().unwrap_or_default();
-    ["yaml", "yml", "json"].iter().any(|known| extension.eq_ignore_ascii_case(known))
 }
 
 /// A path of the command line from the root of the work tree; `None` if it is outside.
@@ -51,21 +45,6 @@ pub(super) fn relative(root: &Path, working_directory: &Path, path: &str) -> Opt
     // A path may reach the work tree through a link.
     let inside = inside.or_else(|| Some(fs::canonicalize(path).ok()?.strip_prefix(root).ok()?.to_owned()));
     inside.map(|inside| inside.to_string_lossy().into_owned())
-}
-
-/// The path without `.` and `..`.
-fn without_dots(path: &Path) -> PathBuf {
-    let mut plain = PathBuf::new();
-    for component in path.components() {
-        match component {
-            Component::ParentDir => {
-                plain.pop();
-            }
-            Component::CurDir => {}
-            other => plain.push(other),
-        }
-    }
-    plain
 }
 
 #[cfg(test)]
@@ -93,7 +72,7 @@ mod tests {
         for (path, name, expected) in [
             ("", "a/b.yaml", true),
             ("", "a/b.go", false),
-            ("a", "a/b.JSON", true),
+            ("a", "a/b.json", true),
             ("a", "ab/b.yaml", false),
             ("a/b.txt", "a/b.txt", true),
             ("a/*.txt", "a/b.txt", true),
