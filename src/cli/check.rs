@@ -198,7 +198,8 @@ pub fn exit_status(report: &Report<'_>, fail_on: FailOnArgs) -> ExitStatus {
 
 /// Says of what was passed over where it stands and why; of the first of a long list.
 fn write_passed_over(passed_over: &[PassedOver<'_>], terminal: Terminal) {
-    for PassedOver { file, line, object_ref, reason: words, .. } in passed_over.iter().take(MAX_PASSED_OVER_IN_NOTES)
+    for PassedOver { file, line, object_ref, reason: words, .. } in
+        passed_over.iter().take(MAX_PASSED_OVER_IN_NOTES)
     {
         let title = object_ref.map_or_else(|| "a document".to_owned(), ObjectRef::title);
         terminal.note(&format!("note: {}:{line}: not checked: {} {words}", plain(file), plain(&title)));

@@ -16,7 +16,7 @@ use crate::family::naming::and_more;
 use crate::model::request::{Occasion, Point};
 use crate::model::settings::Settings;
 use crate::model::snapshot::Snapshot;
-use crate::offline::base::{self, BasePaths, Base};
+use crate::offline::base::{self, Base, BasePaths};
 use crate::offline::check::{Checked, check};
 use crate::offline::collect::{Reading, Unread};
 use crate::offline::errors::input_error;

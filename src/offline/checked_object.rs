@@ -94,11 +94,7 @@ impl CheckedObject {
 impl UndecidedObject {
     /// The object of a document, or the pod that a workload makes. A workload without a template is judged itself: an
     /// apiserver refuses it. `namespace` is the one that the manifest or the settings name; empty when neither does.
-    pub(super) fn of(
-        document: Document,
-        object_ref: ObjectRef,
-        namespace: &str,
-    ) -> serde_json::Result<Self> {
+    pub(super) fn of(document: Document, object_ref: ObjectRef, namespace: &str) -> serde_json::Result<Self> {
         let (group, kind) = (document.group(), document.kind());
         let names = [group, document.version(), kind, document.name()];
         let whole = OwnedRequest::new(names, namespace, document.value())?;

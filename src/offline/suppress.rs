@@ -99,8 +99,12 @@ pub(super) fn each(checked: &mut Checked, mut visit: impl FnMut(&FindingPlace<'_
         let object = &*object;
         let (document, object_ref) = (&object.place, &object.object_ref);
         last.is_now(document);
-        let place =
-            |pointer| FindingPlace { source: document.source(), object_ref, pointer, at: PlaceKind::Object(document) };
+        let place = |pointer| FindingPlace {
+            source: document.source(),
+            object_ref,
+            pointer,
+            at: PlaceKind::Object(document),
+        };
         for finding in &mut admitted.decision.findings {
             visit(&place(object.in_document(&finding.pointer)), finding);
         }

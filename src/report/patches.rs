@@ -23,10 +23,7 @@ pub struct ObjectPatch<'r> {
 ///
 /// # Errors
 /// Those of the writer.
-pub fn write<'r>(
-    patches: impl IntoIterator<Item = ObjectPatch<'r>>,
-    out: &mut impl Write,
-) -> io::Result<()> {
+pub fn write<'r>(patches: impl IntoIterator<Item = ObjectPatch<'r>>, out: &mut impl Write) -> io::Result<()> {
     for ObjectPatch { object_ref, file, line, patch } in patches {
         let ObjectRef { api_version, kind, namespace, name } = object_ref;
         let mut object = json!({

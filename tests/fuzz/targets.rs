@@ -11,7 +11,11 @@ use axum::{body::Body, http::Request};
 use memgate::{
     casefile::{self, Case},
     decide::decide,
-    manifest::{document::parse, rewrite::{TextEdit, rewrite}, source::Source},
+    manifest::{
+        document::parse,
+        rewrite::{TextEdit, rewrite},
+        source::Source,
+    },
     model::{
         pointer::Pointer,
         request::{Occasion, Operation, Request as Asked},

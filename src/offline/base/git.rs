@@ -180,10 +180,7 @@ const READ: &str = "read a file of the base";
 
 impl Contents {
     /// Reads the contents of blobs.
-    pub(super) fn read<'b>(
-        blobs: impl Iterator<Item = &'b Blob>,
-        interrupt: &Stop,
-    ) -> Result<Self, Error> {
+    pub(super) fn read<'b>(blobs: impl Iterator<Item = &'b Blob>, interrupt: &Stop) -> Result<Self, Error> {
         let (mut ids, mut contents) = (tempfile().map_err(Error::Write)?, tempfile().map_err(Error::Write)?);
         let list: String = blobs.map(|blob| format!("{}\n", blob.id)).collect();
         ids.write_all(list.as_bytes()).and_then(|()| ids.rewind()).map_err(Error::Write)?;

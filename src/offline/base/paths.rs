@@ -23,7 +23,8 @@ impl PathFilter {
 
     /// Whether the path names this file.
     pub(super) fn matches(&self, name: &str) -> bool {
-        name == self.start || (is_below(name, &self.start) && (self.any_extension || is_manifest(Path::new(name))))
+        name == self.start
+            || (is_below(name, &self.start) && (self.any_extension || is_manifest(Path::new(name))))
     }
 }
 

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use anyhow::{Result, ensure};
-use memgate::{manifest::document::parse, offline::collect::{Reading, collect}};
+use memgate::{
+    manifest::document::parse,
+    offline::collect::{Reading, collect},
+};
 use serde_json::{Value, json};
 
 use super::{

@@ -48,7 +48,8 @@ pub fn fix(source: &Arc<Source>, fixes: &[TextFix<'_>]) -> Fixed {
     let mut changes: Vec<Option<Change>> = fixes.iter().map(|fix| change(source, fix)).collect();
     drop_overlaps(&mut changes);
     drop_rivals(fixes, &mut changes);
-    let before: Vec<_> = read_whole(source).1.into_iter().map(|root| root.ok().map(|(_, value)| value)).collect();
+    let before: Vec<_> =
+        read_whole(source).1.into_iter().map(|root| root.ok().map(|(_, value)| value)).collect();
     // The second round leaves out the documents that the first one got wrong.
     for _ in 0..2 {
         let expected = expected(&before, fixes, &mut changes);

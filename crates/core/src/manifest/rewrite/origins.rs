@@ -37,8 +37,10 @@ impl ValueOrigins {
 
     /// The origins of the value of an edit, which has `count` origins from number `first` on.
     pub(super) fn new(written: &Value, count: usize, first: usize) -> Self {
-        let one =
-            |index: usize| Self { origin: (index < count).then_some(first + index), parts: PartOrigins::Whole };
+        let one = |index: usize| Self {
+            origin: (index < count).then_some(first + index),
+            parts: PartOrigins::Whole,
+        };
         match written {
             Value::Array(list) if list.len() == count => {
                 Self { origin: one(0).origin, parts: PartOrigins::List((0..list.len()).map(one).collect()) }
