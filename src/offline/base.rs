@@ -123,7 +123,7 @@ pub struct BasePaths<'p> {
 /// Writes the files at these paths, as the merge base of `reference` and HEAD has them, into an empty directory.
 ///
 /// # Errors
-/// When there is no such commit, or git is missing or fails, or the user stops it.
+/// When the commit does not exist, git is missing or fails, or the user stops it.
 pub fn read(reference: &str, read: BasePaths<'_>, directory: &Path, stop: &Stop) -> Result<Base, Error> {
     let BasePaths { paths, state_paths, renders } = read;
     let repository = Repository::find(stop)?;

@@ -43,7 +43,7 @@ pub struct ExemptionRequest<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExemptObject {
     kind: String,
-    /// Of a Namespace its own name.
+    /// For a Namespace its own name.
     namespace: String,
     name: String,
 }

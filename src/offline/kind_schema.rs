@@ -127,7 +127,7 @@ impl KindDefinition {
             && group.is_none_or(|group| group.eq_ignore_ascii_case(&self.group))
     }
 
-    /// The JSON Schema (draft 7) of its objects; of several versions the object's `apiVersion` says which.
+    /// The JSON Schema (draft 7) of its objects; the object's `apiVersion` selects one of several versions.
     #[must_use]
     pub fn json_schema(&self) -> Value {
         let schema = match self.versions.as_slice() {
@@ -144,7 +144,7 @@ impl KindDefinition {
         Value::Object(whole)
     }
 
-    /// With what its family says of it beyond the definition.
+    /// The definition with the hints of its family.
     fn with(mut self, hints: &mut Map<String, Value>) -> Self {
         if let Some(Value::Object(hints)) = hints.remove(&self.kind) {
             self.hints = hints;

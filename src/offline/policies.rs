@@ -34,7 +34,7 @@ pub enum PolicyOrigin {
     Policies,
     /// A path of state.
     State,
-    /// A path of what is checked.
+    /// A path of objects to check.
     Checked,
 }
 

@@ -44,7 +44,7 @@ pub enum Failure {
     Failed(String),
 }
 
-/// Runs a program and returns what it wrote. It gets no input, and the environment of this process.
+/// Runs a program and returns its output. It gets no input, and the environment of this process.
 ///
 /// # Errors
 /// When it cannot be run, fails, or exceeds a limit; then it is killed.

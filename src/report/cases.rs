@@ -60,7 +60,7 @@ pub struct CaseEntry<'a> {
     pub line: usize,
     /// Whether it came out as expected.
     pub passed: bool,
-    /// What differs from what was expected; empty when it passed.
+    /// The differences from the expected decision; empty when it passed.
     pub failures: &'a [String],
 }
 
