@@ -1,4 +1,4 @@
-//! What commands do with files: load them, decide about what they hold, and say what was found.
+//! Files for commands: load them, decide about their objects, and make reports.
 //!
 //! ```text
 //! InputPlan ──collect (render)──▶ sources ──load, classify──▶ Inputs { objects, snapshot }
@@ -6,8 +6,8 @@
 //!                           └─rewrite──▶ the files with the edits in their text
 //! ```
 //!
-//! An `InputPlan` comes in; out come values that `report` writes and
-//! from which `cli` takes its exit codes. Nothing in here knows arguments, a terminal or exit codes.
+//! An `InputPlan` comes in; values come out that `report` writes and from which `cli` takes its exit codes. This module
+//! knows no arguments, terminal or exit codes.
 
 pub mod exclude;
 pub mod read;

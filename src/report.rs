@@ -1,20 +1,12 @@
-//! What a command found, as text.
+//! The results of a command, as text.
 //!
-//! A [`Report`] holds findings with their locations in files, and all that more than one format needs;
-//! [`format::write`] writes it in one of the formats, of which each has a module. Beside it stand the texts that are
-//! not reports: [`diff`] and [`stream`], and what came of case files: [`cases`].
-//! Summaries and notes are returned, since they go elsewhere than the report. Nothing in here reads a
-//! file or decides anything, and it uses `model` only.
-
-pub mod input_error;
+//! A [`Report`] holds findings with their locations in files. [`write`] writes it in one of the formats, each of which
+//! has a module. [`diff`], [`stream`], [`patches`] and [`cases`] write other results. Summaries and notes are returned,
+//! since they may go elsewhere than the report. This module reads no file and decides nothing; it uses `model` only.
 
 pub mod fingerprint;
 
 pub mod page;
-
-mod path;
-
-mod entry;
 
 mod excerpt;
 
@@ -24,19 +16,13 @@ pub mod concise;
 
 pub mod json;
 
-pub mod jsonl;
-
 pub mod github;
 
 pub mod gitlab;
 
 pub mod sarif;
 
-mod xml;
-
 pub mod junit;
-
-pub mod format;
 
 pub mod cases;
 
@@ -49,6 +35,7 @@ pub mod stream;
 pub mod patches;
 
 use std::fmt::Write as _;
+use std::io;
 
 pub use crate::model::plain_text::plain;
 
@@ -57,9 +44,8 @@ use crate::model::finding::{Finding, Severity};
 use crate::model::pointer::Pointer;
 use crate::model::policy_rule::PolicyStatus;
 use crate::report::changes::Change;
-use crate::report::input_error::InputError;
 
-/// What one run has found.
+/// The results of one run.
 #[derive(Debug, Default)]
 pub struct Report<'a> {
     /// How many files (or streams) were read.
@@ -68,43 +54,43 @@ pub struct Report<'a> {
     pub objects: Vec<JudgedObject<'a>>,
     /// How many of these would be denied.
     pub denied: usize,
-    /// What was read and not checked.
+    /// The objects and documents that were not checked.
     pub passed_over: Vec<PassedOver<'a>>,
-    /// What could not be read or parsed.
+    /// The inputs that could not be read or parsed.
     pub errors: Vec<InputError<'a>>,
-    /// Everything that was found, in the order of the input.
+    /// The findings, in the order of the input.
     pub findings: Vec<LocatedFinding<'a>>,
-    /// How many policies counted.
+    /// The number of policies.
     pub policies: usize,
-    /// Objects with more findings than are told, and how many more.
-    pub untold: Vec<(&'a ObjectRef, Untold)>,
-    /// Objects that the inputs do not hold, as `Kind namespace/name`; nothing was concluded about them.
+    /// The objects with more findings than are shown, and the number of the others.
+    pub not_shown: Vec<(&'a ObjectRef, Untold)>,
+    /// Objects that are not among the inputs, as `Kind namespace/name`; nothing was concluded about them.
     pub unknown: Vec<String>,
-    /// The objects whose verdict other policies would change, where that was asked.
+    /// For `what-if`, the objects whose verdict other policies would change.
     pub changes: Option<Vec<Change<'a>>>,
 }
 
 /// A finding and its location.
 #[derive(Debug)]
 pub struct LocatedFinding<'a> {
-    /// What is wrong.
+    /// The finding.
     pub finding: &'a Finding,
-    /// Where in the object as the file has it; in a workload, the template's pointer comes first.
+    /// The place in the object of the file. For the pod of a workload it begins with the pointer of the template.
     pub pointer: Pointer,
     /// The object.
     pub object_ref: &'a ObjectRef,
-    /// Where in the file.
+    /// The place in the file.
     pub location: FileLocation<'a>,
-    /// The file that the object was made of, when the text was rendered; its line is not known.
+    /// The file that the object was rendered from; its line is not known.
     pub source_file: Option<&'a str>,
-    /// The other locations that it is about, the nearest first: where two contradict each other, of which other
-    /// objects it speaks, and where the value of an alias stands.
+    /// Other locations of the finding, the nearest first: the field that contradicts this one, fields of other objects,
+    /// and the anchor of an alias.
     pub related: Vec<Related<'a>>,
-    /// What tells it from all others of the report, the same in every run: see [`fingerprint`].
+    /// Identifies the finding in the report, the same in every run: see [`fingerprint`].
     pub fingerprint: String,
 }
 
-/// An object that was checked, and where it stands.
+/// An object that was checked, and its place.
 #[derive(Debug, Clone, Copy)]
 pub struct JudgedObject<'a> {
     /// The object.
@@ -115,7 +101,7 @@ pub struct JudgedObject<'a> {
     pub line: usize,
 }
 
-/// What was read and not checked.
+/// An object or document that was not checked.
 #[derive(Debug)]
 pub struct PassedOver<'a> {
     /// The file as the user named it.
@@ -126,18 +112,18 @@ pub struct PassedOver<'a> {
     pub column: usize,
     /// Its name, if it is an object.
     pub object_ref: Option<&'a ObjectRef>,
-    /// Why not, in a word for programs.
+    /// The reason as a keyword, for programs.
     pub why: &'static str,
-    /// The same for people, behind "it".
-    pub words: &'static str,
+    /// The reason for people: a predicate such as "has no kind".
+    pub reason: &'static str,
 }
 
-/// Another location, and what is there.
+/// Another location of a finding.
 #[derive(Debug)]
 pub struct Related<'a> {
-    /// Where in the file.
+    /// The place in the file.
     pub location: FileLocation<'a>,
-    /// What is there, in a few words.
+    /// What it shows, in a few words.
     pub label: String,
 }
 
@@ -171,31 +157,156 @@ pub struct FileLocation<'a> {
     pub column: usize,
 }
 
-/// The columns of the source that text shows where there is no terminal that says how many it has: more than
-/// most lines of manifests have, and few enough for a log in a browser.
+/// The columns of source in the text format without a terminal: more than most lines of manifests have, and few enough
+/// for a log in a browser.
 pub const DEFAULT_WIDTH: usize = 120;
 
-impl Report<'_> {
-    /// How many findings are of this severity, told or not.
+/// An input, or one document in it, that could not be used.
+#[derive(Debug, Default)]
+pub struct InputError<'a> {
+    /// The error in one line, with the file, line and column as far as they are known.
+    pub line: String,
+    /// The file as the user named it, for an error of a file.
+    pub file: Option<&'a str>,
+    /// Line and column, from 1, as far as they are known.
+    pub position: Option<(usize, usize)>,
+    /// What is wrong, without the place.
+    pub message: String,
+    /// What to do, unless the message tells.
+    pub help: Option<String>,
+    /// The stretch of the text, to show the source.
+    pub location: Option<FileLocation<'a>>,
+    /// The second location, where two contradict each other.
+    pub related: Option<Related<'a>>,
+}
+
+impl InputError<'_> {
+    /// The code: `syntax` for an error in a text, `unreadable` for an input without a text.
     #[must_use]
-    pub fn count(&self, severity: Severity) -> usize {
-        let told = self.findings.iter().filter(|located| located.finding.severity == severity).count();
-        let untold = self.untold.iter().map(|(_, untold)| match severity {
-            Severity::Deny => untold.denials,
-            Severity::Warn => untold.warnings,
-            Severity::Note => 0,
-        });
-        told + untold.sum::<usize>()
+    pub const fn code(&self) -> &'static str {
+        if self.position.is_some() { "syntax" } else { "unreadable" }
     }
 
-    /// A line about each object with more findings than are told.
-    pub fn untold_lines(&self) -> impl Iterator<Item = String> {
-        self.untold.iter().map(|(object_ref, untold)| {
+    /// The message and the help, in one line.
+    #[must_use]
+    pub fn advice(&self) -> Cow<'_, str> {
+        match &self.help {
+            Some(help) => Cow::Owned(format!("{}; {help}", self.message)),
+            None => Cow::Borrowed(&self.message),
+        }
+    }
+}
+
+/// How a report is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReportFormat {
+    /// For people: the source with a caret under what is wrong.
+    Text,
+    /// One line a finding.
+    Concise,
+    /// One JSON object.
+    Json,
+    /// One JSON object a line.
+    Jsonl,
+    /// Workflow commands of GitHub Actions.
+    Github,
+    /// The code quality report of GitLab.
+    Gitlab,
+    /// SARIF 2.1.0.
+    Sarif,
+    /// JUnit's XML.
+    Junit,
+}
+
+/// Options of formats.
+#[derive(Debug, Clone, Copy)]
+pub struct FormatOptions {
+    /// The columns of the source that text shows.
+    pub width: usize,
+    /// Whether a warning fails the run, and is a failure in JUnit's XML.
+    pub warnings_fail: bool,
+}
+
+impl ReportFormat {
+    /// Every format, in the order in which help lists them.
+    pub const ALL: [Self; 8] = [
+        Self::Text,
+        Self::Concise,
+        Self::Json,
+        Self::Jsonl,
+        Self::Github,
+        Self::Gitlab,
+        Self::Sarif,
+        Self::Junit,
+    ];
+
+    /// The name on the command line.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Concise => "concise",
+            Self::Json => "json",
+            Self::Jsonl => "jsonl",
+            Self::Github => "github",
+            Self::Gitlab => "gitlab",
+            Self::Sarif => "sarif",
+            Self::Junit => "junit",
+        }
+    }
+
+    /// The format of this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|format| format.name() == name)
+    }
+}
+
+/// Writes the report in one format. Text has ANSI styles, which the stream removes where they are not wanted, and
+/// leaves the errors of inputs to [`text::write_error`], since they may go elsewhere.
+///
+/// # Errors
+/// Those of the writer.
+pub fn write(
+    report: &Report<'_>,
+    format: ReportFormat,
+    options: FormatOptions,
+    out: &mut impl io::Write,
+) -> io::Result<()> {
+    match format {
+        ReportFormat::Text if let Some(changes) = &report.changes => changes::write(report, changes, out),
+        ReportFormat::Text => text::write(report, options.width, out),
+        ReportFormat::Concise => concise::write(report, out),
+        ReportFormat::Json => json::write(report, out),
+        ReportFormat::Jsonl => json::write_lines(report, out),
+        ReportFormat::Github => github::write(report, out),
+        ReportFormat::Gitlab => gitlab::write(report, out),
+        ReportFormat::Sarif => sarif::write(report, out),
+        ReportFormat::Junit => junit::write(report, options.warnings_fail, out),
+    }
+}
+
+impl Report<'_> {
+    /// The number of findings of this severity, shown or not.
+    #[must_use]
+    pub fn count(&self, severity: Severity) -> usize {
+        let shown = self.findings.iter().filter(|located| located.finding.severity == severity).count();
+        let not_shown = self.not_shown.iter().map(|(_, counts)| match severity {
+            Severity::Deny => counts.denials,
+            Severity::Warn => counts.warnings,
+            Severity::Note => 0,
+        });
+        shown + not_shown.sum::<usize>()
+    }
+
+    /// A line about each object with more findings than are shown.
+    pub fn not_shown_lines(&self) -> impl Iterator<Item = String> {
+        self.not_shown.iter().map(|(object_ref, counts)| {
             format!(
                 "{}: {} and {} more, not shown",
                 plain(&object_ref.title()),
-                counted(untold.denials, "denial"),
-                counted(untold.warnings, "warning"),
+                counted(counts.denials, "denial"),
+                counted(counts.warnings, "warning"),
             )
         })
     }
@@ -215,14 +326,8 @@ impl Report<'_> {
             let _ = write!(line, ", {}", counted(notes, "note"));
         }
         if self.policies > 0 {
-            let _ = write!(
-                line,
-                "; {}",
-                match self.policies {
-                    1 => "1 policy".to_owned(),
-                    count => format!("{count} policies"),
-                }
-            );
+            let noun = if self.policies == 1 { "policy" } else { "policies" };
+            let _ = write!(line, "; {} {noun}", self.policies);
             for (status, words) in [(PolicyStatus::Exempt, "exempted"), (PolicyStatus::Unknown, "not judged")]
             {
                 let count = self.with_status(status);
@@ -239,10 +344,8 @@ impl Report<'_> {
         }
         line
     }
-}
 
-impl Report<'_> {
-    /// How many findings about rules of policies came out like this.
+    /// The number of findings of policies with this status.
     fn with_status(&self, status: PolicyStatus) -> usize {
         let of_policy = self.findings.iter().filter_map(|located| located.finding.policy.as_ref());
         of_policy.filter(|policy| policy.status == status).count()
@@ -250,6 +353,12 @@ impl Report<'_> {
 }
 
 impl ObjectRef {
+    /// The API group; empty for the core group.
+    #[must_use]
+    pub fn group(&self) -> &str {
+        self.api_version.split_once('/').map_or("", |(group, _)| group)
+    }
+
     /// Kind, namespace and name: `ArkMemory team-a/notes-short`.
     #[must_use]
     pub fn title(&self) -> String {
@@ -273,6 +382,16 @@ impl FileLocation<'_> {
             None => (self.line, self.column + stretch.chars().count()),
         }
     }
+}
+
+/// The path of a file without `./` at its start, which services that read reports take for a part of the name. They
+/// want it relative to the root of the repository, where memgate is expected to run.
+fn relative(file: &str) -> &str {
+    let mut path = file;
+    while let Some(rest) = path.strip_prefix("./") {
+        path = rest.trim_start_matches('/');
+    }
+    path
 }
 
 /// A number with its noun, in the plural where the number asks for it.
@@ -303,12 +422,12 @@ mod tests {
     }
 
     #[test]
-    fn counts_what_is_not_told() {
+    fn counts_findings_that_are_not_shown() {
         let object_ref = ObjectRef { kind: "Agent".to_owned(), name: "a".to_owned(), ..ObjectRef::default() };
-        let untold = vec![(&object_ref, Untold { denials: 1, warnings: 2 })];
-        let report = Report { untold, ..Report::default() };
+        let not_shown = vec![(&object_ref, Untold { denials: 1, warnings: 2 })];
+        let report = Report { not_shown, ..Report::default() };
         assert_eq!((report.count(Severity::Deny), report.count(Severity::Warn)), (1, 2));
-        let lines: Vec<String> = report.untold_lines().collect();
+        let lines: Vec<String> = report.not_shown_lines().collect();
         assert_eq!(lines, ["Agent a: 1 denial and 2 warnings more, not shown"]);
     }
 

@@ -1,5 +1,5 @@
-//! `check --fix` over the failing example of each code: what it mends stays mended, it makes nothing worse, and it
-//! changes nothing besides. How it looks is in `tests/ui/check`.
+//! `check --fix` over the failing example of each code: a fix is final, adds no finding, and changes nothing else.
+//! `tests/ui/check` shows its output.
 
 #![expect(clippy::expect_used, reason = "a test stops where something is wrong")]
 

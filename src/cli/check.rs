@@ -175,7 +175,7 @@ pub fn write_notes(checked: &Checked, report: &Report<'_>, fail_on: FailOn, term
         terminal.input_error(error);
     }
     note_unread(&checked.unread, "manifest", terminal);
-    for line in report.untold_lines() {
+    for line in report.not_shown_lines() {
         terminal.note(&format!("note: {line}"));
     }
     if let Some(note) = unknown_note(&report.unknown) {
@@ -209,7 +209,8 @@ pub fn exit_status(report: &Report<'_>, fail_on: FailOn) -> ExitStatus {
 
 /// Writes where each object stands that was passed over, and why; the first ones of a long list.
 fn write_passed_over(passed_over: &[PassedOver<'_>], terminal: Terminal) {
-    for PassedOver { file, line, object_ref, words, .. } in passed_over.iter().take(MAX_PASSED_OVER_IN_NOTES)
+    for PassedOver { file, line, object_ref, reason: words, .. } in
+        passed_over.iter().take(MAX_PASSED_OVER_IN_NOTES)
     {
         let title = object_ref.map_or_else(|| "a document".to_owned(), ObjectRef::title);
         terminal.note(&format!("note: {}:{line}: not checked: {} {words}", plain(file), plain(&title)));

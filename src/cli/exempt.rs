@@ -9,7 +9,7 @@ use crate::cli::policies::parse_time;
 use crate::cli::terminal::Terminal;
 use crate::manifest::rewrite::yaml;
 use crate::model::settings::Settings;
-use crate::offline::exempt::{ExemptObject, Wanted, exemption};
+use crate::offline::exempt::{ExemptObject, ExemptionRequest, exemption};
 use crate::policy;
 
 /// Print an exemption from a rule of a policy, for one object and a time
@@ -79,7 +79,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let Some(inputs) = load_policies(&args.policy, Settings::default(), terminal)? else {
         return Ok(ExitStatus::Failed);
     };
-    let wanted = Wanted {
+    let wanted = ExemptionRequest {
         policy,
         rules,
         object: args.object.clone(),

@@ -74,7 +74,7 @@ impl Expected {
 /// # Errors
 /// When it cannot be read, or has an unknown key or a wrong value.
 pub fn read(path: &Path, expected: &Expected) -> anyhow::Result<Option<Document>> {
-    let collected = collect(&[path.display().to_string()], &mut std::io::empty());
+    let collected = collect(&[path.display().to_string()], &Reading::default(), &mut std::io::empty());
     if let Some(error) = collected.errors.into_iter().next() {
         return Err(error.into());
     }

@@ -10,7 +10,7 @@ use crate::cli::interrupt::Interrupt;
 use crate::cli::project::Project;
 use crate::cli::terminal::Terminal;
 use crate::model::request::Point;
-use crate::offline::base::{self, Asked};
+use crate::offline::base::{self, BasePaths};
 use crate::offline::baseline::read::read as read_baseline;
 use crate::offline::baseline::{Baseline, pass_by, record};
 use crate::offline::check::{Checked, Decided, check};
@@ -18,7 +18,7 @@ use crate::offline::errors::input_error;
 use crate::offline::ignore;
 use crate::offline::load::load;
 use crate::offline::plan::InputPlan;
-use crate::offline::suppress::{Known, known, suppress};
+use crate::offline::suppress::{KnownFindings, known, suppress};
 use crate::report::{counted, plain};
 
 /// How many digits of a commit are shown.
@@ -111,7 +111,7 @@ fn known_at(
     project: &Project,
     plan: &InputPlan,
     terminal: Terminal,
-) -> anyhow::Result<Known> {
+) -> anyhow::Result<KnownFindings> {
     anyhow::ensure!(
         !plan.reads_stdin(),
         "--base compares with a commit, and no commit has standard input (-)"
@@ -121,7 +121,7 @@ fn known_at(
     let directory = tempfile::Builder::new().prefix("memgate-base-").tempdir();
     let directory = directory.context("failed to make a temporary directory for the base")?;
     let renders = plan.reading.rendering.is_some();
-    let asked = Asked { paths: &plan.checked, state_paths: &plan.state, renders };
+    let asked = BasePaths { paths: &plan.checked, state_paths: &plan.state, renders };
     let base = base::read(reference, asked, directory.path(), stop)?;
     let inputs = load(&input.base_plan(project, &base, stop)?)?;
     let mut checked = check(inputs, input.policies.occasion(Point::Ci));

@@ -11,8 +11,7 @@ use anyhow::Context as _;
 use terminal_size::{Width, terminal_size_of};
 
 use crate::model::causes::{in_words, with_causes};
-use crate::report::input_error::InputError;
-use crate::report::{DEFAULT_WIDTH, text};
+use crate::report::{DEFAULT_WIDTH, InputError, text};
 
 /// With fewer columns, source lines could not be shown.
 const MIN_WIDTH: usize = 40;

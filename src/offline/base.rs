@@ -1,10 +1,10 @@
 //! The files as they were where a branch began, so that a check can tell which findings are new.
 //!
-//! The commit is read through the user's `git`, object by object, into a directory that the caller gives and removes:
-//! nothing is checked out, and neither the work tree nor the index nor anything else of the repository is written.
+//! The user's `git` reads the commit's objects, and memgate writes them into a directory that the caller gives and
+//! removes. Nothing is checked out, and no file of the repository is written, neither work tree nor index.
 
 mod git;
-mod wanted;
+mod paths;
 
 use std::collections::BTreeSet;
 use std::env;
@@ -14,68 +14,68 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use crate::offline::base::git::{Blob, Objects, Repository};
-use crate::offline::base::wanted::{Wanted, is_below, relative};
+use crate::offline::base::git::{Blob, Contents, Repository};
+use crate::offline::base::paths::{PathFilter, is_below, relative};
 use crate::offline::stop::Stop;
 
 /// Why the base cannot be read.
 #[derive(Debug, Error)]
 pub enum Error {
-    /// There is no program `git`.
+    /// The program `git` does not exist.
     #[error("--base needs git, and there is no such program")]
     NoGit,
-    /// The working directory belongs to no repository, or to one without a work tree.
+    /// The working directory does not belong to a repository with a work tree.
     #[error("--base compares with a commit, and this directory is in no git work tree; run it inside of one")]
     NoRepository,
     /// The repository does not have the commit.
     #[error("--base {reference}: there is no such commit here; {}", advice(reference, *is_shallow))]
     Unknown {
-        /// What was asked for.
+        /// The reference that the user gave.
         reference: String,
         /// Whether the clone lacks commits.
         is_shallow: bool,
     },
-    /// The branch is not a local one, but that of a remote is there.
+    /// The branch does not exist locally, but at a remote.
     #[error("--base {reference}: there is no such branch here; did you mean {remote}?")]
     RemoteOnly {
-        /// What was asked for.
+        /// The reference that the user gave.
         reference: String,
-        /// What there is.
+        /// The branch of the remote.
         remote: String,
     },
     /// Nothing is committed yet.
     #[error("--base {reference}: nothing is committed here yet, so there is nothing to compare with")]
     NoHead {
-        /// What was asked for.
+        /// The reference that the user gave.
         reference: String,
     },
-    /// Two histories that do not meet.
+    /// The histories have no commit in common.
     #[error("--base {reference}: it has no commit in common with HEAD{}", if *is_shallow {
         format!(" in this shallow clone; {}", advice(reference, true))
     } else {
         String::new()
     })]
     NoMergeBase {
-        /// What was asked for.
+        /// The reference that the user gave.
         reference: String,
         /// Whether the clone lacks commits.
         is_shallow: bool,
     },
-    /// A path that no commit can have.
+    /// A path outside of the repository.
     #[error("--base compares with a commit, and {path} is outside of the repository")]
     Outside {
         /// The path as the user gave it.
         path: String,
     },
     /// `git` failed.
-    #[error("git failed to {step}: {words}")]
+    #[error("git failed to {step}: {message}")]
     Git {
-        /// What it was to do.
+        /// The step.
         step: &'static str,
-        /// What it said.
-        words: String,
+        /// The message of git.
+        message: String,
     },
-    /// The base cannot be written for reading.
+    /// The files of the base cannot be written.
     #[error("failed to write the files of the base for comparison: {}", .0.kind())]
     Write(io::Error),
     /// The user has ended it.
@@ -83,7 +83,7 @@ pub enum Error {
     Interrupted,
 }
 
-/// What to fetch.
+/// The command that fetches the missing commits.
 fn advice(reference: &str, is_shallow: bool) -> String {
     let (remote, branch) = match reference.split_once('/') {
         Some((remote, branch)) if remote == "origin" => (remote, branch),
@@ -105,14 +105,14 @@ pub struct Base {
     /// The root of the work tree, and the working directory in it.
     root: PathBuf,
     working_directory: PathBuf,
-    /// What the commit has, from its root.
+    /// The paths of the commit's files, from its root.
     names: BTreeSet<String>,
 }
 
-/// What is read of a commit.
+/// The paths that are read of a commit.
 #[derive(Debug, Clone, Copy)]
-pub struct Asked<'p> {
-    /// The paths of what is checked.
+pub struct BasePaths<'p> {
+    /// The paths of the objects to check.
     pub paths: &'p [String],
     /// The paths of state.
     pub state_paths: &'p [String],
@@ -120,12 +120,12 @@ pub struct Asked<'p> {
     pub renders: bool,
 }
 
-/// Writes what the merge base of `reference` and HEAD has of what is asked into a directory, which must be empty.
+/// Writes the files at these paths, as the merge base of `reference` and HEAD has them, into an empty directory.
 ///
 /// # Errors
-/// When there is no such commit, or git is missing or fails, or the user stops it.
-pub fn read(reference: &str, asked: Asked<'_>, directory: &Path, stop: &Stop) -> Result<Base, Error> {
-    let Asked { paths, state_paths, renders } = asked;
+/// When the commit does not exist, git is missing or fails, or the user stops it.
+pub fn read(reference: &str, read: BasePaths<'_>, directory: &Path, stop: &Stop) -> Result<Base, Error> {
+    let BasePaths { paths, state_paths, renders } = read;
     let repository = Repository::find(stop)?;
     let commit = repository.merge_base(reference, stop)?;
     let working_directory = env::current_dir().map_err(Error::Write)?;
@@ -138,16 +138,15 @@ pub fn read(reference: &str, asked: Asked<'_>, directory: &Path, stop: &Stop) ->
             return Err(Error::Outside { path: path.clone() });
         }
     }
-    let wanted: Vec<Wanted> =
-        paths.iter().chain(state_paths).filter_map(|path| Some(Wanted::of(&base.relative(path)?))).collect();
-    let is_wanted = |blob: &Blob| renders || wanted.iter().any(|wanted| wanted.holds(&blob.name));
-    let blobs: Vec<Blob> = blobs.into_iter().filter(is_wanted).collect();
-    write(blobs, &base.directory, stop)?;
+    let all = paths.iter().chain(state_paths);
+    let filters: Vec<_> = all.filter_map(|path| Some(PathFilter::of(&base.relative(path)?))).collect();
+    let is_read = |blob: &Blob| renders || filters.iter().any(|filter| filter.matches(&blob.name));
+    write(blobs.into_iter().filter(is_read).collect(), &base.directory, stop)?;
     Ok(base)
 }
 
 impl Base {
-    /// Where a directory of the work tree stands among the files of the base.
+    /// The path of a directory of the work tree among the files of the base.
     #[must_use]
     pub fn directory_of(&self, directory: &Path) -> PathBuf {
         let below = directory.canonicalize().ok();
@@ -184,7 +183,7 @@ impl Base {
 
     fn path(&self, path: &str) -> Option<String> {
         let relative = self.relative(path)?;
-        let start = wanted::fixed_part(&relative);
+        let start = paths::fixed_part(&relative);
         let is_there = self.names.iter().any(|name| is_below(name, start));
         is_there.then(|| self.directory.join(&relative).to_string_lossy().into_owned())
     }
@@ -197,26 +196,22 @@ impl Base {
 
 /// Writes the files, links last: nothing is ever written through one.
 fn write(blobs: Vec<Blob>, directory: &Path, stop: &Stop) -> Result<(), Error> {
-    let mut objects = Objects::open(stop)?;
     let (links, files): (Vec<Blob>, Vec<Blob>) = blobs.into_iter().partition(|blob| blob.is_link);
-    for blob in files.iter().chain(&links) {
-        // To be killed is then all that git has to say.
-        let stopped = |error| if stop.is_set() { Error::Interrupted } else { error };
-        write_one(&mut objects, blob, directory).map_err(stopped)?;
-    }
-    Ok(())
+    let blobs = || files.iter().chain(&links);
+    let mut contents = Contents::read(blobs(), stop)?;
+    blobs().try_for_each(|blob| write_one(&mut contents, blob, directory))
 }
 
-fn write_one(objects: &mut Objects, blob: &Blob, directory: &Path) -> Result<(), Error> {
+fn write_one(contents: &mut Contents, blob: &Blob, directory: &Path) -> Result<(), Error> {
     let path = directory.join(&blob.name);
     if let Some(parent) = path.parent() {
         fs::create_dir_all(parent).map_err(Error::Write)?;
     }
     if !blob.is_link {
-        return objects.copy(blob, &mut File::create_new(&path).map_err(Error::Write)?);
+        return contents.copy(blob, &mut File::create_new(&path).map_err(Error::Write)?);
     }
     let mut target = Vec::new();
-    objects.copy(blob, &mut target)?;
+    contents.copy(blob, &mut target)?;
     link(&target, &path).map_err(Error::Write)
 }
 
@@ -226,7 +221,7 @@ fn link(target: &[u8], path: &Path) -> io::Result<()> {
     std::os::unix::fs::symlink(std::ffi::OsStr::from_bytes(target), path)
 }
 
-/// As git does where not everybody may make links: a file that holds the path.
+/// Writes a file that holds the path, as git does on systems without symbolic links.
 #[cfg(not(unix))]
 fn link(target: &[u8], path: &Path) -> io::Result<()> {
     fs::write(path, target)

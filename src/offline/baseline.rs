@@ -1,4 +1,4 @@
-//! Baselines: files that say which findings are known, so that only new ones count.
+//! Baselines: files of known findings, so that only new ones count.
 //!
 //! ```json
 //! {
@@ -9,8 +9,9 @@
 //! }
 //! ```
 //!
-//! One entry a line and in a fixed order, so that a diff shows what changed. There is no file and no line in it: what
-//! is known stays known where it is moved. An entry that occurs no longer is a finding, so a baseline only shrinks.
+//! Each entry has a line, and the order is fixed, so that a diff shows the changes. An entry has neither file nor line: a
+//! known finding stays known when its object moves. An entry without a finding is a finding itself, so a baseline only
+//! shrinks.
 
 pub mod read;
 
@@ -19,7 +20,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde_json::json;
 
 use crate::decide::codes;
 use crate::family::{self, common};
@@ -28,32 +29,32 @@ use crate::model::finding::{Finding, Severity};
 use crate::model::pointer::Pointer;
 use crate::offline::check::Checked;
 use crate::offline::notices::Notice;
-use crate::offline::suppress::{Identity, Known, each, suppress, untold};
-use crate::report::{ObjectRef, counted};
+use crate::offline::suppress::{Identity, KnownFindings, each, not_shown, suppress};
+use crate::report::{ObjectRef, counted, fingerprint};
 
-/// The version of the form. A reader refuses any other.
+/// The version of the format. The reader refuses any other.
 const SCHEMA_VERSION: u64 = 1;
 
-/// Why a finding is a note, in its message.
-const WORDS: &str = "in the baseline";
+/// The reason in the message of a note.
+const REASON: &str = "in the baseline";
 
-/// What is known.
+/// A baseline.
 #[derive(Debug)]
 pub struct Baseline {
     source: Arc<Source>,
-    entries: Vec<Entry>,
+    entries: Vec<BaselineEntry>,
 }
 
-/// A finding that is known.
+/// A known finding.
 #[derive(Debug)]
-struct Entry {
+struct BaselineEntry {
     identity: Identity,
     count: usize,
-    /// Where it stands in the file.
+    /// Its place in the file.
     span: Span,
 }
 
-/// Leaves a baseline out of what was read: it may stand among the manifests.
+/// Removes a baseline from the files that were read: it may be among the manifests.
 pub fn pass_by(checked: &mut Checked, path: &str) {
     let Ok(baseline) = fs::canonicalize(path) else { return };
     let is_other = |source: &Source| fs::canonicalize(source.name()).is_ok_and(|file| file != baseline);
@@ -67,16 +68,16 @@ pub fn pass_by(checked: &mut Checked, path: &str) {
 }
 
 impl Baseline {
-    /// Makes notes of what is known. What of the baseline still occurs, as the text of a new one; what does not is added
-    /// to what there is to say, unless `shrinks` says that the new text takes the place of the old.
+    /// Turns known findings into notes. Returns the text of a new baseline with the entries that still occur. The other
+    /// entries are reported, unless `shrinks` says that the new text replaces the old one.
     pub fn apply(&self, checked: &mut Checked, identities: &[Identity], shrinks: bool) -> String {
-        let mut known = Known::default();
+        let mut known = KnownFindings::default();
         for entry in &self.entries {
             known.add(&entry.identity, entry.count);
         }
-        suppress(checked, identities, &mut known, WORDS);
+        suppress(checked, identities, &mut known, REASON);
         let mut counts = BTreeMap::new();
-        // Of what cannot be read, or belongs to a family that is switched off, it is not known whether it occurs.
+        // An entry may still occur in a file that cannot be read, or for a family that is switched off.
         let all_is_read = checked.errors.is_empty();
         for entry in &self.entries {
             let left = known.take(&entry.identity, entry.count);
@@ -89,7 +90,7 @@ impl Baseline {
         text(&counts)
     }
 
-    fn fixed(&self, entry: &Entry, gone: usize) -> Notice {
+    fn fixed(&self, entry: &BaselineEntry, gone: usize) -> Notice {
         let Identity { code, object_ref, pointer, .. } = &entry.identity;
         let about = if object_ref.kind.is_empty() { String::new() } else { object_ref.title() + ": " };
         let at =
@@ -102,20 +103,19 @@ impl Baseline {
         };
         let finding = Finding::warn(&common::BASELINE_FIXED, Pointer::root(), message)
             .help("write the baseline anew: --write-baseline FILE behind --baseline FILE adds nothing to it");
-        let (source, object_ref) = (Arc::clone(&self.source), ObjectRef::default());
-        Notice { finding, object_ref, source, span: entry.span, related: None }
+        Notice::new(&self.source, entry.span, finding)
     }
 }
 
-/// Whether a code could have been reported. One that there is no longer cannot occur any more.
+/// Whether a code could have been reported. A code that does not exist any more cannot occur.
 fn is_judged(checked: &Checked, code: &str) -> bool {
     let is_in = |families| codes::all(families).any(|known| known.name == code);
     is_in(&checked.families) || !is_in(&family::ALL)
 }
 
-/// The text of a baseline that has everything that was found and is no note yet, which becomes one.
+/// The text of a baseline with all findings that are not notes yet. They become notes.
 pub fn record(checked: &mut Checked, identities: &[Identity]) -> String {
-    let (mut counts, mut known) = (BTreeMap::new(), Known::default());
+    let (mut counts, mut known) = (BTreeMap::new(), KnownFindings::default());
     let mut all = identities.iter();
     each(checked, |_, finding| {
         let Some(identity) = all.next() else { return };
@@ -124,62 +124,39 @@ pub fn record(checked: &mut Checked, identities: &[Identity]) -> String {
         }
         known.add(identity, 1);
     });
-    for (identity, count) in untold(checked) {
+    for (identity, count) in not_shown(checked) {
         add(&mut counts, &identity, count);
         known.add(&identity, count);
     }
-    suppress(checked, identities, &mut known, WORDS);
+    suppress(checked, identities, &mut known, REASON);
     text(&counts)
 }
 
-/// How often each entry occurs, in the order of the file: by object, then place, then code.
+/// The number of each entry, in the order of the file: by object, then place, then code.
 type Counts = BTreeMap<[String; 7], usize>;
 
 fn add(counts: &mut Counts, identity: &Identity, count: usize) {
     let Identity { code, severity, object_ref, pointer } = identity;
     let ObjectRef { kind, namespace, name, .. } = object_ref;
-    let key = [group(object_ref), kind, namespace, name, pointer.as_str(), code, severity.name()];
+    let key = [object_ref.group(), kind, namespace, name, pointer.as_str(), code, severity.name()];
     if count > 0 {
         *counts.entry(key.map(str::to_owned)).or_default() += count;
     }
-}
-
-fn group(object_ref: &ObjectRef) -> &str {
-    object_ref.api_version.split_once('/').map_or("", |(group, _)| group)
-}
-
-#[derive(Serialize)]
-struct JsonEntry<'e> {
-    fingerprint: String,
-    code: &'e str,
-    severity: &'e str,
-    object: JsonObject<'e>,
-    pointer: &'e str,
-    count: usize,
-}
-
-#[derive(Serialize)]
-struct JsonObject<'e> {
-    group: &'e str,
-    kind: &'e str,
-    namespace: &'e str,
-    name: &'e str,
 }
 
 fn text(counts: &Counts) -> String {
     let mut text = format!("{{\n  \"schemaVersion\": {SCHEMA_VERSION},\n  \"findings\": [");
     let mut separator = "\n    ";
     for ([group, kind, namespace, name, pointer, code, severity], count) in counts {
-        let entry = JsonEntry {
-            fingerprint: fingerprint(code, [group, kind, namespace, name], pointer),
-            code,
-            severity,
-            object: JsonObject { group, kind, namespace, name },
-            pointer,
-            count: *count,
-        };
-        // Texts and a number are always JSON.
-        let entry = serde_json::to_string(&entry).unwrap_or_default();
+        let object = object_ref([group, kind, namespace, name]);
+        let entry = json!({
+            "fingerprint": fingerprint::of(code, &object, &Pointer::new(pointer)),
+            "code": code,
+            "severity": severity,
+            "object": {"group": group, "kind": kind, "namespace": namespace, "name": name},
+            "pointer": pointer,
+            "count": count,
+        });
         let _infallible = write!(text, "{separator}{entry}");
         separator = ",\n    ";
     }
@@ -191,8 +168,4 @@ fn object_ref([group, kind, namespace, name]: [&str; 4]) -> ObjectRef {
     let version_of = if group.is_empty() { String::new() } else { format!("{group}/") };
     let text = str::to_owned;
     ObjectRef { api_version: version_of, kind: text(kind), namespace: text(namespace), name: text(name) }
-}
-
-fn fingerprint(code: &str, object: [&str; 4], pointer: &str) -> String {
-    crate::report::fingerprint::of(code, &object_ref(object), &Pointer::new(pointer))
 }

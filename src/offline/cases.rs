@@ -107,7 +107,7 @@ enum CaseError {
 /// # Errors
 /// When a number of a policy is out of bounds.
 pub fn run(paths: &[String], options: CaseOptions<'_>, stdin: &mut dyn Read) -> Result<CaseRun, load::Error> {
-    let collected = collect(paths, stdin);
+    let collected = collect(paths, &Reading::default(), stdin);
     let mut run = CaseRun { errors: collected.errors, unread: collected.unread, ..CaseRun::default() };
     let given = load(&InputPlan { policies: options.policies.to_vec(), ..InputPlan::default() })?;
     if !given.errors.is_empty() {

@@ -1,4 +1,4 @@
-//! Decides about every object of the inputs, as both webhook calls together would.
+//! Decides about every object of the inputs, as both webhook calls would.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,46 +23,46 @@ use crate::offline::places::Places;
 use crate::offline::policies::leftovers;
 use crate::policy::leftover::Used;
 
-/// The inputs with what was decided about their objects.
+/// The inputs with the decisions about their objects.
 #[derive(Debug)]
 pub struct Checked {
     /// The texts that hold the objects, in the order of the paths.
     pub sources: Vec<Arc<Source>>,
-    /// The objects that were judged or about which there is something to say, in document order.
+    /// The objects that were judged or have findings, in document order.
     pub decided: Vec<Decided>,
-    /// What was not judged.
+    /// The objects and documents that were not judged.
     pub passed_over: Vec<PassedOver>,
-    /// What there is to say about the files themselves.
+    /// The findings about files.
     pub notices: Vec<Notice>,
-    /// What could not be read or decided.
+    /// The errors of inputs that could not be read or decided.
     pub errors: Vec<Error>,
-    /// What was passed by in directories and globs.
+    /// The files of directories and globs that were not read.
     pub unread: Unread,
     /// The families that were enabled.
     pub families: Vec<&'static Family>,
-    /// Of what was rendered, the files that it comes from.
+    /// The source files of rendered objects.
     pub origins: Origins,
-    /// Where the objects stand that decisions looked at.
+    /// The places of the objects of the state.
     pub places: Places,
-    /// How many policies there are.
+    /// The number of policies.
     pub policies: usize,
 }
 
-/// An object with what was decided about it.
+/// An object with its decision.
 #[derive(Debug)]
 pub struct Decided {
     /// The object.
     pub object: CheckedObject,
     /// The decision of both webhook calls together.
     pub admitted: Admitted,
-    /// What an apiserver would say about a pod and its workload before it asks memgate; pointers are those in the
+    /// The findings of an apiserver about a pod and its workload, made before it calls memgate; pointers are those in the
     /// document.
     pub of_form: Vec<Finding>,
     judged: bool,
 }
 
 impl Decided {
-    /// Whether nothing denies it, told or not. A denial that became a note does not count.
+    /// Whether no finding denies it, shown or not. A denial that became a note does not count.
     #[must_use]
     pub fn allowed(&self) -> bool {
         self.admitted.allowed()
@@ -70,13 +70,13 @@ impl Decided {
             && self.of_form.iter().all(|finding| finding.severity != Severity::Deny)
     }
 
-    /// Whether this counts as checked: an enabled family judged it, or it was denied whoever judges it.
+    /// Whether this counts as checked: an enabled family or a policy judged it, or it was denied.
     #[must_use]
     pub fn is_judged(&self) -> bool {
         self.judged
     }
 
-    /// Everything that was found and is told.
+    /// The findings that are shown.
     pub fn findings(&self) -> impl Iterator<Item = &Finding> {
         self.admitted.decision.findings.iter().chain(&self.of_form)
     }
@@ -137,7 +137,7 @@ pub fn check(inputs: Inputs, occasion: Occasion<'static>) -> Checked {
     }
 }
 
-/// Where things stand among all inputs.
+/// The order of the inputs.
 pub(super) struct InputOrder(BTreeMap<*const Source, usize>);
 
 impl InputOrder {
@@ -145,7 +145,7 @@ impl InputOrder {
         Self(sources.iter().enumerate().map(|(number, source)| (Arc::as_ptr(source), number)).collect())
     }
 
-    /// The number of a source, and a place in it. What is not among the inputs comes first: it is state.
+    /// A key to sort by: the number of a source, and a place in it. State comes first, which is not among the inputs.
     pub(super) fn place(&self, source: &Arc<Source>, start: usize) -> (Option<usize>, usize) {
         (self.0.get(&Arc::as_ptr(source)).copied(), start)
     }
@@ -163,7 +163,7 @@ fn decide(
     for finding in &mut admitted.decision.findings {
         finding.message = finding.message_at(&object.in_document(&finding.pointer));
     }
-    // Edits are made in the user's own text, so nothing needs the object as it would be stored.
+    // Edits are made in the user's own text, so the stored object is not needed.
     admitted.object = None;
     let of_form = of_form(&undecided);
     let mut decided = Decided { object: undecided.object, admitted, of_form, judged: true };
@@ -173,7 +173,7 @@ fn decide(
     Ok(decided)
 }
 
-/// What is wrong with the form of a pod, and of the workload that makes it.
+/// The findings about the form of a pod, and of the workload that makes it.
 fn of_form(undecided: &UndecidedObject) -> Vec<Finding> {
     let in_document = |finding: Finding| {
         let pointer = undecided.object.in_document(&finding.pointer);
@@ -186,7 +186,7 @@ fn of_form(undecided: &UndecidedObject) -> Vec<Finding> {
     form::findings(&workload).into_iter().chain(of_pod).collect()
 }
 
-/// An object about which nothing could be decided.
+/// The error for an object without a decision.
 pub(super) fn fault_of(object: &CheckedObject, fault: &dyn std::error::Error) -> Error {
     let message = format!("{}: {fault}", object.object_ref.title());
     error_at(&object.place, &object.template, message)
@@ -213,7 +213,7 @@ a: [
 ";
 
     #[test]
-    fn reports_what_was_denied_passed_over_and_unreadable() {
+    fn reports_denied_passed_over_and_unreadable_documents() {
         let inputs = load(&InputPlan::of_text(TEXT)).expect("loads");
         let checked = check(inputs, Occasion::default());
         let report = report(&checked);

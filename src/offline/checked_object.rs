@@ -1,5 +1,5 @@
-//! An object of a file before and after it is decided about: a workload stands for the pod that its controller would
-//! create, that of a StatefulSet with its claims.
+//! An object of a file before and after the decision about it. For a workload the decision is about the pod that its
+//! controller would create, for a StatefulSet with its claims.
 
 use serde_json::{Map, Value};
 
@@ -14,74 +14,64 @@ use crate::model::workload;
 use crate::offline::classify::{Class, classify};
 use crate::report::ObjectRef;
 
-/// One object to decide about, and what stays of it when that is done.
+/// An object, without its text.
 #[derive(Debug, Clone)]
 pub struct CheckedObject {
-    /// Where it was read.
+    /// Its place in a file.
     pub place: DocumentPlace,
-    /// Where in the document it stands: empty, or the pod template of a workload.
+    /// The pointer to it in the document: empty, or that of the pod template of a workload.
     pub template: Pointer,
-    /// The volumes that a pod of a StatefulSet has for its claims.
+    /// The volumes for the claims of a StatefulSet's pod.
     claims: ClaimVolumes,
-    /// How reports name it.
+    /// Its name in reports.
     pub object_ref: ObjectRef,
 }
 
-/// An object with what is needed to decide about it.
+/// An object with its requests.
 #[derive(Debug, Clone)]
 pub struct UndecidedObject {
     /// The object.
     pub object: CheckedObject,
-    text: NamedText,
-    /// The workload of which this is the pod.
-    workload: Option<NamedText>,
-    /// The namespace that the manifest or the settings name; empty when neither does.
-    namespace: String,
+    request: OwnedRequest,
+    /// For the pod of a workload, the request to create the workload.
+    workload: Option<OwnedRequest>,
 }
 
-/// The JSON of an object, and what a request says of it. The object itself would take ten times its text.
+/// The request to create an object, with the object as JSON. The object as a value takes ten times its text.
 #[derive(Debug, Clone)]
-struct NamedText {
-    group: String,
-    version: String,
-    kind: String,
-    name: String,
+struct OwnedRequest {
+    /// Without the object.
+    request: Request<'static>,
     json: String,
 }
 
-impl NamedText {
-    fn of(document: &Document) -> serde_json::Result<Self> {
-        let [group, version, kind, name] =
-            [document.group(), document.version(), document.kind(), document.name()].map(str::to_owned);
-        Ok(Self { group, version, kind, name, json: serde_json::to_string(document.value())? })
-    }
-
-    /// A pod that a controller makes, which gives it its name.
-    fn of_pod(pod: &Value) -> serde_json::Result<Self> {
-        let [group, version, kind, name] = ["", "v1", "Pod", ""].map(str::to_owned);
-        Ok(Self { group, version, kind, name, json: serde_json::to_string(pod)? })
-    }
-
-    /// The request to create it.
-    fn request<'r>(&'r self, namespace: &'r str) -> Request<'r> {
-        Request {
+impl OwnedRequest {
+    /// The request for an object with this group, version, kind and name.
+    fn new(names: [&str; 4], namespace: &str, object: &Value) -> serde_json::Result<Self> {
+        let [group, version, kind, name] = names.map(|name| name.to_owned().into());
+        let request = Request {
             operation: Operation::Create,
-            group: self.group.as_str().into(),
-            version: self.version.as_str().into(),
-            kind: self.kind.as_str().into(),
+            group,
+            version,
+            kind,
             subresource: "".into(),
-            namespace: namespace.into(),
-            name: self.name.as_str().into(),
-            object: Some(&self.json),
+            namespace: namespace.to_owned().into(),
+            name,
+            object: None,
             old_object: None,
             occasion: Occasion::default(),
             cancelled: None,
-        }
+        };
+        Ok(Self { request, json: serde_json::to_string(object)? })
+    }
+
+    fn get(&self) -> Request<'_> {
+        Request { object: Some(&self.json), ..self.request.clone() }
     }
 }
 
 impl CheckedObject {
-    /// Where a place of the object that is decided about stands in the document.
+    /// The pointer in the document for a pointer in the object that is decided about.
     #[must_use]
     pub fn in_document(&self, place: &Pointer) -> Pointer {
         self.claims.in_workload(&self.template, place)
@@ -101,22 +91,20 @@ impl CheckedObject {
 }
 
 impl UndecidedObject {
-    /// The object of a document, or the pod that a workload makes. A workload without a template is judged as
-    /// it is: an apiserver refuses it.
-    pub(super) fn of(
-        document: Document,
-        object_ref: ObjectRef,
-        namespace: String,
-    ) -> serde_json::Result<Self> {
-        let whole = NamedText::of(&document)?;
-        let template = match classify(&whole.group, &whole.kind) {
+    /// The object of a document, or the pod that a workload makes. A workload without a template is judged itself: an
+    /// apiserver refuses it. `namespace` is the one that the manifest or the settings name; empty when neither does.
+    pub(super) fn of(document: Document, object_ref: ObjectRef, namespace: &str) -> serde_json::Result<Self> {
+        let (group, kind) = (document.group(), document.kind());
+        let names = [group, document.version(), kind, document.name()];
+        let whole = OwnedRequest::new(names, namespace, document.value())?;
+        let template = match classify(group, kind) {
             Class::Workload { template } => document.value().pointer(template).filter(|it| it.is_object()),
             Class::Object | Class::PassedOver => None,
         };
-        let Some((template, kind)) = template.zip(workload::find(&whole.group, &whole.kind)) else {
+        let Some((template, kind)) = template.zip(workload::find(group, kind)) else {
             let (template, claims, place) = (Pointer::root(), ClaimVolumes::default(), document.into_place());
             let object = CheckedObject { place, template, claims, object_ref };
-            return Ok(Self { object, text: whole, workload: None, namespace });
+            return Ok(Self { object, request: whole, workload: None });
         };
         let mut pod = pod(template);
         let mut claims = ClaimVolumes::default();
@@ -124,38 +112,41 @@ impl UndecidedObject {
             let claim_templates = document.value().pointer("/spec/volumeClaimTemplates");
             claims = add_to_pod(&mut pod, document.name(), claim_templates.unwrap_or(&Value::Null));
         }
+        // A controller gives its pods their names.
+        let request = OwnedRequest::new(["", "v1", "Pod", ""], namespace, &pod)?;
         let (template, place) = (Pointer::new(kind.template), document.into_place());
         let object = CheckedObject { place, template, claims, object_ref };
-        Ok(Self { object, text: NamedText::of_pod(&pod)?, workload: Some(whole), namespace })
+        Ok(Self { object, request, workload: Some(whole) })
     }
 
     /// Whether this is a pod for which the installed webhooks are not called.
     #[must_use]
     pub fn is_exempt(&self) -> bool {
-        self.request().is_pod() && SYSTEM_NAMESPACES.contains(&self.namespace.as_str())
+        let request = &self.request.request;
+        request.is_pod() && SYSTEM_NAMESPACES.contains(&&*request.namespace)
     }
 
-    /// The request to create the object. A controller gives its pods their names.
+    /// The request to create the object.
     #[must_use]
     pub fn request(&self) -> Request<'_> {
-        self.text.request(&self.namespace)
+        self.request.get()
     }
 
-    /// The name of the workload of which this is the pod.
+    /// For the pod of a workload, the name of the workload.
     pub(super) fn workload_name(&self) -> Option<&str> {
-        self.workload.as_ref().map(|workload| workload.name.as_str())
+        self.workload.as_ref().map(|workload| &*workload.request.name)
     }
 
-    /// The JSON of the manifest; that of the workload, if this is its pod.
+    /// The JSON of the manifest.
     #[must_use]
     pub fn manifest(&self) -> &str {
-        &self.workload.as_ref().unwrap_or(&self.text).json
+        &self.workload.as_ref().unwrap_or(&self.request).json
     }
 
-    /// The request to create the workload of which this is the pod.
+    /// For the pod of a workload, the request to create the workload.
     #[must_use]
     pub fn workload_request(&self) -> Option<Request<'_>> {
-        self.workload.as_ref().map(|workload| workload.request(&self.namespace))
+        self.workload.as_ref().map(OwnedRequest::get)
     }
 }
 

@@ -1,4 +1,4 @@
-//! What an object in a file is to a check.
+//! Classifies the objects in files.
 
 use std::collections::BTreeSet;
 
@@ -12,21 +12,21 @@ use crate::model::workload;
 use crate::policy;
 use crate::report::ObjectRef;
 
-/// What an object is to a check.
+/// How an object is checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {
-    /// A pod, a memory resource, or what refers to one: checked as it is.
+    /// A pod, a memory resource, or an object that refers to one: checked itself.
     Object,
-    /// A workload: the pod that its template stands for is checked.
+    /// A workload: the pod of its template is checked.
     Workload {
         /// The JSON pointer that leads to the pod template.
         template: &'static str,
     },
-    /// Of no kind that memgate checks.
+    /// Another kind, which memgate does not check.
     PassedOver,
 }
 
-/// What an object of this group and kind is.
+/// How objects of this group and kind are checked.
 #[must_use]
 pub fn classify(group: &str, kind: &str) -> Class {
     let of_family = || family::validated(&family::ALL, group, kind).is_some();
@@ -37,8 +37,8 @@ pub fn classify(group: &str, kind: &str) -> Class {
         .map_or(Class::PassedOver, |workload| Class::Workload { template: workload.template })
 }
 
-/// Whether an object bears the annotation without which no family looks at its kind; true for kinds
-/// that need none.
+/// Whether an object has the annotation that its kind needs to be checked; true for kinds that do not need
+/// one.
 #[must_use]
 pub fn has_required_annotation(group: &str, kind: &str, object: &Value) -> bool {
     let annotations = || object.pointer("/metadata/annotations").and_then(Value::as_object);
@@ -47,7 +47,7 @@ pub fn has_required_annotation(group: &str, kind: &str, object: &Value) -> bool 
     })
 }
 
-/// How reports name an object. `namespace` is that of objects that name none.
+/// The name of an object in reports. `namespace` is that of objects without one.
 #[must_use]
 pub fn object_ref(document: &Document, namespace: &str) -> ObjectRef {
     let generate_name = || document.value().pointer("/metadata/generateName").and_then(Value::as_str);

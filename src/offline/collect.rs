@@ -1,4 +1,4 @@
-//! Paths to sources: files, directories, globs and standard input, and what helm and kustomize render.
+//! Reads the sources at paths: files, directories, globs, standard input, and the output of helm and kustomize.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -18,15 +18,15 @@ use crate::state::cluster_snapshot::Assumed;
 /// How inputs are read.
 #[derive(Debug)]
 pub struct Reading {
-    /// What of directories and globs is left out.
+    /// The files and directories that are left out of directories and globs.
     pub exclude: Arc<Exclude>,
     /// The largest input that is read, in bytes.
     pub max_bytes: usize,
-    /// How to render charts and overlays in directories and globs, if they are to be.
+    /// How to render charts and overlays in directories and globs; `None` to list them.
     pub rendering: Option<Rendering>,
-    /// Texts that stand for those of files, by the names of their sources.
+    /// Texts that replace those of files, by the names of their sources.
     pub instead: BTreeMap<String, String>,
-    /// Whether somebody will ask where the objects of the state stand.
+    /// Whether the places of the objects of the state are needed.
     pub keeps_places: bool,
 }
 
@@ -45,45 +45,39 @@ impl Default for Reading {
 /// The name of standard input as a source.
 pub(super) const STDIN: &str = "<stdin>";
 
-/// What was read.
+/// The sources of the inputs.
 #[derive(Debug, Default)]
 pub struct Collected {
     /// The texts, in the order of the paths, each file once; within a directory or glob by name.
     pub sources: Vec<Source>,
-    /// What could not be read; all other inputs are read nevertheless.
+    /// The errors of inputs that could not be read; all others are read nevertheless.
     pub errors: Vec<Error>,
-    /// What was passed by.
+    /// The files that were not read.
     pub unread: Unread,
-    /// What was rendered, by the names of the sources.
+    /// The charts and overlays that were rendered, by the names of the sources.
     pub rendered: BTreeMap<String, Unit>,
 }
 
-/// What was passed by in directories and globs, and what a snapshot does not hold.
+/// The files of directories and globs that were not read, and the kinds that a snapshot lacks.
 #[derive(Debug, Default)]
 pub struct Unread {
-    /// The directories and globs in which no manifest was found.
+    /// The directories and globs without a manifest.
     pub empty: Vec<String>,
-    /// Files that somebody could believe to be read, each with the reason: `a/.b.yaml (hidden)`.
+    /// Files that look like manifests and were not read, each with the reason: `a/.b.yaml (hidden)`.
     pub files: Vec<String>,
     /// The charts and kustomizations whose files were not read as manifests.
     pub unrendered: Vec<Unrendered>,
-    /// Globs that were to leave something out and did not.
+    /// Exclude globs that matched nothing.
     pub unused_excludes: Vec<String>,
     /// The snapshot of a cluster, if one was given.
     pub assumed: Option<Assumed>,
 }
 
 /// Reads files with any extension, directories (`*.yaml`, `*.yml` and `*.json` at any depth, as kubectl
-/// does, except hidden ones), globs, and `-` for `stdin`.
+/// does, except hidden ones), globs, and `-` for `stdin`. In directories and globs, files from which helm or kustomize
+/// makes manifests are not read: they are rendered, or listed in [`Collected::unread`].
 #[must_use]
-pub fn collect(inputs: &[String], stdin: &mut dyn Read) -> Collected {
-    collect_as(inputs, &Reading::default(), stdin)
-}
-
-/// The same as the user wants it. In directories and globs, what helm or kustomize makes manifests of is not read
-/// as manifests: it is rendered, or named.
-#[must_use]
-pub fn collect_as(inputs: &[String], reading: &Reading, stdin: &mut dyn Read) -> Collected {
+pub fn collect(inputs: &[String], reading: &Reading, stdin: &mut dyn Read) -> Collected {
     let walked = Walked::new(inputs, &reading.exclude, reading.max_bytes);
     let collected = Collected::default();
     let mut reader = Reader { reading, collected, read_files: BTreeSet::new(), units: BTreeMap::new() };
@@ -96,13 +90,13 @@ pub fn collect_as(inputs: &[String], reading: &Reading, stdin: &mut dyn Read) ->
     reader.collected
 }
 
-/// Reads what was found.
+/// Reads the items of a walk.
 struct Reader<'r> {
     reading: &'r Reading,
     collected: Collected,
     /// The canonical paths of the files that were read.
     read_files: BTreeSet<PathBuf>,
-    /// What helm and kustomize make manifests of, with the files that are none.
+    /// The charts and overlays, with their files.
     units: BTreeMap<Unit, Vec<String>>,
 }
 
@@ -139,7 +133,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Renders what is to be rendered, and notes the rest.
+    /// Renders the charts and overlays if the user wants it, and lists the others.
     fn finish(&mut self, repository: &Repository) {
         for (unit, mut files) in std::mem::take(&mut self.units) {
             let rendering = self.reading.rendering.as_ref();
@@ -157,7 +151,7 @@ impl Reader<'_> {
             let Unit { tool, directory, is_whole, .. } = unit;
             self.collected.unread.unrendered.push(Unrendered { tool, directory, is_whole, files });
         }
-        // Those of which there is a command come first.
+        // Those that a command can render come first.
         self.collected.unread.unrendered.sort_by_key(|unrendered| !unrendered.is_whole);
     }
 
@@ -192,7 +186,7 @@ mod tests {
             .iter()
             .map(|input| if *input == "-" { "-".to_owned() } else { format!("{}/{input}", root.display()) })
             .collect();
-        let collected = collect(&inputs, &mut "from stdin".as_bytes());
+        let collected = collect(&inputs, &Reading::default(), &mut "from stdin".as_bytes());
         let short = |name: &str| name.replace(&format!("{}/", root.display()), "");
         (
             collected.sources.iter().map(|source| short(source.name())).collect(),
@@ -234,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn says_what_cannot_be_read_without_hiding_the_rest() {
+    fn reports_unreadable_files_and_reads_the_others() {
         let root = directory(&["good.yaml", "empty/readme.md"]);
         fs::write(root.path().join("bad.yaml"), b"a: 1\nb: \xff\n").expect("file");
         fs::write(root.path().join("wide.yaml"), b"\xff\xfea\0").expect("file");
@@ -246,7 +240,7 @@ mod tests {
             errors,
             [
                 "none.yaml: no such file or directory",
-                "bad.yaml:2: byte 8 is no UTF-8; save the file as UTF-8",
+                "bad.yaml:2: byte 8 is not UTF-8; save the file as UTF-8",
                 "wide.yaml:1: this is UTF-16; save it as UTF-8",
                 "[: unclosed character class; missing ']'",
             ]
@@ -262,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn names_what_looks_like_a_manifest_and_is_not_read() {
+    fn lists_files_that_look_like_manifests_and_are_not_read() {
         let files = ["a.yaml", "b.YAML", "c.Yml", "d.JSON", ".e.yaml", ".git/f.yaml", "g.txt", "h.TXT", ".i"];
         let root = directory(&files);
         for (target, link) in
@@ -272,7 +266,7 @@ mod tests {
         }
         let path = root.path().display().to_string();
         let unread = |input: &str| -> Vec<String> {
-            let collected = collect(&[input.to_owned()], &mut io::empty());
+            let collected = collect(&[input.to_owned()], &Reading::default(), &mut io::empty());
             collected.unread.files.iter().map(|file| file.replace(&format!("{path}/"), "")).collect()
         };
         let lower = "extension not in lower case";

@@ -1,4 +1,4 @@
-//! Errors of inputs as a report has them: with their place in the files.
+//! Errors of inputs with their places in the files, for reports.
 
 use std::sync::Arc;
 
@@ -9,8 +9,7 @@ use crate::manifest::source::{Source, Span};
 use crate::model::causes::with_causes;
 use crate::model::credential::masked;
 use crate::model::pointer::Pointer;
-use crate::report::input_error::InputError;
-use crate::report::{FileLocation, Related, plain};
+use crate::report::{FileLocation, InputError, Related, plain};
 
 /// An error at one place of a document.
 #[must_use]
@@ -36,11 +35,11 @@ pub fn error_in(source: &Arc<Source>, message: String) -> Error {
     }))
 }
 
-/// An error of an input, with its source where the place is known.
+/// An error of an input, with its source if its place is known.
 #[must_use]
 pub fn input_error(error: &Error) -> InputError<'_> {
     let text = masked(&with_causes(error)).into_owned();
-    // The name of a file may hold anything.
+    // The name of a file may contain any character.
     let line = plain(&text).into_owned();
     let Some(syntax) = error.syntax_error() else {
         let (path, number) = error.place();
@@ -68,11 +67,12 @@ pub fn input_error(error: &Error) -> InputError<'_> {
     }
 }
 
-/// A stretch of a document's source as a report has it: its credentials masked.
+/// A stretch of a document's source for a report, with credentials masked.
 pub(super) fn location_in(place: &DocumentPlace, span: Span) -> FileLocation<'_> {
     file_location(place.source(), mask::shown_around(place), span)
 }
 
+/// A stretch of a source for a report, with credentials masked.
 pub(super) fn location(source: &Arc<Source>, span: Span) -> FileLocation<'_> {
     file_location(source, mask::shown(source), span)
 }
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keeps_any_name_of_a_file_on_one_line() {
+    fn keeps_the_name_of_a_file_on_one_line() {
         let error = Error::Binary { path: "a\nb:1\u{1b}[31m.yaml".to_owned() };
         let line = input_error(&error).line;
         assert_eq!(line, "a b:1 [31m.yaml: this is a binary file; only YAML and JSON are read");

@@ -1,4 +1,4 @@
-//! What a walk through directories leaves out, because the user said so.
+//! Globs for files and directories that the user excludes.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,20 +18,20 @@ pub struct Exclude {
 struct Glob {
     text: String,
     matcher: GlobMatcher,
-    /// Whether it is about a name at any depth, since it holds no `/`.
+    /// Whether it matches names at any depth, since it has no `/`.
     is_name: bool,
-    /// The directory to which paths are relative, for a glob out of a file.
+    /// The directory to which paths are relative, for a glob of a file.
     base: Option<PathBuf>,
-    /// Whether it left anything out; one that never does is likely misspelt.
+    /// Whether it matched; a glob that never matches is likely misspelt.
     is_used: AtomicBool,
 }
 
 impl Exclude {
-    /// Adds a glob. One without `/` is about names at any depth, any other about paths: as they were given, relative
-    /// to the directory of the walk, or, with a `base`, relative to that.
+    /// Adds a glob. Without `/` it matches names at any depth, else paths: as they were given, relative to the directory of
+    /// the walk, or, with a `base`, relative to that.
     ///
     /// # Errors
-    /// When the glob is none.
+    /// When the glob is malformed.
     pub fn add(&mut self, glob: &str, base: Option<&Path>) -> Result<(), Error> {
         let text = glob.strip_prefix("./").unwrap_or(glob).trim_end_matches('/');
         let built = GlobBuilder::new(text)
@@ -51,11 +51,11 @@ impl Exclude {
     /// Whether a path below the directory of a walk is left out.
     #[must_use]
     pub fn excludes(&self, path: &Path, root: &Path) -> bool {
-        // Not `any`: each glob that would have left it out counts as used.
+        // Not `any`: each glob that matches counts as used.
         self.globs.iter().filter(|glob| glob.excludes(path, root)).count() > 0
     }
 
-    /// The globs that left nothing out.
+    /// The globs that matched nothing.
     #[must_use]
     pub fn unused(&self) -> Vec<String> {
         let unused = self.globs.iter().filter(|glob| !glob.is_used.load(Ordering::Relaxed));

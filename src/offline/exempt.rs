@@ -1,7 +1,6 @@
-//! An exemption from rules of a policy, as a manifest, if it would be in force.
+//! Makes the manifest of an exemption from rules of a policy, if it would be in force.
 //!
-//! What is wrong is said of the exemption as it would be read, so that it is refused here for the same reasons as
-//! in a cluster.
+//! The manifest is read back as an exemption, so that it is refused here for the same reasons as in a cluster.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};
@@ -16,28 +15,28 @@ use crate::policy::read;
 /// Nanoseconds of an hour.
 const HOUR: i128 = 3600 * 1_000_000_000;
 
-/// What is to be exempted.
+/// The exemption that the user asks for.
 #[derive(Debug)]
-pub struct Wanted<'a> {
+pub struct ExemptionRequest<'a> {
     /// The policy.
     pub policy: &'a str,
     /// The ids of the rules.
     pub rules: Vec<&'a str>,
     /// The object.
     pub object: ExemptObject,
-    /// Why.
+    /// The reason.
     pub reason: &'a str,
-    /// The ticket behind it.
+    /// The ticket.
     pub ticket: Option<&'a str>,
-    /// Who approved it.
+    /// The person who approved it.
     pub approved_by: Option<&'a str>,
-    /// From when on.
+    /// Its start.
     pub from: Timestamp,
-    /// How long, in nanoseconds.
+    /// Its length, in nanoseconds.
     pub lasts: i128,
     /// The namespace that grants it.
     pub namespace: &'a str,
-    /// The name of the exemption; made of policy, rule and object when absent.
+    /// The name of the exemption; by default made from policy, rule and object.
     pub name: Option<&'a str>,
 }
 
@@ -45,7 +44,7 @@ pub struct Wanted<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExemptObject {
     kind: String,
-    /// Of a Namespace its own name.
+    /// For a Namespace its own name.
     namespace: String,
     name: String,
 }
@@ -72,14 +71,14 @@ impl ExemptObject {
 /// The manifest of an exemption.
 ///
 /// # Errors
-/// What is wrong with it, a sentence each, when it would not be in force.
-pub fn exemption(wanted: &Wanted<'_>, policies: &Policies) -> Result<Value, Vec<String>> {
-    let Some(policy) = policies.get(wanted.policy) else {
+/// When it would not be in force: the reasons, a sentence each.
+pub fn exemption(request: &ExemptionRequest<'_>, policies: &Policies) -> Result<Value, Vec<String>> {
+    let Some(policy) = policies.get(request.policy) else {
         let names = policies.iter().map(|policy| policy.name.as_str());
-        let hint = did_you_mean(nearest(wanted.policy, names));
-        return Err(vec![format!("--policy gives no policy \"{}\"{hint}", wanted.policy)]);
+        let hint = did_you_mean(nearest(request.policy, names));
+        return Err(vec![format!("--policy gives no policy \"{}\"{hint}", request.policy)]);
     };
-    let manifest = manifest(wanted)?;
+    let manifest = manifest(request)?;
     let (exemption, faults) = read::exemption(&manifest, &family::ALL);
     let Some(exemption) = exemption else {
         return Err(faults.into_iter().map(|fault| fault.message).collect());
@@ -90,45 +89,45 @@ pub fn exemption(wanted: &Wanted<'_>, policies: &Policies) -> Result<Value, Vec<
     }
 }
 
-fn manifest(wanted: &Wanted<'_>) -> Result<Value, Vec<String>> {
-    let ExemptObject { kind, namespace, name } = &wanted.object;
-    let seconds = i64::try_from(wanted.lasts / 1_000_000_000).unwrap_or(i64::MAX);
-    let expires_at = wanted
+fn manifest(request: &ExemptionRequest<'_>) -> Result<Value, Vec<String>> {
+    let ExemptObject { kind, namespace, name } = &request.object;
+    let seconds = i64::try_from(request.lasts / 1_000_000_000).unwrap_or(i64::MAX);
+    let expires_at = request
         .from
         .checked_add(SignedDuration::from_secs(seconds))
         .map_err(|_| vec!["--ttl leads beyond the year 9999; use a shorter one".to_owned()])?;
-    let own = wanted.name.map_or_else(|| default_name(wanted), str::to_owned);
+    let own = request.name.map_or_else(|| default_name(request), str::to_owned);
     let mut spec = Map::new();
-    spec.insert("policy".to_owned(), json!(wanted.policy));
-    spec.insert("rules".to_owned(), json!(wanted.rules));
+    spec.insert("policy".to_owned(), json!(request.policy));
+    spec.insert("rules".to_owned(), json!(request.rules));
     spec.insert("target".to_owned(), json!({"namespaces": [namespace], "kinds": [kind], "names": [name]}));
-    spec.insert("reason".to_owned(), json!(wanted.reason));
-    for (field, text) in [("ticket", wanted.ticket), ("approvedBy", wanted.approved_by)] {
+    spec.insert("reason".to_owned(), json!(request.reason));
+    for (field, text) in [("ticket", request.ticket), ("approvedBy", request.approved_by)] {
         if let Some(text) = text {
             spec.insert(field.to_owned(), json!(text));
         }
     }
-    spec.insert("from".to_owned(), json!(wanted.from.to_string()));
+    spec.insert("from".to_owned(), json!(request.from.to_string()));
     spec.insert("expiresAt".to_owned(), json!(expires_at.to_string()));
     Ok(json!({
         "apiVersion": MEMORY_POLICY_EXEMPTION.api_version(),
         "kind": MEMORY_POLICY_EXEMPTION.kind,
-        "metadata": {"name": own, "namespace": wanted.namespace},
+        "metadata": {"name": own, "namespace": request.namespace},
         "spec": spec,
     }))
 }
 
-/// A name of at most 63 characters that says what is exempted from what.
-fn default_name(wanted: &Wanted<'_>) -> String {
-    let rule = wanted.rules.first().copied().unwrap_or_default();
-    let text = format!("{}-{rule}-{}", wanted.policy, wanted.object.name).to_lowercase();
+/// A name of at most 63 characters made from policy, rule and object.
+fn default_name(request: &ExemptionRequest<'_>) -> String {
+    let rule = request.rules.first().copied().unwrap_or_default();
+    let text = format!("{}-{rule}-{}", request.policy, request.object.name).to_lowercase();
     let is_plain = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-';
     let text: String =
         text.chars().map(|letter| if is_plain(letter) { letter } else { '-' }).take(63).collect();
     text.trim_matches('-').to_owned()
 }
 
-/// What to do about an exemption that its policy does not accept.
+/// The help for an exemption that its policy does not accept.
 fn advice(exemption: &Exemption, policy: &Policy) -> String {
     let rule = |id: &str| policy.rules.iter().find(|rule| rule.about.id == id);
     if let Some(missing) = exemption.rules.iter().find(|id| rule(id).is_none()) {
@@ -142,7 +141,7 @@ fn advice(exemption: &Exemption, policy: &Policy) -> String {
         return "mend the object, or ask the owner of the policy".to_owned();
     }
     let Some(terms) = &policy.exemptions else {
-        return "it has no spec.exemptions, so nobody may grant any".to_owned();
+        return "it has no spec.exemptions, so no namespace may grant one".to_owned();
     };
     if terms.namespaces.contains(&exemption.namespace) {
         return format!("use --ttl {} or less", duration(terms.max_age));

@@ -1,4 +1,4 @@
-//! A rule of a policy in words: what it asks of which objects, what comes of a violation, and who may exempt.
+//! Describes a rule of a policy: its condition, the objects that it judges, its actions, and its exemptions.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::model::request::Point;
 use crate::offline::exempt::duration;
 use crate::offline::load::Inputs;
 
-/// The rule in words, and then the page of its type.
+/// The description of the rule, and then the page of its type.
 #[must_use]
 pub fn rule(policy: &Policy, rule: &Rule, inputs: &Inputs) -> String {
     let about = &rule.about;
@@ -48,7 +48,7 @@ pub fn rule(policy: &Policy, rule: &Rule, inputs: &Inputs) -> String {
     text
 }
 
-/// The typed rule as the policy writes it.
+/// The typed rule as written in the policy.
 fn asks(policy: &Policy, rule: &Rule, inputs: &Inputs) -> String {
     let name = rule.about.type_name;
     let object = Reference { kind: &MEMORY_POLICY, namespace: String::new(), name: policy.name.clone() };

@@ -1,4 +1,4 @@
-//! Decisions as a report has them: with their place in the files.
+//! Makes the report of decisions: findings with their places in the files.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ use crate::offline::repository::Tool;
 use crate::report::fingerprint::{self, Counter};
 use crate::report::{self, JudgedObject, LocatedFinding, Related, Report};
 
-/// Everything that was found, in the order of the inputs.
+/// The report of everything that was checked, in the order of the inputs.
 #[must_use]
 pub fn report(checked: &Checked) -> Report<'_> {
     let decided = &checked.decided;
@@ -27,7 +27,8 @@ pub fn report(checked: &Checked) -> Report<'_> {
         decided.iter().flat_map(|decided| &decided.admitted.decision.unknown).map(reference_title).collect();
     unknown.sort();
     unknown.dedup();
-    let untold = decided.iter().map(|decided| (&decided.object.object_ref, decided.admitted.decision.untold));
+    let not_shown =
+        decided.iter().map(|decided| (&decided.object.object_ref, decided.admitted.decision.untold));
     Report {
         files: checked.sources.len(),
         objects: decided.iter().filter(|decided| decided.is_judged()).map(judged).collect(),
@@ -41,16 +42,16 @@ pub fn report(checked: &Checked) -> Report<'_> {
         errors: checked.errors.iter().map(input_error).collect(),
         findings: in_order(checked),
         policies: checked.policies,
-        untold: untold.filter(|(_, untold)| *untold != Untold::default()).collect(),
+        not_shown: not_shown.filter(|(_, counts)| *counts != Untold::default()).collect(),
         unknown,
         changes: None,
     }
 }
 
-/// What findings say of other objects.
+/// The places in other objects that findings refer to.
 type ElsewhereByFinding<'r> = BTreeMap<*const Finding, Vec<Related<'r>>>;
 
-/// All findings: those of one object together, and between objects those about the files.
+/// All findings in the order of the inputs: those of one object together, those about files between objects.
 fn in_order(checked: &Checked) -> Vec<LocatedFinding<'_>> {
     let order = InputOrder::of(&checked.sources);
     let notices =
@@ -80,7 +81,7 @@ fn judged(decided: &Decided) -> JudgedObject<'_> {
     JudgedObject { object_ref, file: place.source().name(), line: place.span().line }
 }
 
-/// The findings of one object, in the order in which they stand in the file.
+/// The findings of one object, in the order of their places.
 fn findings<'r>(
     decided: &'r Decided,
     origins: &'r Origins,
@@ -126,7 +127,7 @@ fn locate<'r>(
     LocatedFinding { finding, pointer, object_ref, location, source_file, related, fingerprint }
 }
 
-/// What a caret underlines for a finding about a place of a document, or about its key alone.
+/// The stretch of a caret for a finding about a place of a document, or about its key alone.
 pub(super) fn caret(document: &DocumentPlace, pointer: &Pointer, at_key: bool) -> Span {
     document.locate(pointer).carets(at_key).0
 }
@@ -154,19 +155,19 @@ fn passed_over(passed_over: &PassedOver) -> report::PassedOver<'_> {
         column: passed_over.span.column,
         object_ref: passed_over.object_ref.as_ref(),
         why: passed_over.why.name(),
-        words: passed_over.why.words(),
+        reason: passed_over.why.reason(),
     }
 }
 
-/// The files that helm or kustomize makes manifests of, and did not.
+/// The files of charts and kustomizations that were not rendered.
 fn not_rendered(unread: &Unread) -> impl Iterator<Item = report::PassedOver<'_>> {
     unread.unrendered.iter().flat_map(|unrendered| {
-        let (why, words) = match unrendered.tool {
+        let (why, reason) = match unrendered.tool {
             Tool::Helm => ("chart", "is a part of a chart, which helm renders"),
             Tool::Kustomize => ("kustomization", "is a part of a kustomization, which kustomize renders"),
         };
         let files = unrendered.files.iter();
-        files.map(move |file| report::PassedOver { file, line: 1, column: 1, object_ref: None, why, words })
+        files.map(move |file| report::PassedOver { file, line: 1, column: 1, object_ref: None, why, reason })
     })
 }
 

@@ -1,7 +1,7 @@
-//! The files with what has one right answer mended in the user's own text.
+//! Fixes findings with one right answer in the user's own text.
 //!
-//! What is found is not looked at twice here: a finding brings its fix along, and `manifest::fix` makes it. Findings
-//! that a comment, a baseline or the base has made notes of are left as they are.
+//! A finding carries its fix, and `manifest::fix` makes it. Findings that a comment, a baseline or the base turned into
+//! notes are not fixed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub struct FixedFile {
     pub count: usize,
 }
 
-/// Every file in which something is mended, in the order of the inputs.
+/// Every file with a fix, in the order of the inputs.
 #[must_use]
 pub fn fix_all(checked: &Checked) -> Vec<FixedFile> {
     let mut by_source: BTreeMap<*const Source, Vec<TextFix<'_>>> = BTreeMap::new();

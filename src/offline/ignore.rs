@@ -1,5 +1,5 @@
-//! `# memgate: ignore[CODE] reason`, in a comment above a finding: it becomes a note. A comment that lacks its reason,
-//! names a code that does not exist, or stands above nothing of the kind is a finding of its own.
+//! Comments `# memgate: ignore[CODE] reason`, which turn the finding below into a note. A comment without a reason, with
+//! an unknown code, or without such a finding below is a finding itself.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,9 +15,8 @@ use crate::model::suggest::{did_you_mean, nearest};
 use crate::offline::check::Checked;
 use crate::offline::notices::Notice;
 use crate::offline::suppress::{Identity, each, identify, make_note};
-use crate::report::ObjectRef;
 
-/// What a comment of this kind looks like.
+/// The form of such a comment.
 const FORM: &str = "# memgate: ignore[CODE] reason";
 
 /// One code of a comment that ignores.
@@ -26,24 +25,26 @@ struct Ignore {
     source: Arc<Source>,
     code: &'static Code,
     reason: String,
-    /// Where the code stands in the comment.
+    /// The place of the code in the comment.
     span: Span,
-    /// The line about which it is: the first one below that is no comment. None behind other things on a line.
+    /// The line that it is about: the first line below that is not a comment. `None` for a comment behind other text on
+    /// its line.
     line: Option<usize>,
     is_used: bool,
 }
 
-/// Makes notes of what comments ignore, and says what each finding was before, in the order in which they are visited.
+/// Turns ignored findings into notes. Returns the identities of all findings before that, in the order of
+/// [`each`].
 pub fn apply_and_identify(checked: &mut Checked) -> Vec<Identity> {
     let mut identities = identify(checked);
     let before = identities.len();
     apply(checked);
-    // What there is to say about the comments stands behind everything else.
+    // The findings about comments come last.
     identities.extend(identify(checked).into_iter().skip(before));
     identities
 }
 
-/// Makes notes of what comments ignore, and adds what there is to say about the comments to the notices.
+/// Turns ignored findings into notes, and adds the findings about comments to the notices.
 pub fn apply(checked: &mut Checked) {
     let (mut ignores, mut notices) = (Vec::new(), Vec::new());
     for source in &checked.sources {
@@ -56,7 +57,7 @@ pub fn apply(checked: &mut Checked) {
     checked.notices.extend(notices);
 }
 
-/// Makes a note of each finding that is ignored.
+/// Turns each ignored finding into a note.
 fn mark(checked: &mut Checked, ignores: &mut [Ignore]) {
     let mut by_place: BTreeMap<(*const Source, usize, &str), Vec<&mut Ignore>> = BTreeMap::new();
     for ignore in ignores.iter_mut() {
@@ -83,8 +84,8 @@ fn mark(checked: &mut Checked, ignores: &mut [Ignore]) {
     });
 }
 
-/// What ignores nothing. Nothing is said of a code whose family is switched off, nor of a file that cannot be read to
-/// its end: what would be found is not known.
+/// A notice for each comment that ignores nothing, unless the family of its code is switched off, or its file has errors:
+/// then the finding may still exist.
 fn unused(checked: &Checked, ignores: &[Ignore]) -> Vec<Notice> {
     let damaged: BTreeSet<*const Source> = checked
         .errors
@@ -109,7 +110,7 @@ fn unused(checked: &Checked, ignores: &[Ignore]) -> Vec<Notice> {
             ),
         };
         let finding = Finding::warn(&common::IGNORE_UNUSED, Pointer::root(), message).help(help);
-        notice(&ignore.source, ignore.span, finding)
+        Notice::new(&ignore.source, ignore.span, finding)
     };
     ignores.iter().filter(is_unused).map(notice).collect()
 }
@@ -132,7 +133,7 @@ fn read(source: &Arc<Source>, ignores: &mut Vec<Ignore>, notices: &mut Vec<Notic
             let message = "this comment ignores nothing, since it does not say why";
             let finding = Finding::warn(&common::IGNORE_WITHOUT_REASON, Pointer::root(), message)
                 .help(format!("write the reason behind the bracket: {FORM}"));
-            notices.push(notice(source, comment.span, finding));
+            notices.push(Notice::new(source, comment.span, finding));
             continue;
         };
         for (name, span) in list.names(source) {
@@ -141,14 +142,14 @@ fn read(source: &Arc<Source>, ignores: &mut Vec<Ignore>, notices: &mut Vec<Notic
                     let (source, reason) = (Arc::clone(source), reason.to_owned());
                     ignores.push(Ignore { source, code, reason, span, line, is_used: false });
                 }
-                Err(finding) => notices.push(notice(source, span, *finding)),
+                Err(finding) => notices.push(Notice::new(source, span, *finding)),
             }
         }
     }
 }
 
-/// For each line that is a comment the first line below that is none. From the last line up, so that a stack of
-/// comments is walked once.
+/// For each line with only a comment the first line below that is different. Runs from the last line up, so that a
+/// stack of comments is walked once.
 fn below(alone: &BTreeSet<usize>) -> BTreeMap<usize, usize> {
     let mut below = BTreeMap::new();
     for line in alone.iter().rev() {
@@ -158,7 +159,7 @@ fn below(alone: &BTreeSet<usize>) -> BTreeMap<usize, usize> {
     below
 }
 
-/// What stands in the brackets, and behind them.
+/// The text in the brackets, and the text behind them.
 struct List<'s> {
     names: &'s str,
     /// The byte of the source at which the names start.
@@ -174,7 +175,7 @@ impl<'s> List<'s> {
         for part in self.names.split(',') {
             let name = part.trim();
             let start = at + (part.len() - part.trim_start().len());
-            // Of a name that is not there, the bracket is shown.
+            // For an empty name the caret is at the bracket.
             let end = (start + name.len()).max(start + 1);
             names.push((name, source.span(start, end)));
             at += part.len() + 1;
@@ -183,8 +184,7 @@ impl<'s> List<'s> {
     }
 }
 
-/// What a comment lists to be ignored; none of a comment about other things. One that says it in another form is a
-/// finding.
+/// The codes that a comment lists; `None` for other comments. A malformed one is a finding.
 fn list<'s>(source: &'s Arc<Source>, comment: &Comment, notices: &mut Vec<Notice>) -> Option<List<'s>> {
     let text = source.slice(comment.span).strip_prefix('#')?.trim_start();
     let text = text.strip_prefix(ADDRESS)?.trim_start();
@@ -203,13 +203,13 @@ fn list<'s>(source: &'s Arc<Source>, comment: &Comment, notices: &mut Vec<Notice
             let finding =
                 Finding::warn(&common::IGNORE_UNKNOWN, Pointer::root(), "this comment ignores nothing")
                     .help(format!("write {FORM}"));
-            notices.push(notice(source, comment.span, finding));
+            notices.push(Notice::new(source, comment.span, finding));
             None
         }
     }
 }
 
-/// The reason, behind a colon or a dash if somebody writes one.
+/// The reason, without a colon or a dash before it.
 fn reason(text: &str) -> Option<&str> {
     let reason = text.trim_start_matches([':', '-', '–', '—', ' ', '\t']).trim_end();
     reason.chars().any(char::is_alphanumeric).then_some(reason)
@@ -225,14 +225,10 @@ fn find(name: &str) -> Result<&'static Code, Box<Finding>> {
     if name.is_empty() {
         return Err(Box::new(warn("a code is missing here".to_owned()).help(format!("write {FORM}"))));
     }
-    // People leave out the family.
+    // Users often leave out the family.
     let in_family = || codes().find(|code| code.name.split_once('/').is_some_and(|(_, rest)| rest == name));
     let meant = nearest(name, codes().map(|code| code.name)).or_else(|| in_family().map(|code| code.name));
     Err(Box::new(warn(format!("there is no code {}{}", quoted(name), did_you_mean(meant)))))
-}
-
-fn notice(source: &Arc<Source>, span: Span, finding: Finding) -> Notice {
-    Notice { finding, object_ref: ObjectRef::default(), source: Arc::clone(source), span, related: None }
 }
 
 #[cfg(test)]
@@ -244,7 +240,7 @@ mod tests {
     use crate::offline::load::load;
     use crate::offline::plan::InputPlan;
 
-    /// What a search from each comment through all others would take minutes for.
+    /// So many that a search from each comment through all others would take minutes.
     const VERY_MANY: usize = 10_000;
 
     fn applied(text: &str) -> Checked {

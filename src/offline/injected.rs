@@ -1,5 +1,5 @@
-//! What memgate added to pods, read from the annotation that the mutating call leaves, and where each of it comes from,
-//! as far as the state says that.
+//! Describes the additions of memgate to pods, from the annotation of the mutating call, with their origins as far as the
+//! state shows them.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -15,16 +15,16 @@ use crate::offline::load::Inputs;
 use crate::report::diff::describe_origin;
 use crate::report::plain;
 
-/// What there is to say of a pod.
+/// The description of a pod.
 #[derive(Debug)]
 pub struct DescribedPod {
     /// A few lines.
     pub text: String,
-    /// Whether something was added of which the state does not say where it comes from.
+    /// Whether the state does not show the origin of an addition.
     pub lacks_origins: bool,
 }
 
-/// What was added to each of the pods, and of the pod templates of workloads, of the inputs.
+/// Describes the additions to each pod and pod template of the inputs.
 #[must_use]
 pub fn describe_all(inputs: &Inputs) -> Vec<DescribedPod> {
     let describe_one = |title: String, text: &str, namespace: &str| {
@@ -39,7 +39,7 @@ pub fn describe_all(inputs: &Inputs) -> Vec<DescribedPod> {
     .collect()
 }
 
-/// What was added to a pod of this namespace.
+/// Describes the additions to a pod of this namespace.
 #[must_use]
 pub fn describe(title: &str, pod: &Value, namespace: &str, snapshot: &Snapshot) -> DescribedPod {
     let title = plain(title);
@@ -62,14 +62,14 @@ pub fn describe(title: &str, pod: &Value, namespace: &str, snapshot: &Snapshot) 
         Some(Err(_)) => {
             let _infallible = writeln!(
                 text,
-                "{title}: the annotation {INJECTED_ANNOTATION} was not written by memgate: it is no JSON"
+                "{title}: the annotation {INJECTED_ANNOTATION} was not written by memgate: it is not JSON"
             );
         }
     }
     DescribedPod { text, lacks_origins }
 }
 
-/// What one family added, in the order of the annotation.
+/// Writes the additions of one family, in the order of the annotation.
 fn write_added(annotation: &Value, variables: &Variables, given: &BTreeMap<Item, Given>, text: &mut String) {
     let known = |key| plain(annotation.get(key).and_then(Value::as_str).unwrap_or("unknown"));
     let _infallible = writeln!(
@@ -101,7 +101,7 @@ fn write_added(annotation: &Value, variables: &Variables, given: &BTreeMap<Item,
     }
 }
 
-/// Where an item comes from, and the value that it would have by now, if that is another one.
+/// The origin of an item, and the value that it would get now, if that differs.
 fn origin(item: &Item, given: &Given, variables: &Variables) -> String {
     let origin = plain(&describe_origin(&given.origin)).into_owned();
     let now = match item {
@@ -125,7 +125,7 @@ fn memories(annotation: &Value) -> String {
     if names.is_empty() { "unknown".to_owned() } else { plain(&names.join(", ")).into_owned() }
 }
 
-/// The variables of a pod as they are now, by container and name: the last entry of a name counts.
+/// The current variables of a pod, by container and name. The last entry of a name counts.
 struct Variables(BTreeMap<(String, String), String>);
 
 impl Variables {
@@ -145,7 +145,7 @@ impl Variables {
     }
 }
 
-/// The value of a variable, or where it comes from, as it stands behind its name.
+/// The value of a variable or its source, as written behind its name.
 fn value(entry: &Value) -> String {
     let text = |pointer: &str| entry.pointer(pointer).and_then(Value::as_str);
     for (field, kind) in [("secretKeyRef", "Secret"), ("configMapKeyRef", "ConfigMap")] {

@@ -1,8 +1,8 @@
-//! The JSON Schema of a kind, for editors: from the definition that memgate has of it, and stricter than an apiserver,
-//! which drops unknown fields instead of refusing them.
+//! The JSON Schema of a kind, for editors, made from memgate's definition of it. It is stricter than an apiserver, which
+//! drops unknown fields instead of refusing them.
 //!
 //! ```text
-//! definition ──openapi──▶ JSON Schema ──hints──▶ what an editor shows of a kind ──combined──▶ of all kinds
+//! definition ──openapi──▶ JSON Schema ──hints──▶ schema of a kind ──combined──▶ schema of all kinds
 //! ```
 
 mod hints;
@@ -25,7 +25,7 @@ const API_VERSION: &str = "The group and version of the kind.";
 const KIND: &str = "What the object is.";
 const STATUS: &str = "What the platform says of the object. Users do not write it.";
 
-/// A definition that memgate has.
+/// The definition of a kind.
 #[derive(Debug)]
 pub struct KindDefinition {
     /// The group.
@@ -52,7 +52,7 @@ pub fn definitions() -> Vec<KindDefinition> {
 
 /// The definitions of a file.
 fn read(text: &str) -> impl Iterator<Item = KindDefinition> + use<> {
-    // They are part of the program, and tests hold that each can be read.
+    // They are part of the program, and a test checks that each can be read.
     let documents = values(&Arc::new(Source::new("<bundled>", text)), &mut Vec::new());
     documents.into_iter().filter_map(|document| definition(document.value()))
 }
@@ -75,8 +75,8 @@ fn definition(value: &Value) -> Option<KindDefinition> {
     })
 }
 
-/// The JSON Schema (draft 7) of files with objects of any kinds: those of these definitions have to be as their own
-/// schemas say, and all others are let pass.
+/// The JSON Schema (draft 7) of files with objects of any kind: objects of these definitions must match their own
+/// schemas, all others are accepted.
 #[must_use]
 pub fn combined(definitions: &[KindDefinition]) -> Value {
     let (mut schemas, mut choices) = (Map::new(), Vec::new());
@@ -127,7 +127,7 @@ impl KindDefinition {
             && group.is_none_or(|group| group.eq_ignore_ascii_case(&self.group))
     }
 
-    /// The JSON Schema (draft 7) of its objects; of several versions the object's `apiVersion` says which.
+    /// The JSON Schema (draft 7) of its objects; the object's `apiVersion` selects one of several versions.
     #[must_use]
     pub fn json_schema(&self) -> Value {
         let schema = match self.versions.as_slice() {
@@ -144,7 +144,7 @@ impl KindDefinition {
         Value::Object(whole)
     }
 
-    /// With what its family says of it beyond the definition.
+    /// The definition with the hints of its family.
     fn with(mut self, hints: &mut Map<String, Value>) -> Self {
         if let Some(Value::Object(hints)) = hints.remove(&self.kind) {
             self.hints = hints;

@@ -1,4 +1,4 @@
-//! Kustomization files: what they build on, and which files they take as input that are no manifests.
+//! Kustomization files: the resources on which they build, and their input files that are not manifests.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,21 +14,21 @@ pub const FILE_NAMES: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "K
 
 /// The fields that list files and directories whose objects are built.
 const RESOURCES: [&str; 3] = ["resources", "bases", "components"];
-/// The fields that list files that are no manifests.
+/// The fields that list files that are not manifests.
 const INPUTS: [&str; 6] =
     ["patchesStrategicMerge", "transformers", "generators", "validators", "configurations", "crds"];
 /// The fields that list objects whose `path` is such a file.
 const INPUTS_BY_PATH: [&str; 3] = ["patches", "patchesJson6902", "replacements"];
 const GENERATORS: [&str; 2] = ["configMapGenerator", "secretGenerator"];
 
-/// What a kustomization refers to, as it is written: relative to its directory.
+/// The paths in a kustomization, relative to its directory.
 #[derive(Debug, Default)]
 pub struct Kustomization {
-    /// Whether it is a Component, which is no use on its own.
+    /// Whether it is a Component, which is built only as part of another.
     pub is_component: bool,
-    /// What its objects come from, files and directories.
+    /// The files and directories of its objects.
     pub resources: Vec<String>,
-    /// Patches and other files that are no manifests.
+    /// Patches and other files that are not manifests.
     pub inputs: Vec<String>,
 }
 
@@ -38,7 +38,7 @@ pub fn is_kustomization(path: &Path) -> bool {
     path.file_name().is_some_and(|name| FILE_NAMES.iter().any(|known| name == *known))
 }
 
-/// Reads a kustomization. What is not well-formed goes to `errors`: kustomize could not read it either.
+/// Reads a kustomization. Syntax errors go to `errors`: kustomize could not read it either.
 #[must_use]
 pub fn parse(source: Source, errors: &mut Vec<Error>) -> Kustomization {
     let mut kustomization = Kustomization::default();
@@ -72,7 +72,7 @@ impl Kustomization {
         for chart in items(value, "helmCharts") {
             self.inputs.extend(texts(chart, "additionalValuesFiles").chain(text(chart, "valuesFile")));
         }
-        // A patch may stand in the kustomization itself.
+        // A patch may be written in the kustomization itself.
         self.inputs.retain(|path| !path.contains('\n'));
     }
 }
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn finds_what_a_kustomization_refers_to() {
+    fn finds_the_paths_in_a_kustomization() {
         let text = "\
 resources: [a.yaml, ../base]
 components: [../audit]

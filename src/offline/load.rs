@@ -1,4 +1,4 @@
-//! Paths to the objects that are checked, and to the state that they are checked against.
+//! Loads the objects to check, and the state for decisions about them.
 //!
 //! Every object of the inputs is also state for all others.
 
@@ -18,7 +18,7 @@ use crate::model::pointer::Pointer;
 use crate::model::snapshot::Snapshot;
 use crate::offline::checked_object::UndecidedObject;
 use crate::offline::classify::{Class, classify, has_required_annotation, object_ref};
-use crate::offline::collect::{Reading, STDIN, Unread, collect_as};
+use crate::offline::collect::{Reading, STDIN, Unread, collect};
 use crate::offline::errors::{error_at, error_in};
 use crate::offline::notices::{Notice, Notices};
 use crate::offline::origin::{Origins, SourceOrigins};
@@ -103,7 +103,7 @@ pub fn load(plan: &InputPlan) -> Result<Inputs, Error> {
         for parsed in parse_parts(&source) {
             inputs.errors.extend(parsed.errors);
             for other in parsed.non_objects {
-                // In a directory many a file is no manifest, and is not meant to be one.
+                // Many files in a directory are not meant to be manifests.
                 if is_named || other.is_likely_object {
                     notices.not_an_object(&source, &other);
                 }
@@ -169,7 +169,7 @@ fn reads_stdin_once<'a>(paths: impl Iterator<Item = &'a String>) -> Result<(), E
 }
 
 fn read(paths: &[String], reading: &Reading, inputs: &mut Inputs, stdin: &mut dyn Read) -> Vec<Arc<Source>> {
-    let collected = collect_as(paths, reading, stdin);
+    let collected = collect(paths, reading, stdin);
     inputs.errors.extend(collected.errors);
     inputs.unread.empty.extend(collected.unread.empty);
     inputs.unread.files.extend(collected.unread.files);
@@ -205,7 +205,7 @@ fn read_state(
                 }
             }
         }
-        // Of what cannot be read nobody knows what it holds.
+        // With errors, the content of the files is not known.
         if let Some(first) = sources.first().filter(|_| !is_used && inputs.errors.len() == errors) {
             notices.unused_state(path, first);
         }
@@ -213,7 +213,7 @@ fn read_state(
     Ok(())
 }
 
-/// Reads policies and exemptions. Whatever else stands beside them is left alone.
+/// Reads policies and exemptions. Other objects in their files are ignored.
 fn read_policies(
     paths: &[String],
     reading: &Reading,
@@ -242,7 +242,7 @@ fn read_policies(
     Ok(())
 }
 
-/// Adds what is read to the inputs, as state.
+/// Adds objects to the inputs, as state.
 struct Loading<'l> {
     origin: PolicyOrigin,
     reading: &'l Reading,
@@ -251,8 +251,8 @@ struct Loading<'l> {
 }
 
 impl Loading<'_> {
-    /// Adds an object of a document, or each of a List or of a plain list of objects, which stands in there at
-    /// `within`; whether decisions look at any of them.
+    /// Adds the object at `within` in a document, or each object of a List or of a plain list. Returns whether decisions
+    /// look at any of them.
     fn add(&mut self, document: &Document, within: &Pointer, value: &Value) -> Result<bool, Error> {
         let text = |field| value.get(field).and_then(Value::as_str).unwrap_or_default();
         let (api_version, kind) = (text("apiVersion"), text("kind"));
@@ -292,7 +292,7 @@ impl Loading<'_> {
         let is_definition = notices.definition(value);
         match state::add(&mut inputs.snapshot, value) {
             Ok(Added { is_used, faults }) => {
-                // Those that are checked are denied instead.
+                // A policy that is checked is denied instead.
                 if *origin != PolicyOrigin::Checked {
                     inputs.errors.extend(policies::errors(document, within, faults));
                 }
@@ -307,7 +307,7 @@ impl Loading<'_> {
     }
 }
 
-/// Adds a document to what is checked, or to what is passed over.
+/// Adds a document to the objects to check, or to those that are passed over.
 fn add_document(document: Document, inputs: &mut Inputs, notices: &mut Notices) -> Result<(), Error> {
     let (group, kind) = (document.group().to_owned(), document.kind().to_owned());
     let chosen = inputs.snapshot.settings.namespace.as_deref();
@@ -323,7 +323,7 @@ fn add_document(document: Document, inputs: &mut Inputs, notices: &mut Notices) 
         return Ok(());
     }
     let namespace = document.namespace().or(chosen).unwrap_or_default().to_owned();
-    let object = UndecidedObject::of(document, object_ref, namespace).map_err(Error::Object)?;
+    let object = UndecidedObject::of(document, object_ref, &namespace).map_err(Error::Object)?;
     inputs.objects.push(Box::new(object));
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! The kinds that nobody checks and that look like one that is checked.
+//! Finds kinds that memgate does not check and that are likely a misspelt kind that it checks.
 
 use std::collections::BTreeSet;
 
@@ -7,8 +7,8 @@ use crate::model::finding::quoted;
 use crate::model::suggest::nearest;
 use crate::model::workload;
 
-/// The groups of Kubernetes itself in which workloads are, or were; objects of platforms end up there when the
-/// group is forgotten.
+/// The groups of Kubernetes itself in which workloads are, or were. Objects of platforms get one of them by mistake when
+/// the author forgets the group.
 const BUILTIN_GROUPS: [&str; 4] = ["", "apps", "batch", "extensions"];
 
 /// A kind that is checked.
@@ -47,8 +47,8 @@ fn is_known(group: &str, kind: &str) -> bool {
         || family::state_kind(&family::ALL, group, kind).is_some()
 }
 
-/// Where a kind is written that is not known and of which one that is checked was likely meant, and what to say of
-/// it. `has_items` says whether the object has a list of that name.
+/// The pointer and the message for an unknown kind that is likely a misspelt one. `has_items` tells whether the object
+/// has a list `items`.
 pub(super) fn misspelt(api_version: &str, kind: &str, has_items: bool) -> Option<(&'static str, String)> {
     let group = api_version.split_once('/').map_or("", |(group, _)| group);
     if is_known(group, kind) {
@@ -73,7 +73,7 @@ pub(super) fn misspelt(api_version: &str, kind: &str, has_items: bool) -> Option
     Some(("/apiVersion", message))
 }
 
-/// The checked kinds of this name whose group was likely meant.
+/// The checked kinds of this name whose group is likely the intended one.
 fn other_groups(api_version: &str, group: &str, kind: &str) -> BTreeSet<CheckedKind> {
     let of_kind = || checked_kinds().filter(|known| known.kind == kind);
     if let Some(meant) = nearest(group, of_kind().map(|known| known.group)) {
@@ -87,7 +87,7 @@ fn other_groups(api_version: &str, group: &str, kind: &str) -> BTreeSet<CheckedK
     of_kind().filter(|known| is_builtin || is_part_of(group, known.group)).collect()
 }
 
-/// Whether a group is another one but for its last part, or that without a part at its begin or end:
+/// Whether a group differs from a known one only in its last part, or lacks its first or last part:
 /// `arkonis.io` for `arkonis.dev`, `ark.mckinsey` for `ark.mckinsey.com`.
 fn is_part_of(group: &str, known: &str) -> bool {
     let start = |group: &str| group.rsplit_once('.').map(|(start, _)| start.to_owned());

@@ -1,5 +1,5 @@
-//! What there is to say about files rather than about an object in them: what looks as if it was to be checked
-//! and is not. Nothing in here decides about an object.
+//! Findings about files: documents that look as if they were meant to be checked and are not. No decision about an object
+//! is made here.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,6 +12,7 @@ use crate::family::common;
 use crate::manifest::document::{Document, NonObject};
 use crate::manifest::source::{Source, Span};
 use crate::model::finding::Finding;
+use crate::model::object::Reference;
 use crate::model::pointer::Pointer;
 use crate::model::settings::Settings;
 use crate::offline::misspelt::misspelt;
@@ -21,32 +22,40 @@ use crate::state;
 /// A finding about a place in a file.
 #[derive(Debug)]
 pub struct Notice {
-    /// What there is to say; the pointer is that in the document.
+    /// The finding; its pointer is that in the document.
     pub finding: Finding,
-    /// The object, or nothing.
+    /// The object, if there is one.
     pub object_ref: ObjectRef,
     /// The text.
     pub source: Arc<Source>,
-    /// Where in it.
+    /// The place in it.
     pub span: Span,
-    /// Another place, perhaps in another text, and what is there.
+    /// Another place, perhaps in another text, with a label.
     pub related: Option<(Arc<Source>, Span, &'static str)>,
 }
 
-/// Makes notices of what is read.
+impl Notice {
+    /// A finding about a stretch of a source.
+    pub(super) fn new(source: &Arc<Source>, span: Span, finding: Finding) -> Self {
+        let object_ref = ObjectRef::default();
+        Self { finding, object_ref, source: Arc::clone(source), span, related: None }
+    }
+}
+
+/// Makes notices while files are read.
 #[derive(Debug, Default)]
 pub(super) struct Notices {
     made: Vec<Notice>,
-    /// What is likely misspelt, if no definition among the inputs says otherwise: its group and kind.
+    /// The kinds that are likely misspelt, with group, unless a definition among the inputs defines them.
     misspelt: Vec<([String; 2], Notice)>,
-    /// The groups and kinds that definitions among the inputs define, whosever they are.
+    /// The groups and kinds of all definitions among the inputs.
     defined: BTreeSet<[String; 2]>,
-    /// Where each object stands first, by group, kind, namespace and name.
+    /// The first place of each object, by group, kind, namespace and name.
     objects: BTreeMap<[String; 4], (Arc<Source>, Span)>,
 }
 
 impl Notices {
-    /// A document that is no object.
+    /// Adds a document that is not an object.
     pub(super) fn not_an_object(&mut self, source: &Arc<Source>, document: &NonObject) {
         let message = format!("this {}, so nothing is checked here", document.reason);
         let help = if document.reason.starts_with("is a List") {
@@ -55,21 +64,18 @@ impl Notices {
             "write apiVersion and kind, or keep the file out of what is checked"
         };
         let finding = Finding::warn(&common::NOT_AN_OBJECT, Pointer::root(), message).help(help);
-        let source = Arc::clone(source);
-        let object_ref = ObjectRef::default();
-        self.made.push(Notice { finding, object_ref, source, span: document.span, related: None });
+        self.made.push(Notice::new(source, document.span, finding));
     }
 
-    /// Files of state at which no decision looks, given together; `path` is what was given.
+    /// Adds a path of state whose objects no decision looks at.
     pub(super) fn unused_state(&mut self, path: &str, first: &Arc<Source>) {
         let message = format!("{path}: holds no object at which decisions look");
         let finding = Finding::warn(&common::STATE_UNUSED, Pointer::root(), message)
             .help("leave it out, or give what was meant to --with");
-        let (source, span) = (Arc::clone(first), first.span(0, 0));
-        self.made.push(Notice { finding, object_ref: ObjectRef::default(), source, span, related: None });
+        self.made.push(Notice::new(first, first.span(0, 0), finding));
     }
 
-    /// A policy or exemption that only judges others: one that is checked says so itself.
+    /// Adds a policy or exemption of a version that is not served. One that is checked has a finding of its own.
     pub(super) fn policy(
         &mut self,
         document: &Document,
@@ -83,17 +89,11 @@ impl Notices {
         let Some(finding) = form::unserved_version(group, version, reference.kind.version) else { return };
         let finding = Finding { pointer: within.join(&finding.pointer), ..finding };
         let (span, _) = document.locate(&finding.pointer).carets(false);
-        let object_ref = ObjectRef {
-            api_version: api_version.to_owned(),
-            kind: reference.kind.kind.to_owned(),
-            namespace: reference.namespace,
-            name: reference.name,
-        };
-        let source = Arc::clone(document.source());
-        self.made.push(Notice { finding, object_ref, source, span, related: None });
+        let object_ref = ObjectRef { api_version: api_version.to_owned(), ..object_ref(reference) };
+        self.made.push(Notice { object_ref, ..Notice::new(document.source(), span, finding) });
     }
 
-    /// Notes what a definition defines, if the value is one; whether it is.
+    /// Notes the kind of a definition. Returns whether the value is one.
     pub(super) fn definition(&mut self, value: &Value) -> bool {
         let text = |pointer| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
         let is_definition = text("/kind") == "CustomResourceDefinition";
@@ -103,15 +103,15 @@ impl Notices {
         is_definition
     }
 
-    /// An object, whether it is checked or not.
+    /// Adds an object, whether it is checked or not.
     pub(super) fn object(&mut self, document: &Document, object_ref: &ObjectRef) {
         let has_items = document.value().get("items").is_some_and(Value::is_array);
         let (group, kind) = (document.group(), document.kind());
         if let Some((pointer, message)) = misspelt(document.api_version(), kind, has_items) {
             let finding = Finding::warn(&common::KIND_MISSPELT, Pointer::new(pointer), message);
             let (span, _) = document.locate(&finding.pointer).carets(false);
-            let (source, object_ref) = (Arc::clone(document.source()), object_ref.clone());
-            let notice = Notice { finding, object_ref, source, span, related: None };
+            let object_ref = object_ref.clone();
+            let notice = Notice { object_ref, ..Notice::new(document.source(), span, finding) };
             self.misspelt.push(([group, kind].map(str::to_owned), notice));
         }
         if document.name().is_empty() {
@@ -124,17 +124,15 @@ impl Notices {
                 first.insert((Arc::clone(document.source()), name_of(document)));
             }
             Entry::Occupied(first) => {
-                let (source, span) = first.get().clone();
+                let (first, first_span) = first.get().clone();
                 let message = format!("{} stands twice; of two, the later one counts", object_ref.title());
                 let finding =
                     Finding::warn(&common::OBJECT_REPEATED, Pointer::new("/metadata/name"), message)
                         .help("remove one of them, or check the two in runs of their own");
                 self.made.push(Notice {
-                    finding,
                     object_ref: object_ref.clone(),
-                    source: Arc::clone(document.source()),
-                    span: name_of(document),
-                    related: Some((source, span, "here it stands first")),
+                    related: Some((first, first_span, "here it stands first")),
+                    ..Notice::new(document.source(), name_of(document), finding)
                 });
             }
         }
@@ -147,6 +145,12 @@ impl Notices {
         notices.extend(misspelt.map(|(_, notice)| notice));
         notices
     }
+}
+
+/// The name of an object in reports.
+pub(super) fn object_ref(object: Reference) -> ObjectRef {
+    let Reference { kind, namespace, name } = object;
+    ObjectRef { api_version: kind.api_version(), kind: kind.kind.to_owned(), namespace, name }
 }
 
 fn name_of(document: &Document) -> Span {

@@ -1,8 +1,7 @@
-//! Rendered text to the files that it comes from: what helm and `memgate mutate` write in comments, and kustomize in
-//! an annotation. Lines are not among it: what is rendered has others than its template.
+//! Finds the source files of rendered objects: helm and `memgate mutate` write them in comments, kustomize in an
+//! annotation. The line in the source file is not known.
 
 use std::collections::BTreeMap;
-use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -10,26 +9,26 @@ use serde_json::Value;
 use crate::manifest::document::{Document, values};
 use crate::manifest::source::Source;
 use crate::model::credential::masked;
-use crate::offline::repository::{Tool, Unit};
+use crate::offline::repository::{Tool, Unit, without_dots};
 
 const COMMENT: &str = "# Source: ";
-/// What kustomize writes with `buildMetadata: [originAnnotations]`.
+/// The annotation that kustomize writes with `buildMetadata: [originAnnotations]`.
 const ANNOTATION: &str = "/metadata/annotations/config.kubernetes.io~1origin";
-/// In its templates helm names the file before each document, elsewhere only before the first.
+/// helm names a template before each of its documents, other files only before the first one.
 const TEMPLATES: &str = "/templates/";
 
-/// Where the documents of sources come from.
+/// The source files of documents.
 #[derive(Debug, Default)]
 pub struct Origins {
-    /// What memgate had rendered, by the names of the sources.
+    /// The charts and overlays that memgate rendered, by the names of the sources.
     pub(super) rendered: BTreeMap<String, Unit>,
-    /// By source, the files with the byte at which each starts to count, in this order; nothing where none is known.
+    /// The files of each source with the bytes at which their documents start, in order; `None` for an unknown file.
     files: BTreeMap<*const Source, Vec<(usize, Option<String>)>>,
-    /// Keeps the sources where their addresses say.
+    /// Keeps the sources alive, whose addresses are the keys above.
     sources: Vec<Arc<Source>>,
 }
 
-/// Reads what a source says of its documents, one after the other.
+/// Reads the comments and annotations of a source, document by document.
 pub(super) struct SourceOrigins<'s> {
     source: &'s Arc<Source>,
     comments: Vec<Comment<'s>>,
@@ -45,7 +44,7 @@ impl<'s> SourceOrigins<'s> {
         Self { source, comments: comments(source.text()), has_annotation, files: Vec::new() }
     }
 
-    /// Reads what is said of a document.
+    /// Adds a document.
     pub(super) fn add(&mut self, document: &Document) {
         if self.comments.is_empty() && !self.has_annotation {
             return;
@@ -57,7 +56,7 @@ impl<'s> SourceOrigins<'s> {
 }
 
 impl Origins {
-    /// Adds what a source said of its documents.
+    /// Adds the files of a source.
     pub(super) fn add(&mut self, read: SourceOrigins<'_>) {
         let SourceOrigins { source, files, .. } = read;
         if files.is_empty() {
@@ -87,13 +86,13 @@ struct Comment<'t> {
     file: &'t str,
     /// The byte at which the line starts.
     start: usize,
-    /// The byte from which it says nothing any more, unless another one comes first.
+    /// The byte from which it does not apply any more, unless another comment comes first.
     end: usize,
 }
 
 fn comments(text: &str) -> Vec<Comment<'_>> {
     let starts_line = |at: usize| at == 0 || text.as_bytes().get(at - 1) == Some(&b'\n');
-    // Looked for once: from each comment on, it would be the square of the text.
+    // Searched once: a search from each comment on would take quadratic time.
     let documents: Vec<usize> = text.match_indices("\n---").map(|(at, _)| at).collect();
     let comment = |start: usize| {
         let rest = text.get(start..)?;
@@ -106,14 +105,15 @@ fn comments(text: &str) -> Vec<Comment<'_>> {
     found.filter(|at| starts_line(*at)).filter_map(comment).collect()
 }
 
-/// The file that counts for a document that starts at this byte.
+/// The file in the comment for a document that starts at this byte.
 fn comment_before(comments: &[Comment<'_>], start: usize) -> Option<String> {
     let next = comments.partition_point(|comment| comment.start <= start);
     let comment = comments.get(next.checked_sub(1)?)?;
     (start < comment.end).then(|| comment.file.to_owned())
 }
 
-/// What kustomize says: the path, in which repository if it is another one, or the configuration of a generator.
+/// The file in the annotation of kustomize: a path, perhaps in another repository, or the configuration of a
+/// generator.
 fn annotation(document: &Document) -> Option<String> {
     let text = document.value().pointer(ANNOTATION)?.as_str()?;
     let source = Arc::new(Source::new("", text));
@@ -127,7 +127,7 @@ fn annotation(document: &Document) -> Option<String> {
     })
 }
 
-/// The file as the user would write it, when memgate had it rendered and the file is there; else as it was written.
+/// The path as the user would write it, if memgate rendered it and the file exists; else as it was written.
 fn in_directory(file: &str, unit: Option<&Unit>) -> String {
     let found = unit.and_then(|unit| {
         let path = match unit.tool {
@@ -135,24 +135,9 @@ fn in_directory(file: &str, unit: Option<&Unit>) -> String {
             Tool::Helm => unit.directory.join(file.split_once('/')?.1),
             Tool::Kustomize => unit.directory.join(file),
         };
-        path.is_file().then(|| short(&path).to_string_lossy().into_owned())
+        path.is_file().then(|| without_dots(&path).to_string_lossy().into_owned())
     });
     found.unwrap_or_else(|| masked(file).into_owned())
-}
-
-/// `overlays/prod/../../base/a.yaml` is `base/a.yaml`.
-fn short(path: &Path) -> PathBuf {
-    let mut short = PathBuf::new();
-    for part in path.components() {
-        match (part, short.components().next_back()) {
-            (Component::ParentDir, Some(Component::Normal(_))) => {
-                short.pop();
-            }
-            (Component::CurDir, _) => {}
-            _ => short.push(part),
-        }
-    }
-    short
 }
 
 #[cfg(test)]
@@ -186,7 +171,7 @@ mod tests {
 
     #[test]
     fn reads_very_many_comments() {
-        /// What a search from each comment through all others would take minutes for.
+        /// So many that a search from each comment through all others would take minutes.
         const VERY_MANY: usize = 10_000;
         let comment = |number| format!("---\n# Source: c/templates/{number}.yaml\n");
         let object = "apiVersion: v1\nkind: X\n";
@@ -217,14 +202,5 @@ mod tests {
         assert!(files[1].as_ref().is_some_and(|file| !file.contains("secret")), "{files:?}");
         assert_eq!(files[2].as_deref(), Some("kustomization.yaml"));
         assert_eq!(files[3], None);
-    }
-
-    #[test]
-    fn shortens_paths() {
-        for (path, expected) in
-            [("a/../b", "b"), ("../a/./b", "../a/b"), ("a/../../b", "../b"), ("/../a", "/../a")]
-        {
-            assert_eq!(short(Path::new(path)), Path::new(expected), "{path}");
-        }
     }
 }

@@ -1,4 +1,4 @@
-//! What of the inputs is not checked, and why not.
+//! The objects and documents of the inputs that are not checked, with the reasons.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,27 +9,27 @@ use crate::manifest::source::{Source, Span};
 use crate::model::reason::Reason;
 use crate::report::ObjectRef;
 
-/// Something that no enabled family has judged.
+/// An object or document that no enabled family has judged.
 #[derive(Debug)]
 pub struct PassedOver {
-    /// The text in which it stands.
+    /// The text.
     pub source: Arc<Source>,
-    /// Where.
+    /// The place in it.
     pub span: Span,
     /// Its name, if it is an object.
     pub object_ref: Option<ObjectRef>,
-    /// Why it is not checked.
+    /// The reason.
     pub why: Why,
 }
 
-/// Why something is not checked.
+/// Why an object or document is not checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Why {
-    /// It is no Kubernetes object: it "has no kind".
+    /// It is not a Kubernetes object: it "has no kind".
     NotAnObject(&'static str),
-    /// Nobody checks objects of its kind.
+    /// memgate does not check objects of its kind.
     OtherKind,
-    /// It has none of the annotations for which objects of its kind are checked.
+    /// It lacks the annotation with which objects of its kind are checked.
     NotAnnotated,
     /// Its family is not among those that were chosen.
     FamilyOff,
@@ -37,18 +37,18 @@ pub enum Why {
     NotRecognised,
     /// The pod or its namespace opted out.
     OptedOut,
-    /// It is a pod of a namespace that the cluster itself needs.
+    /// It is a pod in a system namespace of the cluster.
     SystemNamespace,
     /// It is judged when it is made, and no audit judges it later.
     AdmissionOnly,
-    /// Another reason not to look at it.
+    /// Another reason.
     Other(Reason),
 }
 
 impl Why {
-    /// In words, behind "it".
+    /// The reason for people: a predicate such as "has no kind".
     #[must_use]
-    pub const fn words(self) -> &'static str {
+    pub const fn reason(self) -> &'static str {
         match self {
             Self::NotAnObject(reason) => reason,
             Self::OtherKind => "is of a kind that memgate does not check",
@@ -64,7 +64,7 @@ impl Why {
         }
     }
 
-    /// The word for programs.
+    /// The keyword for programs.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -80,7 +80,7 @@ impl Why {
         }
     }
 
-    /// Why a decision judged nothing.
+    /// The reason of a decision that judged nothing.
     #[must_use]
     pub const fn of(reason: Reason, is_pod: bool) -> Self {
         match reason {
@@ -93,7 +93,7 @@ impl Why {
 }
 
 impl PassedOver {
-    /// A document that is no object.
+    /// A document that is not an object.
     #[must_use]
     pub fn non_object(source: &Arc<Source>, document: &NonObject) -> Self {
         let (source, why) = (Arc::clone(source), Why::NotAnObject(document.reason));
@@ -107,22 +107,22 @@ impl PassedOver {
         Self { source, span: place.span(), object_ref: Some(object_ref), why }
     }
 
-    /// What it is, to be counted: its kind, and why it is not checked where the kind does not say it.
-    fn what(&self) -> String {
+    /// The title under which it is counted: its kind, and the reason unless the kind is the reason.
+    fn title(&self) -> String {
         let kind = self.object_ref.as_ref().map_or("a document", |object_ref| &object_ref.kind);
         match self.why {
             Why::OtherKind => kind.to_owned(),
-            why => format!("{kind} that {}", why.words()),
+            why => format!("{kind} that {}", why.reason()),
         }
     }
 }
 
-/// How often each kind of thing was passed over: `ConfigMap (2)`.
+/// The number of each kind that was passed over: `ConfigMap (2)`.
 #[must_use]
 pub fn counts(passed_over: &[PassedOver]) -> Vec<String> {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for passed_over in passed_over {
-        *counts.entry(passed_over.what()).or_default() += 1;
+        *counts.entry(passed_over.title()).or_default() += 1;
     }
-    counts.into_iter().map(|(what, count)| format!("{what} ({count})")).collect()
+    counts.into_iter().map(|(title, count)| format!("{title} ({count})")).collect()
 }

@@ -1,4 +1,4 @@
-//! Where the objects of the state stand in the files: what a decision knows of another object is its name.
+//! The places of the state's objects in the files. A finding refers to another object by name; reports show its place.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,7 +8,6 @@ use serde_json::Value;
 use crate::manifest::document::Document;
 use crate::manifest::place::{DocumentPlace, LastSource};
 use crate::manifest::source::{Source, Span};
-use crate::model::elsewhere::Elsewhere;
 use crate::model::finding::Finding;
 use crate::model::object::Reference;
 use crate::model::pointer::Pointer;
@@ -17,8 +16,8 @@ use crate::offline::errors::location;
 use crate::report::Related;
 use crate::state;
 
-/// The places of objects by their names, those of `--with` among them. Of two with one name the later one counts, as
-/// it does in the state.
+/// The places of objects by their names, also of those that `--with` gives. The later of two objects with one name
+/// counts, as in the state.
 #[derive(Debug, Default)]
 pub struct Places(BTreeMap<Reference, ObjectPlace>);
 
@@ -26,20 +25,12 @@ pub struct Places(BTreeMap<Reference, ObjectPlace>);
 #[derive(Debug)]
 struct ObjectPlace {
     document: DocumentPlace,
-    /// Where in the document: empty, or `/items/3` inside a List that was not taken apart.
+    /// The object in the document: empty, or `/items/3` inside a List that is one document.
     within: Pointer,
 }
 
-/// A place that a finding asks for.
-struct Wanted<'r> {
-    finding: &'r Finding,
-    elsewhere: &'r Elsewhere,
-    place: &'r ObjectPlace,
-    start: usize,
-}
-
 impl Places {
-    /// Adds an object of a document, which stands in there at `within`.
+    /// Adds the object at `within` in a document.
     pub(super) fn add(&mut self, document: &Document, within: &Pointer, value: &Value, settings: &Settings) {
         if let Some(reference) = state::reference(settings, value) {
             let place = ObjectPlace { document: document.place().clone(), within: within.clone() };
@@ -47,42 +38,42 @@ impl Places {
         }
     }
 
-    /// Adds those of other inputs, in the place of its own of the same names.
+    /// Adds the places of other inputs, which replace those of the same names.
     pub fn extend(&mut self, others: Self) {
         self.0.extend(others.0);
     }
 
-    /// Where a place of an object stands.
+    /// The place of a field of an object.
     pub(super) fn span(&self, object: &Reference, pointer: &Pointer) -> Option<(Arc<Source>, Span)> {
-        let ObjectPlace { document, within } = self.0.get(object)?;
-        let (caret, _) = document.locate(&within.join(pointer)).carets(false);
-        Some((Arc::clone(document.source()), caret))
+        let place = self.0.get(object)?;
+        Some((Arc::clone(place.document.source()), place.caret(pointer)))
     }
 
-    /// Where a place of an object stands: file, line and column.
+    /// The file, line and column of a field of an object.
     #[must_use]
     pub fn describe(&self, object: &Reference, pointer: &Pointer) -> Option<String> {
         let (source, span) = self.span(object, pointer)?;
         Some(format!("{}:{}:{}", source.name(), span.line, span.column))
     }
 
-    /// What findings say of other objects, by finding. Places of one document are looked up together, since its text
-    /// may have to be read again for them.
+    /// The places in other objects that findings refer to, by finding. Places of one document are looked up together,
+    /// since its text may have to be parsed again for them.
     pub(super) fn elsewhere<'r>(
         &'r self,
         findings: impl Iterator<Item = &'r Finding>,
     ) -> BTreeMap<*const Finding, Vec<Related<'r>>> {
-        let wanted = findings.flat_map(|finding| finding.elsewhere.iter().map(move |it| (finding, it)));
-        let wanted = wanted.filter_map(|(finding, elsewhere)| {
-            let place = self.0.get(&elsewhere.object)?;
-            Some(Wanted { finding, elsewhere, place, start: place.document.span().start })
+        let all = findings.flat_map(|finding| finding.elsewhere.iter().map(move |it| (finding, it)));
+        let places = all.filter_map(|(finding, it)| Some((finding, it, self.0.get(&it.object)?)));
+        let mut places: Vec<_> = places.enumerate().collect();
+        places.sort_by_key(|(_, (.., place))| {
+            (Arc::as_ptr(place.document.source()), place.document.span().start)
         });
-        let mut wanted: Vec<(usize, Wanted<'r>)> = wanted.enumerate().collect();
-        wanted.sort_by_key(|(_, it)| (Arc::as_ptr(it.place.document.source()), it.start));
         let mut last = LastSource::default();
-        let related = wanted.into_iter().map(|(number, it)| {
-            last.is_now(&it.place.document);
-            (number, std::ptr::from_ref(it.finding), it.related())
+        let related = places.into_iter().map(|(number, (finding, elsewhere, place))| {
+            last.is_now(&place.document);
+            let location = location(place.document.source(), place.caret(&elsewhere.pointer));
+            let label = elsewhere.label.to_owned();
+            (number, std::ptr::from_ref(finding), Related { location, label })
         });
         let mut related: Vec<_> = related.collect();
         related.sort_by_key(|(number, ..)| *number);
@@ -94,11 +85,10 @@ impl Places {
     }
 }
 
-impl<'r> Wanted<'r> {
-    fn related(&self) -> Related<'r> {
-        let ObjectPlace { document, within } = self.place;
-        let (caret, _) = document.locate(&within.join(&self.elsewhere.pointer)).carets(false);
-        Related { location: location(document.source(), caret), label: self.elsewhere.label.to_owned() }
+impl ObjectPlace {
+    /// The stretch of a caret for a field of the object.
+    fn caret(&self, pointer: &Pointer) -> Span {
+        self.document.locate(&self.within.join(pointer)).carets(false).0
     }
 }
 
@@ -128,7 +118,7 @@ items:
 ";
 
     #[test]
-    fn knows_objects_as_the_state_does() {
+    fn finds_the_objects_of_the_state() {
         let as_state =
             InputPlan { checked: Vec::new(), state: vec!["-".to_owned()], ..InputPlan::of_text(TEXT) };
         for plan in [InputPlan::of_text(TEXT), as_state] {

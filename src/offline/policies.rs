@@ -1,5 +1,5 @@
-//! Policies and exemptions of files: each counts once, and those that cannot be in force are errors unless they are
-//! checked themselves.
+//! Policies and exemptions in files. Each counts once. One that cannot be in force is an error, unless it is checked
+//! itself.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -21,21 +21,20 @@ use crate::model::pointer::Pointer;
 use crate::model::policy::{Policies, Policy};
 use crate::model::settings::Settings;
 use crate::offline::errors::error_at;
-use crate::offline::notices::Notice;
+use crate::offline::notices::{Notice, object_ref};
 use crate::offline::places::Places;
 use crate::policy;
 use crate::policy::leftover::{self, Used};
-use crate::report::ObjectRef;
 use crate::state;
 
-/// What led to a policy.
+/// The kind of path at which a policy was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PolicyOrigin {
     /// A path of policies.
     Policies,
     /// A path of state.
     State,
-    /// A path of what is checked.
+    /// A path of objects to check.
     Checked,
 }
 
@@ -43,10 +42,10 @@ pub enum PolicyOrigin {
 #[derive(Debug, Default)]
 pub struct PolicyFiles(BTreeMap<Reference, PolicyFile>);
 
-/// Where a policy or exemption was read first.
+/// The first place of a policy or exemption.
 #[derive(Debug)]
 pub struct PolicyFile {
-    /// What led to it.
+    /// The kind of path.
     pub origin: PolicyOrigin,
     place: DocumentPlace,
     path: Option<PathBuf>,
@@ -54,7 +53,7 @@ pub struct PolicyFile {
 }
 
 impl PolicyFiles {
-    /// How many there are.
+    /// The number of policies and exemptions.
     pub(super) fn len(&self) -> usize {
         self.0.len()
     }
@@ -66,20 +65,20 @@ impl PolicyFiles {
         self.0.values().any(|file| file.path.as_ref().is_some_and(|path| paths.contains(path)))
     }
 
-    /// What led to a policy or exemption.
+    /// The kind of path at which a policy or exemption was read.
     #[must_use]
     pub fn origin(&self, reference: &Reference) -> Option<PolicyOrigin> {
         self.0.get(reference).map(|file| file.origin)
     }
 
-    /// The text in which a policy or exemption stands.
+    /// The text of a policy or exemption.
     #[must_use]
     pub fn source(&self, reference: &Reference) -> Option<&Arc<Source>> {
         self.0.get(reference).map(|file| file.place.source())
     }
 
-    /// Whether a value is a policy or an exemption that does not count a second time: it was read already. What is
-    /// wrong goes to `errors`.
+    /// Whether a value is a policy or an exemption that was read already, and so does not count again. Errors go to
+    /// `errors`.
     pub(super) fn is_repeated(
         &mut self,
         document: &Document,
@@ -120,7 +119,7 @@ impl PolicyFiles {
     }
 }
 
-/// What there is to say about policies and exemptions once all objects are judged, at their places.
+/// The findings about policies and exemptions after all objects are judged, such as rules that never applied.
 pub(super) fn leftovers(
     files: &PolicyFiles,
     policies: &Policies,
@@ -139,19 +138,13 @@ pub(super) fn leftovers(
     let of_exemptions = leftover::exemptions(policies, used, now);
     let notice = |(object, finding): (Reference, Finding)| {
         let (source, span) = places.span(&object, &finding.pointer)?;
-        let object_ref = ObjectRef {
-            api_version: object.kind.api_version(),
-            kind: object.kind.kind.to_owned(),
-            namespace: object.namespace,
-            name: object.name,
-        };
-        Some(Notice { finding, object_ref, source, span, related: None })
+        Some(Notice { object_ref: object_ref(object), ..Notice::new(&source, span, finding) })
     };
     of_policies.into_iter().chain(of_exemptions).filter_map(notice).collect()
 }
 
 impl PolicyFile {
-    /// Whether both are the same place of the same file, or of the same text where it is no file.
+    /// Whether both are the same place of the same file, or of the same text if it does not come from a file.
     fn is_same(&self, other: &Self) -> bool {
         let is_same_text = match (&self.path, &other.path) {
             (Some(one), Some(two)) => one == two,

@@ -9,28 +9,28 @@ use std::time::{Duration, Instant};
 
 use crate::offline::stop::Stop;
 
-/// How often to look whether a program has ended, or is to.
+/// How often to check whether a program has ended or must be ended.
 const POLL: Duration = Duration::from_millis(5);
-/// How much of what a program complains about is kept, in bytes.
+/// How much of a program's standard error is kept, in bytes.
 const MAX_COMPLAINT_BYTES: u64 = 64 << 10;
-/// How many lines of it are told.
+/// How many lines of it are reported.
 const MAX_COMPLAINT_LINES: usize = 5;
 
-/// What a program may use.
+/// The limits of a program.
 #[derive(Debug, Clone)]
 pub struct Limits {
-    /// How long it may take; [`Duration::MAX`] is as long as it wants.
+    /// How long it may take; [`Duration::MAX`] for no limit.
     pub time: Duration,
     /// How much it may write, in bytes.
     pub bytes: usize,
-    /// Whether it may go on.
+    /// Ends it when it is set.
     pub stop: Stop,
 }
 
-/// Why there is no output.
+/// Why a program has no output.
 #[derive(Debug)]
 pub enum Failure {
-    /// There is no such program.
+    /// The program does not exist.
     Missing,
     /// It cannot be run.
     Start(io::Error),
@@ -40,17 +40,17 @@ pub enum Failure {
     TooMuch,
     /// The user has ended it.
     Stopped,
-    /// It said that it failed, and in its first lines why.
+    /// It failed; the first lines of its standard error.
     Failed(String),
 }
 
-/// Runs a program and returns what it wrote. It gets no input, and the environment of this process.
+/// Runs a program and returns its output. It gets no input, and the environment of this process.
 ///
 /// # Errors
 /// When it cannot be run, fails, or exceeds a limit; then it is killed.
 pub fn output(program: &str, arguments: &[OsString], limits: &Limits) -> Result<Vec<u8>, Failure> {
     let mut command = Command::new(program);
-    command.args(arguments);
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped());
     let output = run(&mut command, limits)?;
     if output.status.success() {
         Ok(output.stdout)
@@ -59,19 +59,19 @@ pub fn output(program: &str, arguments: &[OsString], limits: &Limits) -> Result<
     }
 }
 
-/// Runs a command without input to its end, however that is. Of what it complains about the beginning is kept.
+/// Runs a command to its end, also to an unsuccessful one. The caller has set its standard input and output. The output
+/// is returned if it is a pipe, with the beginning of what the command wrote to standard error.
 ///
 /// # Errors
 /// When it cannot be run, or exceeds a limit; then it is killed.
 pub fn run(command: &mut Command, limits: &Limits) -> Result<Output, Failure> {
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().map_err(|error| match error.kind() {
+    let mut child = command.stderr(Stdio::piped()).spawn().map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => Failure::Missing,
         _ => Failure::Start(error),
     })?;
     let result = follow(&mut child, limits);
     if result.is_err() {
-        // It may have ended already, and then there is nothing to kill.
+        // Both fail harmlessly if it has ended already.
         let _ = child.kill();
         let _ = child.wait();
     }
@@ -91,7 +91,7 @@ fn follow(child: &mut Child, limits: &Limits) -> Result<Output, Failure> {
     Ok(Output { status: wait(child, &patience)?, stdout, stderr })
 }
 
-/// When to give a program up.
+/// When to end a program.
 struct Patience<'s> {
     end: Option<Instant>,
     stop: &'s Stop,
@@ -106,14 +106,14 @@ impl Patience<'_> {
     }
 }
 
-/// Reads a stream to its end in a thread of its own, and keeps so many bytes of it: a program that nobody reads
-/// would wait for ever. The thread ends with the stream, also when nobody waits for it any more.
+/// Reads a stream to its end on another thread, and keeps `max_bytes` of it: a program whose output is not read would
+/// wait for ever. The thread ends with the stream.
 fn in_background(mut stream: impl Read + Send + 'static, max_bytes: u64) -> Receiver<io::Result<Vec<u8>>> {
     let (sender, receiver) = channel();
     thread::spawn(move || {
         let mut bytes = Vec::new();
         let result = stream.by_ref().take(max_bytes).read_to_end(&mut bytes).map(|_| bytes);
-        // Nobody listens when the program was given up.
+        // The receiver is gone when the program was ended.
         let _ = sender.send(result);
         let _ = io::copy(&mut stream, &mut io::sink());
     });
@@ -141,7 +141,7 @@ fn wait(child: &mut Child, patience: &Patience<'_>) -> Result<ExitStatus, Failur
     }
 }
 
-/// The first lines that say something, as one.
+/// The first lines that are not blank, joined to one.
 fn first_lines(complaint: &[u8]) -> String {
     let text = String::from_utf8_lossy(complaint);
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn returns_what_a_program_writes() {
+    fn returns_the_output_of_a_program() {
         assert_eq!(shell("echo no >&2; echo yes", &wide()).expect("runs"), b"yes\n");
         assert!(matches!(output("no-such-program-anywhere", &[], &wide()), Err(Failure::Missing)));
         let failed = shell("echo a; echo ' b ' >&2; echo >&2; echo c >&2; exit 3", &wide());
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_what_takes_or_writes_too_much() {
+    fn ends_a_program_that_takes_or_writes_too_much() {
         let brief = Limits { time: Duration::from_millis(50), ..wide() };
         assert!(matches!(shell("exec sleep 100", &brief), Err(Failure::TooLong)));
         assert!(matches!(shell("exec >&- 2>&-; exec sleep 100", &brief), Err(Failure::TooLong)));
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_what_the_user_ends() {
+    fn ends_a_program_when_the_user_ends_the_command() {
         let limits = Limits { time: Duration::MAX, ..wide() };
         limits.stop.set();
         assert!(matches!(shell("exec sleep 100", &limits), Err(Failure::Stopped)));

@@ -1,4 +1,4 @@
-//! Bytes to sources: how much is read, and what is no text.
+//! Reads bytes as sources, up to a limit, and refuses bytes that are not text.
 
 use std::io::{self, Read};
 
@@ -9,13 +9,13 @@ use crate::manifest::source::Source;
 /// of all the objects of a large namespace has some ten MiB.
 pub const DEFAULT_MAX_BYTES: usize = 64 << 20;
 
-/// In how many of the first bytes a NUL says that a file is binary, as for git.
+/// A NUL among so many first bytes marks a binary file, as for git.
 const BINARY_PREFIX_BYTES: usize = 8000;
 
 /// The source of this name, if it is text of at most so many bytes.
 ///
 /// # Errors
-/// When it cannot be read, is too large, or is no UTF-8.
+/// When it cannot be read, is too large, or is not UTF-8.
 pub fn source(name: &str, reader: io::Result<impl Read>, max_bytes: usize) -> Result<Source, Error> {
     let path = || name.to_owned();
     let bytes = reader.and_then(|reader| bounded(reader, max_bytes));
@@ -44,7 +44,7 @@ fn encoding_error(path: String, bytes: &[u8], at: usize) -> Error {
     } else if bytes.iter().take(BINARY_PREFIX_BYTES).any(|byte| *byte == 0) {
         return Error::Binary { path };
     } else {
-        format!("byte {at} is no UTF-8; save the file as UTF-8")
+        format!("byte {at} is not UTF-8; save the file as UTF-8")
     };
     Error::Encoding { path, line, message }
 }
@@ -66,12 +66,12 @@ mod tests {
     }
 
     #[test]
-    fn says_what_is_no_text() {
+    fn refuses_bytes_that_are_not_text() {
         assert_eq!(
             error(b"\x89PNG\r\n\x1a\n\0\0", 99),
             "x: this is a binary file; only YAML and JSON are read"
         );
         assert_eq!(error(b"\xff\xfea\0", 99), "x:1: this is UTF-16; save it as UTF-8");
-        assert_eq!(error(b"a\nb\xff", 99), "x:2: byte 3 is no UTF-8; save the file as UTF-8");
+        assert_eq!(error(b"a\nb\xff", 99), "x:2: byte 3 is not UTF-8; save the file as UTF-8");
     }
 }

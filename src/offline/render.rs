@@ -1,4 +1,4 @@
-//! Charts and overlays to manifests, by the user's own helm and kustomize.
+//! Renders charts and overlays with the user's own helm and kustomize.
 
 use std::ffi::OsString;
 use std::io;
@@ -24,14 +24,14 @@ pub struct Rendering {
     pub values: Vec<PathBuf>,
     /// The namespace of a release, when the user chose one.
     pub namespace: Option<String>,
-    /// Whether the programs may go on.
+    /// Ends the programs when it is set.
     pub stop: Stop,
 }
 
-/// Charts or a kustomization whose files were not read as manifests.
+/// A chart or kustomization that was not rendered.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Unrendered {
-    /// What renders it.
+    /// The program that renders it.
     pub tool: Tool,
     /// The directory as the user would write it.
     pub directory: PathBuf,
@@ -53,10 +53,10 @@ impl Unrendered {
     }
 }
 
-/// What is rendered, under the name that findings have for it: `<helm template chart>`.
+/// Renders a unit. The name of the source is the command: `<helm template chart>`.
 ///
 /// # Errors
-/// When the program is not there, fails, or takes or writes too much.
+/// When the program does not exist, fails, takes too long or writes too much.
 pub fn render(unit: &Unit, rendering: &Rendering, max_bytes: usize) -> Result<Source, Error> {
     let limits = Limits { time: TIME, bytes: max_bytes, stop: rendering.stop.clone() };
     let directory = argument(&unit.directory);
@@ -91,7 +91,7 @@ impl Rendering {
     }
 }
 
-/// A path that no program takes for a flag.
+/// A path as an argument that cannot be taken for a flag.
 fn argument(path: &Path) -> OsString {
     let is_flag = path.as_os_str().as_encoded_bytes().starts_with(b"-");
     if is_flag { Path::new(".").join(path).into() } else { path.into() }
@@ -121,7 +121,7 @@ fn message(failure: Failure, tool: Tool, max_bytes: usize) -> String {
     }
 }
 
-/// A word as a shell takes it.
+/// A word, quoted for a shell.
 fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=,:@+".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quotes_what_a_shell_would_take_apart() {
+    fn quotes_words_that_a_shell_would_split() {
         for (word, expected) in
             [("a/b-c.yaml", "a/b-c.yaml"), ("a b", "'a b'"), ("it's", r"'it'\''s'"), ("$(x)", "'$(x)'")]
         {
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn hands_no_path_over_as_a_flag() {
+    fn passes_no_path_as_a_flag() {
         let rendering =
             Rendering { values: vec!["-x".into()], namespace: Some("a".to_owned()), ..Rendering::default() };
         let arguments = rendering.helm_arguments(argument(Path::new("--post-renderer")));

@@ -1,5 +1,5 @@
-//! What in directories is no manifest, but what helm or kustomize makes manifests of: the templates and values of
-//! charts, and the patches of kustomizations.
+//! The files in directories that are not manifests, but from which helm or kustomize makes manifests: templates and
+//! values of charts, and patches of kustomizations.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -14,12 +14,12 @@ use crate::offline::read::source;
 
 const CHART_FILE: &str = "Chart.yaml";
 const TEMPLATES: &str = "templates";
-/// Where it keeps what templates put into objects.
+/// The directory of files that templates put into objects.
 const FILES: &str = "files";
-/// Where a chart keeps the charts that it is rendered with.
+/// The directory of the charts that a chart depends on.
 const SUBCHARTS: &str = "charts";
 
-/// What renders a directory.
+/// The program that renders a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Tool {
     /// A chart.
@@ -33,7 +33,7 @@ pub enum Tool {
 pub struct Repository {
     charts: BTreeMap<PathBuf, Chart>,
     kustomizations: BTreeMap<PathBuf, Built>,
-    /// The overlays, and the kustomizations that they are built of.
+    /// The overlays, and the kustomizations on which they build.
     reached: BTreeSet<PathBuf>,
 }
 
@@ -41,7 +41,7 @@ pub struct Repository {
 struct Chart {
     /// As the user would write it.
     shown: PathBuf,
-    /// Whether it only lends its templates to other charts.
+    /// Whether it only has templates for other charts.
     is_library: bool,
 }
 
@@ -49,21 +49,21 @@ struct Chart {
 struct Built {
     shown: PathBuf,
     is_component: bool,
-    /// Everything that it refers to, files and directories, by absolute paths.
+    /// The files and directories that it refers to, by absolute paths.
     resources: BTreeSet<PathBuf>,
     inputs: BTreeSet<PathBuf>,
     /// Whether another kustomization of the inputs refers to it.
     is_used: bool,
 }
 
-/// The directory to which a file belongs that is no manifest.
+/// The chart or kustomization of a file that is not a manifest.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Unit {
-    /// What renders it.
+    /// The program that renders it.
     pub tool: Tool,
     /// The directory as the user would write it.
     pub directory: PathBuf,
-    /// Whether to render it on its own makes sense: no library, no Component, no base of an overlay.
+    /// Whether it can be rendered on its own: false for a library, a Component and the base of an overlay.
     pub is_whole: bool,
     absolute: PathBuf,
 }
@@ -75,7 +75,7 @@ pub fn is_marker(path: &Path) -> bool {
 }
 
 impl Repository {
-    /// Notes a file that makes its directory a chart or a kustomization. What is wrong with it goes to `errors`.
+    /// Adds a file that makes its directory a chart or a kustomization. Its errors go to `errors`.
     pub fn add(&mut self, file: &Path, max_bytes: usize, errors: &mut Vec<Error>) {
         let shown = directory_of(file);
         let directory = normal(&shown);
@@ -90,7 +90,7 @@ impl Repository {
             let built = Built::new(shown, &directory, kustomization::parse(source, errors));
             self.kustomizations.insert(directory, built);
         } else {
-            // helm says what is wrong with a chart.
+            // helm reports errors of a chart.
             let documents = values(&Arc::new(source), &mut Vec::new());
             let kind = documents.first().and_then(|document| document.value().get("type")?.as_str());
             let is_library = kind == Some("library");
@@ -98,7 +98,7 @@ impl Repository {
         }
     }
 
-    /// Notes the chart of which a walk starts within the templates.
+    /// Adds the chart if a walk starts within its templates.
     pub fn add_chart_around(&mut self, root: &Path, max_bytes: usize, errors: &mut Vec<Error>) {
         for ancestor in root.ancestors().filter(|path| path.file_name().is_some_and(|name| name == TEMPLATES))
         {
@@ -131,8 +131,8 @@ impl Repository {
         }
     }
 
-    /// What a file belongs to that is no manifest; nothing for a manifest. With `rendered`, what an overlay is built
-    /// of counts too, since its objects are among what kustomize prints.
+    /// The chart or kustomization of a file; `None` for a manifest. With `rendered`, the resources of an overlay belong to
+    /// it too, since kustomize prints their objects.
     #[must_use]
     pub fn unit_of(&self, file: &Path, rendered: bool) -> Option<Unit> {
         if self.charts.is_empty() && self.kustomizations.is_empty() {
@@ -178,7 +178,7 @@ impl Repository {
         })
     }
 
-    /// Whether what a unit holds is rendered when all whole ones are.
+    /// Whether a unit is rendered when all whole ones are.
     #[must_use]
     pub fn is_rendered(&self, unit: &Unit) -> bool {
         match unit.tool {
@@ -202,7 +202,7 @@ impl Built {
     }
 }
 
-/// Whether a file of a chart, by its path in it, is none that helm installs as it is.
+/// Whether helm does not install a file of a chart unchanged; `relative` is its path in the chart.
 fn is_part_of_chart(relative: &Path) -> bool {
     let mut parts = relative.components().filter_map(|part| part.as_os_str().to_str());
     let (Some(first), rest) = (parts.next(), parts.next()) else { return false };
@@ -227,18 +227,22 @@ fn directory_of(file: &Path) -> PathBuf {
 /// An absolute path without `.` and `..`: two names of one file become one. Links are not followed.
 #[must_use]
 pub fn normal(path: &Path) -> PathBuf {
-    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    let mut normal = PathBuf::new();
-    for part in absolute.components() {
-        match part {
-            Component::ParentDir => {
-                normal.pop();
+    without_dots(&std::path::absolute(path).unwrap_or_else(|_| path.to_owned()))
+}
+
+/// The path without `.`, and without `..` behind a directory: `overlays/prod/../../base/a.yaml` is `base/a.yaml`.
+pub(super) fn without_dots(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match (part, plain.components().next_back()) {
+            (Component::ParentDir, Some(Component::Normal(_))) => {
+                plain.pop();
             }
-            Component::CurDir => {}
-            part => normal.push(part),
+            (Component::CurDir, _) | (Component::ParentDir, Some(Component::RootDir)) => {}
+            _ => plain.push(part),
         }
     }
-    normal
+    plain
 }
 
 #[cfg(test)]
@@ -260,6 +264,15 @@ mod tests {
             ("agent.yaml", false),
         ] {
             assert_eq!(is_part_of_chart(Path::new(path)), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn shortens_paths() {
+        for (path, expected) in
+            [("a/../b", "b"), ("../a/./b", "../a/b"), ("a/../../b", "../b"), ("/../a", "/a")]
+        {
+            assert_eq!(without_dots(Path::new(path)), Path::new(expected), "{path}");
         }
     }
 }

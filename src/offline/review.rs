@@ -1,4 +1,4 @@
-//! The answer to one AdmissionReview from a file.
+//! Answers one AdmissionReview from a file.
 
 use serde_json::Value;
 use thiserror::Error;
@@ -9,7 +9,7 @@ use crate::model::finding::Phase;
 use crate::model::request::Occasion;
 use crate::model::snapshot::Snapshot;
 
-/// Why there is no answer.
+/// Why a review has no answer.
 #[derive(Debug, Error)]
 pub enum Error {
     /// The text is not an AdmissionReview.
@@ -19,11 +19,11 @@ pub enum Error {
     #[error("failed to answer the review")]
     Answer(#[source] admission::Error),
     /// memgate wrote an answer that is not JSON.
-    #[error("the answer is no JSON")]
+    #[error("the answer is not JSON")]
     NotJson(#[source] serde_json::Error),
 }
 
-/// What an apiserver would get.
+/// The answer that an apiserver would get.
 #[derive(Debug)]
 pub struct ReviewAnswer {
     /// The AdmissionReview with its response.
@@ -43,7 +43,7 @@ pub fn answer(
     occasion: Occasion<'static>,
 ) -> Result<ReviewAnswer, Error> {
     let mut review = admission::parse(body.trim_start_matches('\u{feff}')).map_err(Error::Malformed)?;
-    // Who asks stands in the review.
+    // The user is named in the review.
     review.request.occasion = Occasion { user: review.request.occasion.user, ..occasion };
     let bytes = match phase {
         None => admission::review(&review, snapshot),

@@ -1,19 +1,19 @@
-//! Whether the user wants a command to end.
+//! A flag with which the user ends a command.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A flag that is set once. All clones of it are the same flag; one that nobody sets asks for nothing.
+/// A flag that is set once. All clones are the same flag.
 #[derive(Debug, Clone, Default)]
 pub struct Stop(Arc<AtomicBool>);
 
 impl Stop {
-    /// Asks everybody who has a clone to end.
+    /// Sets the flag.
     pub fn set(&self) {
         self.0.store(true, Ordering::Relaxed);
     }
 
-    /// Whether to end.
+    /// Whether the flag is set.
     #[must_use]
     pub fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed)

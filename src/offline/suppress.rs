@@ -1,8 +1,8 @@
-//! Which findings become notes, because somebody has said that they are known: in a comment above them
-//! ([`ignore`](crate::offline::ignore)), in a baseline, or because the base has them already.
+//! Turns known findings into notes: those that a comment above them ignores ([`ignore`](crate::offline::ignore)), those
+//! in a baseline, and those that the base has already.
 //!
-//! A note says what was found and why it counts no longer. The decision stays as it is: what a cluster denies, it
-//! denies as ever, and the note says so.
+//! A note has the message of the finding and the reason why it does not count. The decision stays: a cluster still
+//! denies the object, and the note says so.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,42 +16,42 @@ use crate::offline::findings::caret;
 use crate::offline::notices::Notice;
 use crate::report::{ObjectRef, fingerprint};
 
-/// What stands for the findings of an object that are counted only, in place of a code.
-pub const UNTOLD: &str = "untold";
+/// The code of the findings of an object that are counted but not shown.
+const NOT_SHOWN: &str = "not-shown";
 
-/// What tells a finding from others, as it was before it became a note.
+/// Identifies a finding, as it was before it became a note.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
     /// The name of the code.
     pub code: String,
-    /// Its severity: what was only a warning is not known as a denial.
+    /// Its severity: a known warning does not make a denial known.
     pub severity: Severity,
-    /// The object. Of its `apiVersion` only the group counts.
+    /// The object. Only the group of its `apiVersion` counts.
     pub object_ref: ObjectRef,
-    /// Where in the object as the file has it.
+    /// The place in the object of the file.
     pub pointer: Pointer,
 }
 
 impl Identity {
-    /// The fingerprint, which does not have the severity.
+    /// The fingerprint, which does not depend on the severity.
     #[must_use]
     pub fn fingerprint(&self) -> String {
         fingerprint::of(&self.code, &self.object_ref, &self.pointer)
     }
 }
 
-/// Findings that are known, each as often as it is.
+/// Known findings, each with the number of times that it is known.
 #[derive(Debug, Default)]
-pub struct Known(BTreeMap<(String, Severity), usize>);
+pub struct KnownFindings(BTreeMap<(String, Severity), usize>);
 
-impl Known {
+impl KnownFindings {
     /// Adds a finding.
     pub fn add(&mut self, identity: &Identity, count: usize) {
         let known = self.0.entry((identity.fingerprint(), identity.severity)).or_default();
         *known = known.saturating_add(count);
     }
 
-    /// Takes a finding out, up to so many times; how often it was known.
+    /// Removes a finding up to `wanted` times, and returns how many times it was known.
     pub fn take(&mut self, identity: &Identity, wanted: usize) -> usize {
         let Some(known) = self.0.get_mut(&(identity.fingerprint(), identity.severity)) else { return 0 };
         let taken = wanted.min(*known);
@@ -60,25 +60,25 @@ impl Known {
     }
 }
 
-/// Where a finding is.
-pub(super) struct Place<'c> {
+/// The place of a finding.
+pub(super) struct FindingPlace<'c> {
     pub(super) source: &'c Arc<Source>,
     object_ref: &'c ObjectRef,
     pointer: Pointer,
-    at: At<'c>,
+    at: PlaceKind<'c>,
 }
 
-enum At<'c> {
+enum PlaceKind<'c> {
     Object(&'c DocumentPlace),
     File(Span),
 }
 
-impl Place<'_> {
-    /// Where the caret is.
+impl FindingPlace<'_> {
+    /// The stretch of the caret.
     pub(super) fn span(&self, finding: &Finding) -> Span {
         match self.at {
-            At::Object(document) => caret(document, &self.pointer, finding.at_key),
-            At::File(span) => span,
+            PlaceKind::Object(document) => caret(document, &self.pointer, finding.at_key),
+            PlaceKind::File(span) => span,
         }
     }
 
@@ -92,15 +92,19 @@ impl Place<'_> {
     }
 }
 
-/// Visits every finding that is told: those about objects first, then those about files.
-pub(super) fn each(checked: &mut Checked, mut visit: impl FnMut(&Place<'_>, &mut Finding)) {
+/// Visits every finding that is shown: those about objects first, then those about files.
+pub(super) fn each(checked: &mut Checked, mut visit: impl FnMut(&FindingPlace<'_>, &mut Finding)) {
     let mut last = LastSource::default();
     for Decided { object, admitted, of_form, .. } in &mut checked.decided {
         let object = &*object;
         let (document, object_ref) = (&object.place, &object.object_ref);
         last.is_now(document);
-        let place =
-            |pointer| Place { source: document.source(), object_ref, pointer, at: At::Object(document) };
+        let place = |pointer| FindingPlace {
+            source: document.source(),
+            object_ref,
+            pointer,
+            at: PlaceKind::Object(document),
+        };
         for finding in &mut admitted.decision.findings {
             visit(&place(object.in_document(&finding.pointer)), finding);
         }
@@ -110,73 +114,73 @@ pub(super) fn each(checked: &mut Checked, mut visit: impl FnMut(&Place<'_>, &mut
     }
     for Notice { finding, object_ref, source, span, .. } in &mut checked.notices {
         let pointer = finding.pointer.clone();
-        visit(&Place { source, object_ref, pointer, at: At::File(*span) }, finding);
+        visit(&FindingPlace { source, object_ref, pointer, at: PlaceKind::File(*span) }, finding);
     }
 }
 
-/// What each finding is now, in the order of [`each`].
+/// The identity of each finding, in the order of [`each`].
 pub(super) fn identify(checked: &mut Checked) -> Vec<Identity> {
     let mut identities = Vec::new();
     each(checked, |place, finding| identities.push(place.identity(finding)));
     identities
 }
 
-/// The findings of objects with very many that are counted only, with how many there are.
+/// The findings that are counted but not shown, of objects with very many, with their numbers.
 #[must_use]
-pub fn untold(checked: &Checked) -> Vec<(Identity, usize)> {
+pub fn not_shown(checked: &Checked) -> Vec<(Identity, usize)> {
     let of_object = |decided: &Decided| {
-        let untold = decided.admitted.decision.untold;
-        [(Severity::Deny, untold.denials), (Severity::Warn, untold.warnings)]
-            .map(|(severity, count)| (untold_of(&decided.object.object_ref, severity), count))
+        let counts = decided.admitted.decision.untold;
+        [(Severity::Deny, counts.denials), (Severity::Warn, counts.warnings)]
+            .map(|(severity, count)| (not_shown_of(&decided.object.object_ref, severity), count))
     };
     checked.decided.iter().flat_map(of_object).filter(|(_, count)| *count > 0).collect()
 }
 
-fn untold_of(object_ref: &ObjectRef, severity: Severity) -> Identity {
-    let (code, object_ref) = (UNTOLD.to_owned(), object_ref.clone());
+fn not_shown_of(object_ref: &ObjectRef, severity: Severity) -> Identity {
+    let (code, object_ref) = (NOT_SHOWN.to_owned(), object_ref.clone());
     Identity { code, severity, object_ref, pointer: Pointer::root() }
 }
 
-/// Everything that was found, as what is known from then on.
+/// All findings as known ones.
 #[must_use]
-pub fn known(checked: &Checked, identities: &[Identity]) -> Known {
-    let mut known = Known::default();
+pub fn known(checked: &Checked, identities: &[Identity]) -> KnownFindings {
+    let mut known = KnownFindings::default();
     for identity in identities.iter().filter(|identity| identity.severity != Severity::Note) {
         known.add(identity, 1);
     }
-    for (identity, count) in untold(checked) {
+    for (identity, count) in not_shown(checked) {
         known.add(&identity, count);
     }
     known
 }
 
-/// Makes a note of each finding that is known, and takes it from what is known; `identities` say what the findings
-/// were before any of them became a note, and `words` why this one did.
-pub fn suppress(checked: &mut Checked, identities: &[Identity], known: &mut Known, words: &str) {
+/// Turns each known finding into a note for this reason, and removes it from `known`. `identities` are those of the
+/// findings before any of them became a note.
+pub fn suppress(checked: &mut Checked, identities: &[Identity], known: &mut KnownFindings, reason: &str) {
     let mut identities = identities.iter();
     each(checked, |_, finding| {
         let Some(identity) = identities.next() else { return };
         if known.take(identity, 1) == 1 {
-            make_note(finding, words);
+            make_note(finding, reason);
         }
     });
     for decided in &mut checked.decided {
         let object_ref = &decided.object.object_ref;
-        let untold = &mut decided.admitted.decision.untold;
-        untold.denials -= known.take(&untold_of(object_ref, Severity::Deny), untold.denials);
-        untold.warnings -= known.take(&untold_of(object_ref, Severity::Warn), untold.warnings);
+        let counts = &mut decided.admitted.decision.untold;
+        counts.denials -= known.take(&not_shown_of(object_ref, Severity::Deny), counts.denials);
+        counts.warnings -= known.take(&not_shown_of(object_ref, Severity::Warn), counts.warnings);
     }
 }
 
-/// Makes a note of a finding that is none yet.
-pub(super) fn make_note(finding: &mut Finding, words: &str) {
-    let as_ever = match finding.severity {
+/// Turns a finding into a note, unless it is one.
+pub(super) fn make_note(finding: &mut Finding, reason: &str) {
+    let effect = match finding.severity {
         Severity::Deny => "; the cluster still denies it",
         Severity::Warn => "",
         Severity::Note => return,
     };
-    let message = format!("{} ({words}{as_ever})", finding.message);
-    // A new finding, since the words are a user's: no credential and no control character of them is shown.
+    let message = format!("{} ({reason}{effect})", finding.message);
+    // The reason is a user's text. A new finding masks credentials and control characters in it.
     finding.message = Finding::warn(finding.code, Pointer::root(), message).message;
     finding.severity = Severity::Note;
 }
@@ -186,12 +190,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn knows_a_finding_as_often_and_as_bad_as_it_was() {
+    fn counts_known_findings_by_severity() {
         let object_ref = ObjectRef { kind: "Agent".to_owned(), ..ObjectRef::default() };
         let (code, pointer) = ("a/b".to_owned(), Pointer::new("/spec"));
         let denied = Identity { code, severity: Severity::Deny, object_ref, pointer };
         let warned = Identity { severity: Severity::Warn, ..denied.clone() };
-        let mut known = Known::default();
+        let mut known = KnownFindings::default();
         known.add(&warned, 1);
         known.add(&warned, 1);
         assert_eq!(known.take(&denied, 1), 0);

@@ -1,13 +1,13 @@
-//! What of stored objects is not judged: what runs once and ends, and policies themselves, were judged when they were
-//! made.
+//! Stored objects that are not judged again: those that run once and end, and policies, were judged when they were
+//! created.
 
 use crate::model::family::Family;
 use crate::offline::checked_object::UndecidedObject;
 use crate::offline::passed_over::{PassedOver, Why};
 use crate::policy;
 
-/// Moves objects that run once and end, and policies, to what is passed over; with `pods` also pods and workloads, which
-/// no audit judges.
+/// Moves objects that run once and end, and policies, to those that are passed over; with `pods` also pods and workloads,
+/// which audits do not judge.
 pub fn pass_over(
     objects: &mut Vec<Box<UndecidedObject>>,
     passed_over: &mut Vec<PassedOver>,

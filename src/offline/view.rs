@@ -1,4 +1,4 @@
-//! What rules of policies see of the objects in files.
+//! The views of the objects in files, on which rules of policies are judged.
 
 use serde_json::Value;
 
@@ -21,20 +21,20 @@ use crate::report::ObjectRef;
 pub struct Viewed {
     /// Those objects, in document order.
     pub objects: Vec<ViewedObject>,
-    /// What could not be read or decided.
+    /// The errors of inputs that could not be read or decided.
     pub errors: Vec<Error>,
-    /// What was passed by in directories and globs.
+    /// The files of directories and globs that were not read.
     pub unread: Unread,
 }
 
 /// An object with its views: one by each family that knows it.
 #[derive(Debug)]
 pub struct ViewedObject {
-    /// Where it stands.
+    /// Its place.
     pub place: DocumentPlace,
-    /// How reports name it; a workload under its own name.
+    /// Its name in reports; for a pod of a workload that of the workload.
     pub object_ref: ObjectRef,
-    /// What rules of policies see; of a workload that of its pod.
+    /// Its views; for a workload those of its pod.
     pub views: Vec<MemoryView>,
 }
 
@@ -64,7 +64,7 @@ fn view_object(
     Ok(ViewedObject { place, object_ref, views })
 }
 
-/// A view as it is printed: labels and names may hold what nobody should see there.
+/// A view as it is printed, with credentials in labels and names masked.
 #[must_use]
 pub fn shown(view: &MemoryView) -> Value {
     let mut value = view.to_json();
@@ -72,7 +72,7 @@ pub fn shown(view: &MemoryView) -> Value {
     value
 }
 
-/// Masks the credentials in all texts of a value below a key. No deeper than a view and those of its sources.
+/// Masks the credentials in all texts of a value below a key. The recursion is bounded by the depth of a view.
 fn mask(key: &str, value: &mut Value) {
     match value {
         Value::String(text) if is_credential_name(key) => {

@@ -1,5 +1,5 @@
-//! What stands at paths: files, directories, globs and standard input. Of files only those are read that say what
-//! others are.
+//! Finds the files at paths: files, directories, globs and standard input. Only charts and kustomizations are read, since
+//! they tell which other files are not manifests.
 //!
 //! A `.gitignore` has no effect: every manifest in a directory is found.
 
@@ -16,27 +16,27 @@ use crate::manifest::error::Error;
 use crate::offline::exclude::Exclude;
 use crate::offline::repository::{Repository, is_marker};
 
-/// What stands at the paths, in their order.
+/// One input, in the order of the paths.
 pub(super) enum Item {
     Stdin,
     /// A file that the user named.
     Named(PathBuf),
     /// A file of a directory or glob.
     Found(PathBuf),
-    /// One that is not read, for this reason.
+    /// A file that is not read, with the reason.
     Unread(PathBuf, &'static str),
     Error(Error),
 }
 
-/// Looks what there is, before anything is read: which files are no manifests may stand in a file that comes later.
+/// The inputs, found before any is read: a later file may tell that an earlier one is not a manifest.
 pub(super) struct Walked<'r> {
     exclude: &'r Arc<Exclude>,
     max_bytes: usize,
-    /// What there is to read, in the order of the paths.
+    /// The inputs, in the order of the paths.
     pub(super) items: Vec<Item>,
     /// The charts and kustomizations.
     pub(super) repository: Repository,
-    /// The directories and globs in which no manifest was found.
+    /// The directories and globs without a manifest.
     pub(super) empty: Vec<String>,
 }
 
@@ -83,7 +83,7 @@ impl<'r> Walked<'r> {
         self.walk(input, &fixed_part(input), &wanted);
     }
 
-    /// Finds the files below `root` that are wanted. Symbolic links to files are followed, since a
+    /// Finds the files below `root` that `wanted` selects. Symbolic links to files are followed, since a
     /// mounted ConfigMap is made of them; links to directories are not, since they may form a loop.
     fn walk(&mut self, input: &str, root: &Path, wanted: &dyn Fn(&Path) -> bool) {
         let mut errors = Vec::new();
@@ -139,20 +139,21 @@ fn walk_error(error: ignore::Error, input: &str) -> Error {
         }
         inner = err;
     }
-    // Its text names the path once more.
+    // The text of the error would repeat the path.
     let kind = error.into_io_error().map(|error| error.kind());
     let source = kind.map_or_else(|| io::Error::other("cannot be listed"), io::Error::from);
     Error::Read { path, source }
 }
 
-fn is_manifest(path: &Path) -> bool {
+/// Whether a file has the extension of a manifest.
+pub(super) fn is_manifest(path: &Path) -> bool {
     path.extension().is_some_and(|extension| ["yaml", "yml", "json"].iter().any(|known| extension == *known))
 }
 
-/// What a walk does with an entry.
+/// How a walk treats an entry.
 enum Judged {
     Read,
-    /// It looks like a manifest, and is not read for this reason.
+    /// It looks like a manifest and is not read, with the reason.
     Unread(&'static str),
     Other,
 }
@@ -169,7 +170,7 @@ fn judge(entry: &DirEntry, wanted: &dyn Fn(&Path) -> bool) -> Judged {
     }
     let is_link = entry.path_is_symlink();
     match fs::metadata(path) {
-        // The choices of the repository are no manifest, and nobody believes so.
+        // The settings of the repository are not a manifest.
         _ if path.file_name().is_some_and(|name| name == ".memgate.yaml") => Judged::Other,
         _ if is_hidden(path) => Judged::Unread("hidden"),
         Ok(target) if target.is_file() => Judged::Read,
@@ -186,7 +187,8 @@ fn is_hidden(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."))
 }
 
-fn is_glob(input: &str) -> bool {
+/// Whether a path is a glob.
+pub(super) fn is_glob(input: &str) -> bool {
     input.contains(['*', '?', '[', '{'])
 }
 

@@ -1,4 +1,4 @@
-//! What other policies would change: every object is decided about with both, and those whose verdict differs stay.
+//! The effect of other policies: each object is checked with both sets, and those whose verdict differs are reported.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use crate::offline::load::Inputs;
 use crate::report::Report;
 use crate::report::changes::{Change, Verdict};
 
-/// The objects with what the new policies make of them.
+/// The objects with the verdicts under the new policies.
 #[derive(Debug)]
 pub struct WhatIf {
-    /// All objects; findings are left of those whose verdict changes, and of these the ones that change it.
+    /// All objects. An object has findings only if its verdict changes, and only those that change it.
     checked: Checked,
     changes: Vec<Changed>,
 }
@@ -29,27 +29,27 @@ pub struct WhatIf {
 /// An object whose verdict changes.
 #[derive(Debug)]
 struct Changed {
-    /// Which of the objects it is.
+    /// The index of the object.
     index: usize,
     owner: Option<String>,
     from: Verdict,
     to: Verdict,
 }
 
-/// Which object it is, in both runs.
+/// Identifies an object in both runs.
 type Key = (*const Source, usize, Pointer);
 
-/// Policies and what they were read with.
+/// The two sets of policies.
 #[derive(Debug)]
 pub struct PolicySets {
-    /// Those that count today.
+    /// The current policies.
     pub base: Arc<Policies>,
-    /// Those that would.
+    /// The new policies.
     pub new: Arc<Policies>,
 }
 
-/// The policies of the state, those of `base` in the place of theirs, and the same with `new`: a policy of `base` that
-/// `new` does not have is gone there.
+/// The policies of the state, replaced by those of `base` with the same names; and the same with `new`. A policy of `base`
+/// that `new` lacks is not in the second set.
 #[must_use]
 pub fn policy_sets(state: &Policies, base: &Policies, new: &Policies) -> PolicySets {
     let with = |others: &Policies, without: &Policies| {
@@ -85,7 +85,7 @@ fn key(object: &CheckedObject) -> Key {
 
 /// The controller of an object, or its first owner, as `Kind name`.
 fn owner(manifest: &str) -> Option<String> {
-    // Most objects have none, and reading all of an object is not for free.
+    // Most objects have no owner, and parsing an object costs time.
     if !manifest.contains("ownerReferences") {
         return None;
     }
@@ -115,7 +115,7 @@ fn compare(mut before: BTreeMap<Key, Decided>, checked: Checked, owners: &BTreeM
         }
         all.push(after);
     }
-    // No new policy judges these.
+    // The new policies do not judge these objects.
     for (key, mut gone) in before {
         let from = verdict(&gone);
         let findings = take_findings(&mut gone);
@@ -133,7 +133,7 @@ fn compare(mut before: BTreeMap<Key, Decided>, checked: Checked, owners: &BTreeM
     WhatIf { checked: Checked { decided: all, ..checked }, changes }
 }
 
-/// Takes everything that was found out of a decision; what the apiserver says of its form is the same on both sides.
+/// Takes all findings out of a decision. Those about the form are the same in both runs, so they are dropped.
 fn take_findings(decided: &mut Decided) -> Vec<Finding> {
     decided.of_form.clear();
     decided.admitted.decision.untold = Untold::default();
@@ -151,12 +151,12 @@ fn verdict(decided: &Decided) -> Verdict {
     }
 }
 
-/// What makes two findings the same: rule, place and severity.
+/// The identity of a finding: rule, place and severity.
 fn identity(finding: &Finding) -> (String, String, Severity) {
     (finding.code_name().to_owned(), finding.pointer.as_str().to_owned(), finding.severity)
 }
 
-/// The findings of policies that are not among others.
+/// The findings of policies that are not among `others`.
 fn only_in(findings: Vec<Finding>, others: &[Finding]) -> Vec<Finding> {
     let known: BTreeSet<_> = others.iter().map(identity).collect();
     let is_new =
@@ -164,30 +164,30 @@ fn only_in(findings: Vec<Finding>, others: &[Finding]) -> Vec<Finding> {
     findings.into_iter().filter(is_new).collect()
 }
 
-/// What was found and is found no more, as notes.
+/// The findings that are gone, as notes.
 fn lifted(base: Vec<Finding>, findings: &[Finding]) -> Vec<Finding> {
     let note = |finding: Finding| {
         let message = format!("no longer: {}", finding.message);
-        // The rule stands in the policies of today, of which nothing is shown.
+        // Its rule is in the current policies, which are not shown.
         Finding { severity: Severity::Note, message, elsewhere: Vec::new(), ..finding }
     };
     only_in(base, findings).into_iter().map(note).collect()
 }
 
 impl WhatIf {
-    /// How many objects would newly be denied.
+    /// The number of objects that would be newly denied.
     #[must_use]
     pub fn newly_denied(&self) -> usize {
         self.changes.iter().filter(|change| change.to == Verdict::Denied).count()
     }
 
-    /// The objects with what was read.
+    /// The objects, checked with the new policies.
     #[must_use]
     pub const fn checked(&self) -> &Checked {
         &self.checked
     }
 
-    /// What changes, as a report.
+    /// The changes, as a report.
     #[must_use]
     pub fn report(&self) -> Report<'_> {
         let mut report = report(&self.checked);

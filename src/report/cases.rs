@@ -4,13 +4,11 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use crate::report::entry::{self, ErrorEntry, SCHEMA_VERSION};
-use crate::report::format::ReportFormat;
-use crate::report::github::{self, Command, Kind, Place};
-use crate::report::input_error::InputError;
-use crate::report::junit::{Outcome, Suite, Test, write_suites};
-use crate::report::path::relative;
-use crate::report::plain;
+use crate::model::finding::Severity;
+use crate::report::github::{self, AnnotationPlace, Command};
+use crate::report::json::{self, SCHEMA_VERSION};
+use crate::report::junit::{Suite, Test, TestResult, write_suites};
+use crate::report::{InputError, ReportFormat, plain, relative};
 
 /// What came of one run.
 #[derive(Debug)]
@@ -49,7 +47,7 @@ pub struct CaseEntry<'a> {
     pub line: usize,
     /// Whether it came out as expected.
     pub passed: bool,
-    /// What differs from what was expected; empty when it passed.
+    /// The differences from the expected decision; empty when it passed.
     pub failures: &'a [String],
 }
 
@@ -63,7 +61,7 @@ struct JsonCases<'r> {
     cases: &'r [CaseEntry<'r>],
     /// Cases that pass whatever memgate decides.
     warnings: &'r [String],
-    input_errors: Vec<ErrorEntry<'r>>,
+    input_errors: Vec<serde_json::Value>,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     rules: &'r [RuleEntry<'r>],
 }
@@ -90,7 +88,7 @@ pub fn write(
     out: &mut impl Write,
 ) -> io::Result<()> {
     match format {
-        ReportFormat::Json => json(report, out),
+        ReportFormat::Json => write_json(report, out),
         ReportFormat::Junit => junit(report, out),
         ReportFormat::Github => github(report, out),
         _ => text(report, verbose, out),
@@ -130,7 +128,7 @@ fn rules(rules: &[RuleEntry<'_>], out: &mut impl Write) -> io::Result<()> {
     Ok(())
 }
 
-fn json(report: &CaseReport<'_>, out: &mut impl Write) -> io::Result<()> {
+fn write_json(report: &CaseReport<'_>, out: &mut impl Write) -> io::Result<()> {
     let passed = report.cases.iter().filter(|case| case.passed).count();
     let output = JsonCases {
         schema_version: SCHEMA_VERSION,
@@ -138,7 +136,7 @@ fn json(report: &CaseReport<'_>, out: &mut impl Write) -> io::Result<()> {
         summary: JsonSummary { passed, failed: report.cases.len() - passed, errors: report.errors.len() },
         cases: &report.cases,
         warnings: report.blind,
-        input_errors: report.errors.iter().map(entry::error).collect(),
+        input_errors: report.errors.iter().map(json::error).collect(),
         rules: &report.rules,
     };
     serde_json::to_writer_pretty(&mut *out, &output)?;
@@ -153,19 +151,19 @@ fn junit(report: &CaseReport<'_>, out: &mut impl Write) -> io::Result<()> {
     };
     for error in &report.errors {
         let file = error.file.map_or("memgate", relative);
-        let outcome = Outcome::Error { kind: error.code().to_owned(), message: error.line.clone() };
-        add(file, Test { name: format!("{file} can be read"), outcome });
+        let result = TestResult::Error { kind: error.code().to_owned(), message: error.line.clone() };
+        add(file, Test { name: format!("{file} can be read"), result });
     }
     for case in &report.cases {
-        let outcome = match case.failures {
-            [] => Outcome::Passed,
-            [first, ..] => Outcome::Failed {
+        let result = match case.failures {
+            [] => TestResult::Passed,
+            [first, ..] => TestResult::Failed {
                 kind: "case".to_owned(),
                 message: first.clone(),
                 text: format!("{}:{}:\n{}\n", plain(case.file), case.line, case.failures.join("\n")),
             },
         };
-        add(relative(case.file), Test { name: case.name.to_owned(), outcome });
+        add(relative(case.file), Test { name: case.name.to_owned(), result });
     }
     write_suites(&suites, out)
 }
@@ -173,11 +171,11 @@ fn junit(report: &CaseReport<'_>, out: &mut impl Write) -> io::Result<()> {
 fn github(report: &CaseReport<'_>, out: &mut impl Write) -> io::Result<()> {
     let errors = report.errors.iter().map(github::of_error);
     let failed = report.cases.iter().filter(|case| !case.passed).map(|case| {
-        let place = Place { file: Some(case.file), start: Some((case.line, 1)), end: None };
+        let place = AnnotationPlace { file: Some(case.file), start: Some((case.line, 1)), end: None };
         let failures: Vec<_> = case.failures.iter().map(|failure| plain(failure)).collect();
         Command::new(place, case.name, &failures.join("\n"))
     });
-    github::write_kind(Kind::Error, errors.chain(failed), 0, out)?;
-    let blind = report.blind.iter().map(|line| Command::new(Place::default(), "memgate", &plain(line)));
-    github::write_kind(Kind::Warning, blind, 0, out)
+    github::write_kind(Severity::Deny, errors.chain(failed), 0, out)?;
+    let blind = report.blind.iter().map(|line| Command::new(AnnotationPlace::default(), "memgate", &plain(line)));
+    github::write_kind(Severity::Warn, blind, 0, out)
 }

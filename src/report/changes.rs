@@ -1,4 +1,4 @@
-//! The objects whose verdict other policies would change, by namespace and owner.
+//! Writes the objects whose verdict other policies would change, by namespace and owner.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -10,11 +10,11 @@ use crate::report::{LocatedFinding, ObjectRef, Report, counted, plain};
 
 const HEADER: Style = Style::new().bold();
 
-/// What becomes of an object; the later the stricter.
+/// The verdict about an object. Later variants are stricter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// Nothing stands against it.
+    /// No policy warns or denies.
     Allowed,
     /// A rule of a policy warns.
     Warned,
@@ -45,15 +45,15 @@ impl Verdict {
 pub struct Change<'a> {
     /// The object.
     pub object_ref: &'a ObjectRef,
-    /// What owns it, as `Kind name`.
+    /// Its owner, as `Kind name`.
     pub owner: Option<&'a str>,
-    /// Where it stands.
+    /// The file.
     pub file: &'a str,
     /// The line at which it starts, from 1.
     pub line: usize,
-    /// What becomes of it today.
+    /// The current verdict.
     pub from: Verdict,
-    /// What would.
+    /// The verdict under the new policies.
     pub to: Verdict,
 }
 

@@ -1,6 +1,6 @@
 //! The change of one file as a unified diff in which each added line names its origin.
 //!
-//! The origins stand behind the added lines as YAML comments, which the new file does not have.
+//! The origins are YAML comments behind the added lines. The new file does not have them.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -13,7 +13,7 @@ use crate::model::edit::Origin;
 use crate::model::plain_text::plain_except;
 use crate::report::plain;
 
-/// How many unchanged lines stand around a change: as many as `diff -u` and git show.
+/// The unchanged lines around a change: as many as `diff -u` and git show.
 const CONTEXT_LINES: usize = 3;
 /// The origins of a hunk are aligned behind its longest line, in characters; longer lines than this
 /// do not count.
@@ -30,12 +30,12 @@ const ORIGIN: Style = Style::new().dimmed();
 pub struct FileDiff<'a> {
     /// The file as the user named it.
     pub name: &'a str,
-    /// The text as it is.
+    /// The old text.
     pub before: &'a str,
-    /// The text as it would be.
+    /// The new text.
     pub after: &'a str,
-    /// Where lines of the new text come from, sorted by their number (from 1); several for a line that
-    /// several edits touch.
+    /// The origins of lines of the new text, sorted by line (from 1); a line has several if several edits touch
+    /// it.
     pub origins: &'a [(usize, Origin)],
 }
 
@@ -68,7 +68,7 @@ struct DiffLine<'d> {
     text: &'d str,
     /// Whether the line ends as on Windows.
     has_carriage_return: bool,
-    /// Where an added line comes from; empty for all others.
+    /// The origin of an added line; empty for others.
     origin: String,
     has_newline: bool,
 }
@@ -94,7 +94,7 @@ fn lines<'d>(
     changes.map(line).collect()
 }
 
-/// Where the line of this number comes from; empty when no edit touches it.
+/// The origins of the line of this number; empty when no edit touches it.
 fn origin(number: usize, origins: &[(usize, Origin)]) -> String {
     let mut names: Vec<String> = Vec::new();
     let first = origins.partition_point(|(line, _)| *line < number);
@@ -108,7 +108,7 @@ fn origin(number: usize, origins: &[(usize, Origin)]) -> String {
     names.join("; ")
 }
 
-/// `ArkMemory team-a/notes-short spec.redis.ttlSeconds`, or the rule where the value is of no object.
+/// `ArkMemory team-a/notes-short spec.redis.ttlSeconds`, or the rule for a value that does not come from an object.
 #[must_use]
 pub fn describe_origin(origin: &Origin) -> String {
     let (resource, field) = (&*origin.resource, &*origin.field);
@@ -120,7 +120,7 @@ pub fn describe_origin(origin: &Origin) -> String {
     parts.join(" ").trim_end().to_owned()
 }
 
-/// The column at which the origins of one hunk stand.
+/// The column of the origins of one hunk.
 fn origin_column(lines: &[DiffLine<'_>]) -> usize {
     let with_origin = lines.iter().filter(|line| !line.origin.is_empty());
     with_origin

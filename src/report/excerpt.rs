@@ -1,8 +1,7 @@
-//! The part of a source that a snippet shows: the lines of its places, each cut to the width that there is.
+//! The part of a source for a snippet: the lines of its places, each cut to the available width.
 //!
-//! The renderer takes time in proportion to the text that it gets, for each snippet anew, and minified JSON has
-//! lines of megabytes. So nothing in here looks farther from a place than it shows, and what is cut is cut from
-//! the text as reports have it: its credentials were masked before.
+//! The time of the renderer grows with its text, for each snippet, and minified JSON has lines of megabytes. So this
+//! module reads no farther from a place than it shows. The text is that of reports, with credentials masked.
 
 use std::ops::Range;
 
@@ -10,16 +9,15 @@ use unicode_width::UnicodeWidthChar as _;
 
 use crate::report::FileLocation;
 
-/// What stands where a line was cut.
+/// Replaces the part of a line that was cut.
 const CUT: &str = "…";
 /// Columns of [`CUT`].
 const CUT_COLUMNS: usize = 1;
-/// More blanks than this before the text of a long line are left out; the renderer does so too.
+/// Longer indentation of a long line is left out, as the renderer does.
 const MAX_INDENTATION: usize = 20;
-/// How far a line is read for each column that is to be filled: characters have up to four bytes, and some take no
-/// column.
+/// The bytes of a line that are read for each column: characters have up to four bytes, and some have no width.
 const MAX_BYTES_PER_COLUMN: usize = 8;
-/// Places farther apart than this get an excerpt each, since the lines between them are read.
+/// Places farther apart than this get separate excerpts, since the lines between them would be read.
 const MAX_BYTES_BETWEEN: usize = 16 << 10;
 
 /// The lines of one or two places.
@@ -29,8 +27,8 @@ pub(super) struct Excerpt {
     pub(super) text: String,
     /// The number of the first.
     pub(super) line: usize,
-    /// Each place in this text, cut at the end of its first line: carets under a whole section would hide what
-    /// is meant.
+    /// Each place in this text, cut at the end of its first line: carets under a whole section would not show
+    /// the field.
     pub(super) spans: Vec<Range<usize>>,
 }
 
@@ -91,7 +89,7 @@ impl Excerpt {
         }
     }
 
-    /// A line of its own is shown between two places, more are left out.
+    /// Adds a single line between two places; several lines are left out.
     fn push_between(&mut self, between: &str, columns: usize) {
         let breaks = between.bytes().filter(|byte| *byte == b'\n').count();
         self.text.push('\n');
@@ -114,7 +112,7 @@ struct Line<'t> {
 }
 
 impl<'t> Line<'t> {
-    /// As much of the line as fits; of a place that is too long, its begin.
+    /// As much of the line as fits; for a place that is too long, its beginning.
     fn around(text: &'t str, start: usize, end: usize, columns: usize) -> Self {
         let start = text.floor_char_boundary(start.min(text.len()));
         let (before, whole_before) = line_before(text, start, columns);
@@ -149,7 +147,7 @@ impl<'t> Line<'t> {
     }
 }
 
-/// What stands before a place on its line, as far as it could be shown, and whether that is all.
+/// The text before a place on its line, as far as it could be shown, and whether that is all of it.
 fn line_before(text: &str, at: usize, columns: usize) -> (&str, bool) {
     let from = text.floor_char_boundary(at.saturating_sub(columns.saturating_mul(MAX_BYTES_PER_COLUMN)));
     let near = text.get(from..at).unwrap_or_default();
@@ -163,7 +161,7 @@ fn line_before(text: &str, at: usize, columns: usize) -> (&str, bool) {
     (shown, whole)
 }
 
-/// What stands behind it on its line.
+/// The text behind a place on its line, likewise.
 fn line_behind(text: &str, at: usize, columns: usize) -> (&str, bool) {
     let to = text.ceil_char_boundary(at.saturating_add(columns.saturating_mul(MAX_BYTES_PER_COLUMN)));
     let near = text.get(at..to).unwrap_or_default();
@@ -177,7 +175,7 @@ fn line_behind(text: &str, at: usize, columns: usize) -> (&str, bool) {
     (shown, whole)
 }
 
-/// As much of the end of a text as fits; no mark that belongs to a character before it.
+/// The end of a text, as much as fits; it does not begin with a combining mark.
 fn suffix(text: &str, columns: usize) -> &str {
     let mut taken = 0;
     let beyond = text.char_indices().rev().find(|(_, c)| {
@@ -193,7 +191,7 @@ fn suffix(text: &str, columns: usize) -> &str {
     }
 }
 
-/// As much of the begin of a text as fits.
+/// The beginning of a text, as much as fits.
 fn prefix(text: &str, columns: usize) -> &str {
     let mut taken = 0;
     let beyond = text.char_indices().find(|(_, c)| {
@@ -207,8 +205,8 @@ fn width(text: &str) -> usize {
     text.chars().map(char_width).sum()
 }
 
-/// The columns of a character as the renderer shows it: a tab is four blanks, and a control character, or one that
-/// would turn the direction of the text, a sign of one column.
+/// The columns of a character as the renderer shows it: a tab is four blanks; a control character, or one that
+/// changes the direction of the text, is replaced by one character.
 fn char_width(c: char) -> usize {
     match c {
         '\t' => 4,
@@ -227,7 +225,7 @@ mod tests {
         FileLocation { file: "x", text, start, end: start + what.len(), line, column: 1 }
     }
 
-    /// What is marked, and how many columns stand before it on its line.
+    /// The marked texts, and the number of columns before each on its line.
     fn marks(excerpt: &Excerpt) -> Vec<(usize, &str)> {
         let before =
             |span: &Range<usize>| width(excerpt.text[..span.start].rsplit('\n').next().unwrap_or(""));
@@ -253,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn shows_the_begin_of_what_is_too_long() {
+    fn shows_the_beginning_of_a_long_place() {
         let text = format!("{{abc: \"{}\"}}", "x".repeat(40_000));
         let excerpt = Excerpt::of(&FileLocation { end: text.len() - 1, ..place(&text, "\"") }, 20);
         assert_eq!(excerpt.text, "…c: \"xxxxxxxxxxxxxx…");

@@ -1,8 +1,8 @@
-//! What tells a finding from all others over time: the same in the next run, after lines have moved and files have
-//! new names, and with the next release of memgate.
+//! Identifies a finding over time: the fingerprint stays the same in the next run, after lines have moved and files were
+//! renamed, and in the next release of memgate.
 //!
-//! It is made of the code, of the object (group, kind, namespace and name; a new version is no new object) and of the
-//! pointer. Line, file and message are no part of it.
+//! It is made from the code, the object (group, kind, namespace and name, without the version) and the pointer, but not
+//! from line, file and message.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,22 +10,20 @@ use std::fmt::Write as _;
 use ring::digest::{Context, SHA256};
 
 use crate::model::pointer::Pointer;
-use crate::report::ObjectRef;
-use crate::report::input_error::InputError;
+use crate::report::{InputError, ObjectRef};
 
-/// How many bytes of the hash are kept: with a million findings two meet by chance once in 37 million runs.
+/// The bytes of the hash that are kept: with a million findings two collide in one of 37 million runs.
 const BYTES: usize = 8;
 
 /// The fingerprint of a finding, in hexadecimal. Two findings with one code at one place of one object have the
-/// same; [`Counter`] tells them apart.
+/// same fingerprint; [`Counter`] numbers them.
 #[must_use]
 pub fn of(code: &str, object_ref: &ObjectRef, pointer: &Pointer) -> String {
-    let ObjectRef { api_version, kind, namespace, name } = object_ref;
-    let group = api_version.split_once('/').map_or("", |(group, _)| group);
-    hash(&[code, group, kind, namespace, name, pointer.as_str()])
+    let ObjectRef { kind, namespace, name, .. } = object_ref;
+    hash(&[code, object_ref.group(), kind, namespace, name, pointer.as_str()])
 }
 
-/// The fingerprint of an input that could not be used. It is about no object, so its file has to do.
+/// The fingerprint of an error of an input. It is made from the file, since an error has no object.
 #[must_use]
 pub fn of_error(error: &InputError<'_>) -> String {
     hash(&[error.code(), error.file.unwrap_or_default(), &error.message])
@@ -34,7 +32,7 @@ pub fn of_error(error: &InputError<'_>) -> String {
 fn hash(parts: &[&str]) -> String {
     let mut hash = Context::new(&SHA256);
     for part in parts {
-        // With its length, so that what ends one part cannot begin the next.
+        // With its length, so that parts cannot run into each other.
         hash.update(&(part.len() as u64).to_le_bytes());
         hash.update(part.as_bytes());
     }
@@ -45,14 +43,14 @@ fn hash(parts: &[&str]) -> String {
     })
 }
 
-/// Numbers what has the same fingerprint, in the order of the inputs.
+/// Numbers findings with the same fingerprint, in the order of the inputs.
 #[derive(Debug, Default)]
 pub struct Counter {
     seen: BTreeMap<String, usize>,
 }
 
 impl Counter {
-    /// The fingerprint as it is at first, afterwards with a number from 2 behind it: `5f0c6d2e8b1a9374-2`.
+    /// The fingerprint, with a number from the second time on: `5f0c6d2e8b1a9374-2`.
     #[must_use]
     pub fn number(&mut self, fingerprint: String) -> String {
         let count = self.seen.entry(fingerprint.clone()).or_insert(0);

@@ -1,30 +1,20 @@
 //! Workflow commands of GitHub Actions: an annotation at each place of a pull request.
 //!
-//! GitHub shows the first ten of a kind that a step writes and drops the others without a word, so this writes nine
-//! and how many more there are. See <https://docs.github.com/actions/reference/workflow-commands-for-github-actions>.
+//! GitHub shows the first ten of a kind that a step writes and silently drops the others, so this writes nine and the
+//! number of the others. See <https://docs.github.com/actions/reference/workflow-commands-for-github-actions>.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use crate::model::finding::Severity;
-use crate::report::input_error::InputError;
-use crate::report::path::relative;
-use crate::report::{FileLocation, LocatedFinding, Report, counted, plain};
+use crate::report::{FileLocation, InputError, LocatedFinding, Report, counted, plain, relative};
 
 /// How many annotations of a kind GitHub shows of a step.
 const MAX_OF_KIND: usize = 10;
 
-/// The kind of an annotation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
-    Error,
-    Warning,
-    Notice,
-}
-
-/// Where an annotation belongs: a stretch of a file as far as it is known.
+/// The place of an annotation: a stretch of a file, as far as it is known.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Place<'a> {
+pub(super) struct AnnotationPlace<'a> {
     pub file: Option<&'a str>,
     pub start: Option<(usize, usize)>,
     pub end: Option<(usize, usize)>,
@@ -38,29 +28,30 @@ pub fn write(report: &Report<'_>, out: &mut impl Write) -> io::Result<()> {
     let errors = report.errors.iter().map(of_error);
     let of =
         |severity| report.findings.iter().filter(move |it| it.finding.severity == severity).map(of_finding);
-    let untold = |severity| report.count(severity) - of(severity).count();
-    write_kind(Kind::Error, errors.chain(of(Severity::Deny)), untold(Severity::Deny), out)?;
-    write_kind(Kind::Warning, of(Severity::Warn), untold(Severity::Warn), out)?;
-    write_kind(Kind::Notice, of(Severity::Note), untold(Severity::Note), out)
+    let not_shown = |severity| report.count(severity) - of(severity).count();
+    write_kind(Severity::Deny, errors.chain(of(Severity::Deny)), not_shown(Severity::Deny), out)?;
+    write_kind(Severity::Warn, of(Severity::Warn), not_shown(Severity::Warn), out)?;
+    write_kind(Severity::Note, of(Severity::Note), not_shown(Severity::Note), out)
 }
 
-/// Writes the commands of one kind, as many as are shown; `untold` is how many more there are besides.
+/// Writes the commands of one kind that GitHub shows; `not_shown` is the number of findings besides these commands.
 pub(super) fn write_kind(
-    kind: Kind,
+    severity: Severity,
     commands: impl Iterator<Item = Command>,
-    untold: usize,
+    not_shown: usize,
     out: &mut impl Write,
 ) -> io::Result<()> {
+    let kind = kind(severity);
     let commands: Vec<Command> = commands.collect();
-    let all = commands.len() + untold;
+    let all = commands.len() + not_shown;
     let shown = if all > MAX_OF_KIND { MAX_OF_KIND - 1 } else { all }.min(commands.len());
     for Command { properties, message } in commands.iter().take(shown) {
-        writeln!(out, "::{} {properties}::{message}", kind.name())?;
+        writeln!(out, "::{kind} {properties}::{message}")?;
     }
     let more = all - shown;
     if more > 0 {
-        let what = counted(more, kind.name()).replacen(' ', " more ", 1);
-        writeln!(out, "::{} title=memgate::{what} than GitHub would show", kind.name())?;
+        let what = counted(more, kind).replacen(' ', " more ", 1);
+        writeln!(out, "::{kind} title=memgate::{what} than GitHub would show")?;
     }
     Ok(())
 }
@@ -73,7 +64,7 @@ pub(super) struct Command {
 
 impl Command {
     /// A command at a place. Lines of the message are its own, so user input in it must be [`plain`].
-    pub(super) fn new(place: Place<'_>, title: &str, message: &str) -> Self {
+    pub(super) fn new(place: AnnotationPlace<'_>, title: &str, message: &str) -> Self {
         let mut properties = String::new();
         let mut add = |name, value: &str| {
             let comma = if properties.is_empty() { "" } else { "," };
@@ -83,8 +74,8 @@ impl Command {
             add("file", relative(file));
             if let Some((line, column)) = place.start {
                 add("line", &line.to_string());
-                // Of a stretch with more than one line GitHub refuses columns, and would show the annotation at its
-                // end instead of at the key.
+                // GitHub refuses columns of a stretch with several lines, and would show its annotation at the end
+                // instead of at the key.
                 if let Some((_, end_column)) = place.end.filter(|(end_line, _)| *end_line == line) {
                     add("col", &column.to_string());
                     add("endColumn", &end_column.to_string());
@@ -96,20 +87,19 @@ impl Command {
     }
 }
 
-impl Kind {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Error => "error",
-            Self::Warning => "warning",
-            Self::Notice => "notice",
-        }
+/// The kind of an annotation for findings of this severity.
+const fn kind(severity: Severity) -> &'static str {
+    match severity {
+        Severity::Deny => "error",
+        Severity::Warn => "warning",
+        Severity::Note => "notice",
     }
 }
 
 pub(super) fn of_error(error: &InputError<'_>) -> Command {
     let end = error.location.as_ref().map(FileLocation::end_position);
     Command::new(
-        Place { file: error.file, start: error.position, end },
+        AnnotationPlace { file: error.file, start: error.position, end },
         error.code(),
         &plain(&error.advice()),
     )
@@ -125,15 +115,15 @@ fn of_finding(located: &LocatedFinding<'_>) -> Command {
         let _infallible = write!(message, "\nhelp: {}", plain(help));
     }
     let (start, end) = (Some((location.line, location.column)), Some(location.end_position()));
-    Command::new(Place { file: Some(location.file), start, end }, finding.code_name(), &message)
+    Command::new(AnnotationPlace { file: Some(location.file), start, end }, finding.code_name(), &message)
 }
 
-/// What ends a message or begins another command, in the escapes that GitHub knows.
+/// Escapes the characters that end a message.
 fn escape(text: &str) -> String {
     text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A")
 }
 
-/// The same in a property, which commas and colons end.
+/// Escapes the characters that end a property.
 fn escape_property(text: &str) -> String {
     escape(text).replace(':', "%3A").replace(',', "%2C")
 }

@@ -1,38 +1,15 @@
 //! The code quality report of GitLab, which shows findings in merge requests.
 //!
-//! GitLab drops a finding whose fingerprint another one has, and takes one with a new fingerprint for a new finding.
+//! GitLab drops a finding with the fingerprint of another one, and reports one with a new fingerprint as new.
 //! See <https://docs.gitlab.com/ci/testing/code_quality/#code-quality-report-format>.
 
 use std::io::{self, Write};
 
-use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::model::finding::Severity;
 use crate::report::fingerprint::{self, Counter};
-use crate::report::input_error::InputError;
-use crate::report::path::relative;
-use crate::report::{LocatedFinding, Report};
-
-#[derive(Serialize)]
-struct Issue<'r> {
-    description: String,
-    check_name: &'r str,
-    fingerprint: String,
-    severity: &'static str,
-    location: Location<'r>,
-}
-
-#[derive(Serialize)]
-struct Location<'r> {
-    path: &'r str,
-    lines: Lines,
-}
-
-#[derive(Serialize)]
-struct Lines {
-    begin: usize,
-    end: usize,
-}
+use crate::report::{InputError, LocatedFinding, Report, relative};
 
 /// Writes one list of all errors and findings.
 ///
@@ -46,36 +23,39 @@ pub fn write(report: &Report<'_>, out: &mut impl Write) -> io::Result<()> {
     writeln!(out)
 }
 
-fn of_error<'r>(error: &'r InputError<'_>, counter: &mut Counter) -> Issue<'r> {
+fn of_error(error: &InputError<'_>, counter: &mut Counter) -> Value {
     let begin = error.position.map_or(1, |(line, _)| line);
     let end = error.location.as_ref().map_or(begin, |location| location.end_position().0);
-    Issue {
-        description: error.advice().into_owned(),
-        check_name: error.code(),
-        fingerprint: counter.number(fingerprint::of_error(error)),
-        severity: "blocker",
-        location: Location { path: relative(error.file.unwrap_or("memgate")), lines: Lines { begin, end } },
-    }
+    json!({
+        "description": error.advice(),
+        "check_name": error.code(),
+        "fingerprint": counter.number(fingerprint::of_error(error)),
+        "severity": "blocker",
+        "location": location(error.file.unwrap_or("memgate"), begin, end),
+    })
 }
 
-fn of_finding<'r>(located: &'r LocatedFinding<'_>) -> Issue<'r> {
-    let (location, finding) = (&located.location, located.finding);
+fn of_finding(located: &LocatedFinding<'_>) -> Value {
+    let finding = located.finding;
     let description = match &finding.help {
         Some(help) => format!("{}; {help}", finding.message),
         None => finding.message.clone(),
     };
-    Issue {
-        description,
-        check_name: finding.code_name(),
-        fingerprint: located.fingerprint.clone(),
-        severity: match finding.severity {
-            Severity::Deny => "critical",
-            Severity::Warn => "minor",
-            Severity::Note => "info",
-        },
-        location: Location {
-            path: relative(location.file),
-            lines: Lines { begin: location.line, end: location.end_position().0 },
-        },
-    }
+    let severity = match finding.severity {
+        Severity::Deny => "critical",
+        Severity::Warn => "minor",
+        Severity::Note => "info",
+    };
+    let (begin, (end, _)) = (located.location.line, located.location.end_position());
+    json!({
+        "description": description,
+        "check_name": finding.code_name(),
+        "fingerprint": located.fingerprint,
+        "severity": severity,
+        "location": location(located.location.file, begin, end),
+    })
+}
+
+fn location(file: &str, begin: usize, end: usize) -> Value {
+    json!({"path": relative(file), "lines": {"begin": begin, "end": end}})
 }

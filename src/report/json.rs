@@ -1,55 +1,197 @@
-//! One JSON object with all findings, for programs. Fields are only ever added.
+//! JSON for programs: one object with everything, or one object a line.
+//!
+//! `memgate schema output` describes both. Members are only ever added; a change that breaks readers raises
+//! [`SCHEMA_VERSION`]. A member that does not apply is left out.
 
 use std::io::{self, Write};
 
-use serde::Serialize;
+use serde_json::{Value, json};
 
-use crate::report::Report;
-use crate::report::entry::{
-    self, ChangeEntry, ErrorEntry, FindingEntry, PassedOverEntry, SCHEMA_VERSION, Summary, UntoldEntry,
-};
+use crate::model::decision::Untold;
+use crate::model::finding::Severity;
+use crate::model::policy_rule::{AtAdmission, PolicyFinding};
+use crate::report::changes::Change;
+use crate::report::{InputError, LocatedFinding, ObjectRef, PassedOver, Related, Report, page};
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct JsonReport<'r> {
-    schema_version: u32,
-    /// The version of memgate that wrote this.
-    version: &'static str,
-    summary: Summary,
-    findings: Vec<FindingEntry<'r>>,
-    /// How many more findings there are of objects with very many.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    untold: Vec<UntoldEntry<'r>>,
-    /// What could not be read, as `file:line:column: message`.
-    errors: Vec<&'r str>,
-    /// The same with its parts.
-    input_errors: Vec<ErrorEntry<'r>>,
-    /// What was read and not checked.
-    passed_over: Vec<PassedOverEntry<'r>>,
-    /// Objects that the inputs do not hold, about which nothing was concluded.
-    assumed: &'r [String],
-    /// Of what-if: the objects whose verdict would change.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    changes: Option<Vec<ChangeEntry<'r>>>,
-}
+/// The version of the form. It is raised when a member changes its meaning or goes.
+pub(super) const SCHEMA_VERSION: u32 = 1;
 
 /// Writes the whole report as one object.
 ///
 /// # Errors
 /// Those of the writer.
 pub fn write(report: &Report<'_>, out: &mut impl Write) -> io::Result<()> {
-    let output = JsonReport {
-        schema_version: SCHEMA_VERSION,
-        version: env!("CARGO_PKG_VERSION"),
-        summary: entry::summary(report),
-        findings: report.findings.iter().map(entry::finding).collect(),
-        untold: report.untold.iter().map(entry::untold).collect(),
-        errors: report.errors.iter().map(|error| error.line.as_str()).collect(),
-        input_errors: report.errors.iter().map(entry::error).collect(),
-        passed_over: report.passed_over.iter().map(entry::passed_over).collect(),
-        assumed: &report.unknown,
-        changes: report.changes.as_ref().map(|changes| changes.iter().map(entry::change).collect()),
-    };
+    let list = |values: Vec<Value>| (!values.is_empty()).then_some(values);
+    let output = without_nulls(json!({
+        "schemaVersion": SCHEMA_VERSION,
+        "version": env!("CARGO_PKG_VERSION"),
+        "summary": summary(report),
+        "findings": report.findings.iter().map(finding).collect::<Vec<_>>(),
+        "notShown": list(report.not_shown.iter().map(not_shown).collect()),
+        "errors": report.errors.iter().map(|error| error.line.as_str()).collect::<Vec<_>>(),
+        "inputErrors": report.errors.iter().map(error).collect::<Vec<_>>(),
+        "passedOver": report.passed_over.iter().map(passed_over).collect::<Vec<_>>(),
+        "assumed": report.unknown,
+        "changes": report.changes.as_ref().map(|changes| changes.iter().map(change).collect::<Vec<_>>()),
+    }));
     serde_json::to_writer_pretty(&mut *out, &output)?;
     writeln!(out)
+}
+
+/// Writes one object a line: each error, each finding, each object that was not checked, and last the summary. For
+/// programs that want the first finding before the last, and for `grep` and `jq`.
+///
+/// # Errors
+/// Those of the writer.
+pub fn write_lines(report: &Report<'_>, out: &mut impl Write) -> io::Result<()> {
+    let version = env!("CARGO_PKG_VERSION");
+    let end = json!({"schemaVersion": SCHEMA_VERSION, "version": version});
+    let assumed = |object: &String| json!({"object": object});
+    let errors = report.errors.iter().map(|it| ("error", error(it)));
+    let findings = report.findings.iter().map(|it| ("finding", finding(it)));
+    let not_shown = report.not_shown.iter().map(|it| ("notShown", not_shown(it)));
+    let passed_over = report.passed_over.iter().map(|it| ("passedOver", passed_over(it)));
+    let assumed = report.unknown.iter().map(|it| ("assumed", assumed(it)));
+    let changes = report.changes.iter().flatten().map(|it| ("change", change(it)));
+    let end = std::iter::once(("summary", joined(end, summary(report))));
+    let lines = errors.chain(findings).chain(not_shown).chain(passed_over).chain(assumed).chain(changes);
+    for (kind, line) in lines.chain(end) {
+        serde_json::to_writer(&mut *out, &joined(json!({"type": kind}), line))?;
+        writeln!(out)?;
+    }
+    Ok(())
+}
+
+/// The members of both objects.
+fn joined(mut one: Value, other: Value) -> Value {
+    if let (Value::Object(one), Value::Object(other)) = (&mut one, other) {
+        one.extend(other);
+    }
+    one
+}
+
+/// An object without the members that are null.
+fn without_nulls(mut object: Value) -> Value {
+    if let Value::Object(members) = &mut object {
+        members.retain(|_, value| !value.is_null());
+    }
+    object
+}
+
+fn summary(report: &Report<'_>) -> Value {
+    json!({
+        "files": report.files,
+        "objects": report.objects.len(),
+        "denied": report.denied,
+        "passedOver": report.passed_over.len(),
+        "deny": report.count(Severity::Deny),
+        "warn": report.count(Severity::Warn),
+        "note": report.count(Severity::Note),
+        "errors": report.errors.len(),
+    })
+}
+
+fn finding(located: &LocatedFinding<'_>) -> Value {
+    let (finding, location) = (located.finding, &located.location);
+    let (end_line, end_column) = location.end_position();
+    let others: Vec<Value> = located.related.iter().skip(1).map(related).collect();
+    without_nulls(json!({
+        "code": finding.code_name(),
+        "severity": finding.severity.name(),
+        "file": location.file,
+        "source": located.source_file,
+        "line": location.line,
+        "column": location.column,
+        "endLine": end_line,
+        "endColumn": end_column,
+        "pointer": located.pointer.as_str(),
+        "field": located.pointer.field(),
+        "reason": finding.cause.reason(),
+        "message": finding.message,
+        "help": finding.help,
+        "object": object(located.object_ref),
+        "related": located.related.first().map(related),
+        "alsoRelated": (!others.is_empty()).then_some(others),
+        "url": page::url(finding),
+        "policy": finding.policy.as_ref().map(policy),
+        "fingerprint": located.fingerprint,
+    }))
+}
+
+/// An error of an input.
+pub(super) fn error(error: &InputError<'_>) -> Value {
+    without_nulls(json!({
+        "code": error.code(),
+        "message": error.message,
+        "help": error.help,
+        "file": error.file,
+        "line": error.position.map(|(line, _)| line),
+        "column": error.position.map(|(_, column)| column),
+        "related": error.related.as_ref().map(related),
+    }))
+}
+
+fn passed_over(passed_over: &PassedOver<'_>) -> Value {
+    without_nulls(json!({
+        "file": passed_over.file,
+        "line": passed_over.line,
+        "column": passed_over.column,
+        "object": passed_over.object_ref.map(object),
+        "why": passed_over.why,
+        "message": format!("it {}", passed_over.reason),
+    }))
+}
+
+fn not_shown((object_ref, counts): &(&ObjectRef, Untold)) -> Value {
+    json!({"object": object(object_ref), "deny": counts.denials, "warn": counts.warnings})
+}
+
+fn change(change: &Change<'_>) -> Value {
+    without_nulls(json!({
+        "object": object(change.object_ref),
+        "owner": change.owner,
+        "file": change.file,
+        "line": change.line,
+        "from": change.from,
+        "to": change.to,
+    }))
+}
+
+/// The rule of a policy behind a finding. `atAdmission` and `deniedFrom` are members in an audit only.
+fn policy(finding: &PolicyFinding) -> Value {
+    let PolicyFinding { rule, status, at_admission, .. } = finding;
+    let denied_from = at_admission.and_then(|it| match it {
+        AtAdmission::DeniesFrom { at, .. } => Some(at.to_string()),
+        AtAdmission::Denies | AtAdmission::Warns | AtAdmission::Allows => None,
+    });
+    without_nulls(json!({
+        "name": rule.policy,
+        "rule": rule.id,
+        "status": status.name(),
+        "severity": rule.severity,
+        "atAdmission": at_admission.map(AtAdmission::name),
+        "deniedFrom": denied_from,
+    }))
+}
+
+fn related(related: &Related<'_>) -> Value {
+    let location = related.location;
+    let (end_line, end_column) = location.end_position();
+    json!({
+        "file": location.file,
+        "line": location.line,
+        "column": location.column,
+        "endLine": end_line,
+        "endColumn": end_column,
+        "label": related.label,
+    })
+}
+
+fn object(object_ref: &ObjectRef) -> Value {
+    json!({
+        "apiVersion": object_ref.api_version,
+        "kind": object_ref.kind,
+        "namespace": object_ref.namespace,
+        "name": object_ref.name,
+    })
 }

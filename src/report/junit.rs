@@ -1,41 +1,39 @@
-//! JUnit's XML, for systems that show tests: a suite for each file, in it a test for each object that was checked,
-//! and for each code that objects to it one of its own, so that what passes is visible too.
+//! JUnit's XML, for systems that show tests: a suite for each file, and in it a test for each checked object without
+//! findings, or for each code that was found in it. So objects that pass are visible too.
 //!
-//! What would be denied is a failure, an input that cannot be read an error, what is exempt from a policy is skipped.
-//! Warnings pass, with their text as output,
-//! unless the run fails on them. The form is the one that Jenkins publishes; it has no place for a line, so that
-//! stands in the text. Times are left out: two runs over the same files write the same bytes.
+//! A denial is a failure, an input that cannot be read an error, and an object with an exemption from a policy is
+//! skipped. Warnings pass, with their text as output, unless the run fails on them. The form is the one that Jenkins
+//! publishes. It has no field for a line, so the text names it. Times are left out: two runs over the same files write
+//! the same bytes.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::io::{self, Write};
 
 use crate::model::finding::Severity;
 use crate::model::policy_rule::PolicyStatus;
-use crate::report::path::relative;
-use crate::report::xml::{Quoted, Text};
-use crate::report::{LocatedFinding, ObjectRef, Report, plain};
+use crate::report::{LocatedFinding, ObjectRef, Report, plain, relative};
 
-/// A suite: what stands under one name.
+/// A suite: tests under one name.
 #[derive(Debug, Default)]
 pub(super) struct Suite {
     pub name: String,
     pub tests: Vec<Test>,
 }
 
-/// A test, and what came of it.
+/// A test and its result.
 #[derive(Debug)]
 pub(super) struct Test {
     pub name: String,
-    pub outcome: Outcome,
+    pub result: TestResult,
 }
 
 #[derive(Debug)]
-pub(super) enum Outcome {
+pub(super) enum TestResult {
     Passed,
-    /// It passed, and there is something to say.
+    /// It passed, with findings that are not failures.
     Remarked(String),
-    /// It does not count: an exemption from a policy does.
+    /// An exemption from a policy applies.
     Skipped(String),
     Failed {
         kind: String,
@@ -57,10 +55,10 @@ pub fn write(report: &Report<'_>, warnings_fail: bool, out: &mut impl Write) -> 
     for error in &report.errors {
         let (kind, message) = (error.code().to_owned(), error.line.clone());
         let name = format!("{} can be read", error.file.map_or("the input", relative));
-        let test = Test { name, outcome: Outcome::Error { kind, message } };
+        let test = Test { name, result: TestResult::Error { kind, message } };
         suites.add(error.file.unwrap_or("memgate"), [test]);
     }
-    // The findings of one object stand together. Two objects of one name are two, so it is the place that counts.
+    // The findings of one object are put together. Two objects may have one name, so the address tells them apart.
     let mut findings: BTreeMap<*const ObjectRef, Vec<&LocatedFinding<'_>>> = BTreeMap::new();
     for located in &report.findings {
         findings.entry(std::ptr::from_ref(located.object_ref)).or_default().push(located);
@@ -69,7 +67,7 @@ pub fn write(report: &Report<'_>, warnings_fail: bool, out: &mut impl Write) -> 
         let found = findings.remove(&std::ptr::from_ref(object.object_ref)).unwrap_or_default();
         suites.add(object.file, tests(&object.object_ref.title(), &found, warnings_fail));
     }
-    // What is said of a file, or of an object that nobody judged.
+    // Findings about a file, or about an object that was not judged.
     for located in &report.findings {
         if let Some(found) = findings.remove(&std::ptr::from_ref(located.object_ref)) {
             let about = located.object_ref;
@@ -87,7 +85,7 @@ struct Suites {
 }
 
 impl Suites {
-    /// Adds tests to the suite of a file, which is made if there is none.
+    /// Adds tests to the suite of a file.
     fn add(&mut self, file: &str, tests: impl IntoIterator<Item = Test>) {
         let file = relative(file);
         let number = *self.numbers.entry(file.to_owned()).or_insert(self.all.len());
@@ -103,7 +101,7 @@ impl Suites {
 /// One test for the object if nothing is found, else one for each code.
 fn tests(title: &str, found: &[&LocatedFinding<'_>], warnings_fail: bool) -> Vec<Test> {
     if found.is_empty() {
-        return vec![Test { name: title.to_owned(), outcome: Outcome::Passed }];
+        return vec![Test { name: title.to_owned(), result: TestResult::Passed }];
     }
     let mut codes: Vec<&str> = found.iter().map(|located| located.finding.code_name()).collect();
     codes.sort_unstable();
@@ -118,14 +116,14 @@ fn tests(title: &str, found: &[&LocatedFinding<'_>], warnings_fail: bool) -> Vec
                 Severity::Note => false,
             };
             let text = of_code(code).fold(String::new(), |text, located| text + &lines(located));
-            let outcome = match of_code(code).find(fails) {
-                None if of_code(code).all(|located| is_exempt(located)) => Outcome::Skipped(text),
-                None => Outcome::Remarked(text),
+            let result = match of_code(code).find(fails) {
+                None if of_code(code).all(|located| is_exempt(located)) => TestResult::Skipped(text),
+                None => TestResult::Remarked(text),
                 Some(first) => {
-                    Outcome::Failed { kind: code.to_owned(), message: first.finding.message.clone(), text }
+                    TestResult::Failed { kind: code.to_owned(), message: first.finding.message.clone(), text }
                 }
             };
-            Test { name: format!("{title}: {code}"), outcome }
+            Test { name: format!("{title}: {code}"), result }
         })
         .collect()
 }
@@ -170,10 +168,10 @@ fn counts<'t>(tests: impl Iterator<Item = &'t Test>) -> String {
     let (mut all, mut failures, mut errors) = (0, 0, 0);
     for test in tests {
         all += 1;
-        match test.outcome {
-            Outcome::Failed { .. } => failures += 1,
-            Outcome::Error { .. } => errors += 1,
-            Outcome::Passed | Outcome::Remarked(_) | Outcome::Skipped(_) => {}
+        match test.result {
+            TestResult::Failed { .. } => failures += 1,
+            TestResult::Error { .. } => errors += 1,
+            TestResult::Passed | TestResult::Remarked(_) | TestResult::Skipped(_) => {}
         }
     }
     format!("tests=\"{all}\" failures=\"{failures}\" errors=\"{errors}\"")
@@ -181,17 +179,62 @@ fn counts<'t>(tests: impl Iterator<Item = &'t Test>) -> String {
 
 fn write_test(suite: &str, test: &Test, out: &mut impl Write) -> io::Result<()> {
     write!(out, "    <testcase classname={} name={}", Quoted(suite), Quoted(&test.name))?;
-    match &test.outcome {
-        Outcome::Passed => return writeln!(out, "/>"),
-        Outcome::Remarked(remark) => write!(out, "><system-out>{}</system-out>", Text(remark)),
-        Outcome::Skipped(why) => write!(out, "><skipped>{}</skipped>", Text(why)),
-        Outcome::Failed { kind, message, text } => {
+    match &test.result {
+        TestResult::Passed => return writeln!(out, "/>"),
+        TestResult::Remarked(remark) => write!(out, "><system-out>{}</system-out>", Text(remark)),
+        TestResult::Skipped(why) => write!(out, "><skipped>{}</skipped>", Text(why)),
+        TestResult::Failed { kind, message, text } => {
             let (kind, message, lines) = (Quoted(kind), Quoted(message), Text(text));
             write!(out, "><failure type={kind} message={message}>{lines}</failure>")
         }
-        Outcome::Error { kind, message } => {
+        TestResult::Error { kind, message } => {
             write!(out, "><error type={} message={}/>", Quoted(kind), Quoted(message))
         }
     }?;
     writeln!(out, "</testcase>")
+}
+
+/// Text inside an element. A character that XML 1.0 cannot hold (most control characters) becomes a `?`.
+struct Text<'a>(&'a str);
+
+/// The value of an attribute, with its quotes. Line ends are escaped, since a reader would turn them into blanks.
+struct Quoted<'a>(&'a str);
+
+impl fmt::Display for Text<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.chars().try_for_each(|c| if matches!(c, '\n' | '\t') { f.write_char(c) } else { escape(c, f) })
+    }
+}
+
+impl fmt::Display for Quoted<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_char('"')?;
+        self.0.chars().try_for_each(|c| escape(c, f))?;
+        f.write_char('"')
+    }
+}
+
+fn escape(c: char, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    match c {
+        '&' => f.write_str("&amp;"),
+        '<' => f.write_str("&lt;"),
+        // In text only needed behind ]], and harmless elsewhere.
+        '>' => f.write_str("&gt;"),
+        '"' => f.write_str("&quot;"),
+        '\n' | '\r' | '\t' => write!(f, "&#{};", u32::from(c)),
+        c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => f.write_char('?'),
+        c => f.write_char(c),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escapes_what_would_end_the_text() {
+        let text = "a<b>&\"c\"\n\u{1b}[31m\u{0}\r";
+        assert_eq!(Text(text).to_string(), "a&lt;b&gt;&amp;&quot;c&quot;\n?[31m?&#13;");
+        assert_eq!(Quoted(text).to_string(), "\"a&lt;b&gt;&amp;&quot;c&quot;&#10;?[31m?&#13;\"");
+    }
 }

@@ -1,17 +1,17 @@
-//! The page of a finding code: where it can be read, and how it begins.
+//! The page of a finding code: its address, its text and its first sentence.
 
 use crate::model::finding::Finding;
 
-/// Where the pages are: those of the newest version, since codes keep their meaning.
+/// The address of the pages of the newest version, since codes keep their meaning.
 const PAGES: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/blob/main/docs/codes/");
 
-/// Where the pages about the rules of policies are.
+/// The address of the pages about rules of policies.
 const RULE_PAGES: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/blob/main/docs/rules/");
 
-/// What to read about errors of inputs, which have no page of their own.
+/// The page about errors of inputs.
 pub(super) const ERRORS: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/blob/main/docs/commands.md");
 
-/// The address of the page; of a rule of a policy the one that the policy names.
+/// The address of the page; for a rule of a policy the one in the policy, if it has one.
 #[must_use]
 pub fn url(finding: &Finding) -> String {
     match &finding.policy {

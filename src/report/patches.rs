@@ -2,48 +2,38 @@
 
 use std::io::{self, Write};
 
-use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::report::ObjectRef;
 
-/// What changes in one object.
+/// The changes of one object.
 #[derive(Debug)]
-pub struct ObjectPatch<'r, P> {
+pub struct ObjectPatch<'r> {
     /// The object.
     pub object_ref: &'r ObjectRef,
     /// The file as the user named it.
     pub file: &'r str,
-    /// The line in which the object begins, from 1.
+    /// The line at which the object begins, from 1.
     pub line: usize,
-    /// The operations, against the object alone: of an item of a List from that item on.
-    pub patch: P,
+    /// The operations. Their pointers begin at the object, also for an item of a List.
+    pub patch: Value,
 }
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Entry<'r, P> {
-    api_version: &'r str,
-    kind: &'r str,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    namespace: &'r str,
-    name: &'r str,
-    file: &'r str,
-    line: usize,
-    patch: &'r P,
-}
-
-/// Writes each patch as one JSON object: what it is about, where that stands, and `patch`.
+/// Writes each patch as one JSON object with the names and place of its object.
 ///
 /// # Errors
 /// Those of the writer.
-pub fn write<'r, P: Serialize + 'r>(
-    patches: impl IntoIterator<Item = ObjectPatch<'r, P>>,
-    out: &mut impl Write,
-) -> io::Result<()> {
+pub fn write<'r>(patches: impl IntoIterator<Item = ObjectPatch<'r>>, out: &mut impl Write) -> io::Result<()> {
     for ObjectPatch { object_ref, file, line, patch } in patches {
         let ObjectRef { api_version, kind, namespace, name } = object_ref;
-        let entry = Entry { api_version, kind, namespace, name, file, line, patch: &patch };
-        serde_json::to_writer(&mut *out, &entry)?;
+        let mut object = json!({
+            "apiVersion": api_version, "kind": kind, "namespace": namespace, "name": name,
+            "file": file, "line": line, "patch": patch,
+        });
+        if let Some(members) = object.as_object_mut().filter(|_| namespace.is_empty()) {
+            members.shift_remove("namespace");
+        }
+        serde_json::to_writer(&mut *out, &object)?;
         writeln!(out)?;
     }
     Ok(())

@@ -1,51 +1,30 @@
 //! SARIF 2.1.0, for code scanning: one run, with a rule for each code in it.
 //!
-//! See <https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html>, and what GitHub takes of it:
+//! See <https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html>, and the part that GitHub reads:
 //! <https://docs.github.com/code-security/reference/code-scanning/sarif-files/sarif-support>.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::model::finding::{Finding, Severity};
 use crate::model::policy_rule::PolicyRule;
 use crate::report::fingerprint::{self, Counter};
-use crate::report::input_error::InputError;
-use crate::report::path::{relative, uri};
-use crate::report::{FileLocation, LocatedFinding, ObjectRef, Related, Report, counted, page};
+use crate::report::{
+    FileLocation, InputError, LocatedFinding, ObjectRef, Related, Report, counted, page, relative,
+};
 
 /// The most results in a run: GitHub keeps no more.
 const MAX_RESULTS: usize = 5_000;
 
-/// The name of our fingerprint. GitHub computes one of its own from the text of the line, and would complain about
-/// another value under its name.
+/// The name of our fingerprint. GitHub computes its own from the text of the line, and would complain about
+/// another value under that name.
 const FINGERPRINT: &str = "memgate/v1";
 
 /// The root of the repository, to which paths are relative.
 const ROOT: &str = "%SRCROOT%";
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct SarifResult<'r> {
-    rule_id: &'r str,
-    rule_index: usize,
-    level: &'static str,
-    message: Value,
-    locations: Vec<Location>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    related_locations: Vec<Value>,
-    partial_fingerprints: Value,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Location {
-    physical_location: Value,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    logical_locations: Option<[Value; 1]>,
-}
 
 /// Writes the report as one run.
 ///
@@ -55,12 +34,12 @@ pub fn write(report: &Report<'_>, out: &mut impl Write) -> io::Result<()> {
     let rules = Rules::of(report);
     let mut counter = Counter::default();
     let errors = report.errors.iter().map(|error| of_error(error, &rules, &mut counter));
-    let mut results: Vec<SarifResult<'_>> = errors.take(MAX_RESULTS).collect();
+    let mut results: Vec<Value> = errors.take(MAX_RESULTS).collect();
     let (kept, cut) = most_severe(&report.findings, MAX_RESULTS - results.len());
     results.extend(kept.into_iter().map(|located| of_finding(located, &rules)));
-    let untold = report.count(Severity::Deny) + report.count(Severity::Warn) + report.count(Severity::Note)
-        - report.findings.len();
-    let cut = cut + untold + report.errors.len().saturating_sub(MAX_RESULTS);
+    let counts = [Severity::Deny, Severity::Warn, Severity::Note].map(|severity| report.count(severity));
+    let not_shown = counts.iter().sum::<usize>() - report.findings.len();
+    let cut = cut + not_shown + report.errors.len().saturating_sub(MAX_RESULTS);
     let output = json!({
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
         "version": "2.1.0",
@@ -84,7 +63,7 @@ pub fn write(report: &Report<'_>, out: &mut impl Write) -> io::Result<()> {
     writeln!(out)
 }
 
-/// At most so many findings, in the order of the report, and how many are left out: those that matter least.
+/// At most `most` findings, the most severe ones in the order of the report, and the number of the others.
 fn most_severe<'r, 'f>(
     findings: &'r [LocatedFinding<'f>],
     most: usize,
@@ -114,12 +93,12 @@ fn notifications(cut: usize) -> Vec<Value> {
     vec![json!({"level": "warning", "message": {"text": text}})]
 }
 
-/// The rules of a run: what errors are, then the codes of the findings.
+/// The rules of a run: the codes of errors, then those of findings.
 struct Rules<'r> {
     errors: Vec<&'static str>,
     /// The first finding of each code.
     codes: Vec<&'r Finding>,
-    /// Where each of them stands in the list of rules.
+    /// The index of each in the list of rules.
     numbers: BTreeMap<&'r str, usize>,
 }
 
@@ -162,14 +141,14 @@ impl<'r> Rules<'r> {
         errors.chain(codes).collect()
     }
 
-    /// The number of a rule; there is one for everything in the report.
+    /// The index of a rule. Every code in the report has one.
     fn number(&self, name: &str) -> usize {
         self.numbers.get(name).copied().unwrap_or_default()
     }
 }
 
-/// What SARIF has no field for, of a rule of a policy. By `security-severity` GitHub sorts, among rules that are tagged
-/// with security: at least 9 is critical, 7 high, 4 medium.
+/// The properties of a policy's rule. GitHub sorts rules that are tagged with security by `security-severity`: from 9 on
+/// a rule is critical, from 7 on high, from 4 on medium.
 fn properties(rule: &PolicyRule) -> Value {
     let score = match rule.severity {
         "critical" => "9.5",
@@ -186,32 +165,26 @@ fn properties(rule: &PolicyRule) -> Value {
     })
 }
 
-fn of_finding<'r>(located: &'r LocatedFinding<'_>, rules: &Rules<'_>) -> SarifResult<'r> {
+fn of_finding(located: &LocatedFinding<'_>, rules: &Rules<'_>) -> Value {
     let (finding, object_ref) = (located.finding, located.object_ref);
     let text = match &finding.help {
         Some(help) => format!("{}\n{help}", finding.message),
         None => finding.message.clone(),
     };
-    let is_object = !object_ref.kind.is_empty();
-    SarifResult {
-        rule_id: finding.code_name(),
-        rule_index: rules.number(finding.code_name()),
-        level: match finding.severity {
-            Severity::Deny => "error",
-            Severity::Warn => "warning",
-            Severity::Note => "note",
-        },
-        message: json!({"text": text}),
-        locations: vec![Location {
-            physical_location: physical(&located.location),
-            logical_locations: is_object.then(|| [logical(object_ref, located.pointer.as_str())]),
-        }],
-        related_locations: numbered(&located.related),
-        partial_fingerprints: json!({FINGERPRINT: located.fingerprint}),
+    let level = match finding.severity {
+        Severity::Deny => "error",
+        Severity::Warn => "warning",
+        Severity::Note => "note",
+    };
+    let mut location = json!({"physicalLocation": physical(&located.location)});
+    if !object_ref.kind.is_empty() {
+        location["logicalLocations"] = json!([logical(object_ref, located.pointer.as_str())]);
     }
+    let rule = finding.code_name();
+    result(rules, rule, level, &text, vec![location], &located.related, &located.fingerprint)
 }
 
-fn of_error<'r>(error: &'r InputError<'_>, rules: &Rules<'_>, counter: &mut Counter) -> SarifResult<'r> {
+fn of_error(error: &InputError<'_>, rules: &Rules<'_>, counter: &mut Counter) -> Value {
     let place = match (&error.location, error.file, error.position) {
         (Some(location), _, _) => Some(physical(location)),
         (None, Some(file), Some((line, column))) => Some(json!({
@@ -221,16 +194,33 @@ fn of_error<'r>(error: &'r InputError<'_>, rules: &Rules<'_>, counter: &mut Coun
         (None, Some(file), None) => Some(json!({"artifactLocation": artifact(file)})),
         (None, None, _) => None,
     };
-    let location = |physical_location| Location { physical_location, logical_locations: None };
-    SarifResult {
-        rule_id: error.code(),
-        rule_index: rules.number(error.code()),
-        level: "error",
-        message: json!({"text": error.advice()}),
-        locations: place.into_iter().map(location).collect(),
-        related_locations: numbered(error.related.as_slice()),
-        partial_fingerprints: json!({FINGERPRINT: counter.number(fingerprint::of_error(error))}),
+    let locations = place.into_iter().map(|place| json!({"physicalLocation": place})).collect();
+    let fingerprint = counter.number(fingerprint::of_error(error));
+    let text = error.advice();
+    result(rules, error.code(), "error", &text, locations, error.related.as_slice(), &fingerprint)
+}
+
+fn result(
+    rules: &Rules<'_>,
+    rule: &str,
+    level: &str,
+    text: &str,
+    locations: Vec<Value>,
+    related: &[Related<'_>],
+    fingerprint: &str,
+) -> Value {
+    let mut result = json!({
+        "ruleId": rule,
+        "ruleIndex": rules.number(rule),
+        "level": level,
+        "message": {"text": text},
+        "locations": locations,
+    });
+    if !related.is_empty() {
+        result["relatedLocations"] = json!(numbered(related));
     }
+    result["partialFingerprints"] = json!({FINGERPRINT: fingerprint});
+    result
 }
 
 fn numbered(related: &[Related<'_>]) -> Vec<Value> {
@@ -260,11 +250,48 @@ fn artifact(file: &str) -> Value {
     }
 }
 
-/// The object, and where in it.
+/// The object, and the place in it.
 fn logical(object_ref: &ObjectRef, pointer: &str) -> Value {
     json!({
         "name": object_ref.name,
         "fullyQualifiedName": format!("{} {}{pointer}", object_ref.api_version, object_ref.title()),
         "kind": "resource",
     })
+}
+
+/// The path as a reference by RFC 3986; an absolute one as a `file` URI.
+fn uri(file: &str) -> String {
+    let path = relative(file);
+    let mut uri = String::with_capacity(path.len());
+    if path.starts_with('/') {
+        uri.push_str("file://");
+    }
+    for byte in path.bytes() {
+        // The colon is left out: in the first segment of a relative reference it would end a scheme.
+        if byte.is_ascii_alphanumeric() || b"-._~/@!$&'()*+,;=".contains(&byte) {
+            uri.push(char::from(byte));
+        } else {
+            let _infallible = write!(uri, "%{byte:02X}");
+        }
+    }
+    uri
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn makes_references() {
+        for (file, expected) in [
+            ("deploy/a.yaml", "deploy/a.yaml"),
+            ("././/deploy/a.yaml", "deploy/a.yaml"),
+            ("../a b.yaml", "../a%20b.yaml"),
+            ("/tmp/a#1.yaml", "file:///tmp/a%231.yaml"),
+            ("c:ü\n%.yaml", "c%3A%C3%BC%0A%25.yaml"),
+            ("<stdin>", "%3Cstdin%3E"),
+        ] {
+            assert_eq!(uri(file), expected);
+        }
+    }
 }

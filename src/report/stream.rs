@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use crate::report::plain;
 
-/// The files, by name and text. A single file stays as it is; before each of several stands a comment
-/// that names it.
+/// The files, by name and text. A single file stays unchanged; several files get a comment with their name before
+/// each.
 #[must_use]
 pub fn text<'f>(files: &[(&'f str, &'f str)]) -> Cow<'f, str> {
     if let [(_, only)] = files {

@@ -1,4 +1,4 @@
-//! For people: each finding with its source line and a caret, as rustc does it.
+//! Text for people: each finding with its source line and a caret, as rustc prints errors.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
@@ -10,12 +10,11 @@ use annotate_snippets::{
 
 use crate::model::finding::Severity;
 use crate::report::excerpt::Excerpt;
-use crate::report::input_error::InputError;
-use crate::report::{FileLocation, LocatedFinding, Related, Report, plain};
+use crate::report::{FileLocation, InputError, LocatedFinding, Related, Report, plain};
 
-/// What the renderer gets as name of the first file and of each other one. It counts columns in the text that it gets,
-/// which may be a part of a line, so the true place is written afterwards; see [`with_places`]. The renderer lets
-/// control characters through in names of files only. No finding has more places.
+/// Placeholders for the names of files. The renderer counts columns in the text that it gets, which may be a part of a
+/// line, so [`with_places`] writes the true places afterwards. The renderer passes control characters through in names of
+/// files only. No finding has more places.
 const FILES: [&str; 6] = ["\u{1}", "\u{2}", "\u{3}", "\u{4}", "\u{5}", "\u{6}"];
 
 /// Writes the findings with their source, at most `width` columns of it, then how to learn more about them.
@@ -72,7 +71,7 @@ fn group<'r>(located: &'r LocatedFinding<'_>, width: usize) -> Group<'r> {
         &located.related,
         width,
     ));
-    // What is said of a file is about no object.
+    // A finding about a file has no object.
     if !located.object_ref.kind.is_empty() {
         let title = normalize_untrusted_str(&located.object_ref.title());
         group = group.element(Level::NOTE.with_name("in").message(title));
@@ -89,7 +88,7 @@ fn group<'r>(located: &'r LocatedFinding<'_>, width: usize) -> Group<'r> {
     group
 }
 
-/// The source with its carets: one snippet, and more for locations that are in another file or far away.
+/// The source with its carets: one snippet, and others for locations in another file or far away.
 fn snippets<'r>(
     location: &FileLocation<'_>,
     related: &[Related<'_>],
@@ -116,7 +115,7 @@ fn snippets<'r>(
     snippets
 }
 
-/// The columns before the source: the number of the line, and what stands around it.
+/// The columns before the source: the number of the line and a bar.
 fn gutter(last_line: usize) -> usize {
     last_line.to_string().len() + " | ".len()
 }
@@ -128,7 +127,7 @@ fn annotation<'r>(span: Range<usize>, related: Option<&Related<'_>>) -> Annotati
     }
 }
 
-/// What was rendered, with each place as `file:line:column` where the renderer wrote what it knows of it.
+/// The rendered text with each placeholder, and the numbers behind it, replaced by `file:line:column`.
 fn with_places(rendered: &str, location: &FileLocation<'_>, related: &[Related<'_>]) -> String {
     let mut text = String::with_capacity(rendered.len());
     let mut rest = rendered;
@@ -221,7 +220,7 @@ To learn more, run: memgate explain test/one
     }
 
     #[test]
-    fn cuts_long_lines_and_tells_their_place() {
+    fn cuts_long_lines_and_keeps_their_place() {
         let text = format!("{{a: 1, {}, b: one, {}}}", "x".repeat(500), "y".repeat(500));
         let shown = render(location("x.yaml", &text, "one"), None);
         let expected = "\

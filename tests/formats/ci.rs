@@ -1,4 +1,4 @@
-//! That docs/ci.md works word by word: each command in it runs, and each file that a pipeline reads is written.
+//! Runs docs/ci.md: each command in it succeeds, and each file that a pipeline reads is written.
 
 use std::fs;
 use std::path::Path;
@@ -20,7 +20,7 @@ fn blocks() -> Vec<(String, String)> {
         .collect()
 }
 
-/// The command in a line of a pipeline, without what stands around it.
+/// The command in a line of a pipeline, without the YAML around it.
 fn command(line: &str) -> Option<&str> {
     let (_, rest) = line.split_once("memgate ").filter(|(before, _)| !before.contains("cargo"))?;
     ["check ", "test ", "schema "].iter().any(|name| rest.starts_with(name)).then_some(())?;

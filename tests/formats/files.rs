@@ -1,4 +1,4 @@
-//! Outputs are written whole or not at all, and what cannot be written is said.
+//! Outputs are written whole or not at all, and a failure to write is reported.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{PermissionsExt as _, symlink};

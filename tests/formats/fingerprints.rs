@@ -1,4 +1,4 @@
-//! A finding keeps its fingerprint wherever it stands.
+//! A finding keeps its fingerprint in whatever file and line it is.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! Names and values that would break a format out of its form.
+//! Names and values that could break a format.
 
 use roxmltree::Document;
 

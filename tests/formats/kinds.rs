@@ -1,5 +1,4 @@
-//! The JSON Schemas of kinds: that what memgate lets pass without a word is right by them too, and that an editor
-//! is told of every field what it means.
+//! The JSON Schemas of kinds accept the objects in which memgate finds nothing, and describe every field for editors.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

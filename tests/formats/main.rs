@@ -1,7 +1,7 @@
-//! That each format is what the programs that read it expect, and is written whole.
+//! Checks that each format is valid for the programs that read it, and is written whole.
 //!
-//! `corpus` writes every format for every case of tests/ui/check; the others are about one format, or about what
-//! inputs and disks do to all of them.
+//! `corpus` writes every format for every case of tests/ui/check; the others test one format, or the effect
+//! of inputs and disks on all of them.
 
 #![allow(
     clippy::expect_used,

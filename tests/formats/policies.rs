@@ -1,4 +1,4 @@
-//! What formats say of the rules of policies besides what they say of every finding.
+//! The members and properties of formats for findings of policies.
 
 use serde_json::json;
 

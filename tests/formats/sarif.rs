@@ -1,4 +1,4 @@
-//! SARIF, by its schema and by what code scanning does with it.
+//! SARIF, checked by its schema and by the rules of code scanning.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -11,7 +11,7 @@ use crate::schema::expect_valid;
 
 static SCHEMA: LazyLock<Validator> = LazyLock::new(|| {
     let mut schema: Value = serde_json::from_str(include_str!("sarif/sarif-2.1.0.json")).expect("JSON");
-    // These have a bracket too many, so they are no regular expressions; nothing of ours has a language.
+    // These have an extra bracket, so they are not regular expressions. Our results have no language.
     for holder in ["run", "toolComponent"] {
         let language = schema.pointer_mut(&format!("/definitions/{holder}/properties/language"));
         let language = language.and_then(Value::as_object_mut).expect("a schema");

@@ -1,4 +1,4 @@
-//! The JSON Schemas: that what memgate writes is as they say, and what it reads too.
+//! The JSON Schemas accept the files that memgate writes and reads.
 
 use std::fs;
 use std::path::Path;
@@ -141,8 +141,7 @@ fn settings_that_are_described_are_read() {
     }
 }
 
-/// What is wrong in a file of tests/ui is wrong by the schema too, and what is right there and in the documents is
-/// right.
+/// The schema refuses the wrong files of tests/ui, and accepts the right ones there and in the documents.
 #[test]
 fn choices_of_a_repository_are_as_described() {
     let project = validator(&printed("project"));

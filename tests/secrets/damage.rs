@@ -1,4 +1,4 @@
-//! What is said about texts that do not parse, on the line of the credential.
+//! Errors about texts that do not parse, on the line of the credential.
 
 use std::fs;
 use std::sync::Arc;

@@ -8,7 +8,7 @@ use crate::MARKER;
 /// Objects with the marker in one place.
 pub(crate) struct Field {
     pub(crate) name: &'static str,
-    /// What stands on the line of the credential.
+    /// The line of the credential.
     pub(crate) beside: &'static str,
     /// Whether a finding is about that very line; otherwise it is shown where the object is one line.
     pub(crate) here: bool,
@@ -481,7 +481,7 @@ kind: Pod
 metadata:
   name: scribe
   namespace: orloj
-  labels: {orloj.dev/component: agent-job, orloj.dev/agent: nobody, orloj.dev/namespace: acme}
+  labels: {orloj.dev/component: agent-job, orloj.dev/agent: unknown, orloj.dev/namespace: acme}
 spec: {containers: [{name: agent, env: [{name: API_TOKEN, value: MARK}]}]}
 ---
 apiVersion: orloj.dev/v1

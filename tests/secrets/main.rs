@@ -1,9 +1,9 @@
-//! That no output gives away a credential that stands in an input: a marker in the place of each credential of
-//! each family, in block, flow and JSON style, and no output in which it turns up.
+//! Checks that no output shows a credential of an input: a marker replaces each credential of each family, in block, flow
+//! and JSON style, and no output may contain it.
 //!
-//! A field that may hold a credential is one row of `fields`, an output one row of `outputs`. What is
-//! allowed: the lines that the user wrote in what `mutate` prints, and in a patch the values that a platform's
-//! own operator copies into pods as they are (`Field::copied`). Traces are in `tests/server/traces.rs`.
+//! A field that may hold a credential is one row of `fields`, an output one row of `outputs`. Two outputs may contain
+//! it: the user's own lines in the output of `mutate`, and in a patch the values that a platform's own operator copies
+//! into pods unchanged (`Field::copied`). Traces are in `tests/server/traces.rs`.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test stops where something is wrong")]
 
@@ -21,7 +21,7 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use fields::FIELDS;
 use styles::STYLES;
 
-/// What stands in the place of each credential. The first part alone is looked for, and the second in base64.
+/// The text of each credential. Tests search for the first part alone, and for the second part in base64.
 const MARKER: &str = "Zq7hunter2Zq7";
 
 fn main() -> ExitCode {

@@ -1,4 +1,4 @@
-//! What the commands print about objects with a credential.
+//! The output of commands about objects with a credential.
 
 use std::fs;
 use std::path::Path;
@@ -50,10 +50,10 @@ const COMMANDS: [&str; 26] = [
     "test -o github FILE",
 ];
 
-/// The one that prints what is added to objects, and nothing that the user wrote.
+/// The command that prints additions to objects, and no text of the user.
 const PATCHES: &str = "mutate --patch FILE";
 
-/// Those that judge by a policy, which quotes what it finds wrong.
+/// The commands that judge by a policy, whose findings quote the wrong values.
 const JUDGED: [&str; 13] = [
     "check -o text --policy policy.json FILE",
     "check -o json --policy policy.json FILE",
@@ -198,7 +198,7 @@ fn expect_shown(field: &Field, style: &Style, output: &str) -> Result<(), Failed
     Err(format!("no masked line with {:?} is shown:\n{output}", field.beside).into())
 }
 
-/// The answer to the review of each object; only the patch may hold what is copied.
+/// The answer to the review of each object. Only the patch may contain copied values.
 fn review(field: &Field, object: &Value, style: &Style, directory: &TempDir) -> Result<(), Failed> {
     let body = admission_review(object).to_string();
     for line in ["review --with FILE", "review --policy policy.json --with FILE"] {
@@ -283,7 +283,7 @@ fn failed_case(object: &Value, state: &[Value], directory: &TempDir, file: &str)
     Ok(())
 }
 
-/// Runs the program in the directory; what it printed, and its complaints.
+/// Runs the program in the directory. Returns its output and its standard error.
 pub(crate) fn memgate(
     line: &str,
     file: &str,

@@ -1,4 +1,4 @@
-//! A policy that has something to say of nearly everything, and so shows what rules quote.
+//! A policy that nearly every object violates, to see the quotes of its rules.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! The same objects as people and programs write them.
+//! The same objects in the styles of people and programs.
 
 use std::fmt::Write as _;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What the server answers, logs and counts, and the Events that it writes.
+//! The answers, logs and metrics of the server, and its Events.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -43,7 +43,7 @@ async fn check_all(field: &Field) -> Result<(), Failed> {
         for object in &objects {
             let review = admission_review(object).to_string();
             expect_clean_event(&review, &snapshot)?;
-            // What is no AdmissionReview is told in the answer, too.
+            // A body that is not an AdmissionReview is quoted in the answer.
             for body in [
                 review.clone(),
                 update(object).to_string(),
@@ -62,7 +62,7 @@ async fn check_all(field: &Field) -> Result<(), Failed> {
     expect_no_marker("the log", &log)
 }
 
-/// An update of the object from one whose texts are others, so that what was and what is differ.
+/// An update of the object from one with other texts, so that both versions differ.
 fn update(object: &Value) -> Value {
     let mut review = admission_review(object);
     let old = object.to_string().replace("http", "grpc").replace("notes", "older");
@@ -89,7 +89,7 @@ async fn ask(field: &Field, snapshot: &Snapshot, body: &str) -> Result<(), Faile
     expect_no_marker("the metrics", &metrics())
 }
 
-/// The Event, and everything that a finding says.
+/// The Event and all texts of a finding.
 fn expect_clean_event(review: &str, snapshot: &Snapshot) -> Result<(), Failed> {
     let review = admission::parse(review)?;
     let decision = decide(&review.request, snapshot);

@@ -10,7 +10,7 @@ use memgate::casefile::read::read;
 use memgate::casefile::request;
 use memgate::manifest::document::values;
 use memgate::model::settings::Settings;
-use memgate::offline::collect::collect;
+use memgate::offline::collect::{Reading, collect};
 use memgate::server::State;
 use memgate::state;
 
@@ -24,7 +24,7 @@ const MAX_SERIES: usize = 1_500;
 
 fn cases() -> Vec<Case> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases");
-    let collected = collect(&[root.display().to_string()], &mut std::io::empty());
+    let collected = collect(&[root.display().to_string()], &Reading::default(), &mut std::io::empty());
     assert!(collected.errors.is_empty(), "{:?}", collected.errors);
     let mut errors = Vec::new();
     let sources = collected.sources.into_iter().map(Arc::new);

@@ -1,24 +1,24 @@
-//! Manifests: texts of YAML or JSON in, Kubernetes objects with a place for each pointer out, and the same
-//! text back with edits made to it.
+//! Manifests: YAML and JSON texts go in, Kubernetes objects with a place for each JSON pointer come out, and edits are
+//! made in the same text.
 //!
 //! ```text
-//! Source ──document::parse──▶ Document { value, place: locate }
-//!    └──rewrite (with edits)──▶ text + the origin of each new line
+//! Source ──document::parse──▶ Document { value, place }
+//!    └──rewrite, fix (with edits)──▶ new text
 //! ```
 //!
-//! Values are those that kubectl would send (YAML 1.1 scalars as sigs.k8s.io/yaml reads them). This module
-//! knows no family and says nothing about an object beyond that it is one. It reads no files: a [`source`]
-//! is a text that was read.
+//! An object has two forms here: the text (a [`source`]), and a [`document`], which is a value with a place for each
+//! pointer. Values are those that kubectl would send (YAML 1.1 scalars as sigs.k8s.io/yaml reads them). This module
+//! reads no files, and of an object it knows only that it has an `apiVersion` and a `kind`.
 //!
-//! Inside, each module uses only those in front of it:
+//! Each module uses only modules before it:
 //!
 //! ```text
-//! source ─ error ─ outline ─ scalar ─ value ─ locate        what a text is made of, and what it means
-//! json ─ parts ─ yaml::explain ─ yaml ─ outlines            texts to outlines, part by part
+//! source ─ error ─ outline ─ scalar ─ value                 what a text is made of, and what it means
+//! json ─ yaml::explain ─ yaml ─ place ─ document            parsers, places of pointers, objects
 //! comments: yaml                                            comments to memgate
-//! place ─ read ─ document                                   outlines to objects and their places
 //! mask: unread                                              the text without its credentials
-//! rewrite: origins ─ emit ─ edited ─ splice ─ flow ─ block  edits to changes of the text
+//! fix                                                       a word or an element of the text changed
+//! rewrite: origins ─ emit ─ edited ─ splice ─ flow ─ block  edits of objects made in the text
 //! ```
 
 pub mod comments;
@@ -26,13 +26,9 @@ pub mod document;
 pub mod error;
 pub mod fix;
 mod json;
-mod locate;
 pub mod mask;
 mod outline;
-mod outlines;
-mod parts;
 pub mod place;
-mod read;
 pub mod rewrite;
 mod scalar;
 pub mod source;

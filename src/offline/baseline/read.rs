@@ -1,4 +1,4 @@
-//! The text of a baseline to its entries. What is wrong with it has line and column.
+//! Parses baselines. Errors have line and column.
 
 use std::fs;
 use std::io;
@@ -11,14 +11,14 @@ use crate::manifest::error::Error;
 use crate::manifest::source::Source;
 use crate::model::finding::Severity;
 use crate::model::pointer::Pointer;
-use crate::offline::baseline::{Baseline, Entry, SCHEMA_VERSION, object_ref};
+use crate::offline::baseline::{Baseline, BaselineEntry, SCHEMA_VERSION, object_ref};
 use crate::offline::errors::error_at;
 use crate::offline::suppress::Identity;
 
 /// Reads a baseline.
 ///
 /// # Errors
-/// When the file cannot be read, or is no baseline.
+/// When the file cannot be read, or is not a baseline.
 pub fn read(path: &str) -> Result<Baseline, Error> {
     let text = fs::read_to_string(path).map_err(|source| unreadable(path, source))?;
     let source = Arc::new(Source::new(path, text));
@@ -31,14 +31,14 @@ fn unreadable(path: &str, source: io::Error) -> Error {
     match source.kind() {
         io::ErrorKind::NotFound => Error::Missing { path },
         io::ErrorKind::InvalidData => {
-            let message = "this is no text; give the file that --write-baseline wrote".to_owned();
+            let message = "this is not text; give the file that --write-baseline wrote".to_owned();
             Error::Encoding { path, line: 1, message }
         }
         _ => Error::Read { path, source },
     }
 }
 
-pub(super) fn entries(source: &Arc<Source>) -> Result<Vec<Entry>, Error> {
+pub(super) fn entries(source: &Arc<Source>) -> Result<Vec<BaselineEntry>, Error> {
     let mut errors = Vec::new();
     let documents = values(source, &mut errors);
     if let Some(error) = errors.into_iter().next() {
@@ -54,7 +54,7 @@ pub(super) fn entries(source: &Arc<Source>) -> Result<Vec<Entry>, Error> {
     let version = document.value().get("schemaVersion").and_then(Value::as_u64);
     if version != Some(SCHEMA_VERSION) {
         let message =
-            format!("this is no baseline that this memgate reads: schemaVersion is not {SCHEMA_VERSION}");
+            format!("this is not a baseline that this memgate reads: schemaVersion is not {SCHEMA_VERSION}");
         return Err(error_at(document.place(), &Pointer::new("/schemaVersion"), message));
     }
     let Some(findings) = document.value().get("findings").and_then(Value::as_array) else {
@@ -69,7 +69,7 @@ fn empty() -> String {
     "this baseline is empty; give the file that --write-baseline wrote".to_owned()
 }
 
-fn entry(document: &Document, value: &Value, at: &Pointer) -> Result<Entry, Error> {
+fn entry(document: &Document, value: &Value, at: &Pointer) -> Result<BaselineEntry, Error> {
     let text = |path: &[&str]| text(document, value, at, path);
     let (code, severity_name, pointer) = (text(&["code"])?, text(&["severity"])?, text(&["pointer"])?);
     let object = [
@@ -95,7 +95,7 @@ fn entry(document: &Document, value: &Value, at: &Pointer) -> Result<Entry, Erro
         return Err(error("fingerprint", message));
     }
     let location = document.locate(&at.key("code"));
-    Ok(Entry { identity, count, span: location.value })
+    Ok(BaselineEntry { identity, count, span: location.value })
 }
 
 /// The text at a place of an entry.
@@ -119,7 +119,7 @@ mod tests {
 
     const ENTRY: &str = r#"{"fingerprint": "3c351a9051bddc5a", "code": "orloj/provider-empty", "severity": "deny", "object": {"group": "orloj.dev", "kind": "Memory", "namespace": "team-a", "name": "notes"}, "pointer": "/spec/provider", "count": 2}"#;
 
-    fn read_text(text: &str) -> Result<Vec<Entry>, String> {
+    fn read_text(text: &str) -> Result<Vec<BaselineEntry>, String> {
         entries(&Arc::new(Source::new("b.json", text))).map_err(|error| error.to_string())
     }
 
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn says_where_a_baseline_is_damaged() {
+    fn reports_where_a_baseline_is_damaged() {
         let with = |from: &str, to: &str| {
             let entry = ENTRY.replace(from, to);
             assert_ne!(entry, ENTRY, "{from}");
@@ -141,7 +141,7 @@ mod tests {
         };
         for (text, place, message) in [
             (String::new(), "b.json:1:", "this baseline is empty"),
-            ("[]".to_owned(), "b.json:1:1:", "this is no baseline that this memgate reads"),
+            ("[]".to_owned(), "b.json:1:1:", "this is not a baseline that this memgate reads"),
             ("{\"schemaVersion\": 2}".to_owned(), "b.json:1:19:", "schemaVersion is not 1"),
             ("{\"schemaVersion\": 1}".to_owned(), "b.json:1:1:", "findings of a baseline are a list"),
             (with("{\"fingerprint", "<<<<<<< HEAD\n{\"fingerprint"), "b.json:2:1:", ""),

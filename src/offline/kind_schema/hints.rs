@@ -1,7 +1,7 @@
-//! What a family tells editors of its kinds beyond their definitions.
+//! Hints of families for editors, beyond the definitions of their kinds.
 //!
-//! A definition has the constraints of the platform's own, and never more. What only its documentation says (values
-//! that are known, what counts without a field) would change what an apiserver stores, were it in there.
+//! A definition has exactly the constraints of the platform's own. Further facts from its documentation (known values,
+//! defaults) would change what an apiserver stores if they were in the definition.
 
 use std::sync::Arc;
 
@@ -15,12 +15,12 @@ pub(super) type Hints = Map<String, Value>;
 
 /// The hints of a family, by kind.
 pub(super) fn read(text: &str) -> Map<String, Value> {
-    // They are part of the program, and tests hold that they can be read.
+    // They are part of the program, and a test checks that they can be read.
     let documents = values(&Arc::new(Source::new("<hints>", text)), &mut Vec::new());
     documents.first().and_then(|document| document.value().as_object()).cloned().unwrap_or_default()
 }
 
-/// Adds hints to the schema of a kind; returns those fields that the schema does not have.
+/// Adds hints to the schema of a kind. Returns the fields that the schema lacks.
 pub(super) fn add<'h>(hints: &'h Hints, schema: &mut Value) -> Vec<&'h str> {
     let mut lost = Vec::new();
     for (field, hint) in hints {

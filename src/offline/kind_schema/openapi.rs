@@ -51,7 +51,7 @@ pub(super) fn converted(schema: &Value) -> Value {
     Value::Object(new)
 }
 
-/// An apiserver writes defaults before it asks what is missing.
+/// An apiserver writes defaults before it checks required fields.
 fn require_what_has_no_default(schema: &mut Map<String, Value>) {
     let Some(Value::Array(mut required)) = schema.remove("required") else { return };
     let properties = schema.get("properties");

@@ -12,7 +12,7 @@ use memgate::manifest::document::values;
 use memgate::model::family::Family;
 use memgate::model::object::{Coverage, KindState, Object};
 use memgate::model::snapshot::Snapshot;
-use memgate::offline::collect::collect;
+use memgate::offline::collect::{Reading, collect};
 
 /// The state of every benchmark: one agent and the Redis memory that it claims.
 #[allow(dead_code, reason = "the bench over TLS has a state of files")]

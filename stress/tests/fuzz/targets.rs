@@ -11,14 +11,18 @@ use axum::{body::Body, http::Request};
 use memgate::{
     casefile::{self, Case},
     decide::decide,
-    manifest::{document::parse, rewrite::rewrite, source::Source},
+    manifest::{
+        document::parse,
+        rewrite::{TextEdit, rewrite},
+        source::Source,
+    },
     model::{
-        edit::Edit,
         pointer::Pointer,
         request::{Occasion, Operation, Request as Asked},
         settings::Settings,
         snapshot::Snapshot,
     },
+    offline::rewrite::text_edits,
     server::{Server, State, options::Options, router, tls},
     state,
 };
@@ -127,7 +131,7 @@ fn yaml(input: &[u8]) -> Result<(), String> {
     let Ok(text) = str::from_utf8(input) else { return Ok(()) };
     let source = Arc::new(Source::new("input.yaml", text));
     let parsed = parse(&source);
-    let mut edits: Vec<(usize, Vec<Edit>)> = Vec::new();
+    let mut edits: Vec<(usize, Vec<TextEdit>)> = Vec::new();
     let snapshot = state::empty(Settings::default());
     for (index, document) in parsed.documents.iter().enumerate() {
         let object = document.value().to_string();
@@ -149,7 +153,7 @@ fn yaml(input: &[u8]) -> Result<(), String> {
             occasion: Occasion::default(),
             cancelled: None,
         };
-        edits.push((index, decide(&request, &snapshot).edits));
+        edits.push((index, text_edits(&decide(&request, &snapshot).edits)));
     }
     let chosen: Vec<_> =
         edits.iter().map(|(index, edits)| (parsed.documents[*index].place(), edits.as_slice())).collect();

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use anyhow::{Result, ensure};
-use memgate::{manifest::document::parse, offline::collect::collect};
+use memgate::{
+    manifest::document::parse,
+    offline::collect::{Reading, collect},
+};
 use serde_json::{Value, json};
 
 use super::{
@@ -83,7 +86,7 @@ fn keep_required(value: &mut Value, schema: &Value) {
 /// The objects in `examples/`, in no namespace.
 fn examples() -> Result<Vec<Value>> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/examples").to_owned();
-    let collected = collect(&[folder], &mut std::io::empty());
+    let collected = collect(&[folder], &Reading::default(), &mut std::io::empty());
     ensure!(collected.errors.is_empty(), "{:?}", collected.errors);
     let documents = collected.sources.into_iter().flat_map(|source| parse(&Arc::new(source)).documents);
     let mut objects: Vec<Value> = documents.map(|document| document.value().clone()).collect();

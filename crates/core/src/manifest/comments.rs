@@ -1,23 +1,23 @@
-//! Comments to memgate: in goes a source, out come its comments, if one of them is to memgate. What they ask for is not
-//! looked at.
+//! Comments to memgate: a source goes in, its comments come out, if one of them is to memgate. `offline::ignore` reads
+//! what they ask for.
 
 use crate::manifest::source::{Source, Span};
 use crate::manifest::yaml;
 
-/// How a comment to memgate begins, behind the `#` and blanks.
+/// The beginning of a comment to memgate, behind the `#` and blanks.
 pub const ADDRESS: &str = "memgate:";
 
 /// A comment of a YAML text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Comment {
-    /// Where it stands, from its `#` to the end of the line.
+    /// The place, from its `#` to the end of the line.
     pub span: Span,
-    /// Whether nothing else stands on its line.
+    /// Whether its line holds nothing else.
     pub is_alone: bool,
 }
 
-/// All comments of a source in which one is to memgate; none of any other source, which is nearly every one. What looks
-/// like a comment inside a text, such as the script of a ConfigMap, is none. JSON has no comments.
+/// All comments of a source, if one of them is to memgate; else none, as for nearly every source. A line inside a block
+/// of text, such as a script in a ConfigMap, is not a comment. JSON has no comments.
 #[must_use]
 pub fn comments(source: &Source) -> Vec<Comment> {
     if !may_address(source.text()) {
@@ -34,8 +34,7 @@ pub fn comments(source: &Source) -> Vec<Comment> {
     yaml::comments(source.text()).into_iter().map(comment).collect()
 }
 
-/// Whether something that looks like a comment to memgate stands in the text: cheaper to know than where its comments
-/// are.
+/// Whether the text holds something like a comment to memgate. This is cheaper than parsing for comments.
 fn may_address(text: &str) -> bool {
     text.match_indices(ADDRESS).any(|(at, _)| {
         let before = text.get(..at).unwrap_or_default();

@@ -1,16 +1,18 @@
 //! Documents: one Kubernetes object each, with a place in the text for each pointer.
 //!
-//! In goes a [`Source`]; out come its objects, what in it is not an object, and its errors. Whether
-//! memgate has anything to say about an object is not asked here.
+//! A [`Source`] goes in; its objects, the documents that are not objects, and its errors come out. The kinds of the
+//! objects do not matter here.
 
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::manifest::error::Error;
-use crate::manifest::place::DocumentPlace;
-use crate::manifest::read::PartReader;
+use crate::manifest::error::{Error, SyntaxError};
+use crate::manifest::outline::{NodeId, Outline, Part};
+use crate::manifest::place::{DocumentPlace, Outlines};
 use crate::manifest::source::{Location, Source, Span};
+use crate::manifest::value::ValueReader;
+use crate::manifest::yaml::MAX_ERRORS;
 use crate::model::pointer::Pointer;
 
 /// One Kubernetes object in a source.
@@ -20,23 +22,23 @@ pub struct Document {
     value: Value,
 }
 
-/// What a source holds.
+/// The content of a source.
 #[derive(Debug, Default)]
 pub struct Parsed {
-    /// The Kubernetes objects, in document order, Lists taken apart.
+    /// The Kubernetes objects, in document order, the items of Lists one by one.
     pub documents: Vec<Document>,
-    /// What is well-formed but not a Kubernetes object.
+    /// The documents that are well-formed but not Kubernetes objects.
     pub non_objects: Vec<NonObject>,
-    /// What is not well-formed; one document hides no other.
+    /// The errors of documents that are not well-formed; the other documents are read nevertheless.
     pub errors: Vec<Error>,
 }
 
 /// A document, or an item of a List, that is not a Kubernetes object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NonObject {
-    /// Where it stands.
+    /// The place.
     pub span: Span,
-    /// Why it is not: "has no apiVersion", "is a list".
+    /// The reason: "has no apiVersion", "is a list".
     pub reason: &'static str,
     /// Whether it was likely meant to be one: it has an `apiVersion` or a `kind`.
     pub is_likely_object: bool,
@@ -50,7 +52,7 @@ impl NonObject {
 }
 
 /// The Kubernetes objects of a source: multi-document YAML, JSON, several JSON values one after
-/// another, and Lists of objects. Empty documents are passed over.
+/// another, and Lists of objects. Empty documents are skipped.
 #[must_use]
 pub fn parse(source: &Arc<Source>) -> Parsed {
     let mut parsed = Parsed::default();
@@ -62,13 +64,13 @@ pub fn parse(source: &Arc<Source>) -> Parsed {
     parsed
 }
 
-/// The same, a document or a few at a time, for sources whose objects together would take too much memory.
+/// Like [`parse`], part by part, for sources whose objects together would take too much memory.
 pub fn parse_parts(source: &Arc<Source>) -> impl Iterator<Item = Parsed> + use<> {
     PartReader::new(source).map(|roots| {
         let mut parsed = Parsed::default();
         for root in roots {
             match root {
-                Ok((place, value)) => flatten(Document { place, value }, &mut parsed),
+                Ok(document) => flatten(document, &mut parsed),
                 Err(error) => parsed.errors.push(error),
             }
         }
@@ -76,8 +78,8 @@ pub fn parse_parts(source: &Arc<Source>) -> impl Iterator<Item = Parsed> + use<>
     })
 }
 
-/// The YAML or JSON documents of a source as they are, Kubernetes objects or not, Lists whole, empty
-/// ones left out. What is not well-formed goes to `errors`.
+/// The YAML or JSON documents of a source, Kubernetes objects or not; Lists stay whole, empty documents are skipped.
+/// The errors of documents that are not well-formed go to `errors`.
 #[must_use]
 pub fn values(source: &Arc<Source>, errors: &mut Vec<Error>) -> Vec<Document> {
     let mut documents = Vec::new();
@@ -90,13 +92,82 @@ pub fn values(source: &Arc<Source>, errors: &mut Vec<Error>) -> Vec<Document> {
     documents
 }
 
-/// The same, one after the other.
+/// Like [`values`], one after the other.
 pub fn each_value(source: &Arc<Source>) -> impl Iterator<Item = Result<Document, Error>> + use<> {
-    PartReader::new(source).flatten().map(|root| root.map(|(place, value)| Document { place, value }))
+    PartReader::new(source).flatten()
 }
 
-/// Takes a document that is a List apart, and sorts out what is not an object. The recursion is
-/// bounded: a value is at most [`MAX_DEPTH`](crate::manifest::outline::MAX_DEPTH) levels deep.
+/// The outline of a whole source, and the value of each of its documents, the empty ones included.
+pub(super) fn read_whole(source: &Arc<Source>) -> (Arc<Outline>, Vec<RootValue>) {
+    let outline = Outlines::new(source).read(Part::whole(source), 0);
+    let values = root_values(source, &outline, &mut 0);
+    (outline, values)
+}
+
+/// The value of a document with its node in the outline, or its error.
+pub(super) type RootValue = Result<(NodeId, Value), Box<SyntaxError>>;
+
+/// The values of the documents of a part. `repeated` counts the bytes that aliases have repeated in the whole source.
+fn root_values(source: &Arc<Source>, outline: &Outline, repeated: &mut usize) -> Vec<RootValue> {
+    let mut reader = ValueReader::new(source, outline, *repeated);
+    let read = |root: &Result<NodeId, SyntaxError>| {
+        let root = root.as_ref().map_err(|error| Box::new(error.clone()))?;
+        Ok((*root, reader.read(*root)?))
+    };
+    let values = outline.roots.iter().map(read).collect();
+    *repeated = reader.repeated;
+    values
+}
+
+/// Reads a source part by part, so that the values of only one part are in memory.
+struct PartReader {
+    outlines: Arc<Outlines>,
+    parts: std::vec::IntoIter<Part>,
+    /// The number of documents before the next part, those with errors too.
+    index: usize,
+    /// The number of errors among them.
+    errors: usize,
+    repeated: usize,
+}
+
+impl PartReader {
+    fn new(source: &Arc<Source>) -> Self {
+        let outlines = Arc::new(Outlines::new(source));
+        let parts = outlines.parts().into_iter();
+        Self { outlines, parts, index: 0, errors: 0, repeated: 0 }
+    }
+}
+
+impl Iterator for PartReader {
+    type Item = Vec<Result<Document, Error>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let Some(part) = self.parts.next().filter(|_| self.errors < MAX_ERRORS) else {
+            // An outline takes ten times its text, and few of them are needed again.
+            self.outlines.forget();
+            return None;
+        };
+        let outline = self.outlines.read(part, self.errors);
+        self.errors += outline.roots.iter().filter(|root| root.is_err()).count();
+        let mut documents = Vec::new();
+        for value in root_values(&self.outlines.source, &outline, &mut self.repeated) {
+            let index = self.index;
+            self.index += 1;
+            match value {
+                Ok((_, Value::Null)) => {}
+                Ok((root, value)) => {
+                    let place = DocumentPlace::new(&self.outlines, part, &outline, root, index);
+                    documents.push(Ok(Document { place, value }));
+                }
+                Err(error) => documents.push(Err(Error::Syntax(error))),
+            }
+        }
+        Some(documents)
+    }
+}
+
+/// Adds a document, or the items of one that is a List. The recursion is bounded: a value is at most
+/// [`MAX_DEPTH`](crate::manifest::outline::MAX_DEPTH) levels deep.
 fn flatten(mut document: Document, parsed: &mut Parsed) {
     if let Some(reason) = reason_not_an_object(&document.value) {
         return parsed.non_objects.push(NonObject::of(&document, reason));
@@ -113,7 +184,7 @@ fn flatten(mut document: Document, parsed: &mut Parsed) {
             parsed.non_objects.push(NonObject::of(&document, "is a List without items"));
         }
         Some(Value::Null) | None => {}
-        Some(_) => parsed.non_objects.push(NonObject::of(&document, "is a List whose items are no list")),
+        Some(_) => parsed.non_objects.push(NonObject::of(&document, "is a List whose items are not a list")),
     }
 }
 
@@ -147,8 +218,8 @@ fn reason_not_an_object(value: &Value) -> Option<&'static str> {
         (None, None) => Some("has no apiVersion and no kind"),
         (None, _) => Some("has no apiVersion"),
         (_, None) => Some("has no kind"),
-        (Some(None), _) => Some("has an apiVersion that is no text"),
-        (_, Some(None)) => Some("has a kind that is no text"),
+        (Some(None), _) => Some("has an apiVersion that is not text"),
+        (_, Some(None)) => Some("has a kind that is not text"),
         (Some(Some("")), _) => Some("has an empty apiVersion"),
         (_, Some(Some(""))) => Some("has an empty kind"),
         (Some(Some(_)), Some(Some(_))) => None,
@@ -156,13 +227,13 @@ fn reason_not_an_object(value: &Value) -> Option<&'static str> {
 }
 
 impl Document {
-    /// Where it stands.
+    /// The place of the object.
     #[must_use]
     pub fn place(&self) -> &DocumentPlace {
         &self.place
     }
 
-    /// The source it stands in.
+    /// The source.
     #[must_use]
     pub fn source(&self) -> &Arc<Source> {
         self.place.source()
@@ -174,13 +245,13 @@ impl Document {
         self.place.span()
     }
 
-    /// Where a pointer stands, as [`DocumentPlace::locate`] has it.
+    /// The place of a pointer, see [`DocumentPlace::locate`].
     #[must_use]
     pub fn locate(&self, pointer: &Pointer) -> Location {
         self.place.locate(pointer)
     }
 
-    /// Where it stands, without the object itself, which takes ten times its text.
+    /// The place alone. The object itself takes ten times the memory of its text.
     #[must_use]
     pub fn into_place(self) -> DocumentPlace {
         self.place

@@ -1,4 +1,4 @@
-//! What can be wrong with an input: with reading it, with its text, and with writing edits into it.
+//! Errors of inputs: of reading one, of its text, and of writing edits into it.
 
 use std::io;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::manifest::source::{Source, Span};
 /// Why an input, or one document in it, cannot be used.
 #[derive(Debug, Error)]
 pub enum Error {
-    /// There is no file or directory of that name.
+    /// The file or directory does not exist.
     #[error("{path}: no such file or directory")]
     Missing {
         /// The path as the user gave it.
@@ -40,24 +40,24 @@ pub enum Error {
         path: String,
         /// The line of the first bad byte.
         line: usize,
-        /// What stands there and what to do.
+        /// What is wrong and what to do.
         message: String,
     },
-    /// The bytes are no text at all.
+    /// The bytes are not text.
     #[error("{path}: this is a binary file; only YAML and JSON are read")]
     Binary {
         /// The path, or `<stdin>`.
         path: String,
     },
-    /// The program that renders manifests gave none.
+    /// The program that renders manifests failed.
     #[error("{command}: {message}")]
     Render {
         /// The program with its arguments.
         command: String,
-        /// Why not, in the words of the program where it said something.
+        /// Why; the program's own message where it wrote one.
         message: String,
     },
-    /// The pattern is not one.
+    /// The pattern is malformed.
     #[error("{glob}: {message}")]
     Glob {
         /// The pattern as the user gave it.
@@ -65,10 +65,10 @@ pub enum Error {
         /// What is wrong with it.
         message: String,
     },
-    /// The text is not good YAML or JSON.
+    /// The text is neither YAML nor JSON.
     #[error(transparent)]
     Syntax(Box<SyntaxError>),
-    /// An edit does not fit the document; a bug of memgate's.
+    /// An edit does not fit the document: a bug in memgate.
     #[error("{path}: the edit at {pointer} does not apply")]
     Edit {
         /// The name of the source.
@@ -76,7 +76,7 @@ pub enum Error {
         /// The pointer of the edit, in its document.
         pointer: String,
     },
-    /// The text with the edits does not have the value it should; a bug of memgate's.
+    /// The text with the edits does not have the expected value: a bug in memgate.
     #[error("{path}: the edits cannot be written into this file; write the document in another form")]
     Rewrite {
         /// The name of the source.
@@ -84,24 +84,24 @@ pub enum Error {
     },
 }
 
-/// What is wrong at one place of a text. Shown as `file:line:column: message; help`.
-#[derive(Debug, Error)]
+/// An error at one place of a text. Shown as `file:line:column: message; help`.
+#[derive(Debug, Clone, Error)]
 #[error("{}:{}:{}: {message}{}", source_text.name(), span.line, span.column, semicolon(help.as_ref()))]
 pub struct SyntaxError {
     /// The text.
     pub source_text: Arc<Source>,
-    /// Where in it.
+    /// The place in it.
     pub span: Span,
     /// What is wrong, without a full stop.
     pub message: String,
-    /// What to do, when the message does not say it already.
+    /// What to do, unless the message tells.
     pub help: Option<String>,
     /// The other place of a contradiction, with a label for it.
     pub related: Option<(Span, &'static str)>,
 }
 
 impl SyntaxError {
-    /// An error without advice.
+    /// An error without help.
     pub(super) fn new(source: &Arc<Source>, span: Span, message: impl Into<String>) -> Self {
         Self { source_text: Arc::clone(source), span, message: message.into(), help: None, related: None }
     }
@@ -117,7 +117,7 @@ impl SyntaxError {
         Self { message: message.into(), ..self }
     }
 
-    /// The same error with advice.
+    /// The same error with help.
     pub(super) fn help(self, help: impl Into<String>) -> Self {
         Self { help: Some(help.into()), ..self }
     }
@@ -137,7 +137,8 @@ fn semicolon(help: Option<&String>) -> String {
 }
 
 impl Error {
-    /// The error with its place in the text, when there is one, for a report with the source line and a caret.
+    /// The error with its place in the text, for a report with the source line and a caret; `None` for an error without
+    /// a place.
     #[must_use]
     pub fn syntax_error(&self) -> Option<&SyntaxError> {
         match self {

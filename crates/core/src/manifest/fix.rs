@@ -1,7 +1,7 @@
-//! Fixes made in the user's own text: only the bytes of a key, a value or an element change.
+//! Fixes in the user's own text: only the bytes of a key, a value or an element change.
 //!
-//! In go a source and fixes of its documents; out comes the new text. It is read again: a document that does not say
-//! then what its fixes are to make of it keeps all of its old text. No file is written here.
+//! A source and fixes of its documents go in, the new text comes out. It is parsed again: a document whose new value is
+//! not the expected one keeps its old text. No file is written here.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -9,20 +9,20 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::manifest::document::read_whole;
 use crate::manifest::place::DocumentPlace;
-use crate::manifest::read::read;
 use crate::manifest::source::{Source, Span};
 use crate::model::fix::{Fix, unquoted};
 use crate::model::pointer::{Pointer, list_index};
 
-/// A fix, and where in a source it is to be made.
+/// A fix and its place in a source.
 #[derive(Debug, Clone)]
 pub struct TextFix<'f> {
     /// The document.
     pub place: &'f DocumentPlace,
     /// The place in it.
     pub pointer: Pointer,
-    /// What is to be done there.
+    /// The fix.
     pub fix: &'f Fix,
 }
 
@@ -31,7 +31,7 @@ pub struct TextFix<'f> {
 pub struct Fixed {
     /// The new text.
     pub text: String,
-    /// For each fix whether it was made: behind an alias, in a block of text or where two fixes meet none is.
+    /// For each fix whether it was made. A fix behind an alias, in a block of text or overlapping another is not.
     pub made: Vec<bool>,
 }
 
@@ -48,12 +48,13 @@ pub fn fix(source: &Arc<Source>, fixes: &[TextFix<'_>]) -> Fixed {
     let mut changes: Vec<Option<Change>> = fixes.iter().map(|fix| change(source, fix)).collect();
     drop_overlaps(&mut changes);
     drop_rivals(fixes, &mut changes);
-    let before: Vec<_> = read(source).1.into_iter().map(|root| root.ok().map(|(_, value)| value)).collect();
-    // What the first round cannot do right the second leaves alone.
+    let before: Vec<_> =
+        read_whole(source).1.into_iter().map(|root| root.ok().map(|(_, value)| value)).collect();
+    // The second round leaves out the documents that the first one got wrong.
     for _ in 0..2 {
         let expected = expected(&before, fixes, &mut changes);
         let text = apply(source.text(), &changes);
-        let found = read(&Arc::new(Source::new(source.name(), text.as_str()))).1;
+        let found = read_whole(&Arc::new(Source::new(source.name(), text.as_str()))).1;
         let says = |index: usize| found.get(index).map(|root| root.as_ref().ok().map(|(_, value)| value));
         let is_wrong =
             |index: usize, old: &Option<Value>| says(index) != Some(expected.get(&index).or(old.as_ref()));
@@ -66,7 +67,7 @@ pub fn fix(source: &Arc<Source>, fixes: &[TextFix<'_>]) -> Fixed {
         if wrong.is_empty() && found.len() == before.len() {
             return Fixed { text, made: changes.iter().map(Option::is_some).collect() };
         }
-        // Where documents that were left alone have changed, nobody knows which fix did it.
+        // If a document without fixes has changed, the fix that did it is not known, so none is made.
         let is_certain =
             found.len() == before.len() && wrong.iter().all(|index| expected.contains_key(index));
         for (change, fix) in changes.iter_mut().zip(fixes) {
@@ -78,7 +79,7 @@ pub fn fix(source: &Arc<Source>, fixes: &[TextFix<'_>]) -> Fixed {
     Fixed { text: source.text().to_owned(), made: vec![false; fixes.len()] }
 }
 
-/// What documents are to say, by their index. A fix that does not fit its document has no change any more.
+/// The expected values of the documents with fixes, by index. The change of a fix that does not fit is dropped.
 fn expected(
     before: &[Option<Value>],
     fixes: &[TextFix<'_>],
@@ -86,7 +87,7 @@ fn expected(
 ) -> BTreeMap<usize, Value> {
     let mut expected = BTreeMap::new();
     let mut all: Vec<_> = fixes.iter().zip(changes).filter(|(_, change)| change.is_some()).collect();
-    // From the end of the text, so that no place has another pointer before its turn comes.
+    // From the end of the text, so that no fix changes the pointer of a later one.
     all.sort_by_key(|(_, change)| change.as_ref().map(|change| std::cmp::Reverse(change.bytes.start)));
     for (fix, change) in all {
         let index = fix.place.index();
@@ -102,7 +103,7 @@ fn expected(
     expected
 }
 
-/// The change of the text that a fix needs, if it is a simple one.
+/// The change of the text for a fix; `None` if it is not a simple one.
 fn change(source: &Source, fix: &TextFix<'_>) -> Option<Change> {
     let found = fix.place.locate(&fix.pointer);
     // Behind an alias all other uses of its anchor would change, too.
@@ -128,7 +129,7 @@ fn change(source: &Source, fix: &TextFix<'_>) -> Option<Change> {
     }
 }
 
-/// A word in the quotes in which the old text stands; none for a block of text.
+/// A word in the quotes of the old text; `None` for a block of text.
 fn as_written(old: &str, new: &str) -> Option<String> {
     match old.chars().next()? {
         '"' => Some(Value::from(new).to_string()),
@@ -138,13 +139,13 @@ fn as_written(old: &str, new: &str) -> Option<String> {
     }
 }
 
-/// The bytes of an element of a list with what goes with it: the comma before it, or its lines.
+/// The bytes to remove for an element of a list: with the comma before it, or its whole lines.
 fn element(text: &str, before: Span, own: Span) -> Option<Range<usize>> {
     let between = text.get(before.end..own.start)?;
     let line = text.get(..own.start)?.rfind('\n').map_or(0, |at| at + 1);
     let indent = text.get(line..own.start)?.trim();
     if indent != "-" {
-        // In brackets; a comment may stand before or behind the comma, and must not go.
+        // In brackets. A comment before or behind the comma must stay.
         let is_simple = between.trim() == "," && !between.contains('#');
         return is_simple.then_some(before.end..own.end);
     }
@@ -154,7 +155,7 @@ fn element(text: &str, before: Span, own: Span) -> Option<Range<usize>> {
     Some(line..own.end + rest)
 }
 
-/// Of changes that meet the first one stays.
+/// Keeps the first of changes that overlap.
 fn drop_overlaps(changes: &mut [Option<Change>]) {
     let mut all: Vec<_> = changes.iter_mut().filter(|change| change.is_some()).collect();
     all.sort_by_key(|change| change.as_ref().map(|change| (change.bytes.start, change.bytes.end)));
@@ -167,7 +168,7 @@ fn drop_overlaps(changes: &mut [Option<Change>]) {
     }
 }
 
-/// Of keys that are to get one name in one object, nobody knows which is meant.
+/// Drops the renames of two keys of one object to the same name: the intended one is ambiguous.
 fn drop_rivals(fixes: &[TextFix<'_>], changes: &mut [Option<Change>]) {
     let target = |fix: &TextFix<'_>| {
         let Fix::Rename(name) = fix.fix else { return None };
@@ -236,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn elements_go_with_their_lines() {
+    fn removes_elements_with_their_lines() {
         let text = "list:\n- a: 1  # first\n- b\n# about the third\n- a: 1  # again\n- b # more\n- c\n";
         let fixes = [("/list/2", Fix::RemoveRepeated), ("/list/3", Fix::RemoveRepeated)];
         let (new, made) = fixed(text, &fixes);
@@ -254,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn leaves_what_has_no_simple_change() {
+    fn leaves_text_that_has_no_simple_change() {
         for (text, at, fix) in [
             ("a: &x {bakend: 1}\nb: *x\n", "/b/bakend", rename("backend")),
             ("a: &x \"1\"\nb: *x\n", "/b", Fix::Unquote("integer")),
@@ -270,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_keys_for_one_name_none_is_renamed() {
+    fn renames_neither_of_two_keys_to_one_name() {
         let text = "a: {bakend: 1, backnd: 2, redsi: 3}\n";
         let fixes = [
             ("/a/bakend", rename("backend")),
@@ -282,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_fixed_once_stays() {
+    fn changes_nothing_a_second_time() {
         let text = "spec: {bakend: redis, redsi: {prot: \"1\"}}\n";
         let fixes = [("/spec/bakend", rename("backend")), ("/spec/redsi", rename("redis"))];
         let (new, made) = fixed(text, &fixes);

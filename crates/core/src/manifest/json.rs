@@ -1,13 +1,11 @@
-//! JSON text to an [`Outline`]: one value, or several one after another as `kubectl get -o json` in
-//! a loop writes them. Strict: what is not JSON (RFC 8259) is left to the YAML reader, which takes
-//! comments, trailing commas and `---` between values.
+//! Parses JSON text into an [`Outline`]: one value, or several one after another as `kubectl get -o json` in
+//! a loop writes them. The parser is strict (RFC 8259). The YAML parser reads all other texts, with comments,
+//! trailing commas or `---` between values.
 
 use std::sync::Arc;
 
 use crate::manifest::error::SyntaxError;
-use crate::manifest::outline::{
-    Form, MAX_DEPTH, Node, NodeId, NodeKind, Outline, ScalarText, Style, Syntax, Tag,
-};
+use crate::manifest::outline::{Form, MAX_DEPTH, Node, NodeId, NodeKind, Outline, ScalarText, Style, Tag};
 use crate::manifest::source::Source;
 
 /// Whether the text can be JSON objects or arrays at all.
@@ -15,19 +13,19 @@ pub(super) fn looks_like(source: &Source) -> bool {
     source.text().trim_start_matches('\u{feff}').trim_start().starts_with(['{', '['])
 }
 
-/// Takes a source apart; the first thing that is not JSON is an error of the whole source.
-pub(super) fn read(source: &Arc<Source>) -> Result<Syntax, Box<SyntaxError>> {
+/// Parses a source. The first byte that is not JSON is an error of the whole source.
+pub(super) fn read(source: &Arc<Source>) -> Result<Outline, Box<SyntaxError>> {
     let mut reader = JsonReader { source, text: source.text(), at: 0, outline: Outline::default() };
     if reader.text.starts_with('\u{feff}') {
         reader.at = '\u{feff}'.len_utf8();
     }
-    let mut roots = Vec::new();
     reader.skip_blanks();
     while reader.at < reader.text.len() {
-        roots.push(Ok(reader.value(0)?));
+        let root = reader.value(0)?;
+        reader.outline.roots.push(Ok(root));
         reader.skip_blanks();
     }
-    Ok(Syntax { outline: reader.outline, roots })
+    Ok(reader.outline)
 }
 
 struct JsonReader<'s> {
@@ -144,7 +142,7 @@ impl JsonReader<'_> {
             Some(b't') => '\t',
             Some(b'u') => {
                 let character = self.unicode_escape();
-                return character.ok_or_else(|| self.error(start, "this escape is no Unicode character"));
+                return character.ok_or_else(|| self.error(start, "this escape is not a Unicode character"));
             }
             _ => return Err(self.error(start, "JSON has no such escape")),
         })
@@ -185,7 +183,7 @@ impl JsonReader<'_> {
         }
         let text = self.text.get(start..self.at).unwrap_or_default();
         if !good {
-            return Err(self.error(start, "this is no JSON number"));
+            return Err(self.error(start, "this is not a JSON number"));
         }
         match text.parse::<f64>() {
             Ok(number) if number.is_finite() => Ok(ScalarText::Slice(start, self.at)),
@@ -223,9 +221,9 @@ impl JsonReader<'_> {
     }
 
     fn eat(&mut self, byte: u8) -> bool {
-        let there = self.peek() == Some(byte);
-        self.at += usize::from(there);
-        there
+        let found = self.peek() == Some(byte);
+        self.at += usize::from(found);
+        found
     }
 
     fn error(&self, at: usize, message: &str) -> Box<SyntaxError> {

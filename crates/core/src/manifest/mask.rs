@@ -1,8 +1,8 @@
 //! The text of a source as reports show it: each credential masked, everything else in its place.
 //!
-//! What a single text gives away by itself is for `model::credential`; here it is the fields around a value
-//! that say what it is: `{name: API_TOKEN, value: …}`, `stringData`, `headers`. Every mapping of the source is
-//! looked at, Kubernetes object or not, and also those of a document that ends in an error.
+//! `model::credential` recognises a credential by its own text. This module recognises one by the fields around it:
+//! `{name: API_TOKEN, value: …}`, `stringData`, `headers`. It visits every mapping of the source, Kubernetes object or
+//! not, also in a document that ends in an error.
 
 mod unread;
 
@@ -12,14 +12,13 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::manifest::outline::{Node, NodeId, NodeKind, Outline, ScalarText, Style};
-use crate::manifest::outlines::Outlines;
-use crate::manifest::place::DocumentPlace;
+use crate::manifest::place::{DocumentPlace, Outlines};
 use crate::manifest::scalar::{Scalar, plain};
 use crate::manifest::source::Source;
 use crate::manifest::value::key_name;
 use crate::model::credential::{hide, is_credential_name, is_reference_name, spans, value_spans};
 
-/// Where kubectl keeps the whole object as JSON.
+/// The annotation in which kubectl keeps the whole object as JSON.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// The text of the source with each credential masked. Bytes, lines and columns are those of the source.
@@ -28,7 +27,7 @@ pub fn shown(source: &Arc<Source>) -> &str {
     source.masked(|| mask(&Outlines::new(source)))
 }
 
-/// The same for the source of a document, which need not be read again if it is the only one in there.
+/// Like [`shown`], for the source of a place. The source is not parsed again if it has one document.
 #[must_use]
 pub fn shown_around(place: &DocumentPlace) -> &str {
     place.source().masked(|| mask(place.outlines()))
@@ -38,22 +37,22 @@ pub fn shown_around(place: &DocumentPlace) -> &str {
 #[must_use]
 pub fn shown_value(value: &Value) -> Value {
     let source = Arc::new(Source::new("", value.to_string()));
-    // A number that was masked is no JSON any more, and stands for a credential alone.
+    // A single number that was masked is not JSON any more; it was a credential.
     serde_json::from_str(shown(&source)).unwrap_or_else(|_| Value::from("***"))
 }
 
 fn mask(outlines: &Outlines) -> String {
-    let text = outlines.source().text();
+    let text = outlines.source.text();
     let (mut spans, mut read, mut is_whole) = (spans(text), Vec::new(), true);
     for part in outlines.parts() {
         let outline = outlines.outline(part);
         let mut masker = Masker { text, outline: &outline, seen: Vec::new(), spans };
         masker.seen.resize(outline.nodes().count(), Seen::default());
         for id in outline.nodes() {
-            masker.look_at(id);
+            masker.visit(id);
         }
         spans = masker.spans;
-        is_whole &= outline.roots.iter().all(Option::is_some);
+        is_whole &= outline.roots.iter().all(Result::is_ok);
         let roots = outline.roots.iter().flatten().map(|root| outline.node(*root));
         read.extend(roots.filter(|root| root.is_collection()).map(|root| root.start..root.end));
     }
@@ -63,23 +62,23 @@ fn mask(outlines: &Outlines) -> String {
     hide(text, spans)
 }
 
-/// What is hidden at and below a node. Keys, booleans and nulls are always shown.
+/// Which values at and below a node are hidden. Keys, booleans and nulls are always shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Hiding {
-    /// All of it.
+    /// All values.
     Everything,
-    /// What may be a credential: references to one stay, and what else says where it is.
+    /// All values but references to a credential, such as `secretKeyRef`.
     Credential,
     /// The headers of a request, a mapping or a list of `{name, value}`.
     Headers,
-    /// One header: its name stays. A misspelt field may hold its value.
+    /// One header: its name stays. The value may be in a misspelt field.
     Header,
-    /// What is below a field of a header: references stay.
+    /// The values below a field of a header: references stay.
     HeaderPart,
 }
 
 impl Hiding {
-    /// What is hidden below an entry of a mapping, if anything.
+    /// How values below an entry of a mapping are hidden; `None` if they are shown.
     fn below(self, name: &str, is_scalar: bool) -> Option<Self> {
         let is_reference = || name.ends_with("Ref");
         match self {
@@ -91,13 +90,13 @@ impl Hiding {
         }
     }
 
-    /// What is hidden of an item of a list.
+    /// How an item of a list is hidden.
     fn item(self) -> Self {
         if self == Self::Headers { Self::Header } else { self }
     }
 }
 
-/// In which ways a node is hidden already, so that aliases of aliases cost no more than their text.
+/// The ways in which a node is hidden already, so that aliases of aliases cost no more than their text.
 type Seen = [bool; 5];
 
 struct Masker<'s> {
@@ -108,7 +107,7 @@ struct Masker<'s> {
 }
 
 impl Masker<'_> {
-    fn look_at(&mut self, id: NodeId) {
+    fn visit(&mut self, id: NodeId) {
         let outline = self.outline;
         let node = outline.node(id);
         match &node.kind {
@@ -119,7 +118,7 @@ impl Masker<'_> {
         }
     }
 
-    /// What the text of a scalar says by itself, escapes and folds undone.
+    /// Hides the credentials that the text of a scalar shows by itself, with escapes and folds undone.
     fn scalar(&mut self, node: &Node, text: &ScalarText) {
         let found = value_spans(text.get(self.text));
         match text {
@@ -148,14 +147,14 @@ impl Masker<'_> {
         }
     }
 
-    /// Whether `data` holds secrets: in an object of that kind, and in an item of a list of them, which
-    /// leaves out its kind.
+    /// Whether `data` holds secrets: in a Secret, and in an item of a list of Secrets, which leaves out its
+    /// kind.
     fn is_secret(&self, entries: &[(NodeId, NodeId)]) -> bool {
         let mut kinds = self.entries(entries, "kind").filter_map(|kind| self.scalar_text(kind)).peekable();
         kinds.peek().is_none() || kinds.any(|kind| kind == "Secret")
     }
 
-    /// The value behind a flag that stands in an element of its own, such as `[--token, …]`.
+    /// Hides the value of a flag that is an element of its own, such as `[--token, …]`.
     fn list(&mut self, items: &[NodeId]) {
         for pair in items.windows(2) {
             let [flag, value] = pair else { continue };
@@ -166,7 +165,7 @@ impl Masker<'_> {
         }
     }
 
-    /// Hides what is at and below a node, each node once for each way of hiding.
+    /// Hides the values at and below a node, each node once for each way of hiding.
     fn hide_below(&mut self, id: NodeId, hiding: Hiding) {
         let outline = self.outline;
         let mut open = vec![(id, hiding)];
@@ -202,7 +201,7 @@ impl Masker<'_> {
         }
     }
 
-    /// The values under a key: several in a text that is refused for it, and shown.
+    /// The values under a key. A text with several is refused, but shown with its error.
     fn entries<'e>(
         &'e self,
         entries: &'e [(NodeId, NodeId)],
@@ -225,7 +224,7 @@ fn is_headers(name: &str) -> bool {
     name.eq_ignore_ascii_case("headers") || name.ends_with("Headers") || name.ends_with("_headers")
 }
 
-/// What of a scalar is its text: what is within its quotes, or below the header of a block.
+/// The bytes within the quotes of a scalar, or below the header of a block.
 fn body(node: &Node, source: &str) -> Range<usize> {
     let text = source.get(node.content..node.end).unwrap_or_default();
     match &node.kind {
@@ -274,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn masks_by_lines_only_where_nothing_can_be_read() {
+    fn masks_by_lines_only_in_documents_that_cannot_be_read() {
         for (text, expected) in [
             ("kind: A\ndata: {a: x}\n---\na: [\n", "kind: A\ndata: {a: x}\n---\na: [\n"),
             ("a: [\n--- # x\n{kind: A, data: x}\n# y\n", "a: [\n--- # x\n{kind: A, data: x}\n# y\n"),

@@ -1,4 +1,4 @@
-//! The outline: every node of a source with the bytes it takes, without what it means.
+//! The outline: every node of a source with the bytes that it takes, without its meaning.
 //!
 //! ```text
 //! env: &e [{name: A}]        Map, entries (key, value)
@@ -7,34 +7,37 @@
 //!                    ^end
 //! ```
 //!
-//! Nodes stand in one arena and refer to each other by number: dropping them does not recurse, however
-//! deep they are nested, and an alias is a number too. What a node means is for `value` to say.
+//! Nodes are kept in one list and refer to each other by number. So dropping them does not recurse, however deep they
+//! are nested, and an alias is a number too. `value` says what a node means.
+
+use std::ops::Range;
 
 use crate::manifest::error::SyntaxError;
+use crate::manifest::source::Source;
 
 /// How many levels collections may be nested. The deepest manifests in use, CRDs with a pod template in
 /// their schema, have about 30; serde_json reads 128 at most.
 pub(super) const MAX_DEPTH: usize = 100;
 
-/// A source taken apart, before its nodes are given a meaning.
-#[derive(Debug, Default)]
-pub(super) struct Syntax {
-    /// All nodes of all documents.
-    pub(super) outline: Outline,
-    /// The root of each document that is well-formed, the error of each that is not.
-    pub(super) roots: Vec<Result<NodeId, SyntaxError>>,
+/// A stretch of a source that is parsed by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Part {
+    /// The first byte.
+    pub(super) start: usize,
+    /// The byte behind the last one.
+    pub(super) end: usize,
 }
 
 /// The number of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct NodeId(u32);
 
-/// All nodes of a source.
+/// The nodes of a part of a source.
 #[derive(Debug, Default)]
 pub(super) struct Outline {
     nodes: Vec<Node>,
-    /// The root of each document; none of one that is not well-formed.
-    pub(super) roots: Vec<Option<NodeId>>,
+    /// The root of each document that is well-formed, and the error of each other one.
+    pub(super) roots: Vec<Result<NodeId, SyntaxError>>,
 }
 
 /// One node: a scalar, list, mapping or alias.
@@ -48,11 +51,11 @@ pub(super) struct Node {
     pub(super) end: usize,
     /// The tag.
     pub(super) tag: Tag,
-    /// What it is.
+    /// The kind, with what it holds.
     pub(super) kind: NodeKind,
 }
 
-/// What a node is.
+/// The kind of a node.
 #[derive(Debug)]
 pub(super) enum NodeKind {
     /// A scalar.
@@ -61,7 +64,7 @@ pub(super) enum NodeKind {
     List(Form, Vec<NodeId>),
     /// A mapping, its keys and values.
     Map(Form, Vec<(NodeId, NodeId)>),
-    /// An alias, and what it stands for.
+    /// An alias, and the node with its anchor.
     Alias(NodeId),
 }
 
@@ -85,16 +88,16 @@ pub(super) enum Style {
     Block,
 }
 
-/// The text of a scalar, escapes and folds undone.
+/// The text of a scalar, with escapes and folds undone.
 #[derive(Debug)]
 pub(super) enum ScalarText {
-    /// Just as it stands in the source.
+    /// These bytes of the source.
     Slice(usize, usize),
-    /// Unlike the source.
+    /// A text that differs from the bytes of the source.
     Owned(Box<str>),
 }
 
-/// The tags that mean something.
+/// The tags with a meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tag {
     /// No tag.
@@ -115,14 +118,59 @@ pub(super) enum Tag {
     Text,
 }
 
-/// What stands for a [`NodeId`] of another outline, which does not happen in practice.
+/// Returned for a [`NodeId`] of another outline, which does not happen in practice.
 static EMPTY_NODE: Node =
     Node { start: 0, content: 0, end: 0, tag: Tag::None, kind: NodeKind::List(Form::Flow, Vec::new()) };
 
+/// The parts of a source, in order. Each YAML document is one, so that a text of many documents takes the memory of its
+/// largest one.
+///
+/// A line that begins with `---` ends whatever is open before it, also a text in quotes or a block, so the parts are
+/// found without parsing. YAML with directives stays in one part, since a directive belongs to the document behind it.
+/// JSON is one part: none of its lines begins with `---`.
+pub(super) fn parts(source: &Source) -> Vec<Part> {
+    let text = source.text();
+    if has_directive(text) {
+        return vec![Part::whole(source)];
+    }
+    let begins = text.match_indices("\n---").map(|(at, _)| at + 1);
+    let begins = begins.filter(|at| text.get(*at..).is_some_and(|rest| begins_with_marker(rest, "---")));
+    let mut parts = Vec::new();
+    let mut start = 0;
+    for begin in begins.chain([text.len()]) {
+        parts.push(Part { start, end: begin });
+        start = begin;
+    }
+    parts
+}
+
+/// Whether a text begins with the document marker `---` or `...`, as asked for.
+pub(super) fn begins_with_marker(text: &str, marker: &str) -> bool {
+    let behind = text.strip_prefix(marker);
+    behind.is_some_and(|behind| behind.is_empty() || behind.starts_with(|it: char| it.is_ascii_whitespace()))
+}
+
+/// Whether a line looks like a directive.
+fn has_directive(text: &str) -> bool {
+    text.trim_start_matches('\u{feff}').starts_with('%') || text.contains("\n%") || text.contains("\r%")
+}
+
+impl Part {
+    /// All of a source.
+    pub(super) fn whole(source: &Source) -> Self {
+        Self { start: 0, end: source.text().len() }
+    }
+
+    /// Its bytes.
+    pub(super) const fn bytes(self) -> Range<usize> {
+        self.start..self.end
+    }
+}
+
 impl Outline {
-    /// The node of that number.
+    /// The node of this number.
     pub(super) fn node(&self, id: NodeId) -> &Node {
-        self.nodes.get(id.0 as usize).unwrap_or(&EMPTY_NODE)
+        self.nodes.get(id.index()).unwrap_or(&EMPTY_NODE)
     }
 
     /// All nodes, also those of documents that end in an error.
@@ -131,7 +179,7 @@ impl Outline {
         (0..count).map(NodeId)
     }
 
-    /// The node itself, or what it is an alias for.
+    /// The node itself, or the node that an alias refers to.
     pub(super) fn resolve(&self, id: NodeId) -> NodeId {
         match self.node(id).kind {
             NodeKind::Alias(target) => target,
@@ -147,14 +195,14 @@ impl Outline {
         NodeId(id)
     }
 
-    /// The node of that number, to complete it.
+    /// The node of this number, to complete it.
     pub(super) fn node_mut(&mut self, id: NodeId) -> Option<&mut Node> {
-        self.nodes.get_mut(id.0 as usize)
+        self.nodes.get_mut(id.index())
     }
 }
 
 impl NodeId {
-    /// The number as an index, for what is kept about each node.
+    /// The number as an index.
     pub(super) const fn index(self) -> usize {
         self.0 as usize
     }
@@ -168,11 +216,34 @@ impl Node {
 }
 
 impl ScalarText {
-    /// The text, from the source that it stands in.
+    /// The text; `source` is the text of the source.
     pub(super) fn get<'t>(&'t self, source: &'t str) -> &'t str {
         match self {
             Self::Slice(start, end) => source.get(*start..*end).unwrap_or_default(),
             Self::Owned(text) => text,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cuts_before_each_document() {
+        for (text, expected) in [
+            ("", vec![""]),
+            ("a: 1", vec!["a: 1"]),
+            ("a: 1\n---\nb: 1\n", vec!["a: 1\n", "---\nb: 1\n"]),
+            ("---\na: 1\n--- # x\r\n---", vec!["---\na: 1\n", "--- # x\r\n", "---"]),
+            ("a: |\n ---\n----\n--- |\n  x\n", vec!["a: |\n ---\n----\n", "--- |\n  x\n"]),
+            ("%YAML 1.2\n---\na: 1\n---\n", vec!["%YAML 1.2\n---\na: 1\n---\n"]),
+            ("a: 1\n...\n%TAG ! x\n---\n", vec!["a: 1\n...\n%TAG ! x\n---\n"]),
+        ] {
+            let source = Source::new("a.yaml", text);
+            let parts = parts(&source);
+            let texts: Vec<&str> = parts.iter().filter_map(|part| text.get(part.bytes())).collect();
+            assert_eq!(texts, expected, "{text}");
         }
     }
 }

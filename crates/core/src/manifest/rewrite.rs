@@ -1,11 +1,11 @@
-//! Edits made to the user's own text.
+//! Edits made in the user's own text.
 //!
-//! In go a source and edits of its documents; out comes the new text. Each edit changes only the bytes it
-//! must. The new text is then read again: a document whose value is not the edited one is written anew
-//! from that value, without its comments. No file is written here.
+//! A source and edits of its documents go in, the new text comes out. Each edit changes as few bytes as possible. The
+//! new text is then parsed again: a document whose value is not the expected one is written anew from that value,
+//! without its comments. No file is written here.
 //!
 //! ```text
-//! edits ──edited──▶ EditedDocument ──block, flow──▶ Splices ──apply_splices──▶ text ──read again──▶ done
+//! edits ──edited──▶ EditedDocument ──block, flow──▶ Splices ──apply_splices──▶ text ──parse again──▶ compare
 //! ```
 
 mod block;
@@ -20,48 +20,70 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::manifest::document::{RootValue, read_whole};
 use crate::manifest::error::Error;
 use crate::manifest::outline::NodeId;
 use crate::manifest::place::DocumentPlace;
-use crate::manifest::read::{RootValue, read};
 use crate::manifest::rewrite::block::{splices, whole_document};
 use crate::manifest::rewrite::edited::{EditedDocument, ParsedSource};
 use crate::manifest::rewrite::splice::Splice;
 use crate::manifest::source::Source;
-use crate::model::edit::{Edit, Origin};
+use crate::model::pointer::Pointer;
+
+/// One edit of a document, as in RFC 6902.
+#[derive(Debug, Clone)]
+pub struct TextEdit {
+    /// What it does.
+    pub action: Action,
+    /// The place in the document, valid after the edits before it.
+    pub pointer: Pointer,
+    /// The new value; ignored for [`Action::Remove`].
+    pub value: Value,
+    /// The number of origins of the value: one for each element of a list, else one for the whole.
+    pub origins: usize,
+}
+
+/// What an edit does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    /// Sets a field, also one that exists, or inserts before the list element of that index.
+    Add,
+    /// Sets a field or list element that exists.
+    Replace,
+    /// Removes a field.
+    Remove,
+}
 
 /// A source with edits made to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rewritten {
     /// The new text.
     pub text: String,
-    /// For each line that is new or changed, its number in the new text (from 1) and where it comes
-    /// from; by line, several for a line that several edits touch.
-    pub origins: Vec<(usize, Origin)>,
-    /// The documents, by [`DocumentPlace::index`], that had to be written anew, without their comments
-    /// and their form, because of aliases or the like.
+    /// For each line that is new or changed, its number in the new text (from 1) and the number of its origin (from 0,
+    /// counted through all edits in their order). Sorted; a line has several entries if several edits touch it.
+    pub origins: Vec<(usize, usize)>,
+    /// The documents, by [`DocumentPlace::index`], that were written anew, without their comments and layout,
+    /// because of aliases or the like.
     pub reformatted: Vec<usize>,
 }
 
-/// A value as a document of YAML that every reader takes for this value.
+/// A value as a YAML document that every YAML reader reads as this value.
 #[must_use]
 pub fn yaml(value: &Value) -> String {
     emit::document(value)
 }
 
-/// Makes the edits of some of a source's documents in its text. What no edit touches stays as it
-/// is, comments and line ends included.
+/// Makes the edits of some of a source's documents in its text. All other bytes stay, comments and line ends
+/// included.
 ///
 /// # Errors
 /// When an edit does not apply to its document.
-pub fn rewrite(source: &Arc<Source>, edits: &[(&DocumentPlace, &[Edit])]) -> Result<Rewritten, Error> {
-    let (outline, roots) = read(source);
+pub fn rewrite(source: &Arc<Source>, edits: &[(&DocumentPlace, &[TextEdit])]) -> Result<Rewritten, Error> {
+    let (outline, roots) = read_whole(source);
     let parsed = ParsedSource { source, text: source.text(), outline: &outline };
-    let mut origins = Vec::new();
-    let edited = edited_documents(source, parsed, &roots, edits, &mut origins)?;
+    let edited = edited_documents(parsed, &roots, edits)?;
     let mut reformatted = BTreeSet::new();
-    // The first round changes the text in place; the second writes anew what the first got wrong, which
-    // no comment or alias of the old text can spoil.
+    // The first round changes the text in place. The second writes the documents anew that the first got wrong.
     for _ in 0..2 {
         let mut changes = Vec::new();
         for (index, (root, document)) in &edited {
@@ -71,10 +93,12 @@ pub fn rewrite(source: &Arc<Source>, edits: &[(&DocumentPlace, &[Edit])]) -> Res
                 vec![whole_document(parsed, *root, document)]
             }));
         }
-        if let Some((text, lines)) = apply_splices(source.text(), changes) {
+        if let Some((text, mut origins)) = apply_splices(source.text(), changes) {
             let wrong = wrong_documents(source, &text, &roots, &edited);
             if wrong.is_empty() {
-                return Ok(with_origins(text, lines, &origins, reformatted));
+                origins.sort_unstable();
+                origins.dedup();
+                return Ok(Rewritten { text, origins, reformatted: reformatted.into_iter().collect() });
             }
             reformatted.extend(wrong);
         } else {
@@ -88,23 +112,24 @@ pub fn rewrite(source: &Arc<Source>, edits: &[(&DocumentPlace, &[Edit])]) -> Res
 type EditedDocuments = BTreeMap<usize, (NodeId, EditedDocument)>;
 
 fn edited_documents(
-    source: &Source,
     parsed: ParsedSource<'_>,
     roots: &[RootValue],
-    edits: &[(&DocumentPlace, &[Edit])],
-    origins: &mut Vec<Origin>,
+    edits: &[(&DocumentPlace, &[TextEdit])],
 ) -> Result<EditedDocuments, Error> {
-    let mut documents = EditedDocuments::new();
+    let (mut documents, mut origins) = (EditedDocuments::new(), 0);
     for (document, edits) in edits.iter().filter(|(_, edits)| !edits.is_empty()) {
         for edit in *edits {
-            let does_not_apply =
-                || Error::Edit { path: source.name().to_owned(), pointer: edit.pointer.as_str().to_owned() };
+            let does_not_apply = || Error::Edit {
+                path: parsed.source.name().to_owned(),
+                pointer: edit.pointer.as_str().to_owned(),
+            };
             let Some(Ok((root, value))) = roots.get(document.index()) else { return Err(does_not_apply()) };
             let (_, edited) = documents
                 .entry(document.index())
                 .or_insert_with(|| (*root, EditedDocument::new(*root, value.clone())));
             let pointer = document.prefix().join(&edit.pointer);
             edited.apply(parsed, &pointer, edit, origins).ok_or_else(does_not_apply)?;
+            origins += edit.origins;
         }
     }
     Ok(documents)
@@ -138,10 +163,10 @@ fn apply_splices(old: &str, mut changes: Vec<Splice>) -> Option<(String, Vec<(us
     Some((text, origins))
 }
 
-/// The edited documents whose value in the new text is not the one it should be; all of them when the
-/// documents of the two texts do not even match.
+/// The edited documents whose value in the new text is not the expected one; all of them when the other documents of
+/// the two texts differ.
 fn wrong_documents(source: &Source, text: &str, roots: &[RootValue], edited: &EditedDocuments) -> Vec<usize> {
-    let (_, found) = read(&Arc::new(Source::new(source.name(), text)));
+    let (_, found) = read_whole(&Arc::new(Source::new(source.name(), text)));
     let is_right = |index: usize, root: &RootValue| match (found.get(index), root, edited.get(&index)) {
         (Some(Ok((_, found))), _, Some((_, document))) => *found == document.value,
         (Some(Ok((_, found))), Ok((_, value)), None) => found == value,
@@ -158,17 +183,4 @@ fn wrong_documents(source: &Source, text: &str, roots: &[RootValue], edited: &Ed
         return edited.keys().copied().collect();
     }
     wrong
-}
-
-fn with_origins(
-    text: String,
-    mut lines: Vec<(usize, usize)>,
-    origins: &[Origin],
-    reformatted: BTreeSet<usize>,
-) -> Rewritten {
-    lines.sort_unstable();
-    lines.dedup();
-    let origins =
-        lines.iter().filter_map(|(line, number)| Some((*line, origins.get(*number)?.clone()))).collect();
-    Rewritten { text, origins, reformatted: reformatted.into_iter().collect() }
 }

@@ -1,4 +1,4 @@
-//! What a scalar means: null, a boolean, a number or a string.
+//! The meaning of scalars: null, a boolean, a number or a string.
 //!
 //! The rules are those of kubectl: sigs.k8s.io/yaml reads into untyped values with its fork of
 //! go-yaml v2, which knows YAML 1.1 (`yes`, `off`, `0777`, `1_000`) and a little of 1.2 (`0o17`),
@@ -13,7 +13,7 @@ use serde_json::{Number, Value};
 use crate::manifest::outline::{Style, Tag};
 use crate::model::number;
 
-/// What a scalar means.
+/// The meaning of a scalar.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Scalar<'t> {
     /// Null.
@@ -32,7 +32,10 @@ pub(super) enum Scalar<'t> {
     Decoded(String),
 }
 
-/// What `text` means, written in that style and with that tag; else what is wrong with it.
+/// The meaning of `text`, written in that style and with that tag.
+///
+/// # Errors
+/// When the value does not fit its tag: the message.
 pub(super) fn resolve(text: &str, style: Style, tag: Tag) -> Result<Scalar<'_>, String> {
     let found = match (tag, style) {
         (Tag::Text | Tag::Merge, _) | (Tag::None, Style::Quoted | Style::Block) => {
@@ -55,7 +58,7 @@ pub(super) fn resolve(text: &str, style: Style, tag: Tag) -> Result<Scalar<'_>, 
     Err(format!("the tag says {expected}, the value is not"))
 }
 
-/// What a plain scalar means.
+/// The meaning of a plain scalar.
 pub(super) fn plain(text: &str) -> Scalar<'_> {
     let Some(first) = text.bytes().next() else { return Scalar::Null };
     let known = match first {
@@ -136,7 +139,7 @@ fn decode(text: &str) -> Result<Scalar<'_>, String> {
 impl<'t> Scalar<'t> {
     /// The JSON value; `None` for a number that JSON does not have.
     ///
-    /// Go writes a whole float as an integer, so the apiserver never learns that `1e3` was one.
+    /// Go writes a whole float as an integer, so `1e3` reaches the apiserver as 1000.
     pub(super) fn value(self) -> Option<Value> {
         Some(match self {
             Self::Null => Value::Null,

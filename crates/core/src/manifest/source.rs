@@ -1,5 +1,4 @@
-//! Sources: the text of one input, and places in it as bytes, lines and columns. What the text says is
-//! not looked at.
+//! Sources: the text of one input, and places in it as bytes, lines and columns.
 
 use std::sync::OnceLock;
 
@@ -10,14 +9,14 @@ pub struct Source {
     text: String,
     /// The byte at which each line starts.
     lines: Vec<usize>,
-    /// How many characters stand before each block of [`COUNT_BLOCK_BYTES`]: minified JSON has lines of
+    /// The number of characters before each block of [`COUNT_BLOCK_BYTES`]: minified JSON has lines of
     /// megabytes, and a column there must not mean counting them all.
     characters: Vec<usize>,
-    /// The text with its credentials masked, once it was asked for.
+    /// The text with its credentials masked, once it was needed.
     masked: OnceLock<String>,
 }
 
-/// How many bytes lie between two counts of characters: few to count, and few counts to keep.
+/// The bytes between two counts of characters: few to count again, and few counts to keep.
 const COUNT_BLOCK_BYTES: usize = 4096;
 
 /// A stretch of a source.
@@ -33,20 +32,20 @@ pub struct Span {
     pub column: usize,
 }
 
-/// Where a pointer stands in a source.
+/// The place of a pointer in a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Location {
     /// The key; absent for a list element and for the whole document.
     pub key: Option<Span>,
     /// The value.
     pub value: Span,
-    /// What a caret should underline: a plain value itself, else the key, else the first line.
+    /// The stretch for a caret: a plain value itself, else the key, else the first line.
     pub caret: Span,
-    /// Whether this is what the pointer names, rather than the nearest thing that would hold it.
+    /// Whether this is the place of the pointer itself, and not of the nearest parent that exists.
     pub exact: bool,
-    /// The alias in the object through which it is reached: the places above stand at its anchor.
+    /// The alias in the object on the way to the value: the places above are at its anchor.
     pub alias: Option<Span>,
-    /// Where the value stands, when it is an alias itself.
+    /// The place of the value, when it is an alias itself.
     pub anchor: Option<Span>,
 }
 
@@ -57,8 +56,8 @@ impl Location {
         self.key.map_or(self.value, |key| Span { end: self.value.end.max(key.end), ..key })
     }
 
-    /// What a caret should underline for something to say about the value, or about its key alone: a place in the
-    /// object itself, and behind an alias also the one where the text stands.
+    /// The stretches for the carets of a finding about the value, or about its key alone: one in the object itself, and
+    /// behind an alias also the one at its anchor.
     #[must_use]
     pub fn carets(&self, at_key: bool) -> (Span, Option<Span>) {
         let key = self.key.filter(|_| at_key && self.exact);
@@ -100,7 +99,7 @@ impl Source {
         &self.text
     }
 
-    /// The text with its credentials masked, from `mask` when it was not asked for before.
+    /// The text with its credentials masked; the first call runs `mask`.
     pub(super) fn masked(&self, mask: impl FnOnce() -> String) -> &str {
         self.masked.get_or_init(mask)
     }
@@ -123,19 +122,19 @@ impl Source {
         self.text.get(span.start..span.end).unwrap_or_default()
     }
 
-    /// The first byte of the line in which a byte stands.
+    /// The first byte of the line of a byte.
     pub(super) fn line_start(&self, at: usize) -> usize {
         self.line(at).checked_sub(1).and_then(|index| self.lines.get(index)).copied().unwrap_or(0)
     }
 
-    /// The byte behind the last one of that line, its end not counted.
+    /// The byte behind the last one of that line, without its line end.
     pub(super) fn line_end(&self, at: usize) -> usize {
         let next = self.lines.get(self.line(at)).map_or(self.text.len(), |next| next - 1);
         let line = self.text.get(at..next).unwrap_or_default();
         at + line.strip_suffix('\r').unwrap_or(line).len()
     }
 
-    /// The number of the line in which a byte stands, from 1.
+    /// The line of a byte, from 1.
     fn line(&self, at: usize) -> usize {
         self.lines.partition_point(|start| *start <= at)
     }

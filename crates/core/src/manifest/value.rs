@@ -1,6 +1,6 @@
-//! An outline to JSON values: scalars resolved, aliases and merge keys carried out, within bounds.
+//! Turns an outline into JSON values: resolves scalars, and carries out aliases and merge keys, within bounds.
 //!
-//! The one place that says what keys and values mean. Kubernetes is unknown here.
+//! Only this module says what keys and values mean. It knows nothing of Kubernetes.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -14,7 +14,7 @@ use crate::manifest::scalar::{Scalar, resolve};
 use crate::manifest::source::Source;
 
 /// How many bytes aliases may repeat in one source. Anchors in real manifests repeat a few
-/// kilobytes; a "billion laughs" file runs into this at once.
+/// kilobytes; a "billion laughs" file reaches this at once.
 const MAX_ALIASED_BYTES: usize = 16 << 20;
 
 /// How many bytes a node repeated by an alias counts for, in addition to its text; about what it takes in memory.
@@ -28,7 +28,7 @@ pub(super) struct ValueReader<'s> {
     pub(super) repeated: usize,
 }
 
-/// Whether a node stands in the text where it is occurrence, or an alias repeats it.
+/// Whether a value is written in the text, or an alias repeats it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Occurrence {
     Direct,
@@ -36,7 +36,7 @@ enum Occurrence {
 }
 
 impl<'s> ValueReader<'s> {
-    /// A reader of an outline of a source in whose other parts aliases have repeated so many bytes.
+    /// A reader; aliases in other parts of the source have repeated `repeated` bytes.
     pub(super) fn new(source: &'s Arc<Source>, outline: &'s Outline, repeated: usize) -> Self {
         Self { source, outline, repeated }
     }

@@ -1,7 +1,6 @@
-//! YAML text to an [`Outline`]. The only module that knows the YAML parser. What scalars mean and what
-//! merge keys do is for `value` to say.
+//! Parses YAML text into an [`Outline`], and finds its comments. Only this module uses the YAML parser. `value` says what
+//! scalars and merge keys mean.
 
-mod comments;
 mod explain;
 
 use std::borrow::Cow;
@@ -12,32 +11,56 @@ use granit_parser::{Event, Options, Parser, ScalarStyle, Span as Range, Structur
 
 use crate::manifest::error::SyntaxError;
 use crate::manifest::outline::{
-    Form, MAX_DEPTH, Node, NodeId, NodeKind, Outline, ScalarText, Style, Syntax, Tag,
+    Form, MAX_DEPTH, Node, NodeId, NodeKind, Outline, Part, ScalarText, Style, Tag,
 };
-use crate::manifest::parts::Part;
 use crate::manifest::source::Source;
-pub(super) use crate::manifest::yaml::comments::comments;
 use crate::manifest::yaml::explain::{explain, with_tab_help};
 
-/// How many errors of one source are reported; a text with more is not a manifest.
+/// How many errors of one source are reported. A text with more is hardly a manifest.
 pub(super) const MAX_ERRORS: usize = 20;
 
-/// Takes a part of a source apart. An error ends its document; reading goes on behind the next `---`.
-pub(super) fn read(source: &Arc<Source>, part: Part) -> Syntax {
+/// Parses a part of a source. An error ends its document; parsing goes on behind the next `---`.
+pub(super) fn read(source: &Arc<Source>, part: Part) -> Outline {
     let mut builder = OutlineBuilder::new(source, part);
     builder.run();
-    Syntax { outline: builder.outline, roots: builder.roots }
+    builder.outline
+}
+
+/// The bytes of each comment, from its `#` to the end of its line. Documents that are not YAML are skipped. This is a
+/// parse of its own: outlines are made without comments, since hardly any text has a comment to memgate.
+pub(super) fn comments(text: &str) -> Vec<(usize, usize)> {
+    let options = options! {
+        emit_comments: true,
+        // Any number of comments in a row.
+        max_buffered_comment_events: text.len(),
+        flow_nesting_limit: MAX_DEPTH,
+        block_nesting_limit: MAX_DEPTH,
+    };
+    let mut parser = Parser::new_from_str_with_options(text, options);
+    let (mut comments, mut errors) = (Vec::new(), 0);
+    while let Some(event) = parser.next_event() {
+        match event {
+            Ok((Event::Comment(..), range)) => comments.push(bytes(range)),
+            Ok(_) => {}
+            Err(_) => {
+                errors += 1;
+                if errors >= MAX_ERRORS || !parser.proceed_next_document().unwrap_or(false) {
+                    break;
+                }
+            }
+        }
+    }
+    comments
 }
 
 struct OutlineBuilder<'s> {
     source: &'s Arc<Source>,
-    /// What is read. The parser counts bytes from its start; all that is kept counts from the start of the source.
+    /// The parser counts bytes from the start of the part, an outline from the start of the source.
     part: Part,
     outline: Outline,
-    roots: Vec<Result<NodeId, SyntaxError>>,
     errors: usize,
     open: Vec<OpenCollection>,
-    /// What the anchors of this document stand for, by the parser's numbers.
+    /// The nodes with anchors in this document, by the parser's numbers.
     anchors: BTreeMap<usize, NodeId>,
     /// The end of the event before.
     cursor: usize,
@@ -58,7 +81,6 @@ impl<'s> OutlineBuilder<'s> {
             source,
             part,
             outline: Outline::default(),
-            roots: Vec::new(),
             errors: 0,
             open: Vec::new(),
             anchors: BTreeMap::new(),
@@ -125,7 +147,7 @@ impl<'s> OutlineBuilder<'s> {
         Ok(())
     }
 
-    /// Adds a node where the document stands: as root, list element, key or value.
+    /// Adds a node as root, list element, key or value, whichever is due.
     fn add(&mut self, mut node: Node, anchor: usize, range: Range) -> Result<NodeId, Box<SyntaxError>> {
         if let Some(tag) = range.tag_start.and_then(|tag| tag.byte_offset()) {
             node.start = node.start.min(self.part.start + tag);
@@ -137,7 +159,7 @@ impl<'s> OutlineBuilder<'s> {
             self.anchors.insert(anchor, id);
         }
         let Some(open) = self.open.last_mut() else {
-            self.roots.push(Ok(id));
+            self.outline.roots.push(Ok(id));
             return Ok(id);
         };
         match (self.outline.node_mut(open.id).map(|node| &mut node.kind), open.key.take()) {
@@ -208,8 +230,8 @@ impl<'s> OutlineBuilder<'s> {
         Node { start, content: start, end, tag: Tag::None, kind: NodeKind::Scalar(style, text) }
     }
 
-    /// Where an empty scalar stands: behind the colon of its key, or behind its dash. The parser puts
-    /// it before the colon, or where the next thing begins when there is no colon.
+    /// The place of an empty scalar: behind the colon of its key, or behind its dash. The parser puts
+    /// it before the colon, or before the next token when there is no colon.
     fn empty_scalar_position(&self, at: usize) -> usize {
         let text = self.source.text();
         let awaited = self.open.last().is_some_and(|open| open.key.is_some());
@@ -222,7 +244,7 @@ impl<'s> OutlineBuilder<'s> {
         if colon && rest.trim_start_matches(' ').starts_with(':') { at + blanks + 1 } else { at }
     }
 
-    /// The parser's range of a block scalar lacks the header and has the blank lines behind it.
+    /// A block scalar. The parser's range lacks the header and includes the blank lines behind the text.
     fn block_scalar(&self, text: &str, start: usize, end: usize) -> Node {
         let source = self.source.text();
         let header = block_header(source, self.cursor).unwrap_or(start);
@@ -235,7 +257,7 @@ impl<'s> OutlineBuilder<'s> {
         Node { start: header, content: header, end, tag: Tag::None, kind }
     }
 
-    /// Tabs do not indent: libyaml, and with it kubectl, refuses what this parser lets pass.
+    /// Refuses a tab in the indentation. This parser accepts some that libyaml, and with it kubectl, refuses.
     fn check_indentation(&self, style: StructureStyle, start: usize) -> Result<(), Box<SyntaxError>> {
         if style == StructureStyle::Flow {
             return Ok(());
@@ -247,14 +269,14 @@ impl<'s> OutlineBuilder<'s> {
         }
     }
 
-    /// Drops the document that is being read and notes why.
+    /// Replaces the document that is being read with its error.
     fn abandon(&mut self, error: SyntaxError) {
         let inside = !self.open.is_empty();
         self.open.clear();
         self.errors += 1;
-        match self.roots.last_mut() {
+        match self.outline.roots.last_mut() {
             Some(root) if inside => *root = Err(error),
-            _ => self.roots.push(Err(error)),
+            _ => self.outline.roots.push(Err(error)),
         }
     }
 

@@ -1,11 +1,9 @@
 use super::*;
-use crate::manifest::read::{RootValue, read};
-use crate::manifest::yaml::MAX_ERRORS;
 
-/// What stands where: each value with the bytes that it takes, or each error with its place and words.
-type Found = Vec<Result<(Value, usize, usize), (usize, String)>>;
+/// The documents of a source: each value with its bytes, or each error with its place and message.
+type Documents = Vec<Result<(Value, usize, usize), (usize, String)>>;
 
-fn part_by_part(source: &Arc<Source>) -> Found {
+fn part_by_part(source: &Arc<Source>) -> Documents {
     let found = |document: Result<Document, Error>| match document {
         Ok(document) => Ok((document.value.clone(), document.span().start, document.span().end)),
         Err(Error::Syntax(error)) => Err((error.span.start, error.message)),
@@ -14,8 +12,8 @@ fn part_by_part(source: &Arc<Source>) -> Found {
     each_value(source).map(found).collect()
 }
 
-fn as_a_whole(source: &Arc<Source>) -> Found {
-    let (outline, roots) = read(source);
+fn as_a_whole(source: &Arc<Source>) -> Documents {
+    let (outline, roots) = read_whole(source);
     let found = |root: RootValue| match root {
         Ok((root, value)) => {
             let node = outline.node(root);
@@ -23,8 +21,8 @@ fn as_a_whole(source: &Arc<Source>) -> Found {
         }
         Err(error) => Err((error.span.start, error.message)),
     };
-    let is_something = |found: &Result<(Value, usize, usize), _>| !matches!(found, Ok((Value::Null, ..)));
-    roots.into_iter().map(found).filter(is_something).collect()
+    let is_not_empty = |found: &Result<(Value, usize, usize), _>| !matches!(found, Ok((Value::Null, ..)));
+    roots.into_iter().map(found).filter(is_not_empty).collect()
 }
 
 #[test]

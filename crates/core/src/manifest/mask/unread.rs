@@ -1,19 +1,19 @@
-//! Credentials in a text that is neither YAML nor JSON as a whole: by its lines, since there are no fields.
+//! Credentials in a text that cannot be parsed: found line by line, since there are no fields.
 //!
-//! Only the line of an error is shown of such a text, so it does no harm to hide too much.
+//! Reports show only the line of an error from such a text, so hiding too much does no harm.
 
 use std::ops::Range;
 
-use crate::manifest::parts::begins_with_marker;
+use crate::manifest::outline::begins_with_marker;
 use crate::model::credential::{flag_ends, is_credential_name, spans as credentials};
 
 /// Fields below which any value may be a credential: those of a Secret, of a header and of a variable.
 const FIELDS: [&str; 5] = ["value", "data", "stringData", "headers", "last-applied-configuration"];
 
-/// Where credentials may stand in the documents of a text of which none of the collections `read`, in their
-/// order, is the whole.
+/// The places of possible credentials in the documents that could not be parsed: those that are not, as a whole, one of
+/// the collections `read`, which are in order.
 pub(super) fn spans(text: &str, read: impl Iterator<Item = Range<usize>>) -> Vec<Range<usize>> {
-    // A marker may stand within quotes that were meant to go on: documents that follow each other are one text.
+    // A marker may be within quotes that are not closed, so documents that follow each other are one text.
     let mut unread: Vec<Range<usize>> = Vec::new();
     let mut read = read.peekable();
     for document in documents(text) {
@@ -29,7 +29,7 @@ pub(super) fn spans(text: &str, read: impl Iterator<Item = Range<usize>>) -> Vec
     unread.into_iter().flat_map(|part| spans_of_lines(text, part)).collect()
 }
 
-/// The documents of a text: a marker at the begin of a line ends whatever is open.
+/// The documents of a text: a marker at the beginning of a line ends whatever is open.
 fn documents(text: &str) -> Vec<Range<usize>> {
     let mut documents = Vec::new();
     let (mut start, mut at) = (0, 0);
@@ -48,19 +48,19 @@ fn is_marker(line: &str) -> bool {
     begins_with_marker(line, "---") || begins_with_marker(line, "...")
 }
 
-/// Whether there is nothing in a document but this collection, markers and comments.
+/// Whether a document holds only this collection, markers and comments.
 fn is_whole(text: &str, document: &Range<usize>, root: &Range<usize>) -> bool {
-    let says_nothing = |part: Option<&str>| {
+    let is_empty = |part: Option<&str>| {
         part.is_some_and(|part| {
             let mut lines = part.lines().map(|line| line.trim_start_matches(['-', '.', '\u{feff}']).trim());
             lines.all(|line| line.is_empty() || line.starts_with('#'))
         })
     };
-    says_nothing(text.get(document.start..root.start)) && says_nothing(text.get(root.end..document.end))
+    is_empty(text.get(document.start..root.start)) && is_empty(text.get(root.end..document.end))
 }
 
-/// On each line everything behind the first sign of a credential, the lines below it that are indented
-/// deeper, and all later ones that go on with a value.
+/// Hides, on each line, everything behind the first sign of a credential, then the lines below that are indented
+/// deeper, and all later lines that continue a value.
 fn spans_of_lines(text: &str, part: Range<usize>) -> Vec<Range<usize>> {
     let mut spans = Vec::new();
     let mut start = part.start;
@@ -79,18 +79,18 @@ fn spans_of_lines(text: &str, part: Range<usize>) -> Vec<Range<usize>> {
         } else if let Some(field) = field(line) {
             seen = true;
             spans.push(start + field.value..end);
-            // Behind a list's dash the key is where its block begins, elsewhere on a line it is not.
+            // The block of a key begins at the key if only a list's dash is before it, else at the indentation.
             let first =
                 line.get(..field.key).is_some_and(|before| before.trim_matches([' ', '-', '"']).is_empty());
             below = Some(if first { field.key } else { indentation });
         } else if let Some(from) = credential(line) {
-            // What goes on with a value has it from its begin.
-            let from = if goes_on(content) { indentation } else { from };
+            // A line that continues a value is hidden from its beginning.
+            let from = if continues_value(content) { indentation } else { from };
             seen = true;
             spans.push(start + from..end);
             // The value of a flag may be the next element of a list.
             below = flag(line).map(|_| indentation.saturating_sub(1));
-        } else if seen && goes_on(content) {
+        } else if seen && continues_value(content) {
             spans.push(start..end);
         }
         // The value of an assignment may be on the next line.
@@ -100,9 +100,9 @@ fn spans_of_lines(text: &str, part: Range<usize>) -> Vec<Range<usize>> {
     spans
 }
 
-/// Whether a line goes on with a value that began above: it is no key, no item, no comment and no marker, and
-/// does more than to close brackets.
-fn goes_on(content: &str) -> bool {
+/// Whether a line continues a value from above: it begins neither with a key nor as an item, comment or marker, and
+/// does more than close brackets.
+fn continues_value(content: &str) -> bool {
     let begins = content.starts_with("- ") || content.starts_with('#') || is_marker(content);
     let closes = |c: char| c.is_whitespace() || matches!(c, '[' | ']' | '{' | '}' | ',' | '-');
     !begins && !has_key(content) && !content.trim_start_matches(closes).is_empty()
@@ -120,7 +120,7 @@ fn has_key(content: &str) -> bool {
     value.is_some_and(|value| quoted || value.is_empty() || value.starts_with(char::is_whitespace))
 }
 
-/// Where on a line a key stands, and where its value begins.
+/// The byte on a line at which a key begins, and the one at which its value begins.
 struct FieldPlace {
     key: usize,
     value: usize,
@@ -139,8 +139,8 @@ fn field(line: &str) -> Option<FieldPlace> {
     })
 }
 
-/// Where on a line a credential may begin: what is behind a scheme, behind the first colon of a line with an
-/// `@`, behind a flag, and what shows it by itself.
+/// The byte on a line at which a credential may begin: behind a scheme, behind the first colon of a line with an
+/// `@`, behind a flag, or at a text that is one by itself.
 fn credential(line: &str) -> Option<usize> {
     let scheme = line.find("://").map(|at| at + "://".len());
     let user = line
@@ -150,7 +150,7 @@ fn credential(line: &str) -> Option<usize> {
     [scheme, user, flag(line), shown].into_iter().flatten().min()
 }
 
-/// What is behind a flag such as `--password`.
+/// The end of a flag such as `--password`.
 fn flag(line: &str) -> Option<usize> {
     flag_ends(line).next()
 }

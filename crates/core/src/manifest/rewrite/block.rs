@@ -1,19 +1,18 @@
-//! An edited document to changes of its text, each as small as it can be.
+//! Turns an edited document into changes of its text, each as small as possible.
 //!
-//! New lines go behind the line that they follow, with its comment; a comment above a list element stays
-//! with that element. Where this is not possible the result is `None`, and the caller has the document
-//! written anew ([`whole_document`]).
+//! New lines go behind the line that they follow, and behind its comment; a comment above a list element stays
+//! with that element. Where this is not possible the result is `None`, and the caller writes the document anew
+//! ([`whole_document`]).
 
 use serde_json::{Map, Value};
 
 use crate::manifest::outline::{Form, Node, NodeId, NodeKind};
 use crate::manifest::rewrite::edited::{EditedDocument, EditedNode, ParsedSource};
-use crate::manifest::rewrite::emit::{self, Indents, Line};
+use crate::manifest::rewrite::emit::{self, Indents, Inline, Line};
 use crate::manifest::rewrite::origins::ValueOrigins;
 use crate::manifest::rewrite::splice::{Context, Splice, Splicer, entry_key, is_empty, is_flow};
 
-/// The changes that make the text say what the edited document does, in no order; of two at one place
-/// the first comes first.
+/// The changes of the text for an edited document, not sorted; of two at one place the first comes first.
 pub(super) fn splices(
     parsed: ParsedSource<'_>,
     root: NodeId,
@@ -23,10 +22,13 @@ pub(super) fn splices(
         return None;
     }
     let node = parsed.outline.node(root);
-    let json = is_flow(node);
     let own = parsed.text.get(node.content..node.end).unwrap_or_default();
-    let comma = if json && !own.contains(": ") && !own.contains(", ") { "," } else { ", " };
-    let mut splicer = Splicer { parsed, json, comma, splices: Vec::new() };
+    let inline = match is_flow(node) {
+        false => Inline::Yaml,
+        true if own.contains(": ") || own.contains(", ") => Inline::Json,
+        true => Inline::Minified,
+    };
+    let mut splicer = Splicer { parsed, inline, splices: Vec::new() };
     let indents = Indents { map: map_indent(parsed, node), list: 2 };
     splicer.edit(&document.tree, &document.value, Context { key: None, indents, block_at: None })?;
     Some(splicer.splices)
@@ -55,8 +57,8 @@ pub(super) fn whole_document(parsed: ParsedSource<'_>, root: NodeId, document: &
 }
 
 impl Splicer<'_> {
-    /// The changes at a node. `None` when the text cannot be changed in place.
-    fn edit(&mut self, edited: &EditedNode, value: &Value, context: Context) -> Option<()> {
+    /// Makes the changes at a node, in a block or in flow. `None` when the text cannot be changed in place.
+    pub(super) fn edit(&mut self, edited: &EditedNode, value: &Value, context: Context) -> Option<()> {
         match (edited, value) {
             (EditedNode::Unchanged(_) | EditedNode::Merged, _) => Some(()),
             (EditedNode::Written(Some(old), origins), _) => {
@@ -159,7 +161,7 @@ impl Splicer<'_> {
         Some(())
     }
 
-    /// Inserts lines behind the line in which `at` stands; the first of them is empty.
+    /// Inserts lines behind the line of `at`; the first of them is empty.
     fn insert_lines(&mut self, at: usize, lines: Vec<Line>) {
         if lines.len() > 1 {
             let at = self.parsed.source.line_end(at);
@@ -194,7 +196,7 @@ impl Splicer<'_> {
     ) -> Option<()> {
         let text = self.parsed.text;
         let key = self.node(context.key?);
-        // What stood behind the colon goes; a comment behind it stays on the line of the key.
+        // The old value goes; a comment behind it stays on the line of the key.
         if old.start < old.end {
             let colon = self.behind_colon(key.end)?;
             if text.get(colon..old.end)?.contains('\n') {
@@ -210,8 +212,8 @@ impl Splicer<'_> {
         Some(())
     }
 
-    /// The column of a byte: how many characters stand before it on its line. `None` behind a tab, whose
-    /// width is a matter of opinion.
+    /// The column of a byte: the number of characters before it on its line. `None` behind a tab, whose
+    /// width is not defined.
     fn column(&self, at: usize) -> Option<usize> {
         let before = self.parsed.text.get(self.parsed.source.line_start(at)..at)?;
         let before = before.trim_start_matches('\u{feff}');
@@ -256,7 +258,7 @@ impl Splicer<'_> {
         rest.trim_start().starts_with(':').then_some(end + blanks + 1)
     }
 
-    /// How collections below a block mapping are indented: as they are there, else as around it.
+    /// How collections below a block mapping are indented: like its existing ones, else like those around it.
     fn indents_of(&self, entries: &[(NodeId, NodeId)], at: usize, around: Indents) -> Option<Indents> {
         let mut indents = around;
         for (key, value) in entries {
@@ -274,7 +276,7 @@ impl Splicer<'_> {
     }
 }
 
-/// How many columns the first mapping inside a mapping stands in from it; usually two.
+/// The indentation of the mappings inside a mapping, in columns; usually two.
 fn map_indent(parsed: ParsedSource<'_>, node: &Node) -> usize {
     let NodeKind::Map(Form::Block, entries) = &node.kind else { return 2 };
     let inner = entries.iter().map(|(_, value)| parsed.outline.node(*value));

@@ -1,10 +1,10 @@
-//! Edits carried out on a document that still knows which of its parts stand in the text.
+//! Edits made in a document that still knows which of its parts are in the text.
 //!
 //! ```text
-//! edits ──apply──▶ EditedDocument { value: the patched value, tree: what is unchanged, changed, written }
+//! edits ──apply──▶ EditedDocument { value: the patched value, tree: its parts, unchanged, changed or written }
 //! ```
 //!
-//! No text is written here; `block` and `flow` do that from the tree.
+//! `block` and `flow` write the text from the tree.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -12,12 +12,12 @@ use std::collections::BTreeMap;
 use json_patch::Patch;
 use serde_json::{Value, json};
 
-use crate::manifest::locate::member;
 use crate::manifest::outline::{NodeId, NodeKind, Outline};
+use crate::manifest::place::member;
 use crate::manifest::rewrite::origins::ValueOrigins;
+use crate::manifest::rewrite::{Action, TextEdit};
 use crate::manifest::source::Source;
 use crate::manifest::value::{is_merge, key_name};
-use crate::model::edit::{Edit, Op, Origin};
 use crate::model::pointer::Pointer;
 
 /// A document with its edits made.
@@ -25,14 +25,14 @@ use crate::model::pointer::Pointer;
 pub(super) struct EditedDocument {
     /// The new value.
     pub(super) value: Value,
-    /// Where its parts come from.
+    /// The origin of each of its parts.
     pub(super) tree: EditedNode,
-    /// Whether an edit goes where no change of the text can follow, such as behind an alias: the
+    /// Whether an edit is at a place where the text cannot be changed, such as behind an alias: the
     /// document has to be written anew.
     pub(super) needs_reformat: bool,
 }
 
-/// Where a part of the value comes from.
+/// The origin of a part of the value.
 #[derive(Debug)]
 pub(super) enum EditedNode {
     /// From the text, unchanged.
@@ -45,7 +45,7 @@ pub(super) enum EditedNode {
     List(NodeId, Vec<Self>),
     /// From an edit, in place of something in the text or beside it.
     Written(Option<NodeId>, ValueOrigins),
-    /// An entry of a mapping in the text that is taken away.
+    /// An entry of a mapping in the text that is removed.
     Removed(NodeId),
 }
 
@@ -62,21 +62,20 @@ impl EditedDocument {
         Self { value, tree: EditedNode::Unchanged(root), needs_reformat: false }
     }
 
-    /// Makes one edit; `pointer` is from the root of the text's document. `None` when it does not
-    /// apply. The origins of the edit are added to `all_origins`.
+    /// Makes one edit; `pointer` is from the root of the text's document, and `first_origin` the number of the first
+    /// origin of the edit. `None` when the edit does not apply.
     pub(super) fn apply(
         &mut self,
         parsed: ParsedSource<'_>,
         pointer: &Pointer,
-        edit: &Edit,
-        all_origins: &mut Vec<Origin>,
+        edit: &TextEdit,
+        first_origin: usize,
     ) -> Option<()> {
-        let written = serde_json::to_value(&edit.value).ok()?;
-        let origins = ValueOrigins::new(&written, edit, all_origins.len());
-        all_origins.extend(edit.origins.iter().cloned());
+        let TextEdit { action, value: written, .. } = edit;
+        let origins = ValueOrigins::new(written, edit.origins, first_origin);
         let mut tokens: Vec<String> = pointer.tokens().map(Cow::into_owned).collect();
         let target = tokens.pop()?;
-        // The value goes down beside the tree: a node is split by what its value holds.
+        // A node is split by the members of its value, so the loop walks down the value beside the tree.
         let (mut cursor, mut value) = (Cursor::Tree(&mut self.tree), &self.value);
         for token in &tokens {
             self.needs_reformat |= !cursor.split(parsed, value);
@@ -88,28 +87,33 @@ impl EditedDocument {
         }
         self.needs_reformat |= !cursor.split(parsed, value);
         match cursor {
-            Cursor::Tree(node) if edit.op == Op::Remove => self.needs_reformat |= !node.remove(&target),
-            // What an earlier edit wrote has no bytes in the text that could be taken out.
-            Cursor::Written(_) if edit.op == Op::Remove => self.needs_reformat = true,
+            Cursor::Tree(node) if *action == Action::Remove => self.needs_reformat |= !node.remove(&target),
+            // A value of an earlier edit has no bytes in the text yet.
+            Cursor::Written(_) if *action == Action::Remove => self.needs_reformat = true,
             Cursor::Tree(EditedNode::Written(_, whole)) | Cursor::Written(whole) => {
-                whole.write(&target, edit.op, origins)?;
+                whole.write(&target, *action, origins)?;
             }
-            Cursor::Tree(node) => node.write(&target, edit.op, origins)?,
+            Cursor::Tree(node) => node.write(&target, *action, origins)?,
         }
-        let patch = json!([{"op": edit.op.name(), "path": pointer.as_str(), "value": written}]);
+        let op = match action {
+            Action::Add => "add",
+            Action::Replace => "replace",
+            Action::Remove => "remove",
+        };
+        let patch = json!([{"op": op, "path": pointer.as_str(), "value": written}]);
         let patch: Patch = serde_json::from_value(patch).ok()?;
         json_patch::patch(&mut self.value, &patch).ok()
     }
 }
 
-/// The way down to where an edit is made: through what stands in the text, then through what is new.
+/// A node on the way to the place of an edit: first in the text, then in values of earlier edits.
 enum Cursor<'p> {
     Tree(&'p mut EditedNode),
     Written(&'p mut ValueOrigins),
 }
 
 impl Cursor<'_> {
-    /// Takes a collection apart. `false` when no change of the text can follow there.
+    /// Splits a collection into its members. `false` when the text cannot be changed there.
     fn split(&mut self, parsed: ParsedSource<'_>, value: &Value) -> bool {
         match self {
             Self::Tree(node) => node.split(parsed, value),
@@ -131,8 +135,8 @@ impl Cursor<'_> {
 }
 
 impl EditedNode {
-    /// Takes a collection apart, so that what is in it can change. `false` when no change of the text
-    /// can follow there.
+    /// Splits a collection into its members, so that one of them can change. `false` when the text cannot be
+    /// changed there.
     fn split(&mut self, parsed: ParsedSource<'_>, value: &Value) -> bool {
         let id = match self {
             Self::Unchanged(id) => *id,
@@ -174,7 +178,7 @@ impl EditedNode {
         }
     }
 
-    fn write(&mut self, token: &str, op: Op, origins: ValueOrigins) -> Option<()> {
+    fn write(&mut self, token: &str, action: Action, origins: ValueOrigins) -> Option<()> {
         match self {
             Self::Map(_, entries) => match entries.iter_mut().find(|(key, _)| key == token) {
                 Some((_, node)) => *node = Self::Written(node.id(), origins),
@@ -182,8 +186,8 @@ impl EditedNode {
             },
             Self::List(_, items) => {
                 let index = if token == "-" { items.len() } else { token.parse().ok()? };
-                match op {
-                    Op::Add if index <= items.len() => items.insert(index, Self::Written(None, origins)),
+                match action {
+                    Action::Add if index <= items.len() => items.insert(index, Self::Written(None, origins)),
                     _ => {
                         let node = items.get_mut(index)?;
                         *node = Self::Written(node.id(), origins);
@@ -195,8 +199,8 @@ impl EditedNode {
         Some(())
     }
 
-    /// Removes an entry. `false` when no change of the text can follow: an entry that was merged in has no
-    /// bytes here, and without any entry left the mapping would read as null.
+    /// Removes an entry. `false` when the text cannot be changed: a merged entry has no bytes here, and a mapping
+    /// without entries would read as null.
     fn remove(&mut self, token: &str) -> bool {
         let Self::Map(_, entries) = self else { return false };
         let others = entries.iter().any(|(key, node)| key != token && matches!(node, Self::Unchanged(_)));
@@ -206,7 +210,7 @@ impl EditedNode {
         id.is_some()
     }
 
-    /// The node of the text that it is, or replaces.
+    /// The node in the text, or the one that is replaced.
     pub(super) fn id(&self) -> Option<NodeId> {
         match self {
             Self::Unchanged(id) | Self::Map(id, _) | Self::List(id, _) | Self::Removed(id) => Some(*id),
@@ -215,7 +219,7 @@ impl EditedNode {
         }
     }
 
-    /// The origins of all that it holds.
+    /// The origins of its parts.
     pub(super) fn origins(&self) -> ValueOrigins {
         match self {
             Self::Unchanged(_) | Self::Merged | Self::Removed(_) => ValueOrigins::default(),
@@ -228,7 +232,7 @@ impl EditedNode {
     }
 }
 
-/// The values of the keys that a mapping itself has.
+/// The values of a mapping's own keys.
 fn own_entries(parsed: ParsedSource<'_>, id: NodeId) -> BTreeMap<String, NodeId> {
     let NodeKind::Map(_, entries) = &parsed.outline.node(id).kind else { return BTreeMap::new() };
     let own = entries.iter().filter(|(key, _)| !is_merge(parsed.outline.node(*key), parsed.text));

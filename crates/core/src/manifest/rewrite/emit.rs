@@ -1,14 +1,14 @@
-//! Values to lines of YAML or JSON, each line with the origins of what it holds. Where the lines go in a
-//! text is for `block` and `flow` to say.
+//! Writes values as lines of YAML or JSON, each line with the origins of its content. `block` and `flow` put them into
+//! the text.
 
 use std::fmt::Write as _;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use crate::manifest::rewrite::origins::ValueOrigins;
 use crate::manifest::scalar::{Scalar, plain};
 
-/// How many bytes a key may have that is written without `? ` in front of it. YAML allows 1,024
+/// The longest key, in bytes, that is written without `? ` in front of it. YAML allows 1,024
 /// characters, quotes and escapes included.
 const MAX_IMPLICIT_KEY_BYTES: usize = 500;
 
@@ -17,7 +17,7 @@ const MAX_IMPLICIT_KEY_BYTES: usize = 500;
 pub(super) struct Line {
     /// The text.
     pub(super) text: String,
-    /// Numbers of the origins of what it holds.
+    /// The numbers of the origins of its content.
     pub(super) origins: Vec<usize>,
 }
 
@@ -123,7 +123,7 @@ fn below(
             lines.push(Line::new(head, origins.own()));
             block(lines, value, origins, at + indents.list, indents);
         }
-        // A text of several lines in quotes would be one long line of escapes.
+        // In quotes, a text of several lines would be one long line of escapes.
         Value::String(text) if is_literal(text) => literal(lines, &head, text, origins, at + 2),
         _ => lines.push(Line::new(format!("{head} {}", scalar(value, false)), origins.all())),
     }
@@ -150,48 +150,56 @@ fn literal(lines: &mut Vec<Line>, head: &str, text: &str, origins: &ValueOrigins
     }
 }
 
-/// A value in one line, as in `{name: A, value: "1"}`.
-pub(super) fn flow(value: &Value) -> String {
-    match value {
-        Value::Object(map) => joined("{", "}", map.iter().map(|(key, value)| flow_entry(key, value))),
-        Value::Array(list) => joined("[", "]", list.iter().map(flow)),
-        _ => scalar(value, true),
+/// How a value is written in one line.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Inline {
+    /// As YAML: `{name: A, value: "1"}`.
+    Yaml,
+    /// As JSON, with a blank behind colons and commas.
+    Json,
+    /// As JSON without blanks.
+    Minified,
+}
+
+impl Inline {
+    /// The blank behind colons and commas.
+    const fn gap(self) -> &'static str {
+        if matches!(self, Self::Minified) { "" } else { " " }
+    }
+
+    fn text(self, text: &str) -> String {
+        if matches!(self, Self::Yaml) { text_scalar(text, true) } else { double_quoted(text) }
+    }
+
+    /// A comma between two elements.
+    pub(super) fn comma(self) -> String {
+        format!(",{}", self.gap())
+    }
+
+    /// A value.
+    pub(super) fn value(self, value: &Value) -> String {
+        match value {
+            Value::Object(map) => {
+                let entries: Vec<String> = map.iter().map(|(key, value)| self.entry(key, value)).collect();
+                format!("{{{}}}", entries.join(&self.comma()))
+            }
+            Value::Array(list) => {
+                let items: Vec<String> = list.iter().map(|value| self.value(value)).collect();
+                format!("[{}]", items.join(&self.comma()))
+            }
+            Value::String(text) => self.text(text),
+            _ => value.to_string(),
+        }
+    }
+
+    /// An entry of a mapping.
+    pub(super) fn entry(self, key: &str, value: &Value) -> String {
+        format!("{}:{}{}", self.text(key), self.gap(), self.value(value))
     }
 }
 
-/// An entry of a mapping in one line.
-pub(super) fn flow_entry(key: &str, value: &Value) -> String {
-    format!("{}: {}", text_scalar(key, true), flow(value))
-}
-
-fn joined(open: &str, close: &str, parts: impl Iterator<Item = String>) -> String {
-    format!("{open}{}{close}", parts.collect::<Vec<_>>().join(", "))
-}
-
-/// A value as JSON in one line; `gap` stands behind colons and commas.
-pub(super) fn json(value: &Value, gap: &str) -> String {
-    let comma = format!(",{gap}");
-    match value {
-        Value::Object(map) => {
-            let entries: Vec<String> = map.iter().map(|(key, value)| json_entry(key, value, gap)).collect();
-            format!("{{{}}}", entries.join(&comma))
-        }
-        Value::Array(list) => {
-            let items: Vec<String> = list.iter().map(|value| json(value, gap)).collect();
-            format!("[{}]", items.join(&comma))
-        }
-        Value::String(text) => double_quoted(text),
-        _ => value.to_string(),
-    }
-}
-
-/// A member of a JSON object in one line.
-pub(super) fn json_entry(key: &str, value: &Value, gap: &str) -> String {
-    format!("{}:{gap}{}", double_quoted(key), json(value, gap))
-}
-
-/// A value as JSON over several lines. `head` is what stands before it on its first line, `margin`
-/// the white space before the lines that follow, `unit` one level of it.
+/// A value as JSON over several lines. `head` begins its first line, `margin` is the indentation of its last line, and
+/// `unit` one level of indentation.
 pub(super) fn pretty(
     lines: &mut Vec<Line>,
     head: &str,
@@ -204,7 +212,11 @@ pub(super) fn pretty(
     match value {
         Value::Object(map) if !map.is_empty() => {
             lines.push(Line::new(format!("{head}{{"), origins.own()));
-            pretty_entries(lines, map, origins, &inner, unit);
+            for (index, (key, value)) in map.iter().enumerate() {
+                let head = format!("{inner}{}: ", double_quoted(key));
+                pretty(lines, &head, value, &origins.entry(key), &inner, unit);
+                add_comma(lines, index + 1 < map.len());
+            }
             lines.push(Line::new(format!("{margin}}}"), origins.last()));
         }
         Value::Array(list) if !list.is_empty() => {
@@ -215,21 +227,7 @@ pub(super) fn pretty(
             }
             lines.push(Line::new(format!("{margin}]"), origins.last()));
         }
-        _ => lines.push(Line::new(format!("{head}{}", json(value, " ")), origins.all())),
-    }
-}
-
-fn pretty_entries(
-    lines: &mut Vec<Line>,
-    map: &Map<String, Value>,
-    origins: &ValueOrigins,
-    inner: &str,
-    unit: &str,
-) {
-    for (index, (key, value)) in map.iter().enumerate() {
-        let head = format!("{inner}{}: ", double_quoted(key));
-        pretty(lines, &head, value, &origins.entry(key), inner, unit);
-        add_comma(lines, index + 1 < map.len());
+        _ => lines.push(Line::new(format!("{head}{}", Inline::Json.value(value)), origins.all())),
     }
 }
 
@@ -247,8 +245,8 @@ pub(super) fn scalar(value: &Value, in_flow: bool) -> String {
     }
 }
 
-/// A string that every YAML reader, of 1.1 or 1.2, takes for this string. Single quotes where the text has
-/// quotes or backslashes itself, such as JSON in an annotation, which stays legible so.
+/// A string that every YAML reader, of 1.1 or 1.2, reads as this string. A text with quotes or backslashes, such as JSON
+/// in an annotation, is put in single quotes, so that it stays legible.
 fn text_scalar(text: &str, in_flow: bool) -> String {
     if is_plain(text, in_flow) {
         text.to_owned()
@@ -259,11 +257,11 @@ fn text_scalar(text: &str, in_flow: bool) -> String {
     }
 }
 
-/// Whether a string can do without quotes; rather too strict than too lax.
+/// Whether a string can be written without quotes. Too strict rather than too lax.
 fn is_plain(text: &str, in_flow: bool) -> bool {
     let harmless =
         |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | '@' | '+' | '%');
-    // Base 60 numbers, dates and everything else that some reader may take for a number.
+    // Base 60 numbers, dates and everything else that a reader may take for a number.
     let numeric = |c: char| {
         c.is_ascii_hexdigit() || matches!(c, 'x' | 'o' | 'T' | 't' | 'Z' | '_' | ':' | '.' | '-' | '+' | ' ')
     };
@@ -275,14 +273,14 @@ fn is_plain(text: &str, in_flow: bool) -> bool {
         && matches!(plain(text), Scalar::Text(_))
 }
 
-/// Whether YAML allows a character as it is, and no reader takes it for a line break.
+/// Whether YAML allows a character without an escape, and no reader takes it for a line break.
 fn is_printable(character: char) -> bool {
     matches!(character, ' '..='~' | '\u{a0}'..='\u{2027}' | '\u{202a}'..='\u{d7ff}')
         || matches!(character, '\u{e000}'..='\u{fefe}' | '\u{ff00}'..='\u{fffd}' | '\u{10000}'..)
 }
 
 /// A string in double quotes, with escapes that YAML and JSON share.
-fn double_quoted(text: &str) -> String {
+pub(super) fn double_quoted(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
     quoted.push('"');
     for character in text.chars() {

@@ -1,6 +1,6 @@
-//! Changes in flow collections, which all of JSON is. New entries and elements go on lines of their own
-//! where the others are, else into the same line. A comment above an entry or behind it stays with that
-//! entry. YAML allows no block inside of flow, so that this module does without `block`.
+//! Changes in flow collections, as in all of JSON. New entries and elements get lines of their own
+//! if the existing ones have, else they go into the same line. A comment above an entry or behind it stays with that
+//! entry.
 
 use serde_json::{Map, Value};
 
@@ -8,7 +8,7 @@ use crate::manifest::outline::{Node, NodeId, NodeKind};
 use crate::manifest::rewrite::edited::EditedNode;
 use crate::manifest::rewrite::emit::{self, Line};
 use crate::manifest::rewrite::origins::ValueOrigins;
-use crate::manifest::rewrite::splice::{Context, Splice, Splicer, entry_key, is_empty};
+use crate::manifest::rewrite::splice::{Context, Splice, Splicer, entry_key};
 
 /// A new element, or with a key an entry.
 struct Member<'m> {
@@ -18,25 +18,6 @@ struct Member<'m> {
 }
 
 impl Splicer<'_> {
-    /// The changes at a node that stands in flow. `None` when the text cannot be changed in place.
-    fn edit_in_flow(&mut self, edited: &EditedNode, value: &Value, context: Context) -> Option<()> {
-        match (edited, value) {
-            (EditedNode::Unchanged(_) | EditedNode::Merged, _) => Some(()),
-            (EditedNode::Written(Some(old), origins), _) => {
-                self.replace_in_line(self.node(*old), value, origins, context)
-            }
-            (EditedNode::Map(id, entries), Value::Object(map)) => match self.node(*id) {
-                node if is_empty(node) => self.replace_in_line(node, value, &edited.origins(), context),
-                node => self.edit_flow_map(node, entries, map, context),
-            },
-            (EditedNode::List(id, items), Value::Array(list)) => match self.node(*id) {
-                node if is_empty(node) => self.replace_in_line(node, value, &edited.origins(), context),
-                node => self.edit_flow_list(node, items, list, context),
-            },
-            _ => None,
-        }
-    }
-
     pub(super) fn edit_flow_map(
         &mut self,
         node: &Node,
@@ -45,7 +26,7 @@ impl Splicer<'_> {
         context: Context,
     ) -> Option<()> {
         let NodeKind::Map(_, own) = &node.kind else { return None };
-        // A pair inside of `[a: b]` is a mapping without braces, into which nothing more can go.
+        // A pair inside of `[a: b]` is a mapping without braces, which cannot have a second entry.
         if !self.parsed.text.get(node.content..)?.starts_with('{') {
             return None;
         }
@@ -62,14 +43,14 @@ impl Splicer<'_> {
                 EditedNode::Written(None, origins) => new.push(Member { key: Some(key), value, origins }),
                 _ => {
                     let key = entry_key(own, edited);
-                    self.edit_in_flow(edited, value, Context { key, block_at: None, ..context })?;
+                    self.edit(edited, value, Context { key, block_at: None, ..context })?;
                 }
             }
         }
         self.append(last_key.start, last_value.end.max(last_key.end), &new)
     }
 
-    /// Adds members behind the last one, which goes from `start` to `end`.
+    /// Adds members behind the last one, which has the bytes `start..end`.
     fn append(&mut self, start: usize, end: usize, new: &[Member<'_>]) -> Option<()> {
         let margin = self.line_margin(start);
         let Some((has_comma, line_end)) = self.comment_behind(end).filter(|_| !new.is_empty()) else {
@@ -110,8 +91,8 @@ impl Splicer<'_> {
             .then_some((behind_comma.is_some(), line_end))
     }
 
-    /// Removes an entry, with the comma between it and its neighbour: the one before it, since a comma
-    /// behind the last entry is an error in JSON, or for the first entry the one behind it.
+    /// Removes an entry with one comma: the one before it, since a comma behind the last entry is an error in JSON, or
+    /// for the first entry the one behind it.
     fn remove_member(&mut self, entries: &[(NodeId, NodeId)], edited: &EditedNode) -> Option<()> {
         let id = edited.id()?;
         let at = entries.iter().position(|(_, value)| *value == id)?;
@@ -128,9 +109,8 @@ impl Splicer<'_> {
         Some(())
     }
 
-    /// The lines of an entry, to be taken away with its comment; `None` when it shares them with something
-    /// else, or has no comment behind it or behind its neighbour. Comments are in YAML only, where a comma
-    /// behind the last entry is no error.
+    /// Removes the lines of an entry with its comment. `None` when it shares its lines, or when neither it nor its
+    /// neighbour has a comment. Only YAML has comments, and there a comma behind the last entry is allowed.
     fn lines_with_comments(&self, (key, value): (NodeId, NodeId)) -> Option<Splice> {
         let (text, source) = (self.parsed.text, self.parsed.source);
         let (start, end) = (self.node(key).start, self.node(value).end.max(self.node(key).end));
@@ -150,7 +130,7 @@ impl Splicer<'_> {
         list: &[Value],
         context: Context,
     ) -> Option<()> {
-        // New elements wait for the next one that is in the text: it says where and how they are written.
+        // New elements wait for the next one in the text, which shows where and how they are written.
         let mut waiting: Vec<Member<'_>> = Vec::new();
         let mut previous = None;
         for (edited, value) in items.iter().zip(list) {
@@ -162,31 +142,31 @@ impl Splicer<'_> {
             for member in waiting.drain(..) {
                 self.insert_before(old.start, &member);
             }
-            self.edit_in_flow(edited, value, Context { key: None, block_at: None, ..context })?;
+            self.edit(edited, value, Context { key: None, block_at: None, ..context })?;
             previous = Some(old);
         }
         let old = previous.filter(|_| node.content < node.end)?;
         self.append(old.start, old.end, &waiting)
     }
 
-    /// Inserts an element before the one at `start`, and above the comments that stand above that one.
+    /// Inserts an element before the one at `start`, and above the comments above that one.
     fn insert_before(&mut self, start: usize, member: &Member<'_>) {
-        let margin = self.line_margin(start);
+        let (margin, comma) = (self.line_margin(start), self.inline.comma());
         let mut lines = Vec::new();
         self.push_member(&mut lines, member, margin);
         if let Some(last) = lines.last_mut() {
-            last.text.push_str(if margin.is_some() { "," } else { self.comma });
+            last.text.push_str(if margin.is_some() { "," } else { &comma });
         }
         let mut at = start;
         if margin.is_some() {
-            // The lines bring their margin along, and end in front of the line that follows.
+            // The lines have their margin, and an empty last one ends in front of the next line.
             at = self.above_comments(start);
             lines.push(Line::default());
         }
         self.splices.push(Splice { start: at, end: at, lines });
     }
 
-    /// The start of the line that `at` is on, or of the first of the comments right above it.
+    /// The start of the line of `at`, or of the first of the comments right above it.
     fn above_comments(&self, at: usize) -> usize {
         let mut line = self.parsed.source.line_start(at);
         while let Some(above) = line.checked_sub(1).map(|end| self.parsed.source.line_start(end)) {
@@ -204,30 +184,21 @@ impl Splicer<'_> {
     fn separator(&self, origins: &ValueOrigins, margin: Option<&str>) -> Vec<Line> {
         match margin {
             Some(_) => vec![Line::new(",", origins.own())],
-            None => vec![Line::new(self.comma, origins.all())],
+            None => vec![Line::new(self.inline.comma(), origins.all())],
         }
     }
 
     /// Adds a member: on lines of its own where there is a margin, else at the end of the last line.
     fn push_member(&self, lines: &mut Vec<Line>, member: &Member<'_>, margin: Option<&str>) {
         let Member { key, value, origins } = *member;
-        if let (Some(margin), true) = (margin, self.json) {
-            let head = key.map_or_else(String::new, |key| format!("{}: ", emit::json(&key.into(), "")));
-            return emit::pretty(
-                lines,
-                &format!("{margin}{head}"),
-                value,
-                origins,
-                margin,
-                self.indent_unit(margin),
-            );
+        if let Some(margin) = margin.filter(|_| self.is_json()) {
+            let head = key.map_or_else(String::new, |key| format!("{}: ", emit::double_quoted(key)));
+            let (head, unit) = (format!("{margin}{head}"), self.indent_unit(margin));
+            return emit::pretty(lines, &head, value, origins, margin, unit);
         }
-        let gap = self.comma.trim_start_matches(',');
-        let member = match (key, self.json) {
-            (Some(key), true) => emit::json_entry(key, value, gap),
-            (None, true) => emit::json(value, gap),
-            (Some(key), false) => emit::flow_entry(key, value),
-            (None, false) => emit::flow(value),
+        let member = match key {
+            Some(key) => self.inline.entry(key, value),
+            None => self.inline.value(value),
         };
         match (margin, lines.last_mut()) {
             (None, Some(line)) => line.text.push_str(&member),

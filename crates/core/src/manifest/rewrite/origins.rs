@@ -1,13 +1,13 @@
-//! Where each part of a written value comes from, for the notes beside the lines of a diff.
+//! The origins of each part of a written value, for the notes beside the lines of a diff.
 //!
-//! Origins are numbers here: the list that they count is the caller's. Text is not known.
+//! An origin is a number in a list of the caller.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::model::edit::{Edit, Op};
+use crate::manifest::rewrite::Action;
 
 /// The origins of a value: of the whole, or of its parts.
 #[derive(Debug, Clone, Default)]
@@ -35,14 +35,14 @@ impl ValueOrigins {
         Self { origin: None, parts: PartOrigins::List(elements) }
     }
 
-    /// The origins of what an edit writes, the first of them with number `number`.
-    pub(super) fn new(written: &Value, edit: &Edit, number: usize) -> Self {
+    /// The origins of the value of an edit, which has `count` origins from number `first` on.
+    pub(super) fn new(written: &Value, count: usize, first: usize) -> Self {
         let one = |index: usize| Self {
-            origin: (index < edit.origins.len()).then_some(number + index),
+            origin: (index < count).then_some(first + index),
             parts: PartOrigins::Whole,
         };
         match written {
-            Value::Array(list) if list.len() == edit.origins.len() => {
+            Value::Array(list) if list.len() == count => {
                 Self { origin: one(0).origin, parts: PartOrigins::List((0..list.len()).map(one).collect()) }
             }
             _ => one(0),
@@ -68,16 +68,16 @@ impl ValueOrigins {
         }
     }
 
-    /// Puts the origins of a part that an edit writes.
-    pub(super) fn write(&mut self, token: &str, op: Op, origins: Self) -> Option<()> {
+    /// Sets the origins of a part that an edit writes.
+    pub(super) fn write(&mut self, token: &str, action: Action, origins: Self) -> Option<()> {
         match &mut self.parts {
             PartOrigins::Map(entries) => {
                 entries.insert(token.to_owned(), origins);
             }
             PartOrigins::List(items) => {
                 let index = if token == "-" { items.len() } else { token.parse().ok()? };
-                match op {
-                    Op::Add if index <= items.len() => items.insert(index, origins),
+                match action {
+                    Action::Add if index <= items.len() => items.insert(index, origins),
                     _ => *items.get_mut(index)? = origins,
                 }
             }
@@ -102,7 +102,7 @@ impl ValueOrigins {
         }
     }
 
-    /// The origins of a part without its own: that of the whole.
+    /// The origins of a part without origins of its own: that of the whole.
     fn part(&self) -> Cow<'_, Self> {
         Cow::Owned(Self { origin: self.origin, parts: PartOrigins::Whole })
     }
@@ -112,7 +112,7 @@ impl ValueOrigins {
         self.origin.into_iter().collect()
     }
 
-    /// The origin of a line that is there for the parts as well as for the whole.
+    /// The origin of a line that belongs to the whole and to its parts.
     pub(super) fn first(&self) -> Vec<usize> {
         self.all().into_iter().take(1).collect()
     }

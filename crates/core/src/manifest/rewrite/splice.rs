@@ -1,12 +1,10 @@
-//! Splicer of a text, and what the writers of blocks and of flow share to make them.
-//!
-//! In goes what an edit asks for at one node; out come [`Splice`]s. Nothing is carried out here.
+//! Changes of the text, and the steps that `block` and `flow` share to make them. `rewrite` applies the changes.
 
 use serde_json::Value;
 
 use crate::manifest::outline::{Form, Node, NodeId, NodeKind};
 use crate::manifest::rewrite::edited::{EditedNode, ParsedSource};
-use crate::manifest::rewrite::emit::{self, Indents, Line};
+use crate::manifest::rewrite::emit::{self, Indents, Inline, Line};
 use crate::manifest::rewrite::origins::ValueOrigins;
 
 /// A change of the text: lines take the place of the bytes from `start` to `end`. The first of them
@@ -21,14 +19,12 @@ pub(super) struct Splice {
 /// Collects the changes of one document.
 pub(super) struct Splicer<'s> {
     pub(super) parsed: ParsedSource<'s>,
-    /// Whether flow is JSON, with all keys in quotes.
-    pub(super) json: bool,
-    /// The comma between elements of one line; minified JSON has no space behind it.
-    pub(super) comma: &'static str,
+    /// How values are written in one line.
+    pub(super) inline: Inline,
     pub(super) splices: Vec<Splice>,
 }
 
-/// What is around a node.
+/// The surroundings of a node.
 #[derive(Clone, Copy)]
 pub(super) struct Context {
     /// The key it is the value of.
@@ -44,7 +40,12 @@ impl<'s> Splicer<'s> {
         self.parsed.outline.node(id)
     }
 
-    /// Writes a value in place of an old one, on the line of its key where it has one.
+    /// Whether the document is JSON.
+    pub(super) const fn is_json(&self) -> bool {
+        !matches!(self.inline, Inline::Yaml)
+    }
+
+    /// Writes a value in place of an old one, on the line of its key if it has one.
     pub(super) fn replace_in_line(
         &mut self,
         old: &Node,
@@ -54,13 +55,13 @@ impl<'s> Splicer<'s> {
     ) -> Option<()> {
         let mut lines = Vec::new();
         let margin = context.key.and_then(|key| self.line_margin(self.node(key).start));
-        if let (true, Some(margin)) = (self.json, margin) {
+        if let (true, Some(margin)) = (self.is_json(), margin) {
             emit::pretty(&mut lines, "", value, origins, margin, self.indent_unit(margin));
         } else {
             let in_flow = context.block_at.is_none() && context.key.is_some();
             let written = match value {
-                _ if self.json => emit::json(value, self.comma.trim_start_matches(',')),
-                Value::Object(_) | Value::Array(_) => emit::flow(value),
+                Value::Object(_) | Value::Array(_) => self.inline.value(value),
+                _ if self.is_json() => self.inline.value(value),
                 _ => emit::scalar(value, in_flow),
             };
             lines.push(Line::new(written, origins.all()));
@@ -68,13 +69,13 @@ impl<'s> Splicer<'s> {
         let (start, mut end) = (old.start, old.end);
         let text = self.parsed.text;
         if start == end {
-            // There is no value yet: `key:`, `- ` or, in flow, just `key`.
+            // The value is empty: `key:`, `- ` or, in flow, just `key`.
             let lacks_colon = context.key.is_some() && !text.get(..start)?.ends_with(':');
             if let Some(first) = lines.first_mut() {
                 first.text.insert_str(0, if lacks_colon { ": " } else { " " });
             }
         }
-        // In flow blanks may stand before the comma; they would end up behind the new value.
+        // In flow, blanks before the comma would end up behind the new value.
         let rest = text.get(end..)?;
         if start == end && rest.trim_start_matches(' ').starts_with(',') {
             end += rest.find(',')?;
@@ -83,8 +84,8 @@ impl<'s> Splicer<'s> {
         Some(())
     }
 
-    /// The white space before an element or entry that begins its line; `None` when something else does,
-    /// or on the first line, where nothing says how others would be indented.
+    /// The white space before an element or entry that begins its line. `None` when it does not begin its line, and on
+    /// the first line, which does not show how other lines are indented.
     pub(super) fn line_margin(&self, start: usize) -> Option<&'s str> {
         let text = self.parsed.text;
         let line = self.parsed.source.line_start(start);
@@ -97,7 +98,7 @@ impl<'s> Splicer<'s> {
         if margin.starts_with('\t') {
             return "\t";
         }
-        // The members of the outermost value stand one level in.
+        // The members of the outermost value are indented by one level.
         let text = self.parsed.text;
         let indented = text.lines().skip(1).find(|line| !line.trim().is_empty()).unwrap_or_default();
         let width = indented.len() - indented.trim_start_matches(' ').len();

@@ -1,15 +1,14 @@
-//! The YAML parser's errors in words that help.
+//! Messages and help for the errors of the YAML parser.
 
 use std::sync::Arc;
 
 use granit_parser::{ErrorKind, ScanError};
 
 use crate::manifest::error::SyntaxError;
-use crate::manifest::outline::MAX_DEPTH;
-use crate::manifest::parts::Part;
+use crate::manifest::outline::{MAX_DEPTH, Part};
 use crate::manifest::source::Source;
 
-/// The parser's error about a part in words that help. `cursor` is the byte behind the last thing that was read.
+/// The error of the parser about a part, with a message of our own. `cursor` is the byte behind the last event.
 pub(super) fn explain(
     source: &Arc<Source>,
     part: Part,
@@ -49,7 +48,7 @@ pub(super) fn explain(
     }
 }
 
-/// The quote that was opened first is the likely culprit, not the line where the parser gave up.
+/// Points at the quote that was opened first: it is the likely mistake, not the line where the parser gave up.
 fn unclosed_quote(source: &Arc<Source>, cursor: usize, error: SyntaxError) -> SyntaxError {
     let from = source.text().get(cursor..).unwrap_or_default();
     let error = error.with_message("a quote is not closed");

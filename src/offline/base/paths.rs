@@ -1,26 +1,30 @@
-//! Which files of a commit the paths of a command line name. Only a part of them is read afterwards; what is written
-//! for nothing costs little.
+//! The files of a commit that the paths of a command line name. A few more are written than are read afterwards, which
+//! costs little.
 
 use std::fs;
-use std::path::{Component, Path, PathBuf};
+use std::path::Path;
 
-/// What one path asks for.
+use crate::offline::repository::without_dots;
+use crate::offline::walk::{is_glob, is_manifest};
+
+/// Matches the files that a path names.
 #[derive(Debug)]
-pub(super) struct Wanted {
+pub(super) struct PathFilter {
     start: String,
-    /// Whether files of any extension may be meant.
+    /// Whether the path is a glob, which may name files of any extension.
     any_extension: bool,
 }
 
-impl Wanted {
-    /// What a path from the root of the work tree asks for: a file, a directory, or a glob.
+impl PathFilter {
+    /// The filter of a path from the root of the work tree: a file, a directory, or a glob.
     pub(super) fn of(relative: &str) -> Self {
         Self { start: fixed_part(relative).to_owned(), any_extension: is_glob(relative) }
     }
 
-    /// Whether it asks for this file.
-    pub(super) fn holds(&self, name: &str) -> bool {
-        name == self.start || (is_below(name, &self.start) && (self.any_extension || is_manifest(name)))
+    /// Whether the path names this file.
+    pub(super) fn matches(&self, name: &str) -> bool {
+        name == self.start
+            || (is_below(name, &self.start) && (self.any_extension || is_manifest(Path::new(name))))
     }
 }
 
@@ -29,43 +33,19 @@ pub(super) fn is_below(name: &str, path: &str) -> bool {
     path.is_empty() || name.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-fn is_glob(path: &str) -> bool {
-    path.contains(['*', '?', '[', '{'])
-}
-
 /// The directories of a glob before its first wildcard; of any other path all of it.
 pub(super) fn fixed_part(path: &str) -> &str {
     let Some(wildcard) = path.find(['*', '?', '[', '{']) else { return path };
     path.get(..wildcard).and_then(|start| start.rsplit_once('/')).map_or("", |(start, _)| start)
 }
 
-fn is_manifest(name: &str) -> bool {
-    let extension = Path::new(name).extension().unwrap_or_default();
-    ["yaml", "yml", "json"].iter().any(|known| extension.eq_ignore_ascii_case(known))
-}
-
-/// A path of the command line from the root of the work tree; none of one that is outside.
+/// A path of the command line from the root of the work tree; `None` if it is outside.
 pub(super) fn relative(root: &Path, working_directory: &Path, path: &str) -> Option<String> {
     let whole = without_dots(&working_directory.join(path));
     let inside = whole.strip_prefix(root).ok().map(Path::to_owned);
     // A path may reach the work tree through a link.
     let inside = inside.or_else(|| Some(fs::canonicalize(path).ok()?.strip_prefix(root).ok()?.to_owned()));
     inside.map(|inside| inside.to_string_lossy().into_owned())
-}
-
-/// The path without `.` and `..`.
-fn without_dots(path: &Path) -> PathBuf {
-    let mut plain = PathBuf::new();
-    for component in path.components() {
-        match component {
-            Component::ParentDir => {
-                plain.pop();
-            }
-            Component::CurDir => {}
-            other => plain.push(other),
-        }
-    }
-    plain
 }
 
 #[cfg(test)]
@@ -89,18 +69,18 @@ mod tests {
     }
 
     #[test]
-    fn knows_what_a_path_asks_for() {
+    fn matches_the_files_that_a_path_names() {
         for (path, name, expected) in [
             ("", "a/b.yaml", true),
             ("", "a/b.go", false),
-            ("a", "a/b.JSON", true),
+            ("a", "a/b.json", true),
             ("a", "ab/b.yaml", false),
             ("a/b.txt", "a/b.txt", true),
             ("a/*.txt", "a/b.txt", true),
             ("a/*.txt", "b/b.txt", false),
             ("*.txt", "a/b.txt", true),
         ] {
-            assert_eq!(Wanted::of(path).holds(name), expected, "{path} {name}");
+            assert_eq!(PathFilter::of(path).matches(name), expected, "{path} {name}");
         }
     }
 }
