@@ -51,7 +51,7 @@ pub mod patches;
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use crate::model::decision::Untold;
+use crate::model::decision::NotShown;
 use crate::model::finding::{Finding, Severity};
 use crate::model::pointer::Pointer;
 use crate::model::policy_rule::PolicyStatus;
@@ -76,7 +76,7 @@ pub struct Report<'a> {
     /// How many policies counted.
     pub policies: usize,
     /// Objects with more findings than are told, and how many more.
-    pub untold: Vec<(&'a ObjectRef, Untold)>,
+    pub untold: Vec<(&'a ObjectRef, NotShown)>,
     /// Objects that the inputs do not hold, as `Kind namespace/name`; nothing was concluded about them.
     pub unknown: Vec<String>,
     /// The objects whose verdict other policies would change, where that was asked.
@@ -315,7 +315,7 @@ mod tests {
     #[test]
     fn counts_what_is_not_told() {
         let object_ref = ObjectRef { kind: "Agent".to_owned(), name: "a".to_owned(), ..ObjectRef::default() };
-        let untold = vec![(&object_ref, Untold { denials: 1, warnings: 2 })];
+        let untold = vec![(&object_ref, NotShown { denials: 1, warnings: 2 })];
         let report = Report { untold, ..Report::default() };
         assert_eq!((report.count(Severity::Deny), report.count(Severity::Warn)), (1, 2));
         let lines: Vec<String> = report.untold_lines().collect();

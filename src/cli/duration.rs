@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use jiff::SignedDuration;
+use crate::model::duration;
 
 /// The longest timeout that a flag takes. A longer one is a slip: no run lasts a day.
 pub const MAX_TIMEOUT: Duration = Duration::from_hours(24);
@@ -17,7 +17,7 @@ const VALIDITY: RangeInclusive<Duration> = Duration::from_secs(10)..=Duration::f
 /// # Errors
 /// When the text is not a duration, or one that is not positive or too long.
 pub fn parse(text: &str) -> Result<Duration, String> {
-    read(text)
+    duration::parse(text)
         .filter(|duration| !duration.is_zero() && *duration <= MAX_TIMEOUT)
         .ok_or_else(|| "give a duration such as 5s or 10m, at most 24h".to_owned())
 }
@@ -27,13 +27,9 @@ pub fn parse(text: &str) -> Result<Duration, String> {
 /// # Errors
 /// When the text is not a duration, or one that is out of range.
 pub fn parse_validity(text: &str) -> Result<Duration, String> {
-    read(text)
+    duration::parse(text)
         .filter(|duration| VALIDITY.contains(duration))
         .ok_or_else(|| "give a duration such as 168h, from 10s to 876000h (a hundred years)".to_owned())
-}
-
-fn read(text: &str) -> Option<Duration> {
-    Duration::try_from(text.parse::<SignedDuration>().ok()?).ok()
 }
 
 #[cfg(test)]

@@ -81,11 +81,11 @@ pub fn exemption(wanted: &Wanted<'_>, policies: &Policies) -> Result<Value, Vec<
     let manifest = manifest(wanted)?;
     let (exemption, faults) = read::exemption(&manifest);
     let Some(exemption) = exemption else {
-        return Err(faults.into_iter().map(|fault| fault.message).collect());
+        return Err(faults.into_iter().map(|fault| fault.message().into_owned()).collect());
     };
     match rejected(&exemption, policies) {
         None => Ok(manifest),
-        Some(finding) => Err(vec![format!("{}; {}", finding.message, advice(&exemption, policy))]),
+        Some(finding) => Err(vec![format!("{}; {}", finding.message(), advice(&exemption, policy))]),
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::manifest::place::{DocumentPlace, LastSource};
 use crate::manifest::source::Span;
-use crate::model::decision::Untold;
+use crate::model::decision::NotShown;
 use crate::model::finding::Finding;
 use crate::model::object::Reference;
 use crate::model::pointer::Pointer;
@@ -27,7 +27,8 @@ pub fn report(checked: &Checked) -> Report<'_> {
         decided.iter().flat_map(|decided| &decided.admitted.decision.unknown).map(reference_title).collect();
     unknown.sort();
     unknown.dedup();
-    let untold = decided.iter().map(|decided| (&decided.object.object_ref, decided.admitted.decision.untold));
+    let untold =
+        decided.iter().map(|decided| (&decided.object.object_ref, decided.admitted.decision.not_shown));
     Report {
         files: checked.sources.len(),
         objects: decided.iter().filter(|decided| decided.is_judged()).map(judged).collect(),
@@ -41,7 +42,7 @@ pub fn report(checked: &Checked) -> Report<'_> {
         errors: checked.errors.iter().map(input_error).collect(),
         findings: in_order(checked),
         policies: checked.policies,
-        untold: untold.filter(|(_, untold)| *untold != Untold::default()).collect(),
+        untold: untold.filter(|(_, untold)| *untold != NotShown::default()).collect(),
         unknown,
         changes: None,
     }

@@ -125,7 +125,7 @@ pub(super) fn identify(checked: &mut Checked) -> Vec<Identity> {
 #[must_use]
 pub fn untold(checked: &Checked) -> Vec<(Identity, usize)> {
     let of_object = |decided: &Decided| {
-        let untold = decided.admitted.decision.untold;
+        let untold = decided.admitted.decision.not_shown;
         [(Severity::Deny, untold.denials), (Severity::Warn, untold.warnings)]
             .map(|(severity, count)| (untold_of(&decided.object.object_ref, severity), count))
     };
@@ -162,7 +162,7 @@ pub fn suppress(checked: &mut Checked, identities: &[Identity], known: &mut Know
     });
     for decided in &mut checked.decided {
         let object_ref = &decided.object.object_ref;
-        let untold = &mut decided.admitted.decision.untold;
+        let untold = &mut decided.admitted.decision.not_shown;
         untold.denials -= known.take(&untold_of(object_ref, Severity::Deny), untold.denials);
         untold.warnings -= known.take(&untold_of(object_ref, Severity::Warn), untold.warnings);
     }
@@ -175,9 +175,9 @@ pub(super) fn make_note(finding: &mut Finding, words: &str) {
         Severity::Warn => "",
         Severity::Note => return,
     };
-    let message = format!("{} ({words}{as_ever})", finding.message);
+    let message = format!("{} ({words}{as_ever})", finding.message());
     // A new finding, since the words are a user's: no credential and no control character of them is shown.
-    finding.message = Finding::warn(finding.code, Pointer::root(), message).message;
+    *finding = finding.clone().with_message(message);
     finding.severity = Severity::Note;
 }
 

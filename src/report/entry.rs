@@ -3,9 +3,11 @@
 //! `memgate schema output` describes them. Fields are only ever added; whoever changes or removes one raises
 //! [`SCHEMA_VERSION`].
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 
-use crate::model::decision::Untold;
+use crate::model::decision::NotShown;
 use crate::model::finding::Severity;
 use crate::model::policy_rule::{AtAdmission, PolicyFinding};
 use crate::report::changes::{Change, Verdict};
@@ -44,9 +46,9 @@ pub(super) struct FindingEntry<'r> {
     pointer: &'r str,
     field: String,
     reason: &'static str,
-    message: &'r str,
+    message: Cow<'r, str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    help: Option<&'r str>,
+    help: Option<Cow<'r, str>>,
     object: ObjectEntry<'r>,
     /// The second place that it is about.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -177,8 +179,8 @@ pub(super) fn finding<'r>(located: &'r LocatedFinding<'_>) -> FindingEntry<'r> {
         pointer: located.pointer.as_str(),
         field: located.pointer.field(),
         reason: finding.cause.reason(),
-        message: &finding.message,
-        help: finding.help.as_deref(),
+        message: finding.message(),
+        help: finding.help_text(),
         object: object(object_ref),
         related: located.related.first().map(related),
         also_related: located.related.iter().skip(1).map(related).collect(),
@@ -211,7 +213,7 @@ pub(super) fn passed_over<'r>(passed_over: &'r PassedOver<'_>) -> PassedOverEntr
     }
 }
 
-pub(super) fn untold<'r>((object_ref, untold): &(&'r ObjectRef, Untold)) -> UntoldEntry<'r> {
+pub(super) fn untold<'r>((object_ref, untold): &(&'r ObjectRef, NotShown)) -> UntoldEntry<'r> {
     UntoldEntry { object: object(object_ref), deny: untold.denials, warn: untold.warnings }
 }
 

@@ -60,9 +60,9 @@ fn of_error<'r>(error: &'r InputError<'_>, counter: &mut Counter) -> Issue<'r> {
 
 fn of_finding<'r>(located: &'r LocatedFinding<'_>) -> Issue<'r> {
     let (location, finding) = (&located.location, located.finding);
-    let description = match &finding.help {
-        Some(help) => format!("{}; {help}", finding.message),
-        None => finding.message.clone(),
+    let description = match finding.help_text() {
+        Some(help) => format!("{}; {help}", finding.message()),
+        None => finding.message().into_owned(),
     };
     Issue {
         description,

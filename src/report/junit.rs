@@ -121,9 +121,11 @@ fn tests(title: &str, found: &[&LocatedFinding<'_>], warnings_fail: bool) -> Vec
             let outcome = match of_code(code).find(fails) {
                 None if of_code(code).all(|located| is_exempt(located)) => Outcome::Skipped(text),
                 None => Outcome::Remarked(text),
-                Some(first) => {
-                    Outcome::Failed { kind: code.to_owned(), message: first.finding.message.clone(), text }
-                }
+                Some(first) => Outcome::Failed {
+                    kind: code.to_owned(),
+                    message: first.finding.message().into_owned(),
+                    text,
+                },
             };
             Test { name: format!("{title}: {code}"), outcome }
         })
@@ -143,10 +145,10 @@ fn lines(located: &LocatedFinding<'_>) -> String {
         location.line,
         location.column,
         finding.severity.name(),
-        plain(&finding.message)
+        plain(&finding.message())
     );
-    if let Some(help) = &finding.help {
-        let _infallible = writeln!(text, "help: {}", plain(help));
+    if let Some(help) = finding.help_text() {
+        let _infallible = writeln!(text, "help: {}", plain(&help));
     }
     text
 }

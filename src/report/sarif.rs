@@ -188,9 +188,9 @@ fn properties(rule: &PolicyRule) -> Value {
 
 fn of_finding<'r>(located: &'r LocatedFinding<'_>, rules: &Rules<'_>) -> SarifResult<'r> {
     let (finding, object_ref) = (located.finding, located.object_ref);
-    let text = match &finding.help {
-        Some(help) => format!("{}\n{help}", finding.message),
-        None => finding.message.clone(),
+    let text = match finding.help_text() {
+        Some(help) => format!("{}\n{help}", finding.message()),
+        None => finding.message().into_owned(),
     };
     let is_object = !object_ref.kind.is_empty();
     SarifResult {

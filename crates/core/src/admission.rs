@@ -18,7 +18,7 @@ use std::rc::Rc;
 use serde_json::value::RawValue;
 
 use crate::decide::decide;
-use crate::model::decision::{Decision, Untold};
+use crate::model::decision::{Decision, NotShown};
 use crate::model::edit::Edit;
 use crate::model::finding::{Finding, Phase, Severity};
 use crate::model::reason::Reason;
@@ -208,7 +208,7 @@ pub fn respond(phase: Phase, review: &Review<'_>, decision: &Decision) -> Result
         uid: &review.uid,
         request: &review.request,
         findings: &findings,
-        untold: if phase == decision.phase { decision.untold } else { Untold::default() },
+        not_shown: if phase == decision.phase { decision.not_shown } else { NotShown::default() },
         edits,
         reason: decision.reason,
         judged_by: (phase == decision.phase).then_some(decision),
@@ -226,7 +226,7 @@ pub fn postpone(review: &Review<'_>, decision: &Decision, message: &str) -> Vec<
         uid: &review.uid,
         request: &review.request,
         findings: &findings,
-        untold: decision.untold,
+        not_shown: decision.not_shown,
         edits: &[],
         reason: Reason::ReferencePending,
         judged_by: Some(decision),
@@ -252,7 +252,7 @@ pub fn review_of(review: &Review<'_>, admitted: &Admitted) -> Vec<u8> {
         uid: &review.uid,
         request: &review.request,
         findings: &findings,
-        untold: admitted.decision.untold,
+        not_shown: admitted.decision.not_shown,
         edits,
         reason: admitted.reason(),
         judged_by: Some(&admitted.decision),

@@ -41,7 +41,7 @@ pub(crate) fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>
     });
     let memory = vec![format!("Notebook/{name}")];
     let wanted = Wanted { memory, containers: containers.collect(), ..Wanted::default() };
-    Some(merge(wanted, state.work(), |conflict: &Conflict<'_>| {
+    Some(merge(wanted, state.budget(), |conflict: &Conflict<'_>| {
         let message = format!("{URL} is already set in container \"{}\"", conflict.container);
         Finding::warn(&URL_CONFLICT, conflict.entry.clone(), message)
     }))

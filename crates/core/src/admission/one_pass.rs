@@ -10,10 +10,10 @@ use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, Visitor};
 
+use crate::model::budget::Budget;
 use crate::model::pod::Pod;
 use crate::model::read_pod::ReadPod;
 use crate::model::view::{Optional, Place, Reading, Text};
-use crate::model::work::Work;
 
 use super::{AdmissionRequest, Envelope};
 
@@ -22,7 +22,7 @@ const BLANKS: [char; 4] = [' ', '\n', '\r', '\t'];
 
 /// Reads a review, and the pod in it if that is new.
 pub(super) fn read(body: &str) -> serde_json::Result<(Envelope<'_>, Option<ReadPod<'_>>)> {
-    let work = Work::default();
+    let work = Budget::default();
     let (limited, unlimited) = (Reading::within(&work), Reading::default());
     let mut pass = Pass {
         body,

@@ -7,8 +7,8 @@ use crate::model::snapshot::Snapshot;
 
 use super::first_non_empty;
 
-/// The given namespace, else that of the pod's metadata, else the one that it declares by itself. Empty when nothing
-/// says it, or the settings shall.
+/// The given namespace, else that of the pod's metadata, else the one that the pod declares in its spec. Empty when
+/// none is given, or when the settings have one.
 pub(super) fn of_pod<'n>(pod: &'n Pod<'_>, given: &'n str, snapshot: &Snapshot) -> &'n str {
     let own = pod.metadata.as_ref().and_then(|metadata| metadata.namespace.as_deref());
     match (first_non_empty([given, own.unwrap_or_default()]), &snapshot.settings.namespace) {
@@ -17,9 +17,9 @@ pub(super) fn of_pod<'n>(pod: &'n Pod<'_>, given: &'n str, snapshot: &Snapshot) 
     }
 }
 
-/// The namespace that a pod declares by itself, for a manifest without one.
+/// The namespace that a pod declares in its spec, for a manifest without one.
 fn declared<'p>(pod: &'p Pod<'_>, families: &[&'static Family]) -> Option<&'p str> {
-    // A pod's own word counts whichever families are switched on.
+    // The declaration counts whichever families are enabled.
     let all = family::ALL.iter().chain(families);
     all.filter_map(|family| family.namespace_of_pod).find_map(|read_namespace| read_namespace(pod))
 }

@@ -1,19 +1,17 @@
 //! Lists of names in messages.
 
+use crate::model::number::more;
+
 /// Lists these names, at most `most` of them: `a, b, c and 2 more`.
 #[must_use]
 pub fn and_more(names: &[String], max_names: usize) -> String {
     first_of(names.get(..max_names).unwrap_or(names), names.len())
 }
 
-/// Lists the first of so many names, of which the others need not be there.
+/// Lists these names as the first of `all`.
 #[must_use]
 pub fn first_of(names: &[String], all: usize) -> String {
-    let shown = names.join(", ");
-    match all.saturating_sub(names.len()) {
-        0 => shown,
-        more => format!("{shown} and {more} more"),
-    }
+    format!("{}{}", names.join(", "), more(all.saturating_sub(names.len())))
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ pub struct TextFix<'f> {
     /// The place in it.
     pub pointer: Pointer,
     /// What is to be done there.
-    pub fix: &'f Fix,
+    pub fix: Fix,
 }
 
 /// A source with fixes made in it.
@@ -110,7 +110,7 @@ fn change(source: &Source, fix: &TextFix<'_>) -> Option<Change> {
         return None;
     }
     let replace = |span: Span, new: String| Some(Change { bytes: span.start..span.end, new });
-    match fix.fix {
+    match &fix.fix {
         Fix::Rename(name) => replace(found.key?, as_written(source.slice(found.key?), name)?),
         Fix::Text(text) => replace(found.value, as_written(source.slice(found.value), text)?),
         Fix::Unquote(expected) => {
@@ -170,7 +170,7 @@ fn drop_overlaps(changes: &mut [Option<Change>]) {
 /// Of keys that are to get one name in one object, nobody knows which is meant.
 fn drop_rivals(fixes: &[TextFix<'_>], changes: &mut [Option<Change>]) {
     let target = |fix: &TextFix<'_>| {
-        let Fix::Rename(name) = fix.fix else { return None };
+        let Fix::Rename(name) = &fix.fix else { return None };
         let at = fix.place.prefix().join(&fix.pointer);
         let holder = at.as_str().rsplit_once('/')?.0.to_owned();
         Some((fix.place.index(), holder, name.clone()))

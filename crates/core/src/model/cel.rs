@@ -37,7 +37,7 @@ pub struct CelRule {
     /// The code under which memgate refuses the same.
     pub code: &'static Code,
     /// A list in CEL: for each fault what it rests on; empty for a good object. A fault that the
-    /// stored object has too, resting on the same, is no reason to refuse.
+    /// stored object has too, resting on the same, only warns.
     pub faults: &'static str,
     /// What is wrong; starts as memgate's own message does.
     pub message: &'static str,

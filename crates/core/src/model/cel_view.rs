@@ -135,7 +135,7 @@ pub struct InCel {
 /// One way to break a rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CelFault {
-    /// A list of texts in CEL: of each fault the field, a space, and what it rests on, in words.
+    /// A CEL list of texts, one a fault: the field, a space, and the words that the fault rests on.
     pub list: String,
     /// How many words a fault has; the last one may hold spaces.
     pub words: usize,

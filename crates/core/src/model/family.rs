@@ -76,10 +76,10 @@ pub struct Family {
 
     /// The CustomResourceDefinitions of the kinds, in YAML.
     pub crds: &'static [&'static str],
-    /// What editors are told of the kinds beyond those definitions, in YAML: JSON Schema by kind and field. Nothing
-    /// is decided by it.
+    /// Hints for editors beyond those definitions, in YAML: JSON Schema by kind and field. Decisions do not use
+    /// them.
     pub hints: &'static str,
-    /// How those definitions stand in for an apiserver where there is none.
+    /// The use of those definitions for files, in place of an apiserver.
     pub stand_in: SchemaStandIn,
     /// An API server of the platform's own that can take the place of these definitions.
     pub aggregated_server: Option<AggregatedServer>,
@@ -89,13 +89,13 @@ pub struct Family {
 
     /// The kinds of which there is a view, with what their objects are to memory.
     pub viewed: &'static [(&'static Kind, Role)],
-    /// Of these, the kinds whose objects run once and end: policies judge them when they are made, and no audit does.
+    /// Those whose objects run once and end: policies judge them at admission, and audits skip them.
     pub transient: &'static [&'static Kind],
     /// The view of an object of one of these kinds; `None` for one that has nothing to do with memory. Labels and
-    /// name of the object itself are set by who asks; those of the memory that it uses by the family.
+    /// name of the object itself are set by the caller; those of the memory that it uses by the family.
     pub view: fn(&Subject<'_>, &mut StateReader<'_>) -> Option<MemoryView>,
     /// The view of an agent pod of this namespace, whether it opts out of injection or not; `None` if the family
-    /// does not know the pod. The containers that serve memory are added by who asks.
+    /// does not know the pod. The caller adds the containers that serve memory.
     pub view_pod: fn(&Pod<'_>, &str, &mut StateReader<'_>) -> Option<MemoryView>,
     /// What an apiserver can make of these views by itself, in CEL; each viewed kind is in one table.
     pub cel_views: &'static [CelView],
@@ -124,14 +124,14 @@ pub struct Family {
     pub stand_in_pods: Option<fn(&mut StateReader<'_>) -> Vec<Value>>,
 }
 
-/// What a family says about the schemas of its kinds where no apiserver checks them.
+/// How a family's definitions are used for files that no apiserver has checked.
 #[derive(Debug, Clone, Copy)]
 pub struct SchemaStandIn {
     /// The code of what only the schema refuses.
     pub code: &'static Code,
-    /// The code of fields that the schema does not have, if the family speaks of them.
+    /// The code of fields that the schema does not have, if the family reports them.
     pub unknown_field: Option<&'static Code>,
-    /// The kinds of no release: their definitions count only when they are among the inputs.
+    /// Kinds that are not part of a release: their definitions count only when they are among the inputs.
     pub unreleased: &'static [&'static Kind],
     /// The kinds whose status is checked too, although an apiserver passes over what users write there.
     pub with_status: &'static [&'static Kind],

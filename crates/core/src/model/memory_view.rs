@@ -98,7 +98,7 @@ pub struct MemoryView {
 /// Why something is there and cannot be known.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Why {
-    /// The endpoint is in a Secret, which nobody here reads.
+    /// The endpoint is in a Secret, which memgate does not read.
     EndpointInSecret,
     /// The endpoint is in a `ConfigMap` that is not known.
     EndpointInConfigMap,

@@ -144,7 +144,7 @@ pub struct Policy {
     pub rules: Vec<Rule>,
     /// Its defaults, in their order.
     pub defaults: Vec<PolicyDefault>,
-    /// Who may grant exemptions; nobody when absent.
+    /// The users that may grant exemptions; none when absent.
     pub exemptions: Option<ExemptionTerms>,
 }
 

@@ -17,7 +17,7 @@ pub struct PolicyRule {
     pub id: String,
     /// Where the rule stands in the policy.
     pub pointer: Pointer,
-    /// What to do, in the policy's words.
+    /// The advice of the policy.
     pub hint: Option<String>,
     /// Where to read on.
     pub docs: Option<String>,
@@ -78,7 +78,7 @@ pub enum AtAdmission {
 }
 
 impl AtAdmission {
-    /// In words, behind "at admission: ".
+    /// The text behind "at admission: ".
     #[must_use]
     pub fn words(self) -> String {
         match self {

@@ -1,7 +1,7 @@
 //! A new pod that was read when the review in which it came was.
 
+use crate::model::budget::Budget;
 use crate::model::pod::Pod;
-use crate::model::work::Work;
 
 /// A pod as far as decisions read it, and what it took to read it.
 #[derive(Debug)]
@@ -11,7 +11,7 @@ pub struct ReadPod<'a> {
     /// What was read.
     pub pod: Pod<'a>,
     /// What was counted.
-    pub work: Work<'static>,
+    pub work: Budget<'static>,
 }
 
 impl ReadPod<'_> {

@@ -5,13 +5,13 @@
 
 use std::sync::Arc;
 
+use crate::model::budget::Budget;
 use crate::model::crd::Crds;
 use crate::model::kind::Kind;
 use crate::model::object::{KindState, Kinds, Object, Reference};
 use crate::model::policy::Policies;
 use crate::model::settings::Settings;
 use crate::model::state_reader::StateReader;
-use crate::model::work::Work;
 
 /// The objects that decisions may look at, and the settings they follow.
 #[derive(Debug, Clone, Default)]
@@ -66,13 +66,13 @@ impl Snapshot {
 impl<'s> StateReader<'s> {
     /// Nothing read yet, about an object in a namespace.
     #[must_use]
-    pub fn new(snapshot: &'s Snapshot, work: &'s Work<'s>) -> Self {
+    pub fn new(snapshot: &'s Snapshot, work: &'s Budget<'s>) -> Self {
         Self::of(&snapshot.kinds, snapshot.settings.for_readers(), true, work)
     }
 
     /// Nothing read yet, about an object whose namespace was not given.
     #[must_use]
-    pub fn without_namespace(snapshot: &'s Snapshot, work: &'s Work<'s>) -> Self {
+    pub fn without_namespace(snapshot: &'s Snapshot, work: &'s Budget<'s>) -> Self {
         Self::of(&snapshot.kinds, snapshot.settings.for_readers(), false, work)
     }
 }

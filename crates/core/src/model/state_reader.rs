@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use crate::model::budget::Budget;
 use crate::model::kind::Kind;
 use crate::model::name::is_dns_subdomain;
 use crate::model::object::index::{BY_NAME, Index};
 use crate::model::object::{Coverage, DEFAULT_NAMESPACE, KindState, Kinds, Lookup, Object, Reference};
 use crate::model::platform_settings::PlatformSettings;
-use crate::model::work::Work;
 
 /// How many objects that are not known are listed. More are never looked up for one decision.
 const MAX_UNKNOWN: usize = 1_000;
@@ -20,7 +20,7 @@ pub struct StateReader<'s> {
     platforms: &'s PlatformSettings,
     cluster_domain: &'s str,
     namespace_given: bool,
-    work: &'s Work<'s>,
+    budget: &'s Budget<'s>,
     unknown: BTreeSet<Reference>,
 }
 
@@ -31,21 +31,15 @@ impl<'s> StateReader<'s> {
         kinds: &'s Kinds,
         (platforms, cluster_domain): (&'s PlatformSettings, &'s str),
         namespace_given: bool,
-        work: &'s Work<'s>,
+        budget: &'s Budget<'s>,
     ) -> Self {
-        Self { kinds, platforms, cluster_domain, namespace_given, work, unknown: BTreeSet::new() }
+        Self { kinds, platforms, cluster_domain, namespace_given, budget, unknown: BTreeSet::new() }
     }
 
-    /// Counts what follows elsewhere, for what is said of the stored object has a budget of its own. Returns
-    /// where it was counted before.
-    pub const fn count_in(&mut self, work: &'s Work<'s>) -> &'s Work<'s> {
-        std::mem::replace(&mut self.work, work)
-    }
-
-    /// What counts the steps of the decision.
+    /// The budget of the decision.
     #[must_use]
-    pub const fn work(&self) -> &'s Work<'s> {
-        self.work
+    pub const fn budget(&self) -> &'s Budget<'s> {
+        self.budget
     }
 
     /// One object by name. A name that no object can have is absent, so that it never becomes part

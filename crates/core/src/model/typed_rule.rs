@@ -1,4 +1,4 @@
-//! What a typed rule is given, and what it says. The rules themselves are in the module `policy`.
+//! The input and the result of a typed rule. The rules themselves are in the module `policy`.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,19 +10,19 @@ use crate::model::pointer::Pointer;
 
 /// A rule that judges the view of an object.
 pub trait TypedRule: fmt::Debug + Send + Sync {
-    /// What is wrong with the object, in the order of the rule's text.
+    /// Finds what is wrong with the object, in the order of the rule's text.
     fn judge(&self, judged: &Judged<'_>) -> Outcome;
 
-    /// The same in CEL, about a view that an apiserver makes, and what of the rule it cannot say. It is asked twice, for
-    /// the object that is sent and for the stored one, and both times has the same faults in the same order.
+    /// The rule in CEL, about a view that an apiserver makes, and the parts that CEL cannot express. Called for the
+    /// sent and for the stored object, it returns the same faults in the same order.
     fn in_cel(&self, side: &CelSide<'_>) -> InCel;
 
-    /// Whether it reads labels of Namespaces.
+    /// Whether the rule reads labels of Namespaces.
     fn reads_namespaces(&self) -> bool {
         false
     }
 
-    /// Whether what it reads of a view depends on other objects, such as Services.
+    /// Whether the rule reads fields of a view that depend on other objects, such as Services.
     fn reads_other_objects(&self) -> bool {
         false
     }
@@ -37,12 +37,12 @@ pub struct Judged<'v> {
     pub old: Option<&'v MemoryView>,
     /// The labels of the view's Namespace.
     pub namespace_labels: NamespaceLabels<'v>,
-    /// The namespace of the subject: values of another one are not told.
+    /// The namespace of the subject: messages do not show values of another namespace.
     pub subject_namespace: &'v str,
 }
 
 impl Judged<'_> {
-    /// Whether the view is of an object in another namespace than the subject, whose values are not told.
+    /// Whether the view is of an object in another namespace than the subject. Messages do not show its values.
     #[must_use]
     pub fn is_foreign(&self) -> bool {
         !self.view.namespace.is_empty() && self.view.namespace != self.subject_namespace
@@ -52,7 +52,7 @@ impl Judged<'_> {
 /// The labels of a Namespace, as far as they are known.
 #[derive(Debug, Clone, Copy)]
 pub struct NamespaceLabels<'v> {
-    /// The name of the Namespace; empty where there is none.
+    /// The name of the Namespace; empty for an object of the cluster.
     pub name: &'v str,
     /// The labels; `None` for a Namespace that is not known.
     pub labels: Option<&'v BTreeMap<String, String>>,

@@ -1,6 +1,7 @@
-//! How an object breaks the schema of its kind, in words that a family can still put in its own way.
+//! The rules of a schema that an object breaks. A family may word the message itself.
 
 use crate::model::credential::is_credential_name;
+use crate::model::number;
 use crate::model::pointer::{Pointer, list_index};
 
 /// One rule of the schema that an object breaks.
@@ -10,7 +11,7 @@ pub struct Violation {
     pub pointer: Pointer,
     /// The rule.
     pub rule: BrokenRule,
-    /// Whether the stored object breaks it with the same value: then it is no reason to refuse.
+    /// Whether the stored object breaks it with the same value: then it only warns.
     pub stored: bool,
     /// Whether the rule is about the key itself.
     pub at_key: bool,
@@ -69,7 +70,7 @@ pub enum BrokenRule {
     },
 }
 
-/// What of a violation is known before it has texts.
+/// A violation before its texts are made.
 #[derive(Debug, Clone, Copy)]
 pub struct Broken<'p> {
     /// The pointer to the value, or to the place where one is missing.
@@ -130,7 +131,7 @@ impl Violation {
             BrokenRule::Required("") => format!("{field}: Required value"),
             BrokenRule::Required(detail) => format!("{field}: Required value: {detail}"),
             BrokenRule::Unsupported { value, supported, more } => {
-                let more = if *more > 0 { format!(" and {more} more") } else { String::new() };
+                let more = number::more(*more);
                 let supported: Vec<_> = supported.iter().map(|value| format!("{value:?}")).collect();
                 let value = self.shown(value);
                 format!(

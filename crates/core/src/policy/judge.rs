@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::family::policy_codes::INVALID;
-use crate::model::decision::Untold;
+use crate::model::decision::NotShown;
 use crate::model::finding::{Finding, Severity};
 use crate::model::members::Members;
 use crate::model::memory_view::{MemoryView, SourceView, Why};
@@ -20,7 +20,6 @@ use crate::model::policy_rule::{AtAdmission, PolicyFinding, PolicyRule, PolicySt
 use crate::model::snapshot::Snapshot;
 use crate::model::state_reader::StateReader;
 use crate::model::typed_rule::{Judged, Outcome, Unknown, Violation};
-use crate::model::work::MAX_WORDED;
 
 use self::place::Places;
 use self::verdict::Verdict;
@@ -28,6 +27,10 @@ pub use self::verdict::{action, promotion};
 use super::matching::{self, Matches};
 use super::selection::{Selection, Subject, select};
 use super::text::plain_name;
+
+/// How many findings of each severity are kept: more than are reported, since a decision selects from those of all
+/// policies in document order.
+const MAX_KEPT: usize = 200;
 
 /// The views of an object, and of the stored one.
 #[derive(Debug)]
@@ -46,7 +49,7 @@ pub struct Judgement {
     /// What is wrong, by policy and rule; of very much the first of each severity.
     pub findings: Vec<Finding>,
     /// How much more is wrong.
-    pub untold: Untold,
+    pub not_shown: NotShown,
     /// The names of the policies that judged it.
     pub policies: Vec<String>,
     /// The exemptions that counted, as `namespace/name`.
@@ -113,9 +116,9 @@ impl Judgement {
         let found = self.found.entry(finding.severity).or_default();
         *found += 1;
         match finding.severity {
-            _ if *found <= MAX_WORDED as usize => self.findings.push(finding),
-            Severity::Deny => self.untold.denials += 1,
-            Severity::Warn => self.untold.warnings += 1,
+            _ if *found <= MAX_KEPT => self.findings.push(finding),
+            Severity::Deny => self.not_shown.denials += 1,
+            Severity::Warn => self.not_shown.warnings += 1,
             Severity::Note => {}
         }
     }
@@ -208,7 +211,7 @@ impl Judge<'_> {
         });
         // What several parts of an object share is told once.
         let mut told = Members::default();
-        let new = |finding: &Finding| told.insert((finding.pointer.clone(), finding.message.clone()));
+        let new = |finding: &Finding| told.insert((finding.pointer.clone(), finding.message().into_owned()));
         let mut findings = violated.chain(unknown).filter(new).peekable();
         if let Some(exemption) = exemption.filter(|_| findings.peek().is_some()) {
             judgement.exemptions.insert(exemption.key());

@@ -52,7 +52,7 @@ pub fn policy(manifest: &Value) -> (Policy, Vec<Finding>) {
     };
     let faults = in_order(faults, manifest);
     if let Some(first) = faults.first() {
-        policy.invalid = Some(first.message.clone());
+        policy.invalid = Some(first.message().into_owned());
         policy.rules.clear();
         policy.defaults.clear();
     }

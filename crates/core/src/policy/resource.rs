@@ -58,7 +58,7 @@ fn faults(kind: &Kind, object: &Value) -> Vec<Finding> {
 
 /// What the stored object has wrong too only warns.
 fn ratchet(findings: &mut [Finding], stored: &[Finding]) {
-    let of = |finding: &Finding| (finding.pointer.clone(), finding.message.clone());
+    let of = |finding: &Finding| (finding.pointer.clone(), finding.message().into_owned());
     let stored: BTreeSet<_> = stored.iter().map(of).collect();
     for finding in findings.iter_mut().filter(|finding| stored.contains(&of(finding))) {
         finding.severity = Severity::Warn;

@@ -3,12 +3,12 @@
 use std::sync::atomic::AtomicBool;
 
 use memgate_core::decide::decide;
-use memgate_core::model::decision::{Decision, Untold};
+use memgate_core::model::budget::MAX_ENTRIES;
+use memgate_core::model::decision::{Decision, NotShown};
 use memgate_core::model::finding::Severity;
 use memgate_core::model::reason::Reason;
 use memgate_core::model::request::{Occasion, Operation, Request};
 use memgate_core::model::snapshot::Snapshot;
-use memgate_core::model::work::MAX_ENTRIES;
 use serde_json::{Value, json};
 
 fn agent(allow: &[&str], tools: usize) -> Value {
@@ -54,7 +54,7 @@ fn a_list_of_ten_thousand_entries_is_read_and_one_more_is_refused() {
     assert_eq!(over.findings.len(), 1, "{:?}", over.findings);
     assert_eq!(finding.code.name, "memgate/over-limit");
     assert_eq!(finding.pointer.as_str(), "/spec/memory/allow");
-    assert_eq!(finding.message, "spec.memory.allow: memgate reads 10000 entries at most");
+    assert_eq!(finding.message(), "spec.memory.allow: memgate reads 10000 entries at most");
 }
 
 #[test]
@@ -71,10 +71,10 @@ fn what_is_stored_with_too_much_can_still_be_changed() {
 fn tells_fifty_findings_and_counts_the_others() {
     let decision = decided(&agent(&["wrong"; 40], 60), None, None);
     assert_eq!((told(&decision, Severity::Deny), told(&decision, Severity::Warn)), (40, 10));
-    assert_eq!(decision.untold, Untold { denials: 0, warnings: 50 });
+    assert_eq!(decision.not_shown, NotShown { denials: 0, warnings: 50 });
     let decision = decided(&agent(&["wrong"; 1_000], 60), None, None);
     assert_eq!((told(&decision, Severity::Deny), told(&decision, Severity::Warn)), (50, 0));
-    assert_eq!(decision.untold, Untold { denials: 950, warnings: 60 });
+    assert_eq!(decision.not_shown, NotShown { denials: 950, warnings: 60 });
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn the_ratchet_looks_at_findings_that_are_not_told() {
     let stored = agent(&["wrong"; 1_000], 0);
     let updated = decided(&stored, Some(&stored), None);
     assert!(updated.allowed());
-    assert_eq!(updated.untold, Untold { denials: 0, warnings: 950 });
+    assert_eq!(updated.not_shown, NotShown { denials: 0, warnings: 950 });
 }
 
 #[test]

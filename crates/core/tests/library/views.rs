@@ -34,6 +34,7 @@ use std::sync::Arc;
 use memgate_core::family;
 use memgate_core::manifest::document::values;
 use memgate_core::manifest::source::Source;
+use memgate_core::model::budget::Budget;
 use memgate_core::model::family::{Family, Subject};
 use memgate_core::model::memory_view::{MemoryView, SourceView};
 use memgate_core::model::object::{Object, Reference};
@@ -43,7 +44,6 @@ use memgate_core::model::settings::Settings;
 use memgate_core::model::snapshot::Snapshot;
 use memgate_core::model::state_reader::StateReader;
 use memgate_core::model::tree::Tree;
-use memgate_core::model::work::Work;
 use memgate_core::state;
 use serde_json::Value;
 
@@ -117,7 +117,7 @@ pub(super) fn view(
     namespace: &str,
     snapshot: &Snapshot,
 ) -> (Option<MemoryView>, Vec<Reference>) {
-    let work = Work::default();
+    let work = Budget::default();
     let mut state = StateReader::new(snapshot, &work);
     let name = [text(object, "/metadata/name"), text(object, "/metadata/generateName")];
     let name = name.into_iter().find(|name| !name.is_empty()).unwrap_or_default();

@@ -1,7 +1,7 @@
 //! The family has no defaults.
 //!
 //! An absent provider means `in-memory` and stays absent, an Agent without a Memory gets none, and
-//! what an Agent may do is granted by its author alone. Written defaults would show up as drift in
+//! what an Agent may do is granted by its author alone. PointerText defaults would show up as drift in
 //! tools that compare a cluster with manifests.
 
 use crate::model::edit::Edit;

@@ -6,8 +6,8 @@ use std::marker::PhantomData;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, SeqAccess, Visitor};
 
+use crate::model::budget::{Budget, Limit, MAX_CONTAINERS, MAX_ENTRIES, MAX_VARIABLES, MAX_VOLUMES};
 use crate::model::pointer::Path;
-use crate::model::work::{Limit, MAX_CONTAINERS, MAX_ENTRIES, MAX_VARIABLES, MAX_VOLUMES, Work};
 
 /// How many fields an object may have before they are counted. No object of a pod that an apiserver sends has
 /// more.
@@ -47,7 +47,7 @@ impl Quota {
 #[derive(Debug, Default)]
 pub struct Reading<'w> {
     /// What counts the values that are kept; without it nothing is limited.
-    work: Option<&'w Work<'w>>,
+    work: Option<&'w Budget<'w>>,
     /// How many elements of the lists with an overall quota are kept.
     overall: Cell<usize>,
 }
@@ -55,7 +55,7 @@ pub struct Reading<'w> {
 impl<'w> Reading<'w> {
     /// A reading within the limits of a decision.
     #[must_use]
-    pub const fn within(work: &'w Work<'w>) -> Self {
+    pub const fn within(work: &'w Budget<'w>) -> Self {
         Self { work: Some(work), overall: Cell::new(0) }
     }
 
@@ -115,7 +115,7 @@ impl<'w> Place<'w> {
         if quota.overall {
             self.reading.overall.set(self.reading.overall.get() + 1);
         }
-        self.reading.work.map(Work::step);
+        self.reading.work.map(Budget::step);
     }
 
     /// Ends the decision: there is more here than is read.

@@ -83,7 +83,7 @@ fn the_last_year_that_can_be_written() {
     for last in ["9999-12-31T23:59:59Z", "9999-12-30T00:00:00Z", "9999-12-31T23:59:59.999999999-12:00"] {
         assert!(super::faults(&promoted(last)).is_empty(), "{last}");
         let now = time(START);
-        let message = messages(&at(&[promoted(last)], now).decision.findings)[0].to_owned();
+        let message = at(&[promoted(last)], now).decision.findings[0].message().into_owned();
         assert!(message.contains("denied from 9999-12-3"), "{message}");
         let exemption = exemption("9999-01-01T00:00:00Z", last);
         assert!(super::faults(&exemption).is_empty(), "{last}");

@@ -74,7 +74,7 @@ fn what_is_misspelt_is_refused_with_the_right_word() {
         let manifest = policy("org", &spec);
         let found = faults(&manifest);
         let fault = found.iter().find(|fault| fault.pointer.as_str() == pointer);
-        assert!(fault.is_some_and(|fault| fault.message.contains(words)), "{pointer}: {found:#?}");
+        assert!(fault.is_some_and(|fault| fault.message().contains(words)), "{pointer}: {found:#?}");
         // It is refused by the webhook in the same words, and has no force if it got in.
         let decision =
             super::admitted(&super::case(&[], &manifest, &json!({}))).expect("can be read").decision;
@@ -115,7 +115,7 @@ fn an_unknown_namespace_only_warns() {
     let findings = told(&[policy("org", &spec)], &memory("in-context"));
     let [finding] = findings.as_slice() else { panic!("{findings:?}") };
     assert!(!super::denies(finding));
-    let help = finding.help.as_deref().unwrap_or_default();
+    let help = finding.help_text().unwrap_or_default();
     assert_eq!(help, "Namespace \"team\" is unknown; give its manifest or --namespace-labels NS:K=V");
 }
 

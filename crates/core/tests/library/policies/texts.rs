@@ -72,7 +72,7 @@ fn in_keys_and_values_of_labels() {
         let faults = super::faults(&policy);
         assert_eq!(faults.len(), 8, "{faults:?}");
         for fault in faults {
-            assert!(!fault.message.contains(char::is_control), "{:?}", fault.message);
+            assert!(!fault.message().contains(char::is_control), "{:?}", fault.message());
         }
     }
 }

@@ -197,7 +197,7 @@ fn result(finding: &Finding, policy: &PolicyFinding) -> Value {
         "category": "memory",
         "severity": policy.rule.severity,
         "result": outcome,
-        "message": cut(&finding.message, MAX_MESSAGE_BYTES),
+        "message": cut(&finding.message(), MAX_MESSAGE_BYTES),
         "properties": properties,
     })
 }

@@ -1,14 +1,14 @@
 //! Validates the default Memory of the ArkConfig.
 
+use crate::model::budget::Budget;
 use crate::model::finding::Finding;
 use crate::model::pointer::Pointer;
 use crate::model::tree::Tree;
-use crate::model::work::Work;
 
 use super::super::codes::{CONFIG_DEFAULT_MEMORY_NAME, CONFIG_DEFAULT_MEMORY_NAMESPACE};
 use super::denial;
 
-pub(super) fn findings(object: &Tree, work: &Work<'_>) -> Vec<Finding> {
+pub(super) fn findings(object: &Tree, work: &Budget<'_>) -> Vec<Finding> {
     let Some(memory) = object.at(&["spec", "defaultMemory"]).filter(|memory| memory.is_object()) else {
         return Vec::new();
     };
