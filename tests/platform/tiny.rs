@@ -9,7 +9,7 @@ pub(crate) mod inject;
 pub(crate) mod validate;
 
 use memgate::model::family::{Family, SchemaStandIn};
-use memgate::model::violation::Violation;
+use memgate::model::violation::SchemaViolation;
 
 /// The row of the platform.
 pub(crate) static FAMILY: Family = Family {
@@ -43,7 +43,7 @@ pub(crate) static FAMILY: Family = Family {
         unknown_field: None,
         unreleased: &[],
         with_status: &[],
-        message: Violation::message,
+        message: SchemaViolation::message,
         tolerates: |_, _, _| false,
     },
     aggregated_server: None,

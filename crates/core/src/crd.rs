@@ -109,17 +109,17 @@ pub enum Status {
 static NO_SCHEMA: LazyLock<SchemaNode> = LazyLock::new(SchemaNode::default);
 
 /// Reads an object as it would be stored by a version; without one, only its metadata. What is read counts in
-/// `work`. `None` when it is not JSON that can be read, or `work` has ended.
+/// `budget`. `None` when it is not JSON that can be read, or `budget` has ended.
 #[must_use]
 pub fn document<'d>(
     text: &'d str,
     version: Option<&CrdVersion>,
     status: Status,
-    work: &Budget<'_>,
+    budget: &Budget<'_>,
 ) -> Option<Document<'d>> {
     let without_status = version.is_some_and(|version| version.has_status) && status == Status::Dropped;
     let schema = version.map_or(&*NO_SCHEMA, |version| &version.schema);
-    read::read(text, schema, without_status, work)
+    read::read(text, schema, without_status, budget)
 }
 
 /// The names of the fields of metadata that no object has.

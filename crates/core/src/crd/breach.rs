@@ -14,7 +14,7 @@ use crate::model::finding::quoted;
 use crate::model::members::Members;
 use crate::model::metadata_fault::Fault;
 use crate::model::pointer::Pointer;
-use crate::model::violation::{Broken, BrokenKind, BrokenRule, Violation};
+use crate::model::violation::{Broken, BrokenKind, BrokenRule, SchemaViolation};
 
 /// A rule that an object breaks somewhere.
 #[derive(Clone, Copy)]
@@ -157,7 +157,7 @@ impl<'d> Breaches<'d> {
 
     /// The breach with its texts.
     #[must_use]
-    pub fn violation(&self, breach: &Breach<'d>) -> Violation {
+    pub fn violation(&self, breach: &Breach<'d>) -> SchemaViolation {
         let mut written = PointerText::default();
         self.ways.write(breach.way, &mut written);
         let pointer = Pointer::new(written.as_str());
@@ -169,7 +169,7 @@ impl<'d> Breaches<'d> {
             }
             (rule, _) => rule.broken(value, &pointer),
         };
-        Violation { stored: breach.stored, at_key, ..Violation::new(pointer, rule) }
+        SchemaViolation { stored: breach.stored, at_key, ..SchemaViolation::new(pointer, rule) }
     }
 }
 

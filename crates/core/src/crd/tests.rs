@@ -18,12 +18,12 @@ fn version_with(spec: &Value) -> Crd {
 /// What the first version of a definition refuses in an object, and whether the stored one has it.
 fn found(crd: &Crd, object: &Value, old: Option<&Value>) -> Vec<(String, bool)> {
     let version = crd.newest().expect("served");
-    let work = Budget::default();
+    let budget = Budget::default();
     let (text, old) = (object.to_string(), old.map(Value::to_string));
-    let read = |text| document(text, Some(version), Status::Dropped, &work).expect("JSON");
+    let read = |text| document(text, Some(version), Status::Dropped, &budget).expect("JSON");
     let object = read(&text);
     let old = old.as_deref().map(read);
-    let mut found = Breaches::new(&object, &work);
+    let mut found = Breaches::new(&object, &budget);
     check(version, &object, old.as_ref(), &mut found);
     assert_eq!(is_right(&object, Some(version), None), found.is_empty());
     let mut told = ReportedPlaces::default();
@@ -454,9 +454,9 @@ fn checks_metadata() {
 
 fn metadata_messages(metadata: &Value, new: Option<NewObject<'_>>) -> Vec<String> {
     let text = json!({"metadata": metadata}).to_string();
-    let work = Budget::default();
-    let object = document(&text, None, Status::Dropped, &work).expect("JSON");
-    let mut found = Breaches::new(&object, &work);
+    let budget = Budget::default();
+    let object = document(&text, None, Status::Dropped, &budget).expect("JSON");
+    let mut found = Breaches::new(&object, &budget);
     check_metadata(&object, new, None, &mut found);
     found.iter().map(|breach| found.violation(breach).message()).collect()
 }

@@ -13,7 +13,7 @@ use crate::model::crd::CrdVersion;
 use crate::model::finding::{Finding, quoted};
 use crate::model::pointer::Pointer;
 use crate::model::request::Request;
-use crate::model::violation::{BrokenRule, Violation};
+use crate::model::violation::{BrokenRule, SchemaViolation};
 
 /// The findings of an apiserver about a new pod or workload, before it calls any webhook; none about other kinds.
 #[must_use]
@@ -47,7 +47,7 @@ fn violations(
     version: &CrdVersion,
     new: Option<NewObject<'_>>,
     budget: &Budget<'_>,
-) -> Vec<Violation> {
+) -> Vec<SchemaViolation> {
     let Some(object) = crd::document(text, Some(version), Status::Dropped, budget) else { return Vec::new() };
     if crd::is_right(&object, Some(version), new) {
         return Vec::new();
@@ -64,7 +64,7 @@ fn violations(
 
 /// Whether a violation in the metadata of a template counts: only fields that are copied to the pods are checked,
 /// and values that cannot be decoded. Source: Kubernetes, `ValidatePodTemplateSpec`.
-fn counts_in_template(violation: &Violation) -> bool {
+fn counts_in_template(violation: &SchemaViolation) -> bool {
     const CHECKED: [&str; 4] = ["labels", "annotations", "creationTimestamp", "deletionTimestamp"];
     let mut tokens = violation.pointer.tokens();
     let in_metadata = tokens.next().is_some_and(|token| token == "metadata");
@@ -74,7 +74,7 @@ fn counts_in_template(violation: &Violation) -> bool {
 }
 
 /// The apiserver's message; for types a shorter one.
-fn message(violation: &Violation) -> String {
+fn message(violation: &SchemaViolation) -> String {
     match &violation.rule {
         BrokenRule::Type { expected, got } => {
             format!("{}: must be of type {expected}, not {got}", violation.pointer.field())

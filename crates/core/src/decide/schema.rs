@@ -21,7 +21,7 @@ use crate::model::kind::NAMESPACE;
 use crate::model::pointer::Pointer;
 use crate::model::request::{Operation, Request};
 use crate::model::snapshot::Snapshot;
-use crate::model::violation::{BrokenRule, Violation};
+use crate::model::violation::{BrokenRule, SchemaViolation};
 
 /// How many unknown fields of metadata are compared with known ones.
 const MAX_UNKNOWN_FIELDS: usize = 64;
@@ -159,8 +159,8 @@ fn version_unknown(crd: &Crd, version: &str) -> Option<Finding> {
 /// The finding about a violation, with the family's code and message.
 pub(super) fn finding(
     code: &'static Code,
-    message: fn(&Violation) -> String,
-    violation: &Violation,
+    message: fn(&SchemaViolation) -> String,
+    violation: &SchemaViolation,
 ) -> Finding {
     let mut finding = Finding::deny(code, violation.pointer.clone(), message(violation));
     if violation.stored {
@@ -182,7 +182,7 @@ pub(super) fn finding(
 }
 
 /// What is right instead, where there is only one answer.
-fn fix(violation: &Violation) -> Option<Fix> {
+fn fix(violation: &SchemaViolation) -> Option<Fix> {
     match &violation.rule {
         // With more values than are listed here, another one may be as near.
         BrokenRule::Unsupported { value, supported, more: 0 } => {
@@ -195,7 +195,7 @@ fn fix(violation: &Violation) -> Option<Fix> {
     }
 }
 
-fn help(violation: &Violation) -> Option<String> {
+fn help(violation: &SchemaViolation) -> Option<String> {
     match &violation.rule {
         BrokenRule::Unsupported { value, supported, .. } => {
             suggest::help(value.trim_matches('"'), supported.iter().map(String::as_str))
@@ -246,7 +246,7 @@ mod tests {
     #[test]
     fn gives_the_cause_of_the_rule() {
         let stand_in = &orka::FAMILY.stand_in;
-        let violation = |rule| Violation::new(Pointer::new("/spec/a"), rule);
+        let violation = |rule| SchemaViolation::new(Pointer::new("/spec/a"), rule);
         let cause = |rule| finding(stand_in.code, stand_in.message, &violation(rule)).cause;
         let text = || "a".to_owned();
         for (rule, expected) in [

@@ -20,7 +20,7 @@ mod share;
 
 use super::message;
 use crate::model::family::{Family, SchemaStandIn};
-use crate::model::violation::Violation;
+use crate::model::violation::SchemaViolation;
 
 /// The row of the platform.
 pub static FAMILY: Family = Family {
@@ -54,7 +54,7 @@ pub static FAMILY: Family = Family {
         unknown_field: Some(&codes::UNKNOWN_FIELD),
         unreleased: &[],
         with_status: &[],
-        message: Violation::message,
+        message: SchemaViolation::message,
         tolerates: |_, _, _| false,
     },
     aggregated_server: None,

@@ -210,8 +210,10 @@ mod tests {
         let source = Arc::new(Source::new("x", text));
         let documents: Vec<Document> = values(&source, &mut Vec::new());
         let place = documents.first().expect("one").place();
-        let fixes: Vec<_> =
-            fixes.iter().map(|(at, fix)| TextFix { place, pointer: Pointer::new(*at), fix }).collect();
+        let fixes: Vec<_> = fixes
+            .iter()
+            .map(|(at, fix)| TextFix { place, pointer: Pointer::new(*at), fix: fix.clone() })
+            .collect();
         let Fixed { text, made } = fix(&source, &fixes);
         (text, made)
     }

@@ -91,14 +91,14 @@ pub fn edits_to_pod(
     stateful_set: &str,
     claim_templates: &RawValue,
 ) -> (Vec<Edit>, ClaimVolumes) {
-    let work = Budget::default();
+    let budget = Budget::default();
     let read = || {
-        let templates: Vec<ClaimTemplate<'_>> = pod::read_list(Some(claim_templates), Path::Root, &work)?;
+        let templates: Vec<ClaimTemplate<'_>> = pod::read_list(Some(claim_templates), Path::Root, &budget)?;
         let volumes: Option<Vec<NamedVolume<'_>>> = match volumes {
-            Some(volumes) => Some(pod::read_list(Some(volumes), Path::Root, &work)?),
+            Some(volumes) => Some(pod::read_list(Some(volumes), Path::Root, &budget)?),
             None => None,
         };
-        Some((templates, volumes)).filter(|_| !work.has_ended())
+        Some((templates, volumes)).filter(|_| !budget.has_ended())
     };
     let Some((templates, volumes)) = read() else { return Default::default() };
     let claims: BTreeMap<&str, usize> = templates

@@ -23,7 +23,7 @@ use crate::model::request::Operation;
 use crate::model::selector::PodSelector;
 use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
-use crate::model::violation::{Broken, Violation};
+use crate::model::violation::{Broken, SchemaViolation};
 
 /// A platform whose memory resources memgate knows. Two rows are equal if their names are.
 #[expect(clippy::struct_excessive_bools, reason = "each says one thing about a platform")]
@@ -136,7 +136,7 @@ pub struct SchemaStandIn {
     /// The kinds whose status is checked too, although an apiserver passes over what users write there.
     pub with_status: &'static [&'static Kind],
     /// The message about a violation.
-    pub message: fn(&Violation) -> String,
+    pub message: fn(&SchemaViolation) -> String,
     /// Whether the family lets an object of this kind, as it was written, pass with a violation on purpose.
     pub tolerates: fn(&Kind, &Tree, Broken<'_>) -> bool,
 }

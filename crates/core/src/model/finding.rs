@@ -134,11 +134,14 @@ impl<T: Into<String>> From<T> for Details {
     }
 }
 
+/// Makes details from the pointer of a finding, and from values that the function owns.
+type MakeDetails = Arc<dyn Fn(&Pointer) -> Details + Send + Sync>;
+
 /// The details that are made already, and a function that makes the others when they are read.
 #[derive(Clone, Default)]
 pub struct LazyDetails {
     made: Details,
-    make: Option<Arc<dyn Fn(&Pointer) -> Details + Send + Sync>>,
+    make: Option<MakeDetails>,
 }
 
 impl fmt::Debug for LazyDetails {

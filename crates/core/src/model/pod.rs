@@ -141,12 +141,12 @@ impl<'a> Pod<'a> {
     }
 
     /// The same within the limits of a decision. Where one is reached, the rest of that list or map is left out,
-    /// and `work` has ended.
+    /// and `budget` has ended.
     ///
     /// # Errors
     /// Those of [`Pod::parse`].
-    pub fn parse_within(text: &'a str, work: &Budget<'_>) -> serde_json::Result<Self> {
-        Reading::within(work).read(text, Path::Root)
+    pub fn parse_within(text: &'a str, budget: &Budget<'_>) -> serde_json::Result<Self> {
+        Reading::within(budget).read(text, Path::Root)
     }
 
     /// The value of a label.
@@ -233,9 +233,9 @@ pub fn read<'a, T: View<'a>>(raw: Option<&'a RawValue>) -> Option<T> {
 pub fn read_list<'a, T: View<'a>>(
     raw: Option<&'a RawValue>,
     path: Path<'_>,
-    work: &Budget<'_>,
+    budget: &Budget<'_>,
 ) -> Option<Vec<T>> {
-    Reading::within(work).read(raw?.get(), path).ok()
+    Reading::within(budget).read(raw?.get(), path).ok()
 }
 
 /// Calls `visit` with one element after the other of a list that was left unread, and keeps none of them.

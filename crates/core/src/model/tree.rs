@@ -103,18 +103,18 @@ impl Tree {
         Self::parse_with(text, schema, None)
     }
 
-    /// The same within the limits of a decision. Where one is reached, the rest is left out, and `work` has
+    /// The same within the limits of a decision. Where one is reached, the rest is left out, and `budget` has
     /// ended.
     ///
     /// # Errors
     /// Those of [`Tree::parse`].
-    pub fn parse_within(text: &str, schema: &Schema, work: &Budget<'_>) -> serde_json::Result<Self> {
-        Self::parse_with(text, schema, Some(work))
+    pub fn parse_within(text: &str, schema: &Schema, budget: &Budget<'_>) -> serde_json::Result<Self> {
+        Self::parse_with(text, schema, Some(budget))
     }
 
-    fn parse_with(text: &str, schema: &Schema, work: Option<&Budget<'_>>) -> serde_json::Result<Self> {
+    fn parse_with(text: &str, schema: &Schema, budget: Option<&Budget<'_>>) -> serde_json::Result<Self> {
         let mut deserializer = serde_json::Deserializer::from_str(text);
-        let tree = TreeSeed { schema, work, path: Path::Root }.deserialize(&mut deserializer)?;
+        let tree = TreeSeed { schema, budget, path: Path::Root }.deserialize(&mut deserializer)?;
         deserializer.end()?;
         Ok(tree)
     }
@@ -124,7 +124,7 @@ impl Tree {
     /// # Errors
     /// Those of the deserializer.
     pub fn read<'de, D: Deserializer<'de>>(deserializer: D, schema: &Schema) -> Result<Self, D::Error> {
-        TreeSeed { schema, work: None, path: Path::Root }.deserialize(deserializer)
+        TreeSeed { schema, budget: None, path: Path::Root }.deserialize(deserializer)
     }
 
     /// Takes no more memory than needed, for a tree that is kept: no room to grow into, and texts that recur shared.
@@ -476,23 +476,23 @@ impl Map {
 struct TreeSeed<'s, 'w> {
     schema: &'s Schema,
     /// Counts the values that are kept; `None` for objects of the state.
-    work: Option<&'w Budget<'w>>,
+    budget: Option<&'w Budget<'w>>,
     path: Path<'w>,
 }
 
 impl TreeSeed<'_, '_> {
     /// Whether one more value may be kept.
     fn step(&self) -> bool {
-        self.work.is_none_or(Budget::step)
+        self.budget.is_none_or(Budget::step)
     }
 
     /// Whether a list or map that holds so many entries may have another one.
     fn has_room(&self, entries: usize) -> bool {
-        let Some(work) = self.work else { return true };
+        let Some(budget) = self.budget else { return true };
         if entries >= MAX_ENTRIES {
-            work.over_limit(|| self.path.pointer(), Limit::Entries);
+            budget.over_limit(|| self.path.pointer(), Limit::Entries);
         }
-        work.step()
+        budget.step()
     }
 }
 

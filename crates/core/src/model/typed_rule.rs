@@ -11,7 +11,7 @@ use crate::model::pointer::Pointer;
 /// A rule that judges the view of an object.
 pub trait TypedRule: fmt::Debug + Send + Sync {
     /// Finds what is wrong with the object, in the order of the rule's text.
-    fn judge(&self, judged: &Judged<'_>) -> Outcome;
+    fn judge(&self, judged: &Judged<'_>) -> RuleOutcome;
 
     /// The rule in CEL, about a view that an apiserver makes, and the parts that CEL cannot express. Called for the
     /// sent and for the stored object, it returns the same faults in the same order.
@@ -74,16 +74,16 @@ impl<'v> NamespaceLabels<'v> {
 
 /// What comes of judging a view.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Outcome {
+pub struct RuleOutcome {
     /// What is wrong.
-    pub violations: Vec<Violation>,
+    pub violations: Vec<RuleViolation>,
     /// Why something could not be judged.
     pub unknown: Option<Unknown>,
 }
 
 /// One thing that is wrong.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Violation {
+pub struct RuleViolation {
     /// Where.
     pub pointer: Pointer,
     /// What, without field and policy.
@@ -103,10 +103,10 @@ pub struct Unknown {
     pub of: String,
 }
 
-impl Outcome {
+impl RuleOutcome {
     /// Adds what is wrong.
     pub fn add(&mut self, pointer: Pointer, message: impl Into<String>, value: impl Into<String>) {
-        self.violations.push(Violation { pointer, message: message.into(), value: value.into() });
+        self.violations.push(RuleViolation { pointer, message: message.into(), value: value.into() });
     }
 
     /// Notes what could not be judged; the first one counts.

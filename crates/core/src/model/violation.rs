@@ -6,7 +6,7 @@ use crate::model::pointer::{Pointer, list_index};
 
 /// One rule of the schema that an object breaks.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Violation {
+pub struct SchemaViolation {
     /// The value, or the place where one is missing.
     pub pointer: Pointer,
     /// The rule.
@@ -102,7 +102,7 @@ pub fn type_message(field: &str, expected: &str, got: &str) -> String {
 /// What a message shows in place of a value that may be a credential.
 const HIDDEN: &str = "\"***\"";
 
-impl Violation {
+impl SchemaViolation {
     /// A rule that a value breaks.
     #[must_use]
     pub const fn new(pointer: Pointer, rule: BrokenRule) -> Self {
@@ -177,7 +177,7 @@ mod tests {
             supported: vec!["a".to_owned()],
             more: 0,
         };
-        let message = |pointer| Violation::new(Pointer::new(pointer), rule()).message();
+        let message = |pointer| SchemaViolation::new(Pointer::new(pointer), rule()).message();
         assert!(message("/spec/mode").contains("hunter2"));
         let shown = message("/spec/apiToken");
         for pointer in ["/spec/apiTokens/0", "/spec/headers/X-A", "/spec/env/0/value"] {
@@ -186,7 +186,7 @@ mod tests {
         let value = "\"hunter2\"".to_owned();
         let detail = format!("must be of type uuid: {value}");
         let rule = BrokenRule::Invalid { value, detail, about_field: true };
-        assert!(!Violation::new(Pointer::new("/spec/apiToken"), rule).message().contains("hunter2"));
+        assert!(!SchemaViolation::new(Pointer::new("/spec/apiToken"), rule).message().contains("hunter2"));
         assert_eq!(shown, "spec.apiToken: Unsupported value: \"***\": supported values: \"a\"");
     }
 }

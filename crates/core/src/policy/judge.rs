@@ -19,7 +19,7 @@ use crate::model::policy::{Policy, Question, Rule, When};
 use crate::model::policy_rule::{AtAdmission, PolicyFinding, PolicyRule, PolicyStatus};
 use crate::model::snapshot::Snapshot;
 use crate::model::state_reader::StateReader;
-use crate::model::typed_rule::{Judged, Outcome, Unknown, Violation};
+use crate::model::typed_rule::{Judged, RuleOutcome, RuleViolation, Unknown};
 
 use self::place::Places;
 use self::verdict::Verdict;
@@ -187,7 +187,7 @@ impl Judge<'_> {
         if !rule.roles.contains(&view.role) || !verdict.counts() {
             return;
         }
-        let Outcome { violations, unknown } = self.outcome(rule, view, self.views.old.as_ref());
+        let RuleOutcome { violations, unknown } = self.outcome(rule, view, self.views.old.as_ref());
         if violations.is_empty() && unknown.is_none() {
             return;
         }
@@ -198,12 +198,16 @@ impl Judge<'_> {
         let stored =
             (exemption.is_none() && verdict.ratchets(self.subject.operation)).then(|| self.stored(rule));
         let stored = stored.flatten().unwrap_or_default();
-        let known: Members<Violation> = stored.violations.into_iter().collect();
+        let known: Members<RuleViolation> = stored.violations.into_iter().collect();
         // Compared before it is known what of their places is there: two labels that are missing are two places.
         let placed = |pointer: &Pointer| self.places.nearest(pointer);
         let violated = violations.iter().filter_map(|it| {
             let is_stored = known.contains(it);
-            verdict.violated(&Violation { pointer: placed(&it.pointer), ..it.clone() }, is_stored, exemption)
+            verdict.violated(
+                &RuleViolation { pointer: placed(&it.pointer), ..it.clone() },
+                is_stored,
+                exemption,
+            )
         });
         let is_stored = unknown.as_ref().is_some_and(|unknown| stored.unknown.as_ref() == Some(unknown));
         let unknown = unknown.and_then(|it| {
@@ -220,19 +224,19 @@ impl Judge<'_> {
     }
 
     /// What a rule says of the stored object, as if it had always been there: what is new in it does not count.
-    fn stored(&self, rule: &Rule) -> Option<Outcome> {
+    fn stored(&self, rule: &Rule) -> Option<RuleOutcome> {
         let old = self.views.old.as_ref()?;
         Some(self.outcome(rule, old, Some(old)))
     }
 
     /// What a rule says of a view; where it judges by the memory that is used, of that.
-    fn outcome(&self, rule: &Rule, view: &MemoryView, old: Option<&MemoryView>) -> Outcome {
+    fn outcome(&self, rule: &Rule, view: &MemoryView, old: Option<&MemoryView>) -> RuleOutcome {
         if !rule.by_sources.contains(&view.role) {
             let applies = rule.when.as_ref().is_none_or(|when| applies(when, view));
             let outcome = applies.then(|| rule.check.judge(&self.judged(view, old)));
             return outcome.map(|outcome| in_words(outcome, rule)).unwrap_or_default();
         }
-        let mut all = Outcome::default();
+        let mut all = RuleOutcome::default();
         for SourceView { view, field } in &view.sources {
             if rule.when.as_ref().is_some_and(|when| !applies(when, view)) {
                 continue;
@@ -241,7 +245,7 @@ impl Judge<'_> {
             let judged = self.judged(view, None);
             let outcome = in_words(rule.check.judge(&judged), rule);
             all.violations.extend(outcome.violations.into_iter().map(
-                |Violation { message, value, .. }| Violation {
+                |RuleViolation { message, value, .. }| RuleViolation {
                     pointer: field.clone(),
                     message: message + &of,
                     value: value + &of,
@@ -278,7 +282,7 @@ fn without_names(why: Why, namespace: &str) -> Why {
 }
 
 /// An outcome in the words of the policy, where it has some.
-fn in_words(mut outcome: Outcome, rule: &Rule) -> Outcome {
+fn in_words(mut outcome: RuleOutcome, rule: &Rule) -> RuleOutcome {
     if let Some(message) = &rule.message {
         for violation in &mut outcome.violations {
             violation.message.clone_from(message);

@@ -3,7 +3,7 @@
 use crate::model::cel_view::{CelSide, InCel, MessagePart};
 use crate::model::finding::{Cause, quoted};
 use crate::model::quantity::billionths;
-use crate::model::typed_rule::{Judged, Outcome, TypedRule};
+use crate::model::typed_rule::{Judged, RuleOutcome, TypedRule};
 
 use super::super::in_cel::{VALUE, literal, text};
 use super::super::reader::{Fields, Reader};
@@ -66,8 +66,8 @@ pub(super) fn quantity(fields: &Fields<'_>, field: &str) -> Option<Quantity> {
 }
 
 impl TypedRule for Capacity {
-    fn judge(&self, judged: &Judged<'_>) -> Outcome {
-        let mut outcome = Outcome::default();
+    fn judge(&self, judged: &Judged<'_>) -> RuleOutcome {
+        let mut outcome = RuleOutcome::default();
         self.judge_entries(judged, &mut outcome);
         if let Some((storage, max)) = judged.view.storage.as_ref().zip(self.storage.as_ref())
             && storage.bytes.saturating_mul(BYTE) > max.billionths
@@ -137,7 +137,7 @@ impl Entries {
 }
 
 impl Capacity {
-    fn judge_entries(&self, judged: &Judged<'_>, outcome: &mut Outcome) {
+    fn judge_entries(&self, judged: &Judged<'_>, outcome: &mut RuleOutcome) {
         let Some(count) = judged.view.max_entries else { return };
         let shown = number(judged, &count.to_string());
         let mut add = |message| outcome.add(judged.view.pointer("maxEntries"), message, count.to_string());

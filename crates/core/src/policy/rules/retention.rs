@@ -2,7 +2,7 @@
 
 use crate::model::cel_view::{CelSide, InCel, MessagePart};
 use crate::model::finding::Cause;
-use crate::model::typed_rule::{Judged, Outcome, TypedRule};
+use crate::model::typed_rule::{Judged, RuleOutcome, TypedRule};
 
 use super::super::in_cel::{VALUE, text};
 use super::super::reader::{Fields, Reader};
@@ -56,8 +56,8 @@ impl Limit {
 }
 
 impl TypedRule for Retention {
-    fn judge(&self, judged: &Judged<'_>) -> Outcome {
-        let mut outcome = Outcome::default();
+    fn judge(&self, judged: &Judged<'_>) -> RuleOutcome {
+        let mut outcome = RuleOutcome::default();
         let Some(seconds) = judged.view.ttl_seconds else { return outcome };
         let shown = number(judged, &seconds.to_string());
         let mut add = |message| outcome.add(judged.view.pointer("ttlSeconds"), message, seconds.to_string());

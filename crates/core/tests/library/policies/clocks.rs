@@ -59,7 +59,7 @@ fn promotions_and_exemptions_at_any_time() {
     ] {
         let plain = at(&[promoted(START)], now);
         assert_eq!(plain.allowed(), !promoted_by_then, "{now}");
-        let message = messages(&plain.decision.findings)[0].to_owned();
+        let message = plain.decision.findings[0].message().into_owned();
         assert_eq!(message.contains("denied from 2027-01-15"), !promoted_by_then, "{now}: {message}");
         let with_exemption = at(&[promoted(START), exemption(START, END)], now);
         assert_eq!(with_exemption.allowed(), exempt || !promoted_by_then, "{now}");

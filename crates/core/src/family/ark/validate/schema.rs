@@ -9,7 +9,7 @@ use crate::model::kind::Kind;
 use crate::model::pointer::{Path, Pointer};
 use crate::model::schema::{Field, Schema};
 use crate::model::tree::Tree;
-use crate::model::violation::{Broken, BrokenKind, BrokenRule, Violation};
+use crate::model::violation::{Broken, BrokenKind, BrokenRule, SchemaViolation};
 
 use super::super::api::QUERY;
 use super::super::codes::UNKNOWN_FIELD;
@@ -19,7 +19,7 @@ const QUERY_FIELDS: [&str; 3] = ["/spec/memory", "/spec/conversationId", "/spec/
 
 /// The message about a violation of a schema.
 #[must_use]
-pub fn schema_message(violation: &Violation) -> String {
+pub fn schema_message(violation: &SchemaViolation) -> String {
     let text = match &violation.rule {
         BrokenRule::Type { expected, .. } => format!("must be of type {expected}"),
         BrokenRule::Required("") => "is required".to_owned(),
