@@ -29,7 +29,7 @@ use crate::model::edit::Edit;
 use crate::model::family::{Family, Subject};
 use crate::model::finding::{Finding, Phase};
 use crate::model::kind::Kind;
-use crate::model::object::{DEFAULT_NAMESPACE, is_deleting};
+use crate::model::object::is_deleting;
 use crate::model::reason::Reason;
 use crate::model::request::{Operation, Request};
 use crate::model::snapshot::Snapshot;
@@ -38,6 +38,8 @@ use crate::model::tree::Tree;
 use crate::model::workload;
 use crate::patch::Patch;
 use crate::policy;
+
+use self::namespace::{first_non_empty, resolve_namespace};
 
 /// Decides one request.
 ///
@@ -64,20 +66,6 @@ pub fn decide(request: &Request<'_>, snapshot: &Snapshot) -> Decision {
     match family::validated(&snapshot.settings.families, &request.group, &request.kind) {
         Some((family, kind)) => decide_resource(family, kind, request, snapshot),
         None => Decision::pass(Reason::NotOurs),
-    }
-}
-
-/// The namespace of an object, given the one of its request or metadata. Without one, that of the settings
-/// counts, then `default`; the reader then knows that it is an assumption.
-fn resolve_namespace<'n>(
-    namespace: &'n str,
-    snapshot: &'n Snapshot,
-    budget: &'n Budget<'n>,
-) -> (&'n str, StateReader<'n>) {
-    match (namespace, &snapshot.settings.namespace) {
-        ("", Some(given)) => (given, StateReader::new(snapshot, budget)),
-        ("", None) => (DEFAULT_NAMESPACE, StateReader::without_namespace(snapshot, budget)),
-        (namespace, _) => (namespace, StateReader::new(snapshot, budget)),
     }
 }
 
@@ -119,7 +107,8 @@ fn decide_resource(
         findings.extend(schema.findings);
         not_shown = schema.not_shown;
     }
-    let defaults = if policies_only { Vec::new() } else { defaults(family, &subject, &mut state) };
+    let has_defaults = !policies_only && request.operation != Operation::Delete;
+    let defaults = if has_defaults { (family.default)(&subject, &mut state) } else { Vec::new() };
     let edits = policies::add_defaults(defaults, family, &subject, request, snapshot, &mut state);
     let judgement = policies::of_resource(family, &subject, request, snapshot, &mut state);
     findings.extend(judgement.findings);
@@ -182,16 +171,6 @@ fn subject<'n>(
         ("", StateReader::new(snapshot, budget))
     };
     (Subject { kind, operation: request.operation, namespace, name, object, old }, state)
-}
-
-/// The first text that is not empty. Callers put the request before the object's own metadata.
-fn first_non_empty<const N: usize>(texts: [&str; N]) -> &str {
-    texts.into_iter().find(|text| !text.is_empty()).unwrap_or_default()
-}
-
-/// The family's own defaults.
-fn defaults(family: &Family, subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Edit> {
-    if subject.operation == Operation::Delete { Vec::new() } else { (family.default)(subject, state) }
 }
 
 /// Leaves out defaults that would make too large a patch, with a warning.

@@ -163,14 +163,14 @@ fn answer_with(case: &Case, snapshot: &Snapshot) -> Result<CaseOutcome> {
     let admitted = admission::admit(&review.request, snapshot)?;
     let answer = admission::review(&review, snapshot)?;
     ensure!(answer == admission::review(&review, snapshot)?, "the same question has two answers");
-    let told = CaseOutcome::from_review(&serde_json::from_slice(&answer)?, case.object.as_ref());
+    let answered = CaseOutcome::from_review(&serde_json::from_slice(&answer)?, case.object.as_ref());
     another_implementation_agrees(case, &admitted)?;
     second_pass_changes_nothing(&review.request, &admitted, snapshot)?;
     let findings = &admitted.decision.findings;
     let of = |severity| findings.iter().filter(move |finding| finding.severity == severity);
     Ok(CaseOutcome {
         allowed: admitted.allowed(),
-        message: told.map_err(anyhow::Error::msg)?.message,
+        message: answered.map_err(anyhow::Error::msg)?.message,
         warnings: of(Severity::Warn).map(|finding| finding.message().into_owned()).collect(),
         codes: Some(findings.iter().map(|finding| finding.code_name().to_owned()).collect()),
         changed: Some(!admitted.edits.is_empty() && admitted.allowed()),

@@ -26,9 +26,9 @@ fn found(crd: &Crd, object: &Value, old: Option<&Value>) -> Vec<(String, bool)> 
     let mut found = Breaches::new(&object, &budget);
     check(version, &object, old.as_ref(), &mut found);
     assert_eq!(is_right(&object, Some(version), None), found.is_empty());
-    let mut told = ReportedPlaces::default();
-    let told = found.iter().filter(|breach| told.is_first(breach));
-    told.map(|breach| (found.violation(breach).message(), breach.stored)).collect()
+    let mut places = ReportedPlaces::default();
+    let first = found.iter().filter(|breach| places.is_first(breach));
+    first.map(|breach| (found.violation(breach).message(), breach.stored)).collect()
 }
 
 fn messages(schema: &Value, spec: &Value) -> Vec<String> {

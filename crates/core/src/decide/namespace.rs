@@ -1,11 +1,12 @@
-//! The namespace of a pod whose request or manifest may name none.
+//! The namespace of an object whose request or manifest may not name one.
 
 use crate::family;
+use crate::model::budget::Budget;
 use crate::model::family::Family;
+use crate::model::object::DEFAULT_NAMESPACE;
 use crate::model::pod::Pod;
 use crate::model::snapshot::Snapshot;
-
-use super::first_non_empty;
+use crate::model::state_reader::StateReader;
 
 /// The given namespace, else that of the pod's metadata, else the one that the pod declares in its spec. Empty when
 /// none is given, or when the settings have one.
@@ -22,4 +23,23 @@ fn declared<'p>(pod: &'p Pod<'_>, families: &[&'static Family]) -> Option<&'p st
     // The declaration counts whichever families are enabled.
     let all = family::ALL.iter().chain(families);
     all.filter_map(|family| family.namespace_of_pod).find_map(|read_namespace| read_namespace(pod))
+}
+
+/// The namespace of an object, given the one of its request or metadata. Without one, that of the settings
+/// counts, then `default`; the reader then knows that it is an assumption.
+pub(super) fn resolve_namespace<'n>(
+    namespace: &'n str,
+    snapshot: &'n Snapshot,
+    budget: &'n Budget<'n>,
+) -> (&'n str, StateReader<'n>) {
+    match (namespace, &snapshot.settings.namespace) {
+        ("", Some(given)) => (given, StateReader::new(snapshot, budget)),
+        ("", None) => (DEFAULT_NAMESPACE, StateReader::without_namespace(snapshot, budget)),
+        (namespace, _) => (namespace, StateReader::new(snapshot, budget)),
+    }
+}
+
+/// The first text that is not empty. Callers put the request before the object's own metadata.
+pub(super) fn first_non_empty<const N: usize>(texts: [&str; N]) -> &str {
+    texts.into_iter().find(|text| !text.is_empty()).unwrap_or_default()
 }

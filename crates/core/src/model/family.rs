@@ -89,7 +89,7 @@ pub struct Family {
 
     /// The kinds of which there is a view, with what their objects are to memory.
     pub viewed: &'static [(&'static Kind, Role)],
-    /// Those whose objects run once and end: policies judge them at admission, and audits skip them.
+    /// Viewed kinds that run once and end: policies judge them at admission, and audits skip them.
     pub transient: &'static [&'static Kind],
     /// The view of an object of one of these kinds; `None` for one that has nothing to do with memory. Labels and
     /// name of the object itself are set by the caller; those of the memory that it uses by the family.

@@ -172,7 +172,7 @@ fn annotations_for_others_do_not_count() {
 }
 
 #[test]
-fn a_pod_that_nobody_knows_is_left_without_a_word() {
+fn a_pod_of_no_platform_gets_no_findings() {
     let mut pod = pod("");
     fill(&mut pod, "/spec/containers", MAX_CONTAINERS + 1);
     let decision = decided(&pod, 0);

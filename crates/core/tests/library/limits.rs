@@ -40,7 +40,7 @@ fn decided(object: &Value, old: Option<&Value>, cancelled: Option<&AtomicBool>) 
     decide(&request, &Snapshot::default())
 }
 
-fn told(decision: &Decision, severity: Severity) -> usize {
+fn reported(decision: &Decision, severity: Severity) -> usize {
     decision.findings.iter().filter(|finding| finding.severity == severity).count()
 }
 
@@ -62,7 +62,7 @@ fn what_is_stored_with_too_much_can_still_be_changed() {
     let over = agent(&vec!["read"; MAX_ENTRIES + 1], 0);
     let updated = decided(&over, Some(&over), None);
     assert_eq!((updated.reason, updated.allowed()), (Reason::OverLimit, true));
-    assert_eq!(told(&updated, Severity::Warn), 1);
+    assert_eq!(reported(&updated, Severity::Warn), 1);
     let grown = decided(&over, Some(&agent(&["read"], 0)), None);
     assert!(!grown.allowed());
 }
@@ -70,10 +70,10 @@ fn what_is_stored_with_too_much_can_still_be_changed() {
 #[test]
 fn tells_fifty_findings_and_counts_the_others() {
     let decision = decided(&agent(&["wrong"; 40], 60), None, None);
-    assert_eq!((told(&decision, Severity::Deny), told(&decision, Severity::Warn)), (40, 10));
+    assert_eq!((reported(&decision, Severity::Deny), reported(&decision, Severity::Warn)), (40, 10));
     assert_eq!(decision.not_shown, NotShown { denials: 0, warnings: 50 });
     let decision = decided(&agent(&["wrong"; 1_000], 60), None, None);
-    assert_eq!((told(&decision, Severity::Deny), told(&decision, Severity::Warn)), (50, 0));
+    assert_eq!((reported(&decision, Severity::Deny), reported(&decision, Severity::Warn)), (50, 0));
     assert_eq!(decision.not_shown, NotShown { denials: 950, warnings: 60 });
 }
 
@@ -86,7 +86,7 @@ fn the_ratchet_looks_at_findings_that_are_not_told() {
 }
 
 #[test]
-fn ends_when_nobody_waits_any_more() {
+fn ends_when_the_caller_has_gone() {
     let decision = decided(&agent(&vec!["read"; 2_000], 0), None, Some(&AtomicBool::new(true)));
     assert_eq!(decision.reason, Reason::Cancelled);
 }

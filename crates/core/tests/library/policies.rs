@@ -78,7 +78,7 @@ fn admitted(case: &Case) -> Option<Admitted> {
 }
 
 /// The findings of policies about an object that is created.
-fn told(state: &[Value], object: &Value) -> Vec<Finding> {
+fn reported(state: &[Value], object: &Value) -> Vec<Finding> {
     let admitted = admitted(&case(state, object, &json!({}))).expect("can be read");
     of_policies(admitted.decision.findings)
 }

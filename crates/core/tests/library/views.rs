@@ -110,7 +110,7 @@ pub(super) fn snapshot(case: &Value) -> Snapshot {
     snapshot
 }
 
-/// The view of an object, with its name and labels as whoever asks for views sets them; and what is to be looked up.
+/// The view of an object with its name and labels, and the references to look up.
 pub(super) fn view(
     family: &Family,
     object: &Value,
@@ -220,7 +220,7 @@ fn what_is_audited_keeps_labels_and_uid() {
     }
 }
 
-/// What the state holds of an object is the same object to whoever reads it, whatever is wrong with it.
+/// An object of the state gives the same view as the object that was read, whatever is wrong with it.
 #[test]
 fn what_was_read_can_be_read_again() {
     for (family, cases) in cases() {

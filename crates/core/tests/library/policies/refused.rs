@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{denying, faults, memory, policy, told};
+use super::{denying, faults, memory, policy, reported};
 
 #[test]
 fn what_is_misspelt_is_refused_with_the_right_word() {
@@ -101,18 +101,18 @@ fn a_policy_that_matches_nothing_says_nothing() {
         let spec = json!({"match": matching, "actions": {"admission": "deny"}, "rules": rules});
         let policy = policy("org", &spec);
         assert!(faults(&policy).is_empty(), "{matching}");
-        assert!(told(&[policy], &memory("in-context")).is_empty(), "{matching}");
+        assert!(reported(&[policy], &memory("in-context")).is_empty(), "{matching}");
     }
 }
 
-/// A Namespace that nobody knows has its name, and what hangs on its other labels only warns.
+/// A Namespace that is not known has its name, and a rule that depends on its other labels only warns.
 #[test]
 fn an_unknown_namespace_only_warns() {
     let spec = json!({
         "match": {"namespaceSelector": {"matchLabels": {"env": "prod"}}}, "actions": {"admission": "deny"},
         "rules": [{"id": "durable", "backends": {"durable": true}}],
     });
-    let findings = told(&[policy("org", &spec)], &memory("in-context"));
+    let findings = reported(&[policy("org", &spec)], &memory("in-context"));
     let [finding] = findings.as_slice() else { panic!("{findings:?}") };
     assert!(!super::denies(finding));
     let help = finding.help_text().unwrap_or_default();
@@ -124,6 +124,6 @@ fn an_unknown_namespace_only_warns() {
 fn two_policies_of_one_name() {
     let first = denying(&json!([{"id": "durable", "backends": {"durable": true}}]));
     let second = denying(&json!([{"id": "none", "backends": {"deny": ["none-such"]}}]));
-    assert_eq!(told(&[second.clone(), first.clone()], &memory("in-context")).len(), 1);
-    assert!(told(&[first, second], &memory("in-context")).is_empty());
+    assert_eq!(reported(&[second.clone(), first.clone()], &memory("in-context")).len(), 1);
+    assert!(reported(&[first, second], &memory("in-context")).is_empty());
 }
