@@ -39,7 +39,7 @@ use std::io;
 
 pub use crate::model::plain_text::plain;
 
-use crate::model::decision::Untold;
+use crate::model::decision::NotShown;
 use crate::model::finding::{Finding, Severity};
 use crate::model::pointer::Pointer;
 use crate::model::policy_rule::PolicyStatus;
@@ -63,7 +63,7 @@ pub struct Report<'a> {
     /// The number of policies.
     pub policies: usize,
     /// The objects with more findings than are shown, and the number of the others.
-    pub not_shown: Vec<(&'a ObjectRef, Untold)>,
+    pub not_shown: Vec<(&'a ObjectRef, NotShown)>,
     /// Objects that are not among the inputs, as `Kind namespace/name`; nothing was concluded about them.
     pub unknown: Vec<String>,
     /// For `what-if`, the objects whose verdict other policies would change.
@@ -424,7 +424,7 @@ mod tests {
     #[test]
     fn counts_findings_that_are_not_shown() {
         let object_ref = ObjectRef { kind: "Agent".to_owned(), name: "a".to_owned(), ..ObjectRef::default() };
-        let not_shown = vec![(&object_ref, Untold { denials: 1, warnings: 2 })];
+        let not_shown = vec![(&object_ref, NotShown { denials: 1, warnings: 2 })];
         let report = Report { not_shown, ..Report::default() };
         assert_eq!((report.count(Severity::Deny), report.count(Severity::Warn)), (1, 2));
         let lines: Vec<String> = report.not_shown_lines().collect();

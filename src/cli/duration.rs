@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use crate::server::quantity;
+use crate::model::duration;
 
 /// The longest timeout that a flag takes. A longer one is a mistake, since no run lasts a day.
 pub const MAX_TIMEOUT: Duration = Duration::from_hours(24);
@@ -17,7 +17,7 @@ const VALIDITY: RangeInclusive<Duration> = Duration::from_secs(10)..=Duration::f
 /// # Errors
 /// When the text is not a duration, or the duration is zero or too long.
 pub fn parse(text: &str) -> Result<Duration, String> {
-    quantity::duration(text)
+    duration::parse(text)
         .filter(|duration| !duration.is_zero() && *duration <= MAX_TIMEOUT)
         .ok_or_else(|| "give a duration such as 5s or 10m, at most 24h".to_owned())
 }
@@ -27,7 +27,7 @@ pub fn parse(text: &str) -> Result<Duration, String> {
 /// # Errors
 /// When the text is not a duration, or the duration is out of range.
 pub fn parse_validity(text: &str) -> Result<Duration, String> {
-    quantity::duration(text)
+    duration::parse(text)
         .filter(|duration| VALIDITY.contains(duration))
         .ok_or_else(|| "give a duration such as 168h, from 10s to 876000h (a hundred years)".to_owned())
 }

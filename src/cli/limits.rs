@@ -5,6 +5,7 @@ use std::time::Duration;
 use anyhow::ensure;
 
 use crate::cli::duration::MAX_TIMEOUT;
+use crate::model::duration;
 use crate::server::options::{Limits, Options, Timers};
 use crate::server::quantity;
 
@@ -122,8 +123,7 @@ impl LimitArgs {
 }
 
 fn parse_duration(text: &str) -> Result<Duration, String> {
-    let duration =
-        quantity::duration(text).filter(|duration| !duration.is_zero() && *duration <= MAX_TIMEOUT);
+    let duration = duration::parse(text).filter(|duration| !duration.is_zero() && *duration <= MAX_TIMEOUT);
     duration.ok_or_else(|| "give a duration above zero, such as 5s, 500ms or 1m30s, at most 24h".to_owned())
 }
 
@@ -133,7 +133,7 @@ fn parse_duration(text: &str) -> Result<Duration, String> {
 /// When the text is not a duration, or is more than a day.
 pub(super) fn parse_grace(text: &str) -> Result<Duration, String> {
     let seconds = || text.parse::<u32>().ok().map(|seconds| Duration::from_secs(seconds.into()));
-    let grace = quantity::duration(text).or_else(seconds).filter(|grace| *grace <= MAX_TIMEOUT);
+    let grace = duration::parse(text).or_else(seconds).filter(|grace| *grace <= MAX_TIMEOUT);
     grace.ok_or_else(|| "give a duration such as 30s or 2m, at most 24h, or 0 for none".to_owned())
 }
 

@@ -10,6 +10,7 @@ use crate::cluster::cluster_state::{AgentPod, Agents, Fetched, Installation};
 use crate::cluster::probe::minimal_pod;
 use crate::cluster::reader::ClusterReader;
 use crate::cluster::replay::unknown_references;
+use crate::model::budget::Budget;
 use crate::model::family::Family;
 use crate::model::kind::{Kind, NAMESPACE, SECRET};
 use crate::model::object::{Coverage, KindState, Object, Reference};
@@ -18,7 +19,6 @@ use crate::model::selector::PodSelector;
 use crate::model::settings::Settings;
 use crate::model::snapshot::Snapshot;
 use crate::model::state_reader::StateReader;
-use crate::model::work::Work;
 
 /// How many rounds of lookups there are: an agent refers to a memory, which refers to other objects.
 const MAX_LOOKUP_ROUNDS: usize = 3;
@@ -158,7 +158,7 @@ fn created(kind: &Kind, object: &Value) -> Option<((String, String, String), i64
 /// Pods as platforms would create them for agents in namespaces that have no agent pod. They meet Pod
 /// Security "restricted" and request almost no resources, so that only memgate's additions can be refused.
 fn stand_ins(agents: &Agents) -> Vec<AgentPod> {
-    let work = Work::default();
+    let work = Budget::default();
     let mut reader = StateReader::new(&agents.snapshot, &work);
     let mut stand_ins = Vec::new();
     for &family in &agents.snapshot.settings.families {

@@ -77,7 +77,7 @@ fn details<'a>(response: &'a Response, field: &str) -> &'a str {
 }
 
 fn accepted(probe: &Probe, response: &Response) -> ProbeOutcome {
-    let is_memgates = |warning: &String| warning.starts_with(probe.finding.message.as_str());
+    let is_memgates = |warning: &String| warning.starts_with(&*probe.finding.message());
     if !probe.is_refused() && response.warnings.iter().any(is_memgates) {
         return ProbeOutcome::Answered { webhook: None };
     }
@@ -206,7 +206,7 @@ mod tests {
         let orka = probe("orka");
         let mut response = Response { status: 201, ..Response::default() };
         assert_eq!(interpret(&orka, &response), ProbeOutcome::NotAsked);
-        response.warnings = vec![format!("{}; more", orka.finding.message)];
+        response.warnings = vec![format!("{}; more", orka.finding.message())];
         assert_eq!(interpret(&orka, &response), ProbeOutcome::Answered { webhook: None });
         assert_eq!(interpret(&probe("ark "), &response), ProbeOutcome::NotAsked);
     }

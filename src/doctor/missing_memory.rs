@@ -72,7 +72,7 @@ fn unusable(replayed: &Replayed<'_>) -> Option<Check> {
     match replayed.decision.reason {
         Reason::ReferenceMissing | Reason::ReferenceInvalid => {
             let finding = replayed.decision.findings.first()?;
-            let message = format!("it runs without its memory: {}", finding.message);
+            let message = format!("it runs without its memory: {}", finding.message());
             let check = Check::warn(ID, pod.title(), message);
             Some(check.help(format!("memgate explain {}", finding.code_name())))
         }

@@ -66,7 +66,7 @@ impl Decided {
     #[must_use]
     pub fn allowed(&self) -> bool {
         self.admitted.allowed()
-            && self.admitted.decision.untold.denials == 0
+            && self.admitted.decision.not_shown.denials == 0
             && self.of_form.iter().all(|finding| finding.severity != Severity::Deny)
     }
 
@@ -161,7 +161,8 @@ fn decide(
     let admitted = admit(&Request { occasion, ..undecided.request() }, snapshot);
     let mut admitted = admitted.map_err(|fault| fault_of(object, &fault))?;
     for finding in &mut admitted.decision.findings {
-        finding.message = finding.message_at(&object.in_document(&finding.pointer));
+        let message = finding.message_at(&object.in_document(&finding.pointer));
+        *finding = finding.clone().with_message(message);
     }
     // Edits are made in the user's own text, so the stored object is not needed.
     admitted.object = None;
@@ -177,7 +178,8 @@ fn decide(
 fn of_form(undecided: &UndecidedObject) -> Vec<Finding> {
     let in_document = |finding: Finding| {
         let pointer = undecided.object.in_document(&finding.pointer);
-        Finding { message: finding.message_at(&pointer), pointer, ..finding }
+        let message = finding.message_at(&pointer);
+        Finding { pointer, ..finding.with_message(message) }
     };
     let Some(workload) = undecided.workload_request() else {
         return form::findings(&undecided.request());
@@ -252,11 +254,11 @@ spec:
     fn names_fields_from_the_root_of_a_workload() {
         let inputs = load(&InputPlan::of_text(WORKLOAD)).expect("loads");
         let checked = check(inputs, Occasion::default());
-        let messages: Vec<&str> = checked
+        let messages: Vec<_> = checked
             .decided
             .iter()
             .flat_map(|decided| &decided.admitted.decision.findings)
-            .map(|finding| finding.message.as_str())
+            .map(Finding::message)
             .collect();
         let field = "spec.template.spec.containers[0].env[3].value: ";
         assert!(messages.iter().any(|message| message.starts_with(field)), "{messages:?}");

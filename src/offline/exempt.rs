@@ -81,11 +81,11 @@ pub fn exemption(request: &ExemptionRequest<'_>, policies: &Policies) -> Result<
     let manifest = manifest(request)?;
     let (exemption, faults) = read::exemption(&manifest, &family::ALL);
     let Some(exemption) = exemption else {
-        return Err(faults.into_iter().map(|fault| fault.message).collect());
+        return Err(faults.into_iter().map(|fault| fault.message().into_owned()).collect());
     };
     match rejected(&exemption, policies) {
         None => Ok(manifest),
-        Some(finding) => Err(vec![format!("{}; {}", finding.message, advice(&exemption, policy))]),
+        Some(finding) => Err(vec![format!("{}; {}", finding.message(), advice(&exemption, policy))]),
     }
 }
 

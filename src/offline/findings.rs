@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::manifest::place::{DocumentPlace, LastSource};
 use crate::manifest::source::Span;
-use crate::model::decision::Untold;
+use crate::model::decision::NotShown;
 use crate::model::finding::Finding;
 use crate::model::object::Reference;
 use crate::model::pointer::Pointer;
@@ -28,7 +28,7 @@ pub fn report(checked: &Checked) -> Report<'_> {
     unknown.sort();
     unknown.dedup();
     let not_shown =
-        decided.iter().map(|decided| (&decided.object.object_ref, decided.admitted.decision.untold));
+        decided.iter().map(|decided| (&decided.object.object_ref, decided.admitted.decision.not_shown));
     Report {
         files: checked.sources.len(),
         objects: decided.iter().filter(|decided| decided.is_judged()).map(judged).collect(),
@@ -42,7 +42,7 @@ pub fn report(checked: &Checked) -> Report<'_> {
         errors: checked.errors.iter().map(input_error).collect(),
         findings: in_order(checked),
         policies: checked.policies,
-        not_shown: not_shown.filter(|(_, counts)| *counts != Untold::default()).collect(),
+        not_shown: not_shown.filter(|(_, counts)| *counts != NotShown::default()).collect(),
         unknown,
         changes: None,
     }

@@ -51,8 +51,8 @@ fn fixes(decided: &Decided) -> impl Iterator<Item = TextFix<'_>> {
     let of_object = of_object.map(|finding| (finding, object.in_document(&finding.pointer)));
     let all = of_object.chain(decided.of_form.iter().map(|finding| (finding, finding.pointer.clone())));
     all.filter(|(finding, _)| finding.severity != Severity::Note).filter_map(|(finding, pointer)| {
-        let fix = finding.fix.as_ref()?;
-        let pointer = if *fix == Fix::RemoveRepeated { element(&pointer) } else { pointer };
+        let fix = finding.details().into_owned().fix?;
+        let pointer = if fix == Fix::RemoveRepeated { element(&pointer) } else { pointer };
         Some(TextFix { place: &object.place, pointer, fix })
     })
 }

@@ -166,5 +166,7 @@ pub(super) fn errors<'e>(
     within: &'e Pointer,
     faults: Vec<Finding>,
 ) -> impl Iterator<Item = manifest::error::Error> + use<'e> {
-    faults.into_iter().map(|fault| error_at(document.place(), &within.join(&fault.pointer), fault.message))
+    faults
+        .into_iter()
+        .map(|fault| error_at(document.place(), &within.join(&fault.pointer), fault.message().into_owned()))
 }

@@ -129,7 +129,7 @@ pub(super) fn identify(checked: &mut Checked) -> Vec<Identity> {
 #[must_use]
 pub fn not_shown(checked: &Checked) -> Vec<(Identity, usize)> {
     let of_object = |decided: &Decided| {
-        let counts = decided.admitted.decision.untold;
+        let counts = decided.admitted.decision.not_shown;
         [(Severity::Deny, counts.denials), (Severity::Warn, counts.warnings)]
             .map(|(severity, count)| (not_shown_of(&decided.object.object_ref, severity), count))
     };
@@ -166,7 +166,7 @@ pub fn suppress(checked: &mut Checked, identities: &[Identity], known: &mut Know
     });
     for decided in &mut checked.decided {
         let object_ref = &decided.object.object_ref;
-        let counts = &mut decided.admitted.decision.untold;
+        let counts = &mut decided.admitted.decision.not_shown;
         counts.denials -= known.take(&not_shown_of(object_ref, Severity::Deny), counts.denials);
         counts.warnings -= known.take(&not_shown_of(object_ref, Severity::Warn), counts.warnings);
     }
@@ -179,9 +179,9 @@ pub(super) fn make_note(finding: &mut Finding, reason: &str) {
         Severity::Warn => "",
         Severity::Note => return,
     };
-    let message = format!("{} ({reason}{effect})", finding.message);
-    // The reason is a user's text. A new finding masks credentials and control characters in it.
-    finding.message = Finding::warn(finding.code, Pointer::root(), message).message;
+    let message = format!("{} ({reason}{effect})", finding.message());
+    // The reason is a user's text: a message masks credentials and control characters in it.
+    *finding = finding.clone().with_message(message);
     finding.severity = Severity::Note;
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::manifest::source::Source;
-use crate::model::decision::Untold;
+use crate::model::decision::NotShown;
 use crate::model::finding::{Finding, Severity};
 use crate::model::pointer::Pointer;
 use crate::model::policy::Policies;
@@ -136,7 +136,7 @@ fn compare(mut before: BTreeMap<Key, Decided>, checked: Checked, owners: &BTreeM
 /// Takes all findings out of a decision. Those about the form are the same in both runs, so they are dropped.
 fn take_findings(decided: &mut Decided) -> Vec<Finding> {
     decided.of_form.clear();
-    decided.admitted.decision.untold = Untold::default();
+    decided.admitted.decision.not_shown = NotShown::default();
     std::mem::take(&mut decided.admitted.decision.findings)
 }
 
@@ -167,9 +167,9 @@ fn only_in(findings: Vec<Finding>, others: &[Finding]) -> Vec<Finding> {
 /// The findings that are gone, as notes.
 fn lifted(base: Vec<Finding>, findings: &[Finding]) -> Vec<Finding> {
     let note = |finding: Finding| {
-        let message = format!("no longer: {}", finding.message);
+        let message = format!("no longer: {}", finding.message());
         // Its rule is in the current policies, which are not shown.
-        Finding { severity: Severity::Note, message, elsewhere: Vec::new(), ..finding }
+        Finding { severity: Severity::Note, elsewhere: Vec::new(), ..finding.with_message(message) }
     };
     only_in(base, findings).into_iter().map(note).collect()
 }

@@ -101,7 +101,7 @@ fn write_change(
     writeln!(out, "{indent}{}: {} → {style}{}{style:#}", plain(&title), from.name(), to.name())?;
     for LocatedFinding { finding, location, .. } in findings {
         let place = format!("{}:{}:{}", location.file, location.line, location.column);
-        writeln!(out, "{indent}  {}: {}", plain(&place), plain(&finding.message))?;
+        writeln!(out, "{indent}  {}: {}", plain(&place), plain(&finding.message()))?;
     }
     Ok(())
 }

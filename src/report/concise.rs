@@ -26,7 +26,7 @@ pub fn write(report: &Report<'_>, out: &mut impl Write) -> io::Result<()> {
             location.column,
             finding.severity.name(),
             finding.code_name(),
-            plain(&finding.message),
+            plain(&finding.message()),
         )?;
     }
     Ok(())

@@ -107,12 +107,12 @@ pub(super) fn of_error(error: &InputError<'_>) -> Command {
 
 fn of_finding(located: &LocatedFinding<'_>) -> Command {
     let (location, finding) = (&located.location, located.finding);
-    let mut message = plain(&finding.message).into_owned();
+    let mut message = plain(&finding.message()).into_owned();
     if !located.object_ref.kind.is_empty() {
         let _infallible = write!(message, "\nin {}", plain(&located.object_ref.title()));
     }
-    if let Some(help) = &finding.help {
-        let _infallible = write!(message, "\nhelp: {}", plain(help));
+    if let Some(help) = finding.help_text() {
+        let _infallible = write!(message, "\nhelp: {}", plain(&help));
     }
     let (start, end) = (Some((location.line, location.column)), Some(location.end_position()));
     Command::new(AnnotationPlace { file: Some(location.file), start, end }, finding.code_name(), &message)

@@ -37,9 +37,9 @@ fn of_error(error: &InputError<'_>, counter: &mut Counter) -> Value {
 
 fn of_finding(located: &LocatedFinding<'_>) -> Value {
     let finding = located.finding;
-    let description = match &finding.help {
-        Some(help) => format!("{}; {help}", finding.message),
-        None => finding.message.clone(),
+    let description = match finding.help_text() {
+        Some(help) => format!("{}; {help}", finding.message()),
+        None => finding.message().into_owned(),
     };
     let severity = match finding.severity {
         Severity::Deny => "critical",

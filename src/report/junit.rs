@@ -120,7 +120,7 @@ fn tests(title: &str, found: &[&LocatedFinding<'_>], warnings_fail: bool) -> Vec
                 None if of_code(code).all(|located| is_exempt(located)) => TestResult::Skipped(text),
                 None => TestResult::Remarked(text),
                 Some(first) => {
-                    TestResult::Failed { kind: code.to_owned(), message: first.finding.message.clone(), text }
+                    TestResult::Failed { kind: code.to_owned(), message: first.finding.message().into_owned(), text }
                 }
             };
             Test { name: format!("{title}: {code}"), result }
@@ -141,10 +141,10 @@ fn lines(located: &LocatedFinding<'_>) -> String {
         location.line,
         location.column,
         finding.severity.name(),
-        plain(&finding.message)
+        plain(&finding.message())
     );
-    if let Some(help) = &finding.help {
-        let _infallible = writeln!(text, "help: {}", plain(help));
+    if let Some(help) = finding.help_text() {
+        let _infallible = writeln!(text, "help: {}", plain(&help));
     }
     text
 }

@@ -167,9 +167,9 @@ fn properties(rule: &PolicyRule) -> Value {
 
 fn of_finding(located: &LocatedFinding<'_>, rules: &Rules<'_>) -> Value {
     let (finding, object_ref) = (located.finding, located.object_ref);
-    let text = match &finding.help {
-        Some(help) => format!("{}\n{help}", finding.message),
-        None => finding.message.clone(),
+    let text = match finding.help_text() {
+        Some(help) => format!("{}\n{help}", finding.message()),
+        None => finding.message().into_owned(),
     };
     let level = match finding.severity {
         Severity::Deny => "error",

@@ -66,7 +66,7 @@ fn group<'r>(located: &'r LocatedFinding<'_>, width: usize) -> Group<'r> {
         Severity::Warn => Level::WARNING.with_name("warn"),
         Severity::Note => Level::NOTE.with_name("note"),
     };
-    let mut group = level.primary_title(finding.message.as_str()).id(finding.code_name()).elements(snippets(
+    let mut group = level.primary_title(finding.message()).id(finding.code_name()).elements(snippets(
         &located.location,
         &located.related,
         width,
@@ -82,8 +82,8 @@ fn group<'r>(located: &'r LocatedFinding<'_>, width: usize) -> Group<'r> {
     if let Some(at_admission) = finding.policy.as_ref().and_then(|policy| policy.at_admission) {
         group = group.element(Level::NOTE.with_name("at admission").message(at_admission.words()));
     }
-    if let Some(help) = &finding.help {
-        group = group.element(Level::HELP.message(normalize_untrusted_str(help)));
+    if let Some(help) = finding.help_text() {
+        group = group.element(Level::HELP.message(normalize_untrusted_str(&help)));
     }
     group
 }

@@ -12,7 +12,7 @@ pub(crate) mod view;
 use memgate::model::family::{
     CelRules, Definitions, Faces, Family, Kinds, Pods, SchemaStandIn, Validation, Views,
 };
-use memgate::model::violation::Violation;
+use memgate::model::violation::SchemaViolation;
 
 /// The row of the platform.
 pub(crate) static FAMILY: Family = Family {
@@ -50,7 +50,7 @@ pub(crate) static FAMILY: Family = Family {
             unknown_field: None,
             unreleased: &[],
             with_status: &[],
-            message: Violation::message,
+            message: SchemaViolation::message,
             tolerates: |_, _, _| false,
         },
         aggregated_server: None,

@@ -94,11 +94,11 @@ fn expect_clean_event(review: &str, snapshot: &Snapshot) -> Result<(), Failed> {
     let review = admission::parse(review)?;
     let decision = decide(&review.request, snapshot);
     for event in &decision.events {
-        expect_no_marker("the Event", &event.finding.message)?;
+        expect_no_marker("the Event", &event.finding.message())?;
         expect_no_marker("the Event", &format!("{:?}", event.regarding))?;
     }
     for finding in &decision.findings {
-        let told = (&finding.message, &finding.help, finding.pointer.as_str());
+        let told = (finding.message(), finding.help_text(), finding.pointer.as_str());
         expect_no_marker("a finding", &format!("{told:?}"))?;
     }
     Ok(())

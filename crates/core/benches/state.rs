@@ -11,11 +11,11 @@ use std::sync::Arc;
 
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use memgate_core::family;
+use memgate_core::model::budget::Budget;
 use memgate_core::model::kind::Kind;
 use memgate_core::model::object::{Coverage, KindState, Object};
 use memgate_core::model::snapshot::Snapshot;
 use memgate_core::model::state_reader::StateReader;
-use memgate_core::model::work::Work;
 
 /// How many there are already.
 const OBJECTS: usize = 50_000;
@@ -82,7 +82,7 @@ fn reading(criterion: &mut Criterion) {
     let snapshot = filled(OBJECTS);
     let names: Vec<String> = (0..OBJECTS).map(|number| name(number * 31_337 % OBJECTS)).collect();
     let mut next = names.iter().cycle();
-    let work = Work::default();
+    let work = Budget::default();
     let mut state = StateReader::new(&snapshot, &work);
     group.bench_function("one by name", |bencher| {
         bencher.iter(|| state.peek(kind(), "team", next.next().expect("a name")).is_some());

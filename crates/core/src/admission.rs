@@ -15,7 +15,7 @@ use std::borrow::Cow;
 use serde_json::value::RawValue;
 
 use crate::decide::decide;
-use crate::model::decision::{Decision, Untold};
+use crate::model::decision::{Decision, NotShown};
 use crate::model::edit::Edit;
 use crate::model::finding::{Finding, Phase, Severity};
 use crate::model::reason::Reason;
@@ -196,7 +196,7 @@ pub fn respond(phase: Phase, review: &Review<'_>, decision: &Decision) -> Result
         uid: &review.uid,
         request: &review.request,
         findings: &findings,
-        untold: if phase == decision.phase { decision.untold } else { Untold::default() },
+        not_shown: if phase == decision.phase { decision.not_shown } else { NotShown::default() },
         edits,
         reason: decision.reason,
         judged_by: (phase == decision.phase).then_some(decision),
@@ -214,7 +214,7 @@ pub fn hold(review: &Review<'_>, decision: &Decision, message: &str) -> Vec<u8> 
         uid: &review.uid,
         request: &review.request,
         findings: &findings,
-        untold: decision.untold,
+        not_shown: decision.not_shown,
         edits: &[],
         reason: Reason::ReferencePending,
         judged_by: Some(decision),
@@ -240,7 +240,7 @@ pub fn review_of(review: &Review<'_>, admitted: &Admitted) -> Vec<u8> {
         uid: &review.uid,
         request: &review.request,
         findings: &findings,
-        untold: admitted.decision.untold,
+        not_shown: admitted.decision.not_shown,
         edits,
         reason: admitted.reason(),
         judged_by: Some(&admitted.decision),

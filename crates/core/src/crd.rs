@@ -1,5 +1,5 @@
-//! What an apiserver checks before it asks anybody: an object against the schema of its kind, and its
-//! metadata. For files, where no apiserver stands in front.
+//! The checks of an apiserver before it calls any webhook: an object against the schema of its kind, and its
+//! metadata. For files, which no apiserver has checked.
 //!
 //! ```text
 //! CRD ──parse──▶ Crd          JSON ──read──▶ as it would be stored ──check──▶ breaches ──▶ violations
@@ -35,14 +35,14 @@ use std::sync::LazyLock;
 use serde_json::Value;
 
 use crate::crd::cursor::Cursor;
+use crate::model::budget::Budget;
 use crate::model::crd::{Crd, CrdVersion, SchemaNode};
-use crate::model::work::Work;
 use crate::model::workload;
 
-pub use self::breach::{Breach, Breaches, Told};
+pub use self::breach::{Breach, Breaches, ReportedPlaces};
 pub use self::document::Document;
 use self::place::Place;
-pub use self::place::Written;
+pub use self::place::PointerText;
 
 /// An object that does not exist yet: its name and namespace are still to be judged.
 #[derive(Debug, Clone, Copy)]
@@ -91,7 +91,7 @@ impl BuiltinKind {
 /// Reads a CustomResourceDefinition.
 ///
 /// # Errors
-/// With what is wrong in words, when it has no group, no kind or no version with a schema.
+/// A message, when it has no group, no kind or no version with a schema.
 pub fn read(value: &Value) -> Result<Crd, String> {
     parse::crd(value)
 }
@@ -105,21 +105,21 @@ pub enum Status {
     Judged,
 }
 
-/// What is known of a kind without a definition: its metadata.
+/// The schema of a kind without a definition: only its metadata is checked.
 static NO_SCHEMA: LazyLock<SchemaNode> = LazyLock::new(SchemaNode::default);
 
 /// Reads an object as it would be stored by a version; without one, only its metadata. What is read counts in
-/// `work`. `None` when it is not JSON that can be read, or `work` has ended.
+/// `budget`. `None` when it is not JSON that can be read, or `budget` has ended.
 #[must_use]
 pub fn document<'d>(
     text: &'d str,
     version: Option<&CrdVersion>,
     status: Status,
-    work: &Work<'_>,
+    budget: &Budget<'_>,
 ) -> Option<Document<'d>> {
     let without_status = version.is_some_and(|version| version.has_status) && status == Status::Dropped;
     let schema = version.map_or(&*NO_SCHEMA, |version| &version.schema);
-    read::read(text, schema, without_status, work)
+    read::read(text, schema, without_status, budget)
 }
 
 /// The names of the fields of metadata that no object has.
@@ -129,7 +129,7 @@ pub fn unknown_metadata<'d>(document: &'d Document<'d>) -> impl Iterator<Item = 
     names.filter(|name| metadata::OBJECT_META.object.field(name).is_none())
 }
 
-/// Whether nothing is wrong with an object. This is what most are asked, and needs no notes.
+/// Whether an object breaks no rule. Most do not, so this collects nothing.
 #[must_use]
 pub fn is_right(document: &Document<'_>, version: Option<&CrdVersion>, new: Option<NewObject<'_>>) -> bool {
     let mut any = Breaches::whether_any(Cursor::root(document));
@@ -166,22 +166,25 @@ pub fn check<'d>(
 }
 
 /// Notes everything that the apiserver refuses in the metadata of a new object, or of an update. `old` is the
-/// stored object, `old_work` counts what is wrong with it.
+/// stored object.
 pub fn check_metadata<'d>(
     object: &'d Document<'d>,
     new: Option<NewObject<'_>>,
-    old: Option<(&Document<'_>, &Work<'_>)>,
+    old: Option<&Document<'_>>,
     found: &mut Breaches<'d>,
 ) {
     let from = found.len();
     metadata::check(Cursor::root(object), new, found);
-    if let Some((old, old_work)) = old.filter(|_| found.len() > from) {
+    if let Some(old) = old.filter(|_| found.len() > from) {
         if std::ptr::eq(object, old) {
             return found.mark_all(from, true);
         }
-        let mut stored = Breaches::new(old, old_work);
-        metadata::check(Cursor::root(old), None, &mut stored);
-        let stored = stored.fingerprints();
+        let Some(budget) = found.budget() else { return };
+        let (stored, _) = budget.apart(old.bytes(), || {
+            let mut stored = Breaches::new(old, budget);
+            metadata::check(Cursor::root(old), None, &mut stored);
+            stored.fingerprints()
+        });
         found.mark(from, |fingerprint| stored.binary_search(&fingerprint).is_ok());
     }
 }

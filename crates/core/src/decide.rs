@@ -7,44 +7,40 @@
 pub mod audit;
 pub mod codes;
 mod contradicted;
+mod covered;
 pub mod form;
-mod limits;
 mod namespace;
 pub mod origins;
+mod over_limit;
 mod pod;
 mod policies;
 mod preview;
+mod ratchet;
+mod reported;
 mod schema;
-mod spoken;
 #[cfg(test)]
 mod tests;
 pub mod views;
-mod works;
 
-use std::cell::OnceCell;
-
-use crate::decide::schema::StandIn;
 use crate::family;
+use crate::model::budget::{Budget, MAX_PATCH_BYTES, OverLimit};
 use crate::model::change::is_metadata_only_update;
-use crate::model::crd::Crds;
-use crate::model::decision::{Decision, FamilyShare, Untold};
+use crate::model::decision::{Decision, FamilyShare, NotShown};
+use crate::model::edit::Edit;
 use crate::model::family::{Family, Subject};
-use crate::model::finding::{Finding, Phase, Severity};
+use crate::model::finding::{Finding, Phase};
 use crate::model::kind::Kind;
-use crate::model::members::Members;
-use crate::model::object::{DEFAULT_NAMESPACE, is_deleting};
+use crate::model::object::is_deleting;
 use crate::model::reason::Reason;
 use crate::model::request::{Operation, Request};
 use crate::model::snapshot::Snapshot;
 use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
-use crate::model::work::{MAX_PATCH_BYTES, Stop, Work};
 use crate::model::workload;
 use crate::patch::Patch;
 use crate::policy;
-use crate::policy::judge::Judgement;
 
-use self::works::Works;
+use self::namespace::{first_non_empty, resolve_namespace};
 
 /// Decides one request.
 ///
@@ -62,11 +58,11 @@ pub fn decide(request: &Request<'_>, snapshot: &Snapshot) -> Decision {
     if let Some(kind) = policy::resource::kind(&request.group, &request.kind) {
         let mut decision =
             policy::resource::decide(kind, request, snapshot, &family::known(&snapshot.settings.families));
-        // Where no apiserver has seen the object, its version may be none.
+        // In a file the version may be one that no apiserver serves.
         if snapshot.crds.is_some() && matches!(decision.reason, Reason::Valid | Reason::Invalid) {
             decision.findings.splice(0..0, form::unserved(request, kind.version));
         }
-        decision.untold = limits::keep_first(&mut decision.findings);
+        decision.not_shown = reported::keep_first(&mut decision.findings);
         return decision;
     }
     match family::validated(&snapshot.settings.families, &request.group, &request.kind) {
@@ -75,20 +71,7 @@ pub fn decide(request: &Request<'_>, snapshot: &Snapshot) -> Decision {
     }
 }
 
-/// The namespace of an object, given the one of its request or metadata. Without that the settings
-/// decide, and without settings it is `default`; the reader then knows that it is an assumption.
-fn resolve_namespace<'n>(
-    namespace: &'n str,
-    snapshot: &'n Snapshot,
-    work: &'n Work<'n>,
-) -> (&'n str, StateReader<'n>) {
-    match (namespace, &snapshot.settings.namespace) {
-        ("", Some(given)) => (given, StateReader::new(snapshot, work)),
-        ("", None) => (DEFAULT_NAMESPACE, StateReader::without_namespace(snapshot, work)),
-        (namespace, _) => (namespace, StateReader::new(snapshot, work)),
-    }
-}
-
+/// Decides about an object of a family's own kind.
 fn decide_resource(
     family: &'static Family,
     kind: &'static Kind,
@@ -98,210 +81,119 @@ fn decide_resource(
     if request.operation == Operation::Connect || !request.subresource.is_empty() {
         return Decision::pass(Reason::NotJudged);
     }
-    let deleted = request.operation == Operation::Delete;
-    let text = if deleted { request.old_object } else { request.object };
-    let works = Works::new(request);
-    let object = match text.map(|text| Tree::parse_within(text, &kind.schema, &works.new)) {
-        Some(Ok(object)) => object,
-        Some(Err(_)) => return Decision::pass(Reason::Unreadable),
-        None if deleted => return Decision::pass(Reason::NotJudged),
-        None => return Decision::pass(Reason::Malformed),
+    let budget = Budget::new(request.cancelled, request.object.map_or(0, str::len));
+    let object = match read_object(kind, request, &budget) {
+        Ok(object) => object,
+        Err(reason) => return Decision::pass(reason),
     };
-    // On CREATE the apiserver takes the timestamp away, so there it means nothing.
+    // On CREATE the apiserver removes the timestamp, so there it means nothing.
     if is_deleting(&object) && request.operation == Operation::Update {
         return Decision::pass(Reason::Deleting);
     }
-    // A family's own silence does not stop policies.
-    let is_silent = family.validation.changes_only && is_metadata_only_update(request);
-    if is_silent && snapshot.policies.is_empty() {
+    // Policies judge an update that the family skips.
+    let policies_only = family.validation.changes_only && is_metadata_only_update(request);
+    if policies_only && snapshot.policies.is_empty() {
         return Decision::pass(Reason::NotJudged);
     }
-    let old = request.old_object.filter(|_| request.operation == Operation::Update);
-    let old = old.and_then(|text| Tree::parse_within(text, &kind.schema, &works.old).ok());
-    if let Some(ended) = limits::ended_resource(request, &works.new, [&works.old], false) {
-        return ended;
+    let (stored, mut stored_over) = read_stored(kind, request, &budget);
+    let unchanged = stored.as_ref() == Some(&object);
+    if let Some(stop) = budget.stopped() {
+        return over_limit::resource(request, stop, &stored_over, unchanged);
     }
-    let (subject, state) = subject(kind, request, (&object, old.as_ref()), snapshot, &works.new);
-    let asked = Asked { request, snapshot, is_silent };
-    let decision = decide_subject(family, &subject, state, &asked, &works);
-    let unchanged = old.as_ref() == Some(&object);
-    let old = [&works.old, &works.old_findings];
-    let ended = limits::ended_resource(request, &works.new, old, unchanged);
-    let ended = ended.or_else(|| limits::ended_resource(request, &works.again, old, unchanged));
-    let is_cancelled = works.schema.stopped() == Some(Stop::Cancelled);
-    ended.or_else(|| is_cancelled.then(|| Decision::pass(Reason::Cancelled))).unwrap_or(decision)
-}
-
-/// An object of a family's own kind with its name and namespace, and the way to the state from there.
-fn subject<'n>(
-    kind: &'static Kind,
-    request: &'n Request<'_>,
-    (object, old): (&'n Tree, Option<&'n Tree>),
-    snapshot: &'n Snapshot,
-    work: &'n Work<'n>,
-) -> (Subject<'n>, StateReader<'n>) {
-    let metadata = |field| object.at(&["metadata", field]).and_then(Tree::text).unwrap_or_default();
-    let name = first_non_empty([&request.name, metadata("name")]);
-    let namespace = first_non_empty([&request.namespace, metadata("namespace")]);
-    let (namespace, state) = if kind.namespaced {
-        resolve_namespace(namespace, snapshot, work)
-    } else {
-        ("", StateReader::new(snapshot, work))
-    };
-    (Subject { kind, operation: request.operation, namespace, name, object, old }, state)
-}
-
-/// The first text that is not empty. Callers put the request before the object's own metadata.
-fn first_non_empty<const N: usize>(texts: [&str; N]) -> &str {
-    texts.into_iter().find(|text| !text.is_empty()).unwrap_or_default()
-}
-
-/// What is asked about an object of a family's own kind.
-struct Asked<'s> {
-    request: &'s Request<'s>,
-    snapshot: &'s Snapshot,
-    /// Whether the family has nothing to say, and only policies judge.
-    is_silent: bool,
-}
-
-/// Decides about an object of a family's own kind.
-fn decide_subject<'s>(
-    family: &'static Family,
-    subject: &Subject<'_>,
-    mut state: StateReader<'s>,
-    asked: &Asked<'s>,
-    works: &'s Works<'s>,
-) -> Decision {
-    let Asked { request, snapshot, is_silent } = *asked;
-    // Where no apiserver has seen the object, the definitions of kinds stand in for it.
-    let stand_in = snapshot.crds.as_ref().map(|crds| (request, crds));
-    let (mut findings, of_schema) = if is_silent {
-        (Vec::new(), Untold::default())
-    } else {
-        find(family, subject, &mut state, stand_in, works)
-    };
-    let mut edits = if is_silent || subject.operation == Operation::Delete {
-        Vec::new()
-    } else {
-        (family.faces.default)(subject, &mut state)
-    };
-    if let Some(judged) = policies::judged(family, subject, request, snapshot) {
-        policy::defaults::add(&mut edits, &subject, &judged, snapshot, &mut state);
+    let (subject, mut state) = subject(kind, request, (&object, stored.as_ref()), snapshot, &budget);
+    let (mut findings, mut not_shown) = (Vec::new(), NotShown::default());
+    if !policies_only {
+        findings = (family.faces.validate)(&subject, &mut state);
+        let schema = schema::findings(family, &subject, request, snapshot, &budget, &mut findings);
+        stored_over.extend(ratchet::apply(family, &subject, request, &mut state, &mut findings));
+        findings.extend(schema.findings);
+        not_shown = schema.not_shown;
     }
-    let Judgement { findings: judged, untold: of_policies, policies, exemptions, fired, .. } =
-        policies::of_resource(family, subject, request, snapshot, &mut state);
-    findings.extend(judged);
-    let denied = limits::denies(&findings);
-    findings.retain(|finding| !(denied && finding.when_allowed));
-    let is_refused_by_policy = policies::is_refused_by_policy(&findings);
-    let is_refused_by_family = findings.iter().any(|it| it.policy.is_none() && it.severity == Severity::Deny);
-    if Patch(&edits).is_longer_than(MAX_PATCH_BYTES) {
-        edits.clear();
-        findings.insert(0, limits::no_defaults());
+    let has_defaults = !policies_only && request.operation != Operation::Delete;
+    let defaults = if has_defaults { (family.faces.default)(&subject, &mut state) } else { Vec::new() };
+    let edits = policies::add_defaults(defaults, family, &subject, request, snapshot, &mut state);
+    let judgement = policies::of_resource(family, &subject, request, snapshot, &mut state);
+    findings.extend(judgement.findings);
+    if let Some(stop) = budget.stopped() {
+        return over_limit::resource(request, stop, &stored_over, unchanged);
     }
-    let untold = of_schema.and(of_policies).and(limits::keep_told(&mut findings, subject.object));
-    // Where there was too much, only that is said.
-    if !works.new.has_ended() && findings.iter().any(Finding::is_wordless) {
-        give_words(family, subject, &mut state, &works.again, &mut findings);
-    }
-    let reason = match (is_refused_by_family, edits.is_empty()) {
-        (true, _) => Reason::Invalid,
-        (false, _) if is_refused_by_policy => Reason::PolicyDenied,
-        (false, false) => Reason::Defaulted,
-        (false, true) if is_silent => Reason::NotJudged,
-        (false, true) => Reason::Valid,
-    };
-    let unknown = state.into_unknown();
-    let families = vec![FamilyShare { family, edits: edits.len() }];
+    reported::drop_when_refused(&mut findings);
+    let edits = limited(edits, &mut findings);
+    let reason = reason(&findings, &edits, policies_only);
+    let not_shown = not_shown.and(judgement.not_shown).and(reported::select(&mut findings, &object));
     Decision {
         findings,
-        untold,
+        not_shown,
+        families: vec![FamilyShare { family, edits: edits.len() }],
         edits,
-        unknown,
-        families,
-        policies,
-        exemptions,
-        fired,
+        unknown: state.into_unknown(),
+        policies: judgement.policies,
+        exemptions: judgement.exemptions,
+        fired: judgement.fired,
         phase: Phase::Validate,
         ..Decision::pass(reason)
     }
 }
 
-/// All findings about an object, in any order, and how much more the schema has to say.
-fn find<'s>(
-    family: &'static Family,
-    subject: &Subject<'_>,
-    state: &mut StateReader<'s>,
-    stand_in: Option<(&Request<'_>, &Crds)>,
-    works: &'s Works<'s>,
-) -> (Vec<Finding>, Untold) {
-    let mut findings = (family.faces.validate)(subject, state);
-    let schema = stand_in.map(|(request, crds)| {
-        let stand_in = StandIn { request, crds, work: &works.schema, old_work: &works.old_schema };
-        schema::findings(family, subject, &stand_in, &mut findings)
-    });
-    let (schema, of_schema) = schema.unwrap_or_default();
-    // Where there was too much to find everything, the stored object is asked whether it is so of it too.
-    let compares = !family.validation.ratchets && limits::denies(&findings);
-    let ended = state.work().has_ended();
-    if !ended && subject.old == Some(subject.object) {
-        // All of it is stored already.
-        for finding in findings.iter_mut().filter(|_| !family.validation.ratchets) {
-            finding.severity = Severity::Warn;
-        }
-    } else if let Some(old) = subject.old.filter(|_| compares || ended) {
-        let subject = Subject { operation: Operation::Create, object: old, old: None, ..*subject };
-        let work = state.count_in(&works.old_findings);
-        let stored = (family.faces.validate)(&subject, state);
-        state.count_in(work);
-        ratchet(&mut findings, &stored);
-    }
-    findings.extend(schema);
-    findings.extend(limits::of_schema(&works.schema));
-    let denied = limits::denies(&findings);
-    findings.retain(|finding| !(denied && finding.when_allowed));
-    (findings, of_schema)
+/// Reads the object; for a DELETE the one that is deleted.
+fn read_object(kind: &'static Kind, request: &Request<'_>, budget: &Budget<'_>) -> Result<Tree, Reason> {
+    let (text, missing) = match request.operation {
+        Operation::Delete => (request.old_object, Reason::NotJudged),
+        _ => (request.object, Reason::Malformed),
+    };
+    Tree::parse_within(text.ok_or(missing)?, &kind.schema, budget).map_err(|_| Reason::Unreadable)
 }
 
-/// Asks a family once more for its findings, to give words to those that are told and have none.
-fn give_words<'s>(
-    family: &'static Family,
-    subject: &Subject<'_>,
-    state: &mut StateReader<'s>,
-    again: &'s Work<'s>,
-    told: &mut [Finding],
-) {
-    let wordless = || told.iter().filter(|finding| finding.is_wordless());
-    again.tell_only(wordless().map(|finding| finding.pointer.clone()).collect());
-    let work = state.count_in(again);
-    let mut worded = (family.faces.validate)(subject, state);
-    state.count_in(work);
-    worded.retain(|finding| !finding.is_wordless());
-    for finding in told.iter_mut().filter(|finding| finding.is_wordless()) {
-        let is_same = |other: &Finding| {
-            other.pointer == finding.pointer && other.fingerprint() == finding.fingerprint()
-        };
-        if let Some(found) = worded.iter().position(is_same) {
-            let severity = finding.severity;
-            *finding = Finding { severity, ..worded.remove(found) };
-        }
-    }
+/// Reads the stored object of an UPDATE, as far as it is readable, and the limit that it exceeds.
+fn read_stored(
+    kind: &'static Kind,
+    request: &Request<'_>,
+    budget: &Budget<'_>,
+) -> (Option<Tree>, Vec<OverLimit>) {
+    let text = request.old_object.filter(|_| request.operation == Operation::Update);
+    let Some(text) = text else { return (None, Vec::new()) };
+    let (tree, over) = budget.apart(text.len(), || Tree::parse_within(text, &kind.schema, budget));
+    (tree.ok(), over.into_iter().collect())
 }
 
-/// Turns each denial that the stored object already deserves into a warning, so that a stored object can
-/// still be labelled, annotated and freed of its finalizers.
-/// Source: Kubernetes documentation, CRD validation ratcheting.
-fn ratchet(findings: &mut [Finding], stored: &[Finding]) {
-    let is_denial = |finding: &&Finding| finding.severity == Severity::Deny;
-    // What is wrong with both is mostly found in the same order, and two in step need no search.
-    let mut in_step = stored.iter().filter(is_denial).peekable();
-    let others = OnceCell::new();
-    let all = || stored.iter().filter(is_denial).map(Finding::fingerprint).collect::<Members<_>>();
-    for finding in findings.iter_mut().filter(|finding| finding.severity == Severity::Deny) {
-        let fingerprint = finding.fingerprint();
-        let same = in_step.next_if(|stored| stored.fingerprint() == fingerprint).is_some();
-        if same || others.get_or_init(all).contains(&fingerprint) {
-            finding.severity = Severity::Warn;
-        }
+/// Names the object and its namespace, and makes the reader of the state for it.
+fn subject<'n>(
+    kind: &'static Kind,
+    request: &'n Request<'_>,
+    (object, old): (&'n Tree, Option<&'n Tree>),
+    snapshot: &'n Snapshot,
+    budget: &'n Budget<'n>,
+) -> (Subject<'n>, StateReader<'n>) {
+    let metadata = |field| object.at(&["metadata", field]).and_then(Tree::text).unwrap_or_default();
+    let name = first_non_empty([&request.name, metadata("name")]);
+    let namespace = first_non_empty([&request.namespace, metadata("namespace")]);
+    let (namespace, state) = if kind.namespaced {
+        resolve_namespace(namespace, snapshot, budget)
+    } else {
+        ("", StateReader::new(snapshot, budget))
+    };
+    (Subject { kind, operation: request.operation, namespace, name, object, old }, state)
+}
+
+/// Leaves out defaults that would make too large a patch, with a warning.
+fn limited(edits: Vec<Edit>, findings: &mut Vec<Finding>) -> Vec<Edit> {
+    if !Patch(&edits).is_longer_than(MAX_PATCH_BYTES) {
+        return edits;
+    }
+    findings.insert(0, over_limit::no_defaults());
+    Vec::new()
+}
+
+fn reason(findings: &[Finding], edits: &[Edit], policies_only: bool) -> Reason {
+    if findings.iter().any(|finding| finding.policy.is_none() && finding.is_denial()) {
+        Reason::Invalid
+    } else if policies::is_refused_by_policy(findings) {
+        Reason::PolicyDenied
+    } else if !edits.is_empty() {
+        Reason::Defaulted
+    } else if policies_only {
+        Reason::NotJudged
+    } else {
+        Reason::Valid
     }
 }

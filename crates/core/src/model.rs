@@ -1,17 +1,18 @@
-//! The words everything else speaks: requests, snapshots, findings, edits and decisions.
+//! The types that all other modules use: requests, snapshots, findings, edits and decisions.
 //!
-//! Nothing in here knows HTTP, YAML, a clock or a cluster, and nothing does any I/O.
+//! Nothing here depends on HTTP, YAML, a clock or a cluster, and nothing does I/O.
 //!
-//! Read [`request`], [`snapshot`] and [`decision`] first. [`pod`] and [`workload`] are the core objects as
-//! far as they are read, [`tree`] an object of a platform's own kind, guided by its [`schema`]. [`crd`] is the
-//! schema of a definition and [`violation`] how an object breaks it, [`claim_volumes`] what a StatefulSet adds
-//! to its pods, [`credential`] what no output shows, [`object::index`] how objects
-//! of the state are found, [`work`] what a decision may cost.
+//! Read [`request`], [`snapshot`] and [`decision`] first. [`pod`] and [`workload`] are views of core objects;
+//! [`tree`] is an object of a platform's own kind, read by its [`schema`]. [`crd`] is the schema of a
+//! CustomResourceDefinition, and [`violation`] a rule of it that an object breaks. [`claim_volumes`] are the
+//! volumes that a StatefulSet adds to its pods. [`credential`] masks credentials in outputs. [`object::index`]
+//! finds objects of the state. [`budget`] bounds the cost of a decision.
 //!
 //! ```text
 //! Request + Snapshot ──decide──▶ Decision { findings, edits, reason, unknown }
 //! ```
 
+pub mod budget;
 pub mod causes;
 pub mod cel;
 pub mod cel_view;
@@ -63,5 +64,4 @@ pub mod tree;
 pub mod typed_rule;
 pub mod view;
 pub mod violation;
-pub mod work;
 pub mod workload;

@@ -90,7 +90,7 @@ fn what_is_kept_is_judged_alike(case: &Case, empty: &Snapshot) -> Result<()> {
         review.request.occasion = Occasion { user, ..case.occasion };
         let findings = admission::admit(&review.request, &snapshot)?.decision.findings;
         let of_policies = findings.into_iter().filter(|finding| finding.policy.is_some());
-        Ok(of_policies.map(|it| format!("{:?} {} {}", it.severity, it.pointer, it.message)).collect())
+        Ok(of_policies.map(|it| format!("{:?} {} {}", it.severity, it.pointer, it.message())).collect())
     };
     let (whole, kept) = (said(object)?, said(&kept)?);
     ensure!(whole == kept, "of the object policies say {whole:?}, of what is kept of it {kept:?}");
@@ -163,15 +163,15 @@ fn answer_with(case: &Case, snapshot: &Snapshot) -> Result<CaseOutcome> {
     let admitted = admission::admit(&review.request, snapshot)?;
     let answer = admission::review(&review, snapshot)?;
     ensure!(answer == admission::review(&review, snapshot)?, "the same question has two answers");
-    let told = CaseOutcome::from_review(&serde_json::from_slice(&answer)?, case.object.as_ref());
+    let answered = CaseOutcome::from_review(&serde_json::from_slice(&answer)?, case.object.as_ref());
     another_implementation_agrees(case, &admitted)?;
     second_pass_changes_nothing(&review.request, &admitted, snapshot)?;
     let findings = &admitted.decision.findings;
     let of = |severity| findings.iter().filter(move |finding| finding.severity == severity);
     Ok(CaseOutcome {
         allowed: admitted.allowed(),
-        message: told.map_err(anyhow::Error::msg)?.message,
-        warnings: of(Severity::Warn).map(|finding| finding.message.clone()).collect(),
+        message: answered.map_err(anyhow::Error::msg)?.message,
+        warnings: of(Severity::Warn).map(|finding| finding.message().into_owned()).collect(),
         codes: Some(findings.iter().map(|finding| finding.code_name().to_owned()).collect()),
         changed: Some(!admitted.edits.is_empty() && admitted.allowed()),
         after: admitted.object.as_deref().map(serde_json::from_str).transpose()?,

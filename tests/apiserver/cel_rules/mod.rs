@@ -161,7 +161,7 @@ fn denials(asked: &Asked) -> Result<Vec<(&'static str, String)>> {
     let admitted = admission::admit(&review.request, &state(asked)?)?;
     let findings = admitted.decision.findings.into_iter();
     let denials = findings.filter(|finding| finding.severity == Severity::Deny);
-    Ok(denials.map(|finding| (finding.code.name, finding.message)).collect())
+    Ok(denials.map(|finding| (finding.code.name, finding.message().into_owned())).collect())
 }
 
 /// The codes of all rules.

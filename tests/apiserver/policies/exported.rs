@@ -166,7 +166,7 @@ impl<'f> Scene<'f> {
             let code = finding.policy.as_ref().map(|it| format!("/{}", it.rule.id)).unwrap_or_default();
             let kind = object["kind"].as_str().unwrap_or_default();
             said.denied |= finding.severity == Severity::Deny && !self.is_left_out(&code, kind);
-            said.add(&finding.message);
+            said.add(&finding.message());
         }
         Ok(said)
     }

@@ -85,7 +85,8 @@ fn said_offline(example: &Example) -> Result<(String, String)> {
     let denial = findings.filter(|it| it.policy.is_some()).find(|it| it.severity == Severity::Deny);
     let denial = denial.context("nothing is denied offline")?;
     let field = denial.pointer.field();
-    let words = denial.message.strip_prefix(&format!("{field}: ")).unwrap_or(&denial.message);
+    let message = denial.message();
+    let words = message.strip_prefix(&format!("{field}: ")).unwrap_or(&message);
     Ok((field, words.to_owned()))
 }
 

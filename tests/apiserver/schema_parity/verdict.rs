@@ -137,7 +137,7 @@ fn check_one(json: &str) -> Result<Verdict> {
     let findings: Vec<_> = decided.chain(of_form()).collect();
     let words = findings.iter().map(|finding| {
         let severity = if finding.severity == Severity::Deny { "deny" } else { "warn" };
-        format!("\n    {severity} {}: {}", finding.code.name, finding.message)
+        format!("\n    {severity} {}: {}", finding.code.name, finding.message())
     });
     let denied = findings.iter().filter(|finding| finding.severity == Severity::Deny);
     let denied = denied.map(|finding| format!("{} {}", finding.code.name, finding.pointer.as_str()));

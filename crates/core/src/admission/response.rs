@@ -6,7 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 
-use crate::model::decision::{Decision, Untold};
+use crate::model::decision::{Decision, NotShown};
 use crate::model::edit::Edit;
 use crate::model::finding::{Finding, Severity, codes};
 use crate::model::members::Members;
@@ -41,8 +41,8 @@ pub(super) struct ReviewResponse<'a> {
     pub(super) uid: &'a str,
     pub(super) request: &'a Request<'a>,
     pub(super) findings: &'a [&'a Finding],
-    /// How many findings have no message.
-    pub(super) untold: Untold,
+    /// How many findings are not shown.
+    pub(super) not_shown: NotShown,
     pub(super) edits: &'a [Edit],
     pub(super) reason: Reason,
     /// The decision whose policies and exemptions this call reports.
@@ -137,7 +137,7 @@ impl ReviewResponse<'_> {
         let causes = complaints.iter().map(Complaint::cause);
         let details = self.details(causes.take_while(|cause| cause.fits(&mut left)).collect());
         let of_what = [&*details.kind, &*details.group, &*details.name];
-        let message = status_message(of_what, &complaints, self.untold.denials);
+        let message = status_message(of_what, &complaints, self.not_shown.denials);
         Some(Status { code: 422, status: "Failure", reason: "Invalid", message, details })
     }
 
@@ -177,7 +177,7 @@ impl ReviewResponse<'_> {
             room.is_some()
         };
         let mut shown: Vec<String> = texts.iter().take_while(fits).cloned().collect();
-        let more = texts.len() - shown.len() + self.untold.warnings;
+        let more = texts.len() - shown.len() + self.not_shown.warnings;
         if more > 0 {
             shown.push(format!("and {more} more warnings"));
         }

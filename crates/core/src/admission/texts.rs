@@ -2,6 +2,7 @@
 
 use crate::model::finding::{Finding, without_controls};
 use crate::model::members::Members;
+use crate::model::number::more;
 use crate::model::policy_rule::PolicyRule;
 
 use super::bounds::{cut, json_bytes, takes};
@@ -30,10 +31,10 @@ pub(super) struct Complaint<'f> {
 /// `memgate explain CODE` has it, and then the code, which the audit annotations have too.
 pub(super) fn warning(finding: &Finding) -> String {
     if let Some(policy) = &finding.policy {
-        return policy_warning(&finding.message, &policy.rule);
+        return policy_warning(&finding.message(), &policy.rule);
     }
     let coded = |text: &str| format!("{text} [{}]", finding.code_name());
-    let bare = without_controls(finding.message.clone());
+    let bare = without_controls(finding.message().into_owned());
     let fits = |text: &String| text.chars().count() <= MAX_WARNING_CHARS;
     [coded(&message_with_help(finding)), coded(&bare)].into_iter().find(fits).unwrap_or(bare)
 }
@@ -41,15 +42,15 @@ pub(super) fn warning(finding: &Finding) -> String {
 /// The message of a finding, with its advice if the message does not contain it. The advice of policies comes at the end
 /// of the whole message.
 pub(super) fn message_with_help(finding: &Finding) -> String {
-    match &finding.help {
-        Some(help) if finding.policy.is_none() => without_controls(format!("{}; {help}", finding.message)),
-        _ => without_controls(finding.message.clone()),
+    match finding.help_text() {
+        Some(help) if finding.policy.is_none() => without_controls(format!("{}; {help}", finding.message())),
+        _ => without_controls(finding.message().into_owned()),
     }
 }
 
 /// The message in the form of the apiserver for built-in types: `Kind.group "name" is invalid: …`, with brackets around
 /// several messages; then the number of other findings, and each advice of policies once.
-pub(super) fn status_message(of_what: [&str; 3], complaints: &[Complaint<'_>], untold: usize) -> String {
+pub(super) fn status_message(of_what: [&str; 3], complaints: &[Complaint<'_>], not_shown: usize) -> String {
     let [kind, group, name] = of_what;
     let dot = if group.is_empty() { "" } else { "." };
     let name = if name.is_empty() { String::new() } else { format!(" \"{name}\"") };
@@ -58,9 +59,9 @@ pub(super) fn status_message(of_what: [&str; 3], complaints: &[Complaint<'_>], u
     let texts = complaints.iter().map(|complaint| cut(&complaint.text, MAX_COMPLAINT_CHARS));
     let texts: Vec<_> = texts.take_while(|text| fits(text)).collect();
     let (open, close) = if texts.len() > 1 { ("[", "]") } else { ("", "") };
-    let more = match complaints.len() - texts.len() + untold {
-        0 => String::new(),
-        more => format!(" … and {more} more"),
+    let more = match more(complaints.len() - texts.len() + not_shown) {
+        more if more.is_empty() => more,
+        more => format!(" …{more}"),
     };
     let texts = texts.join(", ");
     let hints = hints(complaints).take_while(|hint| fits(hint)).map(|hint| format!("; {hint}"));

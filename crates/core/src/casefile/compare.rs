@@ -12,7 +12,7 @@ use crate::casefile::expect::Expect;
 use crate::manifest::mask::shown_value;
 use crate::model::credential::{is_credential_name, masked};
 
-/// What stands for a value that is a credential as a whole.
+/// The replacement for a value that is a credential as a whole.
 const MASKED: &str = "\"***\"";
 
 /// What came out of a case. What the answer does not show is `None`, and is not compared.
@@ -139,7 +139,7 @@ fn compare_object(expect: &Expect, after: &Value, failures: &mut Vec<String>) {
         if got == Some(expected) {
             continue;
         }
-        // What stands where a credential does, or would, is one as well.
+        // A value in the place of a credential counts as one too.
         let here = shown.pointer(pointer);
         let expected = if here != got || pointer.rsplit('/').next().is_some_and(is_credential_name) {
             MASKED.to_owned()

@@ -13,7 +13,7 @@ pub struct Expect {
     pub warnings_contain: Vec<String>,
     /// The codes of all findings, in any order and each once.
     pub codes: Option<Vec<String>>,
-    /// Whether there is no patch at all (`true`), or one (`false`).
+    /// `true` if the object must stay unchanged, `false` if there must be a patch.
     pub unchanged: Option<bool>,
     /// Values in the object as it would be stored, by JSON pointer.
     pub after: Vec<(String, Value)>,

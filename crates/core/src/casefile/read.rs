@@ -97,7 +97,7 @@ impl CaseReader {
         Some(case)
     }
 
-    /// Checks that the objects are there without which there is no request. An UPDATE without the stored
+    /// Checks that the objects are there that the request needs. An UPDATE without the stored
     /// object and a DELETE of an object of which only the name is given are possible.
     fn check_objects(&mut self, case: &Case) {
         let (needed, there) = match case.operation {

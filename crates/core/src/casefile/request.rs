@@ -23,7 +23,7 @@ pub fn state(case: &Case) -> Result<Snapshot, AddError> {
     state_over(&state::empty(Settings::default()), case)
 }
 
-/// The same over what is there already; an object of the case takes the place of the one of its name.
+/// The same over an existing snapshot; an object of the case replaces the one of its name.
 ///
 /// # Errors
 /// Those of [`state()`].

@@ -1,5 +1,5 @@
-//! What an object breaks of the rules: a few words each, however many there are. They become violations, with
-//! their texts, only where they are told.
+//! The rules that an object breaks, a few bytes each, since there may be very many. Their texts are made only for
+//! breaches that are reported.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::mem::discriminant;
@@ -7,14 +7,14 @@ use std::mem::discriminant;
 use crate::crd::cursor::Cursor;
 use crate::crd::document::Document;
 use crate::crd::equal;
-use crate::crd::place::{Place, Step, Ways, Written};
+use crate::crd::place::{Place, PointerText, Step, Ways};
 use crate::crd::rule::Rule;
+use crate::model::budget::Budget;
 use crate::model::finding::quoted;
 use crate::model::members::Members;
 use crate::model::metadata_fault::Fault;
 use crate::model::pointer::Pointer;
-use crate::model::violation::{Broken, BrokenKind, BrokenRule, Violation};
-use crate::model::work::Work;
+use crate::model::violation::{Broken, BrokenKind, BrokenRule, SchemaViolation};
 
 /// A rule that an object breaks somewhere.
 #[derive(Clone, Copy)]
@@ -30,7 +30,7 @@ pub struct Breach<'d> {
 /// Everything that was found about one object, in the order in which it was found.
 pub struct Breaches<'d> {
     /// What counts; `None` where it only matters whether there is any.
-    work: Option<&'d Work<'d>>,
+    budget: Option<&'d Budget<'d>>,
     object: Cursor<'d>,
     ways: Ways<'d>,
     found: Vec<Breach<'d>>,
@@ -40,8 +40,8 @@ pub struct Breaches<'d> {
 impl<'d> Breaches<'d> {
     /// Nothing found yet.
     #[must_use]
-    pub fn new(object: &'d Document<'d>, work: &'d Work<'d>) -> Self {
-        Self::with(Some(work), Cursor::root(object))
+    pub fn new(object: &'d Document<'d>, budget: &'d Budget<'d>) -> Self {
+        Self::with(Some(budget), Cursor::root(object))
     }
 
     /// Takes no notes.
@@ -49,8 +49,8 @@ impl<'d> Breaches<'d> {
         Self::with(None, object)
     }
 
-    fn with(work: Option<&'d Work<'d>>, object: Cursor<'d>) -> Self {
-        Self { work, object, ways: Ways::default(), found: Vec::new(), has_any: false }
+    fn with(budget: Option<&'d Budget<'d>>, object: Cursor<'d>) -> Self {
+        Self { budget, object, ways: Ways::default(), found: Vec::new(), has_any: false }
     }
 
     /// Whether nothing was found.
@@ -70,15 +70,20 @@ impl<'d> Breaches<'d> {
         self.found.iter()
     }
 
+    /// The budget of the decision.
+    pub(super) const fn budget(&self) -> Option<&'d Budget<'d>> {
+        self.budget
+    }
+
     /// Whether to look no further.
     pub(super) fn is_over(&self) -> bool {
-        self.work.map_or(self.has_any, Work::has_ended)
+        self.budget.map_or(self.has_any, Budget::has_ended)
     }
 
     /// Notes a rule that the value of a place breaks.
     pub(super) fn push(&mut self, place: &Place<'_, 'd>, rule: Rule<'d>) {
         self.has_any = true;
-        if self.work.is_none_or(|work| !work.finding()) {
+        if self.budget.is_none_or(|budget| !budget.finding()) {
             return;
         }
         let here = self.ways.to(place);
@@ -140,7 +145,7 @@ impl<'d> Breaches<'d> {
     }
 
     /// What a family may want to know of a breach; its pointer is written to `written`.
-    pub fn describe<'p>(&self, breach: &Breach<'d>, written: &'p mut Written) -> Broken<'p> {
+    pub fn describe<'p>(&self, breach: &Breach<'d>, written: &'p mut PointerText) -> Broken<'p> {
         self.ways.write(breach.way, written);
         let kind = match breach.rule {
             Rule::Required(..) => BrokenKind::Required,
@@ -152,8 +157,8 @@ impl<'d> Breaches<'d> {
 
     /// The breach with its texts.
     #[must_use]
-    pub fn violation(&self, breach: &Breach<'d>) -> Violation {
-        let mut written = Written::default();
+    pub fn violation(&self, breach: &Breach<'d>) -> SchemaViolation {
+        let mut written = PointerText::default();
         self.ways.write(breach.way, &mut written);
         let pointer = Pointer::new(written.as_str());
         let value = self.object.moved(breach.at);
@@ -164,19 +169,19 @@ impl<'d> Breaches<'d> {
             }
             (rule, _) => rule.broken(value, &pointer),
         };
-        Violation { stored: breach.stored, at_key, ..Violation::new(pointer, rule) }
+        SchemaViolation { stored: breach.stored, at_key, ..SchemaViolation::new(pointer, rule) }
     }
 }
 
-/// The places about which something was told already.
+/// The places with a reported breach.
 #[derive(Default)]
-pub struct Told<'d> {
+pub struct ReportedPlaces<'d> {
     /// By item.
     values: Vec<bool>,
     missing: Members<(usize, &'d str)>,
 }
 
-impl<'d> Told<'d> {
+impl<'d> ReportedPlaces<'d> {
     /// Whether this is the first breach at its place; from now on no other one is.
     pub fn is_first(&mut self, breach: &Breach<'d>) -> bool {
         match breach.rule.missing_field() {

@@ -149,7 +149,7 @@ fn needed(form: &Value, field: &str) -> Value {
     with(form, vec![("nullable", false.into()), ("required", json!([field]))])
 }
 
-/// A `null` among the elements is none that a patch could go into.
+/// A patch cannot go into an element that is `null`.
 fn list(items: &Value) -> Value {
     json!({"type": "array", "nullable": true, "items": with(items, vec![("nullable", false.into())])})
 }

@@ -1,5 +1,5 @@
-//! An object as it would be stored, in one flat list of small items, whatever nests in it. Texts stay where they
-//! were sent.
+//! An object as it would be stored, in one flat list of small items, however deep it nests. Texts stay in the
+//! sent text.
 //!
 //! ```text
 //! {"a": [1, "x"]}      Map  Key a  List  Unsigned 1  Text x
@@ -10,7 +10,7 @@
 pub struct Document<'d> {
     /// The text that was read.
     text: &'d str,
-    /// What does not stand in the text as it is: strings with escapes, and defaults.
+    /// Texts that the sent text does not hold literally: strings with escapes, and defaults.
     aside: String,
     items: Vec<Item>,
 }
@@ -19,14 +19,14 @@ pub struct Document<'d> {
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Item {
     Null,
-    /// A `null` that stands for nothing: its field is not there.
+    /// A `null` that counts as a missing field.
     Absent,
     Boolean(bool),
     Signed(i64),
     Unsigned(u64),
     Float(f64),
     Text(Span),
-    /// A value into which no schema looks, as it was written.
+    /// A value without a schema, as it was written.
     Raw(Span),
     /// The key of the value behind it.
     Key(Span),
@@ -37,7 +37,7 @@ pub(super) enum Item {
     Map(Extent),
 }
 
-/// A place in the text, or behind its end in what stands aside.
+/// A range of the text, or behind its end a range of the texts kept aside.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Span {
     start: u32,
@@ -54,9 +54,15 @@ pub(super) struct Extent {
 }
 
 impl<'d> Document<'d> {
+    /// The length of its text in bytes.
+    #[must_use]
+    pub const fn bytes(&self) -> usize {
+        self.text.len()
+    }
+
     /// Nothing read yet; `None` if the text is too long to count its bytes.
     pub(super) fn new(text: &'d str) -> Option<Self> {
-        // What stands aside is counted from the end of the text on.
+        // Texts kept aside are counted from the end of the text on.
         i32::try_from(text.len()).ok()?;
         Some(Self { text, aside: String::new(), items: Vec::new() })
     }

@@ -229,7 +229,7 @@ pub(super) fn is_date_time(text: &str) -> bool {
     is_date(date) && matches(&TIME, time) && fields.into_iter().zip(["23", "59", "59"]).all(within)
 }
 
-/// A duration of Go, or numbers with the words for units that Scala has.
+/// A duration of Go, or numbers with the unit names of Scala.
 fn is_duration(text: &str) -> bool {
     nanoseconds(text).is_some() || has_named_unit(text)
 }

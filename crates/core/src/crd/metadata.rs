@@ -19,7 +19,7 @@ use crate::model::metadata_fault::{
     Fault, wrong_base, wrong_key, wrong_label, wrong_label_value, wrong_subdomain,
 };
 
-/// The types of the fields. A `null` is no value in Go, wherever it stands. Other fields are kept as they are
+/// The types of the fields. In Go a `null` counts as absent. Other fields are kept as they are
 /// written.
 pub(super) static OBJECT_META: LazyLock<SchemaNode> = LazyLock::new(|| {
     let text = json!({"type": "string", "nullable": true});
@@ -228,7 +228,7 @@ fn as_controller(owner: Cursor<'_>) -> Option<([&str; 4], Option<bool>)> {
     (flag("controller") == Some(true)).then(|| (names(), flag("blockOwnerDeletion")))
 }
 
-/// The version in an `apiVersion`; empty where there is none.
+/// The version in an `apiVersion`; empty if it has none.
 fn version(api_version: &str) -> &str {
     match api_version.split_once('/') {
         None => api_version,

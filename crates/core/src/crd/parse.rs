@@ -115,7 +115,7 @@ pub(super) fn node(value: &Value) -> SchemaNode {
 
 /// Whether any value of the right type will do, whatever is in it.
 fn is_opaque(node: &SchemaNode, value: &Value) -> bool {
-    /// The words that say nothing of what is in a value.
+    /// The keywords that do not describe the content of a value.
     const OUTSIDE: [&str; 7] = [
         "type",
         "nullable",

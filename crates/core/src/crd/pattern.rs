@@ -15,7 +15,7 @@ pub(super) fn matches(pattern: &Pattern, text: &str) -> bool {
 }
 
 /// A pattern of Go in the syntax of the crate `regex`. They differ in that classes as `\d` are ASCII in Go, and
-/// in which characters are no more than themselves.
+/// in which characters have no special meaning.
 fn translate(pattern: &str) -> String {
     let mut text = String::with_capacity(pattern.len() + 8);
     let mut in_class = false;

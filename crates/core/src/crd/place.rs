@@ -88,9 +88,9 @@ impl<'d> Ways<'d> {
     }
 
     /// Writes the pointer of a way in the place of the one that was written before.
-    pub(super) fn write(&self, way: u32, written: &mut Written) {
+    pub(super) fn write(&self, way: u32, written: &mut PointerText) {
         let Some((above, step)) = self.steps.get(way as usize).copied() else {
-            *written = Written::default();
+            *written = PointerText::default();
             return;
         };
         match written.above {
@@ -120,13 +120,13 @@ impl<'d> Ways<'d> {
 
 /// The pointer of a way. Those of one list begin alike, and the beginning is not written again.
 #[derive(Debug, Default)]
-pub struct Written {
+pub struct PointerText {
     text: String,
     /// The way above, and how long its pointer is.
     above: Option<(u32, usize)>,
 }
 
-impl Written {
+impl PointerText {
     /// The pointer.
     #[must_use]
     pub fn as_str(&self) -> &str {

@@ -14,22 +14,22 @@ use crate::crd::document::{Document, Extent, Item};
 use crate::crd::form::Form;
 use crate::crd::path::Path;
 use crate::crd::repeated::replace_repeated;
+use crate::model::budget::{Budget, Limit, MAX_ENTRIES};
 use crate::model::crd::SchemaNode;
-use crate::model::work::{Limit, MAX_ENTRIES, Work};
 
 /// How deep the values nest that are kept, somewhat less than what the parser takes.
 const MAX_DEPTH: u8 = 100;
 
-/// Reads an object, with its metadata. `None` when it is not JSON that can be read, or `work` has ended.
+/// Reads an object, with its metadata. `None` when it is not JSON that can be read, or `budget` has ended.
 pub(super) fn read<'d>(
     text: &'d str,
     schema: &SchemaNode,
     without_status: bool,
-    work: &Work<'_>,
+    budget: &Budget<'_>,
 ) -> Option<Document<'d>> {
     let mut document = Document::new(text)?;
     let form = Form::Root { schema, without_status };
-    let seed = Seed { document: &mut document, form, work, path: Path::Root, depth: 0 };
+    let seed = Seed { document: &mut document, form, budget, path: Path::Root, depth: 0 };
     let mut deserializer = serde_json::Deserializer::from_str(text);
     seed.deserialize(&mut deserializer).and_then(|()| deserializer.end()).ok()?;
     Some(document)
@@ -39,20 +39,20 @@ pub(super) fn read<'d>(
 struct Seed<'r, 'd> {
     document: &'r mut Document<'d>,
     form: Form<'r>,
-    work: &'r Work<'r>,
+    budget: &'r Budget<'r>,
     path: Path<'r>,
     depth: u8,
 }
 
 impl<'d> Seed<'_, 'd> {
-    /// Reads what stands below.
+    /// Reads the value below.
     fn below<'b>(&'b mut self, form: Form<'b>, path: Path<'b>) -> Seed<'b, 'd> {
-        Seed { document: &mut *self.document, form, work: self.work, path, depth: self.depth + 1 }
+        Seed { document: &mut *self.document, form, budget: self.budget, path, depth: self.depth + 1 }
     }
 
     /// Adds an item for a value.
     fn add<E: Error>(&mut self, item: Item) -> Result<(), E> {
-        if !self.work.step() {
+        if !self.budget.step() {
             return Err(E::custom("the decision has ended"));
         }
         self.document.push(item);
@@ -66,7 +66,7 @@ impl<'d> Seed<'_, 'd> {
 
     /// Ends the decision at a list or object with too many entries.
     fn too_many<E: Error>(&self) -> E {
-        self.work.over_limit(|| self.path.pointer(), Limit::Entries);
+        self.budget.over_limit(|| self.path.pointer(), Limit::Entries);
         E::custom("too many entries")
     }
 
@@ -255,7 +255,7 @@ mod tests {
     use super::*;
     use crate::crd::parse;
     use crate::crd::shown::shown;
-    use crate::model::work::{OverLimit, Stop};
+    use crate::model::budget::{OverLimit, Stop};
     use serde_json::json;
 
     fn schema() -> SchemaNode {
@@ -271,7 +271,7 @@ mod tests {
 
     /// The object as it would be stored, as messages show it.
     fn stored(text: &str) -> Option<String> {
-        read(text, &schema(), false, &Work::default()).map(|document| shown(Cursor::root(&document)))
+        read(text, &schema(), false, &Budget::default()).map(|document| shown(Cursor::root(&document)))
     }
 
     #[test]
@@ -302,20 +302,20 @@ mod tests {
     fn passes_over_what_is_dropped_or_opaque_at_any_depth() {
         let deep = format!("{}{}", "[".repeat(200_000), "]".repeat(200_000));
         let text = format!(r#"{{"else":{deep},"any":{deep},"port":1}}"#);
-        let work = Work::default();
+        let budget = Budget::default();
         let schema = schema();
-        let document = read(&text, &schema, false, &work).expect("JSON");
+        let document = read(&text, &schema, false, &budget).expect("JSON");
         assert_eq!(Cursor::root(&document).fields().map(|(key, _)| key).collect::<Vec<_>>(), ["any", "port"]);
     }
 
     #[test]
     fn ends_the_decision_where_there_are_too_many_entries() {
         let list = vec!["1"; MAX_ENTRIES].join(",");
-        let work = Work::default();
-        assert!(read(&format!(r#"{{"list":[{list}]}}"#), &schema(), false, &work).is_some());
-        assert!(read(&format!(r#"{{"else":[{list},1]}}"#), &schema(), false, &work).is_some());
-        assert!(read(&format!(r#"{{"list":[{list},1]}}"#), &schema(), false, &work).is_none());
+        let budget = Budget::default();
+        assert!(read(&format!(r#"{{"list":[{list}]}}"#), &schema(), false, &budget).is_some());
+        assert!(read(&format!(r#"{{"else":[{list},1]}}"#), &schema(), false, &budget).is_some());
+        assert!(read(&format!(r#"{{"list":[{list},1]}}"#), &schema(), false, &budget).is_none());
         let pointer = crate::model::pointer::Pointer::new("/list");
-        assert_eq!(work.stopped(), Some(Stop::OverLimit(OverLimit { pointer, limit: Limit::Entries })));
+        assert_eq!(budget.stopped(), Some(Stop::OverLimit(OverLimit { pointer, limit: Limit::Entries })));
     }
 }

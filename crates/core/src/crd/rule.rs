@@ -29,7 +29,7 @@ pub(super) enum Rule<'d> {
     Duplicate(Option<&'d [String]>),
     Pattern(&'d str),
     Format(&'static str),
-    /// The number is none of this format: its type and name.
+    /// The number does not have this format: its type and name.
     Size(&'static str, &'static str),
     MultipleOf(f64),
     Least {

@@ -18,17 +18,17 @@ fn version_with(spec: &Value) -> Crd {
 /// What the first version of a definition refuses in an object, and whether the stored one has it.
 fn found(crd: &Crd, object: &Value, old: Option<&Value>) -> Vec<(String, bool)> {
     let version = crd.newest().expect("served");
-    let work = Work::default();
+    let budget = Budget::default();
     let (text, old) = (object.to_string(), old.map(Value::to_string));
-    let read = |text| document(text, Some(version), Status::Dropped, &work).expect("JSON");
+    let read = |text| document(text, Some(version), Status::Dropped, &budget).expect("JSON");
     let object = read(&text);
     let old = old.as_deref().map(read);
-    let mut found = Breaches::new(&object, &work);
+    let mut found = Breaches::new(&object, &budget);
     check(version, &object, old.as_ref(), &mut found);
     assert_eq!(is_right(&object, Some(version), None), found.is_empty());
-    let mut told = Told::default();
-    let told = found.iter().filter(|breach| told.is_first(breach));
-    told.map(|breach| (found.violation(breach).message(), breach.stored)).collect()
+    let mut places = ReportedPlaces::default();
+    let first = found.iter().filter(|breach| places.is_first(breach));
+    first.map(|breach| (found.violation(breach).message(), breach.stored)).collect()
 }
 
 fn messages(schema: &Value, spec: &Value) -> Vec<String> {
@@ -341,7 +341,7 @@ fn judges_what_would_be_stored() {
     });
     assert_eq!(found(&crd, &object, None), []);
     let text = object.to_string();
-    let object = document(&text, crd.newest(), Status::Dropped, &Work::default()).expect("JSON");
+    let object = document(&text, crd.newest(), Status::Dropped, &Budget::default()).expect("JSON");
     let stored = json!({
         "metadata": {"name": "x", "odd": 1},
         "spec": {"mode": "a", "kept": null, "any": {"x": [null]}},
@@ -454,9 +454,9 @@ fn checks_metadata() {
 
 fn metadata_messages(metadata: &Value, new: Option<NewObject<'_>>) -> Vec<String> {
     let text = json!({"metadata": metadata}).to_string();
-    let work = Work::default();
-    let object = document(&text, None, Status::Dropped, &work).expect("JSON");
-    let mut found = Breaches::new(&object, &work);
+    let budget = Budget::default();
+    let object = document(&text, None, Status::Dropped, &budget).expect("JSON");
+    let mut found = Breaches::new(&object, &budget);
     check_metadata(&object, new, None, &mut found);
     found.iter().map(|breach| found.violation(breach).message()).collect()
 }

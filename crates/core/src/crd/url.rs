@@ -11,7 +11,7 @@ pub(super) fn is_request_uri(text: &str) -> bool {
     let Some((scheme, rest)) = split_scheme(text) else { return false };
     let rest = rest.split_once('?').map_or(rest, |(path, _)| path);
     if !rest.starts_with('/') {
-        // `mailto:x` is opaque; a relative path is no request.
+        // `mailto:x` is opaque; a relative path is not a request URI.
         return !scheme.is_empty();
     }
     let (authority, path) = match rest.strip_prefix("//").filter(|_| !scheme.is_empty()) {
@@ -21,7 +21,7 @@ pub(super) fn is_request_uri(text: &str) -> bool {
     is_authority(authority) && has_good_escapes(path)
 }
 
-/// The scheme, empty if there is none, and what follows it; `None` when the colon stands in front.
+/// The scheme, empty for a URL without one, and the rest; `None` when the URL begins with the colon.
 fn split_scheme(text: &str) -> Option<(&str, &str)> {
     for (index, byte) in text.bytes().enumerate() {
         match byte {

@@ -1,36 +1,36 @@
-//! What policies say of an object that is stored: nothing is decided about, and its platform is not asked.
+//! Judges a stored object by the policies; its platform's own rules do not run.
 
 use crate::family;
+use crate::model::budget::Budget;
 use crate::model::object::Reference;
 use crate::model::request::Request;
 use crate::model::snapshot::Snapshot;
 use crate::model::tree::Tree;
-use crate::model::work::Work;
 use crate::policy::judge::Judgement;
 
 use super::{policies, subject};
 
-/// What policies say of a stored object, and what they would have to know besides.
+/// The findings of policies about a stored object.
 #[derive(Debug, Default)]
 pub struct Audit {
-    /// What policies say.
+    /// The findings.
     pub judgement: Judgement,
-    /// Objects that may change that, and of which it is not known whether they are there.
+    /// Objects that could change them and are not known.
     pub unknown: Vec<Reference>,
-    /// Whether the object could be read, and was not larger than what is read. Otherwise nothing is said of it.
+    /// Whether the object could be read within the limits. Otherwise nothing is reported about it.
     pub is_read: bool,
 }
 
-/// Judges the object of a request, as it is, by the policies of the snapshot. Of an object that cannot be read, or is
-/// larger than what is read, nothing is said.
+/// Judges the object of a request, as it is, by the policies of the snapshot. An object that cannot be read, or
+/// exceeds the limits, gives no findings.
 #[must_use]
 pub fn audit(request: &Request<'_>, snapshot: &Snapshot) -> Audit {
     let found = family::validated(&snapshot.settings.families, &request.group, &request.kind);
     let (Some((family, kind)), Some(text)) = (found, request.object) else { return Audit::default() };
-    let work = Work::new(request.cancelled).about(text.len());
-    let Ok(object) = Tree::parse_within(text, &kind.schema, &work) else { return Audit::default() };
-    let (subject, mut state) = subject(kind, request, (&object, None), snapshot, &work);
+    let budget = Budget::new(request.cancelled, text.len());
+    let Ok(object) = Tree::parse_within(text, &kind.schema, &budget) else { return Audit::default() };
+    let (subject, mut state) = subject(kind, request, (&object, None), snapshot, &budget);
     let judgement = policies::of_resource(family, &subject, request, snapshot, &mut state);
     let unknown = state.into_unknown();
-    if work.has_ended() { Audit::default() } else { Audit { judgement, unknown, is_read: true } }
+    if budget.has_ended() { Audit::default() } else { Audit { judgement, unknown, is_read: true } }
 }

@@ -1,17 +1,16 @@
-//! What a family says of the bundled definition of a kind, where another one counts.
+//! Drops findings of a family that repeat the bundled definition of a kind, where another definition counts.
 
 use std::collections::BTreeSet;
 use std::iter::successors;
 
-use crate::crd::{Breaches, Written};
+use crate::crd::{Breaches, PointerText};
 use crate::model::cel::NotInCel;
 use crate::model::crd::{CrdVersion, SchemaNode};
 use crate::model::family::Family;
 use crate::model::finding::{Cause, Finding, Severity};
 use crate::model::pointer::{Pointer, list_index};
 
-/// Drops what the family says only because the bundled definition does, where the one that counts,
-/// `given`, says something else.
+/// Drops findings that only repeat the bundled definition, where `given`, the definition that counts, differs.
 pub(super) fn drop_contradicted(
     family: &Family,
     given: Option<&CrdVersion>,
@@ -20,20 +19,20 @@ pub(super) fn drop_contradicted(
 ) {
     let Some(version) = given else { return };
     let repeats = |finding: &Finding| repeats_schema(family, finding);
-    let mut asked: BTreeSet<&str> = BTreeSet::new();
+    let mut wanted: BTreeSet<&str> = BTreeSet::new();
     for finding in own.iter().filter(|finding| repeats(finding)) {
         // Where one level is known, those above it are too.
-        let _known = up(&finding.pointer).find(|place| !asked.insert(place));
+        let _known = up(&finding.pointer).find(|place| !wanted.insert(place));
     }
     let mut broken: BTreeSet<String> = BTreeSet::new();
-    let mut written = Written::default();
-    for breach in found.iter().filter(|_| !asked.is_empty()) {
+    let mut written = PointerText::default();
+    for breach in found.iter().filter(|_| !wanted.is_empty()) {
         let place = found.describe(breach, &mut written).pointer;
-        if asked.contains(place) && !broken.contains(place) {
+        if wanted.contains(place) && !broken.contains(place) {
             broken.insert(place.to_owned());
         }
     }
-    drop(asked);
+    drop(wanted);
     own.retain(|finding| {
         if family.definitions.stand_in.unknown_field == Some(finding.code) {
             return !declares(&version.schema, &finding.pointer);

@@ -1,27 +1,29 @@
-//! The form and the metadata of pods and workloads in files, which no apiserver has checked.
+//! Checks the schema and the metadata of pods and workloads in files, which no apiserver has checked.
 //!
-//! Not a part of [`decide`](crate::decide::decide): a review comes from an apiserver, and what that takes memgate
-//! leaves alone, however odd it is.
+//! Not a part of [`decide`](crate::decide::decide): a review comes from an apiserver, and memgate does not question
+//! what that accepts.
 
-use crate::crd::{self, Breaches, BuiltinKind, NewObject, Status, Told};
-use crate::decide::limits::{self, MAX_FINDINGS_TOLD};
+use crate::crd::{self, Breaches, BuiltinKind, NewObject, ReportedPlaces, Status};
+use crate::decide::over_limit;
+use crate::decide::reported::MAX_REPORTED;
 use crate::decide::schema;
 use crate::family::common::{SCHEMA, VERSION_UNKNOWN};
+use crate::model::budget::Budget;
+use crate::model::crd::CrdVersion;
 use crate::model::finding::{Finding, quoted};
 use crate::model::pointer::Pointer;
 use crate::model::request::Request;
-use crate::model::violation::{BrokenRule, Violation};
-use crate::model::work::Work;
+use crate::model::violation::{BrokenRule, SchemaViolation};
 
-/// What an apiserver would say about a new pod or workload before it asks anybody; nothing about other kinds.
+/// The findings of an apiserver about a new pod or workload, before it calls any webhook; none about other kinds.
 #[must_use]
 pub fn findings(request: &Request<'_>) -> Vec<Finding> {
     let new = NewObject { name: &request.name, namespaced: true, name_is_label: false };
     find(request, Some(new))
 }
 
-/// The same about the pod that a template stands for: its controller gives it a name, a namespace and an owner, and
-/// nobody looks at those of the template.
+/// The same about the pod of a template: its controller sets name, namespace and owner, so those of the template
+/// are not checked.
 #[must_use]
 pub fn findings_of_template(request: &Request<'_>) -> Vec<Finding> {
     find(request, None)
@@ -29,32 +31,40 @@ pub fn findings_of_template(request: &Request<'_>) -> Vec<Finding> {
 
 fn find(request: &Request<'_>, new: Option<NewObject<'_>>) -> Vec<Finding> {
     let Some(kind) = BuiltinKind::find(&request.group, &request.kind) else { return Vec::new() };
-    let work = Work::new(request.cancelled);
+    let text = request.object.unwrap_or_default();
+    let budget = Budget::new(request.cancelled, text.len());
     let version = kind.version();
     let mut findings: Vec<Finding> = unserved(request, &version.name).into_iter().collect();
-    let object = request.object.and_then(|text| crd::document(text, Some(version), Status::Dropped, &work));
-    let Some(object) = object else {
-        findings.extend(limits::of_schema(&work));
-        return findings;
-    };
-    if crd::is_right(&object, Some(version), new) {
-        return findings;
-    }
-    let mut found = Breaches::new(&object, &work);
-    crd::check_metadata(&object, new, None, &mut found);
-    crd::check(version, &object, None, &mut found);
-    let mut told = Told::default();
-    let first = found.iter().filter(|breach| told.is_first(breach)).map(|breach| found.violation(breach));
-    let counted = first.filter(|violation| new.is_some() || counts_in_template(violation));
-    let shown = counted.take(MAX_FINDINGS_TOLD);
-    findings.extend(shown.map(|violation| schema::finding(&SCHEMA, message, &violation)));
-    findings.extend(limits::of_schema(&work));
+    let (violations, over) = budget.apart(text.len(), || violations(text, version, new, &budget));
+    findings.extend(violations.iter().map(|violation| schema::finding(&SCHEMA, message, violation)));
+    findings.extend(over.map(|over| over_limit::of_schema(&over)));
     findings
 }
 
-/// Whether a violation in the metadata of a template matters: only what is copied to the pods is looked at, and what
-/// cannot be decoded. Source: Kubernetes, `ValidatePodTemplateSpec`.
-fn counts_in_template(violation: &Violation) -> bool {
+/// The violations that are reported, at most one for each place.
+fn violations(
+    text: &str,
+    version: &CrdVersion,
+    new: Option<NewObject<'_>>,
+    budget: &Budget<'_>,
+) -> Vec<SchemaViolation> {
+    let Some(object) = crd::document(text, Some(version), Status::Dropped, budget) else { return Vec::new() };
+    if crd::is_right(&object, Some(version), new) {
+        return Vec::new();
+    }
+    let mut breaches = Breaches::new(&object, budget);
+    crd::check_metadata(&object, new, None, &mut breaches);
+    crd::check(version, &object, None, &mut breaches);
+    let mut seen = ReportedPlaces::default();
+    let first =
+        breaches.iter().filter(|breach| seen.is_first(breach)).map(|breach| breaches.violation(breach));
+    let counted = first.filter(|violation| new.is_some() || counts_in_template(violation));
+    counted.take(MAX_REPORTED).collect()
+}
+
+/// Whether a violation in the metadata of a template counts: only fields that are copied to the pods are checked,
+/// and values that cannot be decoded. Source: Kubernetes, `ValidatePodTemplateSpec`.
+fn counts_in_template(violation: &SchemaViolation) -> bool {
     const CHECKED: [&str; 4] = ["labels", "annotations", "creationTimestamp", "deletionTimestamp"];
     let mut tokens = violation.pointer.tokens();
     let in_metadata = tokens.next().is_some_and(|token| token == "metadata");
@@ -63,8 +73,8 @@ fn counts_in_template(violation: &Violation) -> bool {
         || tokens.next().is_some_and(|field| CHECKED.iter().any(|checked| field == *checked))
 }
 
-/// As the apiserver says it, but for types, of which the API's own words say little.
-fn message(violation: &Violation) -> String {
+/// The apiserver's message; for types a shorter one.
+fn message(violation: &SchemaViolation) -> String {
     match &violation.rule {
         BrokenRule::Type { expected, got } => {
             format!("{}: must be of type {expected}, not {got}", violation.pointer.field())
@@ -73,12 +83,12 @@ fn message(violation: &Violation) -> String {
     }
 }
 
-/// What is said of a version that is not the one that is served.
+/// The warning about a version that is not served.
 pub(super) fn unserved(request: &Request<'_>, served: &str) -> Option<Finding> {
     unserved_version(&request.group, &request.version, served)
 }
 
-/// The same of an object about which nothing is asked.
+/// The same for the version of any object.
 #[must_use]
 pub fn unserved_version(group: &str, version: &str, served: &str) -> Option<Finding> {
     let name = |version: &str| match group {
@@ -112,7 +122,7 @@ mod tests {
     }
 
     fn messages(request: &Request<'_>) -> Vec<String> {
-        findings(request).into_iter().map(|finding| finding.message).collect()
+        findings(request).into_iter().map(|finding| finding.message().into_owned()).collect()
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Decides about pods: which families know one, and what they add to it together.
 //!
 //! Each family that recognises a pod decides on its own. What they add is joined in the order of the
-//! families, so a later one is asked about the pod as the earlier ones leave it.
+//! families, so a later one sees the pod with the edits of the earlier ones.
 
 mod controller;
 
@@ -9,6 +9,7 @@ use std::borrow::Cow;
 
 use crate::family::common;
 use crate::family::inject::{INJECT_LABEL, label_pointer, marker};
+use crate::model::budget::{Budget, Limit, MAX_PATCH_BYTES};
 use crate::model::decision::{Decision, FamilyShare};
 use crate::model::elsewhere::Elsewhere;
 use crate::model::event::{InvolvedObject, PodEvent};
@@ -24,12 +25,11 @@ use crate::model::request::{Operation, Request};
 use crate::model::snapshot::Snapshot;
 use crate::model::state_reader::StateReader;
 use crate::model::view::MIRROR_POD;
-use crate::model::work::{Limit, MAX_PATCH_BYTES, Work};
 use crate::patch::Patch;
 use crate::patch::apply::apply;
 
 use self::controller::is_from_controller;
-use super::{limits, namespace, policies, resolve_namespace};
+use super::{namespace, over_limit, policies, reported, resolve_namespace};
 
 /// The value of the inject label of a pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,8 +66,8 @@ pub(super) fn decide_new(
     request: &Request<'_>,
     snapshot: &Snapshot,
 ) -> Decision {
-    let work = Work::new(request.cancelled);
-    let pod = &match Pod::parse_within(text, &work) {
+    let budget = Budget::new(request.cancelled, text.len());
+    let pod = &match Pod::parse_within(text, &budget) {
         Ok(pod) => pod,
         Err(error) if !error.is_data() => return Decision::pass(Reason::Unreadable),
         Err(_) => return Decision::pass(Reason::Malformed),
@@ -80,21 +80,22 @@ pub(super) fn decide_new(
         return Decision::pass(Reason::MirrorPod);
     }
     let (namespace, mut state) =
-        resolve_namespace(namespace::of_pod(pod, namespace, snapshot), snapshot, &work);
+        resolve_namespace(namespace::of_pod(pod, namespace, snapshot), snapshot, &budget);
     let decision = if opts_out {
         Decision::pass(Reason::OptedOut)
     } else {
         decide_injection(text, pod, namespace, &snapshot.settings.families, &mut state)
     };
     let known = !matches!(decision.reason, Reason::NotOurs | Reason::NotRecognised | Reason::OptedOut);
-    if let Some(ended) = limits::ended_pod(&work, known, decision.required) {
+    let ended = budget.stopped().and_then(|stop| over_limit::pod(stop, known, decision.required));
+    if let Some(ended) = ended {
         return ended;
     }
     let decision = policies::add_to_pod(decision, pod, (text, namespace), request, snapshot, &mut state);
     Decision { unknown: state.into_unknown(), ..decision }
 }
 
-/// What one family decides about a pod that it knows.
+/// The decision of one family about a pod that it recognises.
 struct FamilyDecision<'s> {
     family: &'static Family,
     injection: Injection,
@@ -110,7 +111,7 @@ impl FamilyDecision<'_> {
     }
 }
 
-/// Joins what the enabled families decide that recognise the pod.
+/// Joins the decisions of the enabled families that recognise the pod.
 fn decide_injection(
     text: &str,
     pod: &Pod<'_>,
@@ -136,8 +137,8 @@ fn decide_injection(
     if decisions.is_empty() {
         return Decision::pass(Reason::OptedOut);
     }
-    if state.work().has_ended() {
-        // What they add is not all, and goes nowhere.
+    if state.budget().has_ended() {
+        // The edits are incomplete and are not used.
         let required = decisions.iter().any(|decision| decision.required);
         return Decision { required, ..Decision::pass(joined_reason(&decisions)) };
     }
@@ -145,8 +146,8 @@ fn decide_injection(
     join(pod, namespace, decisions, state)
 }
 
-/// Makes the edits of each family those to the pod as the families before it leave it. What there is to say
-/// stays that about the pod that was sent, whose fields its author knows.
+/// Bases the edits of each family on the pod with the edits of the families before it. The findings stay those about
+/// the sent pod, whose fields its author knows.
 fn make_edits_consecutive(
     text: &str,
     namespace: &str,
@@ -170,7 +171,7 @@ fn make_edits_consecutive(
     }
 }
 
-/// One decision out of those of all families that know the pod.
+/// Makes one decision of those of all families that recognise the pod.
 fn join(
     pod: &Pod<'_>,
     namespace: &str,
@@ -185,7 +186,7 @@ fn join(
         joined.families.push(FamilyShare { family, edits });
         joined.required |= required;
         let severity = if required { Severity::Deny } else { Severity::Warn };
-        let reported = injection.unmet.into_iter().filter(|_| required || !injection.quiet);
+        let reported = injection.unmet.into_iter().filter(|_| required || !injection.only_if_required);
         let unmet: Vec<Finding> = reported.map(|finding| Finding { severity, ..finding }).collect();
         let admitted_without = unmet.first().filter(|_| !required);
         joined.events.extend(admitted_without.and_then(|finding| {
@@ -210,10 +211,10 @@ fn join(
         joined.edits.push(marker::edit(pod, added));
     }
     if Patch(&joined.edits).is_longer_than(MAX_PATCH_BYTES) {
-        state.work().over_limit(Pointer::root, Limit::Patch);
+        state.budget().over_limit(Pointer::root, Limit::Patch);
     }
-    joined.findings.sort_by_cached_key(|finding| limits::position(&finding.pointer));
-    joined.untold = limits::keep_first(&mut joined.findings);
+    joined.findings.sort_by_cached_key(|finding| reported::position(&finding.pointer));
+    joined.not_shown = reported::keep_first(&mut joined.findings);
     joined.from_controller = !joined.missing.is_empty() && is_from_controller(pod, namespace);
     if !joined.allowed() {
         // Another family refuses the pod: nothing starts without its memory.
@@ -222,8 +223,8 @@ fn join(
     joined
 }
 
-/// Why several families decide as they do, in one word: that of the first one that refuses the pod, else
-/// what was added, else what is missing, else why nothing was to be done.
+/// The joined reason of several families: that of the first one that refuses the pod, else that memory was added,
+/// else what is missing, else why nothing was to be added.
 fn joined_reason(decisions: &[FamilyDecision<'_>]) -> Reason {
     const IN_ORDER: [Reason; 8] = [
         Reason::Injected,

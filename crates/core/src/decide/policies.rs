@@ -1,8 +1,9 @@
-//! What policies say of an object, once the families have decided: the result is judged, not what was sent.
+//! Judges an object by the policies, once the families have decided: with their edits applied.
 
 use std::cell::OnceCell;
 
 use crate::model::decision::Decision;
+use crate::model::edit::Edit;
 use crate::model::family::{Family, Subject};
 use crate::model::finding::{Finding, Severity};
 use crate::model::members::Members;
@@ -13,12 +14,13 @@ use crate::model::request::{Operation, Request};
 use crate::model::snapshot::Snapshot;
 use crate::model::state_reader::StateReader;
 use crate::patch::apply::apply;
+use crate::policy;
 use crate::policy::judge::{Judgement, Views, judge};
 use crate::policy::selection;
 
-use super::{limits, views};
+use super::{reported, views};
 
-/// What policies say of an object of a family's own kind.
+/// Judges an object of a family's own kind.
 pub(super) fn of_resource<'s>(
     family: &'static Family,
     subject: &Subject<'_>,
@@ -36,8 +38,23 @@ pub(super) fn of_resource<'s>(
     })
 }
 
-/// An object of a family's own kind as policies see it; `None` when there is nothing to judge.
-pub(super) fn judged<'r>(
+/// Adds the defaults that policies set to those of the family.
+pub(super) fn add_defaults<'s>(
+    mut edits: Vec<Edit>,
+    family: &'static Family,
+    subject: &Subject<'_>,
+    request: &Request<'_>,
+    snapshot: &'s Snapshot,
+    state: &mut StateReader<'s>,
+) -> Vec<Edit> {
+    if let Some(judged) = judged(family, subject, request, snapshot) {
+        policy::defaults::add(&mut edits, subject.kind, &judged, snapshot, state);
+    }
+    edits
+}
+
+/// An object of a family's own kind as policies see it; `None` without any policy.
+fn judged<'r>(
     family: &'static Family,
     subject: &Subject<'r>,
     request: &'r Request<'_>,
@@ -49,7 +66,7 @@ pub(super) fn judged<'r>(
     selection::Subject::of(request, family, subject.kind.kind, subject.namespace, request.object?)
 }
 
-/// Adds what policies say of a pod to the decision about it. `text` is the pod as it was sent.
+/// Adds the findings of policies about a pod to the decision about it. `text` is the pod as it was sent.
 pub(super) fn add_to_pod<'s>(
     decision: Decision,
     pod: &Pod<'_>,
@@ -80,7 +97,7 @@ pub(super) fn add_to_pod<'s>(
             Some(Views { new, old: None, object })
         });
         all.findings.extend(judgement.findings);
-        all.untold = all.untold.and(judgement.untold);
+        all.not_shown = all.not_shown.and(judgement.not_shown);
         all.policies.extend(judgement.policies);
         all.exemptions.extend(judgement.exemptions);
         all.fired.extend(judgement.fired);
@@ -88,23 +105,24 @@ pub(super) fn add_to_pod<'s>(
     if all == Judgement::default() { decision } else { join(decision, all) }
 }
 
-/// A decision about a pod with what policies say of it. Two families may know it, so each finding counts once.
+/// Joins a decision about a pod with the findings of policies. Two families may recognise the pod; each finding
+/// counts once.
 fn join(decision: Decision, judgement: Judgement) -> Decision {
-    let Judgement { findings, untold: of_policies, mut policies, exemptions, fired, .. } = judgement;
+    let Judgement { findings, not_shown: of_policies, mut policies, exemptions, fired, .. } = judgement;
     policies.sort();
     policies.dedup();
-    let mut told = Members::default();
+    let mut seen = Members::default();
     let new = |finding: &Finding| {
-        told.insert((finding.code_name().to_owned(), finding.pointer.clone(), finding.message.clone()))
+        seen.insert((finding.code_name().to_owned(), finding.pointer.clone(), finding.message().into_owned()))
     };
     let mut joined = Decision { policies, exemptions, fired, ..decision };
     joined.findings.extend(findings.into_iter().filter(new));
-    joined.findings.sort_by_cached_key(|finding| limits::position(&finding.pointer));
-    let untold = limits::keep_first(&mut joined.findings);
-    joined.untold = joined.untold.and(of_policies).and(untold);
+    joined.findings.sort_by_cached_key(|finding| reported::position(&finding.pointer));
+    let not_shown = reported::keep_first(&mut joined.findings);
+    joined.not_shown = joined.not_shown.and(of_policies).and(not_shown);
     if is_refused_by_policy(&joined.findings) {
         joined.reason = Reason::PolicyDenied;
-        // It does not come in once what it waits for is there.
+        // It stays refused when the missing objects exist.
         joined.events.clear();
         joined.missing.clear();
     }

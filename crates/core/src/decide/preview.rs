@@ -1,5 +1,5 @@
-//! Warns the author of a workload about the pods that it will make. Warnings about a pod only reach the
-//! controller that creates it.
+//! Warns the author of a workload about its future pods. Warnings about a pod only reach the controller that
+//! creates it.
 //!
 //! A preview changes nothing and refuses nothing. Its findings are those of a pod made from the template,
 //! with pointers into the workload.
@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use crate::model::change::is_metadata_only_update;
 use crate::model::claim_volumes::{self, ClaimVolumes};
-use crate::model::decision::{Decision, Untold};
+use crate::model::decision::{Decision, NotShown};
 use crate::model::finding::{Finding, Phase, Severity};
 use crate::model::pod;
 use crate::model::pointer::Pointer;
@@ -25,9 +25,9 @@ use super::first_non_empty;
 use super::pod::decide_new;
 
 view! {
-    /// What is read of a pod template to give it its claims.
+    /// The fields of a pod template that its claims need.
     PodTemplate {
-        /// What its pods run.
+        /// The spec of its pods.
         spec: PodTemplateSpec<'a> = "spec",
     }
 }
@@ -64,8 +64,8 @@ pub(super) fn decide(workload: &Workload, request: &Request<'_>, snapshot: &Snap
             .into_iter()
             .map(|finding| in_workload(finding, &template_pointer, &claims))
             .collect(),
-        // In a preview everything warns.
-        untold: Untold { denials: 0, warnings: pod.untold.denials + pod.untold.warnings },
+        // In a preview all findings warn.
+        not_shown: NotShown { denials: 0, warnings: pod.not_shown.denials + pod.not_shown.warnings },
         unknown: pod.unknown,
         policies: pod.policies,
         exemptions: pod.exemptions,
@@ -99,9 +99,11 @@ fn in_workload(finding: Finding, template_pointer: &Pointer, claims: &ClaimVolum
         Severity::Note | Severity::Warn => message,
         Severity::Deny => format!("its pods will be refused: {message}"),
     };
-    let related = finding.related.map(|(other, label)| (claims.in_workload(template_pointer, &other), label));
+    let related =
+        finding.related.clone().map(|(other, label)| (claims.in_workload(template_pointer, &other), label));
     let severity = finding.severity.min(Severity::Warn);
-    Finding { severity, pointer, message, related, on_rewrite: false, ..finding }
+    let finding = finding.with_message(message);
+    Finding { severity, pointer, related, on_rewrite: false, ..finding }
 }
 
 /// A pod that was not examined passes its reason on to the workload.
@@ -151,11 +153,11 @@ mod tests {
         let claims = ClaimVolumes::default();
         let moved = in_workload(finding.related(other, "this"), &template_pointer, &claims);
         assert_eq!(moved.pointer.as_str(), "/spec/template/spec/hostNetwork");
-        assert_eq!(moved.message, "spec.template.spec.hostNetwork: is odd");
+        assert_eq!(moved.message(), "spec.template.spec.hostNetwork: is odd");
         assert_eq!(moved.related, Some((Pointer::new("/spec/template/spec/dnsPolicy"), "this")));
         let denial = Finding::deny(&CODE, pointer, "spec.hostNetworks are odd");
         let denial = in_workload(denial, &template_pointer, &claims);
         assert_eq!(denial.severity, Severity::Warn);
-        assert_eq!(denial.message, "its pods will be refused: spec.hostNetworks are odd");
+        assert_eq!(denial.message(), "its pods will be refused: spec.hostNetworks are odd");
     }
 }

@@ -1,64 +1,79 @@
-//! The schema of a kind and the rules of metadata, where no apiserver has checked them.
+//! The findings of an apiserver about schema and metadata, for files that no apiserver has checked.
 //!
-//! A family's own rules speak first: where one of them denies, the schema adds nothing. Those that only repeat
-//! the bundled definition give way to a definition among the inputs.
+//! A family's own rules come first: where one of them denies, the schema adds nothing. Rules that only repeat the
+//! bundled definition give way to a definition among the inputs.
 
-use crate::crd::{self, Breaches, Document, NewObject, Status, Told, Written};
+use crate::crd::{self, Breaches, Document, NewObject, PointerText, ReportedPlaces, Status};
 use crate::decide::contradicted::drop_contradicted;
-use crate::decide::limits::MAX_FINDINGS_TOLD;
-use crate::decide::spoken::{Around, InStep, Spoken};
+use crate::decide::covered::Covered;
+use crate::decide::over_limit;
+use crate::decide::reported::MAX_REPORTED;
 use crate::family::common::VERSION_UNKNOWN;
 use crate::family::schema_check::{unknown_field_message, unquote};
+use crate::model::budget::Budget;
 use crate::model::crd::{Crd, Crds};
-use crate::model::decision::Untold;
+use crate::model::decision::NotShown;
 use crate::model::family::{Family, Subject};
 use crate::model::finding::{Cause, Code, Finding, Severity, quoted};
 use crate::model::fix::Fix;
 use crate::model::kind::NAMESPACE;
 use crate::model::pointer::Pointer;
 use crate::model::request::{Operation, Request};
+use crate::model::snapshot::Snapshot;
 use crate::model::suggest::{self, nearest, only_nearest};
-use crate::model::violation::{BrokenRule, Violation};
-use crate::model::work::Work;
+use crate::model::violation::{BrokenRule, SchemaViolation};
 
 /// How many unknown fields of metadata are compared with known ones.
 const MAX_UNKNOWN_FIELDS: usize = 64;
 
-/// What stands in for an apiserver that has not seen the object.
-pub(super) struct StandIn<'s> {
-    pub(super) request: &'s Request<'s>,
-    pub(super) crds: &'s Crds,
-    /// What is done about the object.
-    pub(super) work: &'s Work<'s>,
-    /// What is done about the stored one.
-    pub(super) old_work: &'s Work<'s>,
+/// The findings of the schema.
+#[derive(Default)]
+pub(super) struct SchemaFindings {
+    /// Those that may be reported.
+    pub(super) findings: Vec<Finding>,
+    /// How many more there are.
+    pub(super) not_shown: NotShown,
 }
 
-/// What an apiserver would say, in addition to `own`, the findings of the family before any of them is
-/// ratcheted: what may be told of it, and how much more there is. Of `own` the findings go that contradict a
-/// definition among the inputs.
+/// Finds what an apiserver would refuse, in addition to `own`, the findings of the family before the ratchet.
+/// Removes findings of `own` that contradict a definition among the inputs.
 pub(super) fn findings(
     family: &'static Family,
     subject: &Subject<'_>,
-    stand_in: &StandIn<'_>,
+    request: &Request<'_>,
+    snapshot: &Snapshot,
+    budget: &Budget<'_>,
     own: &mut Vec<Finding>,
-) -> (Vec<Finding>, Untold) {
-    let (kind, request) = (subject.kind, stand_in.request);
-    let checked = matches!(request.operation, Operation::Create | Operation::Update);
-    if !checked || family.kinds.misnamed.contains(&kind) {
-        return Default::default();
+) -> SchemaFindings {
+    let is_written = matches!(request.operation, Operation::Create | Operation::Update);
+    let (Some(crds), Some(text), true) = (&snapshot.crds, request.object, is_written) else {
+        return SchemaFindings::default();
+    };
+    let (mut found, over) =
+        budget.apart(text.len(), || compare(family, subject, (request, text), crds, budget, own));
+    found.findings.extend(over.map(|over| over_limit::of_schema(&over)));
+    found
+}
+
+fn compare(
+    family: &'static Family,
+    subject: &Subject<'_>,
+    (request, text): (&Request<'_>, &str),
+    crds: &Crds,
+    budget: &Budget<'_>,
+    own: &mut Vec<Finding>,
+) -> SchemaFindings {
+    let kind = subject.kind;
+    if family.kinds.misnamed.contains(&kind) {
+        return SchemaFindings::default();
     }
-    let crd = stand_in.crds.get(family, kind.group, kind.kind);
-    let is_given = stand_in.crds.is_given(kind.group, kind.kind);
+    let crd = crds.get(family, kind.group, kind.kind);
+    let is_given = crds.is_given(kind.group, kind.kind);
     let version = crd.as_deref().and_then(|crd| crd.served(&request.version).or_else(|| crd.newest()));
     let version = version.filter(|_| is_given || !family.definitions.stand_in.unreleased.contains(&kind));
     let judged = family.definitions.stand_in.with_status.contains(&kind);
     let status = if judged { Status::Judged } else { Status::Dropped };
-    let read = |text, work| crd::document(text, version, status, work);
-    let old = request.old_object.filter(|_| request.operation == Operation::Update);
-    let Some(object) = request.object.and_then(|text| read(text, stand_in.work)) else {
-        return Default::default();
-    };
+    let Some(object) = crd::document(text, version, status, budget) else { return SchemaFindings::default() };
     let mut findings = misspelt(family, &object);
     findings.extend(crd.as_deref().and_then(|crd| version_unknown(crd, &request.version)));
     let given = version.filter(|_| is_given);
@@ -68,25 +83,28 @@ pub(super) fn findings(
         name_is_label: *kind == NAMESPACE,
     });
     if crd::is_right(&object, version, new) {
-        drop_contradicted(family, given, &Breaches::new(&object, stand_in.work), own);
-        return (findings, Untold::default());
+        drop_contradicted(family, given, &Breaches::new(&object, budget), own);
+        return SchemaFindings { findings, ..SchemaFindings::default() };
     }
-    let is_same = old.is_some() && old == request.object;
-    let stored = old.filter(|_| !is_same).and_then(|text| read(text, stand_in.old_work));
+    let old = request.old_object.filter(|_| request.operation == Operation::Update);
+    let is_same = old == Some(text);
+    let stored = old.filter(|_| !is_same);
+    let stored =
+        stored.and_then(|old| budget.apart(old.len(), || crd::document(old, version, status, budget)).0);
     let old = if is_same { Some(&object) } else { stored.as_ref() };
-    let mut found = Breaches::new(&object, stand_in.work);
-    crd::check_metadata(&object, new, old.map(|old| (old, stand_in.old_work)), &mut found);
-    let of_metadata = found.len();
+    let mut breaches = Breaches::new(&object, budget);
+    crd::check_metadata(&object, new, old, &mut breaches);
+    let of_metadata = breaches.len();
     if let Some(version) = version {
-        crd::check(version, &object, old, &mut found);
+        crd::check(version, &object, old, &mut breaches);
     }
-    drop_contradicted(family, given, &found, own);
-    let untold = tell(family, subject, &found, of_metadata, own, &mut findings);
-    (findings, untold)
+    drop_contradicted(family, given, &breaches, own);
+    let not_shown = add(family, subject, &breaches, of_metadata, own, &mut findings);
+    SchemaFindings { findings, not_shown }
 }
 
-/// The fields of metadata that are likely misspelt: without them an object lands in another namespace, or
-/// is selected by nothing.
+/// Warns about misspelt fields of metadata: without them an object lands in another namespace, or no selector
+/// matches it.
 fn misspelt(family: &Family, object: &Document<'_>) -> Vec<Finding> {
     const MEANT: [&str; 5] = ["name", "generateName", "namespace", "labels", "annotations"];
     let Some(code) = family.definitions.stand_in.unknown_field else { return Vec::new() };
@@ -100,50 +118,35 @@ fn misspelt(family: &Family, object: &Document<'_>) -> Vec<Finding> {
     crd::unknown_metadata(object).take(MAX_UNKNOWN_FIELDS).filter_map(finding).collect()
 }
 
-/// Adds what is not said yet and not let pass on purpose; returns how much more there is.
-fn tell(
+/// Adds findings about breaches that the family neither covers nor tolerates, one for each place. Returns how many
+/// more there are.
+fn add(
     family: &'static Family,
     subject: &Subject<'_>,
-    found: &Breaches<'_>,
+    breaches: &Breaches<'_>,
     of_metadata: usize,
     own: &[Finding],
     findings: &mut Vec<Finding>,
-) -> Untold {
+) -> NotShown {
     let stand_in = &family.definitions.stand_in;
-    let mut written = Written::default();
-    let (mut in_step, mut asked, mut open) = (InStep::of(own), Around::default(), Vec::new());
-    for (index, breach) in found.iter().enumerate() {
-        if !own.is_empty() {
-            let broken = found.describe(breach, &mut written);
-            if in_step.covers(broken, breach.stored) {
-                continue;
-            }
-            asked.add(broken.pointer);
-        }
-        open.push((index >= of_metadata, breach));
-    }
-    let spoken = Spoken::of(own, &asked);
-    let mut told = Told::default();
+    let (covered, mut text) = (Covered::by(own), PointerText::default());
+    let mut seen = ReportedPlaces::default();
     let (mut denials, mut warnings) = (0, 0);
-    for (of_schema, breach) in open {
-        if of_schema || !own.is_empty() {
-            let broken = found.describe(breach, &mut written);
-            let is_tolerated = || (stand_in.tolerates)(subject.kind, subject.object, broken);
-            if spoken.covers(broken, breach.stored) || of_schema && is_tolerated() {
-                continue;
-            }
-        }
-        if !told.is_first(breach) {
+    for (index, breach) in breaches.iter().enumerate() {
+        let broken = breaches.describe(breach, &mut text);
+        let is_tolerated =
+            || index >= of_metadata && (stand_in.tolerates)(subject.kind, subject.object, broken);
+        if covered.contains(broken, breach.stored) || is_tolerated() || !seen.is_first(breach) {
             continue;
         }
         let count = if breach.stored { &mut warnings } else { &mut denials };
         *count += 1;
-        if *count <= MAX_FINDINGS_TOLD {
-            findings.push(finding(stand_in.code, stand_in.message, &found.violation(breach)));
+        if *count <= MAX_REPORTED {
+            findings.push(finding(stand_in.code, stand_in.message, &breaches.violation(breach)));
         }
     }
-    let untold = |count: usize| count.saturating_sub(MAX_FINDINGS_TOLD);
-    Untold { denials: untold(denials), warnings: untold(warnings) }
+    let not_shown = |count: usize| count.saturating_sub(MAX_REPORTED);
+    NotShown { denials: not_shown(denials), warnings: not_shown(warnings) }
 }
 
 fn version_unknown(crd: &Crd, version: &str) -> Option<Finding> {
@@ -153,11 +156,11 @@ fn version_unknown(crd: &Crd, version: &str) -> Option<Finding> {
     Some(Finding::warn(&VERSION_UNKNOWN, Pointer::new("/apiVersion"), message))
 }
 
-/// What is said of a violation, under a code and in the words of `message`.
+/// The finding about a violation, with the family's code and message.
 pub(super) fn finding(
     code: &'static Code,
-    message: fn(&Violation) -> String,
-    violation: &Violation,
+    message: fn(&SchemaViolation) -> String,
+    violation: &SchemaViolation,
 ) -> Finding {
     let mut finding = Finding::deny(code, violation.pointer.clone(), message(violation));
     if violation.stored {
@@ -179,9 +182,9 @@ pub(super) fn finding(
 }
 
 /// What is right instead, where there is only one answer.
-fn fix(violation: &Violation) -> Option<Fix> {
+fn fix(violation: &SchemaViolation) -> Option<Fix> {
     match &violation.rule {
-        // Of very many values not all are known here.
+        // With more values than are listed here, another one may be as near.
         BrokenRule::Unsupported { value, supported, more: 0 } => {
             let meant = only_nearest(value.trim_matches('"'), supported.iter().map(String::as_str))?;
             Some(Fix::Text(meant.to_owned()))
@@ -192,7 +195,7 @@ fn fix(violation: &Violation) -> Option<Fix> {
     }
 }
 
-fn help(violation: &Violation) -> Option<String> {
+fn help(violation: &SchemaViolation) -> Option<String> {
     match &violation.rule {
         BrokenRule::Unsupported { value, supported, .. } => {
             suggest::help(value.trim_matches('"'), supported.iter().map(String::as_str))
@@ -242,7 +245,7 @@ mod tests {
     #[test]
     fn gives_the_cause_of_the_rule() {
         let stand_in = &orka::FAMILY.definitions.stand_in;
-        let violation = |rule| Violation::new(Pointer::new("/spec/a"), rule);
+        let violation = |rule| SchemaViolation::new(Pointer::new("/spec/a"), rule);
         let cause = |rule| finding(stand_in.code, stand_in.message, &violation(rule)).cause;
         let text = || "a".to_owned();
         for (rule, expected) in [
@@ -257,13 +260,14 @@ mod tests {
     }
 
     #[test]
-    fn counts_what_it_does_not_tell() {
+    fn counts_findings_that_are_not_reported() {
         let finalizers = vec!["1"; 300].join(",");
         let object = format!(r#"{{"metadata":{{"name":"a","finalizers":[{finalizers}]}}}}"#);
         let decision = decide(&request(&object), &state::empty(Settings::default()));
-        assert_eq!(decision.findings.len(), MAX_FINDINGS_TOLD);
-        let wrong = decision.findings.iter().filter(|finding| finding.message.contains("finalizers")).count();
-        assert_eq!(wrong + decision.untold.denials, 300);
+        assert_eq!(decision.findings.len(), MAX_REPORTED);
+        let wrong =
+            decision.findings.iter().filter(|finding| finding.message().contains("finalizers")).count();
+        assert_eq!(wrong + decision.not_shown.denials, 300);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 
 use super::*;
 use crate::model::finding::Cause;
+use crate::model::finding::Severity;
 use crate::model::request::Occasion;
 use crate::model::settings::Settings;
 use crate::state;
@@ -59,23 +60,23 @@ fn a_family_says_the_same_with_and_without_schemas() {
     let decisions = snapshots().map(|snapshot| decided(&snapshot, PACK, &object, None));
     for decision in &decisions {
         assert_eq!(decision.reason, Reason::Invalid);
-        assert_eq!(decision.findings.len(), limits::MAX_FINDINGS_TOLD);
+        assert_eq!(decision.findings.len(), reported::MAX_REPORTED);
         assert!(decision.findings.iter().all(|finding| finding.cause == Cause::TypeInvalid));
-        assert!(decision.findings.iter().all(|finding| !finding.is_wordless()));
+        assert!(decision.findings.iter().all(|finding| !finding.message().is_empty()));
     }
     assert_eq!(decisions[0].findings, decisions[1].findings);
 }
 
 #[test]
-fn gives_words_to_what_an_update_adds_behind_much_that_is_stored() {
+fn reports_what_an_update_adds_behind_many_stored_findings() {
     let stored = pack(&list(1_000, |_| "{}".to_owned()));
     let object = pack(&list(1_040, |_| "{}".to_owned()));
     for snapshot in snapshots() {
         let decision = decided(&snapshot, PACK, &object, Some(&stored));
         let denials = decision.findings.iter().filter(|finding| finding.severity == Severity::Deny);
         assert_eq!(denials.count(), 40);
-        assert!(decision.findings.iter().all(|finding| !finding.is_wordless()));
-        assert_eq!(decision.untold, Untold { denials: 0, warnings: 990 });
+        assert!(decision.findings.iter().all(|finding| !finding.message().is_empty()));
+        assert_eq!(decision.not_shown, NotShown { denials: 0, warnings: 990 });
     }
 }
 
@@ -86,8 +87,10 @@ fn what_only_the_schema_has_too_much_of_warns() {
     let object = format!(r#"{{"metadata":{{"name":"a","finalizers":[{finalizers}]}},"spec":{spec}}}"#);
     let [files, cluster] = snapshots().map(|snapshot| decided(&snapshot, PACK, &object, None));
     assert_eq!((files.reason, cluster.reason), (Reason::Valid, Reason::Valid));
-    let said: Vec<_> = files.findings.iter().map(|finding| (finding.severity, &*finding.message)).collect();
-    assert_eq!(said, [(Severity::Warn, "metadata.finalizers: memgate reads 10000 entries at most")]);
+    let reported: Vec<_> =
+        files.findings.iter().map(|finding| (finding.severity, finding.message().into_owned())).collect();
+    let expected = "metadata.finalizers: memgate reads 10000 entries at most";
+    assert_eq!(reported, [(Severity::Warn, expected.to_owned())]);
     assert_eq!(cluster.findings, []);
 }
 
@@ -97,8 +100,8 @@ fn ten_thousand_entries_with_findings_are_judged() {
     for snapshot in snapshots() {
         let decision = decided(&snapshot, MEMORY, &memory(&headers), None);
         assert_eq!(decision.reason, Reason::Invalid);
-        let untold = decision.untold.denials + decision.untold.warnings;
-        assert!(decision.findings.len() + untold >= 20_000, "{:?}", decision.untold);
+        let not_shown = decision.not_shown.denials + decision.not_shown.warnings;
+        assert!(decision.findings.len() + not_shown >= 20_000, "{:?}", decision.not_shown);
     }
 }
 

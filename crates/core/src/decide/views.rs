@@ -1,9 +1,10 @@
-//! What rules of policies see: the views of an object as it would be stored.
+//! The views of an object as it would be stored, which the rules of policies read.
 //!
-//! Policies ask for them while a decision is made; here they are made for whoever wants to see them. Whether any policy
-//! judges the object does not matter, and nothing is decided.
+//! A decision makes them for policies; this module makes them for `memgate view`, whether a policy matches the object
+//! or not.
 
 use crate::family::{self, container_view};
+use crate::model::budget::Budget;
 use crate::model::family::Family;
 use crate::model::memory_view::MemoryView;
 use crate::model::pod::Pod;
@@ -12,7 +13,6 @@ use crate::model::snapshot::Snapshot;
 use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
 use crate::model::view::MIRROR_POD;
-use crate::model::work::Work;
 use crate::policy::selection::identify;
 
 use super::{namespace, resolve_namespace, subject};
@@ -21,37 +21,42 @@ use super::{namespace, resolve_namespace, subject};
 /// stored. None of an object that cannot be read, or is larger than what is read.
 #[must_use]
 pub fn views(request: &Request<'_>, stored: &str, snapshot: &Snapshot) -> Vec<MemoryView> {
-    let work = Work::new(request.cancelled).about(stored.len());
+    let budget = Budget::new(request.cancelled, stored.len());
     let views = if request.is_pod() {
-        pod_views(request, stored, snapshot, &work)
+        pod_views(request, stored, snapshot, &budget)
     } else {
-        resource_view(request, stored, snapshot, &work).into_iter().collect()
+        resource_view(request, stored, snapshot, &budget).into_iter().collect()
     };
-    if work.has_ended() { Vec::new() } else { views }
+    if budget.has_ended() { Vec::new() } else { views }
 }
 
 fn resource_view(
     request: &Request<'_>,
     stored: &str,
     snapshot: &Snapshot,
-    work: &Work<'_>,
+    budget: &Budget<'_>,
 ) -> Option<MemoryView> {
     let (family, kind) = family::validated(&snapshot.settings.families, &request.group, &request.kind)?;
-    let object = Tree::parse_within(stored, &kind.schema, work).ok()?;
-    let (subject, mut state) = subject(kind, request, (&object, None), snapshot, work);
+    let object = Tree::parse_within(stored, &kind.schema, budget).ok()?;
+    let (subject, mut state) = subject(kind, request, (&object, None), snapshot, budget);
     let mut view = (family.views.of_object)(&subject, &mut state)?;
     identify(&mut view, stored);
     Some(view)
 }
 
-fn pod_views(request: &Request<'_>, stored: &str, snapshot: &Snapshot, work: &Work<'_>) -> Vec<MemoryView> {
+fn pod_views(
+    request: &Request<'_>,
+    stored: &str,
+    snapshot: &Snapshot,
+    budget: &Budget<'_>,
+) -> Vec<MemoryView> {
     let sent = request.object.unwrap_or_default();
-    let Ok(pod) = Pod::parse_within(sent, work) else { return Vec::new() };
+    let Ok(pod) = Pod::parse_within(sent, budget) else { return Vec::new() };
     if pod.annotation(MIRROR_POD).is_some() {
         return Vec::new();
     }
     let namespace = namespace::of_pod(&pod, &request.namespace, snapshot);
-    let (namespace, mut state) = resolve_namespace(namespace, snapshot, work);
+    let (namespace, mut state) = resolve_namespace(namespace, snapshot, budget);
     let families = snapshot.settings.families.iter();
     let views = families.filter_map(|family| of_pod(family, &pod, (&|| stored, sent), namespace, &mut state));
     let named = views.map(|mut view| {

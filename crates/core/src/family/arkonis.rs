@@ -16,7 +16,7 @@ pub mod view_in_cel;
 use crate::model::family::{
     CelRules, Definitions, Faces, Family, Kinds, Pods, SchemaStandIn, Validation, Views,
 };
-use crate::model::violation::Violation;
+use crate::model::violation::SchemaViolation;
 
 /// The row of the platform.
 pub static FAMILY: Family = Family {
@@ -58,7 +58,7 @@ pub static FAMILY: Family = Family {
             unknown_field: Some(&codes::UNKNOWN_FIELD),
             unreleased: &[],
             with_status: &[],
-            message: Violation::message,
+            message: SchemaViolation::message,
             tolerates: |_, _, _| false,
         },
         aggregated_server: None,

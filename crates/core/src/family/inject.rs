@@ -24,6 +24,7 @@ pub mod parts;
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use crate::model::budget::{Budget, Limit, MAX_PATCH_BYTES};
 use crate::model::edit::{Edit, EnvSource, Op, Origin, Value};
 use crate::model::event::InvolvedObject;
 use crate::model::finding::{Code, Finding};
@@ -34,7 +35,6 @@ use crate::model::object::{Object, Reference};
 use crate::model::pod::{Container, Controller, Pod};
 use crate::model::pointer::Pointer;
 use crate::model::reason::Reason;
-use crate::model::work::{Limit, MAX_PATCH_BYTES, Work};
 
 use self::env::{ExistingEnv, Position, Variable, compare};
 use self::parts::{ExistingMounts, ExistingParts, WantedPart, WantedParts};
@@ -130,7 +130,7 @@ impl<'w> WantedByContainer<'w> {
 #[must_use]
 pub fn merge(
     wanted: WantedByPod<'_>,
-    work: &Work<'_>,
+    work: &Budget<'_>,
     warning: impl Fn(&Conflict<'_>) -> Finding,
 ) -> Injection {
     let mut added = Added { memory: wanted.memory, ..Added::default() };
@@ -239,7 +239,7 @@ pub fn references(
 /// Changes nothing because the agent claims no memory. Only a pod that requires memory gets the finding.
 #[must_use]
 pub fn no_memory(code: &'static Code, at: Pointer, message: impl Into<String>) -> Unmet {
-    Box::new(Injection { quiet: true, ..*unmet(Reason::NoMemory, code, at, message) })
+    Box::new(Injection { only_if_required: true, ..*unmet(Reason::NoMemory, code, at, message) })
 }
 
 /// The container of this name, with its index.

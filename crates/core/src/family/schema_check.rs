@@ -3,14 +3,14 @@
 //! In a cluster the apiserver refuses wrong types and prunes unknown fields before it calls a webhook.
 //! These checks replace it for files.
 
-use crate::model::finding::{Code, Finding, quoted};
+use crate::model::budget::Budget;
+use crate::model::finding::{Code, Details, Finding, excerpt, quoted};
 use crate::model::fix::Fix;
 use crate::model::members::Members;
 use crate::model::pointer::{Path, Pointer};
 use crate::model::schema::{Field, Schema};
 use crate::model::suggest::{did_you_mean, nearest, only_nearest};
 use crate::model::tree::Tree;
-use crate::model::work::Work;
 
 /// The codes and messages with which a family reports.
 #[derive(Debug, Clone, Copy)]
@@ -39,7 +39,7 @@ pub fn unknown_field_message(field: &str, meant: Option<&str>) -> String {
 
 /// Checks an object, except for its `metadata`, which the apiserver checks.
 #[must_use]
-pub fn check(object: &Tree, schema: &Schema, codes: Codes, work: &Work<'_>) -> Vec<Finding> {
+pub fn check(object: &Tree, schema: &'static Schema, codes: Codes, work: &Budget<'_>) -> Vec<Finding> {
     let mut check = Check { codes, work, findings: Vec::new() };
     check.value(object, schema, Path::Root);
     check.findings
@@ -74,12 +74,12 @@ fn is_at_or_below(place: &str, places: &Members<&str>) -> bool {
 /// A check under way.
 struct Check<'c> {
     codes: Codes,
-    work: &'c Work<'c>,
+    work: &'c Budget<'c>,
     findings: Vec<Finding>,
 }
 
 impl Check<'_> {
-    fn value(&mut self, tree: &Tree, schema: &Schema, here: Path<'_>) {
+    fn value(&mut self, tree: &Tree, schema: &'static Schema, here: Path<'_>) {
         if let Some(expected) = schema.type_name().filter(|expected| *expected != tree.type_name()) {
             return self.wrong_type(tree, schema, here, expected);
         }
@@ -111,51 +111,51 @@ impl Check<'_> {
     }
 
     /// An entry of a map of strings whose value is not a string.
-    fn not_a_string(&mut self, pointer: Pointer, got: &str) {
-        let message = |at: &Pointer| (self.codes.type_message)(&at.field(), "string", got);
+    fn not_a_string(&mut self, pointer: Pointer, got: &'static str) {
+        let type_message = self.codes.type_message;
+        let message = move |at: &Pointer| type_message(&at.field(), "string", got);
         let finding = Finding::deny_within(self.work, self.codes.field_type, pointer, message);
         self.findings.push(finding.fingerprint_value(got));
     }
 
-    fn wrong_type(&mut self, tree: &Tree, schema: &Schema, here: Path<'_>, expected: &str) {
-        let message =
-            |at: &Pointer| (self.codes.type_message)(&field_or_object(at), expected, tree.type_name());
-        let mut finding = Finding::deny_within(self.work, self.codes.field_type, here.pointer(), message);
-        if self.work.is_compared() {
-            finding = finding.fingerprint_value(tree.content_hash().to_string());
-        }
-        let meant = tree.text().filter(|_| !finding.is_wordless());
-        let meant = meant.and_then(|text| meant_instead(&finding.pointer, schema, text));
-        let finding = finding.fix(tree.text().and_then(|_| unquote(expected)));
-        self.findings.push(match meant {
-            Some(meant) => finding.help(format!("write `{meant}`")),
-            None => finding,
-        });
+    fn wrong_type(&mut self, tree: &Tree, schema: &'static Schema, here: Path<'_>, expected: &'static str) {
+        let (type_message, got) = (self.codes.type_message, tree.type_name());
+        let text = tree.text().map(excerpt);
+        let details = move |at: &Pointer| {
+            let meant = text.as_deref().and_then(|text| meant_instead(at, schema, text));
+            let fix = text.as_deref().and_then(|_| unquote(expected));
+            Details::from(type_message(&at.field_or("the object"), expected, got))
+                .help(meant.map(|meant| format!("write `{meant}`")))
+                .fix(fix)
+        };
+        let finding = Finding::deny_within(self.work, self.codes.field_type, here.pointer(), details);
+        self.findings.push(finding.fingerprint_value(tree.content_hash().to_string()));
     }
 
-    fn unknown_field(&mut self, name: &str, schema: &Schema, here: Path<'_>) {
+    fn unknown_field(&mut self, name: &str, schema: &'static Schema, here: Path<'_>) {
         let open =
             matches!(schema, Schema::Open(_) | Schema::Pruned(_) | Schema::Whole(_) | Schema::Compared(_));
-        let fields = || schema.fields().iter().filter(|field| field.guarded || !open);
-        let meant = || {
-            let alias = fields().flat_map(|field| field.aliases).find(|(wrong, _)| *wrong == name);
-            alias.map(|(_, meant)| *meant).or_else(|| nearest(name, fields().map(|field| field.name)))
+        let fields = move || schema.fields().iter().filter(move |field| field.guarded || !open);
+        let alias = move |name: &str| {
+            let mut aliases = fields().flat_map(|field| field.aliases);
+            aliases.find(|(wrong, _)| *wrong == name).map(|(_, meant)| *meant)
         };
-        if open && meant().is_none() {
+        let names = move || fields().map(|field| field.name);
+        let meant = move |name: &str| alias(name).or_else(|| nearest(name, names()));
+        if open && meant(name).is_none() {
             return;
         }
-        let is_certain = || {
-            let is_alias = fields().flat_map(|field| field.aliases).any(|(wrong, _)| *wrong == name);
-            is_alias || only_nearest(name, fields().map(|field| field.name)).is_some()
-        };
+        let unknown_message = self.codes.unknown_message;
         let pointer = here.pointer().key(name);
-        let message = |at: &Pointer| {
+        let name = excerpt(name);
+        let details = move |at: &Pointer| {
             let shown = quoted(&at.field());
-            (self.codes.unknown_message)(shown.trim_matches('"'), meant())
+            let certain = alias(&name).or_else(|| only_nearest(&name, names()));
+            Details::from(unknown_message(shown.trim_matches('"'), meant(&name)))
+                .fix(certain.map(|meant| Fix::Rename(meant.to_owned())))
         };
-        let finding = Finding::warn_within(self.work, self.codes.unknown_field, pointer, message);
-        let fix = if finding.is_wordless() { None } else { meant().filter(|_| is_certain()) };
-        self.findings.push(finding.at_key().fix(fix.map(|meant| Fix::Rename(meant.to_owned()))));
+        let finding = Finding::warn_within(self.work, self.codes.unknown_field, pointer, details);
+        self.findings.push(finding.at_key());
     }
 }
 
@@ -190,11 +190,6 @@ fn only_string_field(schema: &Schema) -> Option<&'static str> {
         [Field { name, schema: Schema::Text, .. }] => Some(name),
         _ => None,
     }
-}
-
-fn field_or_object(pointer: &Pointer) -> String {
-    let field = pointer.field();
-    if field.is_empty() { "the object".to_owned() } else { field }
 }
 
 #[cfg(test)]

@@ -111,7 +111,7 @@ fn change(source: &Source, fix: &TextFix<'_>) -> Option<Change> {
         return None;
     }
     let replace = |span: Span, new: String| Some(Change { bytes: span.start..span.end, new });
-    match fix.fix {
+    match &fix.fix {
         Fix::Rename(name) => replace(found.key?, as_written(source.slice(found.key?), name)?),
         Fix::Text(text) => replace(found.value, as_written(source.slice(found.value), text)?),
         Fix::Unquote(expected) => {
@@ -171,7 +171,7 @@ fn drop_overlaps(changes: &mut [Option<Change>]) {
 /// Drops the renames of two keys of one object to the same name: the intended one is ambiguous.
 fn drop_rivals(fixes: &[TextFix<'_>], changes: &mut [Option<Change>]) {
     let target = |fix: &TextFix<'_>| {
-        let Fix::Rename(name) = fix.fix else { return None };
+        let Fix::Rename(name) = &fix.fix else { return None };
         let at = fix.place.prefix().join(&fix.pointer);
         let holder = at.as_str().rsplit_once('/')?.0.to_owned();
         Some((fix.place.index(), holder, name.clone()))
@@ -211,8 +211,10 @@ mod tests {
         let source = Arc::new(Source::new("x", text));
         let documents: Vec<Document> = values(&source, &mut Vec::new());
         let place = documents.first().expect("one").place();
-        let fixes: Vec<_> =
-            fixes.iter().map(|(at, fix)| TextFix { place, pointer: Pointer::new(*at), fix }).collect();
+        let fixes: Vec<_> = fixes
+            .iter()
+            .map(|(at, fix)| TextFix { place, pointer: Pointer::new(*at), fix: fix.clone() })
+            .collect();
         let Fixed { text, made } = fix(&source, &fixes);
         (text, made)
     }

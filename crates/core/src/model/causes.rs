@@ -4,7 +4,7 @@ use std::error::Error;
 use std::io;
 
 /// An error and its causes in one line; a text that is already part of the line is left out, and so are the numbers
-/// that the operating system has for its errors. Its own words are in small letters, as ours are.
+/// that the operating system has for its errors. Its messages begin with a small letter, as ours do.
 #[must_use]
 pub fn with_causes(error: &dyn Error) -> String {
     let mut text = without_numbers(&error.to_string());
@@ -31,7 +31,7 @@ pub fn in_words(error: &dyn Error) -> String {
     }
 }
 
-/// A message without the ` (os error 2)` that the standard library puts behind the words.
+/// A message without the ` (os error 2)` that the standard library appends.
 fn without_numbers(message: &str) -> String {
     let (mut text, mut rest) = (String::new(), message);
     while let Some((words, behind)) = at_number(rest) {
@@ -42,7 +42,7 @@ fn without_numbers(message: &str) -> String {
     text
 }
 
-/// What stands before the first number of an error, and what behind it.
+/// The texts before and behind the first number of an error.
 fn at_number(message: &str) -> Option<(&str, &str)> {
     message.match_indices(" (os error ").find_map(|(at, start)| {
         let (words, rest) = message.split_at_checked(at)?;

@@ -1,4 +1,4 @@
-//! What an update changes: in go the old and the new object, out comes whether a user wrote any of it.
+//! Compares the old and the new object of an update: whether the update changes fields that users write.
 
 use std::fmt;
 
@@ -39,7 +39,7 @@ pub fn is_metadata_only_update(request: &Request<'_>) -> bool {
     else {
         return false;
     };
-    let hash = ContentHash::default();
+    let hash: ContentHash = ContentHash::default();
     let (Some(new), Some(old)) = (user_fields(new), user_fields(old)) else { return false };
     let same = |new: Option<&RawValue>, old: Option<&RawValue>| match (new, old) {
         (None, None) => true,
@@ -57,7 +57,7 @@ fn user_fields(object: &str) -> Option<(Option<&RawValue>, Option<&RawValue>)> {
     Some((metadata.and_then(|metadata| metadata.annotations), spec))
 }
 
-/// A hash of the annotations that are for memgate; `None` for what is no map.
+/// A hash of the annotations that are for memgate; `None` if they are not a map.
 fn hash_annotations(annotations: Option<&RawValue>, hash: &ContentHash) -> Option<u64> {
     let Some(annotations) = annotations else { return Some(0) };
     serde_json::Deserializer::from_str(annotations.get()).deserialize_map(OurAnnotations(hash)).ok()

@@ -10,11 +10,11 @@ use std::collections::BTreeMap;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use crate::model::budget::Budget;
 use crate::model::edit::{self, Edit, Op};
 use crate::model::pod;
 use crate::model::pointer::{Path, Pointer, list_index};
 use crate::model::view::{Text, view};
-use crate::model::work::Work;
 
 /// The volumes of a pod that are not those of its template.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -52,7 +52,7 @@ view! {
 }
 
 /// Gives a pod that was made from the template of a StatefulSet of this name its claims, as the controller
-/// does for the first replica. A pod whose volumes are no list is left alone: no apiserver takes it.
+/// does for the first replica. A pod whose volumes are not a list stays unchanged: an apiserver refuses it.
 #[must_use]
 pub fn add_to_pod(pod: &mut Value, stateful_set: &str, claim_templates: &Value) -> ClaimVolumes {
     let templates = claim_templates.as_array().into_iter().flatten().enumerate();
@@ -91,14 +91,14 @@ pub fn edits_to_pod(
     stateful_set: &str,
     claim_templates: &RawValue,
 ) -> (Vec<Edit>, ClaimVolumes) {
-    let work = Work::default();
+    let budget = Budget::default();
     let read = || {
-        let templates: Vec<ClaimTemplate<'_>> = pod::read_list(Some(claim_templates), Path::Root, &work)?;
+        let templates: Vec<ClaimTemplate<'_>> = pod::read_list(Some(claim_templates), Path::Root, &budget)?;
         let volumes: Option<Vec<NamedVolume<'_>>> = match volumes {
-            Some(volumes) => Some(pod::read_list(Some(volumes), Path::Root, &work)?),
+            Some(volumes) => Some(pod::read_list(Some(volumes), Path::Root, &budget)?),
             None => None,
         };
-        Some((templates, volumes)).filter(|_| !work.has_ended())
+        Some((templates, volumes)).filter(|_| !budget.has_ended())
     };
     let Some((templates, volumes)) = read() else { return Default::default() };
     let claims: BTreeMap<&str, usize> = templates

@@ -253,11 +253,11 @@ pub struct ListRules {
     pub max: Option<u64>,
     /// Whether all elements must differ.
     pub unique: bool,
-    /// How elements are told apart.
+    /// The key of an element.
     pub list_type: ListType,
 }
 
-/// How the elements of a list are told apart.
+/// The key of the elements of a list.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub enum ListType {
     /// Not at all: the list is one value.

@@ -65,7 +65,7 @@ const CREDENTIAL_PARAMETERS: [&str; 8] = ["key", "sig", "signature", "auth", "pa
 /// The schemes of the header Authorization, in lower case, each with its blank.
 const AUTH_SCHEMES: [&str; 2] = ["bearer ", "basic "];
 
-/// What a text behind such a scheme has at least: in prose, shorter words stand there.
+/// The least length of a credential behind such a scheme: in prose, shorter words follow it.
 const MIN_AUTH_CHARS: usize = 8;
 
 /// How long the name of a parameter may be.
@@ -84,7 +84,7 @@ pub fn is_credential_name(name: &str) -> bool {
     named && !REFERENCE_ENDS.iter().any(|end| plain.ends_with(end)) && !counts()
 }
 
-/// Whether one of these words stands anywhere in a name. Names are short, and one look at each of their letters is
+/// Whether a name contains one of these words. Names are short, and one look at each of their letters is
 /// several times faster than a search for each word.
 fn has_word(name: &str, words: &[&str]) -> bool {
     let name = name.as_bytes();
@@ -139,12 +139,13 @@ pub fn masked_value(value: &str) -> Cow<'_, str> {
     hide_if_any(value, value_spans(value))
 }
 
+/// How many bytes of a value [`masked_start`] reads: more than a usable address has.
+pub const MAX_READ_BYTES: usize = 4096;
+
 /// The start of a single value, as far as a message shows it, in which each credential is masked. Where the
 /// value goes on for long, what could belong to a credential is masked too.
 #[must_use]
 pub fn masked_start(value: &str) -> Cow<'_, str> {
-    /// Long enough for the addresses that users write.
-    const MAX_READ_BYTES: usize = 4096;
     /// More than an address has: what is full of them is not worth the time that reading it takes.
     const MAX_MARKS: usize = 64;
     let start = value.get(..value.floor_char_boundary(MAX_READ_BYTES)).unwrap_or(value);

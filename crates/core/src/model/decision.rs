@@ -1,4 +1,4 @@
-//! Decisions: everything that was found and is to be changed, and what could not be known.
+//! Decisions: findings, edits, and references to objects that are not known.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,24 +11,24 @@ use crate::model::object::Reference;
 use crate::model::policy_rule::PolicyRule;
 use crate::model::reason::Reason;
 
-/// What is decided about one request.
+/// The decision about one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decision {
-    /// What is wrong, in document order: everything, or of very much what is told of it.
+    /// The findings in document order; of very many, the ones that are reported.
     pub findings: Vec<Finding>,
-    /// How much more is wrong than what is told.
-    pub untold: Untold,
+    /// How many more findings there are.
+    pub not_shown: NotShown,
     /// The changes, in the order in which they apply.
     pub edits: Vec<Edit>,
-    /// Why, in one word.
+    /// The reason.
     pub reason: Reason,
     /// Which of the two webhook calls reports the findings, but for those about an edit.
     pub phase: Phase,
-    /// What the decision asked for and the snapshot could not answer. The server looks these up, lays the
+    /// Objects that the decision needs and the snapshot does not hold. The server looks these up, lays the
     /// answers over the snapshot and decides again.
     pub unknown: Vec<Reference>,
-    /// What the pod's memory depends on and does not exist, perhaps because it is still on its way. Where it
-    /// may turn up under several kinds, all of them.
+    /// Missing objects that the pod's memory depends on; they may be created yet. With each kind that an object
+    /// could have.
     pub missing: Vec<Reference>,
     /// Whether a controller made the pod that will make it again if it is refused.
     pub from_controller: bool,
@@ -40,23 +40,23 @@ pub struct Decision {
     pub policies: Vec<String>,
     /// The exemptions that counted, as `namespace/name`.
     pub exemptions: BTreeSet<String>,
-    /// The rules of policies that are broken, exempted or not, told or not.
+    /// The rules of policies that are broken, exempted or not, reported or not.
     pub fired: Vec<Arc<PolicyRule>>,
     /// The families that decided, in their order; empty when the object does not concern any.
     pub families: Vec<FamilyShare>,
 }
 
-/// The findings about an object that are counted and not told.
+/// How many findings about an object are counted and not reported.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Untold {
-    /// How many of them refuse the request.
+pub struct NotShown {
+    /// Those that refuse the request.
     pub denials: usize,
-    /// How many of them warn.
+    /// Those that warn.
     pub warnings: usize,
 }
 
-impl Untold {
-    /// Both together.
+impl NotShown {
+    /// The sum of two counts.
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
         Self { denials: self.denials + other.denials, warnings: self.warnings + other.warnings }
@@ -78,7 +78,7 @@ impl Decision {
     pub const fn pass(reason: Reason) -> Self {
         Self {
             findings: Vec::new(),
-            untold: Untold { denials: 0, warnings: 0 },
+            not_shown: NotShown { denials: 0, warnings: 0 },
             edits: Vec::new(),
             reason,
             phase: Phase::Mutate,

@@ -70,7 +70,7 @@ impl Value {
     }
 }
 
-/// The recursion is bounded: what memgate writes is no deeper than the few levels of a container.
+/// The recursion is bounded: memgate writes at most the few levels of a container.
 fn tree_bytes(tree: &serde_json::Value) -> usize {
     match tree {
         serde_json::Value::String(text) => text.len() + 2,
@@ -176,7 +176,7 @@ pub struct Origin {
     pub resource: Arc<str>,
     /// The field of that object, Kubernetes style; empty when the rule says it all.
     pub field: Cow<'static, str>,
-    /// The rule, in a few words.
+    /// A short name of the rule.
     pub rule: &'static str,
 }
 

@@ -1,5 +1,5 @@
-//! Places in other objects than the one under review. A decision knows them by name; only who has files knows
-//! where they stand.
+//! Places in other objects than the one under review. A decision knows them by name; commands that read files
+//! find their lines.
 
 use crate::model::object::{Object, Reference};
 use crate::model::pointer::Pointer;
@@ -11,7 +11,7 @@ pub struct Elsewhere {
     pub object: Reference,
     /// Where in it; may point at what is missing.
     pub pointer: Pointer,
-    /// What is there, in a few words.
+    /// A short label for the place.
     pub label: &'static str,
 }
 

@@ -24,7 +24,7 @@ use crate::model::request::Operation;
 use crate::model::selector::PodSelector;
 use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
-use crate::model::violation::{Broken, Violation};
+use crate::model::violation::{Broken, SchemaViolation};
 
 /// A platform whose memory resources memgate knows. Two rows are equal if their names are.
 pub struct Family {
@@ -117,7 +117,7 @@ pub struct Definitions {
     pub crds: &'static [&'static str],
     /// JSON Schema by kind and field, in YAML, for editors: what those definitions leave out. No decision reads it.
     pub hints: &'static str,
-    /// How those definitions stand in for an apiserver where there is none.
+    /// The use of those definitions for files, in place of an apiserver.
     pub stand_in: SchemaStandIn,
     /// An API server of the platform's own that can take the place of these definitions.
     pub aggregated_server: Option<AggregatedServer>,
@@ -175,7 +175,7 @@ pub struct SchemaStandIn {
     /// The kinds whose status is checked too, although an apiserver passes over what users write there.
     pub with_status: &'static [&'static Kind],
     /// The message about a violation.
-    pub message: fn(&Violation) -> String,
+    pub message: fn(&SchemaViolation) -> String,
     /// Whether an object of this kind, as it was written, passes with a violation on purpose.
     pub tolerates: fn(&Kind, &Tree, Broken<'_>) -> bool,
 }

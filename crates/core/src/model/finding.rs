@@ -1,7 +1,10 @@
 //! Findings: what is wrong with an object, where, and what to do about it.
 
 use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
 
+use crate::model::budget::Budget;
 use crate::model::credential;
 use crate::model::elsewhere::Elsewhere;
 use crate::model::fix::Fix;
@@ -9,7 +12,6 @@ use crate::model::object::Object;
 use crate::model::plain_text::plain;
 use crate::model::pointer::Pointer;
 use crate::model::policy_rule::PolicyFinding;
-use crate::model::work::Work;
 
 /// How bad a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -102,41 +104,89 @@ impl Phase {
     pub const ALL: [Self; 2] = [Self::Mutate, Self::Validate];
 }
 
-/// One thing that is wrong.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
-    /// The rule that is broken; for a rule of a policy the one that stands for all of them.
-    pub code: &'static Code,
-    /// The rule of a policy that is broken.
-    pub policy: Option<PolicyFinding>,
-    /// Why, in the words of the Kubernetes API: that of the code, where the rule at hand says nothing else.
-    pub cause: Cause,
-    /// Whether the request is refused for it.
-    pub severity: Severity,
-    /// Where, in the object under review; may point at what is missing.
-    pub pointer: Pointer,
+/// The texts of a finding, and its fix.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Details {
     /// What is wrong, in one sentence without a full stop.
     pub message: String,
     /// What to do, when the message does not say it already.
-    pub help: Option<String>,
+    pub help: Option<Cow<'static, str>>,
+    /// The right value, where there is only one answer. Never part of a webhook's answer.
+    pub fix: Option<Fix>,
+}
+
+impl Details {
+    /// The same with advice, if there is any.
+    #[must_use]
+    pub fn help(self, help: Option<String>) -> Self {
+        Self { help: help.map(Cow::Owned), ..self }
+    }
+
+    /// The same with the one right answer, if there is one.
+    #[must_use]
+    pub fn fix(self, fix: Option<Fix>) -> Self {
+        Self { fix, ..self }
+    }
+
+    /// The same without control characters and credentials, and not too long.
+    fn presentable(self) -> Self {
+        Self { message: presentable(self.message), help: self.help.map(presentable_help), ..self }
+    }
+}
+
+impl<T: Into<String>> From<T> for Details {
+    fn from(message: T) -> Self {
+        Self { message: message.into(), ..Self::default() }
+    }
+}
+
+/// Makes details from the pointer of a finding, and from values that the function owns.
+type MakeDetails = Arc<dyn Fn(&Pointer) -> Details + Send + Sync>;
+
+/// The details that are made already, and a function that makes the others when they are read.
+#[derive(Clone, Default)]
+pub struct LazyDetails {
+    made: Details,
+    make: Option<MakeDetails>,
+}
+
+impl fmt::Debug for LazyDetails {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.made.fmt(f)
+    }
+}
+
+/// One thing that is wrong.
+#[derive(Debug, Clone)]
+pub struct Finding {
+    /// The rule that is broken; for a rule of a policy the code that stands for all of them.
+    pub code: &'static Code,
+    /// The rule of a policy that is broken.
+    pub policy: Option<PolicyFinding>,
+    /// The cause in the words of the Kubernetes API; usually that of the code.
+    pub cause: Cause,
+    /// Whether the request is refused for it.
+    pub severity: Severity,
+    /// The place in the object under review; may point at a missing value.
+    pub pointer: Pointer,
+    /// Message, help and fix; [`Finding::details`] reads them.
+    pub lazy: LazyDetails,
     /// The values that the finding rests on, as one text: the part of its fingerprint that code and path
     /// do not hold. Never shown.
     pub fingerprint_value: String,
     /// The pointer with the names of list elements in place of their indexes, when the family tells its
-    /// elements apart by name; stands for the pointer in the fingerprint. Never shown.
+    /// elements apart by name; replaces the pointer in the fingerprint. Never shown.
     pub fingerprint_path: Option<String>,
-    /// The other place in the same object that the finding is about, and what it is.
+    /// The other place in the same object that the finding is about, and a label for it.
     pub related: Option<(Pointer, &'static str)>,
-    /// What is right instead, where there is only one answer. No answer of the webhook has it.
-    pub fix: Option<Fix>,
-    /// The places in other objects that the finding is about. No answer has them.
+    /// The places in other objects that the finding is about. Never part of a webhook's answer.
     pub elsewhere: Vec<Elsewhere>,
-    /// Whether the key itself is wrong, rather than what stands behind it.
+    /// Whether the key itself is wrong, rather than its value.
     pub at_key: bool,
-    /// Whether this is about what the change does once it is allowed: left out where it is refused.
+    /// Whether this is about the effects of an allowed change: left out where the change is refused.
     pub when_allowed: bool,
-    /// Whether this is about what an edit corrects. The mutating call reports it, since the validating one
-    /// no longer sees it.
+    /// Whether this is about a value that an edit corrects. The mutating call reports it, since the validating
+    /// one no longer sees that value.
     pub on_rewrite: bool,
 }
 
@@ -144,19 +194,21 @@ impl Finding {
     /// A finding that refuses the request.
     #[must_use]
     pub fn deny(code: &'static Code, pointer: Pointer, message: impl Into<String>) -> Self {
-        let message = shown(message.into());
+        let made = Details::from(message).presentable();
+        Self::with_details(code, pointer, LazyDetails { made, make: None })
+    }
+
+    fn with_details(code: &'static Code, pointer: Pointer, lazy: LazyDetails) -> Self {
         Self {
             code,
             policy: None,
             cause: code.cause,
             severity: Severity::Deny,
             pointer,
-            message,
-            help: None,
+            lazy,
             fingerprint_value: String::new(),
             fingerprint_path: None,
             related: None,
-            fix: None,
             elsewhere: Vec::new(),
             at_key: false,
             when_allowed: false,
@@ -170,29 +222,31 @@ impl Finding {
         Self { severity: Severity::Warn, ..Self::deny(code, pointer, message) }
     }
 
-    /// A finding that refuses the request, for rules about each element of a list: of very many, the later
-    /// ones get no words, since nobody would read them; see [`Finding::is_wordless`].
+    /// A finding that refuses the request, for rules about each element of a list. It counts in the budget, and
+    /// its details are made when they are read: an object may have ten thousand, of which 50 are reported.
+    /// `details` owns the values that it shows; see [`excerpt`].
     #[must_use]
-    pub fn deny_within(
-        work: &Work<'_>,
+    pub fn deny_within<T: Into<Details>>(
+        budget: &Budget<'_>,
         code: &'static Code,
         pointer: Pointer,
-        message: impl FnOnce(&Pointer) -> String,
+        details: impl Fn(&Pointer) -> T + Send + Sync + 'static,
     ) -> Self {
-        let message = words(work, Severity::Deny, &pointer, message);
-        Self::deny(code, pointer, message)
+        budget.finding();
+        let lazy =
+            LazyDetails { make: Some(Arc::new(move |at| details(at).into())), ..LazyDetails::default() };
+        Self::with_details(code, pointer, lazy)
     }
 
     /// The same for a finding that only warns.
     #[must_use]
-    pub fn warn_within(
-        work: &Work<'_>,
+    pub fn warn_within<T: Into<Details>>(
+        budget: &Budget<'_>,
         code: &'static Code,
         pointer: Pointer,
-        message: impl FnOnce(&Pointer) -> String,
+        details: impl Fn(&Pointer) -> T + Send + Sync + 'static,
     ) -> Self {
-        let message = words(work, Severity::Warn, &pointer, message);
-        Self::warn(code, pointer, message)
+        Self { severity: Severity::Warn, ..Self::deny_within(budget, code, pointer, details) }
     }
 
     /// The stable name of the rule that is broken: `family/kebab-case`, or `policy/POLICY/RULE`.
@@ -201,40 +255,69 @@ impl Finding {
         self.policy.as_ref().map_or(self.code.name, |policy| policy.rule.code.as_str())
     }
 
-    /// Whether this is only counted and compared with findings about the stored object. What refers to another
-    /// place or gives advice need not be found out for it.
+    /// Message, help and fix, without control characters and credentials.
     #[must_use]
-    pub const fn is_wordless(&self) -> bool {
-        self.message.is_empty()
+    pub fn details(&self) -> Cow<'_, Details> {
+        let LazyDetails { made, make } = &self.lazy;
+        let Some(make) = make else { return Cow::Borrowed(made) };
+        let Details { message, help, fix } = make(&self.pointer).presentable();
+        let Details { help: given_help, fix: given_fix, .. } = made.clone();
+        Cow::Owned(Details { message, help: given_help.or(help), fix: given_fix.or(fix) })
+    }
+
+    /// What is wrong, in one sentence without a full stop.
+    #[must_use]
+    pub fn message(&self) -> Cow<'_, str> {
+        match self.details() {
+            Cow::Borrowed(details) => Cow::Borrowed(&details.message),
+            Cow::Owned(details) => Cow::Owned(details.message),
+        }
+    }
+
+    /// What to do, when the message does not say it already.
+    #[must_use]
+    pub fn help_text(&self) -> Option<Cow<'_, str>> {
+        match self.details() {
+            Cow::Borrowed(details) => details.help.as_deref().map(Cow::Borrowed),
+            Cow::Owned(details) => details.help,
+        }
     }
 
     /// The message about the same place in a workload, where the pod's field is at `pointer`: messages that
     /// begin with the field name it from the workload's root.
     #[must_use]
     pub fn message_at(&self, pointer: &Pointer) -> String {
-        let field = self.pointer.field();
-        match self.message.strip_prefix(&field).filter(|_| !field.is_empty()) {
+        let (field, message) = (self.pointer.field(), self.message());
+        match message.strip_prefix(&field).filter(|_| !field.is_empty()) {
             Some(rest) if rest.starts_with(':') => format!("{}{rest}", pointer.field()),
-            _ => self.message.clone(),
+            _ => message.into_owned(),
         }
+    }
+
+    /// The same finding with another message.
+    #[must_use]
+    pub fn with_message(self, message: impl Into<String>) -> Self {
+        let made = Details { message: presentable(message.into()), ..self.details().into_owned() };
+        Self { lazy: LazyDetails { made, make: None }, ..self }
     }
 
     /// The same finding with advice.
     #[must_use]
-    pub fn help(self, help: impl Into<String>) -> Self {
-        Self { help: Some(shown(help.into())), ..self }
+    pub fn help(mut self, help: impl Into<Cow<'static, str>>) -> Self {
+        self.lazy.made.help = Some(presentable_help(help.into()));
+        self
     }
 
-    /// The same finding with a text behind its message, which stays whole where the message is cut or hides something
-    /// to its end.
+    /// The same finding with a suffix that stays whole where the message is cut or masked.
     #[must_use]
     pub fn ending(mut self, end: &str) -> Self {
+        let message = &mut self.lazy.made.message;
         let room = MAX_MESSAGE_BYTES.saturating_sub(end.len());
-        if self.message.len() > room {
-            self.message.truncate(self.message.floor_char_boundary(room));
-            self.message.push('…');
+        if message.len() > room {
+            message.truncate(message.floor_char_boundary(room));
+            message.push('…');
         }
-        self.message.push_str(end);
+        message.push_str(end);
         self
     }
 
@@ -250,25 +333,23 @@ impl Finding {
         Self { related: Some((pointer, label)), ..self }
     }
 
-    /// The same finding with the one right answer, if there is one; nobody reads that of a finding without words.
+    /// The same finding with the one right answer, if there is one.
     #[must_use]
-    pub fn fix(self, fix: Option<Fix>) -> Self {
-        let fix = fix.filter(|_| !self.is_wordless());
-        Self { fix, ..self }
+    pub fn fix(mut self, fix: Option<Fix>) -> Self {
+        self.lazy.made.fix = fix;
+        self
     }
 
-    /// The same finding with a place in another object; nobody reads that of a finding without words.
+    /// The same finding with a place in another object.
     #[must_use]
     pub fn elsewhere(self, object: &Object, pointer: Pointer, label: &'static str) -> Self {
         self.and_elsewhere(|| Some(Elsewhere::of(object, pointer, label)))
     }
 
-    /// The same, where it is to be found out first whether there is one.
+    /// The same finding with a place in another object, if there is one.
     #[must_use]
     pub fn and_elsewhere(mut self, place: impl FnOnce() -> Option<Elsewhere>) -> Self {
-        if !self.is_wordless() {
-            self.elsewhere.extend(place());
-        }
+        self.elsewhere.extend(place());
         self
     }
 
@@ -290,30 +371,47 @@ impl Finding {
         Self { on_rewrite: true, ..self }
     }
 
-    /// The same finding, with a fingerprint that is the same wherever it stands.
+    /// The same finding, with a fingerprint that does not depend on its place.
     #[must_use]
     pub fn anywhere(self) -> Self {
         Self { fingerprint_path: Some(String::new()), ..self }
     }
 
-    /// What makes two findings the same for ratcheting: code, path (where it matters) and the values they
+    /// The key by which the ratchet compares findings: code, path (where it matters) and the values they
     /// rest on.
     #[must_use]
     pub fn fingerprint(&self) -> (&str, &str, &str) {
         let path = self.fingerprint_path.as_deref().unwrap_or(self.pointer.as_str());
         (self.code_name(), path, &self.fingerprint_value)
     }
+
+    /// Whether the finding refuses the request.
+    #[must_use]
+    pub const fn is_denial(&self) -> bool {
+        matches!(self.severity, Severity::Deny)
+    }
 }
 
-/// Counts a finding, and makes its message if it still gets one.
-fn words(
-    work: &Work<'_>,
-    severity: Severity,
-    pointer: &Pointer,
-    message: impl FnOnce(&Pointer) -> String,
-) -> String {
-    work.finding();
-    if work.has_words(severity == Severity::Deny, pointer) { message(pointer) } else { String::new() }
+/// Compares details as they are read.
+impl PartialEq for Finding {
+    fn eq(&self, other: &Self) -> bool {
+        let flags = |it: &Self| (it.severity, it.cause, it.at_key, it.when_allowed, it.on_rewrite);
+        self.fingerprint() == other.fingerprint()
+            && flags(self) == flags(other)
+            && (&self.pointer, &self.policy, &self.related, &self.elsewhere)
+                == (&other.pointer, &other.policy, &other.related, &other.elsewhere)
+            && self.details() == other.details()
+    }
+}
+
+impl Eq for Finding {}
+
+/// A value for a message that is made later: as much of it as [`quoted`] reads, so that ten thousand findings
+/// about long values stay small.
+#[must_use]
+pub fn excerpt(value: &str) -> Box<str> {
+    const MAX_BYTES: usize = credential::MAX_READ_BYTES + 4;
+    value.get(..value.floor_char_boundary(MAX_BYTES)).unwrap_or(value).into()
 }
 
 /// The names of the codes of findings, each once, with commas: as logs and audit annotations have them.
@@ -336,15 +434,12 @@ pub(crate) fn without_controls(text: String) -> String {
     }
 }
 
-/// How many bytes of a message are shown: more than any rule writes about names of the usual length.
+/// The longest message, in bytes: more than any rule writes about names of the usual length.
 const MAX_MESSAGE_BYTES: usize = 2048;
 
-/// A message as people see it: without control characters and credentials, and cut where it is very long. It is
-/// cut last, since what shows that something is a credential can stand behind it.
-fn shown(message: String) -> String {
-    if message.is_empty() {
-        return message;
-    }
+/// A message without control characters and credentials, cut where it is very long. It is cut last, since the
+/// text behind a credential can be what identifies it.
+fn presentable(message: String) -> String {
     let message = without_controls(message);
     let mut shown = match credential::masked(&message) {
         Cow::Borrowed(_) => message,
@@ -355,6 +450,14 @@ fn shown(message: String) -> String {
         shown.push('…');
     }
     shown
+}
+
+/// The same for help; a text of the program itself is as it is.
+fn presentable_help(help: Cow<'static, str>) -> Cow<'static, str> {
+    match help {
+        Cow::Borrowed(help) => Cow::Borrowed(help),
+        Cow::Owned(help) => Cow::Owned(presentable(help)),
+    }
 }
 
 /// A value from user input as messages show it: in double quotes, credentials masked, control characters
@@ -377,8 +480,8 @@ mod tests {
     #[test]
     fn cuts_a_very_long_message_behind_its_credentials() {
         let long = format!("{}redis://u:{}@a", "ä".repeat(900), "s".repeat(4_000));
-        let message = shown(long);
+        let message = presentable(long);
         assert!(message.len() <= MAX_MESSAGE_BYTES + '…'.len_utf8() && !message.contains("ss"), "{message}");
-        assert_eq!(shown("x".repeat(MAX_MESSAGE_BYTES)).len(), MAX_MESSAGE_BYTES);
+        assert_eq!(presentable("x".repeat(MAX_MESSAGE_BYTES)).len(), MAX_MESSAGE_BYTES);
     }
 }

@@ -1,4 +1,4 @@
-//! What a family does to an agent pod, as a value.
+//! The changes that a family makes to an agent pod, and its findings.
 
 use std::borrow::Cow;
 
@@ -9,19 +9,19 @@ use crate::model::finding::Finding;
 use crate::model::object::Reference;
 use crate::model::reason::Reason;
 
-/// What a family does to an agent pod.
+/// The changes that a family makes to an agent pod.
 #[derive(Debug)]
 pub struct Injection {
-    /// Why, in one word.
+    /// The reason.
     pub reason: Reason,
     /// Why the pod does not get its memory; refuses a pod that requires it.
     pub unmet: Vec<Finding>,
-    /// Whether `unmet` is worth a word to a pod that does not require memory.
-    pub quiet: bool,
-    /// What the memory depends on and does not exist; under each kind where it could be. Empty where the
-    /// platform can do without.
+    /// Whether `unmet` is reported only where the pod requires its memory.
+    pub only_if_required: bool,
+    /// Missing objects that the memory depends on, with each kind that they could have. Empty where the
+    /// platform works without them.
     pub missing: Vec<Reference>,
-    /// What is worth a warning, whether the pod has its memory or not.
+    /// Warnings, whether the pod has its memory or not.
     pub warnings: Vec<Finding>,
     /// The changes, in the order in which they apply.
     pub edits: Vec<Edit>,
@@ -72,13 +72,13 @@ impl Injection {
         Self { unmet: vec![finding], ..Self::nothing(reason) }
     }
 
-    /// Nothing is changed and there is nothing to say.
+    /// Nothing is changed or reported.
     #[must_use]
     pub fn nothing(reason: Reason) -> Self {
         Self {
             reason,
             unmet: Vec::new(),
-            quiet: false,
+            only_if_required: false,
             missing: Vec::new(),
             warnings: Vec::new(),
             edits: Vec::new(),

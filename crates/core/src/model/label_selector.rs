@@ -9,7 +9,7 @@ pub enum LabelValue<'v> {
     Found(&'v str),
     /// It is not there.
     Missing,
-    /// Nobody knows.
+    /// The label is not known.
     Unknown,
 }
 
@@ -36,11 +36,11 @@ pub struct Requirement {
 pub enum SelectorOperator {
     /// It is one of the values.
     In,
-    /// It is none of them, or there is no such label.
+    /// The value is not one of them, or the label is missing.
     NotIn,
     /// There is such a label.
     Exists,
-    /// There is none.
+    /// The label is missing.
     DoesNotExist,
 }
 

@@ -1,25 +1,24 @@
-//! A set that only says what is in it, and a map that only says what belongs to a key. Hash tables have an order
-//! that no output may depend on, so these show none; they are several times faster than sorted ones where ten
-//! thousand names are compared.
+//! A hash set and a hash map that cannot be iterated, so that no output depends on the order of a hash table. They are
+//! several times faster than sorted ones where ten thousand names are compared.
 
-#![expect(clippy::disallowed_types, reason = "nothing here shows the order of a table")]
+#![expect(clippy::disallowed_types, reason = "the order of a table is not visible")]
 
 use std::borrow::Borrow;
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 
-/// A set that cannot be listed.
+/// A set that cannot be iterated.
 #[derive(Debug, Clone)]
 pub struct Members<T>(HashSet<T>);
 
 impl<T: Eq + Hash> Members<T> {
-    /// Whether there is nothing in it.
+    /// Whether it is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether this is in it.
+    /// Whether it contains a value.
     #[must_use]
     pub fn contains<Q: Eq + Hash + ?Sized>(&self, value: &Q) -> bool
     where
@@ -28,14 +27,14 @@ impl<T: Eq + Hash> Members<T> {
         self.0.contains(value)
     }
 
-    /// Puts this in; whether it was not there.
+    /// Adds a value; returns whether it is new.
     pub fn insert(&mut self, value: T) -> bool {
         self.0.insert(value)
     }
 }
 
 impl<T: Eq + Hash + Ord> Members<T> {
-    /// What is in it, sorted.
+    /// Its values, sorted.
     #[must_use]
     pub fn sorted(&self) -> Vec<&T> {
         let mut sorted: Vec<&T> = self.0.iter().collect();
@@ -68,12 +67,12 @@ impl<T: Eq + Hash> FromIterator<T> for Members<T> {
     }
 }
 
-/// A map that cannot be listed. Of several values of a key the last one counts.
+/// A map that cannot be iterated. The last of several values of a key counts.
 #[derive(Debug)]
 pub struct ByKey<K, V>(HashMap<K, V>);
 
 impl<K: Eq + Hash, V> ByKey<K, V> {
-    /// What belongs to a key.
+    /// The value of a key.
     #[must_use]
     pub fn get<Q: Eq + Hash + ?Sized>(&self, key: &Q) -> Option<&V>
     where
@@ -84,14 +83,14 @@ impl<K: Eq + Hash, V> ByKey<K, V> {
 }
 
 impl<K: Eq + Hash, V: Default> ByKey<K, V> {
-    /// What belongs to a key, to change it; the default where there is nothing yet.
+    /// The value of a key, to change it; inserts the default if it is missing.
     pub fn or_default(&mut self, key: K) -> &mut V {
         self.0.entry(key).or_default()
     }
 }
 
 impl<K, V> ByKey<K, V> {
-    /// Whether there is nothing in it.
+    /// Whether it is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

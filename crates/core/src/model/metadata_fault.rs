@@ -1,4 +1,4 @@
-//! What can be wrong with names, keys, labels and times in metadata, in the words of the apiserver.
+//! Faults of names, keys, labels and times in metadata, with the messages of the apiserver.
 
 use crate::model::name::is_dns_subdomain;
 
@@ -15,11 +15,11 @@ const MAX_NAME_BYTES: usize = 253;
 /// What is wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Fault {
-    /// A name that is no subdomain.
+    /// A name that is not a subdomain.
     Subdomain,
     /// A name that is too long.
     LongName,
-    /// A name that is no part of a host name.
+    /// A name that cannot be part of a host name.
     Label,
     /// Such a name, or the value of a label, that is too long.
     LongLabel,
@@ -31,17 +31,17 @@ pub enum Fault {
     Slashes,
     /// A key that begins with the slash.
     NoPrefix,
-    /// What stands in front of the slash.
+    /// The part before the slash.
     Prefix,
     /// The same, too long.
     LongPrefix,
     /// A key without anything behind the slash.
     NoNamePart,
-    /// What stands behind the slash.
+    /// The part behind the slash.
     NamePart,
     /// The same, too long.
     LongNamePart,
-    /// A text that is no time.
+    /// A text that is not a time.
     Time,
     /// A number below zero.
     Negative,
@@ -56,7 +56,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// The words.
+    /// The message.
     #[must_use]
     pub fn words(self) -> String {
         let most = |bytes: usize| format!("must be no more than {bytes} bytes");

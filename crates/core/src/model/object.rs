@@ -1,6 +1,6 @@
 //! Objects of the state, pruned to what decisions read, and what is known of each kind.
 //!
-//! A lookup answers found, absent or **unknown**: outside a cluster a kind of which there is no manifest can
+//! A lookup answers found, absent or **unknown**: outside a cluster a kind without any manifest can
 //! be unknown; inside one a cache miss is unknown until the apiserver was asked once.
 
 pub mod index;

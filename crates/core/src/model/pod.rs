@@ -9,9 +9,9 @@ use std::marker::PhantomData;
 use serde::de::{Deserializer, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
+use crate::model::budget::Budget;
 use crate::model::pointer::Path;
 use crate::model::view::{self, Annotations, Place, Reading, Text, Texts, View, view};
-use crate::model::work::Work;
 
 pub use self::owners::{Controller, Owners};
 
@@ -38,7 +38,7 @@ view! {
         owner_references: Owners<'a> = "ownerReferences",
         /// All labels.
         labels: Texts<'a> = "labels",
-        /// The annotations that memgate reads; `None` when there is no such map at all.
+        /// The annotations that memgate reads; `None` without such a map.
         annotations: Annotations<'a> = "annotations",
     }
 }
@@ -68,7 +68,7 @@ view! {
     in CONTAINERS element Container {
         /// The name.
         name: Text<'a> = "name",
-        /// The environment; `None` when there is no list at all, which a patch must tell from an
+        /// The environment; `None` without a list, which a patch must distinguish from an
         /// empty one.
         env: Vec<EnvVarView<'a>> = "env",
         /// Where more variables come from; unread.
@@ -141,12 +141,12 @@ impl<'a> Pod<'a> {
     }
 
     /// The same within the limits of a decision. Where one is reached, the rest of that list or map is left out,
-    /// and `work` has ended.
+    /// and `budget` has ended.
     ///
     /// # Errors
     /// Those of [`Pod::parse`].
-    pub fn parse_within(text: &'a str, work: &Work<'_>) -> serde_json::Result<Self> {
-        Reading::within(work).read(text, Path::Root)
+    pub fn parse_within(text: &'a str, budget: &Budget<'_>) -> serde_json::Result<Self> {
+        Reading::within(budget).read(text, Path::Root)
     }
 
     /// The value of a label.
@@ -233,9 +233,9 @@ pub fn read<'a, T: View<'a>>(raw: Option<&'a RawValue>) -> Option<T> {
 pub fn read_list<'a, T: View<'a>>(
     raw: Option<&'a RawValue>,
     path: Path<'_>,
-    work: &Work<'_>,
+    budget: &Budget<'_>,
 ) -> Option<Vec<T>> {
-    Reading::within(work).read(raw?.get(), path).ok()
+    Reading::within(budget).read(raw?.get(), path).ok()
 }
 
 /// Calls `visit` with one element after the other of a list that was left unread, and keeps none of them.

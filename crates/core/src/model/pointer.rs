@@ -88,6 +88,12 @@ impl Pointer {
         self.0.split('/').skip(1).map(unescape)
     }
 
+    /// The same place as Kubernetes writes it, or this text for the whole object.
+    #[must_use]
+    pub fn field_or(&self, root: &str) -> String {
+        if self.0.is_empty() { root.to_owned() } else { self.field() }
+    }
+
     /// The same place as Kubernetes writes it: `spec.containers[0].env`, `metadata.labels[a/b]`.
     /// Empty at the root; a control character in a key is a blank.
     #[must_use]

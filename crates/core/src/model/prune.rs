@@ -1,5 +1,5 @@
 //! An object as JSON with nothing in it that decisions do not read: what [`Tree`](crate::model::tree::Tree) keeps of
-//! it when it is read, for those who write it down.
+//! it when it is read, for writing it to a file.
 
 use serde_json::{Map, Value};
 

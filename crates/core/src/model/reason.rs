@@ -19,7 +19,7 @@ pub enum Reason {
     Unreadable,
     /// The object, or what it would become, is larger than what memgate reads and writes.
     OverLimit,
-    /// Nobody waited for the decision any more, so it is none. Never answered.
+    /// The caller went away before the decision was complete. Never answered.
     Cancelled,
     /// The pod requires memory and no enabled family knows it.
     NotRecognised,

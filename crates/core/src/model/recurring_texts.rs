@@ -1,6 +1,6 @@
 //! Texts that recur: a backend, an endpoint, a team. Objects that are kept share them.
 //!
-//! Names and uids do not recur, and nobody knows before which texts do. So all are remembered until there are many, and
+//! Names and uids do not recur, and which texts recur is not known before. So all are remembered until there are many, and
 //! then only those that are shared.
 
 #![expect(clippy::disallowed_types, reason = "nothing here shows the order of a table")]
@@ -92,6 +92,6 @@ mod tests {
         for number in 0..FIRST_LIMIT {
             recurring.share(&mut Arc::from(format!("other-{number}")));
         }
-        assert!(!recurring.texts.contains("team-1"), "nobody has it any more");
+        assert!(!recurring.texts.contains("team-1"), "it is not used any more");
     }
 }

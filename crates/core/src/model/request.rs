@@ -73,7 +73,7 @@ pub struct Request<'a> {
     pub old_object: Option<&'a str>,
     /// Where the decision is made, when, and for whom.
     pub occasion: Occasion<'a>,
-    /// Says when nobody waits for the decision any more; it then ends early.
+    /// Set once the caller has gone; the decision then ends early.
     pub cancelled: Option<&'a AtomicBool>,
 }
 
@@ -91,7 +91,7 @@ pub struct Occasion<'a> {
 }
 
 impl Occasion<'_> {
-    /// Nobody asks, at this point and time.
+    /// An occasion without a user, at this point and time.
     #[must_use]
     pub const fn new(point: Point, now: Timestamp) -> Self {
         Self { point, now, user: None, workload: None }
@@ -144,14 +144,14 @@ view! {
 /// Who asks: name and groups.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct User {
-    /// The name; empty when nobody is known.
+    /// The name; empty when the user is not known.
     pub name: String,
     /// The groups.
     pub groups: Vec<String>,
 }
 
 impl Occasion<'_> {
-    /// Reads who asks; nobody where it is not known or cannot be read.
+    /// Reads the user of the request; empty where it is missing or cannot be read.
     #[must_use]
     pub fn user(&self) -> User {
         let info: UserInfo<'_> = self.user.and_then(|text| view::read(text).ok()).unwrap_or_default();
@@ -162,7 +162,7 @@ impl Occasion<'_> {
 }
 
 impl<'a> Request<'a> {
-    /// That to create a pod, from its JSON text. Nobody asks, and no policy has a day yet.
+    /// That to create a pod, from its JSON text. Without a user, at a time before any date of a policy.
     #[must_use]
     pub fn to_create_pod(namespace: &'a str, name: &'a str, pod: &'a str) -> Self {
         Self {

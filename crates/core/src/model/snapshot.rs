@@ -5,20 +5,20 @@
 
 use std::sync::Arc;
 
+use crate::model::budget::Budget;
 use crate::model::crd::Crds;
 use crate::model::kind::Kind;
 use crate::model::object::{KindState, Kinds, Object, Reference};
 use crate::model::policy::Policies;
 use crate::model::settings::Settings;
 use crate::model::state_reader::StateReader;
-use crate::model::work::Work;
 
 /// The objects that decisions may look at, and the settings they follow.
 #[derive(Debug, Clone, Default)]
 pub struct Snapshot {
     /// The settings of this installation.
     pub settings: Settings,
-    /// What an apiserver asks of objects; `None` in a cluster, where it has asked already.
+    /// The schemas of kinds; `None` in a cluster, where the apiserver has checked them already.
     pub crds: Option<Crds>,
     /// The policies and exemptions, ready to judge.
     pub policies: Arc<Policies>,
@@ -26,12 +26,12 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Sets all that is known of a kind.
+    /// Sets the known objects of a kind.
     pub fn set(&mut self, kind: &'static Kind, state: KindState) {
         self.kinds.insert(kind, Arc::new(state));
     }
 
-    /// What is known of a kind, to change it; a kind that was never set starts as unknown.
+    /// The state of a kind, to change it; a kind that was never set starts as unknown.
     pub fn kind_mut(&mut self, kind: &'static Kind) -> &mut KindState {
         Arc::make_mut(self.kinds.entry(kind).or_default())
     }
@@ -41,7 +41,7 @@ impl Snapshot {
         self.kinds.remove(kind);
     }
 
-    /// What is known of a kind.
+    /// The state of a kind.
     #[must_use]
     pub fn kind(&self, kind: &Kind) -> Option<&KindState> {
         self.kinds.get(kind).map(AsRef::as_ref)
@@ -64,15 +64,15 @@ impl Snapshot {
 }
 
 impl<'s> StateReader<'s> {
-    /// Nothing read yet, about an object in a namespace.
+    /// A reader for a decision about an object in a known namespace.
     #[must_use]
-    pub fn new(snapshot: &'s Snapshot, work: &'s Work<'s>) -> Self {
-        Self::of(&snapshot.kinds, snapshot.settings.for_readers(), true, work)
+    pub fn new(snapshot: &'s Snapshot, budget: &'s Budget<'s>) -> Self {
+        Self::of(&snapshot.kinds, snapshot.settings.for_readers(), true, budget)
     }
 
-    /// Nothing read yet, about an object whose namespace was not given.
+    /// A reader for a decision about an object whose namespace was not given.
     #[must_use]
-    pub fn without_namespace(snapshot: &'s Snapshot, work: &'s Work<'s>) -> Self {
-        Self::of(&snapshot.kinds, snapshot.settings.for_readers(), false, work)
+    pub fn without_namespace(snapshot: &'s Snapshot, budget: &'s Budget<'s>) -> Self {
+        Self::of(&snapshot.kinds, snapshot.settings.for_readers(), false, budget)
     }
 }

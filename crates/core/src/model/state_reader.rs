@@ -1,55 +1,48 @@
-//! The way from a decision to the state. No other code asks whether an object exists.
+//! Reads the state for a decision. No other code looks up whether an object exists.
 
 use std::collections::BTreeSet;
 
+use crate::model::budget::Budget;
 use crate::model::kind::Kind;
 use crate::model::name::is_dns_subdomain;
 use crate::model::object::index::{BY_NAME, Index};
 use crate::model::object::{Coverage, DEFAULT_NAMESPACE, KindState, Kinds, Lookup, Object, Reference};
 use crate::model::platform_settings::PlatformSettings;
-use crate::model::work::Work;
 
-/// How many objects that are not known are listed. More are never looked up for one decision.
+/// How many unknown references are noted: more are never looked up for one decision.
 const MAX_UNKNOWN: usize = 1_000;
 
-/// How one decision reads the snapshot. Keeps a list of what was asked for and is not known, as
-/// far as that is looked up.
+/// Reads the snapshot for one decision. Notes references to objects that are not known and could be looked up.
 #[derive(Debug)]
 pub struct StateReader<'s> {
     kinds: &'s Kinds,
     platforms: &'s PlatformSettings,
     cluster_domain: &'s str,
     namespace_given: bool,
-    work: &'s Work<'s>,
+    budget: &'s Budget<'s>,
     unknown: BTreeSet<Reference>,
 }
 
 impl<'s> StateReader<'s> {
-    /// Nothing read yet, about an object whose namespace was given or not.
+    /// A reader for the decision about an object whose namespace was given or not.
     #[must_use]
     pub const fn of(
         kinds: &'s Kinds,
         (platforms, cluster_domain): (&'s PlatformSettings, &'s str),
         namespace_given: bool,
-        work: &'s Work<'s>,
+        budget: &'s Budget<'s>,
     ) -> Self {
-        Self { kinds, platforms, cluster_domain, namespace_given, work, unknown: BTreeSet::new() }
+        Self { kinds, platforms, cluster_domain, namespace_given, budget, unknown: BTreeSet::new() }
     }
 
-    /// Counts what follows elsewhere, for what is said of the stored object has a budget of its own. Returns
-    /// where it was counted before.
-    pub const fn count_in(&mut self, work: &'s Work<'s>) -> &'s Work<'s> {
-        std::mem::replace(&mut self.work, work)
-    }
-
-    /// What counts the steps of the decision.
+    /// The budget of the decision.
     #[must_use]
-    pub const fn work(&self) -> &'s Work<'s> {
-        self.work
+    pub const fn budget(&self) -> &'s Budget<'s> {
+        self.budget
     }
 
-    /// One object by name. A name that no object can have is absent, so that it never becomes part
-    /// of a request to the apiserver.
+    /// One object by name. An invalid name counts as absent, so that it never becomes part of a request to the
+    /// apiserver.
     pub fn get(&mut self, kind: &'static Kind, namespace: &str, name: &str) -> Lookup<'s> {
         if !is_dns_subdomain(name) {
             return Lookup::Absent;
@@ -61,9 +54,9 @@ impl<'s> StateReader<'s> {
         lookup
     }
 
-    /// One object by name, for kinds of which files seldom hold all. Where there is no cluster, the
-    /// object counts as absent only when at least one of its kind is known, and one whose namespace was
-    /// not given counts as being in the namespace that is asked for.
+    /// One object by name, for kinds of which files seldom hold all objects. Without a cluster, the object counts
+    /// as absent only when at least one of its kind is known, and an object without a namespace counts as an object
+    /// of this namespace.
     pub fn get_if_known(&mut self, kind: &'static Kind, namespace: &str, name: &str) -> Lookup<'s> {
         let Some(state) = self.kinds.get(kind) else {
             self.note_unknown(kind, namespace, name);
@@ -87,13 +80,13 @@ impl<'s> StateReader<'s> {
         }
     }
 
-    /// One object by name, if it is known. Where it is not, nothing is noted.
+    /// One object by name, if it is known. An unknown one is not noted.
     #[must_use]
     pub fn peek(&self, kind: &Kind, namespace: &str, name: &str) -> Option<&'s Object> {
         self.kinds.get(kind)?.object(namespace, name)
     }
 
-    /// All objects of one namespace that are known, by name. Nothing is noted here either.
+    /// The known objects of one namespace, by name. Notes nothing.
     #[must_use]
     pub fn all(&self, kind: &Kind, namespace: &str) -> Vec<&'s Object> {
         let state = self.kinds.get(kind).into_iter();
@@ -108,7 +101,7 @@ impl<'s> StateReader<'s> {
         self.in_cluster(kind) || self.holds_any(kind) || self.kinds.get(kind).is_some_and(|it| is_listed(it))
     }
 
-    /// Whether what is known of a kind comes from a cluster.
+    /// Whether the objects of a kind come from a cluster.
     #[must_use]
     pub fn in_cluster(&self, kind: &Kind) -> bool {
         self.kinds.get(kind).is_some_and(|state| state.coverage == Coverage::Watched)
@@ -155,7 +148,7 @@ impl<'s> StateReader<'s> {
         self.peek_indexed(kind, index, key)
     }
 
-    /// All objects with this key that are known, by namespace and name. Nothing is noted here.
+    /// The known objects with this key, by namespace and name. Notes nothing.
     pub fn peek_indexed(
         &self,
         kind: &Kind,
@@ -166,7 +159,7 @@ impl<'s> StateReader<'s> {
         found.into_iter().flatten()
     }
 
-    /// All objects of this name, by namespace, as far as they are known.
+    /// The known objects of this name, by namespace.
     pub fn named(&self, kind: &Kind, name: &str) -> impl Iterator<Item = &'s Object> + use<'s> {
         self.peek_indexed(kind, &BY_NAME, name)
     }
@@ -196,7 +189,7 @@ impl<'s> StateReader<'s> {
         homes.find(|home| *home != namespace)
     }
 
-    /// Reads without noting what is not known: nothing that depends on it is looked up.
+    /// Reads without noting unknown references, so that they are not looked up.
     pub fn quietly<T>(&mut self, read: impl FnOnce(&mut Self) -> T) -> T {
         let noted = std::mem::take(&mut self.unknown);
         let value = read(self);
@@ -204,7 +197,7 @@ impl<'s> StateReader<'s> {
         value
     }
 
-    /// What was asked for and is not known, each once, in the order of kinds, namespaces and names.
+    /// The unknown references, each once, in the order of kinds, namespaces and names.
     #[must_use]
     pub fn into_unknown(self) -> Vec<Reference> {
         self.unknown.into_iter().collect()

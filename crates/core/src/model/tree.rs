@@ -1,11 +1,11 @@
 //! An object of a family's own kind, read once into a small plain tree.
 //!
 //! These objects are rare and small, and their wrong types and unknown fields must be named; so
-//! they are read into a tree, guided by a [`Schema`]: what the schema does not name is skipped and
-//! takes no memory, whatever its size or depth. Pods are read in another way (`pod`).
+//! they are read into a tree, guided by a [`Schema`]: fields that the schema does not name are skipped and
+//! take no memory, whatever their size or depth. Pods are read in another way (`pod`).
 //!
-//! As Go reads JSON, the last of several equal keys wins, and a `null` field counts as absent. What is
-//! wrong with an object is not said here.
+//! As in Go, the last of several equal keys wins, and a `null` field counts as absent. This module reports no
+//! findings.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -18,17 +18,17 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Seq
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::model::budget::{Budget, Limit, MAX_ENTRIES};
 use crate::model::digest;
 use crate::model::number;
 use crate::model::pointer::{Path, Pointer};
 use crate::model::recurring_texts::RecurringTexts;
 use crate::model::schema::{Field, Schema};
-use crate::model::work::{Limit, MAX_ENTRIES, Work};
 
 /// How many unknown field names of one object are kept; more would not help the reader.
 const MAX_UNKNOWN_FIELDS: usize = 64;
 
-/// One value of the tree. It is small, since the state holds very many of them: what few values have is boxed.
+/// One value of the tree. It is small, since the state holds very many of them: rare parts are boxed.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Tree {
     /// `null` as a list element or as the whole document; a `null` field is absent instead.
@@ -62,7 +62,7 @@ pub struct Texts {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Map {
     known: Vec<KnownField>,
-    /// What few objects have, apart: the state holds very many of them.
+    /// Parts that few objects have, boxed, since the state holds very many objects.
     rest: Option<Box<Rest>>,
 }
 
@@ -81,7 +81,7 @@ impl PartialEq for KnownField {
     }
 }
 
-/// What is known of an object beside its fields.
+/// Parts that few objects have.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Rest {
     /// Names that the schema does not have, with their position, the first
@@ -103,18 +103,18 @@ impl Tree {
         Self::parse_with(text, schema, None)
     }
 
-    /// The same within the limits of a decision. Where one is reached, the rest is left out, and `work` has
+    /// The same within the limits of a decision. Where one is reached, the rest is left out, and `budget` has
     /// ended.
     ///
     /// # Errors
     /// Those of [`Tree::parse`].
-    pub fn parse_within(text: &str, schema: &Schema, work: &Work<'_>) -> serde_json::Result<Self> {
-        Self::parse_with(text, schema, Some(work))
+    pub fn parse_within(text: &str, schema: &Schema, budget: &Budget<'_>) -> serde_json::Result<Self> {
+        Self::parse_with(text, schema, Some(budget))
     }
 
-    fn parse_with(text: &str, schema: &Schema, work: Option<&Work<'_>>) -> serde_json::Result<Self> {
+    fn parse_with(text: &str, schema: &Schema, budget: Option<&Budget<'_>>) -> serde_json::Result<Self> {
         let mut deserializer = serde_json::Deserializer::from_str(text);
-        let tree = TreeSeed { schema, work, path: Path::Root }.deserialize(&mut deserializer)?;
+        let tree = TreeSeed { schema, budget, path: Path::Root }.deserialize(&mut deserializer)?;
         deserializer.end()?;
         Ok(tree)
     }
@@ -124,7 +124,7 @@ impl Tree {
     /// # Errors
     /// Those of the deserializer.
     pub fn read<'de, D: Deserializer<'de>>(deserializer: D, schema: &Schema) -> Result<Self, D::Error> {
-        TreeSeed { schema, work: None, path: Path::Root }.deserialize(deserializer)
+        TreeSeed { schema, budget: None, path: Path::Root }.deserialize(deserializer)
     }
 
     /// Takes no more memory than needed, for a tree that is kept: no room to grow into, and texts that recur shared.
@@ -178,7 +178,7 @@ impl Tree {
     }
 
     /// The digest of an object that was read as [`Schema::Compared`]: the same for two with the same fields, in
-    /// whatever order, where a `null` is no field. `None` for any other value, and for an object that nests too
+    /// any order; a `null` field counts as absent. `None` for any other value, and for an object that nests too
     /// deep.
     #[must_use]
     pub fn digest(&self) -> Option<u64> {
@@ -188,8 +188,8 @@ impl Tree {
         }
     }
 
-    /// What was read, as JSON: reading it as the same schema asks gives the same tree, but for the names of fields
-    /// that the schema does not have, and for digests.
+    /// The tree as JSON: reading it by the same schema gives the same tree, without the names of fields that the
+    /// schema does not have, and without digests.
     ///
     /// The recursion goes no deeper than the schema.
     #[must_use]
@@ -218,7 +218,7 @@ impl Tree {
         fields.into_iter().map(|known| (known.field.name.to_owned(), known.tree.to_json())).collect()
     }
 
-    /// What stands at the end of a path of field names; `None` as for [`Tree::get`].
+    /// The value at the end of a path of field names; `None` as for [`Tree::get`].
     #[must_use]
     pub fn at(&self, path: &[&str]) -> Option<&Self> {
         path.iter().try_fold(self, |tree, name| tree.get(name))
@@ -302,7 +302,7 @@ impl Tree {
         names.iter().map(|(name, _)| name.as_str())
     }
 
-    /// Whether both have the same content, in whatever order their fields stand.
+    /// Whether both have the same content, whatever the order of fields.
     #[must_use]
     pub fn is_equivalent(&self, other: &Self) -> bool {
         match (self, other) {
@@ -318,13 +318,13 @@ impl Tree {
         }
     }
 
-    /// Whether this is an object of which no field that the schema names is there.
+    /// Whether this is an object without any field that the schema names.
     #[must_use]
     pub fn is_empty_object(&self) -> bool {
         matches!(self, Self::Map(map) if map.known.is_empty())
     }
 
-    /// A hash of what is read: the same for two trees whose known fields are equivalent, in whatever order.
+    /// A hash of the known fields: the same for two trees whose known fields are equivalent, in any order.
     /// Unknown fields do not count.
     #[must_use]
     pub fn content_hash(&self) -> u64 {
@@ -377,8 +377,8 @@ impl Tree {
         }
     }
 
-    /// Where a pointer stands in the document, to sort findings by: one position a level. What is
-    /// absent sorts behind everything that its parent holds.
+    /// The position of a pointer in the document, to sort findings by: one number a level. A missing field
+    /// sorts behind all that its parent holds.
     #[must_use]
     pub fn document_position(&self, pointer: &Pointer) -> Vec<u32> {
         let mut positions = Vec::new();
@@ -391,7 +391,7 @@ impl Tree {
         positions
     }
 
-    /// The position of a field or element, and what stands there.
+    /// The position of a field or element, and its value.
     fn position_and_child(&self, token: &str) -> (u32, Option<&Self>) {
         match self {
             Self::Map(map) => {
@@ -414,7 +414,7 @@ impl Tree {
     }
 }
 
-/// A value of a JSON type of which nothing but the type is known.
+/// An example of a value of a JSON type.
 fn example(type_name: &str) -> Value {
     match type_name {
         "boolean" => false.into(),
@@ -425,7 +425,7 @@ fn example(type_name: &str) -> Value {
     }
 }
 
-/// Gives back the room that a list has to grow into. It is moved, since allocators leave a list that shrinks by less
+/// Frees the room that a list has to grow into. It is moved, since allocators leave a list that shrinks by less
 /// than half where it is.
 fn fit<T>(list: &mut Vec<T>) {
     if list.capacity() > list.len() {
@@ -475,24 +475,24 @@ impl Map {
 #[derive(Clone, Copy)]
 struct TreeSeed<'s, 'w> {
     schema: &'s Schema,
-    /// What counts the values that are kept; `None` for objects of the state.
-    work: Option<&'w Work<'w>>,
+    /// Counts the values that are kept; `None` for objects of the state.
+    budget: Option<&'w Budget<'w>>,
     path: Path<'w>,
 }
 
 impl TreeSeed<'_, '_> {
     /// Whether one more value may be kept.
     fn step(&self) -> bool {
-        self.work.is_none_or(Work::step)
+        self.budget.is_none_or(Budget::step)
     }
 
     /// Whether a list or map that holds so many entries may have another one.
     fn has_room(&self, entries: usize) -> bool {
-        let Some(work) = self.work else { return true };
+        let Some(budget) = self.budget else { return true };
         if entries >= MAX_ENTRIES {
-            work.over_limit(|| self.path.pointer(), Limit::Entries);
+            budget.over_limit(|| self.path.pointer(), Limit::Entries);
         }
-        work.step()
+        budget.step()
     }
 }
 

@@ -11,13 +11,13 @@ use crate::model::pointer::Pointer;
 /// A rule that judges the view of an object.
 pub trait TypedRule: fmt::Debug + Send + Sync {
     /// The violations of the object, in the order of the rule's fields.
-    fn judge(&self, judged: &Judged<'_>) -> Outcome;
+    fn judge(&self, judged: &Judged<'_>) -> RuleOutcome;
 
     /// The rule in CEL over a view that an apiserver makes, and the parts that CEL cannot express. It is called for the
     /// object that is sent and for the stored one, and returns the same faults in the same order both times.
     fn in_cel(&self, side: &CelSide<'_>) -> InCel;
 
-    /// Whether it reads labels of Namespaces.
+    /// Whether the rule reads labels of Namespaces.
     fn reads_namespaces(&self) -> bool {
         false
     }
@@ -52,7 +52,7 @@ impl Judged<'_> {
 /// The labels of a Namespace, as far as they are known.
 #[derive(Debug, Clone, Copy)]
 pub struct NamespaceLabels<'v> {
-    /// The name of the Namespace; empty where there is none.
+    /// The name of the Namespace; empty for an object of the cluster.
     pub name: &'v str,
     /// The labels; `None` for a Namespace that is not known.
     pub labels: Option<&'v BTreeMap<String, String>>,
@@ -74,16 +74,16 @@ impl<'v> NamespaceLabels<'v> {
 
 /// The result of judging a view.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Outcome {
+pub struct RuleOutcome {
     /// The violations.
-    pub violations: Vec<Violation>,
+    pub violations: Vec<RuleViolation>,
     /// The first value that could not be judged.
     pub unknown: Option<Unknown>,
 }
 
 /// One violation of a rule.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Violation {
+pub struct RuleViolation {
     /// The field.
     pub pointer: Pointer,
     /// The message, without field and policy.
@@ -103,10 +103,10 @@ pub struct Unknown {
     pub of: String,
 }
 
-impl Outcome {
+impl RuleOutcome {
     /// Adds a violation.
     pub fn add(&mut self, pointer: Pointer, message: impl Into<String>, value: impl Into<String>) {
-        self.violations.push(Violation { pointer, message: message.into(), value: value.into() });
+        self.violations.push(RuleViolation { pointer, message: message.into(), value: value.into() });
     }
 
     /// Notes a value that could not be judged; only the first one is kept.

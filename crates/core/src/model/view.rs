@@ -195,7 +195,7 @@ impl<'de: 'a, 'a> View<'de> for Annotations<'a> {
     }
 }
 
-/// Reads the entries of a map whose keys pass a test, up to [`MAX_ENTRIES`](crate::model::work::MAX_ENTRIES).
+/// Reads the entries of a map whose keys pass a test, up to [`MAX_ENTRIES`](crate::model::budget::MAX_ENTRIES).
 struct Entries<'p, F>(F, &'p Place<'p>);
 
 impl<'de, F: Fn(&str) -> bool> Visitor<'de> for Entries<'_, F> {

@@ -1,16 +1,17 @@
-//! How an object breaks the schema of its kind, in words that a family can still put in its own way.
+//! The rules of a schema that an object breaks. A family may word the message itself.
 
 use crate::model::credential::is_credential_name;
+use crate::model::number;
 use crate::model::pointer::{Pointer, list_index};
 
 /// One rule of the schema that an object breaks.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Violation {
+pub struct SchemaViolation {
     /// The value, or the place where one is missing.
     pub pointer: Pointer,
     /// The rule.
     pub rule: BrokenRule,
-    /// Whether the stored object breaks it with the same value: then it is no reason to refuse.
+    /// Whether the stored object breaks it with the same value: then it only warns.
     pub stored: bool,
     /// Whether the rule is about the key itself.
     pub at_key: bool,
@@ -69,7 +70,7 @@ pub enum BrokenRule {
     },
 }
 
-/// What of a violation is known before it has texts.
+/// A violation before its texts are made.
 #[derive(Debug, Clone, Copy)]
 pub struct Broken<'p> {
     /// The pointer to the value, or to the place where one is missing.
@@ -101,7 +102,7 @@ pub fn type_message(field: &str, expected: &str, got: &str) -> String {
 /// What a message shows in place of a value that may be a credential.
 const HIDDEN: &str = "\"***\"";
 
-impl Violation {
+impl SchemaViolation {
     /// A rule that a value breaks.
     #[must_use]
     pub const fn new(pointer: Pointer, rule: BrokenRule) -> Self {
@@ -130,7 +131,7 @@ impl Violation {
             BrokenRule::Required("") => format!("{field}: Required value"),
             BrokenRule::Required(detail) => format!("{field}: Required value: {detail}"),
             BrokenRule::Unsupported { value, supported, more } => {
-                let more = if *more > 0 { format!(" and {more} more") } else { String::new() };
+                let more = number::more(*more);
                 let supported: Vec<_> = supported.iter().map(|value| format!("{value:?}")).collect();
                 let value = self.shown(value);
                 format!(
@@ -176,7 +177,7 @@ mod tests {
             supported: vec!["a".to_owned()],
             more: 0,
         };
-        let message = |pointer| Violation::new(Pointer::new(pointer), rule()).message();
+        let message = |pointer| SchemaViolation::new(Pointer::new(pointer), rule()).message();
         assert!(message("/spec/mode").contains("hunter2"));
         let shown = message("/spec/apiToken");
         for pointer in ["/spec/apiTokens/0", "/spec/headers/X-A", "/spec/env/0/value"] {
@@ -185,7 +186,7 @@ mod tests {
         let value = "\"hunter2\"".to_owned();
         let detail = format!("must be of type uuid: {value}");
         let rule = BrokenRule::Invalid { value, detail, about_field: true };
-        assert!(!Violation::new(Pointer::new("/spec/apiToken"), rule).message().contains("hunter2"));
+        assert!(!SchemaViolation::new(Pointer::new("/spec/apiToken"), rule).message().contains("hunter2"));
         assert_eq!(shown, "spec.apiToken: Unsupported value: \"***\": supported values: \"a\"");
     }
 }

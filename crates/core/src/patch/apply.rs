@@ -97,7 +97,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Takes a value apart; `None` when it is no object and no list.
+    /// Takes a value apart; `None` when it is neither an object nor a list.
     fn open(&mut self, paths: &Paths<'_>) -> Option<&mut Self> {
         if let Self::Text(text) = self {
             *self = match text {
@@ -260,7 +260,7 @@ struct Members<'t, 'p> {
 }
 
 impl<'t> Members<'t, '_> {
-    /// What stands between these places, without what is in front of the first key.
+    /// The text between these places, without the part before the first key.
     fn others(&self, from: usize, to: usize) -> Option<Part<'t>> {
         let text = self.text.get(from..to)?.trim_start_matches([' ', '\t', '\n', '\r', '{', ',']);
         (!text.is_empty()).then_some(Part::Others(Cow::Borrowed(text)))

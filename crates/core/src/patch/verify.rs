@@ -125,7 +125,7 @@ impl<'a> Sparse<'a> {
         }
     }
 
-    /// The recursion is bounded: what memgate writes is no deeper than the few levels of a container.
+    /// The recursion is bounded: memgate writes at most the few levels of a container.
     fn of_tree(tree: &'a serde_json::Value) -> Self {
         match tree {
             serde_json::Value::Array(list) => {

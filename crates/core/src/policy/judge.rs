@@ -9,7 +9,7 @@ mod verdict;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::model::decision::Untold;
+use crate::model::decision::NotShown;
 use crate::model::finding::{Finding, Severity};
 use crate::model::members::Members;
 use crate::model::memory_view::{MemoryView, SourceView, Why};
@@ -18,8 +18,7 @@ use crate::model::policy::{Policy, Question, Rule, When};
 use crate::model::policy_rule::{AtAdmission, PolicyFinding, PolicyRule, PolicyStatus};
 use crate::model::snapshot::Snapshot;
 use crate::model::state_reader::StateReader;
-use crate::model::typed_rule::{Judged, Outcome, Unknown, Violation};
-use crate::model::work::MAX_WORDED;
+use crate::model::typed_rule::{Judged, RuleOutcome, RuleViolation, Unknown};
 use crate::policy::codes::INVALID;
 
 use self::place::Places;
@@ -28,6 +27,10 @@ pub use self::verdict::{action, promotion};
 use super::matching::{self, Matches};
 use super::selection::{Selection, Subject, select};
 use super::text::plain_name;
+
+/// How many findings of each severity are kept: more than are reported, since a decision selects from those of all
+/// policies in document order.
+const MAX_KEPT: usize = 200;
 
 /// The views of an object, and of the stored one.
 #[derive(Debug)]
@@ -46,7 +49,7 @@ pub struct Judgement {
     /// The findings by policy and rule; of very many, the first of each severity.
     pub findings: Vec<Finding>,
     /// How many findings were left out.
-    pub untold: Untold,
+    pub not_shown: NotShown,
     /// The names of the policies that judged it.
     pub policies: Vec<String>,
     /// The exemptions that counted, as `namespace/name`.
@@ -114,9 +117,9 @@ impl Judgement {
         let found = self.found.entry(finding.severity).or_default();
         *found += 1;
         match finding.severity {
-            _ if *found <= MAX_WORDED as usize => self.findings.push(finding),
-            Severity::Deny => self.untold.denials += 1,
-            Severity::Warn => self.untold.warnings += 1,
+            _ if *found <= MAX_KEPT => self.findings.push(finding),
+            Severity::Deny => self.not_shown.denials += 1,
+            Severity::Warn => self.not_shown.warnings += 1,
             Severity::Note => {}
         }
     }
@@ -185,7 +188,7 @@ impl Judge<'_> {
         if !rule.roles.contains(&view.role) || !verdict.counts() {
             return;
         }
-        let Outcome { violations, unknown } = self.outcome(rule, view, self.views.old.as_ref());
+        let RuleOutcome { violations, unknown } = self.outcome(rule, view, self.views.old.as_ref());
         if violations.is_empty() && unknown.is_none() {
             return;
         }
@@ -196,12 +199,16 @@ impl Judge<'_> {
         let stored =
             (exemption.is_none() && verdict.ratchets(self.subject.operation)).then(|| self.stored(rule));
         let stored = stored.flatten().unwrap_or_default();
-        let known: Members<Violation> = stored.violations.into_iter().collect();
+        let known: Members<RuleViolation> = stored.violations.into_iter().collect();
         // Compared before the pointers are cut to existing fields: two missing labels have two pointers.
         let placed = |pointer: &Pointer| self.places.nearest(pointer);
         let violated = violations.iter().filter_map(|it| {
             let is_stored = known.contains(it);
-            verdict.violated(&Violation { pointer: placed(&it.pointer), ..it.clone() }, is_stored, exemption)
+            verdict.violated(
+                &RuleViolation { pointer: placed(&it.pointer), ..it.clone() },
+                is_stored,
+                exemption,
+            )
         });
         let is_stored = unknown.as_ref().is_some_and(|unknown| stored.unknown.as_ref() == Some(unknown));
         let unknown = unknown.and_then(|it| {
@@ -209,7 +216,7 @@ impl Judge<'_> {
         });
         // A finding that several parts of an object share is reported once.
         let mut told = Members::default();
-        let new = |finding: &Finding| told.insert((finding.pointer.clone(), finding.message.clone()));
+        let new = |finding: &Finding| told.insert((finding.pointer.clone(), finding.message().into_owned()));
         let mut findings = violated.chain(unknown).filter(new).peekable();
         if let Some(exemption) = exemption.filter(|_| findings.peek().is_some()) {
             judgement.exemptions.insert(exemption.key());
@@ -218,19 +225,19 @@ impl Judge<'_> {
     }
 
     /// The outcome of a rule for the stored object, compared with itself: it has no changes.
-    fn stored(&self, rule: &Rule) -> Option<Outcome> {
+    fn stored(&self, rule: &Rule) -> Option<RuleOutcome> {
         let old = self.views.old.as_ref()?;
         Some(self.outcome(rule, old, Some(old)))
     }
 
     /// The outcome of a rule for a view, or for the memory that the object uses.
-    fn outcome(&self, rule: &Rule, view: &MemoryView, old: Option<&MemoryView>) -> Outcome {
+    fn outcome(&self, rule: &Rule, view: &MemoryView, old: Option<&MemoryView>) -> RuleOutcome {
         if !rule.by_sources.contains(&view.role) {
             let applies = rule.when.as_ref().is_none_or(|when| applies(when, view));
             let outcome = applies.then(|| rule.check.judge(&self.judged(view, old)));
             return outcome.map(|outcome| in_words(outcome, rule)).unwrap_or_default();
         }
-        let mut all = Outcome::default();
+        let mut all = RuleOutcome::default();
         for SourceView { view, field } in &view.sources {
             if rule.when.as_ref().is_some_and(|when| !applies(when, view)) {
                 continue;
@@ -239,7 +246,7 @@ impl Judge<'_> {
             let judged = self.judged(view, None);
             let outcome = in_words(rule.check.judge(&judged), rule);
             all.violations.extend(outcome.violations.into_iter().map(
-                |Violation { message, value, .. }| Violation {
+                |RuleViolation { message, value, .. }| RuleViolation {
                     pointer: field.clone(),
                     message: message + &of,
                     value: value + &of,
@@ -276,7 +283,7 @@ fn without_names(why: Why, namespace: &str) -> Why {
 }
 
 /// The outcome with the message of the policy, if the rule has one.
-fn in_words(mut outcome: Outcome, rule: &Rule) -> Outcome {
+fn in_words(mut outcome: RuleOutcome, rule: &Rule) -> RuleOutcome {
     if let Some(message) = &rule.message {
         for violation in &mut outcome.violations {
             violation.message.clone_from(message);

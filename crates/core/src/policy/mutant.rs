@@ -6,7 +6,7 @@ use crate::model::cel_view::{CelSide, InCel};
 use crate::model::family::Family;
 use crate::model::pointer::Pointer;
 use crate::model::policy::Policy;
-use crate::model::typed_rule::{Judged, Outcome, TypedRule};
+use crate::model::typed_rule::{Judged, RuleOutcome, TypedRule};
 
 use super::read;
 
@@ -55,8 +55,8 @@ pub fn policy(
 struct Silent;
 
 impl TypedRule for Silent {
-    fn judge(&self, _: &Judged<'_>) -> Outcome {
-        Outcome::default()
+    fn judge(&self, _: &Judged<'_>) -> RuleOutcome {
+        RuleOutcome::default()
     }
 
     fn in_cel(&self, _: &CelSide<'_>) -> InCel {
@@ -69,7 +69,7 @@ impl TypedRule for Silent {
 struct Inverted(Box<dyn TypedRule>);
 
 impl TypedRule for Inverted {
-    fn judge(&self, judged: &Judged<'_>) -> Outcome {
+    fn judge(&self, judged: &Judged<'_>) -> RuleOutcome {
         let mut outcome = self.0.judge(judged);
         if outcome.unknown.is_some() {
             return outcome;

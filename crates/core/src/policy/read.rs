@@ -52,7 +52,7 @@ pub fn policy(manifest: &Value, families: &[&'static Family]) -> (Policy, Vec<Fi
         spec.map_or_else(|| empty(&name), |spec| of_spec(&name, &spec))
     });
     if let Some(first) = faults.first() {
-        policy.invalid = Some(first.message.clone());
+        policy.invalid = Some(first.message().into_owned());
         policy.rules.clear();
         policy.defaults.clear();
     }

@@ -68,7 +68,7 @@ fn faults(kind: &Kind, object: &Value, families: &[&'static Family]) -> Vec<Find
 
 /// Turns denials into warnings for faults that the stored object has too.
 fn ratchet(findings: &mut [Finding], stored: &[Finding]) {
-    let of = |finding: &Finding| (finding.pointer.clone(), finding.message.clone());
+    let of = |finding: &Finding| (finding.pointer.clone(), finding.message().into_owned());
     let stored: BTreeSet<_> = stored.iter().map(of).collect();
     for finding in findings.iter_mut().filter(|finding| stored.contains(&of(finding))) {
         finding.severity = Severity::Warn;

@@ -12,7 +12,7 @@ use crate::model::family::Family;
 /// A row, a group and a kind.
 type Key = (&'static str, String, String);
 
-/// A definition once it is read; nothing where there is none.
+/// A definition once it is read; `None` where the kind has none.
 type Definition = Arc<OnceLock<Option<Arc<Crd>>>>;
 
 /// What was read in this process: definitions never change, and one takes longer to read than an object.

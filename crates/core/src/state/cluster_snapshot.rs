@@ -87,7 +87,7 @@ impl KindEntry {
 pub enum Known {
     /// All objects of the namespaces that were read.
     Known,
-    /// The cluster does not have the kind, so there are no objects.
+    /// The cluster does not have the kind, and so no objects of it.
     NotServed,
     /// Nothing.
     Unknown,
@@ -124,7 +124,7 @@ pub enum Error {
     },
 }
 
-/// What there is to say to those who use a snapshot.
+/// The notes that a command prints about a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assumed {
     /// The file.
@@ -192,7 +192,7 @@ impl ClusterSnapshot {
     /// Reads the text of a file.
     ///
     /// # Errors
-    /// When it is no snapshot, or one of another version.
+    /// When it is not a snapshot, or one of another version.
     pub fn parse(path: &str, text: &str) -> Result<Self, Error> {
         let form = |reason: String| Error::Form { path: path.to_owned(), reason };
         let document: Self = serde_json::from_str(text.trim_start_matches('\u{feff}'))

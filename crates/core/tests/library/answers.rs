@@ -4,7 +4,7 @@
 
 use memgate_core::admission::{self, Malformed};
 use memgate_core::decide::decide;
-use memgate_core::model::decision::{Decision, Untold};
+use memgate_core::model::decision::{Decision, NotShown};
 use memgate_core::model::finding::{Cause, Code, Finding, Phase};
 use memgate_core::model::pointer::Pointer;
 use memgate_core::model::reason::Reason;
@@ -40,8 +40,8 @@ fn answer(decision: &Decision, name: &str) -> Value {
     serde_json::from_slice(&bytes).expect("JSON")
 }
 
-fn refused(findings: Vec<Finding>, untold: Untold) -> Decision {
-    Decision { findings, untold, phase: Phase::Validate, ..Decision::pass(Reason::Invalid) }
+fn refused(findings: Vec<Finding>, not_shown: NotShown) -> Decision {
+    Decision { findings, not_shown, phase: Phase::Validate, ..Decision::pass(Reason::Invalid) }
 }
 
 fn deny(field: &str, message: impl Into<String>) -> Finding {
@@ -60,7 +60,7 @@ fn says_each_complaint_once() {
         other.clone(),
         other,
     ];
-    let answer = answer(&refused(findings, Untold::default()), "n");
+    let answer = answer(&refused(findings, NotShown::default()), "n");
     let response = &answer["response"];
     let message = "Agent.orloj.dev \"n\" is invalid: [spec.a: is odd, spec.b: is odd]";
     assert_eq!(response["status"]["message"], message);
@@ -73,7 +73,7 @@ fn says_each_complaint_once() {
 fn counts_what_is_not_told() {
     let warning = Finding::warn(&CODE, Pointer::new("/spec/b"), "is large");
     let findings = vec![deny("/spec/a", "is odd"), warning];
-    let answer = answer(&refused(findings, Untold { denials: 950, warnings: 12 }), "n");
+    let answer = answer(&refused(findings, NotShown { denials: 950, warnings: 12 }), "n");
     let message = answer["response"]["status"]["message"].as_str().expect("a message");
     assert_eq!(message, "Agent.orloj.dev \"n\" is invalid: is odd … and 950 more");
     let warnings = json!(["is large [family/code]", "and 12 more warnings"]);
@@ -91,7 +91,7 @@ fn bounds_every_text() {
         Finding::warn(&CODE, Pointer::new(pointer(number)), message).help(long.clone())
     });
     let findings = denials.chain(warnings).collect();
-    let answer = answer(&refused(findings, Untold::default()), &"\u{1}".repeat(100_000));
+    let answer = answer(&refused(findings, NotShown::default()), &"\u{1}".repeat(100_000));
     let status = &answer["response"]["status"];
     assert!(status["message"].as_str().expect("a message").contains(" more"), "{status}");
     let causes = status["details"]["causes"].as_array().expect("causes");

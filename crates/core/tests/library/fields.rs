@@ -126,7 +126,7 @@ fn codes(case: &Case) -> BTreeSet<&'static str> {
     let review = admission::parse(&body).expect("a review");
     let Ok(admitted) = admission::admit(&review.request, &snapshot) else { return BTreeSet::new() };
     for finding in &admitted.decision.findings {
-        let message = &finding.message;
+        let message = finding.message();
         assert!(!message.is_empty() && !message.contains(char::is_control), "{message:?}");
         assert!(message.chars().count() < 1200, "{message:?}");
     }

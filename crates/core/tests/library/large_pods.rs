@@ -4,15 +4,15 @@
 
 use memgate_core::admission;
 use memgate_core::decide::decide;
+use memgate_core::model::budget::{
+    MAX_CONTAINERS, MAX_ENTRIES, MAX_INIT_CONTAINERS, MAX_PATCH_BYTES, MAX_VARIABLES, MAX_VOLUMES,
+};
 use memgate_core::model::decision::Decision;
 use memgate_core::model::finding::Phase;
 use memgate_core::model::reason::Reason;
 use memgate_core::model::request::{Occasion, Operation, Request};
 use memgate_core::model::settings::Settings;
 use memgate_core::model::snapshot::Snapshot;
-use memgate_core::model::work::{
-    MAX_CONTAINERS, MAX_ENTRIES, MAX_INIT_CONTAINERS, MAX_PATCH_BYTES, MAX_VARIABLES, MAX_VOLUMES,
-};
 use memgate_core::patch::{Patch, apply::apply, verify::check};
 use memgate_core::state;
 use serde_json::{Value, json};
@@ -124,7 +124,7 @@ fn at_and_beyond(family: &str, place: &str, most: &str, fill: impl Fn(&mut Value
         let finding = decision.findings.first().expect("a finding");
         assert_eq!(decision.findings.len(), 1, "{:?}", decision.findings);
         let expected = format!("{place}: memgate reads {most} at most; the pod gets no memory");
-        assert_eq!(finding.message, expected);
+        assert_eq!(finding.message(), expected);
     }
 }
 
@@ -171,7 +171,7 @@ fn annotations_for_others_do_not_count() {
 }
 
 #[test]
-fn a_pod_that_nobody_knows_is_left_without_a_word() {
+fn a_pod_of_no_platform_gets_no_findings() {
     let mut pod = pod("");
     fill(&mut pod, "/spec/containers", MAX_CONTAINERS + 1);
     let decision = decided(&pod, 0);
@@ -245,7 +245,7 @@ fn a_patch_has_a_megabyte_at_most() {
             assert_eq!((decision.reason, decision.allowed()), (Reason::OverLimit, !required));
             assert!(decision.edits.is_empty(), "never half a patch");
             let expected = "the object: its memory needs more than a patch of 1 MiB; it gets nothing";
-            assert_eq!(decision.findings[0].message, expected);
+            assert_eq!(decision.findings[0].message(), expected);
         }
     }
 }

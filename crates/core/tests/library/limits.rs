@@ -3,12 +3,12 @@
 use std::sync::atomic::AtomicBool;
 
 use memgate_core::decide::decide;
-use memgate_core::model::decision::{Decision, Untold};
+use memgate_core::model::budget::MAX_ENTRIES;
+use memgate_core::model::decision::{Decision, NotShown};
 use memgate_core::model::finding::Severity;
 use memgate_core::model::reason::Reason;
 use memgate_core::model::request::{Occasion, Operation, Request};
 use memgate_core::model::snapshot::Snapshot;
-use memgate_core::model::work::MAX_ENTRIES;
 use serde_json::{Value, json};
 
 fn agent(allow: &[&str], tools: usize) -> Value {
@@ -39,7 +39,7 @@ fn decided(object: &Value, old: Option<&Value>, cancelled: Option<&AtomicBool>) 
     decide(&request, &Snapshot::default())
 }
 
-fn told(decision: &Decision, severity: Severity) -> usize {
+fn reported(decision: &Decision, severity: Severity) -> usize {
     decision.findings.iter().filter(|finding| finding.severity == severity).count()
 }
 
@@ -53,7 +53,7 @@ fn a_list_of_ten_thousand_entries_is_read_and_one_more_is_refused() {
     assert_eq!(over.findings.len(), 1, "{:?}", over.findings);
     assert_eq!(finding.code.name, "memgate/over-limit");
     assert_eq!(finding.pointer.as_str(), "/spec/memory/allow");
-    assert_eq!(finding.message, "spec.memory.allow: memgate reads 10000 entries at most");
+    assert_eq!(finding.message(), "spec.memory.allow: memgate reads 10000 entries at most");
 }
 
 #[test]
@@ -61,7 +61,7 @@ fn what_is_stored_with_too_much_can_still_be_changed() {
     let over = agent(&vec!["read"; MAX_ENTRIES + 1], 0);
     let updated = decided(&over, Some(&over), None);
     assert_eq!((updated.reason, updated.allowed()), (Reason::OverLimit, true));
-    assert_eq!(told(&updated, Severity::Warn), 1);
+    assert_eq!(reported(&updated, Severity::Warn), 1);
     let grown = decided(&over, Some(&agent(&["read"], 0)), None);
     assert!(!grown.allowed());
 }
@@ -69,11 +69,11 @@ fn what_is_stored_with_too_much_can_still_be_changed() {
 #[test]
 fn tells_fifty_findings_and_counts_the_others() {
     let decision = decided(&agent(&["wrong"; 40], 60), None, None);
-    assert_eq!((told(&decision, Severity::Deny), told(&decision, Severity::Warn)), (40, 10));
-    assert_eq!(decision.untold, Untold { denials: 0, warnings: 50 });
+    assert_eq!((reported(&decision, Severity::Deny), reported(&decision, Severity::Warn)), (40, 10));
+    assert_eq!(decision.not_shown, NotShown { denials: 0, warnings: 50 });
     let decision = decided(&agent(&["wrong"; 1_000], 60), None, None);
-    assert_eq!((told(&decision, Severity::Deny), told(&decision, Severity::Warn)), (50, 0));
-    assert_eq!(decision.untold, Untold { denials: 950, warnings: 60 });
+    assert_eq!((reported(&decision, Severity::Deny), reported(&decision, Severity::Warn)), (50, 0));
+    assert_eq!(decision.not_shown, NotShown { denials: 950, warnings: 60 });
 }
 
 #[test]
@@ -81,11 +81,11 @@ fn the_ratchet_looks_at_findings_that_are_not_told() {
     let stored = agent(&["wrong"; 1_000], 0);
     let updated = decided(&stored, Some(&stored), None);
     assert!(updated.allowed());
-    assert_eq!(updated.untold, Untold { denials: 0, warnings: 950 });
+    assert_eq!(updated.not_shown, NotShown { denials: 0, warnings: 950 });
 }
 
 #[test]
-fn ends_when_nobody_waits_any_more() {
+fn ends_when_the_caller_has_gone() {
     let decision = decided(&agent(&vec!["read"; 2_000], 0), None, Some(&AtomicBool::new(true)));
     assert_eq!(decision.reason, Reason::Cancelled);
 }

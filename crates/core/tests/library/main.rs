@@ -3,7 +3,7 @@
 //! ```text
 //! manifest    reading manifests: values, locations, errors
 //! rewrite     edits in the user's own text
-//! limits      what is larger than what is read, and how much is told
+//! limits      objects that exceed a limit, and how many findings are reported
 //! large_views  views of objects with very much in them, and with nothing around them
 //! large_pods  pods as large as they are read, larger ones, and their patches
 //! answers     how large answers are, and that they say each thing once

@@ -36,7 +36,7 @@ fn decided(object: &Value, snapshot: &Snapshot) -> (Vec<String>, Vec<String>) {
     let body = review.to_string();
     let decision = decide(&admission::parse(&body).expect("a review").request, snapshot);
     let findings =
-        decision.findings.iter().map(|finding| format!("{}: {}", finding.code.name, finding.message));
+        decision.findings.iter().map(|finding| format!("{}: {}", finding.code.name, finding.message()));
     let findings = findings.collect();
     let patched = serde_json::to_string(&Patch(&decision.edits)).expect("a patch");
     let names = patched.split('"').filter(|text| text.starts_with("ORLOJ_MEMORY_")).map(str::to_owned);

@@ -207,8 +207,8 @@ fn every_event_is_about_an_admitted_pod_of_its_own_namespace() {
         assert!(decision.findings.contains(&pod_event.finding), "{name}");
         assert_eq!(pod_event.regarding.namespace, review.request.namespace, "{name}");
         let own = format!("namespace \"{}\"", review.request.namespace);
-        let others = pod_event.finding.message.replace(&own, "");
-        assert!(!others.contains("namespace \""), "{name}: {}", pod_event.finding.message);
+        let others = pod_event.finding.message().replace(&own, "");
+        assert!(!others.contains("namespace \""), "{name}: {}", pod_event.finding.message());
     }
     assert!(pod_events > 0, "no case has an event");
 }

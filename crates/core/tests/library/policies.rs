@@ -22,6 +22,8 @@ mod repeated;
 mod texts;
 mod wrong;
 
+use std::borrow::Cow;
+
 use memgate_core::admission::{self, Admitted};
 use memgate_core::casefile::{Case, read::read, request};
 use memgate_core::model::finding::{Finding, Severity};
@@ -76,7 +78,7 @@ fn admitted(case: &Case) -> Option<Admitted> {
 }
 
 /// The findings of policies about an object that is created.
-fn told(state: &[Value], object: &Value) -> Vec<Finding> {
+fn reported(state: &[Value], object: &Value) -> Vec<Finding> {
     let admitted = admitted(&case(state, object, &json!({}))).expect("can be read");
     of_policies(admitted.decision.findings)
 }
@@ -86,14 +88,14 @@ fn of_policies(mut findings: Vec<Finding>) -> Vec<Finding> {
     findings
 }
 
-fn messages(findings: &[Finding]) -> Vec<&str> {
-    findings.iter().map(|finding| finding.message.as_str()).collect()
+fn messages(findings: &[Finding]) -> Vec<Cow<'_, str>> {
+    findings.iter().map(Finding::message).collect()
 }
 
 /// What must be true of whatever a policy says of an object, however odd that is.
 fn check_findings(findings: &[Finding], object: &Value) {
     for finding in findings {
-        let Finding { message, help, pointer, .. } = finding;
+        let (message, help, pointer) = (finding.message(), finding.help_text(), &finding.pointer);
         assert!(!message.contains(char::is_control), "{message:?}");
         assert!(!help.as_ref().is_some_and(|help| help.contains(char::is_control)), "{help:?}");
         assert!(message.len() <= 2048 + "…".len(), "{} bytes: {message}", message.len());

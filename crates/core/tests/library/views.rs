@@ -34,6 +34,7 @@ use std::sync::Arc;
 use memgate_core::family;
 use memgate_core::manifest::document::values;
 use memgate_core::manifest::source::Source;
+use memgate_core::model::budget::Budget;
 use memgate_core::model::family::{Family, Subject};
 use memgate_core::model::memory_view::{MemoryView, SourceView};
 use memgate_core::model::object::{Object, Reference};
@@ -43,7 +44,6 @@ use memgate_core::model::settings::Settings;
 use memgate_core::model::snapshot::Snapshot;
 use memgate_core::model::state_reader::StateReader;
 use memgate_core::model::tree::Tree;
-use memgate_core::model::work::Work;
 use memgate_core::state;
 use serde_json::Value;
 
@@ -110,14 +110,14 @@ pub(super) fn snapshot(case: &Value) -> Snapshot {
     snapshot
 }
 
-/// The view of an object, with its name and labels as whoever asks for views sets them; and what is to be looked up.
+/// The view of an object with its name and labels, and the references to look up.
 pub(super) fn view(
     family: &Family,
     object: &Value,
     namespace: &str,
     snapshot: &Snapshot,
 ) -> (Option<MemoryView>, Vec<Reference>) {
-    let work = Work::default();
+    let work = Budget::default();
     let mut state = StateReader::new(snapshot, &work);
     let name = [text(object, "/metadata/name"), text(object, "/metadata/generateName")];
     let name = name.into_iter().find(|name| !name.is_empty()).unwrap_or_default();
@@ -223,7 +223,7 @@ fn what_is_audited_keeps_labels_and_uid() {
     }
 }
 
-/// What the state holds of an object is the same object to whoever reads it, whatever is wrong with it.
+/// An object of the state gives the same view as the object that was read, whatever is wrong with it.
 #[test]
 fn what_was_read_can_be_read_again() {
     for (family, cases) in cases() {

@@ -54,7 +54,7 @@ fn too_long(case: &Case) -> Vec<String> {
     let ours = warnings.filter(|finding| {
         finding.code.name.starts_with("sympozium/") && !VERBATIM.contains(&finding.code.name)
     });
-    let messages = ours.map(|finding| finding.message);
+    let messages = ours.map(|finding| finding.message().into_owned());
     messages.filter(|message| message.chars().count() > MAX_CHARS).collect()
 }
 

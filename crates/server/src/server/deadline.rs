@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::server::quantity;
+use crate::model::duration;
 
 /// The longest `timeoutSeconds` of a webhook in Kubernetes; longer ones are cut to it.
 const MAX_TIMEOUT: Duration = Duration::from_secs(30);
@@ -40,7 +40,7 @@ pub(super) fn timeout(query: Option<&str>) -> Result<Option<Duration>, InvalidTi
     let Some(value) = pairs.find_map(|pair| pair.strip_prefix("timeout=")) else {
         return Ok(None);
     };
-    let duration = quantity::duration(value).filter(|duration| !duration.is_zero()).ok_or(InvalidTimeout)?;
+    let duration = duration::parse(value).filter(|duration| !duration.is_zero()).ok_or(InvalidTimeout)?;
     Ok(Some(duration))
 }
 

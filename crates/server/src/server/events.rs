@@ -235,9 +235,9 @@ fn event_name(pod_event: &PodEvent, now: i64) -> String {
 
 fn note(pod_event: &PodEvent) -> String {
     let finding = &pod_event.finding;
-    let (code, message) = (finding.code_name(), &finding.message);
+    let (code, message) = (finding.code_name(), finding.message());
     let part = if pod_event.partly { "a part of its memory" } else { "its memory" };
-    let advice = finding.help.as_ref().map(|help| format!("; {help}")).unwrap_or_default();
+    let advice = finding.help_text().map(|help| format!("; {help}")).unwrap_or_default();
     let note = format!(
         "a pod starts without {part}: {message}{advice} [{code}]; see \"memgate explain {code}\", \
          and make the pod anew when it is mended"

@@ -25,13 +25,13 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 use tokio::sync::watch as watch_channel;
 
+use crate::model::budget::Budget;
 use crate::model::family::Family;
 use crate::model::kind::Kind;
 use crate::model::object::{Coverage, KindState, Object, Reference};
 use crate::model::settings::Settings;
 use crate::model::snapshot::Snapshot;
 use crate::model::state_reader::StateReader;
-use crate::model::work::Work;
 use crate::server::store::apply_event::StoreChange;
 use crate::server::store::missing::{MissingReferences, Wait};
 
@@ -279,7 +279,7 @@ impl Store {
 
 fn holds(snapshot: &Snapshot, reference: &Reference) -> bool {
     let Reference { kind, namespace, name } = reference;
-    StateReader::new(snapshot, &Work::default()).peek(kind, namespace, name).is_some()
+    StateReader::new(snapshot, &Budget::default()).peek(kind, namespace, name).is_some()
 }
 
 /// Locks, also after a panic of another thread: every change under these locks is a single step.

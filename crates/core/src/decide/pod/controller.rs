@@ -1,9 +1,9 @@
-//! Who made a pod, and whether it will make it again.
+//! The controller of a pod, and whether it creates a refused pod again.
 
 use crate::family::inject::controller_of;
 use crate::model::pod::Pod;
 
-/// The built-in controllers that try again when a pod of theirs is refused. What others do is not known.
+/// The built-in controllers that try again when their pod is refused. The behaviour of other controllers is not known.
 const RETRYING_CONTROLLERS: [(&str, &[&str]); 2] =
     [("apps", &["ReplicaSet", "StatefulSet", "DaemonSet"]), ("batch", &["Job"])];
 

@@ -14,9 +14,10 @@ use crate::family::inject::env::{ExistingEnv, Variable};
 use crate::family::inject::{
     Conflict, WantedByContainer, WantedByPod, annotation_pointer, controller_of, merge, references,
 };
+use crate::model::budget::{Budget, Limit, MAX_ENTRIES, MAX_PATCH_BYTES};
 use crate::model::elsewhere::Elsewhere;
 use crate::model::event::InvolvedObject;
-use crate::model::finding::{Code, Finding, quoted};
+use crate::model::finding::{Code, Finding, excerpt, quoted};
 use crate::model::injection::Injection;
 use crate::model::members::Members;
 use crate::model::object::{Lookup, Object};
@@ -24,7 +25,7 @@ use crate::model::pod::{Container, Pod};
 use crate::model::pointer::Pointer;
 use crate::model::reason::Reason;
 use crate::model::state_reader::StateReader;
-use crate::model::work::{Limit, MAX_ENTRIES, Work};
+use crate::model::budget::{Limit, MAX_ENTRIES, Budget};
 
 use self::find::PodMemory;
 use self::recognise::{MemoryName, OptIn, recognise};
@@ -49,7 +50,7 @@ pub fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Op
     };
     let mut injection = Injection::nothing(Reason::Complete);
     let timeout = timeout(pod, &mut injection);
-    let work = state.work();
+    let work = state.budget();
     let containers = containers(pod, &mut injection, work);
     let Some(found) = find(wanted, namespace, &mut injection, state) else { return Some(injection) };
     let memory = Arc::from(format!("Memory {}/{}", found.namespace, found.memory.name));
@@ -103,7 +104,7 @@ fn timeout(pod: &Pod<'_>, injection: &mut Injection) -> Option<u16> {
 }
 
 /// The indexes of the containers that get the memory: the named ones, or all.
-fn containers(pod: &Pod<'_>, injection: &mut Injection, work: &Work<'_>) -> Vec<usize> {
+fn containers(pod: &Pod<'_>, injection: &mut Injection, work: &Budget<'_>) -> Vec<usize> {
     let named = recognise::names(pod.annotation(CONTAINERS_ANNOTATION).unwrap_or_default());
     let containers = pod.containers().iter().map(|container| container.name.as_deref());
     if named.is_empty() {
@@ -119,8 +120,9 @@ fn containers(pod: &Pod<'_>, injection: &mut Injection, work: &Work<'_>) -> Vec<
         .iter()
         .filter(|name| !known.contains(*name))
         .map(|name| {
-            Finding::warn_within(work, &POD_CONTAINER_UNKNOWN, at.clone(), |_| {
-                format!("container {} named in {CONTAINERS_ANNOTATION} does not exist", quoted(name))
+            let name = excerpt(name);
+            Finding::warn_within(work, &POD_CONTAINER_UNKNOWN, at.clone(), move |_| {
+                format!("container {} named in {CONTAINERS_ANNOTATION} does not exist", quoted(&name))
             })
         })
         .collect();
@@ -177,7 +179,7 @@ fn find<'s>(
             } else {
                 // Files without any Memory do not show that this one is missing, so only a pod that requires
                 // its memory gets the finding.
-                injection.quiet = injection.unmet.is_empty();
+                injection.only_if_required = injection.unmet.is_empty();
                 add_unmet(injection, Reason::ReferenceUnknown, &POD_MEMORY_MISSING, missing(name, home));
             }
             None
@@ -197,7 +199,7 @@ fn variables(
     injection: &mut Injection,
     state: &mut StateReader<'_>,
 ) -> Vec<Variable<'static>> {
-    let work = state.work();
+    let work = state.budget();
     let Some(address) = found.address(state) else {
         let home = quoted(&format!("{}/{}", found.namespace, found.memory.name));
         let message = format!("Memory {home} has no usable address; nothing injected");
@@ -215,7 +217,8 @@ fn variables(
     if injection.unmet.is_empty() {
         let at = annotation_pointer(MEMORY_ANNOTATION);
         injection.warnings.extend(skipped.into_iter().map(|skipped| {
-            let message = |_: &Pointer| format!("header {} {}", skipped.name, skipped.reason);
+            let (name, reason) = (excerpt(skipped.name), skipped.reason);
+            let message = move |_: &Pointer| format!("header {name} {reason}");
             let place = || {
                 let header = Pointer::new("/spec/headers").index(skipped.index);
                 Some(Elsewhere::of(found.memory, header, "this header"))
@@ -245,7 +248,7 @@ fn merge_variables(
     found: &PodMemory<'_>,
     variables: &[Variable<'static>],
     warnings: Vec<Finding>,
-    work: &Work<'_>,
+    work: &Budget<'_>,
 ) -> Injection {
     let container = |(index, container)| {
         let existing = ExistingEnv::read(container, &[want::PREFIX]);
@@ -256,9 +259,9 @@ fn merge_variables(
     let memory = vec![format!("Memory/{prefix}{}", found.memory.name)];
     let wanted = WantedByPod { memory, containers, warnings, ..WantedByPod::default() };
     merge(wanted, work, |conflict: &Conflict<'_>| {
-        let finding = Finding::warn_within(work, &POD_ENV_EXISTS, conflict.entry.clone(), |_| {
-            let (container, variable) = (quoted(conflict.container), &conflict.variable.name);
-            format!("container {container} already sets {variable}; left as is")
+        let (container, variable) = (excerpt(conflict.container), conflict.variable.name.clone());
+        let finding = Finding::warn_within(work, &POD_ENV_EXISTS, conflict.entry.clone(), move |_| {
+            format!("container {} already sets {variable}; left as is", quoted(&container))
         });
         let origin = &conflict.variable.origin;
         finding.and_elsewhere(|| {

@@ -13,6 +13,7 @@ mod schema;
 mod service;
 mod usage;
 
+use crate::model::budget::Budget;
 use crate::model::family::Subject;
 use crate::model::finding::{Code, Finding};
 use crate::model::object::is_deleting;
@@ -20,7 +21,7 @@ use crate::model::pointer::Pointer;
 use crate::model::request::Operation;
 use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
-use crate::model::work::Work;
+use crate::model::budget::Budget;
 
 use super::api::{ARK_CONFIG, MEMORY, QUERY};
 use super::codes::{CONFIG_DEFAULT_MEMORY_NAME, CONFIG_DEFAULT_MEMORY_NAMESPACE};
@@ -41,20 +42,20 @@ pub fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Findi
     } else if *subject.kind == QUERY {
         findings.extend(query::findings(subject, state));
     } else if *subject.kind == ARK_CONFIG {
-        findings.extend(config(subject.object, state.work()));
+        findings.extend(config(subject.object, state.budget()));
     }
-    schema::misspellings(subject.kind, subject.object, state.work(), &mut findings);
+    schema::misspellings(subject.kind, subject.object, state.budget(), &mut findings);
     ratchet::apply(subject, findings)
 }
 
 /// A denial whose message starts with its field: a denial is often read without the object.
 fn denial(
-    work: &Work<'_>,
+    work: &Budget<'_>,
     code: &'static Code,
     pointer: Pointer,
-    message: impl FnOnce() -> String,
+    message: impl Fn() -> String + Send + Sync + 'static,
 ) -> Finding {
-    Finding::deny_within(work, code, pointer, |at| {
+    Finding::deny_within(work, code, pointer, move |at| {
         let (field, message) = (at.field(), message());
         if message.starts_with(&field) { message } else { format!("{field}: {message}") }
     })

@@ -70,7 +70,7 @@ fn try_inject(
     })?;
     let wanted = want::want(agent, &found, namespace, state)?;
     let memory = found.memory_title();
-    Ok(merge(wanted, state.work(), |conflict: &Conflict<'_>| {
+    Ok(merge(wanted, state.budget(), |conflict: &Conflict<'_>| {
         let message = format!("{} is already set and differs from {memory}", conflict.variable.name);
         let origin = &conflict.variable.origin;
         let kinds = [&found.dialect.memory];

@@ -10,6 +10,7 @@ mod settings;
 mod usage;
 
 use crate::family::schema_check::{self, Codes, drop_below_wrong_types};
+use crate::model::budget::Budget;
 use crate::model::family::Subject;
 use crate::model::finding::{Finding, Severity};
 use crate::model::kind::Kind;
@@ -18,7 +19,6 @@ use crate::model::pointer::Pointer;
 use crate::model::request::Operation;
 use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
-use crate::model::work::Work;
 
 use super::api::{DIALECTS, Dialect, MISNAMED_GROUP};
 use super::codes::{API_VERSION_NOT_SERVED, FIELD_TYPE, UNKNOWN_FIELD};
@@ -53,19 +53,19 @@ pub fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Findi
 /// The first denial of a memory resource, in document order. A stored resource with a denial
 /// is not usable.
 #[must_use]
-pub fn first_denial(dialect: &Dialect, memory: &Tree) -> Option<Defect> {
-    let mut findings = schema_rules(dialect, memory, &Work::wordy(None));
+pub fn first_denial(dialect: &'static Dialect, memory: &Tree) -> Option<Defect> {
+    let mut findings = schema_rules(dialect, memory, &Budget::default());
     findings.extend(memory::conditional_rules(dialect, memory));
     let findings = drop_below_wrong_types(findings, SCHEMA_CODES).into_iter();
     let denials = findings.filter(|finding| finding.severity == Severity::Deny);
     let first = denials.min_by_key(|finding| memory.document_position(&finding.pointer));
-    first.map(|Finding { pointer, message, .. }| Defect { pointer, message })
+    first.map(|finding| Defect { message: finding.message().into_owned(), pointer: finding.pointer })
 }
 
 /// Whether the CRD's schema would refuse a memory resource.
 #[must_use]
-pub fn breaks_schema(dialect: &Dialect, memory: &Tree) -> bool {
-    schema_rules(dialect, memory, &Work::wordless(None))
+pub fn breaks_schema(dialect: &'static Dialect, memory: &Tree) -> bool {
+    schema_rules(dialect, memory, &Budget::for_denials())
         .iter()
         .any(|finding| finding.severity == Severity::Deny)
 }
@@ -95,7 +95,7 @@ pub fn role(kind: &Kind) -> Option<(&'static Dialect, Role)> {
 }
 
 fn memory(dialect: &'static Dialect, subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
-    let mut findings = schema_rules(dialect, subject.object, state.work());
+    let mut findings = schema_rules(dialect, subject.object, state.budget());
     findings.extend(memory::conditional_rules(dialect, subject.object));
     findings.extend(advice::findings(dialect, subject.object));
     findings.extend(advice::secret(subject, state));
@@ -104,7 +104,7 @@ fn memory(dialect: &'static Dialect, subject: &Subject<'_>, state: &mut StateRea
 }
 
 /// The rules of the CRD's schema, all of them independent of the backend.
-fn schema_rules(dialect: &Dialect, object: &Tree, work: &Work<'_>) -> Vec<Finding> {
+fn schema_rules(dialect: &'static Dialect, object: &Tree, work: &Budget<'_>) -> Vec<Finding> {
     let mut findings = schema_check::check(object, &dialect.memory.schema, SCHEMA_CODES, work);
     findings.extend(memory::schema_rules(dialect, object));
     findings

@@ -3,9 +3,9 @@
 use serde_json::json;
 
 use super::*;
+use crate::model::budget::Budget;
 use crate::model::settings::Settings;
 use crate::model::snapshot::Snapshot;
-use crate::model::work::Work;
 use crate::state;
 
 /// `scheme host:port=what path`, where `L` is loopback, `P` private, `K` link-local and `C` in the cluster.
@@ -19,7 +19,7 @@ fn parsed(text: &str, settings: &Settings) -> EndpointView {
         "apiVersion": "v1", "kind": "Service", "metadata": {"name": "db", "namespace": "data"}, "spec": {},
     });
     state::add(&mut snapshot, &service).expect("a Service");
-    let work = Work::default();
+    let work = Budget::default();
     parse(EndpointSource::Literal, text, "team", &mut StateReader::new(&snapshot, &work))
 }
 

@@ -4,11 +4,11 @@
 use serde_json::Value as Json;
 use serde_json::value::RawValue;
 
+use crate::model::budget::Budget;
 use crate::model::edit::{Edit, Op, Origin, Value};
 use crate::model::pod::{Container, Mount, Pod, SPEC};
 use crate::model::pointer::{Path, Pointer};
 use crate::model::view::{Reading, Text, View, view};
-use crate::model::work::Work;
 
 view! {
     /// An init container, or a native sidecar.
@@ -72,7 +72,7 @@ pub struct ExistingParts<'p> {
 impl<'p> ExistingParts<'p> {
     /// Reads the lists of a pod; `None` if one does not have the form of a pod's.
     #[must_use]
-    pub fn read(pod: &'p Pod<'p>, work: &Work<'_>) -> Option<Self> {
+    pub fn read(pod: &'p Pod<'p>, work: &Budget<'_>) -> Option<Self> {
         let Some(spec) = &pod.spec else { return Some(Self::default()) };
         let path = |field| Path::Key(&SPEC, field);
         Some(Self {
@@ -121,7 +121,7 @@ pub struct ExistingMounts<'p>(Option<Vec<Mount<'p>>>);
 impl<'p> ExistingMounts<'p> {
     /// Reads the mounts of the container of this index; `None` if they do not have the form of a container's.
     #[must_use]
-    pub fn read(index: usize, container: &Container<'p>, work: &Work<'_>) -> Option<Self> {
+    pub fn read(index: usize, container: &Container<'p>, work: &Budget<'_>) -> Option<Self> {
         let list = Path::Key(&SPEC, "containers");
         let path = Path::Index(&list, index);
         read(container.volume_mounts, Path::Key(&path, "volumeMounts"), work).ok().map(Self)
@@ -143,7 +143,7 @@ impl<'p> ExistingMounts<'p> {
 fn read<'p, T: View<'p>>(
     raw: Option<&'p RawValue>,
     path: Path<'_>,
-    work: &Work<'_>,
+    work: &Budget<'_>,
 ) -> serde_json::Result<Option<T>> {
     raw.map(|raw| Reading::within(work).read(raw.get(), path)).transpose()
 }

@@ -9,6 +9,7 @@ mod want;
 
 use crate::family::inject::elsewhere::origin_place;
 use crate::family::inject::{Conflict, controller_of, label_pointer, merge, unmet};
+use crate::model::budget::Budget;
 use crate::model::event::InvolvedObject;
 use crate::model::finding::{Finding, quoted};
 use crate::model::injection::Injection;
@@ -16,7 +17,6 @@ use crate::model::kind::NAMESPACE;
 use crate::model::pod::Pod;
 use crate::model::reason::Reason;
 use crate::model::state_reader::StateReader;
-use crate::model::work::Work;
 
 use self::find::SettingSources;
 use self::recognise::Worker;
@@ -32,7 +32,7 @@ pub fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Op
         return Some(Injection { warnings: contradictions, ..Injection::nothing(Reason::Conflict) });
     }
     Some(match SettingSources::look_up(&worker, namespace, state) {
-        Ok(sources) => merge_settings(pod, &worker, sources, state.work()),
+        Ok(sources) => merge_settings(pod, &worker, sources, state.budget()),
         // Settings from some of the objects could override the opt-out of an Agent, which is final.
         Err(unknown) => {
             let message = format!("{} {} could not be looked up", unknown.kind, quoted(&unknown.name));
@@ -45,7 +45,7 @@ fn merge_settings(
     pod: &Pod<'_>,
     worker: &Worker<'_, '_>,
     sources: SettingSources<'_>,
-    work: &Work<'_>,
+    work: &Budget<'_>,
 ) -> Injection {
     let (wanted, warnings) = want::want(pod, worker, sources, work);
     let Some(wanted) = wanted else { return Injection { warnings, ..Injection::nothing(Reason::NoMemory) } };
@@ -97,13 +97,13 @@ mod tests {
         }"#;
         let pod = Pod::parse(pod).expect("a pod");
         let snapshot = Snapshot::default();
-        let work = Work::default();
+        let work = Budget::default();
         let mut state = StateReader::new(&snapshot, &work);
         let injection = inject(&pod, "team", &mut state).expect("a worker");
         assert!(injection.edits.is_empty());
         let finding = injection.unmet.first().expect("a word about it").clone();
         assert_eq!(finding.code, &LOOKUP_FAILED);
-        assert_eq!(finding.message, "Task \"team/a\" could not be looked up");
+        assert_eq!(finding.message(), "Task \"team/a\" could not be looked up");
         let asked: Vec<&str> = state.into_unknown().iter().map(|reference| reference.kind.kind).collect();
         assert_eq!(asked, ["Namespace", "Task"]);
     }

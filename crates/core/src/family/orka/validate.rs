@@ -41,7 +41,7 @@ pub fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Findi
 
 /// A bad annotation only warns, so that it cannot block a namespace.
 fn namespace(subject: &Subject<'_>, state: &StateReader<'_>) -> Vec<Finding> {
-    let findings = annotations::findings(subject.object, false, state.work()).into_iter();
+    let findings = annotations::findings(subject.object, false, state.budget()).into_iter();
     findings.map(|finding| Finding { severity: Severity::Warn, ..finding }).collect()
 }
 

@@ -37,7 +37,7 @@ fn try_inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Re
     let (index, container) = agent_container(pod)?;
     let found = find(pod, (index, container), namespace, state)?;
     let (wanted, omitted) = want::want((index, container), &found, namespace, state);
-    let mut injection = merge(wanted, state.work(), |conflict: &Conflict<'_>| {
+    let mut injection = merge(wanted, state.budget(), |conflict: &Conflict<'_>| {
         let message = format!("env {} is already set; kept", conflict.variable.name);
         let origin = &conflict.variable.origin;
         Finding::warn(&POD_ENV_KEPT, conflict.list.clone(), message)
@@ -54,7 +54,7 @@ fn find<'p, 's>(
     namespace: &'p str,
     state: &mut StateReader<'s>,
 ) -> Result<GrantedMemory<'s>, Unmet> {
-    let identity = Identity::read(pod, (index, container), namespace, state.work());
+    let identity = Identity::read(pod, (index, container), namespace, state.budget());
     Finder { pointer: env::pointer(index), identity }.find(namespace, state)
 }
 
@@ -80,7 +80,7 @@ fn is_agent_pod(pod: &Pod<'_>) -> bool {
 pub fn involved_object(pod: &Pod<'_>, namespace: &str, state: &StateReader<'_>) -> Option<InvolvedObject> {
     let agent = match agent_container(pod) {
         Ok(container) => {
-            let identity = Identity::read(pod, container, namespace, state.work());
+            let identity = Identity::read(pod, container, namespace, state.budget());
             if identity.namespace != namespace {
                 return None;
             }

@@ -46,7 +46,8 @@ pub fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Findi
         // The first DELETE already gave the warning.
         return if is_deleting(subject.object) { Vec::new() } else { usage::deleted(subject, state) };
     }
-    let mut findings = schema_check::check(subject.object, &subject.kind.schema, SCHEMA_CODES, state.work());
+    let mut findings =
+        schema_check::check(subject.object, &subject.kind.schema, SCHEMA_CODES, state.budget());
     // The apiserver drops the status of whatever is written, before it looks at its types.
     let status = Pointer::new("/status");
     findings.retain(|finding| !status.holds(&finding.pointer));

@@ -40,7 +40,7 @@ use super::codes::{AGENT_WITHOUT_MEMORY, POD_ENV_CONFLICT, POD_NO_AGENT_CONTAINE
 pub fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Option<Injection> {
     let instance = recognise(pod)?;
     let agent = container_named(pod, AGENT_CONTAINER);
-    let work = state.work();
+    let work = state.budget();
     let mounts = agent.map_or_else(
         || Some(ExistingMounts::default()),
         |(index, container)| ExistingMounts::read(index, container, work),
@@ -96,7 +96,7 @@ fn try_inject<'p>(
     }
     let (pod, missing) =
         (PodContext { pod, parts, index, container, mounts, namespace }, found.missing.clone());
-    let injection = merge(want::want(pod, found, state)?, state.work(), |conflict: &Conflict<'_>| {
+    let injection = merge(want::want(pod, found, state)?, state.budget(), |conflict: &Conflict<'_>| {
         let Conflict { variable, entry, .. } = conflict;
         let (kind, name) = variable.origin.resource.split_once(' ').unwrap_or_default();
         let name = name.rsplit('/').next().unwrap_or_default();

@@ -22,19 +22,20 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use crate::family::message::{MAX_NAME_CHARS, fit_message, fit_names, fits, truncate};
 use crate::family::schema_check::{self, Codes, drop_below_wrong_types};
+use crate::model::budget::Budget;
 use crate::model::family::Subject;
 use crate::model::finding::{Finding, Severity, quoted};
 use crate::model::kind::Kind;
 use crate::model::members::Members;
+use crate::model::number::more;
 use crate::model::pointer::{Pointer, unescape};
 use crate::model::request::Operation;
 use crate::model::state_reader::StateReader;
 use crate::model::suggest::did_you_mean;
 use crate::model::tree::Tree;
 use crate::model::violation::{Broken, BrokenKind};
-use crate::model::work::Work;
 
-use self::report::{Report, in_words};
+use self::report::Report;
 pub use self::skills::skill_pack_missing;
 use super::api::{AGENT, AGENT_OLD, AGENT_RUN, ENSEMBLE, ENSEMBLE_OLD, SKILL_PACK};
 use super::codes::{TYPE_INVALID, UNKNOWN_FIELD};
@@ -62,8 +63,8 @@ fn unknown_field(field: &str, meant: Option<&str>) -> String {
 #[must_use]
 pub fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
     let deleted = subject.operation == Operation::Delete;
-    let mut findings = if deleted { Vec::new() } else { schema_rules(subject, state.work()) };
-    let (kind, report) = (subject.kind, Report::new(state.work()));
+    let mut findings = if deleted { Vec::new() } else { schema_rules(subject, state.budget()) };
+    let (kind, report) = (subject.kind, Report::new(state.budget()));
     findings.extend(if *kind == ENSEMBLE || *kind == ENSEMBLE_OLD {
         if deleted { ensemble::deleted(subject, state) } else { ensemble::findings(subject, report) }
     } else if *kind == AGENT || *kind == AGENT_OLD {
@@ -77,7 +78,8 @@ pub fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Findi
     });
     let mut findings = drop_above_wrong_types(drop_below_wrong_types(findings, SCHEMA_CODES));
     // Only findings that are compared with others need the path.
-    if subject.old.is_some() || !state.work().wants_warnings() {
+    if subject.old.is_some() || !state.budget().wants_warnings() {
+        let mut walk = Walk::new(subject.object);
         for finding in findings.iter_mut().filter(|finding| finding.severity == Severity::Deny) {
             finding.fingerprint_path = fingerprint_path(subject.object, &finding.pointer);
         }
@@ -108,11 +110,11 @@ fn drop_above_wrong_types(mut findings: Vec<Finding>) -> Vec<Finding> {
 /// Whether every field has the right type. Other objects are denied, so they get no defaults.
 #[must_use]
 pub fn is_well_formed(subject: &Subject<'_>) -> bool {
-    schema_rules(subject, &Work::wordless(None)).iter().all(|finding| finding.severity == Severity::Warn)
+    schema_rules(subject, &Budget::for_denials()).iter().all(|finding| finding.severity == Severity::Warn)
 }
 
 /// Violations of the schema. The status is skipped, since only the controller writes it.
-fn schema_rules(subject: &Subject<'_>, work: &Work<'_>) -> Vec<Finding> {
+fn schema_rules(subject: &Subject<'_>, work: &Budget<'_>) -> Vec<Finding> {
     let mut findings = schema_check::check(subject.object, &subject.kind.schema, SCHEMA_CODES, work);
     let status = Pointer::new("/status");
     findings.retain(|finding| !status.holds(&finding.pointer));
@@ -165,10 +167,7 @@ fn about_agents(mut users: Vec<Cow<'_, str>>, message: impl Fn(&str, usize) -> S
     let about = |names: usize, limit| {
         let shown = users.iter().take(names).map(|name| quoted(&truncate(name, limit)));
         let shown = shown.collect::<Vec<String>>().join(", ");
-        let more = match users.len().saturating_sub(names) {
-            0 => String::new(),
-            more => format!(" and {more} more"),
-        };
+        let more = more(users.len().saturating_sub(names));
         message(&format!("Agent{s} {shown}{more}"), limit)
     };
     let whole = (1..=MAX_NAMES).rev().map(|names| about(names, MAX_NAME_CHARS)).find(|text| fits(text));

@@ -1,7 +1,7 @@
 //! Finds objects of a kind by what they hold, without a look at each of them.
 //!
-//! An index is made when it is asked for first and follows the changes from then on, so state that nobody
-//! searches costs nothing.
+//! An index is made for the first search and follows all changes from then on, so that kinds without searches
+//! need none.
 
 use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};

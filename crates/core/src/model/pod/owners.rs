@@ -1,4 +1,4 @@
-//! The owners of a pod, read at most once, when they are asked for, and none of them kept that nobody asks for.
+//! The owners of a pod, read once, when they are needed. Owners that no decision uses are not kept.
 
 use std::cell::OnceCell;
 
@@ -79,7 +79,7 @@ impl Owners<'_> {
         self.summary().is_some_and(|summary| summary.is_empty || summary.has_job)
     }
 
-    /// `None` when this is no list of owners.
+    /// `None` when this is not a list of owners.
     fn summary(&self) -> Option<&Summary> {
         self.read.get_or_init(|| summary(self.raw)).as_ref()
     }

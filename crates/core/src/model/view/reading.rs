@@ -6,8 +6,8 @@ use std::marker::PhantomData;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, SeqAccess, Visitor};
 
+use crate::model::budget::{Budget, Limit, MAX_CONTAINERS, MAX_ENTRIES, MAX_VARIABLES, MAX_VOLUMES};
 use crate::model::pointer::Path;
-use crate::model::work::{Limit, MAX_CONTAINERS, MAX_ENTRIES, MAX_VARIABLES, MAX_VOLUMES, Work};
 
 /// How many fields an object may have before they are counted. No object of a pod that an apiserver sends has
 /// more.
@@ -47,7 +47,7 @@ impl Quota {
 #[derive(Debug, Default)]
 pub struct Reading<'w> {
     /// What counts the values that are kept; without it nothing is limited.
-    work: Option<&'w Work<'w>>,
+    budget: Option<&'w Budget<'w>>,
     /// How many elements of the lists with an overall quota are kept.
     overall: Cell<usize>,
 }
@@ -55,8 +55,8 @@ pub struct Reading<'w> {
 impl<'w> Reading<'w> {
     /// A reading within the limits of a decision.
     #[must_use]
-    pub const fn within(work: &'w Work<'w>) -> Self {
-        Self { work: Some(work), overall: Cell::new(0) }
+    pub const fn within(budget: &'w Budget<'w>) -> Self {
+        Self { budget: Some(budget), overall: Cell::new(0) }
     }
 
     /// Reads a text that stands at `path` of the object under review.
@@ -107,7 +107,7 @@ impl<'w> Place<'w> {
     /// Whether the list here, of which so many elements are kept, may keep another one.
     pub(super) fn has_room(&self, quota: Quota, kept: usize) -> bool {
         let kept = if quota.overall { self.reading.overall.get() } else { kept };
-        kept < quota.most || self.reading.work.is_none()
+        kept < quota.most || self.reading.budget.is_none()
     }
 
     /// Counts an element that is kept.
@@ -115,13 +115,13 @@ impl<'w> Place<'w> {
         if quota.overall {
             self.reading.overall.set(self.reading.overall.get() + 1);
         }
-        self.reading.work.map(Work::step);
+        self.reading.budget.map(Budget::step);
     }
 
     /// Ends the decision: there is more here than is read.
     pub(super) fn end(&self, limit: Limit) {
-        if let Some(work) = self.reading.work {
-            work.over_limit(|| self.path.pointer(), limit);
+        if let Some(budget) = self.reading.budget {
+            budget.over_limit(|| self.path.pointer(), limit);
         }
     }
 
@@ -138,7 +138,7 @@ impl<'w> Place<'w> {
         if fields > MAX_ENTRIES {
             self.end(Limit::Entries);
         }
-        self.reading.work.map(|work| work.steps(u32::try_from(fields).unwrap_or(u32::MAX)));
+        self.reading.budget.map(|budget| budget.steps(u32::try_from(fields).unwrap_or(u32::MAX)));
     }
 }
 

@@ -12,7 +12,7 @@ use crate::model::pointer::Pointer;
 use crate::model::policy::{Action, Exemption, Policies, Policy, Promotion, Rule};
 use crate::model::policy_rule::{AtAdmission, ExemptBy, PolicyFinding, PolicyStatus};
 use crate::model::request::{Occasion, Operation, Point};
-use crate::model::typed_rule::{Unknown, Violation};
+use crate::model::typed_rule::{RuleViolation, Unknown};
 use crate::policy::codes::RULE;
 
 use super::super::exempt;
@@ -68,7 +68,7 @@ impl<'v> Verdict<'v> {
     /// The finding about a violation.
     pub(super) fn violated(
         &self,
-        violation: &Violation,
+        violation: &RuleViolation,
         is_stored: bool,
         exemption: Option<&Exemption>,
     ) -> Option<Finding> {

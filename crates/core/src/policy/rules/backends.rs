@@ -1,7 +1,7 @@
 //! `backends`: where memory may be kept, and whether it must outlive its process.
 
 use crate::model::cel_view::{CelSide, InCel, MessagePart};
-use crate::model::typed_rule::{Judged, Outcome, TypedRule};
+use crate::model::typed_rule::{Judged, RuleOutcome, TypedRule};
 
 use super::super::in_cel::text;
 use super::super::reader::Reader;
@@ -21,8 +21,8 @@ pub(super) fn read(reader: &Reader<'_>) -> Option<Box<dyn TypedRule>> {
 }
 
 impl TypedRule for Backends {
-    fn judge(&self, judged: &Judged<'_>) -> Outcome {
-        let mut outcome = Outcome::default();
+    fn judge(&self, judged: &Judged<'_>) -> RuleOutcome {
+        let mut outcome = RuleOutcome::default();
         let Some(backend) = &judged.view.backend else { return outcome };
         let shown = value(judged, backend);
         let mut add = |message| outcome.add(judged.view.pointer("backend"), message, backend);

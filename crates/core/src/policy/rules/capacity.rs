@@ -3,7 +3,7 @@
 use crate::model::cel_view::{CelSide, InCel, MessagePart};
 use crate::model::finding::{Cause, quoted};
 use crate::model::quantity::billionths;
-use crate::model::typed_rule::{Judged, Outcome, TypedRule};
+use crate::model::typed_rule::{Judged, RuleOutcome, TypedRule};
 
 use super::super::in_cel::{VALUE, literal, text};
 use super::super::reader::{Fields, Reader};
@@ -71,8 +71,8 @@ pub(super) fn quantity(fields: &Fields<'_>, field: &str) -> Option<Quantity> {
 }
 
 impl TypedRule for Capacity {
-    fn judge(&self, judged: &Judged<'_>) -> Outcome {
-        let mut outcome = Outcome::default();
+    fn judge(&self, judged: &Judged<'_>) -> RuleOutcome {
+        let mut outcome = RuleOutcome::default();
         if let Some((entries, count)) = self.entries.as_ref().zip(judged.view.max_entries) {
             entries.judge(&MAX_ENTRIES, count, judged, &mut outcome);
         }

@@ -4,7 +4,7 @@ use crate::model::cel_view::{CelSide, InCel, Sayable};
 use crate::model::finding::{Cause, quoted};
 use crate::model::memory_view::{EndpointSource, EndpointView, HostView};
 use crate::model::pointer::Pointer;
-use crate::model::typed_rule::{Judged, Outcome, TypedRule};
+use crate::model::typed_rule::{Judged, RuleOutcome, TypedRule};
 
 use super::super::in_cel::{VALUE, text};
 use super::super::reader::{Fields, Reader};
@@ -78,8 +78,8 @@ fn ports(fields: &Fields<'_>) -> Option<Vec<u16>> {
 }
 
 impl TypedRule for Endpoint {
-    fn judge(&self, judged: &Judged<'_>) -> Outcome {
-        let mut outcome = Outcome::default();
+    fn judge(&self, judged: &Judged<'_>) -> RuleOutcome {
+        let mut outcome = RuleOutcome::default();
         let Some(endpoint) = &judged.view.endpoint else { return outcome };
         let pointer = judged.view.pointer("endpoint");
         match &endpoint.unknown {
@@ -128,7 +128,7 @@ impl Endpoint {
         endpoint: &EndpointView,
         pointer: &Pointer,
         judged: &Judged<'_>,
-        outcome: &mut Outcome,
+        outcome: &mut RuleOutcome,
     ) {
         let scheme = endpoint.scheme.as_deref().unwrap_or_default();
         if let Some(schemes) =
@@ -168,7 +168,7 @@ impl Endpoint {
         endpoint: &EndpointView,
         pointer: &Pointer,
         judged: &Judged<'_>,
-        outcome: &mut Outcome,
+        outcome: &mut RuleOutcome,
     ) {
         let Some(ports) = &self.ports else { return };
         if let Some(why) = &endpoint.port_unknown {
@@ -188,7 +188,7 @@ impl Endpoint {
     }
 }
 
-fn add(outcome: &mut Outcome, pointer: &Pointer, judged: &Judged<'_>, host: &HostView, text: &str) {
+fn add(outcome: &mut RuleOutcome, pointer: &Pointer, judged: &Judged<'_>, host: &HostView, text: &str) {
     let shown = value(judged, &host.host);
     outcome.add(pointer.clone(), format!("endpoint host {shown} {text}"), &host.host);
 }

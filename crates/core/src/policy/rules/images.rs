@@ -3,7 +3,7 @@
 use crate::model::cel_view::{CelSide, InCel};
 use crate::model::glob::Glob;
 use crate::model::memory_view::ContainerView;
-use crate::model::typed_rule::{Judged, Outcome, TypedRule};
+use crate::model::typed_rule::{Judged, RuleOutcome, TypedRule};
 
 use super::super::reader::{Fields, Reader};
 use super::super::text::{name, value};
@@ -36,8 +36,8 @@ fn globs(fields: &Fields<'_>, field: &str) -> Option<Vec<Glob>> {
 }
 
 impl TypedRule for Images {
-    fn judge(&self, judged: &Judged<'_>) -> Outcome {
-        let mut outcome = Outcome::default();
+    fn judge(&self, judged: &Judged<'_>) -> RuleOutcome {
+        let mut outcome = RuleOutcome::default();
         for container in &judged.view.containers {
             self.judge_container(container, judged, &mut outcome);
         }
@@ -52,7 +52,7 @@ impl TypedRule for Images {
 }
 
 impl Images {
-    fn judge_container(&self, container: &ContainerView, judged: &Judged<'_>, outcome: &mut Outcome) {
+    fn judge_container(&self, container: &ContainerView, judged: &Judged<'_>, outcome: &mut RuleOutcome) {
         let (image, of) = (value(judged, &container.image), name(judged, &container.name));
         let fits = |glob: &Glob| glob.matches(&container.repository);
         let rest = if self.deny.iter().any(fits)

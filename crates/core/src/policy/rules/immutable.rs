@@ -6,7 +6,7 @@ use crate::model::cel_view::{CelFault, CelSide, InCel, MessagePart, Sayable};
 use crate::model::finding::{Cause, quoted};
 use crate::model::memory_view::{MemoryView, PATHS, Why};
 use crate::model::suggest::{did_you_mean, nearest};
-use crate::model::typed_rule::{Judged, Outcome, TypedRule};
+use crate::model::typed_rule::{Judged, RuleOutcome, TypedRule};
 
 use super::super::in_cel::{VALUE, shown_in_cel, text};
 use super::super::reader::Reader;
@@ -36,8 +36,8 @@ pub(super) fn read(reader: &Reader<'_>) -> Option<Box<dyn TypedRule>> {
 }
 
 impl TypedRule for Immutable {
-    fn judge(&self, judged: &Judged<'_>) -> Outcome {
-        let mut outcome = Outcome::default();
+    fn judge(&self, judged: &Judged<'_>) -> RuleOutcome {
+        let mut outcome = RuleOutcome::default();
         let Some(old) = judged.old else { return outcome };
         for path in &self.0 {
             let pointer = judged.view.pointer(path);

@@ -6,7 +6,7 @@ use crate::model::cel_view::{CelSide, InCel, MessagePart};
 use crate::model::finding::Cause;
 use crate::model::glob::Glob;
 use crate::model::pointer::Pointer;
-use crate::model::typed_rule::{Judged, Outcome, TypedRule};
+use crate::model::typed_rule::{Judged, RuleOutcome, TypedRule};
 
 use super::super::in_cel::{globs, list, literal, text};
 use super::super::names::{MAX_KEY_CHARS, label_key, wrong_label_key};
@@ -45,8 +45,8 @@ fn values(reader: &Reader<'_>) -> BTreeMap<String, Vec<Glob>> {
 }
 
 impl TypedRule for Labels {
-    fn judge(&self, judged: &Judged<'_>) -> Outcome {
-        let (mut outcome, labels) = (Outcome::default(), &judged.view.labels);
+    fn judge(&self, judged: &Judged<'_>) -> RuleOutcome {
+        let (mut outcome, labels) = (RuleOutcome::default(), &judged.view.labels);
         let place = Pointer::new("/metadata/labels");
         for key in self.required.iter().filter(|key| !labels.contains_key(*key)) {
             outcome.add(place.key(key), format!("label \"{key}\" is required"), "");

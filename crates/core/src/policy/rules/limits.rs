@@ -4,7 +4,7 @@ use crate::model::cel_view::{CelSide, InCel};
 use crate::model::finding::Cause;
 use crate::model::memory_view::ContainerView;
 use crate::model::quantity::billionths;
-use crate::model::typed_rule::{Judged, Outcome, TypedRule};
+use crate::model::typed_rule::{Judged, RuleOutcome, TypedRule};
 
 use super::super::reader::Reader;
 use super::super::text::{name, number};
@@ -39,8 +39,8 @@ fn required_is_empty(fields: &super::super::reader::Fields<'_>) -> bool {
 }
 
 impl TypedRule for Limits {
-    fn judge(&self, judged: &Judged<'_>) -> Outcome {
-        let mut outcome = Outcome::default();
+    fn judge(&self, judged: &Judged<'_>) -> RuleOutcome {
+        let mut outcome = RuleOutcome::default();
         for container in &judged.view.containers {
             self.judge_container(container, judged, &mut outcome);
         }
@@ -55,7 +55,7 @@ impl TypedRule for Limits {
 }
 
 impl Limits {
-    fn judge_container(&self, container: &ContainerView, judged: &Judged<'_>, outcome: &mut Outcome) {
+    fn judge_container(&self, container: &ContainerView, judged: &Judged<'_>, outcome: &mut RuleOutcome) {
         let shown = name(judged, &container.name);
         let place = container.field.key("resources").key("limits");
         for resource in self.required.iter().filter(|resource| !container.limits.contains_key(**resource)) {

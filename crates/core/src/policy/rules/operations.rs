@@ -1,7 +1,7 @@
 //! `operations`: which operations on memory an agent may have.
 
 use crate::model::cel_view::{CelSide, InCel};
-use crate::model::typed_rule::{Judged, Outcome, TypedRule};
+use crate::model::typed_rule::{Judged, RuleOutcome, TypedRule};
 
 use super::super::reader::Reader;
 use super::super::text::value;
@@ -16,8 +16,8 @@ pub(super) fn read(reader: &Reader<'_>) -> Option<Box<dyn TypedRule>> {
 }
 
 impl TypedRule for Operations {
-    fn judge(&self, judged: &Judged<'_>) -> Outcome {
-        let mut outcome = Outcome::default();
+    fn judge(&self, judged: &Judged<'_>) -> RuleOutcome {
+        let mut outcome = RuleOutcome::default();
         for operation in judged.view.operations.iter().flatten() {
             if !self.0.accepts(&operation.name) {
                 let message = format!("operation {} is not allowed", value(judged, &operation.name));

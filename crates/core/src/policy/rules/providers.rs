@@ -1,7 +1,7 @@
 //! `providers`: which providers of a backend may be used.
 
 use crate::model::cel_view::{CelSide, InCel};
-use crate::model::typed_rule::{Judged, Outcome, TypedRule};
+use crate::model::typed_rule::{Judged, RuleOutcome, TypedRule};
 
 use super::super::reader::Reader;
 use super::super::text::{use_one_of, value};
@@ -16,8 +16,8 @@ pub(super) fn read(reader: &Reader<'_>) -> Option<Box<dyn TypedRule>> {
 }
 
 impl TypedRule for Providers {
-    fn judge(&self, judged: &Judged<'_>) -> Outcome {
-        let mut outcome = Outcome::default();
+    fn judge(&self, judged: &Judged<'_>) -> RuleOutcome {
+        let mut outcome = RuleOutcome::default();
         if let Some(provider) = judged.view.provider.as_ref().filter(|provider| !self.0.accepts(provider)) {
             let shown = value(judged, provider);
             let message = format!("provider {shown} is not allowed{}", use_one_of(self.0.instead()));

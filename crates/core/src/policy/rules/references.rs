@@ -4,7 +4,7 @@ use crate::model::cel_view::{CelSide, InCel};
 use crate::model::finding::{Cause, quoted};
 use crate::model::memory_view::{MemoryView, ReferenceView, Why, qualified};
 use crate::model::suggest::{did_you_mean, nearest};
-use crate::model::typed_rule::{Judged, Outcome, TypedRule};
+use crate::model::typed_rule::{Judged, RuleOutcome, TypedRule};
 
 use super::super::reader::Reader;
 use super::super::text::plain_name;
@@ -47,8 +47,8 @@ fn kinds(reader: &Reader<'_>) -> Vec<String> {
 }
 
 impl TypedRule for References {
-    fn judge(&self, judged: &Judged<'_>) -> Outcome {
-        let mut outcome = Outcome::default();
+    fn judge(&self, judged: &Judged<'_>) -> RuleOutcome {
+        let mut outcome = RuleOutcome::default();
         for reference in &judged.view.references {
             let ReferenceView { kind, namespace, name, field, found } = reference;
             let path = qualified(namespace, name);

@@ -2,7 +2,7 @@
 
 use crate::model::cel_view::{CelSide, InCel};
 use crate::model::finding::Cause;
-use crate::model::typed_rule::{Judged, Outcome, TypedRule};
+use crate::model::typed_rule::{Judged, RuleOutcome, TypedRule};
 
 use super::super::reader::{Fields, Reader};
 use super::super::values::{SECOND, duration, not_a_duration};
@@ -46,8 +46,8 @@ fn shown(text: &str, nanoseconds: i128) -> String {
 }
 
 impl TypedRule for Retention {
-    fn judge(&self, judged: &Judged<'_>) -> Outcome {
-        let mut outcome = Outcome::default();
+    fn judge(&self, judged: &Judged<'_>) -> RuleOutcome {
+        let mut outcome = RuleOutcome::default();
         if let Some(seconds) = judged.view.ttl_seconds {
             self.0.judge(&TTL, seconds, judged, &mut outcome);
         }

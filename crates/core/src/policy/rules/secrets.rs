@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::model::cel_view::{CelSide, InCel, MessagePart, Sayable};
 use crate::model::glob::Glob;
 use crate::model::memory_view::SecretView;
-use crate::model::typed_rule::{Judged, Outcome, TypedRule};
+use crate::model::typed_rule::{Judged, RuleOutcome, TypedRule};
 
 use super::super::in_cel::{VALUE, globs, text};
 use super::super::names::{names, namespaces};
@@ -39,8 +39,8 @@ pub(super) fn read(reader: &Reader<'_>) -> Option<Box<dyn TypedRule>> {
 }
 
 impl TypedRule for Secrets {
-    fn judge(&self, judged: &Judged<'_>) -> Outcome {
-        let (mut outcome, view) = (Outcome::default(), judged.view);
+    fn judge(&self, judged: &Judged<'_>) -> RuleOutcome {
+        let (mut outcome, view) = (RuleOutcome::default(), judged.view);
         if self.forbids_inline {
             for inline in &view.inline {
                 let message = "a credential stands in clear text; use a Secret reference";
@@ -92,7 +92,7 @@ impl TypedRule for Secrets {
 }
 
 impl Secrets {
-    fn judge_secret(&self, secret: &SecretView, judged: &Judged<'_>, outcome: &mut Outcome) {
+    fn judge_secret(&self, secret: &SecretView, judged: &Judged<'_>, outcome: &mut RuleOutcome) {
         let SecretView { name: secret_name, namespace, field, .. } = secret;
         if let Some(globs) = &self.names
             && !globs.iter().any(|glob| glob.matches(secret_name))

@@ -2,7 +2,7 @@
 
 use crate::model::cel_view::{CelSide, InCel, MessagePart};
 use crate::model::memory_view::SharingConfigView;
-use crate::model::typed_rule::{Judged, Outcome, TypedRule};
+use crate::model::typed_rule::{Judged, RuleOutcome, TypedRule};
 
 use super::super::in_cel::{VALUE, text};
 use super::super::reader::Reader;
@@ -22,8 +22,8 @@ pub(super) fn read(reader: &Reader<'_>) -> Option<Box<dyn TypedRule>> {
 }
 
 impl TypedRule for Sharing {
-    fn judge(&self, judged: &Judged<'_>) -> Outcome {
-        let mut outcome = Outcome::default();
+    fn judge(&self, judged: &Judged<'_>) -> RuleOutcome {
+        let mut outcome = RuleOutcome::default();
         let Some(sharing) = &judged.view.sharing else { return outcome };
         if let Some(allowed) = &self.visibility {
             for config in &sharing.configs {

@@ -5,7 +5,7 @@ use crate::model::finding::Cause;
 use crate::model::label_selector::LabelValue;
 use crate::model::memory_view::Why;
 use crate::model::pointer::Pointer;
-use crate::model::typed_rule::{Judged, Outcome, TypedRule};
+use crate::model::typed_rule::{Judged, RuleOutcome, TypedRule};
 
 use super::super::in_cel::{VALUE, literal, pattern_of_tenant, text};
 use super::super::names::label_key;
@@ -84,8 +84,8 @@ fn label(fields: &Fields<'_>, field: &str) -> Option<String> {
 }
 
 impl TypedRule for Tenancy {
-    fn judge(&self, judged: &Judged<'_>) -> Outcome {
-        let mut outcome = Outcome::default();
+    fn judge(&self, judged: &Judged<'_>) -> RuleOutcome {
+        let mut outcome = RuleOutcome::default();
         match self.tenant(judged) {
             Tenant::Known(tenant) => self.judge_names(tenant, judged, &mut outcome),
             Tenant::Missing(pointer, message) if self.is_required => outcome.add(pointer, message, ""),
@@ -198,7 +198,7 @@ impl Tenancy {
         }
     }
 
-    fn judge_names(&self, tenant: &str, judged: &Judged<'_>, outcome: &mut Outcome) {
+    fn judge_names(&self, tenant: &str, judged: &Judged<'_>, outcome: &mut RuleOutcome) {
         let view = judged.view;
         let must = |what: &str, shown: &str, pattern: &str| {
             format!("{what} {shown} must match \"{pattern}\" for tenant {}", value(judged, tenant))

@@ -1,7 +1,7 @@
 //! Of an object what a snapshot holds: the fields that decisions read, of others and about it, and no credential.
 //!
 //! A credential is masked so that decisions about it stay the same: a URL keeps the colon before a password, and a
-//! `$(NAME)` is no literal.
+//! `$(NAME)` does not count as a literal.
 
 use std::collections::BTreeSet;
 use std::ops::Range;

@@ -62,7 +62,7 @@ fn promotions_and_exemptions_at_any_time() {
     ] {
         let plain = at(&[promoted(START)], now);
         assert_eq!(plain.allowed(), !promoted_by_then, "{now}");
-        let message = messages(&plain.decision.findings)[0].to_owned();
+        let message = plain.decision.findings[0].message().into_owned();
         assert_eq!(message.contains("denied from 2027-01-15"), !promoted_by_then, "{now}: {message}");
         let with_exemption = at(&[promoted(START), exemption(START, END)], now);
         assert_eq!(with_exemption.allowed(), exempt || !promoted_by_then, "{now}");
@@ -86,7 +86,7 @@ fn the_last_year_that_can_be_written() {
     for last in ["9999-12-31T23:59:59Z", "9999-12-30T00:00:00Z", "9999-12-31T23:59:59.999999999-12:00"] {
         assert!(super::faults(&promoted(last)).is_empty(), "{last}");
         let now = time(START);
-        let message = messages(&at(&[promoted(last)], now).decision.findings)[0].to_owned();
+        let message = at(&[promoted(last)], now).decision.findings[0].message().into_owned();
         assert!(message.contains("denied from 9999-12-3"), "{message}");
         let exemption = exemption("9999-01-01T00:00:00Z", last);
         assert!(super::faults(&exemption).is_empty(), "{last}");

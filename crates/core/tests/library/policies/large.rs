@@ -3,13 +3,13 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{admitted, case, check_findings, denies, denying, memory, object, of_policies, policy, told};
+use super::{admitted, case, check_findings, denies, denying, memory, object, of_policies, policy, reported};
 
 /// As many as are read.
 const MANY: usize = 10_000;
 
-/// How many findings are told about an object.
-const TOLD: usize = 50;
+/// How many findings are reported about an object.
+const REPORTED: usize = 50;
 
 /// A memory of ark with ten thousand headers, of which every other one is a credential in clear text.
 fn headers() -> Value {
@@ -37,27 +37,27 @@ fn ten_thousand_findings_of_a_rule_are_counted() {
     let admitted = admitted(&case(&[denying(&rules)], &memory, &json!({}))).expect("can be read");
     let decision = admitted.decision;
     let denials = decision.findings.iter().filter(|finding| denies(finding)).count();
-    assert_eq!(denials, TOLD);
-    assert!(decision.untold.denials >= MANY - TOLD, "{:?}", decision.untold);
+    assert_eq!(denials, REPORTED);
+    assert!(decision.not_shown.denials >= MANY - REPORTED, "{:?}", decision.not_shown);
     check_findings(&of_policies(decision.findings), &memory);
 }
 
-/// Neither what is held of them nor what is told grows with the number of rules.
+/// Neither what is held of them nor what is reported grows with the number of rules.
 #[test]
 fn ten_thousand_findings_of_each_of_many_rules() {
     let memory = headers();
     let rule = |number: usize| json!({"id": format!("r{number}"), "secrets": {"names": &longest()[..64]}});
     let rules: Vec<Value> = (0..4).map(rule).collect();
     let admitted = admitted(&case(&[denying(&json!(rules))], &memory, &json!({}))).expect("can be read");
-    assert_eq!(admitted.decision.findings.len(), TOLD);
-    assert_eq!(admitted.decision.untold.denials + TOLD, 4 * MANY / 2 + of_family(&memory));
+    assert_eq!(admitted.decision.findings.len(), REPORTED);
+    assert_eq!(admitted.decision.not_shown.denials + REPORTED, 4 * MANY / 2 + of_family(&memory));
     check_findings(&of_policies(admitted.decision.findings), &memory);
 }
 
 /// How many denials the family has.
 fn of_family(object: &Value) -> usize {
     let decision = admitted(&case(&[], object, &json!({}))).expect("can be read").decision;
-    decision.findings.iter().filter(|finding| denies(finding)).count() + decision.untold.denials
+    decision.findings.iter().filter(|finding| denies(finding)).count() + decision.not_shown.denials
 }
 
 #[test]
@@ -68,7 +68,7 @@ fn an_update_with_ten_thousand_findings_that_are_stored() {
     let admitted = admitted(&case(&[denying(&rules)], &memory, &also)).expect("can be read");
     let denials = of_policies(admitted.decision.findings).into_iter().filter(denies);
     assert_eq!(denials.count(), 0);
-    assert!(admitted.decision.untold.warnings >= MANY - TOLD);
+    assert!(admitted.decision.not_shown.warnings >= MANY - REPORTED);
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn an_agent_with_ten_thousand_skills() {
     let agent =
         object("sympozium.ai/v1alpha1", "Agent", &json!({"skills": skills, "memory": {"enabled": true}}));
     let rules = json!([{"id": "backends", "backends": {"deny": ["configmap", "sqlite"]}}]);
-    let findings = told(&[denying(&rules)], &agent);
+    let findings = reported(&[denying(&rules)], &agent);
     assert_eq!(findings.len(), 1, "{findings:?}");
     check_findings(&findings, &agent);
 }
@@ -102,8 +102,8 @@ fn the_largest_policy_against_long_values() {
     };
     let rules: Vec<Value> = (0..64).map(rule).collect();
     let policy = denying(&json!(rules));
-    assert_eq!(super::faults(&policy).first().map(|fault| fault.message.as_str()), None);
-    let findings = told(&[policy], &memory);
+    assert_eq!(super::faults(&policy).first().map(|fault| fault.message().into_owned()), None);
+    let findings = reported(&[policy], &memory);
     assert!(!findings.is_empty());
     check_findings(&findings, &memory);
 }
@@ -129,7 +129,7 @@ fn what_names_the_rule_is_never_cut() {
         {"id": "labels", "labels": {"values": {"app": ["ä".repeat(63)]}}},
         {"id": "tenant", "tenancy": {"from": {"objectLabel": "app"}, "secrets": format!("{}{{tenant}}", "ä".repeat(200))}},
     ]);
-    let findings = told(&[denying(&rules)], &memory);
+    let findings = reported(&[denying(&rules)], &memory);
     assert_eq!(findings.len(), 4, "{findings:?}");
     check_findings(&findings, &memory);
 }
@@ -141,10 +141,10 @@ fn a_policy_with_ten_thousand_unknown_fields() {
     spec["rules"] = json!([{"id": "a", "labels": {"required": ["a"]}}]);
     let manifest = policy("org", &spec);
     let decision = admitted(&case(&[], &manifest, &json!({}))).expect("can be read").decision;
-    assert_eq!((decision.findings.len(), decision.untold.denials), (TOLD, MANY - TOLD));
+    assert_eq!((decision.findings.len(), decision.not_shown.denials), (REPORTED, MANY - REPORTED));
     let messages = super::messages(&decision.findings);
     assert!(messages[0].starts_with("spec.field-0: unknown field \"field-0\""), "{}", messages[0]);
-    assert!(messages[TOLD - 1].starts_with("spec.field-49: "), "{}", messages[TOLD - 1]);
+    assert!(messages[REPORTED - 1].starts_with("spec.field-49: "), "{}", messages[REPORTED - 1]);
 }
 
 #[test]
@@ -160,6 +160,6 @@ fn lists_that_are_longer_than_they_may_be() {
     ] {
         let faults = super::faults(&policy("org", &spec));
         let [fault] = faults.as_slice() else { panic!("{} faults", faults.len()) };
-        assert!(fault.message.contains("must have at most"), "{}", fault.message);
+        assert!(fault.message().contains("must have at most"), "{}", fault.message());
     }
 }

@@ -98,5 +98,5 @@ fn another_missing_label_is_new() {
     let also = json!({"operation": "UPDATE", "oldObject": old});
     let admitted = admitted(&case(&[policy], &new, &also)).expect("can be read");
     let [finding] = admitted.decision.findings.as_slice() else { panic!("{:?}", admitted.decision.findings) };
-    assert!(super::denies(finding) && finding.message.contains("\"a\" is required"), "{finding:?}");
+    assert!(super::denies(finding) && finding.message().contains("\"a\" is required"), "{finding:?}");
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{denying, faults, memory, policy, told};
+use super::{denying, faults, memory, policy, reported};
 
 #[test]
 fn what_is_misspelt_is_refused_with_the_right_word() {
@@ -74,7 +74,7 @@ fn what_is_misspelt_is_refused_with_the_right_word() {
         let manifest = policy("org", &spec);
         let found = faults(&manifest);
         let fault = found.iter().find(|fault| fault.pointer.as_str() == pointer);
-        assert!(fault.is_some_and(|fault| fault.message.contains(words)), "{pointer}: {found:#?}");
+        assert!(fault.is_some_and(|fault| fault.message().contains(words)), "{pointer}: {found:#?}");
         // It is refused by the webhook in the same words, and has no force if it got in.
         let decision =
             super::admitted(&super::case(&[], &manifest, &json!({}))).expect("can be read").decision;
@@ -101,21 +101,21 @@ fn a_policy_that_matches_nothing_says_nothing() {
         let spec = json!({"match": matching, "actions": {"admission": "deny"}, "rules": rules});
         let policy = policy("org", &spec);
         assert!(faults(&policy).is_empty(), "{matching}");
-        assert!(told(&[policy], &memory("in-context")).is_empty(), "{matching}");
+        assert!(reported(&[policy], &memory("in-context")).is_empty(), "{matching}");
     }
 }
 
-/// A Namespace that nobody knows has its name, and what hangs on its other labels only warns.
+/// A Namespace that is not known has its name, and a rule that depends on its other labels only warns.
 #[test]
 fn an_unknown_namespace_only_warns() {
     let spec = json!({
         "match": {"namespaceSelector": {"matchLabels": {"env": "prod"}}}, "actions": {"admission": "deny"},
         "rules": [{"id": "durable", "backends": {"durable": true}}],
     });
-    let findings = told(&[policy("org", &spec)], &memory("in-context"));
+    let findings = reported(&[policy("org", &spec)], &memory("in-context"));
     let [finding] = findings.as_slice() else { panic!("{findings:?}") };
     assert!(!super::denies(finding));
-    let help = finding.help.as_deref().unwrap_or_default();
+    let help = finding.help_text().unwrap_or_default();
     assert_eq!(help, "Namespace \"team\" is unknown; give its manifest or --namespace-labels NS:K=V");
 }
 
@@ -124,6 +124,6 @@ fn an_unknown_namespace_only_warns() {
 fn two_policies_of_one_name() {
     let first = denying(&json!([{"id": "durable", "backends": {"durable": true}}]));
     let second = denying(&json!([{"id": "none", "backends": {"deny": ["none-such"]}}]));
-    assert_eq!(told(&[second.clone(), first.clone()], &memory("in-context")).len(), 1);
-    assert!(told(&[first, second], &memory("in-context")).is_empty());
+    assert_eq!(reported(&[second.clone(), first.clone()], &memory("in-context")).len(), 1);
+    assert!(reported(&[first, second], &memory("in-context")).is_empty());
 }

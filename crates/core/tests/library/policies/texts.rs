@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{check_findings, denying, memory, object, policy, told};
+use super::{check_findings, denying, memory, object, policy, reported};
 
 /// What must not reach a terminal, what ends a quote, and what looks like the beginning of a credential.
 const ODD: [&str; 10] = [
@@ -28,7 +28,7 @@ fn in_labels() {
         let mut memory = memory("redis");
         memory["spec"]["redis"] = json!({"secretRef": {"name": odd}});
         memory["metadata"]["labels"] = json!({"app": odd, (odd): odd});
-        let findings = told(&[denying(&rules)], &memory);
+        let findings = reported(&[denying(&rules)], &memory);
         assert_eq!(findings.len(), 2, "{findings:?}");
         check_findings(&findings, &memory);
     }
@@ -47,11 +47,11 @@ fn in_names_and_values() {
         let store = json!({"provider": odd, "endpoint": odd, "collection": odd, "secretRef": {"name": odd}});
         let spec = json!({"backend": "vector-store", "vectorStore": store});
         let memory = object("arkonis.dev/v1alpha1", "ArkMemory", &spec);
-        let findings = told(&[denying(&rules)], &memory);
+        let findings = reported(&[denying(&rules)], &memory);
         assert!(findings.len() > 3, "{findings:?}");
         check_findings(&findings, &memory);
         let memory = super::memory(odd);
-        let findings = told(&[denying(&rules)], &memory);
+        let findings = reported(&[denying(&rules)], &memory);
         assert!(!findings.is_empty());
         check_findings(&findings, &memory);
     }
@@ -72,7 +72,7 @@ fn in_keys_and_values_of_labels() {
         let faults = super::faults(&policy);
         assert_eq!(faults.len(), 8, "{faults:?}");
         for fault in faults {
-            assert!(!fault.message.contains(char::is_control), "{:?}", fault.message);
+            assert!(!fault.message().contains(char::is_control), "{:?}", fault.message());
         }
     }
 }
@@ -90,7 +90,7 @@ fn in_what_a_policy_says() {
         assert!(super::faults(&policy).is_empty());
         let mut memory = memory("in-context");
         memory["metadata"]["labels"] = json!({"app": "x"});
-        let findings = told(&[policy], &memory);
+        let findings = reported(&[policy], &memory);
         assert_eq!(findings.len(), 5, "{findings:?}");
         check_findings(&findings, &memory);
     }

@@ -73,7 +73,7 @@ fn many_operations() {
     assert_eq!(operations.len(), 1);
 }
 
-/// In many namespaces somebody says that the Memory is one of this Orloj namespace.
+/// Memories of many Kubernetes namespaces declare the same Orloj namespace.
 #[test]
 fn many_that_claim_one_name() {
     let claim = |number: usize| {

@@ -115,7 +115,7 @@ impl AuditCounts {
                     stored,
                     &policy.rule.id,
                     finding.pointer.as_str(),
-                    &finding.message,
+                    &finding.message(),
                 ));
             }
         }

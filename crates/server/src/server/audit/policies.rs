@@ -85,7 +85,7 @@ impl Listed {
             json!({"apiVersion": kind.api_version(), "kind": kind.kind, "metadata": metadata, "spec": spec});
         let faults = put(&mut self.policies, &family::ALL, kind, &manifest);
         let status = object.data.get_mut("status").map(Value::take).unwrap_or_default();
-        let fault = faults.into_iter().next().map(|fault| fault.message);
+        let fault = faults.into_iter().next().map(|fault| fault.message().into_owned());
         let generation = object.metadata.generation.unwrap_or_default();
         self.heads.push(Head { kind, namespace, name, generation, fault, status });
     }

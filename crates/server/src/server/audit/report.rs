@@ -198,7 +198,7 @@ fn result(finding: &Finding, policy: &PolicyFinding) -> Value {
         "category": "memory",
         "severity": policy.rule.severity,
         "result": outcome,
-        "message": truncate(&finding.message, MAX_MESSAGE_BYTES),
+        "message": truncate(&finding.message(), MAX_MESSAGE_BYTES),
         "properties": properties,
     })
 }

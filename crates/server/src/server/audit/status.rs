@@ -121,7 +121,7 @@ fn of_exemption(
     let rejection = match (&head.fault, exemption) {
         (Some(fault), _) => Some(("Invalid", fault.clone())),
         (None, Some(exemption)) => {
-            rejected(exemption, policies).map(|finding| ("NotAccepted", finding.message))
+            rejected(exemption, policies).map(|finding| ("NotAccepted", finding.message().into_owned()))
         }
         (None, None) => Some(("Invalid", "it cannot be read".to_owned())),
     };

@@ -188,6 +188,6 @@ fn says_what_is_missing_and_what_to_do() {
         )
     );
     let mut long = pod_event("scout", &MISSING);
-    long.finding.message = "é".repeat(MAX_NOTE_BYTES);
+    long.finding = long.finding.with_message("é".repeat(MAX_NOTE_BYTES));
     assert!(note(&long).len() <= MAX_NOTE_BYTES);
 }

@@ -173,11 +173,11 @@ mod tests {
     use super::*;
     use kube::core::{ObjectList, WatchEvent};
 
+    use crate::model::budget::Budget;
     use crate::model::kind::NAMESPACE;
     use crate::model::object::Lookup;
     use crate::model::snapshot::Snapshot;
     use crate::model::state_reader::StateReader;
-    use crate::model::work::Work;
 
     fn raw(name: &str) -> RawObject {
         let text = format!(
@@ -204,7 +204,7 @@ mod tests {
     }
 
     fn holds(snapshot: &Snapshot, name: &str) -> bool {
-        matches!(StateReader::new(snapshot, &Work::default()).get(&NAMESPACE, "", name), Lookup::Found(_))
+        matches!(StateReader::new(snapshot, &Budget::default()).get(&NAMESPACE, "", name), Lookup::Found(_))
     }
 
     #[test]

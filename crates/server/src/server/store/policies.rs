@@ -73,12 +73,12 @@ fn put(policies: &mut Policies, kind: &Kind, object: &Object) {
     let faults = policy::put(policies, &family::ALL, kind, &manifest(kind, object));
     if let Some(first) = faults.first() {
         let (namespace, name) = (&object.namespace, &object.name);
-        let fault = first.message.as_str();
+        let fault = first.message();
         tracing::warn!(
             kind = kind.kind,
             namespace = &**namespace,
             name = &**name,
-            fault,
+            fault = &*fault,
             "it is not in force"
         );
     }

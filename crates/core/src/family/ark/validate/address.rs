@@ -1,5 +1,6 @@
 //! Validates the address of a Memory.
 
+use crate::model::budget::Budget;
 use crate::model::family::Subject;
 use crate::model::finding::Finding;
 use crate::model::kind::SERVICE;
@@ -7,7 +8,6 @@ use crate::model::object::Lookup;
 use crate::model::pointer::{Path, Pointer};
 use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
-use crate::model::work::Work;
 
 use super::super::address::Address;
 use super::super::codes::{
@@ -28,13 +28,13 @@ pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
         return Vec::new();
     }
     let Some(address) = spec.and_then(|spec| spec.get("address")) else {
-        return vec![required(state.work())];
+        return vec![required(state.budget())];
     };
     if !address.is_object() {
         return Vec::new();
     }
     let value = ValueOrSource::read_address(address);
-    let mut findings: Vec<Finding> = exactly_one(&value, state.work()).into_iter().collect();
+    let mut findings: Vec<Finding> = exactly_one(&value, state.budget()).into_iter().collect();
     match value.effective() {
         EffectiveValue::Literal(literal) => {
             if let Some(text) = literal.text() {
@@ -49,13 +49,13 @@ pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
     findings
 }
 
-fn required(work: &Work<'_>) -> Finding {
+fn required(work: &Budget<'_>) -> Finding {
     let message = || "address must specify either value or valueFrom".to_owned();
     denial(work, &MEMORY_ADDRESS_REQUIRED, Pointer::new("/spec/address"), message)
 }
 
 /// Checks that the address has exactly one value.
-fn exactly_one(value: &ValueOrSource<'_>, work: &Work<'_>) -> Option<Finding> {
+fn exactly_one(value: &ValueOrSource<'_>, work: &Budget<'_>) -> Option<Finding> {
     let Some(value_from) = value.value_from else {
         return value.literal.is_none().then(|| required(work));
     };
@@ -106,7 +106,7 @@ fn url(text: &str, subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Fi
     let pointer = Pointer::new(VALUE);
     let Some(address) = Address::parse(text) else {
         let message = "address value must be an absolute http or https URL";
-        return vec![denial(state.work(), &MEMORY_ADDRESS_URL, pointer, || message.to_owned())];
+        return vec![denial(state.budget(), &MEMORY_ADDRESS_URL, pointer, || message.to_owned())];
     };
     let advice = [
         (address.rest.contains(' '), &MEMORY_ADDRESS_BLANK, "address value contains a blank"),

@@ -2,14 +2,14 @@
 
 use std::borrow::Cow;
 
+use crate::model::budget::Budget;
 use crate::model::family::Subject;
-use crate::model::finding::{Code, Finding};
+use crate::model::finding::{Code, Finding, excerpt};
 use crate::model::fix::Fix;
 use crate::model::members::Members;
 use crate::model::pointer::{Path, Pointer};
 use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
-use crate::model::work::Work;
 
 use super::super::api::is_credential_header;
 use super::super::codes::{
@@ -34,17 +34,24 @@ struct CheckedHeader<'t> {
     tree: &'t Tree,
     path: Path<'t>,
     index: usize,
-    work: &'t Work<'t>,
+    work: &'t Budget<'t>,
 }
 
 impl CheckedHeader<'_> {
-    /// A message that begins with the header.
-    fn message(&self, text: &str) -> String {
-        format!("headers[{}]: {text}", self.index)
+    fn deny(&self, code: &'static Code, pointer: Pointer, text: &'static str) -> Finding {
+        let index = self.index;
+        denial(self.work, code, pointer, move || format!("headers[{index}]: {text}"))
     }
 
-    fn deny(&self, code: &'static Code, pointer: Pointer, text: &str) -> Finding {
-        denial(self.work, code, pointer, || self.message(text))
+    /// A warning that begins with the header.
+    fn warn(
+        &self,
+        code: &'static Code,
+        pointer: Pointer,
+        text: impl Fn() -> String + Send + Sync + 'static,
+    ) -> Finding {
+        let index = self.index;
+        Finding::warn_within(self.work, code, pointer, move |_| format!("headers[{index}]: {}", text()))
     }
 
     fn name_pointer(&self) -> Pointer {
@@ -62,7 +69,7 @@ impl CheckedHeader<'_> {
 
 pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>, findings: &mut Vec<Finding>) {
     let headers = subject.object.at(&["spec", "headers"]).map(Tree::elements).unwrap_or_default();
-    let (spec, work) = (Path::Key(&Path::Root, "spec"), state.work());
+    let (spec, work) = (Path::Key(&Path::Root, "spec"), state.budget());
     let list = Path::Key(&spec, "headers");
     let mut names = Members::default();
     for (index, tree) in headers.iter().enumerate().filter(|(_, tree)| tree.is_object()) {
@@ -73,7 +80,8 @@ pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>, findi
         let header = CheckedHeader { name, tree, path: Path::Index(&list, index), index, work };
         findings.extend(self::name(&header));
         if !name.is_empty() && !names.insert(lower_case(name)) {
-            let message = |_: &Pointer| format!("duplicate header name: {}", without_quotes(name));
+            let name = excerpt(name);
+            let message = move |_: &Pointer| format!("duplicate header name: {}", without_quotes(&name));
             let finding = Finding::warn_within(work, &HEADER_DUPLICATE, header.name_pointer(), message);
             findings.push(finding.fix(Some(Fix::RemoveRepeated)));
         }
@@ -102,8 +110,9 @@ fn name(header: &CheckedHeader<'_>) -> Option<Finding> {
         return Some(header.deny(&HEADER_NAME, header.name_pointer(), "invalid header name"));
     }
     let set_by_client = CLIENT_HEADERS.iter().any(|header| header.eq_ignore_ascii_case(name));
-    let message = |_: &Pointer| header.message(&format!("{name} is ignored by the client"));
-    set_by_client.then(|| Finding::warn_within(header.work, &HEADER_IGNORED, header.name_pointer(), message))
+    let name = name.to_owned();
+    let message = move || format!("{name} is ignored by the client");
+    set_by_client.then(|| header.warn(&HEADER_IGNORED, header.name_pointer(), message))
 }
 
 fn value(
@@ -140,11 +149,8 @@ fn exactly_one(header: &CheckedHeader<'_>, choice: &ValueOrSource<'_>) -> Option
         literal.text()?;
         let used =
             if let EffectiveValue::Source(source) = choice.effective() { source.field } else { "value" };
-        let message = |_: &Pointer| {
-            header.message(&format!("cannot specify both value and valueFrom; ARK uses {used}"))
-        };
-        let pointer = header.value_pointer();
-        return Some(Finding::warn_within(header.work, &HEADER_VALUE_EXCLUSIVE, pointer, message));
+        let message = move || format!("cannot specify both value and valueFrom; ARK uses {used}");
+        return Some(header.warn(&HEADER_VALUE_EXCLUSIVE, header.value_pointer(), message));
     }
     let pointer = || Path::Key(&Path::Key(&header.path, "value"), "valueFrom").pointer();
     let message = "valueFrom must specify exactly one source";
@@ -153,8 +159,8 @@ fn exactly_one(header: &CheckedHeader<'_>, choice: &ValueOrSource<'_>) -> Option
         [] => Some(header.deny(&HEADER_SOURCE, pointer(), message)),
         [_] => None,
         [first, ..] => {
-            let message = |_: &Pointer| header.message(&format!("{message}; ARK uses {}", first.field));
-            Some(Finding::warn_within(header.work, &HEADER_SOURCES, pointer(), message))
+            let field = first.field;
+            Some(header.warn(&HEADER_SOURCES, pointer(), move || format!("{message}; ARK uses {field}")))
         }
     }
 }
@@ -166,7 +172,7 @@ fn literal(header: &CheckedHeader<'_>, literal: &Tree, findings: &mut Vec<Findin
         findings.push(header.deny(&HEADER_VALUE_CHARS, pointer(), "invalid header value"));
     }
     if is_credential_header(header.name) {
-        let message = |_: &Pointer| header.message("literal credential; use secretKeyRef");
-        findings.push(Finding::warn_within(header.work, &HEADER_INLINE_SECRET, pointer(), message));
+        let message = || "literal credential; use secretKeyRef".to_owned();
+        findings.push(header.warn(&HEADER_INLINE_SECRET, pointer(), message));
     }
 }

@@ -51,7 +51,7 @@ fn named_memory(memory: &Tree, subject: &Subject<'_>, state: &mut StateReader<'_
     };
     if name.is_empty() {
         let message = || "spec.memory.name is required".to_owned();
-        return vec![denial(state.work(), &QUERY_MEMORY_NAME, pointer.key("name"), message)];
+        return vec![denial(state.budget(), &QUERY_MEMORY_NAME, pointer.key("name"), message)];
     }
     if memory.get("namespace").is_some_and(|namespace| namespace.text().is_none()) {
         return Vec::new();

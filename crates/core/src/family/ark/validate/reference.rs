@@ -1,11 +1,11 @@
 //! Validates references by name, such as to a Secret or ConfigMap, in an address or a header.
 
-use crate::model::finding::{Code, Finding, quoted};
+use crate::model::budget::Budget;
+use crate::model::finding::{Code, Finding, excerpt, quoted};
 use crate::model::kind::{Kind, SECRET};
 use crate::model::object::Lookup;
 use crate::model::pointer::{Path, Pointer};
 use crate::model::state_reader::StateReader;
-use crate::model::work::Work;
 
 use super::super::address::Address;
 use super::super::api::CONFIG_MAP;
@@ -34,12 +34,13 @@ impl ReferenceLocation<'_> {
 
     fn deny_field(
         &self,
-        work: &Work<'_>,
+        work: &Budget<'_>,
         code: &'static Code,
         field: &'static str,
-        message: impl FnOnce() -> String,
+        message: impl Fn() -> String + Send + Sync + 'static,
     ) -> Finding {
-        denial(work, code, self.field(field), || match self.header {
+        let header = self.header;
+        denial(work, code, self.field(field), move || match header {
             Some(index) => format!("headers[{index}]: {}", message()),
             None => message(),
         })
@@ -53,7 +54,7 @@ pub(super) fn findings(
     state: &mut StateReader<'_>,
     findings: &mut Vec<Finding>,
 ) {
-    let work = state.work();
+    let work = state.budget();
     if source.lacks("name") {
         let message = match source.field {
             "secretKeyRef" => "secret name is required",
@@ -65,7 +66,8 @@ pub(super) fn findings(
     }
     let has_key = matches!(source.field, "secretKeyRef" | "configMapKeyRef");
     if has_key && source.lacks("key") {
-        let message = || format!("{}.key is required", source.field);
+        let field = source.field;
+        let message = move || format!("{field}.key is required");
         findings.push(location.deny_field(work, &MEMORY_REF_KEY, "key", message));
     }
     findings.extend(match source.field {
@@ -105,19 +107,23 @@ fn missing(
     location: ReferenceLocation<'_>,
     state: &mut StateReader<'_>,
 ) -> Option<Finding> {
-    let (work, title) = (state.work(), codes.title);
+    let (work, title) = (state.budget(), codes.title);
     let name = source.text("name")?;
+    let (shown_name, namespace) = (excerpt(name), excerpt(location.namespace));
     match state.get_if_known(codes.kind, location.namespace, name) {
         Lookup::Unknown => None,
-        Lookup::Absent => Some(Finding::warn_within(work, codes.missing, location.path.pointer(), |_| {
-            let (name, namespace) = (without_quotes(name), without_quotes(location.namespace));
-            format!("{title} '{name}' does not exist in namespace '{namespace}'")
-        })),
+        Lookup::Absent => {
+            Some(Finding::warn_within(work, codes.missing, location.path.pointer(), move |_| {
+                let (name, namespace) = (without_quotes(&shown_name), without_quotes(&namespace));
+                format!("{title} '{name}' does not exist in namespace '{namespace}'")
+            }))
+        }
         Lookup::Found(object) => {
             let key = source.text("key").filter(|key| !object.has_data_key(key))?;
-            let finding = Finding::warn_within(work, codes.key_missing, location.field("key"), |_| {
-                let (name, key) = (without_quotes(name), without_quotes(key));
-                let namespace = without_quotes(location.namespace);
+            let shown_key = excerpt(key);
+            let finding = Finding::warn_within(work, codes.key_missing, location.field("key"), move |_| {
+                let (name, key) = (without_quotes(&shown_name), without_quotes(&shown_key));
+                let namespace = without_quotes(&namespace);
                 format!("key '{key}' not found in {title} '{name}' in namespace '{namespace}'")
             });
             Some(finding.elsewhere(object, Pointer::new("/data"), "has no such key"))

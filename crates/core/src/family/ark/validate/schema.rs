@@ -1,6 +1,7 @@
 //! The schemas of the CRDs, which an apiserver enforces before it calls a webhook: the messages for files, and the
 //! fields that are likely misspelled.
 
+use crate::model::budget::Budget;
 use crate::model::finding::{Finding, quoted};
 use crate::model::fix::Fix;
 use crate::model::kind::Kind;
@@ -8,8 +9,7 @@ use crate::model::pointer::{Path, Pointer};
 use crate::model::schema::{Field, Schema};
 use crate::model::suggest::{did_you_mean, nearest, only_nearest};
 use crate::model::tree::Tree;
-use crate::model::violation::{Broken, BrokenKind, BrokenRule, Violation};
-use crate::model::work::Work;
+use crate::model::violation::{Broken, BrokenKind, BrokenRule, SchemaViolation};
 
 use super::super::api::QUERY;
 use super::super::codes::UNKNOWN_FIELD;
@@ -19,7 +19,7 @@ const QUERY_FIELDS: [&str; 3] = ["/spec/memory", "/spec/conversationId", "/spec/
 
 /// The message about a violation of a schema.
 #[must_use]
-pub fn schema_message(violation: &Violation) -> String {
+pub fn schema_message(violation: &SchemaViolation) -> String {
     let text = match &violation.rule {
         BrokenRule::Type { expected, .. } => format!("must be of type {expected}"),
         BrokenRule::Required("") => "is required".to_owned(),
@@ -43,7 +43,7 @@ pub fn tolerates(kind: &Kind, _written: &Tree, broken: Broken<'_>) -> bool {
 }
 
 /// Adds likely misspellings.
-pub(super) fn misspellings(kind: &Kind, object: &Tree, work: &Work<'_>, findings: &mut Vec<Finding>) {
+pub(super) fn misspellings(kind: &Kind, object: &Tree, work: &Budget<'_>, findings: &mut Vec<Finding>) {
     for field in kind.schema.fields().iter().filter(|field| !["metadata", "status"].contains(&field.name)) {
         if let Some(value) = object.get(field.name) {
             check_names(value, &field.schema, Path::Key(&Path::Root, field.name), work, findings);
@@ -51,7 +51,7 @@ pub(super) fn misspellings(kind: &Kind, object: &Tree, work: &Work<'_>, findings
     }
 }
 
-fn check_names(tree: &Tree, schema: &Schema, here: Path<'_>, work: &Work<'_>, findings: &mut Vec<Finding>) {
+fn check_names(tree: &Tree, schema: &Schema, here: Path<'_>, work: &Budget<'_>, findings: &mut Vec<Finding>) {
     findings.extend(tree.unknown_fields().filter_map(|name| misspelled_field(name, schema, here, work)));
     for field in schema.fields() {
         if let Some(value) = tree.get(field.name) {
@@ -65,13 +65,14 @@ fn check_names(tree: &Tree, schema: &Schema, here: Path<'_>, work: &Work<'_>, fi
     }
 }
 
-fn misspelled_field(name: &str, schema: &Schema, here: Path<'_>, work: &Work<'_>) -> Option<Finding> {
+fn misspelled_field(name: &str, schema: &Schema, here: Path<'_>, work: &Budget<'_>) -> Option<Finding> {
     let guarded = || schema.fields().iter().filter(|field: &&Field| field.guarded).map(|field| field.name);
     let meant = nearest(name, guarded())?;
-    let message = |at: &Pointer| {
+    let fix = only_nearest(name, guarded()).map(|meant| Fix::Rename(meant.to_owned()));
+    let message = move |at: &Pointer| {
         let field = quoted(&at.field());
         format!("{}: unknown field{}", field.trim_matches('"'), did_you_mean(Some(meant)))
     };
     let finding = Finding::warn_within(work, &UNKNOWN_FIELD, here.pointer().key(name), message).at_key();
-    Some(finding.fix(only_nearest(name, guarded()).map(|meant| Fix::Rename(meant.to_owned()))))
+    Some(finding.fix(fix))
 }

@@ -117,13 +117,13 @@ pub(super) fn port_type(
         Tree::Integer(number) if (1..=65535).contains(number) => {
             Some(port_rewritten(*number, source, namespace, state))
         }
-        Tree::Integer(_) => Some(denial(state.work(), &MEMORY_PORT_RANGE, pointer, out_of_range)),
+        Tree::Integer(_) => Some(denial(state.budget(), &MEMORY_PORT_RANGE, pointer, out_of_range)),
         Tree::Fraction(number) if number.fract() == 0.0 => {
-            Some(denial(state.work(), &MEMORY_PORT_RANGE, pointer, out_of_range))
+            Some(denial(state.budget(), &MEMORY_PORT_RANGE, pointer, out_of_range))
         }
         _ => {
             let message = || "serviceRef.port must be a string".to_owned();
-            Some(denial(state.work(), &MEMORY_PORT_TYPE, pointer, message))
+            Some(denial(state.budget(), &MEMORY_PORT_TYPE, pointer, message))
         }
     }
 }

@@ -30,7 +30,7 @@ pub(super) fn findings(
     state: &mut StateReader<'_>,
 ) -> Vec<Finding> {
     let agent = subject.object;
-    let mut findings = schema_check::check(agent, &dialect.agent.schema, SCHEMA_CODES, state.work());
+    let mut findings = schema_check::check(agent, &dialect.agent.schema, SCHEMA_CODES, state.budget());
     let settings = effective_settings(dialect, subject, state);
     let Some(name) = memory_name(dialect, agent) else {
         // A claim of the wrong type has its own finding and still counts as a claim.
@@ -100,7 +100,7 @@ fn not_found(
     })
 }
 
-fn invalid(dialect: &Dialect, memory: &Object, pointer: Pointer) -> Option<Finding> {
+fn invalid(dialect: &'static Dialect, memory: &Object, pointer: Pointer) -> Option<Finding> {
     let first = memory.defect(|tree| first_denial(dialect, tree))?;
     let message = format!("{} {} is invalid: {}", dialect.memory.kind, quoted(&memory.name), first.message);
     let finding = Finding::warn(&MEMORY_INVALID, pointer, message);

@@ -20,7 +20,7 @@ pub(super) fn findings(
     state: &mut StateReader<'_>,
 ) -> Vec<Finding> {
     let mut findings =
-        schema_check::check(subject.object, &dialect.settings.schema, SCHEMA_CODES, state.work());
+        schema_check::check(subject.object, &dialect.settings.schema, SCHEMA_CODES, state.budget());
     let Some(name) = subject.object.at(&["spec", "memoryBackend"]).and_then(Tree::text) else {
         return findings;
     };

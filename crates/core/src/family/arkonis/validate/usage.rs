@@ -1,5 +1,6 @@
 //! Warnings about the change or DELETE of a memory resource that agents use.
 
+use crate::family::naming::first_of;
 use crate::model::family::Subject;
 use crate::model::finding::{Finding, quoted};
 use crate::model::pointer::Pointer;
@@ -58,9 +59,7 @@ fn user_names(kind: &str, users: &[&str]) -> Option<(&'static str, String)> {
         return Some(("it", format!("{kind} {}", quoted(only))));
     }
     let names: Vec<String> = users.iter().take(MAX_NAMES).map(|name| quoted(name)).collect();
-    let more = users.len().saturating_sub(MAX_NAMES);
-    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
-    (!users.is_empty()).then(|| ("them", format!("{kind}s {}{more}", names.join(", "))))
+    (!users.is_empty()).then(|| ("them", format!("{kind}s {}", first_of(&names, users.len()))))
 }
 
 /// Everything that an agent gets from a memory, with defaults applied and numbers by their meaning. If the

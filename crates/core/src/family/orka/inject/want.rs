@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use crate::family::inject::env::{self, ExistingEnv, Variable};
 use crate::family::inject::{WantedByContainer, WantedByPod, field_origin};
-use crate::model::finding::Finding;
+use crate::model::budget::Budget;
+use crate::model::finding::{Finding, excerpt};
 use crate::model::pod::{self, Pod};
 use crate::model::pointer::Pointer;
-use crate::model::work::Work;
 
 use super::super::codes::POD_NO_TOKEN;
 use super::super::setting::{Setting, SettingValue};
@@ -22,7 +22,7 @@ pub(super) fn want<'p, 's: 'p>(
     pod: &Pod<'_>,
     worker: &Worker<'p, 'p>,
     mut sources: SettingSources<'s>,
-    work: &Work<'_>,
+    work: &Budget<'_>,
 ) -> (Option<WantedByPod<'p>>, Vec<Finding>) {
     let enabled = sources.resolve(Setting::Enabled);
     let disabled = match worker.variable(Setting::Enabled.variable()) {
@@ -70,14 +70,15 @@ fn variable(setting: Setting, resolved: &ResolvedSetting<'_>) -> Variable<'stati
 }
 
 /// Warnings about existing literals.
-fn literal_problems(worker: &Worker<'_, '_>, work: &Work<'_>) -> Vec<Finding> {
+fn literal_problems(worker: &Worker<'_, '_>, work: &Budget<'_>) -> Vec<Finding> {
     let list = env::pointer(worker.index);
     let problem = |(index, variable): (usize, &pod::EnvVarView<'_>)| {
         let setting = Setting::from_variable(variable.name.as_deref()?)?;
         let literal = variable.literal()?;
         let problem = setting.literal_problem(literal)?;
         let pointer = list.index(index).key("value");
-        let message = |at: &Pointer| format!("{}: {}", at.field(), setting.about(problem, literal));
+        let literal = excerpt(literal);
+        let message = move |at: &Pointer| format!("{}: {}", at.field(), setting.about(problem, &literal));
         Some(Finding::warn_within(work, setting.literal_code(), pointer, message))
     };
     worker.env().iter().enumerate().filter_map(problem).collect()

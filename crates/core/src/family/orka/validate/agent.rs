@@ -1,11 +1,13 @@
 //! Validates an Agent.
 
+use std::sync::Arc;
+
+use crate::model::budget::Budget;
 use crate::model::family::Subject;
-use crate::model::finding::{Finding, quoted};
+use crate::model::finding::{Finding, excerpt, quoted};
 use crate::model::pointer::Pointer;
 use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
-use crate::model::work::Work;
 
 use super::super::codes::{APPROVAL_BUILTIN, TOOL_DISABLE_NO_EFFECT, TOOL_RUNTIME};
 use super::super::memory_tools::{AgentTool, are_off, is_memory_tool};
@@ -15,9 +17,9 @@ use super::{annotations, with_field};
 pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
     let agent = subject.object;
     let runtime = agent.at(&["spec", "runtime"]).filter(|runtime| runtime.is_object());
-    let mut findings = annotations::findings(agent, runtime.is_some(), state.work());
+    let mut findings = annotations::findings(agent, runtime.is_some(), state.budget());
     if runtime.is_none() {
-        findings.extend(approvals(subject, state.work()));
+        findings.extend(approvals(subject, state.budget()));
     }
     let tools: Vec<AgentTool<'_>> = AgentTool::read_all(agent).collect();
     let mut misspellings = Misspellings::new(subject.namespace);
@@ -32,12 +34,12 @@ pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
         None => {
             let mut disabled = memory_tools().filter(|tool| !tool.enabled).peekable();
             if disabled.peek().is_some() && !are_off(agent, subject.namespace, state) {
-                findings.extend(disabled.map(|tool| tool.disabled(state.work())));
+                findings.extend(disabled.map(|tool| tool.disabled(state.budget())));
             }
         }
         Some(runtime) if runtime.get("type").and_then(Tree::text).is_some_and(|name| !name.is_empty()) => {
             let enabled = memory_tools().filter(|tool| tool.enabled);
-            findings.extend(enabled.map(|tool| tool.unreachable(state.work())));
+            findings.extend(enabled.map(|tool| tool.unreachable(state.budget())));
         }
         Some(_) => {}
     }
@@ -45,26 +47,25 @@ pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
 }
 
 /// The platform accepts such an Agent and fails every Task that uses it.
-fn approvals(subject: &Subject<'_>, work: &Work<'_>) -> Vec<Finding> {
+fn approvals(subject: &Subject<'_>, work: &Budget<'_>) -> Vec<Finding> {
     let list = subject.object.at(&["spec", "coordination", "approvalRequiredTools"]);
     let tools = list.map(Tree::elements).unwrap_or_default().iter().enumerate();
     let texts = tools.filter_map(|(index, tool)| Some((index, tool.text()?)));
     let list = Pointer::new("/spec/coordination/approvalRequiredTools");
+    let agent: Arc<str> = quoted(name(subject)).into();
     let finding = |(index, text): (usize, &str)| {
-        let message = |at: &Pointer| {
-            let (agent, tool) = (quoted(name(subject)), quoted(text.trim()));
+        let (agent, tool) = (agent.clone(), excerpt(text.trim()));
+        let message = move |at: &Pointer| {
+            let tool = quoted(&tool);
             with_field(
                 at,
                 &format!("agent {agent} approvalRequiredTools cannot include built-in tool {tool}"),
             )
         };
-        let finding = Finding::deny_within(work, &APPROVAL_BUILTIN, list.index(index), message)
+        Finding::deny_within(work, &APPROVAL_BUILTIN, list.index(index), message)
             .fingerprint_value(text)
-            .anywhere();
-        if finding.is_wordless() {
-            return finding;
-        }
-        finding.help("take it out; only tools of your own can ask for approval, and memories are reviewed before they count")
+            .anywhere()
+            .help("take it out; only tools of your own can ask for approval, and memories are reviewed before they count")
     };
     texts.filter(|(_, text)| is_memory_tool(text.trim())).map(finding).collect()
 }
@@ -79,24 +80,17 @@ fn name<'t>(subject: &Subject<'t>) -> &'t str {
 }
 
 impl AgentTool<'_> {
-    fn disabled(&self, work: &Work<'_>) -> Finding {
+    fn disabled(&self, work: &Budget<'_>) -> Finding {
         let message = "memory tools stay on for ai Tasks; enabled: false has no effect";
-        let message = |at: &Pointer| with_field(at, message);
-        let finding = Finding::warn_within(work, &TOOL_DISABLE_NO_EFFECT, self.pointer("enabled"), message);
-        if finding.is_wordless() {
-            return finding;
-        }
-        finding.help("annotate memgate.dev/orka-memory-tools: \"false\"")
+        let message = move |at: &Pointer| with_field(at, message);
+        Finding::warn_within(work, &TOOL_DISABLE_NO_EFFECT, self.pointer("enabled"), message)
+            .help("annotate memgate.dev/orka-memory-tools: \"false\"")
     }
 
-    fn unreachable(&self, work: &Work<'_>) -> Finding {
+    fn unreachable(&self, work: &Budget<'_>) -> Finding {
         let message = "spec.tools never reaches a built-in runtime (newer Orka fails the Task); see defaultAllowedTools";
-        let message = |at: &Pointer| with_field(at, message);
-        let finding = Finding::warn_within(work, &TOOL_RUNTIME, self.pointer("name"), message);
-        if finding.is_wordless() {
-            return finding;
-        }
-        finding.help(
+        let message = move |at: &Pointer| with_field(at, message);
+        Finding::warn_within(work, &TOOL_RUNTIME, self.pointer("name"), message).help(
             "name the tool in spec.runtime.defaultAllowedTools, and there the runtime's native tools too: \
              a list that is not empty replaces them",
         )

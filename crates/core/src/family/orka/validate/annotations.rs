@@ -1,10 +1,10 @@
 //! Validates memgate's annotations on an Agent, a Task or a Namespace.
 
-use crate::model::finding::Finding;
+use crate::model::budget::Budget;
+use crate::model::finding::{Finding, excerpt};
 use crate::model::pointer::Pointer;
 use crate::model::suggest::{did_you_mean, nearest};
 use crate::model::tree::Tree;
-use crate::model::work::Work;
 
 use super::super::api::{ANNOTATION_PREFIX, annotation};
 use super::super::codes::{ANNOTATION_MAX_CHARS_TINY, ANNOTATION_NO_EFFECT, ANNOTATION_UNKNOWN};
@@ -12,7 +12,7 @@ use super::super::setting::{NO_ROOM_MESSAGE, SECTION_HEADER_BYTES, Setting, Sett
 use super::with_field;
 
 /// All findings about them; `no_effect` for an object that no worker of an AI Task reads.
-pub(super) fn findings(object: &Tree, no_effect: bool, work: &Work<'_>) -> Vec<Finding> {
+pub(super) fn findings(object: &Tree, no_effect: bool, work: &Budget<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for setting in Setting::ALL {
         if let Some(value) = annotation(object, setting.annotation()) {
@@ -65,10 +65,12 @@ fn unknown_keys(object: &Tree) -> Vec<&str> {
     keys
 }
 
-fn unknown_key(key: &str, work: &Work<'_>) -> Finding {
-    let message = |at: &Pointer| {
-        let meant = nearest(key, Setting::ALL.map(Setting::annotation));
+fn unknown_key(key: &str, work: &Budget<'_>) -> Finding {
+    let at = pointer(key);
+    let key = excerpt(key);
+    let message = move |at: &Pointer| {
+        let meant = nearest(&key, Setting::ALL.map(Setting::annotation));
         with_field(at, &format!("unknown annotation{}", did_you_mean(meant)))
     };
-    Finding::warn_within(work, &ANNOTATION_UNKNOWN, pointer(key), message).at_key()
+    Finding::warn_within(work, &ANNOTATION_UNKNOWN, at, message).at_key()
 }

@@ -24,8 +24,8 @@ pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
     let is_ai = task_type == Some(TaskType::Ai);
     let has_agent = task.at(&["spec", "agentRef"]).is_some_and(Tree::is_object);
     let env = TaskVariable::read_all(task);
-    let mut findings = annotations::findings(task, task_type.is_some() && !is_ai, state.work());
-    findings.extend(variables::findings(&env, task_type, has_agent, state.work()));
+    let mut findings = annotations::findings(task, task_type.is_some() && !is_ai, state.budget());
+    findings.extend(variables::findings(&env, task_type, has_agent, state.budget()));
     if is_ai {
         findings.extend(agent(subject, &env, state));
         findings.extend(tools(subject, state));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::finding::{Finding, quoted};
+use crate::model::finding::{Finding, excerpt, quoted};
 use crate::model::name::is_dns_subdomain;
 use crate::model::object::Lookup;
 use crate::model::pointer::Pointer;
@@ -40,10 +40,11 @@ impl<'t> Misspellings<'t> {
         if !self.is_absent(name, state) {
             return None;
         }
-        let message = |at: &Pointer| {
-            with_field(at, &format!("unknown tool {}; did you mean \"{meant}\"?", quoted(name)))
+        let name = excerpt(name);
+        let message = move |at: &Pointer| {
+            with_field(at, &format!("unknown tool {}; did you mean \"{meant}\"?", quoted(&name)))
         };
-        Some(Finding::warn_within(state.work(), &TOOL_TYPO, pointer(), message))
+        Some(Finding::warn_within(state.budget(), &TOOL_TYPO, pointer(), message))
     }
 
     /// Whether it is certain that no Tool has this name. An invalid name is certain.
@@ -84,8 +85,8 @@ fn nearest_memory_tool(name: &str) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
+    use crate::model::budget::Budget;
     use crate::model::snapshot::Snapshot;
-    use crate::model::work::Work;
 
     use super::*;
 
@@ -114,7 +115,7 @@ mod tests {
         let digits = (0..10).flat_map(|one| (0..20).map(move |two| (one, two)));
         let names: Vec<String> =
             digits.map(|(one, two)| format!("re{one}emb{}r", char::from(b'a' + two))).collect();
-        let (snapshot, work) = (Snapshot::default(), Work::default());
+        let (snapshot, work) = (Snapshot::default(), Budget::default());
         let mut state = StateReader::new(&snapshot, &work);
         let mut misspellings = Misspellings::new("team");
         for name in names.iter().chain(&names) {

@@ -1,9 +1,9 @@
 //! Validates the variables of a Task.
 
-use crate::model::finding::{Code, Finding};
+use crate::model::budget::Budget;
+use crate::model::finding::{Code, Finding, excerpt};
 use crate::model::fix::Fix;
 use crate::model::pointer::Pointer;
-use crate::model::work::Work;
 
 use super::super::codes::{ENV_AGENT_FORGED, ENV_DUPLICATE, ENV_LITERAL_TOKEN, ENV_NO_EFFECT, ENV_RESERVED};
 use super::super::setting::Setting;
@@ -31,30 +31,30 @@ const RESERVED: [&str; 7] = [
 impl TaskVariable<'_> {
     fn warn_at_name(
         &self,
-        work: &Work<'_>,
+        work: &Budget<'_>,
         code: &'static Code,
-        message: impl FnOnce() -> String,
+        message: impl Fn() -> String + Send + Sync + 'static,
     ) -> Finding {
         warn_at(work, code, self.pointer(Some("name")), message)
     }
 
     fn warn_at_value(
         &self,
-        work: &Work<'_>,
+        work: &Budget<'_>,
         code: &'static Code,
-        message: impl FnOnce() -> String,
+        message: impl Fn() -> String + Send + Sync + 'static,
     ) -> Finding {
         warn_at(work, code, self.value_pointer(), message)
     }
 }
 
 fn warn_at(
-    work: &Work<'_>,
+    work: &Budget<'_>,
     code: &'static Code,
     pointer: Pointer,
-    message: impl FnOnce() -> String,
+    message: impl Fn() -> String + Send + Sync + 'static,
 ) -> Finding {
-    Finding::warn_within(work, code, pointer, |at| with_field(at, &message()))
+    Finding::warn_within(work, code, pointer, move |at| with_field(at, &message()))
 }
 
 /// All findings about the variables that do not depend on the Agent.
@@ -62,7 +62,7 @@ pub(super) fn findings(
     variables: &[TaskVariable<'_>],
     task_type: Option<TaskType>,
     has_agent: bool,
-    work: &Work<'_>,
+    work: &Budget<'_>,
 ) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut seen: Vec<Setting> = Vec::new();
@@ -71,7 +71,8 @@ pub(super) fn findings(
         if let Some(setting) = Setting::from_variable(variable.name) {
             findings.extend(check_setting(variable, setting, task_type, work));
             if seen.contains(&setting) {
-                let message = || format!("duplicate {}; the last one wins", variable.name);
+                let name = excerpt(variable.name);
+                let message = move || format!("duplicate {name}; the last one wins");
                 let finding = variable.warn_at_name(work, &ENV_DUPLICATE, message);
                 findings.push(finding.fix(Some(Fix::RemoveRepeated)));
             } else {
@@ -88,17 +89,19 @@ fn check_setting(
     variable: &TaskVariable<'_>,
     setting: Setting,
     task_type: Option<TaskType>,
-    work: &Work<'_>,
+    work: &Budget<'_>,
 ) -> Option<Finding> {
     match task_type? {
         TaskType::Ai => {
             let literal = variable.literal()?;
             let problem = setting.literal_problem(literal)?;
-            let message = || setting.about(problem, literal);
+            let literal = excerpt(literal);
+            let message = move || setting.about(problem, &literal);
             Some(variable.warn_at_value(work, setting.literal_code(), message))
         }
         other => {
-            let message = || format!("{} has no effect on a Task of type {}", variable.name, other.name());
+            let name = excerpt(variable.name);
+            let message = move || format!("{name} has no effect on a Task of type {}", other.name());
             Some(variable.warn_at_name(work, &ENV_NO_EFFECT, message))
         }
     }
@@ -109,25 +112,26 @@ fn set_by_controller(
     variable: &TaskVariable<'_>,
     task_type: Option<TaskType>,
     has_agent: bool,
-    work: &Work<'_>,
+    work: &Budget<'_>,
 ) -> Option<Finding> {
     let name = variable.name;
     let is_agent_name = name == AGENT_NAME;
     match task_type? {
         TaskType::Ai if is_agent_name && !has_agent => {
             let message = "ORKA_AGENT_NAME without spec.agentRef forges the agent name on memory proposals";
-            Some(variable.warn_at_name(work, &ENV_AGENT_FORGED, || message.to_owned()))
+            Some(variable.warn_at_name(work, &ENV_AGENT_FORGED, move || message.to_owned()))
         }
         TaskType::Ai | TaskType::Container if RESERVED.contains(&name) || (is_agent_name && has_agent) => {
-            let message = || format!("{name} is set by the Orka controller; this value is ignored");
+            let name = excerpt(name);
+            let message = move || format!("{name} is set by the Orka controller; this value is ignored");
             Some(variable.warn_at_name(work, &ENV_RESERVED, message))
         }
         TaskType::Ai | TaskType::Container | TaskType::Agent => None,
     }
 }
 
-fn literal_token(variable: &TaskVariable<'_>, work: &Work<'_>) -> Option<Finding> {
+fn literal_token(variable: &TaskVariable<'_>, work: &Budget<'_>) -> Option<Finding> {
     variable.token()?;
     let message = "ORKA_SA_TOKEN holds a literal token; use valueFrom.secretKeyRef";
-    Some(variable.warn_at_value(work, &ENV_LITERAL_TOKEN, || message.to_owned()))
+    Some(variable.warn_at_value(work, &ENV_LITERAL_TOKEN, move || message.to_owned()))
 }

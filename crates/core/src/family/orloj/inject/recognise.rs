@@ -4,10 +4,10 @@ use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 
+use crate::model::budget::Budget;
 use crate::model::pod::{Container, Pod, SPEC, read_list};
 use crate::model::pointer::Path;
 use crate::model::view::Text;
-use crate::model::work::Work;
 
 use super::super::api::{AGENT_LABEL, NAMESPACE_LABEL};
 use super::super::namespace::DEFAULT;
@@ -42,7 +42,7 @@ impl<'p> Identity<'p> {
         pod: &'p Pod<'_>,
         (index, container): (usize, &'p Container<'_>),
         pod_namespace: &'p str,
-        work: &Work<'_>,
+        work: &Budget<'_>,
     ) -> Self {
         let list = Path::Key(&SPEC, "containers");
         let path = Path::Index(&list, index);
@@ -72,7 +72,7 @@ impl<'p> Identity<'p> {
 }
 
 /// The arguments of a command line; empty if it is not a list of strings.
-fn arguments<'p>(raw: Option<&'p RawValue>, path: Path<'_>, work: &Work<'_>) -> Vec<Text<'p>> {
+fn arguments<'p>(raw: Option<&'p RawValue>, path: Path<'_>, work: &Budget<'_>) -> Vec<Text<'p>> {
     read_list(raw, path, work).unwrap_or_default()
 }
 

@@ -1,14 +1,14 @@
 //! Validates an Agent, above all its claim to memory.
 
+use crate::model::budget::Budget;
 use crate::model::family::Subject;
-use crate::model::finding::{Finding, quoted};
+use crate::model::finding::{Details, Finding, excerpt, quoted};
 use crate::model::fix::Fix;
 use crate::model::object::Lookup;
 use crate::model::pointer::Pointer;
 use crate::model::state_reader::StateReader;
 use crate::model::suggest::{nearest, only_nearest};
 use crate::model::tree::Tree;
-use crate::model::work::Work;
 
 use super::super::api::{MEMORY, OPERATIONS, allow, allow_text, claimed_memory, operation, text};
 use super::super::codes::{
@@ -30,7 +30,7 @@ pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
         None => findings.extend(allow_needs_ref(allow)),
         Some(name) => findings.extend(claimed(name, allow, subject, state)),
     }
-    let work = state.work();
+    let work = state.budget();
     let operations: Vec<_> = allow.iter().map(operation).collect();
     findings.extend(allow_invalid(allow, &operations, work));
     findings.extend(allow_duplicate(&operations, work));
@@ -87,7 +87,11 @@ fn memory(name: &str, subject: &Subject<'_>, state: &mut StateReader<'_>) -> Opt
                 format!("agent {} references missing memory {}", quoted(agent), quoted(name))
             });
             let help = namespace::suggestion(&MEMORY, home, name, state);
-            Some(Finding { help, ..Finding::warn(&AGENT_MEMORY_MISSING, pointer, message) })
+            let finding = Finding::warn(&AGENT_MEMORY_MISSING, pointer, message);
+            Some(match help {
+                Some(help) => finding.help(help),
+                None => finding,
+            })
         }
         Lookup::Found(memory) => {
             let phase = text(&memory.tree, &["status", "phase"]);
@@ -105,7 +109,7 @@ fn allow_fingerprint_value(allow: &[Tree]) -> String {
 }
 
 /// Skips an entry that is not a string: it already has a finding about its type.
-fn allow_invalid(allow: &[Tree], operations: &[Option<&str>], work: &Work<'_>) -> Vec<Finding> {
+fn allow_invalid(allow: &[Tree], operations: &[Option<&str>], work: &Budget<'_>) -> Vec<Finding> {
     let bad = allow.iter().zip(operations).enumerate().filter(|(_, (_, operation))| operation.is_none());
     let mut bad = bad.filter_map(|(index, (entry, _))| Some((index, entry.text()?.trim()))).peekable();
     if bad.peek().is_none() {
@@ -114,29 +118,25 @@ fn allow_invalid(allow: &[Tree], operations: &[Option<&str>], work: &Work<'_>) -
     let list = Pointer::new(ALLOW);
     let fingerprint_value = allow_fingerprint_value(allow);
     let finding = |(index, entry): (usize, &str)| {
-        let message = |_: &Pointer| {
-            fit_names([entry], |[entry]| {
+        let entry = excerpt(entry);
+        let details = move |_: &Pointer| {
+            let message = fit_names([&entry], |[entry]| {
                 format!(
                     "invalid spec.memory.allow: invalid memory operation {}: \
                      expected read, write, search, list, or ingest",
                     quoted(entry)
                 )
-            })
+            });
+            let fix = only_nearest(&entry, OPERATIONS).map(|meant| Fix::Text(meant.to_owned()));
+            Details::from(message).help(suggest::help(&entry, OPERATIONS)).fix(fix)
         };
-        let finding = Finding::deny_within(work, &AGENT_ALLOW_INVALID, list.index(index), message)
-            .fingerprint_value(&*fingerprint_value);
-        if finding.is_wordless() {
-            return finding;
-        }
-        let meant = nearest(entry, OPERATIONS);
-        let help = meant.map(|meant| format!("did you mean \"{meant}\"?"));
-        let fix = only_nearest(entry, OPERATIONS).map(|meant| Fix::Text(meant.to_owned()));
-        Finding { help, ..finding }.fix(fix)
+        Finding::deny_within(work, &AGENT_ALLOW_INVALID, list.index(index), details)
+            .fingerprint_value(&*fingerprint_value)
     };
     bad.map(finding).collect()
 }
 
-fn allow_duplicate(operations: &[Option<&'static str>], work: &Work<'_>) -> Vec<Finding> {
+fn allow_duplicate(operations: &[Option<&'static str>], work: &Budget<'_>) -> Vec<Finding> {
     let list = Pointer::new(ALLOW);
     let mut seen: Vec<&str> = Vec::with_capacity(OPERATIONS.len());
     let mut is_repeat = |operation: &'static str| {
@@ -149,8 +149,8 @@ fn allow_duplicate(operations: &[Option<&'static str>], work: &Work<'_>) -> Vec<
     let operations =
         operations.iter().enumerate().filter_map(|(index, operation)| Some((index, (*operation)?)));
     let repeats = operations.filter(|(_, operation)| is_repeat(operation));
-    let finding = |(index, operation)| {
-        let message = |_: &Pointer| format!("spec.memory.allow: \"{operation}\" is listed twice");
+    let finding = |(index, operation): (usize, &'static str)| {
+        let message = move |_: &Pointer| format!("spec.memory.allow: \"{operation}\" is listed twice");
         Finding::warn_within(work, &AGENT_ALLOW_DUPLICATE, list.index(index), message)
             .fix(Some(Fix::RemoveRepeated))
     };
@@ -168,13 +168,14 @@ fn legacy_fields(agent: &Tree) -> Vec<Finding> {
 }
 
 /// The platform looks for a Tool of that name and fails the task, even where it is granted.
-fn tools_listed(agent: &Tree, work: &Work<'_>) -> Vec<Finding> {
+fn tools_listed(agent: &Tree, work: &Budget<'_>) -> Vec<Finding> {
     let list = Pointer::new("/spec/tools");
     let tools = agent.at(&["spec", "tools"]).map(Tree::elements).unwrap_or_default();
     let tools = tools.iter().enumerate().filter_map(|(index, tool)| Some((index, tool.text()?.trim())));
     let built_in = |tool: &str| tool.strip_prefix("memory.").is_some_and(|tool| OPERATIONS.contains(&tool));
-    let finding = |(index, tool)| {
-        let message = |_: &Pointer| {
+    let finding = |(index, tool): (usize, &str)| {
+        let tool = tool.to_owned();
+        let message = move |_: &Pointer| {
             format!("spec.tools: \"{tool}\" is built in; grant it in spec.memory.allow and drop it here")
         };
         Finding::warn_within(work, &AGENT_TOOL_LISTED, list.index(index), message)

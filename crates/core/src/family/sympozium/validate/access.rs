@@ -10,7 +10,7 @@ use super::super::codes::{
     ACCESS_CONFIG_CONFLICT, ACCESS_CONFIG_REQUIRED, ACCESS_CONFIG_UNKNOWN, ACCESS_DUPLICATE,
     ACCESS_UNCOVERED, ACCESS_UNSUPPORTED,
 };
-use super::{Report, in_words};
+use super::Report;
 
 /// The pointer to the list of rules.
 pub(super) fn pointer() -> Pointer {
@@ -51,9 +51,9 @@ fn without_config(
 ) -> Option<Finding> {
     let message = |here: &Pointer| format!("{}: Required value", here.key("agentConfig").field());
     if rule.is_named {
-        report.warn_in_words(&ACCESS_CONFIG_REQUIRED, here, message)
+        report.warn_whole(&ACCESS_CONFIG_REQUIRED, here, message)
     } else {
-        report.deny_in_words(&ACCESS_CONFIG_REQUIRED, here, message)
+        report.deny_whole(&ACCESS_CONFIG_REQUIRED, here, message)
     }
 }
 
@@ -69,7 +69,7 @@ fn conflicting_names(
     let finding = report.warn_of(&ACCESS_CONFIG_CONFLICT, here, [today, old], |[today, old]| {
         format!("agentConfig {} and persona {} differ", quoted(today), quoted(old))
     })?;
-    Some(in_words(finding, |finding| finding.help("agentConfig wins")))
+    Some(finding.help("agentConfig wins"))
 }
 
 fn unknown_config(
@@ -85,7 +85,7 @@ fn unknown_config(
     let today = rule.agent_config.is_some_and(|name| !name.is_empty());
     let at = || here().key(if today { "agentConfig" } else { "persona" });
     let finding = report.not_found(&ACCESS_CONFIG_UNKNOWN, at, name)?;
-    Some(in_words(finding, |finding| finding.help("a config without a rule of its own gets read-write")))
+    Some(finding.help("a config without a rule of its own gets read-write"))
 }
 
 fn duplicate(
@@ -97,10 +97,8 @@ fn duplicate(
 ) -> Option<Finding> {
     let first = shared.rule(name).filter(|first| first.index != rule.index)?;
     let finding = report.duplicate_value(&ACCESS_DUPLICATE, here, name)?;
-    Some(in_words(finding, |finding| {
-        let first = pointer().index(first.index);
-        finding.help("the first rule wins").related(first, "the rule that counts")
-    }))
+    let first = pointer().index(first.index);
+    Some(finding.help("the first rule wins").related(first, "the rule that counts"))
 }
 
 /// Where all rules are read-only they are exceptions, and those without one are meant to write.

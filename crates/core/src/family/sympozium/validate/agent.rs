@@ -16,7 +16,7 @@ use super::{Report, configs, environment, names, skills, volumes};
 use crate::family::message::fit_names;
 
 pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
-    let (agent, report) = (subject.object, Report::new(state.work()));
+    let (agent, report) = (subject.object, Report::new(state.budget()));
     let mut findings: Vec<Finding> = crd_required(agent, report).into_iter().collect();
     findings.extend(names::agent(subject, report));
     findings.extend(skills::findings(subject, state));

@@ -1,7 +1,7 @@
 //! Validates the list of configs.
 
 use crate::model::family::Subject;
-use crate::model::finding::{Finding, quoted};
+use crate::model::finding::{Finding, excerpt, quoted};
 use crate::model::pointer::Pointer;
 use crate::model::tree::Tree;
 
@@ -10,7 +10,7 @@ use super::super::codes::{
     CONFIG_NAME_DUPLICATE, CONFIG_NAME_REQUIRED, CRD_REQUIRED, MAX_SIZE, SEEDS_DISABLED, SEEDS_EMPTY,
     SKILLS_OBJECT_FORM, TYPE_INVALID,
 };
-use super::{Report, in_words};
+use super::Report;
 
 pub(super) fn findings(
     ensemble: &Ensemble<'_>,
@@ -48,13 +48,14 @@ fn duplicates(ensemble: &Ensemble<'_>, report: Report<'_>, findings: &mut Vec<Fi
         let finding = if config.is_same(first) {
             report.duplicate_value(&CONFIG_NAME_DUPLICATE, at, name)
         } else {
-            report.deny(&CONFIG_NAME_DUPLICATE, at, || format!("Duplicate value: {}", quoted(name)))
+            let name = excerpt(name);
+            report.deny(&CONFIG_NAME_DUPLICATE, at, move || format!("Duplicate value: {}", quoted(&name)))
         };
         let finding = finding.map(|finding| finding.fingerprint_value(name));
         let related = |finding: Finding| {
             finding.related(list.index(first.index).key("name"), "the first one of this name")
         };
-        findings.extend(finding.map(|finding| in_words(finding, related)));
+        findings.extend(finding.map(related));
     }
 }
 
@@ -79,7 +80,7 @@ fn skills(
             }
             other => {
                 let got = other.type_name();
-                let text = || format!("Invalid value: {}: expected string", quoted(got));
+                let text = move || format!("Invalid value: {}: expected string", quoted(got));
                 Some(report.deny(&TYPE_INVALID, at, text)?.fingerprint_value(got))
             }
         }
@@ -107,7 +108,7 @@ fn memory(
     }
     if config.memory_disabled() {
         let text = "seeds have no effect while enabled is false";
-        findings.extend(report.warn(&SEEDS_DISABLED, here, || text));
+        findings.extend(report.warn(&SEEDS_DISABLED, here, move || text));
     }
 }
 
@@ -122,5 +123,5 @@ pub(super) fn max_size(memory: &Tree, here: impl FnOnce() -> Pointer, report: Re
         0..=MAX_CONFIG_MAP_KIB => return None,
         _ => format!(": a ConfigMap holds {MAX_CONFIG_MAP_KIB} KiB at most"),
     };
-    report.warn(&MAX_SIZE, || here().key("maxSizeKB"), || format!("{size} has no effect{why}"))
+    report.warn(&MAX_SIZE, || here().key("maxSizeKB"), move || format!("{size} has no effect{why}"))
 }

@@ -2,9 +2,10 @@
 //! own modules.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use crate::model::family::Subject;
-use crate::model::finding::{Finding, quoted};
+use crate::model::finding::{Finding, excerpt, quoted};
 use crate::model::pointer::Pointer;
 use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
@@ -60,7 +61,10 @@ pub(super) fn deleted(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec
         format!("{} of {users}", data_loss_message(&truncate(subject.name, limit)))
     });
     let finding = data_loss(subject.name, at);
-    vec![Finding { message: with_users.unwrap_or_else(|| finding.message.clone()), ..finding }]
+    vec![match with_users {
+        Some(message) => finding.with_message(message),
+        None => finding,
+    }]
 }
 
 /// The Agents that share the memory.
@@ -125,10 +129,11 @@ fn storage_size(shared: &SharedMemory<'_>, report: Report<'_>) -> Option<Finding
     let text = |size: &str| {
         format!("Invalid value: {}: must be a quantity greater than 0, e.g. \"1Gi\"", quoted(size))
     };
+    let shown = excerpt(size);
     let finding = if shared.enabled {
-        report.deny(&STORAGE_SIZE_INVALID, at, || text(size))
+        report.deny(&STORAGE_SIZE_INVALID, at, move || text(&shown))
     } else {
-        report.warn_of(&STORAGE_SIZE_INVALID, at, [size], |[size]| text(size))
+        report.warn_of(&STORAGE_SIZE_INVALID, at, [size], move |[size]| text(size))
     };
     Some(finding?.fingerprint_value(size))
 }
@@ -143,7 +148,7 @@ fn without_memory(shared: &SharedMemory<'_>, report: Report<'_>) -> Option<Findi
         (None, false) => "accessRules have",
         (None, true) => return None,
     };
-    let text = || format!("{set} no effect while enabled is false");
+    let text = move || format!("{set} no effect while enabled is false");
     report.warn(&MEMBRANE_WITHOUT_MEMORY, || Pointer::new(SHARED), text)
 }
 
@@ -157,10 +162,12 @@ fn changes(
     let mut findings: Vec<Finding> = memory_lost(ensemble, before, subject, old).into_iter().collect();
     findings.extend(resized(ensemble, before, report));
     let is_new = |name: &&&str| !before.excluded.contains(**name) && ensemble.has_config(name);
+    let own: Arc<str> = excerpt(subject.name).into();
     for name in ensemble.excluded.sorted().into_iter().filter(is_new) {
         let at = || Pointer::new("/spec/excludePersonas");
-        findings.extend(report.warn_in_words(&EXCLUDE_DATA_LOSS, at, |at| {
-            let agent = names::agent_of(subject.name, name);
+        let (own, name) = (Arc::clone(&own), excerpt(name));
+        findings.extend(report.warn_whole(&EXCLUDE_DATA_LOSS, at, move |at| {
+            let agent = names::agent_of(&own, &name);
             fit_names([&agent], |[agent]| {
                 let shown = quoted(agent);
                 format!("{}: Agent {shown} and PVC {agent}-memory-db will be deleted", at.field())

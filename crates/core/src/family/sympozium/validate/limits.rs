@@ -1,7 +1,7 @@
 //! Validates the numbers and durations of the membrane.
 
 use crate::model::duration::nanoseconds;
-use crate::model::finding::{Finding, quoted};
+use crate::model::finding::{Finding, excerpt, quoted};
 use crate::model::pointer::Pointer;
 use crate::model::tree::Tree;
 
@@ -48,7 +48,7 @@ fn token_budget(budget: &Tree, here: &Pointer, report: Report<'_>) -> Vec<Findin
     let [total, per_run] = ["maxTokens", "maxTokensPerRun"].map(|field| {
         let number = integer(budget, field).unwrap_or(0);
         if number < 0 {
-            let text = || format!("{number} acts as 0 (no limit)");
+            let text = move || format!("{number} acts as 0 (no limit)");
             findings.extend(report.warn(&TOKEN_NEGATIVE, || here.key(field), text));
         }
         number
@@ -59,7 +59,7 @@ fn token_budget(budget: &Tree, here: &Pointer, report: Report<'_>) -> Vec<Findin
     }
     if total > 0 && per_run > total {
         let (at, text) =
-            (|| here.key("maxTokensPerRun"), || format!("{per_run} is more than maxTokens, {total}"));
+            (|| here.key("maxTokensPerRun"), move || format!("{per_run} is more than maxTokens, {total}"));
         let finding = report.warn(&TOKEN_PER_RUN_ABOVE_TOTAL, at, text);
         let related = |finding: Finding| finding.related(here.key("maxTokens"), "the limit for all runs");
         findings.extend(finding.map(related));
@@ -70,7 +70,7 @@ fn token_budget(budget: &Tree, here: &Pointer, report: Report<'_>) -> Vec<Findin
 fn failures(breaker: &Tree, here: &Pointer, report: Report<'_>) -> Option<Finding> {
     let number = integer(breaker, "consecutiveFailures").filter(|number| *number <= 0)?;
     let at = || here.key("consecutiveFailures");
-    report.warn(&BREAKER_FAILURES_LOW, at, || format!("{number} acts as 3"))
+    report.warn(&BREAKER_FAILURES_LOW, at, move || format!("{number} acts as 3"))
 }
 
 /// Upstream never reads the cooldown; an empty one asks for a manual reset.
@@ -89,7 +89,9 @@ fn cooldown(breaker: &Tree, here: &Pointer, report: Report<'_>) -> Option<Findin
 
 fn ttl(decay: &Tree, here: &Pointer, report: Report<'_>) -> Option<Finding> {
     let text = text_at(decay, &["ttl"]).filter(|text| !text.is_empty() && !is_positive(text))?;
-    Some(report.deny(&TTL_INVALID, || here.key("ttl"), || invalid(text))?.fingerprint_value(text))
+    let shown = excerpt(text);
+    let finding = report.deny(&TTL_INVALID, || here.key("ttl"), move || invalid(&shown))?;
+    Some(finding.fingerprint_value(text))
 }
 
 fn is_positive(text: &str) -> bool {

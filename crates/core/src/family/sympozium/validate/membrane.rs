@@ -13,7 +13,7 @@ use super::super::codes::{
     TAG_INVALID, TRUST_GROUP_DUPLICATE, TRUST_GROUP_MEMBER_UNKNOWN, TRUST_GROUP_NAME_REQUIRED,
     TRUST_GROUP_TOO_SMALL, TRUSTED_WITHOUT_PEERS, VISIBILITY_UNSUPPORTED,
 };
-use super::{Report, in_words};
+use super::Report;
 
 /// The pointer to the membrane.
 pub(super) fn pointer() -> Pointer {
@@ -75,7 +75,7 @@ impl Rules<'_, '_> {
                 finding.help("the first rule wins").related(first, "the rule that counts")
             };
             let finding = report.duplicate_value(&PERMEABILITY_DUPLICATE, here, name);
-            findings.extend(finding.map(|finding| in_words(finding, related)));
+            findings.extend(finding.map(related));
         }
         let is_read_only = || self.shared.rule(name).is_some_and(|rule| rule.access() == ACCESSES[1]);
         if !rule.expose_tags.is_empty() && is_read_only() {
@@ -84,7 +84,7 @@ impl Rules<'_, '_> {
                 format!("{}: it cannot store, so exposeTags has no effect", quoted(name))
             });
             let help = |finding: Finding| finding.help("its access rule says read-only");
-            findings.extend(finding.map(|finding| in_words(finding, help)));
+            findings.extend(finding.map(help));
         }
     }
 
@@ -105,7 +105,7 @@ impl Rules<'_, '_> {
                 &TAG_INVALID,
                 || list.index(index),
                 [tag],
-                |[tag]| format!("Invalid value: {}: {why}", quoted(tag)),
+                move |[tag]| format!("Invalid value: {}: {why}", quoted(tag)),
             ));
         }
     }
@@ -125,7 +125,7 @@ impl Rules<'_, '_> {
                         finding.related(first, "the first one of this name")
                     };
                     let finding = report.duplicate_value(&TRUST_GROUP_DUPLICATE, at, name);
-                    findings.extend(finding.map(|finding| in_words(finding, related)));
+                    findings.extend(finding.map(related));
                 }
             }
         }

@@ -1,10 +1,10 @@
 //! Validates names from which Services are named.
 
-use std::borrow::Cow;
+use std::sync::Arc;
 
 use crate::family::message::fit_names;
 use crate::model::family::Subject;
-use crate::model::finding::{Finding, quoted};
+use crate::model::finding::{Finding, excerpt, quoted};
 use crate::model::pointer::Pointer;
 use crate::model::request::Operation;
 
@@ -12,7 +12,7 @@ use super::super::api::agent::has_memory;
 use super::super::api::ensemble::Ensemble;
 use super::super::api::{MAX_AGENT_NAME_BYTES, MAX_ENSEMBLE_NAME_BYTES};
 use super::super::codes::{AGENT_NAME_TOO_LONG, NAME_NOT_SERVICE, NAME_TOO_LONG};
-use super::{Report, in_words};
+use super::Report;
 
 const NOT_SERVICE_MESSAGE: &str = "Service names must be DNS-1035";
 
@@ -27,7 +27,9 @@ pub(super) fn agent(subject: &Subject<'_>, report: Report<'_>) -> Vec<Finding> {
         return Vec::new();
     }
     let too_long = too_long(subject, MAX_AGENT_NAME_BYTES, "-memory", report);
-    too_long.into_iter().chain(not_service(|| name.into(), is_dns_label(name), own_name, report)).collect()
+    let shown = excerpt(name);
+    let not_service = not_service(move || shown.to_string(), is_dns_label(name), own_name, report);
+    too_long.into_iter().chain(not_service).collect()
 }
 
 /// What is wrong with the name of an Ensemble and those of its Agents; `before` is the stored one.
@@ -46,8 +48,10 @@ pub(super) fn ensemble(
         findings.extend(too_long(subject, MAX_ENSEMBLE_NAME_BYTES, "-shared-memory", report));
     }
     let is_label = is_dns_label(own);
+    let shown_own: Arc<str> = excerpt(own).into();
     if ensemble.shares_memory() || !ensemble.configs.is_empty() {
-        findings.extend(not_service(|| own.into(), is_label, own_name, report));
+        let name = Arc::clone(&shown_own);
+        findings.extend(not_service(move || name.to_string(), is_label, own_name, report));
     }
     for config in &ensemble.configs {
         let Some(name) = config.name.filter(|name| !name.is_empty()) else { continue };
@@ -60,10 +64,11 @@ pub(super) fn ensemble(
         let at = || ensemble.configs_pointer().index(config.index).key("name");
         if is_too_long {
             let is_new = before.is_none_or(|before| !before.has_config(name));
-            findings.extend(agent_name_too_long(own, name, is_new, at, report));
+            findings.extend(agent_name_too_long(&shown_own, name, is_new, at, report));
         }
-        let checked = || Cow::Owned(agent_of(if is_label { own } else { "a" }, name));
-        findings.extend(not_service(checked, is_service, at, report));
+        let (ensemble_name, name) =
+            (if is_label { Arc::clone(&shown_own) } else { "a".into() }, excerpt(name));
+        findings.extend(not_service(move || agent_of(&ensemble_name, &name), is_service, at, report));
     }
 }
 
@@ -72,7 +77,8 @@ fn too_long(subject: &Subject<'_>, max_bytes: usize, suffix: &str, report: Repor
     if subject.name.len() <= max_bytes {
         return None;
     }
-    let text = || {
+    let suffix: Box<str> = suffix.into();
+    let text = move || {
         format!(
             "Too long: may not be more than {max_bytes} characters, or its Service \"…{suffix}\" has over 63"
         )
@@ -95,7 +101,7 @@ pub(super) fn agent_of(ensemble: &str, config: &str) -> String {
 
 /// A config that the stored Ensemble has already has its Agent, whatever its name.
 fn agent_name_too_long(
-    own: &str,
+    own: &Arc<str>,
     name: &str,
     is_new: bool,
     at: impl FnOnce() -> Pointer,
@@ -104,19 +110,20 @@ fn agent_name_too_long(
     let text = |agent: &str| {
         format!("Too long: {} may not be more than {MAX_AGENT_NAME_BYTES} characters", quoted(agent))
     };
+    let (own, config) = (Arc::clone(own), excerpt(name));
     let finding = if is_new {
-        report.deny(&AGENT_NAME_TOO_LONG, at, || text(&agent_of(own, name)))
+        report.deny(&AGENT_NAME_TOO_LONG, at, move || text(&agent_of(&own, &config)))
     } else {
-        report.warn_in_words(&AGENT_NAME_TOO_LONG, at, |at| {
+        report.warn_whole(&AGENT_NAME_TOO_LONG, at, move |at| {
             let field = at.field();
-            fit_names([&agent_of(own, name)], |[agent]| format!("{field}: {}", text(agent)))
+            fit_names([&agent_of(&own, &config)], |[agent]| format!("{field}: {}", text(agent)))
         })
     };
     Some(finding?.fingerprint_value(name))
 }
 
-fn not_service<'n>(
-    name: impl FnOnce() -> Cow<'n, str>,
+fn not_service(
+    name: impl Fn() -> String + Send + Sync + 'static,
     is_service: bool,
     at: impl FnOnce() -> Pointer,
     report: Report<'_>,
@@ -124,11 +131,11 @@ fn not_service<'n>(
     if is_service {
         return None;
     }
-    let finding = report.warn_in_words(&NAME_NOT_SERVICE, at, |at| {
+    let finding = report.warn_whole(&NAME_NOT_SERVICE, at, move |at| {
         let field = at.field();
         fit_names([&name()], |[name]| format!("{field}: {}: {NOT_SERVICE_MESSAGE}", quoted(name)))
     })?;
-    Some(in_words(finding, |finding| finding.help("use a-z, 0-9 and '-', and start with a letter")))
+    Some(finding.help("use a-z, 0-9 and '-', and start with a letter"))
 }
 
 /// Whether a name is a DNS-1035 label but for its length.

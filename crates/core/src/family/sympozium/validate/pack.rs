@@ -1,9 +1,10 @@
 //! Validates a SkillPack.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use crate::model::family::Subject;
-use crate::model::finding::{Finding, quoted};
+use crate::model::finding::{Finding, excerpt, quoted};
 use crate::model::object::Object;
 use crate::model::pointer::Pointer;
 use crate::model::state_reader::StateReader;
@@ -55,14 +56,16 @@ pub(super) fn findings(subject: &Subject<'_>, report: Report<'_>) -> Vec<Finding
 fn tools(pack: &Tree, name: &str, report: Report<'_>) -> Vec<Finding> {
     let list = Pointer::new("/spec/sidecar/tools");
     let tools = pack.at(&["spec", "sidecar", "tools"]).map(Tree::elements).unwrap_or_default();
+    let name: Arc<str> = excerpt(name).into();
     let finding = |(index, tool): (usize, &Tree)| {
         let tool = text_at(tool, &["name"]).filter(|tool| BUILT_IN_TOOLS.contains(tool))?;
-        let message = |_: &Pointer| {
-            let (pack, tool) = (quoted(name), quoted(tool));
+        let (shown_pack, shown_tool) = (Arc::clone(&name), excerpt(tool));
+        let message = move |_: &Pointer| {
+            let (pack, tool) = (quoted(&shown_pack), quoted(&shown_tool));
             format!("SkillPack {pack} sidecar tool {tool}: name collides with a built-in Sympozium tool")
         };
         let at = || list.index(index).key("name");
-        Some(report.deny_in_words(&TOOL_NAME_BUILTIN, at, message)?.fingerprint_value(tool))
+        Some(report.deny_whole(&TOOL_NAME_BUILTIN, at, message)?.fingerprint_value(tool))
     };
     tools.iter().enumerate().filter_map(finding).collect()
 }

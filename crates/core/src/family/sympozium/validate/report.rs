@@ -1,48 +1,48 @@
-//! How rules make findings. Of very many, only the first get a message.
+//! Makes the findings of rules about elements of lists.
 
 use std::fmt::Display;
 
 use crate::family::message::fit_names;
-use crate::model::finding::{Code, Finding, quoted};
+use crate::model::budget::Budget;
+use crate::model::finding::{Code, Details, Finding, excerpt, quoted};
 use crate::model::fix::Fix;
 use crate::model::pointer::Pointer;
 use crate::model::suggest;
-use crate::model::work::Work;
 
-/// What rules report with.
+/// Makes findings within a budget. A text owns the values that it shows.
 #[derive(Clone, Copy)]
 pub(super) struct Report<'w> {
-    work: &'w Work<'w>,
+    budget: &'w Budget<'w>,
 }
 
 impl<'w> Report<'w> {
-    pub(super) const fn new(work: &'w Work<'w>) -> Self {
-        Self { work }
+    pub(super) const fn new(budget: &'w Budget<'w>) -> Self {
+        Self { budget }
     }
 
     /// Whether warnings are reported. Of a stored object only denials are.
     pub(super) fn wants_warnings(self) -> bool {
-        self.work.wants_warnings() && !self.work.has_ended()
+        self.budget.wants_warnings() && !self.budget.has_ended()
     }
 
-    /// A denial with this message; `None` once the decision has ended.
-    pub(super) fn deny_in_words(
+    /// A denial with this whole message; `None` once the decision has ended.
+    pub(super) fn deny_whole<T: Into<Details>>(
         self,
         code: &'static Code,
         at: impl FnOnce() -> Pointer,
-        message: impl FnOnce(&Pointer) -> String,
+        details: impl Fn(&Pointer) -> T + Send + Sync + 'static,
     ) -> Option<Finding> {
-        (!self.work.has_ended()).then(|| Finding::deny_within(self.work, code, at(), message))
+        (!self.budget.has_ended()).then(|| Finding::deny_within(self.budget, code, at(), details))
     }
 
-    /// A warning with this message; `None` if warnings are not reported.
-    pub(super) fn warn_in_words(
+    /// A warning with this whole message; `None` where warnings are not needed.
+    pub(super) fn warn_whole(
         self,
         code: &'static Code,
         at: impl FnOnce() -> Pointer,
-        message: impl FnOnce(&Pointer) -> String,
+        message: impl Fn(&Pointer) -> String + Send + Sync + 'static,
     ) -> Option<Finding> {
-        self.wants_warnings().then(|| Finding::warn_within(self.work, code, at(), message))
+        self.wants_warnings().then(|| Finding::warn_within(self.budget, code, at(), message))
     }
 
     /// A denial whose message starts with its field.
@@ -50,9 +50,9 @@ impl<'w> Report<'w> {
         self,
         code: &'static Code,
         at: impl FnOnce() -> Pointer,
-        text: impl FnOnce() -> T,
+        text: impl Fn() -> T + Send + Sync + 'static,
     ) -> Option<Finding> {
-        self.deny_in_words(code, at, |at| format!("{}: {}", at.field(), text()))
+        self.deny_whole(code, at, move |at| format!("{}: {}", at.field(), text()))
     }
 
     /// A warning whose message starts with its field.
@@ -60,9 +60,9 @@ impl<'w> Report<'w> {
         self,
         code: &'static Code,
         at: impl FnOnce() -> Pointer,
-        text: impl FnOnce() -> T,
+        text: impl Fn() -> T + Send + Sync + 'static,
     ) -> Option<Finding> {
-        self.warn_in_words(code, at, |at| format!("{}: {}", at.field(), text()))
+        self.warn_whole(code, at, move |at| format!("{}: {}", at.field(), text()))
     }
 
     /// A warning whose message starts with its field and fits, with these names as far as there is room.
@@ -71,11 +71,15 @@ impl<'w> Report<'w> {
         code: &'static Code,
         at: impl FnOnce() -> Pointer,
         names: [&str; N],
-        text: impl Fn([&str; N]) -> String,
+        text: impl Fn([&str; N]) -> String + Send + Sync + 'static,
     ) -> Option<Finding> {
-        self.warn_in_words(code, at, |at| {
+        if !self.wants_warnings() {
+            return None;
+        }
+        let names = names.map(excerpt);
+        self.warn_whole(code, at, move |at| {
             let field = at.field();
-            fit_names(names, |names| format!("{field}: {}", text(names)))
+            fit_names(names.each_ref().map(AsRef::as_ref), |names| format!("{field}: {}", text(names)))
         })
     }
 
@@ -85,18 +89,18 @@ impl<'w> Report<'w> {
         code: &'static Code,
         at: impl FnOnce() -> Pointer,
         value: Option<&str>,
-        supported: &[&str],
+        supported: &'static [&'static str],
     ) -> Option<Finding> {
         let value = value.filter(|value| !supported.contains(value))?;
-        let text = || {
+        let shown = excerpt(value);
+        let details = move |at: &Pointer| {
             let listed: Vec<String> = supported.iter().map(|value| quoted(value)).collect();
-            format!("Unsupported value: {}: supported values: {}", quoted(value), listed.join(", "))
+            let (field, listed) = (at.field(), listed.join(", "));
+            let message =
+                format!("{field}: Unsupported value: {}: supported values: {listed}", quoted(&shown));
+            Details::from(message).help(suggest::help(&shown, supported.iter().copied()))
         };
-        let finding = self.deny(code, at, text)?.fingerprint_value(value);
-        Some(in_words(finding, |finding| match suggest::help(value, supported.iter().copied()) {
-            Some(help) => finding.help(help),
-            None => finding,
-        }))
+        Some(self.deny_whole(code, at, details)?.fingerprint_value(value))
     }
 
     /// A second entry of a name, of which the first one counts.
@@ -122,34 +126,35 @@ impl<'w> Report<'w> {
     }
 }
 
-/// The finding with what else there is to say, where it has words at all.
-pub(super) fn in_words(finding: Finding, more: impl FnOnce(Finding) -> Finding) -> Finding {
-    if finding.is_wordless() { finding } else { more(finding) }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::borrow::Cow;
+
     use super::super::super::codes::TYPE_INVALID;
     use super::*;
 
     #[test]
     fn says_which_value_was_meant() {
-        let work = Work::default();
+        let budget = Budget::default();
         let help = |value| {
             let at = || Pointer::new("/spec/access");
-            let supported = ["read-write", "read-only"];
-            Report::new(&work).unsupported(&TYPE_INVALID, at, Some(value), &supported)?.help
+            let finding = Report::new(&budget).unsupported(
+                &TYPE_INVALID,
+                at,
+                Some(value),
+                &["read-write", "read-only"],
+            );
+            finding.expect("a denial").help_text().map(Cow::into_owned)
         };
         assert_eq!(help("readonly").as_deref(), Some("did you mean \"read-only\"?"));
         assert_eq!(help("all"), None);
     }
 
     #[test]
-    fn asks_for_denials_alone_where_nobody_reads() {
-        let work = Work::wordless(None);
-        let (report, at) = (Report::new(&work), || Pointer::new("/spec/access"));
+    fn makes_no_warnings_where_only_denials_are_needed() {
+        let budget = Budget::for_denials();
+        let (report, at) = (Report::new(&budget), || Pointer::new("/spec/access"));
         assert_eq!(report.warn(&TYPE_INVALID, at, || "odd"), None);
-        let denial = report.deny(&TYPE_INVALID, at, || "odd").expect("a denial");
-        assert!(denial.is_wordless());
+        assert!(report.deny(&TYPE_INVALID, at, || "odd").is_some());
     }
 }

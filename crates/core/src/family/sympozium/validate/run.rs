@@ -20,7 +20,7 @@ use crate::family::message::fit_names;
 
 pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
     let run = subject.object;
-    let report = Report::new(state.work());
+    let report = Report::new(state.budget());
     let mut findings = skills::findings(subject, state);
     findings.extend(volumes::run_findings(run, report));
     findings.extend(old_name(run));

@@ -1,7 +1,7 @@
 //! Validates the skills of an Agent or AgentRun.
 
 use crate::model::family::Subject;
-use crate::model::finding::{Finding, quoted};
+use crate::model::finding::{Finding, excerpt, quoted};
 use crate::model::object::Lookup;
 use crate::model::pointer::Pointer;
 use crate::model::state_reader::StateReader;
@@ -15,7 +15,7 @@ use super::Report;
 use crate::family::message::fit_names;
 
 pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
-    let report = Report::new(state.work());
+    let report = Report::new(state.budget());
     if !report.wants_warnings() {
         return Vec::new();
     }
@@ -42,15 +42,13 @@ fn check_skill(skill: &Tree, here: impl FnOnce() -> Pointer, report: Report<'_>)
     if !is_near_miss(name) {
         return None;
     }
-    report.warn_in_words(
-        &SKILL_NEAR_MISS,
-        || here().key("skillPackRef"),
-        |_| {
-            fit_names([name], |[name]| {
-                format!("skillPackRef {} does not turn memory on; use \"memory\"", quoted(name))
-            })
-        },
-    )
+    let name = excerpt(name);
+    let at = || here().key("skillPackRef");
+    report.warn_whole(&SKILL_NEAR_MISS, at, move |_| {
+        fit_names([&name], |[name]| {
+            format!("skillPackRef {} does not turn memory on; use \"memory\"", quoted(name))
+        })
+    })
 }
 
 fn is_near_miss(name: &str) -> bool {

@@ -1,6 +1,8 @@
 //! Validates the names of volumes that Sympozium reserves.
 
-use crate::model::finding::{Finding, quoted};
+use std::sync::Arc;
+
+use crate::model::finding::{Finding, excerpt, quoted};
 use crate::model::pointer::Pointer;
 use crate::model::tree::Tree;
 
@@ -16,8 +18,10 @@ const RESERVED_MESSAGE: &str = "name is reserved by Sympozium (including workspa
 /// Upstream's own webhook refuses such a run.
 pub(super) fn run_findings(run: &Tree, report: Report<'_>) -> impl Iterator<Item = Finding> {
     let volumes = reserved(run, &["spec", "volumes"]).filter_map(move |(at, name)| {
-        let message = |_: &Pointer| format!("AgentRun.spec.volumes[{}]: {RESERVED_MESSAGE}", quoted(name));
-        Some(report.deny_in_words(&RESERVED_VOLUME, at, message)?.fingerprint_value(name))
+        let shown = excerpt(name);
+        let message =
+            move |_: &Pointer| format!("AgentRun.spec.volumes[{}]: {RESERVED_MESSAGE}", quoted(&shown));
+        Some(report.deny_whole(&RESERVED_VOLUME, at, message)?.fingerprint_value(name))
     });
     volumes.chain(mounts(run, report))
 }
@@ -25,7 +29,8 @@ pub(super) fn run_findings(run: &Tree, report: Report<'_>) -> impl Iterator<Item
 /// Of an Agent or Ensemble: each of its runs gets them.
 pub(super) fn warnings(object: &Tree, report: Report<'_>) -> impl Iterator<Item = Finding> {
     let volumes = reserved(object, &["spec", "volumes"]).filter_map(move |(at, name)| {
-        let text = || format!("{} is reserved by Sympozium: runs with it are refused", quoted(name));
+        let name = excerpt(name);
+        let text = move || format!("{} is reserved by Sympozium: runs with it are refused", quoted(&name));
         report.warn(&RESERVED_VOLUME, at, text)
     });
     volumes.chain(mounts(object, report))
@@ -33,18 +38,21 @@ pub(super) fn warnings(object: &Tree, report: Report<'_>) -> impl Iterator<Item 
 
 /// Of a SkillPack: it is taken, and the runs that use it are refused.
 pub(super) fn pack_findings(pack: &Tree, name: &str, report: Report<'_>) -> Vec<Finding> {
+    let name: Arc<str> = excerpt(name).into();
     let reserved = reserved(pack, &["spec", "sidecar", "volumes"]).filter_map(|(at, volume)| {
-        let message = |_: &Pointer| {
-            format!("SkillPack {} sidecar volume {}: {RESERVED_MESSAGE}", quoted(name), quoted(volume))
+        let (name, volume) = (Arc::clone(&name), excerpt(volume));
+        let message = move |_: &Pointer| {
+            format!("SkillPack {} sidecar volume {}: {RESERVED_MESSAGE}", quoted(&name), quoted(&volume))
         };
-        report.warn_in_words(&RESERVED_VOLUME, at, message)
+        report.warn_whole(&RESERVED_VOLUME, at, message)
     });
     reserved.collect()
 }
 
 fn mounts(object: &Tree, report: Report<'_>) -> impl Iterator<Item = Finding> {
     reserved(object, &["spec", "volumeMounts"]).filter_map(move |(at, name)| {
-        let text = || format!("{} is reserved by Sympozium: the mount is dropped", quoted(name));
+        let name = excerpt(name);
+        let text = move || format!("{} is reserved by Sympozium: the mount is dropped", quoted(&name));
         report.warn(&RESERVED_VOLUME, at, text)
     })
 }

@@ -6,10 +6,10 @@ use futures::FutureExt;
 use tokio::sync::watch;
 
 use super::*;
+use crate::model::budget::Budget;
 use crate::model::object::Lookup;
 use crate::model::settings::Settings;
 use crate::model::state_reader::StateReader;
-use crate::model::work::Work;
 use crate::server::store::discovery;
 use crate::server::stub::{Reply, RequestedPaths, client, not_found};
 
@@ -57,7 +57,7 @@ async fn until(check: impl Fn() -> bool) {
 }
 
 fn lookup_is(store: &Store, kind: &'static Kind, expected: fn(&Lookup<'_>) -> bool) -> bool {
-    expected(&StateReader::new(&store.snapshot(), &Work::default()).get(kind, "team", "a"))
+    expected(&StateReader::new(&store.snapshot(), &Budget::default()).get(kind, "team", "a"))
 }
 
 #[tokio::test]
@@ -71,7 +71,7 @@ async fn a_kind_that_is_not_served_has_no_objects_until_it_is() {
     until(|| lookup_is(&store, kind, |lookup| matches!(lookup, Lookup::Found(_)))).await;
     let state = store.snapshot();
     assert_eq!(
-        StateReader::new(&state, &Work::default()).get(kind, "team", "b"),
+        StateReader::new(&state, &Budget::default()).get(kind, "team", "b"),
         Lookup::Unknown,
         "it may be newer"
     );
