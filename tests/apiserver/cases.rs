@@ -1,4 +1,4 @@
-//! Every case of `tests/cases` against a real apiserver that asks a real memgate.
+//! Cases of `tests/cases` against a real apiserver that calls a real memgate.
 //!
 //! ```text
 //! case ──isolated into namespaces of its own──▶ state, stored unasked ──▶ memgate has seen it all
@@ -10,14 +10,19 @@
 //! in none, runs alone: nothing of the others is in the cluster meanwhile, and nothing of its own
 //! afterwards. Each case is a trial.
 //!
-//! - A case of a file `…-schema.yaml` describes what memgate refuses where there is no apiserver;
-//!   here the apiserver has to refuse it by itself.
-//! - A file `…-offline.yaml` holds cases that no apiserver can be asked, such as objects that are
-//!   being deleted or that its schemas would change on the way. It is passed over, and so are those below `policy`:
-//!   a policy is for all namespaces, and some need a time of their own. `policies` asks a real apiserver about each rule
-//!   by the example of its page. Nothing else is passed over.
+//! The library, the HTTP router and the command run every case. This program runs those to which an apiserver adds
+//! something ([`Selection`]); `MEMGATE_TEST_CASES=all` runs the others too. Some cannot be run here at all:
+//!
+//! - A file `…-offline.yaml` has cases that cannot be sent to an apiserver, such as objects that are being deleted or
+//!   that its schemas would change on the way.
+//! - A policy applies to all namespaces, and some cases below `policy` need a time of their own. The module `policies`
+//!   tries each rule with the example of its page.
+//!
+//! A case of a file `…-schema.yaml` describes what memgate refuses where there is no apiserver; here the apiserver
+//! has to refuse it by itself.
 
 mod isolated;
+mod selection;
 mod stored_states;
 
 use std::sync::{
@@ -46,6 +51,7 @@ use crate::{
 
 use self::{
     isolated::{IsolatedCase, isolate},
+    selection::Selection,
     stored_states::StoredStates,
 };
 
@@ -82,13 +88,17 @@ pub(crate) fn summary() -> Option<String> {
 
 fn all() -> Result<Vec<IsolatedCase>> {
     let mut all = Vec::new();
+    let mut selection = Selection::from_environment();
     for (file, document) in documents()? {
         let file = file.trim_end_matches(".yaml");
         if file.ends_with("-offline") || file.starts_with("policy/") {
             continue;
         }
         for value in document.as_array().context("a file is no list of cases")? {
-            all.push(isolate(file, value, all.len())?);
+            let isolated = isolate(file, value, all.len())?;
+            if is_for_the_schema(&isolated) || selection.takes(&isolated.case) {
+                all.push(isolated);
+            }
         }
     }
     Ok(all)
