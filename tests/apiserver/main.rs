@@ -144,5 +144,5 @@ fn as_test(trial: Trial, fixture: &Arc<Fixture>) -> libtest_mimic::Trial {
     let (fixture, name, soak) = (Arc::clone(fixture), trial.name.clone(), trial.soak);
     let run = move || fixture.run(trial).map_err(|error| Failed::from(format!("{error:#}")));
     let trial = libtest_mimic::Trial::test(name, run).with_ignored_flag(soak);
-    needs("a control plane, which Go builds", trial)
+    needs("Go, for a control plane", trial)
 }
