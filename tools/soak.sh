@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Long runs with numbers; results belong in docs/reliability.md and docs/performance.md.
 #
-#   tools/soak.sh                     which there are
+#   tools/soak.sh                     lists the scenarios
 #   tools/soak.sh rotations           leaves and CAs replaced under load
 #   tools/soak.sh rotate              a new CA on request, and one that revokes the others, under load
 #   tools/soak.sh wipes               caBundle wiped, over and over
-#   tools/soak.sh overload|idle|replays  more than it can take; crowds that do nothing; bad handshakes
+#   tools/soak.sh overload|idle|replays  more calls than it can answer; many idle connections; bad handshakes
 #   tools/soak.sh dear                reviews that are dear for their size, beside ordinary ones
 #   tools/soak.sh NAME KEY=VALUE…     one of stress/tests/soak: restarts, kills, outage, races, scale, state, audit, day, hostile,
 #                                     upgrade (tools/upgrade.sh builds what it needs)

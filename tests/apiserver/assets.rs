@@ -63,7 +63,7 @@ fn names_the_releases(_: &Fixture) -> Result<()> {
     for release in Release::ALL {
         ensure!(error.contains(release.series), "{error}");
         ensure!(Release::named(release.series)? == release);
-        // The linker is told the version, and the directory of the cache is named for it.
+        // The linker gets the version as an argument, and the directory of the cache has it in its name.
         let module = Path::new(env!("CARGO_MANIFEST_DIR")).join("tools").join(release.module).join("go.mod");
         let asked = format!("k8s.io/kubernetes {}", release.version);
         ensure!(

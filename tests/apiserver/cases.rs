@@ -55,13 +55,13 @@ use self::{
     stored_states::StoredStates,
 };
 
-/// How many cases were run, by all trials.
+/// The number of cases that all trials have run.
 static RUN: AtomicUsize = AtomicUsize::new(0);
 
 /// One trial for each case.
 ///
 /// # Errors
-/// When a file cannot be read or is no case file.
+/// When a file cannot be read or is not a case file.
 pub(crate) fn trials() -> Result<Vec<Trial>> {
     let all = Arc::new(all().context("failed to read tests/cases")?);
     ensure!(!all.is_empty(), "there is no case in tests/cases");
@@ -80,7 +80,7 @@ pub(crate) fn trials() -> Result<Vec<Trial>> {
     Ok(alone.into_iter().chain(sharing).map(trial).collect())
 }
 
-/// What to say at the end of a run; nothing when no case was part of it.
+/// A line for the end of a run; `None` when it had no case.
 pub(crate) fn summary() -> Option<String> {
     let run = RUN.load(Ordering::Relaxed);
     (run > 0).then(|| format!("{run} cases were run against the apiserver"))
@@ -94,7 +94,7 @@ fn all() -> Result<Vec<IsolatedCase>> {
         if file.ends_with("-offline") || file.starts_with("policy/") {
             continue;
         }
-        for value in document.as_array().context("a file is no list of cases")? {
+        for value in document.as_array().context("a file is not a list of cases")? {
             let isolated = isolate(file, value, all.len())?;
             if is_for_the_schema(&isolated) || selection.takes(&isolated.case) {
                 all.push(isolated);
@@ -104,13 +104,13 @@ fn all() -> Result<Vec<IsolatedCase>> {
     Ok(all)
 }
 
-/// Whether the apiserver itself is to refuse it.
+/// Whether the apiserver itself has to refuse it.
 fn is_for_the_schema(isolated: &IsolatedCase) -> bool {
     isolated.file.ends_with("-schema")
 }
 
-/// Whether no answer of memgate's would be a fault of its webhook configurations. Of objects of the
-/// core and of deletions they pass over some on purpose.
+/// Whether the webhook configurations must send the request to memgate. Some objects of the core and some
+/// deletions are not sent on purpose.
 fn is_always_asked_about(case: &casefile::Case) -> bool {
     let group = |object: &Value| object["apiVersion"].as_str().is_some_and(|version| version.contains('/'));
     let is_own = case.object.as_ref().is_some_and(|object| group(object) && object["kind"] != "Job");
@@ -200,7 +200,7 @@ async fn ask(client: &Client, isolated: &IsolatedCase) -> Result<Answer> {
     send(client, method, &format!("{path}{subresource}?dryRun=All"), object.as_ref()).await
 }
 
-/// What memgate did, as far as it shows from here.
+/// The result of memgate, as far as an answer of the apiserver shows it.
 fn outcome(answer: Answer, annotations: &Annotations) -> Result<CaseOutcome> {
     let allowed = answer.granted();
     let message = answer.webhook_message();

@@ -54,7 +54,7 @@ fn end_with_a_panic(_: &Fixture) -> Result<()> {
     let panicked = thread::spawn(move || {
         let _child = start(&dir).expect("the child starts");
         child_id(&dir).expect("the child writes down its id");
-        // Unlike `panic!`, this prints nothing: it is no failure.
+        // Unlike `panic!`, this prints nothing, since the test has not failed.
         std::panic::resume_unwind(Box::new("on purpose"))
     })
     .join();

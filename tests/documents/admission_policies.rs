@@ -133,8 +133,8 @@ const INTRODUCTION: &str = "\
 
 These are twins of memgate's own rules for the apiserver. An organisation's own rules are MemoryPolicies: [Policies](policy.md).
 
-`memgate manifests --component vap` adds ValidatingAdmissionPolicies with those of memgate's rules that need
-no other object. The apiserver evaluates them by itself, so it refuses what cannot work even while no replica
+`memgate manifests --component vap` adds ValidatingAdmissionPolicies for those of memgate's rules that look at
+one object only. The apiserver evaluates them by itself, so it refuses what cannot work even while no replica
 of memgate runs. They use functions that CEL has from Kubernetes 1.31 on, and are tested on 1.33 and 1.37.
 
 - A policy only refuses. Warnings, rules about other objects, and pods are left to the webhook.
