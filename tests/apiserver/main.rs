@@ -3,7 +3,7 @@
 //! that leaves only trials without it start none.
 //!
 //! ```text
-//! assets, processes, control_plane, webhooks, stub   tests of the test cluster itself
+//! control_plane, stub                                the cluster itself, and a webhook that is not memgate
 //! installed                                          memgate in it, installed by its own commands
 //! manifests, access                                  its objects and its rights
 //! deploy                                             components, upgrades and removal
@@ -40,7 +40,6 @@ mod support;
 
 mod access;
 mod aggregated;
-mod assets;
 mod audit;
 mod cases;
 mod cel_rules;
@@ -61,7 +60,6 @@ mod order;
 mod order_cluster;
 mod pods;
 mod policies;
-mod processes;
 mod releases;
 mod request;
 mod resources;
@@ -71,7 +69,6 @@ mod side_by_side;
 mod snapshot;
 mod stub;
 mod wait;
-mod webhooks;
 mod what_if;
 
 use std::{ops::RangeInclusive, process::ExitCode, sync::Arc, thread};
@@ -86,9 +83,6 @@ use support::needs::needs;
 const THREADS: RangeInclusive<usize> = 2..=4;
 
 fn main() -> Result<ExitCode> {
-    if let Some(role) = processes::role() {
-        return Ok(role());
-    }
     let mut arguments = Arguments::from_args();
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let threads = cores.clamp(*THREADS.start(), *THREADS.end());
@@ -107,10 +101,7 @@ fn main() -> Result<ExitCode> {
 
 fn trials() -> Result<Vec<Trial>> {
     let modules = [
-        assets::trials(),
-        processes::trials(),
         control_plane::trials(),
-        webhooks::trials(),
         manifests::trials(),
         pods::trials(),
         families::trials(),

@@ -151,7 +151,7 @@ of memgate runs. They use functions that CEL has from Kubernetes 1.31 on, and ar
   digits, only has to be well-formed.
 - A policy refuses nothing that memgate admits, and admits nothing that memgate refuses by a rule that the
   policy covers: each case of `tests/cases`, and some 16,000 variants of their objects with parts missing,
-  empty, null or odd, go to a real apiserver and to memgate (`cargo test --test apiserver cel_rules::`).
+  empty, null or odd, go to a real apiserver and to memgate (`just apiserver cel_rules::`).
 
 `BLESS=1 cargo test --test documents admission_policies` makes this page from the rules, and that test holds it up to date.
 ";
