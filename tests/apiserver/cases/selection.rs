@@ -27,12 +27,9 @@ impl Selection {
     /// Takes a case whose patch the apiserver applies, whose old object the apiserver adds, or that is the first one
     /// with a code, or the first one of a kind to be allowed or refused.
     pub(super) fn takes(&mut self, case: &Case) -> bool {
-        let has_new_code = case
-            .expect
-            .codes
-            .iter()
-            .flatten()
-            .fold(false, |is_new, code| self.codes.insert(code.clone()) || is_new);
+        let known_codes = self.codes.len();
+        self.codes.extend(case.expect.codes.iter().flatten().cloned());
+        let has_new_code = self.codes.len() > known_codes;
         let is_new_request = self.requests.insert(request(case));
         self.takes_all
             || has_new_code
