@@ -40,13 +40,17 @@ pictures:
 generate:
     BLESS=1 cargo test --locked --test deploy --test documents -- generate:: helm:: policies::
 
-# Only what runs against the real kube-apiserver
+# Only what runs against the real kube-apiserver; with MEMGATE_TEST_CASES=all every case of tests/cases
 apiserver *FILTER:
     MEMGATE_TESTS=all cargo test --locked --test apiserver {{FILTER}}
 
 # The same against another version of Kubernetes: `just kubernetes 1.33` for all of it
 kubernetes VERSION *FILTER:
     MEMGATE_TESTS=all MEMGATE_TEST_KUBERNETES={{VERSION}} cargo test --locked --test apiserver {{FILTER}}
+
+# Bad input and bad callers against the program
+attack *FILTER:
+    cargo test --locked --package memgate-stress --test attack {{FILTER}}
 
 # Damaged input for one target (or all) for so many seconds each; what goes wrong is kept in stress/tests/fuzz/corpus
 fuzz TARGET="" SECONDS="60":

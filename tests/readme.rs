@@ -1,5 +1,5 @@
-//! What the documents show is what memgate prints, their pictures are of real output, and their links
-//! lead somewhere.
+//! Documents show the real output of memgate, their pictures are drawn from it, and their links lead to an existing
+//! file and heading.
 //!
 //! A fenced `console` block whose first line starts with `$` is a command and its standard output;
 //! a line `…` stands for any number of lines. `BLESS=1 cargo test --test readme` draws the pictures anew.
@@ -106,7 +106,7 @@ fn installing_names_an_image() {
     }
 }
 
-/// Nothing is published yet, so nobody is sent to where it would be. docs/release.md says how it will be.
+/// Nothing is published yet, so documents must not name the address where it will be. docs/release.md is the exception.
 #[test]
 fn nothing_is_fetched_that_is_not_published() {
     for (path, text) in documents().into_iter().filter(|(path, _)| !path.ends_with("docs/release.md")) {
@@ -118,7 +118,7 @@ fn nothing_is_fetched_that_is_not_published() {
     }
 }
 
-/// Whoever tries memgate does not wait for link-time optimization.
+/// README's commands use the profile without link-time optimization, which builds in a third of the time.
 #[test]
 fn what_readme_runs_is_built_quickly() {
     let readme = fs::read_to_string(root().join("README.md")).expect("README");

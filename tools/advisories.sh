@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Checks what is linked in against the RustSec advisories, where their database can be had. Where it cannot (a machine
-# without a way to it), this says so and is no failure; a found advisory always is. `just advisories` is the same
+# Checks the linked crates against the RustSec advisories. Where their database cannot be fetched (a machine without
+# network), this says so and succeeds; a found advisory is always a failure. `just advisories` is the same
 # check that fails without the database.
 #
 # A mirror is named to git: git config --global url.MIRROR.insteadOf https://github.com/RustSec/advisory-db
@@ -14,5 +14,5 @@ if ! timeout --kill-after=10 5m cargo deny fetch db index 2> "$said"; then
     printf 'SKIPPED: advisories were NOT checked, for their database (or the index of crates) could not be fetched\n' >&2
     exit 0
 fi
-# With what was fetched just now, so that a network that fails from here on is no found advisory.
+# With what was fetched just now, so that a network failure from here on does not look like an advisory.
 cargo deny --offline check advisories

@@ -53,8 +53,8 @@ spec:
     - name: reading
       description: reads
       content: |
-        Read what is there.
-        Then say what it means.
+        Read the notes.
+        Then say what they mean.
 END
     esac
 }

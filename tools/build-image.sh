@@ -49,7 +49,7 @@ for label in "${labels[@]}"; do configuration+=(--config.label "$label" --manife
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
-# The archive of the image's only layer: two files that belong to root and that nobody may write.
+# The archive of the image's only layer: two read-only files that belong to root.
 layer() {
     rm -rf "$scratch/root"
     install -D -m 0555 "$1/memgate" "$scratch/root/memgate"

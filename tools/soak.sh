@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Long runs with numbers; results belong in docs/reliability.md and docs/performance.md.
 #
-#   tools/soak.sh                     which there are
+#   tools/soak.sh                     lists the scenarios
 #   tools/soak.sh rotations           leaves and CAs replaced under load
 #   tools/soak.sh rotate              a new CA on request, and one that revokes the others, under load
 #   tools/soak.sh wipes               caBundle wiped, over and over

@@ -17,10 +17,10 @@ use serde_json::json;
 /// What one file may hold that was written without line breaks.
 const LINE_BYTES: usize = 2 << 20;
 
-/// Of these objects 50 findings each are told.
+/// The number of objects; at most 50 findings of each are reported.
 const OBJECTS: usize = 200;
 
-/// Text about 10,000 findings, all on one line: each is shown with what stands around it.
+/// Text about 10,000 findings, all on one line: each is shown with the text around it.
 fn one_line(criterion: &mut Criterion) {
     let line = line();
     let mut group = criterion.benchmark_group("text of 10,000 findings");
@@ -39,7 +39,7 @@ fn one_line(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// A List of agents whose memory allows what is no operation.
+/// A List of agents whose memory allows unknown operations.
 fn line() -> String {
     let agent = |number: usize| {
         let allow: Vec<usize> = (0..60).collect();

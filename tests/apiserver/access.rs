@@ -55,9 +55,9 @@ fn is_denied(fixture: &Fixture) -> Result<()> {
 /// given nothing.
 fn is_what_the_role_says(fixture: &Fixture) -> Result<()> {
     let cluster = fixture.cluster()?;
-    let namespace = cluster.fresh_namespace("nobody")?;
-    cluster.kubectl(&["create", "serviceaccount", "nobody", "-n", &namespace])?.ok()?;
-    let baseline = cluster.service_account_kubeconfig(&namespace, "nobody")?;
+    let namespace = cluster.fresh_namespace("unbound")?;
+    cluster.kubectl(&["create", "serviceaccount", "unbound", "-n", &namespace])?.ok()?;
+    let baseline = cluster.service_account_kubeconfig(&namespace, "unbound")?;
     let of_every_account = rules(cluster, &client(cluster, &baseline)?, &namespace)?;
     let memgates = rules(cluster, &client(cluster, &fixture.memgate()?.kubeconfig)?, &namespace)?;
 

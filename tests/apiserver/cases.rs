@@ -1,4 +1,4 @@
-//! Every case of `tests/cases` against a real apiserver that asks a real memgate.
+//! Cases of `tests/cases` against a real apiserver that calls a real memgate.
 //!
 //! ```text
 //! case ──isolated into namespaces of its own──▶ state, stored unasked ──▶ memgate has seen it all
@@ -10,14 +10,19 @@
 //! in none, runs alone: nothing of the others is in the cluster meanwhile, and nothing of its own
 //! afterwards. Each case is a trial.
 //!
-//! - A case of a file `…-schema.yaml` describes what memgate refuses where there is no apiserver;
-//!   here the apiserver has to refuse it by itself.
-//! - A file `…-offline.yaml` holds cases that no apiserver can be asked, such as objects that are
-//!   being deleted or that its schemas would change on the way. It is passed over, and so are those below `policy`:
-//!   a policy is for all namespaces, and some need a time of their own. `policies` asks a real apiserver about each rule
-//!   by the example of its page. Nothing else is passed over.
+//! The library, the HTTP router and the command run every case. This program runs those to which an apiserver adds
+//! something ([`Selection`]); `MEMGATE_TEST_CASES=all` runs the others too. Some cannot be run here at all:
+//!
+//! - A file `…-offline.yaml` has cases that cannot be sent to an apiserver, such as objects that are being deleted or
+//!   that its schemas would change on the way.
+//! - A policy applies to all namespaces, and some cases below `policy` need a time of their own. The module `policies`
+//!   tries each rule with the example of its page.
+//!
+//! A case of a file `…-schema.yaml` describes what memgate refuses where there is no apiserver; here the apiserver
+//! has to refuse it by itself.
 
 mod isolated;
+mod selection;
 mod stored_states;
 
 use std::sync::{
@@ -46,16 +51,17 @@ use crate::{
 
 use self::{
     isolated::{IsolatedCase, isolate},
+    selection::Selection,
     stored_states::StoredStates,
 };
 
-/// How many cases were run, by all trials.
+/// The number of cases that all trials have run.
 static RUN: AtomicUsize = AtomicUsize::new(0);
 
 /// One trial for each case.
 ///
 /// # Errors
-/// When a file cannot be read or is no case file.
+/// When a file cannot be read or is not a case file.
 pub(crate) fn trials() -> Result<Vec<Trial>> {
     let all = Arc::new(all().context("failed to read tests/cases")?);
     ensure!(!all.is_empty(), "there is no case in tests/cases");
@@ -74,7 +80,7 @@ pub(crate) fn trials() -> Result<Vec<Trial>> {
     Ok(alone.into_iter().chain(sharing).map(trial).collect())
 }
 
-/// What to say at the end of a run; nothing when no case was part of it.
+/// A line for the end of a run; `None` when it had no case.
 pub(crate) fn summary() -> Option<String> {
     let run = RUN.load(Ordering::Relaxed);
     (run > 0).then(|| format!("{run} cases were run against the apiserver"))
@@ -82,25 +88,29 @@ pub(crate) fn summary() -> Option<String> {
 
 fn all() -> Result<Vec<IsolatedCase>> {
     let mut all = Vec::new();
+    let mut selection = Selection::from_environment();
     for (file, document) in documents()? {
         let file = file.trim_end_matches(".yaml");
         if file.ends_with("-offline") || file.starts_with("policy/") {
             continue;
         }
-        for value in document.as_array().context("a file is no list of cases")? {
-            all.push(isolate(file, value, all.len())?);
+        for value in document.as_array().context("a file is not a list of cases")? {
+            let isolated = isolate(file, value, all.len())?;
+            if is_for_the_schema(&isolated) || selection.takes(&isolated.case) {
+                all.push(isolated);
+            }
         }
     }
     Ok(all)
 }
 
-/// Whether the apiserver itself is to refuse it.
+/// Whether the apiserver itself has to refuse it.
 fn is_for_the_schema(isolated: &IsolatedCase) -> bool {
     isolated.file.ends_with("-schema")
 }
 
-/// Whether no answer of memgate's would be a fault of its webhook configurations. Of objects of the
-/// core and of deletions they pass over some on purpose.
+/// Whether the webhook configurations must send the request to memgate. Some objects of the core and some
+/// deletions are not sent on purpose.
 fn is_always_asked_about(case: &casefile::Case) -> bool {
     let group = |object: &Value| object["apiVersion"].as_str().is_some_and(|version| version.contains('/'));
     let is_own = case.object.as_ref().is_some_and(|object| group(object) && object["kind"] != "Job");
@@ -190,7 +200,7 @@ async fn ask(client: &Client, isolated: &IsolatedCase) -> Result<Answer> {
     send(client, method, &format!("{path}{subresource}?dryRun=All"), object.as_ref()).await
 }
 
-/// What memgate did, as far as it shows from here.
+/// The result of memgate, as far as an answer of the apiserver shows it.
 fn outcome(answer: Answer, annotations: &Annotations) -> Result<CaseOutcome> {
     let allowed = answer.granted();
     let message = answer.webhook_message();

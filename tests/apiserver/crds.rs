@@ -38,7 +38,7 @@ fn come_and_go(_: &Fixture) -> Result<()> {
     register(&cluster, &memgate.endpoint(), "memgate", &only)?;
     wait_until_asked_about_pods(&cluster, &namespace)?;
     let lonely = dry_pod(&cluster, &namespace)?;
-    // Namespaces need no CRD.
+    // Namespaces do not need a CRD.
     let others = known_objects(&memgate)?;
     let not_found =
         format!("ArkAgent \"scout\" not found in namespace \"{namespace}\" [arkonis/pod-agent-not-found]");

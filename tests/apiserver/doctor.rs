@@ -259,7 +259,7 @@ fn unanswered(fixture: &Fixture) -> Result<()> {
             Ok((about("pods") && about("orloj memories.orloj.dev")).then_some(()))
         })
     };
-    let foreign = Authority::new("somebody else")?;
+    let foreign = Authority::new("another CA")?;
     register(cluster, &Endpoint::new(webhook.addresses().listen, &foreign.pem()), &namespace, &only)?;
     says("fail", "the caBundle is of another CA")?;
     register(cluster, &webhook.endpoint(), &namespace, &only)?;

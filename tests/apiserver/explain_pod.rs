@@ -58,9 +58,9 @@ fn names_fields(fixture: &Fixture) -> Result<()> {
     let origin = format!("ArkMemory {namespace}/notes spec.redis.ttlSeconds, by now 90\n");
     ensure!(text.contains(&format!("AGENT_MEMORY_REDIS_TTL=3600  ← {origin}")), "{text}");
 
-    let (text, output) = explain(cluster.admin_kubeconfig(), &format!("{namespace}/nobody"))?;
+    let (text, output) = explain(cluster.admin_kubeconfig(), &format!("{namespace}/absent"))?;
     ensure!(output.status.code() == Some(2), "{text}");
-    ensure!(text == format!("error: there is no Pod {namespace}/nobody\n"), "{text}");
+    ensure!(text == format!("error: there is no Pod {namespace}/absent\n"), "{text}");
     Ok(())
 }
 

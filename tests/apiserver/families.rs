@@ -33,7 +33,7 @@ const RESTRICTED: (&str, &str) = ("pod-security.kubernetes.io/enforce", "restric
 
 static NAMESPACES: AtomicUsize = AtomicUsize::new(0);
 
-/// What stands in a cluster where a platform runs one agent.
+/// The objects of a cluster in which a platform runs one agent.
 pub(crate) struct Scene {
     /// Namespaces first, and then what the platform's users wrote.
     pub(crate) objects: Vec<Value>,

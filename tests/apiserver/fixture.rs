@@ -1,4 +1,4 @@
-//! What trials share: the cluster, and the rule about who may disturb it.
+//! What trials share: the cluster, and a lock for trials that disturb it.
 
 use std::sync::{OnceLock, PoisonError, RwLock};
 
@@ -11,10 +11,10 @@ use crate::{
     support::control_plane::ControlPlane,
 };
 
-/// What a trial is given.
+/// The clusters, for all trials.
 #[derive(Default)]
 pub(crate) struct Fixture {
-    // Fields end in this order, and memgate is to end before what it talks to.
+    // Fields are dropped in this order: memgate ends before its cluster.
     memgate: OnceLock<Result<Installed, String>>,
     policies: OnceLock<Result<PolicyCluster, String>>,
     order: OnceLock<Result<OrderCluster, String>>,
@@ -30,14 +30,14 @@ pub(crate) struct Trial {
     pub(crate) name: String,
     run: Run,
     alone: bool,
-    /// Whether it runs only when it is asked for: it takes minutes.
+    /// Whether it takes minutes, and runs with `--ignored` only.
     pub(crate) soak: bool,
-    /// The first Kubernetes that has what it needs.
+    /// The oldest Kubernetes that it can run on.
     pub(crate) since: (u32, u32),
 }
 
 impl Trial {
-    /// A trial that others do not notice.
+    /// A trial that does not disturb others.
     pub(crate) fn new(
         name: impl Into<String>,
         run: impl FnOnce(&Fixture) -> Result<()> + Send + 'static,
@@ -58,7 +58,7 @@ impl Trial {
         Self { since, ..self }
     }
 
-    /// A trial during which no other runs, since it disturbs the whole cluster.
+    /// A trial that runs alone, since it disturbs the whole cluster.
     pub(crate) fn alone(
         name: impl Into<String>,
         run: impl FnOnce(&Fixture) -> Result<()> + Send + 'static,
@@ -78,7 +78,7 @@ impl Fixture {
         cluster.map_err(|error| anyhow!("there is no cluster to test against: {error}"))
     }
 
-    /// memgate in that cluster, asked about all namespaces that [`Fixture::namespace`] makes; installed by the first call.
+    /// memgate in that cluster, called for all namespaces of [`Fixture::namespace`]; installed by the first call.
     ///
     /// # Errors
     /// When it cannot be installed, every time; it is not tried twice.
@@ -113,14 +113,13 @@ impl Fixture {
         order.map_err(|error| anyhow!("there is no cluster for this: {error}"))
     }
 
-    /// A namespace of the trial's own about which memgate is asked, with these labels.
+    /// A new namespace with these labels, for which memgate is called.
     pub(crate) fn namespace(&self, prefix: &str, labels: &[(&str, &str)]) -> Result<String> {
         self.memgate()?;
         self.cluster()?.labelled_namespace(prefix, &[&[GUARDED], labels].concat())
     }
 
-    /// Runs a trial when its time has come. A trial that panicked leaves nothing half done that
-    /// the lock would guard, so poison is passed over.
+    /// Runs a trial when no other one disturbs it. The lock guards no data, so a poisoned one is used.
     pub(crate) fn run(&self, trial: Trial) -> Result<()> {
         if trial.alone {
             let _alone = self.undisturbed.write().unwrap_or_else(PoisonError::into_inner);

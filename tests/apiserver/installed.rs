@@ -185,9 +185,9 @@ pub(crate) fn wait_until_asked(cluster: &ControlPlane, namespace: &str) -> Resul
     wait_until_refused(cluster, namespace, &memory_of("asked", &json!({"backend": "redis"})))
 }
 
-/// The same for the mutating calls, which need no CRDs.
+/// The same for the mutating calls, which do not need CRDs.
 pub(crate) fn wait_until_asked_about_pods(cluster: &ControlPlane, namespace: &str) -> Result<()> {
-    wait_until_refused(cluster, namespace, &pod("asked", "nobody", &[("memgate.dev/inject", "required")]))
+    wait_until_refused(cluster, namespace, &pod("asked", "absent", &[("memgate.dev/inject", "required")]))
 }
 
 fn wait_until_refused(cluster: &ControlPlane, namespace: &str, object: &Value) -> Result<()> {

@@ -79,7 +79,7 @@ fn of_several_objects(fixture: &Fixture) -> Result<()> {
         ),
         agent("scout", "notes"),
         agent("ranger", "diary"),
-        pod("scout", "nobody", &[("memgate.dev/inject", "required")]),
+        pod("scout", "absent", &[("memgate.dev/inject", "required")]),
     ]});
     let output = apply(fixture, &namespace, &list)?;
     let refused = "Error from server (Invalid): error when creating \"STDIN\": admission webhook";
@@ -98,7 +98,7 @@ fn of_several_objects(fixture: &Fixture) -> Result<()> {
             ),
             &format!(
                 "{refused} \"required.pods.memgate.dev\" denied the request: Pod \"scout\" is invalid: \
-             ArkAgent \"nobody\" not found in namespace \"{namespace}\""
+             ArkAgent \"absent\" not found in namespace \"{namespace}\""
             ),
         ],
     )

@@ -3,30 +3,30 @@
 //! that leaves only trials without it start none.
 //!
 //! ```text
-//! assets, processes, control_plane, webhooks, stub   the cluster is what trials take it for
-//! installed                                          memgate in it, as its own commands install it
-//! manifests, access                                  what it takes, and no more
-//! deploy                                             what is installed, through its whole life
+//! control_plane, stub                                the cluster itself, and a webhook that is not memgate
+//! installed                                          memgate in it, installed by its own commands
+//! manifests, access                                  its objects and its rights
+//! deploy                                             components, upgrades and removal
 //! side_by_side                                       two installations in one cluster
-//! cases                                              every case of tests/cases
+//! cases                                              cases of tests/cases
 //! pods, resources, crds, events                      scenarios of several steps
-//! policies                                           what an apiserver makes of policies and exemptions
-//! kubectl_output                                     what a user of kubectl reads
+//! policies                                           policies and exemptions in an apiserver
+//! kubectl_output                                     messages that a user of kubectl reads
 //! families                                           scenarios of each platform
 //! order, order_cluster                               pods that come before their memory
-//! cel_rules                                          what policies do where no memgate runs
-//! schema_parity                                      that a check of files judges as a cluster does
-//! certs                                              certificates of memgate's own making
-//! wait, doctor, snapshot, explain_pod, what_if, aggregated   the commands that look at a cluster
-//! faults                                             what happens around memgate and must cost nothing
-//! releases                                           a short set of all this on the oldest Kubernetes
-//! request, scene                                     what they are written with
+//! cel_rules                                          ValidatingAdmissionPolicies without memgate
+//! schema_parity                                      a check of files decides as a cluster does
+//! certs                                              memgate's own certificates
+//! wait, doctor, snapshot, explain_pod, what_if, aggregated   commands that read a cluster
+//! faults                                             failures around memgate that must not lose a call
+//! releases                                           a short set of trials on the oldest Kubernetes
+//! request, samples                                   helpers
 //! ```
 //!
 //! To add a trial, write a function `fn name(fixture: &Fixture) -> anyhow::Result<()>` in one of the
 //! modules, or a new one, and name it in that module's `trials`. A trial works in a namespace of
-//! its own ([`Fixture::namespace`] if memgate is to be asked about it) and leaves everything else
-//! alone; one that cannot is a [`Trial::alone`], and one that takes minutes a [`Trial::soak`].
+//! its own ([`Fixture::namespace`] when memgate has to be called for it) and changes nothing else.
+//! A trial that cannot do so is a [`Trial::alone`], and one that takes minutes a [`Trial::soak`].
 
 #![allow(
     clippy::expect_used,
@@ -40,7 +40,6 @@ mod support;
 
 mod access;
 mod aggregated;
-mod assets;
 mod audit;
 mod cases;
 mod cel_rules;
@@ -61,7 +60,6 @@ mod order;
 mod order_cluster;
 mod pods;
 mod policies;
-mod processes;
 mod releases;
 mod request;
 mod resources;
@@ -71,7 +69,6 @@ mod side_by_side;
 mod snapshot;
 mod stub;
 mod wait;
-mod webhooks;
 mod what_if;
 
 use std::{ops::RangeInclusive, process::ExitCode, sync::Arc, thread};
@@ -82,13 +79,10 @@ use libtest_mimic::{Arguments, Failed};
 use fixture::{Fixture, Trial};
 use support::needs::needs;
 
-/// Trials mostly wait for others, but each wait takes some of the processor.
+/// Trials mostly wait, but each wait takes some CPU time.
 const THREADS: RangeInclusive<usize> = 2..=4;
 
 fn main() -> Result<ExitCode> {
-    if let Some(role) = processes::role() {
-        return Ok(role());
-    }
     let mut arguments = Arguments::from_args();
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let threads = cores.clamp(*THREADS.start(), *THREADS.end());
@@ -107,10 +101,7 @@ fn main() -> Result<ExitCode> {
 
 fn trials() -> Result<Vec<Trial>> {
     let modules = [
-        assets::trials(),
-        processes::trials(),
         control_plane::trials(),
-        webhooks::trials(),
         manifests::trials(),
         pods::trials(),
         families::trials(),
@@ -144,5 +135,5 @@ fn as_test(trial: Trial, fixture: &Arc<Fixture>) -> libtest_mimic::Trial {
     let (fixture, name, soak) = (Arc::clone(fixture), trial.name.clone(), trial.soak);
     let run = move || fixture.run(trial).map_err(|error| Failed::from(format!("{error:#}")));
     let trial = libtest_mimic::Trial::test(name, run).with_ignored_flag(soak);
-    needs("a control plane, which Go builds", trial)
+    needs("Go, for a control plane", trial)
 }

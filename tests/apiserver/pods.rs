@@ -30,7 +30,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         Trial::new("pods::can_be_applied_again", applied_again),
         Trial::new("pods::opt_out", opt_out),
         Trial::new("pods::that_require_memory_are_refused_without_it", refused_without_it),
-        Trial::new("pods::of_no_family_are_none_of_our_business", none_of_our_business),
+        Trial::new("pods::of_other_workloads_are_left_alone", of_other_workloads),
     ]
 }
 
@@ -267,7 +267,7 @@ fn refused_without_it(fixture: &Fixture) -> Result<()> {
 }
 
 /// With a memgate of the trial's own, so that no other trial makes it count.
-fn none_of_our_business(fixture: &Fixture) -> Result<()> {
+fn of_other_workloads(fixture: &Fixture) -> Result<()> {
     let cluster = fixture.cluster()?;
     let client = cluster.client();
     let namespace = cluster.fresh_namespace("foreign")?;

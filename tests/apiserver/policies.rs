@@ -1,7 +1,6 @@
 //! What an apiserver makes of policies and exemptions by their definitions alone. Which it refuses, and in which
 //! words, stands in the files of `policies`; `in_force` has what they do once memgate judges by them,
-//! `typed_rules` each of their rules, `replicas` how soon a change counts, `got_in` what comes of those that nobody
-//! checked, `lookups` of what no watch has shown,
+//! `typed_rules` each of their rules, `replicas` how soon a change counts, `got_in` the effect of unchecked ones, `lookups` of what no watch has shown,
 //! `exported` what the apiserver makes of them by itself. `asked` is how they ask a replica itself.
 
 mod asked;
@@ -109,10 +108,10 @@ fn entries(file: &str) -> Result<Vec<(Value, Vec<String>)>> {
 fn entries_of(file: &str) -> Result<Vec<Value>> {
     let list = values(&Arc::new(Source::new("entries", file)), &mut Vec::new());
     let list = list.into_iter().next().context("the file cannot be read")?;
-    Ok(list.value().as_array().context("the file is no list")?.clone())
+    Ok(list.value().as_array().context("the file is not a list")?.clone())
 }
 
-/// That each manifest is refused with all of its words; what is not is told at once.
+/// Requires that each manifest is refused with all of its words, and names every manifest that is not.
 fn all_refused(fixture: &Fixture, entries: impl IntoIterator<Item = (Value, Vec<String>)>) -> Result<()> {
     let (cluster, mut faults) = (cluster(fixture)?, String::new());
     for (manifest, words) in entries {

@@ -20,7 +20,7 @@ pub(crate) struct Answer {
     pub(crate) warnings: Vec<String>,
     /// Under which id it is in the audit log.
     pub(crate) audit_id: String,
-    /// An object, or a `Status`; what is no JSON is a string.
+    /// An object, or a `Status`; text that is not JSON is a string.
     pub(crate) body: Value,
 }
 

@@ -100,8 +100,8 @@ fn dry_runs(fixture: &Fixture) -> Result<()> {
         memory("notes"),
         agent("scout", "notes"),
         pod("scout", "scout", &[]),
-        pod("lost", "nobody", &[]),
-        pod("insisting", "nobody", &[("memgate.dev/inject", "required")]),
+        pod("lost", "absent", &[]),
+        pod("insisting", "absent", &[("memgate.dev/inject", "required")]),
     ];
     for object in &objects {
         let attempt = |query| cluster.block_on(create(&client, &namespace, object, query));

@@ -137,12 +137,12 @@ fn two_installations(_: &Fixture) -> Result<()> {
         cluster.block_on(create(&cluster.client(), &agents, object, "?dryRun=All"))
     };
     let bad_memory = memory_of("bad", &json!({"backend": "redis"}));
-    let own_pod = pod("arkonis", "nobody", &[("memgate.dev/inject", "required")]);
-    let mut their_pod = pod("ark", "nobody", &[("memgate.dev/inject", "required")]);
+    let own_pod = pod("arkonis", "absent", &[("memgate.dev/inject", "required")]);
+    let mut their_pod = pod("ark", "absent", &[("memgate.dev/inject", "required")]);
     if let Some(labels) = their_pod["metadata"]["labels"].as_object_mut() {
         labels.retain(|label, _| label == "memgate.dev/inject");
     }
-    their_pod["metadata"]["annotations"] = json!({"memgate.dev/ark-memory": "nobody"});
+    their_pod["metadata"]["annotations"] = json!({"memgate.dev/ark-memory": "absent"});
 
     let one = ["--family=arkonis", "--elsewhere=ark"];
     let first = Tenant::install(cluster, ("memgate-system", "memgate"), &one)?;
@@ -181,7 +181,7 @@ fn two_installations(_: &Fixture) -> Result<()> {
     }
 
     // Each knows its own pods, and is not asked about those of the other.
-    for (object, missing) in [(&own_pod, "ArkAgent \"nobody\""), (&their_pod, "\"nobody\"")] {
+    for (object, missing) in [(&own_pod, "ArkAgent \"absent\""), (&their_pod, "\"absent\"")] {
         let answer = ask(object)?;
         let message = answer.webhook_message().context("a pod without its memory was let in")?;
         ensure!(message.contains(missing), "{message}");
@@ -208,7 +208,7 @@ fn two_installations(_: &Fixture) -> Result<()> {
     );
     second.wait_until_asked(&agents, "ark")?;
     let answer = ask(&their_pod)?;
-    ensure!(answer.webhook_message().is_some_and(|message| message.contains("\"nobody\"")), "{answer:?}");
+    ensure!(answer.webhook_message().is_some_and(|message| message.contains("\"absent\"")), "{answer:?}");
     ensure!(second.trust()? == (others, other_paths), "its trust has changed");
     second.uninstall()?;
     wait::until("both to be gone", || Ok(ask(&their_pod)?.granted().then_some(())))

@@ -70,7 +70,7 @@ fn missing(fixture: &Fixture) -> Result<()> {
     says(cluster, &namespace, "there is no MutatingWebhookConfiguration")?;
 
     let mut webhook = Serve::new(MEMGATE).kubeconfig(&fixture.memgate()?.kubeconfig).ready()?;
-    let foreign = Authority::new("somebody else")?;
+    let foreign = Authority::new("another CA")?;
     let address = webhook.addresses().listen;
     registered(cluster, &Endpoint::new(address, &foreign.pem()), &namespace)?;
     says(
@@ -99,7 +99,7 @@ fn missing(fixture: &Fixture) -> Result<()> {
 fn exempt(fixture: &Fixture) -> Result<()> {
     let cluster = fixture.cluster()?;
     let (namespace, other) = (cluster.fresh_namespace("waiting")?, cluster.fresh_namespace("waiting")?);
-    let nowhere = Endpoint::new(([127, 0, 0, 1], 1).into(), &Authority::new("nobody")?.pem());
+    let nowhere = Endpoint::new(([127, 0, 0, 1], 1).into(), &Authority::new("unused")?.pem());
     registered(cluster, &nowhere, &namespace)?;
     let args = ["-n", &other, "--webhook-configuration", &namespace, "--timeout", "1s"];
     let output = run(cluster, &args)?;

@@ -30,7 +30,7 @@ fn tests() -> Vec<Value> {
 }
 
 #[test]
-#[ignore = "needs promtool, which Go builds"]
+#[ignore = "needs Go, for promtool"]
 fn alerts_do_what_their_tests_say() {
     let promtool = tools::promtool().expect("promtool");
     let ran = Command::new(promtool).args(["test", "rules"]).args(files()).output().expect("promtool runs");

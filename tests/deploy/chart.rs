@@ -32,7 +32,7 @@ fn notes(namespace: &str, args: &[&str]) -> String {
 }
 
 #[test]
-#[ignore = "needs Helm, which Go builds"]
+#[ignore = "needs Go, for Helm"]
 fn everything_says_whose_it_is() {
     let values = [
         "policyTwins.vap=true",
@@ -66,7 +66,7 @@ fn everything_says_whose_it_is() {
 }
 
 #[test]
-#[ignore = "needs Helm, which Go builds"]
+#[ignore = "needs Go, for Helm"]
 fn labels_of_ones_own_win() {
     let objects = rendered(&[
         "commonLabels.app\\.kubernetes\\.io/part-of=platform",
@@ -80,7 +80,7 @@ fn labels_of_ones_own_win() {
 }
 
 #[test]
-#[ignore = "needs Helm, which Go builds"]
+#[ignore = "needs Go, for Helm"]
 fn values_for_typical_installations_work() {
     let plain: Vec<Value> = rendered(&[]);
     let mut count = 0;
@@ -131,7 +131,7 @@ fn values_for_typical_installations_work() {
 }
 
 #[test]
-#[ignore = "needs Helm, which Go builds"]
+#[ignore = "needs Go, for Helm"]
 fn notes_say_that_there_is_no_image() {
     let unset = notes("memgate-system", &[]);
     assert!(
@@ -146,7 +146,7 @@ fn notes_say_that_there_is_no_image() {
 
 /// Names and namespaces are those of the release, and what is off is not offered.
 #[test]
-#[ignore = "needs Helm, which Go builds"]
+#[ignore = "needs Go, for Helm"]
 fn notes_follow_the_values() {
     let values = ["--set=fullnameOverride=door,webhooks.namePrefix=zz-,hooks.namespace=lab,replicaCount=1"];
     let text = notes("team-a", &values);

@@ -218,7 +218,7 @@ fn by_name(objects: Vec<Value>) -> BTreeMap<String, Value> {
 }
 
 #[test]
-#[ignore = "needs Helm, which Go builds"]
+#[ignore = "needs Go, for Helm"]
 fn is_what_memgate_prints() {
     for (values, args) in SAME {
         let mut wanted = by_name(printed(args));
@@ -239,7 +239,7 @@ fn is_what_memgate_prints() {
 /// Two releases, or a release and what `memgate manifests` prints for another namespace, have no object in common but
 /// the definitions of MemoryPolicies.
 #[test]
-#[ignore = "needs Helm, which Go builds"]
+#[ignore = "needs Go, for Helm"]
 fn names_follow_the_namespace() {
     for (values, args) in [
         (&[][..], &[][..]),
@@ -272,7 +272,7 @@ fn names_follow_the_namespace() {
 
 /// No hook is owned by a release, so two of one name would take each other's.
 #[test]
-#[ignore = "needs Helm, which Go builds"]
+#[ignore = "needs Go, for Helm"]
 fn what_its_test_makes_elsewhere_has_a_name_of_its_own() {
     let output = template_of(&chart(), &["--namespace=team-a"]);
     let objects = by_name(objects(&String::from_utf8(output.stdout).expect("text")));
@@ -285,7 +285,7 @@ fn what_its_test_makes_elsewhere_has_a_name_of_its_own() {
 }
 
 #[test]
-#[ignore = "needs Helm, which Go builds"]
+#[ignore = "needs Go, for Helm"]
 fn refuses_values_that_it_does_not_know() {
     for value in REFUSED {
         let output = template(&[value]);
@@ -296,14 +296,14 @@ fn refuses_values_that_it_does_not_know() {
 }
 
 #[test]
-#[ignore = "needs Helm, which Go builds"]
+#[ignore = "needs Go, for Helm"]
 fn has_no_complaint_from_the_linter() {
     let output = helm(&["lint", "--strict", &chart().display().to_string()]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
 }
 
 #[test]
-#[ignore = "needs Helm, which Go builds"]
+#[ignore = "needs Go, for Helm"]
 fn renders_neither_certificates_nor_a_ca_bundle() {
     for (values, _) in SAME {
         let text = String::from_utf8(template(values).stdout).expect("text");
@@ -322,7 +322,7 @@ fn renders_neither_certificates_nor_a_ca_bundle() {
 
 /// What the chart does with values that `memgate manifests` has no argument for.
 #[test]
-#[ignore = "needs Helm, which Go builds"]
+#[ignore = "needs Go, for Helm"]
 fn passes_on_what_is_set() {
     let values = [
         "fullnameOverride=gate",
@@ -392,7 +392,7 @@ fn is_for_pods(entry: &Value) -> bool {
 
 /// Helm reads the numbers of a file as fractions, and would write large ones as powers of ten.
 #[test]
-#[ignore = "needs Helm, which Go builds"]
+#[ignore = "needs Go, for Helm"]
 fn writes_whole_numbers_from_a_file_of_values() {
     let objects = rendered_with(
         "replicaCount: 1000000\nminReadySeconds: 2000000\nservice: {port: 8443}\n\
@@ -420,7 +420,7 @@ fn writes_whole_numbers_from_a_file_of_values() {
 }
 
 #[test]
-#[ignore = "needs Helm, which Go builds"]
+#[ignore = "needs Go, for Helm"]
 fn takes_zero_for_a_value() {
     let objects = rendered_with("tracing: {sampling: 0}\ntimeouts: {drain: 0}\nreferenceGrace: 0\n");
     let pod = &objects["apps/v1 Deployment memgate"]["spec"]["template"]["spec"];
@@ -433,7 +433,7 @@ fn takes_zero_for_a_value() {
 
 /// Orka's entries are never fail-closed, whatever the values say of the others.
 #[test]
-#[ignore = "needs Helm, which Go builds"]
+#[ignore = "needs Go, for Helm"]
 fn leaves_orka_open_when_others_fail_closed() {
     let values = ["webhooks.pods.failurePolicy=Fail", "webhooks.resources.failurePolicy=Fail"];
     let policies = |values: &[&str]| {
@@ -455,7 +455,7 @@ fn leaves_orka_open_when_others_fail_closed() {
 }
 
 #[test]
-#[ignore = "needs Helm, which Go builds"]
+#[ignore = "needs Go, for Helm"]
 fn asks_in_its_test_about_what_is_on() {
     let objects = rendered_with(
         "fullnameOverride: gate\nwebhooks: {namePrefix: zz-, resources: {enabled: false}}\n\
@@ -487,7 +487,7 @@ fn asks_in_its_test_about_what_is_on() {
 }
 
 #[test]
-#[ignore = "needs Helm, which Go builds"]
+#[ignore = "needs Go, for Helm"]
 fn puts_common_labels_on_every_object() {
     let objects = rendered_with(
         "commonLabels: {team: platform}\npolicyTwins: {vap: true}\nnetworkPolicy: {enabled: true}\n\
@@ -499,7 +499,7 @@ fn puts_common_labels_on_every_object() {
 }
 
 #[test]
-#[ignore = "needs Helm, which Go builds"]
+#[ignore = "needs Go, for Helm"]
 fn wants_to_know_whom_callers_trust() {
     let values = ["certs.mode=csi", "certs.issuerRef.name=corporate", "certs.issuerRef.kind=ClusterIssuer"];
     let output = template(&values);
@@ -511,7 +511,7 @@ fn wants_to_know_whom_callers_trust() {
 }
 
 #[test]
-#[ignore = "needs Helm, which Go builds"]
+#[ignore = "needs Go, for Helm"]
 fn renders_nothing_when_a_file_of_it_is_missing() {
     let directory = tempfile::tempdir().expect("a directory");
     let copy = directory.path().join("memgate");

@@ -17,19 +17,19 @@ use crate::support::assets::{Assets, SearchPaths};
 const NOT_HERE: [Component; 1] = [Component::StaticManifest];
 
 #[test]
-#[ignore = "needs kubectl, which Go builds"]
+#[ignore = "needs Go, for kubectl"]
 fn the_base_is_what_the_renderer_prints() {
     compare("the base", base(), kustomize(&folder().join("base")));
 }
 
 #[test]
-#[ignore = "needs kubectl, which Go builds"]
+#[ignore = "needs Go, for kubectl"]
 fn the_default_is_what_the_renderer_prints() {
     compare("the default", printed(&[]), kustomize(&folder().join("default")));
 }
 
 #[test]
-#[ignore = "needs kubectl, which Go builds"]
+#[ignore = "needs Go, for kubectl"]
 fn each_family_is_what_the_renderer_prints() {
     for family in &families() {
         compare(family, printed(&["--component", family, "--no-policies"]), built("base", &[family]));
@@ -37,7 +37,7 @@ fn each_family_is_what_the_renderer_prints() {
 }
 
 #[test]
-#[ignore = "needs kubectl, which Go builds"]
+#[ignore = "needs Go, for kubectl"]
 fn each_family_with_policies_is_what_the_renderer_prints() {
     for name in family::ALL.map(|family| family.name) {
         let (family, policies) = (&*format!("family-{name}"), &*format!("policies/{name}"));
@@ -50,7 +50,7 @@ fn each_family_with_policies_is_what_the_renderer_prints() {
 }
 
 #[test]
-#[ignore = "needs kubectl, which Go builds"]
+#[ignore = "needs Go, for kubectl"]
 fn all_families_without_policies_are_what_the_renderer_prints() {
     let families = families();
     let families: Vec<&str> = families.iter().map(String::as_str).collect();
@@ -59,7 +59,7 @@ fn all_families_without_policies_are_what_the_renderer_prints() {
 
 /// A cluster rarely has all families; orka makes do without memory.
 #[test]
-#[ignore = "needs kubectl, which Go builds"]
+#[ignore = "needs Go, for kubectl"]
 fn each_family_can_fail_closed_alone() {
     for family in family::ALL.into_iter().filter(|family| family.pods.honour_required) {
         let name = family.name;
@@ -73,7 +73,7 @@ fn each_family_can_fail_closed_alone() {
 
 /// Each way to get a certificate has a component of its own, since what names the namespace differs.
 #[test]
-#[ignore = "needs kubectl, which Go builds"]
+#[ignore = "needs Go, for kubectl"]
 fn a_second_installation_is_what_the_renderer_prints() {
     for (components, last) in [
         (&["family-ark", "templates", "network-policy", "vap", "map"][..], "installation"),
@@ -89,14 +89,14 @@ fn a_second_installation_is_what_the_renderer_prints() {
 }
 
 #[test]
-#[ignore = "needs kubectl, which Go builds"]
+#[ignore = "needs Go, for kubectl"]
 fn the_default_can_be_a_second_installation() {
     let written = built_in("default", &[], "namespace: team-a", &["installation"]).expect("it can be built");
     compare("the default in team-a", printed(&["--namespace=team-a"]), written);
 }
 
 #[test]
-#[ignore = "needs kubectl, which Go builds"]
+#[ignore = "needs Go, for kubectl"]
 fn a_name_of_its_own_is_what_the_renderer_prints() {
     const RENAME: &str = "patches:\n- target: {kind: MutatingWebhookConfiguration, name: memgate}\n  \
                           options: {allowNameChange: true}\n  patch: |-\n    \
@@ -112,7 +112,7 @@ fn a_name_of_its_own_is_what_the_renderer_prints() {
 
 /// What a certificate's own component would have changed is not there.
 #[test]
-#[ignore = "needs kubectl, which Go builds"]
+#[ignore = "needs Go, for kubectl"]
 fn the_wrong_component_for_a_second_installation_fails() {
     for (component, last) in [("cert-files", "installation"), ("ha", "installation/cert-manager")] {
         let failure = built_in("base", &["family-ark", component], "namespace: team-a", &[last]);
@@ -130,7 +130,7 @@ fn only_of_ark(mut objects: Objects) -> Objects {
 }
 
 #[test]
-#[ignore = "needs kubectl, which Go builds"]
+#[ignore = "needs Go, for kubectl"]
 fn each_component_is_what_the_renderer_prints() {
     for component in choices() {
         holds(&[component]);
@@ -140,7 +140,7 @@ fn each_component_is_what_the_renderer_prints() {
 /// In the order in which the README lists them, components can be combined: all at once, save those
 /// that contradict each other.
 #[test]
-#[ignore = "needs kubectl, which Go builds"]
+#[ignore = "needs Go, for kubectl"]
 fn all_components_together_are_what_the_renderer_prints() {
     let rivals = [
         [Component::Ha, Component::CertManager],

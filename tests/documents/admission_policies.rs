@@ -151,7 +151,7 @@ of memgate runs. They use CEL functions of Kubernetes 1.31 or newer, and are tes
   to be well-formed.
 - A policy never refuses an object that memgate admits, and never admits an object that memgate refuses by a rule
   of the policy. The tests send each case of `tests/cases`, and some 16,000 variants of their objects with missing,
-  empty, null or odd parts, to a real apiserver and to memgate (`cargo test --test apiserver cel_rules::`).
+  empty, null or odd parts, to a real apiserver and to memgate (`just apiserver cel_rules::`).
 
 `BLESS=1 cargo test --test documents admission_policies` generates this page from the rules, and the same test fails when it is out of date.
 ";

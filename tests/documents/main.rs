@@ -8,6 +8,7 @@ mod cases;
 
 mod admission_policies;
 mod codes;
+mod english;
 mod examples;
 mod policies;
 mod policy_definitions;

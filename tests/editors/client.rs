@@ -61,7 +61,7 @@ impl Client {
         client.request(
             "initialize",
             json!({
-                // It looks whether this process lives, should nobody tell it to end.
+                // The server ends when this process has ended without a request to end.
                 "processId": std::process::id(),
                 "rootUri": root,
                 "workspaceFolders": [{"uri": root, "name": "manifests"}],

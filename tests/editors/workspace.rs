@@ -92,7 +92,7 @@ pub(crate) fn section(language: &str, number: usize) -> String {
 }
 
 #[test]
-fn editors_are_told_the_same() {
+fn editors_get_the_same_settings() {
     let (json, lua, toml) = (settings_of_the_page(), section("lua", 0), section("toml", 0));
     assert_eq!(json["yamlVersion"], "1.1");
     assert!(lua.contains("yamlVersion = '1.1'") && toml.contains("yamlVersion = \"1.1\""));

@@ -191,7 +191,7 @@ fn labels(instruction: &str) -> BTreeMap<String, String> {
 
 #[test]
 #[ignore = "needs the results of tools/build-image.sh"]
-fn the_layer_holds_two_files_that_nobody_may_write() {
+fn the_layer_holds_two_read_only_files() {
     for image in images() {
         let (descriptor, archive) = layer(&image);
         assert_eq!(image.config["rootfs"], json!({"type": "layers", "diff_ids": [sha256(&archive)]}));

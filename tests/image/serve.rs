@@ -14,7 +14,7 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use serde_json::{Value, json};
 
-/// What a program is told that shall serve for one test.
+/// The arguments of a program that serves for one test.
 pub(crate) const OPTIONS: [&str; 6] =
     ["--listen", "127.0.0.1:0", "--health", "127.0.0.1:0", "--log-format", "json"];
 

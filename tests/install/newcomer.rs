@@ -1,4 +1,4 @@
-//! README's first commands, word by word: on a machine without Rust, with nothing but install.sh and a release.
+//! The commands of README's section "Get it" that need no Rust, word by word: install.sh and a release are enough.
 
 use std::fs;
 use std::path::Path;
@@ -6,12 +6,13 @@ use std::process::{Command, Output};
 
 use crate::release::{ROOT, Release, text};
 
-/// The commands of README's first section.
-fn commands() -> &'static str {
+/// README's block of commands that begins with install.sh.
+fn commands() -> String {
     let readme = include_str!("../../README.md");
-    let (_, section) = readme.split_once("## Try it\n").expect("the section");
-    let (_, block) = section.split_once("```sh\n").expect("commands");
-    block.split_once("```").expect("an end").0
+    let (_, section) = readme.split_once("## Get it\n").expect("the section");
+    let (_, block) = section.split_once("```sh\nsh install.sh\n").expect("commands");
+    let (rest, _) = block.split_once("```").expect("an end");
+    format!("sh install.sh\n{rest}")
 }
 
 /// A directory of the programs of this machine, those of Rust left out.
@@ -34,7 +35,7 @@ fn follow(release: &Release, releases: &str) -> Output {
     fs::create_dir(&here).expect("a folder");
     fs::copy(Path::new(ROOT).join("install.sh"), here.join("install.sh")).expect("a script");
     let mut command = Command::new("sh");
-    command.args(["-ec", commands()]).env_clear().current_dir(here);
+    command.args(["-ec", &commands()]).env_clear().current_dir(here);
     command.env("PATH", programs(release)).env("HOME", release.home()).env("MEMGATE_RELEASES", releases);
     command.output().expect("a shell")
 }

@@ -90,7 +90,7 @@ fn walk(folder: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-/// The text with spaces for what stands in comments, strings and characters; lines stay where they are.
+/// The text with comments, strings and characters replaced by spaces; line numbers stay the same.
 fn without_comments_and_texts(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -176,7 +176,7 @@ fn words(text: &str) -> Vec<Word> {
     words
 }
 
-/// The words without what stands behind `#[cfg(test)]`, and the names of the files that do.
+/// The words without items behind `#[cfg(test)]`, and the names of the files of such modules.
 fn without_tests(words: &[Word]) -> (Vec<Word>, Vec<String>) {
     const TEST: [&str; 7] = ["#", "[", "cfg", "(", "test", ")", "]"];
     let (mut kept, mut files) = (Vec::new(), Vec::new());

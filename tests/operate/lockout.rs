@@ -1,4 +1,4 @@
-//! The ways out for those whom a policy locks out. Each is tried by itself: whoever takes one has not taken the others.
+//! The ways out for users whom a policy locks out. Each is tried alone, without the others before it.
 
 use anyhow::{Context, Result, bail};
 
@@ -63,7 +63,7 @@ pub(crate) fn run(cluster: &Cluster, section: &Section) -> Result<()> {
             cluster.sh(&command)?.ok().with_context(|| command.clone())?;
         }
         let open =
-            wait::until("somebody to get through", || Ok(refusal(cluster, lock)?.is_none().then_some(())));
+            wait::until("a request to be allowed", || Ok(refusal(cluster, lock)?.is_none().then_some(())));
         open.with_context(|| block.clone())?;
     }
     cluster.sh("kubectl delete namespace team-a platform-exemptions --wait=false")?.ok()?;

@@ -55,7 +55,7 @@ fn main() -> ExitCode {
             let cluster = once.get().ok_or("there is no cluster")?;
             run(cluster).map_err(|error| format!("{error:#}\n{}", cluster.state()).into())
         });
-        needs("a control plane and Helm, which Go builds", trial)
+        needs("Go, for a control plane and Helm", trial)
     });
     let conclusion = libtest_mimic::run(&arguments, trials.collect());
     drop(shared);

@@ -74,7 +74,7 @@ impl Assets {
     }
 }
 
-/// Where to look; a value, so that tests can look elsewhere.
+/// Where programs are looked for; a value, so that tests can pass other paths.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SearchPaths {
     /// The value of `KUBEBUILDER_ASSETS`.
@@ -85,15 +85,15 @@ pub(crate) struct SearchPaths {
     pub(crate) cache: Option<PathBuf>,
     /// The Go command.
     pub(crate) go: Option<PathBuf>,
-    /// Which Kubernetes.
+    /// The release of Kubernetes.
     pub(crate) release: Release,
 }
 
 impl SearchPaths {
-    /// Those of the environment of this process.
+    /// The paths in the environment of this process.
     ///
     /// # Errors
-    /// When it asks for a release that there is not.
+    /// When it names an unknown release.
     pub(crate) fn from_environment() -> Result<Self> {
         Ok(Self {
             kubebuilder_assets: directory_from("KUBEBUILDER_ASSETS"),
@@ -136,7 +136,7 @@ fn patch(directory: &str, series: &str) -> Option<u32> {
     (platform == go_platform()).then(|| number.parse().ok())?
 }
 
-/// This machine in Go's words: `linux-amd64`.
+/// The name of this machine in Go: `linux-amd64`.
 pub(crate) fn go_platform() -> String {
     let os = match env::consts::OS {
         "macos" => "darwin",
@@ -151,7 +151,7 @@ pub(crate) fn go_platform() -> String {
     format!("{os}-{arch}")
 }
 
-/// As setup-envtest chooses it: `XDG_DATA_HOME`, or the system's usual place.
+/// The directory that setup-envtest chooses: `XDG_DATA_HOME`, or the usual one of the system.
 fn data_home() -> Option<PathBuf> {
     let usual = match env::consts::OS {
         "macos" => "Library/Application Support",
@@ -174,7 +174,7 @@ pub(crate) fn on_path(name: &str, path: &OsStr) -> Option<PathBuf> {
     env::split_paths(path).map(|dir| dir.join(name)).find(|file| is_executable(file))
 }
 
-/// Whether it is a file that someone may execute.
+/// Whether it is an executable file.
 pub(crate) fn is_executable(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     fs::metadata(path).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)

@@ -55,7 +55,7 @@ impl Known {
         // The last line may be half written.
         let whole = text.rfind('\n').map_or("", |end| text.split_at(end + 1).0);
         for line in whole.lines() {
-            let event: Value = serde_json::from_str(line).context("a line is no JSON")?;
+            let event: Value = serde_json::from_str(line).context("a line is not JSON")?;
             let id = event["auditID"].as_str().unwrap_or_default().to_owned();
             let annotations = Annotations::deserialize(&event["annotations"]).unwrap_or_default();
             self.requests.insert(id, annotations);

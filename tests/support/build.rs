@@ -1,7 +1,7 @@
 //! Builds a program that tests need with Go, once, into a cache outside the work tree.
 //!
 //! The cache is `<cache>/<version>-<hash of its module files>/<program>`. A program appears there by
-//! a rename, so whatever is there is whole, and a lock lets one run build while others wait.
+//! a rename, so it is always complete. A lock lets one run build while others wait.
 
 use std::{
     fs::{self, File},
@@ -27,7 +27,7 @@ const SMALL: &str = "-s -w";
 pub(crate) struct Recipe {
     /// Its file name.
     pub(crate) name: &'static str,
-    /// What the cache's key begins with.
+    /// The first part of the cache's key.
     pub(crate) version: &'static str,
     /// The files below `tools/` that decide what is built.
     pub(crate) files: &'static [&'static str],
@@ -39,11 +39,11 @@ pub(crate) struct Recipe {
     pub(crate) tags: &'static str,
     /// The arguments for the linker.
     pub(crate) linker_flags: String,
-    /// What to do when it is nowhere and cannot be built.
+    /// What the user can do when it is missing and cannot be built.
     pub(crate) advice: String,
 }
 
-/// The program of a control plane from the cache, built first when it is not there.
+/// A program of the control plane from the cache; builds it first when it is missing.
 pub(crate) fn cached(program: Program, paths: &SearchPaths) -> Result<PathBuf> {
     let release = paths.release;
     let recipe = match program {
@@ -71,7 +71,7 @@ pub(crate) fn cached(program: Program, paths: &SearchPaths) -> Result<PathBuf> {
     built(&recipe, paths)
 }
 
-/// A program from the cache, built first when it is not there.
+/// A program from the cache; builds it first when it is missing.
 pub(crate) fn built(recipe: &Recipe, paths: &SearchPaths) -> Result<PathBuf> {
     let missing = || anyhow!("{}", recipe.advice);
     let cache = paths.cache.as_deref().ok_or_else(missing)?;
@@ -123,7 +123,7 @@ impl Fnv {
     }
 }
 
-/// Waits until no other run builds; the lock ends with the file, or with us.
+/// Waits until no other run builds. The lock ends with the file, or with this process.
 fn lock(path: &Path) -> Result<File> {
     let file = File::create(path).with_context(|| format!("failed to create {}", path.display()))?;
     file.lock().with_context(|| format!("failed to lock {}", path.display()))?;
@@ -152,7 +152,7 @@ fn build(recipe: &Recipe, go: &Path, tools: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Modules carry no version in their sources, so the linker is told.
+/// The sources of modules do not have the version, so the linker sets it.
 fn linker_flags(release: Release) -> String {
     let Release { version, .. } = release;
     let (major, minor) = release.number();
@@ -171,7 +171,7 @@ fn package(program: Program) -> &'static str {
     }
 }
 
-/// What to do about a program that is nowhere.
+/// The advice for a missing program.
 fn missing(program: Program, paths: &SearchPaths) -> String {
     let shown = |path: &Option<PathBuf>, unset: &str| {
         path.as_ref().map_or_else(|| unset.to_owned(), |path| path.display().to_string())

@@ -1,4 +1,4 @@
-//! Trials of every case: one for each case and each way to ask, named `way: file: case`.
+//! A trial for each case and each way to run it, named `way: file: case`.
 
 use std::sync::Arc;
 
@@ -8,19 +8,19 @@ use memgate_core::casefile::compare::{CaseOutcome, failures};
 
 use super::cases;
 
-/// What answers a case.
+/// Runs a case.
 pub(crate) type Answer = fn(&Case) -> anyhow::Result<CaseOutcome>;
 
-/// A way to ask.
+/// A way to run cases.
 #[derive(Clone, Copy)]
 pub(crate) struct Way {
     pub(crate) name: &'static str,
     pub(crate) answer: Answer,
-    /// Whether a case can be asked in this way.
+    /// Whether a case can be run in this way.
     pub(crate) takes: fn(&Case) -> bool,
 }
 
-/// Every case, asked in each of these ways.
+/// Every case in each of these ways.
 pub(crate) fn trials(ways: &[Way]) -> anyhow::Result<Vec<Trial>> {
     let cases = cases::cases()?.into_iter().map(|(file, case)| (file, Arc::new(case)));
     let cases: Vec<_> = cases.collect();

@@ -15,13 +15,13 @@ use memgate_core::{
 };
 use serde_json::Value;
 
-/// Where they are: the same from every crate of the workspace.
+/// The folder of case files, found from every crate of the workspace.
 fn folder() -> Result<PathBuf> {
     let folders = Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().map(|folder| folder.join("tests/cases"));
     folders.into_iter().find(|folder| folder.is_dir()).context("there is no tests/cases")
 }
 
-/// Every document below `tests/cases`, with the file that it stands in, `family/face.yaml`.
+/// Every document below `tests/cases`, with its file as `family/face.yaml`.
 ///
 /// # Errors
 /// When a file cannot be read.
@@ -55,15 +55,15 @@ fn files_below(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Every case with the file that it stands in.
+/// Every case with its file.
 ///
 /// # Errors
-/// When a file cannot be read or is no case file.
+/// When a file cannot be read or is not a case file.
 pub(crate) fn cases() -> Result<Vec<(String, Case)>> {
     let mut all = Vec::new();
     for (file, value) in documents()? {
         let cases = read(&value).map_err(|faults| anyhow::anyhow!("{faults:?}"));
-        let cases = cases.with_context(|| format!("{file} is no case file"))?;
+        let cases = cases.with_context(|| format!("{file} is not a case file"))?;
         all.extend(cases.into_iter().map(|case| (file.clone(), case)));
     }
     Ok(all)

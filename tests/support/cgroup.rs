@@ -58,7 +58,7 @@ impl Cgroup {
     /// The most bytes that it has held.
     pub(crate) fn peak(&self) -> Result<u64> {
         let file = if self.version == Version::One { "memory.max_usage_in_bytes" } else { "memory.peak" };
-        self.read(file)?.trim().parse().with_context(|| format!("{file} is no number"))
+        self.read(file)?.trim().parse().with_context(|| format!("{file} is not a number"))
     }
 
     /// How many processes the kernel has killed for want of memory.

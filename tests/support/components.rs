@@ -96,8 +96,8 @@ pub(crate) fn etcd(assets: &Assets, scratch: &Scratch) -> Command {
     command
 }
 
-/// The apiserver with RBAC, client certificates and service account tokens. Pods need no service
-/// account to exist; there is no controller that would make one.
+/// The apiserver with RBAC, client certificates and service account tokens. Pods can exist without their
+/// service account, since there is no controller that would make one.
 pub(crate) fn apiserver(assets: &Assets, files: &ApiServerFiles, port: u16) -> Command {
     let mut command = Command::new(&assets.apiserver);
     command

@@ -2,26 +2,25 @@
 //!
 //! ```text
 //! control_plane   one running cluster: components, connection, kubeconfig, kubectl
-//!   ├─ assets     which programs, of which release; build makes a missing one
-//!   └─ audit      what the apiserver wrote down about a request
+//!   ├─ assets     the paths of its programs, by release; build makes a missing one
+//!   └─ audit      the apiserver's audit events
 //! webhook         one running `memgate serve`, and its registration
-//! process, certs  what both stand on: children that cannot outlive us, and TLS
+//! process, certs  the base of both: children that end with this process, and TLS
 //! cgroup          the memory that a container has
 //! tools           other Go programs, built the same way
 //! needs           how a test is listed that needs a program
 //! cases           the project's own case files
-//! load            many calls at a pace of their own, and what came of them
-//! balancer, wire  what stands between callers and replicas, and can fail
-//! shown           output as documents show it
-//! scratch, wait   directories that go away, and deadlines
+//! load            many calls at a fixed rate, and their results
+//! balancer, wire  connections between callers and replicas, which can fail
+//! shown           compares output with a document
+//! scratch, wait   temporary directories, and deadlines
 //! ```
 //!
-//! Nothing here knows memgate's rules: it starts programs, and says what went wrong when one
-//! does not start. There is no kubelet and no scheduler, so pods are objects that never run.
+//! These modules do not know memgate's rules. They start programs, and explain why one does not
+//! start. There is no kubelet and no scheduler, so pods are objects that never run.
 //!
-//! From nothing running to a ready cluster takes 2 to 3 seconds on two cores, and to build all
-//! four programs 4 to 5 minutes, once. To measure the first again, look at the time that this
-//! prints when the programs are built:
+//! A cluster is ready after 2 to 3 seconds on two cores. Building its four programs takes 4 to 5
+//! minutes, once. This prints the time of a start:
 //!
 //! ```text
 //! cargo test --test apiserver -- control_plane::reports_its_version

@@ -1,4 +1,4 @@
-//! Go programs that tests compare memgate with, or run: found, or built from `tools/`.
+//! Go programs that tests run, or compare memgate with. They are found on this machine, or built from `tools/`.
 
 use std::{env, path::PathBuf};
 
@@ -49,7 +49,7 @@ pub(crate) fn promtool() -> Result<PathBuf> {
         files: &["promtool/go.mod", "promtool/go.sum"],
         module: "promtool",
         package: "github.com/prometheus/prometheus/cmd/promtool",
-        // What finds targets is half of Prometheus, and no rule needs it.
+        // Service discovery is half of Prometheus, and rules do not use it.
         tags: "remove_all_sd",
         linker_flags: "-s -w".to_owned(),
         advice: "install Go 1.26 or newer: tests run the alerts with promtool".to_owned(),
@@ -57,7 +57,7 @@ pub(crate) fn promtool() -> Result<PathBuf> {
     built(&recipe, &SearchPaths::from_environment()?)
 }
 
-/// What an apiserver's own libraries make of JSON texts and patches, built from `tools/compare`.
+/// A program that reads JSON and applies patches with an apiserver's own libraries, built from `tools/compare`.
 ///
 /// # Errors
 /// When it cannot be built; the text says what is missing.

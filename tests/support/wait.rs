@@ -9,8 +9,8 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
-/// How long anything may take that takes a second or two on an idle machine. It is generous, since
-/// a busy machine must not fail a test; only a test that fails anyway waits for it.
+/// The timeout for steps that take a second or two on an idle machine. It is long, so that a busy
+/// machine does not fail a test; only a failing test waits this long.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(90);
 
 /// Short enough not to be felt, long enough to leave the processor to what is waited for.
@@ -19,7 +19,7 @@ const INTERVAL: Duration = Duration::from_millis(50);
 /// A port is seldom lost between finding it and listening on it; three times in a row, never.
 const PORT_ATTEMPTS: usize = 3;
 
-/// Asks until there is an answer.
+/// Calls `ask` until it returns a value.
 ///
 /// # Errors
 /// At once when `ask` fails, and when [`TIMEOUT`] is over; the text names `what`.
@@ -27,7 +27,7 @@ pub(crate) fn until<T>(what: &str, ask: impl FnMut() -> Result<Option<T>>) -> Re
     until_within(TIMEOUT, what, ask)
 }
 
-/// The same for what takes longer by its nature.
+/// The same with another timeout.
 ///
 /// # Errors
 /// As [`until`] does.

@@ -161,7 +161,7 @@ fn note(
         (P99_ADDED, at(measured, 0.99) - at(bare, 0.99)),
         (CALL, 1_000.0 * calls / pods),
     ]);
-    // Nobody counts those of the peer.
+    // The peer does not count its calls.
     if [NOTHING, MEMGATE].contains(&way) {
         tables[0].row(case, way).note(&[("of connections new, %", 100.0 * handshakes / pods)]);
     }

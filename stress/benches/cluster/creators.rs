@@ -43,7 +43,7 @@ pub(crate) struct Created {
     pub(crate) took: Duration,
 }
 
-/// Whoever creates pods, and deletes them.
+/// Clients that create pods and delete them.
 pub(crate) struct Creators<'c> {
     cluster: &'c ControlPlane,
     caller: Caller,

@@ -145,7 +145,7 @@ impl Scene<'_> {
         let pool = self.runtime.block_on(Pool::full(self.caller(&memgate)?))?;
         pool.turn_to(self.caller(next)?);
         let times = self.calls_while(&pool, || memgate.process().signal("TERM"))?;
-        // A server that ends waits for connections that nobody uses.
+        // A server that ends waits for open connections, also unused ones.
         drop(pool);
         let status = memgate.process().wait()?;
         let log = memgate.log();

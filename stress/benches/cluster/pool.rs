@@ -93,7 +93,7 @@ impl Pool {
             answer.status,
             String::from_utf8_lossy(&answer.body)
         );
-        // Whoever knows no memory has nothing to change.
+        // A server without the memory has nothing to change.
         let is_patched = answer.body.windows(PATCHED.len()).any(|part| part == PATCHED);
         ensure!(is_refused || is_patched, "no patch: {}", String::from_utf8_lossy(&answer.body));
         if !answer.closes {

@@ -2,7 +2,7 @@
 //! delivered. No schema is checked there, for an apiserver has done that, and what is not found is unknown.
 //!
 //! With a base that belongs to another one, the filled object is part of the state, and the other one's review
-//! is sent: what a large memory costs those who refer to it.
+//! is sent: the cost of a large memory for the objects that refer to it.
 
 use std::time::Duration;
 

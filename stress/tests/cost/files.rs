@@ -125,7 +125,7 @@ fn stat(child: &Child) -> Option<Vec<String>> {
 fn cpu_of_ended(child: &Child) -> Result<Duration> {
     let first = fs::read_to_string(format!("/proc/{}/schedstat", child.id()))?;
     let nanos = first.split_whitespace().next().and_then(|nanos| nanos.parse().ok());
-    let stat = stat(child).context("the command was waited for by somebody else")?;
+    let stat = stat(child).context("another waiter has taken the result of the command")?;
     let ticks = [11, 12].map(|field: usize| stat.get(field).and_then(|ticks| ticks.parse::<u64>().ok()));
     let all = Duration::from_millis(ticks.into_iter().flatten().sum::<u64>() * 10);
     let first = Duration::from_nanos(nanos.context("the kernel keeps no statistics of its scheduler")?);

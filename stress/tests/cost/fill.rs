@@ -28,7 +28,7 @@ pub(crate) enum Fill {
     Nested(usize),
     /// Members of a map.
     Members(Wording, Wording),
-    /// Members that nobody knows, or of the wrong type, always with the same text.
+    /// Unknown members, or members of the wrong type, always with the same text.
     Unknown(Wording, &'static str),
     /// Fields whose names are almost right.
     Almost,

@@ -103,7 +103,7 @@ impl Input<'_> {
         format!("{} {} {}{each}{}", self.base.kind, self.place, self.fill.name(), also.unwrap_or_default())
     }
 
-    /// The kind with its family, and the place: what is told as one.
+    /// The kind with its family, and the place. Inputs with the same group are one row of a report.
     pub(crate) fn group(&self) -> (String, String) {
         let family = self.base.name.split('/').next().unwrap_or_default();
         let also = self.also.as_ref().map_or_else(String::new, |(place, _)| format!(" and {place}"));

@@ -51,7 +51,7 @@ pub(crate) fn cluster(parameters: &Parameters) -> Result<()> {
     search::run(&how(parameters)?, &mut Cluster::new(&scene.state)?, &inputs)
 }
 
-/// Has objects of a cluster's state filled, and those who refer to them reviewed.
+/// Fills objects of a cluster's state, and sends reviews of the objects that refer to them.
 pub(crate) fn state(parameters: &Parameters) -> Result<()> {
     let scene = scene_of(parameters)?.of_state()?;
     let inputs = chosen(&scene, parameters)?;

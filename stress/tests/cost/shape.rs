@@ -38,7 +38,7 @@ pub(crate) enum Sort {
 pub(crate) struct Place {
     pub(crate) steps: Vec<Step>,
     pub(crate) sort: Sort,
-    /// The schema of what stands there.
+    /// The schema of the value at this place.
     pub(crate) schema: Value,
 }
 
@@ -56,7 +56,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// The schema of a kind, metadata included; `None` for a kind that nobody has written down.
+/// The schema of a kind, metadata included; `None` for a kind without a bundled schema.
 pub(crate) fn schema(api_version: &str, kind: &str) -> Result<Option<Value>> {
     let pod = || json!({"type": "object", "properties": {"metadata": metadata(), "spec": pod_spec()}});
     let workload = |steps: &[&str]| {

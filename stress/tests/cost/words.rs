@@ -34,7 +34,7 @@ pub(crate) const WORDINGS: [Wording; 12] = [
     wording("number", "1#"),
 ];
 
-/// The keys of maps, and of fields that nobody knows.
+/// The keys of maps, and of unknown fields.
 pub(crate) const KEYS: [Wording; 8] = [
     wording("unique", "k#"),
     wording("memgate", "memgate.dev/k#"),

@@ -29,7 +29,7 @@ pub(crate) fn of_search(file: &Path, count: usize) -> Result<Vec<String>> {
         let mut fields = line.splitn(11, ',').skip(9);
         let (Some(peak), Some(name)) = (fields.next(), fields.next()) else { continue };
         let name = name.trim_matches('"').replace("\"\"", "\"");
-        let peak: u64 = peak.parse().with_context(|| format!("{line} is no row of a search"))?;
+        let peak: u64 = peak.parse().with_context(|| format!("{line} is not a row of a search"))?;
         let known = peaks.entry(name).or_default();
         *known = peak.max(*known);
     }

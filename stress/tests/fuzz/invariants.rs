@@ -76,7 +76,7 @@ fn check_response(answer: Result<Vec<u8>, admission::Error>, body: &str) -> Resu
     if response.get("patch").is_some() != response.get("patchType").is_some() {
         return Err("patch and patchType do not come together".to_owned());
     }
-    // A depth that this reader does not go to is no fault of the answer.
+    // This reader has a limit of depth, which the answer may exceed.
     let Ok(review) = serde_json::from_str::<Value>(body) else { return Ok(()) };
     let Some(patch) = response["patch"].as_str() else { return Ok(()) };
     check_patch(patch, &review["request"]["object"])

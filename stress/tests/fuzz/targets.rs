@@ -107,7 +107,7 @@ fn scene(input: &[u8]) -> Result<(), String> {
     let Ok(scene) = serde_json::from_slice::<Value>(input) else { return Ok(()) };
     let mut snapshot = state::empty(Settings::default());
     for object in scene["state"].as_array().map(Vec::as_slice).unwrap_or_default() {
-        // An object that cannot be read is no part of the state.
+        // An object that cannot be read does not become part of the state.
         let _unreadable = state::add(&mut snapshot, object);
     }
     check_invariants(&scene["review"].to_string(), &snapshot)
@@ -300,7 +300,7 @@ fn timeout(input: &[u8]) -> Result<(), String> {
     let Ok(text) = str::from_utf8(input) else { return Ok(()) };
     let uri = format!("/mutate?timeout={text}");
     let request = Request::post(uri).header("content-type", "application/json");
-    // What no request line can hold is no request.
+    // A path that a request line cannot hold cannot be sent.
     let Ok(request) = request.body(Body::from(REVIEW.as_str())) else { return Ok(()) };
     let options = Options::new(tls::CertSource::SelfSigned { names: Vec::new(), ca: "unused".into() });
     let router = router(&options, State::Fixed(Snapshot::default()));

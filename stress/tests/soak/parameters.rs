@@ -14,12 +14,12 @@ impl Parameters {
     /// Takes what was given over what the scenario has.
     ///
     /// # Errors
-    /// When something is no `KEY=VALUE`, or the scenario has no such parameter.
+    /// When an argument is not `KEY=VALUE`, or the scenario has no such parameter.
     pub(crate) fn read(usual: &[(&'static str, &'static str)], given: &[String]) -> Result<Self> {
         let mut values: BTreeMap<_, _> =
             usual.iter().map(|(key, value)| (*key, (*value).to_owned())).collect();
         for given in given {
-            let (key, value) = given.split_once('=').with_context(|| format!("{given} is no KEY=VALUE"))?;
+            let (key, value) = given.split_once('=').with_context(|| format!("{given} is not KEY=VALUE"))?;
             match values.iter_mut().find(|(name, _)| **name == key) {
                 Some((_, old)) => value.clone_into(old),
                 None => bail!("there is no parameter {key}; there are: {}", Self(values)),
@@ -37,7 +37,7 @@ impl Parameters {
     /// A parameter that is a number.
     pub(crate) fn number(&self, key: &str) -> Result<u32> {
         let value = self.text(key)?;
-        value.parse().with_context(|| format!("{key}={value} is no number"))
+        value.parse().with_context(|| format!("{key}={value} is not a number"))
     }
 
     /// A parameter that is a number of seconds.

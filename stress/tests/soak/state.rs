@@ -1,5 +1,5 @@
-//! Objects that nobody deletes, in one namespace, while they change all the time: what knowing them costs memgate,
-//! and how soon it knows all of them after a start.
+//! Objects in one namespace that are never deleted and change all the time: the cost of the state for memgate, and the
+//! time until it is complete after a start.
 
 use std::time::{Duration, Instant};
 

@@ -16,8 +16,8 @@ pub(super) fn definitions(_: &Fixture) -> Result<()> {
     let replica = house.replica(&[])?;
     house.until(&["mempol", "durable"], |it| it["status"]["violations"] == 5)?;
     pass_twice(&replica)?;
-    let told = || replica.log().matches("audits write no Report:").count();
-    ensure!(told() == 1, "it is told {} times", told());
+    let logged = || replica.log().matches("audits write no Report:").count();
+    ensure!(logged() == 1, "it is logged {} times", logged());
 
     // In a version that memgate does not write.
     let other = json!({
@@ -32,13 +32,13 @@ pub(super) fn definitions(_: &Fixture) -> Result<()> {
     });
     house.apply(&other)?;
     pass_twice(&replica)?;
-    ensure!(told() == 1, "it is told {} times", told());
+    ensure!(logged() == 1, "it is logged {} times", logged());
     house.kubectl(&["delete", "crd", "reports.openreports.io"])?;
 
     house.install_reports()?;
     house.until_reports(5)?;
 
-    // Somebody takes the rights away, and gives them back.
+    // An operator takes the rights away, and gives them back.
     let rules = house.kubectl(&["get", "clusterrole", "memgate", "-o", "json"])?;
     let mut role: serde_json::Value = serde_json::from_str(&rules)?;
     let whole = role.clone();
@@ -115,9 +115,9 @@ pub(super) fn writes(_: &Fixture) -> Result<()> {
     let replica = house.replica(&[])?;
     wait::until_within(PATIENCE, "it says so", || {
         let log = replica.log();
-        let is_told =
+        let is_logged =
             log.contains("a report could not be written") && log.contains("a status could not be written");
-        Ok(is_told.then_some(()))
+        Ok(is_logged.then_some(()))
     })?;
     ensure!(passes(&replica)? < 0.5, "an audit that could not write anything counts as good");
     let lines = replica.log().matches("a report could not be written").count();

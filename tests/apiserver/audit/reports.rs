@@ -51,7 +51,7 @@ pub(super) fn follow(_: &Fixture) -> Result<()> {
     ensure!(versions(&again) == versions(&reports), "reports that say the same were written again");
     same(&house.until(&["mempol", "durable"], |_| true)?["status"], &status["status"])?;
 
-    // Somebody edits one and deletes another: both are there again as they were.
+    // A user edits one and deletes another: memgate restores both.
     let (edited, deleted) = (&reports["notes-3-20"], &reports["notes-3-40"]);
     let name = |report: &Value| report["metadata"]["name"].as_str().unwrap_or_default().to_owned();
     let patch = r#"{"results": [], "summary": {"fail": 0}}"#;

@@ -66,7 +66,7 @@ pub(super) fn taken(_: &Fixture) -> Result<()> {
     })
 }
 
-/// Two servers, each with a Lease of its own in which nobody else has a part, so that both audit all the time.
+/// Two servers, each with a Lease of its own, so that both audit all the time.
 pub(super) fn both_hold(_: &Fixture) -> Result<()> {
     let (house, namespace) = house()?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
@@ -113,8 +113,8 @@ pub(super) fn both_hold(_: &Fixture) -> Result<()> {
     Ok(())
 }
 
-/// A replica that stands still while its turn passes, and goes on as if nothing had been. Then somebody deletes the
-/// Lease: for a while both hold one.
+/// A replica is stopped while its Lease expires, and goes on later. Then a user deletes the Lease: for a while both
+/// replicas hold one.
 pub(super) fn both(_: &Fixture) -> Result<()> {
     let (house, namespace) = house()?;
     let (mut stopped, other) = by_turn(&house)?;
@@ -122,7 +122,7 @@ pub(super) fn both(_: &Fixture) -> Result<()> {
     stopped.process().signal("STOP")?;
     house.kubectl(&["-n", &namespace, "delete", "arkmemory", "notes-0"])?;
     let reports = house.until_reports(19)?;
-    ensure!(is_leading(&other)?, "nobody audits");
+    ensure!(is_leading(&other)?, "the other replica does not audit");
     stopped.process().signal("CONT")?;
     pass_twice(&other)?;
     one_audits(&stopped, &other)?;

@@ -87,7 +87,7 @@ impl<'w> Installation<'w> {
 
     /// Whether the apiserver gets an answer of memgate's about a pod.
     pub(crate) fn is_asked(&self) -> Result<bool> {
-        let pod = pod("asked", "nobody", &[("memgate.dev/inject", "required")]);
+        let pod = pod("asked", "absent", &[("memgate.dev/inject", "required")]);
         let client = self.cluster.client();
         let answer = self.cluster.block_on(create(&client, &self.home, &pod, "?dryRun=All"))?;
         Ok(answer.webhook_message().is_some_and(|message| !message.contains("failed calling webhook")))

@@ -78,7 +78,7 @@ pub(super) fn register_service(installation: &Installation<'_>, memgate: &Webhoo
             let service = &webhook["clientConfig"]["service"];
             ensure!(service["path"].is_null(), "a path is rendered: {service}");
             webhook["clientConfig"]["service"]["port"] = json!(port);
-            // Objects outside of namespaces are no selector's, and other trials have some.
+            // A namespace selector does not apply to cluster-wide objects, and other trials have some.
             if let Some(rules) = webhook["rules"].as_array_mut() {
                 rules.retain(|rule| rule["scope"] != "Cluster");
             }
@@ -127,7 +127,7 @@ fn strangers_get_one_answer(installation: &Installation<'_>, memgate: &Webhook, 
     Ok(())
 }
 
-/// With what status memgate answers whoever posts a review under this path.
+/// The status of memgate's answer to a review that is posted to this path.
 pub(super) fn status(installation: &Installation<'_>, memgate: &Webhook, path: &str) -> Result<u16> {
     let cluster = installation.cluster;
     let trusting = Endpoint::new(memgate.addresses().listen, &installation.secret("bundle.crt")?);

@@ -1,4 +1,4 @@
-//! `memgate certs rotate`: a new CA because somebody asks for it, and an old one that is revoked.
+//! `memgate certs rotate`: a new CA on request, and an old one that is revoked.
 
 use std::{
     collections::BTreeSet,
@@ -108,7 +108,7 @@ fn is_one_ca_left(installation: &Installation<'_>) -> Result<bool> {
     Ok(bundles.len() == 1 && bundles.iter().all(|bundle| bundle.matches("BEGIN CERTIFICATE").count() == 1))
 }
 
-/// Whoever has the Secret as it was has no key that callers trust and no path that is served; the replicas are
+/// A copy of the old Secret has no key that callers trust and no path that is served. The replicas are
 /// programs with the defaults, and the user has the rights that the help names, and no others.
 pub(super) fn stolen(fixture: &Fixture) -> Result<()> {
     let cluster = fixture.cluster()?;

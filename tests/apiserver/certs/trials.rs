@@ -166,12 +166,12 @@ fn applied_without_an_entry(fixture: &Fixture) -> Result<()> {
     installation.wait_until_repaired()?;
     owns_ca_bundle_alone(&installation.configuration(kind)?)?;
 
-    // Had it been applied: the remains of the entry are no webhook, and the tool is refused.
+    // Had it been applied: the remains of the entry are not a webhook, and the tool is refused.
     let applied = json!({
         "apiVersion": whole["apiVersion"], "kind": whole["kind"], "metadata": {"name": installation.home},
         "webhooks": [{"name": dropped["name"], "clientConfig": {"caBundle": "aGVsbG8="}}],
     });
-    apply_as(&installation, "somebody-else", &applied)?.ok()?;
+    apply_as(&installation, "other-manager", &applied)?.ok()?;
     let refusal = apply_as(&installation, "gitops", &less)?.refusal()?;
     ensure!(refusal.contains("exactly one of url or service is required"), "{refusal}");
     Ok(())
@@ -260,7 +260,7 @@ fn without_rights(fixture: &Fixture) -> Result<()> {
     })?;
     let (status, text) = memgate.probe("/readyz").context("it answers")?;
     ensure!(status == 503 && text.contains("there is no certificate yet"), "{text}");
-    // It needs no restart once it may.
+    // With the right it goes on without a restart.
     installation.grant()?;
     installation.register(&memgate.endpoint())?;
     let mut memgate = memgate;

@@ -1,5 +1,5 @@
-//! The objects of docs/managed.md, which nobody can try here: the apiserver accepts them, and they are for the pods
-//! and ports that there are.
+//! The objects of docs/managed.md, which this machine cannot try: the apiserver accepts them, and they name existing
+//! pods and ports.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};

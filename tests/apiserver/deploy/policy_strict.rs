@@ -50,7 +50,7 @@ fn away(fixture: &Fixture) -> Result<()> {
         let refused = rehearse(cluster, namespace, &memory("notes"))?;
         ensure!(refused.message().contains("failed calling webhook"), "{namespace}: {:?}", refused.body);
     }
-    rehearse(cluster, &strict, &plain())?.object().context("a pod that is no agent's")?;
+    rehearse(cluster, &strict, &plain())?.object().context("a pod without an agent")?;
     spares_the_system(cluster, &absent)
 }
 

@@ -44,11 +44,11 @@ fn hold(fixture: &Fixture, way: &str, arguments: &[&str]) -> Result<()> {
     let namespace = cluster.fresh_namespace("rights")?;
     let objects = manifests(&namespace, &[arguments, &["--only", "rbac"]].concat())?;
     cluster.admin().apply(&text(&objects))?;
-    cluster.kubectl(&["create", "serviceaccount", "nobody", "-n", &namespace])?.ok()?;
+    cluster.kubectl(&["create", "serviceaccount", "unbound", "-n", &namespace])?.ok()?;
     let account = |name: &str| -> Result<Kubectl> {
         Ok(cluster.kubectl_as(cluster.service_account_kubeconfig(&namespace, name)?))
     };
-    let (memgate, baseline) = (account("memgate")?, account("nobody")?);
+    let (memgate, baseline) = (account("memgate")?, account("unbound")?);
     let elsewhere = cluster.fresh_namespace("elsewhere")?;
     let rights = || -> Result<String> {
         let own = rights_in(&memgate, &baseline, &namespace)?;

@@ -57,7 +57,7 @@ fn serve(scratch: &Scratch) -> Result<Webhook> {
 fn write_configurations(scratch: &Scratch, webhook: &Webhook) -> Result<()> {
     let ca = scratch.write("webhook-ca.crt", webhook.ca())?;
     let url = format!("https://{}", webhook.addresses().listen);
-    let ca = ca.to_str().context("a path is no text")?;
+    let ca = ca.to_str().context("a path is not text")?;
     let wanted = ["--component", "static-manifest", "--component", "family-arkonis"];
     let printed = memgate(&[&["manifests", "--url", &url, "--ca", ca], &wanted[..]].concat())?;
     for object in documents(&printed) {
@@ -100,7 +100,7 @@ fn agents_get_their_memory(assets: &Assets, outer: &Scratch, port: u16) -> Resul
     }
     let wrong = json!({
         "apiVersion": "v1", "kind": "Pod",
-        "metadata": {"name": "nobody", "labels": {"arkonis.dev/deployment": "nobody", "memgate.dev/inject": "required"}},
+        "metadata": {"name": "absent", "labels": {"arkonis.dev/deployment": "absent", "memgate.dev/inject": "required"}},
         "spec": {"containers": [{"name": "agent", "image": "agent"}]},
     });
     let answer = connection.block_on(create(&client, "default", &wrong, "?dryRun=All"))?;

@@ -160,7 +160,7 @@ fn integer_port(fixture: &Fixture) -> Result<()> {
         kubectl.run_with_input(&[&["apply", "-f", "-"], flags].concat(), &documents.join("\n---\n"))
     };
     let stderr =
-        apply(&[service, memory("known", "ark-broker"), memory("unknown", "nobody")], &[])?.ok()?.stderr;
+        apply(&[service, memory("known", "ark-broker"), memory("unknown", "absent")], &[])?.ok()?.stderr;
     for text in ["8080 became \"http\"", "8080 became \"8080\""] {
         let warning = format!("Warning: serviceRef.port is a port name; {text} [ark/memory-port-integer]\n");
         ensure!(stderr.matches(&warning).count() == 1, "{text} is not there once: {stderr}");

@@ -123,7 +123,7 @@ fn cut_off(fixture: &Fixture) -> Result<()> {
     isolated.wire.cut();
     let cut = Instant::now();
     // An agent that is not known cannot be looked up: the caller is to try again.
-    let required = isolated.answer(cluster, "nobody", &[("memgate.dev/inject", "required")])?;
+    let required = isolated.answer(cluster, "absent", &[("memgate.dev/inject", "required")])?;
     ensure!(required.status == 503, "{}: {}", required.status, required.body);
     isolated.serves_for(Duration::from_secs(2))?;
     // What was on its way when the wire was cut may still have come.

@@ -158,7 +158,7 @@ pub(crate) fn lists(cluster: &ControlPlane, resource: &str) -> Result<u64> {
 
 /// `127.0.0.1:PORT` of `https://127.0.0.1:PORT`.
 pub(crate) fn address(url: &str) -> Result<SocketAddr> {
-    let address = url.strip_prefix("https://").context("the apiserver speaks TLS")?;
+    let address = url.strip_prefix("https://").context("the address does not begin with https")?;
     address.parse().with_context(|| format!("{url} has no address"))
 }
 

@@ -58,14 +58,14 @@ fn never_comes(fixture: &Fixture) -> Result<()> {
     wait::until("an Event of the ReplicaSet", || {
         let waits = format!("waits for ArkMemory \"{namespace}/notes\"; it will be admitted without in ");
         let events = order.list(&format!("/api/v1/namespaces/{namespace}/events"))?;
-        let is_told = |event: &Value| {
+        let is_reported = |event: &Value| {
             let message = event["message"].as_str().unwrap_or_default();
             event["involvedObject"]["kind"] == "ReplicaSet"
                 && event["reason"] == "FailedCreate"
                 && message.contains("admission webhook \"arkonis.pods.memgate.dev\" denied the request: ")
                 && message.contains(&waits)
         };
-        Ok(events.iter().any(is_told).then_some(()))
+        Ok(events.iter().any(is_reported).then_some(()))
     })?;
     let pods = order.wait_for_pods(&namespace, 1)?;
     ensure!(env_names(&pods[0]) == ["AGENT_MODEL"], "{}", pods[0]);
@@ -120,10 +120,10 @@ fn owned_pod(name: &str) -> Value {
 fn event_on_the_agent(order: &OrderCluster, namespace: &str) -> Result<()> {
     wait::until("an Event on the agent", || {
         let events = order.list(&format!("/apis/events.k8s.io/v1/namespaces/{namespace}/events"))?;
-        let is_told = |event: &&Value| {
+        let is_reported = |event: &&Value| {
             event["reason"] == "MemoryNotInjected" && event["regarding"]["kind"] == "ArkAgent"
         };
-        Ok(events.iter().find(is_told).map(|_| ()))
+        Ok(events.iter().find(is_reported).map(|_| ()))
     })
 }
 

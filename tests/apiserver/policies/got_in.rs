@@ -1,5 +1,5 @@
-//! Policies and exemptions that an apiserver accepts and memgate would have refused, stored while nobody asked it. They
-//! are not in force, and say so.
+//! Invalid policies and exemptions that were stored while the apiserver did not call memgate. They are not in force,
+//! and their status says so.
 
 use anyhow::{Context, Result, ensure};
 use jiff::{Timestamp, ToSpan};
@@ -76,7 +76,7 @@ fn policies(fixture: &Fixture) -> Result<()> {
     delete(cluster, &cluster.client(), &good)
 }
 
-/// Whoever mends it step by step, or only labels it, is warned of what was wrong before.
+/// A user who repairs it step by step, or only labels it, gets a warning about each older fault.
 fn can_be_touched(cluster: &ControlPlane, name: &str, words: &str) -> Result<()> {
     let output = cluster.kubectl(&["label", "--overwrite", "memorypolicy", name, "seen=1"])?.ok()?;
     ensure!(output.stderr.contains("Warning: ") && output.stderr.contains(words), "{}", output.stderr);

@@ -1,4 +1,4 @@
-//! What policies and exemptions do once they are stored: memgate judges by them at once, and nobody gets around them.
+//! What policies and exemptions do once they are stored: memgate applies them at once, and users cannot evade them.
 //! Each is about one namespace, since policies count for the whole cluster.
 
 use anyhow::{Result, ensure};
@@ -192,7 +192,7 @@ fn exemptions(fixture: &Fixture) -> Result<()> {
         });
         object("MemoryPolicyExemption", &json!({"name": "scratch", "namespace": home}), &spec)
     };
-    // In this namespace nobody may grant one.
+    // The policy does not allow exemptions in this namespace.
     apply(cluster, &exemption(&namespace))?.ok()?;
     apply(cluster, &exemption(&granting))?.ok()?;
     until_admitted(cluster, &namespace, &scratch)?;

@@ -94,7 +94,7 @@ fn config_maps(fixture: &Fixture) -> Result<()> {
     let rules = json!([{"id": "host", "endpoint": {"hosts": ["*.example.com"]}}]);
     let policy = scene.policy("of-config-maps", &json!({"namespaces": [scene.namespace]}), &rules)?;
     let memory = ark_memory(&json!({"configMapKeyRef": {"name": "broker", "key": "url"}}));
-    // What is not there cannot be judged, and is no fault of the rule.
+    // A missing object cannot be judged; the rule itself has not failed.
     let unknown = scene.until_said("memories", &memory, |said| said.codes.contains("/host"))?;
     ensure!(unknown.allowed && !unknown.warnings.contains("/host"), "{unknown:?}");
     for (host, allowed) in [("memory.example.org", false), ("memory.example.com", true)] {

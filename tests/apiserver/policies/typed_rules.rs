@@ -30,7 +30,7 @@ pub(crate) fn trials() -> Vec<Trial> {
 /// What the page of a rule shows.
 struct Example {
     policy: Value,
-    /// What is there before.
+    /// The objects that exist before.
     state: Vec<Value>,
     object: Value,
     is_update: bool,

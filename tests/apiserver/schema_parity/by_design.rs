@@ -50,7 +50,7 @@ const GENERATED: &str = "the name that will be generated is not known, so its le
 const STATUS: &str =
     "the status of an ark Memory is part of the state of files, though the apiserver drops it";
 const FORMATS: &str = "older apiservers take a number in a custom resource whatever its format says";
-const UNSERVED: &str = "an object of a version that nobody serves is judged as the newest, with a warning";
+const UNSERVED: &str = "an object of an unserved version is judged as the newest, with a warning";
 
 impl Designs {
     /// Those of the bundled CRDs.

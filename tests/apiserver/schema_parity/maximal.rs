@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::{definitions::Definition, mutation};
 
-/// What satisfies the patterns of the bundled schemas; what they do not hold needs no entry.
+/// What satisfies the patterns of the bundled schemas; other patterns do not need an entry.
 const MATCHING: [(&str, &str); 4] = [
     ("^[a-z][a-z0-9_]*$", "look_up"),
     ("^https://[^\\s@?#]+$", "https://memory.example.com/oms"),

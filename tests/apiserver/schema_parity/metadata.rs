@@ -79,7 +79,7 @@ fn generated() -> Vec<Value> {
         .collect()
 }
 
-/// The whole of metadata, with what is no field of it.
+/// The whole of metadata, with unknown fields.
 fn odd_fields() -> Vec<Value> {
     vec![json!({"name": "odd", "unheardOf": 1}), json!({"name": "odd", "Labels": {"a": "b"}})]
 }

@@ -52,8 +52,8 @@ pub(super) struct Verdict {
     pub(super) codes: Vec<&'static str>,
     /// What it is refused for: of a check the codes and pointers, of the apiserver the fields and its texts.
     pub(super) causes: Vec<String>,
-    /// Whether a check refuses it for its form, which an apiserver would do before it asks memgate; of an apiserver
-    /// nobody knows.
+    /// Whether a check refuses it for its form, which an apiserver would do before it calls memgate; not known of an
+    /// apiserver.
     pub(super) denied_by_form: bool,
     /// Why, in its own words.
     pub(super) words: String,
@@ -74,7 +74,7 @@ impl Verdicts {
 }
 
 impl Verdicts {
-    /// By which differences are told together: why one of the two refuses, without the values.
+    /// The reason of the one that refuses, without values: differences with the same reason are reported together.
     pub(super) fn refused_for(&self) -> String {
         let refusal = if self.check.allowed { &self.apiserver } else { &self.check };
         let after =

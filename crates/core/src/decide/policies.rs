@@ -48,7 +48,7 @@ pub(super) fn add_defaults<'s>(
     state: &mut StateReader<'s>,
 ) -> Vec<Edit> {
     if let Some(judged) = judged(family, subject, request, snapshot) {
-        policy::defaults::add(&mut edits, subject.kind, &judged, snapshot, state);
+        policy::defaults::add(&mut edits, subject, &judged, snapshot, state);
     }
     edits
 }

@@ -20,7 +20,7 @@ pub(super) fn apply(
 ) -> Option<OverLimit> {
     let (old, budget) = (subject.old?, state.budget());
     if !budget.has_ended() {
-        if family.ratchets_by_itself || !findings.iter().any(Finding::is_denial) {
+        if family.validation.ratchets || !findings.iter().any(Finding::is_denial) {
             return None;
         }
         if old == subject.object {
@@ -30,7 +30,7 @@ pub(super) fn apply(
     }
     let stored = Subject { operation: Operation::Create, object: old, old: None, ..*subject };
     let (stored, over) = budget.apart(request.old_object.map_or(0, str::len), || {
-        budget.only_denials(|| (family.validate)(&stored, state))
+        budget.only_denials(|| (family.faces.validate)(&stored, state))
     });
     let known: Members<_> =
         stored.iter().filter(|finding| finding.is_denial()).map(Finding::fingerprint).collect();

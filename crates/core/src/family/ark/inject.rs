@@ -25,7 +25,6 @@ use crate::model::pod::{Container, Pod};
 use crate::model::pointer::Pointer;
 use crate::model::reason::Reason;
 use crate::model::state_reader::StateReader;
-use crate::model::budget::{Limit, MAX_ENTRIES, Budget};
 
 use self::find::PodMemory;
 use self::recognise::{MemoryName, OptIn, recognise};

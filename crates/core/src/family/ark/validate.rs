@@ -21,7 +21,6 @@ use crate::model::pointer::Pointer;
 use crate::model::request::Operation;
 use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
-use crate::model::budget::Budget;
 
 use super::api::{ARK_CONFIG, MEMORY, QUERY};
 use super::codes::{CONFIG_DEFAULT_MEMORY_NAME, CONFIG_DEFAULT_MEMORY_NAMESPACE};
@@ -62,7 +61,7 @@ fn denial(
 }
 
 /// Validates the default Memory of the ArkConfig.
-fn config(object: &Tree, work: &Work<'_>) -> Vec<Finding> {
+fn config(object: &Tree, work: &Budget<'_>) -> Vec<Finding> {
     let Some(memory) = object.at(&["spec", "defaultMemory"]).filter(|memory| memory.is_object()) else {
         return Vec::new();
     };

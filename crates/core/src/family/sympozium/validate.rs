@@ -79,7 +79,6 @@ pub fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Findi
     let mut findings = drop_above_wrong_types(drop_below_wrong_types(findings, SCHEMA_CODES));
     // Only findings that are compared with others need the path.
     if subject.old.is_some() || !state.budget().wants_warnings() {
-        let mut walk = Walk::new(subject.object);
         for finding in findings.iter_mut().filter(|finding| finding.severity == Severity::Deny) {
             finding.fingerprint_path = fingerprint_path(subject.object, &finding.pointer);
         }

@@ -1,7 +1,7 @@
 //! A least and a greatest value of a number of which 0 means "without limit".
 
 use crate::model::cel_view::{CelSide, InCel, MessagePart};
-use crate::model::typed_rule::{Judged, Outcome};
+use crate::model::typed_rule::{Judged, RuleOutcome};
 
 use super::super::in_cel::{VALUE, text};
 use super::super::reader::Fields;
@@ -60,7 +60,7 @@ impl Bounds {
         }
     }
 
-    pub(super) fn judge(&self, number: &Number, value: i64, judged: &Judged<'_>, outcome: &mut Outcome) {
+    pub(super) fn judge(&self, number: &Number, value: i64, judged: &Judged<'_>, outcome: &mut RuleOutcome) {
         let (shown, in_units) = (self::number(judged, &value.to_string()), i128::from(value) * number.unit);
         let [before, behind] = number.around;
         let about = |side: &str, bound: &Bound| format!("{before}{shown}{behind}{side} {}", bound.shown);

@@ -1,6 +1,6 @@
 //! Warnings about the change or DELETE of a memory resource that agents use.
 
-use crate::family::naming::first_of;
+use crate::family::message::first_of;
 use crate::model::family::Subject;
 use crate::model::finding::{Finding, quoted};
 use crate::model::pointer::Pointer;

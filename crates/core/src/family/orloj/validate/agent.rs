@@ -7,7 +7,7 @@ use crate::model::fix::Fix;
 use crate::model::object::Lookup;
 use crate::model::pointer::Pointer;
 use crate::model::state_reader::StateReader;
-use crate::model::suggest::{nearest, only_nearest};
+use crate::model::suggest::{self, only_nearest};
 use crate::model::tree::Tree;
 
 use super::super::api::{MEMORY, OPERATIONS, allow, allow_text, claimed_memory, operation, text};
