@@ -186,7 +186,7 @@ fn decide_subject<'s>(
         (family.faces.default)(subject, &mut state)
     };
     if let Some(judged) = policies::judged(family, subject, request, snapshot) {
-        policy::defaults::add(&mut edits, &subject, &judged, snapshot, &mut state);
+        policy::defaults::add(&mut edits, subject, &judged, snapshot, &mut state);
     }
     let Judgement { findings: judged, untold: of_policies, policies, exemptions, fired, .. } =
         policies::of_resource(family, subject, request, snapshot, &mut state);
