@@ -34,6 +34,7 @@ pub mod stream;
 
 pub mod patches;
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io;
 

@@ -11,7 +11,7 @@ use crate::manifest::document::{Document, values};
 use crate::manifest::error::{Error, SyntaxError};
 use crate::model::pointer::Pointer;
 use crate::model::suggest::{did_you_mean, nearest};
-use crate::offline::collect::collect;
+use crate::offline::collect::{Reading, collect};
 
 /// The places of the private memory of a sympozium agent.
 pub const MEMORY_MODES: [&str; 3] = ["auto", "service", "sidecar"];

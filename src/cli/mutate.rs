@@ -18,7 +18,7 @@ use crate::offline::check::{Checked, check};
 use crate::offline::findings::report;
 use crate::offline::load::load;
 use crate::offline::rewrite::{self, Rewritten, rewrite_all};
-use crate::report::{counted, diff, patches, plain, stream, text};
+use crate::report::{counted, diff, patches, plain, stream};
 use crate::state::cluster_snapshot::is_masked;
 
 /// Print manifests as they would be stored: with defaults, and pods with their memory

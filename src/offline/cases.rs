@@ -19,7 +19,7 @@ use crate::model::policy::Policies;
 use crate::model::request::Occasion;
 use crate::model::snapshot::Snapshot;
 use crate::offline::classify::{Class, classify};
-use crate::offline::collect::{Unread, collect};
+use crate::offline::collect::{Reading, Unread, collect};
 use crate::offline::errors::error_at;
 use crate::offline::load::{self, load};
 use crate::offline::plan::InputPlan;

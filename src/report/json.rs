@@ -7,7 +7,7 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
-use crate::model::decision::Untold;
+use crate::model::decision::NotShown;
 use crate::model::finding::Severity;
 use crate::model::policy_rule::{AtAdmission, PolicyFinding};
 use crate::report::changes::Change;
@@ -107,8 +107,8 @@ fn finding(located: &LocatedFinding<'_>) -> Value {
         "pointer": located.pointer.as_str(),
         "field": located.pointer.field(),
         "reason": finding.cause.reason(),
-        "message": finding.message,
-        "help": finding.help,
+        "message": finding.message(),
+        "help": finding.help_text(),
         "object": object(located.object_ref),
         "related": located.related.first().map(related),
         "alsoRelated": (!others.is_empty()).then_some(others),
@@ -142,7 +142,7 @@ fn passed_over(passed_over: &PassedOver<'_>) -> Value {
     }))
 }
 
-fn not_shown((object_ref, counts): &(&ObjectRef, Untold)) -> Value {
+fn not_shown((object_ref, counts): &(&ObjectRef, NotShown)) -> Value {
     json!({"object": object(object_ref), "deny": counts.denials, "warn": counts.warnings})
 }
 

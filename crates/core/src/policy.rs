@@ -13,7 +13,6 @@ pub mod in_cel;
 pub mod judge;
 pub mod leftover;
 mod matching;
-pub mod mutant;
 mod names;
 mod namespaces;
 pub mod read;

@@ -2,13 +2,13 @@
 
 use memgate::family::endpoint_view;
 use memgate::model::cel_view::{CelPath, CelView};
-use memgate::model::family::Subject;
+use memgate::model::family::{PolicyField, Subject};
 use memgate::model::kind::Kind;
 use memgate::model::memory_view::{EndpointSource, MemoryView, Role};
 use memgate::model::object::Lookup;
 use memgate::model::pod::Pod;
 use memgate::model::pointer::Pointer;
-use memgate::model::policy_field::{FieldForm, PolicyField};
+use memgate::model::policy_field::FieldForm;
 use memgate::model::state_reader::StateReader;
 use memgate::model::tree::Tree;
 

@@ -23,7 +23,7 @@ pub struct TextFix<'f> {
     /// The place in it.
     pub pointer: Pointer,
     /// The fix.
-    pub fix: &'f Fix,
+    pub fix: Fix,
 }
 
 /// A source with fixes made in it.

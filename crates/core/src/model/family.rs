@@ -19,7 +19,7 @@ use crate::model::injection::Injection;
 use crate::model::kind::Kind;
 use crate::model::memory_view::{MemoryView, Role};
 use crate::model::pod::Pod;
-use crate::model::policy_field::PolicyField;
+use crate::model::policy_field::FieldForm;
 use crate::model::request::Operation;
 use crate::model::selector::PodSelector;
 use crate::model::state_reader::StateReader;
@@ -145,6 +145,20 @@ pub struct Views {
     pub own_namespace_path: Option<&'static str>,
     /// The fields that policies may fill.
     pub policy_fields: &'static [PolicyField],
+}
+
+/// A field that a policy may fill. The definition of its kind must not have a default for it: with one, the field is
+/// never absent in a cluster.
+#[derive(Debug, Clone, Copy)]
+pub struct PolicyField {
+    /// The kind that has the field.
+    pub kind: &'static Kind,
+    /// The field, as a JSON pointer.
+    pub pointer: &'static str,
+    /// The values that a policy may write.
+    pub form: FieldForm,
+    /// Whether a value makes sense in an object that lacks the field.
+    pub fits: fn(&Value, &Subject<'_>, &mut StateReader<'_>) -> bool,
 }
 
 /// The decisions about the objects and pods of a platform.

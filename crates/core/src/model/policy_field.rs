@@ -1,26 +1,8 @@
-//! The fields that policies may fill where they are absent, as the rows of platforms list them.
+//! The form of the values that policies may write into a field.
 
 use std::fmt;
 
 use serde_json::Value;
-
-use crate::model::family::Subject;
-use crate::model::kind::Kind;
-use crate::model::state_reader::StateReader;
-
-/// A field that a policy may fill. The definition of its kind must not have a default for it: with one, the field is
-/// never absent in a cluster.
-#[derive(Debug, Clone, Copy)]
-pub struct PolicyField {
-    /// The kind that has the field.
-    pub kind: &'static Kind,
-    /// The field, as a JSON pointer.
-    pub pointer: &'static str,
-    /// The values that a policy may write.
-    pub form: FieldForm,
-    /// Whether a value makes sense in an object that lacks the field.
-    pub fits: fn(&Value, &Subject<'_>, &mut StateReader<'_>) -> bool,
-}
 
 /// The form of a value. `Display` writes it for messages: "must be FORM".
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,10 +7,10 @@
 use serde_json::Value as Json;
 
 use crate::model::edit::{Edit, NAMESPACE_DEFAULT, Op, Origin, Value};
-use crate::model::family::Subject;
+use crate::model::family::{PolicyField, Subject};
 use crate::model::object::{Lookup, Object, is_deleting};
 use crate::model::pointer::Pointer;
-use crate::model::policy_field::{FieldForm, PolicyField};
+use crate::model::policy_field::FieldForm;
 use crate::model::request::Operation;
 use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;

@@ -14,7 +14,7 @@ use crate::family::inject::env::{ExistingEnv, Variable};
 use crate::family::inject::{
     Conflict, WantedByContainer, WantedByPod, annotation_pointer, controller_of, merge, references,
 };
-use crate::model::budget::{Budget, Limit, MAX_ENTRIES, MAX_PATCH_BYTES};
+use crate::model::budget::{Budget, Limit, MAX_ENTRIES};
 use crate::model::elsewhere::Elsewhere;
 use crate::model::event::InvolvedObject;
 use crate::model::finding::{Code, Finding, excerpt, quoted};

@@ -4,9 +4,9 @@
 //! these edits replace it. An explicit 0 means "no expiry" and is kept.
 
 use crate::model::edit::{Edit, Op, Origin, Value};
-use crate::model::family::Subject;
+use crate::model::family::{PolicyField, Subject};
 use crate::model::pointer::Pointer;
-use crate::model::policy_field::{FieldForm, PolicyField};
+use crate::model::policy_field::FieldForm;
 use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
 

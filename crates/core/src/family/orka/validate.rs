@@ -17,8 +17,9 @@ use crate::model::kind::NAMESPACE;
 use crate::model::pointer::Pointer;
 use crate::model::request::Operation;
 use crate::model::state_reader::StateReader;
+use crate::model::tree::Tree;
 
-use super::api::{AGENT, MEMORY_BACKEND, TASK};
+use super::api::{AGENT, MEMORY_BACKEND, TASK, TASK_TYPE_AI};
 
 /// All findings about the subject; those on one value have a fixed order.
 #[must_use]
@@ -49,4 +50,33 @@ fn namespace(subject: &Subject<'_>, state: &StateReader<'_>) -> Vec<Finding> {
 fn with_field(pointer: &Pointer, message: &str) -> String {
     let field = quoted(&pointer.field());
     format!("{}: {message}", field.trim_matches('"'))
+}
+
+/// What a Task runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum TaskType {
+    /// A worker of Orka's own; the only one with a memory section.
+    Ai,
+    /// Any container.
+    Container,
+    /// An agent in a pool of runtimes.
+    Agent,
+}
+
+impl TaskType {
+    const ALL: [Self; 3] = [Self::Ai, Self::Container, Self::Agent];
+
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Ai => TASK_TYPE_AI,
+            Self::Container => "container",
+            Self::Agent => "agent",
+        }
+    }
+
+    /// `None` for a Task that the schema refuses.
+    fn read(task: &Tree) -> Option<Self> {
+        let name = task.at(&["spec", "type"])?.text()?;
+        Self::ALL.into_iter().find(|task_type| task_type.name() == name)
+    }
 }

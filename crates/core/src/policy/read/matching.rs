@@ -64,7 +64,7 @@ pub(super) fn families(reader: &Reader<'_>) -> Vec<&'static Family> {
 
 /// The kinds of these names, which the given families have, or any family.
 pub(super) fn kinds(reader: &Reader<'_>, families: Option<&[&'static Family]>) -> Vec<String> {
-    let families = families.filter(|families| !families.is_empty()).unwrap_or(reader.families());
+    let families = families.filter(|families| !families.is_empty()).unwrap_or_else(|| reader.families());
     let known: BTreeSet<&str> = families
         .iter()
         .flat_map(|family| family.views.kinds.iter().map(|(kind, _)| kind.kind))

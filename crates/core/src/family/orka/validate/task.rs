@@ -8,7 +8,7 @@ use crate::model::pointer::Pointer;
 use crate::model::state_reader::StateReader;
 use crate::model::tree::Tree;
 
-use super::super::api::{PARENT_LABEL, SCHEDULED_LABEL, STATE_AGENT, TASK_TYPE_AI, agent_ref, label};
+use super::super::api::{PARENT_LABEL, SCHEDULED_LABEL, STATE_AGENT, agent_ref, label};
 use super::super::codes::{
     AGENT_CROSS_NAMESPACE, AGENT_MISSING, OPT_OUT_ANNOTATION, OPT_OUT_ENV, OPT_OUT_TOOLS_ANNOTATION,
     OPT_OUT_TOOLS_ENV,
@@ -16,7 +16,7 @@ use super::super::codes::{
 use super::super::setting::{Setting, is_off, parse_bool, switch};
 use super::super::task_variable::TaskVariable;
 use super::tools::Misspellings;
-use super::{annotations, variables, with_field};
+use super::{TaskType, annotations, variables, with_field};
 
 pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
     let task = subject.object;
@@ -138,33 +138,4 @@ fn tools(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
     let mut misspellings = Misspellings::new(subject.namespace);
     let tools = list.iter().enumerate().filter_map(|(index, tool)| Some((index, tool.text()?.trim())));
     tools.filter_map(|(index, tool)| misspellings.find(tool, || pointer.index(index), state)).collect()
-}
-
-/// What a Task runs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum TaskType {
-    /// A worker of Orka's own; the only one with a memory section.
-    Ai,
-    /// Any container.
-    Container,
-    /// An agent in a pool of runtimes.
-    Agent,
-}
-
-impl TaskType {
-    const ALL: [Self; 3] = [Self::Ai, Self::Container, Self::Agent];
-
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Ai => TASK_TYPE_AI,
-            Self::Container => "container",
-            Self::Agent => "agent",
-        }
-    }
-
-    /// `None` for a Task that the schema refuses.
-    pub(super) fn read(task: &Tree) -> Option<Self> {
-        let name = task.at(&["spec", "type"])?.text()?;
-        Self::ALL.into_iter().find(|task_type| task_type.name() == name)
-    }
 }

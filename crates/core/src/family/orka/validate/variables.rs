@@ -8,8 +8,7 @@ use crate::model::pointer::Pointer;
 use super::super::codes::{ENV_AGENT_FORGED, ENV_DUPLICATE, ENV_LITERAL_TOKEN, ENV_NO_EFFECT, ENV_RESERVED};
 use super::super::setting::Setting;
 use super::super::task_variable::TaskVariable;
-use super::task::TaskType;
-use super::with_field;
+use super::{TaskType, with_field};
 
 /// The prefix of all variables that mean something to Orka.
 const PREFIX: &str = "ORKA_";
