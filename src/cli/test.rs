@@ -11,8 +11,8 @@ use crate::cli::output::{OutputArg, check_places};
 use crate::cli::terminal::Terminal;
 use crate::offline::cases::{CaseOptions, CaseResult, CaseRun, RuleCoverage, run as run_cases};
 use crate::offline::errors::input_error;
-use crate::report::cases::{self, CaseEntry, CaseReport, RuleEntry};
 use crate::report::ReportFormat;
+use crate::report::cases::{self, CaseEntry, CaseReport, RuleEntry};
 use crate::report::{counted, plain};
 
 /// Run case files: the decisions that memgate must make

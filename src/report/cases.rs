@@ -176,6 +176,7 @@ fn github(report: &CaseReport<'_>, out: &mut impl Write) -> io::Result<()> {
         Command::new(place, case.name, &failures.join("\n"))
     });
     github::write_kind(Severity::Deny, errors.chain(failed), 0, out)?;
-    let blind = report.blind.iter().map(|line| Command::new(AnnotationPlace::default(), "memgate", &plain(line)));
+    let blind =
+        report.blind.iter().map(|line| Command::new(AnnotationPlace::default(), "memgate", &plain(line)));
     github::write_kind(Severity::Warn, blind, 0, out)
 }

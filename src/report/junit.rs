@@ -119,9 +119,11 @@ fn tests(title: &str, found: &[&LocatedFinding<'_>], warnings_fail: bool) -> Vec
             let result = match of_code(code).find(fails) {
                 None if of_code(code).all(|located| is_exempt(located)) => TestResult::Skipped(text),
                 None => TestResult::Remarked(text),
-                Some(first) => {
-                    TestResult::Failed { kind: code.to_owned(), message: first.finding.message().into_owned(), text }
-                }
+                Some(first) => TestResult::Failed {
+                    kind: code.to_owned(),
+                    message: first.finding.message().into_owned(),
+                    text,
+                },
             };
             Test { name: format!("{title}: {code}"), result }
         })

@@ -58,7 +58,9 @@ pub(crate) fn review(label: &str, env: usize, annotation: usize, escaped: bool) 
 #[allow(dead_code, reason = "only one of the benchmarks uses them")]
 pub(crate) fn cases(family: &'static Family) -> Vec<Case> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/cases").join(family.name);
-    let sources = collect(&[folder.display().to_string()], &mut std::io::empty()).sources.into_iter();
+    let sources = collect(&[folder.display().to_string()], &Reading::default(), &mut std::io::empty())
+        .sources
+        .into_iter();
     let documents = sources.flat_map(|source| values(&Arc::new(source), &mut Vec::new()));
     documents.flat_map(|document| read(document.value()).expect("cases")).collect()
 }

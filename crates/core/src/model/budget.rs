@@ -159,14 +159,6 @@ impl<'c> Budget<'c> {
         !self.only_denials.get()
     }
 
-    /// Counts the steps that another budget counted before, and ends if that one ended.
-    pub fn go_on_after(&self, before: &Budget<'_>) {
-        if let Some(stop) = before.stopped() {
-            self.end(|| stop);
-        }
-        self.steps(before.steps.get());
-    }
-
     /// Counts a step; returns whether to go on.
     pub fn step(&self) -> bool {
         self.steps(1)

@@ -12,7 +12,7 @@ use memgate_core::manifest::place::DocumentPlace;
 use memgate_core::manifest::rewrite::{self, Action, Rewritten, TextEdit};
 use memgate_core::manifest::source::Source;
 use memgate_core::model::edit::{
-    Edit, Entry, EnvSource, EnvVar, Op, Origin, SecretKeyRef, Value as PointerText, ValueFrom,
+    Edit, Entry, EnvSource, EnvVar, Op, Origin, SecretKeyRef, Value as EditValue, ValueFrom,
 };
 use memgate_core::model::pointer::Pointer;
 use proptest::prelude::*;
@@ -30,20 +30,20 @@ fn of(variable: &EnvVar) -> Origin {
     }
 }
 
-fn edit(op: Op, pointer: &str, value: PointerText) -> Edit {
+fn edit(op: Op, pointer: &str, value: EditValue) -> Edit {
     let origins = match &value {
-        PointerText::EnvList(list) => list.iter().map(of).collect(),
-        PointerText::Env(variable) => vec![of(variable)],
+        EditValue::EnvList(list) => list.iter().map(of).collect(),
+        EditValue::Env(variable) => vec![of(variable)],
         _ => vec![origin("rule")],
     };
     Edit { op, pointer: Pointer::new(pointer), value, origins }
 }
 
-fn add(pointer: &str, value: PointerText) -> Edit {
+fn add(pointer: &str, value: EditValue) -> Edit {
     edit(Op::Add, pointer, value)
 }
 
-fn replace(pointer: &str, value: PointerText) -> Edit {
+fn replace(pointer: &str, value: EditValue) -> Edit {
     edit(Op::Replace, pointer, value)
 }
 
@@ -56,8 +56,8 @@ fn secret(name: &'static str) -> EnvVar {
     EnvVar { name: name.into(), source: EnvSource::ValueFrom(ValueFrom { secret_key_ref }) }
 }
 
-fn env(name: &'static str, value: &str) -> PointerText {
-    PointerText::Env(variable(name, value))
+fn env(name: &'static str, value: &str) -> EditValue {
+    EditValue::Env(variable(name, value))
 }
 
 fn rewrite(source: &Arc<Source>, place: &DocumentPlace, edits: &[Edit]) -> Result<Rewritten, Error> {
@@ -90,8 +90,8 @@ fn check(text: &str, edits: &[Edit], expected: &str) {
     assert!(rewritten.reformatted.is_empty(), "written anew:\n{text}");
 }
 
-fn both() -> PointerText {
-    PointerText::EnvList(vec![variable("TTL", "3600"), secret("URL")])
+fn both() -> EditValue {
+    EditValue::EnvList(vec![variable("TTL", "3600"), secret("URL")])
 }
 
 const HEAD: &str = "apiVersion: v1\nkind: Pod\nspec:\n";
@@ -104,7 +104,7 @@ fn inserts_elements_before_others_with_their_comments_kept() {
         ),
         &[
             add("/spec/containers/0/env/0", env("X", "1")),
-            add("/spec/containers/0/env/1", PointerText::Env(secret("URL"))),
+            add("/spec/containers/0/env/1", EditValue::Env(secret("URL"))),
             add("/spec/containers/0/env/3", env("Z", "z: #")),
             add("/spec/containers/0/env/5", env("END", "yes")),
         ],
@@ -220,12 +220,12 @@ fn a_comment_of_a_flow_entry_stays_with_it() {
         ),
         (
             "  ref: {\n    name: a, # of a\n    port: 1, # of the port\n    path: b # of b\n  }\n",
-            vec![edit(Op::Remove, "/spec/ref/port", PointerText::Nothing)],
+            vec![edit(Op::Remove, "/spec/ref/port", EditValue::Nothing)],
             "  ref: {\n    name: a, # of a\n    path: b # of b\n  }\n",
         ),
         (
             "  ref: {\n    name: a, # of a\n    port: 1\n  }\n",
-            vec![edit(Op::Remove, "/spec/ref/port", PointerText::Nothing)],
+            vec![edit(Op::Remove, "/spec/ref/port", EditValue::Nothing)],
             "  ref: {\n    name: a, # of a\n  }\n",
         ),
     ] {
@@ -235,7 +235,7 @@ fn a_comment_of_a_flow_entry_stays_with_it() {
 
 #[test]
 fn adds_keys_at_the_end_of_their_mapping() {
-    let entry = || PointerText::Entry(Entry("memgate.dev/injected".into(), "{\"v\":1}".into()));
+    let entry = || EditValue::Entry(Entry("memgate.dev/injected".into(), "{\"v\":1}".into()));
     for (before, after) in [
         (
             "metadata:\n  name: a\n  # that was it\nspec: {}\n",
@@ -281,11 +281,11 @@ fn adds_inside_what_it_added_before() {
     check(
         &format!("{HEAD}  containers:\n  - name: main\n"),
         &[
-            add("/spec/containers/0/env", PointerText::EnvList(vec![variable("B", "b")])),
+            add("/spec/containers/0/env", EditValue::EnvList(vec![variable("B", "b")])),
             add("/spec/containers/0/env/0", env("A", "a")),
-            replace("/spec/containers/0/env/1/value", PointerText::Text("c".into())),
-            add("/metadata", PointerText::Entry(Entry("name".into(), "x".into()))),
-            add("/metadata/namespace", PointerText::Text("team".into())),
+            replace("/spec/containers/0/env/1/value", EditValue::Text("c".into())),
+            add("/metadata", EditValue::Entry(Entry("name".into(), "x".into()))),
+            add("/metadata/namespace", EditValue::Text("team".into())),
         ],
         &format!(
             "{HEAD}  containers:\n  - name: main\n    env:\n    - name: A\n      value: a\n    - name: B\n      value: c\nmetadata:\n  name: x\n  namespace: team\n"
@@ -296,17 +296,17 @@ fn adds_inside_what_it_added_before() {
 #[test]
 fn replaces_scalars_in_place() {
     for (before, new, after) in [
-        ("a: 1 # one\n", PointerText::Integer(2), "a: 2 # one\n"),
-        ("a: \"x\"\n", PointerText::Text("5".into()), "a: \"5\"\n"),
-        ("a:\n", PointerText::Text("x".into()), "a: x\n"),
-        ("a: # none\n", PointerText::Text("x".into()), "a: x # none\n"),
-        ("a: !!str 5\n", PointerText::Text("x".into()), "a: x\n"),
-        ("a: |\n  x\n  y\nb: 1\n", PointerText::Text("z".into()), "a: z\nb: 1\n"),
-        ("a: >- # why\n  x\n", PointerText::Text("z".into()), "a: z\n"),
-        ("a: x\n  y\nb: &b 1\n", PointerText::Text("z".into()), "a: z\nb: &b 1\n"),
-        ("b: &b 1\na: *b\n", PointerText::Integer(2), "b: &b 1\na: 2\n"),
-        ("? a\n: 1\n", PointerText::Integer(2), "? a\n: 2\n"),
-        ("a: [1, 2]\n", PointerText::Integer(2), "a: 2\n"),
+        ("a: 1 # one\n", EditValue::Integer(2), "a: 2 # one\n"),
+        ("a: \"x\"\n", EditValue::Text("5".into()), "a: \"5\"\n"),
+        ("a:\n", EditValue::Text("x".into()), "a: x\n"),
+        ("a: # none\n", EditValue::Text("x".into()), "a: x # none\n"),
+        ("a: !!str 5\n", EditValue::Text("x".into()), "a: x\n"),
+        ("a: |\n  x\n  y\nb: 1\n", EditValue::Text("z".into()), "a: z\nb: 1\n"),
+        ("a: >- # why\n  x\n", EditValue::Text("z".into()), "a: z\n"),
+        ("a: x\n  y\nb: &b 1\n", EditValue::Text("z".into()), "a: z\nb: &b 1\n"),
+        ("b: &b 1\na: *b\n", EditValue::Integer(2), "b: &b 1\na: 2\n"),
+        ("? a\n: 1\n", EditValue::Integer(2), "? a\n: 2\n"),
+        ("a: [1, 2]\n", EditValue::Integer(2), "a: 2\n"),
     ] {
         let head = "apiVersion: v1\nkind: A\n";
         check(&format!("{head}{before}"), &[replace("/a", new)], &format!("{head}{after}"));
@@ -317,7 +317,7 @@ fn replaces_scalars_in_place() {
 fn keeps_line_ends_byte_order_mark_and_other_documents() {
     check(
         "\u{feff}# top\r\na: 'x'   # kept\r\n--- # second\r\napiVersion: v1\r\nkind: Pod\r\nspec:\r\n  env:\r\n  - name: A\r\n    value: a\r\n",
-        &[add("/spec/env/0", env("X", "1")), add("/spec/size", PointerText::Integer(1))],
+        &[add("/spec/env/0", env("X", "1")), add("/spec/size", EditValue::Integer(1))],
         "\u{feff}# top\r\na: 'x'   # kept\r\n--- # second\r\napiVersion: v1\r\nkind: Pod\r\nspec:\r\n  env:\r\n  - name: X\r\n    value: \"1\"\r\n  - name: A\r\n    value: a\r\n  size: 1\r\n",
     );
 }
@@ -326,9 +326,9 @@ fn keeps_line_ends_byte_order_mark_and_other_documents() {
 fn edits_json_in_its_own_form() {
     let edits = [
         add("/spec/containers/0/env", both()),
-        add("/spec/args/0", PointerText::Text("x".into())),
-        add("/spec/args/2", PointerText::Text("z".into())),
-        replace("/kind", PointerText::Text("B".into())),
+        add("/spec/args/0", EditValue::Text("x".into())),
+        add("/spec/args/2", EditValue::Text("z".into())),
+        replace("/kind", EditValue::Text("B".into())),
     ];
     check(
         "{\n    \"apiVersion\": \"v1\",\n    \"kind\": \"A\",\n    \"spec\": {\n        \"args\": [\n            \"y\"\n        ],\n        \"containers\": [\n            {\n                \"name\": \"main\"\n            }\n        ]\n    }\n}\n",
@@ -342,7 +342,7 @@ fn edits_json_in_its_own_form() {
     );
     check(
         "{\n\t\"apiVersion\": \"v1\", \"kind\": \"A\",\n\t\"spec\": {\n\t\t\"n\": {}\n\t}\n}",
-        &[add("/spec/n/a", PointerText::Integer(1)), add("/spec/m", PointerText::Integer(2))],
+        &[add("/spec/n/a", EditValue::Integer(1)), add("/spec/m", EditValue::Integer(2))],
         "{\n\t\"apiVersion\": \"v1\", \"kind\": \"A\",\n\t\"spec\": {\n\t\t\"n\": {\n\t\t\t\"a\": 1\n\t\t},\n\t\t\"m\": 2\n\t}\n}",
     );
 }
@@ -351,7 +351,7 @@ fn edits_json_in_its_own_form() {
 fn edits_objects_inside_a_list() {
     check(
         "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: Pod # a\n- apiVersion: v1\n  kind: Pod\n  spec:\n    x: 1\n",
-        &[add("/spec/env", both()), add("/spec/z", PointerText::Integer(2))],
+        &[add("/spec/env", both()), add("/spec/z", EditValue::Integer(2))],
         "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: Pod # a\n- apiVersion: v1\n  kind: Pod\n  spec:\n    x: 1\n    env:\n    - name: TTL\n      value: \"3600\"\n    - name: URL\n      valueFrom:\n        secretKeyRef:\n          name: notes-redis\n          key: URL\n    z: 2\n",
     );
 }
@@ -381,7 +381,7 @@ fn writes_a_document_anew_when_aliases_share_what_changes() {
 fn a_merge_key_stays_when_something_is_added_beside_it() {
     check(
         "apiVersion: v1\nkind: Pod\na: &a {x: 1}\nb:\n  <<: *a\n  z: 2\n",
-        &[add("/b/w", PointerText::Integer(3)), add("/b/x", PointerText::Integer(4))],
+        &[add("/b/w", EditValue::Integer(3)), add("/b/x", EditValue::Integer(4))],
         "apiVersion: v1\nkind: Pod\na: &a {x: 1}\nb:\n  <<: *a\n  z: 2\n  x: 4\n  w: 3\n",
     );
 }
@@ -392,8 +392,7 @@ fn names_the_origin_of_each_new_line() {
         let origins: Vec<_> = edits.iter().flat_map(|edit| &edit.origins).collect();
         run(text, edits).origins.iter().map(|(line, number)| (*line, origins[*number].rule)).collect()
     };
-    let edits =
-        [add("/spec/env", both()), add("/metadata", PointerText::Entry(Entry("a".into(), "b".into())))];
+    let edits = [add("/spec/env", both()), add("/metadata", EditValue::Entry(Entry("a".into(), "b".into())))];
     assert_eq!(
         rules(&format!("{HEAD}  x: 1\n"), &edits),
         // env:, two lines of TTL, five of URL; metadata: and its entry.
@@ -414,7 +413,7 @@ fn names_the_origin_of_each_new_line() {
     assert_eq!(
         rules(
             "apiVersion: v1\nkind: Pod\nspec:\n  env: # mine\n  - name: A\n",
-            &[add("/spec/env/1", env("X", "1")), replace("/spec/env/0/name", PointerText::Text("B".into()))]
+            &[add("/spec/env/1", env("X", "1")), replace("/spec/env/0/name", EditValue::Text("B".into()))]
         ),
         [(5, "rule"), (6, "X"), (7, "X")]
     );
@@ -428,7 +427,7 @@ fn refuses_an_edit_that_does_not_apply() {
     let source = Arc::new(Source::new("a.yaml", "apiVersion: v1\nkind: Pod\n"));
     let documents = parse(&source).documents;
     for pointer in ["/spec/a", "", "/kind/x"] {
-        let edits = [add(pointer, Written::Integer(1))];
+        let edits = [add(pointer, EditValue::Integer(1))];
         let error = rewrite(&source, documents[0].place(), &edits).expect_err("no such place");
         assert!(matches!(error, Error::Edit { .. }), "{error}");
     }
@@ -564,14 +563,14 @@ fn object() -> impl Strategy<Value = Value> {
     })
 }
 
-fn written() -> impl Strategy<Value = PointerText> {
+fn written() -> impl Strategy<Value = EditValue> {
     let text = prop_oneof!["[ -~\nä\u{85}\u{2028}]{0,8}", "[a-z]{1,4}", "[0-9.:_x-]{1,5}"];
     prop_oneof![
-        text.clone().prop_map(PointerText::Text),
-        any::<i64>().prop_map(PointerText::Integer),
+        text.clone().prop_map(EditValue::Text),
+        any::<i64>().prop_map(EditValue::Integer),
         text.clone().prop_map(|value| env("NAME", &value)),
-        text.clone().prop_map(|value| PointerText::EnvList(vec![variable("A", &value), secret("B")])),
-        (text.clone(), text).prop_map(|(key, value)| PointerText::Entry(Entry(key, value))),
+        text.clone().prop_map(|value| EditValue::EnvList(vec![variable("A", &value), secret("B")])),
+        (text.clone(), text).prop_map(|(key, value)| EditValue::Entry(Entry(key, value))),
     ]
 }
 
@@ -596,7 +595,7 @@ fn pointers(value: &Value, at: &Pointer, found: &mut Vec<(Pointer, bool)>) {
     }
 }
 
-fn choose(value: &mut Value, choices: Vec<(prop::sample::Index, bool, PointerText)>) -> Vec<Edit> {
+fn choose(value: &mut Value, choices: Vec<(prop::sample::Index, bool, EditValue)>) -> Vec<Edit> {
     let mut edits = Vec::new();
     for (index, insert, new) in choices {
         let mut found = Vec::new();
@@ -688,7 +687,7 @@ proptest! {
         }
         let mut expected = parsed.documents[0].value().clone();
         expected["spec"] = expected["spec"].take();
-        let mut edits = vec![add("/spec", serde_json::from_value::<String>(json!("x")).map(PointerText::Text).expect("text"))];
+        let mut edits = vec![add("/spec", serde_json::from_value::<String>(json!("x")).map(EditValue::Text).expect("text"))];
         if parsed.documents[0].value().get("spec").is_some() {
             edits.clear();
         } else {
@@ -704,7 +703,7 @@ proptest! {
 
 #[test]
 fn takes_an_entry_away_and_leaves_its_neighbours() {
-    let remove = || vec![edit(Op::Remove, "/spec/port", PointerText::Nothing)];
+    let remove = || vec![edit(Op::Remove, "/spec/port", EditValue::Nothing)];
     for (before, after) in [
         (
             "  # the one\n  name: a # why\n  port: 80 # not so\n  path: /v1\n",

@@ -38,12 +38,14 @@ fn mutating(webhooks: &mut Vec<Webhook>, plan: &InstallPlan, family: &Family) {
 }
 
 fn validating(webhooks: &mut Vec<Webhook>, plan: &InstallPlan, family: &Family) {
-    let always = |kind: &&&Kind| family.kinds.validated_if_annotated.iter().all(|(marked, _)| marked != *kind);
+    let always =
+        |kind: &&&Kind| family.kinds.validated_if_annotated.iter().all(|(marked, _)| marked != *kind);
     let validated = rules(family.kinds.validated.iter().filter(always), &WRITES);
     add_rules(webhooks, webhooks::validations(plan, family.validation.fails_open), validated);
     add_rules(webhooks, webhooks::deletions(plan), rules(family.kinds.memories.iter(), &["DELETE"]));
-    webhooks
-        .extend(family.kinds.validated_if_annotated.iter().map(|marked| marked_resources(plan, family, *marked)));
+    webhooks.extend(
+        family.kinds.validated_if_annotated.iter().map(|marked| marked_resources(plan, family, *marked)),
+    );
 }
 
 /// Adds rules to the entry of the same name as `entry`, or to `entry`, which is then appended.
@@ -101,7 +103,8 @@ fn unmarked(annotation: &str) -> MatchCondition {
 /// The entry for agent pods that match one selector. A label selector has no "or", so each selector has an entry of its
 /// own. Pods that require their memory have another entry.
 fn agent_pods(plan: &InstallPlan, family: &Family, selector: &PodSelector) -> Webhook {
-    let elsewhere: &[&str] = if family.pods.honour_required { &["disabled", "required"] } else { &["disabled"] };
+    let elsewhere: &[&str] =
+        if family.pods.honour_required { &["disabled", "required"] } else { &["disabled"] };
     let operator = |values: &[&str]| if values.is_empty() { "Exists" } else { "In" };
     let labels = selector.labels.iter();
     let mut pods: Vec<_> = labels.map(|(key, values)| requirement(key, operator(values), values)).collect();

@@ -1,5 +1,6 @@
 //! Chains alone, and whole entries against a stub.
 
+use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::json;
 
 use super::*;
