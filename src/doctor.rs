@@ -37,7 +37,7 @@ use crate::cluster::replay::replay;
 use crate::cluster::wait::{ProbeResult, ProbeTarget, send_probes};
 use crate::doctor::check::Check;
 use crate::doctor::expected::{Expected, InstalledAs, expected};
-use crate::model::settings::Settings;
+use memgate_model::settings::Settings;
 
 /// How long memgate has to answer all probes.
 const PROBES_TIMEOUT: Duration = Duration::from_mins(1);
@@ -83,7 +83,7 @@ pub async fn read(client: Client, options: &DoctorOptions<'_>) -> Result<DoctorI
     let installation = cluster::installation::installation(&reader, options.namespace, options.configuration);
     let mut installation = installation.await.map_err(Unreachable)?;
     let chosen = options.settings.clone();
-    let settings = if chosen == Settings::default() {
+    let settings = if chosen == memgate_core::family::default_settings() {
         inferred::settings(&installation, options.parse_flags)
     } else {
         chosen

@@ -59,8 +59,6 @@
 //! - [`doctor`]: judges an installation from what was read, as pure functions.
 //! - [`cli`]: arguments, standard output and standard error, exit codes.
 
-pub use memgate_core::{admission, casefile, decide, family, manifest, model, patch, policy, state};
-pub use memgate_server::{deploy, review_path, server};
 
 pub mod report;
 

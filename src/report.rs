@@ -38,12 +38,12 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io;
 
-pub use crate::model::plain_text::plain;
+pub use memgate_primitives::plain_text::plain;
 
-use crate::model::decision::NotShown;
-use crate::model::finding::{Finding, Severity};
-use crate::model::pointer::Pointer;
-use crate::model::policy_rule::PolicyStatus;
+use memgate_model::decision::NotShown;
+use memgate_model::finding::{Finding, Severity};
+use memgate_primitives::pointer::Pointer;
+use memgate_model::policy_rule::PolicyStatus;
 use crate::report::changes::Change;
 
 /// The results of one run.

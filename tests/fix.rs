@@ -7,8 +7,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use memgate::decide::codes;
-use memgate::family;
+use memgate_core::decide::codes;
+use memgate_core::family;
 use serde_json::Value;
 
 /// What `check` found in a file: how much would be denied, and all that it wrote to standard error.

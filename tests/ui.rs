@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use memgate::decide::codes;
-use memgate::family;
+use memgate_core::decide::codes;
+use memgate_core::family;
 
 const EXPECTED: [&str; 6] = ["cmd", "stdout", "stderr", "code", "written", "bin"];
 

@@ -3,7 +3,7 @@
 use crate::cli::ExitStatus;
 use crate::cli::families::FamilyArgs;
 use crate::cli::terminal::Terminal;
-use crate::model::kind::POLICY_CRDS;
+use memgate_model::kind::POLICY_CRDS;
 
 /// Print the CustomResourceDefinitions of the families and of memgate
 ///
@@ -65,8 +65,8 @@ fn files(args: &Args) -> impl Iterator<Item = &'static str> {
 
 #[cfg(test)]
 mod tests {
-    use crate::family;
-    use crate::model::kind::{Kind, POLICY_CRDS, POLICY_KINDS};
+    use memgate_core::family;
+    use memgate_model::kind::{Kind, POLICY_CRDS, POLICY_KINDS};
 
     fn defines(file: &str, kind: &Kind) -> bool {
         file.contains(&format!("name: {}.{}\n", kind.plural, kind.group))

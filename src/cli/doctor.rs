@@ -22,10 +22,10 @@ use crate::cli::output::{ResultFormat, json};
 use crate::cli::settings::{ServerSettingsArgs, SettingsArgs};
 use crate::cli::terminal::Terminal;
 use crate::cluster::wait::probe_namespace;
-use crate::deploy::metadata::DEFAULT_NAMESPACE;
+use memgate_server::deploy::metadata::DEFAULT_NAMESPACE;
 use crate::doctor::check::{Check, CheckStatus, CheckSummary, abbreviated};
 use crate::doctor::{DoctorOptions, checks, read};
-use crate::model::settings::Settings;
+use memgate_model::settings::Settings;
 
 /// Find faults of an installation in a cluster
 ///
@@ -176,7 +176,7 @@ mod tests {
     use super::*;
     use crate::cluster::cluster_state::{Fetched, Installation};
     use crate::doctor::inferred;
-    use crate::family;
+    use memgate_core::family;
 
     #[test]
     fn joins_checks_with_the_same_result() {

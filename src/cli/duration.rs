@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use crate::model::duration;
+use memgate_primitives::duration;
 
 /// The longest timeout that a flag takes. A longer one is a mistake, since no run lasts a day.
 pub const MAX_TIMEOUT: Duration = Duration::from_hours(24);

@@ -7,10 +7,9 @@ use crate::cli::ExitStatus;
 use crate::cli::input::load_policies;
 use crate::cli::policies::parse_time;
 use crate::cli::terminal::Terminal;
-use crate::manifest::rewrite::yaml;
-use crate::model::settings::Settings;
+use memgate_manifest::rewrite::yaml;
+use memgate_model::settings::Settings;
 use crate::offline::exempt::{ExemptObject, ExemptionRequest, exemption};
-use crate::policy;
 
 /// Print an exemption from a rule of a policy, for one object and a time
 ///
@@ -76,7 +75,7 @@ pub struct Args {
 /// When the exemption would not be in force.
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let (policy, rules) = named(&args.rules)?;
-    let Some(inputs) = load_policies(&args.policy, Settings::default(), terminal)? else {
+    let Some(inputs) = load_policies(&args.policy, memgate_core::family::default_settings(), terminal)? else {
         return Ok(ExitStatus::Failed);
     };
     let wanted = ExemptionRequest {
@@ -119,7 +118,7 @@ fn named(codes: &[String]) -> anyhow::Result<(&str, Vec<&str>)> {
 
 fn parse_ttl(text: &str) -> Result<i128, String> {
     let least = 1_000_000_000;
-    policy::duration(text)
+    memgate_policy::duration(text)
         .filter(|nanoseconds| *nanoseconds >= least)
         .ok_or_else(|| "give a duration such as 30d or 12h".to_owned())
 }

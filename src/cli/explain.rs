@@ -7,11 +7,11 @@ use anyhow::Context as _;
 use crate::cli::ExitStatus;
 use crate::cli::input::load_policies;
 use crate::cli::terminal::Terminal;
-use crate::decide::codes;
-use crate::family;
-use crate::model::finding::Code;
-use crate::model::settings::Settings;
-use crate::model::suggest::{did_you_mean, nearest};
+use memgate_core::decide::codes;
+use memgate_core::family;
+use memgate_model::finding::Code;
+use memgate_model::settings::Settings;
+use memgate_primitives::suggest::{did_you_mean, nearest};
 use crate::offline::explain;
 use crate::offline::load::Inputs;
 use crate::report::page::title;
@@ -67,7 +67,7 @@ fn explain_rule(args: &Args, policy: &str, rule: &str, terminal: Terminal) -> an
     if args.policy.is_empty() {
         anyhow::bail!("policy/{policy}/{rule} is a rule of a policy; give the policy with --policy PATH");
     }
-    let Some(inputs) = load_policies(&args.policy, Settings::default(), terminal)? else {
+    let Some(inputs) = load_policies(&args.policy, memgate_core::family::default_settings(), terminal)? else {
         return Ok(ExitStatus::Failed);
     };
     terminal.out(rule_text(&inputs, policy, rule)?.as_bytes())?;

@@ -1,8 +1,8 @@
 //! `--family`: the families of a command.
 
-use crate::family;
-use crate::model::family::Family;
-use crate::model::suggest::{did_you_mean, nearest};
+use memgate_core::family;
+use memgate_model::family::Family;
+use memgate_primitives::suggest::{did_you_mean, nearest};
 
 /// The choice of families.
 #[derive(Debug, clap::Args)]

@@ -8,9 +8,9 @@ use anyhow::Context as _;
 
 use crate::cli::file::rewrite_whole;
 use crate::cli::terminal::Terminal;
-use crate::manifest::mask;
-use crate::manifest::source::Source;
-use crate::model::request::Occasion;
+use memgate_manifest::mask;
+use memgate_manifest::source::Source;
+use memgate_model::request::Occasion;
 use crate::offline::check::{Checked, check};
 use crate::offline::fix::fix_all;
 use crate::offline::ignore;

@@ -10,8 +10,8 @@ use crate::cli::policies::PolicyArgs;
 use crate::cli::project::{FILE_NAME, Project, ProjectArgs};
 use crate::cli::settings::SettingsArgs;
 use crate::cli::terminal::Terminal;
-use crate::family::message::and_more;
-use crate::model::settings::Settings;
+use memgate_core::family::message::and_more;
+use memgate_model::settings::Settings;
 use crate::offline::base::Base;
 use crate::offline::collect::{Reading, Unread};
 use crate::offline::errors::input_error;
@@ -23,7 +23,7 @@ use crate::offline::render::{Rendering, Unrendered};
 use crate::offline::repository::{Tool, normal};
 use crate::offline::stop::Stop;
 use crate::report::{counted, plain};
-use crate::state::cluster_snapshot::Assumed;
+use memgate_core::state::cluster_snapshot::Assumed;
 
 /// The most charts and kustomizations with a note of their own.
 const MAX_UNRENDERED_IN_NOTES: usize = 10;

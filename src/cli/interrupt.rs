@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use tokio::runtime::Builder;
 
 use crate::offline::stop::Stop;
-use crate::server::signals::Signals;
+use memgate_server::server::signals::Signals;
 
 /// The exit code of shells for a command that SIGINT ended.
 const ENDED: i32 = 130;

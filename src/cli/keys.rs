@@ -6,11 +6,11 @@ use std::sync::Arc;
 use anyhow::bail;
 use serde_json::Value;
 
-use crate::family;
-use crate::manifest::document::{Document, values};
-use crate::manifest::error::{Error, SyntaxError};
-use crate::model::pointer::Pointer;
-use crate::model::suggest::{did_you_mean, nearest};
+use memgate_core::family;
+use memgate_manifest::document::{Document, values};
+use memgate_manifest::error::{Error, SyntaxError};
+use memgate_primitives::pointer::Pointer;
+use memgate_primitives::suggest::{did_you_mean, nearest};
 use crate::offline::collect::{Reading, collect};
 
 /// The places of the private memory of a sympozium agent.

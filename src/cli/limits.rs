@@ -5,9 +5,9 @@ use std::time::Duration;
 use anyhow::ensure;
 
 use crate::cli::duration::MAX_TIMEOUT;
-use crate::model::duration;
-use crate::server::options::{Limits, Options, Timers};
-use crate::server::quantity;
+use memgate_primitives::duration;
+use memgate_server::server::options::{Limits, Options, Timers};
+use memgate_server::server::quantity;
 
 /// The longest that a request may wait before it gets 429. After a later one, the apiserver has little time left to try
 /// again.
@@ -162,7 +162,7 @@ mod tests {
     use clap::Parser;
 
     use super::*;
-    use crate::server::tls::CertSource;
+    use memgate_server::server::tls::CertSource;
 
     #[derive(Debug, Parser)]
     struct TestArgs {

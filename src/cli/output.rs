@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::cli::file::write_whole;
 use crate::cli::terminal::Terminal;
-use crate::model::suggest::{did_you_mean, nearest};
+use memgate_primitives::suggest::{did_you_mean, nearest};
 use crate::report::{DEFAULT_WIDTH, FormatOptions, Report, ReportFormat, text, write};
 
 /// A format and its file; without a file it is written to standard output.

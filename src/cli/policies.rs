@@ -3,10 +3,9 @@
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use jiff::Timestamp;
 
-use crate::model::name::is_dns_subdomain;
-use crate::model::request::{Occasion, Point};
-use crate::model::settings::PolicySettings;
-use crate::policy;
+use memgate_primitives::name::is_dns_subdomain;
+use memgate_model::request::{Occasion, Point};
+use memgate_model::settings::PolicySettings;
 
 /// Which policies apply, and for which point and time.
 #[derive(Debug, clap::Args)]
@@ -99,7 +98,7 @@ impl ClusterPolicyArgs {
 /// # Errors
 /// When the text is not a time.
 pub fn parse_time(text: &str) -> Result<Timestamp, String> {
-    policy::timestamp(text).ok_or_else(|| "write it like 2027-02-01T00:00:00Z".to_owned())
+    memgate_policy::timestamp(text).ok_or_else(|| "write it like 2027-02-01T00:00:00Z".to_owned())
 }
 
 fn parse_domain(text: &str) -> Result<String, String> {

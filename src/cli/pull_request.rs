@@ -9,7 +9,7 @@ use crate::cli::input::InputArgs;
 use crate::cli::interrupt::Interrupt;
 use crate::cli::project::Project;
 use crate::cli::terminal::Terminal;
-use crate::model::request::Point;
+use memgate_model::request::Point;
 use crate::offline::base::{self, BasePaths};
 use crate::offline::baseline::read::read as read_baseline;
 use crate::offline::baseline::{Baseline, pass_by, record};

@@ -2,7 +2,7 @@
 
 use crate::cli::ExitStatus;
 use crate::cli::terminal::Terminal;
-use crate::model::suggest::{did_you_mean, nearest};
+use memgate_primitives::suggest::{did_you_mean, nearest};
 use crate::offline::kind_schema::{KindDefinition, combined, definitions};
 
 /// The schemas that are files of the repository.

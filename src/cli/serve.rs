@@ -20,12 +20,12 @@ use crate::cli::serve::certs::CertArgs;
 use crate::cli::settings::ServerSettingsArgs;
 use crate::cli::terminal::Terminal;
 use crate::cluster::client::KubeContext;
-use crate::model::snapshot::Snapshot;
+use memgate_model::snapshot::Snapshot;
 use crate::offline::collect::Reading;
 use crate::offline::load::Inputs;
 use crate::offline::plan::InputPlan;
-use crate::server::options::{HEALTH_PORT, Options, PORT};
-use crate::server::{Server, State, logs, runtime, tls, traces};
+use memgate_server::server::options::{HEALTH_PORT, Options, PORT};
+use memgate_server::server::{Server, State, logs, runtime, tls, traces};
 
 /// How long a server on a state from files goes on serving after a signal. It is short, because no apiserver calls such a
 /// server through a Service.

@@ -9,9 +9,9 @@ use serde::Deserialize;
 use crate::cli::families::FamilyArgs;
 use crate::cli::keys::{self, MEMORY_MODES};
 use crate::cli::policies::ClusterPolicyArgs;
-use crate::family;
-use crate::model::platform_settings::{MemoryMode, PlatformSettings};
-use crate::model::settings::Settings;
+use memgate_core::family;
+use memgate_model::platform_settings::{MemoryMode, PlatformSettings};
+use memgate_model::settings::Settings;
 
 /// The settings that every command with decisions has.
 #[derive(Debug, clap::Args)]
@@ -118,7 +118,7 @@ impl SettingsArgs {
             None => of_repository.cloned().unwrap_or_default(),
         };
         let of_file = file.families.map(|names| names.iter().filter_map(|name| family::find(name)).collect());
-        let mut settings = Settings { families: self.families.chosen_or(of_file), ..Settings::default() };
+        let mut settings = Settings { families: self.families.chosen_or(of_file), ..memgate_core::family::default_settings() };
         file.platforms.apply(&mut settings.platforms)?;
         Ok(settings)
     }
@@ -185,7 +185,7 @@ fn is_name_pattern(pattern: &str) -> bool {
 #[must_use]
 pub fn flags(settings: &Settings) -> Vec<String> {
     let mut flags = Vec::new();
-    for ((flag, values), default) in flag_values(settings).into_iter().zip(flag_values(&Settings::default()))
+    for ((flag, values), default) in flag_values(settings).into_iter().zip(flag_values(&memgate_core::family::default_settings()))
     {
         if (flag, &values) == (default.0, &default.1) {
             continue;

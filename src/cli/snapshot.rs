@@ -13,9 +13,9 @@ use crate::cli::live;
 use crate::cli::terminal::Terminal;
 use crate::cluster::listed_state::add_definitions;
 use crate::cluster::wait::probe_namespace;
-use crate::model::family::Family;
+use memgate_model::family::Family;
 use crate::report::{counted, plain};
-use crate::state::cluster_snapshot::{ClusterSnapshot, Known};
+use memgate_core::state::cluster_snapshot::{ClusterSnapshot, Known};
 
 /// Write the state of a cluster into a file, for --snapshot
 ///

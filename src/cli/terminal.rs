@@ -10,7 +10,7 @@ use anstream::{AutoStream, ColorChoice};
 use anyhow::Context as _;
 use terminal_size::{Width, terminal_size_of};
 
-use crate::model::causes::{in_words, with_causes};
+use memgate_model::causes::{in_words, with_causes};
 use crate::report::{DEFAULT_WIDTH, InputError, text};
 
 /// With fewer columns, source lines could not be shown.

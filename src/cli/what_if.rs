@@ -6,7 +6,7 @@ use crate::cli::input::{InputArgs, load_policies, note_unread};
 use crate::cli::live;
 use crate::cli::output::{OutputArg, write_outputs};
 use crate::cli::terminal::Terminal;
-use crate::model::request::Point;
+use memgate_model::request::Point;
 use crate::offline::load::load;
 use crate::offline::what_if::{PolicySets, policy_sets, what_if};
 use crate::report::changes;

@@ -10,15 +10,15 @@ use crate::cluster::cluster_state::{AgentPod, Agents, Fetched, Installation};
 use crate::cluster::probe::minimal_pod;
 use crate::cluster::reader::ClusterReader;
 use crate::cluster::replay::unknown_references;
-use crate::model::budget::Budget;
-use crate::model::family::Family;
-use crate::model::kind::{Kind, NAMESPACE, SECRET};
-use crate::model::object::{Coverage, KindState, Object, Reference};
-use crate::model::schema::Schema;
-use crate::model::selector::PodSelector;
-use crate::model::settings::Settings;
-use crate::model::snapshot::Snapshot;
-use crate::model::state_reader::StateReader;
+use memgate_primitives::budget::Budget;
+use memgate_model::family::Family;
+use memgate_model::kind::{Kind, NAMESPACE, SECRET};
+use memgate_model::object::{Coverage, KindState, Object, Reference};
+use memgate_model::schema::Schema;
+use memgate_model::selector::PodSelector;
+use memgate_model::settings::Settings;
+use memgate_model::snapshot::Snapshot;
+use memgate_model::state_reader::StateReader;
 
 /// How many rounds of lookups there are: an agent refers to a memory, which refers to other objects.
 const MAX_LOOKUP_ROUNDS: usize = 3;
@@ -100,7 +100,7 @@ fn labels(selector: &PodSelector) -> Option<String> {
 
 /// All objects of the kinds that decisions look up, as the webhook watches them.
 async fn state(reader: &ClusterReader, found: &Installation, settings: Settings, agents: &mut Agents) {
-    let mut snapshot = Snapshot::default();
+    let mut snapshot = Snapshot::new(memgate_core::family::default_settings());
     for kind in settings.families.iter().flat_map(|family| family.kinds.fetched) {
         snapshot.set(kind, KindState::new(Coverage::Watched));
     }

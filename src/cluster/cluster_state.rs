@@ -10,11 +10,11 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
 
 use crate::cluster::webhook_entry::{WebhookEntry, entries};
-use crate::deploy::objects::WebhookConfiguration;
-use crate::model::family::Family;
-use crate::model::finding::Phase;
-use crate::model::snapshot::Snapshot;
-use crate::review_path;
+use memgate_server::deploy::objects::WebhookConfiguration;
+use memgate_model::family::Family;
+use memgate_model::finding::Phase;
+use memgate_model::snapshot::Snapshot;
+use memgate_server::review_path;
 
 /// The result of a read.
 #[derive(Debug, Clone, PartialEq, Default)]

@@ -7,11 +7,11 @@ use crate::cluster::agents::{POD, look_up};
 use crate::cluster::cluster_state::Fetched;
 use crate::cluster::listed_state::read_state;
 use crate::cluster::reader::ClusterReader;
-use crate::decide::origins::origins;
-use crate::model::settings::Settings;
-use crate::model::snapshot::Snapshot;
-use crate::state::cluster_snapshot::{ClusterSnapshot, kinds};
-use crate::state::empty;
+use memgate_core::decide::origins::origins;
+use memgate_model::settings::Settings;
+use memgate_model::snapshot::Snapshot;
+use memgate_core::state::cluster_snapshot::{ClusterSnapshot, kinds};
+use memgate_core::state::empty;
 
 /// A pod with the state around it.
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use kube::api::PostParams;
 
 use crate::cluster::cluster_state::{Fetched, Installation, Permissions};
 use crate::cluster::reader::{ClusterReader, fetch};
-use crate::deploy::metadata::NAME;
+use memgate_server::deploy::metadata::NAME;
 
 /// How many reviews are open at a time.
 const MAX_CONCURRENT_REVIEWS: usize = 8;

@@ -4,14 +4,14 @@
 use serde_json::{Value, json};
 
 use crate::cluster::reader;
-use crate::decide::decide;
-use crate::family::inject::INJECT_LABEL;
-use crate::model::family::{AggregatedServer, Family};
-use crate::model::finding::{Finding, Severity};
-use crate::model::kind::Kind;
-use crate::model::request::{Occasion, Operation, Request};
-use crate::model::settings::Settings;
-use crate::state;
+use memgate_core::decide::decide;
+use memgate_core::family::inject::INJECT_LABEL;
+use memgate_model::family::{AggregatedServer, Family};
+use memgate_model::finding::{Finding, Severity};
+use memgate_model::kind::Kind;
+use memgate_model::request::{Occasion, Operation, Request};
+use memgate_model::settings::Settings;
+use memgate_core::state;
 
 /// One dry run, and what memgate finds.
 #[derive(Debug)]
@@ -94,7 +94,7 @@ fn probe(
         occasion: Occasion::default(),
         cancelled: None,
     };
-    let settings = Settings { families: families.to_vec(), ..Settings::default() };
+    let settings = Settings { families: families.to_vec(), ..memgate_core::family::default_settings() };
     let mut findings = decide(&request, &state::empty(settings)).findings;
     findings.sort_by_key(|finding| finding.severity == Severity::Warn);
     let finding = findings.into_iter().next()?;
@@ -136,7 +136,7 @@ pub(super) fn minimal_pod(metadata: &Value, container: &str) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::family;
+    use memgate_core::family;
 
     #[test]
     fn each_call_of_each_family_has_a_code_to_wait_for() {

@@ -4,10 +4,10 @@ use serde_json::Value;
 
 use crate::cluster::probe::Probe;
 use crate::cluster::request::Response;
-use crate::family;
-use crate::model::family::AggregatedServer;
+use memgate_core::family;
+use memgate_model::family::AggregatedServer;
 use crate::report::plain;
-use crate::review_path::without_tokens;
+use memgate_server::review_path::without_tokens;
 
 /// The outcome of one dry run.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 use crate::cluster::cluster_state::{Fetched, Listing};
 use crate::cluster::request::{REQUEST_TIMEOUT, error_message};
-use crate::model::kind::Kind;
+use memgate_model::kind::Kind;
 
 /// How many objects one request brings.
 const PAGE_OBJECTS: u32 = 500;

@@ -3,14 +3,14 @@
 use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
 
-use crate::admission::admit;
+use memgate_core::admission::admit;
 use crate::cluster::cluster_state::AgentPod;
-use crate::family::inject::{INJECTED_ANNOTATION, marker};
-use crate::model::decision::Decision;
-use crate::model::family::Family;
-use crate::model::object::Reference;
-use crate::model::request::Request;
-use crate::model::snapshot::Snapshot;
+use memgate_core::family::inject::{INJECTED_ANNOTATION, marker};
+use memgate_model::decision::Decision;
+use memgate_model::family::Family;
+use memgate_model::object::Reference;
+use memgate_model::request::Request;
+use memgate_model::snapshot::Snapshot;
 
 /// Metadata that the apiserver writes.
 const SERVER_METADATA: [&str; 6] =

@@ -9,7 +9,7 @@ use k8s_openapi::jiff::fmt::rfc2822;
 use kube::client::Body;
 use serde_json::Value;
 
-use crate::model::causes::with_causes;
+use memgate_model::causes::with_causes;
 
 /// How long one request may take, where its caller sets no other limit.
 pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);

@@ -14,8 +14,8 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::cluster::request::error_message;
 use crate::report::plain;
-use crate::server::certs::live_bundles::{EntryBundle, LiveBundles, live_bundles};
-use crate::server::certs::rotation::{MadeCa, Progress, REQUESTED, Rotation, RotationRequest};
+use memgate_server::server::certs::live_bundles::{EntryBundle, LiveBundles, live_bundles};
+use memgate_server::server::certs::rotation::{MadeCa, Progress, REQUESTED, Rotation, RotationRequest};
 
 /// The field manager of the request.
 const FIELD_MANAGER: &str = "memgate-rotate";

@@ -11,10 +11,10 @@ use crate::cluster::probe::Probe;
 use crate::cluster::probe_outcome::{ProbeOutcome, interpret};
 use crate::cluster::request::{error_message, send};
 use crate::cluster::webhook_entry::{entries, excludes_namespace};
-use crate::deploy::metadata::DEFAULT_NAMESPACE;
-use crate::deploy::objects::WebhookConfiguration;
-use crate::model::family::AggregatedServer;
-use crate::model::kind::SYSTEM_NAMESPACES;
+use memgate_server::deploy::metadata::DEFAULT_NAMESPACE;
+use memgate_server::deploy::objects::WebhookConfiguration;
+use memgate_model::family::AggregatedServer;
+use memgate_model::kind::SYSTEM_NAMESPACES;
 use crate::report::plain;
 
 /// The pause after the first round of probes; each further one is twice as long as the one before it.

@@ -5,7 +5,7 @@ use x509_parser::pem::Pem;
 use crate::cluster::cluster_state::Installation;
 use crate::cluster::webhook_entry::WebhookEntry;
 use crate::doctor::check::Check;
-use crate::model::finding::Phase;
+use memgate_model::finding::Phase;
 
 const ID: &str = "ca-bundle";
 
@@ -85,7 +85,7 @@ mod tests {
     use crate::cluster::cluster_state::{Fetched, Listing};
     use crate::doctor::check::CheckStatus;
     use crate::doctor::expected::tests::installed;
-    use crate::family;
+    use memgate_core::family;
 
     /// The first day of 2030.
     const NOW: i64 = 1_893_456_000;

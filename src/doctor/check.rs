@@ -6,7 +6,7 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::cluster::cluster_state::{Fetched, Installation, configuration_title};
-use crate::family::message::and_more;
+use memgate_core::family::message::and_more;
 use crate::report::{counted, plain};
 
 /// The status of a check, the good ones first.

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use k8s_openapi::api::rbac::v1::PolicyRule;
 
-use crate::deploy;
-use crate::deploy::component::Component;
-use crate::deploy::install_plan::{InstallPlan, WebhookEndpoint};
-use crate::deploy::objects::{Objects, WebhookConfiguration};
-use crate::model::family::Family;
+use memgate_server::deploy;
+use memgate_server::deploy::component::Component;
+use memgate_server::deploy::install_plan::{InstallPlan, WebhookEndpoint};
+use memgate_server::deploy::objects::{Objects, WebhookConfiguration};
+use memgate_model::family::Family;
 
 /// How memgate was installed, as far as the live objects show it.
 #[derive(Debug)]
@@ -70,7 +70,7 @@ pub(super) mod tests {
     use serde_json::Value;
 
     use super::*;
-    use crate::family;
+    use memgate_core::family;
 
     /// An installation in the namespace `home` with these components.
     pub(in crate::doctor) fn at_home(components: BTreeSet<Component>) -> InstalledAs<'static> {

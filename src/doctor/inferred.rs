@@ -6,12 +6,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelectorRequirement;
 
 use crate::cluster::cluster_state::Installation;
 use crate::cluster::webhook_entry::{WebhookEntry, requirements};
-use crate::deploy::component::Component;
-use crate::deploy::metadata::NAME;
-use crate::family;
-use crate::model::family::Family;
-use crate::model::finding::Phase;
-use crate::model::settings::Settings;
+use memgate_server::deploy::component::Component;
+use memgate_server::deploy::metadata::NAME;
+use memgate_core::family;
+use memgate_model::family::Family;
+use memgate_model::finding::Phase;
+use memgate_model::settings::Settings;
 
 /// The entry for pods that require their memory.
 pub(super) const REQUIRED_PODS: &str = "required.pods.memgate.dev";
@@ -108,7 +108,7 @@ mod tests {
     use crate::cluster::cluster_state::{Fetched, Listing};
     use crate::doctor::expected::tests::{at_home, first, installed};
     use crate::doctor::expected::{InstalledAs, expected, objects};
-    use crate::family;
+    use memgate_core::family;
 
     #[test]
     fn learns_the_components_from_what_is_installed() {
@@ -161,7 +161,7 @@ mod tests {
     #[test]
     fn learns_the_families_from_the_entries() {
         let parse = |flags: &[&str]| (flags == [NAME]).then(Settings::default);
-        assert_eq!(settings(&Installation::default(), parse), Settings::default());
+        assert_eq!(settings(&Installation::default(), parse), memgate_core::family::default_settings());
         let expected = installed(&[&family::ark::FAMILY, &family::orka::FAMILY]);
         let found = Installation {
             name: "memgate".to_owned(),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::cluster::cluster_state::{Agents, Fetched, Installation};
 use crate::doctor::check::{Check, abbreviated, unreadable};
-use crate::family::inject::INJECT_LABEL;
+use memgate_core::family::inject::INJECT_LABEL;
 use crate::report::counted;
 
 const ID: &str = "inject-label";
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
     use crate::cluster::cluster_state::{AgentPod, Listing};
     use crate::doctor::check::CheckStatus;
-    use crate::family;
+    use memgate_core::family;
 
     fn checks_of(namespace: Option<&str>, pod: Option<&str>) -> Vec<(CheckStatus, String)> {
         let labels =

@@ -9,8 +9,8 @@ use crate::cluster::cluster_state::{Fetched, Installation, configuration_title, 
 use crate::cluster::webhook_entry::{WebhookEntry, requirements};
 use crate::doctor::check::{Check, abbreviated, unreadable_configurations};
 use crate::doctor::inferred::{REQUIRED_PODS, leaves, registered};
-use crate::model::family::Family;
-use crate::model::finding::Phase;
+use memgate_model::family::Family;
+use memgate_model::finding::Phase;
 
 const ID: &str = "installations";
 

@@ -5,11 +5,11 @@ use serde_json::Value;
 use crate::cluster::cluster_state::{AgentPod, Agents, Installation};
 use crate::cluster::replay::{Replayed, marker};
 use crate::doctor::check::Check;
-use crate::family::inject::{INJECTED_ANNOTATION, marker};
-use crate::model::finding::Phase;
-use crate::model::kind::SECRET;
-use crate::model::object::Reference;
-use crate::model::reason::Reason;
+use memgate_core::family::inject::{INJECTED_ANNOTATION, marker};
+use memgate_model::finding::Phase;
+use memgate_model::kind::SECRET;
+use memgate_model::object::Reference;
+use memgate_model::reason::Reason;
 use crate::report::counted;
 
 const ID: &str = "missed-pods";
@@ -132,10 +132,10 @@ mod tests {
     use crate::cluster::replay::replay;
     use crate::doctor::check::CheckStatus;
     use crate::doctor::expected::tests::installed;
-    use crate::family;
-    use crate::model::settings::Settings;
-    use crate::model::snapshot::Snapshot;
-    use crate::state;
+    use memgate_core::family;
+    use memgate_model::settings::Settings;
+    use memgate_model::snapshot::Snapshot;
+    use memgate_core::state;
 
     fn pod(created: &str, more: &Value) -> AgentPod {
         let mut json = json!({
@@ -154,7 +154,7 @@ mod tests {
     }
 
     fn snapshot(memory: bool) -> Snapshot {
-        let mut snapshot = state::empty(Settings::default());
+        let mut snapshot = state::empty(memgate_core::family::default_settings());
         let mut objects = vec![json!({
             "apiVersion": "arkonis.dev/v1alpha1", "kind": "ArkAgent",
             "metadata": {"name": "scout", "namespace": "team-a"},

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::cluster::cluster_state::{Fetched, Installation, configuration_title};
 use crate::cluster::webhook_entry::{WebhookEntry, entries};
 use crate::doctor::check::{Check, abbreviated, unreadable, unreadable_configurations};
-use crate::model::finding::Phase;
+use memgate_model::finding::Phase;
 
 /// The order of calls, and webhooks that memgate's own pods depend on.
 #[must_use]
@@ -109,7 +109,7 @@ mod tests {
     use crate::cluster::cluster_state::Listing;
     use crate::doctor::check::CheckStatus;
     use crate::doctor::expected::tests::installed;
-    use crate::family;
+    use memgate_core::family;
 
     fn other(name: &str, more: &Value) -> MutatingWebhookConfiguration {
         let mut webhook = json!({

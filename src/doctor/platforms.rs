@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use crate::cluster::cluster_state::{Fetched, Installation, ServedResources};
-use crate::deploy::component::MIN_KUBERNETES;
+use memgate_server::deploy::component::MIN_KUBERNETES;
 use crate::doctor::check::{Check, abbreviated};
-use crate::model::family::Family;
-use crate::model::kind::Kind;
+use memgate_model::family::Family;
+use memgate_model::kind::Kind;
 
 /// The first version that starts sidecars before other containers, and ends them with these.
 /// Source: Kubernetes documentation, Sidecar Containers (on by default since 1.29).
@@ -80,7 +80,7 @@ fn platform(family: &'static Family, served: &ServedResources) -> Check {
 mod tests {
     use super::*;
     use crate::doctor::check::CheckStatus;
-    use crate::family;
+    use memgate_core::family;
 
     fn served(rows: &[(&str, &str, &str)]) -> Fetched<ServedResources> {
         let mut served = ServedResources::new();

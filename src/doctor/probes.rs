@@ -52,7 +52,7 @@ pub fn checks(results: &[ProbeResult]) -> Vec<Check> {
 mod tests {
     use super::*;
     use crate::doctor::check::CheckStatus;
-    use crate::model::family::AggregatedServer;
+    use memgate_model::family::AggregatedServer;
 
     const SERVER: AggregatedServer = AggregatedServer { api_service: "v1.example.org", help: "a setting" };
 

@@ -3,8 +3,8 @@
 use crate::cluster::cluster_state::Installation;
 use crate::cluster::webhook_entry::WebhookEntry;
 use crate::doctor::check::Check;
-use crate::model::finding::Phase;
-use crate::review_path;
+use memgate_model::finding::Phase;
+use memgate_server::review_path;
 
 const ID: &str = "review-path";
 
@@ -73,8 +73,8 @@ mod tests {
     use crate::cluster::cluster_state::{Fetched, Listing};
     use crate::doctor::check::CheckStatus;
     use crate::doctor::expected::tests::installed;
-    use crate::family;
-    use crate::review_path::TOKEN_CHARS;
+    use memgate_core::family;
+    use memgate_server::review_path::TOKEN_CHARS;
 
     /// What is found when all entries have this path.
     fn found(path: Option<&str>, arguments: &[&str]) -> Installation {

@@ -137,7 +137,7 @@ mod tests {
     use crate::cluster::cluster_state::{Fetched, Listing};
     use crate::doctor::check::CheckStatus;
     use crate::doctor::expected::tests::installed;
-    use crate::family;
+    use memgate_core::family;
 
     /// A cluster in which memgate is installed as it prints itself, and then changed.
     fn checks_of(change: impl FnOnce(&mut Installation)) -> Vec<Check> {

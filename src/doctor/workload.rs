@@ -211,7 +211,7 @@ mod tests {
     use crate::cluster::cluster_state::Listing;
     use crate::doctor::check::CheckStatus;
     use crate::doctor::expected::tests::{installed, object};
-    use crate::family;
+    use memgate_core::family;
 
     fn read<T: DeserializeOwned>(value: Value) -> T {
         serde_json::from_value(value).expect("an object")

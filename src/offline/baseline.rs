@@ -22,11 +22,11 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use crate::decide::codes;
-use crate::family::{self, common};
-use crate::manifest::source::{Source, Span};
-use crate::model::finding::{Finding, Severity};
-use crate::model::pointer::Pointer;
+use memgate_core::decide::codes;
+use memgate_core::family::{self, common};
+use memgate_manifest::source::{Source, Span};
+use memgate_model::finding::{Finding, Severity};
+use memgate_primitives::pointer::Pointer;
 use crate::offline::check::Checked;
 use crate::offline::notices::Notice;
 use crate::offline::suppress::{Identity, KnownFindings, each, not_shown, suppress};

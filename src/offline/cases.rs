@@ -7,23 +7,22 @@ use std::sync::Arc;
 use serde_json::Value;
 use thiserror::Error;
 
-use crate::admission;
-use crate::casefile::compare::{CaseOutcome, failures};
-use crate::casefile::read::read;
-use crate::casefile::{Case, request};
-use crate::manifest;
-use crate::manifest::document::{Document, values};
-use crate::model::decision::Decision;
-use crate::model::pointer::Pointer;
-use crate::model::policy::Policies;
-use crate::model::request::Occasion;
-use crate::model::snapshot::Snapshot;
+use memgate_core::admission;
+use memgate_core::casefile::compare::{CaseOutcome, failures};
+use memgate_core::casefile::read::read;
+use memgate_core::casefile::{Case, request};
+use memgate_manifest::document::{Document, values};
+use memgate_model::decision::Decision;
+use memgate_primitives::pointer::Pointer;
+use memgate_model::policy::Policies;
+use memgate_model::request::Occasion;
+use memgate_model::snapshot::Snapshot;
 use crate::offline::classify::{Class, classify};
 use crate::offline::collect::{Reading, Unread, collect};
 use crate::offline::errors::error_at;
 use crate::offline::load::{self, load};
 use crate::offline::plan::InputPlan;
-use crate::state::AddError;
+use memgate_core::state::AddError;
 
 /// What came of the cases.
 #[derive(Debug, Default)]
@@ -33,7 +32,7 @@ pub struct CaseRun {
     /// How many cases the filter left out.
     pub filtered: usize,
     /// Files that cannot be read or are not case files.
-    pub errors: Vec<manifest::error::Error>,
+    pub errors: Vec<memgate_manifest::error::Error>,
     /// Cases about objects at which memgate never looks, which pass whatever it decides: `file:line: …`.
     pub blind: Vec<String>,
     /// What was passed by in directories and globs.

@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::admission::{Admitted, admit};
-use crate::decide::form;
-use crate::manifest::error::Error;
-use crate::manifest::source::Source;
-use crate::model::family::Family;
-use crate::model::finding::{Finding, Severity};
-use crate::model::reason::Reason;
-use crate::model::request::{Occasion, Request};
-use crate::model::snapshot::Snapshot;
+use memgate_core::admission::{Admitted, admit};
+use memgate_core::decide::form;
+use memgate_manifest::error::Error;
+use memgate_manifest::source::Source;
+use memgate_model::family::Family;
+use memgate_model::finding::{Finding, Severity};
+use memgate_model::reason::Reason;
+use memgate_model::request::{Occasion, Request};
+use memgate_model::snapshot::Snapshot;
 use crate::offline::checked_object::{CheckedObject, UndecidedObject};
 use crate::offline::collect::Unread;
 use crate::offline::errors::error_at;
@@ -21,7 +21,7 @@ use crate::offline::origin::Origins;
 use crate::offline::passed_over::{PassedOver, Why};
 use crate::offline::places::Places;
 use crate::offline::policies::leftovers;
-use crate::policy::leftover::Used;
+use memgate_policy::leftover::Used;
 
 /// The inputs with the decisions about their objects.
 #[derive(Debug)]

@@ -3,14 +3,14 @@
 
 use serde_json::{Map, Value};
 
-use crate::manifest::document::Document;
-use crate::manifest::place::DocumentPlace;
-use crate::model::claim_volumes::{ClaimVolumes, add_to_pod};
-use crate::model::edit::Edit;
-use crate::model::kind::SYSTEM_NAMESPACES;
-use crate::model::pointer::Pointer;
-use crate::model::request::{Occasion, Operation, Request};
-use crate::model::workload;
+use memgate_manifest::document::Document;
+use memgate_manifest::place::DocumentPlace;
+use memgate_model::claim_volumes::{ClaimVolumes, add_to_pod};
+use memgate_model::edit::Edit;
+use memgate_model::kind::SYSTEM_NAMESPACES;
+use memgate_primitives::pointer::Pointer;
+use memgate_model::request::{Occasion, Operation, Request};
+use memgate_model::workload;
 use crate::offline::classify::{Class, classify};
 use crate::report::ObjectRef;
 

@@ -4,12 +4,11 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::family;
-use crate::manifest::document::Document;
-use crate::model::family::Family;
-use crate::model::kind::Kind;
-use crate::model::workload;
-use crate::policy;
+use memgate_core::family;
+use memgate_manifest::document::Document;
+use memgate_model::family::Family;
+use memgate_model::kind::Kind;
+use memgate_model::workload;
 use crate::report::ObjectRef;
 
 /// How an object is checked.
@@ -30,7 +29,7 @@ pub enum Class {
 #[must_use]
 pub fn classify(group: &str, kind: &str) -> Class {
     let of_family = || family::validated(&family::ALL, group, kind).is_some();
-    if group.is_empty() && kind == "Pod" || of_family() || policy::resource::kind(group, kind).is_some() {
+    if group.is_empty() && kind == "Pod" || of_family() || memgate_policy::resource::kind(group, kind).is_some() {
         return Class::Object;
     }
     workload::find(group, kind)
@@ -57,7 +56,7 @@ pub fn object_ref(document: &Document, namespace: &str) -> ObjectRef {
     };
     let (group, kind) = (document.group(), document.kind());
     let known = family::validated(&family::ALL, group, kind).map(|(_, kind)| kind);
-    let known = known.or_else(|| policy::resource::kind(group, kind));
+    let known = known.or_else(|| memgate_policy::resource::kind(group, kind));
     let cluster_scoped = known.is_some_and(|kind| !kind.namespaced);
     let namespace = if cluster_scoped { "" } else { document.namespace().unwrap_or(namespace) };
     ObjectRef {

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use crate::manifest::error::{Error, SyntaxError};
-use crate::manifest::mask;
-use crate::manifest::place::DocumentPlace;
-use crate::manifest::source::{Source, Span};
-use crate::model::causes::with_causes;
-use crate::model::credential::masked;
-use crate::model::pointer::Pointer;
+use memgate_manifest::error::{Error, SyntaxError};
+use memgate_manifest::mask;
+use memgate_manifest::place::DocumentPlace;
+use memgate_manifest::source::{Source, Span};
+use memgate_model::causes::with_causes;
+use memgate_primitives::credential::masked;
+use memgate_primitives::pointer::Pointer;
 use crate::report::{FileLocation, InputError, Related, plain};
 
 /// An error at one place of a document.

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use globset::{GlobBuilder, GlobMatcher};
 
-use crate::manifest::error::Error;
+use memgate_manifest::error::Error;
 use crate::offline::repository::normal;
 
 /// Globs for files and directories that are not read.

@@ -5,12 +5,12 @@
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};
 
-use crate::family;
-use crate::model::kind::{MEMORY_POLICY_EXEMPTION, NAMESPACE};
-use crate::model::policy::{Exemption, Policies, Policy};
-use crate::model::suggest::{did_you_mean, nearest};
-use crate::policy::leftover::rejected;
-use crate::policy::read;
+use memgate_core::family;
+use memgate_model::kind::{MEMORY_POLICY_EXEMPTION, NAMESPACE};
+use memgate_model::policy::{Exemption, Policies, Policy};
+use memgate_primitives::suggest::{did_you_mean, nearest};
+use memgate_policy::leftover::rejected;
+use memgate_policy::read;
 
 /// Nanoseconds of an hour.
 const HOUR: i128 = 3600 * 1_000_000_000;

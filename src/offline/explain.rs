@@ -5,15 +5,15 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::manifest::document::values;
-use crate::manifest::rewrite::yaml;
-use crate::manifest::source::Source;
-use crate::model::glob::Glob;
-use crate::model::kind::MEMORY_POLICY;
-use crate::model::memory_view::Role;
-use crate::model::object::Reference;
-use crate::model::policy::{Match, Policy, Rule};
-use crate::model::request::Point;
+use memgate_manifest::document::values;
+use memgate_manifest::rewrite::yaml;
+use memgate_manifest::source::Source;
+use memgate_primitives::glob::Glob;
+use memgate_model::kind::MEMORY_POLICY;
+use memgate_model::memory_view::Role;
+use memgate_model::object::Reference;
+use memgate_model::policy::{Match, Policy, Rule};
+use memgate_model::request::Point;
 use crate::offline::exempt::duration;
 use crate::offline::load::Inputs;
 

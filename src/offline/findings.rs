@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use crate::manifest::place::{DocumentPlace, LastSource};
-use crate::manifest::source::Span;
-use crate::model::decision::NotShown;
-use crate::model::finding::Finding;
-use crate::model::object::Reference;
-use crate::model::pointer::Pointer;
+use memgate_manifest::place::{DocumentPlace, LastSource};
+use memgate_manifest::source::Span;
+use memgate_model::decision::NotShown;
+use memgate_model::finding::Finding;
+use memgate_model::object::Reference;
+use memgate_primitives::pointer::Pointer;
 use crate::offline::check::{Checked, Decided, InputOrder};
 use crate::offline::checked_object::CheckedObject;
 use crate::offline::collect::Unread;

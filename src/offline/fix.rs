@@ -6,12 +6,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::manifest::fix::{Fixed, TextFix, fix};
-use crate::manifest::place::LastSource;
-use crate::manifest::source::Source;
-use crate::model::finding::Severity;
-use crate::model::fix::Fix;
-use crate::model::pointer::{Pointer, list_index};
+use memgate_manifest::fix::{Fixed, TextFix, fix};
+use memgate_manifest::place::LastSource;
+use memgate_manifest::source::Source;
+use memgate_model::finding::Severity;
+use memgate_primitives::fix::Fix;
+use memgate_primitives::pointer::{Pointer, list_index};
 use crate::offline::check::{Checked, Decided};
 
 /// A file whose text changes.

@@ -4,14 +4,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::decide::codes;
-use crate::family::{self, common};
-use crate::manifest::comments::{ADDRESS, Comment, comments};
-use crate::manifest::source::{Source, Span};
-use crate::model::family::Family;
-use crate::model::finding::{Code, Finding, quoted};
-use crate::model::pointer::Pointer;
-use crate::model::suggest::{did_you_mean, nearest};
+use memgate_core::decide::codes;
+use memgate_core::family::{self, common};
+use memgate_manifest::comments::{ADDRESS, Comment, comments};
+use memgate_manifest::source::{Source, Span};
+use memgate_model::family::Family;
+use memgate_model::finding::{Code, Finding};
+use memgate_primitives::plain_text::quoted;
+use memgate_primitives::pointer::Pointer;
+use memgate_primitives::suggest::{did_you_mean, nearest};
 use crate::offline::check::Checked;
 use crate::offline::notices::Notice;
 use crate::offline::suppress::{Identity, each, identify, make_note};
@@ -234,8 +235,8 @@ fn find(name: &str) -> Result<&'static Code, Box<Finding>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::finding::Severity;
-    use crate::model::request::Occasion;
+    use memgate_model::finding::Severity;
+    use memgate_model::request::Occasion;
     use crate::offline::check::{Decided, check};
     use crate::offline::load::load;
     use crate::offline::plan::InputPlan;

@@ -6,11 +6,11 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use crate::decide::origins::{Given, Item, marked_by, origins};
-use crate::family::inject::{INJECTED_ANNOTATION, marker};
-use crate::manifest::mask;
-use crate::model::pointer::Pointer;
-use crate::model::snapshot::Snapshot;
+use memgate_core::decide::origins::{Given, Item, marked_by, origins};
+use memgate_core::family::inject::{INJECTED_ANNOTATION, marker};
+use memgate_manifest::mask;
+use memgate_primitives::pointer::Pointer;
+use memgate_model::snapshot::Snapshot;
 use crate::offline::load::Inputs;
 use crate::report::diff::describe_origin;
 use crate::report::plain;

@@ -15,10 +15,10 @@ use serde_json::{Map, Value, json};
 
 use self::hints::Hints;
 use self::openapi::converted;
-use crate::family;
-use crate::manifest::document::values;
-use crate::manifest::source::Source;
-use crate::model::kind::POLICY_CRDS;
+use memgate_core::family;
+use memgate_manifest::document::values;
+use memgate_manifest::source::Source;
+use memgate_model::kind::POLICY_CRDS;
 
 const DRAFT: &str = "http://json-schema.org/draft-07/schema#";
 const API_VERSION: &str = "The group and version of the kind.";

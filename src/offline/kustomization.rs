@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::manifest::document::values;
-use crate::manifest::error::Error;
-use crate::manifest::source::Source;
+use memgate_manifest::document::values;
+use memgate_manifest::error::Error;
+use memgate_manifest::source::Source;
 
 /// The names that kustomize looks for.
 pub const FILE_NAMES: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];

@@ -9,13 +9,11 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use thiserror::Error;
-
-use crate::manifest;
-use crate::manifest::document::{Document, each_value, fill_type_meta, parse_parts};
-use crate::manifest::source::Source;
-use crate::model::object::DEFAULT_NAMESPACE;
-use crate::model::pointer::Pointer;
-use crate::model::snapshot::Snapshot;
+use memgate_manifest::document::{Document, each_value, fill_type_meta, parse_parts};
+use memgate_manifest::source::Source;
+use memgate_model::object::DEFAULT_NAMESPACE;
+use memgate_primitives::pointer::Pointer;
+use memgate_model::snapshot::Snapshot;
 use crate::offline::checked_object::UndecidedObject;
 use crate::offline::classify::{Class, classify, has_required_annotation, object_ref};
 use crate::offline::collect::{Reading, STDIN, Unread, collect};
@@ -28,8 +26,8 @@ use crate::offline::plan::InputPlan;
 use crate::offline::policies::{self, PolicyFiles, PolicyOrigin};
 use crate::offline::read::source;
 use crate::offline::transient;
-use crate::state::cluster_snapshot::{self, ClusterSnapshot};
-use crate::state::{self, AddError, Added};
+use memgate_core::state::cluster_snapshot::{self, ClusterSnapshot};
+use memgate_core::state::{self, AddError, Added};
 
 /// Why nothing was loaded at all.
 #[derive(Debug, Error)]
@@ -47,7 +45,7 @@ pub enum Error {
     Snapshot(#[from] cluster_snapshot::Error),
     /// Nor can it be read.
     #[error(transparent)]
-    Unreadable(#[from] manifest::error::Error),
+    Unreadable(#[from] memgate_manifest::error::Error),
     /// A number of an object is beyond all bounds.
     #[error("failed to read an object")]
     Object(#[source] serde_json::Error),
@@ -67,7 +65,7 @@ pub struct Inputs {
     /// What there is to say about the files themselves, in document order.
     pub notices: Vec<Notice>,
     /// What could not be read.
-    pub errors: Vec<manifest::error::Error>,
+    pub errors: Vec<memgate_manifest::error::Error>,
     /// What was passed by in directories and globs.
     pub unread: Unread,
     /// Of what was rendered, the files that it comes from.

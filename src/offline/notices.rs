@@ -7,17 +7,17 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::decide::form;
-use crate::family::common;
-use crate::manifest::document::{Document, NonObject};
-use crate::manifest::source::{Source, Span};
-use crate::model::finding::Finding;
-use crate::model::object::Reference;
-use crate::model::pointer::Pointer;
-use crate::model::settings::Settings;
+use memgate_core::decide::form;
+use memgate_core::family::common;
+use memgate_manifest::document::{Document, NonObject};
+use memgate_manifest::source::{Source, Span};
+use memgate_model::finding::Finding;
+use memgate_model::object::Reference;
+use memgate_primitives::pointer::Pointer;
+use memgate_model::settings::Settings;
 use crate::offline::misspelt::misspelt;
 use crate::report::ObjectRef;
-use crate::state;
+use memgate_core::state;
 
 /// A finding about a place in a file.
 #[derive(Debug)]

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::manifest::document::{Document, values};
-use crate::manifest::source::Source;
-use crate::model::credential::masked;
+use memgate_manifest::document::{Document, values};
+use memgate_manifest::source::Source;
+use memgate_primitives::credential::masked;
 use crate::offline::repository::{Tool, Unit, without_dots};
 
 const COMMENT: &str = "# Source: ";
@@ -143,7 +143,7 @@ fn in_directory(file: &str, unit: Option<&Unit>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::manifest::document::parse;
+    use memgate_manifest::document::parse;
 
     fn files(text: &str) -> Vec<Option<String>> {
         let source = Arc::new(Source::new("<stdin>", text));

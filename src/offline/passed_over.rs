@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::manifest::document::NonObject;
-use crate::manifest::place::DocumentPlace;
-use crate::manifest::source::{Source, Span};
-use crate::model::reason::Reason;
+use memgate_manifest::document::NonObject;
+use memgate_manifest::place::DocumentPlace;
+use memgate_manifest::source::{Source, Span};
+use memgate_model::reason::Reason;
 use crate::report::ObjectRef;
 
 /// An object or document that no enabled family has judged.

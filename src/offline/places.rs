@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::manifest::document::Document;
-use crate::manifest::place::{DocumentPlace, LastSource};
-use crate::manifest::source::{Source, Span};
-use crate::model::finding::Finding;
-use crate::model::object::Reference;
-use crate::model::pointer::Pointer;
-use crate::model::settings::Settings;
+use memgate_manifest::document::Document;
+use memgate_manifest::place::{DocumentPlace, LastSource};
+use memgate_manifest::source::{Source, Span};
+use memgate_model::finding::Finding;
+use memgate_model::object::Reference;
+use memgate_primitives::pointer::Pointer;
+use memgate_model::settings::Settings;
 use crate::offline::errors::location;
 use crate::report::Related;
-use crate::state;
+use memgate_core::state;
 
 /// The places of objects by their names, also of those that `--with` gives. The later of two objects with one name
 /// counts, as in the state.

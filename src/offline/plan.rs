@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::model::settings::Settings;
+use memgate_model::settings::Settings;
 use crate::offline::collect::Reading;
 
 /// What [`load`](crate::offline::load::load) reads, and how. A path is a file, a directory, a glob or `-`.

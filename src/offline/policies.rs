@@ -9,23 +9,20 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::Value;
-
-use crate::manifest;
-use crate::manifest::document::Document;
-use crate::manifest::place::DocumentPlace;
-use crate::manifest::source::Source;
-use crate::model::finding::Finding;
-use crate::model::kind::MEMORY_POLICY;
-use crate::model::object::Reference;
-use crate::model::pointer::Pointer;
-use crate::model::policy::{Policies, Policy};
-use crate::model::settings::Settings;
+use memgate_manifest::document::Document;
+use memgate_manifest::place::DocumentPlace;
+use memgate_manifest::source::Source;
+use memgate_model::finding::Finding;
+use memgate_model::kind::MEMORY_POLICY;
+use memgate_model::object::Reference;
+use memgate_primitives::pointer::Pointer;
+use memgate_model::policy::{Policies, Policy};
+use memgate_model::settings::Settings;
 use crate::offline::errors::error_at;
 use crate::offline::notices::{Notice, object_ref};
 use crate::offline::places::Places;
-use crate::policy;
-use crate::policy::leftover::{self, Used};
-use crate::state;
+use memgate_policy::leftover::{self, Used};
+use memgate_core::state;
 
 /// The kind of path at which a policy was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,7 +83,7 @@ impl PolicyFiles {
         value: &Value,
         origin: PolicyOrigin,
         settings: &Settings,
-        errors: &mut Vec<manifest::error::Error>,
+        errors: &mut Vec<memgate_manifest::error::Error>,
     ) -> bool {
         let Some(reference) = state::reference(settings, value) else { return false };
         let place = document.place().clone();
@@ -157,7 +154,7 @@ impl PolicyFile {
 /// Whether a value is a policy or an exemption.
 pub(super) fn is_policy(value: &Value) -> bool {
     let (group, kind) = state::group_and_kind(value);
-    policy::resource::kind(group, kind).is_some()
+    memgate_policy::resource::kind(group, kind).is_some()
 }
 
 /// The errors of a policy that cannot be in force, at their places.
@@ -165,7 +162,7 @@ pub(super) fn errors<'e>(
     document: &'e Document,
     within: &'e Pointer,
     faults: Vec<Finding>,
-) -> impl Iterator<Item = manifest::error::Error> + use<'e> {
+) -> impl Iterator<Item = memgate_manifest::error::Error> + use<'e> {
     faults
         .into_iter()
         .map(|fault| error_at(document.place(), &within.join(&fault.pointer), fault.message().into_owned()))

@@ -2,8 +2,8 @@
 
 use std::io::{self, Read};
 
-use crate::manifest::error::Error;
-use crate::manifest::source::Source;
+use memgate_manifest::error::Error;
+use memgate_manifest::source::Source;
 
 /// The largest input that is read unless the user says otherwise, in bytes. etcd takes objects of 1.5 MiB; a file
 /// of all the objects of a large namespace has some ten MiB.

@@ -5,10 +5,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::manifest::error::Error;
-use crate::manifest::source::Source;
-use crate::model::causes::in_words;
-use crate::model::credential::masked;
+use memgate_manifest::error::Error;
+use memgate_manifest::source::Source;
+use memgate_model::causes::in_words;
+use memgate_primitives::credential::masked;
 use crate::offline::program::{Failure, Limits, output};
 use crate::offline::read::source;
 use crate::offline::repository::{Tool, Unit};

@@ -6,9 +6,9 @@ use std::fs::File;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use crate::manifest::document::values;
-use crate::manifest::error::Error;
-use crate::manifest::source::Source;
+use memgate_manifest::document::values;
+use memgate_manifest::error::Error;
+use memgate_manifest::source::Source;
 use crate::offline::kustomization::{self, Kustomization, is_kustomization};
 use crate::offline::read::source;
 

@@ -3,11 +3,11 @@
 use serde_json::Value;
 use thiserror::Error;
 
-use crate::admission::{self, Malformed};
-use crate::decide::decide;
-use crate::model::finding::Phase;
-use crate::model::request::Occasion;
-use crate::model::snapshot::Snapshot;
+use memgate_core::admission::{self, Malformed};
+use memgate_core::decide::decide;
+use memgate_model::finding::Phase;
+use memgate_model::request::Occasion;
+use memgate_model::snapshot::Snapshot;
 
 /// Why a review has no answer.
 #[derive(Debug, Error)]

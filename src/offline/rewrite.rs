@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use crate::manifest::error::Error;
-use crate::manifest::rewrite::{self, Action, TextEdit};
-use crate::manifest::source::Source;
-use crate::model::edit::{Edit, Op, Origin};
+use memgate_manifest::error::Error;
+use memgate_manifest::rewrite::{self, Action, TextEdit};
+use memgate_manifest::source::Source;
+use memgate_model::edit::{Edit, Op, Origin};
 use crate::offline::check::{Checked, Decided};
-use crate::patch::Patch;
+use memgate_core::patch::Patch;
 use crate::report::patches::ObjectPatch;
 
 /// A source with the edits of its objects.

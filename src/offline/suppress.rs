@@ -7,10 +7,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::manifest::place::{DocumentPlace, LastSource};
-use crate::manifest::source::{Source, Span};
-use crate::model::finding::{Finding, Severity};
-use crate::model::pointer::Pointer;
+use memgate_manifest::place::{DocumentPlace, LastSource};
+use memgate_manifest::source::{Source, Span};
+use memgate_model::finding::{Finding, Severity};
+use memgate_primitives::pointer::Pointer;
 use crate::offline::check::{Checked, Decided};
 use crate::offline::findings::caret;
 use crate::offline::notices::Notice;

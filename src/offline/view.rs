@@ -2,14 +2,14 @@
 
 use serde_json::Value;
 
-use crate::admission::admit;
-use crate::decide::views::views;
-use crate::manifest::error::Error;
-use crate::manifest::place::DocumentPlace;
-use crate::model::credential::{hide, is_credential_name, masked_value};
-use crate::model::memory_view::MemoryView;
-use crate::model::request::{Occasion, Request};
-use crate::model::snapshot::Snapshot;
+use memgate_core::admission::admit;
+use memgate_core::decide::views::views;
+use memgate_manifest::error::Error;
+use memgate_manifest::place::DocumentPlace;
+use memgate_primitives::credential::{hide, is_credential_name, masked_value};
+use memgate_model::memory_view::MemoryView;
+use memgate_model::request::{Occasion, Request};
+use memgate_model::snapshot::Snapshot;
 use crate::offline::check::fault_of;
 use crate::offline::checked_object::{CheckedObject, UndecidedObject};
 use crate::offline::collect::Unread;

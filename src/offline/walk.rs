@@ -12,7 +12,7 @@ use std::sync::Arc;
 use globset::{GlobBuilder, GlobMatcher};
 use ignore::{DirEntry, Walk, WalkBuilder};
 
-use crate::manifest::error::Error;
+use memgate_manifest::error::Error;
 use crate::offline::exclude::Exclude;
 use crate::offline::repository::{Repository, is_marker};
 
@@ -207,7 +207,7 @@ fn matches(glob: &GlobMatcher, path: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::causes::with_causes;
+    use memgate_model::causes::with_causes;
 
     #[test]
     fn names_the_directory_that_cannot_be_listed() {

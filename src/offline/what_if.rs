@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::manifest::source::Source;
-use crate::model::decision::NotShown;
-use crate::model::finding::{Finding, Severity};
-use crate::model::pointer::Pointer;
-use crate::model::policy::Policies;
-use crate::model::request::Occasion;
+use memgate_manifest::source::Source;
+use memgate_model::decision::NotShown;
+use memgate_model::finding::{Finding, Severity};
+use memgate_primitives::pointer::Pointer;
+use memgate_model::policy::Policies;
+use memgate_model::request::Occasion;
 use crate::offline::check::{Checked, Decided, check};
 use crate::offline::checked_object::CheckedObject;
 use crate::offline::findings::report;

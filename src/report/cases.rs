@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use crate::model::finding::Severity;
+use memgate_model::finding::Severity;
 use crate::report::github::{self, AnnotationPlace, Command};
 use crate::report::json::{self, SCHEMA_VERSION};
 use crate::report::junit::{Suite, Test, TestResult, write_suites};

@@ -9,8 +9,8 @@ use anstyle::{AnsiColor, Style};
 use similar::udiff::UnifiedHunkHeader;
 use similar::{ChangeTag, DiffOp, TextDiff};
 
-use crate::model::edit::Origin;
-use crate::model::plain_text::plain_except;
+use memgate_model::edit::Origin;
+use memgate_primitives::plain_text::plain_except;
 use crate::report::plain;
 
 /// The unchanged lines around a change: as many as `diff -u` and git show.

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 
 use ring::digest::{Context, SHA256};
 
-use crate::model::pointer::Pointer;
+use memgate_primitives::pointer::Pointer;
 use crate::report::{InputError, ObjectRef};
 
 /// The bytes of the hash that are kept: with a million findings two collide in one of 37 million runs.

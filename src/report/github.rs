@@ -6,7 +6,7 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use crate::model::finding::Severity;
+use memgate_model::finding::Severity;
 use crate::report::{FileLocation, InputError, LocatedFinding, Report, counted, plain, relative};
 
 /// How many annotations of a kind GitHub shows of a step.

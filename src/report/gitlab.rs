@@ -7,7 +7,7 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
-use crate::model::finding::Severity;
+use memgate_model::finding::Severity;
 use crate::report::fingerprint::{self, Counter};
 use crate::report::{InputError, LocatedFinding, Report, relative};
 

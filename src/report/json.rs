@@ -7,9 +7,9 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
-use crate::model::decision::NotShown;
-use crate::model::finding::Severity;
-use crate::model::policy_rule::{AtAdmission, PolicyFinding};
+use memgate_model::decision::NotShown;
+use memgate_model::finding::Severity;
+use memgate_model::policy_rule::{AtAdmission, PolicyFinding};
 use crate::report::changes::Change;
 use crate::report::{InputError, LocatedFinding, ObjectRef, PassedOver, Related, Report, page};
 

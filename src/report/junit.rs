@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 use std::io::{self, Write};
 
-use crate::model::finding::Severity;
-use crate::model::policy_rule::PolicyStatus;
+use memgate_model::finding::Severity;
+use memgate_model::policy_rule::PolicyStatus;
 use crate::report::{LocatedFinding, ObjectRef, Report, plain, relative};
 
 /// A suite: tests under one name.

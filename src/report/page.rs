@@ -1,6 +1,6 @@
 //! The page of a finding code: its address, its text and its first sentence.
 
-use crate::model::finding::Finding;
+use memgate_model::finding::Finding;
 
 /// The address of the pages of the newest version, since codes keep their meaning.
 const PAGES: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/blob/main/docs/codes/");

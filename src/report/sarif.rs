@@ -9,8 +9,8 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
-use crate::model::finding::{Finding, Severity};
-use crate::model::policy_rule::PolicyRule;
+use memgate_model::finding::{Finding, Severity};
+use memgate_model::policy_rule::PolicyRule;
 use crate::report::fingerprint::{self, Counter};
 use crate::report::{
     FileLocation, InputError, LocatedFinding, ObjectRef, Related, Report, counted, page, relative,

@@ -8,7 +8,7 @@ use annotate_snippets::{
     Annotation, AnnotationKind, Group, Level, Renderer, Snippet, normalize_untrusted_str,
 };
 
-use crate::model::finding::Severity;
+use memgate_model::finding::Severity;
 use crate::report::excerpt::Excerpt;
 use crate::report::{FileLocation, InputError, LocatedFinding, Related, Report, plain};
 
@@ -144,8 +144,8 @@ fn with_places(rendered: &str, location: &FileLocation<'_>, related: &[Related<'
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::finding::{Cause, Code, Finding};
-    use crate::model::pointer::Pointer;
+    use memgate_model::finding::{Cause, Code, Finding};
+    use memgate_primitives::pointer::Pointer;
     use crate::report::ObjectRef;
 
     static CODE: Code = Code { name: "test/one", cause: Cause::Invalid, page: "" };

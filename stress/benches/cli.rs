@@ -6,7 +6,7 @@
 #![allow(missing_docs, reason = "criterion's macros make items without any")]
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use memgate::model::request::Occasion;
+use memgate_model::request::Occasion;
 use memgate::offline::check::check;
 use memgate::offline::findings::report;
 use memgate::offline::load::load;

@@ -12,10 +12,10 @@ mod common;
 
 use crate::common::{review, snapshot};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use memgate::casefile::{Case, request};
-use memgate::family;
-use memgate::model::finding::Phase;
-use memgate::model::snapshot::Snapshot;
+use memgate_core::casefile::{Case, request};
+use memgate_core::family;
+use memgate_model::finding::Phase;
+use memgate_model::snapshot::Snapshot;
 use memgate::{admission, decide};
 use serde_json::{Value, json};
 

@@ -14,7 +14,7 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 use kube::Client;
-use memgate::manifest::{document::parse, source::Source};
+use memgate_manifest::{document::parse, source::Source};
 use serde_json::{Value, json};
 
 use crate::{

@@ -14,7 +14,7 @@ mod typed_rules;
 use std::{fmt::Write as _, sync::Arc};
 
 use anyhow::{Context, Result, ensure};
-use memgate::manifest::{document::values, source::Source};
+use memgate_manifest::{document::values, source::Source};
 use serde_json::{Value, json};
 
 use crate::{

@@ -5,7 +5,7 @@ use anyhow::{Context, Result, bail, ensure};
 use axum::http::{HeaderMap, Method, Request};
 use http_body_util::BodyExt;
 use kube::{Client, client::Body};
-use memgate::family;
+use memgate_core::family;
 use serde_json::Value;
 
 /// What comes before the message of a webhook that refused.

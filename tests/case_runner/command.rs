@@ -5,11 +5,10 @@ use std::io::Write as _;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
-use memgate::casefile::Case;
-use memgate::casefile::compare::CaseOutcome;
-use memgate::casefile::request;
-use memgate::model::request::{Occasion, Point};
-use memgate::policy;
+use memgate_core::casefile::Case;
+use memgate_core::casefile::compare::CaseOutcome;
+use memgate_core::casefile::request;
+use memgate_model::request::{Occasion, Point};
 use serde_json::{Value, json};
 
 /// Whether the command has an answer: it refuses state with a policy that cannot be in force, which the other ways
@@ -19,7 +18,7 @@ pub(crate) fn takes(case: &Case) -> bool {
     case.state
         .iter()
         .filter(is_policy)
-        .all(|object| policy::read::policy(object, &memgate::family::ALL).1.is_empty())
+        .all(|object| memgate_policy::read::policy(object, &memgate_core::family::ALL).1.is_empty())
 }
 
 pub(crate) fn answer(case: &Case) -> Result<CaseOutcome> {

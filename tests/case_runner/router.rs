@@ -3,13 +3,13 @@
 use anyhow::{Context, Result, ensure};
 use axum::body::{Body, to_bytes};
 use axum::http::Request;
-use memgate::casefile::Case;
-use memgate::casefile::compare::CaseOutcome;
-use memgate::casefile::request;
-use memgate::model::request::Point;
-use memgate::server::options::Options;
-use memgate::server::tls::CertSource;
-use memgate::server::{State, router};
+use memgate_core::casefile::Case;
+use memgate_core::casefile::compare::CaseOutcome;
+use memgate_core::casefile::request;
+use memgate_model::request::Point;
+use memgate_server::server::options::Options;
+use memgate_server::server::tls::CertSource;
+use memgate_server::server::{State, router};
 use serde_json::Value;
 use tower::ServiceExt;
 

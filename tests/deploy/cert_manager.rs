@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use memgate::manifest::document::parse;
-use memgate::manifest::source::Source;
-use memgate::server::certs::service_names;
+use memgate_manifest::document::parse;
+use memgate_manifest::source::Source;
+use memgate_server::server::certs::service_names;
 use serde_json::{Value, json};
 
 const TEXT: &str = include_str!("../../certs/cert-manager.yaml");

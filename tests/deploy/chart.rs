@@ -12,7 +12,7 @@ use std::fs;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use memgate::model::kind::POLICY_KINDS;
+use memgate_model::kind::POLICY_KINDS;
 use serde_json::{Value, json};
 
 use crate::helm::{OF_A_RELEASE, chart, helm, objects, rendered, template_of};
@@ -198,7 +198,7 @@ fn catalogues_read_what_is_true() {
 }
 
 fn objects_of(text: &str) -> Vec<Value> {
-    let source = std::sync::Arc::new(memgate::manifest::source::Source::new("Chart.yaml", text));
-    let documents = memgate::manifest::document::values(&source, &mut Vec::new());
+    let source = std::sync::Arc::new(memgate_manifest::source::Source::new("Chart.yaml", text));
+    let documents = memgate_manifest::document::values(&source, &mut Vec::new());
     documents.iter().map(|document| document.value().clone()).collect()
 }

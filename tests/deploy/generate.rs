@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use memgate::family;
+use memgate_core::family;
 use serde_json::{Value, json};
 
 use crate::objects::{base, printed};

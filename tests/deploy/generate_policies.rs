@@ -5,8 +5,8 @@
 
 use std::collections::BTreeSet;
 
-use memgate::deploy::component::Component;
-use memgate::family;
+use memgate_server::deploy::component::Component;
+use memgate_core::family;
 use serde_json::{Map, Value, json};
 
 use crate::generate::{added, components, hold};

@@ -19,8 +19,8 @@ use std::process::{Command, Output};
 use std::sync::{Arc, LazyLock};
 use std::{env, fs};
 
-use memgate::family;
-use memgate::manifest::{document::parse, source::Source};
+use memgate_core::family;
+use memgate_manifest::{document::parse, source::Source};
 use serde_json::{Map, Value, json};
 
 use crate::{objects::differ, support::tools};
@@ -740,7 +740,7 @@ fn the_readme_lists_every_value() {
 fn objects_of_values(text: &str) -> Value {
     let mut errors = Vec::new();
     let documents =
-        memgate::manifest::document::values(&Arc::new(Source::new("values.yaml", text)), &mut errors);
+        memgate_manifest::document::values(&Arc::new(Source::new("values.yaml", text)), &mut errors);
     assert!(errors.is_empty(), "{errors:?}");
     documents[0].value().clone()
 }

@@ -13,8 +13,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use memgate::manifest::document::values;
-use memgate::manifest::source::Source;
+use memgate_manifest::document::values;
+use memgate_manifest::source::Source;
 use promql_parser::label::MatchOp;
 use promql_parser::parser::{self, AggregateExpr, BinaryExpr, Expr, VectorSelector};
 use serde_json::Value;

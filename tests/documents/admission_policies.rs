@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
 
-use memgate::admission;
-use memgate::casefile::request;
-use memgate::deploy::cel_policies;
-use memgate::family;
-use memgate::model::cel::NotInCel;
-use memgate::model::family::Family;
-use memgate::model::finding::Severity;
+use memgate_core::admission;
+use memgate_core::casefile::request;
+use memgate_server::deploy::cel_policies;
+use memgate_core::family;
+use memgate_model::cel::NotInCel;
+use memgate_model::family::Family;
+use memgate_model::finding::Severity;
 
 use super::cases::cases;
 

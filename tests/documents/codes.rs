@@ -12,13 +12,13 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use memgate::casefile::Case;
-use memgate::casefile::read::read;
-use memgate::decide::codes;
-use memgate::family;
-use memgate::manifest::document::values;
-use memgate::manifest::source::Source;
-use memgate::model::finding::Code;
+use memgate_core::casefile::Case;
+use memgate_core::casefile::read::read;
+use memgate_core::decide::codes;
+use memgate_core::family;
+use memgate_manifest::document::values;
+use memgate_manifest::source::Source;
+use memgate_model::finding::Code;
 use serde_json::Value;
 
 use super::cases::cases;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use memgate::family;
+use memgate_core::family;
 
 use super::{memgate, text};
 

@@ -4,11 +4,11 @@
 
 use std::sync::Arc;
 
-use memgate::family;
-use memgate::manifest::{document::values, source::Source};
-use memgate::model::kind::{POLICY_CRDS, POLICY_KINDS};
-use memgate::model::memory_view::PATHS;
-use memgate::policy::{read, rules};
+use memgate_core::family;
+use memgate_manifest::{document::values, source::Source};
+use memgate_model::kind::{POLICY_CRDS, POLICY_KINDS};
+use memgate_model::memory_view::PATHS;
+use memgate_policy::{read, rules};
 use serde_json::{Value, json};
 
 const GOOD: &str = include_str!("../apiserver/policies/good.yaml");

@@ -1,7 +1,7 @@
 //! That each page of a typed rule keeps its promise: under its policy the failing example is reported, and the
 //! passing one is not.
 
-use memgate::policy::rules::{RuleType, TYPES};
+use memgate_policy::rules::{RuleType, TYPES};
 
 use super::codes::{block, reported};
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use memgate::family;
+use memgate_core::family;
 
 /// A line of the table: the text of its first cells.
 fn rows(page: &str) -> Vec<[&str; 3]> {

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use memgate::family;
+use memgate_core::family;
 use serde_json::Value;
 
 use crate::client::Client;

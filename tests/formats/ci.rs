@@ -5,8 +5,8 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use memgate::manifest::document::values;
-use memgate::manifest::source::Source;
+use memgate_manifest::document::values;
+use memgate_manifest::source::Source;
 
 use crate::run::{BAD, Scratch};
 

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use jsonschema::Validator;
 use jsonschema::error::ValidationErrorKind;
-use memgate::decide::codes;
-use memgate::family;
+use memgate_core::decide::codes;
+use memgate_core::family;
 use memgate::offline::kind_schema::{KindDefinition, combined, definitions};
 use serde_json::{Value, json};
 

@@ -5,9 +5,9 @@ use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
 use jsonschema::Validator;
-use memgate::family;
-use memgate::manifest::document::values;
-use memgate::manifest::source::Source;
+use memgate_core::family;
+use memgate_manifest::document::values;
+use memgate_manifest::source::Source;
 use serde_json::{Value, json};
 
 use crate::run::{BAD, Scratch};

@@ -15,21 +15,21 @@ use axum::body::{Body, Bytes, to_bytes};
 use axum::http::{Request, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use memgate::decide::codes;
-use memgate::deploy::component::Component;
-use memgate::deploy::install_plan::{InstallPart, InstallPlan, WebhookEndpoint};
-use memgate::deploy::render;
-use memgate::model::settings::Settings;
-use memgate::model::snapshot::Snapshot;
-use memgate::server::options::Options;
-use memgate::server::tls::CertSource;
-use memgate::server::{Server, State, router};
-use memgate::state;
+use memgate_core::decide::codes;
+use memgate_server::deploy::component::Component;
+use memgate_server::deploy::install_plan::{InstallPart, InstallPlan, WebhookEndpoint};
+use memgate_server::deploy::render;
+use memgate_model::settings::Settings;
+use memgate_model::snapshot::Snapshot;
+use memgate_server::server::options::Options;
+use memgate_server::server::tls::CertSource;
+use memgate_server::server::{Server, State, router};
+use memgate_core::state;
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
 fn settings() -> Settings {
-    Settings { families: vec![&tiny::FAMILY], ..Settings::default() }
+    Settings { families: vec![&tiny::FAMILY], ..memgate_core::family::default_settings() }
 }
 
 fn notebook(spec: &Value) -> Value {

@@ -9,10 +9,10 @@ pub(crate) mod inject;
 pub(crate) mod validate;
 pub(crate) mod view;
 
-use memgate::model::family::{
+use memgate_model::family::{
     CelRules, Definitions, Faces, Family, Kinds, Pods, SchemaStandIn, Validation, Views,
 };
-use memgate::model::violation::SchemaViolation;
+use memgate_schema::violation::SchemaViolation;
 
 /// The row of the platform.
 pub(crate) static FAMILY: Family = Family {

@@ -4,8 +4,8 @@ use std::fs;
 use std::sync::Arc;
 
 use libtest_mimic::Failed;
-use memgate::manifest::document::values;
-use memgate::manifest::source::Source;
+use memgate_manifest::document::values;
+use memgate_manifest::source::Source;
 
 use crate::fields::Field;
 use crate::outputs::{expect_masked, memgate};

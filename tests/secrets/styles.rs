@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use memgate::manifest::document::values;
-use memgate::manifest::source::Source;
+use memgate_manifest::document::values;
+use memgate_manifest::source::Source;
 use serde_json::Value;
 
 use crate::MARKER;

@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex};
 use axum::body::{Body, to_bytes};
 use axum::http::Request;
 use libtest_mimic::Failed;
-use memgate::decide::decide;
-use memgate::model::settings::Settings;
-use memgate::model::snapshot::Snapshot;
-use memgate::server::options::Options;
-use memgate::server::tls::CertSource;
-use memgate::server::{State, counted_router};
+use memgate_core::decide::decide;
+use memgate_model::settings::Settings;
+use memgate_model::snapshot::Snapshot;
+use memgate_server::server::options::Options;
+use memgate_server::server::tls::CertSource;
+use memgate_server::server::{State, counted_router};
 use memgate::{admission, state};
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
@@ -33,13 +33,13 @@ async fn check_all(field: &Field) -> Result<(), Failed> {
     let subscriber = tracing_subscriber::fmt().with_max_level(tracing::Level::TRACE).with_writer(log.clone());
     let _guard = tracing::subscriber::set_default(subscriber.finish());
     let objects = objects(&field.text());
-    let mut snapshot = state::empty(Settings::default());
+    let mut snapshot = state::empty(memgate_core::family::default_settings());
     for object in &objects {
         state::add(&mut snapshot, object)?;
     }
     let mut judged = snapshot.clone();
     state::add(&mut judged, &policy())?;
-    for snapshot in [snapshot, judged, state::empty(Settings::default())] {
+    for snapshot in [snapshot, judged, state::empty(memgate_core::family::default_settings())] {
         for object in &objects {
             let review = admission_review(object).to_string();
             expect_clean_event(&review, &snapshot)?;

@@ -3,9 +3,9 @@
 use std::fs;
 use std::time::Duration;
 
-use memgate::model::snapshot::Snapshot;
-use memgate::server::tls::ClientAuth;
-use memgate::server::{Server, State, tls};
+use memgate_model::snapshot::Snapshot;
+use memgate_server::server::tls::ClientAuth;
+use memgate_server::server::{Server, State, tls};
 use rcgen::{BasicConstraints, KeyUsagePurpose};
 use rcgen::{CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair, SanType};
 use rustls::pki_types::PrivateKeyDer;
@@ -134,19 +134,19 @@ async fn does_not_start_without_the_client_ca() {
             fs::write(&ca, text).unwrap();
         }
         options.client_auth = Some(ClientAuth { ca, names: Vec::new() });
-        let error = Server::bind(options.clone(), State::Fixed(Snapshot::default())).err().unwrap();
+        let error = Server::bind(options.clone(), State::Fixed(Snapshot::new(memgate_core::family::default_settings()))).err().unwrap();
         let source = std::error::Error::source(&error).unwrap().to_string();
         assert!(source.contains("client-ca.crt"), "{source}");
     }
     options.client_auth = None;
-    options.tls = tls::CertSource::Builtin(memgate::server::certs::Builtin {
+    options.tls = tls::CertSource::Builtin(memgate_server::server::certs::Builtin {
         namespace: "x".to_owned(),
         secret: "x".to_owned(),
         configuration: "x".to_owned(),
         names: Vec::new(),
-        policy: memgate::server::certs::CertPolicy::default(),
+        policy: memgate_server::server::certs::CertPolicy::default(),
     });
-    let error = Server::bind(options, State::Fixed(Snapshot::default())).err().unwrap();
+    let error = Server::bind(options, State::Fixed(Snapshot::new(memgate_core::family::default_settings()))).err().unwrap();
     let source = std::error::Error::source(&error).unwrap().to_string();
     assert!(source.contains("no cluster to keep it in"), "{source}");
 }

@@ -5,8 +5,8 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use memgate::model::snapshot::Snapshot;
-use memgate::server::{Server, State, tls};
+use memgate_model::snapshot::Snapshot;
+use memgate_server::server::{Server, State, tls};
 use rcgen::{CertificateParams, KeyPair, date_time_ymd};
 use tempfile::TempDir;
 
@@ -164,7 +164,7 @@ async fn a_pair_that_is_half_written_is_waited_for() {
 /// says so at once.
 #[tokio::test]
 async fn a_certificate_that_expires_makes_it_unready() {
-    let clock = memgate::server::clock::Clock::default();
+    let clock = memgate_server::server::clock::Clock::default();
     let server = Running::start(|options| options.clock = clock.clone());
     assert_eq!(server.health("/readyz").await.status, 200);
     let year = 365 * 24 * 3600;
@@ -197,7 +197,7 @@ async fn a_pair_that_is_refused_for_its_dates_is_taken_when_they_are_right() {
     let year = 365 * 24 * 3600;
     for shift in [2000 * year, -40 * year] {
         let (old, new) = (pair(), pair_from(2000, 3000));
-        let (mount, clock) = (Mount::new(&old), memgate::server::clock::Clock::default());
+        let (mount, clock) = (Mount::new(&old), memgate_server::server::clock::Clock::default());
         let server = Running::start(|options| {
             options.tls = mount.source();
             options.timers.reload = Duration::from_millis(20);
@@ -231,8 +231,8 @@ async fn a_server_that_gets_no_port_leaves_the_ca_of_another_alone() {
     fs::write(&ca, "the CA of another").unwrap();
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     options.health = taken.local_addr().unwrap();
-    let error = Server::bind(options, State::Fixed(Snapshot::default())).err().unwrap();
-    assert!(matches!(error, memgate::server::Error::Bind { .. }), "{error}");
+    let error = Server::bind(options, State::Fixed(Snapshot::new(memgate_core::family::default_settings()))).err().unwrap();
+    assert!(matches!(error, memgate_server::server::Error::Bind { .. }), "{error}");
     assert_eq!(fs::read_to_string(&ca).unwrap(), "the CA of another");
 }
 
@@ -244,8 +244,8 @@ async fn does_not_start_without_a_certificate() {
     let (cert, key) = (directory.path().join("tls.crt"), directory.path().join("tls.key"));
     fs::write(&cert, &good.cert).unwrap();
     options.tls = tls::CertSource::Files { cert, key: key.clone() };
-    let error = |options: &memgate::server::options::Options| {
-        let error = Server::bind(options.clone(), State::Fixed(Snapshot::default())).err().unwrap();
+    let error = |options: &memgate_server::server::options::Options| {
+        let error = Server::bind(options.clone(), State::Fixed(Snapshot::new(memgate_core::family::default_settings()))).err().unwrap();
         let source = std::error::Error::source(&error).unwrap();
         format!("{error}: {source}")
     };

@@ -3,15 +3,15 @@
 use axum::Router;
 use axum::routing::post as on_post;
 use kube::{Client, Config};
-use memgate::decide::decide;
-use memgate::family;
-use memgate::model::decision::Decision;
-use memgate::model::object::Reference;
-use memgate::model::reason::Reason;
-use memgate::model::request::Request;
-use memgate::model::settings::Settings;
-use memgate::model::snapshot::Snapshot;
-use memgate::server::State;
+use memgate_core::decide::decide;
+use memgate_core::family;
+use memgate_model::decision::Decision;
+use memgate_model::object::Reference;
+use memgate_model::reason::Reason;
+use memgate_model::request::Request;
+use memgate_model::settings::Settings;
+use memgate_model::snapshot::Snapshot;
+use memgate_server::server::State;
 
 use crate::client::{post, review};
 use crate::running::Running;
@@ -77,7 +77,7 @@ async fn a_required_memory_that_is_unknown_is_tried_again() {
 async fn nothing_is_decided_on_a_state_that_is_not_synced() {
     let nowhere = Config::new("http://127.0.0.1:1".parse().unwrap());
     let client = Client::try_from(nowhere).unwrap();
-    let server = Running::start_with(State::Cluster { client, settings: Settings::default() }, |_| {});
+    let server = Running::start_with(State::Cluster { client, settings: memgate_core::family::default_settings() }, |_| {});
     let answer = server.ask(&post("/mutate", &review("u-1", Some("a")))).await;
     assert_eq!((answer.status, answer.header("retry-after")), (503, Some("1")));
     let ready = server.health("/readyz").await;

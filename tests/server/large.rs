@@ -5,11 +5,11 @@ use std::sync::atomic::Ordering;
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
-use memgate::decide::decide;
-use memgate::model::decision::Decision;
-use memgate::model::request::Request;
-use memgate::model::snapshot::Snapshot;
-use memgate::server::options::Options;
+use memgate_core::decide::decide;
+use memgate_model::decision::Decision;
+use memgate_model::request::Request;
+use memgate_model::snapshot::Snapshot;
+use memgate_server::server::options::Options;
 
 use crate::client::{Connection, post, review};
 use crate::running::{Running, until};

@@ -5,14 +5,14 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use memgate::casefile::Case;
-use memgate::casefile::read::read;
-use memgate::casefile::request;
-use memgate::manifest::document::values;
-use memgate::model::settings::Settings;
+use memgate_core::casefile::Case;
+use memgate_core::casefile::read::read;
+use memgate_core::casefile::request;
+use memgate_manifest::document::values;
+use memgate_model::settings::Settings;
 use memgate::offline::collect::{Reading, collect};
-use memgate::server::State;
-use memgate::state;
+use memgate_server::server::State;
+use memgate_core::state;
 
 use crate::client::post;
 use crate::running::Running;
@@ -36,7 +36,7 @@ fn cases() -> Vec<Case> {
 
 /// The objects of all cases together; where two have the same name the last one stays.
 fn state(cases: &[Case]) -> State {
-    let mut snapshot = state::empty(Settings::default());
+    let mut snapshot = state::empty(memgate_core::family::default_settings());
     for object in cases.iter().flat_map(|case| &case.state) {
         state::add(&mut snapshot, object).unwrap();
     }

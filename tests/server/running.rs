@@ -4,9 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use axum::Router;
-use memgate::model::snapshot::Snapshot;
-use memgate::server::options::Options;
-use memgate::server::{Addresses, Error, Server, State, tls};
+use memgate_model::snapshot::Snapshot;
+use memgate_server::server::options::Options;
+use memgate_server::server::{Addresses, Error, Server, State, tls};
 use tempfile::TempDir;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -40,7 +40,7 @@ pub(crate) fn options(directory: &TempDir) -> (Options, PathBuf) {
 impl Running {
     /// Starts a server without any state, with options changed as the test wants.
     pub(crate) fn start(change: impl FnOnce(&mut Options)) -> Self {
-        Self::start_with(State::Fixed(Snapshot::default()), change)
+        Self::start_with(State::Fixed(Snapshot::new(memgate_core::family::default_settings())), change)
     }
 
     /// Starts a server with a state.
@@ -55,7 +55,7 @@ impl Running {
 
     /// The same with options changed.
     pub(crate) fn start_routes_with(routes: Router, change: impl FnOnce(&mut Options)) -> Self {
-        Self::start_changed(State::Fixed(Snapshot::default()), change, |server| server.with_routes(routes))
+        Self::start_changed(State::Fixed(Snapshot::new(memgate_core::family::default_settings())), change, |server| server.with_routes(routes))
     }
 
     fn start_changed(

@@ -3,12 +3,12 @@
 use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
-use memgate::decide::decide;
-use memgate::model::decision::Decision;
-use memgate::model::request::Request;
-use memgate::model::snapshot::Snapshot;
-use memgate::server::options::Decide;
-use memgate::server::runtime_builder;
+use memgate_core::decide::decide;
+use memgate_model::decision::Decision;
+use memgate_model::request::Request;
+use memgate_model::snapshot::Snapshot;
+use memgate_server::server::options::Decide;
+use memgate_server::server::runtime_builder;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::client::{post, review};

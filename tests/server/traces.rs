@@ -15,10 +15,10 @@ use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post as posted;
 use kube::{Client, Config};
-use memgate::model::settings::Settings;
-use memgate::server::State;
-use memgate::server::traces::TraceOptions as Traces;
-use memgate::state;
+use memgate_model::settings::Settings;
+use memgate_server::server::State;
+use memgate_server::server::traces::TraceOptions as Traces;
+use memgate_core::state;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::any_value::Value as Any;
 use opentelemetry_proto::tonic::trace::v1::Span;
@@ -99,7 +99,7 @@ fn text_attributes(
 }
 
 fn state() -> State {
-    let settings = Settings { namespace: Some("namespace-of-the-pod".to_owned()), ..Settings::default() };
+    let settings = Settings { namespace: Some("namespace-of-the-pod".to_owned()), ..memgate_core::family::default_settings() };
     let mut snapshot = state::empty(settings);
     for (kind, name, spec) in [
         ("ArkAgent", "scout", json!({"memoryRef": {"name": "notes-of-the-agent"}})),
@@ -265,7 +265,7 @@ async fn a_lookup_is_traced_with_its_kind() {
     let url = format!("http://{}", listener.local_addr().unwrap());
     tokio::spawn(async move { axum::serve(listener, apiserver).await });
     let client = Client::try_from(Config::new(url.parse().unwrap())).unwrap();
-    let state = State::Cluster { client, settings: Settings::default() };
+    let state = State::Cluster { client, settings: memgate_core::family::default_settings() };
     let mut server = Running::start_with(state, |options| options.traces = Some(collector.settings(1.0)));
     until("the state is read", async || server.health("/readyz").await.status == 200).await;
     let answer = server.ask(&post("/mutate", pod_review().to_string().as_bytes())).await.review();

@@ -15,13 +15,13 @@ use std::borrow::Cow;
 use serde_json::value::RawValue;
 
 use crate::decide::decide;
-use crate::model::decision::{Decision, NotShown};
-use crate::model::edit::Edit;
-use crate::model::finding::{Finding, Phase, Severity};
-use crate::model::reason::Reason;
-use crate::model::request::{Occasion, Operation, Request};
-use crate::model::snapshot::Snapshot;
-use crate::model::view::{self, Text, view};
+use memgate_model::decision::{Decision, NotShown};
+use memgate_model::edit::Edit;
+use memgate_model::finding::{Finding, Phase, Severity};
+use memgate_model::reason::Reason;
+use memgate_model::request::{Occasion, Operation, Request};
+use memgate_model::snapshot::Snapshot;
+use memgate_model::view::{self, Text, view};
 use crate::patch::{self, PatchError};
 
 use self::response::ReviewResponse;

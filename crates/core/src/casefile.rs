@@ -18,8 +18,8 @@ pub mod request;
 use serde_json::Value;
 
 use crate::casefile::expect::Expect;
-use crate::model::pointer::Pointer;
-use crate::model::request::{Occasion, Operation, User};
+use memgate_primitives::pointer::Pointer;
+use memgate_model::request::{Occasion, Operation, User};
 
 /// One case.
 #[derive(Debug, Clone)]

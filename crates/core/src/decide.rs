@@ -23,22 +23,21 @@ mod tests;
 pub mod views;
 
 use crate::family;
-use crate::model::budget::{Budget, MAX_PATCH_BYTES, OverLimit};
-use crate::model::change::is_metadata_only_update;
-use crate::model::decision::{Decision, FamilyShare, NotShown};
-use crate::model::edit::Edit;
-use crate::model::family::{Family, Subject};
-use crate::model::finding::{Finding, Phase};
-use crate::model::kind::Kind;
-use crate::model::object::is_deleting;
-use crate::model::reason::Reason;
-use crate::model::request::{Operation, Request};
-use crate::model::snapshot::Snapshot;
-use crate::model::state_reader::StateReader;
-use crate::model::tree::Tree;
-use crate::model::workload;
+use memgate_primitives::budget::{Budget, MAX_PATCH_BYTES, OverLimit};
+use memgate_model::change::is_metadata_only_update;
+use memgate_model::decision::{Decision, FamilyShare, NotShown};
+use memgate_model::edit::Edit;
+use memgate_model::family::{Family, Subject};
+use memgate_model::finding::{Finding, Phase};
+use memgate_model::kind::Kind;
+use memgate_model::object::is_deleting;
+use memgate_model::reason::Reason;
+use memgate_model::request::{Operation, Request};
+use memgate_model::snapshot::Snapshot;
+use memgate_model::state_reader::StateReader;
+use memgate_model::tree::Tree;
+use memgate_model::workload;
 use crate::patch::Patch;
-use crate::policy;
 
 use self::namespace::{first_non_empty, resolve_namespace};
 
@@ -55,9 +54,9 @@ pub fn decide(request: &Request<'_>, snapshot: &Snapshot) -> Decision {
     if let Some(workload) = workload::find(&request.group, &request.kind) {
         return preview::decide(workload, request, snapshot);
     }
-    if let Some(kind) = policy::resource::kind(&request.group, &request.kind) {
+    if let Some(kind) = memgate_policy::resource::kind(&request.group, &request.kind) {
         let mut decision =
-            policy::resource::decide(kind, request, snapshot, &family::known(&snapshot.settings.families));
+            memgate_policy::resource::decide(kind, request, snapshot, &family::known(&snapshot.settings.families));
         // In a file the version may be one that no apiserver serves.
         if snapshot.crds.is_some() && matches!(decision.reason, Reason::Valid | Reason::Invalid) {
             decision.findings.splice(0..0, form::unserved(request, kind.version));

@@ -19,24 +19,23 @@ pub mod schema_check;
 pub mod sympozium;
 pub mod url;
 
-use crate::model::family::Family;
-use crate::model::kind::{Kind, NAMESPACE, SECRET};
-use crate::model::platform_settings::PlatformSettings;
-use crate::model::settings::{PolicySettings, Settings};
+use memgate_model::family::Family;
+use memgate_model::kind::{Kind, NAMESPACE, SECRET};
+use memgate_model::platform_settings::PlatformSettings;
+use memgate_model::settings::{PolicySettings, Settings};
 
 /// Every platform, in the order in which several that know one pod add to it.
 pub static ALL: [&Family; 5] =
     [&arkonis::FAMILY, &ark::FAMILY, &orloj::FAMILY, &orka::FAMILY, &sympozium::FAMILY];
 
-/// By default every platform is enabled.
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            families: ALL.to_vec(),
-            namespace: None,
-            platforms: PlatformSettings::default(),
-            policies: PolicySettings::default(),
-        }
+/// The settings of an installation that chooses nothing: every platform is enabled.
+#[must_use]
+pub fn default_settings() -> Settings {
+    Settings {
+        families: ALL.to_vec(),
+        namespace: None,
+        platforms: PlatformSettings::default(),
+        policies: PolicySettings::default(),
     }
 }
 

@@ -18,21 +18,13 @@
 //! - [`state`]: objects of manifests as the snapshot that decisions look at.
 //! - [`casefile`]: cases with their expectations, and the expectations that failed.
 
-pub mod model;
-
 pub mod family;
-
-pub mod policy;
-
-pub mod crd;
 
 pub mod patch;
 
 pub mod decide;
 
 pub mod admission;
-
-pub mod manifest;
 
 pub mod state;
 

@@ -13,8 +13,8 @@ use std::io;
 use serde::Serialize;
 use serde::ser::SerializeSeq;
 
-use crate::model::edit::{Edit, Value};
-use crate::model::pointer::Pointer;
+use memgate_model::edit::{Edit, Value};
+use memgate_primitives::pointer::Pointer;
 
 /// A patch that does not fit the object: always a bug in memgate, never a user's mistake.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]

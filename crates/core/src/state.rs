@@ -11,16 +11,13 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use thiserror::Error;
-
-use crate::crd;
 use crate::family;
-use crate::model::crd::Crds;
-use crate::model::finding::Finding;
-use crate::model::kind::Kind;
-use crate::model::object::{Coverage, DEFAULT_NAMESPACE, KindState, Object, Reference};
-use crate::model::settings::Settings;
-use crate::model::snapshot::Snapshot;
-use crate::policy;
+use memgate_model::crds::Crds;
+use memgate_model::finding::Finding;
+use memgate_model::kind::Kind;
+use memgate_model::object::{Coverage, DEFAULT_NAMESPACE, KindState, Object, Reference};
+use memgate_model::settings::Settings;
+use memgate_model::snapshot::Snapshot;
 
 /// Why an object is not part of the state.
 #[derive(Debug, Error)]
@@ -39,7 +36,7 @@ pub enum AddError {
 /// requests without one.
 #[must_use]
 pub fn empty(settings: Settings) -> Snapshot {
-    let mut snapshot = Snapshot::default();
+    let mut snapshot = Snapshot::new(crate::family::default_settings());
     for kind in family::state_kinds(&settings.families) {
         let is_core = kind.group.is_empty();
         let coverage = if is_core { Coverage::PerNamespace } else { Coverage::Complete };
@@ -82,10 +79,10 @@ fn add_from(snapshot: &mut Snapshot, value: &Value, stored: bool) -> Result<Adde
     if (group, kind) == ("apiextensions.k8s.io", "CustomResourceDefinition") {
         return add_definition(snapshot, value).map(Added::used);
     }
-    if let Some(kind) = policy::resource::kind(group, kind) {
+    if let Some(kind) = memgate_policy::resource::kind(group, kind) {
         let value = with_namespace(value, kind, &snapshot.settings);
         let families = family::known(&snapshot.settings.families);
-        let faults = policy::put(Arc::make_mut(&mut snapshot.policies), &families, kind, &value);
+        let faults = memgate_policy::put(Arc::make_mut(&mut snapshot.policies), &families, kind, &value);
         return Ok(Added { is_used: true, faults });
     }
     let Some(kind) = family::state_kind(&snapshot.settings.families, group, kind) else {
@@ -129,7 +126,7 @@ pub fn group_and_kind(value: &Value) -> (&str, &str) {
 #[must_use]
 pub fn reference(settings: &Settings, value: &Value) -> Option<Reference> {
     let (group, kind) = group_and_kind(value);
-    let of_policy = policy::resource::kind(group, kind);
+    let of_policy = memgate_policy::resource::kind(group, kind);
     let kind = of_policy.or_else(|| family::state_kind(&settings.families, group, kind))?;
     let text = |pointer| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
     let (mut namespace, name) = (text("/metadata/namespace"), text("/metadata/name"));
@@ -155,7 +152,7 @@ fn add_definition(snapshot: &mut Snapshot, value: &Value) -> Result<bool, AddErr
         return Err(AddError::Definition(message));
     }
     if let Some(crds) = &mut snapshot.crds {
-        crds.insert(crd::read(value).map_err(AddError::Definition)?);
+        crds.insert(memgate_schema::read(value).map_err(AddError::Definition)?);
     }
     Ok(true)
 }

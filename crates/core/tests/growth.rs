@@ -16,8 +16,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use memgate_core::family;
-use memgate_core::model::object::{Coverage, KindState, Object};
-use memgate_core::model::snapshot::Snapshot;
+use memgate_model::object::{Coverage, KindState, Object};
+use memgate_model::snapshot::Snapshot;
 
 /// How many of each kind.
 const OBJECTS: usize = 50_000;
@@ -72,7 +72,7 @@ fn resident() -> usize {
 
 #[test]
 fn many_objects_take_little_and_changes_nothing() {
-    let mut latest = Snapshot::default();
+    let mut latest = Snapshot::new(memgate_core::family::default_settings());
     for of_kind in KINDS {
         let kind = object(of_kind, 0).kind;
         let before = resident();

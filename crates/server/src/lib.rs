@@ -4,8 +4,6 @@
 //! - [`deploy`]: the Kubernetes objects that install memgate.
 //! - [`server`]: the webhook: HTTP, TLS, the state of the cluster, and a good end.
 
-// Under the paths that they have in their own crate.
-use memgate_core::{admission, decide, family, manifest, model, policy};
 
 pub mod deploy;
 

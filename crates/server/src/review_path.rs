@@ -1,7 +1,7 @@
 //! The paths to which an apiserver sends reviews: `/mutate` and `/validate`, or each of them with a token at its end
 //! (docs/adr/0017-paths-with-a-secret-token.md). This module knows their form; `server::cert_manager` has the tokens.
 
-use crate::model::finding::Phase;
+use memgate_model::finding::Phase;
 
 /// How many characters a token has: 215 random bits.
 pub const TOKEN_CHARS: usize = 43;

@@ -11,7 +11,7 @@
 //! [`Server::bind`] makes a server from [`options::Options`] and a [`State`], and [`Server::run`] serves.
 //! [`router()`] is the same without sockets, for tests.
 //!
-//! Nothing here knows a single family; [`crate::decide`] decides. The server reads no Secret except that of its own CA.
+//! Nothing here knows a single family; [`memgate_core::decide`] decides. The server reads no Secret except that of its own CA.
 //! It sends requests to the apiserver only, and spans to a collector of traces if one is configured. It writes the
 //! Secret of its CA, `caBundle` in its own webhook configurations, Events, and the results of audits.
 //!
@@ -123,8 +123,8 @@ use tokio::sync::{Semaphore, oneshot, watch};
 use tokio::task::{JoinError, JoinSet};
 use tokio_rustls::TlsAcceptor;
 
-use crate::model::settings::Settings;
-use crate::model::snapshot::Snapshot;
+use memgate_model::settings::Settings;
+use memgate_model::snapshot::Snapshot;
 use crate::server::audit::Auditor;
 use crate::server::cert_manager::CertManager;
 use crate::server::concurrency_limiter::ConcurrencyLimiter;

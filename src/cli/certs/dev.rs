@@ -10,8 +10,8 @@ use anyhow::Context as _;
 
 use crate::cli::ExitStatus;
 use crate::cli::terminal::Terminal;
-use crate::server::certs::self_signed;
-use crate::server::clock::Clock;
+use memgate_server::server::certs::self_signed;
+use memgate_server::server::clock::Clock;
 
 /// Write a CA of your own and a server certificate that it signs
 ///

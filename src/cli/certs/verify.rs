@@ -10,8 +10,8 @@ use crate::cli::cluster::{ClusterArgs, block_on};
 use crate::cli::output::ResultFormat;
 use crate::cli::terminal::Terminal;
 use crate::cluster::certificates::{Verification, verification};
-use crate::server::certs::verify::VerifyOptions;
-use crate::server::clock::Clock;
+use memgate_server::server::certs::verify::VerifyOptions;
+use memgate_server::server::clock::Clock;
 
 /// Check whether the webhook configurations trust memgate's certificate
 ///
@@ -95,7 +95,7 @@ fn date(seconds: i64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::server::certs::verify::{CertInfo, TrustVerdict, WebhookReport};
+    use memgate_server::server::certs::verify::{CertInfo, TrustVerdict, WebhookReport};
 
     fn facts(subject: &str, not_after: i64) -> CertInfo {
         CertInfo {

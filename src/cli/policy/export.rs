@@ -8,11 +8,11 @@ use crate::cli::families::FamilyArgs;
 use crate::cli::input::load_policies;
 use crate::cli::policies::parse_time;
 use crate::cli::terminal::Terminal;
-use crate::deploy::exported_policies::{ExportOptions, LeftOut, export};
-use crate::deploy::metadata::DEFAULT_NAMESPACE;
-use crate::model::kind::MEMORY_POLICY;
-use crate::model::object::Reference;
-use crate::model::settings::Settings;
+use memgate_server::deploy::exported_policies::{ExportOptions, LeftOut, export};
+use memgate_server::deploy::metadata::DEFAULT_NAMESPACE;
+use memgate_model::kind::MEMORY_POLICY;
+use memgate_model::object::Reference;
+use memgate_model::settings::Settings;
 use crate::offline::load::Inputs;
 use crate::report::plain;
 
@@ -64,7 +64,7 @@ pub(super) struct Export {
 /// # Errors
 /// When there is nothing to read, or the objects cannot be written.
 pub(super) fn run(args: &Export, terminal: Terminal) -> anyhow::Result<ExitStatus> {
-    let Some(inputs) = load_policies(&args.paths, Settings::default(), terminal)? else {
+    let Some(inputs) = load_policies(&args.paths, memgate_core::family::default_settings(), terminal)? else {
         return Ok(ExitStatus::Failed);
     };
     let policies = &inputs.snapshot.policies;

@@ -4,8 +4,8 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use crate::cli::limits::{parse_count, parse_grace};
-use crate::deploy::metadata::AUDIT_LEASE;
-use crate::server::options::AuditOptions;
+use memgate_server::deploy::metadata::AUDIT_LEASE;
+use memgate_server::server::options::AuditOptions;
 
 /// How stored objects are audited.
 #[derive(Debug, clap::Args)]

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use crate::cli::duration;
 use crate::cluster::client::own_namespace;
-use crate::server::certs::{Builtin, CertPolicy, KeyKind, service_names};
-use crate::server::tls::{CertSource, ClientAuth};
+use memgate_server::server::certs::{Builtin, CertPolicy, KeyKind, service_names};
+use memgate_server::server::tls::{CertSource, ClientAuth};
 
 /// Where `memgate manifests` mounts the certificate.
 const MOUNTED_CERT: &str = "/etc/memgate/tls/tls.crt";

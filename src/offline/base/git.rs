@@ -59,7 +59,7 @@ fn message(output: &Output) -> String {
     let line = text.lines().find(|line| line.starts_with("fatal: ") || line.starts_with("error: "));
     let line = line.or_else(|| text.lines().next()).unwrap_or("it does not say why");
     let line = line.trim_start_matches("fatal: ").trim_start_matches("error: ");
-    crate::model::credential::masked(line).into_owned()
+    memgate_primitives::credential::masked(line).into_owned()
 }
 
 fn line(output: &Output) -> String {

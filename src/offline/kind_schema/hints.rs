@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use crate::manifest::document::values;
-use crate::manifest::source::Source;
+use memgate_manifest::document::values;
+use memgate_manifest::source::Source;
 
 /// JSON Schema by field, such as `spec.tools[].name`.
 pub(super) type Hints = Map<String, Value>;
@@ -46,8 +46,8 @@ fn find<'s>(schema: &'s mut Value, field: &str) -> Option<&'s mut Value> {
 mod tests {
     use super::super::{combined, definitions};
     use super::*;
-    use crate::family;
-    use crate::family::orka::api::BUILT_IN_TOOLS;
+    use memgate_core::family;
+    use memgate_core::family::orka::api::BUILT_IN_TOOLS;
 
     #[test]
     fn are_about_fields_that_there_are() {

@@ -7,10 +7,10 @@ use std::path::Path;
 use anyhow::Result;
 use axum::Router;
 use axum::body::Bytes;
-use memgate::model::snapshot::Snapshot;
-use memgate::server::options::Options;
-use memgate::server::tls::CertSource;
-use memgate::server::{Server, State, runtime};
+use memgate_model::snapshot::Snapshot;
+use memgate_server::server::options::Options;
+use memgate_server::server::tls::CertSource;
+use memgate_server::server::{Server, State, runtime};
 
 /// Serves at this address until it is killed.
 pub(crate) fn serve(listen: SocketAddr, certificates: &Path) -> Result<()> {
@@ -19,7 +19,7 @@ pub(crate) fn serve(listen: SocketAddr, certificates: &Path) -> Result<()> {
     options.listen = listen;
     options.health = SocketAddr::from(([127, 0, 0, 1], 0));
     options.limits.handshakes = NonZeroU32::MAX;
-    let server = Server::bind(options, State::Fixed(Snapshot::default()))?;
+    let server = Server::bind(options, State::Fixed(Snapshot::new(memgate_core::family::default_settings())))?;
     Ok(runtime()?.block_on(server.with_routes(constant()).run(std::future::pending()))?)
 }
 

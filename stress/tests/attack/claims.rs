@@ -15,21 +15,21 @@ use axum::body::{Body, to_bytes};
 use axum::http::Request;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use memgate::admission;
-use memgate::casefile::Case;
-use memgate::casefile::read::read;
-use memgate::decide::decide;
-use memgate::family::ark::codes::SCHEMA;
-use memgate::model::decision::Decision;
-use memgate::model::finding::{Finding, Phase};
-use memgate::model::pointer::Pointer;
-use memgate::model::request::Request as AdmissionRequest;
-use memgate::model::settings::Settings;
-use memgate::model::snapshot::Snapshot;
-use memgate::server::options::{Decide, Options};
-use memgate::server::tls::CertSource;
-use memgate::server::{State, router};
-use memgate::state;
+use memgate_core::admission;
+use memgate_core::casefile::Case;
+use memgate_core::casefile::read::read;
+use memgate_core::decide::decide;
+use memgate_core::family::ark::codes::SCHEMA;
+use memgate_model::decision::Decision;
+use memgate_model::finding::{Finding, Phase};
+use memgate_primitives::pointer::Pointer;
+use memgate_model::request::Request as AdmissionRequest;
+use memgate_model::settings::Settings;
+use memgate_model::snapshot::Snapshot;
+use memgate_server::server::options::{Decide, Options};
+use memgate_server::server::tls::CertSource;
+use memgate_server::server::{State, router};
+use memgate_core::state;
 use serde_json::{Value, json};
 use tower::ServiceExt;
 
@@ -75,7 +75,7 @@ fn placed(case: &Case) -> Vec<Value> {
 }
 
 fn snapshot(objects: &[Value]) -> Option<Snapshot> {
-    let mut snapshot = state::empty(Settings::default());
+    let mut snapshot = state::empty(memgate_core::family::default_settings());
     for object in objects {
         state::add(&mut snapshot, object).ok()?;
     }

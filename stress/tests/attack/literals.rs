@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use memgate::admission;
-use memgate::casefile::request;
-use memgate::decide::decide;
-use memgate::model::credential::{is_credential_name, value_spans};
-use memgate::model::finding::Phase;
-use memgate::model::settings::Settings;
-use memgate::state;
+use memgate_core::admission;
+use memgate_core::casefile::request;
+use memgate_core::decide::decide;
+use memgate_primitives::credential::{is_credential_name, value_spans};
+use memgate_model::finding::Phase;
+use memgate_model::settings::Settings;
+use memgate_core::state;
 use serde_json::{Value, json};
 
 use crate::cases::cases;
@@ -67,7 +67,7 @@ fn no_literal_is_a_credential() {
     let parts = [UrlPart::Password, UrlPart::User, UrlPart::TokenQuery].map(Some);
     for (_, case) in cases().unwrap() {
         for part in parts.into_iter().chain([None]) {
-            let mut snapshot = state::empty(Settings::default());
+            let mut snapshot = state::empty(memgate_core::family::default_settings());
             for object in &case.state {
                 let mut object = object.clone();
                 if let Some(part) = part {

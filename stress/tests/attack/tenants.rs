@@ -7,10 +7,10 @@ use std::net::TcpListener;
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use memgate::admission;
-use memgate::casefile::{Case, request};
-use memgate::decide::decide;
-use memgate::model::finding::Phase;
+use memgate_core::admission;
+use memgate_core::casefile::{Case, request};
+use memgate_core::decide::decide;
+use memgate_model::finding::Phase;
 use serde_json::{Value, json};
 
 use crate::cases::cases;
@@ -373,7 +373,7 @@ fn policies_tell_no_values_of_other_namespaces() {
     let case = json!({
         "name": "it", "state": [memory, of_foreign_memory()], "object": query, "expect": {"allowed": true},
     });
-    let case = memgate::casefile::read::read(&case).unwrap().remove(0);
+    let case = memgate_core::casefile::read::read(&case).unwrap().remove(0);
     let answered = answers(&case);
     for rule in ["foreign/backends", "foreign/endpoint", "foreign/tenancy"] {
         assert!(answered.contains(rule), "{rule}: {answered}");

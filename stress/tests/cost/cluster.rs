@@ -10,12 +10,12 @@ use anyhow::Result;
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::Request;
-use memgate::family;
-use memgate::model::object::{Coverage, KindState};
-use memgate::model::snapshot::Snapshot;
-use memgate::server::options::Options;
-use memgate::server::tls::CertSource;
-use memgate::server::{State, router};
+use memgate_core::family;
+use memgate_model::object::{Coverage, KindState};
+use memgate_model::snapshot::Snapshot;
+use memgate_server::server::options::Options;
+use memgate_server::server::tls::CertSource;
+use memgate_server::server::{State, router};
 use serde_json::Value;
 use tokio::runtime::Runtime;
 use tower::ServiceExt;
@@ -36,7 +36,7 @@ pub(crate) struct Cluster {
 impl Cluster {
     /// Serves from these objects.
     pub(crate) fn new(objects: &[Value]) -> Result<Self> {
-        let runtime = memgate::server::runtime_builder().worker_threads(1).build()?;
+        let runtime = memgate_server::server::runtime_builder().worker_threads(1).build()?;
         let router = {
             let _inside = runtime.enter();
             routes(objects.iter())
@@ -77,7 +77,7 @@ impl Door for Cluster {
 }
 
 fn routes<'o>(objects: impl Iterator<Item = &'o Value>) -> Router {
-    let mut snapshot = Snapshot::default();
+    let mut snapshot = Snapshot::new(memgate_core::family::default_settings());
     for kind in family::state_kinds(&snapshot.settings.families.clone()) {
         let is_watched = snapshot.settings.families.iter().any(|family| family.kinds.watched.contains(&kind));
         if is_watched {
@@ -86,7 +86,7 @@ fn routes<'o>(objects: impl Iterator<Item = &'o Value>) -> Router {
     }
     for object in objects {
         // What cannot be read is not delivered either.
-        let _unreadable = memgate::state::add(&mut snapshot, object);
+        let _unreadable = memgate_core::state::add(&mut snapshot, object);
     }
     snapshot.crds = None;
     let ca = std::env::temp_dir().join("unused");

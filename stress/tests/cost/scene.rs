@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::Result;
-use memgate::casefile::Case;
-use memgate::model::kind::POLICY_GROUP;
-use memgate::model::request::Operation;
+use memgate_core::casefile::Case;
+use memgate_model::kind::POLICY_GROUP;
+use memgate_model::request::Operation;
 use serde_json::{Value, json};
 
 use crate::shape;
@@ -121,7 +121,7 @@ impl Scene {
             move_to(&mut object, &old, &new);
             let key = ["/apiVersion", "/kind", "/metadata/namespace", "/metadata/name"];
             let key = key.map(|pointer| text(&object, pointer).unwrap_or_default()).join(" ");
-            if known.insert(key) && memgate::state::add(&mut empty(), &object).is_ok() {
+            if known.insert(key) && memgate_core::state::add(&mut empty(), &object).is_ok() {
                 self.state.push(object);
             }
         }
@@ -175,8 +175,8 @@ impl Scene {
     }
 }
 
-fn empty() -> memgate::model::snapshot::Snapshot {
-    memgate::state::empty(memgate::model::settings::Settings::default())
+fn empty() -> memgate_model::snapshot::Snapshot {
+    memgate_core::state::empty(memgate_core::family::default_settings())
 }
 
 fn text(value: &Value, pointer: &str) -> Option<String> {

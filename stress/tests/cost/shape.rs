@@ -7,8 +7,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use anyhow::{Result, ensure};
-use memgate::family;
-use memgate::manifest::{document::parse, source::Source};
+use memgate_core::family;
+use memgate_manifest::{document::parse, source::Source};
 use serde_json::{Value, json};
 
 /// One step from a value to a value inside it.

@@ -30,7 +30,7 @@ pub(crate) fn check_invariants(body: &str, snapshot: &Snapshot) -> Result<(), St
     check_response(admission::review(&review, snapshot), body)?;
     match admission::admit(&review.request, snapshot) {
         Ok(admitted) if admitted.allowed() && !admitted.edits.is_empty() => {
-            let request = memgate::model::request::Request {
+            let request = memgate_model::request::Request {
                 object: admitted.object.as_deref(),
                 ..review.request.clone()
             };

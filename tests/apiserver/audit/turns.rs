@@ -87,7 +87,7 @@ pub(super) fn both_hold(_: &Fixture) -> Result<()> {
         });
         let client = house.cluster.client();
         let _inside = runtime.enter();
-        let server = Server::bind(options, State::Cluster { client, settings: Settings::default() })?;
+        let server = Server::bind(options, State::Cluster { client, settings: memgate_core::family::default_settings() })?;
         let health = server.addresses()?.health;
         runtime.spawn(server.run(std::future::pending()));
         done.push(move || -> Result<f64> {

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use axum::http::Method;
 use futures::{StreamExt, TryStreamExt, stream};
 use kube::Client;
-use memgate::family;
+use memgate_core::family;
 use serde_json::{Value, json};
 
 use super::isolated::IsolatedCase;

@@ -156,7 +156,7 @@ fn refused_for(answer: &Answer) -> Result<Option<String>> {
 
 /// The codes, with their messages, under which memgate itself would refuse a request.
 fn denials(asked: &Asked) -> Result<Vec<(&'static str, String)>> {
-    let body = memgate::casefile::request::review(asked).to_string();
+    let body = memgate_core::casefile::request::review(asked).to_string();
     let review = admission::parse(&body)?;
     let admitted = admission::admit(&review.request, &state(asked)?)?;
     let findings = admitted.decision.findings.into_iter();

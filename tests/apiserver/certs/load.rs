@@ -13,10 +13,10 @@ use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
 };
 use kube::{Api, Client, Config};
-use memgate::model::settings::Settings;
-use memgate::server::certs::{Builtin, CertPolicy, service_names};
-use memgate::server::options::Options;
-use memgate::server::{Server, State, tls::CertSource};
+use memgate_model::settings::Settings;
+use memgate_server::server::certs::{Builtin, CertPolicy, service_names};
+use memgate_server::server::options::Options;
+use memgate_server::server::{Server, State, tls::CertSource};
 use rustls::pki_types::{CertificateDer, pem::PemObject};
 use rustls::{ClientConfig, RootCertStore};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -75,7 +75,7 @@ pub(crate) struct Report {
 pub(crate) struct Loaded<'w> {
     pub(crate) installation: Installation<'w>,
     pub(crate) report: Report,
-    replicas: Vec<memgate::server::Addresses>,
+    replicas: Vec<memgate_server::server::Addresses>,
     load: Load,
     handshakes: Arc<AtomicU64>,
     /// How many CAs and leaves there were before.
@@ -183,7 +183,7 @@ impl fmt::Display for Report {
     }
 }
 
-fn start(runtime: &Runtime, config: &Config, home: &str, plan: &Plan) -> Result<memgate::server::Addresses> {
+fn start(runtime: &Runtime, config: &Config, home: &str, plan: &Plan) -> Result<memgate_server::server::Addresses> {
     let _within = runtime.enter();
     let mut names = service_names("memgate", home);
     names.push("127.0.0.1".to_owned());
@@ -198,14 +198,14 @@ fn start(runtime: &Runtime, config: &Config, home: &str, plan: &Plan) -> Result<
     options.timers.ca_poll = Duration::from_millis(300);
     options.timers.propagation = plan.propagation;
     let client = Client::try_from(config.clone()).context("failed to make a client")?;
-    let server = Server::bind(options, State::Cluster { client, settings: Settings::default() })?;
+    let server = Server::bind(options, State::Cluster { client, settings: memgate_core::family::default_settings() })?;
     let addresses = server.addresses()?;
     runtime.spawn(server.run(std::future::pending()));
     Ok(addresses)
 }
 
 /// How many certificates of a kind the replicas have made.
-fn made(replicas: &[memgate::server::Addresses], kind: &str) -> Result<u64> {
+fn made(replicas: &[memgate_server::server::Addresses], kind: &str) -> Result<u64> {
     let series = format!("memgate_cert_rotations_total{{kind=\"{kind}\",result=\"ok\"}} ");
     let mut sum = 0;
     for replica in replicas {

@@ -10,8 +10,8 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 use axum::http::Method;
-use memgate::server::certs::CertPolicy;
-use memgate::server::options::Timers;
+use memgate_server::server::certs::CertPolicy;
+use memgate_server::server::options::Timers;
 use serde_json::json;
 
 use crate::{

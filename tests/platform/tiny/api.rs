@@ -1,8 +1,8 @@
 //! The kind of the platform and what is read of it.
 
-use memgate::model::kind::Kind;
-use memgate::model::schema::{Field, METADATA, Schema};
-use memgate::model::selector::PodSelector;
+use memgate_model::kind::Kind;
+use memgate_model::schema::{Field, METADATA, Schema};
+use memgate_model::selector::PodSelector;
 
 /// The label of a pod that names its Notebook.
 pub(crate) const LABEL: &str = "tiny.dev/notebook";

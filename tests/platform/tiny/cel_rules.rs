@@ -1,6 +1,6 @@
 //! The rule that an apiserver can check by itself.
 
-use memgate::model::cel::{CelRule, CelTable};
+use memgate_model::cel::{CelRule, CelTable};
 
 use super::api::NOTEBOOK;
 use super::codes::URL_REQUIRED;

@@ -1,6 +1,6 @@
 //! The finding codes of the platform, each with its page.
 
-use memgate::model::finding::{Cause, Code};
+use memgate_model::finding::{Cause, Code};
 
 pub(crate) static URL_REQUIRED: Code =
     Code { name: "tiny/url-required", cause: Cause::Required, page: include_str!("codes/url-required.md") };

@@ -1,9 +1,9 @@
 //! The default of a Notebook.
 
-use memgate::model::edit::{Edit, Op, Origin, Value};
-use memgate::model::family::Subject;
-use memgate::model::pointer::Pointer;
-use memgate::model::state_reader::StateReader;
+use memgate_model::edit::{Edit, Op, Origin, Value};
+use memgate_model::family::Subject;
+use memgate_primitives::pointer::Pointer;
+use memgate_model::state_reader::StateReader;
 
 use super::api::PAGES_DEFAULT;
 

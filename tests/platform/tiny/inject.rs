@@ -1,18 +1,18 @@
 //! What a pod lacks to have its Notebook.
 
-use memgate::family::inject::env::{ExistingEnv, Variable};
-use memgate::family::inject::{
+use memgate_core::family::inject::env::{ExistingEnv, Variable};
+use memgate_core::family::inject::{
     Conflict, WantedByContainer, WantedByPod, controller_of, field_origin, label_pointer, merge,
     resource_name, unmet,
 };
-use memgate::model::event::InvolvedObject;
-use memgate::model::finding::Finding;
-use memgate::model::injection::Injection;
-use memgate::model::object::Lookup;
-use memgate::model::pod::Pod;
-use memgate::model::reason::Reason;
-use memgate::model::state_reader::StateReader;
-use memgate::model::tree::Tree;
+use memgate_model::event::InvolvedObject;
+use memgate_model::finding::Finding;
+use memgate_model::injection::Injection;
+use memgate_model::object::Lookup;
+use memgate_model::pod::Pod;
+use memgate_model::reason::Reason;
+use memgate_model::state_reader::StateReader;
+use memgate_model::tree::Tree;
 
 use super::api::{LABEL, NOTEBOOK};
 use super::codes::{NOTEBOOK_NOT_FOUND, URL_CONFLICT};

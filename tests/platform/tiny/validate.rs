@@ -1,11 +1,11 @@
 //! What is wrong with a Notebook.
 
-use memgate::model::family::Subject;
-use memgate::model::finding::Finding;
-use memgate::model::pointer::Pointer;
-use memgate::model::request::Operation;
-use memgate::model::state_reader::StateReader;
-use memgate::model::tree::Tree;
+use memgate_model::family::Subject;
+use memgate_model::finding::Finding;
+use memgate_primitives::pointer::Pointer;
+use memgate_model::request::Operation;
+use memgate_model::state_reader::StateReader;
+use memgate_model::tree::Tree;
 
 use super::codes::URL_REQUIRED;
 

@@ -1,16 +1,16 @@
 //! What rules of policies see of a Notebook and of the pods that use one.
 
-use memgate::family::endpoint_view;
-use memgate::model::cel_view::{CelPath, CelView};
-use memgate::model::family::{PolicyField, Subject};
-use memgate::model::kind::Kind;
-use memgate::model::memory_view::{EndpointSource, MemoryView, Role};
-use memgate::model::object::Lookup;
-use memgate::model::pod::Pod;
-use memgate::model::pointer::Pointer;
-use memgate::model::policy_field::FieldForm;
-use memgate::model::state_reader::StateReader;
-use memgate::model::tree::Tree;
+use memgate_core::family::endpoint_view;
+use memgate_model::cel_view::{CelPath, CelView};
+use memgate_model::family::{PolicyField, Subject};
+use memgate_model::kind::Kind;
+use memgate_model::memory_view::{EndpointSource, MemoryView, Role};
+use memgate_model::object::Lookup;
+use memgate_model::pod::Pod;
+use memgate_primitives::pointer::Pointer;
+use memgate_model::policy_field::FieldForm;
+use memgate_model::state_reader::StateReader;
+use memgate_model::tree::Tree;
 
 use super::api::{LABEL, NOTEBOOK};
 

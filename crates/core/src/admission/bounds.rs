@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::model::finding::without_controls;
+use memgate_model::finding::without_controls;
 
 /// Takes so many bytes if they are left, and returns whether it did. If not, it takes all that is left, so that later
 /// texts do not fit either.

@@ -6,12 +6,12 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 
-use crate::model::decision::{Decision, NotShown};
-use crate::model::edit::Edit;
-use crate::model::finding::{Finding, Severity, codes};
-use crate::model::members::Members;
-use crate::model::reason::Reason;
-use crate::model::request::Request;
+use memgate_model::decision::{Decision, NotShown};
+use memgate_model::edit::Edit;
+use memgate_model::finding::{Finding, Severity, codes};
+use memgate_primitives::members::Members;
+use memgate_model::reason::Reason;
+use memgate_model::request::Request;
 use crate::patch::Patch;
 
 use super::bounds::{cut, json_bytes, takes};
@@ -246,11 +246,11 @@ mod tests {
     use serde_json::{Value, json};
 
     use crate::admission::{parse, review};
-    use crate::model::kind::{MEMORY_POLICY, MEMORY_POLICY_EXEMPTION};
-    use crate::model::policy::Policies;
-    use crate::model::request::{Occasion, Point};
-    use crate::model::snapshot::Snapshot;
-    use crate::policy::{put, timestamp};
+    use memgate_model::kind::{MEMORY_POLICY, MEMORY_POLICY_EXEMPTION};
+    use memgate_model::policy::Policies;
+    use memgate_model::request::{Occasion, Point};
+    use memgate_model::snapshot::Snapshot;
+    use memgate_policy::{put, timestamp};
 
     #[test]
     fn names_policies_and_exemptions_in_audit_annotations() {
@@ -265,7 +265,7 @@ mod tests {
         }});
         assert!(put(&mut policies, &crate::family::ALL, &MEMORY_POLICY, &policy).is_empty());
         assert!(put(&mut policies, &crate::family::ALL, &MEMORY_POLICY_EXEMPTION, &exemption).is_empty());
-        let mut snapshot = Snapshot::default();
+        let mut snapshot = Snapshot::new(crate::family::default_settings());
         snapshot.policies = policies.into();
         let object = json!({
             "apiVersion": "arkonis.dev/v1alpha1", "kind": "ArkMemory", "metadata": {"name": "a", "namespace": "team-a"},

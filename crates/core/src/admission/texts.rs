@@ -1,9 +1,9 @@
 //! The texts of a response: warnings, and the message of a denial.
 
-use crate::model::finding::{Finding, without_controls};
-use crate::model::members::Members;
-use crate::model::number::more;
-use crate::model::policy_rule::PolicyRule;
+use memgate_model::finding::{Finding, without_controls};
+use memgate_primitives::members::Members;
+use memgate_primitives::number::more;
+use memgate_model::policy_rule::PolicyRule;
 
 use super::bounds::{cut, json_bytes, takes};
 
@@ -97,8 +97,8 @@ fn hints<'c>(complaints: &'c [Complaint<'_>]) -> impl Iterator<Item = String> + 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::finding::{Cause, Code};
-    use crate::model::pointer::Pointer;
+    use memgate_model::finding::{Cause, Code};
+    use memgate_primitives::pointer::Pointer;
 
     static CODE: Code = Code { name: "family/code", cause: Cause::Invalid, page: "" };
 

@@ -9,8 +9,8 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
 use crate::casefile::expect::Expect;
-use crate::manifest::mask::shown_value;
-use crate::model::credential::{is_credential_name, masked};
+use memgate_manifest::mask::shown_value;
+use memgate_primitives::credential::{is_credential_name, masked};
 
 /// The replacement for a value that is a credential as a whole.
 const MASKED: &str = "\"***\"";

@@ -4,10 +4,9 @@ use serde_json::{Map, Value};
 
 use crate::casefile::expect::Expect;
 use crate::casefile::{Case, CaseFileError};
-use crate::model::kind::{MEMORY_POLICY, MEMORY_POLICY_EXEMPTION};
-use crate::model::pointer::Pointer;
-use crate::model::request::{Occasion, Operation, Point, User};
-use crate::policy;
+use memgate_model::kind::{MEMORY_POLICY, MEMORY_POLICY_EXEMPTION};
+use memgate_primitives::pointer::Pointer;
+use memgate_model::request::{Occasion, Operation, Point, User};
 
 const CASE_KEYS: [&str; 13] = [
     "name",
@@ -137,7 +136,7 @@ impl CaseReader {
         let mut occasion = Occasion::default();
         if given(map, "at").is_some() {
             let text = self.text(map, at, "at");
-            match policy::timestamp(&text) {
+            match memgate_policy::timestamp(&text) {
                 Some(now) => occasion.now = now,
                 None => self.error(&at.key("at"), "at is a time such as 2027-02-01T00:00:00Z"),
             }

@@ -4,10 +4,10 @@ use serde_json::{Map, Value, json};
 
 use crate::casefile::Case;
 use crate::family;
-use crate::model::object::DEFAULT_NAMESPACE;
-use crate::model::request::Operation;
-use crate::model::settings::Settings;
-use crate::model::snapshot::Snapshot;
+use memgate_model::object::DEFAULT_NAMESPACE;
+use memgate_model::request::Operation;
+use memgate_model::settings::Settings;
+use memgate_model::snapshot::Snapshot;
 use crate::state::{self, AddError};
 
 /// The uid of every review: a case has but one.
@@ -20,7 +20,7 @@ const USER: &str = "memgate-test";
 /// # Errors
 /// When a number in an object is beyond what a double can hold, or a definition cannot be used.
 pub fn state(case: &Case) -> Result<Snapshot, AddError> {
-    state_over(&state::empty(Settings::default()), case)
+    state_over(&state::empty(crate::family::default_settings()), case)
 }
 
 /// The same over an existing snapshot; an object of the case replaces the one of its name.

@@ -1,12 +1,12 @@
 //! Judges a stored object by the policies; its platform's own rules do not run.
 
 use crate::family;
-use crate::model::budget::Budget;
-use crate::model::object::Reference;
-use crate::model::request::Request;
-use crate::model::snapshot::Snapshot;
-use crate::model::tree::Tree;
-use crate::policy::judge::Judgement;
+use memgate_primitives::budget::Budget;
+use memgate_model::object::Reference;
+use memgate_model::request::Request;
+use memgate_model::snapshot::Snapshot;
+use memgate_model::tree::Tree;
+use memgate_policy::judge::Judgement;
 
 use super::{policies, subject};
 

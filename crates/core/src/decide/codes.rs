@@ -1,12 +1,11 @@
 //! The list of all finding codes.
 
 use crate::family::common;
-use crate::model::family::Family;
-use crate::model::finding::Code;
-use crate::policy;
+use memgate_model::family::Family;
+use memgate_model::finding::Code;
 
 /// Every finding code: those that belong to no platform, those about policies, and those of these platforms.
 pub fn all<'f>(families: &'f [&'static Family]) -> impl Iterator<Item = &'static Code> + use<'f> {
     let of_families = families.iter().flat_map(|family| family.codes).copied();
-    common::ALL.into_iter().chain(policy::codes::ALL).chain(of_families)
+    common::ALL.into_iter().chain(memgate_policy::codes::ALL).chain(of_families)
 }

@@ -1,8 +1,8 @@
 //! The places about which a family reports a finding of its own: the schema adds none there.
 
-use crate::model::finding::{Cause, Finding};
-use crate::model::members::{ByKey, Members};
-use crate::model::violation::{Broken, BrokenKind};
+use memgate_model::finding::{Cause, Finding};
+use memgate_primitives::members::{ByKey, Members};
+use memgate_schema::violation::{Broken, BrokenKind};
 
 /// The causes of a family's warnings about faults that the schema finds too.
 const OF_SCHEMA: [Cause; 3] = [Cause::Required, Cause::NotSupported, Cause::TypeInvalid];

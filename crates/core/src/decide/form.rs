@@ -3,17 +3,18 @@
 //! Not a part of [`decide`](crate::decide::decide): a review comes from an apiserver, and memgate does not question
 //! what that accepts.
 
-use crate::crd::{self, Breaches, BuiltinKind, NewObject, ReportedPlaces, Status};
+use memgate_schema::{Breaches, BuiltinKind, NewObject, ReportedPlaces, Status};
 use crate::decide::over_limit;
 use crate::decide::reported::MAX_REPORTED;
 use crate::decide::schema;
 use crate::family::common::{SCHEMA, VERSION_UNKNOWN};
-use crate::model::budget::Budget;
-use crate::model::crd::CrdVersion;
-use crate::model::finding::{Finding, quoted};
-use crate::model::pointer::Pointer;
-use crate::model::request::Request;
-use crate::model::violation::{BrokenRule, SchemaViolation};
+use memgate_primitives::budget::Budget;
+use memgate_schema::crd::CrdVersion;
+use memgate_model::finding::Finding;
+use memgate_primitives::plain_text::quoted;
+use memgate_primitives::pointer::Pointer;
+use memgate_model::request::Request;
+use memgate_schema::violation::{BrokenRule, SchemaViolation};
 
 /// The findings of an apiserver about a new pod or workload, before it calls any webhook; none about other kinds.
 #[must_use]
@@ -48,13 +49,13 @@ fn violations(
     new: Option<NewObject<'_>>,
     budget: &Budget<'_>,
 ) -> Vec<SchemaViolation> {
-    let Some(object) = crd::document(text, Some(version), Status::Dropped, budget) else { return Vec::new() };
-    if crd::is_right(&object, Some(version), new) {
+    let Some(object) = memgate_schema::document(text, Some(version), Status::Dropped, budget) else { return Vec::new() };
+    if memgate_schema::is_right(&object, Some(version), new) {
         return Vec::new();
     }
     let mut breaches = Breaches::new(&object, budget);
-    crd::check_metadata(&object, new, None, &mut breaches);
-    crd::check(version, &object, None, &mut breaches);
+    memgate_schema::check_metadata(&object, new, None, &mut breaches);
+    memgate_schema::check(version, &object, None, &mut breaches);
     let mut seen = ReportedPlaces::default();
     let first =
         breaches.iter().filter(|breach| seen.is_first(breach)).map(|breach| breaches.violation(breach));
@@ -102,8 +103,8 @@ pub fn unserved_version(group: &str, version: &str, served: &str) -> Option<Find
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::request::Occasion;
-    use crate::model::request::Operation;
+    use memgate_model::request::Occasion;
+    use memgate_model::request::Operation;
 
     fn request<'r>(group: &'r str, kind: &'r str, object: &'r str) -> Request<'r> {
         Request {

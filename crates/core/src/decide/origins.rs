@@ -10,11 +10,11 @@ use serde_json::Value;
 
 use crate::decide::decide;
 use crate::family::inject::{INJECTED_ANNOTATION, marker};
-use crate::model::edit::{Edit, Origin};
-use crate::model::object::Reference;
-use crate::model::pointer::list_index;
-use crate::model::request::Request;
-use crate::model::snapshot::Snapshot;
+use memgate_model::edit::{Edit, Origin};
+use memgate_model::object::Reference;
+use memgate_primitives::pointer::list_index;
+use memgate_model::request::Request;
+use memgate_model::snapshot::Snapshot;
 
 /// One thing that memgate adds to a pod.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -185,11 +185,11 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::model::settings::Settings;
+    use memgate_model::settings::Settings;
     use crate::state;
 
     fn with_memory(spec: &Value) -> Snapshot {
-        let mut snapshot = state::empty(Settings::default());
+        let mut snapshot = state::empty(crate::family::default_settings());
         let metadata = |name: &str| json!({"name": name, "namespace": "team-a"});
         let api_version = "arkonis.dev/v1alpha1";
         let objects = [
@@ -251,7 +251,7 @@ mod tests {
     fn says_nothing_of_other_pods_and_of_memory_that_is_gone() {
         let snapshot = with_memory(&json!({"backend": "in-context"}));
         let pod = admitted(&snapshot);
-        let gone = origins(&pod, "team-a", &state::empty(Settings::default()));
+        let gone = origins(&pod, "team-a", &state::empty(crate::family::default_settings()));
         assert!(gone.given.is_empty());
         let mut other = pod;
         other["metadata"]["annotations"] = json!({INJECTED_ANNOTATION: "{"});

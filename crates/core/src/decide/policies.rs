@@ -2,21 +2,20 @@
 
 use std::cell::OnceCell;
 
-use crate::model::decision::Decision;
-use crate::model::edit::Edit;
-use crate::model::family::{Family, Subject};
-use crate::model::finding::{Finding, Severity};
-use crate::model::members::Members;
-use crate::model::pod::Pod;
-use crate::model::policy::Question;
-use crate::model::reason::Reason;
-use crate::model::request::{Operation, Request};
-use crate::model::snapshot::Snapshot;
-use crate::model::state_reader::StateReader;
+use memgate_model::decision::Decision;
+use memgate_model::edit::Edit;
+use memgate_model::family::{Family, Subject};
+use memgate_model::finding::{Finding, Severity};
+use memgate_primitives::members::Members;
+use memgate_model::pod::Pod;
+use memgate_model::policy::Question;
+use memgate_model::reason::Reason;
+use memgate_model::request::{Operation, Request};
+use memgate_model::snapshot::Snapshot;
+use memgate_model::state_reader::StateReader;
 use crate::patch::apply::apply;
-use crate::policy;
-use crate::policy::judge::{Judgement, Views, judge};
-use crate::policy::selection;
+use memgate_policy::judge::{Judgement, Views, judge};
+use memgate_policy::selection;
 
 use super::{reported, views};
 
@@ -48,7 +47,7 @@ pub(super) fn add_defaults<'s>(
     state: &mut StateReader<'s>,
 ) -> Vec<Edit> {
     if let Some(judged) = judged(family, subject, request, snapshot) {
-        policy::defaults::add(&mut edits, subject, &judged, snapshot, state);
+        memgate_policy::defaults::add(&mut edits, subject, &judged, snapshot, state);
     }
     edits
 }

@@ -8,17 +8,17 @@ use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 
-use crate::model::change::is_metadata_only_update;
-use crate::model::claim_volumes::{self, ClaimVolumes};
-use crate::model::decision::{Decision, NotShown};
-use crate::model::finding::{Finding, Phase, Severity};
-use crate::model::pod;
-use crate::model::pointer::Pointer;
-use crate::model::reason::Reason;
-use crate::model::request::{Occasion, Operation, Request};
-use crate::model::snapshot::Snapshot;
-use crate::model::view::view;
-use crate::model::workload::Workload;
+use memgate_model::change::is_metadata_only_update;
+use memgate_model::claim_volumes::{self, ClaimVolumes};
+use memgate_model::decision::{Decision, NotShown};
+use memgate_model::finding::{Finding, Phase, Severity};
+use memgate_model::pod;
+use memgate_primitives::pointer::Pointer;
+use memgate_model::reason::Reason;
+use memgate_model::request::{Occasion, Operation, Request};
+use memgate_model::snapshot::Snapshot;
+use memgate_model::view::view;
+use memgate_model::workload::Workload;
 use crate::patch::apply::apply;
 
 use super::first_non_empty;
@@ -140,7 +140,7 @@ const fn preview_reason(pod_reason: Reason) -> Reason {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::finding::{Cause, Code};
+    use memgate_model::finding::{Cause, Code};
 
     static CODE: Code = Code { name: "family/code", cause: Cause::Invalid, page: "" };
 

@@ -1,9 +1,9 @@
 //! Selects the findings that are reported.
 
-use crate::model::decision::NotShown;
-use crate::model::finding::{Finding, Severity};
-use crate::model::pointer::Pointer;
-use crate::model::tree::Tree;
+use memgate_model::decision::NotShown;
+use memgate_model::finding::{Finding, Severity};
+use memgate_primitives::pointer::Pointer;
+use memgate_model::tree::Tree;
 
 /// How many findings about one object are reported. More would fill the answer and help no reader.
 pub(super) const MAX_REPORTED: usize = 50;

@@ -3,25 +3,27 @@
 //! A family's own rules come first: where one of them denies, the schema adds nothing. Rules that only repeat the
 //! bundled definition give way to a definition among the inputs.
 
-use crate::crd::{self, Breaches, Document, NewObject, PointerText, ReportedPlaces, Status};
+use memgate_schema::{Breaches, Document, NewObject, PointerText, ReportedPlaces, Status};
 use crate::decide::contradicted::drop_contradicted;
 use crate::decide::covered::Covered;
 use crate::decide::over_limit;
 use crate::decide::reported::MAX_REPORTED;
 use crate::family::common::VERSION_UNKNOWN;
 use crate::family::schema_check::{unknown_field_message, unquote};
-use crate::model::budget::Budget;
-use crate::model::crd::{Crd, Crds};
-use crate::model::decision::NotShown;
-use crate::model::family::{Family, Subject};
-use crate::model::finding::{Cause, Code, Finding, Severity, quoted};
-use crate::model::fix::Fix;
-use crate::model::kind::NAMESPACE;
-use crate::model::pointer::Pointer;
-use crate::model::request::{Operation, Request};
-use crate::model::snapshot::Snapshot;
-use crate::model::suggest::{self, nearest, only_nearest};
-use crate::model::violation::{BrokenRule, SchemaViolation};
+use memgate_primitives::budget::Budget;
+use memgate_model::crds::Crds;
+use memgate_schema::crd::Crd;
+use memgate_model::decision::NotShown;
+use memgate_model::family::{Family, Subject};
+use memgate_model::finding::{Cause, Code, Finding, Severity};
+use memgate_primitives::plain_text::quoted;
+use memgate_primitives::fix::Fix;
+use memgate_model::kind::NAMESPACE;
+use memgate_primitives::pointer::Pointer;
+use memgate_model::request::{Operation, Request};
+use memgate_model::snapshot::Snapshot;
+use memgate_primitives::suggest::{self, nearest, only_nearest};
+use memgate_schema::violation::{BrokenRule, SchemaViolation};
 
 /// How many unknown fields of metadata are compared with known ones.
 const MAX_UNKNOWN_FIELDS: usize = 64;
@@ -73,7 +75,7 @@ fn compare(
     let version = version.filter(|_| is_given || !family.definitions.stand_in.unreleased.contains(&kind));
     let judged = family.definitions.stand_in.with_status.contains(&kind);
     let status = if judged { Status::Judged } else { Status::Dropped };
-    let Some(object) = crd::document(text, version, status, budget) else { return SchemaFindings::default() };
+    let Some(object) = memgate_schema::document(text, version, status, budget) else { return SchemaFindings::default() };
     let mut findings = misspelt(family, &object);
     findings.extend(crd.as_deref().and_then(|crd| version_unknown(crd, &request.version)));
     let given = version.filter(|_| is_given);
@@ -82,7 +84,7 @@ fn compare(
         namespaced: kind.namespaced,
         name_is_label: *kind == NAMESPACE,
     });
-    if crd::is_right(&object, version, new) {
+    if memgate_schema::is_right(&object, version, new) {
         drop_contradicted(family, given, &Breaches::new(&object, budget), own);
         return SchemaFindings { findings, ..SchemaFindings::default() };
     }
@@ -90,13 +92,13 @@ fn compare(
     let is_same = old == Some(text);
     let stored = old.filter(|_| !is_same);
     let stored =
-        stored.and_then(|old| budget.apart(old.len(), || crd::document(old, version, status, budget)).0);
+        stored.and_then(|old| budget.apart(old.len(), || memgate_schema::document(old, version, status, budget)).0);
     let old = if is_same { Some(&object) } else { stored.as_ref() };
     let mut breaches = Breaches::new(&object, budget);
-    crd::check_metadata(&object, new, old, &mut breaches);
+    memgate_schema::check_metadata(&object, new, old, &mut breaches);
     let of_metadata = breaches.len();
     if let Some(version) = version {
-        crd::check(version, &object, old, &mut breaches);
+        memgate_schema::check(version, &object, old, &mut breaches);
     }
     drop_contradicted(family, given, &breaches, own);
     let not_shown = add(family, subject, &breaches, of_metadata, own, &mut findings);
@@ -115,7 +117,7 @@ fn misspelt(family: &Family, object: &Document<'_>) -> Vec<Finding> {
         let finding = Finding::warn(code, pointer, unknown_field_message(&shown, Some(meant))).at_key();
         Some(finding.fix(only_nearest(field, MEANT).map(|meant| Fix::Rename(meant.to_owned()))))
     };
-    crd::unknown_metadata(object).take(MAX_UNKNOWN_FIELDS).filter_map(finding).collect()
+    memgate_schema::unknown_metadata(object).take(MAX_UNKNOWN_FIELDS).filter_map(finding).collect()
 }
 
 /// Adds findings about breaches that the family neither covers nor tolerates, one for each place. Returns how many
@@ -215,9 +217,9 @@ mod tests {
     use super::*;
     use crate::decide::decide;
     use crate::family::orka;
-    use crate::model::request::Occasion;
-    use crate::model::settings::Settings;
-    use crate::model::snapshot::Snapshot;
+    use memgate_model::request::Occasion;
+    use memgate_model::settings::Settings;
+    use memgate_model::snapshot::Snapshot;
     use crate::state;
 
     const TASK: &str = r#"{"metadata":{"name":"A_b"},"spec":{"type":"aii"}}"#;
@@ -263,7 +265,7 @@ mod tests {
     fn counts_findings_that_are_not_reported() {
         let finalizers = vec!["1"; 300].join(",");
         let object = format!(r#"{{"metadata":{{"name":"a","finalizers":[{finalizers}]}}}}"#);
-        let decision = decide(&request(&object), &state::empty(Settings::default()));
+        let decision = decide(&request(&object), &state::empty(crate::family::default_settings()));
         assert_eq!(decision.findings.len(), MAX_REPORTED);
         let wrong =
             decision.findings.iter().filter(|finding| finding.message().contains("finalizers")).count();
@@ -272,7 +274,7 @@ mod tests {
 
     #[test]
     fn leaves_what_an_apiserver_has_checked() {
-        assert_eq!(codes(&state::empty(Settings::default())), ["orka/schema", "orka/schema"]);
-        assert_eq!(codes(&Snapshot::default()), <[&str; 0]>::default());
+        assert_eq!(codes(&state::empty(crate::family::default_settings())), ["orka/schema", "orka/schema"]);
+        assert_eq!(codes(&Snapshot::new(crate::family::default_settings())), <[&str; 0]>::default());
     }
 }

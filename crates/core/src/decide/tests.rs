@@ -3,10 +3,10 @@
 #![allow(clippy::indexing_slicing, reason = "a test that cannot go on must stop")]
 
 use super::*;
-use crate::model::finding::Cause;
-use crate::model::finding::Severity;
-use crate::model::request::Occasion;
-use crate::model::settings::Settings;
+use memgate_model::finding::Cause;
+use memgate_model::finding::Severity;
+use memgate_model::request::Occasion;
+use memgate_model::settings::Settings;
 use crate::state;
 
 fn decided(snapshot: &Snapshot, (group, kind): (&str, &str), object: &str, old: Option<&str>) -> Decision {
@@ -28,8 +28,8 @@ fn decided(snapshot: &Snapshot, (group, kind): (&str, &str), object: &str, old: 
 
 /// From files, and as in a cluster.
 fn snapshots() -> [Snapshot; 2] {
-    let files = state::empty(Settings::default());
-    let mut cluster = state::empty(Settings::default());
+    let files = state::empty(crate::family::default_settings());
+    let mut cluster = state::empty(crate::family::default_settings());
     cluster.crds = None;
     [files, cluster]
 }

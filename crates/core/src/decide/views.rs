@@ -4,16 +4,16 @@
 //! or not.
 
 use crate::family::{self, container_view};
-use crate::model::budget::Budget;
-use crate::model::family::Family;
-use crate::model::memory_view::MemoryView;
-use crate::model::pod::Pod;
-use crate::model::request::Request;
-use crate::model::snapshot::Snapshot;
-use crate::model::state_reader::StateReader;
-use crate::model::tree::Tree;
-use crate::model::view::MIRROR_POD;
-use crate::policy::selection::identify;
+use memgate_primitives::budget::Budget;
+use memgate_model::family::Family;
+use memgate_model::memory_view::MemoryView;
+use memgate_model::pod::Pod;
+use memgate_model::request::Request;
+use memgate_model::snapshot::Snapshot;
+use memgate_model::state_reader::StateReader;
+use memgate_model::tree::Tree;
+use memgate_model::view::MIRROR_POD;
+use memgate_policy::selection::identify;
 
 use super::{namespace, resolve_namespace, subject};
 

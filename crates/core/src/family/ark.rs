@@ -16,7 +16,7 @@ pub mod value;
 pub mod view;
 pub mod view_in_cel;
 
-use crate::model::family::{
+use memgate_model::family::{
     CelRules, Definitions, Faces, Family, Kinds, Pods, SchemaStandIn, Validation, Views,
 };
 

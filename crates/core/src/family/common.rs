@@ -1,6 +1,6 @@
 //! The finding codes that do not belong to a family.
 
-use crate::model::codes::codes;
+use memgate_model::codes::codes;
 
 codes! { "memgate";
     /// An entry of a baseline whose finding no longer occurs, or occurs less often.

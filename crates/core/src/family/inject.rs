@@ -24,22 +24,22 @@ pub mod parts;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::model::budget::{Budget, Limit, MAX_PATCH_BYTES};
-use crate::model::edit::{Edit, EnvSource, Op, Origin, Value};
-use crate::model::event::InvolvedObject;
-use crate::model::finding::{Code, Finding};
-use crate::model::injection::{Added, Injection};
-use crate::model::kind::Kind;
-use crate::model::name::is_dns_subdomain;
-use crate::model::object::{Object, Reference};
-use crate::model::pod::{Container, Controller, Pod};
-use crate::model::pointer::Pointer;
-use crate::model::reason::Reason;
+use memgate_primitives::budget::{Budget, Limit, MAX_PATCH_BYTES};
+use memgate_model::edit::{Edit, EnvSource, Op, Origin, Value};
+use memgate_model::event::InvolvedObject;
+use memgate_model::finding::{Code, Finding};
+use memgate_model::injection::{Added, Injection};
+use memgate_model::kind::Kind;
+use memgate_primitives::name::is_dns_subdomain;
+use memgate_model::object::{Object, Reference};
+use memgate_model::pod::{Container, Controller, Pod};
+use memgate_primitives::pointer::Pointer;
+use memgate_model::reason::Reason;
 
 use self::env::{ExistingEnv, Position, Variable, compare};
 use self::parts::{ExistingMounts, ExistingParts, WantedPart, WantedParts};
 
-pub use crate::model::view::INJECT_LABEL;
+pub use memgate_model::view::INJECT_LABEL;
 
 /// The annotation that lists what memgate added. It informs readers; no decision depends on it.
 pub const INJECTED_ANNOTATION: &str = "memgate.dev/injected";

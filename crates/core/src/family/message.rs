@@ -1,6 +1,6 @@
 //! Messages: their length, and lists of names in them.
 
-use crate::model::plain_text::plain;
+use memgate_primitives::plain_text::plain;
 
 /// The length up to which users of kubectl see a warning in one piece.
 /// Source: Kubernetes documentation, dynamic admission control, response.

@@ -24,10 +24,10 @@ pub mod validate;
 pub mod view;
 pub mod view_in_cel;
 
-use crate::model::family::{
+use memgate_model::family::{
     CelRules, Definitions, Faces, Family, Kinds, Pods, SchemaStandIn, Validation, Views,
 };
-use crate::model::violation::SchemaViolation;
+use memgate_schema::violation::SchemaViolation;
 
 /// The row of the platform.
 pub static FAMILY: Family = Family {

@@ -19,10 +19,10 @@ mod namespace;
 mod share;
 
 use super::message;
-use crate::model::family::{
+use memgate_model::family::{
     CelRules, Definitions, Faces, Family, Kinds, Pods, SchemaStandIn, Validation, Views,
 };
-use crate::model::violation::SchemaViolation;
+use memgate_schema::violation::SchemaViolation;
 
 /// The row of the platform.
 pub static FAMILY: Family = Family {

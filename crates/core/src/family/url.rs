@@ -4,10 +4,10 @@
 use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use crate::model::credential::has_credential_parameter;
-use crate::model::memory_view::InlineView;
-use crate::model::percent::percent_decoded;
-use crate::model::pointer::Pointer;
+use memgate_primitives::credential::has_credential_parameter;
+use memgate_model::memory_view::InlineView;
+use memgate_primitives::percent::percent_decoded;
+use memgate_primitives::pointer::Pointer;
 
 /// The parts of an endpoint, whether it is a URL or a bare `host:port`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

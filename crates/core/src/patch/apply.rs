@@ -11,9 +11,9 @@ use std::fmt::Write;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use crate::model::edit::{Edit, Op};
-use crate::model::pointer::list_index;
-use crate::model::view::Text;
+use memgate_model::edit::{Edit, Op};
+use memgate_primitives::pointer::list_index;
+use memgate_model::view::Text;
 use crate::patch::PatchError;
 use crate::patch::positions::{Element, Positions};
 

@@ -14,9 +14,9 @@ use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use crate::model::edit::{Edit, Op, Value};
-use crate::model::pointer::list_index;
-use crate::model::view::Text;
+use memgate_model::edit::{Edit, Op, Value};
+use memgate_primitives::pointer::list_index;
+use memgate_model::view::Text;
 use crate::patch::PatchError;
 use crate::patch::positions::{Element, Positions};
 

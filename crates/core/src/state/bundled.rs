@@ -2,12 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
-
-use crate::crd;
-use crate::manifest::document::values;
-use crate::manifest::source::Source;
-use crate::model::crd::Crd;
-use crate::model::family::Family;
+use memgate_manifest::document::values;
+use memgate_manifest::source::Source;
+use memgate_schema::crd::Crd;
+use memgate_model::family::Family;
 
 /// A row, a group and a kind.
 type Key = (&'static str, String, String);
@@ -52,7 +50,7 @@ fn documents(file: &str) -> Vec<String> {
 
 fn parse(text: &str) -> Option<Crd> {
     let documents = values(&Arc::new(Source::new("bundled", text)), &mut Vec::new());
-    documents.iter().find_map(|document| crd::read(document.value()).ok())
+    documents.iter().find_map(|document| memgate_schema::read(document.value()).ok())
 }
 
 #[cfg(test)]

@@ -15,10 +15,10 @@ use serde_json::Value;
 use thiserror::Error;
 
 use crate::family;
-use crate::model::family::Family;
-use crate::model::kind::{Kind, NAMESPACE, POLICY_KINDS};
-use crate::model::object::{Coverage, KindState};
-use crate::model::snapshot::Snapshot;
+use memgate_model::family::Family;
+use memgate_model::kind::{Kind, NAMESPACE, POLICY_KINDS};
+use memgate_model::object::{Coverage, KindState};
+use memgate_model::snapshot::Snapshot;
 
 use super::{AddError, add_from};
 

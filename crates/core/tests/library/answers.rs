@@ -4,11 +4,11 @@
 
 use memgate_core::admission::{self, Malformed};
 use memgate_core::decide::decide;
-use memgate_core::model::decision::{Decision, NotShown};
-use memgate_core::model::finding::{Cause, Code, Finding, Phase};
-use memgate_core::model::pointer::Pointer;
-use memgate_core::model::reason::Reason;
-use memgate_core::model::snapshot::Snapshot;
+use memgate_model::decision::{Decision, NotShown};
+use memgate_model::finding::{Cause, Code, Finding, Phase};
+use memgate_primitives::pointer::Pointer;
+use memgate_model::reason::Reason;
+use memgate_model::snapshot::Snapshot;
 use serde_json::{Value, json};
 
 /// How many bytes an answer has at most beside its patch.
@@ -112,13 +112,13 @@ fn an_object_that_is_all_wrong_gets_a_short_answer() {
     });
     let body = body("u", "scout", &object);
     let review = admission::parse(&body).expect("a review");
-    let decision = decide(&review.request, &Snapshot::default());
+    let decision = decide(&review.request, &Snapshot::new(memgate_core::family::default_settings()));
     assert!(!decision.allowed());
     for phase in [Phase::Mutate, Phase::Validate] {
         let bytes = admission::respond(phase, &review, &decision).expect("an answer").len();
         assert!(bytes <= MAX_ANSWER_BYTES, "{bytes} bytes");
     }
-    let both = admission::review(&review, &Snapshot::default()).expect("an answer").len();
+    let both = admission::review(&review, &Snapshot::new(memgate_core::family::default_settings())).expect("an answer").len();
     assert!(both <= MAX_ANSWER_BYTES, "{both} bytes");
     let later = admission::hold(&review, &decision, &"wait ".repeat(100_000)).len();
     assert!(later <= MAX_ANSWER_BYTES, "{later} bytes");

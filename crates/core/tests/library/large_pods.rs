@@ -4,22 +4,22 @@
 
 use memgate_core::admission;
 use memgate_core::decide::decide;
-use memgate_core::model::budget::{
+use memgate_primitives::budget::{
     MAX_CONTAINERS, MAX_ENTRIES, MAX_INIT_CONTAINERS, MAX_PATCH_BYTES, MAX_VARIABLES, MAX_VOLUMES,
 };
-use memgate_core::model::decision::Decision;
-use memgate_core::model::finding::Phase;
-use memgate_core::model::reason::Reason;
-use memgate_core::model::request::{Occasion, Operation, Request};
-use memgate_core::model::settings::Settings;
-use memgate_core::model::snapshot::Snapshot;
+use memgate_model::decision::Decision;
+use memgate_model::finding::Phase;
+use memgate_model::reason::Reason;
+use memgate_model::request::{Occasion, Operation, Request};
+use memgate_model::settings::Settings;
+use memgate_model::snapshot::Snapshot;
 use memgate_core::patch::{Patch, apply::apply, verify::check};
 use memgate_core::state;
 use serde_json::{Value, json};
 
 /// An agent with a memory for arkonis and one for sympozium, and a Memory of ark with so many headers.
 fn snapshot(headers: usize) -> Snapshot {
-    let mut snapshot = state::empty(Settings::default());
+    let mut snapshot = state::empty(memgate_core::family::default_settings());
     let header = |number| json!({"name": format!("X-Header-{number}"), "value": {"value": "yes"}});
     let headers: Vec<Value> = (0..headers).map(header).collect();
     let shared = json!({"agentConfigs": [{"name": "scout", "systemPrompt": "You are scout."}], "sharedMemory": {"enabled": true}});

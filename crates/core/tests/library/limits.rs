@@ -3,12 +3,12 @@
 use std::sync::atomic::AtomicBool;
 
 use memgate_core::decide::decide;
-use memgate_core::model::budget::MAX_ENTRIES;
-use memgate_core::model::decision::{Decision, NotShown};
-use memgate_core::model::finding::Severity;
-use memgate_core::model::reason::Reason;
-use memgate_core::model::request::{Occasion, Operation, Request};
-use memgate_core::model::snapshot::Snapshot;
+use memgate_primitives::budget::MAX_ENTRIES;
+use memgate_model::decision::{Decision, NotShown};
+use memgate_model::finding::Severity;
+use memgate_model::reason::Reason;
+use memgate_model::request::{Occasion, Operation, Request};
+use memgate_model::snapshot::Snapshot;
 use serde_json::{Value, json};
 
 fn agent(allow: &[&str], tools: usize) -> Value {
@@ -36,7 +36,7 @@ fn decided(object: &Value, old: Option<&Value>, cancelled: Option<&AtomicBool>) 
         occasion: Occasion::default(),
         cancelled,
     };
-    decide(&request, &Snapshot::default())
+    decide(&request, &Snapshot::new(memgate_core::family::default_settings()))
 }
 
 fn reported(decision: &Decision, severity: Severity) -> usize {

@@ -3,8 +3,8 @@
 
 #![allow(clippy::expect_used, reason = "a test that cannot go on must stop")]
 
-use memgate_core::model::edit::{Edit, Op, Value as New};
-use memgate_core::model::pointer::Pointer;
+use memgate_model::edit::{Edit, Op, Value as New};
+use memgate_primitives::pointer::Pointer;
 use memgate_core::patch::{PatchError, apply::apply, verify::check};
 use serde_json::{Value, json};
 

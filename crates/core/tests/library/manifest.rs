@@ -3,10 +3,10 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use memgate_core::manifest::document::{Document, Parsed, parse, values};
-use memgate_core::manifest::error::Error;
-use memgate_core::manifest::source::Source;
-use memgate_core::model::pointer::Pointer;
+use memgate_manifest::document::{Document, Parsed, parse, values};
+use memgate_manifest::error::Error;
+use memgate_manifest::source::Source;
+use memgate_primitives::pointer::Pointer;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

@@ -1,7 +1,7 @@
 //! What a decision about a pod says is missing, and who made the pod: by this a server may let the pod wait.
 
-use memgate_core::model::decision::Decision;
-use memgate_core::model::reason::Reason;
+use memgate_model::decision::Decision;
+use memgate_model::reason::Reason;
 use serde_json::{Value, json};
 
 use super::pod_events::{decided, object, state};
@@ -40,7 +40,7 @@ fn sympozium_pod() -> Value {
 
 /// `Kind namespace/name` of each.
 fn missing(decision: &Decision) -> Vec<String> {
-    let name = |reference: &memgate_core::model::object::Reference| {
+    let name = |reference: &memgate_model::object::Reference| {
         format!("{} {}/{}", reference.kind.kind, reference.namespace, reference.name)
     };
     decision.missing.iter().map(name).collect()

@@ -3,15 +3,15 @@
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test stops where something is wrong")]
 
 use memgate_core::decide::decide;
-use memgate_core::model::settings::Settings;
-use memgate_core::model::snapshot::Snapshot;
+use memgate_model::settings::Settings;
+use memgate_model::snapshot::Snapshot;
 use memgate_core::patch::Patch;
 use memgate_core::{admission, state};
 use serde_json::{Value, json};
 
 fn snapshot(objects: &[Value], shared: &[&str], sources: Option<&[&str]>) -> Snapshot {
     let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
-    let mut settings = Settings::default();
+    let mut settings = memgate_core::family::default_settings();
     settings.platforms.orloj.shared_secrets = owned(shared);
     settings.platforms.orloj.source_namespaces = sources.map(owned);
     let mut snapshot = state::empty(settings);

@@ -4,16 +4,16 @@
 
 use memgate_core::casefile::{Case, request};
 use memgate_core::decide::decide;
-use memgate_core::model::decision::Decision;
-use memgate_core::model::settings::Settings;
-use memgate_core::model::snapshot::Snapshot;
+use memgate_model::decision::Decision;
+use memgate_model::settings::Settings;
+use memgate_model::snapshot::Snapshot;
 use memgate_core::{admission, state};
 use serde_json::{Value, json};
 
 use super::cases::cases;
 
 pub(crate) fn state(objects: &[Value]) -> Snapshot {
-    let mut snapshot = state::empty(Settings::default());
+    let mut snapshot = state::empty(memgate_core::family::default_settings());
     for object in objects {
         state::add(&mut snapshot, object).expect("an object");
     }

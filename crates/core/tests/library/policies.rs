@@ -26,9 +26,9 @@ use std::borrow::Cow;
 
 use memgate_core::admission::{self, Admitted};
 use memgate_core::casefile::{Case, read::read, request};
-use memgate_core::model::finding::{Finding, Severity};
-use memgate_core::model::pointer::Pointer;
-use memgate_core::model::request::Occasion;
+use memgate_model::finding::{Finding, Severity};
+use memgate_primitives::pointer::Pointer;
+use memgate_model::request::Occasion;
 use memgate_core::state::{self, empty};
 use serde_json::{Value, json};
 
@@ -108,7 +108,7 @@ fn check_findings(findings: &[Finding], object: &Value) {
 
 /// What is wrong with a policy: the places, and what is said.
 fn faults(manifest: &Value) -> Vec<Finding> {
-    let mut snapshot = empty(memgate_core::model::settings::Settings::default());
+    let mut snapshot = empty(memgate_core::family::default_settings());
     state::add(&mut snapshot, manifest).expect("numbers").faults
 }
 

@@ -9,14 +9,14 @@
 use memgate_core::admission;
 use memgate_core::decide::decide;
 use memgate_core::family;
-use memgate_core::model::decision::Decision;
-use memgate_core::model::edit::{Edit, Op, Origin, Value as New};
-use memgate_core::model::finding::Phase;
-use memgate_core::model::kind::{NAMESPACE, SECRET};
-use memgate_core::model::object::{Coverage, KindState, Object};
-use memgate_core::model::pointer::Pointer;
-use memgate_core::model::request::{Occasion, Operation, Request};
-use memgate_core::model::snapshot::Snapshot;
+use memgate_model::decision::Decision;
+use memgate_model::edit::{Edit, Op, Origin, Value as New};
+use memgate_model::finding::Phase;
+use memgate_model::kind::{NAMESPACE, SECRET};
+use memgate_model::object::{Coverage, KindState, Object};
+use memgate_primitives::pointer::Pointer;
+use memgate_model::request::{Occasion, Operation, Request};
+use memgate_model::snapshot::Snapshot;
 use memgate_core::patch::{Patch, PatchError, apply::apply, verify::check};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -195,7 +195,7 @@ fn review_of(pod: BoxedStrategy<Json>) -> BoxedStrategy<Json> {
 
 /// One agent for each way a memory can be.
 fn snapshot() -> Snapshot {
-    let mut snapshot = Snapshot::default();
+    let mut snapshot = Snapshot::new(memgate_core::family::default_settings());
     for kind in snapshot.settings.families.clone().into_iter().flat_map(|family| family.kinds.watched) {
         snapshot.set(kind, KindState::new(Coverage::Complete));
     }

@@ -6,15 +6,15 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use memgate_core::manifest::document::{Document, parse, values};
-use memgate_core::manifest::error::Error;
-use memgate_core::manifest::place::DocumentPlace;
-use memgate_core::manifest::rewrite::{self, Action, Rewritten, TextEdit};
-use memgate_core::manifest::source::Source;
-use memgate_core::model::edit::{
+use memgate_manifest::document::{Document, parse, values};
+use memgate_manifest::error::Error;
+use memgate_manifest::place::DocumentPlace;
+use memgate_manifest::rewrite::{self, Action, Rewritten, TextEdit};
+use memgate_manifest::source::Source;
+use memgate_model::edit::{
     Edit, Entry, EnvSource, EnvVar, Op, Origin, SecretKeyRef, Value as EditValue, ValueFrom,
 };
-use memgate_core::model::pointer::Pointer;
+use memgate_primitives::pointer::Pointer;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

@@ -4,11 +4,11 @@
 
 use memgate_core::decide::decide;
 use memgate_core::family::{ark, arkonis};
-use memgate_core::model::decision::Decision;
-use memgate_core::model::edit::Op;
-use memgate_core::model::family::Family;
-use memgate_core::model::request::Request;
-use memgate_core::model::settings::Settings;
+use memgate_model::decision::Decision;
+use memgate_model::edit::Op;
+use memgate_model::family::Family;
+use memgate_model::request::Request;
+use memgate_model::settings::Settings;
 use memgate_core::patch::{apply::apply, verify::check};
 use memgate_core::state;
 use serde_json::{Value, json};
@@ -27,7 +27,7 @@ fn pod() -> String {
 }
 
 fn decided(text: &str, families: Vec<&'static Family>) -> Decision {
-    let mut snapshot = state::empty(Settings { families, ..Settings::default() });
+    let mut snapshot = state::empty(Settings { families, ..memgate_core::family::default_settings() });
     let object = |group: &str, kind: &str, name: &str, spec: &Value| {
         let metadata = json!({"name": name, "namespace": "team-a"});
         json!({"apiVersion": format!("{group}/v1alpha1"), "kind": kind, "metadata": metadata, "spec": spec})

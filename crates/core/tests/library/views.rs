@@ -32,18 +32,18 @@ use std::path::Path;
 use std::sync::Arc;
 
 use memgate_core::family;
-use memgate_core::manifest::document::values;
-use memgate_core::manifest::source::Source;
-use memgate_core::model::budget::Budget;
-use memgate_core::model::family::{Family, Subject};
-use memgate_core::model::memory_view::{MemoryView, SourceView};
-use memgate_core::model::object::{Object, Reference};
-use memgate_core::model::pod::Pod;
-use memgate_core::model::request::Operation;
-use memgate_core::model::settings::Settings;
-use memgate_core::model::snapshot::Snapshot;
-use memgate_core::model::state_reader::StateReader;
-use memgate_core::model::tree::Tree;
+use memgate_manifest::document::values;
+use memgate_manifest::source::Source;
+use memgate_primitives::budget::Budget;
+use memgate_model::family::{Family, Subject};
+use memgate_model::memory_view::{MemoryView, SourceView};
+use memgate_model::object::{Object, Reference};
+use memgate_model::pod::Pod;
+use memgate_model::request::Operation;
+use memgate_model::settings::Settings;
+use memgate_model::snapshot::Snapshot;
+use memgate_model::state_reader::StateReader;
+use memgate_model::tree::Tree;
 use memgate_core::state;
 use serde_json::Value;
 
@@ -99,7 +99,7 @@ pub(super) fn state_of(case: &Value) -> Vec<Value> {
 
 /// The state of a case, with the settings that it has.
 pub(super) fn snapshot(case: &Value) -> Snapshot {
-    let mut settings = Settings::default();
+    let mut settings = memgate_core::family::default_settings();
     if let Some(domain) = case["clusterDomain"].as_str() {
         domain.clone_into(&mut settings.policies.cluster_domain);
     }

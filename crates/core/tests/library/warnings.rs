@@ -5,8 +5,8 @@
 use memgate_core::admission;
 use memgate_core::casefile::{Case, request};
 use memgate_core::decide::decide;
-use memgate_core::model::finding::{Finding, Severity};
-use memgate_core::model::request::{Operation, Request};
+use memgate_model::finding::{Finding, Severity};
+use memgate_model::request::{Operation, Request};
 use serde_json::Value;
 
 use super::cases::cases;

@@ -15,9 +15,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::deploy::entry::{NOT_DELETING, condition};
 use crate::deploy::metadata::{suffixed_metadata, suffixed_name};
-use crate::model::cel::{CelDefault, CelRule, CelTable};
-use crate::model::family::Family;
-use crate::model::kind::Kind;
+use memgate_model::cel::{CelDefault, CelRule, CelTable};
+use memgate_model::family::Family;
+use memgate_model::kind::Kind;
 
 /// The policies that refuse, each with its binding, for an installation of this name.
 #[must_use]

@@ -7,8 +7,8 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use crate::family;
-use crate::model::family::Family;
+use memgate_core::family;
+use memgate_model::family::Family;
 
 /// A component of an installation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -22,9 +22,9 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 
 use crate::deploy::{Error, yaml};
-use crate::model::family::Family;
-use crate::model::pointer::Pointer;
-use crate::model::policy::{Action, Policies, Policy};
+use memgate_model::family::Family;
+use memgate_primitives::pointer::Pointer;
+use memgate_model::policy::{Action, Policies, Policy};
 
 use self::rules::Check;
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::deploy::component::Component;
-use crate::model::family::Family;
+use memgate_model::family::Family;
 
 /// The choices of an installation.
 #[derive(Debug)]

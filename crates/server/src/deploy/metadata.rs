@@ -70,7 +70,7 @@ pub(super) fn string_map(entries: &[(&str, &str)]) -> BTreeMap<String, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::family;
+    use memgate_core::family;
 
     fn suffixes() -> Vec<&'static str> {
         let tables = family::ALL.into_iter().flat_map(|family| family.in_cel.tables).map(|table| table.name);

@@ -17,8 +17,8 @@ use serde_json::{Value, from_value};
 use crate::deploy::install_plan::InstallPlan;
 use crate::deploy::metadata::{CONFIGURATIONS, NAME, cluster_metadata, metadata};
 use crate::deploy::templates::documents;
-use crate::model::family::Family;
-use crate::model::kind::{Kind, NAMESPACE, POLICY_GROUP, POLICY_KINDS};
+use memgate_model::family::Family;
+use memgate_model::kind::{Kind, NAMESPACE, POLICY_GROUP, POLICY_KINDS};
 
 /// The account, its roles and their bindings.
 const BASE: &str = include_str!("../../../../deploy/kustomize/base/rbac.yaml");

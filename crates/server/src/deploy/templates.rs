@@ -7,8 +7,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, from_value, to_value};
 
 use crate::deploy::install_plan::InstallPlan;
-use crate::manifest::document::values;
-use crate::manifest::source::Source;
+use memgate_manifest::document::values;
+use memgate_manifest::source::Source;
 
 /// The documents of a YAML text.
 pub(super) fn documents(text: &str) -> impl Iterator<Item = Value> + use<> {

@@ -11,8 +11,8 @@ use crate::deploy::entry::{
 use crate::deploy::install_plan::InstallPlan;
 use crate::deploy::metadata::cluster_metadata;
 use crate::deploy::objects::WebhookConfiguration;
-use crate::family::inject::INJECT_LABEL;
-use crate::model::finding::Phase;
+use memgate_core::family::inject::INJECT_LABEL;
+use memgate_model::finding::Phase;
 
 /// The label of namespaces in which workloads get the warnings that their pods would get.
 const PREVIEW_LABEL: &str = "memgate.dev/preview";

@@ -6,7 +6,7 @@ use std::time::Duration;
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
 use kube::{Api, Client};
 
-use crate::model::family::{AggregatedServer, Family};
+use memgate_model::family::{AggregatedServer, Family};
 use crate::server::certs::kube_api::with_timeout;
 
 /// The timeout of one request; it takes milliseconds.
@@ -47,7 +47,7 @@ mod tests {
     use tracing_subscriber::fmt;
 
     use super::*;
-    use crate::family;
+    use memgate_core::family;
 
     /// What is logged at the start, and which paths were asked for, when the apiserver answers so.
     async fn logged(families: &[&'static Family], status: u16, answer: Value) -> (String, Vec<String>) {

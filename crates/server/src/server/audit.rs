@@ -28,7 +28,7 @@ use serde_json::Value;
 use tokio::sync::watch::Receiver;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use crate::model::causes::with_causes;
+use memgate_model::causes::with_causes;
 use crate::server::certs::kube_api::error_message;
 use crate::server::clock::Clock;
 use crate::server::drain::Drain;

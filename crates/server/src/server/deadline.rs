@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::model::duration;
+use memgate_primitives::duration;
 
 /// The longest `timeoutSeconds` of a webhook in Kubernetes; longer ones are cut to it.
 const MAX_TIMEOUT: Duration = Duration::from_secs(30);

@@ -27,8 +27,8 @@ use ring::digest::{SHA256, digest};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::time::{Instant, sleep_until};
 
-use crate::model::event::{InvolvedObject, PodEvent};
-use crate::model::kind::SYSTEM_NAMESPACES;
+use memgate_model::event::{InvolvedObject, PodEvent};
+use memgate_model::kind::SYSTEM_NAMESPACES;
 use crate::server::certs::kube_api::{error_message, with_timeout};
 use crate::server::clock::Clock;
 use crate::server::metrics::Metrics;

@@ -16,7 +16,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 
-use crate::model::kind::Kind;
+use memgate_model::kind::Kind;
 use crate::server::connection_limiter::ConnectionLimiter;
 use crate::server::drain::Drain;
 use crate::server::metrics::labels::CertKind;
@@ -134,7 +134,7 @@ fn stale_lines(kinds: &[(&Kind, Duration)]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::kind::NAMESPACE;
+    use memgate_model::kind::NAMESPACE;
 
     #[test]
     fn a_few_silent_kinds_are_named_and_the_others_counted() {

@@ -20,9 +20,9 @@ use thiserror::Error;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use crate::model::causes::with_causes;
-use crate::model::kind::SECRET;
-use crate::model::object::{Object, Reference};
+use memgate_model::causes::with_causes;
+use memgate_model::kind::SECRET;
+use memgate_model::object::{Object, Reference};
 use crate::server::log_rate_limiter::{LogRate, LogRateLimiter};
 use crate::server::metrics::Metrics;
 use crate::server::metrics::labels::LookupOutcome;

@@ -23,7 +23,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
-use crate::model::family::Family;
+use memgate_model::family::Family;
 use crate::server::metrics::audit::AuditMetrics;
 use crate::server::metrics::labels::{
     ByCause, ByConfigAndResult, ByFamily, ByKind, ByKindAndResult, ByResult, ByWebhook, CertKind,

@@ -4,10 +4,10 @@ use std::net::{Ipv6Addr, SocketAddr};
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use crate::decide::decide;
-use crate::model::decision::Decision;
-use crate::model::request::Request;
-use crate::model::snapshot::Snapshot;
+use memgate_core::decide::decide;
+use memgate_model::decision::Decision;
+use memgate_model::request::Request;
+use memgate_model::snapshot::Snapshot;
 use crate::server::clock::Clock;
 use crate::server::{tls, traces};
 

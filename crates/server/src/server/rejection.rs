@@ -7,8 +7,8 @@
 use axum::http::StatusCode;
 use thiserror::Error;
 
-use crate::admission;
-use crate::model::finding::Phase;
+use memgate_core::admission;
+use memgate_model::finding::Phase;
 use crate::server::metrics::labels::ShedCause;
 
 /// Why a request is rejected.
@@ -173,7 +173,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::model::reason::Reason;
+    use memgate_model::reason::Reason;
 
     /// The list of reasons cannot be made from the enum, whose variants have contents. So it is compared with the source
     /// of [`Rejection::reason`].

@@ -7,7 +7,7 @@
 use arc_swap::ArcSwap;
 use subtle::ConstantTimeEq;
 
-use crate::model::finding::Phase;
+use memgate_model::finding::Phase;
 use crate::review_path::{plain_call, token_call};
 use crate::server::rejection::Rejection;
 

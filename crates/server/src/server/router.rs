@@ -17,7 +17,7 @@ use axum::response::{IntoResponse, Response};
 use futures::FutureExt;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use crate::model::finding::Phase;
+use memgate_model::finding::Phase;
 use crate::server::body;
 use crate::server::concurrency_limiter::ConcurrencyLimiter;
 use crate::server::connection_limiter::Caller;

@@ -25,13 +25,13 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 use tokio::sync::watch as watch_channel;
 
-use crate::model::budget::Budget;
-use crate::model::family::Family;
-use crate::model::kind::Kind;
-use crate::model::object::{Coverage, KindState, Object, Reference};
-use crate::model::settings::Settings;
-use crate::model::snapshot::Snapshot;
-use crate::model::state_reader::StateReader;
+use memgate_primitives::budget::Budget;
+use memgate_model::family::Family;
+use memgate_model::kind::Kind;
+use memgate_model::object::{Coverage, KindState, Object, Reference};
+use memgate_model::settings::Settings;
+use memgate_model::snapshot::Snapshot;
+use memgate_model::state_reader::StateReader;
 use crate::server::store::apply_event::StoreChange;
 use crate::server::store::missing::{MissingReferences, Wait};
 
@@ -72,7 +72,7 @@ impl Store {
     /// An empty state for the kinds of the families in `settings`, and for policies if objects are `judged_by` them. Pods
     /// wait up to `reference_grace` for missing objects.
     pub(super) fn watching(settings: Settings, reference_grace: Duration, judged_by: bool) -> Self {
-        let mut snapshot = Snapshot::default();
+        let mut snapshot = Snapshot::new(memgate_core::family::default_settings());
         snapshot.settings = settings;
         for kind in snapshot.settings.families.clone().into_iter().flat_map(|family| family.kinds.fetched) {
             // Such an object is not watched, but looked up when a decision needs it.
@@ -290,11 +290,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::object::Coverage;
+    use memgate_model::object::Coverage;
 
     #[test]
     fn is_not_synced_until_every_kind_is() {
-        let store = Store::watching(Settings::default(), Duration::ZERO, true);
+        let store = Store::watching(memgate_core::family::default_settings(), Duration::ZERO, true);
         let kinds = store.kinds();
         assert_eq!(store.not_synced(), kinds);
         for kind in &kinds {
@@ -306,7 +306,7 @@ mod tests {
 
     #[test]
     fn activity_alone_does_not_sync() {
-        let store = Store::watching(Settings::default(), Duration::ZERO, true);
+        let store = Store::watching(memgate_core::family::default_settings(), Duration::ZERO, true);
         let kind = store.kinds()[0];
         store.record_activity(kind);
         assert!(!store.is_synced(kind));
@@ -314,7 +314,7 @@ mod tests {
 
     #[test]
     fn the_age_of_a_family_is_that_of_its_most_silent_kind() {
-        let store = Store::watching(Settings::default(), Duration::ZERO, true);
+        let store = Store::watching(memgate_core::family::default_settings(), Duration::ZERO, true);
         let (family, kinds) =
             store.families.iter().map(|family| (*family, family.kinds.watched)).next_back().unwrap();
         let age = |store: &Store| store.stats().iter().find(|(other, ..)| *other == family).unwrap().2;
@@ -337,7 +337,7 @@ mod tests {
     #[test]
     fn what_a_watch_or_a_lookup_shows_is_no_longer_missing() {
         let grace = Duration::from_secs(30);
-        let store = Store::watching(Settings::default(), grace, true);
+        let store = Store::watching(memgate_core::family::default_settings(), grace, true);
         let kind = store.kinds()[0];
         let reference = Reference { kind, namespace: "team".to_owned(), name: "a".to_owned() };
         let missing = std::slice::from_ref(&reference);
@@ -368,7 +368,7 @@ mod tests {
 
     #[test]
     fn only_what_was_not_known_is_a_change() {
-        let store = Store::watching(Settings::default(), Duration::ZERO, true);
+        let store = Store::watching(memgate_core::family::default_settings(), Duration::ZERO, true);
         let kind = store.families.iter().flat_map(|family| family.audited()).next().unwrap();
         let changes = store.changes();
         let count = |change| {
@@ -394,7 +394,7 @@ mod tests {
 
     #[test]
     fn what_came_while_it_was_looked_up_is_not_remembered_as_missing() {
-        let store = Store::watching(Settings::default(), Duration::from_secs(30), true);
+        let store = Store::watching(memgate_core::family::default_settings(), Duration::from_secs(30), true);
         let kind = store.kinds()[0];
         store.apply(kind, StoreChange::Insert(object(kind, "a")));
         let reference = Reference { kind, namespace: "team".to_owned(), name: "a".to_owned() };
@@ -404,7 +404,7 @@ mod tests {
 
     #[test]
     fn a_fixed_state_is_always_synced_and_never_old() {
-        let store = Store::fixed(Snapshot::default());
+        let store = Store::fixed(Snapshot::new(memgate_core::family::default_settings()));
         assert!(store.not_synced().is_empty());
         assert!(store.stats().iter().all(|(_, _, age)| age.is_zero()));
     }

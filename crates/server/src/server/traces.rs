@@ -25,8 +25,8 @@ use opentelemetry_sdk::propagation::TraceContextPropagator;
 use opentelemetry_sdk::trace::{Sampler, SdkTracer, SdkTracerProvider};
 use thiserror::Error as ThisError;
 
-use crate::admission::Review;
-use crate::family;
+use memgate_core::admission::Review;
+use memgate_core::family;
 use crate::server::metrics::Metrics;
 use crate::server::metrics::labels::RequestLabels;
 use crate::server::traces::export::SpanExport;

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::cli::certs::verify::date;
 use crate::cluster::certificates::Verification;
-use crate::server::certs::verify::{CertInfo, TrustVerdict, WebhookReport};
+use memgate_server::server::certs::verify::{CertInfo, TrustVerdict, WebhookReport};
 
 /// An object and a line end.
 pub(super) fn render(configuration: &str, verification: &Verification) -> String {

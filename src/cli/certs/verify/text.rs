@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use crate::cli::certs::verify::date;
 use crate::cluster::certificates::Verification;
-use crate::server::certs::verify::{CertInfo, TrustVerdict, WebhookReport};
+use memgate_server::server::certs::verify::{CertInfo, TrustVerdict, WebhookReport};
 
 /// The whole text.
 pub(super) fn render(name: &str, verification: &Verification) -> String {

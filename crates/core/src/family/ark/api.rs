@@ -3,11 +3,11 @@
 //! A Memory is a pointer to an HTTP service. A Query refers to a Memory by name; without a reference
 //! it uses the Memory `default` of its namespace. ArkConfig can name another one.
 
-use crate::model::family::AggregatedServer;
-use crate::model::kind::{Kind, SERVICE};
-use crate::model::schema::{Field, METADATA, METADATA_OF_JUDGED, Schema};
-use crate::model::selector::PodSelector;
-use crate::model::tree::Tree;
+use memgate_model::family::AggregatedServer;
+use memgate_model::kind::{Kind, SERVICE};
+use memgate_model::schema::{Field, METADATA, METADATA_OF_JUDGED, Schema};
+use memgate_model::selector::PodSelector;
+use memgate_model::tree::Tree;
 
 /// The name of the Memory that a Query uses by default, and the only name of an ArkConfig.
 pub const DEFAULT: &str = "default";

@@ -2,8 +2,8 @@
 //!
 //! As in `validate`, a fault belongs to a whole part of the object: the address or the list of headers.
 
-use crate::model::cel::{CelDefault, CelRule, CelTable, CelVariable, NotInCel};
-use crate::model::finding::Code;
+use memgate_model::cel::{CelDefault, CelRule, CelTable, CelVariable, NotInCel};
+use memgate_model::finding::Code;
 
 use super::api::{ARK_CONFIG, DEFAULT, MEMORY, QUERY};
 use super::codes::{

@@ -1,6 +1,6 @@
 //! The finding codes of the ark family.
 
-use crate::model::codes::codes;
+use memgate_model::codes::codes;
 
 codes! { "ark";
     /// A Memory without an address.

@@ -14,17 +14,18 @@ use crate::family::inject::env::{ExistingEnv, Variable};
 use crate::family::inject::{
     Conflict, WantedByContainer, WantedByPod, annotation_pointer, controller_of, merge, references,
 };
-use crate::model::budget::{Budget, Limit, MAX_ENTRIES};
-use crate::model::elsewhere::Elsewhere;
-use crate::model::event::InvolvedObject;
-use crate::model::finding::{Code, Finding, excerpt, quoted};
-use crate::model::injection::Injection;
-use crate::model::members::Members;
-use crate::model::object::{Lookup, Object};
-use crate::model::pod::{Container, Pod};
-use crate::model::pointer::Pointer;
-use crate::model::reason::Reason;
-use crate::model::state_reader::StateReader;
+use memgate_primitives::budget::{Budget, Limit, MAX_ENTRIES};
+use memgate_model::elsewhere::Elsewhere;
+use memgate_model::event::InvolvedObject;
+use memgate_model::finding::{Code, Finding, excerpt};
+use memgate_primitives::plain_text::quoted;
+use memgate_model::injection::Injection;
+use memgate_primitives::members::Members;
+use memgate_model::object::{Lookup, Object};
+use memgate_model::pod::{Container, Pod};
+use memgate_primitives::pointer::Pointer;
+use memgate_model::reason::Reason;
+use memgate_model::state_reader::StateReader;
 
 use self::find::PodMemory;
 use self::recognise::{MemoryName, OptIn, recognise};

@@ -4,7 +4,7 @@
 //! If an object has several, the platform silently uses one and ignores the others. An empty literal
 //! counts as absent.
 
-use crate::model::tree::Tree;
+use memgate_model::tree::Tree;
 
 use super::api::{ADDRESS_SOURCES, HEADER_SOURCES};
 

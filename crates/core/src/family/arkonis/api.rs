@@ -10,11 +10,11 @@
 //! | [`KUBESWARM`] | SwarmMemory | SwarmAgent | SwarmSettings | `kubeswarm/deployment` |
 //! | [`AGENTOPS`] | AgentMemory | AgentDeployment | AgentConfig | `agentops.io/deployment` |
 
-use crate::model::kind::Kind;
-use crate::model::pointer::Pointer;
-use crate::model::schema::{Field, METADATA, METADATA_OF_JUDGED, Schema};
-use crate::model::selector::PodSelector;
-use crate::model::tree::Tree;
+use memgate_model::kind::Kind;
+use memgate_primitives::pointer::Pointer;
+use memgate_model::schema::{Field, METADATA, METADATA_OF_JUDGED, Schema};
+use memgate_model::selector::PodSelector;
+use memgate_model::tree::Tree;
 
 /// What an unset `spec.redis.ttlSeconds` means, in seconds: the default of the CRD's schema.
 pub const REDIS_TTL_DEFAULT: i64 = 3600;

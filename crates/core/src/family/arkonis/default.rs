@@ -3,12 +3,12 @@
 //! In a cluster the apiserver writes them, from the CRD's schema, before it calls a webhook; for files
 //! these edits replace it. An explicit 0 means "no expiry" and is kept.
 
-use crate::model::edit::{Edit, Op, Origin, Value};
-use crate::model::family::{PolicyField, Subject};
-use crate::model::pointer::Pointer;
-use crate::model::policy_field::FieldForm;
-use crate::model::state_reader::StateReader;
-use crate::model::tree::Tree;
+use memgate_model::edit::{Edit, Op, Origin, Value};
+use memgate_model::family::{PolicyField, Subject};
+use memgate_primitives::pointer::Pointer;
+use memgate_model::policy_field::FieldForm;
+use memgate_model::state_reader::StateReader;
+use memgate_model::tree::Tree;
 
 use super::api::{ARKONIS, COLLECTION_DEFAULT, EMBEDDING_PROVIDER_DEFAULT, REDIS_TTL_DEFAULT};
 use super::validate::{Role, breaks_schema, role};

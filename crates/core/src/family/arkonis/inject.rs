@@ -8,14 +8,14 @@ mod want;
 
 use crate::family::inject::elsewhere::origin_place;
 use crate::family::inject::{Conflict, Unmet, container_named, controller_of, merge, unmet};
-use crate::model::event::InvolvedObject;
-use crate::model::finding::Finding;
-use crate::model::injection::Injection;
-use crate::model::object::Object;
-use crate::model::pod::Pod;
-use crate::model::pointer::Pointer;
-use crate::model::reason::Reason;
-use crate::model::state_reader::StateReader;
+use memgate_model::event::InvolvedObject;
+use memgate_model::finding::Finding;
+use memgate_model::injection::Injection;
+use memgate_model::object::Object;
+use memgate_model::pod::Pod;
+use memgate_primitives::pointer::Pointer;
+use memgate_model::reason::Reason;
+use memgate_model::state_reader::StateReader;
 
 use super::api::{AGENT_CONTAINER, DIALECTS, Dialect};
 use super::codes::{POD_ENV_CONFLICT, POD_NO_AGENT_CONTAINER};

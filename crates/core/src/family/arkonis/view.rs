@@ -2,16 +2,16 @@
 
 use crate::family::endpoint_view;
 use crate::family::url::inline_credential;
-use crate::model::family::Subject;
-use crate::model::kind::Kind;
-use crate::model::memory_view::{
+use memgate_model::family::Subject;
+use memgate_model::kind::Kind;
+use memgate_model::memory_view::{
     EndpointSource, EndpointView, MemoryView, ReferenceView, Role, SecretView, SourceView, Why,
 };
-use crate::model::object::{Lookup, Object};
-use crate::model::pod::Pod;
-use crate::model::pointer::Pointer;
-use crate::model::state_reader::StateReader;
-use crate::model::tree::Tree;
+use memgate_model::object::{Lookup, Object};
+use memgate_model::pod::Pod;
+use memgate_primitives::pointer::Pointer;
+use memgate_model::state_reader::StateReader;
+use memgate_model::tree::Tree;
 
 use super::FAMILY;
 use super::api::{

@@ -3,14 +3,14 @@
 use serde_json::json;
 
 use super::*;
-use crate::model::budget::Budget;
-use crate::model::settings::Settings;
-use crate::model::snapshot::Snapshot;
+use memgate_primitives::budget::Budget;
+use memgate_model::settings::Settings;
+use memgate_model::snapshot::Snapshot;
 use crate::state;
 
 /// `scheme host:port=what path`, where `L` is loopback, `P` private, `K` link-local and `C` in the cluster.
 fn shown(text: &str) -> String {
-    shown_by(&parsed(text, &Settings::default()))
+    shown_by(&parsed(text, &crate::family::default_settings()))
 }
 
 fn parsed(text: &str, settings: &Settings) -> EndpointView {
@@ -162,7 +162,7 @@ fn knows_what_a_host_is() {
 
 #[test]
 fn the_domain_of_the_cluster_is_a_setting() {
-    let mut settings = Settings::default();
+    let mut settings = crate::family::default_settings();
     settings.policies.cluster_domain = "Corp.Example.".to_owned();
     for (text, expected) in [
         ("http://kb.any.svc.corp.example", "http kb.any.svc.corp.example=C"),
@@ -180,7 +180,7 @@ fn builds_the_url_anew() {
         ("postgres://u@[::1]/x", Some("postgresql://[::1]/x")),
         ("h:1", None),
     ] {
-        assert_eq!(parsed(text, &Settings::default()).url().as_deref(), url);
+        assert_eq!(parsed(text, &crate::family::default_settings()).url().as_deref(), url);
     }
 }
 
@@ -190,7 +190,7 @@ fn reads_long_texts_once() {
     for unit in ["a,", "a=b ", "@", "/", "a:1,", "host=a ", "&host=a", "(", "'", "\\", "%41", ".svc"] {
         let long = unit.repeat(100_000);
         for start in ["", "http://", "postgres://h/?", "host='"] {
-            parsed(&format!("{start}{long}"), &Settings::default());
+            parsed(&format!("{start}{long}"), &crate::family::default_settings());
         }
     }
 }

@@ -1,10 +1,10 @@
 //! Places in other objects that findings about a pod are about.
 
-use crate::model::edit::Origin;
-use crate::model::elsewhere::Elsewhere;
-use crate::model::kind::Kind;
-use crate::model::object::{Object, Reference};
-use crate::model::pointer::Pointer;
+use memgate_model::edit::Origin;
+use memgate_model::elsewhere::Elsewhere;
+use memgate_model::kind::Kind;
+use memgate_model::object::{Object, Reference};
+use memgate_primitives::pointer::Pointer;
 
 use super::Unmet;
 
@@ -32,7 +32,7 @@ pub fn origin_place(origin: &Origin, kinds: &[&'static Kind]) -> Option<Elsewher
 
 #[cfg(test)]
 mod tests {
-    use crate::model::kind::{NAMESPACE, SECRET};
+    use memgate_model::kind::{NAMESPACE, SECRET};
 
     use super::*;
 

@@ -4,9 +4,9 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use crate::model::edit::{Edit, EnvSource, EnvVar, KeyRef, Op, Origin, Value};
-use crate::model::pod::{self, Container};
-use crate::model::pointer::Pointer;
+use memgate_model::edit::{Edit, EnvSource, EnvVar, KeyRef, Op, Origin, Value};
+use memgate_model::pod::{self, Container};
+use memgate_primitives::pointer::Pointer;
 
 /// A variable that a container should have.
 #[derive(Clone)]
@@ -214,14 +214,14 @@ pub fn escape_references(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::edit::ValueFrom;
+    use memgate_model::edit::ValueFrom;
 
     fn origin() -> Origin {
         Origin { resource: "".into(), field: "".into(), rule: "" }
     }
 
     fn equals(variable: &Variable<'_>, entry: &str) -> bool {
-        variable.equals(&crate::model::view::read(entry).expect("an entry"))
+        variable.equals(&memgate_model::view::read(entry).expect("an entry"))
     }
 
     #[test]

@@ -10,13 +10,13 @@ use std::slice;
 use serde::Serialize;
 use serde_json::Value as Json;
 
-use crate::model::edit::{Edit, Entry, Op, Origin, Value};
-use crate::model::family::Family;
-use crate::model::pod::Pod;
-use crate::model::pointer::Pointer;
+use memgate_model::edit::{Edit, Entry, Op, Origin, Value};
+use memgate_model::family::Family;
+use memgate_model::pod::Pod;
+use memgate_primitives::pointer::Pointer;
 
 use super::INJECTED_ANNOTATION;
-use crate::model::injection::Added;
+use memgate_model::injection::Added;
 
 /// How long all annotations of an object may be together. What is longer is not read: no apiserver takes it.
 /// Source: kubernetes/kubernetes, apimachinery/pkg/api/validation, TotalAnnotationSizeLimitB.
@@ -44,7 +44,7 @@ pub fn edit(pod: &Pod<'_>, families: Vec<(&'static Family, Option<Added>)>) -> E
         match (earlier, added) {
             (earlier, None) => earlier,
             (None, Some(added)) => Some(current(family, added)),
-            (Some(earlier), Some(added)) => Some(current(family, earlier.added.merged_with(added))),
+            (Some(earlier), Some(added)) => Some(current(family, merged(earlier.added, added))),
         }
     });
     let markers: Vec<Marker<'_>> = markers.collect();
@@ -109,16 +109,14 @@ fn lists(value: Option<&Json>) -> Lists {
     entries.map(|(key, value)| (key.clone(), list(value))).collect()
 }
 
-impl Added {
-    /// This together with later additions, without duplicates.
-    fn merged_with(mut self, later: Self) -> Self {
-        add_new(&mut self.memory, later.memory);
-        add_new(&mut self.init_containers, later.init_containers);
-        add_new(&mut self.volumes, later.volumes);
-        add_lists(&mut self.env, later.env);
-        add_lists(&mut self.mounts, later.mounts);
-        self
-    }
+/// Earlier additions together with later ones, without duplicates.
+fn merged(mut earlier: Added, later: Added) -> Added {
+    add_new(&mut earlier.memory, later.memory);
+    add_new(&mut earlier.init_containers, later.init_containers);
+    add_new(&mut earlier.volumes, later.volumes);
+    add_lists(&mut earlier.env, later.env);
+    add_lists(&mut earlier.mounts, later.mounts);
+    earlier
 }
 
 fn add_new<T: Clone + Ord>(all: &mut Vec<T>, later: Vec<T>) {

@@ -1,9 +1,9 @@
 //! The family's kinds, and the fields that memgate reads of them.
 
-use crate::model::kind::{Kind, NAMESPACE};
-use crate::model::schema::{Field, METADATA, METADATA_WITH_ANNOTATIONS, Schema, UID};
-use crate::model::selector::PodSelector;
-use crate::model::tree::Tree;
+use memgate_model::kind::{Kind, NAMESPACE};
+use memgate_model::schema::{Field, METADATA, METADATA_WITH_ANNOTATIONS, Schema, UID};
+use memgate_model::selector::PodSelector;
+use memgate_model::tree::Tree;
 
 /// The prefix of memgate's annotations for this family.
 pub const ANNOTATION_PREFIX: &str = "memgate.dev/orka-";

@@ -1,6 +1,6 @@
 //! The finding codes of the family.
 
-use crate::model::codes::codes;
+use memgate_model::codes::codes;
 
 codes! { "orka";
     /// A value that only the schema of the definition, or a rule on metadata, refuses.

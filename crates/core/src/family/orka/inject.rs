@@ -9,14 +9,15 @@ mod want;
 
 use crate::family::inject::elsewhere::origin_place;
 use crate::family::inject::{Conflict, controller_of, label_pointer, merge, unmet};
-use crate::model::budget::Budget;
-use crate::model::event::InvolvedObject;
-use crate::model::finding::{Finding, quoted};
-use crate::model::injection::Injection;
-use crate::model::kind::NAMESPACE;
-use crate::model::pod::Pod;
-use crate::model::reason::Reason;
-use crate::model::state_reader::StateReader;
+use memgate_primitives::budget::Budget;
+use memgate_model::event::InvolvedObject;
+use memgate_model::finding::Finding;
+use memgate_primitives::plain_text::quoted;
+use memgate_model::injection::Injection;
+use memgate_model::kind::NAMESPACE;
+use memgate_model::pod::Pod;
+use memgate_model::reason::Reason;
+use memgate_model::state_reader::StateReader;
 
 use self::find::SettingSources;
 use self::recognise::Worker;
@@ -83,7 +84,7 @@ pub fn is_orka_pod(pod: &Pod<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::snapshot::Snapshot;
+    use memgate_model::snapshot::Snapshot;
 
     #[test]
     fn adds_nothing_when_the_task_cannot_be_looked_up() {
@@ -96,7 +97,7 @@ mod tests {
             ]}]}
         }"#;
         let pod = Pod::parse(pod).expect("a pod");
-        let snapshot = Snapshot::default();
+        let snapshot = Snapshot::new(crate::family::default_settings());
         let work = Budget::default();
         let mut state = StateReader::new(&snapshot, &work);
         let injection = inject(&pod, "team", &mut state).expect("a worker");

@@ -1,10 +1,10 @@
 //! The tools that an Agent lists, and whether its workers add the memory tools to them.
 
-use crate::model::kind::NAMESPACE;
-use crate::model::object::Lookup;
-use crate::model::pointer::{Path, Pointer};
-use crate::model::state_reader::StateReader;
-use crate::model::tree::Tree;
+use memgate_model::kind::NAMESPACE;
+use memgate_model::object::Lookup;
+use memgate_primitives::pointer::{Path, Pointer};
+use memgate_model::state_reader::StateReader;
+use memgate_model::tree::Tree;
 
 use super::api::MEMORY_TOOLS;
 use super::setting::{Setting, switch};

@@ -3,8 +3,9 @@
 
 use std::fmt;
 
-use crate::model::finding::{Code, quoted};
-use crate::model::tree::Tree;
+use memgate_model::finding::Code;
+use memgate_primitives::plain_text::quoted;
+use memgate_model::tree::Tree;
 
 use super::api::{ENABLED_ANNOTATION, LIMIT_ANNOTATION, MAX_CHARS_ANNOTATION, TOOLS_ANNOTATION, annotation};
 use super::codes::{

@@ -11,13 +11,14 @@ mod task;
 mod tools;
 mod variables;
 
-use crate::model::family::Subject;
-use crate::model::finding::{Finding, Severity, quoted};
-use crate::model::kind::NAMESPACE;
-use crate::model::pointer::Pointer;
-use crate::model::request::Operation;
-use crate::model::state_reader::StateReader;
-use crate::model::tree::Tree;
+use memgate_model::family::Subject;
+use memgate_model::finding::{Finding, Severity};
+use memgate_primitives::plain_text::quoted;
+use memgate_model::kind::NAMESPACE;
+use memgate_primitives::pointer::Pointer;
+use memgate_model::request::Operation;
+use memgate_model::state_reader::StateReader;
+use memgate_model::tree::Tree;
 
 use super::api::{AGENT, MEMORY_BACKEND, TASK, TASK_TYPE_AI};
 

@@ -7,14 +7,14 @@ mod operations;
 
 use crate::family::endpoint_view;
 use crate::family::inject::annotation_pointer;
-use crate::model::family::Subject;
-use crate::model::kind::{Kind, NAMESPACE};
-use crate::model::memory_view::{EndpointSource, InlineView, MemoryView, ReferenceView, Role, SecretView};
-use crate::model::object::{Lookup, Object};
-use crate::model::pod::Pod;
-use crate::model::pointer::Pointer;
-use crate::model::state_reader::StateReader;
-use crate::model::tree::Tree;
+use memgate_model::family::Subject;
+use memgate_model::kind::{Kind, NAMESPACE};
+use memgate_model::memory_view::{EndpointSource, InlineView, MemoryView, ReferenceView, Role, SecretView};
+use memgate_model::object::{Lookup, Object};
+use memgate_model::pod::Pod;
+use memgate_primitives::pointer::Pointer;
+use memgate_model::state_reader::StateReader;
+use memgate_model::tree::Tree;
 
 use super::api::{
     AGENT, ANNOTATION_PREFIX, MEMORY_BACKEND, STATE_AGENT, TASK, TASK_TYPE_AI, TOOLS_ANNOTATION, agent_ref,

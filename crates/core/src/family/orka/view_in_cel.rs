@@ -1,9 +1,9 @@
 //! The views of the family's objects as far as an apiserver can make them.
 
 use crate::family::cel_reasons::{ADDRESS, CREDENTIALS, OTHER_OBJECTS, SWITCHES};
-use crate::model::cel_view::{CelPath, CelView};
-use crate::model::kind::NAMESPACE;
-use crate::model::memory_view::Role;
+use memgate_model::cel_view::{CelPath, CelView};
+use memgate_model::kind::NAMESPACE;
+use memgate_model::memory_view::Role;
 
 use super::api::{AGENT, MEMORY_BACKEND, TASK};
 

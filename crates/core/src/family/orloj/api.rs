@@ -1,9 +1,9 @@
 //! The family's kinds, and the fields that memgate reads of them.
 
-use crate::model::kind::Kind;
-use crate::model::schema::{Field, LABELS, Schema, UID, metadata};
-use crate::model::selector::PodSelector;
-use crate::model::tree::Tree;
+use memgate_model::kind::Kind;
+use memgate_model::schema::{Field, LABELS, Schema, UID, metadata};
+use memgate_model::selector::PodSelector;
+use memgate_model::tree::Tree;
 
 /// The annotation that puts an object into another Orloj namespace.
 pub const TARGET_NAMESPACE: &str = "orloj.dev/target-namespace";

@@ -1,7 +1,7 @@
 //! The rules that the apiserver can check by itself.
 
-use crate::model::cel::{CelRule, CelTable, CelVariable, NotInCel};
-use crate::model::finding::Code;
+use memgate_model::cel::{CelRule, CelTable, CelVariable, NotInCel};
+use memgate_model::finding::Code;
 
 use super::api::{AGENT, MEMORY, MODEL_ENDPOINT};
 use super::codes::{

@@ -4,8 +4,8 @@
 //! an Agent grants its operations. Written defaults would show up as drift in tools that compare a cluster with
 //! manifests.
 
-use crate::model::family::PolicyField;
-use crate::model::policy_field::FieldForm;
+use memgate_model::family::PolicyField;
+use memgate_model::policy_field::FieldForm;
 
 use super::api::{MEMORY, Memory, Provider};
 

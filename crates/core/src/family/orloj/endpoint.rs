@@ -3,8 +3,8 @@
 use std::net::{IpAddr, Ipv6Addr};
 
 use crate::family::url::{Endpoint, server};
-use crate::model::credential::has_credential_parameter;
-use crate::model::percent::percent_decoded;
+use memgate_primitives::credential::has_credential_parameter;
+use memgate_primitives::percent::percent_decoded;
 
 /// Whether this is an absolute http or https URL with a host.
 pub(super) fn is_http(endpoint: &str) -> bool {

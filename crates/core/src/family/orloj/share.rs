@@ -4,10 +4,11 @@
 //! may have no access to them. So a pod gets a reference to a Secret only from an object of its own namespace, or
 //! if the settings share the Secret.
 
-use crate::model::finding::{Finding, quoted};
-use crate::model::glob::Glob;
-use crate::model::platform_settings::Orloj;
-use crate::model::pointer::Pointer;
+use memgate_model::finding::Finding;
+use memgate_primitives::plain_text::quoted;
+use memgate_primitives::glob::Glob;
+use memgate_model::platform_settings::Orloj;
+use memgate_primitives::pointer::Pointer;
 
 use super::codes::POD_SECRET_FOREIGN;
 use super::message::fit_names;

@@ -1,9 +1,9 @@
 //! The views of the family's objects as far as an apiserver can make them.
 
 use crate::family::cel_reasons::{ADDRESS, CREDENTIALS, OTHER_OBJECTS};
-use crate::model::cel::CelVariable;
-use crate::model::cel_view::{CelPath, CelView};
-use crate::model::memory_view::Role;
+use memgate_model::cel::CelVariable;
+use memgate_model::cel_view::{CelPath, CelView};
+use memgate_model::memory_view::Role;
 
 use super::api::{MEMORY, VALIDATED_AGENT};
 use super::view::NAMESPACE_PATH;

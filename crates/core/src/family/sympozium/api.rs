@@ -16,9 +16,9 @@ pub mod membrane;
 mod schemas;
 pub mod shared_memory;
 
-use crate::model::kind::Kind;
-use crate::model::schema::{Field, METADATA, Schema};
-use crate::model::selector::PodSelector;
+use memgate_model::kind::Kind;
+use memgate_model::schema::{Field, METADATA, Schema};
+use memgate_model::selector::PodSelector;
 
 /// The API group.
 pub const GROUP: &str = "sympozium.ai";

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use serde_json::Value as Json;
 
-use crate::model::edit::{Edit, Entry, Op, Origin, Value};
-use crate::model::family::Subject;
-use crate::model::object::{Lookup, Object};
-use crate::model::pointer::Pointer;
-use crate::model::request::Operation;
-use crate::model::state_reader::StateReader;
-use crate::model::tree::Tree;
+use memgate_model::edit::{Edit, Entry, Op, Origin, Value};
+use memgate_model::family::Subject;
+use memgate_model::object::{Lookup, Object};
+use memgate_primitives::pointer::Pointer;
+use memgate_model::request::Operation;
+use memgate_model::state_reader::StateReader;
+use memgate_model::tree::Tree;
 
 use super::api::agent::{agent_ref, has_memory, inherits_skills, label, skills};
 use super::api::{AGENT_RUN, ENSEMBLE_LABEL};

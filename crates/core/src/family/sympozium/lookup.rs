@@ -1,10 +1,10 @@
 //! Finds the objects that belong to an agent, also under their old names, and where its private memory runs if the pod
 //! does not set that: the mode of an annotation, else of the settings, else of the SkillPack.
 
-use crate::model::kind::Kind;
-use crate::model::object::{Lookup, Object};
-use crate::model::platform_settings::MemoryMode;
-use crate::model::state_reader::StateReader;
+use memgate_model::kind::Kind;
+use memgate_model::object::{Lookup, Object};
+use memgate_model::platform_settings::MemoryMode;
+use memgate_model::state_reader::StateReader;
 
 use super::api::agent::sidecar_image;
 use super::api::ensemble::{AgentConfig, find_config, is_excluded};

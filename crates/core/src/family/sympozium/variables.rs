@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use crate::family::inject::env::Variable;
 use crate::family::inject::{field_origin, resource_name};
-use crate::model::object::Object;
-use crate::model::tree::Tree;
+use memgate_model::object::Object;
+use memgate_model::tree::Tree;
 
 use super::api::agent::{section, text_at};
 use super::api::ensemble::{Ensemble, shares_memory};

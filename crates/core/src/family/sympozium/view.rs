@@ -7,13 +7,13 @@
 mod memory;
 
 use crate::family::inject::container_named;
-use crate::model::family::Subject;
-use crate::model::kind::Kind;
-use crate::model::memory_view::{MemoryView, Role};
-use crate::model::object::Object;
-use crate::model::pod::Pod;
-use crate::model::state_reader::StateReader;
-use crate::model::tree::Tree;
+use memgate_model::family::Subject;
+use memgate_model::kind::Kind;
+use memgate_model::memory_view::{MemoryView, Role};
+use memgate_model::object::Object;
+use memgate_model::pod::Pod;
+use memgate_model::state_reader::StateReader;
+use memgate_model::tree::Tree;
 
 use super::api::agent::has_memory;
 use super::api::{

@@ -9,11 +9,11 @@ use std::ops::Range;
 use serde_json::{Value, json};
 
 use crate::family;
-use crate::manifest::mask::shown_value;
-use crate::model::credential::{masked_value, value_spans};
-use crate::model::kind::{Kind, POLICY_KINDS};
-use crate::model::prune::pruned;
-use crate::model::schema::Schema;
+use memgate_manifest::mask::shown_value;
+use memgate_primitives::credential::{masked_value, value_spans};
+use memgate_model::kind::{Kind, POLICY_KINDS};
+use memgate_model::prune::pruned;
+use memgate_model::schema::Schema;
 
 /// Of an object what decisions read, credentials masked.
 #[must_use]
@@ -179,8 +179,8 @@ fn references(text: &str) -> Vec<Range<usize>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::kind::{MEMORY_POLICY, NAMESPACE};
-    use crate::model::schema::Field;
+    use memgate_model::kind::{MEMORY_POLICY, NAMESPACE};
+    use memgate_model::schema::Field;
 
     /// Any kind of which the spec is read whole.
     static KIND: Kind = Kind { schema: Schema::Open(&[Field::new("spec", Schema::Whole(&[]))]), ..NAMESPACE };

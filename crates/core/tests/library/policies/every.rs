@@ -4,9 +4,9 @@
 
 use std::collections::BTreeSet;
 
-use memgate_core::model::family::Family;
-use memgate_core::model::memory_view::Role;
-use memgate_core::policy::rules::TYPES;
+use memgate_model::family::Family;
+use memgate_model::memory_view::Role;
+use memgate_policy::rules::TYPES;
 use serde_json::{Value, json};
 
 use super::super::cases::cases as case_files;

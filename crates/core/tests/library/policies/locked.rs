@@ -1,6 +1,6 @@
 //! What passes where a policy refuses everything: what a cluster needs to live, and what it takes to mend the policy.
 
-use memgate_core::model::settings::PolicySettings;
+use memgate_model::settings::PolicySettings;
 use serde_json::{Value, json};
 
 use super::{admitted, case, denying, memory};

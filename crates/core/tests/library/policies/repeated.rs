@@ -2,7 +2,7 @@
 
 use memgate_core::admission::{self, Admitted};
 use memgate_core::casefile::{Case, request};
-use memgate_core::model::request::Operation;
+use memgate_model::request::Operation;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

@@ -1,8 +1,8 @@
 //! Wrong values in each field of a policy, an exemption and an object: nothing panics, a wrong policy is never in
 //! force, and what is said of a wrong object stands at a place that is there.
 
-use memgate_core::model::finding::Finding;
-use memgate_core::policy::read;
+use memgate_model::finding::Finding;
+use memgate_policy::read;
 use serde_json::{Value, json};
 
 use super::super::fields::{fields_of, set, wrong_values};
@@ -114,7 +114,7 @@ fn in_what_holds_the_fields() {
         {
             for wrong in wrong_values() {
                 let mut bad = good.clone();
-                assert!(set(&mut bad, &memgate_core::model::pointer::Pointer::new(place), Some(&wrong)));
+                assert!(set(&mut bad, &memgate_primitives::pointer::Pointer::new(place), Some(&wrong)));
                 let state = [whole_policy(), exemption(), bad.clone()];
                 let decided = admitted(&case(&state, &bad, &json!({})));
                 for finding in decided.into_iter().flat_map(|admitted| admitted.decision.findings) {

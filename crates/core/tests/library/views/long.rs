@@ -3,8 +3,8 @@
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test stops where something is wrong")]
 
 use memgate_core::family::{ark, arkonis, orloj};
-use memgate_core::model::family::Family;
-use memgate_core::model::memory_view::MemoryView;
+use memgate_model::family::Family;
+use memgate_model::memory_view::MemoryView;
 use serde_json::{Value, json};
 
 use super::{snapshot, view};

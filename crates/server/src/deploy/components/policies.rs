@@ -13,10 +13,10 @@ use crate::deploy::rbac;
 use crate::deploy::templates::documents;
 use crate::deploy::webhooks::resources;
 use crate::deploy::workload::NO_POLICIES;
-use crate::family::inject::INJECT_LABEL;
-use crate::model::family::Family;
-use crate::model::finding::Phase;
-use crate::model::kind::{Kind, POLICY_CRDS, POLICY_KINDS};
+use memgate_core::family::inject::INJECT_LABEL;
+use memgate_model::family::Family;
+use memgate_model::finding::Phase;
+use memgate_model::kind::{Kind, POLICY_CRDS, POLICY_KINDS};
 
 /// The label of namespaces in which requests are refused while policies cannot judge them.
 const STRICT_LABEL: &str = "memgate.dev/policy";

@@ -1,7 +1,7 @@
 //! The message of a check, as an expression about its first fault.
 
-use crate::model::cel_view::{CelFault, MessagePart};
-use crate::policy::in_cel::{literal, shown_in_cel};
+use memgate_model::cel_view::{CelFault, MessagePart};
+use memgate_policy::in_cel::{literal, shown_in_cel};
 
 /// The message: the field, the fault, and the rule. `faults` is the variable with the faults; `instead` is the message of
 /// the policy's author.

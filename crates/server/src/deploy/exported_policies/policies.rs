@@ -10,11 +10,11 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::deploy::cel_policies::{new, old, policy_binding, variable};
 use crate::deploy::metadata::string_map;
-use crate::model::cel_view::{BEFORE, CelView, LABELS};
-use crate::model::family::Family;
-use crate::model::kind::Kind;
-use crate::model::policy::{Action, Policy};
-use crate::policy::in_cel::list;
+use memgate_model::cel_view::{BEFORE, CelView, LABELS};
+use memgate_model::family::Family;
+use memgate_model::kind::Kind;
+use memgate_model::policy::{Action, Policy};
+use memgate_policy::in_cel::list;
 
 use super::matching;
 use super::rules::Check;

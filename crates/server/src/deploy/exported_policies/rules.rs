@@ -5,14 +5,14 @@ use std::fmt::Write as _;
 
 use jiff::Timestamp;
 
-use crate::model::cel_view::{CelFault, CelSide, CelView, InCel, Sayable};
-use crate::model::family::Family;
-use crate::model::kind::Kind;
-use crate::model::memory_view::Role;
-use crate::model::policy::{Action, Policy, Rule, When};
-use crate::model::request::{Occasion, Point};
-use crate::policy::in_cel::list;
-use crate::policy::judge::{action, promotion};
+use memgate_model::cel_view::{CelFault, CelSide, CelView, InCel, Sayable};
+use memgate_model::family::Family;
+use memgate_model::kind::Kind;
+use memgate_model::memory_view::Role;
+use memgate_model::policy::{Action, Policy, Rule, When};
+use memgate_model::request::{Occasion, Point};
+use memgate_policy::in_cel::list;
+use memgate_policy::judge::{action, promotion};
 
 use super::LeftOut;
 use super::message;

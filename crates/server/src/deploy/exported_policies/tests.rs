@@ -3,9 +3,8 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::family;
-use crate::policy;
-use crate::policy::rules::TYPES;
+use memgate_core::family;
+use memgate_policy::rules::TYPES;
 
 /// Policies with this specification, exported.
 fn exported(spec: &Value) -> Exported {
@@ -13,7 +12,7 @@ fn exported(spec: &Value) -> Exported {
         "apiVersion": "policy.memgate.dev/v1alpha1", "kind": "MemoryPolicy",
         "metadata": {"name": "some"}, "spec": spec,
     });
-    let (policy, faults) = policy::read::policy(&manifest, &family::ALL);
+    let (policy, faults) = memgate_policy::read::policy(&manifest, &family::ALL);
     assert!(faults.is_empty(), "{faults:?}");
     let mut policies = Policies::default();
     policies.insert(policy);

@@ -10,11 +10,11 @@ use kube::Client;
 use tokio::task::{JoinError, spawn_blocking};
 use tokio::time::Instant;
 
-use crate::decide::audit::{Audit, audit};
-use crate::model::object::{Object, Reference};
-use crate::model::policy::Policies;
-use crate::model::snapshot::Snapshot;
-use crate::policy::judge::Judgement;
+use memgate_core::decide::audit::{Audit, audit};
+use memgate_model::object::{Object, Reference};
+use memgate_model::policy::Policies;
+use memgate_model::snapshot::Snapshot;
+use memgate_policy::judge::Judgement;
 use crate::server::lookup::Lookups;
 use crate::server::store::Store;
 

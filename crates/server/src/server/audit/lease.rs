@@ -11,7 +11,7 @@ use kube_lease_manager::{LeaseManager, LeaseManagerBuilder, LeaseManagerError};
 use tokio::sync::watch::Receiver;
 use tokio::time::sleep;
 
-use crate::model::causes::with_causes;
+use memgate_model::causes::with_causes;
 use crate::server::certs::kube_api::with_timeout;
 use crate::server::jitter::jitter;
 use crate::server::options::AuditOptions;

@@ -9,8 +9,8 @@ use thiserror::Error;
 use tokio::task::JoinError;
 use tokio::time::{Instant, sleep_until};
 
-use crate::model::policy::Policies;
-use crate::policy::judge::Judgement;
+use memgate_model::policy::Policies;
+use memgate_policy::judge::Judgement;
 use crate::server::certs::kube_api::{error_message, with_timeout};
 use crate::server::events::truncate;
 

@@ -8,11 +8,11 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::model::digest;
-use crate::model::finding::Finding;
-use crate::model::kind::Kind;
-use crate::model::policy_rule::{AtAdmission, PolicyFinding, PolicyStatus};
-use crate::policy::judge::{Counts, Judgement};
+use memgate_model::digest;
+use memgate_model::finding::Finding;
+use memgate_model::kind::Kind;
+use memgate_model::policy_rule::{AtAdmission, PolicyFinding, PolicyStatus};
+use memgate_policy::judge::{Counts, Judgement};
 use crate::server::events::truncate;
 
 use super::subjects::Stored;

@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::model::kind::MEMORY_POLICY;
-use crate::model::policy::{Action, Exemption, Policies, Policy};
-use crate::policy::judge::Counts;
-use crate::policy::leftover::rejected;
+use memgate_model::kind::MEMORY_POLICY;
+use memgate_model::policy::{Action, Exemption, Policies, Policy};
+use memgate_policy::judge::Counts;
+use memgate_policy::leftover::rejected;
 use crate::server::events::truncate;
 
 use super::policies::Head;

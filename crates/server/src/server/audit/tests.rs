@@ -5,13 +5,13 @@ use super::policies::Head;
 use super::report::{Report, stored_digest};
 use super::status::{AuditCounts, PolicyCounts, status};
 use super::subjects::Stored;
-use crate::decide::audit::audit;
-use crate::family;
-use crate::model::kind::{Kind, MEMORY_POLICY, MEMORY_POLICY_EXEMPTION};
-use crate::model::policy::Policies;
-use crate::model::snapshot::Snapshot;
-use crate::policy::judge::{Counts, Judgement};
-use crate::policy::put;
+use memgate_core::decide::audit::audit;
+use memgate_core::family;
+use memgate_model::kind::{Kind, MEMORY_POLICY, MEMORY_POLICY_EXEMPTION};
+use memgate_model::policy::Policies;
+use memgate_model::snapshot::Snapshot;
+use memgate_policy::judge::{Counts, Judgement};
+use memgate_policy::put;
 
 const NOW: &str = "2027-01-10T00:00:00Z";
 
@@ -50,7 +50,7 @@ fn judged(policies: Policies, now: &str) -> (Stored, Judgement) {
         uid: "u-1".to_owned(),
         text: object.to_string().into(),
     };
-    let mut snapshot = Snapshot::default();
+    let mut snapshot = Snapshot::new(memgate_core::family::default_settings());
     snapshot.policies = policies.into();
     let judgement = audit(&stored.request(time(now)), &snapshot).judgement;
     (stored, judgement)

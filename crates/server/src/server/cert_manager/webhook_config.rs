@@ -22,7 +22,7 @@ use serde_json::Value;
 use tokio::sync::watch::Sender;
 use tokio::time::Instant;
 
-use crate::model::finding::Phase;
+use memgate_model::finding::Phase;
 use crate::review_path;
 use crate::server::cert_manager::failure_log::FailureLog;
 use crate::server::cert_manager::path_tokens::{PathToken, PathTokens};

@@ -5,8 +5,8 @@ use futures::FutureExt;
 use tokio::time::timeout;
 
 use super::*;
-use crate::model::finding::{Cause, Code, Finding};
-use crate::model::pointer::Pointer;
+use memgate_model::finding::{Cause, Code, Finding};
+use memgate_primitives::pointer::Pointer;
 use crate::server::stub::client;
 
 static MISSING: Code = Code { name: "family/missing", cause: Cause::NotFound, page: "" };

@@ -4,8 +4,8 @@ use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use super::*;
-use crate::family;
-use crate::model::kind::{Kind, SECRET};
+use memgate_core::family;
+use memgate_model::kind::{Kind, SECRET};
 use crate::server::stub::{Reply, RequestedPaths, client, not_found};
 
 fn kind() -> &'static Kind {

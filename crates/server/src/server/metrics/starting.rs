@@ -1,7 +1,7 @@
 //! Makes series at zero when the server starts. A counter that first appears with 1 is not an increase for Prometheus, so
 //! no alert would see the first failure.
 
-use crate::family;
+use memgate_core::family;
 use crate::server::metrics::labels::{
     ByCause, ByConfigAndResult, ByFamily, ByKindAndResult, ByResult, ByWebhook, CertKind, EventOutcome,
     HandshakeOutcome, LookupOutcome, RequestLabels, ShedCause, SpanOutcome, WebhookKind,

@@ -8,14 +8,14 @@ use serde_json::json;
 use super::audit::LastPass;
 use super::policies::MAX_POLICIES;
 use super::*;
-use crate::family;
-use crate::model::finding::{Finding, Severity};
-use crate::model::kind::{MEMORY_POLICY, MEMORY_POLICY_EXEMPTION};
-use crate::model::pointer::Pointer;
-use crate::model::policy::Policies;
-use crate::model::policy_rule::{PolicyFinding, PolicyStatus};
-use crate::policy::codes::RULE;
-use crate::policy::judge::Counts;
+use memgate_core::family;
+use memgate_model::finding::{Finding, Severity};
+use memgate_model::kind::{MEMORY_POLICY, MEMORY_POLICY_EXEMPTION};
+use memgate_primitives::pointer::Pointer;
+use memgate_model::policy::Policies;
+use memgate_model::policy_rule::{PolicyFinding, PolicyStatus};
+use memgate_policy::codes::RULE;
+use memgate_policy::judge::Counts;
 use crate::server::outcomes;
 
 /// How many series one replica may have.
@@ -131,7 +131,7 @@ fn put(policies: &mut Policies, name: &str) {
         },
     });
     for (kind, manifest) in [(&MEMORY_POLICY, policy), (&MEMORY_POLICY_EXEMPTION, exemption)] {
-        assert_eq!(crate::policy::put(policies, &family::ALL, kind, &manifest), []);
+        assert_eq!(memgate_policy::put(policies, &family::ALL, kind, &manifest), []);
     }
 }
 
@@ -285,7 +285,7 @@ fn policies_are_counted_by_what_comes_of_them() {
     let mut policies = Policies::default();
     put(&mut policies, "one");
     let invalid = json!({"metadata": {"name": "two"}, "spec": {"rules": [{"id": "a"}]}});
-    assert_eq!(crate::policy::put(&mut policies, &family::ALL, &MEMORY_POLICY, &invalid).len(), 1);
+    assert_eq!(memgate_policy::put(&mut policies, &family::ALL, &MEMORY_POLICY, &invalid).len(), 1);
     metrics.policies.set(&policies, Timestamp::UNIX_EPOCH);
     for (severity, status) in [
         (Severity::Deny, PolicyStatus::Violated),

@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 use tokio::time::advance;
 
 use super::*;
-use crate::decide::decide;
-use crate::family::arkonis;
-use crate::model::kind::{Kind, NAMESPACE};
-use crate::model::object::{Coverage, KindState, Object};
-use crate::model::settings::Settings;
+use memgate_core::decide::decide;
+use memgate_core::family::arkonis;
+use memgate_model::kind::{Kind, NAMESPACE};
+use memgate_model::object::{Coverage, KindState, Object};
+use memgate_model::settings::Settings;
 use crate::server::clock::Clock;
 use crate::server::log_rate_limiter::LogRate;
 use crate::server::store::apply_event::StoreChange;
@@ -25,7 +25,7 @@ fn handler(grace: Duration) -> Arc<ReviewHandler> {
 }
 
 fn unshared_handler(grace: Duration) -> ReviewHandler {
-    let store = Store::watching(Settings::default(), grace, true);
+    let store = Store::watching(memgate_core::family::default_settings(), grace, true);
     for kind in store.kinds() {
         store.apply(kind, StoreChange::Replace(KindState::new(Coverage::Watched)));
     }
@@ -194,7 +194,7 @@ async fn the_grace_time_can_be_switched_off() {
 
 #[tokio::test(start_paused = true)]
 async fn without_a_cluster_nothing_waits() {
-    let mut snapshot = Snapshot::default();
+    let mut snapshot = Snapshot::new(memgate_core::family::default_settings());
     for kind in arkonis::FAMILY.kinds.watched {
         snapshot.set(kind, KindState::new(Coverage::Complete));
     }

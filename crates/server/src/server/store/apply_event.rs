@@ -12,8 +12,8 @@ use kube::runtime::watcher::Event;
 use serde::de::{Deserialize, Deserializer, Error};
 use serde_json::value::RawValue;
 
-use crate::model::kind::Kind;
-use crate::model::object::{Coverage, KindState, Object};
+use memgate_model::kind::Kind;
+use memgate_model::object::{Coverage, KindState, Object};
 use crate::server::log_rate_limiter::{LogRate, LogRateLimiter};
 
 /// The rate of log lines about unreadable objects of one kind: any user may write such objects.
@@ -173,11 +173,11 @@ mod tests {
     use super::*;
     use kube::core::{ObjectList, WatchEvent};
 
-    use crate::model::budget::Budget;
-    use crate::model::kind::NAMESPACE;
-    use crate::model::object::Lookup;
-    use crate::model::snapshot::Snapshot;
-    use crate::model::state_reader::StateReader;
+    use memgate_primitives::budget::Budget;
+    use memgate_model::kind::NAMESPACE;
+    use memgate_model::object::Lookup;
+    use memgate_model::snapshot::Snapshot;
+    use memgate_model::state_reader::StateReader;
 
     fn raw(name: &str) -> RawObject {
         let text = format!(
@@ -187,7 +187,7 @@ mod tests {
     }
 
     fn applied(events: Vec<Event<RawObject>>) -> Snapshot {
-        let mut snapshot = Snapshot::default();
+        let mut snapshot = Snapshot::new(memgate_core::family::default_settings());
         let mut partial = None;
         let log_limiter = LogRateLimiter::new(UNREADABLE_LOG_RATE);
         for event in events {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use kube::Client;
 use tokio::sync::watch;
 
-use crate::model::kind::Kind;
+use memgate_model::kind::Kind;
 use crate::server::certs::kube_api::with_timeout;
 use crate::server::jitter::jitter;
 

@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::model::finding::quoted;
-use crate::model::object::Reference;
+use memgate_primitives::plain_text::quoted;
+use memgate_model::object::Reference;
 
 use super::lock;
 
@@ -149,7 +149,7 @@ impl MissingSince {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::family;
+    use memgate_core::family;
 
     const GRACE: Duration = Duration::from_secs(30);
 

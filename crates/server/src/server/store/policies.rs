@@ -5,14 +5,13 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use crate::family;
-use crate::model::digest;
-use crate::model::kind::{Kind, MEMORY_POLICY, MEMORY_POLICY_EXEMPTION, NAMESPACE};
-use crate::model::object::Object;
-use crate::model::policy::Policies;
-use crate::model::snapshot::Snapshot;
-use crate::model::tree::Tree;
-use crate::policy;
+use memgate_core::family;
+use memgate_model::digest;
+use memgate_model::kind::{Kind, MEMORY_POLICY, MEMORY_POLICY_EXEMPTION, NAMESPACE};
+use memgate_model::object::Object;
+use memgate_model::policy::Policies;
+use memgate_model::snapshot::Snapshot;
+use memgate_model::tree::Tree;
 use crate::server::store::apply_event::StoreChange;
 
 /// The kinds that are watched for policies. Their selectors read Namespaces.
@@ -38,7 +37,7 @@ pub(super) fn apply(snapshot: &mut Snapshot, kind: &Kind, change: &StoreChange) 
             }
         }
         StoreChange::Insert(object) => put(policies, kind, object),
-        StoreChange::Remove { namespace, name } => policy::take(policies, kind, namespace, name),
+        StoreChange::Remove { namespace, name } => memgate_policy::take(policies, kind, namespace, name),
     }
 }
 
@@ -70,7 +69,7 @@ pub(super) fn is_news(specs: &mut Specs, kind: &'static Kind, change: &StoreChan
 
 /// Adds a policy. One with faults is not in force, and every object that it would judge gets a finding about it.
 fn put(policies: &mut Policies, kind: &Kind, object: &Object) {
-    let faults = policy::put(policies, &family::ALL, kind, &manifest(kind, object));
+    let faults = memgate_policy::put(policies, &family::ALL, kind, &manifest(kind, object));
     if let Some(first) = faults.first() {
         let (namespace, name) = (&object.namespace, &object.name);
         let fault = first.message();
@@ -100,8 +99,8 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::model::object::{Coverage, KindState};
-    use crate::model::settings::Settings;
+    use memgate_model::object::{Coverage, KindState};
+    use memgate_model::settings::Settings;
     use crate::server::store::Store;
 
     fn object(kind: &'static Kind, name: &str, spec: &Value) -> Object {
@@ -131,7 +130,7 @@ mod tests {
 
     #[test]
     fn what_is_stored_is_in_force_and_what_is_gone_is_not() {
-        let store = Store::watching(Settings::default(), Duration::ZERO, true);
+        let store = Store::watching(memgate_core::family::default_settings(), Duration::ZERO, true);
         let good = json!({"id": "durable", "backends": {"durable": true}});
         store.apply(&MEMORY_POLICY, list(vec![policy("a", &good), policy("b", &good)]));
         assert_eq!(in_force(&store), ["a", "b"]);
@@ -148,7 +147,7 @@ mod tests {
 
     #[test]
     fn exemptions_come_and_go() {
-        let store = Store::watching(Settings::default(), Duration::ZERO, true);
+        let store = Store::watching(memgate_core::family::default_settings(), Duration::ZERO, true);
         let spec = json!({
             "policy": "a", "rules": ["durable"], "target": {"namespaces": ["lab"]}, "reason": "until it moves",
             "from": "2026-12-15T00:00:00Z", "expiresAt": "2027-03-01T00:00:00Z",
@@ -169,12 +168,12 @@ mod tests {
 
     #[test]
     fn policies_are_known_when_both_kinds_are_listed() {
-        let store = Store::watching(Settings::default(), Duration::ZERO, true);
+        let store = Store::watching(memgate_core::family::default_settings(), Duration::ZERO, true);
         assert!(!store.has_policies());
         store.apply(&MEMORY_POLICY, list(Vec::new()));
         assert!(!store.has_policies());
         store.apply(&MEMORY_POLICY_EXEMPTION, list(Vec::new()));
         assert!(store.has_policies());
-        assert!(Store::watching(Settings::default(), Duration::ZERO, false).has_policies());
+        assert!(Store::watching(memgate_core::family::default_settings(), Duration::ZERO, false).has_policies());
     }
 }

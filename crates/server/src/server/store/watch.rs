@@ -19,8 +19,8 @@ use kube::{Api, Client};
 use tokio::sync::watch::Receiver;
 use tokio::task::{spawn_blocking, yield_now};
 
-use crate::model::kind::Kind;
-use crate::model::object::{Coverage, KindState};
+use memgate_model::kind::Kind;
+use memgate_model::object::{Coverage, KindState};
 use crate::server::jitter::jitter;
 use crate::server::log_rate_limiter::LogRateLimiter;
 use crate::server::options::Timers;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::family::inject::env::{Variable, escape_references};
 use crate::family::inject::field_origin;
-use crate::model::edit::{EnvSource, Origin};
+use memgate_model::edit::{EnvSource, Origin};
 
 use super::find::{HeaderVariable, PodMemory};
 

@@ -1,12 +1,13 @@
 //! Validates a Query's claim to memory. The platform checks the rest of a Query.
 
-use crate::model::family::Subject;
-use crate::model::finding::{Finding, quoted};
-use crate::model::object::{Lookup, Object};
-use crate::model::pointer::Pointer;
-use crate::model::request::Operation;
-use crate::model::state_reader::StateReader;
-use crate::model::tree::Tree;
+use memgate_model::family::Subject;
+use memgate_model::finding::Finding;
+use memgate_primitives::plain_text::quoted;
+use memgate_model::object::{Lookup, Object};
+use memgate_primitives::pointer::Pointer;
+use memgate_model::request::Operation;
+use memgate_model::state_reader::StateReader;
+use memgate_model::tree::Tree;
 
 use super::super::api::{MEMORY, resolved_address, status};
 use super::super::codes::{

@@ -1,10 +1,10 @@
 //! The ratchet by parts of an object. Each rule depends on a part, such as the address. While an update leaves
 //! that part unchanged, its denials only warn and its warnings are not repeated.
 
-use crate::model::family::Subject;
-use crate::model::finding::{Finding, Severity};
-use crate::model::pointer::Pointer;
-use crate::model::tree::Tree;
+use memgate_model::family::Subject;
+use memgate_model::finding::{Finding, Severity};
+use memgate_primitives::pointer::Pointer;
+use memgate_model::tree::Tree;
 
 use super::super::codes::{MEMORY_ADDRESS_PLAIN_HTTP, QUERY_MEMORY_CHANGED, UNKNOWN_FIELD};
 

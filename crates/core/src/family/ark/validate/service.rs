@@ -1,10 +1,10 @@
 //! Validates the Service and the port that a Memory refers to.
 
-use crate::model::finding::Finding;
-use crate::model::object::{Lookup, Object};
-use crate::model::pointer::Pointer;
-use crate::model::state_reader::StateReader;
-use crate::model::tree::Tree;
+use memgate_model::finding::Finding;
+use memgate_model::object::{Lookup, Object};
+use memgate_primitives::pointer::Pointer;
+use memgate_model::state_reader::StateReader;
+use memgate_model::tree::Tree;
 
 use super::super::codes::{
     MEMORY_PORT_AMBIGUOUS, MEMORY_PORT_INTEGER, MEMORY_PORT_RANGE, MEMORY_PORT_TYPE, MEMORY_PORT_UNKNOWN,

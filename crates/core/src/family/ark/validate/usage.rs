@@ -2,12 +2,12 @@
 
 use std::borrow::Cow;
 
-use crate::model::family::Subject;
-use crate::model::finding::Finding;
-use crate::model::object::Object;
-use crate::model::pointer::Pointer;
-use crate::model::state_reader::StateReader;
-use crate::model::tree::Tree;
+use memgate_model::family::Subject;
+use memgate_model::finding::Finding;
+use memgate_model::object::Object;
+use memgate_primitives::pointer::Pointer;
+use memgate_model::state_reader::StateReader;
+use memgate_model::tree::Tree;
 
 use super::super::api::{DEFAULT, STATE_QUERY};
 use super::super::codes::MEMORY_DELETE_REFERENCED;

@@ -1,11 +1,11 @@
 //! Where the service of a Memory is, by the source that the platform takes.
 
 use crate::family::endpoint_view;
-use crate::model::kind::SERVICE;
-use crate::model::memory_view::{EndpointSource, EndpointView, MemoryView, ReferenceView, Why, qualified};
-use crate::model::object::Lookup;
-use crate::model::pointer::Pointer;
-use crate::model::state_reader::StateReader;
+use memgate_model::kind::SERVICE;
+use memgate_model::memory_view::{EndpointSource, EndpointView, MemoryView, ReferenceView, Why, qualified};
+use memgate_model::object::Lookup;
+use memgate_primitives::pointer::Pointer;
+use memgate_model::state_reader::StateReader;
 
 use super::super::api::CONFIG_MAP;
 use super::super::service::{SERVICE_DOMAIN, ServiceRef};

@@ -1,6 +1,6 @@
 //! Recognises agent pods by their labels.
 
-use crate::model::pod::Pod;
+use memgate_model::pod::Pod;
 
 use super::super::api::DIALECTS;
 

@@ -1,14 +1,15 @@
 //! Warnings about a memory resource that works, but probably not as intended.
 
 use crate::family::url::Endpoint;
-use crate::model::family::Subject;
-use crate::model::finding::{Finding, quoted};
-use crate::model::kind::SECRET;
-use crate::model::name::is_dns_subdomain;
-use crate::model::object::Lookup;
-use crate::model::pointer::Pointer;
-use crate::model::state_reader::StateReader;
-use crate::model::tree::Tree;
+use memgate_model::family::Subject;
+use memgate_model::finding::Finding;
+use memgate_primitives::plain_text::quoted;
+use memgate_model::kind::SECRET;
+use memgate_primitives::name::is_dns_subdomain;
+use memgate_model::object::Lookup;
+use memgate_primitives::pointer::Pointer;
+use memgate_model::state_reader::StateReader;
+use memgate_model::tree::Tree;
 
 use super::super::api::{Backend, Dialect, Memory, Redis, VectorStore};
 use super::super::codes::{

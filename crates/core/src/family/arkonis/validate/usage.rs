@@ -1,10 +1,11 @@
 //! Warnings about the change or DELETE of a memory resource that agents use.
 
 use crate::family::message::first_of;
-use crate::model::family::Subject;
-use crate::model::finding::{Finding, quoted};
-use crate::model::pointer::Pointer;
-use crate::model::state_reader::StateReader;
+use memgate_model::family::Subject;
+use memgate_model::finding::Finding;
+use memgate_primitives::plain_text::quoted;
+use memgate_primitives::pointer::Pointer;
+use memgate_model::state_reader::StateReader;
 
 use super::super::api::{
     Backend, COLLECTION_DEFAULT, Dialect, EMBEDDING_PROVIDER_DEFAULT, Memory, VectorStore, memory_name,

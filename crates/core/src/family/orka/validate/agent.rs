@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use crate::model::budget::Budget;
-use crate::model::family::Subject;
-use crate::model::finding::{Finding, excerpt, quoted};
-use crate::model::pointer::Pointer;
-use crate::model::state_reader::StateReader;
-use crate::model::tree::Tree;
+use memgate_primitives::budget::Budget;
+use memgate_model::family::Subject;
+use memgate_model::finding::{Finding, excerpt};
+use memgate_primitives::plain_text::quoted;
+use memgate_primitives::pointer::Pointer;
+use memgate_model::state_reader::StateReader;
+use memgate_model::tree::Tree;
 
 use super::super::codes::{APPROVAL_BUILTIN, TOOL_DISABLE_NO_EFFECT, TOOL_RUNTIME};
 use super::super::memory_tools::{AgentTool, are_off, is_memory_tool};

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::finding::{Finding, excerpt, quoted};
-use crate::model::name::is_dns_subdomain;
-use crate::model::object::Lookup;
-use crate::model::pointer::Pointer;
-use crate::model::state_reader::StateReader;
+use memgate_model::finding::{Finding, excerpt};
+use memgate_primitives::plain_text::quoted;
+use memgate_primitives::name::is_dns_subdomain;
+use memgate_model::object::Lookup;
+use memgate_primitives::pointer::Pointer;
+use memgate_model::state_reader::StateReader;
 
 use super::super::api::{BUILT_IN_TOOLS, MEMORY_TOOLS, TOOL};
 use super::super::codes::TOOL_TYPO;
@@ -85,8 +86,8 @@ fn nearest_memory_tool(name: &str) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use crate::model::budget::Budget;
-    use crate::model::snapshot::Snapshot;
+    use memgate_primitives::budget::Budget;
+    use memgate_model::snapshot::Snapshot;
 
     use super::*;
 
@@ -115,7 +116,7 @@ mod tests {
         let digits = (0..10).flat_map(|one| (0..20).map(move |two| (one, two)));
         let names: Vec<String> =
             digits.map(|(one, two)| format!("re{one}emb{}r", char::from(b'a' + two))).collect();
-        let (snapshot, work) = (Snapshot::default(), Budget::default());
+        let (snapshot, work) = (Snapshot::new(crate::family::default_settings()), Budget::default());
         let mut state = StateReader::new(&snapshot, &work);
         let mut misspellings = Misspellings::new("team");
         for name in names.iter().chain(&names) {

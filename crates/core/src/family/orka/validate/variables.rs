@@ -1,9 +1,9 @@
 //! Validates the variables of a Task.
 
-use crate::model::budget::Budget;
-use crate::model::finding::{Code, Finding, excerpt};
-use crate::model::fix::Fix;
-use crate::model::pointer::Pointer;
+use memgate_primitives::budget::Budget;
+use memgate_model::finding::{Code, Finding, excerpt};
+use memgate_primitives::fix::Fix;
+use memgate_primitives::pointer::Pointer;
 
 use super::super::codes::{ENV_AGENT_FORGED, ENV_DUPLICATE, ENV_LITERAL_TOKEN, ENV_NO_EFFECT, ENV_RESERVED};
 use super::super::setting::Setting;

@@ -4,12 +4,12 @@
 //! the Agent or the Task lists, and an Agent with coordination adds all of them. A runtime has the allowed tools.
 
 use crate::family::inject::annotation_pointer;
-use crate::model::family::Subject;
-use crate::model::memory_view::OperationView;
-use crate::model::object::{Lookup, Object};
-use crate::model::pointer::Pointer;
-use crate::model::state_reader::StateReader;
-use crate::model::tree::Tree;
+use memgate_model::family::Subject;
+use memgate_model::memory_view::OperationView;
+use memgate_model::object::{Lookup, Object};
+use memgate_primitives::pointer::Pointer;
+use memgate_model::state_reader::StateReader;
+use memgate_model::tree::Tree;
 
 use super::super::api::{MEMORY_TOOLS, STATE_TASK, TOOLS_ANNOTATION, scheduled_parent};
 use super::super::memory_tools::{self, AgentTool, are_off};

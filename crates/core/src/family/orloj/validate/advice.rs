@@ -2,14 +2,15 @@
 
 use std::borrow::Cow;
 
-use crate::model::family::Subject;
-use crate::model::finding::{Code, Finding, quoted};
-use crate::model::object::Lookup;
-use crate::model::object::index::Index;
-use crate::model::platform_settings::Orloj;
-use crate::model::pointer::Pointer;
-use crate::model::state_reader::StateReader;
-use crate::model::tree::Tree;
+use memgate_model::family::Subject;
+use memgate_model::finding::{Code, Finding};
+use memgate_primitives::plain_text::quoted;
+use memgate_model::object::Lookup;
+use memgate_model::object::index::Index;
+use memgate_model::platform_settings::Orloj;
+use memgate_primitives::pointer::Pointer;
+use memgate_model::state_reader::StateReader;
+use memgate_model::tree::Tree;
 
 use super::super::api::{MEMORY, MODEL_ENDPOINT, Memory, ModelEndpoint, OLLAMA_URL, Provider};
 use super::super::codes::{

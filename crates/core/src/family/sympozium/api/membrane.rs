@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::VISIBILITIES;
 use super::ensemble::{Ensemble, Parts, Relationship};
 use super::shared_memory::Membrane;
-use crate::model::members::Members;
+use memgate_primitives::members::Members;
 
 /// What decides the visibility of an agent's entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -1,7 +1,7 @@
 //! The fields that are read, a table for each kind. Objects are open: the platform has many fields
 //! beside those of memory.
 
-use crate::model::schema::{Field, LABELS, Schema, UID, metadata};
+use memgate_model::schema::{Field, LABELS, Schema, UID, metadata};
 
 const fn field(name: &'static str, schema: Schema) -> Field {
     Field::new(name, schema).guarded()

@@ -1,7 +1,7 @@
 //! The shared memory of an Ensemble as decisions read it. A field of the wrong type reads as absent, and list
 //! elements keep their index.
 
-use crate::model::tree::Tree;
+use memgate_model::tree::Tree;
 
 use super::agent::{is_true, section, text_at};
 use super::lists::{Places, list, texts};

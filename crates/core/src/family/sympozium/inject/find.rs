@@ -3,14 +3,15 @@
 use crate::family::inject::elsewhere::unmet_by;
 use crate::family::inject::{Unmet, label_pointer, references, unmet};
 use crate::family::message::fit_names;
-use crate::model::finding::{Finding, quoted};
-use crate::model::name::is_dns_subdomain;
-use crate::model::object::{Lookup, Object, Reference};
-use crate::model::pod::Pod;
-use crate::model::pointer::Pointer;
-use crate::model::reason::Reason;
-use crate::model::state_reader::StateReader;
-use crate::model::tree::Tree;
+use memgate_model::finding::Finding;
+use memgate_primitives::plain_text::quoted;
+use memgate_primitives::name::is_dns_subdomain;
+use memgate_model::object::{Lookup, Object, Reference};
+use memgate_model::pod::Pod;
+use memgate_primitives::pointer::Pointer;
+use memgate_model::reason::Reason;
+use memgate_model::state_reader::StateReader;
+use memgate_model::tree::Tree;
 
 use super::super::api::agent::{
     SkillsOwner, agent_ref, config_name, ensemble_name, has_legacy_memory, inherits_skills, memory_skill,

@@ -1,8 +1,8 @@
 //! Recognises agent pods by their labels.
 
 use crate::family::inject::label_pointer;
-use crate::model::pod::Pod;
-use crate::model::pointer::Pointer;
+use memgate_model::pod::Pod;
+use memgate_primitives::pointer::Pointer;
 
 use super::super::api::{AGENT_RUN_COMPONENT, COMPONENT_LABEL, INSTANCE_LABEL};
 

@@ -1,7 +1,8 @@
 //! Validates the access rules of shared memory.
 
-use crate::model::finding::{Finding, quoted};
-use crate::model::pointer::Pointer;
+use memgate_model::finding::Finding;
+use memgate_primitives::plain_text::quoted;
+use memgate_primitives::pointer::Pointer;
 
 use super::super::api::ACCESSES;
 use super::super::api::ensemble::Ensemble;

@@ -1,10 +1,11 @@
 //! Validates an Agent.
 
-use crate::model::family::Subject;
-use crate::model::finding::{Finding, quoted};
-use crate::model::pointer::Pointer;
-use crate::model::state_reader::StateReader;
-use crate::model::tree::Tree;
+use memgate_model::family::Subject;
+use memgate_model::finding::Finding;
+use memgate_primitives::plain_text::quoted;
+use memgate_primitives::pointer::Pointer;
+use memgate_model::state_reader::StateReader;
+use memgate_model::tree::Tree;
 
 use super::super::api::ENSEMBLE_LABEL;
 use super::super::api::agent::{auto_store_off, has_legacy_memory, has_memory, label};

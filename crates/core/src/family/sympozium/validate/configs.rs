@@ -1,9 +1,10 @@
 //! Validates the list of configs.
 
-use crate::model::family::Subject;
-use crate::model::finding::{Finding, excerpt, quoted};
-use crate::model::pointer::Pointer;
-use crate::model::tree::Tree;
+use memgate_model::family::Subject;
+use memgate_model::finding::{Finding, excerpt};
+use memgate_primitives::plain_text::quoted;
+use memgate_primitives::pointer::Pointer;
+use memgate_model::tree::Tree;
 
 use super::super::api::ensemble::{AgentConfig, Ensemble};
 use super::super::codes::{

@@ -4,11 +4,12 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use crate::model::family::Subject;
-use crate::model::finding::{Finding, excerpt, quoted};
-use crate::model::pointer::Pointer;
-use crate::model::state_reader::StateReader;
-use crate::model::tree::Tree;
+use memgate_model::family::Subject;
+use memgate_model::finding::{Finding, excerpt};
+use memgate_primitives::plain_text::quoted;
+use memgate_primitives::pointer::Pointer;
+use memgate_model::state_reader::StateReader;
+use memgate_model::tree::Tree;
 
 use super::super::api::agent::{ensemble_name, is_true};
 use super::super::api::ensemble::{Ensemble, shares_memory};
@@ -20,7 +21,7 @@ use super::super::codes::{
 };
 use super::{Report, about_agents, access, configs, limits, membrane, names, volumes};
 use crate::family::message::{fit_names, truncate};
-use crate::model::quantity::billionths;
+use memgate_primitives::quantity::billionths;
 
 const SHARED: &str = "/spec/sharedMemory";
 

@@ -1,9 +1,10 @@
 //! Validates the numbers and durations of the membrane.
 
-use crate::model::duration::nanoseconds;
-use crate::model::finding::{Finding, excerpt, quoted};
-use crate::model::pointer::Pointer;
-use crate::model::tree::Tree;
+use memgate_primitives::duration::nanoseconds;
+use memgate_model::finding::{Finding, excerpt};
+use memgate_primitives::plain_text::quoted;
+use memgate_primitives::pointer::Pointer;
+use memgate_model::tree::Tree;
 
 use super::super::api::agent::text_at;
 use super::super::api::shared_memory::Membrane;

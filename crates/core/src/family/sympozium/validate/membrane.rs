@@ -1,8 +1,9 @@
 //! Validates the membrane, which controls which entries agents see of each other.
 
-use crate::model::finding::{Finding, quoted};
-use crate::model::members::Members;
-use crate::model::pointer::Pointer;
+use memgate_model::finding::Finding;
+use memgate_primitives::plain_text::quoted;
+use memgate_primitives::members::Members;
+use memgate_primitives::pointer::Pointer;
 
 use super::super::api::ensemble::Ensemble;
 use super::super::api::membrane::{VisibilitySource, effective_visibility, with_peers};

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use crate::family::message::fit_names;
-use crate::model::family::Subject;
-use crate::model::finding::{Finding, excerpt, quoted};
-use crate::model::pointer::Pointer;
-use crate::model::request::Operation;
+use memgate_model::family::Subject;
+use memgate_model::finding::{Finding, excerpt};
+use memgate_primitives::plain_text::quoted;
+use memgate_primitives::pointer::Pointer;
+use memgate_model::request::Operation;
 
 use super::super::api::agent::has_memory;
 use super::super::api::ensemble::Ensemble;

@@ -3,11 +3,12 @@
 use std::fmt::Display;
 
 use crate::family::message::fit_names;
-use crate::model::budget::Budget;
-use crate::model::finding::{Code, Details, Finding, excerpt, quoted};
-use crate::model::fix::Fix;
-use crate::model::pointer::Pointer;
-use crate::model::suggest;
+use memgate_primitives::budget::Budget;
+use memgate_model::finding::{Code, Details, Finding, excerpt};
+use memgate_primitives::plain_text::quoted;
+use memgate_primitives::fix::Fix;
+use memgate_primitives::pointer::Pointer;
+use memgate_primitives::suggest;
 
 /// Makes findings within a budget. A text owns the values that it shows.
 #[derive(Clone, Copy)]

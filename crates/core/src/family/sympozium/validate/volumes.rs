@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::model::finding::{Finding, excerpt, quoted};
-use crate::model::pointer::Pointer;
-use crate::model::tree::Tree;
+use memgate_model::finding::{Finding, excerpt};
+use memgate_primitives::plain_text::quoted;
+use memgate_primitives::pointer::Pointer;
+use memgate_model::tree::Tree;
 
 use super::super::api::RESERVED_VOLUMES;
 use super::super::api::agent::text_at;

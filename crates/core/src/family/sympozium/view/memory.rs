@@ -1,15 +1,15 @@
 //! The views of what declares memory: Agent, Ensemble and SkillPack.
 
 use crate::family::{container_view, endpoint_view};
-use crate::model::memory_view::{
+use memgate_model::memory_view::{
     EndpointSource, EndpointView, MemoryView, ReferenceView, Role, SecretView, SharingConfigView,
     SharingView, SourceView, StorageView, Why, qualified,
 };
-use crate::model::object::{Lookup, Object};
-use crate::model::pointer::Pointer;
-use crate::model::quantity;
-use crate::model::state_reader::StateReader;
-use crate::model::tree::Tree;
+use memgate_model::object::{Lookup, Object};
+use memgate_primitives::pointer::Pointer;
+use memgate_primitives::quantity;
+use memgate_model::state_reader::StateReader;
+use memgate_model::tree::Tree;
 
 use super::super::api::agent::{
     SkillsOwner, agent_ref, agent_ref_pointer, ensemble_label, ensemble_name, has_legacy_memory,

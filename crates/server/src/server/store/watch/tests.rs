@@ -6,10 +6,10 @@ use futures::FutureExt;
 use tokio::sync::watch;
 
 use super::*;
-use crate::model::budget::Budget;
-use crate::model::object::Lookup;
-use crate::model::settings::Settings;
-use crate::model::state_reader::StateReader;
+use memgate_primitives::budget::Budget;
+use memgate_model::object::Lookup;
+use memgate_model::settings::Settings;
+use memgate_model::state_reader::StateReader;
 use crate::server::store::discovery;
 use crate::server::stub::{Reply, RequestedPaths, client, not_found};
 
@@ -21,7 +21,7 @@ fn list(name: &str) -> Reply {
 /// Follows the first kind of all, whose lists are answered with `status` and whose watches never
 /// say anything.
 fn follow_first(status: &Arc<AtomicU16>) -> (Arc<Store>, &'static Kind, RequestedPaths) {
-    let store = Arc::new(Store::watching(Settings::default(), Duration::ZERO, true));
+    let store = Arc::new(Store::watching(memgate_core::family::default_settings(), Duration::ZERO, true));
     let kind = store.kinds()[0];
     let status = Arc::clone(status);
     let (client, asked) = client(move |path| {
@@ -92,7 +92,7 @@ async fn an_apiserver_that_fails_is_asked_again_after_a_while() {
 #[tokio::test]
 async fn a_group_that_is_not_served_costs_no_list() {
     let served = Arc::new(AtomicU16::new(0));
-    let store = Arc::new(Store::watching(Settings::default(), Duration::ZERO, true));
+    let store = Arc::new(Store::watching(memgate_core::family::default_settings(), Duration::ZERO, true));
     let kind = store.kinds()[0];
     let group = Arc::clone(&served);
     let (client, asked) = client(move |path| {
@@ -140,7 +140,7 @@ async fn a_watch_that_falls_silent_is_taken_up_again_where_it_was() {
 /// Follows the first kind of all, whose list is there, with these answers to its watches, the last
 /// of them for ever.
 fn follow_watched(watches: &'static [(u16, &str)]) -> (Arc<Store>, &'static Kind, RequestedPaths) {
-    let store = Arc::new(Store::watching(Settings::default(), Duration::ZERO, true));
+    let store = Arc::new(Store::watching(memgate_core::family::default_settings(), Duration::ZERO, true));
     let kind = store.kinds()[0];
     let number = Arc::new(AtomicU16::new(0));
     let (client, asked) = client(move |path| {

@@ -4,9 +4,10 @@ use serde_json::json;
 
 use crate::family::inject::{field_origin, resource_name};
 use crate::family::message::fit_names;
-use crate::model::edit::Origin;
-use crate::model::finding::{Finding, quoted};
-use crate::model::pointer::Pointer;
+use memgate_model::edit::Origin;
+use memgate_model::finding::Finding;
+use memgate_primitives::plain_text::quoted;
+use memgate_primitives::pointer::Pointer;
 
 use super::super::super::codes::POD_VOLUME_CONFLICT;
 use super::super::super::variables::LEGACY;

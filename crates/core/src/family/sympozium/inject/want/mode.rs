@@ -1,11 +1,12 @@
 //! Decides where the private memory runs: the pod's content first, then annotations, then settings.
 
 use crate::family::url::Endpoint;
-use crate::model::elsewhere::Elsewhere;
-use crate::model::finding::{Finding, quoted};
-use crate::model::object::Object;
-use crate::model::platform_settings::MemoryMode;
-use crate::model::state_reader::StateReader;
+use memgate_model::elsewhere::Elsewhere;
+use memgate_model::finding::Finding;
+use memgate_primitives::plain_text::quoted;
+use memgate_model::object::Object;
+use memgate_model::platform_settings::MemoryMode;
+use memgate_model::state_reader::StateReader;
 
 use super::super::super::api::agent::text_at;
 use super::super::super::api::{MEMORY_SERVER, MEMORY_SKILL, MODE_ANNOTATION};

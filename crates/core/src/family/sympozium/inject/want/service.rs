@@ -1,10 +1,10 @@
 //! Memory that is a Service: its URL, and an init container that waits for it.
 
 use crate::family::inject::{field_origin, resource_name};
-use crate::model::edit::Origin;
-use crate::model::finding::Finding;
-use crate::model::object::Object;
-use crate::model::pointer::Pointer;
+use memgate_model::edit::Origin;
+use memgate_model::finding::Finding;
+use memgate_model::object::Object;
+use memgate_primitives::pointer::Pointer;
 
 use super::super::super::api::{private_url, shared_url};
 use super::super::super::codes::HOST_NETWORK_DNS;

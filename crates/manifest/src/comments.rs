@@ -1,0 +1,88 @@
+//! Comments to memgate: a source goes in, its comments come out, if one of them is to memgate. `offline::ignore` reads
+//! what they ask for.
+
+use crate::source::{Source, Span};
+use crate::yaml;
+
+/// The beginning of a comment to memgate, behind the `#` and blanks.
+pub const ADDRESS: &str = "memgate:";
+
+/// A comment of a YAML text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Comment {
+    /// The place, from its `#` to the end of the line.
+    pub span: Span,
+    /// Whether its line holds nothing else.
+    pub is_alone: bool,
+}
+
+/// All comments of a source, if one of them is to memgate; else none, as for nearly every source. A line inside a block
+/// of text, such as a script in a ConfigMap, is not a comment. JSON has no comments.
+#[must_use]
+pub fn comments(source: &Source) -> Vec<Comment> {
+    if !may_address(source.text()) {
+        return Vec::new();
+    }
+    let comment = |(start, end): (usize, usize)| {
+        let text = source.text().get(start..end).unwrap_or_default();
+        let line = source.text().get(source.line_start(start)..start).unwrap_or_default();
+        Comment {
+            span: source.span(start, start + text.trim_end().len()),
+            is_alone: line.trim_start_matches('\u{feff}').trim().is_empty(),
+        }
+    };
+    yaml::comments(source.text()).into_iter().map(comment).collect()
+}
+
+/// Whether the text holds something like a comment to memgate. This is cheaper than parsing for comments.
+fn may_address(text: &str) -> bool {
+    text.match_indices(ADDRESS).any(|(at, _)| {
+        let before = text.get(..at).unwrap_or_default();
+        before.trim_end_matches([' ', '\t']).ends_with('#')
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(text: &str) -> Vec<(usize, bool)> {
+        let source = Source::new("a.yaml", text);
+        comments(&source).iter().map(|comment| (comment.span.line, comment.is_alone)).collect()
+    }
+
+    #[test]
+    fn knows_comments_from_texts_that_look_like_them() {
+        for (text, expected) in [
+            ("# one\na: 1\n", vec![]),
+            ("image: memgate:1\n# one\n", vec![]),
+            ("# memgate: x\na: 1 # two\n", vec![(1, true), (2, false)]),
+            ("\u{feff}#memgate: x\r\na: 1\r\n", vec![(1, true)]),
+            ("a: |\n  # memgate: x\n  b\n# memgate: y\nb: 1\n", vec![(4, true)]),
+            ("a: |\n  b\n  # memgate: x\nb: 1\n", vec![]),
+            ("a: | # memgate: x\n  b\n", vec![(1, false)]),
+            ("a: \"\n  # memgate: x\n  b\"\n", vec![]),
+            ("a: 'x # memgate: x'\n", vec![]),
+            ("a: [1, # memgate: x\n  # two\n  2]\n", vec![(1, false), (2, true)]),
+            ("a: x# memgate: x\n", vec![]),
+            ("{\"a\": \"# memgate: x\"}", vec![]),
+            ("a: 1\n---\n# memgate: x\nb: 1\n...\n# three\n", vec![(3, true), (6, true)]),
+            ("a: [\n---\n# memgate: x\nb: 1\n", vec![(3, true)]),
+        ] {
+            assert_eq!(lines(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn reads_many_comments_in_a_row() {
+        let text = format!("a:\n{}  - 1\n", "  # memgate: x\n".repeat(1_000));
+        assert_eq!(lines(&text).len(), 1_000);
+    }
+
+    #[test]
+    fn ends_before_the_end_of_the_line() {
+        let source = Source::new("a.yaml", "a: 1 # memgate: x \r\nb: 1\n");
+        let comments = comments(&source);
+        assert_eq!(comments.iter().map(|it| source.slice(it.span)).collect::<Vec<_>>(), ["# memgate: x"]);
+    }
+}

@@ -1,0 +1,308 @@
+//! Documents: one Kubernetes object each, with a place in the text for each pointer.
+//!
+//! A [`Source`] goes in; its objects, the documents that are not objects, and its errors come out. The kinds of the
+//! objects do not matter here.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::error::{Error, SyntaxError};
+use crate::outline::{NodeId, Outline, Part};
+use crate::place::{DocumentPlace, Outlines};
+use crate::source::{Location, Source, Span};
+use crate::value::ValueReader;
+use crate::yaml::MAX_ERRORS;
+use memgate_primitives::pointer::Pointer;
+
+/// One Kubernetes object in a source.
+#[derive(Debug, Clone)]
+pub struct Document {
+    place: DocumentPlace,
+    value: Value,
+}
+
+/// The content of a source.
+#[derive(Debug, Default)]
+pub struct Parsed {
+    /// The Kubernetes objects, in document order, the items of Lists one by one.
+    pub documents: Vec<Document>,
+    /// The documents that are well-formed but not Kubernetes objects.
+    pub non_objects: Vec<NonObject>,
+    /// The errors of documents that are not well-formed; the other documents are read nevertheless.
+    pub errors: Vec<Error>,
+}
+
+/// A document, or an item of a List, that is not a Kubernetes object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NonObject {
+    /// The place.
+    pub span: Span,
+    /// The reason: "has no apiVersion", "is a list".
+    pub reason: &'static str,
+    /// Whether it was likely meant to be one: it has an `apiVersion` or a `kind`.
+    pub is_likely_object: bool,
+}
+
+impl NonObject {
+    fn of(document: &Document, reason: &'static str) -> Self {
+        let has = |field| document.value.get(field).is_some();
+        Self { span: document.place.span(), reason, is_likely_object: has("apiVersion") || has("kind") }
+    }
+}
+
+/// The Kubernetes objects of a source: multi-document YAML, JSON, several JSON values one after
+/// another, and Lists of objects. Empty documents are skipped.
+#[must_use]
+pub fn parse(source: &Arc<Source>) -> Parsed {
+    let mut parsed = Parsed::default();
+    for part in parse_parts(source) {
+        parsed.documents.extend(part.documents);
+        parsed.non_objects.extend(part.non_objects);
+        parsed.errors.extend(part.errors);
+    }
+    parsed
+}
+
+/// Like [`parse`], part by part, for sources whose objects together would take too much memory.
+pub fn parse_parts(source: &Arc<Source>) -> impl Iterator<Item = Parsed> + use<> {
+    PartReader::new(source).map(|roots| {
+        let mut parsed = Parsed::default();
+        for root in roots {
+            match root {
+                Ok(document) => flatten(document, &mut parsed),
+                Err(error) => parsed.errors.push(error),
+            }
+        }
+        parsed
+    })
+}
+
+/// The YAML or JSON documents of a source, Kubernetes objects or not; Lists stay whole, empty documents are skipped.
+/// The errors of documents that are not well-formed go to `errors`.
+#[must_use]
+pub fn values(source: &Arc<Source>, errors: &mut Vec<Error>) -> Vec<Document> {
+    let mut documents = Vec::new();
+    for document in each_value(source) {
+        match document {
+            Ok(document) => documents.push(document),
+            Err(error) => errors.push(error),
+        }
+    }
+    documents
+}
+
+/// Like [`values`], one after the other.
+pub fn each_value(source: &Arc<Source>) -> impl Iterator<Item = Result<Document, Error>> + use<> {
+    PartReader::new(source).flatten()
+}
+
+/// The outline of a whole source, and the value of each of its documents, the empty ones included.
+pub(super) fn read_whole(source: &Arc<Source>) -> (Arc<Outline>, Vec<RootValue>) {
+    let outline = Outlines::new(source).read(Part::whole(source), 0);
+    let values = root_values(source, &outline, &mut 0);
+    (outline, values)
+}
+
+/// The value of a document with its node in the outline, or its error.
+pub(super) type RootValue = Result<(NodeId, Value), Box<SyntaxError>>;
+
+/// The values of the documents of a part. `repeated` counts the bytes that aliases have repeated in the whole source.
+fn root_values(source: &Arc<Source>, outline: &Outline, repeated: &mut usize) -> Vec<RootValue> {
+    let mut reader = ValueReader::new(source, outline, *repeated);
+    let read = |root: &Result<NodeId, SyntaxError>| {
+        let root = root.as_ref().map_err(|error| Box::new(error.clone()))?;
+        Ok((*root, reader.read(*root)?))
+    };
+    let values = outline.roots.iter().map(read).collect();
+    *repeated = reader.repeated;
+    values
+}
+
+/// Reads a source part by part, so that the values of only one part are in memory.
+struct PartReader {
+    outlines: Arc<Outlines>,
+    parts: std::vec::IntoIter<Part>,
+    /// The number of documents before the next part, those with errors too.
+    index: usize,
+    /// The number of errors among them.
+    errors: usize,
+    repeated: usize,
+}
+
+impl PartReader {
+    fn new(source: &Arc<Source>) -> Self {
+        let outlines = Arc::new(Outlines::new(source));
+        let parts = outlines.parts().into_iter();
+        Self { outlines, parts, index: 0, errors: 0, repeated: 0 }
+    }
+}
+
+impl Iterator for PartReader {
+    type Item = Vec<Result<Document, Error>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let Some(part) = self.parts.next().filter(|_| self.errors < MAX_ERRORS) else {
+            // An outline takes ten times its text, and few of them are needed again.
+            self.outlines.forget();
+            return None;
+        };
+        let outline = self.outlines.read(part, self.errors);
+        self.errors += outline.roots.iter().filter(|root| root.is_err()).count();
+        let mut documents = Vec::new();
+        for value in root_values(&self.outlines.source, &outline, &mut self.repeated) {
+            let index = self.index;
+            self.index += 1;
+            match value {
+                Ok((_, Value::Null)) => {}
+                Ok((root, value)) => {
+                    let place = DocumentPlace::new(&self.outlines, part, &outline, root, index);
+                    documents.push(Ok(Document { place, value }));
+                }
+                Err(error) => documents.push(Err(Error::Syntax(error))),
+            }
+        }
+        Some(documents)
+    }
+}
+
+/// Adds a document, or the items of one that is a List. The recursion is bounded: a value is at most
+/// [`MAX_DEPTH`](crate::outline::MAX_DEPTH) levels deep.
+fn flatten(mut document: Document, parsed: &mut Parsed) {
+    if let Some(reason) = reason_not_an_object(&document.value) {
+        return parsed.non_objects.push(NonObject::of(&document, reason));
+    }
+    // `kind: List` is Kubernetes' own; another kind may end in List without being one.
+    let is_own = document.kind() == "List";
+    let is_list = is_own || document.kind().ends_with("List") && document.value.get("items").is_some();
+    if !is_list {
+        return parsed.documents.push(document);
+    }
+    match document.value.get_mut("items").map(Value::take) {
+        Some(Value::Array(items)) => flatten_items(&document, items, parsed),
+        Some(Value::Null) | None if is_own => {
+            parsed.non_objects.push(NonObject::of(&document, "is a List without items"));
+        }
+        Some(Value::Null) | None => {}
+        Some(_) => parsed.non_objects.push(NonObject::of(&document, "is a List whose items are not a list")),
+    }
+}
+
+fn flatten_items(list: &Document, items: Vec<Value>, parsed: &mut Parsed) {
+    for (place, mut value) in list.place.items().into_iter().zip(items) {
+        fill_type_meta(&mut value, list.api_version(), list.kind());
+        flatten(Document { place, value }, parsed);
+    }
+}
+
+/// Writes `apiVersion` and `kind` into an item of a typed list that has neither: items of a list of the
+/// API, such as a PodList, leave them out.
+pub fn fill_type_meta(item: &mut Value, list_api_version: &str, list_kind: &str) {
+    let (Some(fields), Some(kind)) = (item.as_object_mut(), list_kind.strip_suffix("List")) else { return };
+    if !kind.is_empty() && !fields.contains_key("kind") && !fields.contains_key("apiVersion") {
+        fields.shift_insert(0, "apiVersion".to_owned(), list_api_version.into());
+        fields.shift_insert(1, "kind".to_owned(), kind.into());
+    }
+}
+
+fn reason_not_an_object(value: &Value) -> Option<&'static str> {
+    let Some(fields) = value.as_object() else {
+        return Some(match value {
+            Value::Array(_) => "is a list",
+            Value::String(_) => "is plain text",
+            _ => "is a single value",
+        });
+    };
+    let text = |name: &str| fields.get(name).map(Value::as_str);
+    match (text("apiVersion"), text("kind")) {
+        (None, None) => Some("has no apiVersion and no kind"),
+        (None, _) => Some("has no apiVersion"),
+        (_, None) => Some("has no kind"),
+        (Some(None), _) => Some("has an apiVersion that is not text"),
+        (_, Some(None)) => Some("has a kind that is not text"),
+        (Some(Some("")), _) => Some("has an empty apiVersion"),
+        (_, Some(Some(""))) => Some("has an empty kind"),
+        (Some(Some(_)), Some(Some(_))) => None,
+    }
+}
+
+impl Document {
+    /// The place of the object.
+    #[must_use]
+    pub fn place(&self) -> &DocumentPlace {
+        &self.place
+    }
+
+    /// The source.
+    #[must_use]
+    pub fn source(&self) -> &Arc<Source> {
+        self.place.source()
+    }
+
+    /// The whole object.
+    #[must_use]
+    pub fn span(&self) -> Span {
+        self.place.span()
+    }
+
+    /// The place of a pointer, see [`DocumentPlace::locate`].
+    #[must_use]
+    pub fn locate(&self, pointer: &Pointer) -> Location {
+        self.place.locate(pointer)
+    }
+
+    /// The place alone. The object itself takes ten times the memory of its text.
+    #[must_use]
+    pub fn into_place(self) -> DocumentPlace {
+        self.place
+    }
+
+    /// The object as kubectl would send it.
+    #[must_use]
+    pub fn value(&self) -> &Value {
+        &self.value
+    }
+
+    /// The `apiVersion`; empty when there is none.
+    #[must_use]
+    pub fn api_version(&self) -> &str {
+        self.text("/apiVersion").unwrap_or_default()
+    }
+
+    /// The API group; empty for the core group.
+    #[must_use]
+    pub fn group(&self) -> &str {
+        self.api_version().split_once('/').map_or("", |(group, _)| group)
+    }
+
+    /// The version without the group.
+    #[must_use]
+    pub fn version(&self) -> &str {
+        self.api_version().split_once('/').map_or_else(|| self.api_version(), |(_, version)| version)
+    }
+
+    /// The `kind`; empty when there is none.
+    #[must_use]
+    pub fn kind(&self) -> &str {
+        self.text("/kind").unwrap_or_default()
+    }
+
+    /// `metadata.name`; empty when there is none.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.text("/metadata/name").unwrap_or_default()
+    }
+
+    /// `metadata.namespace`; `None` when it is absent or empty.
+    #[must_use]
+    pub fn namespace(&self) -> Option<&str> {
+        self.text("/metadata/namespace").filter(|namespace| !namespace.is_empty())
+    }
+
+    fn text(&self, pointer: &str) -> Option<&str> {
+        self.value.pointer(pointer)?.as_str()
+    }
+}
+
+#[cfg(test)]
+mod tests;

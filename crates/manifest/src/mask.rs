@@ -1,0 +1,294 @@
+//! The text of a source as reports show it: each credential masked, everything else in its place.
+//!
+//! `model::credential` recognises a credential by its own text. This module recognises one by the fields around it:
+//! `{name: API_TOKEN, value: …}`, `stringData`, `headers`. It visits every mapping of the source, Kubernetes object or
+//! not, also in a document that ends in an error.
+
+mod unread;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::outline::{Node, NodeId, NodeKind, Outline, ScalarText, Style};
+use crate::place::{DocumentPlace, Outlines};
+use crate::scalar::{Scalar, plain};
+use crate::source::Source;
+use crate::value::key_name;
+use memgate_primitives::credential::{hide, is_credential_name, is_reference_name, spans, value_spans};
+
+/// The annotation in which kubectl keeps the whole object as JSON.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+
+/// The text of the source with each credential masked. Bytes, lines and columns are those of the source.
+#[must_use]
+pub fn shown(source: &Arc<Source>) -> &str {
+    source.masked(|| mask(&Outlines::new(source)))
+}
+
+/// Like [`shown`], for the source of a place. The source is not parsed again if it has one document.
+#[must_use]
+pub fn shown_around(place: &DocumentPlace) -> &str {
+    place.source().masked(|| mask(place.outlines()))
+}
+
+/// The value with each credential in it masked.
+#[must_use]
+pub fn shown_value(value: &Value) -> Value {
+    let source = Arc::new(Source::new("", value.to_string()));
+    // A single number that was masked is not JSON any more; it was a credential.
+    serde_json::from_str(shown(&source)).unwrap_or_else(|_| Value::from("***"))
+}
+
+fn mask(outlines: &Outlines) -> String {
+    let text = outlines.source.text();
+    let (mut spans, mut read, mut is_whole) = (spans(text), Vec::new(), true);
+    for part in outlines.parts() {
+        let outline = outlines.outline(part);
+        let mut masker = Masker { text, outline: &outline, seen: Vec::new(), spans };
+        masker.seen.resize(outline.nodes().count(), Seen::default());
+        for id in outline.nodes() {
+            masker.visit(id);
+        }
+        spans = masker.spans;
+        is_whole &= outline.roots.iter().all(Result::is_ok);
+        let roots = outline.roots.iter().flatten().map(|root| outline.node(*root));
+        read.extend(roots.filter(|root| root.is_collection()).map(|root| root.start..root.end));
+    }
+    if !is_whole {
+        spans.extend(unread::spans(text, read.into_iter()));
+    }
+    hide(text, spans)
+}
+
+/// Which values at and below a node are hidden. Keys, booleans and nulls are always shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Hiding {
+    /// All values.
+    Everything,
+    /// All values but references to a credential, such as `secretKeyRef`.
+    Credential,
+    /// The headers of a request, a mapping or a list of `{name, value}`.
+    Headers,
+    /// One header: its name stays. The value may be in a misspelt field.
+    Header,
+    /// The values below a field of a header: references stay.
+    HeaderPart,
+}
+
+impl Hiding {
+    /// How values below an entry of a mapping are hidden; `None` if they are shown.
+    fn below(self, name: &str, is_scalar: bool) -> Option<Self> {
+        let is_reference = || name.ends_with("Ref");
+        match self {
+            Self::Everything => Some(self),
+            Self::Credential if is_reference() || (is_scalar && is_reference_name(name)) => None,
+            Self::Header if is_scalar && name == "name" => None,
+            Self::Header | Self::HeaderPart => (!is_reference()).then_some(Self::HeaderPart),
+            Self::Credential | Self::Headers => Some(Self::Credential),
+        }
+    }
+
+    /// How an item of a list is hidden.
+    fn item(self) -> Self {
+        if self == Self::Headers { Self::Header } else { self }
+    }
+}
+
+/// The ways in which a node is hidden already, so that aliases of aliases cost no more than their text.
+type Seen = [bool; 5];
+
+struct Masker<'s> {
+    text: &'s str,
+    outline: &'s Outline,
+    seen: Vec<Seen>,
+    spans: Vec<Range<usize>>,
+}
+
+impl Masker<'_> {
+    fn visit(&mut self, id: NodeId) {
+        let outline = self.outline;
+        let node = outline.node(id);
+        match &node.kind {
+            NodeKind::Scalar(_, text) => self.scalar(node, text),
+            NodeKind::Map(_, entries) => self.map(entries),
+            NodeKind::List(_, items) => self.list(items),
+            NodeKind::Alias(_) => {}
+        }
+    }
+
+    /// Hides the credentials that the text of a scalar shows by itself, with escapes and folds undone.
+    fn scalar(&mut self, node: &Node, text: &ScalarText) {
+        let found = value_spans(text.get(self.text));
+        match text {
+            _ if found.is_empty() => {}
+            ScalarText::Slice(start, _) => {
+                self.spans.extend(found.into_iter().map(|span| start + span.start..start + span.end));
+            }
+            ScalarText::Owned(_) => self.spans.push(body(node, self.text)),
+        }
+    }
+
+    fn map(&mut self, entries: &[(NodeId, NodeId)]) {
+        let secret = self.is_secret(entries);
+        let is_name = |name| self.scalar_text(name).is_some_and(is_credential_name);
+        let named = self.entries(entries, "name").any(is_name);
+        for (key, value) in entries {
+            let Some(name) = key_name(self.outline, *key, self.text) else { continue };
+            match &*name {
+                "stringData" | LAST_APPLIED => self.hide_below(*value, Hiding::Everything),
+                "data" if secret => self.hide_below(*value, Hiding::Everything),
+                "value" if named => self.hide_below(*value, Hiding::Credential),
+                name if is_headers(name) => self.hide_below(*value, Hiding::Headers),
+                name if is_credential_name(name) => self.hide_below(*value, Hiding::Credential),
+                _ => {}
+            }
+        }
+    }
+
+    /// Whether `data` holds secrets: in a Secret, and in an item of a list of Secrets, which leaves out its
+    /// kind.
+    fn is_secret(&self, entries: &[(NodeId, NodeId)]) -> bool {
+        let mut kinds = self.entries(entries, "kind").filter_map(|kind| self.scalar_text(kind)).peekable();
+        kinds.peek().is_none() || kinds.any(|kind| kind == "Secret")
+    }
+
+    /// Hides the value of a flag that is an element of its own, such as `[--token, …]`.
+    fn list(&mut self, items: &[NodeId]) {
+        for pair in items.windows(2) {
+            let [flag, value] = pair else { continue };
+            let flag = self.scalar_text(*flag).and_then(|text| text.strip_prefix('-'));
+            if flag.is_some_and(is_credential_name) {
+                self.hide_below(*value, Hiding::Credential);
+            }
+        }
+    }
+
+    /// Hides the values at and below a node, each node once for each way of hiding.
+    fn hide_below(&mut self, id: NodeId, hiding: Hiding) {
+        let outline = self.outline;
+        let mut open = vec![(id, hiding)];
+        while let Some((id, hiding)) = open.pop() {
+            let id = outline.resolve(id);
+            let seen = self.seen.get_mut(id.index()).and_then(|seen| seen.get_mut(hiding as usize));
+            if seen.is_none_or(|seen| std::mem::replace(seen, true)) {
+                continue;
+            }
+            match &outline.node(id).kind {
+                NodeKind::Map(_, entries) => {
+                    let below = |(key, value): &(NodeId, NodeId)| {
+                        let name = key_name(outline, *key, self.text);
+                        let is_scalar = self.scalar_text(*value).is_some();
+                        let below = hiding.below(name.as_deref().unwrap_or_default(), is_scalar)?;
+                        Some((*value, below))
+                    };
+                    open.extend(entries.iter().filter_map(below));
+                }
+                NodeKind::List(_, items) => open.extend(items.iter().map(|item| (*item, hiding.item()))),
+                NodeKind::Scalar(..) | NodeKind::Alias(_) => self.hide(id),
+            }
+        }
+    }
+
+    /// Hides a scalar, unless it is a boolean or null, such as `automountServiceAccountToken: true`.
+    fn hide(&mut self, id: NodeId) {
+        let node = self.outline.node(id);
+        let NodeKind::Scalar(style, text) = &node.kind else { return };
+        let word = || matches!(plain(text.get(self.text)), Scalar::Bool(_) | Scalar::Null);
+        if *style != Style::Plain || !word() {
+            self.spans.push(body(node, self.text));
+        }
+    }
+
+    /// The values under a key. A text with several is refused, but shown with its error.
+    fn entries<'e>(
+        &'e self,
+        entries: &'e [(NodeId, NodeId)],
+        name: &'e str,
+    ) -> impl Iterator<Item = NodeId> + 'e {
+        let named = move |key| key_name(self.outline, key, self.text).as_deref() == Some(name);
+        entries.iter().filter(move |(key, _)| named(*key)).map(|(_, value)| *value)
+    }
+
+    fn scalar_text(&self, id: NodeId) -> Option<&str> {
+        match &self.outline.node(self.outline.resolve(id)).kind {
+            NodeKind::Scalar(_, text) => Some(text.get(self.text)),
+            _ => None,
+        }
+    }
+}
+
+/// Whether a field holds HTTP headers.
+fn is_headers(name: &str) -> bool {
+    name.eq_ignore_ascii_case("headers") || name.ends_with("Headers") || name.ends_with("_headers")
+}
+
+/// The bytes within the quotes of a scalar, or below the header of a block.
+fn body(node: &Node, source: &str) -> Range<usize> {
+    let text = source.get(node.content..node.end).unwrap_or_default();
+    match &node.kind {
+        NodeKind::Scalar(Style::Quoted, _) => node.content + 1..node.end.saturating_sub(1),
+        NodeKind::Scalar(Style::Block, _) => node.content + text.find('\n').unwrap_or(text.len())..node.end,
+        _ => node.content..node.end,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn masks_by_the_fields_around() {
+        for (text, expected) in [
+            ("{name: A_TOKEN, value: x}", "{name: A_TOKEN, value: *}"),
+            ("value: x\nname: A_TOKEN\nport: 80\n", "value: *\nname: A_TOKEN\nport: 80\n"),
+            ("a: &t x\nb: {name: TOKEN, value: *t}\n", "a: &t *\nb: {name: TOKEN, value: *t}\n"),
+            ("kind: Secret\ndata:\n  a: x\n", "kind: Secret\ndata:\n  a: *\n"),
+            ("kind: ConfigMap\ndata:\n  a: x\n", "kind: ConfigMap\ndata:\n  a: x\n"),
+            ("headers: [{name: A, value: {value: x}}]", "headers: [{name: A, value: {value: *}}]"),
+            ("headers: {A: x}", "headers: {A: *}"),
+            ("headers: [{name: A, vlaue: {value: x}}]", "headers: [{name: A, vlaue: {value: *}}]"),
+            ("headers:\n- name: A\n  value: {valu: x}\n", "headers:\n- name: A\n  value: {valu: *}\n"),
+            (
+                "headers: [{name: A, value: {valueFrom: {secretKeyRef: {name: x, key: y}}}}]",
+                "headers: [{name: A, value: {valueFrom: {secretKeyRef: {name: x, key: y}}}}]",
+            ),
+            ("env: {PASSWORD: {a: x, b: [{c: x}]}}", "env: {PASSWORD: {a: *, b: [{c: *}]}}"),
+            ("env: [{name: PASSWORD, value: {a: x}}]", "env: [{name: PASSWORD, value: {a: *}}]"),
+            ("secret: {secretName: x, items: [{key: y}]}", "secret: {secretName: x, items: [{key: y}]}"),
+            ("token: {secretKeyRef: {name: x, y: z}}", "token: {secretKeyRef: {name: x, y: z}}"),
+            ("password: |\n  x\n  y\nb: 1\n", "password: |\n  *\n  *\nb: 1\n"),
+            ("password: \"x\n  y\"\n", "password: \"*\n  *\"\n"),
+            ("endpoint: \"https:\\/\\/u:p@h\"\n", "endpoint: \"***************\"\n"),
+            ("args: [--token, x, y]", "args: [--token, *, y]"),
+            ("secretRef: {name: x, key: token}", "secretRef: {name: x, key: token}"),
+            ("automountServiceAccountToken: true", "automountServiceAccountToken: true"),
+        ] {
+            let source = Arc::new(Source::new("x", text));
+            assert_eq!(shown(&source), expected);
+        }
+    }
+
+    #[test]
+    fn masks_by_lines_only_in_documents_that_cannot_be_read() {
+        for (text, expected) in [
+            ("kind: A\ndata: {a: x}\n---\na: [\n", "kind: A\ndata: {a: x}\n---\na: [\n"),
+            ("a: [\n--- # x\n{kind: A, data: x}\n# y\n", "a: [\n--- # x\n{kind: A, data: x}\n# y\n"),
+            ("password: \"\n---\nx\n", "password: \"\n---\n*\n"),
+            ("data: {a: x}\n}\ny\n", "data: ******\n}\n*\n"),
+            ("data: x\n---\ndata: [x\n---\npassword: x\n", "data: *\n---\ndata: **\n---\npassword: *\n"),
+        ] {
+            let source = Arc::new(Source::new("x", text));
+            assert_eq!(shown(&source), expected);
+        }
+    }
+
+    #[test]
+    fn masks_values() {
+        let value = json!({"name": "A_TOKEN", "value": "x", "y": ["z"]});
+        assert_eq!(shown_value(&value), json!({"name": "A_TOKEN", "value": "*", "y": ["z"]}));
+    }
+}

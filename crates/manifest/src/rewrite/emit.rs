@@ -1,0 +1,364 @@
+//! Writes values as lines of YAML or JSON, each line with the origins of its content. `block` and `flow` put them into
+//! the text.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use crate::rewrite::origins::ValueOrigins;
+use crate::scalar::{Scalar, plain};
+
+/// The longest key, in bytes, that is written without `? ` in front of it. YAML allows 1,024
+/// characters, quotes and escapes included.
+const MAX_IMPLICIT_KEY_BYTES: usize = 500;
+
+/// A line without its end, or the part of one.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Line {
+    /// The text.
+    pub(super) text: String,
+    /// The numbers of the origins of its content.
+    pub(super) origins: Vec<usize>,
+}
+
+/// How block collections are indented.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Indents {
+    /// Columns from a key to the keys of the mapping below it.
+    pub(super) map: usize,
+    /// Columns from a key to the dashes of the list below it.
+    pub(super) list: usize,
+}
+
+impl Line {
+    pub(super) fn new(text: impl Into<String>, origins: Vec<usize>) -> Self {
+        Self { text: text.into(), origins }
+    }
+}
+
+/// A value as a document of YAML, with the end of its last line.
+pub(super) fn document(value: &Value) -> String {
+    let mut lines = Vec::new();
+    block(&mut lines, value, &ValueOrigins::default(), 0, Indents { map: 2, list: 0 });
+    lines.into_iter().flat_map(|line| [line.text, "\n".to_owned()]).collect()
+}
+
+/// The entry `key: value` of a block mapping whose keys stand at column `at`.
+pub(super) fn entry(
+    lines: &mut Vec<Line>,
+    key: &str,
+    value: &Value,
+    origins: &ValueOrigins,
+    at: usize,
+    indents: Indents,
+) {
+    let margin = " ".repeat(at);
+    let key = text_scalar(key, false);
+    if key.len() > MAX_IMPLICIT_KEY_BYTES {
+        lines.push(Line::new(format!("{margin}? {key}"), origins.own()));
+        return below(lines, format!("{margin}:"), value, origins, at, indents);
+    }
+    below(lines, format!("{margin}{key}:"), value, origins, at, indents);
+}
+
+/// A block list whose dashes stand at column `at`.
+pub(super) fn element(
+    lines: &mut Vec<Line>,
+    value: &Value,
+    origins: &ValueOrigins,
+    at: usize,
+    indents: Indents,
+) {
+    let margin = " ".repeat(at);
+    let first = lines.len();
+    match value {
+        Value::Object(map) if !map.is_empty() => block(lines, value, origins, at + 2, indents),
+        Value::Array(list) if !list.is_empty() => block(lines, value, origins, at + 2, indents),
+        _ => return below(lines, format!("{margin}-"), value, origins, at, indents),
+    }
+    if let Some(line) = lines.get_mut(first) {
+        line.text.replace_range(..at + 2, &format!("{margin}- "));
+    }
+}
+
+/// A collection that is not empty, or a scalar, as a block at column `at`. Bounded: a value is as
+/// deep as its source and one edit.
+pub(super) fn block(
+    lines: &mut Vec<Line>,
+    value: &Value,
+    origins: &ValueOrigins,
+    at: usize,
+    indents: Indents,
+) {
+    match value {
+        Value::Object(map) if !map.is_empty() => {
+            for (key, value) in map {
+                entry(lines, key, value, &origins.entry(key), at, indents);
+            }
+        }
+        Value::Array(list) if !list.is_empty() => {
+            for (index, value) in list.iter().enumerate() {
+                element(lines, value, &origins.element(index), at, indents);
+            }
+        }
+        _ => lines.push(Line::new(format!("{}{}", " ".repeat(at), scalar(value, false)), origins.all())),
+    }
+}
+
+/// A value behind `head`, which is a key or a dash at column `at`.
+fn below(
+    lines: &mut Vec<Line>,
+    head: String,
+    value: &Value,
+    origins: &ValueOrigins,
+    at: usize,
+    indents: Indents,
+) {
+    match value {
+        Value::Object(map) if !map.is_empty() => {
+            lines.push(Line::new(head, origins.own()));
+            block(lines, value, origins, at + indents.map, indents);
+        }
+        Value::Array(list) if !list.is_empty() => {
+            lines.push(Line::new(head, origins.own()));
+            block(lines, value, origins, at + indents.list, indents);
+        }
+        // In quotes, a text of several lines would be one long line of escapes.
+        Value::String(text) if is_literal(text) => literal(lines, &head, text, origins, at + 2),
+        _ => lines.push(Line::new(format!("{head} {}", scalar(value, false)), origins.all())),
+    }
+}
+
+/// Whether a text of several lines can be a literal block as it is.
+fn is_literal(text: &str) -> bool {
+    let body = text.strip_suffix('\n').unwrap_or(text);
+    body.contains('\n')
+        && !body.starts_with([' ', '\n'])
+        && !body.ends_with('\n')
+        && text.chars().all(|character| character == '\n' || is_printable(character))
+}
+
+fn literal(lines: &mut Vec<Line>, head: &str, text: &str, origins: &ValueOrigins, at: usize) {
+    let (indicator, body) = match text.strip_suffix('\n') {
+        Some(body) => ("|", body),
+        None => ("|-", text),
+    };
+    lines.push(Line::new(format!("{head} {indicator}"), origins.all()));
+    for line in body.split('\n') {
+        let margin = if line.is_empty() { String::new() } else { " ".repeat(at) };
+        lines.push(Line::new(format!("{margin}{line}"), origins.all()));
+    }
+}
+
+/// How a value is written in one line.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Inline {
+    /// As YAML: `{name: A, value: "1"}`.
+    Yaml,
+    /// As JSON, with a blank behind colons and commas.
+    Json,
+    /// As JSON without blanks.
+    Minified,
+}
+
+impl Inline {
+    /// The blank behind colons and commas.
+    const fn gap(self) -> &'static str {
+        if matches!(self, Self::Minified) { "" } else { " " }
+    }
+
+    fn text(self, text: &str) -> String {
+        if matches!(self, Self::Yaml) { text_scalar(text, true) } else { double_quoted(text) }
+    }
+
+    /// A comma between two elements.
+    pub(super) fn comma(self) -> String {
+        format!(",{}", self.gap())
+    }
+
+    /// A value.
+    pub(super) fn value(self, value: &Value) -> String {
+        match value {
+            Value::Object(map) => {
+                let entries: Vec<String> = map.iter().map(|(key, value)| self.entry(key, value)).collect();
+                format!("{{{}}}", entries.join(&self.comma()))
+            }
+            Value::Array(list) => {
+                let items: Vec<String> = list.iter().map(|value| self.value(value)).collect();
+                format!("[{}]", items.join(&self.comma()))
+            }
+            Value::String(text) => self.text(text),
+            _ => value.to_string(),
+        }
+    }
+
+    /// An entry of a mapping.
+    pub(super) fn entry(self, key: &str, value: &Value) -> String {
+        format!("{}:{}{}", self.text(key), self.gap(), self.value(value))
+    }
+}
+
+/// A value as JSON over several lines. `head` begins its first line, `margin` is the indentation of its last line, and
+/// `unit` one level of indentation.
+pub(super) fn pretty(
+    lines: &mut Vec<Line>,
+    head: &str,
+    value: &Value,
+    origins: &ValueOrigins,
+    margin: &str,
+    unit: &str,
+) {
+    let inner = format!("{margin}{unit}");
+    match value {
+        Value::Object(map) if !map.is_empty() => {
+            lines.push(Line::new(format!("{head}{{"), origins.own()));
+            for (index, (key, value)) in map.iter().enumerate() {
+                let head = format!("{inner}{}: ", double_quoted(key));
+                pretty(lines, &head, value, &origins.entry(key), &inner, unit);
+                add_comma(lines, index + 1 < map.len());
+            }
+            lines.push(Line::new(format!("{margin}}}"), origins.last()));
+        }
+        Value::Array(list) if !list.is_empty() => {
+            lines.push(Line::new(format!("{head}["), origins.own()));
+            for (index, value) in list.iter().enumerate() {
+                pretty(lines, &inner, value, &origins.element(index), &inner, unit);
+                add_comma(lines, index + 1 < list.len());
+            }
+            lines.push(Line::new(format!("{margin}]"), origins.last()));
+        }
+        _ => lines.push(Line::new(format!("{head}{}", Inline::Json.value(value)), origins.all())),
+    }
+}
+
+fn add_comma(lines: &mut [Line], more: bool) {
+    if let Some(line) = lines.last_mut().filter(|_| more) {
+        line.text.push(',');
+    }
+}
+
+/// A scalar, or an empty collection, in one line.
+pub(super) fn scalar(value: &Value, in_flow: bool) -> String {
+    match value {
+        Value::String(text) => text_scalar(text, in_flow),
+        _ => value.to_string(),
+    }
+}
+
+/// A string that every YAML reader, of 1.1 or 1.2, reads as this string. A text with quotes or backslashes, such as JSON
+/// in an annotation, is put in single quotes, so that it stays legible.
+fn text_scalar(text: &str, in_flow: bool) -> String {
+    if is_plain(text, in_flow) {
+        text.to_owned()
+    } else if text.contains(['"', '\\']) && text.chars().all(is_printable) {
+        format!("'{}'", text.replace('\'', "''"))
+    } else {
+        double_quoted(text)
+    }
+}
+
+/// Whether a string can be written without quotes. Too strict rather than too lax.
+fn is_plain(text: &str, in_flow: bool) -> bool {
+    let harmless =
+        |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | '@' | '+' | '%');
+    // Base 60 numbers, dates and everything else that a reader may take for a number.
+    let numeric = |c: char| {
+        c.is_ascii_hexdigit() || matches!(c, 'x' | 'o' | 'T' | 't' | 'Z' | '_' | ':' | '.' | '-' | '+' | ' ')
+    };
+    text.starts_with(|c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '_'))
+        && text.chars().all(|c| harmless(c) || (matches!(c, ':' | '=') && !in_flow) || c == ' ')
+        && !text.contains(": ")
+        && !text.ends_with([':', ' '])
+        && !(text.starts_with(|c: char| c.is_ascii_digit()) && text.chars().all(numeric))
+        && matches!(plain(text), Scalar::Text(_))
+}
+
+/// Whether YAML allows a character without an escape, and no reader takes it for a line break.
+fn is_printable(character: char) -> bool {
+    matches!(character, ' '..='~' | '\u{a0}'..='\u{2027}' | '\u{202a}'..='\u{d7ff}')
+        || matches!(character, '\u{e000}'..='\u{fefe}' | '\u{ff00}'..='\u{fffd}' | '\u{10000}'..)
+}
+
+/// A string in double quotes, with escapes that YAML and JSON share.
+pub(super) fn double_quoted(text: &str) -> String {
+    let mut quoted = String::with_capacity(text.len() + 2);
+    quoted.push('"');
+    for character in text.chars() {
+        match character {
+            '"' => quoted.push_str("\\\""),
+            '\\' => quoted.push_str("\\\\"),
+            '\n' => quoted.push_str("\\n"),
+            '\r' => quoted.push_str("\\r"),
+            '\t' => quoted.push_str("\\t"),
+            printable if is_printable(printable) => quoted.push(printable),
+            other => {
+                let _ = write!(quoted, "\\u{:04x}", u32::from(other));
+            }
+        }
+    }
+    quoted.push('"');
+    quoted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn writes_a_document() {
+        let value = serde_json::json!({"a": {}, "b": [{"c": 1, "d": ["true"]}], "e": {"f": null}});
+        assert_eq!(document(&value), "a: {}\nb:\n- c: 1\n  d:\n  - \"true\"\ne:\n  f: null\n");
+    }
+
+    #[test]
+    fn quotes_what_any_yaml_reader_could_mistake() {
+        for (text, in_block, in_flow) in [
+            ("redis", "redis", "redis"),
+            ("some words", "some words", "some words"),
+            (
+                "http://qdrant.data.svc:6333/x",
+                "http://qdrant.data.svc:6333/x",
+                "\"http://qdrant.data.svc:6333/x\"",
+            ),
+            ("", "\"\"", "\"\""),
+            ("3600", "\"3600\"", "\"3600\""),
+            ("1e3", "\"1e3\"", "\"1e3\""),
+            ("0x1", "\"0x1\"", "\"0x1\""),
+            ("0o7", "\"0o7\"", "\"0o7\""),
+            ("1_000", "\"1_000\"", "\"1_000\""),
+            ("12:30:45", "\"12:30:45\"", "\"12:30:45\""),
+            ("2001-01-01", "\"2001-01-01\"", "\"2001-01-01\""),
+            ("10.0.0.1", "\"10.0.0.1\"", "\"10.0.0.1\""),
+            ("3-tier", "3-tier", "3-tier"),
+            ("yes", "\"yes\"", "\"yes\""),
+            ("y", "\"y\"", "\"y\""),
+            ("null", "\"null\"", "\"null\""),
+            ("~", "\"~\"", "\"~\""),
+            (".5", "\".5\"", "\".5\""),
+            ("*a", "\"*a\"", "\"*a\""),
+            ("&a", "\"&a\"", "\"&a\""),
+            ("!a", "\"!a\"", "\"!a\""),
+            ("%a", "\"%a\"", "\"%a\""),
+            ("@a", "\"@a\"", "\"@a\""),
+            ("- a", "\"- a\"", "\"- a\""),
+            ("a: b", "\"a: b\"", "\"a: b\""),
+            ("a:", "\"a:\"", "\"a:\""),
+            ("a #b", "\"a #b\"", "\"a #b\""),
+            (" a", "\" a\"", "\" a\""),
+            ("a ", "\"a \"", "\"a \""),
+            ("a\nb", "\"a\\nb\"", "\"a\\nb\""),
+            ("{\"a\":'b'}", "'{\"a\":''b''}'", "'{\"a\":''b''}'"),
+            (
+                "\u{85}\u{2028}\u{feff}\u{7f}",
+                "\"\\u0085\\u2028\\ufeff\\u007f\"",
+                "\"\\u0085\\u2028\\ufeff\\u007f\"",
+            ),
+            ("größe", "\"größe\"", "\"größe\""),
+        ] {
+            assert_eq!(
+                (text_scalar(text, false), text_scalar(text, true)),
+                (in_block.into(), in_flow.into())
+            );
+        }
+    }
+}

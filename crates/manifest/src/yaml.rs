@@ -1,0 +1,336 @@
+//! Parses YAML text into an [`Outline`], and finds its comments. Only this module uses the YAML parser. `value` says what
+//! scalars and merge keys mean.
+
+mod explain;
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use granit_parser::{Event, Options, Parser, ScalarStyle, Span as Range, StructureStyle, options};
+
+use crate::error::SyntaxError;
+use crate::outline::{
+    Form, MAX_DEPTH, Node, NodeId, NodeKind, Outline, Part, ScalarText, Style, Tag,
+};
+use crate::source::Source;
+use crate::yaml::explain::{explain, with_tab_help};
+
+/// How many errors of one source are reported. A text with more is hardly a manifest.
+pub(super) const MAX_ERRORS: usize = 20;
+
+/// Parses a part of a source. An error ends its document; parsing goes on behind the next `---`.
+pub(super) fn read(source: &Arc<Source>, part: Part) -> Outline {
+    let mut builder = OutlineBuilder::new(source, part);
+    builder.run();
+    builder.outline
+}
+
+/// The bytes of each comment, from its `#` to the end of its line. Documents that are not YAML are skipped. This is a
+/// parse of its own: outlines are made without comments, since hardly any text has a comment to memgate.
+pub(super) fn comments(text: &str) -> Vec<(usize, usize)> {
+    let options = options! {
+        emit_comments: true,
+        // Any number of comments in a row.
+        max_buffered_comment_events: text.len(),
+        flow_nesting_limit: MAX_DEPTH,
+        block_nesting_limit: MAX_DEPTH,
+    };
+    let mut parser = Parser::new_from_str_with_options(text, options);
+    let (mut comments, mut errors) = (Vec::new(), 0);
+    while let Some(event) = parser.next_event() {
+        match event {
+            Ok((Event::Comment(..), range)) => comments.push(bytes(range)),
+            Ok(_) => {}
+            Err(_) => {
+                errors += 1;
+                if errors >= MAX_ERRORS || !parser.proceed_next_document().unwrap_or(false) {
+                    break;
+                }
+            }
+        }
+    }
+    comments
+}
+
+struct OutlineBuilder<'s> {
+    source: &'s Arc<Source>,
+    /// The parser counts bytes from the start of the part, an outline from the start of the source.
+    part: Part,
+    outline: Outline,
+    errors: usize,
+    open: Vec<OpenCollection>,
+    /// The nodes with anchors in this document, by the parser's numbers.
+    anchors: BTreeMap<usize, NodeId>,
+    /// The end of the event before.
+    cursor: usize,
+    /// The node that was begun last, for the anchor event that follows it.
+    last: Option<NodeId>,
+}
+
+/// A collection that has not ended yet.
+struct OpenCollection {
+    id: NodeId,
+    /// The key that awaits its value.
+    key: Option<NodeId>,
+}
+
+impl<'s> OutlineBuilder<'s> {
+    fn new(source: &'s Arc<Source>, part: Part) -> Self {
+        Self {
+            source,
+            part,
+            outline: Outline::default(),
+            errors: 0,
+            open: Vec::new(),
+            anchors: BTreeMap::new(),
+            cursor: part.start,
+            last: None,
+        }
+    }
+
+    fn run(&mut self) {
+        let text = self.source.text().get(self.part.bytes()).unwrap_or_default();
+        let mut parser = Parser::new_from_str_with_options(text, parser_options());
+        while let Some(event) = parser.next_event() {
+            let error = match event {
+                Ok((event, range)) => match self.handle(event, range) {
+                    Ok(()) => continue,
+                    Err(error) => *error,
+                },
+                Err(error) => explain(self.source, self.part, self.cursor, &error),
+            };
+            self.abandon(error);
+            if self.errors >= MAX_ERRORS || !parser.proceed_next_document().unwrap_or(false) {
+                return;
+            }
+        }
+    }
+
+    fn handle(&mut self, event: Event<'_>, range: Range) -> Result<(), Box<SyntaxError>> {
+        let (start, end) = bytes(range);
+        let (start, end) = (self.part.start + start, self.part.start + end);
+        match event {
+            Event::DocumentStart(..) => {
+                self.open.clear();
+                self.anchors.clear();
+            }
+            Event::Scalar(text, style, anchor, tag) => {
+                let node = self.scalar(&text, style, start, end);
+                let tag = tag.map_or(Tag::None, |tag| known_tag(&tag));
+                self.add(Node { tag, ..node }, anchor, range)?;
+            }
+            Event::SequenceStart(style, anchor, tag) => {
+                let tag = tag.map_or(Tag::None, |tag| known_tag(&tag));
+                let kind = NodeKind::List(form(style), Vec::new());
+                let id = self.add(Node { start, content: start, end, tag, kind }, anchor, range)?;
+                self.enter(id, start, end)?;
+            }
+            Event::MappingStart(style, anchor, tag) => {
+                self.check_indentation(style, start)?;
+                let tag = tag.map_or(Tag::None, |tag| known_tag(&tag));
+                let kind = NodeKind::Map(form(style), Vec::new());
+                let id = self.add(Node { start, content: start, end, tag, kind }, anchor, range)?;
+                self.enter(id, start, end)?;
+            }
+            Event::SequenceEnd | Event::MappingEnd => self.leave(end),
+            Event::Alias(anchor) => self.alias(anchor, start, end, range)?,
+            Event::Anchor(..) => {
+                if let Some(node) = self.last.and_then(|id| self.outline.node_mut(id)) {
+                    node.start = node.start.min(start);
+                }
+                return Ok(());
+            }
+            _ => {}
+        }
+        self.cursor = end;
+        Ok(())
+    }
+
+    /// Adds a node as root, list element, key or value, whichever is due.
+    fn add(&mut self, mut node: Node, anchor: usize, range: Range) -> Result<NodeId, Box<SyntaxError>> {
+        if let Some(tag) = range.tag_start.and_then(|tag| tag.byte_offset()) {
+            node.start = node.start.min(self.part.start + tag);
+        }
+        let (start, end) = (node.start, node.end);
+        let id = self.outline.push(node);
+        self.last = Some(id);
+        if anchor != 0 {
+            self.anchors.insert(anchor, id);
+        }
+        let Some(open) = self.open.last_mut() else {
+            self.outline.roots.push(Ok(id));
+            return Ok(id);
+        };
+        match (self.outline.node_mut(open.id).map(|node| &mut node.kind), open.key.take()) {
+            (Some(NodeKind::List(_, items)), _) => items.push(id),
+            (Some(NodeKind::Map(_, entries)), Some(key)) => entries.push((key, id)),
+            (Some(NodeKind::Map(..)), None) => open.key = Some(id),
+            _ => return Err(Box::new(self.error(start, end, "this cannot be read as YAML"))),
+        }
+        Ok(id)
+    }
+
+    fn enter(&mut self, id: NodeId, start: usize, end: usize) -> Result<(), Box<SyntaxError>> {
+        if self.open.len() >= MAX_DEPTH {
+            return Err(SyntaxError::too_deep(self.source, self.source.span(start, end), MAX_DEPTH).into());
+        }
+        self.open.push(OpenCollection { id, key: None });
+        Ok(())
+    }
+
+    /// Ends the innermost collection: at its bracket, or where the last thing in it ends.
+    fn leave(&mut self, end: usize) {
+        let Some(OpenCollection { id, .. }) = self.open.pop() else { return };
+        let node = self.outline.node(id);
+        let end = match &node.kind {
+            NodeKind::List(Form::Block, items) => items.last().map(|item| self.outline.node(*item).end),
+            NodeKind::Map(Form::Block, entries) => {
+                let last = entries.last();
+                last.map(|(key, value)| self.outline.node(*value).end.max(self.outline.node(*key).end))
+            }
+            _ => Some(end),
+        };
+        if let (Some(end), Some(node)) = (end, self.outline.node_mut(id)) {
+            node.end = end;
+        }
+    }
+
+    fn alias(
+        &mut self,
+        anchor: usize,
+        start: usize,
+        end: usize,
+        range: Range,
+    ) -> Result<(), Box<SyntaxError>> {
+        let Some(target) = self.anchors.get(&anchor).copied() else {
+            return Err(Box::new(self.error(start, end, "this alias has no anchor")));
+        };
+        if self.open.iter().any(|open| open.id == target) {
+            return Err(Box::new(self.error(start, end, "this alias stands inside what it stands for")));
+        }
+        let node = Node { start, content: start, end, tag: Tag::None, kind: NodeKind::Alias(target) };
+        self.add(node, 0, range).map(|_| ())
+    }
+
+    fn scalar(&self, text: &str, style: ScalarStyle, start: usize, end: usize) -> Node {
+        let (style, inset) = match style {
+            ScalarStyle::Plain => (Style::Plain, 0),
+            ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted => (Style::Quoted, 1),
+            ScalarStyle::Literal | ScalarStyle::Folded => return self.block_scalar(text, start, end),
+        };
+        let (start, end) = if start == end {
+            (self.empty_scalar_position(start), self.empty_scalar_position(start))
+        } else {
+            (start, end)
+        };
+        let (from, to) = (start + inset, end.saturating_sub(inset));
+        let same = start == end || self.source.text().get(from..to) == Some(text);
+        let text = if same { ScalarText::Slice(from, to) } else { ScalarText::Owned(text.into()) };
+        Node { start, content: start, end, tag: Tag::None, kind: NodeKind::Scalar(style, text) }
+    }
+
+    /// The place of an empty scalar: behind the colon of its key, or behind its dash. The parser puts
+    /// it before the colon, or before the next token when there is no colon.
+    fn empty_scalar_position(&self, at: usize) -> usize {
+        let text = self.source.text();
+        let awaited = self.open.last().is_some_and(|open| open.key.is_some());
+        let between = text.get(self.cursor..at).unwrap_or_default();
+        let lost = awaited && between.ends_with(char::is_whitespace) && !between.contains(':');
+        let at = if lost { self.cursor } else { at };
+        let rest = text.get(at..).unwrap_or_default();
+        let blanks = rest.len() - rest.trim_start_matches(' ').len();
+        let colon = awaited && !text.get(..at).is_some_and(|before| before.ends_with(':'));
+        if colon && rest.trim_start_matches(' ').starts_with(':') { at + blanks + 1 } else { at }
+    }
+
+    /// A block scalar. The parser's range lacks the header and includes the blank lines behind the text.
+    fn block_scalar(&self, text: &str, start: usize, end: usize) -> Node {
+        let source = self.source.text();
+        let header = block_header(source, self.cursor).unwrap_or(start);
+        let header_line = source.get(header..).and_then(|rest| rest.lines().next()).unwrap_or_default();
+        let body = source.get(header..end).unwrap_or_default();
+        let keeps = header_line.split('#').next().is_some_and(|indicators| indicators.contains('+'));
+        let kept = if keeps { body.strip_suffix('\n').unwrap_or(body) } else { body.trim_end() };
+        let end = header + kept.len().max(header_line.len());
+        let kind = NodeKind::Scalar(Style::Block, ScalarText::Owned(text.into()));
+        Node { start: header, content: header, end, tag: Tag::None, kind }
+    }
+
+    /// Refuses a tab in the indentation. This parser accepts some that libyaml, and with it kubectl, refuses.
+    fn check_indentation(&self, style: StructureStyle, start: usize) -> Result<(), Box<SyntaxError>> {
+        if style == StructureStyle::Flow {
+            return Ok(());
+        }
+        let line = self.source.line_start(start);
+        match self.source.text().get(line..start).and_then(|indentation| indentation.find('\t')) {
+            None => Ok(()),
+            Some(tab) => Err(Box::new(with_tab_help(self.error(line + tab, line + tab + 1, "")))),
+        }
+    }
+
+    /// Replaces the document that is being read with its error.
+    fn abandon(&mut self, error: SyntaxError) {
+        let inside = !self.open.is_empty();
+        self.open.clear();
+        self.errors += 1;
+        match self.outline.roots.last_mut() {
+            Some(root) if inside => *root = Err(error),
+            _ => self.outline.roots.push(Err(error)),
+        }
+    }
+
+    fn error(&self, start: usize, end: usize, message: &str) -> SyntaxError {
+        SyntaxError::new(self.source, self.source.span(start, end), message)
+    }
+}
+
+fn parser_options() -> Options {
+    options! {
+        emit_comments: false,
+        emit_anchor_events: true,
+        flow_nesting_limit: MAX_DEPTH,
+        block_nesting_limit: MAX_DEPTH,
+    }
+}
+
+fn bytes(range: Range) -> (usize, usize) {
+    let start = range.start.byte_offset().unwrap_or_default();
+    let end = range.end.byte_offset().unwrap_or_default();
+    (start, end.max(start))
+}
+
+fn form(style: StructureStyle) -> Form {
+    match style {
+        StructureStyle::Block => Form::Block,
+        StructureStyle::Flow => Form::Flow,
+    }
+}
+
+fn known_tag(tag: &granit_parser::Tag) -> Tag {
+    let name = tag.suffix_in_namespace("tag:yaml.org,2002:").unwrap_or(Cow::Borrowed(""));
+    match &*name {
+        "null" => Tag::Null,
+        "bool" => Tag::Bool,
+        "int" => Tag::Int,
+        "float" => Tag::Float,
+        "binary" => Tag::Binary,
+        "merge" => Tag::Merge,
+        _ => Tag::Text,
+    }
+}
+
+/// The `|` or `>` behind byte `from`, past indicators, anchors, tags, comments and blanks.
+fn block_header(text: &str, from: usize) -> Option<usize> {
+    let mut at = from;
+    loop {
+        let rest = text.get(at..)?;
+        let first = rest.chars().next()?;
+        at += match first {
+            '|' | '>' => return Some(at),
+            '#' => rest.find('\n')?,
+            '&' | '!' => rest.find(char::is_whitespace)?,
+            _ => first.len_utf8(),
+        };
+    }
+}

@@ -1,0 +1,53 @@
+//! The definitions of kinds that stand in for an apiserver where there is none.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use memgate_schema::crd::Crd;
+
+use crate::family::Family;
+
+/// The definitions that stand in for an apiserver.
+#[derive(Debug, Clone)]
+pub struct Crds {
+    /// Those among the inputs, by group and kind.
+    given: BTreeMap<(String, String), Arc<Crd>>,
+    /// Finds the definition that comes with a row, by group and kind.
+    bundled: fn(&Family, &str, &str) -> Option<Arc<Crd>>,
+}
+
+impl Crds {
+    /// No definitions but the bundled ones, which are read when they are first asked for.
+    #[must_use]
+    pub const fn new(bundled: fn(&Family, &str, &str) -> Option<Arc<Crd>>) -> Self {
+        Self { given: BTreeMap::new(), bundled }
+    }
+
+    /// Reads the bundled definitions of all kinds of these families, for a server: the first review of a kind
+    /// would have to wait for its definition otherwise.
+    pub fn read_bundled(&self, families: &[&'static Family]) {
+        for family in families {
+            for kind in family.kinds.validated.iter().chain(family.kinds.misnamed) {
+                drop((self.bundled)(family, kind.group, kind.kind));
+            }
+        }
+    }
+
+    /// Takes a definition in the place of the bundled one.
+    pub fn insert(&mut self, crd: Crd) {
+        self.given.insert((crd.group.clone(), crd.kind.clone()), Arc::new(crd));
+    }
+
+    /// Whether the inputs define a kind.
+    #[must_use]
+    pub fn is_given(&self, group: &str, kind: &str) -> bool {
+        self.given.contains_key(&(group.to_owned(), kind.to_owned()))
+    }
+
+    /// The definition of a kind of a family.
+    #[must_use]
+    pub fn get(&self, family: &Family, group: &str, kind: &str) -> Option<Arc<Crd>> {
+        let given = self.given.get(&(group.to_owned(), kind.to_owned())).cloned();
+        given.or_else(|| (self.bundled)(family, group, kind))
+    }
+}

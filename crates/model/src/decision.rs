@@ -1,0 +1,109 @@
+//! Decisions: findings, edits, and references to objects that are not known.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::edit::Edit;
+use crate::event::PodEvent;
+use crate::family::Family;
+use crate::finding::{Finding, Phase, Severity};
+use crate::object::Reference;
+use crate::policy_rule::PolicyRule;
+use crate::reason::Reason;
+
+/// The decision about one request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decision {
+    /// The findings in document order; of very many, the ones that are reported.
+    pub findings: Vec<Finding>,
+    /// How many more findings there are.
+    pub not_shown: NotShown,
+    /// The changes, in the order in which they apply.
+    pub edits: Vec<Edit>,
+    /// The reason.
+    pub reason: Reason,
+    /// Which of the two webhook calls reports the findings, but for those about an edit.
+    pub phase: Phase,
+    /// Objects that the decision needs and the snapshot does not hold. The server looks these up, lays the
+    /// answers over the snapshot and decides again.
+    pub unknown: Vec<Reference>,
+    /// Missing objects that the pod's memory depends on; they may be created yet. With each kind that an object
+    /// could have.
+    pub missing: Vec<Reference>,
+    /// Whether a controller made the pod that will make it again if it is refused.
+    pub from_controller: bool,
+    /// Whether the pod asked to be refused rather than started without its memory.
+    pub required: bool,
+    /// The Events about a pod that is admitted without its memory: at most one for each family.
+    pub events: Vec<PodEvent>,
+    /// The policies that judged the object, by name.
+    pub policies: Vec<String>,
+    /// The exemptions that counted, as `namespace/name`.
+    pub exemptions: BTreeSet<String>,
+    /// The rules of policies that are broken, exempted or not, reported or not.
+    pub fired: Vec<Arc<PolicyRule>>,
+    /// The families that decided, in their order; empty when the object does not concern any.
+    pub families: Vec<FamilyShare>,
+}
+
+/// How many findings about an object are counted and not reported.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct NotShown {
+    /// Those that refuse the request.
+    pub denials: usize,
+    /// Those that warn.
+    pub warnings: usize,
+}
+
+impl NotShown {
+    /// The sum of two counts.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self { denials: self.denials + other.denials, warnings: self.warnings + other.warnings }
+    }
+}
+
+/// A family that decided about an object, and how much of the patch is its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FamilyShare {
+    /// The family.
+    pub family: &'static Family,
+    /// The number of its edits.
+    pub edits: usize,
+}
+
+impl Decision {
+    /// A decision without findings and edits.
+    #[must_use]
+    pub const fn pass(reason: Reason) -> Self {
+        Self {
+            findings: Vec::new(),
+            not_shown: NotShown { denials: 0, warnings: 0 },
+            edits: Vec::new(),
+            reason,
+            phase: Phase::Mutate,
+            unknown: Vec::new(),
+            missing: Vec::new(),
+            from_controller: false,
+            required: false,
+            events: Vec::new(),
+            policies: Vec::new(),
+            exemptions: BTreeSet::new(),
+            fired: Vec::new(),
+            families: Vec::new(),
+        }
+    }
+
+    /// The findings that one of the two webhook calls reports.
+    #[must_use]
+    pub fn findings_for(&self, phase: Phase) -> Vec<&Finding> {
+        let call = |finding: &Finding| if finding.on_rewrite { Phase::Mutate } else { self.phase };
+        self.findings.iter().filter(|finding| call(finding) == phase).collect()
+    }
+
+    /// Whether the request is allowed: no finding denies it.
+    #[must_use]
+    pub fn allowed(&self) -> bool {
+        self.findings.iter().all(|finding| finding.severity != Severity::Deny)
+    }
+}

@@ -1,0 +1,203 @@
+//! Edits: the changes a decision makes to the object, each with its origin.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde::ser::SerializeStruct;
+
+use memgate_primitives::pointer::Pointer;
+
+/// The rule of an edit that writes the default memory of a namespace. A policy's default for the same field replaces
+/// this edit.
+pub const NAMESPACE_DEFAULT: &str = "the namespace's default Memory";
+
+/// How an edit changes the object; a subset of RFC 6902.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Op {
+    /// Sets a field (also over `null`), or inserts before the list element of that index.
+    Add,
+    /// Sets a field or list element that exists.
+    Replace,
+    /// Takes away a field that exists.
+    Remove,
+}
+
+impl Op {
+    /// The name in RFC 6902.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Add => "add",
+            Self::Replace => "replace",
+            Self::Remove => "remove",
+        }
+    }
+}
+
+/// What an edit writes. Serializes to the JSON value itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum Value {
+    /// A string.
+    Text(String),
+    /// An integer.
+    Integer(i64),
+    /// One environment variable.
+    Env(EnvVar),
+    /// A whole `env` list, where the container had none.
+    EnvList(Vec<EnvVar>),
+    /// An object with one string entry, where the map did not exist.
+    Entry(Entry),
+    /// A whole container, volume or other tree, or a list of them where there was none.
+    Tree(serde_json::Value),
+    /// Nothing: the edit takes something away.
+    Nothing,
+}
+
+impl Value {
+    /// How many bytes it has as JSON, before anything is escaped.
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Text(text) => text.len() + 2,
+            Self::Integer(_) => 1,
+            Self::Env(variable) => variable.bytes(),
+            Self::EnvList(list) => list.iter().map(EnvVar::bytes).sum(),
+            Self::Entry(Entry(key, value)) => key.len() + value.len() + 7,
+            Self::Tree(tree) => tree_bytes(tree),
+            Self::Nothing => 0,
+        }
+    }
+}
+
+/// The recursion is bounded: memgate writes at most the few levels of a container.
+fn tree_bytes(tree: &serde_json::Value) -> usize {
+    match tree {
+        serde_json::Value::String(text) => text.len() + 2,
+        serde_json::Value::Array(list) => list.iter().map(|element| tree_bytes(element) + 1).sum(),
+        serde_json::Value::Object(fields) => {
+            fields.iter().map(|(key, value)| key.len() + tree_bytes(value) + 4).sum()
+        }
+        _ => 1,
+    }
+}
+
+impl EnvVar {
+    fn bytes(&self) -> usize {
+        let source = match &self.source {
+            EnvSource::Value(value) => value.len() + 10,
+            EnvSource::ValueFrom(ValueFrom { secret_key_ref: key })
+            | EnvSource::ConfigMap(ConfigMapRef { config_map_key_ref: key }) => {
+                key.name.len() + key.key.len() + 50
+            }
+        };
+        self.name.len() + source + 11
+    }
+}
+
+/// An environment variable of a container.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EnvVar {
+    /// The name.
+    pub name: Cow<'static, str>,
+    /// The literal or the reference.
+    pub source: EnvSource,
+}
+
+/// Where the value of an environment variable comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum EnvSource {
+    /// A literal.
+    Value(String),
+    /// A reference; memgate never sees the value behind it.
+    ValueFrom(ValueFrom),
+    /// A reference to a ConfigMap.
+    ConfigMap(ConfigMapRef),
+}
+
+impl Serialize for EnvVar {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut variable = serializer.serialize_struct("EnvVar", 2)?;
+        variable.serialize_field("name", &self.name)?;
+        match &self.source {
+            EnvSource::Value(value) => variable.serialize_field("value", value)?,
+            EnvSource::ValueFrom(value_from) => variable.serialize_field("valueFrom", value_from)?,
+            EnvSource::ConfigMap(value_from) => variable.serialize_field("valueFrom", value_from)?,
+        }
+        variable.end()
+    }
+}
+
+/// The `valueFrom` of an environment variable.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ValueFrom {
+    /// The Secret and key.
+    pub secret_key_ref: KeyRef,
+}
+
+/// The `valueFrom` of an environment variable that comes from a ConfigMap.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ConfigMapRef {
+    /// The ConfigMap and key.
+    pub config_map_key_ref: KeyRef,
+}
+
+/// A key of a Secret.
+pub type SecretKeyRef = KeyRef;
+
+/// A key of a Secret or a ConfigMap in the pod's own namespace.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct KeyRef {
+    /// The name of the Secret or ConfigMap.
+    pub name: String,
+    /// The key in its data.
+    pub key: Cow<'static, str>,
+    /// Whether the container starts without it; `None` leaves the field out, which means no.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub optional: Option<bool>,
+}
+
+/// A map with one entry.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry(pub String, pub String);
+
+impl Serialize for Entry {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map([(&self.0, &self.1)])
+    }
+}
+
+/// Where an edit comes from: what the diff writes beside each added line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Origin {
+    /// The object whose field decided, as `Kind namespace/name`; empty for a rule of memgate's own.
+    pub resource: Arc<str>,
+    /// The field of that object, Kubernetes style; empty when the rule says it all.
+    pub field: Cow<'static, str>,
+    /// A short name of the rule.
+    pub rule: &'static str,
+}
+
+/// One change to the object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Edit {
+    /// How.
+    pub op: Op,
+    /// Where, valid after the edits before it were made.
+    pub pointer: Pointer,
+    /// What is written.
+    pub value: Value,
+    /// One origin for each thing that the value holds: one for a plain value, one for each
+    /// element of a list.
+    pub origins: Vec<Origin>,
+}
+
+impl Edit {
+    /// About how many bytes it has in a patch: what is escaped may have up to six times as many.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.pointer.as_str().len() + self.value.bytes() + 30
+    }
+}

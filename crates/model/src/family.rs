@@ -1,0 +1,281 @@
+//! The row of a platform: everything that the rest of memgate reads about it.
+//!
+//! A [`Family`] is a `static` in the platform's own folder. It is written without defaults, so a new
+//! field does not compile until every platform sets it. The list `family::ALL` holds the rows, and
+//! [`Settings`](crate::settings::Settings) selects the enabled ones. Settings can hold rows from
+//! elsewhere too, as they do in tests.
+
+use std::cmp::Ordering;
+use std::fmt;
+
+use serde_json::Value;
+
+use crate::cel::{CelDefault, CelTable, NotInCel};
+use crate::cel_view::CelView;
+use crate::edit::Edit;
+use crate::event::InvolvedObject;
+use crate::finding::{Code, Finding};
+use crate::injection::Injection;
+use crate::kind::Kind;
+use crate::memory_view::{MemoryView, Role};
+use crate::pod::Pod;
+use crate::policy_field::FieldForm;
+use crate::request::Operation;
+use crate::selector::PodSelector;
+use crate::state_reader::StateReader;
+use crate::tree::Tree;
+use memgate_schema::violation::{Broken, SchemaViolation};
+
+/// A platform whose memory resources memgate knows. Two rows are equal if their names are.
+pub struct Family {
+    /// The name in codes, flags, metrics and annotations.
+    pub name: &'static str,
+    /// The kinds by what memgate does with them.
+    pub kinds: Kinds,
+    /// The platform's agent pods.
+    pub pods: Pods,
+    /// When the platform's resources are validated, and how strictly.
+    pub validation: Validation,
+    /// The finding codes.
+    pub codes: &'static [&'static Code],
+    /// The rules and defaults that an apiserver can apply by itself, in CEL.
+    pub in_cel: CelRules,
+    /// The definitions of the kinds.
+    pub definitions: Definitions,
+    /// What rules of policies see of the platform's objects.
+    pub views: Views,
+    /// The decisions: one function each.
+    pub faces: Faces,
+}
+
+/// The kinds of a platform. A kind can be in several of these lists.
+pub struct Kinds {
+    /// The kinds whose objects are validated, in a cluster and outside.
+    pub validated: &'static [&'static Kind],
+    /// The validated kinds whose objects are skipped unless they have an annotation with this key prefix.
+    pub validated_if_annotated: &'static [(&'static Kind, &'static str)],
+    /// Kinds in a group that no apiserver serves and that users write by mistake.
+    pub misnamed: &'static [&'static Kind],
+    /// The kinds for which defaults are written.
+    pub defaulted: &'static [&'static Kind],
+    /// The memory resources: kinds whose DELETE can leave an agent without memory.
+    pub memories: &'static [&'static Kind],
+    /// The kinds that decisions look up and the server watches.
+    pub watched: &'static [&'static Kind],
+    /// The kinds that decisions look up one object at a time; RBAC rules allow `get` only.
+    pub fetched: &'static [&'static Kind],
+}
+
+/// The agent pods of a platform.
+pub struct Pods {
+    /// Selects the agent pods by their metadata, before memgate reads them.
+    pub selectors: &'static [PodSelector],
+    /// Whether a pod with `memgate.dev/inject: required` is refused if it cannot get its memory.
+    pub honour_required: bool,
+    /// The code for an unsupported value of the inject label.
+    pub inject_label_unknown: &'static Code,
+    /// Whether a pod belongs to the platform although `inject` does not recognise it. Such a pod is never
+    /// refused. `None` where every pod of the platform is an agent pod.
+    pub known_otherwise: Option<fn(&Pod<'_>) -> bool>,
+    /// Reads the namespace that a pod declares in its own spec, for manifests without one. `None` where
+    /// pods declare nothing of the kind.
+    pub declared_namespace: Option<for<'p> fn(&'p Pod<'_>) -> Option<&'p str>>,
+    /// The metadata of one pod for each agent, as the platform would create it with a container `agent`,
+    /// for `memgate doctor` to try: where a quota refuses every pod, only these can show it. `None` where
+    /// memgate adds no containers.
+    pub stand_ins: Option<fn(&mut StateReader<'_>) -> Vec<Value>>,
+}
+
+/// When the resources of a platform are validated, and how strictly.
+pub struct Validation {
+    /// Whether the apiserver admits the resources when memgate does not answer. True where findings are mostly
+    /// advice.
+    pub fails_open: bool,
+    /// Whether an update skips validation if it leaves the spec and memgate's annotations unchanged. True
+    /// where controllers write to running objects all the time.
+    pub changes_only: bool,
+    /// Whether `validate` itself turns the denials that an update does not cause into warnings. Where it does
+    /// not, they are compared with those of the stored object.
+    pub ratchets: bool,
+}
+
+/// The rules and defaults of a platform that an apiserver can apply by itself, in CEL.
+pub struct CelRules {
+    /// The rules on the resources.
+    pub tables: &'static [CelTable],
+    /// The codes that deny a resource and are missing from these tables, with the reason.
+    pub missing: &'static [(&'static Code, NotInCel)],
+    /// The defaults.
+    pub defaults: &'static [CelDefault],
+    /// A sentence for the documentation: which defaults an apiserver can write, and why only those.
+    pub about_defaults: &'static str,
+}
+
+/// The definitions of a platform's kinds.
+pub struct Definitions {
+    /// The CustomResourceDefinitions, in YAML.
+    pub crds: &'static [&'static str],
+    /// JSON Schema by kind and field, in YAML, for editors: what those definitions leave out. No decision reads it.
+    pub hints: &'static str,
+    /// The use of those definitions for files, in place of an apiserver.
+    pub stand_in: SchemaStandIn,
+    /// An API server of the platform's own that can take the place of these definitions.
+    pub aggregated_server: Option<AggregatedServer>,
+    /// For `memgate wait`: a spec in JSON for each memory resource that the CRD accepts and memgate
+    /// reports on. It is sent as a dry run.
+    pub wait_probes: &'static [(&'static Kind, &'static str)],
+}
+
+/// What rules of policies see of a platform's objects, and which fields policies fill.
+pub struct Views {
+    /// The kinds that have a view, with the role of their objects.
+    pub kinds: &'static [(&'static Kind, Role)],
+    /// The viewed kinds whose objects run once and end: policies judge them when they are created, and no audit does.
+    pub transient: &'static [&'static Kind],
+    /// The view of an object of one of these kinds; `None` for one that has nothing to do with memory. The caller
+    /// adds the object's own labels and name; the labels of the memory that it uses are set here.
+    pub of_object: fn(&Subject<'_>, &mut StateReader<'_>) -> Option<MemoryView>,
+    /// The view of an agent pod of this namespace, whether it opts out of injection or not; `None` if the family
+    /// does not know the pod. The caller adds the containers that serve memory.
+    pub of_pod: fn(&Pod<'_>, &str, &mut StateReader<'_>) -> Option<MemoryView>,
+    /// The views that an apiserver can make by itself, in CEL; each viewed kind is in one table.
+    pub in_cel: &'static [CelView],
+    /// The path of views that holds the namespace in the platform's own sense. `None` where that is always the
+    /// Kubernetes namespace.
+    pub own_namespace_path: Option<&'static str>,
+    /// The fields that policies may fill.
+    pub policy_fields: &'static [PolicyField],
+}
+
+/// A field that a policy may fill. The definition of its kind must not have a default for it: with one, the field is
+/// never absent in a cluster.
+#[derive(Debug, Clone, Copy)]
+pub struct PolicyField {
+    /// The kind that has the field.
+    pub kind: &'static Kind,
+    /// The field, as a JSON pointer.
+    pub pointer: &'static str,
+    /// The values that a policy may write.
+    pub form: FieldForm,
+    /// Whether a value makes sense in an object that lacks the field.
+    pub fits: fn(&Value, &Subject<'_>, &mut StateReader<'_>) -> bool,
+}
+
+/// The decisions about the objects and pods of a platform.
+pub struct Faces {
+    /// All findings about an object of one of the family's kinds, in any order; for a DELETE, what its
+    /// absence would break.
+    pub validate: fn(&Subject<'_>, &mut StateReader<'_>) -> Vec<Finding>,
+    /// The defaults that an object of one of the family's kinds lacks.
+    pub default: fn(&Subject<'_>, &mut StateReader<'_>) -> Vec<Edit>,
+    /// What to add to a pod of this namespace for its memory; `None` if the pod is not an agent pod of the
+    /// family.
+    pub inject: fn(&Pod<'_>, &str, &mut StateReader<'_>) -> Option<Injection>,
+    /// The object on whose behalf a pod of this namespace runs, as far as it is known; Events regard it.
+    /// `None` if the memory belongs to another namespace: an Event must not reveal anything about that
+    /// one.
+    pub involved_object: fn(&Pod<'_>, &str, &StateReader<'_>) -> Option<InvolvedObject>,
+}
+
+/// How violations of the schemas are reported where no apiserver checks them.
+#[derive(Debug, Clone, Copy)]
+pub struct SchemaStandIn {
+    /// The code of a violation that only the schema refuses.
+    pub code: &'static Code,
+    /// The code of fields that the schema does not have, if the family reports them.
+    pub unknown_field: Option<&'static Code>,
+    /// The kinds that are not released yet: their definitions count only if they are among the inputs.
+    pub unreleased: &'static [&'static Kind],
+    /// The kinds whose status is checked too, although an apiserver passes over what users write there.
+    pub with_status: &'static [&'static Kind],
+    /// The message about a violation.
+    pub message: fn(&SchemaViolation) -> String,
+    /// Whether an object of this kind, as it was written, passes with a violation on purpose.
+    pub tolerates: fn(&Kind, &Tree, Broken<'_>) -> bool,
+}
+
+/// An API server of a platform's own. The apiserver of the cluster passes on requests for the kinds that it
+/// serves, and calls no webhook and asks no policy about them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AggregatedServer {
+    /// The name of its `APIService`. CustomResourceDefinitions have one too, but without a Service.
+    pub api_service: &'static str,
+    /// The parts of memgate that work with it, and the settings for the rest.
+    pub help: &'static str,
+}
+
+/// One object of a family's own kind, to be validated or defaulted.
+#[derive(Debug, Clone, Copy)]
+pub struct Subject<'t> {
+    /// Its kind.
+    pub kind: &'static Kind,
+    /// The operation of the request.
+    pub operation: Operation,
+    /// The namespace of the request.
+    pub namespace: &'t str,
+    /// The name of the object.
+    pub name: &'t str,
+    /// The object; for a DELETE the one that is deleted.
+    pub object: &'t Tree,
+    /// The stored object, for an UPDATE.
+    pub old: Option<&'t Tree>,
+}
+
+impl Family {
+    /// The kinds whose stored objects policies judge: those with a view whose objects last.
+    pub fn audited(&self) -> impl Iterator<Item = &'static Kind> {
+        let viewed = self.views.kinds.iter().map(|(kind, _)| *kind);
+        viewed.filter(|kind| !self.views.transient.contains(kind))
+    }
+
+    /// Whether the state holds all that is read of an audited kind. Of others it has less, or nothing.
+    #[must_use]
+    pub fn holds_whole(&self, kind: &'static Kind) -> bool {
+        self.kinds.watched.iter().any(|watched| std::ptr::eq(*watched, kind))
+    }
+
+    /// Whether a view of the family can hold a value at this path.
+    #[must_use]
+    pub fn has_in_views(&self, path: &str) -> bool {
+        let of_kinds = self.views.in_cel.iter().any(|view| view.has(path));
+        of_kinds || path == "containers" && self.adds_containers()
+    }
+
+    /// Whether policies may fill a field of this kind.
+    #[must_use]
+    pub fn has_policy_fields(&self, kind: &Kind) -> bool {
+        self.views.policy_fields.iter().any(|field| field.kind == kind)
+    }
+
+    /// Whether memgate adds containers to the family's pods: only there are containers that serve memory.
+    #[must_use]
+    pub const fn adds_containers(&self) -> bool {
+        self.pods.stand_ins.is_some()
+    }
+}
+
+impl fmt::Debug for Family {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+impl PartialEq for Family {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Family {}
+
+impl PartialOrd for Family {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Family {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.name.cmp(other.name)
+    }
+}

@@ -1,0 +1,475 @@
+//! Findings: what is wrong with an object, where, and what to do about it.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+use memgate_primitives::budget::Budget;
+use memgate_primitives::credential;
+use crate::elsewhere::Elsewhere;
+use memgate_primitives::fix::Fix;
+use crate::object::Object;
+use memgate_primitives::plain_text::plain;
+use memgate_primitives::pointer::Pointer;
+use crate::policy_rule::PolicyFinding;
+
+/// How bad a finding is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Severity {
+    /// Only reports have it; no answer does.
+    Note,
+    /// The request is allowed with a warning.
+    Warn,
+    /// The request is refused.
+    Deny,
+}
+
+impl Severity {
+    /// The word that users read and machines match on.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Note => "note",
+            Self::Warn => "warn",
+            Self::Deny => "deny",
+        }
+    }
+}
+
+/// Why, in the words of the Kubernetes API (`metav1.CauseType`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cause {
+    /// A required value is missing.
+    Required,
+    /// The value is not allowed.
+    Invalid,
+    /// The value is not one of a fixed set.
+    NotSupported,
+    /// The value has the wrong JSON type.
+    TypeInvalid,
+    /// What the value refers to does not exist.
+    NotFound,
+    /// The value contradicts another one.
+    Conflict,
+    /// The value occurred before.
+    Duplicate,
+}
+
+impl Cause {
+    /// The reason string as the Kubernetes API writes it.
+    #[must_use]
+    pub const fn reason(self) -> &'static str {
+        match self {
+            Self::Required => "FieldValueRequired",
+            Self::Invalid => "FieldValueInvalid",
+            Self::NotSupported => "FieldValueNotSupported",
+            Self::TypeInvalid => "FieldValueTypeInvalid",
+            Self::NotFound => "FieldValueNotFound",
+            Self::Conflict => "FieldValueForbidden",
+            Self::Duplicate => "FieldValueDuplicate",
+        }
+    }
+}
+
+/// One rule that can be broken; a row in the code table of a family.
+#[derive(Debug)]
+pub struct Code {
+    /// The stable name, `family/kebab-case`.
+    pub name: &'static str,
+    /// Why, in the words of the Kubernetes API.
+    pub cause: Cause,
+    /// The documentation page, in Markdown, as `memgate explain` prints it.
+    pub page: &'static str,
+}
+
+impl PartialEq for Code {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Code {}
+
+/// Which of the two webhook calls reports a finding: each finding is reported once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// The mutating call: all that concerns pods, and findings about an edit.
+    Mutate,
+    /// The validating call: what concerns a family's own resources.
+    Validate,
+}
+
+impl Phase {
+    /// Both calls, in the order in which an apiserver makes them.
+    pub const ALL: [Self; 2] = [Self::Mutate, Self::Validate];
+}
+
+/// The texts of a finding, and its fix.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Details {
+    /// What is wrong, in one sentence without a full stop.
+    pub message: String,
+    /// What to do, when the message does not say it already.
+    pub help: Option<Cow<'static, str>>,
+    /// The right value, where there is only one answer. Never part of a webhook's answer.
+    pub fix: Option<Fix>,
+}
+
+impl Details {
+    /// The same with advice, if there is any.
+    #[must_use]
+    pub fn help(self, help: Option<String>) -> Self {
+        Self { help: help.map(Cow::Owned), ..self }
+    }
+
+    /// The same with the one right answer, if there is one.
+    #[must_use]
+    pub fn fix(self, fix: Option<Fix>) -> Self {
+        Self { fix, ..self }
+    }
+
+    /// The same without control characters and credentials, and not too long.
+    fn presentable(self) -> Self {
+        Self { message: presentable(self.message), help: self.help.map(presentable_help), ..self }
+    }
+}
+
+impl<T: Into<String>> From<T> for Details {
+    fn from(message: T) -> Self {
+        Self { message: message.into(), ..Self::default() }
+    }
+}
+
+/// Makes details from the pointer of a finding, and from values that the function owns.
+type MakeDetails = Arc<dyn Fn(&Pointer) -> Details + Send + Sync>;
+
+/// The details that are made already, and a function that makes the others when they are read.
+#[derive(Clone, Default)]
+pub struct LazyDetails {
+    made: Details,
+    make: Option<MakeDetails>,
+}
+
+impl fmt::Debug for LazyDetails {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.made.fmt(f)
+    }
+}
+
+/// One thing that is wrong.
+#[derive(Debug, Clone)]
+pub struct Finding {
+    /// The rule that is broken; for a rule of a policy the code that stands for all of them.
+    pub code: &'static Code,
+    /// The rule of a policy that is broken.
+    pub policy: Option<PolicyFinding>,
+    /// The cause in the words of the Kubernetes API; usually that of the code.
+    pub cause: Cause,
+    /// Whether the request is refused for it.
+    pub severity: Severity,
+    /// The place in the object under review; may point at a missing value.
+    pub pointer: Pointer,
+    /// Message, help and fix; [`Finding::details`] reads them.
+    pub lazy: LazyDetails,
+    /// The values that the finding rests on, as one text: the part of its fingerprint that code and path
+    /// do not hold. Never shown.
+    pub fingerprint_value: String,
+    /// The pointer with the names of list elements in place of their indexes, when the family tells its
+    /// elements apart by name; replaces the pointer in the fingerprint. Never shown.
+    pub fingerprint_path: Option<String>,
+    /// The other place in the same object that the finding is about, and a label for it.
+    pub related: Option<(Pointer, &'static str)>,
+    /// The places in other objects that the finding is about. Never part of a webhook's answer.
+    pub elsewhere: Vec<Elsewhere>,
+    /// Whether the key itself is wrong, rather than its value.
+    pub at_key: bool,
+    /// Whether this is about the effects of an allowed change: left out where the change is refused.
+    pub when_allowed: bool,
+    /// Whether this is about a value that an edit corrects. The mutating call reports it, since the validating
+    /// one no longer sees that value.
+    pub on_rewrite: bool,
+}
+
+impl Finding {
+    /// A finding that refuses the request.
+    #[must_use]
+    pub fn deny(code: &'static Code, pointer: Pointer, message: impl Into<String>) -> Self {
+        let made = Details::from(message).presentable();
+        Self::with_details(code, pointer, LazyDetails { made, make: None })
+    }
+
+    fn with_details(code: &'static Code, pointer: Pointer, lazy: LazyDetails) -> Self {
+        Self {
+            code,
+            policy: None,
+            cause: code.cause,
+            severity: Severity::Deny,
+            pointer,
+            lazy,
+            fingerprint_value: String::new(),
+            fingerprint_path: None,
+            related: None,
+            elsewhere: Vec::new(),
+            at_key: false,
+            when_allowed: false,
+            on_rewrite: false,
+        }
+    }
+
+    /// A finding that only warns.
+    #[must_use]
+    pub fn warn(code: &'static Code, pointer: Pointer, message: impl Into<String>) -> Self {
+        Self { severity: Severity::Warn, ..Self::deny(code, pointer, message) }
+    }
+
+    /// A finding that refuses the request, for rules about each element of a list. It counts in the budget, and
+    /// its details are made when they are read: an object may have ten thousand, of which 50 are reported.
+    /// `details` owns the values that it shows; see [`excerpt`].
+    #[must_use]
+    pub fn deny_within<T: Into<Details>>(
+        budget: &Budget<'_>,
+        code: &'static Code,
+        pointer: Pointer,
+        details: impl Fn(&Pointer) -> T + Send + Sync + 'static,
+    ) -> Self {
+        budget.finding();
+        let lazy =
+            LazyDetails { make: Some(Arc::new(move |at| details(at).into())), ..LazyDetails::default() };
+        Self::with_details(code, pointer, lazy)
+    }
+
+    /// The same for a finding that only warns.
+    #[must_use]
+    pub fn warn_within<T: Into<Details>>(
+        budget: &Budget<'_>,
+        code: &'static Code,
+        pointer: Pointer,
+        details: impl Fn(&Pointer) -> T + Send + Sync + 'static,
+    ) -> Self {
+        Self { severity: Severity::Warn, ..Self::deny_within(budget, code, pointer, details) }
+    }
+
+    /// The stable name of the rule that is broken: `family/kebab-case`, or `policy/POLICY/RULE`.
+    #[must_use]
+    pub fn code_name(&self) -> &str {
+        self.policy.as_ref().map_or(self.code.name, |policy| policy.rule.code.as_str())
+    }
+
+    /// Message, help and fix, without control characters and credentials.
+    #[must_use]
+    pub fn details(&self) -> Cow<'_, Details> {
+        let LazyDetails { made, make } = &self.lazy;
+        let Some(make) = make else { return Cow::Borrowed(made) };
+        let Details { message, help, fix } = make(&self.pointer).presentable();
+        let Details { help: given_help, fix: given_fix, .. } = made.clone();
+        Cow::Owned(Details { message, help: given_help.or(help), fix: given_fix.or(fix) })
+    }
+
+    /// What is wrong, in one sentence without a full stop.
+    #[must_use]
+    pub fn message(&self) -> Cow<'_, str> {
+        match self.details() {
+            Cow::Borrowed(details) => Cow::Borrowed(&details.message),
+            Cow::Owned(details) => Cow::Owned(details.message),
+        }
+    }
+
+    /// What to do, when the message does not say it already.
+    #[must_use]
+    pub fn help_text(&self) -> Option<Cow<'_, str>> {
+        match self.details() {
+            Cow::Borrowed(details) => details.help.as_deref().map(Cow::Borrowed),
+            Cow::Owned(details) => details.help,
+        }
+    }
+
+    /// The message about the same place in a workload, where the pod's field is at `pointer`: messages that
+    /// begin with the field name it from the workload's root.
+    #[must_use]
+    pub fn message_at(&self, pointer: &Pointer) -> String {
+        let (field, message) = (self.pointer.field(), self.message());
+        match message.strip_prefix(&field).filter(|_| !field.is_empty()) {
+            Some(rest) if rest.starts_with(':') => format!("{}{rest}", pointer.field()),
+            _ => message.into_owned(),
+        }
+    }
+
+    /// The same finding with another message.
+    #[must_use]
+    pub fn with_message(self, message: impl Into<String>) -> Self {
+        let made = Details { message: presentable(message.into()), ..self.details().into_owned() };
+        Self { lazy: LazyDetails { made, make: None }, ..self }
+    }
+
+    /// The same finding with advice.
+    #[must_use]
+    pub fn help(mut self, help: impl Into<Cow<'static, str>>) -> Self {
+        self.lazy.made.help = Some(presentable_help(help.into()));
+        self
+    }
+
+    /// The same finding with a suffix that stays whole where the message is cut or masked.
+    #[must_use]
+    pub fn ending(mut self, end: &str) -> Self {
+        let message = &mut self.lazy.made.message;
+        let room = MAX_MESSAGE_BYTES.saturating_sub(end.len());
+        if message.len() > room {
+            message.truncate(message.floor_char_boundary(room));
+            message.push('…');
+        }
+        message.push_str(end);
+        self
+    }
+
+    /// The same finding with the values it rests on.
+    #[must_use]
+    pub fn fingerprint_value(self, fingerprint_value: impl Into<String>) -> Self {
+        Self { fingerprint_value: fingerprint_value.into(), ..self }
+    }
+
+    /// The same finding with its other place.
+    #[must_use]
+    pub fn related(self, pointer: Pointer, label: &'static str) -> Self {
+        Self { related: Some((pointer, label)), ..self }
+    }
+
+    /// The same finding with the one right answer, if there is one.
+    #[must_use]
+    pub fn fix(mut self, fix: Option<Fix>) -> Self {
+        self.lazy.made.fix = fix;
+        self
+    }
+
+    /// The same finding with a place in another object.
+    #[must_use]
+    pub fn elsewhere(self, object: &Object, pointer: Pointer, label: &'static str) -> Self {
+        self.and_elsewhere(|| Some(Elsewhere::of(object, pointer, label)))
+    }
+
+    /// The same finding with a place in another object, if there is one.
+    #[must_use]
+    pub fn and_elsewhere(mut self, place: impl FnOnce() -> Option<Elsewhere>) -> Self {
+        self.elsewhere.extend(place());
+        self
+    }
+
+    /// The same finding, pointing at the key.
+    #[must_use]
+    pub fn at_key(self) -> Self {
+        Self { at_key: true, ..self }
+    }
+
+    /// The same finding, reported only when nothing else refuses the request.
+    #[must_use]
+    pub fn when_allowed(self) -> Self {
+        Self { when_allowed: true, ..self }
+    }
+
+    /// The same finding, reported by the call that makes the edit.
+    #[must_use]
+    pub fn on_rewrite(self) -> Self {
+        Self { on_rewrite: true, ..self }
+    }
+
+    /// The same finding, with a fingerprint that does not depend on its place.
+    #[must_use]
+    pub fn anywhere(self) -> Self {
+        Self { fingerprint_path: Some(String::new()), ..self }
+    }
+
+    /// The key by which the ratchet compares findings: code, path (where it matters) and the values they
+    /// rest on.
+    #[must_use]
+    pub fn fingerprint(&self) -> (&str, &str, &str) {
+        let path = self.fingerprint_path.as_deref().unwrap_or(self.pointer.as_str());
+        (self.code_name(), path, &self.fingerprint_value)
+    }
+
+    /// Whether the finding refuses the request.
+    #[must_use]
+    pub const fn is_denial(&self) -> bool {
+        matches!(self.severity, Severity::Deny)
+    }
+}
+
+/// Compares details as they are read.
+impl PartialEq for Finding {
+    fn eq(&self, other: &Self) -> bool {
+        let flags = |it: &Self| (it.severity, it.cause, it.at_key, it.when_allowed, it.on_rewrite);
+        self.fingerprint() == other.fingerprint()
+            && flags(self) == flags(other)
+            && (&self.pointer, &self.policy, &self.related, &self.elsewhere)
+                == (&other.pointer, &other.policy, &other.related, &other.elsewhere)
+            && self.details() == other.details()
+    }
+}
+
+impl Eq for Finding {}
+
+/// A value for a message that is made later: as much of it as [`quoted`] reads, so that ten thousand findings
+/// about long values stay small.
+#[must_use]
+pub fn excerpt(value: &str) -> Box<str> {
+    const MAX_BYTES: usize = credential::MAX_READ_BYTES + 4;
+    value.get(..value.floor_char_boundary(MAX_BYTES)).unwrap_or(value).into()
+}
+
+/// The names of the codes of findings, each once, with commas: as logs and audit annotations have them.
+#[must_use]
+pub fn codes(findings: &[&Finding]) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for finding in findings {
+        if !names.contains(&finding.code_name()) {
+            names.push(finding.code_name());
+        }
+    }
+    names.join(",")
+}
+
+/// A text with a space for each control character.
+#[must_use]
+pub fn without_controls(text: String) -> String {
+    match plain(&text) {
+        Cow::Owned(plain) => plain,
+        Cow::Borrowed(_) => text,
+    }
+}
+
+/// The longest message, in bytes: more than any rule writes about names of the usual length.
+const MAX_MESSAGE_BYTES: usize = 2048;
+
+/// A message without control characters and credentials, cut where it is very long. It is cut last, since the
+/// text behind a credential can be what identifies it.
+fn presentable(message: String) -> String {
+    let message = without_controls(message);
+    let mut shown = match credential::masked(&message) {
+        Cow::Borrowed(_) => message,
+        Cow::Owned(masked) => masked,
+    };
+    if shown.len() > MAX_MESSAGE_BYTES {
+        shown.truncate(shown.floor_char_boundary(MAX_MESSAGE_BYTES));
+        shown.push('…');
+    }
+    shown
+}
+
+/// The same for help; a text of the program itself is as it is.
+fn presentable_help(help: Cow<'static, str>) -> Cow<'static, str> {
+    match help {
+        Cow::Borrowed(help) => Cow::Borrowed(help),
+        Cow::Owned(help) => Cow::Owned(presentable(help)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cuts_a_very_long_message_behind_its_credentials() {
+        let long = format!("{}redis://u:{}@a", "ä".repeat(900), "s".repeat(4_000));
+        let message = presentable(long);
+        assert!(message.len() <= MAX_MESSAGE_BYTES + '…'.len_utf8() && !message.contains("ss"), "{message}");
+        assert_eq!(presentable("x".repeat(MAX_MESSAGE_BYTES)).len(), MAX_MESSAGE_BYTES);
+    }
+}

@@ -1,0 +1,88 @@
+//! The changes that a family makes to an agent pod, and its findings.
+
+use std::borrow::Cow;
+
+use serde::Serialize;
+
+use crate::edit::Edit;
+use crate::finding::Finding;
+use crate::object::Reference;
+use crate::reason::Reason;
+
+/// The changes that a family makes to an agent pod.
+#[derive(Debug)]
+pub struct Injection {
+    /// The reason.
+    pub reason: Reason,
+    /// Why the pod does not get its memory; refuses a pod that requires it.
+    pub unmet: Vec<Finding>,
+    /// Whether `unmet` is reported only where the pod requires its memory.
+    pub only_if_required: bool,
+    /// Missing objects that the memory depends on, with each kind that they could have. Empty where the
+    /// platform works without them.
+    pub missing: Vec<Reference>,
+    /// Warnings, whether the pod has its memory or not.
+    pub warnings: Vec<Finding>,
+    /// The changes, in the order in which they apply.
+    pub edits: Vec<Edit>,
+    /// What the edits add, as the marker annotation says it.
+    pub added: Added,
+}
+
+/// What was added to a pod; the marker annotation says it as compact JSON.
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Added {
+    /// The memory resources, each as `Kind/name`, or as the family's facts have it.
+    #[serde(serialize_with = "one_or_many")]
+    pub memory: Vec<String>,
+    /// The variables, by container.
+    #[serde(serialize_with = "by_key", skip_serializing_if = "Vec::is_empty")]
+    pub env: Vec<(String, Vec<Cow<'static, str>>)>,
+    /// The init containers, native sidecars among them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub init_containers: Vec<String>,
+    /// The volumes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub volumes: Vec<String>,
+    /// The paths of mounts, by container.
+    #[serde(serialize_with = "by_key", skip_serializing_if = "Vec::is_empty")]
+    pub mounts: Vec<(String, Vec<Cow<'static, str>>)>,
+}
+
+/// One memory resource is a string, several are a list.
+fn one_or_many<S: serde::Serializer>(memory: &[String], serializer: S) -> Result<S::Ok, S::Error> {
+    match memory {
+        [one] => serializer.serialize_str(one),
+        many => serializer.collect_seq(many),
+    }
+}
+
+fn by_key<S: serde::Serializer>(
+    lists: &[(String, Vec<Cow<'static, str>>)],
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(lists.iter().map(|(key, list)| (key, list)))
+}
+
+impl Injection {
+    /// Nothing is changed, because of `finding`.
+    #[must_use]
+    pub fn unmet(reason: Reason, finding: Finding) -> Self {
+        Self { unmet: vec![finding], ..Self::nothing(reason) }
+    }
+
+    /// Nothing is changed or reported.
+    #[must_use]
+    pub fn nothing(reason: Reason) -> Self {
+        Self {
+            reason,
+            unmet: Vec::new(),
+            only_if_required: false,
+            missing: Vec::new(),
+            warnings: Vec::new(),
+            edits: Vec::new(),
+            added: Added::default(),
+        }
+    }
+}

@@ -1,0 +1,338 @@
+//! The view of a memory resource, of what refers to one, or of an agent pod: the same fields for every platform.
+//!
+//! Each family makes it from its own objects, and rules of policies read it. A field that a family does not have, or
+//! that an object does not set, is absent and never 0. Values of Secrets and the userinfo and query of URLs are left
+//! out. Each field has the pointer to its place in the object.
+
+mod endpoint;
+mod json;
+mod make;
+
+pub use self::endpoint::{EndpointSource, EndpointView, HostView};
+pub use self::json::PATHS;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
+use memgate_primitives::pointer::Pointer;
+use crate::tree::Tree;
+
+/// The role of an object for memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Role {
+    /// It declares memory.
+    Memory,
+    /// It claims memory.
+    Referrer,
+    /// It is a pod that gets memory.
+    Pod,
+}
+
+impl Role {
+    /// Every role.
+    pub const ALL: [Self; 3] = [Self::Memory, Self::Referrer, Self::Pod];
+
+    /// The word that policies use.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Memory => "memory",
+            Self::Referrer => "referrer",
+            Self::Pod => "pod",
+        }
+    }
+}
+
+/// The view of one object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MemoryView {
+    /// The name of the family.
+    pub family: &'static str,
+    /// What the object is to memory.
+    pub role: Role,
+    /// The kind; `Pod` for the pod of a workload too.
+    pub kind: &'static str,
+    /// The Kubernetes namespace; empty for cluster-wide kinds.
+    pub namespace: String,
+    /// The name, or else `generateName`.
+    pub name: String,
+    /// The namespace in the platform's own sense, with its path in the view.
+    pub own_namespace: Option<(&'static str, String)>,
+    /// `metadata.labels`.
+    pub labels: BTreeMap<String, String>,
+    /// Where memory is kept.
+    pub backend: Option<String>,
+    /// Whether memory outlives its process.
+    pub durable: Option<bool>,
+    /// The provider, where a backend has several.
+    pub provider: Option<String>,
+    /// Where memory is reached.
+    pub endpoint: Option<EndpointView>,
+    /// How long entries are kept; 0 is for ever.
+    pub ttl_seconds: Option<i64>,
+    /// How many entries are kept; 0 is without limit.
+    pub max_entries: Option<i64>,
+    /// The size of the volume.
+    pub storage: Option<StorageView>,
+    /// The collection in which entries are.
+    pub collection: Option<String>,
+    /// The Secrets that are referred to.
+    pub secrets: Vec<SecretView>,
+    /// The credentials in clear text.
+    pub inline: Vec<InlineView>,
+    /// The objects that are referred to, besides Secrets.
+    pub references: Vec<ReferenceView>,
+    /// The operations on memory that are allowed, if the object sets them.
+    pub operations: Option<Vec<OperationView>>,
+    /// How memory is shared.
+    pub sharing: Option<SharingView>,
+    /// The memory resources that a referrer or pod uses, as far as they were found.
+    pub sources: Vec<SourceView>,
+    /// The containers that serve memory.
+    pub containers: Vec<ContainerView>,
+    /// The place of each field in the object, by its path in the view. Elements of lists have a `field` of their own.
+    pub fields: Vec<(&'static str, Pointer)>,
+}
+
+/// Why a value is unknown.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Why {
+    /// The endpoint is in a Secret, which memgate does not read.
+    EndpointInSecret,
+    /// The endpoint is in a `ConfigMap` that is not known.
+    EndpointInConfigMap,
+    /// The endpoint is in the parameters of a query.
+    EndpointInQuery,
+    /// A Service is not known, by `namespace/name`.
+    Service(String),
+    /// A Namespace is not known.
+    Namespace(String),
+    /// A value contains `$(…)`, which the kubelet expands.
+    Placeholder,
+    /// It is not known whether an object exists: `Kind "namespace/name"`.
+    Object(String),
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::EndpointInSecret => f.write_str("the endpoint is in a Secret"),
+            Self::EndpointInConfigMap => f.write_str("the endpoint is in a ConfigMap"),
+            Self::EndpointInQuery => f.write_str("the endpoint is in a query parameter"),
+            Self::Service(name) => write!(f, "Service \"{name}\" is not known"),
+            Self::Namespace(name) => write!(f, "Namespace \"{name}\" is not known"),
+            Self::Placeholder => f.write_str("a value holds $(…)"),
+            Self::Object(name) => write!(f, "{name} is not known"),
+        }
+    }
+}
+
+/// The size of a volume.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StorageView {
+    /// In bytes, rounded up.
+    pub bytes: i128,
+    /// As it is written.
+    pub text: String,
+}
+
+/// A Secret that is referred to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SecretView {
+    /// Its name.
+    pub name: String,
+    /// Its namespace.
+    pub namespace: String,
+    /// The key that is used.
+    pub key: Option<String>,
+    /// The place of the name.
+    pub field: Pointer,
+}
+
+/// A credential in clear text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InlineView {
+    /// Its place.
+    pub field: Pointer,
+    /// A digest of the value, for comparing it with the stored one. Never shown.
+    pub digest: u64,
+}
+
+/// An object that is referred to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReferenceView {
+    /// Its kind.
+    pub kind: &'static str,
+    /// Its namespace, in the platform's own sense.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// The place of the reference.
+    pub field: Pointer,
+    /// Whether it exists; absent when unknown.
+    pub found: Option<bool>,
+}
+
+/// An operation on memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OperationView {
+    /// Its name.
+    pub name: String,
+    /// Where it stands.
+    pub field: Pointer,
+}
+
+/// How memory is shared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SharingView {
+    /// Each agent configuration that takes part.
+    pub configs: Vec<SharingConfigView>,
+    /// The place that declares it.
+    pub field: Pointer,
+}
+
+/// How one configuration shares memory, defaults applied.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SharingConfigView {
+    /// Its name.
+    pub name: String,
+    /// Its access.
+    pub access: Option<String>,
+    /// The visibility of its entries.
+    pub visibility: Option<String>,
+    /// The place of the visibility, which may be absent.
+    pub field: Pointer,
+}
+
+/// A memory resource that a referrer or pod uses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceView {
+    /// Its view.
+    pub view: MemoryView,
+    /// The field of the subject that refers to it; `/metadata/labels` of a pod.
+    pub field: Pointer,
+}
+
+/// A container that serves memory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ContainerView {
+    /// Its name.
+    pub name: String,
+    /// Its image as it is written.
+    pub image: String,
+    /// Registry and repository, with the parts that a short name leaves out.
+    pub repository: String,
+    /// The tag, if one is written.
+    pub tag: Option<String>,
+    /// The digest, if one is written.
+    pub digest: Option<String>,
+    /// Whether it is an init container.
+    pub init: bool,
+    /// Whether it is a native sidecar: an init container that keeps running.
+    pub native: bool,
+    /// Whether memgate adds it.
+    pub added: bool,
+    /// Its limits, by resource, as quantities.
+    pub limits: BTreeMap<String, String>,
+    /// Its place: `/spec/containers/1`.
+    pub field: Pointer,
+}
+
+impl MemoryView {
+    /// A view with a name and nothing else.
+    #[must_use]
+    pub fn new(
+        family: &'static str,
+        role: Role,
+        kind: &'static str,
+        namespace: impl Into<String>,
+        name: impl Into<String>,
+    ) -> Self {
+        Self {
+            family,
+            role,
+            kind,
+            namespace: namespace.into(),
+            name: name.into(),
+            own_namespace: None,
+            labels: BTreeMap::new(),
+            backend: None,
+            durable: None,
+            provider: None,
+            endpoint: None,
+            ttl_seconds: None,
+            max_entries: None,
+            storage: None,
+            collection: None,
+            secrets: Vec::new(),
+            inline: Vec::new(),
+            references: Vec::new(),
+            operations: None,
+            sharing: None,
+            sources: Vec::new(),
+            containers: Vec::new(),
+            fields: Vec::new(),
+        }
+    }
+
+    /// The same with the labels of the object, as far as the schema of its kind keeps them.
+    #[must_use]
+    pub fn labelled(mut self, object: &Tree) -> Self {
+        if let Some(labels @ Tree::Texts(_)) = object.at(&["metadata", "labels"]) {
+            self.labels = labels.entries().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
+        }
+        self
+    }
+
+    /// Sets the place of a field of the view.
+    pub fn at(&mut self, path: &'static str, pointer: Pointer) {
+        self.fields.push((path, pointer));
+    }
+
+    /// The place of a field of the view, or of its nearest parent with a place, else the whole spec. The object may lack
+    /// it.
+    #[must_use]
+    pub fn pointer(&self, path: &str) -> Pointer {
+        let noted =
+            |path: &str| self.fields.iter().find(|(field, _)| *field == path).map(|(_, it)| it.clone());
+        let mut here = path;
+        loop {
+            if let Some(pointer) = noted(here) {
+                return pointer;
+            }
+            match here.rsplit_once('.') {
+                Some((parent, _)) => here = parent,
+                None => return Pointer::new("/spec"),
+            }
+        }
+    }
+
+    /// The namespace in the platform's own sense; the Kubernetes namespace where the platform has no other.
+    #[must_use]
+    pub fn effective_namespace(&self) -> &str {
+        self.own_namespace.as_ref().map_or(&self.namespace, |(_, namespace)| namespace)
+    }
+
+    /// The name with the namespace in front, where there is one.
+    #[must_use]
+    pub fn path(&self) -> String {
+        qualified(&self.namespace, &self.name)
+    }
+}
+
+/// A name with its namespace in front, if it has one.
+#[must_use]
+pub fn qualified(namespace: &str, name: &str) -> String {
+    if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") }
+}
+
+impl InlineView {
+    /// A credential at this place.
+    #[must_use]
+    pub fn new(field: Pointer, value: &str) -> Self {
+        let mut hasher = DefaultHasher::new();
+        value.hash(&mut hasher);
+        Self { field, digest: hasher.finish() }
+    }
+}

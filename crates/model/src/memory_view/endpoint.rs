@@ -1,0 +1,87 @@
+//! The endpoint of a memory.
+
+use crate::memory_view::Why;
+
+/// Where the endpoint comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum EndpointSource {
+    /// It is a literal in the object.
+    Literal,
+    /// It is a Service.
+    Service,
+    /// It is in a Secret.
+    Secret,
+    /// It is in a `ConfigMap`.
+    ConfigMap,
+    /// It is taken from the parameters of a query.
+    Query,
+    /// The platform makes it.
+    Derived,
+}
+
+impl EndpointSource {
+    /// The word of the view.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Literal => "literal",
+            Self::Service => "service",
+            Self::Secret => "secret",
+            Self::ConfigMap => "configMap",
+            Self::Query => "query",
+            Self::Derived => "derived",
+        }
+    }
+}
+
+/// The endpoint of a memory, without userinfo and query.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EndpointView {
+    /// Where it comes from.
+    pub from: EndpointSource,
+    /// The scheme in small letters; absent where none is written.
+    pub scheme: Option<String>,
+    /// Each host with its port; several in a DSN. Empty where none is known.
+    pub hosts: Vec<HostView>,
+    /// The path, if there is one.
+    pub path: Option<String>,
+    /// Why only its source is known.
+    pub unknown: Option<Why>,
+    /// Why the port is unknown, if the rest is known.
+    pub port_unknown: Option<Why>,
+}
+
+/// One host of an endpoint.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a field of the view")]
+pub struct HostView {
+    /// In small letters, without brackets and final dot.
+    pub host: String,
+    /// The port that is written.
+    pub port: Option<u16>,
+    /// Whether it is the pod itself: a loopback or unspecified address, `localhost`.
+    pub loopback: bool,
+    /// Whether it is a literal address of a private range: RFC 1918, ULA.
+    pub private: bool,
+    /// Whether it is a literal link-local address.
+    pub link_local: bool,
+    /// Whether it is a name of the cluster.
+    pub in_cluster: bool,
+}
+
+impl EndpointView {
+    /// An endpoint of which only the source is known.
+    #[must_use]
+    pub const fn unknown(from: EndpointSource, why: Why) -> Self {
+        Self { from, scheme: None, hosts: Vec::new(), path: None, unknown: Some(why), port_unknown: None }
+    }
+
+    /// The URL from the parts of the view; absent without scheme or host.
+    #[must_use]
+    pub fn url(&self) -> Option<String> {
+        let (scheme, first) = (self.scheme.as_deref()?, self.hosts.first()?);
+        let host = if first.host.contains(':') { format!("[{}]", first.host) } else { first.host.clone() };
+        let port = first.port.map(|port| format!(":{port}")).unwrap_or_default();
+        Some(format!("{scheme}://{host}{port}{}", self.path.as_deref().unwrap_or_default()))
+    }
+}

@@ -1,0 +1,29 @@
+//! Constructors of views, for families.
+
+use crate::kind::Kind;
+use crate::memory_view::{MemoryView, ReferenceView, Role, SourceView};
+use crate::object::Lookup;
+use memgate_primitives::pointer::Pointer;
+
+impl MemoryView {
+    /// The view of an agent pod, with the memory that it uses. The pod refers to it by its labels.
+    #[must_use]
+    pub fn of_pod(family: &'static str, namespace: &str, memories: impl IntoIterator<Item = Self>) -> Self {
+        let field = Pointer::new("/metadata/labels");
+        let sources = memories.into_iter().map(|view| SourceView { view, field: field.clone() }).collect();
+        Self { sources, ..Self::new(family, Role::Pod, "Pod", namespace, "") }
+    }
+}
+
+impl ReferenceView {
+    /// A reference by namespace and name, with what a lookup says of it.
+    #[must_use]
+    pub fn new(kind: &Kind, (namespace, name): (&str, &str), field: Pointer, lookup: Lookup<'_>) -> Self {
+        let found = match lookup {
+            Lookup::Found(_) => Some(true),
+            Lookup::Absent => Some(false),
+            Lookup::Unknown => None,
+        };
+        Self { kind: kind.kind, namespace: namespace.to_owned(), name: name.to_owned(), field, found }
+    }
+}

@@ -1,0 +1,273 @@
+//! Objects of the state, pruned to what decisions read, and what is known of each kind.
+//!
+//! A lookup answers found, absent or **unknown**: outside a cluster a kind without any manifest can
+//! be unknown; inside one a cache miss is unknown until the apiserver was asked once.
+
+pub mod index;
+pub(super) mod objects;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, OnceLock};
+
+use serde::de::Deserializer;
+
+use self::index::{Index, Indexes};
+use self::objects::Objects;
+use crate::kind::Kind;
+use memgate_primitives::members::Members;
+use memgate_primitives::name::is_dns_subdomain;
+use memgate_primitives::pointer::Pointer;
+use crate::tree::Tree;
+
+/// One object of the state, pruned to what its kind's schema names.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Object {
+    /// The kind, as it is kept under in the state.
+    pub kind: &'static Kind,
+    /// The namespace; empty for cluster-wide kinds. Objects of one namespace share it.
+    pub namespace: Arc<str>,
+    /// The name, shared with the tree.
+    pub name: Arc<str>,
+    /// Whether its namespace was given; files often leave it to the command that applies them.
+    pub namespace_given: bool,
+    /// Whether a snapshot says that a cluster has it: what its controllers make of it is there too.
+    pub stored: bool,
+    /// The whole object, as far as it is read.
+    pub tree: Tree,
+    /// What [`Object::defect`] found when it was called first; it never changes.
+    defect: OnceLock<Option<Box<Defect>>>,
+    /// What [`Object::has_data_key`] looks keys up in.
+    data_keys: OnceLock<Box<Members<String>>>,
+}
+
+impl Object {
+    /// Reads an object of `kind` from any self-describing data. `None` without a name.
+    ///
+    /// # Errors
+    /// Those of the deserializer.
+    pub fn read<'de, D: Deserializer<'de>>(
+        kind: &'static Kind,
+        deserializer: D,
+    ) -> Result<Option<Self>, D::Error> {
+        let tree = Tree::read(deserializer, &kind.schema)?;
+        let text = |field| match tree.at(&["metadata", field]) {
+            Some(Tree::Text(text)) => Arc::clone(text),
+            _ => Arc::default(),
+        };
+        let (namespace, name) = (text("namespace"), text("name"));
+        let namespace_given = !namespace.is_empty();
+        Ok((!name.is_empty()).then_some(Self {
+            kind,
+            namespace,
+            name,
+            namespace_given,
+            stored: false,
+            tree,
+            defect: OnceLock::new(),
+            data_keys: OnceLock::new(),
+        }))
+    }
+
+    /// Whether the object is being deleted.
+    #[must_use]
+    pub fn deleting(&self) -> bool {
+        is_deleting(&self.tree)
+    }
+
+    /// What makes the object unfit for use. `find` is called once and its result kept: many pods use one
+    /// memory, and neither it nor its rules change in between.
+    pub fn defect(&self, find: impl FnOnce(&Tree) -> Option<Defect>) -> Option<&Defect> {
+        self.defect.get_or_init(|| find(&self.tree).map(Box::new)).as_deref()
+    }
+
+    /// Whether the data of a `ConfigMap` or Secret has this key. The keys are indexed once: one object can have
+    /// very many of them, and another one can refer to as many.
+    #[must_use]
+    pub fn has_data_key(&self, key: &str) -> bool {
+        let index = || {
+            let maps = ["data", "stringData"].into_iter().filter_map(|field| self.tree.get(field));
+            Box::new(maps.flat_map(Tree::keys).map(str::to_owned).collect())
+        };
+        self.data_keys.get_or_init(index).contains(key)
+    }
+
+    /// The uid, if the kind's schema keeps it.
+    #[must_use]
+    pub fn uid(&self) -> Option<&str> {
+        self.tree.at(&["metadata", "uid"]).and_then(Tree::text)
+    }
+
+    /// The value of a label, if the kind's schema keeps labels.
+    #[must_use]
+    pub fn label(&self, key: &str) -> Option<&str> {
+        self.tree.at(&["metadata", "labels"])?.entry(key)
+    }
+}
+
+/// What makes an object unfit for use.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Defect {
+    /// Where; may point at what is missing.
+    pub pointer: Pointer,
+    /// What is wrong, in one sentence without a full stop.
+    pub message: String,
+}
+
+/// Whether an object has a deletion timestamp.
+#[must_use]
+pub fn is_deleting(tree: &Tree) -> bool {
+    tree.at(&["metadata", "deletionTimestamp"]).is_some()
+}
+
+/// The name of an object in the state, whether it exists or not.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Reference {
+    /// The kind.
+    pub kind: &'static Kind,
+    /// The namespace; empty for cluster-wide kinds.
+    pub namespace: String,
+    /// The name; empty when the question was about all objects of the namespace.
+    pub name: String,
+}
+
+impl Reference {
+    /// Whether an object can have this name and namespace.
+    #[must_use]
+    pub fn is_possible(&self) -> bool {
+        is_dns_subdomain(&self.name) && (self.namespace.is_empty() || is_dns_subdomain(&self.namespace))
+    }
+}
+
+/// What the absence of an object from the snapshot means.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Coverage {
+    /// All objects of the kind are here: what is not here does not exist.
+    Complete,
+    /// All objects that a watch has delivered are here: what is not here may be newer than that,
+    /// so a single lookup is unknown; a list is taken as it is.
+    Watched,
+    /// The namespaces of which at least one object is here are complete; others are unknown.
+    PerNamespace,
+    /// All objects of these namespaces were listed, or of all of them; others are unknown.
+    Listed(Option<Arc<BTreeSet<String>>>),
+    /// Nothing is known yet.
+    #[default]
+    Unknown,
+}
+
+/// The answer to a lookup.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Lookup<'s> {
+    /// It exists.
+    Found(&'s Object),
+    /// It does not exist.
+    Absent,
+    /// It is not known whether it exists.
+    Unknown,
+}
+
+/// The namespace of objects without one, as for kubectl.
+pub const DEFAULT_NAMESPACE: &str = "default";
+
+/// All that is known of one kind.
+#[derive(Debug, Clone, Default)]
+pub struct KindState {
+    pub(super) coverage: Coverage,
+    pub(super) objects: Objects,
+    indexes: Indexes,
+    /// The names of objects that were looked up and do not exist, by namespace.
+    absent: BTreeMap<String, BTreeSet<String>>,
+}
+
+impl KindState {
+    /// No objects yet.
+    #[must_use]
+    pub fn new(coverage: Coverage) -> Self {
+        Self { coverage, ..Self::default() }
+    }
+
+    /// Adds an object, or replaces the one of the same name.
+    pub fn insert(&mut self, object: Object) {
+        let (object, before) = self.objects.insert(object);
+        if let Some(before) = before {
+            self.indexes.remove(&before);
+        }
+        self.indexes.insert(&object);
+    }
+
+    /// Removes an object, if it is there.
+    pub fn remove(&mut self, namespace: &str, name: &str) {
+        if let Some(before) = self.objects.remove(namespace, name) {
+            self.indexes.remove(&before);
+        }
+    }
+
+    /// Whether all objects of a namespace are here, or of all of them where none is given.
+    pub(super) fn knows_all(&self, namespace: Option<&str>) -> bool {
+        match &self.coverage {
+            Coverage::Complete | Coverage::Watched | Coverage::PerNamespace | Coverage::Listed(None) => true,
+            Coverage::Listed(Some(namespaces)) => namespace.is_some_and(|it| namespaces.contains(it)),
+            Coverage::Unknown => false,
+        }
+    }
+
+    /// Notes that an object was looked up and does not exist.
+    pub(super) fn insert_absent(&mut self, namespace: String, name: String) {
+        self.absent.entry(namespace).or_default().insert(name);
+    }
+
+    /// All objects, by namespace and name.
+    pub fn objects(&self) -> impl Iterator<Item = &Object> {
+        self.objects.all()
+    }
+
+    /// The objects behind this place, by namespace and name; all of them behind none.
+    pub fn objects_behind(&self, place: Option<(&str, &str)>) -> impl Iterator<Item = &Object> + use<'_> {
+        self.objects.behind(place)
+    }
+
+    /// How many objects there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.objects.len()
+    }
+
+    /// Whether there are no objects.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.objects.is_empty()
+    }
+
+    /// The object of this name.
+    #[must_use]
+    pub fn object(&self, namespace: &str, name: &str) -> Option<&Object> {
+        self.objects.get(namespace, name)
+    }
+
+    /// The objects of which the index says that they have this key, by namespace and name.
+    pub(super) fn find<'k>(
+        &'k self,
+        index: &'static Index,
+        key: &str,
+    ) -> impl Iterator<Item = &'k Object> + use<'k> {
+        self.indexes.find(index, key.to_owned(), &self.objects)
+    }
+
+    pub(super) fn get(&self, namespace: &str, name: &str) -> Lookup<'_> {
+        if let Some(object) = self.object(namespace, name) {
+            return Lookup::Found(object);
+        }
+        let absent = match &self.coverage {
+            Coverage::Complete => true,
+            Coverage::PerNamespace => self.objects.is_in_use(namespace),
+            Coverage::Listed(_) => self.knows_all(Some(namespace)),
+            Coverage::Watched | Coverage::Unknown => {
+                self.absent.get(namespace).is_some_and(|names| names.contains(name))
+            }
+        };
+        if absent { Lookup::Absent } else { Lookup::Unknown }
+    }
+}
+
+/// All that is known, by kind.
+pub type Kinds = BTreeMap<&'static Kind, Arc<KindState>>;

@@ -1,0 +1,143 @@
+//! Finds objects of a kind by what they hold, without a look at each of them.
+//!
+//! An index is made for the first search and follows all changes from then on, so that kinds without searches
+//! need none.
+
+use std::borrow::Cow;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::{Arc, OnceLock};
+
+use immutable_chunkmap::map::Map;
+
+use crate::object::Object;
+use crate::object::objects::{CHUNK, Key, Objects};
+
+/// How many indexes a kind can have.
+const MAX_INDEXES: usize = 4;
+
+/// What the objects of a kind are found by.
+#[derive(Debug)]
+pub struct Index {
+    /// The place among the indexes of the kind, from 0 to 3; each index of a kind has its own.
+    pub place: usize,
+    /// The key of an object, which nothing but the object decides; `None` for one that has none.
+    pub key: for<'o> fn(&'o Object) -> Option<Cow<'o, str>>,
+}
+
+/// By its name, in whatever namespace.
+pub static BY_NAME: Index = Index { place: 0, key: |object| Some(Cow::Borrowed(&object.name)) };
+
+/// The indexes of one kind, as far as they were asked for.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Indexes([OnceLock<Entries>; MAX_INDEXES]);
+
+/// One index.
+#[derive(Debug, Clone)]
+struct Entries {
+    index: &'static Index,
+    /// Objects by the hash of their key, then by namespace and name.
+    sorted: Map<Position, Arc<Object>, CHUNK>,
+}
+
+/// The hash of a key, and the object that has it. Without an object it stands before all that have the hash.
+type Position = (u64, Option<Key>);
+
+impl Indexes {
+    /// The objects that have this key, by namespace and name; `all` are all objects of the kind.
+    pub(super) fn find<'i>(
+        &'i self,
+        index: &'static Index,
+        key: String,
+        all: &'i Objects,
+    ) -> impl Iterator<Item = &'i Object> + use<'i> {
+        let entries = self.0.get(index.place).map(|place| place.get_or_init(|| Entries::of(index, all)));
+        let wanted = hash(&key);
+        let from_first = |entries: &'i Entries| entries.sorted.range::<Position, _>((wanted, None)..);
+        let same_hash = entries.map(from_first).into_iter().flatten();
+        let same_hash = same_hash.take_while(move |((hash, _), _)| *hash == wanted);
+        let objects = same_hash.map(|(_, object)| object.as_ref());
+        objects.filter(move |object| (index.key)(object).is_some_and(|found| *found == *key))
+    }
+
+    /// Adds an object that was not there.
+    pub(super) fn insert(&mut self, object: &Arc<Object>) {
+        for entries in self.0.iter_mut().filter_map(OnceLock::get_mut) {
+            if let Some(position) = entries.index.position(object) {
+                entries.sorted.insert_cow(position, Arc::clone(object));
+            }
+        }
+    }
+
+    /// Removes an object that was there.
+    pub(super) fn remove(&mut self, object: &Object) {
+        for entries in self.0.iter_mut().filter_map(OnceLock::get_mut) {
+            if let Some(position) = entries.index.position(object) {
+                entries.sorted.remove_cow(&position);
+            }
+        }
+    }
+}
+
+impl Index {
+    /// Where an object is in the index.
+    fn position(&self, object: &Object) -> Option<Position> {
+        Some((hash(&(self.key)(object)?), Some(Key::of(object))))
+    }
+}
+
+impl Entries {
+    fn of(index: &'static Index, all: &Objects) -> Self {
+        let entry = |object: &Arc<Object>| Some((index.position(object)?, Arc::clone(object)));
+        Self { index, sorted: all.shared().filter_map(entry).collect() }
+    }
+}
+
+fn hash(key: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    key.hash(&mut hasher);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::kind::SECRET;
+    use crate::object::{Coverage, KindState};
+
+    use super::*;
+
+    static BY_START: Index = Index {
+        place: 1,
+        key: |object| object.name.get(..2).filter(|start| *start != "no").map(Cow::Borrowed),
+    };
+
+    fn object(namespace: &str, name: &str) -> Object {
+        let text = format!(r#"{{"metadata": {{"namespace": "{namespace}", "name": "{name}"}}}}"#);
+        let read = Object::read(&SECRET, &mut serde_json::Deserializer::from_str(&text));
+        read.expect("an object").expect("a name")
+    }
+
+    fn found(state: &KindState, index: &'static Index, key: &str) -> Vec<String> {
+        state.find(index, key).map(|object| format!("{}/{}", object.namespace, object.name)).collect()
+    }
+
+    #[test]
+    fn finds_by_namespace_and_name_and_follows_changes() {
+        let mut state = KindState::new(Coverage::Complete);
+        for (namespace, name) in [("b", "ab1"), ("a", "ab2"), ("a", "ab1"), ("a", "cd"), ("a", "no1")] {
+            state.insert(object(namespace, name));
+        }
+        assert_eq!(found(&state, &BY_START, "ab"), ["a/ab1", "a/ab2", "b/ab1"]);
+        assert_eq!(found(&state, &BY_NAME, "ab1"), ["a/ab1", "b/ab1"]);
+        let before = state.clone();
+        state.remove("a", "ab1");
+        state.remove("a", "no1");
+        state.insert(object("a", "ab0"));
+        state.insert(object("b", "ab1"));
+        state.insert(object("b", "no2"));
+        assert_eq!(found(&state, &BY_START, "ab"), ["a/ab0", "a/ab2", "b/ab1"]);
+        assert_eq!(found(&state, &BY_NAME, "ab1"), ["b/ab1"]);
+        assert_eq!(found(&state, &BY_NAME, "no2"), ["b/no2"]);
+        assert_eq!(found(&state, &BY_START, "no"), [""; 0]);
+        assert_eq!(found(&before, &BY_NAME, "ab1"), ["a/ab1", "b/ab1"]);
+    }
+}

@@ -1,0 +1,264 @@
+//! The objects of a kind by namespace and name, in a map whose copies share what is the same in them: a change
+//! copies one of its chunks and the way to it, however many objects there are (docs/adr/0018).
+
+use std::borrow::Borrow;
+use std::cmp::Ordering;
+use std::ops::Bound;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use immutable_chunkmap::map::Map;
+
+use crate::object::Object;
+use crate::recurring_texts::RecurringTexts;
+
+/// How many entries lie beside each other. More make it faster to read and to fill, fewer to change.
+pub(super) const CHUNK: usize = 64;
+
+/// The namespace and the name of an object, shared with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Key {
+    namespace: Arc<str>,
+    name: Arc<str>,
+}
+
+impl PartialOrd for Key {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Key {
+    fn cmp(&self, other: &Self) -> Ordering {
+        // Most are of one namespace, whose text they share.
+        let is_shared = Arc::ptr_eq(&self.namespace, &other.namespace);
+        let namespace = if is_shared { Ordering::Equal } else { self.namespace.cmp(&other.namespace) };
+        namespace.then_with(|| self.name.cmp(&other.name))
+    }
+}
+
+impl Key {
+    /// That of an object.
+    pub(super) fn of(object: &Object) -> Self {
+        Self { namespace: Arc::clone(&object.namespace), name: Arc::clone(&object.name) }
+    }
+}
+
+/// What a [`Key`] can be looked up by without making one.
+trait Place {
+    /// The namespace and the name.
+    fn parts(&self) -> (&str, &str);
+}
+
+impl Place for Key {
+    fn parts(&self) -> (&str, &str) {
+        (&self.namespace, &self.name)
+    }
+}
+
+impl Place for (&str, &str) {
+    fn parts(&self) -> (&str, &str) {
+        *self
+    }
+}
+
+impl PartialEq for dyn Place + '_ {
+    fn eq(&self, other: &Self) -> bool {
+        self.parts() == other.parts()
+    }
+}
+
+impl Eq for dyn Place + '_ {}
+
+impl PartialOrd for dyn Place + '_ {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for dyn Place + '_ {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.parts().cmp(&other.parts())
+    }
+}
+
+impl<'p> Borrow<dyn Place + 'p> for Key {
+    fn borrow(&self) -> &(dyn Place + 'p) {
+        self
+    }
+}
+
+/// All objects of a kind that are known.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Objects {
+    map: Map<Key, Arc<Object>, CHUNK>,
+    /// The namespace of the last object that was added: lists come by namespace.
+    last_namespace: Option<Arc<str>>,
+    /// The texts that objects of this kind share, copies of this map among them.
+    recurring: Arc<Mutex<RecurringTexts>>,
+}
+
+impl Objects {
+    /// Adds an object; the one whose place it takes. It shares the text of its namespace with the others there.
+    pub(super) fn insert(&mut self, mut object: Object) -> (Arc<Object>, Option<Arc<Object>>) {
+        object.tree.settle(&mut self.recurring.lock().unwrap_or_else(PoisonError::into_inner));
+        object.namespace = self.shared_namespace(&object.namespace);
+        let object = Arc::new(object);
+        let before = self.map.insert_cow(Key::of(&object), Arc::clone(&object));
+        (object, before)
+    }
+
+    /// Removes an object.
+    pub(super) fn remove(&mut self, namespace: &str, name: &str) -> Option<Arc<Object>> {
+        let key = self.map.get_key(place(&(namespace, name)))?.clone();
+        self.map.remove_cow(&key)
+    }
+
+    /// The object of this name.
+    pub(crate) fn get(&self, namespace: &str, name: &str) -> Option<&Object> {
+        self.map.get(place(&(namespace, name))).map(AsRef::as_ref)
+    }
+
+    /// How many there are.
+    pub(super) fn len(&self) -> usize {
+        self.map.len()
+    }
+
+    /// Whether there are none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether a namespace holds any.
+    pub(super) fn is_in_use(&self, namespace: &str) -> bool {
+        self.first_in(namespace).is_some()
+    }
+
+    /// All of them, by namespace and name.
+    pub(super) fn shared(&self) -> impl Iterator<Item = &Arc<Object>> {
+        self.map.into_iter().map(|(_, object)| object)
+    }
+
+    /// All of them, by namespace and name.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Object> {
+        self.shared().map(AsRef::as_ref)
+    }
+
+    /// All behind this place, by namespace and name.
+    pub(super) fn behind(&self, place: Option<(&str, &str)>) -> impl Iterator<Item = &Object> + use<'_> {
+        let start = place.map(|(namespace, name)| Key { namespace: namespace.into(), name: name.into() });
+        let start = start.map_or(Bound::Unbounded, Bound::Excluded);
+        self.map.range::<Key, _>((start, Bound::Unbounded)).map(|(_, object)| object.as_ref())
+    }
+
+    /// All of a namespace, by name.
+    pub(crate) fn in_namespace<'o>(
+        &'o self,
+        namespace: &str,
+    ) -> impl Iterator<Item = &'o Object> + use<'o> {
+        let from_first = |first: Key| {
+            let namespace = Arc::clone(&first.namespace);
+            let entries = self.map.range::<Key, _>(first..);
+            entries.take_while(move |(key, _)| {
+                Arc::ptr_eq(&key.namespace, &namespace) || key.namespace == namespace
+            })
+        };
+        let entries = self.first_in(namespace).cloned().map(from_first);
+        entries.into_iter().flatten().map(|(_, object)| object.as_ref())
+    }
+
+    /// The text of a namespace as other objects there have it.
+    fn shared_namespace(&mut self, namespace: &Arc<str>) -> Arc<str> {
+        if let Some(last) = self.last_namespace.as_ref().filter(|last| *last == namespace) {
+            return Arc::clone(last);
+        }
+        let shared = Arc::clone(self.first_in(namespace).map_or(namespace, |first| &first.namespace));
+        self.last_namespace.insert(shared).clone()
+    }
+
+    fn first_in(&self, namespace: &str) -> Option<&Key> {
+        let start = (namespace, "");
+        let bounds = (Bound::Included(place(&start)), Bound::Unbounded);
+        let first = self.map.range::<dyn Place + '_, _>(bounds).next()?.0.clone();
+        let (key, _) = self.map.get_full(&first)?;
+        (*key.namespace == *namespace).then_some(key)
+    }
+}
+
+fn place<'p>(place: &'p (&'p str, &'p str)) -> &'p (dyn Place + 'p) {
+    place
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use crate::kind::SECRET;
+
+    use super::*;
+
+    fn object(namespace: &str, name: &str, uid: usize) -> Object {
+        let value = serde_json::json!({"metadata": {"name": name, "namespace": namespace}, "data": {uid.to_string(): ""}});
+        Object::read(&SECRET, value).expect("an object").expect("a name")
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(32))]
+
+        /// As a sorted map with the same changes, and what was copied before stays as it was.
+        #[test]
+        fn follows_any_changes(changes in prop::collection::vec((0_usize..4, 0_usize..400, prop::bool::weighted(0.7)), 0..1500)) {
+            let (mut objects, mut expected) = (Objects::default(), BTreeMap::new());
+            let mut copies = Vec::new();
+            for (step, (namespace, name, is_added)) in changes.into_iter().enumerate() {
+                let (namespace, name) = (["", "a", "a-b", "b"][namespace].to_owned(), format!("n{name}"));
+                let before = if is_added {
+                    let before = objects.insert(object(&namespace, &name, step)).1;
+                    prop_assert_eq!(before.is_some(), expected.insert((namespace.clone(), name.clone()), step).is_some());
+                    before
+                } else {
+                    let before = objects.remove(&namespace, &name);
+                    prop_assert_eq!(before.is_some(), expected.remove(&(namespace.clone(), name.clone())).is_some());
+                    before
+                };
+                prop_assert!(before.is_none_or(|before| *before.namespace == *namespace && *before.name == *name));
+                if step % 200 == 0 {
+                    copies.push((objects.clone(), expected.clone()));
+                }
+            }
+            copies.push((objects, expected));
+            for (objects, expected) in copies {
+                let place = |object: &Object| (object.namespace.to_string(), object.name.to_string());
+                prop_assert_eq!(objects.all().map(place).collect::<Vec<_>>(), expected.keys().cloned().collect::<Vec<_>>());
+                prop_assert_eq!((objects.len(), objects.is_empty()), (expected.len(), expected.is_empty()));
+                for namespace in ["", "a", "a-", "a-b", "b", "c"] {
+                    let wanted = expected.keys().filter(|(home, _)| home == namespace).cloned();
+                    let wanted: Vec<_> = wanted.collect();
+                    prop_assert_eq!(objects.is_in_use(namespace), !wanted.is_empty());
+                    prop_assert_eq!(objects.in_namespace(namespace).map(place).collect::<Vec<_>>(), wanted);
+                }
+                for start in [("", "n5"), ("a", "n300"), ("a-a", ""), ("z", "")] {
+                    let behind = expected.keys().filter(|(home, name)| (home.as_str(), name.as_str()) > start);
+                    prop_assert_eq!(objects.behind(Some(start)).map(place).collect::<Vec<_>>(), behind.cloned().collect::<Vec<_>>());
+                }
+                prop_assert_eq!(objects.behind(None).count(), expected.len());
+                for ((namespace, name), step) in &expected {
+                    let found = objects.get(namespace, name);
+                    prop_assert!(found.is_some_and(|found| found.has_data_key(&step.to_string())));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn objects_of_a_namespace_share_its_text() {
+        let mut objects = Objects::default();
+        for (namespace, name) in [("a", "one"), ("b", "one"), ("a", "two"), ("a", "one")] {
+            objects.insert(object(namespace, name, 0));
+        }
+        let texts: Vec<_> = objects.in_namespace("a").map(|object| object.namespace.as_ptr()).collect();
+        assert_eq!(texts.len(), 2);
+        assert_eq!(texts[0], texts[1]);
+    }
+}

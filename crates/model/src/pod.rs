@@ -1,0 +1,265 @@
+//! A core/v1 Pod, as far as decisions read it. Everything else in it is skipped, so that a pod costs no
+//! more than what is asked of it.
+
+mod owners;
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::de::{Deserializer, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+
+use memgate_primitives::budget::Budget;
+use memgate_primitives::pointer::Path;
+use crate::view::{self, Annotations, Place, Reading, Text, Texts, View, view};
+
+pub use self::owners::{Controller, Owners};
+
+view! {
+    /// A pod.
+    Pod {
+        /// Who it is.
+        metadata: PodMetadata<'a> = "metadata",
+        /// What it runs.
+        spec: PodSpec<'a> = "spec",
+    }
+}
+
+view! {
+    /// Who a pod is.
+    PodMetadata {
+        /// The name; absent when the apiserver makes one from `generate_name`.
+        name: Text<'a> = "name",
+        /// The start of a name that the apiserver makes.
+        generate_name: Text<'a> = "generateName",
+        /// The namespace; the request's counts when this is absent.
+        namespace: Text<'a> = "namespace",
+        /// The owners, read when they are asked for.
+        owner_references: Owners<'a> = "ownerReferences",
+        /// All labels.
+        labels: Texts<'a> = "labels",
+        /// The annotations that memgate reads; `None` without such a map.
+        annotations: Annotations<'a> = "annotations",
+    }
+}
+
+view! {
+    /// What a pod runs.
+    PodSpec {
+        /// The ordinary containers.
+        containers: Vec<Container<'a>> = "containers",
+        /// The init containers, native sidecars among them; unread, since few families look at them.
+        init_containers: &'a RawValue = "initContainers",
+        /// The volumes, unread.
+        volumes: &'a RawValue = "volumes",
+        /// The pod's security context, unread.
+        security_context: &'a RawValue = "securityContext",
+        /// Whether the pod uses the network of its node.
+        host_network: bool = "hostNetwork",
+        /// How names are resolved.
+        dns_policy: Text<'a> = "dnsPolicy",
+        /// Whether the service account's token is mounted.
+        automount_service_account_token: bool = "automountServiceAccountToken",
+    }
+}
+
+view! {
+    /// A container.
+    in CONTAINERS element Container {
+        /// The name.
+        name: Text<'a> = "name",
+        /// The environment; `None` without a list, which a patch must distinguish from an
+        /// empty one.
+        env: Vec<EnvVarView<'a>> = "env",
+        /// Where more variables come from; unread.
+        env_from: &'a RawValue = "envFrom",
+        /// The entry point, unread.
+        command: &'a RawValue = "command",
+        /// Its arguments, unread.
+        args: &'a RawValue = "args",
+        /// The mounts, unread.
+        volume_mounts: &'a RawValue = "volumeMounts",
+    }
+}
+
+view! {
+    /// A mount of a container.
+    Mount {
+        /// The name of the volume.
+        name: Text<'a> = "name",
+        /// Where.
+        path: Text<'a> = "mountPath",
+        /// The part of the volume that is mounted; all of it when absent.
+        sub_path: Text<'a> = "subPath",
+        /// The same with variables in it.
+        sub_path_expr: Text<'a> = "subPathExpr",
+    }
+}
+
+view! {
+    /// One environment variable.
+    in VARIABLES EnvVarView {
+        /// The name.
+        name: Text<'a> = "name",
+        /// The literal.
+        value: Text<'a> = "value",
+        /// The reference, unread: most are never looked at.
+        value_from: &'a RawValue = "valueFrom",
+    }
+}
+
+view! {
+    /// The `valueFrom` of an environment variable.
+    ValueFromView {
+        /// A key of a Secret.
+        secret_key_ref: KeyRefView<'a> = "secretKeyRef",
+        /// A key of a ConfigMap.
+        config_map_key_ref: KeyRefView<'a> = "configMapKeyRef",
+    }
+}
+
+view! {
+    /// A key of a Secret or a ConfigMap.
+    KeyRefView {
+        /// The name of the Secret or ConfigMap.
+        name: Text<'a> = "name",
+        /// The key in its data.
+        key: Text<'a> = "key",
+        /// Whether the container starts without it.
+        optional: bool = "optional",
+    }
+}
+
+impl<'a> Pod<'a> {
+    /// Reads a pod.
+    ///
+    /// # Errors
+    /// Of category `Data` when a field that is read has another JSON type than a pod's; of
+    /// category `Syntax` when a string that is read cannot be Unicode text.
+    pub fn parse(text: &'a str) -> serde_json::Result<Self> {
+        view::read(text)
+    }
+
+    /// The same within the limits of a decision. Where one is reached, the rest of that list or map is left out,
+    /// and `budget` has ended.
+    ///
+    /// # Errors
+    /// Those of [`Pod::parse`].
+    pub fn parse_within(text: &'a str, budget: &Budget<'_>) -> serde_json::Result<Self> {
+        Reading::within(budget).read(text, Path::Root)
+    }
+
+    /// The value of a label.
+    #[must_use]
+    pub fn label(&self, key: &str) -> Option<&str> {
+        self.metadata.as_ref()?.labels.as_ref()?.get(key)
+    }
+
+    /// The value of one of the annotations that memgate reads.
+    #[must_use]
+    pub fn annotation(&self, key: &str) -> Option<&str> {
+        self.metadata.as_ref()?.annotations.as_ref()?.get(key)
+    }
+
+    /// The ordinary containers; none when the list is absent.
+    #[must_use]
+    pub fn containers(&self) -> &[Container<'a>] {
+        self.spec.as_ref().and_then(|spec| spec.containers.as_deref()).unwrap_or_default()
+    }
+}
+
+impl<'a> Container<'a> {
+    /// The variable of this name that counts, with its index: of several the last one, as for the
+    /// kubelet.
+    #[must_use]
+    pub fn variable(&self, name: &str) -> Option<(usize, &EnvVarView<'a>)> {
+        let env = self.env.as_deref().unwrap_or_default();
+        env.iter().enumerate().rev().find(|(_, variable)| variable.name.as_deref() == Some(name))
+    }
+}
+
+impl Mount<'_> {
+    /// Where, as the kubelet reads it: absolute, without `.`, `..` and empty parts. Empty for the root and
+    /// for no path at all.
+    #[must_use]
+    pub fn clean_path(&self) -> String {
+        let mut parts = Vec::new();
+        for part in self.path.as_deref().unwrap_or_default().split('/') {
+            match part {
+                "" | "." => {}
+                ".." => _ = parts.pop(),
+                name => parts.push(name),
+            }
+        }
+        parts.iter().flat_map(|part| ["/", part]).collect()
+    }
+
+    /// Whether only a part of the volume is mounted.
+    #[must_use]
+    pub fn is_partial(&self) -> bool {
+        [&self.sub_path, &self.sub_path_expr].into_iter().flatten().any(|path| !path.is_empty())
+    }
+}
+
+impl EnvVarView<'_> {
+    /// The literal; empty when the entry has neither literal nor reference, and `None` when the value
+    /// comes from elsewhere.
+    #[must_use]
+    pub fn literal(&self) -> Option<&str> {
+        self.value_from.is_none().then(|| self.value.as_deref().unwrap_or_default())
+    }
+
+    /// The Secret and key that the value comes from; `None` for a literal or another reference.
+    #[must_use]
+    pub fn secret_key_ref(&self) -> Option<(String, String)> {
+        let reference = read::<ValueFromView<'_>>(self.value_from)?.secret_key_ref?;
+        let text = |text: Option<Text<'_>>| text.map(|text| text.0.into_owned()).unwrap_or_default();
+        Some((text(reference.name), text(reference.key)))
+    }
+}
+
+/// The fields of a pod's spec.
+pub const SPEC: Path<'_> = Path::Key(&Path::Root, "spec");
+
+/// Reads a part of a pod that was left unread; `None` when it is absent or of another form. For parts that
+/// hold no lists.
+#[must_use]
+pub fn read<'a, T: View<'a>>(raw: Option<&'a RawValue>) -> Option<T> {
+    view::read(raw?.get()).ok()
+}
+
+/// The same for a list at this path, within the limits of a decision.
+#[must_use]
+pub fn read_list<'a, T: View<'a>>(
+    raw: Option<&'a RawValue>,
+    path: Path<'_>,
+    budget: &Budget<'_>,
+) -> Option<Vec<T>> {
+    Reading::within(budget).read(raw?.get(), path).ok()
+}
+
+/// Calls `visit` with one element after the other of a list that was left unread, and keeps none of them.
+/// `None` when it is absent or of another form, which may show only after some elements.
+pub fn visit_elements<'a, T: View<'a>>(raw: Option<&'a RawValue>, visit: impl FnMut(T)) -> Option<()> {
+    let mut deserializer = serde_json::Deserializer::from_str(raw?.get());
+    deserializer.deserialize_seq(Elements(visit, PhantomData)).ok()
+}
+
+struct Elements<F, T>(F, PhantomData<T>);
+
+impl<'de, T: View<'de>, F: FnMut(T)> Visitor<'de> for Elements<F, T> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut list: A) -> Result<(), A::Error> {
+        let reading = Reading::default();
+        let place = Place::root(&reading);
+        while let Some(element) = list.next_element_seed(view::Element::at(&place))? {
+            (self.0)(element);
+        }
+        Ok(())
+    }
+}

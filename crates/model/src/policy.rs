@@ -1,0 +1,393 @@
+//! Policies and exemptions, ready to judge: compiled once when they enter, shared and never changed.
+//!
+//! Reading them from manifests, and judging, is done in the module `policy`; each typed rule is a [`TypedRule`].
+
+mod groups;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use crate::finding::Severity;
+use memgate_primitives::glob::Glob;
+use crate::label_selector::LabelSelector;
+use crate::memory_view::Role;
+use memgate_primitives::pointer::Pointer;
+use crate::policy_rule::PolicyRule;
+use crate::request::{Operation, Point};
+use crate::typed_rule::TypedRule;
+
+use self::groups::Groups;
+pub use self::groups::Question;
+
+/// All policies and exemptions that decisions look at.
+#[derive(Debug, Clone, Default)]
+pub struct Policies {
+    by_name: BTreeMap<String, Arc<Policy>>,
+    groups: Groups,
+    exemptions: BTreeMap<(String, String), Arc<Exemption>>,
+    /// The exemptions of each policy, by its name.
+    by_policy: BTreeMap<String, Vec<Arc<Exemption>>>,
+}
+
+impl Policies {
+    /// Adds a policy, or replaces the one of its name.
+    pub fn insert(&mut self, policy: impl Into<Arc<Policy>>) {
+        let policy = policy.into();
+        self.groups.insert(&policy);
+        if let Some(gone) = self.by_name.insert(policy.name.clone(), policy) {
+            self.groups.remove(&gone);
+        }
+    }
+
+    /// Takes all policies out.
+    pub fn clear(&mut self) {
+        self.by_name.clear();
+        self.groups = Groups::default();
+    }
+
+    /// Takes all exemptions out.
+    pub fn clear_exemptions(&mut self) {
+        self.exemptions.clear();
+        self.by_policy.clear();
+    }
+
+    /// Takes a policy out.
+    pub fn remove(&mut self, name: &str) {
+        if let Some(gone) = self.by_name.remove(name) {
+            self.groups.remove(&gone);
+        }
+    }
+
+    /// Adds an exemption, or replaces the one of its name.
+    pub fn insert_exemption(&mut self, exemption: impl Into<Arc<Exemption>>) {
+        let exemption = exemption.into();
+        self.remove_exemption(&exemption.namespace, &exemption.name);
+        self.by_policy.entry(exemption.policy.clone()).or_default().push(Arc::clone(&exemption));
+        self.exemptions.insert((exemption.namespace.clone(), exemption.name.clone()), exemption);
+    }
+
+    /// Takes an exemption out.
+    pub fn remove_exemption(&mut self, namespace: &str, name: &str) {
+        let Some(gone) = self.exemptions.remove(&(namespace.to_owned(), name.to_owned())) else { return };
+        if let Some(others) = self.by_policy.get_mut(&gone.policy) {
+            others.retain(|other| !Arc::ptr_eq(other, &gone));
+            if others.is_empty() {
+                self.by_policy.remove(&gone.policy);
+            }
+        }
+    }
+
+    /// The policies, by name.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<Policy>> {
+        self.by_name.values()
+    }
+
+    /// The policies that may judge objects of a family, in no order.
+    pub fn asked(&self, question: Question, family: &str) -> impl Iterator<Item = &Arc<Policy>> {
+        self.groups.of(question).of(family)
+    }
+
+    /// Whether no policy judges this, for any family.
+    #[must_use]
+    pub fn is_silent(&self, question: Question) -> bool {
+        self.groups.of(question).is_empty()
+    }
+
+    /// A policy by name.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Arc<Policy>> {
+        self.by_name.get(name)
+    }
+
+    /// The exemptions, by namespace and name.
+    pub fn exemptions(&self) -> impl Iterator<Item = &Arc<Exemption>> {
+        self.exemptions.values()
+    }
+
+    /// An exemption by namespace and name.
+    #[must_use]
+    pub fn exemption(&self, namespace: &str, name: &str) -> Option<&Arc<Exemption>> {
+        self.exemptions.get(&(namespace.to_owned(), name.to_owned()))
+    }
+
+    /// The exemptions that name this policy, in no order.
+    #[must_use]
+    pub fn exemptions_of(&self, policy: &str) -> &[Arc<Exemption>] {
+        self.by_policy.get(policy).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether there is no policy.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.by_name.is_empty()
+    }
+}
+
+/// A policy.
+#[derive(Debug)]
+pub struct Policy {
+    /// Its name.
+    pub name: String,
+    /// Its first fault, if it has any. The policy is then not in force and has no rules and defaults.
+    pub invalid: Option<String>,
+    /// Which objects it judges.
+    pub matching: Match,
+    /// The action for a finding, by point.
+    pub actions: Actions,
+    /// When its action at admission becomes stricter.
+    pub promote: Option<Promotion>,
+    /// Whether a violation that the stored object already has is judged like a new one.
+    pub enforces_existing: bool,
+    /// Its rules, in their order.
+    pub rules: Vec<Rule>,
+    /// Its defaults, in their order.
+    pub defaults: Vec<PolicyDefault>,
+    /// The terms for exemptions; without them exemptions are not accepted.
+    pub exemptions: Option<ExemptionTerms>,
+}
+
+impl Policy {
+    /// Whether audits judge any of its rules.
+    #[must_use]
+    pub fn is_audited(&self) -> bool {
+        let asks = self.matching.operations.as_ref().is_none_or(|all| all.contains(&Operation::Create));
+        let is_audited = |rule: &Rule| {
+            let action = rule.action.audit.unwrap_or(self.actions.audit);
+            action != Action::None && rule.roles.iter().any(|role| *role != Role::Pod)
+        };
+        asks && self.rules.iter().any(is_audited)
+    }
+
+    /// Whether it may have findings about pods. A policy with faults has a note.
+    #[must_use]
+    pub fn judges_pods(&self) -> bool {
+        self.invalid.is_some() || self.rules.iter().any(|rule| rule.roles.contains(&Role::Pod))
+    }
+}
+
+/// Which objects a policy judges.
+#[derive(Debug, Default)]
+pub struct Match {
+    /// The names of the families; all when absent.
+    pub families: Option<Vec<String>>,
+    /// The kinds; all when absent.
+    pub kinds: Option<Vec<String>>,
+    /// The namespaces; all when absent.
+    pub namespaces: Option<Vec<Glob>>,
+    /// The namespaces that are left out.
+    pub exclude_namespaces: Vec<Glob>,
+    /// The labels that the Namespace must have.
+    pub namespace_selector: Option<LabelSelector>,
+    /// The labels that the object must have.
+    pub object_selector: Option<LabelSelector>,
+    /// The names; all when absent.
+    pub names: Option<Vec<Glob>>,
+    /// Users whose requests are not judged.
+    pub exclude_users: Vec<String>,
+    /// Groups whose requests are not judged.
+    pub exclude_groups: Vec<String>,
+    /// The operations; CREATE and UPDATE when absent.
+    pub operations: Option<Vec<Operation>>,
+}
+
+/// What happens with a finding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Action {
+    /// It is dropped.
+    None,
+    /// It becomes a note.
+    Report,
+    /// It warns.
+    Warn,
+    /// It refuses.
+    Deny,
+}
+
+impl Action {
+    /// The word that policies use.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Report => "report",
+            Self::Warn => "warn",
+            Self::Deny => "deny",
+        }
+    }
+
+    /// The severity of a finding with this action; `None` for a dropped one.
+    #[must_use]
+    pub const fn severity(self) -> Option<Severity> {
+        match self {
+            Self::None => None,
+            Self::Report => Some(Severity::Note),
+            Self::Warn => Some(Severity::Warn),
+            Self::Deny => Some(Severity::Deny),
+        }
+    }
+}
+
+/// The action at each point.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Actions {
+    /// At admission.
+    pub admission: Action,
+    /// In CI.
+    pub ci: Action,
+    /// In an audit.
+    pub audit: Action,
+}
+
+impl Default for Actions {
+    fn default() -> Self {
+        Self { admission: Action::Warn, ci: Action::Deny, audit: Action::Report }
+    }
+}
+
+impl Actions {
+    /// The action at a point.
+    #[must_use]
+    pub const fn at(self, point: Point) -> Action {
+        match point {
+            Point::Admission => self.admission,
+            Point::Ci => self.ci,
+            Point::Audit => self.audit,
+        }
+    }
+}
+
+/// The actions of one rule, where they differ from those of its policy.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ActionOverrides {
+    /// At admission.
+    pub admission: Option<Action>,
+    /// In CI.
+    pub ci: Option<Action>,
+    /// In an audit.
+    pub audit: Option<Action>,
+}
+
+impl ActionOverrides {
+    /// The action at a point, if the rule has one of its own.
+    #[must_use]
+    pub const fn at(self, point: Point) -> Option<Action> {
+        match point {
+            Point::Admission => self.admission,
+            Point::Ci => self.ci,
+            Point::Audit => self.audit,
+        }
+    }
+}
+
+/// When the action at admission becomes stricter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Promotion {
+    /// From this moment on.
+    pub at: Timestamp,
+    /// The stricter action.
+    pub to: Action,
+}
+
+/// Where exemptions from a policy are granted, and for how long.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExemptionTerms {
+    /// The namespaces in which exemptions count.
+    pub namespaces: BTreeSet<String>,
+    /// The longest time from `from` to `expiresAt`, in nanoseconds.
+    pub max_age: i128,
+}
+
+/// One rule of a policy.
+#[derive(Debug)]
+pub struct Rule {
+    /// Its id, texts and severity for findings.
+    pub about: Arc<PolicyRule>,
+    /// The roles of the objects that it judges.
+    pub roles: Vec<Role>,
+    /// The roles that are judged by the memory that the object uses.
+    pub by_sources: Vec<Role>,
+    /// The backends and providers of memory to which it applies; to all when absent.
+    pub when: Option<When>,
+    /// The rule itself.
+    pub check: Box<dyn TypedRule>,
+    /// Its actions, where they differ from the policy's.
+    pub action: ActionOverrides,
+    /// The message of findings in place of the rule's own.
+    pub message: Option<String>,
+    /// The strictest action for an object that cannot be judged.
+    pub on_unknown: Action,
+    /// Whether exemptions count.
+    pub exemptable: bool,
+}
+
+/// The memory to which a rule applies.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct When {
+    /// The backends, in small letters; all when absent.
+    pub backends: Option<Vec<String>>,
+    /// The providers, in small letters; all when absent.
+    pub providers: Option<Vec<String>>,
+}
+
+/// A field that a policy fills where it is absent.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PolicyDefault {
+    /// The name of the family.
+    pub family: String,
+    /// The kind.
+    pub kind: String,
+    /// The field.
+    pub field: Pointer,
+    /// The value.
+    pub value: serde_json::Value,
+}
+
+/// An exemption.
+#[derive(Debug, PartialEq)]
+pub struct Exemption {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// The policy that it suspends.
+    pub policy: String,
+    /// The rules that it suspends.
+    pub rules: Vec<String>,
+    /// The exempt objects.
+    pub target: Target,
+    /// When it begins.
+    pub from: Timestamp,
+    /// When it ends: from this moment on it does not count.
+    pub expires_at: Timestamp,
+    /// Why.
+    pub reason: String,
+    /// The ticket behind it.
+    pub ticket: Option<String>,
+    /// Who approved it.
+    pub approved_by: Option<String>,
+}
+
+impl Exemption {
+    /// Its namespace and name, as judgements write it.
+    #[must_use]
+    pub fn key(&self) -> String {
+        format!("{}/{}", self.namespace, self.name)
+    }
+}
+
+/// The exempt objects; an object must match all given parts.
+#[derive(Debug, Default, PartialEq)]
+pub struct Target {
+    /// The namespaces; a Namespace matches by its own name.
+    pub namespaces: Vec<String>,
+    /// The names of families.
+    pub families: Option<Vec<String>>,
+    /// The kinds.
+    pub kinds: Option<Vec<String>>,
+    /// The names.
+    pub names: Option<Vec<Glob>>,
+    /// The labels.
+    pub selector: Option<LabelSelector>,
+}

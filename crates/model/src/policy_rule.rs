@@ -1,0 +1,127 @@
+//! The parts of a policy's rule that findings and reports show.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use memgate_primitives::pointer::Pointer;
+
+/// The parts of a rule that findings and reports show.
+#[derive(Debug, PartialEq, Eq)]
+pub struct PolicyRule {
+    /// `policy/POLICY/RULE`.
+    pub code: String,
+    /// The name of the policy.
+    pub policy: String,
+    /// The id of the rule.
+    pub id: String,
+    /// Where the rule stands in the policy.
+    pub pointer: Pointer,
+    /// The policy's advice on what to do.
+    pub hint: Option<String>,
+    /// The address of a page about it.
+    pub docs: Option<String>,
+    /// The severity of a violation, for reports.
+    pub severity: &'static str,
+    /// The name of the typed rule.
+    pub type_name: &'static str,
+    /// The page about the typed rule.
+    pub page: &'static str,
+}
+
+/// The rule of a policy that a finding is about, and the result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PolicyFinding {
+    /// The rule.
+    pub rule: Arc<PolicyRule>,
+    /// The result.
+    pub status: PolicyStatus,
+    /// In an audit: the action of admission if the object were created now.
+    pub at_admission: Option<AtAdmission>,
+    /// The exemption that counts.
+    pub exemption: Option<ExemptBy>,
+}
+
+impl PolicyFinding {
+    /// Whether the rule is broken, and no exemption counts.
+    #[must_use]
+    pub fn is_violation(&self) -> bool {
+        self.status == PolicyStatus::Violated
+    }
+}
+
+/// The exemption that counts for a finding.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExemptBy {
+    /// Its namespace and name.
+    pub name: String,
+    /// When it ends.
+    pub until: Timestamp,
+}
+
+/// The action of admission for a violation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AtAdmission {
+    /// It refuses.
+    Denies,
+    /// It warns or lets the object pass, and refuses from this time on.
+    DeniesFrom {
+        /// The time from which it refuses.
+        at: Timestamp,
+        /// Whether it warns until then.
+        warns: bool,
+    },
+    /// It warns.
+    Warns,
+    /// It lets the object pass.
+    Allows,
+}
+
+impl AtAdmission {
+    /// The text after "at admission: ".
+    #[must_use]
+    pub fn words(self) -> String {
+        match self {
+            Self::Denies => "denied".to_owned(),
+            Self::DeniesFrom { at, warns } => {
+                let until = if warns { "warned about" } else { "allowed" };
+                format!("{until}, denied from {}", at.strftime("%Y-%m-%d"))
+            }
+            Self::Warns => "warned about".to_owned(),
+            Self::Allows => "allowed".to_owned(),
+        }
+    }
+
+    /// The word of reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Denies => "deny",
+            Self::DeniesFrom { warns: true, .. } | Self::Warns => "warn",
+            Self::DeniesFrom { warns: false, .. } | Self::Allows => "allow",
+        }
+    }
+}
+
+/// The result of a rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PolicyStatus {
+    /// The object violates it.
+    Violated,
+    /// The object violates it, and an exemption counts.
+    Exempt,
+    /// It cannot be judged.
+    Unknown,
+}
+
+impl PolicyStatus {
+    /// The word of reports.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Violated => "violated",
+            Self::Exempt => "exempt",
+            Self::Unknown => "unknown",
+        }
+    }
+}

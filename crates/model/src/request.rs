@@ -1,0 +1,188 @@
+//! What is asked: one operation on one object, with the object's JSON exactly as it was sent.
+
+use std::borrow::Cow;
+use std::sync::atomic::AtomicBool;
+
+use jiff::Timestamp;
+use serde_json::value::RawValue;
+
+use crate::view::{self, Text, view};
+
+/// The operation of an admission request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operation {
+    /// The object is new.
+    Create,
+    /// The object replaces an old one.
+    Update,
+    /// The object is removed; there is an old object only.
+    Delete,
+    /// A connection to a subresource such as `pods/exec`.
+    Connect,
+}
+
+impl Operation {
+    /// Every operation.
+    pub const ALL: [Self; 4] = [Self::Create, Self::Update, Self::Delete, Self::Connect];
+
+    /// The operation of this name, as the admission API spells it.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        match name {
+            "CREATE" => Some(Self::Create),
+            "UPDATE" => Some(Self::Update),
+            "DELETE" => Some(Self::Delete),
+            "CONNECT" => Some(Self::Connect),
+            _ => None,
+        }
+    }
+
+    /// The name as the admission API spells it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Create => "CREATE",
+            Self::Update => "UPDATE",
+            Self::Delete => "DELETE",
+            Self::Connect => "CONNECT",
+        }
+    }
+}
+
+/// One admission request, borrowed from what was received.
+#[derive(Debug, Clone)]
+pub struct Request<'a> {
+    /// What is being done.
+    pub operation: Operation,
+    /// The API group of the object; empty for the core group.
+    pub group: Cow<'a, str>,
+    /// The API version of the object.
+    pub version: Cow<'a, str>,
+    /// The kind of the object.
+    pub kind: Cow<'a, str>,
+    /// `status`, `scale` and so on; empty for the object itself.
+    pub subresource: Cow<'a, str>,
+    /// The namespace, which counts for an object without one, too; empty for cluster-wide kinds, and outside
+    /// a cluster where it is not given.
+    pub namespace: Cow<'a, str>,
+    /// The name; empty when the apiserver has yet to make one.
+    pub name: Cow<'a, str>,
+    /// The new object as JSON text; `None` for a DELETE.
+    pub object: Option<&'a str>,
+    /// The stored object as JSON text; for UPDATE and DELETE.
+    pub old_object: Option<&'a str>,
+    /// Where the decision is made, when, and for whom.
+    pub occasion: Occasion<'a>,
+    /// Set once the caller has gone; the decision then ends early.
+    pub cancelled: Option<&'a AtomicBool>,
+}
+
+/// Where a decision is made, when, and for whom: what policies ask besides the object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Occasion<'a> {
+    /// Where the decision is made.
+    pub point: Point,
+    /// When.
+    pub now: Timestamp,
+    /// Who asks, as the JSON of an `authentication.k8s.io/v1` UserInfo; only an apiserver knows.
+    pub user: Option<&'a str>,
+    /// The name of the workload whose pod this is, where the pod is yet to be named after it.
+    pub workload: Option<&'a str>,
+}
+
+impl Occasion<'_> {
+    /// An occasion without a user, at this point and time.
+    #[must_use]
+    pub const fn new(point: Point, now: Timestamp) -> Self {
+        Self { point, now, user: None, workload: None }
+    }
+}
+
+impl Default for Occasion<'_> {
+    /// At admission, at no time: before every date of a policy.
+    fn default() -> Self {
+        Self::new(Point::Admission, Timestamp::MIN)
+    }
+}
+
+/// Where a decision is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Point {
+    /// By a webhook, or as it would.
+    Admission,
+    /// Before anything is deployed.
+    Ci,
+    /// About what is stored.
+    Audit,
+}
+
+impl Point {
+    /// Every point.
+    pub const ALL: [Self; 3] = [Self::Admission, Self::Ci, Self::Audit];
+
+    /// The word that policies use.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Admission => "admission",
+            Self::Ci => "ci",
+            Self::Audit => "audit",
+        }
+    }
+}
+
+view! {
+    /// Who asks.
+    UserInfo {
+        /// The name.
+        username: Text<'a> = "username",
+        /// The groups, unread.
+        groups: &'a RawValue = "groups",
+    }
+}
+
+/// Who asks: name and groups.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct User {
+    /// The name; empty when the user is not known.
+    pub name: String,
+    /// The groups.
+    pub groups: Vec<String>,
+}
+
+impl Occasion<'_> {
+    /// Reads the user of the request; empty where it is missing or cannot be read.
+    #[must_use]
+    pub fn user(&self) -> User {
+        let info: UserInfo<'_> = self.user.and_then(|text| view::read(text).ok()).unwrap_or_default();
+        let groups = info.groups.and_then(|groups| serde_json::from_str(groups.get()).ok());
+        let name = info.username.map(|name| name.0.into_owned()).unwrap_or_default();
+        User { name, groups: groups.unwrap_or_default() }
+    }
+}
+
+impl<'a> Request<'a> {
+    /// That to create a pod, from its JSON text. Without a user, at a time before any date of a policy.
+    #[must_use]
+    pub fn to_create_pod(namespace: &'a str, name: &'a str, pod: &'a str) -> Self {
+        Self {
+            operation: Operation::Create,
+            group: "".into(),
+            version: "v1".into(),
+            kind: "Pod".into(),
+            subresource: "".into(),
+            namespace: namespace.into(),
+            name: name.into(),
+            object: Some(pod),
+            old_object: None,
+            occasion: Occasion::default(),
+            cancelled: None,
+        }
+    }
+
+    /// Whether the object is a core/v1 Pod.
+    #[must_use]
+    pub fn is_pod(&self) -> bool {
+        self.kind == "Pod" && self.group.is_empty()
+    }
+}

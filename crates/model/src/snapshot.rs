@@ -1,0 +1,84 @@
+//! The state a decision may look at, as one immutable value.
+//!
+//! Nothing is fetched here. Cloning a snapshot is cheap: kinds are shared until they change, and then all of their
+//! objects but those beside the change.
+
+use std::sync::Arc;
+
+use memgate_primitives::budget::Budget;
+use crate::crds::Crds;
+use crate::kind::Kind;
+use crate::object::{KindState, Kinds, Object, Reference};
+use crate::policy::Policies;
+use crate::settings::Settings;
+use crate::state_reader::StateReader;
+
+/// The objects that decisions may look at, and the settings they follow.
+#[derive(Debug, Clone)]
+pub struct Snapshot {
+    /// The settings of this installation.
+    pub settings: Settings,
+    /// The schemas of kinds; `None` in a cluster, where the apiserver has checked them already.
+    pub crds: Option<Crds>,
+    /// The policies and exemptions, ready to judge.
+    pub policies: Arc<Policies>,
+    kinds: Kinds,
+}
+
+impl Snapshot {
+    /// A snapshot in which nothing is known of any kind.
+    #[must_use]
+    pub fn new(settings: Settings) -> Self {
+        Self { settings, crds: None, policies: Arc::default(), kinds: Kinds::default() }
+    }
+
+    /// Sets the known objects of a kind.
+    pub fn set(&mut self, kind: &'static Kind, state: KindState) {
+        self.kinds.insert(kind, Arc::new(state));
+    }
+
+    /// The state of a kind, to change it; a kind that was never set starts as unknown.
+    pub fn kind_mut(&mut self, kind: &'static Kind) -> &mut KindState {
+        Arc::make_mut(self.kinds.entry(kind).or_default())
+    }
+
+    /// Forgets a kind: it is unknown again.
+    pub fn forget(&mut self, kind: &Kind) {
+        self.kinds.remove(kind);
+    }
+
+    /// The state of a kind.
+    #[must_use]
+    pub fn kind(&self, kind: &Kind) -> Option<&KindState> {
+        self.kinds.get(kind).map(AsRef::as_ref)
+    }
+
+    /// This snapshot with the answers of lookups laid over it: an object, or `None` where there is
+    /// none.
+    #[must_use]
+    pub fn overlaid(&self, answers: impl IntoIterator<Item = (Reference, Option<Object>)>) -> Self {
+        let mut snapshot = self.clone();
+        for (reference, object) in answers {
+            let state = snapshot.kind_mut(reference.kind);
+            match object {
+                Some(object) => state.insert(object),
+                None => state.insert_absent(reference.namespace, reference.name),
+            }
+        }
+        snapshot
+    }
+}
+
+impl<'s> StateReader<'s> {
+    /// A reader for a decision about an object in a known namespace.
+    #[must_use]
+    pub fn new(snapshot: &'s Snapshot, budget: &'s Budget<'s>) -> Self {
+        Self::of(&snapshot.kinds, snapshot.settings.for_readers(), true, budget)
+    }
+
+    /// A reader for a decision about an object whose namespace was not given.
+    #[must_use]
+    pub fn without_namespace(snapshot: &'s Snapshot, budget: &'s Budget<'s>) -> Self {
+        Self::of(&snapshot.kinds, snapshot.settings.for_readers(), false, budget)
+    }
+}

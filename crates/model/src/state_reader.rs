@@ -1,0 +1,212 @@
+//! Reads the state for a decision. No other code looks up whether an object exists.
+
+use std::collections::BTreeSet;
+
+use memgate_primitives::budget::Budget;
+use crate::kind::Kind;
+use memgate_primitives::name::is_dns_subdomain;
+use crate::object::index::{BY_NAME, Index};
+use crate::object::{Coverage, DEFAULT_NAMESPACE, KindState, Kinds, Lookup, Object, Reference};
+use crate::platform_settings::PlatformSettings;
+
+/// How many unknown references are noted: more are never looked up for one decision.
+const MAX_UNKNOWN: usize = 1_000;
+
+/// Reads the snapshot for one decision. Notes references to objects that are not known and could be looked up.
+#[derive(Debug)]
+pub struct StateReader<'s> {
+    kinds: &'s Kinds,
+    platforms: &'s PlatformSettings,
+    cluster_domain: &'s str,
+    namespace_given: bool,
+    budget: &'s Budget<'s>,
+    unknown: BTreeSet<Reference>,
+}
+
+impl<'s> StateReader<'s> {
+    /// A reader for the decision about an object whose namespace was given or not.
+    #[must_use]
+    pub const fn of(
+        kinds: &'s Kinds,
+        (platforms, cluster_domain): (&'s PlatformSettings, &'s str),
+        namespace_given: bool,
+        budget: &'s Budget<'s>,
+    ) -> Self {
+        Self { kinds, platforms, cluster_domain, namespace_given, budget, unknown: BTreeSet::new() }
+    }
+
+    /// The budget of the decision.
+    #[must_use]
+    pub const fn budget(&self) -> &'s Budget<'s> {
+        self.budget
+    }
+
+    /// One object by name. An invalid name counts as absent, so that it never becomes part of a request to the
+    /// apiserver.
+    pub fn get(&mut self, kind: &'static Kind, namespace: &str, name: &str) -> Lookup<'s> {
+        if !is_dns_subdomain(name) {
+            return Lookup::Absent;
+        }
+        let lookup = self.kinds.get(kind).map_or(Lookup::Unknown, |state| state.get(namespace, name));
+        if lookup == Lookup::Unknown {
+            self.note_unknown(kind, namespace, name);
+        }
+        lookup
+    }
+
+    /// One object by name, for kinds of which files seldom hold all objects. Without a cluster, the object counts
+    /// as absent only when at least one of its kind is known, and an object without a namespace counts as an object
+    /// of this namespace.
+    pub fn get_if_known(&mut self, kind: &'static Kind, namespace: &str, name: &str) -> Lookup<'s> {
+        let Some(state) = self.kinds.get(kind) else {
+            self.note_unknown(kind, namespace, name);
+            return Lookup::Unknown;
+        };
+        if state.coverage == Coverage::Watched {
+            return self.get(kind, namespace, name);
+        }
+        let without_namespace =
+            || state.object(DEFAULT_NAMESPACE, name).filter(|object| !object.namespace_given);
+        match state.object(namespace, name).or_else(without_namespace) {
+            Some(object) => Lookup::Found(object),
+            None if matches!(state.coverage, Coverage::Listed(_) | Coverage::Unknown) => {
+                self.get(kind, namespace, name)
+            }
+            None if !state.is_empty() => Lookup::Absent,
+            None => {
+                self.note_unknown(kind, namespace, name);
+                Lookup::Unknown
+            }
+        }
+    }
+
+    /// One object by name, if it is known. An unknown one is not noted.
+    #[must_use]
+    pub fn peek(&self, kind: &Kind, namespace: &str, name: &str) -> Option<&'s Object> {
+        self.kinds.get(kind)?.object(namespace, name)
+    }
+
+    /// The known objects of one namespace, by name. Notes nothing.
+    #[must_use]
+    pub fn all(&self, kind: &Kind, namespace: &str) -> Vec<&'s Object> {
+        let state = self.kinds.get(kind).into_iter();
+        state.flat_map(|state| state.objects.in_namespace(namespace)).collect()
+    }
+
+    /// Whether it is known which objects of a kind exist: in a cluster always, outside when there is
+    /// at least one, or when they were listed.
+    #[must_use]
+    pub fn is_known(&self, kind: &Kind) -> bool {
+        let is_listed = |state: &KindState| matches!(state.coverage, Coverage::Listed(_));
+        self.in_cluster(kind) || self.holds_any(kind) || self.kinds.get(kind).is_some_and(|it| is_listed(it))
+    }
+
+    /// Whether the objects of a kind come from a cluster.
+    #[must_use]
+    pub fn in_cluster(&self, kind: &Kind) -> bool {
+        self.kinds.get(kind).is_some_and(|state| state.coverage == Coverage::Watched)
+    }
+
+    /// Whether the namespace of the object under review was given.
+    #[must_use]
+    pub const fn namespace_given(&self) -> bool {
+        self.namespace_given
+    }
+
+    /// All objects of one namespace, by name. Empty, and noted, when the kind is unknown.
+    pub fn list(
+        &mut self,
+        kind: &'static Kind,
+        namespace: &str,
+    ) -> impl Iterator<Item = &'s Object> + use<'s> {
+        let state = self.kinds.get(kind);
+        if state.is_none_or(|state| !state.knows_all(Some(namespace))) {
+            self.note_unknown(kind, namespace, "");
+        }
+        state.map(|state| state.objects.in_namespace(namespace)).into_iter().flatten()
+    }
+
+    /// All objects of a kind, by namespace and name. Empty, and noted, when the kind is unknown.
+    pub fn everywhere(&mut self, kind: &'static Kind) -> impl Iterator<Item = &'s Object> + use<'s> {
+        let state = self.kinds.get(kind);
+        if state.is_none_or(|state| !state.knows_all(None)) {
+            self.note_unknown(kind, "", "");
+        }
+        state.into_iter().flat_map(|state| state.objects.all())
+    }
+
+    /// All objects with this key, by namespace and name. Empty, and noted, when the kind is unknown.
+    pub fn indexed(
+        &mut self,
+        kind: &'static Kind,
+        index: &'static Index,
+        key: &str,
+    ) -> impl Iterator<Item = &'s Object> + use<'s> {
+        if self.kinds.get(kind).is_none_or(|state| !state.knows_all(None)) {
+            self.note_unknown(kind, "", "");
+        }
+        self.peek_indexed(kind, index, key)
+    }
+
+    /// The known objects with this key, by namespace and name. Notes nothing.
+    pub fn peek_indexed(
+        &self,
+        kind: &Kind,
+        index: &'static Index,
+        key: &str,
+    ) -> impl Iterator<Item = &'s Object> + use<'s> {
+        let found = self.kinds.get(kind).map(|state| state.find(index, key));
+        found.into_iter().flatten()
+    }
+
+    /// The known objects of this name, by namespace.
+    pub fn named(&self, kind: &Kind, name: &str) -> impl Iterator<Item = &'s Object> + use<'s> {
+        self.peek_indexed(kind, &BY_NAME, name)
+    }
+
+    /// Whether at least one object of a kind is known, in any namespace.
+    #[must_use]
+    pub fn holds_any(&self, kind: &Kind) -> bool {
+        self.kinds.get(kind).is_some_and(|state| !state.is_empty())
+    }
+
+    /// The settings that are about one platform each.
+    #[must_use]
+    pub const fn settings(&self) -> &'s PlatformSettings {
+        self.platforms
+    }
+
+    /// The domain of the cluster's Services.
+    #[must_use]
+    pub const fn cluster_domain(&self) -> &'s str {
+        self.cluster_domain
+    }
+
+    /// The first other namespace that holds an object of this name, for a hint.
+    #[must_use]
+    pub fn elsewhere(&self, kind: &Kind, namespace: &str, name: &str) -> Option<&'s str> {
+        let mut homes = self.named(kind, name).map(|object| &*object.namespace);
+        homes.find(|home| *home != namespace)
+    }
+
+    /// Reads without noting unknown references, so that they are not looked up.
+    pub fn quietly<T>(&mut self, read: impl FnOnce(&mut Self) -> T) -> T {
+        let noted = std::mem::take(&mut self.unknown);
+        let value = read(self);
+        self.unknown = noted;
+        value
+    }
+
+    /// The unknown references, each once, in the order of kinds, namespaces and names.
+    #[must_use]
+    pub fn into_unknown(self) -> Vec<Reference> {
+        self.unknown.into_iter().collect()
+    }
+
+    fn note_unknown(&mut self, kind: &'static Kind, namespace: &str, name: &str) {
+        if self.unknown.len() < MAX_UNKNOWN {
+            let reference = Reference { kind, namespace: namespace.to_owned(), name: name.to_owned() };
+            self.unknown.insert(reference);
+        }
+    }
+}

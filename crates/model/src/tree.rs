@@ -1,0 +1,827 @@
+//! An object of a family's own kind, read once into a small plain tree.
+//!
+//! These objects are rare and small, and their wrong types and unknown fields must be named; so
+//! they are read into a tree, guided by a [`Schema`]: fields that the schema does not name are skipped and
+//! take no memory, whatever their size or depth. Pods are read in another way (`pod`).
+//!
+//! As in Go, the last of several equal keys wins, and a `null` field counts as absent. This module reports no
+//! findings.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::Arc;
+
+use serde::Deserialize as _;
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use memgate_primitives::budget::{Budget, Limit, MAX_ENTRIES};
+use crate::digest;
+use memgate_primitives::number;
+use memgate_primitives::pointer::{Path, Pointer};
+use crate::recurring_texts::RecurringTexts;
+use crate::schema::{Field, Schema};
+
+/// How many unknown field names of one object are kept; more would not help the reader.
+const MAX_UNKNOWN_FIELDS: usize = 64;
+
+/// One value of the tree. It is small, since the state holds very many of them: rare parts are boxed.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Tree {
+    /// `null` as a list element or as the whole document; a `null` field is absent instead.
+    Null,
+    /// `true` or `false`.
+    Boolean(bool),
+    /// A number that is integral and fits 64 bits, however it was written.
+    Integer(i64),
+    /// Any other number.
+    Fraction(f64),
+    /// A string; shared, since the same few ones recur in the objects of a kind.
+    Text(Arc<str>),
+    /// A list; empty when the schema expects none.
+    List(Vec<Self>),
+    /// An object; empty when the schema expects none.
+    Map(Map),
+    /// An object of strings.
+    Texts(Box<Texts>),
+}
+
+/// The entries of an object of strings. A `null` counts as absent.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Texts {
+    /// Those that are strings, in document order.
+    entries: Vec<(Arc<str>, Arc<str>)>,
+    /// The keys of the others, the first `MAX_UNKNOWN_FIELDS` of them, with the JSON type of each.
+    others: Vec<(Arc<str>, &'static str)>,
+}
+
+/// The fields of one object.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Map {
+    known: Vec<KnownField>,
+    /// Parts that few objects have, boxed, since the state holds very many objects.
+    rest: Option<Box<Rest>>,
+}
+
+/// A field that the schema has.
+#[derive(Debug, Clone)]
+struct KnownField {
+    field: &'static Field,
+    /// Where it stands among all fields of the object, from 0.
+    position: u32,
+    tree: Tree,
+}
+
+impl PartialEq for KnownField {
+    fn eq(&self, other: &Self) -> bool {
+        self.field.name == other.field.name && self.position == other.position && self.tree == other.tree
+    }
+}
+
+/// Parts that few objects have.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Rest {
+    /// Names that the schema does not have, with their position, the first
+    /// `MAX_UNKNOWN_FIELDS` of them.
+    unknown: Vec<(String, u32)>,
+    /// The text of an object that was read as [`Schema::Whole`].
+    text: Option<Box<str>>,
+    /// The digest of an object that was read as [`Schema::Compared`].
+    digest: Option<u64>,
+}
+
+impl Tree {
+    /// Reads JSON text as `schema` asks.
+    ///
+    /// # Errors
+    /// When the text is not JSON, or a string that is read holds a lone surrogate, or a number that
+    /// is read is beyond what a double can hold.
+    pub fn parse(text: &str, schema: &Schema) -> serde_json::Result<Self> {
+        Self::parse_with(text, schema, None)
+    }
+
+    /// The same within the limits of a decision. Where one is reached, the rest is left out, and `budget` has
+    /// ended.
+    ///
+    /// # Errors
+    /// Those of [`Tree::parse`].
+    pub fn parse_within(text: &str, schema: &Schema, budget: &Budget<'_>) -> serde_json::Result<Self> {
+        Self::parse_with(text, schema, Some(budget))
+    }
+
+    fn parse_with(text: &str, schema: &Schema, budget: Option<&Budget<'_>>) -> serde_json::Result<Self> {
+        let mut deserializer = serde_json::Deserializer::from_str(text);
+        let tree = TreeSeed { schema, budget, path: Path::Root }.deserialize(&mut deserializer)?;
+        deserializer.end()?;
+        Ok(tree)
+    }
+
+    /// Reads any self-describing data as `schema` asks.
+    ///
+    /// # Errors
+    /// Those of the deserializer.
+    pub fn read<'de, D: Deserializer<'de>>(deserializer: D, schema: &Schema) -> Result<Self, D::Error> {
+        TreeSeed { schema, budget: None, path: Path::Root }.deserialize(deserializer)
+    }
+
+    /// Takes no more memory than needed, for a tree that is kept: no room to grow into, and texts that recur shared.
+    /// No deeper than its schema.
+    pub fn settle(&mut self, recurring: &mut RecurringTexts) {
+        match self {
+            Self::Text(text) => recurring.share(text),
+            Self::List(elements) => {
+                fit(elements);
+                for element in elements {
+                    element.settle(recurring);
+                }
+            }
+            Self::Map(map) => {
+                fit(&mut map.known);
+                if let Some(rest) = &mut map.rest {
+                    fit(&mut rest.unknown);
+                }
+                for known in &mut map.known {
+                    known.tree.settle(recurring);
+                }
+            }
+            Self::Texts(texts) => {
+                fit(&mut texts.entries);
+                for (key, text) in &mut texts.entries {
+                    recurring.share(key);
+                    recurring.share(text);
+                }
+            }
+            Self::Null | Self::Boolean(_) | Self::Integer(_) | Self::Fraction(_) => {}
+        }
+    }
+
+    /// The field `name` of an object; `None` when it is absent or `null`, or this is not an object.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Self> {
+        match self {
+            Self::Map(map) => map.known(name).map(|known| &known.tree),
+            _ => None,
+        }
+    }
+
+    /// An object that was read as [`Schema::Whole`], with all its fields. `None` for any other value, and
+    /// for an object that nests too deep to be copied.
+    #[must_use]
+    pub fn whole(&self) -> Option<serde_json::Map<String, Value>> {
+        match self {
+            Self::Map(map) => serde_json::from_str(map.rest.as_ref()?.text.as_deref()?).ok(),
+            _ => None,
+        }
+    }
+
+    /// The digest of an object that was read as [`Schema::Compared`]: the same for two with the same fields, in
+    /// any order; a `null` field counts as absent. `None` for any other value, and for an object that nests too
+    /// deep.
+    #[must_use]
+    pub fn digest(&self) -> Option<u64> {
+        match self {
+            Self::Map(map) => map.rest.as_ref()?.digest,
+            _ => None,
+        }
+    }
+
+    /// The tree as JSON: reading it by the same schema gives the same tree, without the names of fields that the
+    /// schema does not have, and without digests.
+    ///
+    /// The recursion goes no deeper than the schema.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        match self {
+            Self::Null => Value::Null,
+            Self::Boolean(flag) => (*flag).into(),
+            Self::Integer(number) => (*number).into(),
+            Self::Fraction(number) => (*number).into(),
+            Self::Text(text) => (**text).into(),
+            Self::List(elements) => elements.iter().map(Self::to_json).collect(),
+            Self::Map(_) => self.whole().map_or_else(|| self.fields_to_json(), Value::Object),
+            Self::Texts(texts) => {
+                let Texts { entries, others } = &**texts;
+                let texts = entries.iter().map(|(key, text)| (key.to_string(), (**text).into()));
+                let others = others.iter().map(|(key, type_name)| (key.to_string(), example(type_name)));
+                Value::Object(texts.chain(others).collect())
+            }
+        }
+    }
+
+    fn fields_to_json(&self) -> Value {
+        let Self::Map(map) = self else { return Value::Null };
+        let mut fields: Vec<_> = map.known.iter().collect();
+        fields.sort_by_key(|known| known.position);
+        fields.into_iter().map(|known| (known.field.name.to_owned(), known.tree.to_json())).collect()
+    }
+
+    /// The value at the end of a path of field names; `None` as for [`Tree::get`].
+    #[must_use]
+    pub fn at(&self, path: &[&str]) -> Option<&Self> {
+        path.iter().try_fold(self, |tree, name| tree.get(name))
+    }
+
+    /// The string, if it is one.
+    #[must_use]
+    pub fn text(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The integer, if it is one.
+    #[must_use]
+    pub const fn integer(&self) -> Option<i64> {
+        match self {
+            Self::Integer(number) => Some(*number),
+            _ => None,
+        }
+    }
+
+    /// The elements of a list; empty for any other value.
+    #[must_use]
+    pub fn elements(&self) -> &[Self] {
+        match self {
+            Self::List(elements) => elements,
+            _ => &[],
+        }
+    }
+
+    /// Whether this is an object.
+    #[must_use]
+    pub const fn is_object(&self) -> bool {
+        matches!(self, Self::Map(_) | Self::Texts(_))
+    }
+
+    /// The value of `key` in an object of strings.
+    #[must_use]
+    pub fn entry(&self, key: &str) -> Option<&str> {
+        self.entries().find(|(known, _)| *known == key).map(|(_, text)| text)
+    }
+
+    /// Whether an object read as [`Schema::Keys`] or [`Schema::Texts`] has this key.
+    #[must_use]
+    pub fn has_key(&self, key: &str) -> bool {
+        self.entry(key).is_some()
+    }
+
+    /// The entries of an object of strings, in document order.
+    pub fn entries(&self) -> impl Iterator<Item = (&str, &str)> {
+        let entries = match self {
+            Self::Texts(texts) => texts.entries.as_slice(),
+            _ => &[],
+        };
+        entries.iter().map(|(key, text)| (&**key, &**text))
+    }
+
+    /// The keys of the values in an object of strings that are none (the first few), with the JSON type of each.
+    pub fn non_texts(&self) -> impl Iterator<Item = (&str, &'static str)> {
+        let others = match self {
+            Self::Texts(texts) => texts.others.as_slice(),
+            _ => &[],
+        };
+        others.iter().map(|(key, type_name)| (&**key, *type_name))
+    }
+
+    /// The keys of an object read as [`Schema::Keys`] or [`Schema::Texts`], without those of values that are not
+    /// strings.
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
+        self.entries().map(|(key, _)| key)
+    }
+
+    /// The names of fields that the schema does not have (the first few), in document order.
+    pub fn unknown_fields(&self) -> impl Iterator<Item = &str> {
+        let names = match self {
+            Self::Map(map) => map.unknown(),
+            _ => &[],
+        };
+        names.iter().map(|(name, _)| name.as_str())
+    }
+
+    /// Whether both have the same content, whatever the order of fields.
+    #[must_use]
+    pub fn is_equivalent(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Map(one), Self::Map(two)) => one.is_equivalent(two),
+            (Self::List(one), Self::List(two)) => {
+                one.len() == two.len() && one.iter().zip(two).all(|(one, two)| one.is_equivalent(two))
+            }
+            (Self::Texts(one), Self::Texts(two)) => {
+                let sorted = |texts: &Texts| -> BTreeSet<_> { texts.entries.iter().cloned().collect() };
+                one.others == two.others && (one.entries == two.entries || sorted(one) == sorted(two))
+            }
+            (one, two) => one == two,
+        }
+    }
+
+    /// Whether this is an object without any field that the schema names.
+    #[must_use]
+    pub fn is_empty_object(&self) -> bool {
+        matches!(self, Self::Map(map) if map.known.is_empty())
+    }
+
+    /// A hash of the known fields: the same for two trees whose known fields are equivalent, in any order.
+    /// Unknown fields do not count.
+    #[must_use]
+    pub fn content_hash(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.hash_content(&mut hasher);
+        hasher.finish()
+    }
+
+    fn hash_content(&self, hasher: &mut DefaultHasher) {
+        self.type_name().hash(hasher);
+        match self {
+            Self::Null => {}
+            Self::Boolean(flag) => flag.hash(hasher),
+            Self::Integer(number) => number.hash(hasher),
+            Self::Fraction(number) => number.to_bits().hash(hasher),
+            Self::Text(text) => text.hash(hasher),
+            Self::List(elements) => {
+                elements.len().hash(hasher);
+                for element in elements {
+                    element.hash_content(hasher);
+                }
+            }
+            Self::Map(map) => {
+                let fields: BTreeMap<_, _> =
+                    map.known.iter().map(|known| (known.field.name, &known.tree)).collect();
+                fields.len().hash(hasher);
+                for (name, tree) in fields {
+                    name.hash(hasher);
+                    tree.hash_content(hasher);
+                }
+            }
+            Self::Texts(texts) => {
+                texts.entries.iter().collect::<BTreeSet<_>>().hash(hasher);
+                texts.others.hash(hasher);
+            }
+        }
+    }
+
+    /// The name of the JSON type, as messages say it.
+    #[must_use]
+    pub const fn type_name(&self) -> &'static str {
+        match self {
+            Self::Null => "null",
+            Self::Boolean(_) => "boolean",
+            Self::Integer(_) => "integer",
+            Self::Fraction(_) => "number",
+            Self::Text(_) => "string",
+            Self::List(_) => "array",
+            Self::Map(_) | Self::Texts(_) => "object",
+        }
+    }
+
+    /// The position of a pointer in the document, to sort findings by: one number a level. A missing field
+    /// sorts behind all that its parent holds.
+    #[must_use]
+    pub fn document_position(&self, pointer: &Pointer) -> Vec<u32> {
+        let mut positions = Vec::new();
+        let mut here = Some(self);
+        for token in pointer.tokens() {
+            let (position, below) = here.map_or((u32::MAX, None), |tree| tree.position_and_child(&token));
+            positions.push(position);
+            here = below;
+        }
+        positions
+    }
+
+    /// The position of a field or element, and its value.
+    fn position_and_child(&self, token: &str) -> (u32, Option<&Self>) {
+        match self {
+            Self::Map(map) => {
+                if let Some(known) = map.known(token) {
+                    return (known.position, Some(&known.tree));
+                }
+                let unknown = map.unknown().iter().find(|(name, _)| name == token);
+                (unknown.map_or(u32::MAX, |(_, position)| *position), None)
+            }
+            Self::List(elements) => {
+                let index = token.parse::<u32>().unwrap_or(u32::MAX);
+                (index, elements.get(index as usize))
+            }
+            Self::Texts(_) => {
+                let index = self.keys().position(|key| key == token);
+                (index.and_then(|index| u32::try_from(index).ok()).unwrap_or(u32::MAX), None)
+            }
+            _ => (u32::MAX, None),
+        }
+    }
+}
+
+/// An example of a value of a JSON type.
+fn example(type_name: &str) -> Value {
+    match type_name {
+        "boolean" => false.into(),
+        "array" => Value::Array(Vec::new()),
+        "object" => Value::Object(serde_json::Map::new()),
+        "number" => 0.5.into(),
+        _ => 0.into(),
+    }
+}
+
+/// Frees the room that a list has to grow into. It is moved, since allocators leave a list that shrinks by less
+/// than half where it is.
+fn fit<T>(list: &mut Vec<T>) {
+    if list.capacity() > list.len() {
+        let mut fitting = Vec::with_capacity(list.len());
+        fitting.append(list);
+        *list = fitting;
+    }
+}
+
+impl Map {
+    fn known(&self, name: &str) -> Option<&KnownField> {
+        self.known.iter().find(|known| known.field.name == name)
+    }
+
+    fn unknown(&self) -> &[(String, u32)] {
+        self.rest.as_ref().map(|rest| rest.unknown.as_slice()).unwrap_or_default()
+    }
+
+    fn put(&mut self, field: &'static Field, position: u32, tree: Tree) {
+        self.known.retain(|known| known.field.name != field.name);
+        if tree != Tree::Null {
+            self.known.push(KnownField { field, position, tree });
+        }
+    }
+
+    /// Whether both have the same fields with equal values, and the same unknown fields.
+    fn is_equivalent(&self, other: &Self) -> bool {
+        let same = |known: &KnownField| {
+            other.known(known.field.name).is_some_and(|found| known.tree.is_equivalent(&found.tree))
+        };
+        let names =
+            |map: &Self| -> BTreeSet<String> { map.unknown().iter().map(|(name, _)| name.clone()).collect() };
+        let same_names = || self.unknown() == other.unknown() || names(self) == names(other);
+        self.known.len() == other.known.len() && self.known.iter().all(same) && same_names()
+    }
+
+    fn note_unknown(&mut self, name: &str, position: u32, seed: TreeSeed<'_, '_>) {
+        let unknown = self.unknown();
+        let has_room = unknown.len() < MAX_UNKNOWN_FIELDS;
+        if has_room && unknown.iter().all(|(known, _)| known != name) && seed.step() {
+            self.rest.get_or_insert_default().unknown.push((name.to_owned(), position));
+        }
+    }
+}
+
+/// Reads one value.
+#[derive(Clone, Copy)]
+struct TreeSeed<'s, 'w> {
+    schema: &'s Schema,
+    /// Counts the values that are kept; `None` for objects of the state.
+    budget: Option<&'w Budget<'w>>,
+    path: Path<'w>,
+}
+
+impl TreeSeed<'_, '_> {
+    /// Whether one more value may be kept.
+    fn step(&self) -> bool {
+        self.budget.is_none_or(Budget::step)
+    }
+
+    /// Whether a list or map that holds so many entries may have another one.
+    fn has_room(&self, entries: usize) -> bool {
+        let Some(budget) = self.budget else { return true };
+        if entries >= MAX_ENTRIES {
+            budget.over_limit(|| self.path.pointer(), Limit::Entries);
+        }
+        budget.step()
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for TreeSeed<'_, '_> {
+    type Value = Tree;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Tree, D::Error> {
+        match self.schema {
+            Schema::Whole(fields) => read_whole(deserializer, fields, self),
+            Schema::Compared(fields) => read_compared(deserializer, fields, self),
+            _ => deserializer.deserialize_any(self),
+        }
+    }
+}
+
+impl<'de> Visitor<'de> for TreeSeed<'_, '_> {
+    type Value = Tree;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Tree, E> {
+        Ok(Tree::Null)
+    }
+
+    fn visit_bool<E: Error>(self, value: bool) -> Result<Tree, E> {
+        Ok(Tree::Boolean(value))
+    }
+
+    fn visit_i64<E: Error>(self, value: i64) -> Result<Tree, E> {
+        Ok(Tree::Integer(value))
+    }
+
+    fn visit_u64<E: Error>(self, value: u64) -> Result<Tree, E> {
+        #[expect(clippy::cast_precision_loss, reason = "only its being no 64-bit integer matters")]
+        Ok(i64::try_from(value).map_or(Tree::Fraction(value as f64), Tree::Integer))
+    }
+
+    fn visit_f64<E: Error>(self, value: f64) -> Result<Tree, E> {
+        Ok(number::whole(value).map_or(Tree::Fraction(value), Tree::Integer))
+    }
+
+    fn visit_str<E: Error>(self, value: &str) -> Result<Tree, E> {
+        Ok(Tree::Text(match self.schema {
+            // Only the type of the value matters, so its bytes need not be kept.
+            Schema::Any => Arc::default(),
+            _ => value.into(),
+        }))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Tree, A::Error> {
+        let mut elements = Vec::new();
+        if let Schema::List(schema) = self.schema {
+            let element = |index| TreeSeed { schema, path: Path::Index(&self.path, index), ..self };
+            while let Some(element) = list.next_element_seed(element(elements.len()))? {
+                if !self.has_room(elements.len()) {
+                    break;
+                }
+                elements.push(element);
+            }
+        }
+        while list.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(Tree::List(elements))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Tree, A::Error> {
+        match self.schema {
+            Schema::Object(fields)
+            | Schema::Open(fields)
+            | Schema::Pruned(fields)
+            | Schema::Whole(fields)
+            | Schema::Compared(fields) => read_fields(map, fields, self).map(Tree::Map),
+            Schema::Texts => read_texts(map, self),
+            Schema::Keys => read_keys(map).map(|keys| Tree::Texts(keys.into())),
+            Schema::Any | Schema::Text | Schema::Integer | Schema::Boolean | Schema::List(_) => {
+                skip_entries(map)?;
+                Ok(Tree::Map(Map::default()))
+            }
+        }
+    }
+}
+
+/// Takes the text first, and then reads the fields of it. Nothing recurses into what is not read.
+fn read_whole<'de, D: Deserializer<'de>>(
+    deserializer: D,
+    fields: &'static [Field],
+    seed: TreeSeed<'_, '_>,
+) -> Result<Tree, D::Error> {
+    let text = Box::<RawValue>::deserialize(deserializer)?;
+    let mut tree = read_open(&text, fields, seed)?;
+    if let Tree::Map(map) = &mut tree {
+        map.rest.get_or_insert_default().text = Some(text.into());
+    }
+    Ok(tree)
+}
+
+/// The same, and of the text only its digest is kept.
+fn read_compared<'de, D: Deserializer<'de>>(
+    deserializer: D,
+    fields: &'static [Field],
+    seed: TreeSeed<'_, '_>,
+) -> Result<Tree, D::Error> {
+    let text = Box::<RawValue>::deserialize(deserializer)?;
+    let mut tree = read_open(&text, fields, seed)?;
+    if let Tree::Map(map) = &mut tree {
+        map.rest.get_or_insert_default().digest = digest::of(text.get());
+    }
+    Ok(tree)
+}
+
+fn read_open<E: Error>(text: &RawValue, fields: &'static [Field], seed: TreeSeed<'_, '_>) -> Result<Tree, E> {
+    let seed = TreeSeed { schema: &Schema::Open(fields), ..seed };
+    seed.deserialize(&mut serde_json::Deserializer::from_str(text.get())).map_err(E::custom)
+}
+
+fn read_fields<'de, A: MapAccess<'de>>(
+    mut access: A,
+    fields: &'static [Field],
+    seed: TreeSeed<'_, '_>,
+) -> Result<Map, A::Error> {
+    let mut map = Map::default();
+    let mut position = 0;
+    while let Some(key) = access.next_key_seed(Key)? {
+        // The field's own name takes the place of the key: a `'static` text, and no allocation.
+        if let Some(field) = fields.iter().find(|field| field.name == key).filter(|_| seed.step()) {
+            let path = Path::Key(&seed.path, field.name);
+            let tree = access.next_value_seed(TreeSeed { schema: &field.schema, path, ..seed })?;
+            map.put(field, position, tree);
+        } else {
+            access.next_value::<IgnoredAny>()?;
+            if !matches!(seed.schema, Schema::Pruned(_)) {
+                map.note_unknown(&key, position, seed);
+            }
+        }
+        position += 1;
+    }
+    Ok(map)
+}
+
+fn read_texts<'de, A: MapAccess<'de>>(mut access: A, seed: TreeSeed<'_, '_>) -> Result<Tree, A::Error> {
+    let mut all = Vec::new();
+    let text = TreeSeed { schema: &Schema::Text, ..seed };
+    while let Some(key) = access.next_key_seed(Key)? {
+        if seed.has_room(all.len()) {
+            all.push((key.into(), access.next_value_seed(text)?));
+        } else {
+            access.next_value::<IgnoredAny>()?;
+        }
+    }
+    let (mut entries, mut others) = (Vec::new(), Vec::new());
+    for (key, value) in last_of_equal(all) {
+        match value {
+            Tree::Text(value) => entries.push((key, value)),
+            Tree::Null => {}
+            other if others.len() < MAX_UNKNOWN_FIELDS => others.push((key, other.type_name())),
+            _ => {}
+        }
+    }
+    Ok(Tree::Texts(Texts { entries, others }.into()))
+}
+
+fn read_keys<'de, A: MapAccess<'de>>(mut access: A) -> Result<Texts, A::Error> {
+    let mut keys = Vec::new();
+    while let Some(key) = access.next_key_seed(Key)? {
+        access.next_value::<IgnoredAny>()?;
+        keys.push((key.into(), Arc::default()));
+    }
+    Ok(Texts { entries: last_of_equal(keys), others: Vec::new() })
+}
+
+/// Of entries with equal keys, the last one.
+fn last_of_equal<V>(mut entries: Vec<(Arc<str>, V)>) -> Vec<(Arc<str>, V)> {
+    // From the back, the first one that is seen of each key is the last of the list.
+    let mut seen = BTreeSet::new();
+    let mut last: Vec<bool> = entries.iter().rev().map(|(key, _)| seen.insert(&**key)).collect();
+    drop(seen);
+    if last.contains(&false) {
+        entries.retain(|_| last.pop().unwrap_or(true));
+    }
+    entries
+}
+
+fn skip_entries<'de, A: MapAccess<'de>>(mut access: A) -> Result<(), A::Error> {
+    while access.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+    Ok(())
+}
+
+/// A key, borrowed where the data allows it: a million unknown keys then cost no allocation.
+struct Key;
+
+impl<'de> DeserializeSeed<'de> for Key {
+    type Value = std::borrow::Cow<'de, str>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Key {
+    type Value = std::borrow::Cow<'de, str>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a key")
+    }
+
+    fn visit_borrowed_str<E: Error>(self, key: &'de str) -> Result<Self::Value, E> {
+        Ok(key.into())
+    }
+
+    fn visit_str<E: Error>(self, key: &str) -> Result<Self::Value, E> {
+        Ok(key.to_owned().into())
+    }
+
+    fn visit_string<E: Error>(self, key: String) -> Result<Self::Value, E> {
+        Ok(key.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SCHEMA: Schema = Schema::Object(&[
+        Field::new("ttl", Schema::Integer),
+        Field::new("name", Schema::Text),
+        Field::new("data", Schema::Keys),
+        Field::new("list", Schema::List(&Schema::Text)),
+    ]);
+
+    fn parse(text: &str) -> Tree {
+        Tree::parse(text, &SCHEMA).expect("valid JSON")
+    }
+
+    #[test]
+    fn the_last_of_equal_keys_wins_and_null_is_absent() {
+        let tree = parse(r#"{"ttl":1,"name":"a","ttl":2,"name":null}"#);
+        assert_eq!(tree.get("ttl"), Some(&Tree::Integer(2)));
+        assert_eq!(tree.get("name"), None);
+    }
+
+    #[test]
+    fn reads_integers_as_the_apiserver_does() {
+        for (text, tree) in [
+            ("3600.0", Tree::Integer(3600)),
+            ("1e3", Tree::Integer(1000)),
+            ("-0.0", Tree::Integer(0)),
+            ("1.5", Tree::Fraction(1.5)),
+            ("9223372036854775807", Tree::Integer(i64::MAX)),
+            ("9223372036854775808", Tree::Fraction(9_223_372_036_854_775_808.0)),
+        ] {
+            assert_eq!(parse(&format!(r#"{{"ttl":{text}}}"#)).get("ttl"), Some(&tree), "{text}");
+        }
+    }
+
+    #[test]
+    fn keeps_no_secret_value() {
+        let tree = parse(r#"{"data":{"KEY":"c2VjcmV0"}}"#);
+        assert!(tree.get("data").expect("data").has_key("KEY"));
+        assert!(!format!("{tree:?}").contains("c2VjcmV0"));
+    }
+
+    #[test]
+    fn skips_what_is_too_deep_without_recursion() {
+        let deep = format!("{}{}", "[".repeat(200_000), "]".repeat(200_000));
+        let tree = parse(&format!(r#"{{"else":{deep},"ttl":{deep}}}"#));
+        assert_eq!(tree.unknown_fields().collect::<Vec<_>>(), ["else"]);
+        assert_eq!(tree.get("ttl").map(Tree::type_name), Some("array"));
+    }
+
+    #[test]
+    fn keeps_the_text_of_what_is_copied_whole() {
+        const LIST: Schema = Schema::List(&Schema::Whole(&[Field::new("name", Schema::Text)]));
+        let text = r#"[{"name":"a","more":{"b":[1,null]}},null,"c"]"#;
+        let json: Value = serde_json::from_str(text).expect("JSON");
+        for tree in [Tree::parse(text, &LIST), Tree::read(&json, &LIST)] {
+            let elements = tree.expect("valid JSON").elements().to_vec();
+            assert_eq!(elements[0].get("name").and_then(Tree::text), Some("a"));
+            assert_eq!(elements[0].whole().map(Value::Object).as_ref(), json.get(0));
+            assert_eq!(elements[1], Tree::Null);
+            assert_eq!((elements[2].text(), elements[2].whole()), (Some("c"), None));
+        }
+        let deep = format!(r#"[{{"name":"a","deep":{}{}}}]"#, "[".repeat(200_000), "]".repeat(200_000));
+        let tree = Tree::parse(&deep, &LIST).expect("valid JSON");
+        assert_eq!(tree.elements()[0].get("name").and_then(Tree::text), Some("a"));
+        assert_eq!(tree.elements()[0].whole(), None);
+    }
+
+    #[test]
+    fn compares_all_of_an_object_by_its_digest() {
+        const SCHEMA: Schema = Schema::Compared(&[Field::new("name", Schema::Text)]);
+        let read = |text: &str| Tree::parse(text, &SCHEMA).expect("valid JSON");
+        let tree = read(r#"{"name":"a","more":{"b":[1,"x"],"c":true}}"#);
+        assert_eq!((tree.get("name").and_then(Tree::text), tree.whole()), (Some("a"), None));
+        for (other, same) in [
+            (r#"{ "more": {"c":true, "b":[1,"x"]}, "name":"\u0061", "none":null }"#, true),
+            (r#"{"more":0,"name":"a","more":{"b":[1,"x"],"c":true}}"#, true),
+            (r#"{"name":"a","more":{"b":["x",1],"c":true}}"#, false),
+            (r#"{"name":"a","more":{"b":[1,"x"],"c":true,"d":null}}"#, false),
+            (r#"{"name":"a","more":{"b":[1,"x"],"c":false}}"#, false),
+            (r#"{"name":"a","more":{"b":[1],"x":[],"c":true}}"#, false),
+            (r#"{"name":"a"}"#, false),
+        ] {
+            assert_eq!(tree.digest() == read(other).digest(), same, "{other}");
+        }
+        let deep = format!(r#"{{"name":"a","deep":{}{}}}"#, "[".repeat(200_000), "]".repeat(200_000));
+        assert_eq!(read(&deep).digest(), None);
+    }
+
+    #[test]
+    fn compares_without_order() {
+        let tree = parse(r#"{"odd":1,"ttl":2,"name":"a","list":["b"]}"#);
+        for (other, same) in [
+            (r#"{"list":["b"],"name":"a","ttl":2.0,"odd":2}"#, true),
+            (r#"{"list":["b"],"name":"a","ttl":2,"even":1}"#, false),
+            (r#"{"list":["b"],"name":"a","ttl":3,"odd":1}"#, false),
+            (r#"{"list":["b"],"ttl":2,"odd":1}"#, false),
+            (r#"{"list":["b","c"],"name":"a","ttl":2,"odd":1}"#, false),
+        ] {
+            assert_eq!(tree.is_equivalent(&parse(other)), same, "{other}");
+        }
+    }
+
+    #[test]
+    fn orders_by_place_in_the_document() {
+        let tree = parse(r#"{"odd":1,"name":"a","ttl":2}"#);
+        let position = |pointer: &str| tree.document_position(&Pointer::new(pointer));
+        assert!(position("/odd") < position("/name"));
+        assert!(position("/name") < position("/ttl"));
+        assert!(position("/ttl") < position("/absent"));
+    }
+}

@@ -1,0 +1,116 @@
+//! The input and the result of a typed rule. The rules themselves are in the module `policy`.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crate::cel_view::{CelSide, InCel};
+use crate::label_selector::LabelValue;
+use crate::memory_view::{MemoryView, Why};
+use memgate_primitives::pointer::Pointer;
+
+/// A rule that judges the view of an object.
+pub trait TypedRule: fmt::Debug + Send + Sync {
+    /// The violations of the object, in the order of the rule's fields.
+    fn judge(&self, judged: &Judged<'_>) -> RuleOutcome;
+
+    /// The rule in CEL over a view that an apiserver makes, and the parts that CEL cannot express. It is called for the
+    /// object that is sent and for the stored one, and returns the same faults in the same order both times.
+    fn in_cel(&self, side: &CelSide<'_>) -> InCel;
+
+    /// Whether the rule reads labels of Namespaces.
+    fn reads_namespaces(&self) -> bool {
+        false
+    }
+
+    /// Whether the fields that it reads depend on other objects, such as Services.
+    fn reads_other_objects(&self) -> bool {
+        false
+    }
+}
+
+/// The view that a rule judges.
+#[derive(Debug, Clone, Copy)]
+pub struct Judged<'v> {
+    /// The view of the object, or of the memory that it uses.
+    pub view: &'v MemoryView,
+    /// The view of the stored object, on UPDATE.
+    pub old: Option<&'v MemoryView>,
+    /// The labels of the view's Namespace.
+    pub namespace_labels: NamespaceLabels<'v>,
+    /// The namespace of the subject. Values from another namespace are not reported.
+    pub subject_namespace: &'v str,
+}
+
+impl Judged<'_> {
+    /// Whether the view is of an object in another namespace than the subject. Its values are not reported.
+    #[must_use]
+    pub fn is_foreign(&self) -> bool {
+        !self.view.namespace.is_empty() && self.view.namespace != self.subject_namespace
+    }
+}
+
+/// The labels of a Namespace, as far as they are known.
+#[derive(Debug, Clone, Copy)]
+pub struct NamespaceLabels<'v> {
+    /// The name of the Namespace; empty for an object of the cluster.
+    pub name: &'v str,
+    /// The labels; `None` for a Namespace that is not known.
+    pub labels: Option<&'v BTreeMap<String, String>>,
+}
+
+impl<'v> NamespaceLabels<'v> {
+    /// The value of a label. Every Namespace has its name as a label.
+    #[must_use]
+    pub fn get(&self, key: &str) -> LabelValue<'v> {
+        if key == "kubernetes.io/metadata.name" {
+            return LabelValue::Found(self.name);
+        }
+        match self.labels {
+            None => LabelValue::Unknown,
+            Some(labels) => labels.get(key).map_or(LabelValue::Missing, |value| LabelValue::Found(value)),
+        }
+    }
+}
+
+/// The result of judging a view.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RuleOutcome {
+    /// The violations.
+    pub violations: Vec<RuleViolation>,
+    /// The first value that could not be judged.
+    pub unknown: Option<Unknown>,
+}
+
+/// One violation of a rule.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct RuleViolation {
+    /// The field.
+    pub pointer: Pointer,
+    /// The message, without field and policy.
+    pub message: String,
+    /// The value that causes it. A stored object with the same value has the same violation. Never shown.
+    pub value: String,
+}
+
+/// A value that could not be judged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unknown {
+    /// The field.
+    pub pointer: Pointer,
+    /// The reason.
+    pub why: Why,
+    /// The memory, if the subject is judged by the memory that it uses: ` (Kind "namespace/name")`.
+    pub of: String,
+}
+
+impl RuleOutcome {
+    /// Adds a violation.
+    pub fn add(&mut self, pointer: Pointer, message: impl Into<String>, value: impl Into<String>) {
+        self.violations.push(RuleViolation { pointer, message: message.into(), value: value.into() });
+    }
+
+    /// Notes a value that could not be judged; only the first one is kept.
+    pub fn add_unknown(&mut self, pointer: Pointer, why: Why) {
+        self.unknown.get_or_insert(Unknown { pointer, why, of: String::new() });
+    }
+}

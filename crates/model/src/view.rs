@@ -1,0 +1,237 @@
+//! Borrowed views of just the JSON fields that decisions read.
+//!
+//! A view is made in one pass over the text. Fields that it does not name are skipped without
+//! being stored and without recursion, so neither their size nor their depth matters. Lists and maps are kept
+//! up to a limit, which ends the decision. As Go reads JSON: the last of several equal keys wins, `null` is
+//! absent, and keys are compared after unescaping. serde's own derive refuses repeated keys, hence the macro.
+
+mod reading;
+
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::Deref;
+
+use serde::Deserialize;
+use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+pub use self::reading::{Element, Optional, Place, Quota, Reading, View, read};
+
+/// The label by which a pod or a namespace opts out of injection, or a pod requires it.
+pub const INJECT_LABEL: &str = "memgate.dev/inject";
+
+/// A string, borrowed unless it holds an escape.
+///
+/// A type of its own, because serde borrows a `Cow` only directly in a field and silently copies
+/// it inside an `Option`, a list or a map.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(transparent)]
+pub struct Text<'a>(#[serde(borrow)] pub Cow<'a, str>);
+
+impl Deref for Text<'_> {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl<'de: 'a, 'a> View<'de> for Text<'a> {
+    fn read<D: Deserializer<'de>>(deserializer: D, _place: &Place<'_>) -> Result<Self, D::Error> {
+        Self::deserialize(deserializer)
+    }
+}
+
+impl<'de: 'a, 'a> View<'de> for &'a RawValue {
+    fn read<D: Deserializer<'de>>(deserializer: D, _place: &Place<'_>) -> Result<Self, D::Error> {
+        Self::deserialize(deserializer)
+    }
+}
+
+impl<'de> View<'de> for bool {
+    fn read<D: Deserializer<'de>>(deserializer: D, _place: &Place<'_>) -> Result<Self, D::Error> {
+        Self::deserialize(deserializer)
+    }
+}
+
+/// Makes a view type: `view!(Container { name: Text<'a> = "name", … });`
+///
+/// `null` reads as a view without fields. With `element` in front of its name it is an error: into a
+/// list element that is `null` nothing can be patched. A quota in front says how many of them a list keeps.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __view {
+    ($(#[$meta:meta])* in $quota:ident element $name:ident $fields:tt) => {
+        $crate::view::view! { @ Err(E::custom("null where an object belongs")), [$quota] $(#[$meta])* $name $fields }
+    };
+    ($(#[$meta:meta])* in $quota:ident $name:ident $fields:tt) => {
+        $crate::view::view! { @ Ok($name::default()), [$quota] $(#[$meta])* $name $fields }
+    };
+    ($(#[$meta:meta])* $name:ident $fields:tt) => {
+        $crate::view::view! { @ Ok($name::default()), [] $(#[$meta])* $name $fields }
+    };
+    (@ $null:expr, [$($quota:ident)?] $(#[$meta:meta])* $name:ident {
+        $($(#[$doc:meta])* $field:ident : $type:ty = $key:literal),* $(,)?
+    }) => {
+        $(#[$meta])*
+        #[derive(Debug, Default)]
+        #[allow(unreachable_pub, reason = "some views are for one module only")]
+        pub struct $name<'a> {
+            $($(#[$doc])* pub $field: Option<$type>,)*
+        }
+
+        impl<'a> $name<'a> {
+            /// Reads the value of the field of this name, or skips it.
+            #[inline]
+            fn read_field<'de: 'a, A: serde::de::MapAccess<'de>>(
+                &mut self,
+                key: &str,
+                map: &mut A,
+                place: &$crate::view::Place<'_>,
+            ) -> Result<(), A::Error> {
+                match key {
+                    $($key => {
+                        let place = place.key($key);
+                        self.$field = map.next_value_seed(
+                            $crate::view::Optional::<$type>::at(&place),
+                        )?;
+                    })*
+                    _ => {
+                        map.next_value::<serde::de::IgnoredAny>()?;
+                    }
+                }
+                Ok(())
+            }
+        }
+
+        impl<'de: 'a, 'a> $crate::view::View<'de> for $name<'a> {
+            $(const QUOTA: $crate::view::Quota = $crate::view::Quota::$quota;)?
+
+            fn read<D: serde::Deserializer<'de>>(
+                deserializer: D,
+                place: &$crate::view::Place<'_>,
+            ) -> Result<Self, D::Error> {
+                struct Fields<'a, 'p>(
+                    &'p $crate::view::Place<'p>,
+                    std::marker::PhantomData<&'a ()>,
+                );
+
+                impl<'de: 'a, 'a> serde::de::Visitor<'de> for Fields<'a, '_> {
+                    type Value = $name<'a>;
+
+                    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        f.write_str("an object")
+                    }
+
+                    fn visit_unit<E: serde::de::Error>(self) -> Result<Self::Value, E> {
+                        $null
+                    }
+
+                    fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                        let mut view = $name::default();
+                        let mut fields = 0;
+                        while let Some(key) = map.next_key::<$crate::view::Text<'de>>()? {
+                            fields += 1;
+                            view.read_field(&key, &mut map, self.0)?;
+                        }
+                        self.0.count_fields(fields);
+                        Ok(view)
+                    }
+                }
+
+                deserializer.deserialize_any(Fields(place, std::marker::PhantomData))
+            }
+        }
+    };
+}
+pub use crate::__view as view;
+
+/// A map of strings such as labels; the last of several equal keys wins.
+#[derive(Debug, Default)]
+pub struct Texts<'a>(Vec<(Text<'a>, Option<Text<'a>>)>);
+
+impl Texts<'_> {
+    /// All keys, in document order; one that is repeated comes more than once.
+    pub fn keys(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|(key, _)| &**key)
+    }
+
+    /// The value of `key`; a `null` reads as the empty string, as in Go.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<&str> {
+        let (_, value) = self.0.iter().rev().find(|(known, _)| &**known == key)?;
+        Some(value.as_deref().unwrap_or_default())
+    }
+}
+
+impl<'de: 'a, 'a> View<'de> for Texts<'a> {
+    fn read<D: Deserializer<'de>>(deserializer: D, place: &Place<'_>) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(Entries(|_: &str| true, place)).map(Texts)
+    }
+}
+
+/// The annotations that memgate reads; all others are skipped, since they can be long.
+#[derive(Debug, Default)]
+pub struct Annotations<'a>(Texts<'a>);
+
+impl Annotations<'_> {
+    /// The value of `key`, if it is among those that memgate reads.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<&str> {
+        self.0.get(key)
+    }
+
+    /// Whether memgate reads the annotation `key`.
+    fn reads(key: &str) -> bool {
+        key.starts_with("memgate.dev/") || key == MIRROR_POD
+    }
+}
+
+/// The annotation that the kubelet gives the API object of a static pod.
+/// Source: Kubernetes reference, well-known annotations, `kubernetes.io/config.mirror`.
+pub const MIRROR_POD: &str = "kubernetes.io/config.mirror";
+
+impl<'de: 'a, 'a> View<'de> for Annotations<'a> {
+    fn read<D: Deserializer<'de>>(deserializer: D, place: &Place<'_>) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(Entries(Self::reads, place)).map(Texts).map(Annotations)
+    }
+}
+
+/// Reads the entries of a map whose keys pass a test, up to [`MAX_ENTRIES`](memgate_primitives::budget::MAX_ENTRIES).
+struct Entries<'p, F>(F, &'p Place<'p>);
+
+impl<'de, F: Fn(&str) -> bool> Visitor<'de> for Entries<'_, F> {
+    type Value = Vec<(Text<'de>, Option<Text<'de>>)>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object of strings")
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
+        Ok(Vec::new())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let Self(reads, place) = self;
+        let quota = Text::QUOTA;
+        let mut entries: Self::Value = Vec::new();
+        while let Some(key) = map.next_key::<Text<'de>>()? {
+            if !reads(&key) {
+                map.next_value::<IgnoredAny>()?;
+            } else if place.has_room(quota, entries.len()) {
+                place.keep(quota);
+                entries.push((key, map.next_value()?));
+            } else if *key == *INJECT_LABEL {
+                // Whether a pod may start without its memory must be known however many labels it has.
+                let value = map.next_value()?;
+                entries.truncate(quota.most);
+                entries.push((key, value));
+                place.end(quota.limit);
+            } else {
+                map.next_value::<IgnoredAny>()?;
+                place.end(quota.limit);
+            }
+        }
+        Ok(entries)
+    }
+}

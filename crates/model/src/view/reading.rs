@@ -1,0 +1,235 @@
+//! Reading a text within the limits of a decision: how many elements of a list are kept, and where they stand.
+
+use std::cell::Cell;
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, SeqAccess, Visitor};
+
+use memgate_primitives::budget::{Budget, Limit, MAX_CONTAINERS, MAX_ENTRIES, MAX_VARIABLES, MAX_VOLUMES};
+use memgate_primitives::pointer::Path;
+
+/// How many fields an object may have before they are counted. No object of a pod that an apiserver sends has
+/// more.
+const UNCOUNTED_FIELDS: usize = 64;
+
+/// What can be read of a text, within the limits of a decision.
+pub trait View<'de>: Sized {
+    /// How many of them one list keeps.
+    const QUOTA: Quota = Quota { most: MAX_ENTRIES, limit: Limit::Entries, overall: false };
+
+    /// Reads one.
+    ///
+    /// # Errors
+    /// Those of the deserializer; when the value has another JSON type.
+    fn read<D: Deserializer<'de>>(deserializer: D, place: &Place<'_>) -> Result<Self, D::Error>;
+}
+
+/// How many elements a list keeps.
+#[derive(Debug, Clone, Copy)]
+pub struct Quota {
+    pub(super) most: usize,
+    pub(super) limit: Limit,
+    /// Whether that is for all lists of one text together.
+    overall: bool,
+}
+
+impl Quota {
+    /// Containers of a pod, or its init containers.
+    pub const CONTAINERS: Self = Self { most: MAX_CONTAINERS, limit: Limit::Containers, overall: false };
+    /// Volumes of a pod.
+    pub const VOLUMES: Self = Self { most: MAX_VOLUMES, limit: Limit::Volumes, overall: false };
+    /// Environment variables of a pod.
+    pub const VARIABLES: Self = Self { most: MAX_VARIABLES, limit: Limit::Variables, overall: true };
+}
+
+/// One reading of a text.
+#[derive(Debug, Default)]
+pub struct Reading<'w> {
+    /// What counts the values that are kept; without it nothing is limited.
+    budget: Option<&'w Budget<'w>>,
+    /// How many elements of the lists with an overall quota are kept.
+    overall: Cell<usize>,
+}
+
+impl<'w> Reading<'w> {
+    /// A reading within the limits of a decision.
+    #[must_use]
+    pub const fn within(budget: &'w Budget<'w>) -> Self {
+        Self { budget: Some(budget), overall: Cell::new(0) }
+    }
+
+    /// Reads a text that stands at `path` of the object under review.
+    ///
+    /// # Errors
+    /// When the text is not JSON or has another form.
+    pub fn read<'a, T: View<'a>>(&self, text: &'a str, path: Path<'_>) -> serde_json::Result<T> {
+        let mut deserializer = serde_json::Deserializer::from_str(text);
+        let view = T::read(&mut deserializer, &Place { reading: self, path })?;
+        deserializer.end()?;
+        Ok(view)
+    }
+}
+
+/// Reads a text without limits: for views without lists, and for texts that were read before.
+///
+/// # Errors
+/// When the text is not JSON or has another form.
+pub fn read<'a, T: View<'a>>(text: &'a str) -> serde_json::Result<T> {
+    Reading::default().read(text, Path::Root)
+}
+
+/// A place in a text that is being read.
+#[derive(Debug, Clone, Copy)]
+pub struct Place<'w> {
+    reading: &'w Reading<'w>,
+    path: Path<'w>,
+}
+
+impl<'w> Place<'w> {
+    /// The whole text.
+    #[must_use]
+    pub const fn root(reading: &'w Reading<'w>) -> Self {
+        Self { reading, path: Path::Root }
+    }
+
+    /// A field of the object here.
+    #[must_use]
+    pub const fn key<'p>(&'p self, key: &'static str) -> Place<'p> {
+        Place { reading: self.reading, path: Path::Key(&self.path, key) }
+    }
+
+    /// An element of the list here.
+    const fn index(&self, index: usize) -> Place<'_> {
+        Place { reading: self.reading, path: Path::Index(&self.path, index) }
+    }
+
+    /// Whether the list here, of which so many elements are kept, may keep another one.
+    pub(super) fn has_room(&self, quota: Quota, kept: usize) -> bool {
+        let kept = if quota.overall { self.reading.overall.get() } else { kept };
+        kept < quota.most || self.reading.budget.is_none()
+    }
+
+    /// Counts an element that is kept.
+    pub(super) fn keep(&self, quota: Quota) {
+        if quota.overall {
+            self.reading.overall.set(self.reading.overall.get() + 1);
+        }
+        self.reading.budget.map(Budget::step);
+    }
+
+    /// Ends the decision: there is more here than is read.
+    pub(super) fn end(&self, limit: Limit) {
+        if let Some(budget) = self.reading.budget {
+            budget.over_limit(|| self.path.pointer(), limit);
+        }
+    }
+
+    /// Counts the fields of the object here, where they are many.
+    #[inline]
+    pub fn count_fields(&self, fields: usize) {
+        if fields > UNCOUNTED_FIELDS {
+            self.count_many_fields(fields);
+        }
+    }
+
+    #[cold]
+    fn count_many_fields(&self, fields: usize) {
+        if fields > MAX_ENTRIES {
+            self.end(Limit::Entries);
+        }
+        self.reading.budget.map(|budget| budget.steps(u32::try_from(fields).unwrap_or(u32::MAX)));
+    }
+}
+
+/// Reads a value that may be `null`.
+pub struct Optional<'p, T>(&'p Place<'p>, PhantomData<T>);
+
+impl<'p, T> Optional<'p, T> {
+    /// The value of a field.
+    #[must_use]
+    pub const fn at(place: &'p Place<'p>) -> Self {
+        Self(place, PhantomData)
+    }
+}
+
+impl<'de, T: View<'de>> DeserializeSeed<'de> for Optional<'_, T> {
+    type Value = Option<T>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Option<T>, D::Error> {
+        deserializer.deserialize_option(self)
+    }
+}
+
+impl<'de, T: View<'de>> Visitor<'de> for Optional<'_, T> {
+    type Value = Option<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value or null")
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Option<T>, E> {
+        Ok(None)
+    }
+
+    fn visit_none<E: Error>(self) -> Result<Option<T>, E> {
+        Ok(None)
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Option<T>, D::Error> {
+        T::read(deserializer, self.0).map(Some)
+    }
+}
+
+/// Reads a list, up to its quota.
+struct List<'p, T>(&'p Place<'p>, PhantomData<T>);
+
+impl<'de, T: View<'de>> View<'de> for Vec<T> {
+    fn read<D: Deserializer<'de>>(deserializer: D, place: &Place<'_>) -> Result<Self, D::Error> {
+        deserializer.deserialize_seq(List(place, PhantomData))
+    }
+}
+
+impl<'de, T: View<'de>> Visitor<'de> for List<'_, T> {
+    type Value = Vec<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<T>, A::Error> {
+        let mut elements = Vec::new();
+        while self.0.has_room(T::QUOTA, elements.len()) {
+            let place = self.0.index(elements.len());
+            let Some(element) = list.next_element_seed(Element::at(&place))? else {
+                return Ok(elements);
+            };
+            self.0.keep(T::QUOTA);
+            elements.push(element);
+        }
+        if list.next_element::<IgnoredAny>()?.is_some() {
+            self.0.end(T::QUOTA.limit);
+            while list.next_element::<IgnoredAny>()?.is_some() {}
+        }
+        Ok(elements)
+    }
+}
+
+/// Reads an element of a list.
+pub struct Element<'p, T>(&'p Place<'p>, PhantomData<T>);
+
+impl<'p, T> Element<'p, T> {
+    /// The element that stands here.
+    #[must_use]
+    pub const fn at(place: &'p Place<'p>) -> Self {
+        Self(place, PhantomData)
+    }
+}
+
+impl<'de, T: View<'de>> DeserializeSeed<'de> for Element<'_, T> {
+    type Value = T;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<T, D::Error> {
+        T::read(deserializer, self.0)
+    }
+}

@@ -1,0 +1,140 @@
+//! Workloads: core objects whose controllers make pods from a template. Only the way to the template is
+//! known here, not what pods are.
+
+use serde_json::value::RawValue;
+
+use crate::view::{self, Text, view};
+
+/// A kind of workload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Workload {
+    /// The API group.
+    pub group: &'static str,
+    /// The kind.
+    pub kind: &'static str,
+    /// The way to its pod template, as a JSON pointer.
+    pub template: &'static str,
+}
+
+/// Every kind of workload.
+pub const ALL: [Workload; 6] = [
+    Workload { group: "apps", kind: "Deployment", template: "/spec/template" },
+    Workload { group: "apps", kind: "StatefulSet", template: "/spec/template" },
+    Workload { group: "apps", kind: "DaemonSet", template: "/spec/template" },
+    Workload { group: "apps", kind: "ReplicaSet", template: "/spec/template" },
+    Workload { group: "batch", kind: "Job", template: "/spec/template" },
+    Workload { group: "batch", kind: "CronJob", template: "/spec/jobTemplate/spec/template" },
+];
+
+/// The workload of this group and kind.
+#[must_use]
+pub fn find(group: &str, kind: &str) -> Option<&'static Workload> {
+    ALL.iter().find(|workload| workload.group == group && workload.kind == kind)
+}
+
+/// What is read of a workload.
+#[derive(Debug)]
+pub struct WorkloadFields<'a> {
+    /// Its own namespace, if it says one.
+    pub namespace: Option<Text<'a>>,
+    /// Its name; empty when the apiserver makes one.
+    pub name: Text<'a>,
+    /// Whether it is being deleted.
+    pub deleting: bool,
+    /// The pod template, unread; a pod without a status, to all who read pods.
+    pub template: Option<&'a RawValue>,
+    /// The templates of the claims that each pod of a StatefulSet has, unread.
+    pub claim_templates: Option<&'a RawValue>,
+}
+
+view! {
+    /// A workload.
+    WorkloadView {
+        /// Who it is.
+        metadata: WorkloadMetadata<'a> = "metadata",
+        /// What it runs.
+        spec: WorkloadSpec<'a> = "spec",
+    }
+}
+
+view! {
+    /// Who a workload is.
+    WorkloadMetadata {
+        /// The namespace.
+        namespace: Text<'a> = "namespace",
+        /// The name.
+        name: Text<'a> = "name",
+        /// When it was asked to go.
+        deletion_timestamp: Text<'a> = "deletionTimestamp",
+    }
+}
+
+view! {
+    /// What a workload runs.
+    WorkloadSpec {
+        /// The pods.
+        template: &'a RawValue = "template",
+        /// The claims of its pods, of a StatefulSet.
+        claim_templates: &'a RawValue = "volumeClaimTemplates",
+        /// The Jobs, of a CronJob.
+        job_template: JobTemplate<'a> = "jobTemplate",
+    }
+}
+
+view! {
+    /// The Jobs of a CronJob.
+    JobTemplate {
+        /// What each runs.
+        spec: JobSpec<'a> = "spec",
+    }
+}
+
+view! {
+    /// What a Job runs.
+    JobSpec {
+        /// The pods.
+        template: &'a RawValue = "template",
+    }
+}
+
+impl Workload {
+    /// Whether its pods have claims besides the volumes of the template.
+    #[must_use]
+    pub fn has_claims(&self) -> bool {
+        self.kind == "StatefulSet"
+    }
+
+    /// Reads the parts of a workload of this kind.
+    ///
+    /// # Errors
+    /// When it is not of the form that its kind asks for.
+    pub fn read<'a>(&self, text: &'a str) -> serde_json::Result<WorkloadFields<'a>> {
+        let WorkloadView { metadata, spec } = view::read(text)?;
+        let (metadata, spec) = (metadata.unwrap_or_default(), spec.unwrap_or_default());
+        let of_job = || spec.job_template.and_then(|jobs| jobs.spec).and_then(|spec| spec.template);
+        let template = if self.kind == "CronJob" { of_job() } else { spec.template };
+        let claim_templates = spec.claim_templates.filter(|_| self.has_claims());
+        let deleting = metadata.deletion_timestamp.is_some();
+        let (namespace, name) = (metadata.namespace, metadata.name.unwrap_or_default());
+        Ok(WorkloadFields { namespace, name, deleting, template, claim_templates })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_the_template_where_the_pointer_says() {
+        for workload in ALL {
+            let mut value = serde_json::json!({"kind": "Pod"});
+            for key in workload.template.split('/').skip(1).collect::<Vec<_>>().into_iter().rev() {
+                value = serde_json::json!({ key: value });
+            }
+            let text = value.to_string();
+            let parts = workload.read(&text).expect("an object");
+            let template = parts.template.expect("a template");
+            assert_eq!(template.get(), r#"{"kind":"Pod"}"#, "{}", workload.kind);
+        }
+    }
+}

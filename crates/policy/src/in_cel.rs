@@ -1,0 +1,108 @@
+//! How typed rules and matches write CEL: literals, lists, and patterns as regular expressions.
+
+use std::fmt::Write as _;
+
+use memgate_model::cel_view::MessagePart;
+use memgate_primitives::glob::Glob;
+
+/// The value of the entry `it` of a path of a view.
+pub(super) const VALUE: &str = "it.split(' ', 2)[1]";
+
+/// Why a list of words is not compared in CEL.
+pub(super) const NOT_ASCII: &str = "CEL knows no small letters beyond ASCII";
+
+/// A part of a message.
+pub(super) fn text(text: impl Into<String>) -> MessagePart {
+    MessagePart::Text(text.into())
+}
+
+/// A text in CEL.
+#[must_use]
+pub fn literal(text: &str) -> String {
+    let mut literal = String::from("'");
+    for c in text.chars() {
+        match c {
+            '\'' | '\\' => literal.extend(['\\', c]),
+            c if c.is_control() => {
+                let _infallible = write!(literal, "\\U{:08x}", u32::from(c));
+            }
+            c => literal.push(c),
+        }
+    }
+    literal.push('\'');
+    literal
+}
+
+/// A list of texts in CEL.
+#[must_use]
+pub fn list(texts: &[String]) -> String {
+    let literals: Vec<String> = texts.iter().map(|text| literal(text)).collect();
+    format!("[{}]", literals.join(", "))
+}
+
+/// A regular expression, as a text in CEL, that fits what one of the patterns fits.
+#[must_use]
+pub fn globs(globs: &[Glob]) -> String {
+    let patterns: Vec<String> = globs.iter().map(|glob| expression(glob.as_str(), true)).collect();
+    literal(&format!("(?s)^({})$", patterns.join("|")))
+}
+
+/// A regular expression in CEL that fits what the pattern of a tenant fits; `tenant` is the expression of it.
+pub(super) fn pattern_of_tenant(pattern: &str, tenant: &str) -> String {
+    let parts: Vec<String> =
+        pattern.split("{tenant}").map(|part| literal(&expression(part, false))).collect();
+    // The other characters of labels and names have no special meaning in a regular expression.
+    let of_tenant = format!(" + {tenant}.replace('.', '[.]') + ");
+    format!("'(?s)^' + {} + '$'", parts.join(&of_tenant))
+}
+
+/// A pattern as a regular expression, without its ends. `?` is one character where the pattern knows it.
+fn expression(pattern: &str, knows_one: bool) -> String {
+    let mut expression = String::new();
+    for c in pattern.chars() {
+        match c {
+            '*' => expression.push_str(".*"),
+            '?' if knows_one => expression.push('.'),
+            c if c.is_ascii_punctuation() && c != '-' && c != '_' && c != '/' => {
+                expression.extend(['\\', c]);
+            }
+            c => expression.push(c),
+        }
+    }
+    expression
+}
+
+/// A value in CEL as messages show it: what could hold a credential or break a line is not shown.
+#[must_use]
+pub fn shown_in_cel(value: &str) -> String {
+    format!("({value}.matches('^[-A-Za-z0-9._/ ]{{0,64}}$') ? {value} : '…')")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn writes_texts_that_stay_texts() {
+        for (text, expected) in [
+            ("a", "'a'"),
+            ("it's", r"'it\'s'"),
+            (r"a\b", r"'a\\b'"),
+            ("a\nb", r"'a\U0000000ab'"),
+            ("$self.x", "'$self.x'"),
+        ] {
+            assert_eq!(literal(text), expected);
+        }
+        assert_eq!(list(&["a".to_owned(), "b".to_owned()]), "['a', 'b']");
+    }
+
+    #[test]
+    fn writes_patterns_as_regular_expressions() {
+        let patterns = [Glob::new("team-?"), Glob::new("a.b*")];
+        assert_eq!(globs(&patterns), r"'(?s)^(team-.|a\\.b.*)$'");
+        assert_eq!(
+            pattern_of_tenant("{tenant}-*", "tenant"),
+            "'(?s)^' + '' + tenant.replace('.', '[.]') + '-.*' + '$'"
+        );
+    }
+}

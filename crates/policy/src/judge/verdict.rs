@@ -1,0 +1,190 @@
+//! Makes findings of violations: first the action, then the exemption, then the ratchet, then the message.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+
+use memgate_model::elsewhere::Elsewhere;
+use memgate_model::finding::Finding;
+use memgate_model::kind::MEMORY_POLICY;
+use memgate_model::object::Reference;
+use memgate_primitives::pointer::Pointer;
+use memgate_model::policy::{Action, Exemption, Policies, Policy, Promotion, Rule};
+use memgate_model::policy_rule::{AtAdmission, ExemptBy, PolicyFinding, PolicyStatus};
+use memgate_model::request::{Occasion, Operation, Point};
+use memgate_model::typed_rule::{RuleViolation, Unknown};
+use crate::codes::RULE;
+
+use super::super::exempt;
+use super::super::matching::{Candidate, Matches};
+use super::super::reader::with_field;
+use super::super::text::plain_name;
+use super::super::values::day;
+
+/// The action of a rule for an object, before the rule is judged.
+pub(super) struct Verdict<'v> {
+    policy: &'v Policy,
+    rule: &'v Rule,
+    occasion: Occasion<'v>,
+    candidate: &'v Candidate<'v>,
+    /// Whether the policy matches only because a Namespace is not known.
+    is_assumed: bool,
+    action: Action,
+}
+
+impl<'v> Verdict<'v> {
+    pub(super) fn new(
+        policy: &'v Policy,
+        rule: &'v Rule,
+        matches: Matches,
+        occasion: Occasion<'v>,
+        candidate: &'v Candidate<'v>,
+    ) -> Self {
+        let is_assumed = matches == Matches::Unknown;
+        let action = action(policy, rule, occasion);
+        let action = if is_assumed { action.min(Action::Warn) } else { action };
+        Self { policy, rule, occasion, candidate, is_assumed, action }
+    }
+
+    /// Whether the rule has an effect.
+    pub(super) fn counts(&self) -> bool {
+        self.action != Action::None
+    }
+
+    /// The exemption that counts.
+    pub(super) fn exemption(
+        &self,
+        policies: &'v Policies,
+        labels: &BTreeMap<String, String>,
+    ) -> Option<&'v Exemption> {
+        exempt::find(policies, (self.policy, self.rule), (self.candidate, labels), self.occasion.now)
+    }
+
+    /// Whether violations of the stored object only warn.
+    pub(super) fn ratchets(&self, operation: Operation) -> bool {
+        !self.policy.enforces_existing && operation == Operation::Update && self.action == Action::Deny
+    }
+
+    /// The finding about a violation.
+    pub(super) fn violated(
+        &self,
+        violation: &RuleViolation,
+        is_stored: bool,
+        exemption: Option<&Exemption>,
+    ) -> Option<Finding> {
+        self.finding(
+            &violation.pointer,
+            &violation.message,
+            self.action,
+            PolicyStatus::Violated,
+            is_stored,
+            exemption,
+        )
+    }
+
+    /// The finding about what cannot be judged.
+    pub(super) fn unknown(
+        &self,
+        unknown: &Unknown,
+        is_stored: bool,
+        exemption: Option<&Exemption>,
+    ) -> Option<Finding> {
+        let action = self.action.min(self.rule.on_unknown);
+        let message = format!("cannot be judged: {}{}", unknown.why, unknown.of);
+        self.finding(&unknown.pointer, &message, action, PolicyStatus::Unknown, is_stored, exemption)
+    }
+
+    fn finding(
+        &self,
+        pointer: &Pointer,
+        message: &str,
+        action: Action,
+        status: PolicyStatus,
+        is_stored: bool,
+        exemption: Option<&Exemption>,
+    ) -> Option<Finding> {
+        let ratcheted = is_stored && action == Action::Deny;
+        let (action, status) = match exemption {
+            Some(_) => (Action::Report, PolicyStatus::Exempt),
+            None if ratcheted => (Action::Warn, status),
+            None => (action, status),
+        };
+        let severity = action.severity()?;
+        let about = &self.rule.about;
+        let promised = self.promised(status).filter(|_| action == Action::Warn && !ratcheted);
+        let promised = promised.map(|at| format!(", denied from {}", day(at))).unwrap_or_default();
+        let exempt = exemption.map(exempt::suffix).unwrap_or_default();
+        let end = format!(" (policy {}/{}{promised}){exempt}", about.policy, about.id);
+        let at_admission = self.at_admission(status, exemption);
+        let exemption_of = |it: &Exemption| ExemptBy { name: it.key(), until: it.expires_at };
+        let exempt_by = exemption.map(exemption_of);
+        let policy = Some(PolicyFinding { rule: about.clone(), status, at_admission, exemption: exempt_by });
+        let finding = Finding::deny(&RULE, pointer.clone(), with_field(pointer, message)).ending(&end);
+        let finding = Finding { policy, severity, ..finding };
+        let finding = finding.and_elsewhere(|| Some(self.place()));
+        let help = self.help(exemption);
+        Some(if help.is_empty() { finding } else { finding.help(help) })
+    }
+
+    /// The time from which the rule denies, if a promotion sets one.
+    fn promised(&self, status: PolicyStatus) -> Option<Timestamp> {
+        let promotion = promotion(self.policy, self.rule, self.occasion.now)?;
+        let stays_weaker =
+            self.is_assumed || status == PolicyStatus::Unknown && self.rule.on_unknown != Action::Deny;
+        (promotion.to == Action::Deny && !stays_weaker).then_some(promotion.at)
+    }
+
+    /// In an audit: the action of admission today.
+    fn at_admission(&self, status: PolicyStatus, exemption: Option<&Exemption>) -> Option<AtAdmission> {
+        let occasion = Occasion { point: Point::Admission, ..self.occasion };
+        let action = action(self.policy, self.rule, occasion);
+        let action = if self.is_assumed { action.min(Action::Warn) } else { action };
+        let action = if status == PolicyStatus::Unknown { action.min(self.rule.on_unknown) } else { action };
+        let warns = action == Action::Warn;
+        (self.occasion.point == Point::Audit).then(|| match (status, action, self.promised(status)) {
+            (PolicyStatus::Exempt, _, Some(at)) if exemption.is_some_and(|it| it.expires_at <= at) => {
+                AtAdmission::DeniesFrom { at, warns: false }
+            }
+            (PolicyStatus::Exempt, ..) => AtAdmission::Allows,
+            (_, Action::Deny, _) => AtAdmission::Denies,
+            (_, _, Some(at)) => AtAdmission::DeniesFrom { at, warns },
+            (_, _, None) if warns => AtAdmission::Warns,
+            (_, _, None) => AtAdmission::Allows,
+        })
+    }
+
+    /// Where the rule stands in the policy.
+    fn place(&self) -> Elsewhere {
+        let name = self.policy.name.clone();
+        let object = Reference { kind: &MEMORY_POLICY, namespace: String::new(), name };
+        Elsewhere { object, pointer: self.rule.about.pointer.key("id"), label: "by this rule" }
+    }
+
+    fn help(&self, exemption: Option<&Exemption>) -> String {
+        let about = &self.rule.about;
+        let namespace = self.is_assumed.then(|| {
+            let shown = plain_name(self.candidate.namespace);
+            format!("Namespace {shown} is unknown; give its manifest or --namespace-labels NS:K=V")
+        });
+        let docs = about.docs.as_ref().map(|docs| format!("see {docs}"));
+        let parts = [exemption.map(exempt::help), about.hint.clone(), docs, namespace];
+        parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
+    }
+}
+
+/// The future promotion of a rule; `None` for a rule with its own action at admission.
+#[must_use]
+pub fn promotion(policy: &Policy, rule: &Rule, now: Timestamp) -> Option<Promotion> {
+    policy.promote.filter(|it| now < it.at && rule.action.admission.is_none())
+}
+
+/// The action for a violation: the rule's own, else the policy's, which is stricter after the promotion.
+#[must_use]
+pub fn action(policy: &Policy, rule: &Rule, occasion: Occasion<'_>) -> Action {
+    let of_policy = || {
+        let promoted =
+            policy.promote.filter(|it| occasion.point == Point::Admission && occasion.now >= it.at);
+        promoted.map_or_else(|| policy.actions.at(occasion.point), |it| it.to)
+    };
+    rule.action.at(occasion.point).unwrap_or_else(of_policy)
+}

@@ -1,0 +1,117 @@
+//! Whether a policy judges an object, and whether an exemption covers it.
+
+use std::collections::BTreeMap;
+
+use memgate_primitives::glob::Glob;
+use memgate_model::kind::{NAMESPACE, SYSTEM_NAMESPACES};
+use memgate_model::policy::{Match, Target};
+use memgate_model::request::{Operation, User};
+use memgate_model::settings::PolicySettings;
+use memgate_model::typed_rule::NamespaceLabels;
+
+/// The parts of an object that policies match before they look at its view.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Candidate<'s> {
+    /// The name of the family.
+    pub(super) family: &'static str,
+    /// The kind; `Pod` for the pod of a workload too.
+    pub(super) kind: &'s str,
+    /// The namespace; of a Namespace its name.
+    pub(super) namespace: &'s str,
+    /// The name, or else `generateName`.
+    pub(super) name: &'s str,
+}
+
+/// Whether a policy judges an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Matches {
+    Yes,
+    No,
+    /// It depends on labels of a Namespace that is not known.
+    Unknown,
+}
+
+/// Whether policies skip this namespace.
+pub(super) fn is_excluded(namespace: &str, settings: &PolicySettings) -> bool {
+    SYSTEM_NAMESPACES.contains(&namespace)
+        || settings.own_namespace == namespace
+        || settings.excluded_namespaces.iter().any(|excluded| excluded == namespace)
+}
+
+/// Whether a policy may judge objects of this kind; it was asked because of their family.
+pub(super) fn judges_kind(matching: &Match, kind: &str, operation: Operation) -> bool {
+    named(matching.kinds.as_ref(), kind)
+        && matching.operations.as_ref().is_none_or(|operations| operations.contains(&operation))
+}
+
+/// Whether a policy may judge objects of this namespace.
+pub(super) fn judges_namespace(matching: &Match, namespace: &str) -> bool {
+    matching.namespaces.as_ref().is_none_or(|globs| fits(globs, namespace))
+        && !fits(&matching.exclude_namespaces, namespace)
+}
+
+/// Whether a policy may judge an object of this name.
+pub(super) fn judges_name(matching: &Match, name: &str) -> bool {
+    matching.names.as_ref().is_none_or(|globs| fits(globs, name))
+}
+
+fn fits(globs: &[Glob], name: &str) -> bool {
+    globs.iter().any(|glob| glob.matches(name))
+}
+
+/// Whether a name is in a list; an absent list has every name.
+fn named(list: Option<&Vec<String>>, name: &str) -> bool {
+    list.is_none_or(|list| list.iter().any(|one| one == name))
+}
+
+/// The labels that selectors ask for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Labels<'s> {
+    /// Those of the object.
+    pub(super) object: &'s BTreeMap<String, String>,
+    /// Those of the stored object.
+    pub(super) old: Option<&'s BTreeMap<String, String>>,
+    /// Those of its Namespace; of a Namespace its own.
+    pub(super) namespace: NamespaceLabels<'s>,
+}
+
+/// Whether the labels of an object and its Namespace fit a policy.
+pub(super) fn selects(matching: &Match, labels: &Labels<'_>) -> Matches {
+    if let Some(selector) = &matching.object_selector
+        && !selector.fits(labels.object)
+        && !labels.old.is_some_and(|old| selector.fits(old))
+    {
+        return Matches::No;
+    }
+    let Some(selector) = &matching.namespace_selector else { return Matches::Yes };
+    match selector.matches(|key| labels.namespace.get(key)) {
+        Some(true) => Matches::Yes,
+        Some(false) => Matches::No,
+        None => Matches::Unknown,
+    }
+}
+
+/// Whether requests of this user are not judged.
+pub(super) fn excludes_user(matching: &Match, user: &User) -> bool {
+    matching.exclude_users.contains(&user.name)
+        || user.groups.iter().any(|group| matching.exclude_groups.contains(group))
+}
+
+/// Whether a policy asks who makes the request.
+pub(super) fn asks_for_user(matching: &Match) -> bool {
+    !matching.exclude_users.is_empty() || !matching.exclude_groups.is_empty()
+}
+
+/// Whether an object is among what is exempted.
+pub(super) fn covers(target: &Target, candidate: &Candidate<'_>, labels: &BTreeMap<String, String>) -> bool {
+    target.namespaces.iter().any(|namespace| namespace == candidate.namespace)
+        && named(target.families.as_ref(), candidate.family)
+        && named(target.kinds.as_ref(), candidate.kind)
+        && target.names.as_ref().is_none_or(|globs| fits(globs, candidate.name))
+        && target.selector.as_ref().is_none_or(|selector| selector.fits(labels))
+}
+
+/// The namespace by which an object is matched: of a Namespace its name.
+pub(super) fn namespace_of<'s>(kind: &str, namespace: &'s str, name: &'s str) -> &'s str {
+    if kind == NAMESPACE.kind { name } else { namespace }
+}

@@ -1,0 +1,55 @@
+//! `backends`: where memory may be kept, and whether it must outlive its process.
+
+use memgate_model::cel_view::{CelSide, InCel, MessagePart};
+use memgate_model::typed_rule::{Judged, RuleOutcome, TypedRule};
+
+use super::super::in_cel::text;
+use super::super::reader::Reader;
+use super::super::text::{use_one_of, value};
+use super::words::{Allowed, fields};
+
+#[derive(Debug)]
+struct Backends {
+    allowed: Allowed,
+    must_be_durable: bool,
+}
+
+pub(super) fn read(reader: &Reader<'_>) -> Option<Box<dyn TypedRule>> {
+    let fields = fields(reader, &["allow", "deny", "durable"])?;
+    let must_be_durable = fields.get("durable").and_then(|it| it.flag()) == Some(true);
+    Some(Box::new(Backends { allowed: Allowed::read(&fields), must_be_durable }))
+}
+
+impl TypedRule for Backends {
+    fn judge(&self, judged: &Judged<'_>) -> RuleOutcome {
+        let mut outcome = RuleOutcome::default();
+        let Some(backend) = &judged.view.backend else { return outcome };
+        let shown = value(judged, backend);
+        let mut add = |message| outcome.add(judged.view.pointer("backend"), message, backend);
+        if !self.allowed.accepts(backend) {
+            add(format!("backend {shown} is not allowed{}", use_one_of(self.allowed.instead())));
+        }
+        if self.must_be_durable && judged.view.durable == Some(false) {
+            add(format!("backend {shown} loses its memory with its process"));
+        }
+        outcome
+    }
+
+    fn in_cel(&self, side: &CelSide<'_>) -> InCel {
+        let mut said = InCel::default();
+        if !self.allowed.is_empty() {
+            let end = format!(" is not allowed{}", use_one_of(self.allowed.instead()));
+            self.allowed.add_in_cel(&mut said, side, ("backend", "backends"), ("backend ", end));
+        }
+        if self.must_be_durable
+            && let Some(durable) = said.entries(side, "durable", "backends.durable")
+            && let Some(backends) = said.entries(side, "backend", "backends.durable")
+        {
+            let message =
+                [text("backend "), MessagePart::Quoted(1), text(" loses its memory with its process")];
+            let list = format!("{durable}.exists(it, it.endsWith(' false')) ? {backends} : []");
+            said.add(list, message.into());
+        }
+        said
+    }
+}

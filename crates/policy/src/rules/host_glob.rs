@@ -1,0 +1,77 @@
+//! Patterns of hosts: `*` for any text within one label, a leading `**.` for one or more labels.
+
+use memgate_primitives::glob::Glob;
+
+/// A pattern of hosts.
+#[derive(Debug)]
+pub(super) struct HostGlob {
+    /// The pattern after `**.`, or the whole pattern.
+    pattern: Glob,
+    /// How many labels the pattern has.
+    labels: usize,
+    /// Whether a host may have more labels in front.
+    takes_more: bool,
+}
+
+impl HostGlob {
+    /// The pattern of this text; `None` when `**` stands anywhere but in front, as a label.
+    pub(super) fn new(text: &str) -> Option<Self> {
+        let lower = text.to_ascii_lowercase();
+        let lower = lower.strip_suffix('.').unwrap_or(&lower);
+        let (rest, takes_more) = match lower.strip_prefix("**.") {
+            Some(rest) => (rest, true),
+            None => (lower, false),
+        };
+        if rest.contains("**") || rest.is_empty() {
+            return None;
+        }
+        Some(Self { pattern: Glob::within(rest, '.'), labels: rest.split('.').count(), takes_more })
+    }
+
+    /// Whether a host in small letters, without final dot, fits.
+    pub(super) fn matches(&self, host: &str) -> bool {
+        if !self.takes_more {
+            return self.pattern.matches(host);
+        }
+        // As many labels as the pattern has stand at the end, and at least one in front of them.
+        let Some((before, _)) = host.rmatch_indices('.').nth(self.labels - 1) else { return false };
+        before > 0 && host.get(before + 1..).is_some_and(|end| self.pattern.matches(end))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::HostGlob;
+
+    #[test]
+    fn fits_hosts() {
+        for (pattern, host, fits) in [
+            ("redis", "redis", true),
+            ("*.example.com", "a.example.com", true),
+            ("*.example.com", "a.b.example.com", false),
+            ("*.example.com", "example.com", false),
+            ("**.example.com", "a.example.com", true),
+            ("**.example.com", "a.b.c.example.com", true),
+            ("**.example.com", "example.com", false),
+            ("**.example.com", ".example.com", false),
+            ("**.example.com", "badexample.com", false),
+            ("**.*.svc", "a.b.svc", true),
+            ("**.*.svc", "b.svc", false),
+            ("red?s", "redis", true),
+            ("a?b", "a.b", false),
+            ("*", "redis", true),
+            ("*", "a.b", false),
+            ("EXAMPLE.com.", "example.com", true),
+            ("10.0.*.*", "10.0.3.4", true),
+        ] {
+            assert_eq!(
+                HostGlob::new(pattern).is_some_and(|glob| glob.matches(host)),
+                fits,
+                "{pattern} {host}"
+            );
+        }
+        for wrong in ["**", "a.**", "a**", "**.", "**.a.**.b", ""] {
+            assert!(HostGlob::new(wrong).is_none(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! `images`: which images the containers that serve memory may run.
+
+use memgate_model::cel_view::{CelSide, InCel};
+use memgate_primitives::glob::Glob;
+use memgate_model::memory_view::ContainerView;
+use memgate_model::typed_rule::{Judged, RuleOutcome, TypedRule};
+
+use super::super::reader::{Fields, Reader};
+use super::super::text::{name, value};
+use super::words::{MAX_CHARS, MAX_ENTRIES, fields};
+
+#[derive(Debug)]
+struct Images {
+    allow: Option<Vec<Glob>>,
+    deny: Vec<Glob>,
+    needs_digest: bool,
+    /// Tags, with case.
+    denied_tags: Vec<String>,
+}
+
+pub(super) fn read(reader: &Reader<'_>) -> Option<Box<dyn TypedRule>> {
+    let fields = fields(reader, &["allow", "deny", "digest", "tags"])?;
+    let tags = fields.get("tags").and_then(|it| self::fields(&it, &["deny"]));
+    let tags = tags.and_then(|tags| tags.texts("deny", MAX_ENTRIES, 128)).unwrap_or_default();
+    Some(Box::new(Images {
+        allow: globs(&fields, "allow"),
+        deny: globs(&fields, "deny").unwrap_or_default(),
+        needs_digest: fields.choice("digest", &[("require", true)]) == Some(true),
+        denied_tags: tags.into_iter().map(|(tag, _)| tag.to_owned()).collect(),
+    }))
+}
+
+fn globs(fields: &Fields<'_>, field: &str) -> Option<Vec<Glob>> {
+    let texts = fields.texts(field, MAX_ENTRIES, MAX_CHARS)?;
+    Some(texts.into_iter().map(|(text, _)| Glob::within(text, '/')).collect())
+}
+
+impl TypedRule for Images {
+    fn judge(&self, judged: &Judged<'_>) -> RuleOutcome {
+        let mut outcome = RuleOutcome::default();
+        for container in &judged.view.containers {
+            self.judge_container(container, judged, &mut outcome);
+        }
+        outcome
+    }
+
+    fn in_cel(&self, side: &CelSide<'_>) -> InCel {
+        let mut said = InCel::default();
+        let _no_table_has_them = said.entries(side, "containers", "images");
+        said
+    }
+}
+
+impl Images {
+    fn judge_container(&self, container: &ContainerView, judged: &Judged<'_>, outcome: &mut RuleOutcome) {
+        let (image, of) = (value(judged, &container.image), name(judged, &container.name));
+        let fits = |glob: &Glob| glob.matches(&container.repository);
+        let rest = if self.deny.iter().any(fits)
+            || self.allow.as_ref().is_some_and(|allow| !allow.iter().any(fits))
+        {
+            Some("is not allowed".to_owned())
+        } else {
+            None
+        };
+        let unpinned =
+            (self.needs_digest && container.digest.is_none()).then(|| "is not pinned by digest".to_owned());
+        let tag = self.denied_tag(container).map(|tag| format!("uses tag {}", value(judged, tag)));
+        for rest in [rest, unpinned, tag].into_iter().flatten() {
+            let message = format!("image {image} of container {of} {rest}");
+            outcome.add(
+                container.field.key("image"),
+                message,
+                format!("{} {}", container.name, container.image),
+            );
+        }
+    }
+
+    /// The tag that is not allowed. An image without tag and digest is `latest`.
+    fn denied_tag<'c>(&self, container: &'c ContainerView) -> Option<&'c str> {
+        let implied = container.digest.is_none().then_some("latest");
+        let tag = container.tag.as_deref().or(implied)?;
+        self.denied_tags.iter().any(|denied| denied == tag).then_some(tag)
+    }
+}

@@ -1,0 +1,122 @@
+//! `immutable`: what an update may not change.
+
+use serde_json::Value;
+
+use memgate_model::cel_view::{CelFault, CelSide, InCel, MessagePart, Sayable};
+use memgate_model::finding::Cause;
+use memgate_primitives::plain_text::quoted;
+use memgate_model::memory_view::{MemoryView, PATHS, Why};
+use memgate_primitives::suggest::{did_you_mean, nearest};
+use memgate_model::typed_rule::{Judged, RuleOutcome, TypedRule};
+
+use super::super::in_cel::{VALUE, shown_in_cel, text};
+use super::super::reader::Reader;
+use super::super::text::value;
+use super::words::{MAX_CHARS, MAX_ENTRIES};
+
+#[derive(Debug)]
+struct Immutable(Vec<&'static str>);
+
+pub(super) fn read(reader: &Reader<'_>) -> Option<Box<dyn TypedRule>> {
+    let mut paths = Vec::new();
+    let of_families = reader.families().iter().filter_map(|family| family.views.own_namespace_path);
+    let mut all: Vec<&str> = PATHS.into_iter().chain(of_families).collect();
+    all.sort_unstable();
+    for (path, element) in reader.texts(1, MAX_ENTRIES, MAX_CHARS) {
+        if let Some(known) = all.iter().copied().find(|known| *known == path) {
+            paths.push(known);
+        } else {
+            let hint = match nearest(path, all.iter().copied()) {
+                None => format!("; the paths are {}", all.join(", ")),
+                near => did_you_mean(near),
+            };
+            element.fault(Cause::NotSupported, &format!("there is no path {} in a view{hint}", quoted(path)));
+        }
+    }
+    (!paths.is_empty()).then(|| Box::new(Immutable(paths)) as Box<dyn TypedRule>)
+}
+
+impl TypedRule for Immutable {
+    fn judge(&self, judged: &Judged<'_>) -> RuleOutcome {
+        let mut outcome = RuleOutcome::default();
+        let Some(old) = judged.old else { return outcome };
+        for path in &self.0 {
+            let pointer = judged.view.pointer(path);
+            if let Some(why) = unknown(judged.view, path).or_else(|| unknown(old, path)) {
+                outcome.add_unknown(pointer, why);
+                continue;
+            }
+            let (was, is) = (old.value(path), judged.view.value(path));
+            if was != is {
+                let message = match (&was, &is) {
+                    (Some(Value::Array(_) | Value::Object(_)), _)
+                    | (_, Some(Value::Array(_) | Value::Object(_))) => {
+                        format!("{path} cannot change")
+                    }
+                    (was, is) => {
+                        let (was, is) = (shown(judged, was.as_ref()), shown(judged, is.as_ref()));
+                        format!("{path} cannot change (was {was}, is {is})")
+                    }
+                };
+                outcome.add(pointer, message, format!("{was:?} {is:?}"));
+            }
+        }
+        outcome
+    }
+
+    fn in_cel(&self, side: &CelSide<'_>) -> InCel {
+        /// What no update of an object changes.
+        const FIXED: [&str; 5] = ["family", "kind", "name", "namespace", "role"];
+        /// What is one value.
+        const SCALARS: [&str; 7] =
+            ["backend", "collection", "durable", "endpoint.from", "maxEntries", "provider", "ttlSeconds"];
+        let mut said = InCel::default();
+        for path in self.0.iter().copied().filter(|path| !FIXED.contains(path)) {
+            if path == "labels" || !SCALARS.contains(&path) && side.at(path) != Sayable::Absent {
+                let why = match side.at(path) {
+                    Sayable::Unsaid(reason) => reason,
+                    Sayable::Entries(_) | Sayable::Absent => "only single values are compared in CEL",
+                };
+                said.leave_out(format!("immutable {path}"), why);
+                continue;
+            }
+            let Some(is) = said.entries(side, path, &format!("immutable {path}")) else { continue };
+            let Sayable::Entries(was) = side.before().at(path) else { continue };
+            let values = |entries: &str| format!("{entries}.map(it, {VALUE})");
+            let shown = |entries: &str| {
+                let value = shown_in_cel(&format!("{entries}[0].split(' ', 2)[1]"));
+                format!("(size({entries}) == 0 ? 'unset' : '\"' + {value} + '\"')")
+            };
+            let changed = format!("oldObject != null && {} != {}", values(&is), values(&was));
+            let place = format!("({is} + {was})[0].split(' ', 2)[0]");
+            let fault = format!("{place} + ' (was ' + {} + ', is ' + {} + ')'", shown(&was), shown(&is));
+            said.faults.push(CelFault {
+                list: format!("{changed} ? [{fault}] : []"),
+                words: 2,
+                message: vec![text(format!("{path} cannot change ")), MessagePart::Plain(1)],
+                transition: true,
+            });
+        }
+        said
+    }
+
+    fn reads_other_objects(&self) -> bool {
+        true
+    }
+}
+
+/// Why the value at a path cannot be known, though there is one.
+fn unknown(view: &MemoryView, path: &str) -> Option<Why> {
+    let below = path.strip_prefix("endpoint").filter(|below| *below != ".from")?;
+    let endpoint = view.endpoint.as_ref()?;
+    let of_port = || endpoint.port_unknown.clone().filter(|_| matches!(below, "" | ".port" | ".url"));
+    endpoint.unknown.clone().or_else(of_port)
+}
+
+fn shown(judged: &Judged<'_>, found: Option<&Value>) -> String {
+    match found {
+        None => "unset".to_owned(),
+        Some(Value::String(text)) => value(judged, text),
+        Some(other) => value(judged, &other.to_string()),
+    }
+}

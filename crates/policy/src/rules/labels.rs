@@ -1,0 +1,87 @@
+//! `labels`: which labels objects must have, and with which values.
+
+use std::collections::BTreeMap;
+
+use memgate_model::cel_view::{CelSide, InCel, MessagePart};
+use memgate_model::finding::Cause;
+use memgate_primitives::glob::Glob;
+use memgate_primitives::pointer::Pointer;
+use memgate_model::typed_rule::{Judged, RuleOutcome, TypedRule};
+
+use super::super::in_cel::{globs, list, literal, text};
+use super::super::names::{MAX_KEY_CHARS, label_key, wrong_label_key};
+use super::super::reader::Reader;
+use super::super::text::{patterns, value};
+use super::words::{MAX_ENTRIES, fields};
+
+#[derive(Debug)]
+struct Labels {
+    required: Vec<String>,
+    values: BTreeMap<String, Vec<Glob>>,
+}
+
+pub(super) fn read(reader: &Reader<'_>) -> Option<Box<dyn TypedRule>> {
+    let fields = fields(reader, &["required", "values"])?;
+    let required = fields.texts("required", MAX_ENTRIES, MAX_KEY_CHARS).unwrap_or_default();
+    let required = required.iter().filter_map(|(_, key)| label_key(key)).map(str::to_owned).collect();
+    let values = fields.get("values").map(|it| values(&it)).unwrap_or_default();
+    Some(Box::new(Labels { required, values }))
+}
+
+fn values(reader: &Reader<'_>) -> BTreeMap<String, Vec<Glob>> {
+    let mut values = BTreeMap::new();
+    let Some(fields) = reader.any_fields() else { return values };
+    if fields.names().next().is_none() || fields.names().nth(MAX_ENTRIES).is_some() {
+        fields.fault_here(Cause::Invalid, &format!("must have 1 to {MAX_ENTRIES} entries"));
+    }
+    for key in fields.names().take(MAX_ENTRIES) {
+        if let Some(wrong) = wrong_label_key(key) {
+            fields.fault_at_key(key, &wrong);
+        }
+        let globs = fields.texts(key, MAX_ENTRIES, 63).unwrap_or_default();
+        values.insert(key.to_owned(), globs.into_iter().map(|(text, _)| Glob::new(text)).collect());
+    }
+    values
+}
+
+impl TypedRule for Labels {
+    fn judge(&self, judged: &Judged<'_>) -> RuleOutcome {
+        let (mut outcome, labels) = (RuleOutcome::default(), &judged.view.labels);
+        let place = Pointer::new("/metadata/labels");
+        for key in self.required.iter().filter(|key| !labels.contains_key(*key)) {
+            outcome.add(place.key(key), format!("label \"{key}\" is required"), "");
+        }
+        for (key, globs) in &self.values {
+            let Some(found) = labels.get(key).filter(|found| !globs.iter().any(|glob| glob.matches(found)))
+            else {
+                continue;
+            };
+            let allowed = patterns(globs);
+            let shown = value(judged, found);
+            let message = format!("label \"{key}\" has value {shown}; allowed are {allowed}");
+            outcome.add(place.key(key), message, found);
+        }
+        outcome
+    }
+
+    fn in_cel(&self, side: &CelSide<'_>) -> InCel {
+        let (mut said, labels) = (InCel::default(), side.labels());
+        if !self.required.is_empty() {
+            let keys = list(&self.required);
+            let message = vec![text("label "), MessagePart::Quoted(1), text(" is required")];
+            let missing =
+                format!("{keys}.filter(key, !(key in {labels})).map(key, 'metadata.labels ' + key)");
+            said.add(missing, message);
+        }
+        for (key, allowed) in &self.values {
+            let (found, fits) = (literal(key), globs(allowed));
+            let found = format!("[{found}].filter(key, key in {labels}).map(key, {labels}[key])");
+            let wrong = format!("{found}.filter(value, !value.matches({fits}))");
+            let start = format!("label \"{key}\" has value ");
+            let end = format!("; allowed are {}", patterns(allowed));
+            let message = vec![text(start), MessagePart::Quoted(1), text(end)];
+            said.add(format!("{wrong}.map(value, 'metadata.labels ' + value)"), message);
+        }
+        said
+    }
+}

@@ -1,0 +1,77 @@
+//! `limits`: how much of a node the containers that serve memory may take.
+
+use memgate_model::cel_view::{CelSide, InCel};
+use memgate_model::finding::Cause;
+use memgate_model::memory_view::ContainerView;
+use memgate_primitives::quantity::billionths;
+use memgate_model::typed_rule::{Judged, RuleOutcome, TypedRule};
+
+use super::super::reader::Reader;
+use super::super::text::{name, number};
+use super::capacity::{Quantity, quantity};
+use super::words::{MAX_CHARS, fields};
+
+#[derive(Debug)]
+struct Limits {
+    required: Vec<&'static str>,
+    max: Vec<(&'static str, Quantity)>,
+}
+
+/// The resources of which there are limits.
+const RESOURCES: [(&str, &str); 2] = [("cpu", "cpu"), ("memory", "memory")];
+
+pub(super) fn read(reader: &Reader<'_>) -> Option<Box<dyn TypedRule>> {
+    let fields = fields(reader, &["required", "max"])?;
+    let required = fields.texts("required", RESOURCES.len(), MAX_CHARS).unwrap_or_default();
+    let required = required.iter().filter_map(|(_, element)| element.choice(&RESOURCES)).collect();
+    let mut max = Vec::new();
+    if let Some(limits) = fields.get("max").and_then(|it| self::fields(&it, &["cpu", "memory"])) {
+        let of = |(name, _)| quantity(&limits, name).map(|quantity| (name, quantity));
+        max.extend(RESOURCES.into_iter().filter_map(of));
+    } else if fields.has("max") && required_is_empty(&fields) {
+        fields.fault_here(Cause::Required, "asks for nothing");
+    }
+    Some(Box::new(Limits { required, max }))
+}
+
+fn required_is_empty(fields: &super::super::reader::Fields<'_>) -> bool {
+    !fields.has("required")
+}
+
+impl TypedRule for Limits {
+    fn judge(&self, judged: &Judged<'_>) -> RuleOutcome {
+        let mut outcome = RuleOutcome::default();
+        for container in &judged.view.containers {
+            self.judge_container(container, judged, &mut outcome);
+        }
+        outcome
+    }
+
+    fn in_cel(&self, side: &CelSide<'_>) -> InCel {
+        let mut said = InCel::default();
+        let _no_table_has_them = said.entries(side, "containers", "limits");
+        said
+    }
+}
+
+impl Limits {
+    fn judge_container(&self, container: &ContainerView, judged: &Judged<'_>, outcome: &mut RuleOutcome) {
+        let shown = name(judged, &container.name);
+        let place = container.field.key("resources").key("limits");
+        for resource in self.required.iter().filter(|resource| !container.limits.contains_key(**resource)) {
+            let message = format!("container {shown} has no {resource} limit");
+            outcome.add(place.key(resource), message, &container.name);
+        }
+        for (resource, max) in &self.max {
+            let Some(limit) = container.limits.get(*resource) else { continue };
+            if billionths(limit).is_some_and(|limit| limit > max.billionths) {
+                let message = format!(
+                    "{resource} limit {} of container {shown} is above {}",
+                    number(judged, limit),
+                    max.text
+                );
+                outcome.add(place.key(resource), message, format!("{} {limit}", container.name));
+            }
+        }
+    }
+}

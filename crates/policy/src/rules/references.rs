@@ -1,0 +1,92 @@
+//! `references`: what is referred to must exist, or be in the same namespace.
+
+use memgate_model::cel_view::{CelSide, InCel};
+use memgate_model::finding::Cause;
+use memgate_primitives::plain_text::quoted;
+use memgate_model::memory_view::{MemoryView, ReferenceView, Why, qualified};
+use memgate_primitives::suggest::{did_you_mean, nearest};
+use memgate_model::typed_rule::{Judged, RuleOutcome, TypedRule};
+
+use super::super::reader::Reader;
+use super::super::text::plain_name;
+use super::words::{MAX_CHARS, MAX_ENTRIES, fields};
+
+#[derive(Debug)]
+struct References {
+    /// The kinds that must exist.
+    kinds: Vec<String>,
+    forbids_crossing: bool,
+}
+
+pub(super) fn read(reader: &Reader<'_>) -> Option<Box<dyn TypedRule>> {
+    let fields = fields(reader, &["mustExist", "crossNamespace"])?;
+    let kinds = fields.get("mustExist").map(|it| kinds(&it)).unwrap_or_default();
+    let crossing = fields.choice("crossNamespace", &[("forbid", true), ("allow", false)]);
+    Some(Box::new(References { kinds, forbids_crossing: crossing == Some(true) }))
+}
+
+fn kinds(reader: &Reader<'_>) -> Vec<String> {
+    let known = || {
+        let families = reader.families().iter();
+        families
+            .flat_map(|family| {
+                family.kinds.validated.iter().chain(family.kinds.watched).chain(family.kinds.fetched)
+            })
+            .map(|kind| kind.kind)
+    };
+    let mut kinds = Vec::new();
+    for (name, element) in reader.texts(1, MAX_ENTRIES, MAX_CHARS) {
+        if known().any(|kind| kind.eq_ignore_ascii_case(name)) {
+            kinds.push(name.to_lowercase());
+        } else {
+            let hint = did_you_mean(nearest(name, known()));
+            let message = format!("memory refers to no kind {}{hint}", quoted(name));
+            element.fault(Cause::NotSupported, &message);
+        }
+    }
+    kinds
+}
+
+impl TypedRule for References {
+    fn judge(&self, judged: &Judged<'_>) -> RuleOutcome {
+        let mut outcome = RuleOutcome::default();
+        for reference in &judged.view.references {
+            let ReferenceView { kind, namespace, name, field, found } = reference;
+            let path = qualified(namespace, name);
+            let shown = || {
+                let path = if judged.is_foreign() { "\"…\"".to_owned() } else { plain_name(&path) };
+                format!("{kind} {path}")
+            };
+            if self.kinds.iter().any(|wanted| kind.eq_ignore_ascii_case(wanted)) {
+                match found {
+                    Some(true) => {}
+                    // Whether an object exists in another namespace is not reported.
+                    Some(false) if judged.is_foreign() => {
+                        outcome.add_unknown(field.clone(), Why::Object(shown()));
+                    }
+                    Some(false) => outcome.add(field.clone(), format!("{} not found", shown()), &path),
+                    None => outcome.add_unknown(field.clone(), Why::Object(shown())),
+                }
+            }
+            if self.forbids_crossing && crosses(judged.view, namespace) {
+                outcome.add(field.clone(), format!("{} is in another namespace", shown()), &path);
+            }
+        }
+        outcome
+    }
+
+    fn in_cel(&self, side: &CelSide<'_>) -> InCel {
+        let mut said = InCel::default();
+        let _no_table_has_them = said.entries(side, "references", "references");
+        said
+    }
+
+    fn reads_other_objects(&self) -> bool {
+        true
+    }
+}
+
+/// Whether a reference leads out of the namespace of the object, in the platform's own sense.
+fn crosses(view: &MemoryView, namespace: &str) -> bool {
+    !namespace.is_empty() && namespace != view.effective_namespace()
+}

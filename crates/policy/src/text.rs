@@ -1,0 +1,90 @@
+//! How messages of rules show values, names and lists.
+
+use memgate_primitives::credential;
+use memgate_primitives::glob::Glob;
+use memgate_primitives::plain_text::plain;
+use memgate_model::typed_rule::Judged;
+
+/// The most characters of a value.
+const MAX_VALUE_CHARS: usize = 64;
+
+/// The most characters of the name of an object.
+const MAX_NAME_CHARS: usize = 253;
+
+/// The most bytes of a list. Lists that users write are shorter.
+const MAX_LIST_BYTES: usize = 1024;
+
+/// A value in quotes; `"…"` when it belongs to another namespace than the subject's.
+pub(super) fn value(judged: &Judged<'_>, text: &str) -> String {
+    if judged.is_foreign() { "\"…\"".to_owned() } else { quoted(text, MAX_VALUE_CHARS) }
+}
+
+/// The name of an object in quotes; `"…"` when it is written in another namespace than the subject's.
+pub(super) fn name(judged: &Judged<'_>, text: &str) -> String {
+    if judged.is_foreign() { "\"…\"".to_owned() } else { plain_name(text) }
+}
+
+/// The name of an object in quotes, in any namespace.
+pub(super) fn plain_name(text: &str) -> String {
+    let text = credential::masked_start(text);
+    let parts: Vec<String> = text.splitn(2, '/').map(|part| cut(part, MAX_NAME_CHARS)).collect();
+    format!("\"{}\"", parts.join("/"))
+}
+
+fn quoted(text: &str, max: usize) -> String {
+    let text = credential::masked_start(text);
+    format!("\"{}\"", cut(&text, max))
+}
+
+fn cut(text: &str, max: usize) -> String {
+    match text.char_indices().nth(max) {
+        Some((end, _)) => format!("{}…", plain(text.get(..end).unwrap_or_default())),
+        None => plain(text).into_owned(),
+    }
+}
+
+/// A quantity or another number of a view, which may be written with very many digits.
+pub(super) fn number(judged: &Judged<'_>, text: &str) -> String {
+    if judged.is_foreign() { "…".to_owned() } else { cut(text, MAX_VALUE_CHARS) }
+}
+
+/// The second half of a message about a value that is not allowed: `; use A`, `; use one of A, B`; empty without
+/// a list.
+pub(super) fn use_one_of(allowed: Option<&[String]>) -> String {
+    match allowed {
+        None | Some([]) => String::new(),
+        Some([one]) => format!("; use {one}"),
+        Some(all) => format!("; use one of {}", list(all.iter().map(String::as_str))),
+    }
+}
+
+/// The same as `; use A`, `; use A or B`, `; use A, B or C`.
+pub(super) fn use_a_or_b(allowed: &[String]) -> String {
+    match allowed {
+        [] => String::new(),
+        [one] => format!("; use {one}"),
+        [first @ .., last] => format!("; use {} or {last}", list(first.iter().map(String::as_str))),
+    }
+}
+
+/// Patterns as the policy writes them.
+pub(super) fn patterns(globs: &[Glob]) -> String {
+    list(globs.iter().map(Glob::as_str))
+}
+
+/// A list with commas, cut after [`MAX_LIST_BYTES`]: each finding of a rule has it, and an object may have ten thousand
+/// findings.
+fn list<'t>(texts: impl Iterator<Item = &'t str>) -> String {
+    let mut list = String::new();
+    for text in texts {
+        if list.len() + text.len() > MAX_LIST_BYTES {
+            list.push_str(", …");
+            break;
+        }
+        if !list.is_empty() {
+            list.push_str(", ");
+        }
+        list.push_str(text);
+    }
+    list
+}

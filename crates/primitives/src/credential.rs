@@ -1,0 +1,539 @@
+//! Credentials in text: which names hold one, where one stands in a text, and the text without it.
+//!
+//! Nothing that memgate prints shows a credential of an input. This module knows texts only; what the fields
+//! around a text say about it is for `manifest::mask`.
+//!
+//! The rules err on the side of hiding: a masked port does no harm, a password that is shown does.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use crate::percent::percent_decoded;
+
+/// What a name has in it when its value is a credential; the name in lower case, letters and digits only.
+const CREDENTIAL_WORDS: [&str; 14] = [
+    "password",
+    "passwd",
+    "passphrase",
+    "passcode",
+    "pwd",
+    "token",
+    "secret",
+    "apikey",
+    "accesskey",
+    "privatekey",
+    "signingkey",
+    "credential",
+    "authorization",
+    "cookie",
+];
+
+/// The ends of names that say about a credential where it is or how it is, and not what it is.
+const REFERENCE_ENDS: [&str; 17] = [
+    "ref",
+    "refs",
+    "name",
+    "names",
+    "namespace",
+    "file",
+    "path",
+    "dir",
+    "enabled",
+    "seconds",
+    "type",
+    "kind",
+    "policy",
+    "action",
+    "budget",
+    "limit",
+    "mode",
+];
+
+/// What a name in upper snake case has as a word of its own when its value is a credential.
+const VARIABLE_WORDS: [&str; 8] = ["PASS", "PGPASS", "PAT", "JWT", "BEARER", "CREDS", "SK", "SESSION"];
+
+/// Names of fields beside a reference, further to [`REFERENCE_ENDS`], that say what is referred to.
+const REFERENCE_FIELDS: [&str; 7] =
+    ["key", "audience", "algorithm", "encoding", "size", "apiversion", "version"];
+
+/// What a name has in it that counts the tokens of a language model.
+const COUNT_WORDS: [&str; 7] = ["max", "min", "budget", "count", "limit", "used", "usage"];
+
+/// Names of parameters of a URL that are too short to mean a credential anywhere else.
+const CREDENTIAL_PARAMETERS: [&str; 8] = ["key", "sig", "signature", "auth", "pass", "pw", "jwt", "sas"];
+
+/// The schemes of the header Authorization, in lower case, each with its blank.
+const AUTH_SCHEMES: [&str; 2] = ["bearer ", "basic "];
+
+/// The least length of a credential behind such a scheme: in prose, shorter words follow it.
+const MIN_AUTH_CHARS: usize = 8;
+
+/// How long the name of a parameter may be.
+const MAX_NAME_BYTES: usize = 128;
+
+/// Whether the value of a field, variable, header or parameter of this name is likely to be a credential.
+#[must_use]
+pub fn is_credential_name(name: &str) -> bool {
+    // What a name is about stands at its end.
+    let name =
+        name.get(name.ceil_char_boundary(name.len().saturating_sub(MAX_NAME_BYTES))..).unwrap_or_default();
+    let plain = plain_name(name);
+    let counts = || has_word(&plain, &["token"]) && has_word(&plain, &COUNT_WORDS);
+    let variable = name.ends_with("_KEY") || name.contains("_HEADER_") || has_variable_word(name);
+    let named = variable || has_word(&plain, &CREDENTIAL_WORDS);
+    named && !REFERENCE_ENDS.iter().any(|end| plain.ends_with(end)) && !counts()
+}
+
+/// Whether a name contains one of these words. Names are short, and one look at each of their letters is
+/// several times faster than a search for each word.
+fn has_word(name: &str, words: &[&str]) -> bool {
+    let name = name.as_bytes();
+    (0..name.len()).any(|at| {
+        let rest = name.get(at..).unwrap_or_default();
+        words.iter().any(|word| rest.starts_with(word.as_bytes()))
+    })
+}
+
+/// Whether a field that stands below one of a credential says where or how that is, such as `secretName`.
+#[must_use]
+pub fn is_reference_name(name: &str) -> bool {
+    let plain = plain_name(name);
+    REFERENCE_FIELDS.contains(&plain.as_str()) || REFERENCE_ENDS.iter().any(|end| plain.ends_with(end))
+}
+
+fn has_variable_word(name: &str) -> bool {
+    let upper = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
+    name.chars().all(upper) && name.split('_').any(|word| VARIABLE_WORDS.contains(&word))
+}
+
+/// Whether a parameter of a URL holds a credential; `%41` in its name is an `A`.
+fn is_credential_parameter(name: &str) -> bool {
+    let name = percent_decoded(name);
+    let plain = plain_name(&name);
+    let known = |word: &str| plain == word || (word.len() > 2 && plain.ends_with(word));
+    is_credential_name(&name) || CREDENTIAL_PARAMETERS.iter().any(|word| known(word))
+}
+
+/// Whether the query of a URL has a parameter that holds a credential, and not only a `$(…)` in place of one.
+#[must_use]
+pub fn has_credential_parameter(query: &str) -> bool {
+    query
+        .split(['&', ';'])
+        .filter_map(|parameter| parameter.split_once('='))
+        .any(|(name, value)| !value.is_empty() && !value.starts_with("$(") && is_credential_parameter(name))
+}
+
+fn plain_name(name: &str) -> String {
+    name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
+}
+
+/// A text with its credentials masked, as far as they can be recognised.
+#[must_use]
+pub fn masked(text: &str) -> Cow<'_, str> {
+    hide_if_any(text, spans(text))
+}
+
+/// A single value in which each credential is masked.
+#[must_use]
+pub fn masked_value(value: &str) -> Cow<'_, str> {
+    hide_if_any(value, value_spans(value))
+}
+
+/// How many bytes of a value [`masked_start`] reads: more than a usable address has.
+pub const MAX_READ_BYTES: usize = 4096;
+
+/// The start of a single value, as far as a message shows it, in which each credential is masked. Where the
+/// value goes on for long, what could belong to a credential is masked too.
+#[must_use]
+pub fn masked_start(value: &str) -> Cow<'_, str> {
+    /// More than an address has: what is full of them is not worth the time that reading it takes.
+    const MAX_MARKS: usize = 64;
+    let start = value.get(..value.floor_char_boundary(MAX_READ_BYTES)).unwrap_or(value);
+    let marks = start.bytes().filter(|byte| matches!(byte, b':' | b'=' | b'@')).take(MAX_MARKS + 1).count();
+    let whole = start.len() == value.len() || (marks == 0 && !start.contains(' '));
+    if whole && marks <= MAX_MARKS {
+        return masked_value(start);
+    }
+    let all = 0..start.len();
+    Cow::Owned(hide(start, Vec::from([all])))
+}
+
+fn hide_if_any(text: &str, spans: Vec<Range<usize>>) -> Cow<'_, str> {
+    if spans.is_empty() { Cow::Borrowed(text) } else { Cow::Owned(hide(text, spans)) }
+}
+
+/// The text with each character of these spans masked, but for line ends and indentation. Characters keep
+/// their place: each mask takes as many bytes as what it stands for.
+#[must_use]
+pub fn hide(text: &str, mut spans: Vec<Range<usize>>) -> String {
+    spans.sort_unstable_by_key(|span| (span.start, span.end));
+    let mut shown = String::with_capacity(text.len());
+    let mut spans = spans.into_iter().peekable();
+    let mut hidden_to = 0;
+    let mut indentation = true;
+    for (at, c) in text.char_indices() {
+        while let Some(span) = spans.next_if(|span| span.start <= at) {
+            hidden_to = hidden_to.max(span.end);
+        }
+        indentation = matches!(c, '\n' | '\r') || (indentation && c.is_whitespace());
+        shown.push(if at < hidden_to && !indentation { mask(c) } else { c });
+    }
+    shown
+}
+
+/// A mask of as many bytes.
+const fn mask(c: char) -> char {
+    match c.len_utf8() {
+        1 => '*',
+        2 => '·',
+        3 => '•',
+        _ => '🞄',
+    }
+}
+
+/// Where credentials stand in a single value: as in any text, and with the blanks that a password in a URL or
+/// in another connection string may hold.
+#[must_use]
+pub fn value_spans(value: &str) -> Vec<Range<usize>> {
+    if !may_hold_a_credential(value) {
+        return Vec::new();
+    }
+    let mut spans = spans(value);
+    if let Some(authority) = behind_scheme(value) {
+        let userinfo = value.get(authority..).and_then(|rest| rest.rfind('@'));
+        spans.extend(userinfo.map(|at| authority..authority + at));
+        let mut hidden_to = 0;
+        for Assignment { value: found, .. } in assignments(value).into_iter().filter(|found| found.in_query) {
+            if found.start >= hidden_to {
+                let rest = value.get(found.start..).unwrap_or_default();
+                hidden_to = found.start + rest.find(['&', '#']).unwrap_or(rest.len());
+                spans.push(found.start..hidden_to);
+            }
+        }
+    } else if let Some(at) = ["@tcp(", "@unix(", "@("].iter().filter_map(|dial| value.rfind(dial)).max() {
+        spans.push(0..at);
+    }
+    spans.retain(|span| !span.is_empty());
+    spans
+}
+
+/// Whether anything in a value could show a credential. Most values are a word or a number, and one look at them
+/// is far cheaper than a search for each sign.
+fn may_hold_a_credential(value: &str) -> bool {
+    value.bytes().any(|byte| matches!(byte, b':' | b'=' | b'@' | b' ')) || value.contains("--")
+}
+
+/// Where the authority of a URL begins.
+fn behind_scheme(value: &str) -> Option<usize> {
+    let colon = value.find("://")?;
+    let scheme = value.get(..colon)?.trim_start();
+    let is_scheme = scheme.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'));
+    (is_scheme && !scheme.is_empty()).then_some(colon + "://".len())
+}
+
+/// Where credentials stand in any text: a source, a message, a comment.
+#[must_use]
+pub fn spans(text: &str) -> Vec<Range<usize>> {
+    let mut spans: Vec<Range<usize>> = if text.contains('@') {
+        runs(text).filter_map(|run| userinfo(text, run)).collect()
+    } else {
+        Vec::new()
+    };
+    spans.extend(assignments(text).into_iter().map(|assignment| assignment.value));
+    spans.extend(json_entries(text));
+    spans.extend(flags(text));
+    spans.extend(auth_schemes(text));
+    spans.retain(|span| !span.is_empty());
+    spans
+}
+
+/// The stretches without white space and quotes.
+fn runs(text: &str) -> impl Iterator<Item = Range<usize>> {
+    let ends = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '`' | '<' | '>');
+    text.split_inclusive(ends).scan(0, move |next, run| {
+        let start = *next;
+        *next += run.len();
+        Some(start..start + run.trim_end_matches(ends).len())
+    })
+}
+
+/// The userinfo of a URL, or what is before the `@` of `user:password@tcp(host)`.
+fn userinfo(text: &str, run: Range<usize>) -> Option<Range<usize>> {
+    let found = text.get(run.clone())?;
+    let at = found.rfind('@')?;
+    if let Some(scheme) = found.find("://") {
+        let authority = scheme + "://".len();
+        return (authority < at).then(|| run.start + authority..run.start + at);
+    }
+    let digest =
+        found.get(at + 1..).is_some_and(|rest| rest.starts_with("sha256:") || rest.starts_with("sha512:"));
+    let pair = found.get(..at).is_some_and(|user| user.contains(':'));
+    (pair && !digest).then(|| run.start..run.start + at)
+}
+
+/// The value of `name=value`.
+struct Assignment {
+    value: Range<usize>,
+    /// Whether it is a parameter of a URL.
+    in_query: bool,
+}
+
+/// The values of `name=value` whose name means a credential: parameters of URLs, flags, keys of libpq (with
+/// blanks around the sign, and quotes).
+fn assignments(text: &str) -> Vec<Assignment> {
+    let mut found: Vec<Assignment> = Vec::new();
+    let mut scanned = 0;
+    for (at, _) in text.match_indices('=') {
+        if found.last().is_some_and(|last| at < last.value.end) {
+            continue;
+        }
+        let before = text.get(scanned..at).unwrap_or_default();
+        scanned = at + 1;
+        let name = last_name(before);
+        let ahead = before.trim_end().strip_suffix(name).unwrap_or_default();
+        let in_query = ahead.ends_with(['?', '&', ';']);
+        if is_credential_name(name) || (in_query && is_credential_parameter(name)) {
+            found.push(Assignment { value: assigned(text, at + 1), in_query });
+        }
+    }
+    found
+}
+
+/// The name at the end of a text, blanks behind it not counted.
+fn last_name(text: &str) -> &str {
+    let text = text.trim_end();
+    let part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '%');
+    let name = text.trim_end_matches(part);
+    let name = text.get(name.len()..).unwrap_or_default();
+    name.get(name.len().saturating_sub(MAX_NAME_BYTES)..).unwrap_or_default()
+}
+
+/// What is assigned from byte `from` on: in quotes, doubled when they stand in a quoted scalar, else up to
+/// white space or a quote, where a backslash takes the next character along.
+fn assigned(text: &str, from: usize) -> Range<usize> {
+    let rest = text.get(from..).unwrap_or_default();
+    let start = from + rest.len() - rest.trim_start_matches([' ', '\t']).len();
+    let rest = text.get(start..).unwrap_or_default();
+    for quote in ["''", "'", "\\\"", "\""] {
+        let Some(inner) = rest.strip_prefix(quote) else { continue };
+        if quote == "''" && !inner.starts_with(|c: char| !c.is_whitespace() && c != '\'') {
+            continue;
+        }
+        let start = start + quote.len();
+        return start..start + closing(inner, quote);
+    }
+    let mut escaped = false;
+    let end = rest.find(|c: char| {
+        let ends = !escaped && (c.is_whitespace() || matches!(c, '"' | '\''));
+        escaped = !escaped && c == '\\';
+        ends
+    });
+    start..start + end.unwrap_or(rest.len())
+}
+
+/// Where a quote is closed; one that is doubled, behind a backslash or within a word closes nothing.
+fn closing(text: &str, quote: &str) -> usize {
+    let mut at = 0;
+    while let Some(next) = text.get(at..).and_then(|rest| rest.find(quote)) {
+        let (here, behind) = (at + next, at + next + quote.len());
+        let rest = text.get(behind..).unwrap_or_default();
+        let within = rest.starts_with(|c: char| c.is_alphanumeric());
+        if within || text.get(..here).is_some_and(|before| before.ends_with('\\')) {
+            at = behind;
+        } else if rest.starts_with(quote) {
+            at = behind + quote.len();
+        } else {
+            return here;
+        }
+    }
+    text.len()
+}
+
+/// The values of `"name": "value"` whose name means a credential, as JSON within another text has them.
+fn json_entries(text: &str) -> Vec<Range<usize>> {
+    let mut found: Vec<Range<usize>> = Vec::new();
+    for (colon, _) in text.match_indices(':') {
+        if found.last().is_some_and(|last| colon < last.end) {
+            continue;
+        }
+        let Some(before) = text.get(..colon).map(str::trim_end) else { continue };
+        let Some(name) = before.strip_suffix('"').map(|name| name.trim_end_matches('\\')) else { continue };
+        let name = last_name(name);
+        if !is_credential_name(name) {
+            continue;
+        }
+        let rest = text.get(colon + 1..).unwrap_or_default();
+        let value = rest.trim_start();
+        if value.starts_with(['"', '\\']) {
+            found.push(assigned(text, colon + 1 + rest.len() - value.len()));
+        }
+    }
+    found
+}
+
+/// What follows `--password` and its like.
+fn flags(text: &str) -> Vec<Range<usize>> {
+    let mut found: Vec<Range<usize>> = Vec::new();
+    for end in flag_ends(text) {
+        let is_behind = found.last().is_none_or(|last| last.end <= end);
+        if is_behind && text.get(end..).is_some_and(|rest| rest.starts_with(' ')) {
+            found.push(assigned(text, end));
+        }
+    }
+    found
+}
+
+/// Where flags end that are named like a credential, such as `--password`.
+pub fn flag_ends(text: &str) -> impl Iterator<Item = usize> {
+    let in_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    // Only the first dashes of a run are looked at: each run is read once.
+    let starts = text.match_indices("--").map(|(at, _)| at);
+    let starts = starts.filter(move |at| !text.get(..*at).is_some_and(|before| before.ends_with(in_name)));
+    starts.filter_map(move |start| {
+        let name = text.get(start..)?.trim_start_matches('-');
+        let end = name.find(|c: char| !in_name(c)).unwrap_or(name.len());
+        is_credential_name(name.get(..end)?).then_some(text.len() - name.len() + end)
+    })
+}
+
+/// What follows `Bearer` and `Basic`, when it can be a credential by its length.
+fn auth_schemes(text: &str) -> Vec<Range<usize>> {
+    let mut found: Vec<Range<usize>> = Vec::new();
+    let behind_a_word = |(blank, _): &(usize, &str)| {
+        let before = blank.checked_sub(1).and_then(|before| text.as_bytes().get(before));
+        before.is_some_and(u8::is_ascii_alphabetic)
+    };
+    for (blank, _) in text.match_indices(' ').filter(behind_a_word) {
+        if found.last().is_some_and(|last| blank < last.end) {
+            continue;
+        }
+        let before = text.get(..blank + 1).unwrap_or_default();
+        let ends_with = |scheme: &str| {
+            let end = before.len().checked_sub(scheme.len()).and_then(|start| before.get(start..));
+            end.is_some_and(|end| end.eq_ignore_ascii_case(scheme))
+        };
+        if AUTH_SCHEMES.iter().any(|scheme| ends_with(scheme)) {
+            let value = assigned(text, blank + 1);
+            found.extend((value.len() >= MIN_AUTH_CHARS).then_some(value));
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn knows_names_of_credentials() {
+        for name in [
+            "TOKEN",
+            "GITHUB_TOKEN",
+            "DB_PASSWORD",
+            "password",
+            "sslpassword",
+            "API_KEY",
+            "x-api-key",
+            "apiKey",
+            "OPENAI_KEY",
+            "SECRET_KEY_BASE",
+            "AWS_SECRET_ACCESS_KEY",
+            "clientSecret",
+            "Authorization",
+            "Cookie",
+            "MY_TOKEN_2",
+            "ARK_MEMORY_HEADER_X_TENANT",
+            "DB_PASS",
+            "PGPASS",
+            "GITHUB_PAT",
+            "JWT",
+            "APP_BEARER",
+            "AWS_CREDS",
+            "AWS_CREDS_2",
+            "STRIPE_SK",
+            "APP_SESSION",
+        ] {
+            assert!(is_credential_name(name), "{name}");
+        }
+        for name in [
+            "secretRef",
+            "secretName",
+            "endpoint_secret_ref",
+            "bearerTokenSecretRef",
+            "maxTokens",
+            "AGENT_MAX_TOKENS",
+            "WORKFLOW_MEMBRANE_MAX_TOKENS_PER_RUN",
+            "tokenBudget",
+            "sessionKey",
+            "sessionRef",
+            "sessionId",
+            "conversationId",
+            "path",
+            "PATH",
+            "pass-through",
+            "PASSIVE",
+            "PGPASS_FILE",
+            "TASK",
+            "key",
+            "name",
+            "endpoint",
+            "TOKEN_FILE",
+        ] {
+            assert!(!is_credential_name(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn masks_credentials_in_any_text() {
+        for (text, shown) in [
+            ("see https://bot:pw@host/x", "see https://******@host/x"),
+            ("\"https://tok@host\"", "\"https://***@host\""),
+            ("https://h/a?x=1&api_key=abc", "https://h/a?x=1&api_key=***"),
+            ("https://h/a?key=abc", "https://h/a?key=***"),
+            ("https://h/a?api%5Fkey=abc", "https://h/a?api%5Fkey=***"),
+            ("root:pw@tcp(db:3306)/m", "*******@tcp(db:3306)/m"),
+            ("host=h password=pw user=u", "host=h password=** user=u"),
+            ("host=h Password = 'p w' user=u", "host=h Password = '***' user=u"),
+            ("password='it''s' x=y", "password='*****' x=y"),
+            ("'password=''a b'' x=y'", "'password=''***'' x=y'"),
+            ("password=a\\ b c", "password=**** c"),
+            ("--token=abc --api-key def x", "--token=*** --api-key *** x"),
+            (r#"{"Authorization": "Basic abc", "x": 1}"#, r#"{"Authorization": "*********", "x": 1}"#),
+            (r#""{\"token\":\"abc\"}""#, r#""{\"token\":\"***\"}""#),
+            ("authorization: Bearer abcdefgh", "authorization: Bearer ********"),
+            ("password=ä€", "password=·•"),
+        ] {
+            assert_eq!(masked(text), shown, "{text}");
+        }
+        for text in [
+            "ghcr.io/a/b:1.0@sha256:0123",
+            "mail me@example.com",
+            "headers[0]: literal credential; use secretKeyRef",
+            "bearer token would travel over plain http",
+            "name: x, key: token",
+            "https://data.example.com:80/",
+        ] {
+            assert_eq!(masked(text), text);
+        }
+    }
+
+    #[test]
+    fn masks_whole_values() {
+        for (value, shown) in [
+            ("https://u:p w@host/", "https://*****@host/"),
+            ("postgres://u:p/w@host/db", "postgres://*****@host/db"),
+            ("postgres://h/db?password=a b&x=y", "postgres://h/db?password=***&x=y"),
+            ("root:p w@tcp(db)/m", "********@tcp(db)/m"),
+        ] {
+            assert_eq!(masked_value(value), shown);
+        }
+    }
+
+    #[test]
+    fn keeps_every_character_in_its_place() {
+        let text = "a: |\n  ä€\n  x y\n";
+        let shown = hide(text, vec![5..11, 9..text.len()]);
+        assert_eq!(shown, "a: |\n  ·•\n  ***\n");
+        assert_eq!(shown.len(), text.len());
+    }
+}

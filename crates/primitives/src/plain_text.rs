@@ -1,0 +1,31 @@
+//! Text from users as outputs show it.
+
+use std::borrow::Cow;
+
+use crate::credential;
+
+/// A text with a space for each control character: it cannot end a line or start an escape sequence of a terminal.
+#[must_use]
+pub fn plain(text: &str) -> Cow<'_, str> {
+    plain_except(text, |_| false)
+}
+
+/// The same, with the control characters that `kept` accepts left as they are.
+#[must_use]
+pub fn plain_except(text: &str, kept: impl Fn(char) -> bool) -> Cow<'_, str> {
+    let blanked = |c: char| c.is_control() && !kept(c);
+    if text.contains(blanked) { text.replace(blanked, " ").into() } else { text.into() }
+}
+
+/// A value from user input as messages show it: in double quotes, credentials masked, control characters
+/// as spaces, cut after 256 characters.
+#[must_use]
+pub fn quoted(value: &str) -> String {
+    /// Room for the longest name that Kubernetes accepts, 253 characters.
+    const MAX_QUOTED_CHARS: usize = 256;
+    let value = credential::masked_start(value);
+    match value.char_indices().nth(MAX_QUOTED_CHARS) {
+        Some((end, _)) => format!("\"{}…\"", plain(value.get(..end).unwrap_or_default())),
+        None => format!("\"{}\"", plain(&value)),
+    }
+}

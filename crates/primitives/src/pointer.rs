@@ -1,0 +1,235 @@
+//! JSON pointers (RFC 6901): where in an object a value stands, as text and as Kubernetes writes fields.
+//! Looking a pointer up in an object is not done here.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use crate::plain_text::plain;
+
+/// A JSON pointer such as `/spec/redis/secretRef/name`; the empty pointer is the whole document.
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Pointer(String);
+
+impl Pointer {
+    /// The pointer to the whole document.
+    #[must_use]
+    pub const fn root() -> Self {
+        Self(String::new())
+    }
+
+    /// A pointer from text that already is one, such as `/spec/redis`.
+    #[must_use]
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// The pointer to the member `key` below this one; `~` and `/` in the key are escaped.
+    #[must_use]
+    pub fn key(&self, key: &str) -> Self {
+        let mut text = String::with_capacity(self.0.len() + key.len() + 1);
+        text.push_str(&self.0);
+        text.push('/');
+        push_escaped(&mut text, key);
+        Self(text)
+    }
+
+    /// The pointer to the list element `index` below this one.
+    #[must_use]
+    pub fn index(&self, index: usize) -> Self {
+        let mut text = String::with_capacity(self.0.len() + MAX_INDEX_BYTES);
+        text.push_str(&self.0);
+        push_index(&mut text, index);
+        Self(text)
+    }
+
+    /// This pointer with all of `below` behind it.
+    #[must_use]
+    pub fn join(&self, below: &Self) -> Self {
+        Self(format!("{}{}", self.0, below.0))
+    }
+
+    /// The pointer as text, with its escapes.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The pointer to a field as [`Pointer::field`] writes it.
+    #[must_use]
+    pub fn of_field(field: &str) -> Self {
+        let (mut pointer, mut rest) = (Self::root(), field);
+        while !rest.is_empty() {
+            let bracketed = rest.strip_prefix('[').and_then(|inner| inner.split_once(']'));
+            let (token, behind) = bracketed.unwrap_or_else(|| {
+                let end = rest.char_indices().skip(1).find(|(_, c)| matches!(c, '.' | '['));
+                rest.split_at(end.map_or(rest.len(), |(at, _)| at))
+            });
+            pointer = pointer.key(token);
+            rest = behind.strip_prefix('.').unwrap_or(behind);
+        }
+        pointer
+    }
+
+    /// The pointer to what holds this one; `None` at the root.
+    #[must_use]
+    pub fn parent(&self) -> Option<Self> {
+        let (parent, _) = self.0.rsplit_once('/')?;
+        Some(Self(parent.to_owned()))
+    }
+
+    /// Whether `other` stands here or below.
+    #[must_use]
+    pub fn holds(&self, other: &Self) -> bool {
+        other.0.strip_prefix(&self.0).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    }
+
+    /// The keys and indexes on the way, unescaped, from the root down.
+    pub fn tokens(&self) -> impl Iterator<Item = Cow<'_, str>> {
+        self.0.split('/').skip(1).map(unescape)
+    }
+
+    /// The same place as Kubernetes writes it, or this text for the whole object.
+    #[must_use]
+    pub fn field_or(&self, root: &str) -> String {
+        if self.0.is_empty() { root.to_owned() } else { self.field() }
+    }
+
+    /// The same place as Kubernetes writes it: `spec.containers[0].env`, `metadata.labels[a/b]`.
+    /// Empty at the root; a control character in a key is a blank.
+    #[must_use]
+    pub fn field(&self) -> String {
+        let mut field = String::with_capacity(self.0.len());
+        for token in self.tokens() {
+            if is_index(&token) || token.contains(['.', '/']) {
+                field.push('[');
+                field.push_str(&token);
+                field.push(']');
+            } else {
+                if !field.is_empty() {
+                    field.push('.');
+                }
+                field.push_str(&token);
+            }
+        }
+        plain(&field).into_owned()
+    }
+}
+
+/// The way from the root to a value, as a chain on the stack. It becomes a pointer only where one is needed, to
+/// save allocations.
+#[derive(Debug, Clone, Copy)]
+pub enum Path<'w> {
+    /// The whole document.
+    Root,
+    /// A field of an object.
+    Key(&'w Self, &'static str),
+    /// An element of a list.
+    Index(&'w Self, usize),
+    /// A value whose pointer is this text.
+    Known(&'w str),
+}
+
+impl Path<'_> {
+    /// The pointer to the value.
+    #[must_use]
+    pub fn pointer(self) -> Pointer {
+        let mut text = String::with_capacity(64);
+        self.push_to(&mut text);
+        Pointer(text)
+    }
+
+    fn push_to(self, text: &mut String) {
+        match self {
+            Self::Root => {}
+            Self::Key(above, key) => {
+                above.push_to(text);
+                text.push('/');
+                push_escaped(text, key);
+            }
+            Self::Index(above, index) => {
+                above.push_to(text);
+                push_index(text, index);
+            }
+            Self::Known(pointer) => text.push_str(pointer),
+        }
+    }
+}
+
+/// The bytes of the longest index with its slash.
+const MAX_INDEX_BYTES: usize = 21;
+
+/// Appends an index with its slash. Where each element of a list has a finding, `write!` takes several times as long.
+pub fn push_index(text: &mut String, index: usize) {
+    text.push('/');
+    text.push_str(itoa::Buffer::new().format(index));
+}
+
+/// Appends a key without its slash.
+pub fn push_escaped(text: &mut String, key: &str) {
+    if !key.contains(['~', '/']) {
+        return text.push_str(key);
+    }
+    for character in key.chars() {
+        match character {
+            '~' => text.push_str("~0"),
+            '/' => text.push_str("~1"),
+            other => text.push(other),
+        }
+    }
+}
+
+impl fmt::Display for Pointer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The list index that a token is, if it is one.
+#[must_use]
+pub fn list_index(token: &str) -> Option<usize> {
+    if is_index(token) { token.parse().ok() } else { None }
+}
+
+/// Whether a token can only be a list index: digits without a leading zero (RFC 6901, section 4).
+fn is_index(token: &str) -> bool {
+    token == "0"
+        || (!token.starts_with('0') && !token.is_empty() && token.bytes().all(|b| b.is_ascii_digit()))
+}
+
+/// The key that a token stands for.
+pub fn unescape(token: &str) -> Cow<'_, str> {
+    if token.contains('~') { token.replace("~1", "/").replace("~0", "~").into() } else { token.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escapes_and_unescapes_keys() {
+        let pointer = Pointer::root().key("metadata").key("annotations").key("a/b~c");
+        assert_eq!(pointer.as_str(), "/metadata/annotations/a~1b~0c");
+        assert_eq!(pointer.tokens().collect::<Vec<_>>(), ["metadata", "annotations", "a/b~c"]);
+    }
+
+    #[test]
+    fn appends_indexes() {
+        for index in [0, 7, 10, 9_999, 10_000, usize::MAX] {
+            let pointer = Pointer::new("/spec").index(index);
+            assert_eq!(pointer.as_str(), format!("/spec/{index}"));
+        }
+    }
+
+    #[test]
+    fn writes_fields_as_kubernetes_does() {
+        for (pointer, field) in [
+            ("", ""),
+            ("/spec/redis/secretRef/name", "spec.redis.secretRef.name"),
+            ("/spec/containers/0/env/12", "spec.containers[0].env[12]"),
+            ("/metadata/labels/memgate.dev~1inject", "metadata.labels[memgate.dev/inject]"),
+        ] {
+            assert_eq!(Pointer::new(pointer).field(), field);
+            assert_eq!(Pointer::of_field(field).as_str(), pointer);
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! CustomResourceDefinitions as they were read: what an apiserver asks of the objects of a kind.
+//!
+//! These are data: `crd` reads them from manifests and checks objects against them. A [`Snapshot`] has
+//! them only where no apiserver has checked the object already.
+//!
+//! [`Snapshot`]: memgate_model::snapshot::Snapshot
+
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+use regex::Regex;
+use serde_json::Value;
+
+
+/// The definition of one kind.
+#[derive(Debug)]
+pub struct Crd {
+    /// The API group.
+    pub group: String,
+    /// The kind.
+    pub kind: String,
+    /// Its versions, the newest first, as `kubectl api-versions` prefers them.
+    pub versions: Vec<CrdVersion>,
+}
+
+impl Crd {
+    /// The version of this name, if it is served.
+    #[must_use]
+    pub fn served(&self, name: &str) -> Option<&CrdVersion> {
+        self.versions.iter().find(|version| version.served && version.name == name)
+    }
+
+    /// The newest version that is served.
+    #[must_use]
+    pub fn newest(&self) -> Option<&CrdVersion> {
+        self.versions.iter().find(|version| version.served)
+    }
+}
+
+/// One version of a kind.
+#[derive(Debug)]
+pub struct CrdVersion {
+    /// The name, `v1alpha1`.
+    pub name: String,
+    /// Whether objects of it can be sent.
+    pub served: bool,
+    /// Whether `status` is a subresource: what users write there is dropped.
+    pub has_status: bool,
+    /// The way to the number of replicas, for a kind that can be scaled.
+    pub replicas: Option<Vec<String>>,
+    /// The form of an object.
+    pub schema: SchemaNode,
+}
+
+/// The structural schema of one value. Source: Kubernetes documentation, "Specifying a structural schema".
+#[derive(Debug, Default)]
+pub struct SchemaNode {
+    /// The JSON type.
+    pub types: JsonTypes,
+    /// Whether `null` is a value, rather than the same as nothing.
+    pub nullable: bool,
+    /// What an absent value becomes, in JSON.
+    pub default: Option<Box<str>>,
+    /// The form of a text or number.
+    pub format: Option<Format>,
+    /// The values that are allowed; empty for all of them.
+    pub allowed: Vec<Value>,
+    /// The rules on a string.
+    pub text: TextRules,
+    /// The rules on a number.
+    pub number: NumberRules,
+    /// The rules on a list.
+    pub list: ListRules,
+    /// The rules on an object.
+    pub object: ObjectRules,
+    /// At least one of these must hold.
+    pub any_of: Vec<Self>,
+    /// Exactly one of these must hold.
+    pub one_of: Vec<Self>,
+    /// All of these must hold.
+    pub all_of: Vec<Self>,
+    /// This must not hold.
+    pub not: Option<Box<Self>>,
+    /// Whether any value of the right type will do, whatever is in it.
+    pub is_opaque: bool,
+    /// Whether the elements of a list must differ, here or below.
+    pub tells_apart: bool,
+}
+
+/// The JSON types that a value may have.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub enum JsonTypes {
+    /// Any type.
+    #[default]
+    Any,
+    /// A string.
+    Text,
+    /// A whole number.
+    Integer,
+    /// A number.
+    Number,
+    /// `true` or `false`.
+    Boolean,
+    /// A list.
+    List,
+    /// An object.
+    Object,
+    /// A whole number or a string.
+    IntOrString,
+}
+
+impl JsonTypes {
+    /// The name as the apiserver's messages say it; empty for any type.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Any => "",
+            Self::Text => "string",
+            Self::Integer => "integer",
+            Self::Number => "number",
+            Self::Boolean => "boolean",
+            Self::List => "array",
+            Self::Object => "object",
+            Self::IntOrString => "integer,string",
+        }
+    }
+}
+
+/// A format that the apiserver checks.
+#[derive(Debug, Clone, Copy)]
+pub struct Format {
+    /// The name as the definition writes it.
+    pub name: &'static str,
+    /// What it asks.
+    pub rule: FormatRule,
+}
+
+/// What a format asks of a value.
+#[derive(Debug, Clone, Copy)]
+pub enum FormatRule {
+    /// A text for which this is true.
+    Text(fn(&str) -> bool),
+    /// A whole number of 32 bits.
+    Int32,
+    /// A number that fits 32 bits.
+    Float,
+    /// A number that the type allows anyway.
+    Wide,
+}
+
+/// The rules on a string.
+#[derive(Debug, Default)]
+pub struct TextRules {
+    /// The least number of characters.
+    pub min: Option<u64>,
+    /// The greatest number of characters.
+    pub max: Option<u64>,
+    /// A regular expression that some part of the text matches.
+    pub pattern: Option<Pattern>,
+}
+
+/// A regular expression, compiled when it is first used.
+#[derive(Debug)]
+pub struct Pattern {
+    /// The text in the syntax of RE2.
+    pub text: String,
+    /// The compiled form; `None` inside if it cannot be compiled.
+    pub compiled: OnceLock<Option<Regex>>,
+}
+
+impl Pattern {
+    /// A pattern that is not compiled yet.
+    #[must_use]
+    pub fn new(text: &str) -> Self {
+        Self { text: text.to_owned(), compiled: OnceLock::new() }
+    }
+}
+
+/// The rules on a number.
+#[derive(Debug, Default)]
+pub struct NumberRules {
+    /// The least value.
+    pub min: Option<Bound>,
+    /// The greatest value.
+    pub max: Option<Bound>,
+    /// What the value is a multiple of.
+    pub multiple_of: Option<f64>,
+}
+
+/// A bound of a number.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Bound {
+    /// The value.
+    pub value: f64,
+    /// Whether the value itself is out of bounds.
+    pub exclusive: bool,
+}
+
+/// The rules on a list.
+#[derive(Debug, Default)]
+pub struct ListRules {
+    /// The form of its elements.
+    pub items: Option<Box<SchemaNode>>,
+    /// The least number of elements.
+    pub min: Option<u64>,
+    /// The greatest number of elements.
+    pub max: Option<u64>,
+    /// Whether all elements must differ.
+    pub unique: bool,
+    /// The key of an element.
+    pub list_type: ListType,
+}
+
+/// The key of the elements of a list.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub enum ListType {
+    /// Not at all: the list is one value.
+    #[default]
+    Atomic,
+    /// By their values: none may occur twice.
+    Set,
+    /// By these fields.
+    Map(Vec<String>),
+}
+
+/// The rules on an object.
+#[derive(Debug, Default)]
+pub struct ObjectRules {
+    /// The fields by name.
+    pub properties: BTreeMap<String, SchemaNode>,
+    /// The names of those that have a default.
+    pub defaulted: Vec<String>,
+    /// The form of every other field; without it other fields are dropped.
+    pub additional: Option<Box<SchemaNode>>,
+    /// The fields that must be there.
+    pub required: Vec<String>,
+    /// The least number of fields.
+    pub min: Option<u64>,
+    /// The greatest number of fields.
+    pub max: Option<u64>,
+    /// Whether unknown fields are kept.
+    pub preserves_unknown: bool,
+    /// Whether this is a Kubernetes object inside another one.
+    pub embedded: bool,
+}
+
+impl ObjectRules {
+    /// The form of a field.
+    #[must_use]
+    pub fn field(&self, name: &str) -> Option<&SchemaNode> {
+        self.properties.get(name).or(self.additional.as_deref())
+    }
+}

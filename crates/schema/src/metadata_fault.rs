@@ -1,0 +1,168 @@
+//! Faults of names, keys, labels and times in metadata, with the messages of the apiserver.
+
+use memgate_primitives::name::is_dns_subdomain;
+
+const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character";
+const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character";
+const LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character";
+const NAME_PART: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character";
+
+/// The longest name of a label or value of one, in bytes.
+const MAX_LABEL_BYTES: usize = 63;
+/// The longest name of an object, in bytes.
+const MAX_NAME_BYTES: usize = 253;
+
+/// What is wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Fault {
+    /// A name that is not a subdomain.
+    Subdomain,
+    /// A name that is too long.
+    LongName,
+    /// A name that cannot be part of a host name.
+    Label,
+    /// Such a name, or the value of a label, that is too long.
+    LongLabel,
+    /// Such a name with dots.
+    Dots,
+    /// The value of a label.
+    LabelValue,
+    /// A key with two slashes.
+    Slashes,
+    /// A key that begins with the slash.
+    NoPrefix,
+    /// The part before the slash.
+    Prefix,
+    /// The same, too long.
+    LongPrefix,
+    /// A key without anything behind the slash.
+    NoNamePart,
+    /// The part behind the slash.
+    NamePart,
+    /// The same, too long.
+    LongNamePart,
+    /// A text that is not a time.
+    Time,
+    /// A number below zero.
+    Negative,
+    /// An `apiVersion` without a version.
+    NoVersion,
+    /// A text without anything.
+    Empty,
+    /// An Event, which owns nothing.
+    Event,
+    /// Several owners that control the object.
+    Controllers,
+}
+
+impl Fault {
+    /// The message.
+    #[must_use]
+    pub fn words(self) -> String {
+        let most = |bytes: usize| format!("must be no more than {bytes} bytes");
+        match self {
+            Self::Subdomain => SUBDOMAIN.to_owned(),
+            Self::LongName => most(MAX_NAME_BYTES),
+            Self::Label => LABEL.to_owned(),
+            Self::LongLabel => most(MAX_LABEL_BYTES),
+            Self::Dots => "must not contain dots".to_owned(),
+            Self::LabelValue => LABEL_VALUE.to_owned(),
+            Self::Slashes => {
+                format!("a valid label key {NAME_PART} with an optional DNS subdomain prefix and '/'")
+            }
+            Self::NoPrefix => "prefix part must be non-empty".to_owned(),
+            Self::Prefix => format!("prefix part {SUBDOMAIN}"),
+            Self::LongPrefix => format!("prefix part {}", most(MAX_NAME_BYTES)),
+            Self::NoNamePart => "name part must be non-empty".to_owned(),
+            Self::NamePart => format!("name part {NAME_PART}"),
+            Self::LongNamePart => format!("name part {}", most(MAX_LABEL_BYTES)),
+            Self::Time => "must be a time of RFC 3339".to_owned(),
+            Self::Negative => "must be greater than or equal to 0".to_owned(),
+            Self::NoVersion => "version must not be empty".to_owned(),
+            Self::Empty => "must not be empty".to_owned(),
+            Self::Event => "is disallowed from being an owner".to_owned(),
+            Self::Controllers => "Only one reference can have Controller set to true".to_owned(),
+        }
+    }
+}
+
+/// What is wrong with the beginning of a name that the apiserver makes: with a letter in the place of a hyphen
+/// at its end, or with the five characters that it adds.
+#[must_use]
+pub fn wrong_base(base: &str, wrong_name: fn(&str) -> Option<Fault>) -> Option<Fault> {
+    /// What remains of a long beginning. Source: k8s.io/apiserver, `storage/names/generate.go`.
+    const MAX_CHARS: usize = 58;
+    if base.len() > 2 * MAX_NAME_BYTES {
+        return wrong_name(base);
+    }
+    let stem = match base.strip_suffix('-').filter(|rest| !rest.is_empty()) {
+        Some(rest) => {
+            let kept = rest.char_indices().next_back().map_or(0, |(last, _)| last);
+            format!("{}a", rest.get(..kept).unwrap_or_default())
+        }
+        None => base.to_owned(),
+    };
+    let made: String = base.chars().take(MAX_CHARS).chain("xxxxx".chars()).collect();
+    wrong_name(&stem).or_else(|| wrong_name(&made))
+}
+
+/// What is wrong with the name of an object.
+#[must_use]
+pub fn wrong_subdomain(name: &str) -> Option<Fault> {
+    if name.len() > MAX_NAME_BYTES {
+        return Some(Fault::LongName);
+    }
+    (!is_dns_subdomain(name)).then_some(Fault::Subdomain)
+}
+
+/// What is wrong with a name that is a part of host names.
+#[must_use]
+pub fn wrong_label(name: &str) -> Option<Fault> {
+    if name.len() > MAX_LABEL_BYTES {
+        return Some(Fault::LongLabel);
+    }
+    if !is_dns_subdomain(name) {
+        return Some(Fault::Label);
+    }
+    name.contains('.').then_some(Fault::Dots)
+}
+
+/// What is wrong with the value of a label.
+#[must_use]
+pub fn wrong_label_value(value: &str) -> Option<Fault> {
+    if value.len() > MAX_LABEL_BYTES {
+        return Some(Fault::LongLabel);
+    }
+    (!value.is_empty() && !is_name_part(value)).then_some(Fault::LabelValue)
+}
+
+/// What is wrong with the key of a label or annotation: a name, with or without a domain in front.
+#[must_use]
+pub fn wrong_key(key: &str) -> Option<Fault> {
+    let (prefix, name) = match key.split_once('/') {
+        Some((_, rest)) if rest.contains('/') => return Some(Fault::Slashes),
+        Some((prefix, name)) => (Some(prefix), name),
+        None => (None, key),
+    };
+    match prefix {
+        Some("") => return Some(Fault::NoPrefix),
+        Some(prefix) if prefix.len() > MAX_NAME_BYTES => return Some(Fault::LongPrefix),
+        Some(prefix) if !is_dns_subdomain(prefix) => return Some(Fault::Prefix),
+        Some(_) | None => {}
+    }
+    if name.is_empty() {
+        return Some(Fault::NoNamePart);
+    }
+    if name.len() > MAX_LABEL_BYTES {
+        return Some(Fault::LongNamePart);
+    }
+    (!is_name_part(name)).then_some(Fault::NamePart)
+}
+
+/// Letters, digits, `-`, `_` and `.`, with a letter or digit at both ends.
+fn is_name_part(text: &str) -> bool {
+    let inner = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    let (first, last) = (text.bytes().next(), text.bytes().last());
+    let ends = [first, last].into_iter().all(|byte| byte.is_some_and(|byte| byte.is_ascii_alphanumeric()));
+    ends && text.bytes().all(inner)
+}

@@ -1,0 +1,150 @@
+//! The rules on single values: types, texts and numbers.
+//! Source: k8s.io/kube-openapi, `validation/validate/{type,values,validator}.go`.
+
+use serde_json::Number;
+
+use crate::breach::Breaches;
+use crate::cursor::Content;
+use crate::pattern;
+use crate::place::{Place, Step};
+use crate::rule::Rule;
+use crate::crd::{Bound, FormatRule, JsonTypes, SchemaNode};
+
+/// The name of a value's JSON type, where whole numbers have their own.
+fn type_name(content: &Content<'_>) -> &'static str {
+    match content {
+        Content::Null => "null",
+        Content::Boolean(_) => "boolean",
+        Content::Number(number) if number.is_i64() => "integer",
+        Content::Number(_) => "number",
+        Content::Text(_) => "string",
+        Content::List => "array",
+        Content::Map => "object",
+    }
+}
+
+/// The rule about types that a value breaks.
+pub(super) fn wrong_type(content: &Content<'_>, schema: &SchemaNode) -> Option<Rule<'static>> {
+    let types = schema.types;
+    let is_whole = || matches!(content, Content::Number(number) if is_whole(number));
+    let is_text = matches!(content, Content::Text(_));
+    let is_right = match types {
+        JsonTypes::Any => schema.format.is_none() || is_text,
+        JsonTypes::Text => is_text,
+        JsonTypes::Integer => is_whole(),
+        JsonTypes::Number => matches!(content, Content::Number(_)),
+        JsonTypes::Boolean => matches!(content, Content::Boolean(_)),
+        JsonTypes::List => matches!(content, Content::List),
+        JsonTypes::Object => matches!(content, Content::Map),
+        JsonTypes::IntOrString => is_text || is_whole(),
+    };
+    let numeric = matches!(types, JsonTypes::Integer | JsonTypes::Number);
+    // The apiserver lets a list pass where a text of some format belongs.
+    let is_passed = schema.format.is_some() && !numeric && matches!(content, Content::List);
+    if is_right || is_passed {
+        return None;
+    }
+    let got = type_name(content);
+    Some(match schema.format {
+        Some(format) if !matches!(content, Content::Text(_) | Content::List | Content::Null) => {
+            let got = match got {
+                "integer" => "int64",
+                "number" => "float64",
+                other => other,
+            };
+            Rule::Type { expected: format.name, got }
+        }
+        _ => Rule::Type { expected: types.name(), got },
+    })
+}
+
+/// Whether a number is an integer for the apiserver, which allows for an error of rounding.
+fn is_whole(number: &Number) -> bool {
+    /// 2^53 - 1, the greatest integer that every double around it can tell apart.
+    const MAX: f64 = 9_007_199_254_740_991.0;
+    const EPSILON: f64 = 1e-9;
+    if number.is_i64() {
+        return true;
+    }
+    let Some(number) = number.as_f64().filter(|number| number.abs() <= MAX) else { return false };
+    let part = number.fract().abs();
+    part == 0.0 || number > 0.0 && part / (number + number.trunc()) < EPSILON
+}
+
+/// The first rule that a text breaks.
+pub(super) fn text<'d>(text: &str, schema: &'d SchemaNode) -> Option<Rule<'d>> {
+    let rules = &schema.text;
+    if rules.min.is_some() || rules.max.is_some() {
+        let count = text.chars().count() as u64;
+        if let Some(max) = rules.max.filter(|max| count > *max) {
+            return Some(Rule::TooLong(max));
+        }
+        if let Some(min) = rules.min.filter(|min| count < *min) {
+            return Some(Rule::TooShort(min));
+        }
+    }
+    if let Some(pattern) = &rules.pattern
+        && !pattern::matches(pattern, text)
+    {
+        return Some(Rule::Pattern(&pattern.text));
+    }
+    let format = schema.format?;
+    let FormatRule::Text(holds) = format.rule else { return None };
+    (!holds(text)).then_some(Rule::Format(format.name))
+}
+
+/// The first rule that a number breaks.
+pub(super) fn number<'d>(number: &Number, schema: &'d SchemaNode) -> Option<Rule<'d>> {
+    let float = number.as_f64()?;
+    match schema.format.map(|format| format.rule) {
+        Some(FormatRule::Int32) if !(f64::from(i32::MIN)..=f64::from(i32::MAX)).contains(&float) => {
+            return Some(Rule::Size("integer", "int32"));
+        }
+        Some(FormatRule::Float) if float.abs() > f64::from(f32::MAX) => {
+            return Some(Rule::Size("number", "float"));
+        }
+        _ => {}
+    }
+    let rules = &schema.number;
+    if let Some(factor) = rules.multiple_of {
+        let times = if factor < 1.0 { 1.0 / factor * float } else { float / factor };
+        if times.fract() != 0.0 {
+            return Some(Rule::MultipleOf(factor));
+        }
+    }
+    // The apiserver compares an integer with the whole part of a bound.
+    let bound = |bound: Bound| {
+        if number.is_i64() && schema.types != JsonTypes::Integer { bound.value.trunc() } else { bound.value }
+    };
+    if let Some(min) = rules.min {
+        let (bound, exclusive) = (bound(min), min.exclusive);
+        if float < bound || exclusive && float <= bound {
+            return Some(Rule::Least { bound, exclusive });
+        }
+    }
+    if let Some(max) = rules.max {
+        let (bound, exclusive) = (bound(max), max.exclusive);
+        if float > bound || exclusive && float >= bound {
+            return Some(Rule::Most { bound, exclusive });
+        }
+    }
+    None
+}
+
+/// Checks the number of replicas, at the end of a way, of an object that can be scaled.
+pub(super) fn replicas<'d>(here: &Place<'_, 'd>, way: &'d [String], found: &mut Breaches<'d>) {
+    if let [name, rest @ ..] = way {
+        if let Some(value) = here.value.get(name) {
+            replicas(&here.below(Step::Key(name), value, None), rest, found);
+        }
+        return;
+    }
+    let Content::Number(number) = here.value.content() else { return };
+    match number.as_i64() {
+        Some(number) if number < 0 => found.push(here, Rule::Replicas("should be a non-negative integer")),
+        Some(number) if number > i64::from(i32::MAX) => {
+            found.push(here, Rule::Replicas("should be less than or equal to 2147483647"));
+        }
+        _ => {}
+    }
+}
