@@ -59,7 +59,6 @@
 //! - [`doctor`]: judges an installation from what was read, as pure functions.
 //! - [`cli`]: arguments, standard output and standard error, exit codes.
 
-
 pub mod report;
 
 pub mod offline;

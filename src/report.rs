@@ -40,11 +40,11 @@ use std::io;
 
 pub use memgate_primitives::plain_text::plain;
 
+use crate::report::changes::Change;
 use memgate_model::decision::NotShown;
 use memgate_model::finding::{Finding, Severity};
-use memgate_primitives::pointer::Pointer;
 use memgate_model::policy_rule::PolicyStatus;
-use crate::report::changes::Change;
+use memgate_primitives::pointer::Pointer;
 
 /// The results of one run.
 #[derive(Debug, Default)]

@@ -7,13 +7,13 @@ use crate::cli::input::{InputArgs, load_policies};
 use crate::cli::live;
 use crate::cli::output::{OutputArg, write_outputs};
 use crate::cli::terminal::Terminal;
-use memgate_model::policy::Policies;
-use memgate_model::request::Point;
 use crate::offline::check::check;
 use crate::offline::findings::report;
 use crate::offline::load::load;
 use crate::offline::transient::pass_over;
 use crate::offline::what_if::policy_sets;
+use memgate_model::policy::Policies;
+use memgate_model::request::Point;
 
 /// Judge stored objects by policies, and tell what admission would do
 ///

@@ -11,9 +11,6 @@ use crate::cli::output::{OutputArg, write_outputs};
 use crate::cli::project::{FailOnSeverity, Project};
 use crate::cli::pull_request::PullRequestArgs;
 use crate::cli::terminal::Terminal;
-use memgate_core::family::message::and_more;
-use memgate_model::finding::Severity;
-use memgate_model::request::{Occasion, Point};
 use crate::offline::check::{Checked, check};
 use crate::offline::classify::checked_kinds;
 use crate::offline::findings::report;
@@ -21,6 +18,9 @@ use crate::offline::load::load;
 use crate::offline::passed_over::counts;
 use crate::offline::plan::InputPlan;
 use crate::report::{ObjectRef, PassedOver, Report, counted, plain, text};
+use memgate_core::family::message::and_more;
+use memgate_model::finding::Severity;
+use memgate_model::request::{Occasion, Point};
 
 /// The most objects named in the note about what the inputs do not hold.
 const MAX_NAMES_IN_NOTE: usize = 3;

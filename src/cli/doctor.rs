@@ -22,10 +22,10 @@ use crate::cli::output::{ResultFormat, json};
 use crate::cli::settings::{ServerSettingsArgs, SettingsArgs};
 use crate::cli::terminal::Terminal;
 use crate::cluster::wait::probe_namespace;
-use memgate_server::deploy::metadata::DEFAULT_NAMESPACE;
 use crate::doctor::check::{Check, CheckStatus, CheckSummary, abbreviated};
 use crate::doctor::{DoctorOptions, checks, read};
 use memgate_model::settings::Settings;
+use memgate_server::deploy::metadata::DEFAULT_NAMESPACE;
 
 /// Find faults of an installation in a cluster
 ///

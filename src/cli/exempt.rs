@@ -7,9 +7,8 @@ use crate::cli::ExitStatus;
 use crate::cli::input::load_policies;
 use crate::cli::policies::parse_time;
 use crate::cli::terminal::Terminal;
-use memgate_manifest::rewrite::yaml;
-use memgate_model::settings::Settings;
 use crate::offline::exempt::{ExemptObject, ExemptionRequest, exemption};
+use memgate_manifest::rewrite::yaml;
 
 /// Print an exemption from a rule of a policy, for one object and a time
 ///
@@ -75,7 +74,8 @@ pub struct Args {
 /// When the exemption would not be in force.
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let (policy, rules) = named(&args.rules)?;
-    let Some(inputs) = load_policies(&args.policy, memgate_core::family::default_settings(), terminal)? else {
+    let Some(inputs) = load_policies(&args.policy, memgate_core::family::default_settings(), terminal)?
+    else {
         return Ok(ExitStatus::Failed);
     };
     let wanted = ExemptionRequest {

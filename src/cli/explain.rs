@@ -7,14 +7,13 @@ use anyhow::Context as _;
 use crate::cli::ExitStatus;
 use crate::cli::input::load_policies;
 use crate::cli::terminal::Terminal;
-use memgate_core::decide::codes;
-use memgate_core::family;
-use memgate_model::finding::Code;
-use memgate_model::settings::Settings;
-use memgate_primitives::suggest::{did_you_mean, nearest};
 use crate::offline::explain;
 use crate::offline::load::Inputs;
 use crate::report::page::title;
+use memgate_core::decide::codes;
+use memgate_core::family;
+use memgate_model::finding::Code;
+use memgate_primitives::suggest::{did_you_mean, nearest};
 
 /// Explain a finding code: what is wrong, why it matters, what to do
 #[derive(Debug, clap::Args)]
@@ -67,7 +66,7 @@ fn explain_rule(args: &Args, policy: &str, rule: &str, terminal: Terminal) -> an
     if args.policy.is_empty() {
         anyhow::bail!("policy/{policy}/{rule} is a rule of a policy; give the policy with --policy PATH");
     }
-    let Some(inputs) = load_policies(&args.policy, memgate_core::family::default_settings(), terminal)? else {
+    let Some(inputs) = load_policies(&args.policy, family::default_settings(), terminal)? else {
         return Ok(ExitStatus::Failed);
     };
     terminal.out(rule_text(&inputs, policy, rule)?.as_bytes())?;

@@ -11,12 +11,12 @@ use crate::cli::settings::SettingsArgs;
 use crate::cli::terminal::Terminal;
 use crate::cluster::explained_pod::{ExplainedPod, explained_pod};
 use crate::cluster::reader::ClusterReader;
-use memgate_primitives::name::is_dns_subdomain;
-use memgate_model::settings::Settings;
 use crate::offline::errors::input_error;
 use crate::offline::injected::{DescribedPod, describe, describe_all};
 use crate::offline::load::load;
 use crate::offline::plan::InputPlan;
+use memgate_model::settings::Settings;
+use memgate_primitives::name::is_dns_subdomain;
 
 /// List what memgate added to a pod, and where it comes from
 ///

@@ -8,15 +8,15 @@ use anyhow::Context as _;
 
 use crate::cli::file::rewrite_whole;
 use crate::cli::terminal::Terminal;
-use memgate_manifest::mask;
-use memgate_manifest::source::Source;
-use memgate_model::request::Occasion;
 use crate::offline::check::{Checked, check};
 use crate::offline::fix::fix_all;
 use crate::offline::ignore;
 use crate::offline::load::load;
 use crate::offline::plan::InputPlan;
 use crate::report::{counted, diff};
+use memgate_manifest::mask;
+use memgate_manifest::source::Source;
+use memgate_model::request::Occasion;
 
 /// The most rounds of correcting and checking again. Below a corrected field others show up, and one object has at
 /// most 50 findings at a time: a list of ten thousand wrong elements takes 200 rounds.

@@ -10,8 +10,6 @@ use crate::cli::policies::PolicyArgs;
 use crate::cli::project::{FILE_NAME, Project, ProjectArgs};
 use crate::cli::settings::SettingsArgs;
 use crate::cli::terminal::Terminal;
-use memgate_core::family::message::and_more;
-use memgate_model::settings::Settings;
 use crate::offline::base::Base;
 use crate::offline::collect::{Reading, Unread};
 use crate::offline::errors::input_error;
@@ -23,7 +21,9 @@ use crate::offline::render::{Rendering, Unrendered};
 use crate::offline::repository::{Tool, normal};
 use crate::offline::stop::Stop;
 use crate::report::{counted, plain};
+use memgate_core::family::message::and_more;
 use memgate_core::state::cluster_snapshot::Assumed;
+use memgate_model::settings::Settings;
 
 /// The most charts and kustomizations with a note of their own.
 const MAX_UNRENDERED_IN_NOTES: usize = 10;

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use anyhow::bail;
 use serde_json::Value;
 
+use crate::offline::collect::{Reading, collect};
 use memgate_core::family;
 use memgate_manifest::document::{Document, values};
 use memgate_manifest::error::{Error, SyntaxError};
 use memgate_primitives::pointer::Pointer;
 use memgate_primitives::suggest::{did_you_mean, nearest};
-use crate::offline::collect::{Reading, collect};
 
 /// The places of the private memory of a sympozium agent.
 pub const MEMORY_MODES: [&str; 3] = ["auto", "service", "sidecar"];

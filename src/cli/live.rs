@@ -12,10 +12,10 @@ use crate::cli::project::Project;
 use crate::cli::terminal::Terminal;
 use crate::cluster::listed_state::{add_agent_pods, read_state};
 use crate::cluster::reader::ClusterReader;
-use memgate_model::family::Family;
 use crate::offline::plan::InputPlan;
 use crate::report::plain;
 use memgate_core::state::cluster_snapshot::{ClusterSnapshot, Known, kinds};
+use memgate_model::family::Family;
 
 /// The name of the cluster's state in findings, in place of a path.
 const CLUSTER: &str = "cluster";

@@ -10,13 +10,13 @@ use crate::cli::ExitStatus;
 use crate::cli::families::parse as parse_family;
 use crate::cli::settings::{ServerSettingsArgs, flags};
 use crate::cli::terminal::Terminal;
+use memgate_model::family::Family;
+use memgate_primitives::name::{is_dns_label, is_dns_subdomain};
+use memgate_primitives::suggest::{did_you_mean, nearest};
 use memgate_server::deploy::component::{Component, ExclusiveChoice, contradiction};
 use memgate_server::deploy::install_plan::{InstallPart, InstallPlan, WebhookEndpoint};
 use memgate_server::deploy::metadata::{DEFAULT_NAMESPACE, MAX_NAME_CHARS, default_name};
 use memgate_server::deploy::render;
-use memgate_model::family::Family;
-use memgate_primitives::name::{is_dns_label, is_dns_subdomain};
-use memgate_primitives::suggest::{did_you_mean, nearest};
 
 /// The image that manifests name unless another one is given.
 const DEFAULT_IMAGE: &str = concat!("ghcr.io/memgate/memgate:", env!("CARGO_PKG_VERSION"));

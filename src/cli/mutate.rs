@@ -11,15 +11,15 @@ use crate::cli::file::rewrite_whole;
 use crate::cli::input::InputArgs;
 use crate::cli::output::{OutputArg, write_files};
 use crate::cli::terminal::Terminal;
-use memgate_manifest::source::Source;
-use memgate_model::edit::Edit;
-use memgate_model::request::Point;
 use crate::offline::check::{Checked, check};
 use crate::offline::findings::report;
 use crate::offline::load::load;
 use crate::offline::rewrite::{self, Rewritten, rewrite_all};
 use crate::report::{counted, diff, patches, plain, stream};
 use memgate_core::state::cluster_snapshot::is_masked;
+use memgate_manifest::source::Source;
+use memgate_model::edit::Edit;
+use memgate_model::request::Point;
 
 /// Print manifests as they would be stored: with defaults, and pods with their memory
 ///

@@ -10,8 +10,8 @@ use serde::Serialize;
 
 use crate::cli::file::write_whole;
 use crate::cli::terminal::Terminal;
-use memgate_primitives::suggest::{did_you_mean, nearest};
 use crate::report::{DEFAULT_WIDTH, FormatOptions, Report, ReportFormat, text, write};
+use memgate_primitives::suggest::{did_you_mean, nearest};
 
 /// A format and its file; without a file it is written to standard output.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,9 +3,9 @@
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use jiff::Timestamp;
 
-use memgate_primitives::name::is_dns_subdomain;
 use memgate_model::request::{Occasion, Point};
 use memgate_model::settings::PolicySettings;
+use memgate_primitives::name::is_dns_subdomain;
 
 /// Which policies apply, and for which point and time.
 #[derive(Debug, clap::Args)]

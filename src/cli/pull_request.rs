@@ -9,7 +9,6 @@ use crate::cli::input::InputArgs;
 use crate::cli::interrupt::Interrupt;
 use crate::cli::project::Project;
 use crate::cli::terminal::Terminal;
-use memgate_model::request::Point;
 use crate::offline::base::{self, BasePaths};
 use crate::offline::baseline::read::read as read_baseline;
 use crate::offline::baseline::{Baseline, pass_by, record};
@@ -20,6 +19,7 @@ use crate::offline::load::load;
 use crate::offline::plan::InputPlan;
 use crate::offline::suppress::{KnownFindings, known, suppress};
 use crate::report::{counted, plain};
+use memgate_model::request::Point;
 
 /// How many digits of a commit are shown.
 const COMMIT_DIGITS: usize = 12;

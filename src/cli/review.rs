@@ -10,11 +10,11 @@ use crate::cli::input::{StateArgs, load_whole};
 use crate::cli::policies::PolicyArgs;
 use crate::cli::settings::SettingsArgs;
 use crate::cli::terminal::Terminal;
-use memgate_model::finding::Phase;
-use memgate_model::request::Point;
 use crate::offline::load::Inputs;
 use crate::offline::plan::InputPlan;
 use crate::offline::review::answer;
+use memgate_model::finding::Phase;
+use memgate_model::request::Point;
 
 /// Answer one AdmissionReview from standard input, as the webhook would
 ///

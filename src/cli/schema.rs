@@ -2,8 +2,8 @@
 
 use crate::cli::ExitStatus;
 use crate::cli::terminal::Terminal;
-use memgate_primitives::suggest::{did_you_mean, nearest};
 use crate::offline::kind_schema::{KindDefinition, combined, definitions};
+use memgate_primitives::suggest::{did_you_mean, nearest};
 
 /// The schemas that are files of the repository.
 const FILES: [(&str, &str); 4] = [

@@ -20,10 +20,10 @@ use crate::cli::serve::certs::CertArgs;
 use crate::cli::settings::ServerSettingsArgs;
 use crate::cli::terminal::Terminal;
 use crate::cluster::client::KubeContext;
-use memgate_model::snapshot::Snapshot;
 use crate::offline::collect::Reading;
 use crate::offline::load::Inputs;
 use crate::offline::plan::InputPlan;
+use memgate_model::snapshot::Snapshot;
 use memgate_server::server::options::{HEALTH_PORT, Options, PORT};
 use memgate_server::server::{Server, State, logs, runtime, tls, traces};
 

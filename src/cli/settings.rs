@@ -118,7 +118,8 @@ impl SettingsArgs {
             None => of_repository.cloned().unwrap_or_default(),
         };
         let of_file = file.families.map(|names| names.iter().filter_map(|name| family::find(name)).collect());
-        let mut settings = Settings { families: self.families.chosen_or(of_file), ..memgate_core::family::default_settings() };
+        let mut settings =
+            Settings { families: self.families.chosen_or(of_file), ..family::default_settings() };
         file.platforms.apply(&mut settings.platforms)?;
         Ok(settings)
     }
@@ -185,7 +186,8 @@ fn is_name_pattern(pattern: &str) -> bool {
 #[must_use]
 pub fn flags(settings: &Settings) -> Vec<String> {
     let mut flags = Vec::new();
-    for ((flag, values), default) in flag_values(settings).into_iter().zip(flag_values(&memgate_core::family::default_settings()))
+    for ((flag, values), default) in
+        flag_values(settings).into_iter().zip(flag_values(&family::default_settings()))
     {
         if (flag, &values) == (default.0, &default.1) {
             continue;

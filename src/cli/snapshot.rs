@@ -13,9 +13,9 @@ use crate::cli::live;
 use crate::cli::terminal::Terminal;
 use crate::cluster::listed_state::add_definitions;
 use crate::cluster::wait::probe_namespace;
-use memgate_model::family::Family;
 use crate::report::{counted, plain};
 use memgate_core::state::cluster_snapshot::{ClusterSnapshot, Known};
+use memgate_model::family::Family;
 
 /// Write the state of a cluster into a file, for --snapshot
 ///

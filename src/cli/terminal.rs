@@ -10,8 +10,8 @@ use anstream::{AutoStream, ColorChoice};
 use anyhow::Context as _;
 use terminal_size::{Width, terminal_size_of};
 
-use memgate_model::causes::{in_words, with_causes};
 use crate::report::{DEFAULT_WIDTH, InputError, text};
+use memgate_model::causes::{in_words, with_causes};
 
 /// With fewer columns, source lines could not be shown.
 const MIN_WIDTH: usize = 40;

@@ -5,13 +5,13 @@ use std::fmt::Write as _;
 use crate::cli::ExitStatus;
 use crate::cli::input::{InputArgs, note_unread};
 use crate::cli::terminal::Terminal;
-use memgate_manifest::rewrite::yaml;
-use memgate_primitives::credential::masked;
-use memgate_model::request::Point;
 use crate::offline::errors::input_error;
 use crate::offline::load::load;
 use crate::offline::view::{Viewed, ViewedObject, shown, view};
 use crate::report::plain;
+use memgate_manifest::rewrite::yaml;
+use memgate_model::request::Point;
+use memgate_primitives::credential::masked;
 
 /// Print the fields of memory resources, agents and pods that policies judge
 ///

@@ -26,8 +26,8 @@ use crate::cli::terminal::Terminal;
 use crate::cluster::probe::probes;
 use crate::cluster::probe_outcome::ProbeOutcome;
 use crate::cluster::wait::{ProbeResult, ProbeTarget, all_answered, probe_namespace, wait};
-use memgate_server::deploy::metadata::NAME;
 use memgate_model::family::AggregatedServer;
+use memgate_server::deploy::metadata::NAME;
 
 /// Wait until the webhook answers in a cluster
 ///

@@ -6,10 +6,10 @@ use crate::cli::input::{InputArgs, load_policies, note_unread};
 use crate::cli::live;
 use crate::cli::output::{OutputArg, write_outputs};
 use crate::cli::terminal::Terminal;
-use memgate_model::request::Point;
 use crate::offline::load::load;
 use crate::offline::what_if::{PolicySets, policy_sets, what_if};
 use crate::report::changes;
+use memgate_model::request::Point;
 
 /// List the objects that other policies would deny, warn about, or accept
 ///

@@ -2,7 +2,9 @@
 
 use kube::Client;
 
-use memgate_server::server::certs::verify::{CertInfo, Error, TrustVerdict, VerifyOptions, WebhookReport, verify};
+use memgate_server::server::certs::verify::{
+    CertInfo, Error, TrustVerdict, VerifyOptions, WebhookReport, verify,
+};
 
 /// How long before it expires a certificate is warned about, in seconds: a week, but at most a fifth of its
 /// life, since one that lives for a week is replaced before that.

@@ -10,10 +10,11 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
 
 use crate::cluster::webhook_entry::{WebhookEntry, entries};
-use memgate_server::deploy::objects::WebhookConfiguration;
+use memgate_core::family::default_settings;
 use memgate_model::family::Family;
 use memgate_model::finding::Phase;
 use memgate_model::snapshot::Snapshot;
+use memgate_server::deploy::objects::WebhookConfiguration;
 use memgate_server::review_path;
 
 /// The result of a read.
@@ -129,7 +130,7 @@ pub struct AgentPod {
 }
 
 /// The pods of agents, and the state that decisions about these pods read.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Agents {
     /// The pods.
     pub pods: Vec<AgentPod>,
@@ -141,6 +142,19 @@ pub struct Agents {
     pub snapshot: Snapshot,
     /// When objects of the families' kinds were created, in seconds since 1970, by kind, namespace and name.
     pub created: BTreeMap<(String, String, String), i64>,
+}
+
+impl Default for Agents {
+    /// No pods, and a state of which nothing is known.
+    fn default() -> Self {
+        Self {
+            pods: Vec::new(),
+            stand_ins: Vec::new(),
+            incomplete: Vec::new(),
+            snapshot: Snapshot::new(default_settings()),
+            created: BTreeMap::new(),
+        }
+    }
 }
 
 impl Installation {

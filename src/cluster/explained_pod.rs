@@ -8,10 +8,10 @@ use crate::cluster::cluster_state::Fetched;
 use crate::cluster::listed_state::read_state;
 use crate::cluster::reader::ClusterReader;
 use memgate_core::decide::origins::origins;
-use memgate_model::settings::Settings;
-use memgate_model::snapshot::Snapshot;
 use memgate_core::state::cluster_snapshot::{ClusterSnapshot, kinds};
 use memgate_core::state::empty;
+use memgate_model::settings::Settings;
+use memgate_model::snapshot::Snapshot;
 
 /// A pod with the state around it.
 #[derive(Debug)]

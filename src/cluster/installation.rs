@@ -9,9 +9,9 @@ use crate::cluster::cluster_state::{Fetched, Installation, ServedResources};
 use crate::cluster::reader::{ClusterReader, fetch};
 use crate::cluster::request::{REQUEST_TIMEOUT, error_message, send};
 use crate::cluster::webhook_entry::{WebhookEntry, entries};
-use memgate_server::deploy::metadata::{NAME, SELF_GUARD, default_name};
 use memgate_core::family;
 use memgate_model::kind::{Kind, POLICY_KINDS};
+use memgate_server::deploy::metadata::{NAME, SELF_GUARD, default_name};
 
 /// The API group and version of webhook configurations and admission policies.
 const ADMISSION: &str = "admissionregistration.k8s.io/v1";

@@ -13,10 +13,10 @@ use crate::cluster::agents::{POD, agent_pods};
 use crate::cluster::cluster_state::{Fetched, ServedResources};
 use crate::cluster::installation::served_resources;
 use crate::cluster::reader::{ClusterReader, path, with_kind};
+use memgate_core::state::cluster_snapshot::{ClusterSnapshot, DEFINITION, DEFINITION_API, Known, kept};
 use memgate_model::family::Family;
 use memgate_model::kind::{Kind, NAMESPACE, SECRET};
 use memgate_model::schema::Schema;
-use memgate_core::state::cluster_snapshot::{ClusterSnapshot, DEFINITION, DEFINITION_API, Known, kept};
 
 /// The definitions of kinds, each read by its name.
 static DEFINITIONS: Kind = Kind {

@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 use crate::cluster::reader;
 use memgate_core::decide::decide;
 use memgate_core::family::inject::INJECT_LABEL;
+use memgate_core::state;
 use memgate_model::family::{AggregatedServer, Family};
 use memgate_model::finding::{Finding, Severity};
 use memgate_model::kind::Kind;
 use memgate_model::request::{Occasion, Operation, Request};
 use memgate_model::settings::Settings;
-use memgate_core::state;
 
 /// One dry run, and what memgate finds.
 #[derive(Debug)]

@@ -4,9 +4,9 @@ use serde_json::Value;
 
 use crate::cluster::probe::Probe;
 use crate::cluster::request::Response;
+use crate::report::plain;
 use memgate_core::family;
 use memgate_model::family::AggregatedServer;
-use crate::report::plain;
 use memgate_server::review_path::without_tokens;
 
 /// The outcome of one dry run.

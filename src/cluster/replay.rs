@@ -3,8 +3,8 @@
 use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
 
-use memgate_core::admission::admit;
 use crate::cluster::cluster_state::AgentPod;
+use memgate_core::admission::admit;
 use memgate_core::family::inject::{INJECTED_ANNOTATION, marker};
 use memgate_model::decision::Decision;
 use memgate_model::family::Family;

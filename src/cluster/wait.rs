@@ -11,11 +11,11 @@ use crate::cluster::probe::Probe;
 use crate::cluster::probe_outcome::{ProbeOutcome, interpret};
 use crate::cluster::request::{error_message, send};
 use crate::cluster::webhook_entry::{entries, excludes_namespace};
-use memgate_server::deploy::metadata::DEFAULT_NAMESPACE;
-use memgate_server::deploy::objects::WebhookConfiguration;
+use crate::report::plain;
 use memgate_model::family::AggregatedServer;
 use memgate_model::kind::SYSTEM_NAMESPACES;
-use crate::report::plain;
+use memgate_server::deploy::metadata::DEFAULT_NAMESPACE;
+use memgate_server::deploy::objects::WebhookConfiguration;
 
 /// The pause after the first round of probes; each further one is twice as long as the one before it.
 const MIN_PAUSE: Duration = Duration::from_millis(200);

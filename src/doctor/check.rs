@@ -6,8 +6,8 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::cluster::cluster_state::{Fetched, Installation, configuration_title};
-use memgate_core::family::message::and_more;
 use crate::report::{counted, plain};
+use memgate_core::family::message::and_more;
 
 /// The status of a check, the good ones first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use k8s_openapi::api::rbac::v1::PolicyRule;
 
+use memgate_model::family::Family;
 use memgate_server::deploy;
 use memgate_server::deploy::component::Component;
 use memgate_server::deploy::install_plan::{InstallPlan, WebhookEndpoint};
 use memgate_server::deploy::objects::{Objects, WebhookConfiguration};
-use memgate_model::family::Family;
 
 /// How memgate was installed, as far as the live objects show it.
 #[derive(Debug)]

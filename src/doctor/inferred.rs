@@ -6,12 +6,13 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelectorRequirement;
 
 use crate::cluster::cluster_state::Installation;
 use crate::cluster::webhook_entry::{WebhookEntry, requirements};
-use memgate_server::deploy::component::Component;
-use memgate_server::deploy::metadata::NAME;
 use memgate_core::family;
+use memgate_core::family::default_settings;
 use memgate_model::family::Family;
 use memgate_model::finding::Phase;
 use memgate_model::settings::Settings;
+use memgate_server::deploy::component::Component;
+use memgate_server::deploy::metadata::NAME;
 
 /// The entry for pods that require their memory.
 pub(super) const REQUIRED_PODS: &str = "required.pods.memgate.dev";
@@ -23,7 +24,7 @@ pub fn settings(found: &Installation, parse: fn(&[&str]) -> Option<Settings>) ->
     let known = ["--family=", "--orloj-", "--sympozium-", "--policy-exclude-namespace=", "--cluster-domain="];
     let flags = found.arguments().filter(|arg| known.iter().any(|known| arg.starts_with(known)));
     let flags: Vec<&str> = std::iter::once(NAME).chain(flags.map(String::as_str)).collect();
-    let settings = parse(&flags).unwrap_or_default();
+    let settings = parse(&flags).unwrap_or_else(default_settings);
     if flags.iter().any(|flag| flag.starts_with("--family=")) {
         return settings;
     }
@@ -160,8 +161,8 @@ mod tests {
 
     #[test]
     fn learns_the_families_from_the_entries() {
-        let parse = |flags: &[&str]| (flags == [NAME]).then(Settings::default);
-        assert_eq!(settings(&Installation::default(), parse), memgate_core::family::default_settings());
+        let parse = |flags: &[&str]| (flags == [NAME]).then(default_settings);
+        assert_eq!(settings(&Installation::default(), parse), default_settings());
         let expected = installed(&[&family::ark::FAMILY, &family::orka::FAMILY]);
         let found = Installation {
             name: "memgate".to_owned(),

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use crate::cluster::cluster_state::{Agents, Fetched, Installation};
 use crate::doctor::check::{Check, abbreviated, unreadable};
-use memgate_core::family::inject::INJECT_LABEL;
 use crate::report::counted;
+use memgate_core::family::inject::INJECT_LABEL;
 
 const ID: &str = "inject-label";
 

@@ -5,12 +5,12 @@ use serde_json::Value;
 use crate::cluster::cluster_state::{AgentPod, Agents, Installation};
 use crate::cluster::replay::{Replayed, marker};
 use crate::doctor::check::Check;
+use crate::report::counted;
 use memgate_core::family::inject::{INJECTED_ANNOTATION, marker};
 use memgate_model::finding::Phase;
 use memgate_model::kind::SECRET;
 use memgate_model::object::Reference;
 use memgate_model::reason::Reason;
-use crate::report::counted;
 
 const ID: &str = "missed-pods";
 
@@ -133,9 +133,9 @@ mod tests {
     use crate::doctor::check::CheckStatus;
     use crate::doctor::expected::tests::installed;
     use memgate_core::family;
-    use memgate_model::settings::Settings;
-    use memgate_model::snapshot::Snapshot;
+
     use memgate_core::state;
+    use memgate_model::snapshot::Snapshot;
 
     fn pod(created: &str, more: &Value) -> AgentPod {
         let mut json = json!({
@@ -154,7 +154,7 @@ mod tests {
     }
 
     fn snapshot(memory: bool) -> Snapshot {
-        let mut snapshot = state::empty(memgate_core::family::default_settings());
+        let mut snapshot = state::empty(family::default_settings());
         let mut objects = vec![json!({
             "apiVersion": "arkonis.dev/v1alpha1", "kind": "ArkAgent",
             "metadata": {"name": "scout", "namespace": "team-a"},

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use crate::cluster::cluster_state::{Fetched, Installation, ServedResources};
-use memgate_server::deploy::component::MIN_KUBERNETES;
 use crate::doctor::check::{Check, abbreviated};
 use memgate_model::family::Family;
 use memgate_model::kind::Kind;
+use memgate_server::deploy::component::MIN_KUBERNETES;
 
 /// The first version that starts sidecars before other containers, and ends them with these.
 /// Source: Kubernetes documentation, Sidecar Containers (on by default since 1.29).

@@ -22,15 +22,15 @@ use std::sync::Arc;
 
 use serde_json::json;
 
+use crate::offline::check::Checked;
+use crate::offline::notices::Notice;
+use crate::offline::suppress::{Identity, KnownFindings, each, not_shown, suppress};
+use crate::report::{ObjectRef, counted, fingerprint};
 use memgate_core::decide::codes;
 use memgate_core::family::{self, common};
 use memgate_manifest::source::{Source, Span};
 use memgate_model::finding::{Finding, Severity};
 use memgate_primitives::pointer::Pointer;
-use crate::offline::check::Checked;
-use crate::offline::notices::Notice;
-use crate::offline::suppress::{Identity, KnownFindings, each, not_shown, suppress};
-use crate::report::{ObjectRef, counted, fingerprint};
 
 /// The version of the format. The reader refuses any other.
 const SCHEMA_VERSION: u64 = 1;

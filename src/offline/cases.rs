@@ -7,22 +7,22 @@ use std::sync::Arc;
 use serde_json::Value;
 use thiserror::Error;
 
-use memgate_core::admission;
-use memgate_core::casefile::compare::{CaseOutcome, failures};
-use memgate_core::casefile::read::read;
-use memgate_core::casefile::{Case, request};
-use memgate_manifest::document::{Document, values};
-use memgate_model::decision::Decision;
-use memgate_primitives::pointer::Pointer;
-use memgate_model::policy::Policies;
-use memgate_model::request::Occasion;
-use memgate_model::snapshot::Snapshot;
 use crate::offline::classify::{Class, classify};
 use crate::offline::collect::{Reading, Unread, collect};
 use crate::offline::errors::error_at;
 use crate::offline::load::{self, load};
 use crate::offline::plan::InputPlan;
+use memgate_core::admission;
+use memgate_core::casefile::compare::{CaseOutcome, failures};
+use memgate_core::casefile::read::read;
+use memgate_core::casefile::{Case, request};
 use memgate_core::state::AddError;
+use memgate_manifest::document::{Document, values};
+use memgate_model::decision::Decision;
+use memgate_model::policy::Policies;
+use memgate_model::request::Occasion;
+use memgate_model::snapshot::Snapshot;
+use memgate_primitives::pointer::Pointer;
 
 /// What came of the cases.
 #[derive(Debug, Default)]

@@ -3,15 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use memgate_core::admission::{Admitted, admit};
-use memgate_core::decide::form;
-use memgate_manifest::error::Error;
-use memgate_manifest::source::Source;
-use memgate_model::family::Family;
-use memgate_model::finding::{Finding, Severity};
-use memgate_model::reason::Reason;
-use memgate_model::request::{Occasion, Request};
-use memgate_model::snapshot::Snapshot;
 use crate::offline::checked_object::{CheckedObject, UndecidedObject};
 use crate::offline::collect::Unread;
 use crate::offline::errors::error_at;
@@ -21,6 +12,15 @@ use crate::offline::origin::Origins;
 use crate::offline::passed_over::{PassedOver, Why};
 use crate::offline::places::Places;
 use crate::offline::policies::leftovers;
+use memgate_core::admission::{Admitted, admit};
+use memgate_core::decide::form;
+use memgate_manifest::error::Error;
+use memgate_manifest::source::Source;
+use memgate_model::family::Family;
+use memgate_model::finding::{Finding, Severity};
+use memgate_model::reason::Reason;
+use memgate_model::request::{Occasion, Request};
+use memgate_model::snapshot::Snapshot;
 use memgate_policy::leftover::Used;
 
 /// The inputs with the decisions about their objects.

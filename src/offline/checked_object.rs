@@ -3,16 +3,16 @@
 
 use serde_json::{Map, Value};
 
+use crate::offline::classify::{Class, classify};
+use crate::report::ObjectRef;
 use memgate_manifest::document::Document;
 use memgate_manifest::place::DocumentPlace;
 use memgate_model::claim_volumes::{ClaimVolumes, add_to_pod};
 use memgate_model::edit::Edit;
 use memgate_model::kind::SYSTEM_NAMESPACES;
-use memgate_primitives::pointer::Pointer;
 use memgate_model::request::{Occasion, Operation, Request};
 use memgate_model::workload;
-use crate::offline::classify::{Class, classify};
-use crate::report::ObjectRef;
+use memgate_primitives::pointer::Pointer;
 
 /// An object, without its text.
 #[derive(Debug, Clone)]

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use crate::report::ObjectRef;
 use memgate_core::family;
 use memgate_manifest::document::Document;
 use memgate_model::family::Family;
 use memgate_model::kind::Kind;
 use memgate_model::workload;
-use crate::report::ObjectRef;
 
 /// How an object is checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +29,10 @@ pub enum Class {
 #[must_use]
 pub fn classify(group: &str, kind: &str) -> Class {
     let of_family = || family::validated(&family::ALL, group, kind).is_some();
-    if group.is_empty() && kind == "Pod" || of_family() || memgate_policy::resource::kind(group, kind).is_some() {
+    if group.is_empty() && kind == "Pod"
+        || of_family()
+        || memgate_policy::resource::kind(group, kind).is_some()
+    {
         return Class::Object;
     }
     workload::find(group, kind)

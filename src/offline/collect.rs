@@ -6,14 +6,14 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use memgate_manifest::error::Error;
-use memgate_manifest::source::Source;
 use crate::offline::exclude::Exclude;
 use crate::offline::read::{DEFAULT_MAX_BYTES, source};
 use crate::offline::render::{Rendering, Unrendered, render};
 use crate::offline::repository::{Repository, Unit};
 use crate::offline::walk::{Item, Walked};
 use memgate_core::state::cluster_snapshot::Assumed;
+use memgate_manifest::error::Error;
+use memgate_manifest::source::Source;
 
 /// How inputs are read.
 #[derive(Debug)]

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::report::{FileLocation, InputError, Related, plain};
 use memgate_manifest::error::{Error, SyntaxError};
 use memgate_manifest::mask;
 use memgate_manifest::place::DocumentPlace;
@@ -9,7 +10,6 @@ use memgate_manifest::source::{Source, Span};
 use memgate_model::causes::with_causes;
 use memgate_primitives::credential::masked;
 use memgate_primitives::pointer::Pointer;
-use crate::report::{FileLocation, InputError, Related, plain};
 
 /// An error at one place of a document.
 #[must_use]

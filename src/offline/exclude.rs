@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use globset::{GlobBuilder, GlobMatcher};
 
-use memgate_manifest::error::Error;
 use crate::offline::repository::normal;
+use memgate_manifest::error::Error;
 
 /// Globs for files and directories that are not read.
 #[derive(Debug, Default)]

@@ -8,9 +8,9 @@ use serde_json::{Map, Value, json};
 use memgate_core::family;
 use memgate_model::kind::{MEMORY_POLICY_EXEMPTION, NAMESPACE};
 use memgate_model::policy::{Exemption, Policies, Policy};
-use memgate_primitives::suggest::{did_you_mean, nearest};
 use memgate_policy::leftover::rejected;
 use memgate_policy::read;
+use memgate_primitives::suggest::{did_you_mean, nearest};
 
 /// Nanoseconds of an hour.
 const HOUR: i128 = 3600 * 1_000_000_000;

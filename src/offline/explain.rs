@@ -5,17 +5,17 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::offline::exempt::duration;
+use crate::offline::load::Inputs;
 use memgate_manifest::document::values;
 use memgate_manifest::rewrite::yaml;
 use memgate_manifest::source::Source;
-use memgate_primitives::glob::Glob;
 use memgate_model::kind::MEMORY_POLICY;
 use memgate_model::memory_view::Role;
 use memgate_model::object::Reference;
 use memgate_model::policy::{Match, Policy, Rule};
 use memgate_model::request::Point;
-use crate::offline::exempt::duration;
-use crate::offline::load::Inputs;
+use memgate_primitives::glob::Glob;
 
 /// The description of the rule, and then the page of its type.
 #[must_use]

@@ -2,12 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use memgate_manifest::place::{DocumentPlace, LastSource};
-use memgate_manifest::source::Span;
-use memgate_model::decision::NotShown;
-use memgate_model::finding::Finding;
-use memgate_model::object::Reference;
-use memgate_primitives::pointer::Pointer;
 use crate::offline::check::{Checked, Decided, InputOrder};
 use crate::offline::checked_object::CheckedObject;
 use crate::offline::collect::Unread;
@@ -18,6 +12,12 @@ use crate::offline::passed_over::PassedOver;
 use crate::offline::repository::Tool;
 use crate::report::fingerprint::{self, Counter};
 use crate::report::{self, JudgedObject, LocatedFinding, Related, Report};
+use memgate_manifest::place::{DocumentPlace, LastSource};
+use memgate_manifest::source::Span;
+use memgate_model::decision::NotShown;
+use memgate_model::finding::Finding;
+use memgate_model::object::Reference;
+use memgate_primitives::pointer::Pointer;
 
 /// The report of everything that was checked, in the order of the inputs.
 #[must_use]

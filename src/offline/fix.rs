@@ -6,13 +6,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::offline::check::{Checked, Decided};
 use memgate_manifest::fix::{Fixed, TextFix, fix};
 use memgate_manifest::place::LastSource;
 use memgate_manifest::source::Source;
 use memgate_model::finding::Severity;
 use memgate_primitives::fix::Fix;
 use memgate_primitives::pointer::{Pointer, list_index};
-use crate::offline::check::{Checked, Decided};
 
 /// A file whose text changes.
 #[derive(Debug)]

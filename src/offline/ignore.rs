@@ -4,6 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::offline::check::Checked;
+use crate::offline::notices::Notice;
+use crate::offline::suppress::{Identity, each, identify, make_note};
 use memgate_core::decide::codes;
 use memgate_core::family::{self, common};
 use memgate_manifest::comments::{ADDRESS, Comment, comments};
@@ -13,9 +16,6 @@ use memgate_model::finding::{Code, Finding};
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
 use memgate_primitives::suggest::{did_you_mean, nearest};
-use crate::offline::check::Checked;
-use crate::offline::notices::Notice;
-use crate::offline::suppress::{Identity, each, identify, make_note};
 
 /// The form of such a comment.
 const FORM: &str = "# memgate: ignore[CODE] reason";
@@ -235,11 +235,11 @@ fn find(name: &str) -> Result<&'static Code, Box<Finding>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use memgate_model::finding::Severity;
-    use memgate_model::request::Occasion;
     use crate::offline::check::{Decided, check};
     use crate::offline::load::load;
     use crate::offline::plan::InputPlan;
+    use memgate_model::finding::Severity;
+    use memgate_model::request::Occasion;
 
     /// So many that a search from each comment through all others would take minutes.
     const VERY_MANY: usize = 10_000;

@@ -6,14 +6,14 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use memgate_core::decide::origins::{Given, Item, marked_by, origins};
-use memgate_core::family::inject::{INJECTED_ANNOTATION, marker};
-use memgate_manifest::mask;
-use memgate_primitives::pointer::Pointer;
-use memgate_model::snapshot::Snapshot;
 use crate::offline::load::Inputs;
 use crate::report::diff::describe_origin;
 use crate::report::plain;
+use memgate_core::decide::origins::{Given, Item, marked_by, origins};
+use memgate_core::family::inject::{INJECTED_ANNOTATION, marker};
+use memgate_manifest::mask;
+use memgate_model::snapshot::Snapshot;
+use memgate_primitives::pointer::Pointer;
 
 /// The description of a pod.
 #[derive(Debug)]

@@ -7,13 +7,6 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 
-use serde_json::Value;
-use thiserror::Error;
-use memgate_manifest::document::{Document, each_value, fill_type_meta, parse_parts};
-use memgate_manifest::source::Source;
-use memgate_model::object::DEFAULT_NAMESPACE;
-use memgate_primitives::pointer::Pointer;
-use memgate_model::snapshot::Snapshot;
 use crate::offline::checked_object::UndecidedObject;
 use crate::offline::classify::{Class, classify, has_required_annotation, object_ref};
 use crate::offline::collect::{Reading, STDIN, Unread, collect};
@@ -28,6 +21,13 @@ use crate::offline::read::source;
 use crate::offline::transient;
 use memgate_core::state::cluster_snapshot::{self, ClusterSnapshot};
 use memgate_core::state::{self, AddError, Added};
+use memgate_manifest::document::{Document, each_value, fill_type_meta, parse_parts};
+use memgate_manifest::source::Source;
+use memgate_model::object::DEFAULT_NAMESPACE;
+use memgate_model::snapshot::Snapshot;
+use memgate_primitives::pointer::Pointer;
+use serde_json::Value;
+use thiserror::Error;
 
 /// Why nothing was loaded at all.
 #[derive(Debug, Error)]
@@ -52,7 +52,7 @@ pub enum Error {
 }
 
 /// Everything that was read.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Inputs {
     /// The texts that hold the objects, in the order of the paths.
     pub sources: Vec<Arc<Source>>,
@@ -76,6 +76,25 @@ pub struct Inputs {
     pub policies: PolicyFiles,
 }
 
+impl Inputs {
+    /// Nothing read yet, with a state that decisions may look at.
+    #[must_use]
+    pub fn new(snapshot: Snapshot) -> Self {
+        Self {
+            sources: Vec::new(),
+            objects: Vec::new(),
+            snapshot,
+            passed_over: Vec::new(),
+            notices: Vec::new(),
+            errors: Vec::new(),
+            unread: Unread::default(),
+            origins: Origins::default(),
+            places: Places::default(),
+            policies: PolicyFiles::default(),
+        }
+    }
+}
+
 /// Reads what the plan names.
 ///
 /// # Errors
@@ -88,7 +107,7 @@ pub fn load(plan: &InputPlan) -> Result<Inputs, Error> {
         Some(text) => &mut text.as_bytes(),
         None => &mut io::stdin(),
     };
-    let mut inputs = Inputs { snapshot: state::empty(plan.settings.clone()), ..Inputs::default() };
+    let mut inputs = Inputs::new(state::empty(plan.settings.clone()));
     if let Some(path) = &plan.snapshot {
         read_snapshot(path, plan, &mut inputs)?;
     }

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use memgate_core::family;
+use memgate_model::workload;
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::suggest::nearest;
-use memgate_model::workload;
 
 /// The groups of Kubernetes itself in which workloads are, or were. Objects of platforms get one of them by mistake when
 /// the author forgets the group.

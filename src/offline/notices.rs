@@ -7,17 +7,17 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::offline::misspelt::misspelt;
+use crate::report::ObjectRef;
 use memgate_core::decide::form;
 use memgate_core::family::common;
+use memgate_core::state;
 use memgate_manifest::document::{Document, NonObject};
 use memgate_manifest::source::{Source, Span};
 use memgate_model::finding::Finding;
 use memgate_model::object::Reference;
-use memgate_primitives::pointer::Pointer;
 use memgate_model::settings::Settings;
-use crate::offline::misspelt::misspelt;
-use crate::report::ObjectRef;
-use memgate_core::state;
+use memgate_primitives::pointer::Pointer;
 
 /// A finding about a place in a file.
 #[derive(Debug)]

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::offline::repository::{Tool, Unit, without_dots};
 use memgate_manifest::document::{Document, values};
 use memgate_manifest::source::Source;
 use memgate_primitives::credential::masked;
-use crate::offline::repository::{Tool, Unit, without_dots};
 
 const COMMENT: &str = "# Source: ";
 /// The annotation that kustomize writes with `buildMetadata: [originAnnotations]`.

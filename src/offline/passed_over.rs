@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::report::ObjectRef;
 use memgate_manifest::document::NonObject;
 use memgate_manifest::place::DocumentPlace;
 use memgate_manifest::source::{Source, Span};
 use memgate_model::reason::Reason;
-use crate::report::ObjectRef;
 
 /// An object or document that no enabled family has judged.
 #[derive(Debug)]

@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::offline::errors::location;
+use crate::report::Related;
+use memgate_core::state;
 use memgate_manifest::document::Document;
 use memgate_manifest::place::{DocumentPlace, LastSource};
 use memgate_manifest::source::{Source, Span};
 use memgate_model::finding::Finding;
 use memgate_model::object::Reference;
-use memgate_primitives::pointer::Pointer;
 use memgate_model::settings::Settings;
-use crate::offline::errors::location;
-use crate::report::Related;
-use memgate_core::state;
+use memgate_primitives::pointer::Pointer;
 
 /// The places of objects by their names, also of those that `--with` gives. The later of two objects with one name
 /// counts, as in the state.

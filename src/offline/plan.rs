@@ -2,11 +2,12 @@
 
 use std::path::PathBuf;
 
-use memgate_model::settings::Settings;
 use crate::offline::collect::Reading;
+use memgate_core::family::default_settings;
+use memgate_model::settings::Settings;
 
 /// What [`load`](crate::offline::load::load) reads, and how. A path is a file, a directory, a glob or `-`.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct InputPlan {
     /// The paths of the objects to check.
     pub checked: Vec<String>,
@@ -27,6 +28,23 @@ pub struct InputPlan {
     pub settings: Settings,
     /// A text in place of standard input, for tests.
     pub stdin: Option<String>,
+}
+
+impl Default for InputPlan {
+    /// Reads nothing, with default settings.
+    fn default() -> Self {
+        Self {
+            checked: Vec::new(),
+            state: Vec::new(),
+            policies: Vec::new(),
+            ignores_policies: false,
+            snapshot: None,
+            checks_snapshot: false,
+            reading: Reading::default(),
+            settings: default_settings(),
+            stdin: None,
+        }
+    }
 }
 
 impl InputPlan {

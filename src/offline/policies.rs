@@ -7,22 +7,22 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::offline::errors::error_at;
+use crate::offline::notices::{Notice, object_ref};
+use crate::offline::places::Places;
 use jiff::Timestamp;
-use serde_json::Value;
+use memgate_core::state;
 use memgate_manifest::document::Document;
 use memgate_manifest::place::DocumentPlace;
 use memgate_manifest::source::Source;
 use memgate_model::finding::Finding;
 use memgate_model::kind::MEMORY_POLICY;
 use memgate_model::object::Reference;
-use memgate_primitives::pointer::Pointer;
 use memgate_model::policy::{Policies, Policy};
 use memgate_model::settings::Settings;
-use crate::offline::errors::error_at;
-use crate::offline::notices::{Notice, object_ref};
-use crate::offline::places::Places;
 use memgate_policy::leftover::{self, Used};
-use memgate_core::state;
+use memgate_primitives::pointer::Pointer;
+use serde_json::Value;
 
 /// The kind of path at which a policy was read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

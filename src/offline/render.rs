@@ -5,14 +5,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use memgate_manifest::error::Error;
-use memgate_manifest::source::Source;
-use memgate_model::causes::in_words;
-use memgate_primitives::credential::masked;
 use crate::offline::program::{Failure, Limits, output};
 use crate::offline::read::source;
 use crate::offline::repository::{Tool, Unit};
 use crate::offline::stop::Stop;
+use memgate_manifest::error::Error;
+use memgate_manifest::source::Source;
+use memgate_model::causes::in_words;
+use memgate_primitives::credential::masked;
 
 /// How long one chart or overlay may take: those that fetch something remote take some seconds.
 const TIME: Duration = Duration::from_mins(1);

@@ -6,11 +6,11 @@ use std::fs::File;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
+use crate::offline::kustomization::{self, Kustomization, is_kustomization};
+use crate::offline::read::source;
 use memgate_manifest::document::values;
 use memgate_manifest::error::Error;
 use memgate_manifest::source::Source;
-use crate::offline::kustomization::{self, Kustomization, is_kustomization};
-use crate::offline::read::source;
 
 const CHART_FILE: &str = "Chart.yaml";
 const TEMPLATES: &str = "templates";

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use crate::offline::check::{Checked, Decided};
+use crate::report::patches::ObjectPatch;
+use memgate_core::patch::Patch;
 use memgate_manifest::error::Error;
 use memgate_manifest::rewrite::{self, Action, TextEdit};
 use memgate_manifest::source::Source;
 use memgate_model::edit::{Edit, Op, Origin};
-use crate::offline::check::{Checked, Decided};
-use memgate_core::patch::Patch;
-use crate::report::patches::ObjectPatch;
 
 /// A source with the edits of its objects.
 #[derive(Debug)]

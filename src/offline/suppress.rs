@@ -7,14 +7,14 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use memgate_manifest::place::{DocumentPlace, LastSource};
-use memgate_manifest::source::{Source, Span};
-use memgate_model::finding::{Finding, Severity};
-use memgate_primitives::pointer::Pointer;
 use crate::offline::check::{Checked, Decided};
 use crate::offline::findings::caret;
 use crate::offline::notices::Notice;
 use crate::report::{ObjectRef, fingerprint};
+use memgate_manifest::place::{DocumentPlace, LastSource};
+use memgate_manifest::source::{Source, Span};
+use memgate_model::finding::{Finding, Severity};
+use memgate_primitives::pointer::Pointer;
 
 /// The code of the findings of an object that are counted but not shown.
 const NOT_SHOWN: &str = "not-shown";

@@ -1,9 +1,9 @@
 //! Stored objects that are not judged again: those that run once and end, and policies, were judged when they were
 //! created.
 
-use memgate_model::family::Family;
 use crate::offline::checked_object::UndecidedObject;
 use crate::offline::passed_over::{PassedOver, Why};
+use memgate_model::family::Family;
 
 /// Moves objects that run once and end, and policies, to those that are passed over; with `pods` also pods and workloads,
 /// which audits do not judge.

@@ -2,19 +2,19 @@
 
 use serde_json::Value;
 
-use memgate_core::admission::admit;
-use memgate_core::decide::views::views;
-use memgate_manifest::error::Error;
-use memgate_manifest::place::DocumentPlace;
-use memgate_primitives::credential::{hide, is_credential_name, masked_value};
-use memgate_model::memory_view::MemoryView;
-use memgate_model::request::{Occasion, Request};
-use memgate_model::snapshot::Snapshot;
 use crate::offline::check::fault_of;
 use crate::offline::checked_object::{CheckedObject, UndecidedObject};
 use crate::offline::collect::Unread;
 use crate::offline::load::Inputs;
 use crate::report::ObjectRef;
+use memgate_core::admission::admit;
+use memgate_core::decide::views::views;
+use memgate_manifest::error::Error;
+use memgate_manifest::place::DocumentPlace;
+use memgate_model::memory_view::MemoryView;
+use memgate_model::request::{Occasion, Request};
+use memgate_model::snapshot::Snapshot;
+use memgate_primitives::credential::{hide, is_credential_name, masked_value};
 
 /// The objects of the inputs that have a view.
 #[derive(Debug)]

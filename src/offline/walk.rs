@@ -12,9 +12,9 @@ use std::sync::Arc;
 use globset::{GlobBuilder, GlobMatcher};
 use ignore::{DirEntry, Walk, WalkBuilder};
 
-use memgate_manifest::error::Error;
 use crate::offline::exclude::Exclude;
 use crate::offline::repository::{Repository, is_marker};
+use memgate_manifest::error::Error;
 
 /// One input, in the order of the paths.
 pub(super) enum Item {

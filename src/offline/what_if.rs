@@ -5,18 +5,18 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use memgate_manifest::source::Source;
-use memgate_model::decision::NotShown;
-use memgate_model::finding::{Finding, Severity};
-use memgate_primitives::pointer::Pointer;
-use memgate_model::policy::Policies;
-use memgate_model::request::Occasion;
 use crate::offline::check::{Checked, Decided, check};
 use crate::offline::checked_object::CheckedObject;
 use crate::offline::findings::report;
 use crate::offline::load::Inputs;
 use crate::report::Report;
 use crate::report::changes::{Change, Verdict};
+use memgate_manifest::source::Source;
+use memgate_model::decision::NotShown;
+use memgate_model::finding::{Finding, Severity};
+use memgate_model::policy::Policies;
+use memgate_model::request::Occasion;
+use memgate_primitives::pointer::Pointer;
 
 /// The objects with the verdicts under the new policies.
 #[derive(Debug)]
@@ -68,8 +68,7 @@ pub fn policy_sets(state: &Policies, base: &Policies, new: &Policies) -> PolicyS
 pub fn what_if(inputs: Inputs, sets: PolicySets, occasion: Occasion<'static>) -> WhatIf {
     let owners = inputs.objects.iter().filter_map(|it| Some((key(&it.object), owner(it.manifest())?)));
     let owners: BTreeMap<Key, String> = owners.collect();
-    let mut base = Inputs { objects: inputs.objects.clone(), ..Inputs::default() };
-    base.snapshot = inputs.snapshot.clone();
+    let mut base = Inputs { objects: inputs.objects.clone(), ..Inputs::new(inputs.snapshot.clone()) };
     base.snapshot.policies = sets.base;
     let mut new = inputs;
     new.snapshot.policies = sets.new;

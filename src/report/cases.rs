@@ -4,11 +4,11 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use memgate_model::finding::Severity;
 use crate::report::github::{self, AnnotationPlace, Command};
 use crate::report::json::{self, SCHEMA_VERSION};
 use crate::report::junit::{Suite, Test, TestResult, write_suites};
 use crate::report::{InputError, ReportFormat, plain, relative};
+use memgate_model::finding::Severity;
 
 /// What came of one run.
 #[derive(Debug)]

@@ -9,9 +9,9 @@ use anstyle::{AnsiColor, Style};
 use similar::udiff::UnifiedHunkHeader;
 use similar::{ChangeTag, DiffOp, TextDiff};
 
+use crate::report::plain;
 use memgate_model::edit::Origin;
 use memgate_primitives::plain_text::plain_except;
-use crate::report::plain;
 
 /// The unchanged lines around a change: as many as `diff -u` and git show.
 const CONTEXT_LINES: usize = 3;

@@ -9,8 +9,8 @@ use std::fmt::Write as _;
 
 use ring::digest::{Context, SHA256};
 
-use memgate_primitives::pointer::Pointer;
 use crate::report::{InputError, ObjectRef};
+use memgate_primitives::pointer::Pointer;
 
 /// The bytes of the hash that are kept: with a million findings two collide in one of 37 million runs.
 const BYTES: usize = 8;

@@ -6,8 +6,8 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use memgate_model::finding::Severity;
 use crate::report::{FileLocation, InputError, LocatedFinding, Report, counted, plain, relative};
+use memgate_model::finding::Severity;
 
 /// How many annotations of a kind GitHub shows of a step.
 const MAX_OF_KIND: usize = 10;

@@ -7,9 +7,9 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
-use memgate_model::finding::Severity;
 use crate::report::fingerprint::{self, Counter};
 use crate::report::{InputError, LocatedFinding, Report, relative};
+use memgate_model::finding::Severity;
 
 /// Writes one list of all errors and findings.
 ///

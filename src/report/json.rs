@@ -7,11 +7,11 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
+use crate::report::changes::Change;
+use crate::report::{InputError, LocatedFinding, ObjectRef, PassedOver, Related, Report, page};
 use memgate_model::decision::NotShown;
 use memgate_model::finding::Severity;
 use memgate_model::policy_rule::{AtAdmission, PolicyFinding};
-use crate::report::changes::Change;
-use crate::report::{InputError, LocatedFinding, ObjectRef, PassedOver, Related, Report, page};
 
 /// The version of the form. It is raised when a member changes its meaning or goes.
 pub(super) const SCHEMA_VERSION: u32 = 1;

@@ -10,9 +10,9 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Write as _};
 use std::io::{self, Write};
 
+use crate::report::{LocatedFinding, ObjectRef, Report, plain, relative};
 use memgate_model::finding::Severity;
 use memgate_model::policy_rule::PolicyStatus;
-use crate::report::{LocatedFinding, ObjectRef, Report, plain, relative};
 
 /// A suite: tests under one name.
 #[derive(Debug, Default)]

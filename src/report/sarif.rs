@@ -9,12 +9,12 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
-use memgate_model::finding::{Finding, Severity};
-use memgate_model::policy_rule::PolicyRule;
 use crate::report::fingerprint::{self, Counter};
 use crate::report::{
     FileLocation, InputError, LocatedFinding, ObjectRef, Related, Report, counted, page, relative,
 };
+use memgate_model::finding::{Finding, Severity};
+use memgate_model::policy_rule::PolicyRule;
 
 /// The most results in a run: GitHub keeps no more.
 const MAX_RESULTS: usize = 5_000;

@@ -8,9 +8,9 @@ use annotate_snippets::{
     Annotation, AnnotationKind, Group, Level, Renderer, Snippet, normalize_untrusted_str,
 };
 
-use memgate_model::finding::Severity;
 use crate::report::excerpt::Excerpt;
 use crate::report::{FileLocation, InputError, LocatedFinding, Related, Report, plain};
+use memgate_model::finding::Severity;
 
 /// Placeholders for the names of files. The renderer counts columns in the text that it gets, which may be a part of a
 /// line, so [`with_places`] writes the true places afterwards. The renderer passes control characters through in names of
@@ -144,9 +144,9 @@ fn with_places(rendered: &str, location: &FileLocation<'_>, related: &[Related<'
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::ObjectRef;
     use memgate_model::finding::{Cause, Code, Finding};
     use memgate_primitives::pointer::Pointer;
-    use crate::report::ObjectRef;
 
     static CODE: Code = Code { name: "test/one", cause: Cause::Invalid, page: "" };
 

@@ -6,12 +6,12 @@
 #![allow(missing_docs, reason = "criterion's macros make items without any")]
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use memgate_model::request::Occasion;
 use memgate::offline::check::check;
 use memgate::offline::findings::report;
 use memgate::offline::load::load;
 use memgate::offline::plan::InputPlan;
 use memgate::report::{DEFAULT_WIDTH, text};
+use memgate_model::request::Occasion;
 use serde_json::json;
 
 /// What one file may hold that was written without line breaks.

@@ -15,11 +15,11 @@ mod common;
 
 use crate::common::{review, snapshot};
 use criterion::{Criterion, criterion_group, criterion_main};
+use memgate_core::admission;
 use memgate_core::decide::decide;
 use memgate_model::kind::MEMORY_POLICY;
 use memgate_model::policy::Policies;
 use memgate_model::snapshot::Snapshot;
-use memgate::{admission, policy};
 use serde_json::{Value, json};
 
 /// A memory object that breaks no rule of [`rules`].
@@ -62,7 +62,7 @@ fn manifest(name: &str, matching: &Value) -> Value {
 fn with_policies(mut snapshot: Snapshot, manifests: &[Value]) -> Snapshot {
     let mut policies = Policies::default();
     for manifest in manifests {
-        let faults = policy::put(&mut policies, &memgate_core::family::ALL, &MEMORY_POLICY, manifest);
+        let faults = memgate_policy::put(&mut policies, &memgate_core::family::ALL, &MEMORY_POLICY, manifest);
         assert!(faults.is_empty(), "{faults:?}");
     }
     snapshot.policies = policies.into();
@@ -106,7 +106,9 @@ fn load(criterion: &mut Criterion) {
     let manifests: Vec<Value> =
         (0..200).map(|number| manifest(&format!("p-{number}"), &json!({"families": ["arkonis"]}))).collect();
     criterion.bench_function("load 200 policies of 20 rules", |bencher| {
-        bencher.iter(|| with_policies(Snapshot::new(memgate_core::family::default_settings()), black_box(&manifests)));
+        bencher.iter(|| {
+            with_policies(Snapshot::new(memgate_core::family::default_settings()), black_box(&manifests))
+        });
     });
 }
 

@@ -14,9 +14,9 @@ use crate::common::{review, snapshot};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use memgate_core::casefile::{Case, request};
 use memgate_core::family;
+use memgate_core::{admission, decide};
 use memgate_model::finding::Phase;
 use memgate_model::snapshot::Snapshot;
-use memgate::{admission, decide};
 use serde_json::{Value, json};
 
 /// What the server does with a body, without the socket.

@@ -33,13 +33,9 @@ use std::sync::{
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use axum::http::Method;
 use kube::Client;
-use memgate::{
-    casefile::{
-        self,
-        compare::{CaseOutcome, failures},
-    },
-    model::request::Operation,
-};
+use memgate_core::casefile::compare::{CaseOutcome, failures};
+use memgate_core::casefile::{self};
+use memgate_model::request::Operation;
 use serde_json::{Value, json};
 
 use crate::{

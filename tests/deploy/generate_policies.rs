@@ -5,8 +5,8 @@
 
 use std::collections::BTreeSet;
 
-use memgate_server::deploy::component::Component;
 use memgate_core::family;
+use memgate_server::deploy::component::Component;
 use serde_json::{Map, Value, json};
 
 use crate::generate::{added, components, hold};

@@ -5,8 +5,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use memgate_server::deploy::component::{Component, contradiction};
 use memgate_core::family;
+use memgate_server::deploy::component::{Component, contradiction};
 use serde_json::json;
 
 use crate::generate::{components, families, folder};

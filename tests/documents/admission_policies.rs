@@ -7,11 +7,11 @@ use std::path::Path;
 
 use memgate_core::admission;
 use memgate_core::casefile::request;
-use memgate_server::deploy::cel_policies;
 use memgate_core::family;
 use memgate_model::cel::NotInCel;
 use memgate_model::family::Family;
 use memgate_model::finding::Severity;
+use memgate_server::deploy::cel_policies;
 
 use super::cases::cases;
 

@@ -6,9 +6,9 @@ use std::path::Path;
 
 use jsonschema::Validator;
 use jsonschema::error::ValidationErrorKind;
+use memgate::offline::kind_schema::{KindDefinition, combined, definitions};
 use memgate_core::decide::codes;
 use memgate_core::family;
-use memgate::offline::kind_schema::{KindDefinition, combined, definitions};
 use serde_json::{Value, json};
 
 use crate::schema::{documents, expect_valid, printed, validator};

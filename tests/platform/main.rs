@@ -16,15 +16,15 @@ use axum::http::{Request, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use memgate_core::decide::codes;
+use memgate_core::state;
+use memgate_model::settings::Settings;
+use memgate_model::snapshot::Snapshot;
 use memgate_server::deploy::component::Component;
 use memgate_server::deploy::install_plan::{InstallPart, InstallPlan, WebhookEndpoint};
 use memgate_server::deploy::render;
-use memgate_model::settings::Settings;
-use memgate_model::snapshot::Snapshot;
 use memgate_server::server::options::Options;
 use memgate_server::server::tls::CertSource;
 use memgate_server::server::{Server, State, router};
-use memgate_core::state;
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
 

@@ -9,9 +9,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use libtest_mimic::Failed;
 use memgate_core::family;
+use memgate_core::state::{self, cluster_snapshot};
 use memgate_manifest::mask::shown;
 use memgate_manifest::source::Source;
-use memgate_core::state::{self, cluster_snapshot};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 

@@ -9,7 +9,6 @@ use memgate_model::decision::Decision;
 use memgate_model::object::Reference;
 use memgate_model::reason::Reason;
 use memgate_model::request::Request;
-use memgate_model::settings::Settings;
 use memgate_model::snapshot::Snapshot;
 use memgate_server::server::State;
 
@@ -77,7 +76,7 @@ async fn a_required_memory_that_is_unknown_is_tried_again() {
 async fn nothing_is_decided_on_a_state_that_is_not_synced() {
     let nowhere = Config::new("http://127.0.0.1:1".parse().unwrap());
     let client = Client::try_from(nowhere).unwrap();
-    let server = Running::start_with(State::Cluster { client, settings: memgate_core::family::default_settings() }, |_| {});
+    let server = Running::start_with(State::Cluster { client, settings: family::default_settings() }, |_| {});
     let answer = server.ask(&post("/mutate", &review("u-1", Some("a")))).await;
     assert_eq!((answer.status, answer.header("retry-after")), (503, Some("1")));
     let ready = server.health("/readyz").await;

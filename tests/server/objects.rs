@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 
+use memgate_core::state;
 use memgate_model::settings::Settings;
 use memgate_server::server::State;
-use memgate_core::state;
 use serde_json::json;
 
 use crate::client::post;
@@ -114,7 +114,10 @@ fn body((group, kind): (&str, &str), object: &str) -> Vec<u8> {
 }
 
 fn state() -> State {
-    let mut snapshot = state::empty(Settings { namespace: Some("team-a".to_owned()), ..memgate_core::family::default_settings() });
+    let mut snapshot = state::empty(Settings {
+        namespace: Some("team-a".to_owned()),
+        ..memgate_core::family::default_settings()
+    });
     for (kind, name, spec) in [
         ("ArkAgent", "scout", json!({"memoryRef": {"name": "notes"}})),
         ("ArkMemory", "notes", json!({"backend": "in-context"})),

@@ -55,7 +55,11 @@ impl Running {
 
     /// The same with options changed.
     pub(crate) fn start_routes_with(routes: Router, change: impl FnOnce(&mut Options)) -> Self {
-        Self::start_changed(State::Fixed(Snapshot::new(memgate_core::family::default_settings())), change, |server| server.with_routes(routes))
+        Self::start_changed(
+            State::Fixed(Snapshot::new(memgate_core::family::default_settings())),
+            change,
+            |server| server.with_routes(routes),
+        )
     }
 
     fn start_changed(

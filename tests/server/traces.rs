@@ -15,10 +15,10 @@ use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post as posted;
 use kube::{Client, Config};
+use memgate_core::state;
 use memgate_model::settings::Settings;
 use memgate_server::server::State;
 use memgate_server::server::traces::TraceOptions as Traces;
-use memgate_core::state;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::any_value::Value as Any;
 use opentelemetry_proto::tonic::trace::v1::Span;
@@ -99,7 +99,10 @@ fn text_attributes(
 }
 
 fn state() -> State {
-    let settings = Settings { namespace: Some("namespace-of-the-pod".to_owned()), ..memgate_core::family::default_settings() };
+    let settings = Settings {
+        namespace: Some("namespace-of-the-pod".to_owned()),
+        ..memgate_core::family::default_settings()
+    };
     let mut snapshot = state::empty(settings);
     for (kind, name, spec) in [
         ("ArkAgent", "scout", json!({"memoryRef": {"name": "notes-of-the-agent"}})),

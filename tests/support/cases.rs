@@ -9,10 +9,10 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
-use memgate_core::{
-    casefile::{Case, read::read},
-    manifest::{document::values, source::Source},
-};
+use memgate_core::casefile::Case;
+use memgate_core::casefile::read::read;
+use memgate_manifest::document::values;
+use memgate_manifest::source::Source;
 use serde_json::Value;
 
 /// The folder of case files, found from every crate of the workspace.

@@ -11,11 +11,11 @@ use std::sync::Arc;
 
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use memgate_core::family;
-use memgate_primitives::budget::Budget;
 use memgate_model::kind::Kind;
 use memgate_model::object::{Coverage, KindState, Object};
 use memgate_model::snapshot::Snapshot;
 use memgate_model::state_reader::StateReader;
+use memgate_primitives::budget::Budget;
 
 /// How many there are already.
 const OBJECTS: usize = 50_000;
@@ -44,7 +44,7 @@ fn filled(objects: usize) -> Snapshot {
     for number in 0..objects {
         state.insert(query(number));
     }
-    let mut snapshot = Snapshot::new(memgate_core::family::default_settings());
+    let mut snapshot = Snapshot::new(family::default_settings());
     snapshot.set(kind(), state);
     snapshot
 }

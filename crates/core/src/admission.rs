@@ -15,6 +15,7 @@ use std::borrow::Cow;
 use serde_json::value::RawValue;
 
 use crate::decide::decide;
+use crate::patch::{self, PatchError};
 use memgate_model::decision::{Decision, NotShown};
 use memgate_model::edit::Edit;
 use memgate_model::finding::{Finding, Phase, Severity};
@@ -22,7 +23,6 @@ use memgate_model::reason::Reason;
 use memgate_model::request::{Occasion, Operation, Request};
 use memgate_model::snapshot::Snapshot;
 use memgate_model::view::{self, Text, view};
-use crate::patch::{self, PatchError};
 
 use self::response::ReviewResponse;
 

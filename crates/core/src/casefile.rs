@@ -18,8 +18,8 @@ pub mod request;
 use serde_json::Value;
 
 use crate::casefile::expect::Expect;
-use memgate_primitives::pointer::Pointer;
 use memgate_model::request::{Occasion, Operation, User};
+use memgate_primitives::pointer::Pointer;
 
 /// One case.
 #[derive(Debug, Clone)]

@@ -23,7 +23,7 @@ mod tests;
 pub mod views;
 
 use crate::family;
-use memgate_primitives::budget::{Budget, MAX_PATCH_BYTES, OverLimit};
+use crate::patch::Patch;
 use memgate_model::change::is_metadata_only_update;
 use memgate_model::decision::{Decision, FamilyShare, NotShown};
 use memgate_model::edit::Edit;
@@ -37,7 +37,7 @@ use memgate_model::snapshot::Snapshot;
 use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
 use memgate_model::workload;
-use crate::patch::Patch;
+use memgate_primitives::budget::{Budget, MAX_PATCH_BYTES, OverLimit};
 
 use self::namespace::{first_non_empty, resolve_namespace};
 
@@ -55,8 +55,12 @@ pub fn decide(request: &Request<'_>, snapshot: &Snapshot) -> Decision {
         return preview::decide(workload, request, snapshot);
     }
     if let Some(kind) = memgate_policy::resource::kind(&request.group, &request.kind) {
-        let mut decision =
-            memgate_policy::resource::decide(kind, request, snapshot, &family::known(&snapshot.settings.families));
+        let mut decision = memgate_policy::resource::decide(
+            kind,
+            request,
+            snapshot,
+            &family::known(&snapshot.settings.families),
+        );
         // In a file the version may be one that no apiserver serves.
         if snapshot.crds.is_some() && matches!(decision.reason, Reason::Valid | Reason::Invalid) {
             decision.findings.splice(0..0, form::unserved(request, kind.version));

@@ -9,8 +9,6 @@ pub mod cluster_snapshot;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use serde_json::Value;
-use thiserror::Error;
 use crate::family;
 use memgate_model::crds::Crds;
 use memgate_model::finding::Finding;
@@ -18,6 +16,8 @@ use memgate_model::kind::Kind;
 use memgate_model::object::{Coverage, DEFAULT_NAMESPACE, KindState, Object, Reference};
 use memgate_model::settings::Settings;
 use memgate_model::snapshot::Snapshot;
+use serde_json::Value;
+use thiserror::Error;
 
 /// Why an object is not part of the state.
 #[derive(Debug, Error)]
@@ -36,7 +36,7 @@ pub enum AddError {
 /// requests without one.
 #[must_use]
 pub fn empty(settings: Settings) -> Snapshot {
-    let mut snapshot = Snapshot::new(crate::family::default_settings());
+    let mut snapshot = Snapshot::new(family::default_settings());
     for kind in family::state_kinds(&settings.families) {
         let is_core = kind.group.is_empty();
         let coverage = if is_core { Coverage::PerNamespace } else { Coverage::Complete };

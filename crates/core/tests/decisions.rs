@@ -19,14 +19,14 @@ use memgate_core::casefile::compare::CaseOutcome;
 use memgate_core::casefile::request;
 use memgate_core::decide::audit::audit;
 use memgate_core::family;
+use memgate_core::patch::Patch;
+use memgate_core::state;
+use memgate_core::state::cluster_snapshot::{ClusterSnapshot, Known, kept, kinds};
 use memgate_model::finding::Severity;
 use memgate_model::kind::{Kind, SECRET};
 use memgate_model::object::Object;
 use memgate_model::request::{Occasion, Operation, Point, Request};
 use memgate_model::snapshot::Snapshot;
-use memgate_core::patch::Patch;
-use memgate_core::state;
-use memgate_core::state::cluster_snapshot::{ClusterSnapshot, Known, kept, kinds};
 use serde_json::Value;
 
 fn main() -> Result<ExitCode> {

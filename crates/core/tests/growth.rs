@@ -72,7 +72,7 @@ fn resident() -> usize {
 
 #[test]
 fn many_objects_take_little_and_changes_nothing() {
-    let mut latest = Snapshot::new(memgate_core::family::default_settings());
+    let mut latest = Snapshot::new(family::default_settings());
     for of_kind in KINDS {
         let kind = object(of_kind, 0).kind;
         let before = resident();

@@ -10,9 +10,7 @@ use std::sync::Arc;
 use granit_parser::{Event, Options, Parser, ScalarStyle, Span as Range, StructureStyle, options};
 
 use crate::error::SyntaxError;
-use crate::outline::{
-    Form, MAX_DEPTH, Node, NodeId, NodeKind, Outline, Part, ScalarText, Style, Tag,
-};
+use crate::outline::{Form, MAX_DEPTH, Node, NodeId, NodeKind, Outline, Part, ScalarText, Style, Tag};
 use crate::source::Source;
 use crate::yaml::explain::{explain, with_tab_help};
 

@@ -10,11 +10,11 @@ use std::collections::BTreeMap;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use memgate_primitives::budget::Budget;
 use crate::edit::{self, Edit, Op};
 use crate::pod;
-use memgate_primitives::pointer::{Path, Pointer, list_index};
 use crate::view::{Text, view};
+use memgate_primitives::budget::Budget;
+use memgate_primitives::pointer::{Path, Pointer, list_index};
 
 /// The volumes of a pod that are not those of its template.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -4,14 +4,14 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
+use crate::elsewhere::Elsewhere;
+use crate::object::Object;
+use crate::policy_rule::PolicyFinding;
 use memgate_primitives::budget::Budget;
 use memgate_primitives::credential;
-use crate::elsewhere::Elsewhere;
 use memgate_primitives::fix::Fix;
-use crate::object::Object;
 use memgate_primitives::plain_text::plain;
 use memgate_primitives::pointer::Pointer;
-use crate::policy_rule::PolicyFinding;
 
 /// How bad a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -15,8 +15,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-use memgate_primitives::pointer::Pointer;
 use crate::tree::Tree;
+use memgate_primitives::pointer::Pointer;
 
 /// The role of an object for memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

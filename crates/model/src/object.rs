@@ -14,10 +14,10 @@ use serde::de::Deserializer;
 use self::index::{Index, Indexes};
 use self::objects::Objects;
 use crate::kind::Kind;
+use crate::tree::Tree;
 use memgate_primitives::members::Members;
 use memgate_primitives::name::is_dns_subdomain;
 use memgate_primitives::pointer::Pointer;
-use crate::tree::Tree;
 
 /// One object of the state, pruned to what its kind's schema names.
 #[derive(Debug, Clone, PartialEq)]

@@ -9,9 +9,9 @@ use std::marker::PhantomData;
 use serde::de::{Deserializer, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
+use crate::view::{self, Annotations, Place, Reading, Text, Texts, View, view};
 use memgate_primitives::budget::Budget;
 use memgate_primitives::pointer::Path;
-use crate::view::{self, Annotations, Place, Reading, Text, Texts, View, view};
 
 pub use self::owners::{Controller, Owners};
 

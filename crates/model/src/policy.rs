@@ -10,13 +10,13 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use crate::finding::Severity;
-use memgate_primitives::glob::Glob;
 use crate::label_selector::LabelSelector;
 use crate::memory_view::Role;
-use memgate_primitives::pointer::Pointer;
 use crate::policy_rule::PolicyRule;
 use crate::request::{Operation, Point};
 use crate::typed_rule::TypedRule;
+use memgate_primitives::glob::Glob;
+use memgate_primitives::pointer::Pointer;
 
 use self::groups::Groups;
 pub use self::groups::Question;

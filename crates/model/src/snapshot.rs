@@ -5,13 +5,13 @@
 
 use std::sync::Arc;
 
-use memgate_primitives::budget::Budget;
 use crate::crds::Crds;
 use crate::kind::Kind;
 use crate::object::{KindState, Kinds, Object, Reference};
 use crate::policy::Policies;
 use crate::settings::Settings;
 use crate::state_reader::StateReader;
+use memgate_primitives::budget::Budget;
 
 /// The objects that decisions may look at, and the settings they follow.
 #[derive(Debug, Clone)]

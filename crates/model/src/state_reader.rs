@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use memgate_primitives::budget::Budget;
 use crate::kind::Kind;
-use memgate_primitives::name::is_dns_subdomain;
 use crate::object::index::{BY_NAME, Index};
 use crate::object::{Coverage, DEFAULT_NAMESPACE, KindState, Kinds, Lookup, Object, Reference};
 use crate::platform_settings::PlatformSettings;
+use memgate_primitives::budget::Budget;
+use memgate_primitives::name::is_dns_subdomain;
 
 /// How many unknown references are noted: more are never looked up for one decision.
 const MAX_UNKNOWN: usize = 1_000;

@@ -18,12 +18,12 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Seq
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use memgate_primitives::budget::{Budget, Limit, MAX_ENTRIES};
 use crate::digest;
-use memgate_primitives::number;
-use memgate_primitives::pointer::{Path, Pointer};
 use crate::recurring_texts::RecurringTexts;
 use crate::schema::{Field, Schema};
+use memgate_primitives::budget::{Budget, Limit, MAX_ENTRIES};
+use memgate_primitives::number;
+use memgate_primitives::pointer::{Path, Pointer};
 
 /// How many unknown field names of one object are kept; more would not help the reader.
 const MAX_UNKNOWN_FIELDS: usize = 64;

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde_json::Value;
 
+use crate::codes::{CONTRADICTION, DEFAULT_OVERLAP, HINT_MISSING, NEVER_APPLIES, PROMOTED};
 use memgate_model::family::Family;
 use memgate_model::finding::{Code, Finding};
-use memgate_primitives::plain_text::quoted;
 use memgate_model::memory_view::Role;
-use memgate_primitives::pointer::Pointer;
 use memgate_model::policy::{Policies, Policy, Rule};
-use crate::codes::{CONTRADICTION, DEFAULT_OVERLAP, HINT_MISSING, NEVER_APPLIES, PROMOTED};
+use memgate_primitives::plain_text::quoted;
+use memgate_primitives::pointer::Pointer;
 
 use super::reader::with_field;
 use super::values::{day, duration};

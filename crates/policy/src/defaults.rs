@@ -7,10 +7,10 @@ use serde_json::Value as Json;
 use memgate_model::edit::{Edit, NAMESPACE_DEFAULT, Op, Origin, Value};
 use memgate_model::family;
 use memgate_model::finding::Cause;
-use memgate_primitives::pointer::Pointer;
 use memgate_model::policy::{PolicyDefault, Question};
 use memgate_model::snapshot::Snapshot;
 use memgate_model::state_reader::StateReader;
+use memgate_primitives::pointer::Pointer;
 
 use super::reader::{Reader, one_of};
 use super::selection::{Subject, select};

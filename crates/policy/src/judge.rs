@@ -9,17 +9,17 @@ mod verdict;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use crate::codes::INVALID;
 use memgate_model::decision::NotShown;
 use memgate_model::finding::{Finding, Severity};
-use memgate_primitives::members::Members;
 use memgate_model::memory_view::{MemoryView, SourceView, Why};
-use memgate_primitives::pointer::Pointer;
 use memgate_model::policy::{Policy, Question, Rule, When};
 use memgate_model::policy_rule::{AtAdmission, PolicyFinding, PolicyRule, PolicyStatus};
 use memgate_model::snapshot::Snapshot;
 use memgate_model::state_reader::StateReader;
 use memgate_model::typed_rule::{Judged, RuleOutcome, RuleViolation, Unknown};
-use crate::codes::INVALID;
+use memgate_primitives::members::Members;
+use memgate_primitives::pointer::Pointer;
 
 use self::place::Places;
 use self::verdict::Verdict;

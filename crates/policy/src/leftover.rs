@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
+use crate::codes::{EXEMPTION_EXPIRED, EXEMPTION_REJECTED, EXEMPTION_UNUSED, UNUSED};
 use memgate_model::finding::{Code, Finding};
 use memgate_model::kind::{MEMORY_POLICY, MEMORY_POLICY_EXEMPTION};
 use memgate_model::object::Reference;
-use memgate_primitives::pointer::Pointer;
 use memgate_model::policy::{Exemption, Policies, Policy};
-use crate::codes::{EXEMPTION_EXPIRED, EXEMPTION_REJECTED, EXEMPTION_UNUSED, UNUSED};
+use memgate_primitives::pointer::Pointer;
 
 use super::advice;
 use super::exempt::{Rejection, is_current, rejection};

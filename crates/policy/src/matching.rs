@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use memgate_primitives::glob::Glob;
 use memgate_model::kind::{NAMESPACE, SYSTEM_NAMESPACES};
 use memgate_model::policy::{Match, Target};
 use memgate_model::request::{Operation, User};
 use memgate_model::settings::PolicySettings;
 use memgate_model::typed_rule::NamespaceLabels;
+use memgate_primitives::glob::Glob;
 
 /// The parts of an object that policies match before they look at its view.
 #[derive(Debug, Clone, Copy)]

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use memgate_model::finding::Cause;
-use memgate_primitives::plain_text::quoted;
 use memgate_primitives::glob::Glob;
-use memgate_schema::metadata_fault::{wrong_key, wrong_label_value};
 use memgate_primitives::name::is_dns_subdomain;
+use memgate_primitives::plain_text::quoted;
+use memgate_schema::metadata_fault::{wrong_key, wrong_label_value};
 
 use super::reader::Reader;
 

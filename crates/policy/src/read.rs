@@ -11,11 +11,11 @@ use serde_json::Value;
 
 use memgate_model::family::Family;
 use memgate_model::finding::{Cause, Finding};
-use memgate_primitives::plain_text::quoted;
-use memgate_primitives::name::is_dns_subdomain;
 use memgate_model::policy::{
     Action, ActionOverrides, Actions, Exemption, ExemptionTerms, Match, Policy, Promotion, Rule,
 };
+use memgate_primitives::name::is_dns_subdomain;
+use memgate_primitives::plain_text::quoted;
 
 use super::defaults;
 use super::names::namespaces;

@@ -8,12 +8,12 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
+use crate::codes::INVALID;
 use memgate_model::family::Family;
 use memgate_model::finding::{Cause, Finding};
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
 use memgate_primitives::suggest::{did_you_mean, nearest};
-use crate::codes::INVALID;
 
 /// What all readers of one manifest share.
 #[derive(Debug)]

@@ -1,9 +1,9 @@
 //! How messages of rules show values, names and lists.
 
+use memgate_model::typed_rule::Judged;
 use memgate_primitives::credential;
 use memgate_primitives::glob::Glob;
 use memgate_primitives::plain_text::plain;
-use memgate_model::typed_rule::Judged;
 
 /// The most characters of a value.
 const MAX_VALUE_CHARS: usize = 64;

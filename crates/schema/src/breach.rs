@@ -7,14 +7,14 @@ use std::mem::discriminant;
 use crate::cursor::Cursor;
 use crate::document::Document;
 use crate::equal;
+use crate::metadata_fault::Fault;
 use crate::place::{Place, PointerText, Step, Ways};
 use crate::rule::Rule;
-use memgate_primitives::budget::Budget;
-use memgate_primitives::plain_text::quoted;
-use memgate_primitives::members::Members;
-use crate::metadata_fault::Fault;
-use memgate_primitives::pointer::Pointer;
 use crate::violation::{Broken, BrokenKind, BrokenRule, SchemaViolation};
+use memgate_primitives::budget::Budget;
+use memgate_primitives::members::Members;
+use memgate_primitives::plain_text::quoted;
+use memgate_primitives::pointer::Pointer;
 
 /// A rule that an object breaks somewhere.
 #[derive(Clone, Copy)]

@@ -6,8 +6,8 @@ use std::sync::LazyLock;
 
 use serde_json::{Map, Value, json};
 
-use crate::parse;
 use crate::crd::CrdVersion;
+use crate::parse;
 
 /// A pod.
 pub(super) static POD: LazyLock<CrdVersion> =

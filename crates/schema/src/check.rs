@@ -3,12 +3,12 @@
 //! `apiserver/validation/ratcheting.go`.
 
 use crate::breach::Breaches;
+use crate::crd::{JsonTypes, ListRules, ListType, ObjectRules, SchemaNode};
 use crate::cursor::{Content, Cursor, Fields};
 use crate::equal::{Known, equals};
 use crate::place::{Place, Step};
 use crate::rule::Rule;
 use crate::scalar;
-use crate::crd::{JsonTypes, ListRules, ListType, ObjectRules, SchemaNode};
 
 /// Checks one value; the recursion is bounded by the depth of the schema. What the stored object has too,
 /// in the same place and with the same content, is marked.

@@ -11,7 +11,6 @@ use std::sync::OnceLock;
 use regex::Regex;
 use serde_json::Value;
 
-
 /// The definition of one kind.
 #[derive(Debug)]
 pub struct Crd {

@@ -1,7 +1,7 @@
 //! What a schema says about a value that is still to be read.
 
-use crate::metadata::OBJECT_META;
 use crate::crd::SchemaNode;
+use crate::metadata::OBJECT_META;
 
 /// What every Kubernetes object has, whatever its schema says.
 const META_FIELDS: [&str; 3] = ["apiVersion", "kind", "metadata"];

@@ -6,9 +6,9 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::str::FromStr as _;
 use std::sync::LazyLock;
 
+use crate::crd::{Format, FormatRule, Pattern};
 use crate::pattern::matches;
 use crate::url;
-use crate::crd::{Format, FormatRule, Pattern};
 use memgate_primitives::duration::nanoseconds;
 
 /// A row of the table of formats.

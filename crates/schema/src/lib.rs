@@ -9,12 +9,10 @@
 //! behaviour of k8s.io/apiextensions-apiserver and k8s.io/kube-openapi 1.36. Rules in CEL
 //! (`x-kubernetes-validations`) are not evaluated.
 
-pub mod violation;
-pub mod metadata_fault;
-pub mod crd;
 mod breach;
 mod builtin;
 mod check;
+pub mod crd;
 mod cursor;
 mod document;
 mod equal;
@@ -22,6 +20,7 @@ mod form;
 mod formats;
 mod lists;
 mod metadata;
+pub mod metadata_fault;
 mod parse;
 mod path;
 mod pattern;
@@ -32,14 +31,15 @@ mod rule;
 mod scalar;
 mod shown;
 mod url;
+pub mod violation;
 
 use std::sync::LazyLock;
 
 use serde_json::Value;
 
+use crate::crd::{Crd, CrdVersion, SchemaNode};
 use crate::cursor::Cursor;
 use memgate_primitives::budget::Budget;
-use crate::crd::{Crd, CrdVersion, SchemaNode};
 
 pub use self::breach::{Breach, Breaches, ReportedPlaces};
 pub use self::document::Document;

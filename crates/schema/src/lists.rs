@@ -2,10 +2,10 @@
 //! Source: k8s.io/apiextensions-apiserver, `schema/listtype`.
 
 use crate::breach::Breaches;
+use crate::crd::{ListType, SchemaNode};
 use crate::equal::Known;
 use crate::place::{Place, Step};
 use crate::rule::Rule;
-use crate::crd::{ListType, SchemaNode};
 
 /// Notes every element that occurred before.
 pub(super) fn check<'d>(here: &Place<'_, 'd>, schema: &'d SchemaNode, found: &mut Breaches<'d>) {

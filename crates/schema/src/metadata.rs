@@ -9,15 +9,13 @@ use serde_json::json;
 use crate::NewObject;
 use crate::breach::Breaches;
 use crate::check::check as check_schema;
+use crate::crd::SchemaNode;
 use crate::cursor::{Content, Cursor};
 use crate::formats::is_date_time;
+use crate::metadata_fault::{Fault, wrong_base, wrong_key, wrong_label, wrong_label_value, wrong_subdomain};
 use crate::parse;
 use crate::place::{Place, Step};
 use crate::rule::Rule;
-use crate::crd::SchemaNode;
-use crate::metadata_fault::{
-    Fault, wrong_base, wrong_key, wrong_label, wrong_label_value, wrong_subdomain,
-};
 
 /// The types of the fields. In Go a `null` counts as absent. Other fields are kept as they are
 /// written.

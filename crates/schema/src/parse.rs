@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::formats;
 use crate::crd::{
     Bound, Crd, CrdVersion, Format, FormatRule, JsonTypes, ListRules, ListType, NumberRules, ObjectRules,
     Pattern, SchemaNode, TextRules,
 };
+use crate::formats;
 
 /// Reads a definition of `apiextensions.k8s.io/v1`.
 pub(super) fn crd(value: &Value) -> Result<Crd, String> {

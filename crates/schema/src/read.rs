@@ -9,13 +9,13 @@ use serde::Deserialize as _;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
+use crate::crd::SchemaNode;
 use crate::cursor::Cursor;
 use crate::document::{Document, Extent, Item};
 use crate::form::Form;
 use crate::path::Path;
 use crate::repeated::replace_repeated;
 use memgate_primitives::budget::{Budget, Limit, MAX_ENTRIES};
-use crate::crd::SchemaNode;
 
 /// How deep the values nest that are kept, somewhat less than what the parser takes.
 const MAX_DEPTH: u8 = 100;

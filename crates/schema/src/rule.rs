@@ -3,11 +3,11 @@
 use serde_json::Value;
 
 use crate::cursor::Cursor;
-use crate::shown::{key_shown, shown};
-use memgate_primitives::plain_text::quoted;
 use crate::metadata_fault::Fault;
-use memgate_primitives::pointer::Pointer;
+use crate::shown::{key_shown, shown};
 use crate::violation::BrokenRule;
+use memgate_primitives::plain_text::quoted;
+use memgate_primitives::pointer::Pointer;
 
 /// A rule, and what its message needs beside the value.
 #[derive(Debug, Clone, Copy)]

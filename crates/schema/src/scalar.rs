@@ -4,11 +4,11 @@
 use serde_json::Number;
 
 use crate::breach::Breaches;
+use crate::crd::{Bound, FormatRule, JsonTypes, SchemaNode};
 use crate::cursor::Content;
 use crate::pattern;
 use crate::place::{Place, Step};
 use crate::rule::Rule;
-use crate::crd::{Bound, FormatRule, JsonTypes, SchemaNode};
 
 /// The name of a value's JSON type, where whole numbers have their own.
 fn type_name(content: &Content<'_>) -> &'static str {

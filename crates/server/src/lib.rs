@@ -4,7 +4,6 @@
 //! - [`deploy`]: the Kubernetes objects that install memgate.
 //! - [`server`]: the webhook: HTTP, TLS, the state of the cluster, and a good end.
 
-
 pub mod deploy;
 
 pub mod review_path;

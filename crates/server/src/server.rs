@@ -123,8 +123,6 @@ use tokio::sync::{Semaphore, oneshot, watch};
 use tokio::task::{JoinError, JoinSet};
 use tokio_rustls::TlsAcceptor;
 
-use memgate_model::settings::Settings;
-use memgate_model::snapshot::Snapshot;
 use crate::server::audit::Auditor;
 use crate::server::cert_manager::CertManager;
 use crate::server::concurrency_limiter::ConcurrencyLimiter;
@@ -147,6 +145,8 @@ use crate::server::tls::ServingCert;
 use crate::server::traces::Tracer;
 use crate::server::traces::export::SpanExport;
 use crate::server::watchdog::Watchdog;
+use memgate_model::settings::Settings;
+use memgate_model::snapshot::Snapshot;
 
 /// How many connections the health port accepts: a kubelet, a few scrapers, an operator.
 const MAX_HEALTH_CONNECTIONS: usize = 64;

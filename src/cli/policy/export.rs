@@ -8,13 +8,12 @@ use crate::cli::families::FamilyArgs;
 use crate::cli::input::load_policies;
 use crate::cli::policies::parse_time;
 use crate::cli::terminal::Terminal;
-use memgate_server::deploy::exported_policies::{ExportOptions, LeftOut, export};
-use memgate_server::deploy::metadata::DEFAULT_NAMESPACE;
-use memgate_model::kind::MEMORY_POLICY;
-use memgate_model::object::Reference;
-use memgate_model::settings::Settings;
 use crate::offline::load::Inputs;
 use crate::report::plain;
+use memgate_model::kind::MEMORY_POLICY;
+use memgate_model::object::Reference;
+use memgate_server::deploy::exported_policies::{ExportOptions, LeftOut, export};
+use memgate_server::deploy::metadata::DEFAULT_NAMESPACE;
 
 /// Write MemoryPolicies as ValidatingAdmissionPolicies
 ///

@@ -5,11 +5,11 @@ use serde_json::json;
 
 use super::*;
 use crate::cluster::cluster_state::Listing;
-use memgate_server::deploy::objects::WebhookConfiguration;
 use crate::doctor::check::CheckStatus;
 use crate::doctor::expected::tests::first;
 use crate::doctor::expected::{InstalledAs, expected, objects};
 use memgate_core::family;
+use memgate_server::deploy::objects::WebhookConfiguration;
 
 /// What an installation is like: its name, namespace and families, and those of another one.
 type Installed<'a> = (&'a str, &'a str, &'a [&'static Family], &'a [&'static Family]);

@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::offline::baseline::{Baseline, BaselineEntry, SCHEMA_VERSION, object_ref};
+use crate::offline::errors::error_at;
+use crate::offline::suppress::Identity;
 use memgate_manifest::document::{Document, values};
 use memgate_manifest::error::Error;
 use memgate_manifest::source::Source;
 use memgate_model::finding::Severity;
 use memgate_primitives::pointer::Pointer;
-use crate::offline::baseline::{Baseline, BaselineEntry, SCHEMA_VERSION, object_ref};
-use crate::offline::errors::error_at;
-use crate::offline::suppress::Identity;
 
 /// Reads a baseline.
 ///

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use std::path::Path;
 use std::sync::Arc;
 
+use memgate::offline::collect::{Reading, collect};
 use memgate_core::casefile::Case;
 use memgate_core::casefile::read::read;
 use memgate_core::family;
@@ -12,12 +13,11 @@ use memgate_manifest::document::values;
 use memgate_model::family::Family;
 use memgate_model::object::{Coverage, KindState, Object};
 use memgate_model::snapshot::Snapshot;
-use memgate::offline::collect::{Reading, collect};
 
 /// The state of every benchmark: one agent and the Redis memory that it claims.
 #[allow(dead_code, reason = "the bench over TLS has a state of files")]
 pub(crate) fn snapshot() -> Snapshot {
-    let mut snapshot = Snapshot::new(memgate_core::family::default_settings());
+    let mut snapshot = Snapshot::new(family::default_settings());
     let kinds = snapshot.settings.families.clone().into_iter().flat_map(|family| family.kinds.watched);
     for kind in kinds {
         snapshot.set(kind, KindState::new(Coverage::Watched));

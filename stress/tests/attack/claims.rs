@@ -20,16 +20,15 @@ use memgate_core::casefile::Case;
 use memgate_core::casefile::read::read;
 use memgate_core::decide::decide;
 use memgate_core::family::ark::codes::SCHEMA;
+use memgate_core::state;
 use memgate_model::decision::Decision;
 use memgate_model::finding::{Finding, Phase};
-use memgate_primitives::pointer::Pointer;
 use memgate_model::request::Request as AdmissionRequest;
-use memgate_model::settings::Settings;
 use memgate_model::snapshot::Snapshot;
+use memgate_primitives::pointer::Pointer;
 use memgate_server::server::options::{Decide, Options};
 use memgate_server::server::tls::CertSource;
 use memgate_server::server::{State, router};
-use memgate_core::state;
 use serde_json::{Value, json};
 use tower::ServiceExt;
 

@@ -9,10 +9,9 @@ use base64::prelude::BASE64_STANDARD;
 use memgate_core::admission;
 use memgate_core::casefile::request;
 use memgate_core::decide::decide;
-use memgate_primitives::credential::{is_credential_name, value_spans};
-use memgate_model::finding::Phase;
-use memgate_model::settings::Settings;
 use memgate_core::state;
+use memgate_model::finding::Phase;
+use memgate_primitives::credential::{is_credential_name, value_spans};
 use serde_json::{Value, json};
 
 use crate::cases::cases;

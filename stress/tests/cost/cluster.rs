@@ -77,7 +77,7 @@ impl Door for Cluster {
 }
 
 fn routes<'o>(objects: impl Iterator<Item = &'o Value>) -> Router {
-    let mut snapshot = Snapshot::new(memgate_core::family::default_settings());
+    let mut snapshot = Snapshot::new(family::default_settings());
     for kind in family::state_kinds(&snapshot.settings.families.clone()) {
         let is_watched = snapshot.settings.families.iter().any(|family| family.kinds.watched.contains(&kind));
         if is_watched {

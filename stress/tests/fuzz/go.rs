@@ -13,14 +13,15 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use libtest_mimic::{Failed, Trial};
-use memgate::{
-    admission::{self, Malformed},
-    casefile::{self, Case},
-    decide::decide,
-    family::ark::address::Address,
-    model::{decision::Decision, reason::Reason, snapshot::Snapshot},
-    patch::{Patch, apply::apply},
-};
+use memgate_core::admission::{self, Malformed};
+use memgate_core::casefile::{self, Case};
+use memgate_core::decide::decide;
+use memgate_core::family::ark::address::Address;
+use memgate_core::patch::Patch;
+use memgate_core::patch::apply::apply;
+use memgate_model::decision::Decision;
+use memgate_model::reason::Reason;
+use memgate_model::snapshot::Snapshot;
 use proptest::{prelude::Rng, test_runner::TestRunner};
 use serde::Deserialize;
 use serde_json::{Value, json, value::RawValue};

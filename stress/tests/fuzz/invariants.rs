@@ -1,11 +1,10 @@
 //! What must be true of the answer to any review.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
-use memgate::{
-    admission::{self, Malformed},
-    decide::decide,
-    model::{finding::Phase, snapshot::Snapshot},
-};
+use memgate_core::admission::{self, Malformed};
+use memgate_core::decide::decide;
+use memgate_model::finding::Phase;
+use memgate_model::snapshot::Snapshot;
 use serde_json::Value;
 
 /// How many bytes all warnings of an answer may have together.

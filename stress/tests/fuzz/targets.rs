@@ -8,24 +8,18 @@ use std::{
 };
 
 use axum::{body::Body, http::Request};
-use memgate::{
-    casefile::{self, Case},
-    decide::decide,
-    manifest::{
-        document::parse,
-        rewrite::{TextEdit, rewrite},
-        source::Source,
-    },
-    model::{
-        pointer::Pointer,
-        request::{Occasion, Operation, Request as Asked},
-        settings::Settings,
-        snapshot::Snapshot,
-    },
-    offline::rewrite::text_edits,
-    server::{Server, State, options::Options, router, tls},
-    state,
-};
+use memgate::offline::rewrite::text_edits;
+use memgate_core::casefile::{self, Case};
+use memgate_core::decide::decide;
+use memgate_core::state;
+use memgate_manifest::document::parse;
+use memgate_manifest::rewrite::{TextEdit, rewrite};
+use memgate_manifest::source::Source;
+use memgate_model::request::{Occasion, Operation, Request as Asked};
+use memgate_model::snapshot::Snapshot;
+use memgate_primitives::pointer::Pointer;
+use memgate_server::server::options::Options;
+use memgate_server::server::{Server, State, router, tls};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
@@ -256,7 +250,9 @@ static SERVER: LazyLock<(Runtime, SocketAddr, TempDir)> = LazyLock::new(|| {
     let ca = directory.path().join("ca.pem");
     let options = loopback(tls::CertSource::SelfSigned { names: Vec::new(), ca });
     let runtime = Runtime::new().expect("a runtime");
-    let server = runtime.block_on(async { Server::bind(options, State::Fixed(Snapshot::new(memgate_core::family::default_settings()))) });
+    let server = runtime.block_on(async {
+        Server::bind(options, State::Fixed(Snapshot::new(memgate_core::family::default_settings())))
+    });
     let server = server.expect("a server");
     let health = server.addresses().expect("addresses").health;
     runtime.spawn(server.run(std::future::pending()));

@@ -3,14 +3,9 @@
 use std::{net::Ipv4Addr, time::Duration};
 
 use anyhow::{Context, Result, ensure};
-use memgate::{
-    model::settings::Settings,
-    server::{
-        Server, State,
-        options::{AuditOptions, Options},
-        tls::CertSource,
-    },
-};
+use memgate_server::server::options::{AuditOptions, Options};
+use memgate_server::server::tls::CertSource;
+use memgate_server::server::{Server, State};
 use serde_json::json;
 
 use super::house::{
@@ -87,7 +82,10 @@ pub(super) fn both_hold(_: &Fixture) -> Result<()> {
         });
         let client = house.cluster.client();
         let _inside = runtime.enter();
-        let server = Server::bind(options, State::Cluster { client, settings: memgate_core::family::default_settings() })?;
+        let server = Server::bind(
+            options,
+            State::Cluster { client, settings: memgate_core::family::default_settings() },
+        )?;
         let health = server.addresses()?.health;
         runtime.spawn(server.run(std::future::pending()));
         done.push(move || -> Result<f64> {

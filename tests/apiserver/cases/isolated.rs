@@ -3,10 +3,9 @@
 use std::collections::BTreeSet;
 
 use anyhow::{Context, Result, anyhow};
-use memgate::{
-    casefile::{self, read::read},
-    family,
-};
+use memgate_core::casefile::read::read;
+use memgate_core::casefile::{self};
+use memgate_core::family;
 use serde_json::Value;
 
 /// The namespaces of cases whose names mean nothing to a platform. The others do, or are

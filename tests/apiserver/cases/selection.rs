@@ -2,10 +2,9 @@
 
 use std::{collections::BTreeSet, env};
 
-use memgate::{
-    casefile::{Case, expect::Expect},
-    model::request::Operation,
-};
+use memgate_core::casefile::Case;
+use memgate_core::casefile::expect::Expect;
+use memgate_model::request::Operation;
 
 /// Chooses cases by their properties, in order.
 #[derive(Default)]

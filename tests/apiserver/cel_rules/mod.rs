@@ -19,13 +19,11 @@ use std::collections::BTreeSet;
 use anyhow::{Context, Result, ensure};
 use axum::http::Method;
 use kube::Client;
-use memgate::{
-    admission,
-    casefile::{Case as Asked, request::state},
-    deploy::component::Component,
-    family,
-    model::finding::Severity,
-};
+use memgate_core::casefile::Case as Asked;
+use memgate_core::casefile::request::state;
+use memgate_core::{admission, family};
+use memgate_model::finding::Severity;
+use memgate_server::deploy::component::Component;
 use serde_json::{Value, json};
 
 use crate::{

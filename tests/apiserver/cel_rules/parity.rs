@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, Result, bail, ensure};
-use memgate::{
-    casefile::Case as Asked,
-    family,
-    model::{cel::NotInCel, family::Family, kind::NAMESPACE, request::Operation},
-};
+use memgate_core::casefile::Case as Asked;
+use memgate_core::family;
+use memgate_model::cel::NotInCel;
+use memgate_model::family::Family;
+use memgate_model::kind::NAMESPACE;
+use memgate_model::request::Operation;
 use serde_json::{Value, json};
 
 use super::{PolicyCluster, codes_with_rules, denials, refused_for};

@@ -13,7 +13,6 @@ use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
 };
 use kube::{Api, Client, Config};
-use memgate_model::settings::Settings;
 use memgate_server::server::certs::{Builtin, CertPolicy, service_names};
 use memgate_server::server::options::Options;
 use memgate_server::server::{Server, State, tls::CertSource};
@@ -183,7 +182,12 @@ impl fmt::Display for Report {
     }
 }
 
-fn start(runtime: &Runtime, config: &Config, home: &str, plan: &Plan) -> Result<memgate_server::server::Addresses> {
+fn start(
+    runtime: &Runtime,
+    config: &Config,
+    home: &str,
+    plan: &Plan,
+) -> Result<memgate_server::server::Addresses> {
     let _within = runtime.enter();
     let mut names = service_names("memgate", home);
     names.push("127.0.0.1".to_owned());
@@ -198,7 +202,8 @@ fn start(runtime: &Runtime, config: &Config, home: &str, plan: &Plan) -> Result<
     options.timers.ca_poll = Duration::from_millis(300);
     options.timers.propagation = plan.propagation;
     let client = Client::try_from(config.clone()).context("failed to make a client")?;
-    let server = Server::bind(options, State::Cluster { client, settings: memgate_core::family::default_settings() })?;
+    let server =
+        Server::bind(options, State::Cluster { client, settings: memgate_core::family::default_settings() })?;
     let addresses = server.addresses()?;
     runtime.spawn(server.run(std::future::pending()));
     Ok(addresses)

@@ -8,19 +8,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use anyhow::{Context, Result, ensure};
 use axum::http::Method;
 use jiff::Timestamp;
-use memgate::{
-    admission,
-    casefile::{
-        Case as Asked,
-        request::{review, state},
-    },
-    deploy::exported_policies::{ExportOptions, Exported, export},
-    family,
-    model::{
-        finding::Severity,
-        request::{Occasion, Operation, Point},
-    },
-};
+use memgate_core::casefile::Case as Asked;
+use memgate_core::casefile::request::{review, state};
+use memgate_core::{admission, family};
+use memgate_model::finding::Severity;
+use memgate_model::request::{Occasion, Operation, Point};
+use memgate_server::deploy::exported_policies::{ExportOptions, Exported, export};
 use serde_json::{Value, json};
 
 use super::{entries_of, object};

@@ -2,15 +2,14 @@
 //! that the command says.
 
 use anyhow::{Context, Result, ensure};
-use memgate::{
-    manifest::{document::values, source::Source},
-    model::{
-        finding::Severity,
-        request::{Occasion, Point},
-    },
-    offline::{check::check, load::load, plan::InputPlan},
-    policy::rules::{RuleType, TYPES},
-};
+use memgate::offline::check::check;
+use memgate::offline::load::load;
+use memgate::offline::plan::InputPlan;
+use memgate_manifest::document::values;
+use memgate_manifest::source::Source;
+use memgate_model::finding::Severity;
+use memgate_model::request::{Occasion, Point};
+use memgate_policy::rules::{RuleType, TYPES};
 use serde_json::{Value, json};
 use std::sync::Arc;
 

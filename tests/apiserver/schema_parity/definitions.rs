@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
-use memgate::{
-    family,
-    manifest::{document::parse, source::Source},
-};
+use memgate_core::family;
+use memgate_manifest::document::parse;
+use memgate_manifest::source::Source;
 use serde_json::Value;
 
 /// A kind and the schema of its newest version.

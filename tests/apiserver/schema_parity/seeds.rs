@@ -3,10 +3,8 @@
 use std::sync::Arc;
 
 use anyhow::{Result, ensure};
-use memgate::{
-    manifest::document::parse,
-    offline::collect::{Reading, collect},
-};
+use memgate::offline::collect::{Reading, collect};
+use memgate_manifest::document::parse;
 use serde_json::{Value, json};
 
 use super::{

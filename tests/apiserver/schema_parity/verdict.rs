@@ -6,16 +6,14 @@ use anyhow::{Context, Result, anyhow, ensure};
 use axum::http::Method;
 use futures::{StreamExt, TryStreamExt, stream};
 use kube::Client;
-use memgate::{
-    manifest::{document::parse, source::Source},
-    model::{finding::Severity, request::Occasion},
-    offline::{
-        check::{Decided, check},
-        load::load,
-        passed_over::counts,
-        plan::InputPlan,
-    },
-};
+use memgate::offline::check::{Decided, check};
+use memgate::offline::load::load;
+use memgate::offline::passed_over::counts;
+use memgate::offline::plan::InputPlan;
+use memgate_manifest::document::parse;
+use memgate_manifest::source::Source;
+use memgate_model::finding::Severity;
+use memgate_model::request::Occasion;
 use serde_json::{Value, json};
 
 use crate::{

@@ -2,8 +2,8 @@
 
 use memgate_model::edit::{Edit, Op, Origin, Value};
 use memgate_model::family::Subject;
-use memgate_primitives::pointer::Pointer;
 use memgate_model::state_reader::StateReader;
+use memgate_primitives::pointer::Pointer;
 
 use super::api::PAGES_DEFAULT;
 

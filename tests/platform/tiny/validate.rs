@@ -2,10 +2,10 @@
 
 use memgate_model::family::Subject;
 use memgate_model::finding::Finding;
-use memgate_primitives::pointer::Pointer;
 use memgate_model::request::Operation;
 use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
+use memgate_primitives::pointer::Pointer;
 
 use super::codes::URL_REQUIRED;
 

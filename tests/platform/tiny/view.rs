@@ -7,10 +7,10 @@ use memgate_model::kind::Kind;
 use memgate_model::memory_view::{EndpointSource, MemoryView, Role};
 use memgate_model::object::Lookup;
 use memgate_model::pod::Pod;
-use memgate_primitives::pointer::Pointer;
 use memgate_model::policy_field::FieldForm;
 use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
+use memgate_primitives::pointer::Pointer;
 
 use super::api::{LABEL, NOTEBOOK};
 

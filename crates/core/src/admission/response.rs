@@ -6,13 +6,13 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
 
+use crate::patch::Patch;
 use memgate_model::decision::{Decision, NotShown};
 use memgate_model::edit::Edit;
 use memgate_model::finding::{Finding, Severity, codes};
-use memgate_primitives::members::Members;
 use memgate_model::reason::Reason;
 use memgate_model::request::Request;
-use crate::patch::Patch;
+use memgate_primitives::members::Members;
 
 use super::bounds::{cut, json_bytes, takes};
 use super::texts::{Complaint, MAX_COMPLAINT_CHARS, message_with_help, status_message, warning};

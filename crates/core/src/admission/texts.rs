@@ -1,9 +1,9 @@
 //! The texts of a response: warnings, and the message of a denial.
 
 use memgate_model::finding::{Finding, without_controls};
+use memgate_model::policy_rule::PolicyRule;
 use memgate_primitives::members::Members;
 use memgate_primitives::number::more;
-use memgate_model::policy_rule::PolicyRule;
 
 use super::bounds::{cut, json_bytes, takes};
 

@@ -5,8 +5,8 @@ use serde_json::{Map, Value};
 use crate::casefile::expect::Expect;
 use crate::casefile::{Case, CaseFileError};
 use memgate_model::kind::{MEMORY_POLICY, MEMORY_POLICY_EXEMPTION};
-use memgate_primitives::pointer::Pointer;
 use memgate_model::request::{Occasion, Operation, Point, User};
+use memgate_primitives::pointer::Pointer;
 
 const CASE_KEYS: [&str; 13] = [
     "name",

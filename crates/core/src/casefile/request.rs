@@ -4,11 +4,10 @@ use serde_json::{Map, Value, json};
 
 use crate::casefile::Case;
 use crate::family;
+use crate::state::{self, AddError};
 use memgate_model::object::DEFAULT_NAMESPACE;
 use memgate_model::request::Operation;
-use memgate_model::settings::Settings;
 use memgate_model::snapshot::Snapshot;
-use crate::state::{self, AddError};
 
 /// The uid of every review: a case has but one.
 pub const UID: &str = "00000000-0000-4000-8000-000000000000";
@@ -20,7 +19,7 @@ const USER: &str = "memgate-test";
 /// # Errors
 /// When a number in an object is beyond what a double can hold, or a definition cannot be used.
 pub fn state(case: &Case) -> Result<Snapshot, AddError> {
-    state_over(&state::empty(crate::family::default_settings()), case)
+    state_over(&state::empty(family::default_settings()), case)
 }
 
 /// The same over an existing snapshot; an object of the case replaces the one of its name.

@@ -1,12 +1,12 @@
 //! Judges a stored object by the policies; its platform's own rules do not run.
 
 use crate::family;
-use memgate_primitives::budget::Budget;
 use memgate_model::object::Reference;
 use memgate_model::request::Request;
 use memgate_model::snapshot::Snapshot;
 use memgate_model::tree::Tree;
 use memgate_policy::judge::Judgement;
+use memgate_primitives::budget::Budget;
 
 use super::{policies, subject};
 

@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::iter::successors;
 
-use memgate_schema::{Breaches, PointerText};
 use memgate_model::cel::NotInCel;
-use memgate_schema::crd::{CrdVersion, SchemaNode};
 use memgate_model::family::Family;
 use memgate_model::finding::{Cause, Finding, Severity};
 use memgate_primitives::pointer::{Pointer, list_index};
+use memgate_schema::crd::{CrdVersion, SchemaNode};
+use memgate_schema::{Breaches, PointerText};
 
 /// Drops findings that only repeat the bundled definition, where `given`, the definition that counts, differs.
 pub(super) fn drop_contradicted(

@@ -3,18 +3,18 @@
 //! Not a part of [`decide`](crate::decide::decide): a review comes from an apiserver, and memgate does not question
 //! what that accepts.
 
-use memgate_schema::{Breaches, BuiltinKind, NewObject, ReportedPlaces, Status};
 use crate::decide::over_limit;
 use crate::decide::reported::MAX_REPORTED;
 use crate::decide::schema;
 use crate::family::common::{SCHEMA, VERSION_UNKNOWN};
-use memgate_primitives::budget::Budget;
-use memgate_schema::crd::CrdVersion;
 use memgate_model::finding::Finding;
+use memgate_model::request::Request;
+use memgate_primitives::budget::Budget;
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
-use memgate_model::request::Request;
+use memgate_schema::crd::CrdVersion;
 use memgate_schema::violation::{BrokenRule, SchemaViolation};
+use memgate_schema::{Breaches, BuiltinKind, NewObject, ReportedPlaces, Status};
 
 /// The findings of an apiserver about a new pod or workload, before it calls any webhook; none about other kinds.
 #[must_use]
@@ -49,7 +49,9 @@ fn violations(
     new: Option<NewObject<'_>>,
     budget: &Budget<'_>,
 ) -> Vec<SchemaViolation> {
-    let Some(object) = memgate_schema::document(text, Some(version), Status::Dropped, budget) else { return Vec::new() };
+    let Some(object) = memgate_schema::document(text, Some(version), Status::Dropped, budget) else {
+        return Vec::new();
+    };
     if memgate_schema::is_right(&object, Some(version), new) {
         return Vec::new();
     }

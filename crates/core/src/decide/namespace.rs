@@ -1,12 +1,12 @@
 //! The namespace of an object whose request or manifest may not name one.
 
 use crate::family;
-use memgate_primitives::budget::Budget;
 use memgate_model::family::Family;
 use memgate_model::object::DEFAULT_NAMESPACE;
 use memgate_model::pod::Pod;
 use memgate_model::snapshot::Snapshot;
 use memgate_model::state_reader::StateReader;
+use memgate_primitives::budget::Budget;
 
 /// The given namespace, else that of the pod's metadata, else the one that the pod declares in its spec. Empty when
 /// none is given, or when the settings have one.

@@ -12,9 +12,9 @@ use crate::decide::decide;
 use crate::family::inject::{INJECTED_ANNOTATION, marker};
 use memgate_model::edit::{Edit, Origin};
 use memgate_model::object::Reference;
-use memgate_primitives::pointer::list_index;
 use memgate_model::request::Request;
 use memgate_model::snapshot::Snapshot;
+use memgate_primitives::pointer::list_index;
 
 /// One thing that memgate adds to a pod.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -185,7 +185,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use memgate_model::settings::Settings;
+
     use crate::state;
 
     fn with_memory(spec: &Value) -> Snapshot {

@@ -1,12 +1,12 @@
 //! Decisions about objects that are larger than memgate reads.
 
 use crate::family::common::OVER_LIMIT;
-use memgate_primitives::budget::{Limit, OverLimit, Stop};
 use memgate_model::decision::Decision;
 use memgate_model::finding::{Finding, Phase, Severity};
-use memgate_primitives::pointer::Pointer;
 use memgate_model::reason::Reason;
 use memgate_model::request::{Operation, Request};
+use memgate_primitives::budget::{Limit, OverLimit, Stop};
+use memgate_primitives::pointer::Pointer;
 
 /// The decision about a resource that ended early. An update of a stored object that exceeds the same limit only
 /// gets a warning, so that it can still be repaired, labelled and deleted; so does an update that changes nothing.

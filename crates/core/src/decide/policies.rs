@@ -2,20 +2,20 @@
 
 use std::cell::OnceCell;
 
+use crate::patch::apply::apply;
 use memgate_model::decision::Decision;
 use memgate_model::edit::Edit;
 use memgate_model::family::{Family, Subject};
 use memgate_model::finding::{Finding, Severity};
-use memgate_primitives::members::Members;
 use memgate_model::pod::Pod;
 use memgate_model::policy::Question;
 use memgate_model::reason::Reason;
 use memgate_model::request::{Operation, Request};
 use memgate_model::snapshot::Snapshot;
 use memgate_model::state_reader::StateReader;
-use crate::patch::apply::apply;
 use memgate_policy::judge::{Judgement, Views, judge};
 use memgate_policy::selection;
+use memgate_primitives::members::Members;
 
 use super::{reported, views};
 

@@ -8,18 +8,18 @@ use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 
+use crate::patch::apply::apply;
 use memgate_model::change::is_metadata_only_update;
 use memgate_model::claim_volumes::{self, ClaimVolumes};
 use memgate_model::decision::{Decision, NotShown};
 use memgate_model::finding::{Finding, Phase, Severity};
 use memgate_model::pod;
-use memgate_primitives::pointer::Pointer;
 use memgate_model::reason::Reason;
 use memgate_model::request::{Occasion, Operation, Request};
 use memgate_model::snapshot::Snapshot;
 use memgate_model::view::view;
 use memgate_model::workload::Workload;
-use crate::patch::apply::apply;
+use memgate_primitives::pointer::Pointer;
 
 use super::first_non_empty;
 use super::pod::decide_new;

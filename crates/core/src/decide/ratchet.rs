@@ -1,11 +1,11 @@
 //! Compares the denials of an update with those of the stored object.
 
-use memgate_primitives::budget::OverLimit;
 use memgate_model::family::{Family, Subject};
 use memgate_model::finding::{Finding, Severity};
-use memgate_primitives::members::Members;
 use memgate_model::request::{Operation, Request};
 use memgate_model::state_reader::StateReader;
+use memgate_primitives::budget::OverLimit;
+use memgate_primitives::members::Members;
 
 /// Turns each denial that the stored object already deserves into a warning, so that a stored object can still be
 /// labelled, annotated and freed of its finalizers. Returns the limit that the findings about the stored object

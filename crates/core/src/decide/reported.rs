@@ -2,8 +2,8 @@
 
 use memgate_model::decision::NotShown;
 use memgate_model::finding::{Finding, Severity};
-use memgate_primitives::pointer::Pointer;
 use memgate_model::tree::Tree;
+use memgate_primitives::pointer::Pointer;
 
 /// How many findings about one object are reported. More would fill the answer and help no reader.
 pub(super) const MAX_REPORTED: usize = 50;

@@ -3,27 +3,27 @@
 //! A family's own rules come first: where one of them denies, the schema adds nothing. Rules that only repeat the
 //! bundled definition give way to a definition among the inputs.
 
-use memgate_schema::{Breaches, Document, NewObject, PointerText, ReportedPlaces, Status};
 use crate::decide::contradicted::drop_contradicted;
 use crate::decide::covered::Covered;
 use crate::decide::over_limit;
 use crate::decide::reported::MAX_REPORTED;
 use crate::family::common::VERSION_UNKNOWN;
 use crate::family::schema_check::{unknown_field_message, unquote};
-use memgate_primitives::budget::Budget;
 use memgate_model::crds::Crds;
-use memgate_schema::crd::Crd;
 use memgate_model::decision::NotShown;
 use memgate_model::family::{Family, Subject};
 use memgate_model::finding::{Cause, Code, Finding, Severity};
-use memgate_primitives::plain_text::quoted;
-use memgate_primitives::fix::Fix;
 use memgate_model::kind::NAMESPACE;
-use memgate_primitives::pointer::Pointer;
 use memgate_model::request::{Operation, Request};
 use memgate_model::snapshot::Snapshot;
+use memgate_primitives::budget::Budget;
+use memgate_primitives::fix::Fix;
+use memgate_primitives::plain_text::quoted;
+use memgate_primitives::pointer::Pointer;
 use memgate_primitives::suggest::{self, nearest, only_nearest};
+use memgate_schema::crd::Crd;
 use memgate_schema::violation::{BrokenRule, SchemaViolation};
+use memgate_schema::{Breaches, Document, NewObject, PointerText, ReportedPlaces, Status};
 
 /// How many unknown fields of metadata are compared with known ones.
 const MAX_UNKNOWN_FIELDS: usize = 64;
@@ -75,7 +75,9 @@ fn compare(
     let version = version.filter(|_| is_given || !family.definitions.stand_in.unreleased.contains(&kind));
     let judged = family.definitions.stand_in.with_status.contains(&kind);
     let status = if judged { Status::Judged } else { Status::Dropped };
-    let Some(object) = memgate_schema::document(text, version, status, budget) else { return SchemaFindings::default() };
+    let Some(object) = memgate_schema::document(text, version, status, budget) else {
+        return SchemaFindings::default();
+    };
     let mut findings = misspelt(family, &object);
     findings.extend(crd.as_deref().and_then(|crd| version_unknown(crd, &request.version)));
     let given = version.filter(|_| is_given);
@@ -91,8 +93,8 @@ fn compare(
     let old = request.old_object.filter(|_| request.operation == Operation::Update);
     let is_same = old == Some(text);
     let stored = old.filter(|_| !is_same);
-    let stored =
-        stored.and_then(|old| budget.apart(old.len(), || memgate_schema::document(old, version, status, budget)).0);
+    let stored = stored
+        .and_then(|old| budget.apart(old.len(), || memgate_schema::document(old, version, status, budget)).0);
     let old = if is_same { Some(&object) } else { stored.as_ref() };
     let mut breaches = Breaches::new(&object, budget);
     memgate_schema::check_metadata(&object, new, old, &mut breaches);
@@ -218,9 +220,9 @@ mod tests {
     use crate::decide::decide;
     use crate::family::orka;
     use memgate_model::request::Occasion;
-    use memgate_model::settings::Settings;
-    use memgate_model::snapshot::Snapshot;
+
     use crate::state;
+    use memgate_model::snapshot::Snapshot;
 
     const TASK: &str = r#"{"metadata":{"name":"A_b"},"spec":{"type":"aii"}}"#;
 

@@ -3,11 +3,10 @@
 #![allow(clippy::indexing_slicing, reason = "a test that cannot go on must stop")]
 
 use super::*;
+use crate::state;
 use memgate_model::finding::Cause;
 use memgate_model::finding::Severity;
 use memgate_model::request::Occasion;
-use memgate_model::settings::Settings;
-use crate::state;
 
 fn decided(snapshot: &Snapshot, (group, kind): (&str, &str), object: &str, old: Option<&str>) -> Decision {
     let request = Request {
@@ -28,8 +27,8 @@ fn decided(snapshot: &Snapshot, (group, kind): (&str, &str), object: &str, old: 
 
 /// From files, and as in a cluster.
 fn snapshots() -> [Snapshot; 2] {
-    let files = state::empty(crate::family::default_settings());
-    let mut cluster = state::empty(crate::family::default_settings());
+    let files = state::empty(family::default_settings());
+    let mut cluster = state::empty(family::default_settings());
     cluster.crds = None;
     [files, cluster]
 }

@@ -4,7 +4,6 @@
 //! or not.
 
 use crate::family::{self, container_view};
-use memgate_primitives::budget::Budget;
 use memgate_model::family::Family;
 use memgate_model::memory_view::MemoryView;
 use memgate_model::pod::Pod;
@@ -14,6 +13,7 @@ use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
 use memgate_model::view::MIRROR_POD;
 use memgate_policy::selection::identify;
+use memgate_primitives::budget::Budget;
 
 use super::{namespace, resolve_namespace, subject};
 

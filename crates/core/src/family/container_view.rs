@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use memgate_primitives::members::Members;
 use memgate_model::memory_view::ContainerView;
 use memgate_model::pod;
-use memgate_primitives::pointer::{Path, Pointer};
 use memgate_model::view::{self, Text, view};
+use memgate_primitives::members::Members;
+use memgate_primitives::pointer::{Path, Pointer};
 
 /// The containers that serve memory or wait for it, whether memgate added them or not.
 const MEMORY_CONTAINERS: [&str; 4] =

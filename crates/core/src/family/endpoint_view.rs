@@ -8,12 +8,12 @@ use std::net::IpAddr;
 
 use crate::family::url;
 use crate::family::url::{Endpoint, server};
-use memgate_primitives::credential::masked;
 use memgate_model::kind::SERVICE;
 use memgate_model::memory_view::{EndpointSource, EndpointView, HostView, Why};
 use memgate_model::object::Lookup;
-use memgate_primitives::percent::percent_decoded;
 use memgate_model::state_reader::StateReader;
+use memgate_primitives::credential::masked;
+use memgate_primitives::percent::percent_decoded;
 
 /// The scheme of Postgres, which has two spellings.
 const POSTGRES: &str = "postgresql";

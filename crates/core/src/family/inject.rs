@@ -24,17 +24,17 @@ pub mod parts;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use memgate_primitives::budget::{Budget, Limit, MAX_PATCH_BYTES};
 use memgate_model::edit::{Edit, EnvSource, Op, Origin, Value};
 use memgate_model::event::InvolvedObject;
 use memgate_model::finding::{Code, Finding};
 use memgate_model::injection::{Added, Injection};
 use memgate_model::kind::Kind;
-use memgate_primitives::name::is_dns_subdomain;
 use memgate_model::object::{Object, Reference};
 use memgate_model::pod::{Container, Controller, Pod};
-use memgate_primitives::pointer::Pointer;
 use memgate_model::reason::Reason;
+use memgate_primitives::budget::{Budget, Limit, MAX_PATCH_BYTES};
+use memgate_primitives::name::is_dns_subdomain;
+use memgate_primitives::pointer::Pointer;
 
 use self::env::{ExistingEnv, Position, Variable, compare};
 use self::parts::{ExistingMounts, ExistingParts, WantedPart, WantedParts};

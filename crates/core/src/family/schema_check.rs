@@ -3,15 +3,15 @@
 //! In a cluster the apiserver refuses wrong types and prunes unknown fields before it calls a webhook.
 //! These checks replace it for files.
 
-use memgate_primitives::budget::Budget;
 use memgate_model::finding::{Code, Details, Finding, excerpt};
-use memgate_primitives::plain_text::quoted;
+use memgate_model::schema::{Field, Schema};
+use memgate_model::tree::Tree;
+use memgate_primitives::budget::Budget;
 use memgate_primitives::fix::Fix;
 use memgate_primitives::members::Members;
+use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::{Path, Pointer};
-use memgate_model::schema::{Field, Schema};
 use memgate_primitives::suggest::{did_you_mean, nearest, only_nearest};
-use memgate_model::tree::Tree;
 
 /// The codes and messages with which a family reports.
 #[derive(Debug, Clone, Copy)]

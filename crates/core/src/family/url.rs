@@ -4,8 +4,8 @@
 use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use memgate_primitives::credential::has_credential_parameter;
 use memgate_model::memory_view::InlineView;
+use memgate_primitives::credential::has_credential_parameter;
 use memgate_primitives::percent::percent_decoded;
 use memgate_primitives::pointer::Pointer;
 

@@ -11,11 +11,11 @@ use std::fmt::Write;
 use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use memgate_model::edit::{Edit, Op};
-use memgate_primitives::pointer::list_index;
-use memgate_model::view::Text;
 use crate::patch::PatchError;
 use crate::patch::positions::{Element, Positions};
+use memgate_model::edit::{Edit, Op};
+use memgate_model::view::Text;
+use memgate_primitives::pointer::list_index;
 
 /// The text of the object after the edits, in their order.
 ///

@@ -14,11 +14,11 @@ use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use memgate_model::edit::{Edit, Op, Value};
-use memgate_primitives::pointer::list_index;
-use memgate_model::view::Text;
 use crate::patch::PatchError;
 use crate::patch::positions::{Element, Positions};
+use memgate_model::edit::{Edit, Op, Value};
+use memgate_model::view::Text;
+use memgate_primitives::pointer::list_index;
 
 /// Whether the edits apply to the object, in their order.
 ///

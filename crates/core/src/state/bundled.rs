@@ -1,11 +1,11 @@
 //! The definitions that come with memgate, each read when an object of its kind is first checked.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 use memgate_manifest::document::values;
 use memgate_manifest::source::Source;
-use memgate_schema::crd::Crd;
 use memgate_model::family::Family;
+use memgate_schema::crd::Crd;
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 
 /// A row, a group and a kind.
 type Key = (&'static str, String, String);

@@ -6,9 +6,9 @@ use memgate_core::admission::{self, Malformed};
 use memgate_core::decide::decide;
 use memgate_model::decision::{Decision, NotShown};
 use memgate_model::finding::{Cause, Code, Finding, Phase};
-use memgate_primitives::pointer::Pointer;
 use memgate_model::reason::Reason;
 use memgate_model::snapshot::Snapshot;
+use memgate_primitives::pointer::Pointer;
 use serde_json::{Value, json};
 
 /// How many bytes an answer has at most beside its patch.
@@ -118,7 +118,9 @@ fn an_object_that_is_all_wrong_gets_a_short_answer() {
         let bytes = admission::respond(phase, &review, &decision).expect("an answer").len();
         assert!(bytes <= MAX_ANSWER_BYTES, "{bytes} bytes");
     }
-    let both = admission::review(&review, &Snapshot::new(memgate_core::family::default_settings())).expect("an answer").len();
+    let both = admission::review(&review, &Snapshot::new(memgate_core::family::default_settings()))
+        .expect("an answer")
+        .len();
     assert!(both <= MAX_ANSWER_BYTES, "{both} bytes");
     let later = admission::hold(&review, &decision, &"wait ".repeat(100_000)).len();
     assert!(later <= MAX_ANSWER_BYTES, "{later} bytes");

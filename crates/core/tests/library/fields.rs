@@ -17,9 +17,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use memgate_core::admission;
 use memgate_core::casefile::{Case, request};
 use memgate_core::family;
-use memgate_primitives::pointer::Pointer;
 use memgate_model::request::{Operation, Request};
 use memgate_model::schema::Schema;
+use memgate_primitives::pointer::Pointer;
 use serde_json::{Value, json};
 
 use super::cases;

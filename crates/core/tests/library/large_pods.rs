@@ -4,17 +4,16 @@
 
 use memgate_core::admission;
 use memgate_core::decide::decide;
-use memgate_primitives::budget::{
-    MAX_CONTAINERS, MAX_ENTRIES, MAX_INIT_CONTAINERS, MAX_PATCH_BYTES, MAX_VARIABLES, MAX_VOLUMES,
-};
+use memgate_core::patch::{Patch, apply::apply, verify::check};
+use memgate_core::state;
 use memgate_model::decision::Decision;
 use memgate_model::finding::Phase;
 use memgate_model::reason::Reason;
 use memgate_model::request::{Occasion, Operation, Request};
-use memgate_model::settings::Settings;
 use memgate_model::snapshot::Snapshot;
-use memgate_core::patch::{Patch, apply::apply, verify::check};
-use memgate_core::state;
+use memgate_primitives::budget::{
+    MAX_CONTAINERS, MAX_ENTRIES, MAX_INIT_CONTAINERS, MAX_PATCH_BYTES, MAX_VARIABLES, MAX_VOLUMES,
+};
 use serde_json::{Value, json};
 
 /// An agent with a memory for arkonis and one for sympozium, and a Memory of ark with so many headers.

@@ -3,11 +3,10 @@
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test stops where something is wrong")]
 
 use memgate_core::family;
+use memgate_core::state;
 use memgate_model::memory_view::MemoryView;
 use memgate_model::object::Reference;
-use memgate_model::settings::Settings;
 use memgate_model::snapshot::Snapshot;
-use memgate_core::state;
 use serde_json::{Value, json};
 
 use super::views::view;
@@ -34,7 +33,7 @@ fn finds_the_skill_behind_ten_thousand() {
     let mut skills = many(|index| json!({"skillPackRef": format!("s{index}")}));
     skills.as_array_mut().expect("a list").push(json!({"skillPackRef": "memory"}));
     let agent = object("sympozium.ai/v1alpha1", "Agent", &json!({"skills": skills}));
-    let (view, _) = view_of("sympozium", &agent, &state::empty(memgate_core::family::default_settings()));
+    let (view, _) = view_of("sympozium", &agent, &state::empty(family::default_settings()));
     assert_eq!(view.backend.as_deref(), Some("sqlite"));
     assert_eq!(view.pointer("backend").as_str(), "/spec/skills/10000/skillPackRef");
 }
@@ -53,7 +52,7 @@ fn shares_with_ten_thousand_configs() {
         },
     });
     let ensemble = object("sympozium.ai/v1alpha1", "Ensemble", &ensemble);
-    let (view, _) = view_of("sympozium", &ensemble, &state::empty(memgate_core::family::default_settings()));
+    let (view, _) = view_of("sympozium", &ensemble, &state::empty(family::default_settings()));
     assert_eq!(view.sharing.expect("shares").configs.len(), 1);
 }
 
@@ -61,11 +60,11 @@ fn shares_with_ten_thousand_configs() {
 fn lists_each_tool_once_and_each_token() {
     let spec = json!({"tools": many(|_| json!({"name": "remember"})), "runtime": {}});
     let agent = object("core.orka.ai/v1alpha1", "Agent", &spec);
-    let (view, _) = view_of("orka", &agent, &state::empty(memgate_core::family::default_settings()));
+    let (view, _) = view_of("orka", &agent, &state::empty(family::default_settings()));
     assert_eq!(view.operations.expect("has some").len(), 1);
     let env = many(|index| json!({"name": "ORKA_SA_TOKEN", "value": format!("t{index}")}));
     let task = object("core.orka.ai/v1alpha1", "Task", &json!({"type": "ai", "env": env}));
-    let (view, _) = view_of("orka", &task, &state::empty(memgate_core::family::default_settings()));
+    let (view, _) = view_of("orka", &task, &state::empty(family::default_settings()));
     assert_eq!(view.inline.len(), MANY);
     assert_eq!(view.inline[1].field.as_str(), "/spec/env/1/value");
     assert_ne!(view.inline[0].digest, view.inline[1].digest);
@@ -73,7 +72,7 @@ fn lists_each_tool_once_and_each_token() {
 
 #[test]
 fn asks_for_what_it_does_not_know() {
-    let nothing = Snapshot::new(memgate_core::family::default_settings());
+    let nothing = Snapshot::new(family::default_settings());
     let agent = object("sympozium.ai/v1alpha1", "Agent", &json!({"skills": [{"skillPackRef": "memory"}]}));
     let (view, unknown) = view_of("sympozium", &agent, &nothing);
     let why = view.endpoint.and_then(|endpoint| endpoint.unknown).map(|why| why.to_string());

@@ -3,12 +3,12 @@
 use std::sync::atomic::AtomicBool;
 
 use memgate_core::decide::decide;
-use memgate_primitives::budget::MAX_ENTRIES;
 use memgate_model::decision::{Decision, NotShown};
 use memgate_model::finding::Severity;
 use memgate_model::reason::Reason;
 use memgate_model::request::{Occasion, Operation, Request};
 use memgate_model::snapshot::Snapshot;
+use memgate_primitives::budget::MAX_ENTRIES;
 use serde_json::{Value, json};
 
 fn agent(allow: &[&str], tools: usize) -> Value {

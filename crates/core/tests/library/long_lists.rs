@@ -3,9 +3,9 @@
 
 #![allow(clippy::expect_used, reason = "a test that cannot go on must stop")]
 
+use memgate_core::patch::{PatchError, apply::apply, verify::check};
 use memgate_model::edit::{Edit, Op, Value as New};
 use memgate_primitives::pointer::Pointer;
-use memgate_core::patch::{PatchError, apply::apply, verify::check};
 use serde_json::{Value, json};
 
 /// How many edits: as many as a pod has variables.

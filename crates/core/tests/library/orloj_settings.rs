@@ -3,10 +3,9 @@
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test stops where something is wrong")]
 
 use memgate_core::decide::decide;
-use memgate_model::settings::Settings;
-use memgate_model::snapshot::Snapshot;
 use memgate_core::patch::Patch;
 use memgate_core::{admission, state};
+use memgate_model::snapshot::Snapshot;
 use serde_json::{Value, json};
 
 fn snapshot(objects: &[Value], shared: &[&str], sources: Option<&[&str]>) -> Snapshot {

@@ -4,10 +4,9 @@
 
 use memgate_core::casefile::{Case, request};
 use memgate_core::decide::decide;
-use memgate_model::decision::Decision;
-use memgate_model::settings::Settings;
-use memgate_model::snapshot::Snapshot;
 use memgate_core::{admission, state};
+use memgate_model::decision::Decision;
+use memgate_model::snapshot::Snapshot;
 use serde_json::{Value, json};
 
 use super::cases::cases;

@@ -26,10 +26,10 @@ use std::borrow::Cow;
 
 use memgate_core::admission::{self, Admitted};
 use memgate_core::casefile::{Case, read::read, request};
-use memgate_model::finding::{Finding, Severity};
-use memgate_primitives::pointer::Pointer;
-use memgate_model::request::Occasion;
 use memgate_core::state::{self, empty};
+use memgate_model::finding::{Finding, Severity};
+use memgate_model::request::Occasion;
+use memgate_primitives::pointer::Pointer;
 use serde_json::{Value, json};
 
 /// A policy of this name and spec.

@@ -9,15 +9,15 @@
 use memgate_core::admission;
 use memgate_core::decide::decide;
 use memgate_core::family;
+use memgate_core::patch::{Patch, PatchError, apply::apply, verify::check};
 use memgate_model::decision::Decision;
 use memgate_model::edit::{Edit, Op, Origin, Value as New};
 use memgate_model::finding::Phase;
 use memgate_model::kind::{NAMESPACE, SECRET};
 use memgate_model::object::{Coverage, KindState, Object};
-use memgate_primitives::pointer::Pointer;
 use memgate_model::request::{Occasion, Operation, Request};
 use memgate_model::snapshot::Snapshot;
-use memgate_core::patch::{Patch, PatchError, apply::apply, verify::check};
+use memgate_primitives::pointer::Pointer;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use serde_json::{Value, json};
@@ -195,7 +195,7 @@ fn review_of(pod: BoxedStrategy<Json>) -> BoxedStrategy<Json> {
 
 /// One agent for each way a memory can be.
 fn snapshot() -> Snapshot {
-    let mut snapshot = Snapshot::new(memgate_core::family::default_settings());
+    let mut snapshot = Snapshot::new(family::default_settings());
     for kind in snapshot.settings.families.clone().into_iter().flat_map(|family| family.kinds.watched) {
         snapshot.set(kind, KindState::new(Coverage::Complete));
     }

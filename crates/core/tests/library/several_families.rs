@@ -4,13 +4,13 @@
 
 use memgate_core::decide::decide;
 use memgate_core::family::{ark, arkonis};
+use memgate_core::patch::{apply::apply, verify::check};
+use memgate_core::state;
 use memgate_model::decision::Decision;
 use memgate_model::edit::Op;
 use memgate_model::family::Family;
 use memgate_model::request::Request;
 use memgate_model::settings::Settings;
-use memgate_core::patch::{apply::apply, verify::check};
-use memgate_core::state;
 use serde_json::{Value, json};
 
 /// A pod whose agent gets another backend than the settings gave it, and whose ark variable differs.

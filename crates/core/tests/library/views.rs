@@ -32,19 +32,18 @@ use std::path::Path;
 use std::sync::Arc;
 
 use memgate_core::family;
+use memgate_core::state;
 use memgate_manifest::document::values;
 use memgate_manifest::source::Source;
-use memgate_primitives::budget::Budget;
 use memgate_model::family::{Family, Subject};
 use memgate_model::memory_view::{MemoryView, SourceView};
 use memgate_model::object::{Object, Reference};
 use memgate_model::pod::Pod;
 use memgate_model::request::Operation;
-use memgate_model::settings::Settings;
 use memgate_model::snapshot::Snapshot;
 use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
-use memgate_core::state;
+use memgate_primitives::budget::Budget;
 use serde_json::Value;
 
 use super::fields::{fields_of, set, wrong_values};
@@ -99,7 +98,7 @@ pub(super) fn state_of(case: &Value) -> Vec<Value> {
 
 /// The state of a case, with the settings that it has.
 pub(super) fn snapshot(case: &Value) -> Snapshot {
-    let mut settings = memgate_core::family::default_settings();
+    let mut settings = family::default_settings();
     if let Some(domain) = case["clusterDomain"].as_str() {
         domain.clone_into(&mut settings.policies.cluster_domain);
     }

@@ -151,10 +151,7 @@ impl Objects {
     }
 
     /// All of a namespace, by name.
-    pub(crate) fn in_namespace<'o>(
-        &'o self,
-        namespace: &str,
-    ) -> impl Iterator<Item = &'o Object> + use<'o> {
+    pub(crate) fn in_namespace<'o>(&'o self, namespace: &str) -> impl Iterator<Item = &'o Object> + use<'o> {
         let from_first = |first: Key| {
             let namespace = Arc::clone(&first.namespace);
             let entries = self.map.range::<Key, _>(first..);

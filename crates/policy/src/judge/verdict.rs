@@ -4,16 +4,16 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
+use crate::codes::RULE;
 use memgate_model::elsewhere::Elsewhere;
 use memgate_model::finding::Finding;
 use memgate_model::kind::MEMORY_POLICY;
 use memgate_model::object::Reference;
-use memgate_primitives::pointer::Pointer;
 use memgate_model::policy::{Action, Exemption, Policies, Policy, Promotion, Rule};
 use memgate_model::policy_rule::{AtAdmission, ExemptBy, PolicyFinding, PolicyStatus};
 use memgate_model::request::{Occasion, Operation, Point};
 use memgate_model::typed_rule::{RuleViolation, Unknown};
-use crate::codes::RULE;
+use memgate_primitives::pointer::Pointer;
 
 use super::super::exempt;
 use super::super::matching::{Candidate, Matches};

@@ -1,8 +1,8 @@
 //! An exemption, as it is written.
 
 use memgate_model::finding::Cause;
-use memgate_primitives::plain_text::quoted;
 use memgate_model::policy::{Exemption, Target};
+use memgate_primitives::plain_text::quoted;
 
 use super::super::names::{self, namespaces};
 use super::super::read::MAX_NAME;

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use memgate_model::family::Family;
 use memgate_model::finding::Cause;
-use memgate_primitives::plain_text::quoted;
 use memgate_model::label_selector::{LabelSelector, Requirement, SelectorOperator};
 use memgate_model::policy::Match;
 use memgate_model::request::Operation;
-use memgate_primitives::suggest::{did_you_mean, nearest};
 use memgate_model::workload;
+use memgate_primitives::plain_text::quoted;
+use memgate_primitives::suggest::{did_you_mean, nearest};
 
 use super::super::names::{MAX_ENTRIES, MAX_NAME_CHARS, label_key, label_value, names, wrong_label_key};
 use super::super::reader::Reader;

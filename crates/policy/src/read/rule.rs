@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use memgate_model::finding::Cause;
-use memgate_primitives::plain_text::quoted;
 use memgate_model::memory_view::Role;
 use memgate_model::policy::{Action, Rule, When};
 use memgate_model::policy_rule::PolicyRule;
-use memgate_primitives::suggest::{did_you_mean, nearest};
 use memgate_model::typed_rule::TypedRule;
+use memgate_primitives::plain_text::quoted;
+use memgate_primitives::suggest::{did_you_mean, nearest};
 
 use super::super::names::MAX_ENTRIES;
 use super::super::reader::{Fields, Reader, one_of};

@@ -2,9 +2,9 @@
 
 use memgate_model::cel_view::{CelSide, InCel, MessagePart};
 use memgate_model::finding::Cause;
+use memgate_model::typed_rule::{Judged, RuleOutcome, TypedRule};
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::quantity::billionths;
-use memgate_model::typed_rule::{Judged, RuleOutcome, TypedRule};
 
 use super::super::in_cel::{VALUE, literal, text};
 use super::super::reader::{Fields, Reader};

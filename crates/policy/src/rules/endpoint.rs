@@ -2,10 +2,10 @@
 
 use memgate_model::cel_view::{CelSide, InCel, Sayable};
 use memgate_model::finding::Cause;
-use memgate_primitives::plain_text::quoted;
 use memgate_model::memory_view::{EndpointSource, EndpointView, HostView};
-use memgate_primitives::pointer::Pointer;
 use memgate_model::typed_rule::{Judged, RuleOutcome, TypedRule};
+use memgate_primitives::plain_text::quoted;
+use memgate_primitives::pointer::Pointer;
 
 use super::super::in_cel::{VALUE, text};
 use super::super::reader::{Fields, Reader};

@@ -1,9 +1,9 @@
 //! `images`: which images the containers that serve memory may run.
 
 use memgate_model::cel_view::{CelSide, InCel};
-use memgate_primitives::glob::Glob;
 use memgate_model::memory_view::ContainerView;
 use memgate_model::typed_rule::{Judged, RuleOutcome, TypedRule};
+use memgate_primitives::glob::Glob;
 
 use super::super::reader::{Fields, Reader};
 use super::super::text::{name, value};

@@ -4,10 +4,10 @@ use serde_json::Value;
 
 use memgate_model::cel_view::{CelFault, CelSide, InCel, MessagePart, Sayable};
 use memgate_model::finding::Cause;
-use memgate_primitives::plain_text::quoted;
 use memgate_model::memory_view::{MemoryView, PATHS, Why};
-use memgate_primitives::suggest::{did_you_mean, nearest};
 use memgate_model::typed_rule::{Judged, RuleOutcome, TypedRule};
+use memgate_primitives::plain_text::quoted;
+use memgate_primitives::suggest::{did_you_mean, nearest};
 
 use super::super::in_cel::{VALUE, shown_in_cel, text};
 use super::super::reader::Reader;

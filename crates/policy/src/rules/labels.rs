@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use memgate_model::cel_view::{CelSide, InCel, MessagePart};
 use memgate_model::finding::Cause;
+use memgate_model::typed_rule::{Judged, RuleOutcome, TypedRule};
 use memgate_primitives::glob::Glob;
 use memgate_primitives::pointer::Pointer;
-use memgate_model::typed_rule::{Judged, RuleOutcome, TypedRule};
 
 use super::super::in_cel::{globs, list, literal, text};
 use super::super::names::{MAX_KEY_CHARS, label_key, wrong_label_key};

@@ -3,8 +3,8 @@
 use memgate_model::cel_view::{CelSide, InCel};
 use memgate_model::finding::Cause;
 use memgate_model::memory_view::ContainerView;
-use memgate_primitives::quantity::billionths;
 use memgate_model::typed_rule::{Judged, RuleOutcome, TypedRule};
+use memgate_primitives::quantity::billionths;
 
 use super::super::reader::Reader;
 use super::super::text::{name, number};

@@ -2,10 +2,10 @@
 
 use memgate_model::cel_view::{CelSide, InCel};
 use memgate_model::finding::Cause;
-use memgate_primitives::plain_text::quoted;
 use memgate_model::memory_view::{MemoryView, ReferenceView, Why, qualified};
-use memgate_primitives::suggest::{did_you_mean, nearest};
 use memgate_model::typed_rule::{Judged, RuleOutcome, TypedRule};
+use memgate_primitives::plain_text::quoted;
+use memgate_primitives::suggest::{did_you_mean, nearest};
 
 use super::super::reader::Reader;
 use super::super::text::plain_name;

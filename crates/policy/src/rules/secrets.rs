@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use memgate_model::cel_view::{CelSide, InCel, MessagePart, Sayable};
-use memgate_primitives::glob::Glob;
 use memgate_model::memory_view::SecretView;
 use memgate_model::typed_rule::{Judged, RuleOutcome, TypedRule};
+use memgate_primitives::glob::Glob;
 
 use super::super::in_cel::{VALUE, globs, text};
 use super::super::names::{names, namespaces};

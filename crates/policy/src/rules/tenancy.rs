@@ -4,8 +4,8 @@ use memgate_model::cel_view::{CelFault, CelSide, InCel, MessagePart};
 use memgate_model::finding::Cause;
 use memgate_model::label_selector::LabelValue;
 use memgate_model::memory_view::Why;
-use memgate_primitives::pointer::Pointer;
 use memgate_model::typed_rule::{Judged, RuleOutcome, TypedRule};
+use memgate_primitives::pointer::Pointer;
 
 use super::super::in_cel::{VALUE, literal, pattern_of_tenant, text};
 use super::super::names::label_key;

@@ -23,8 +23,8 @@ use k8s_openapi::api::admissionregistration::v1::{
 
 use crate::deploy::{Error, yaml};
 use memgate_model::family::Family;
-use memgate_primitives::pointer::Pointer;
 use memgate_model::policy::{Action, Policies, Policy};
+use memgate_primitives::pointer::Pointer;
 
 use self::rules::Check;
 

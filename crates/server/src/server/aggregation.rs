@@ -6,8 +6,8 @@ use std::time::Duration;
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
 use kube::{Api, Client};
 
-use memgate_model::family::{AggregatedServer, Family};
 use crate::server::certs::kube_api::with_timeout;
+use memgate_model::family::{AggregatedServer, Family};
 
 /// The timeout of one request; it takes milliseconds.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);

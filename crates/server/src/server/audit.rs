@@ -28,7 +28,6 @@ use serde_json::Value;
 use tokio::sync::watch::Receiver;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use memgate_model::causes::with_causes;
 use crate::server::certs::kube_api::error_message;
 use crate::server::clock::Clock;
 use crate::server::drain::Drain;
@@ -38,6 +37,7 @@ use crate::server::metrics::Metrics;
 use crate::server::metrics::audit::LastPass;
 use crate::server::options::AuditOptions;
 use crate::server::store::Store;
+use memgate_model::causes::with_causes;
 
 use self::judged::Context;
 use self::pass::PassResult;

@@ -27,12 +27,12 @@ use ring::digest::{SHA256, digest};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::time::{Instant, sleep_until};
 
-use memgate_model::event::{InvolvedObject, PodEvent};
-use memgate_model::kind::SYSTEM_NAMESPACES;
 use crate::server::certs::kube_api::{error_message, with_timeout};
 use crate::server::clock::Clock;
 use crate::server::metrics::Metrics;
 use crate::server::metrics::labels::EventOutcome;
+use memgate_model::event::{InvolvedObject, PodEvent};
+use memgate_model::kind::SYSTEM_NAMESPACES;
 
 /// For how long an equal Event is a duplicate.
 const DEDUPLICATION_WINDOW: Duration = Duration::from_mins(10);

@@ -16,13 +16,13 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 
-use memgate_model::kind::Kind;
 use crate::server::connection_limiter::ConnectionLimiter;
 use crate::server::drain::Drain;
 use crate::server::metrics::labels::CertKind;
 use crate::server::metrics::{CONTENT_TYPE as METRICS_TYPE, Metrics};
 use crate::server::router::AppState;
 use crate::server::tls::ServingCert;
+use memgate_model::kind::Kind;
 
 /// How many stale kinds are listed by name: often it is all of them.
 const MAX_STALE_KINDS_LISTED: usize = 3;

@@ -20,13 +20,13 @@ use thiserror::Error;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use memgate_model::causes::with_causes;
-use memgate_model::kind::SECRET;
-use memgate_model::object::{Object, Reference};
 use crate::server::log_rate_limiter::{LogRate, LogRateLimiter};
 use crate::server::metrics::Metrics;
 use crate::server::metrics::labels::LookupOutcome;
 use crate::server::store::apply_event::RawObject;
+use memgate_model::causes::with_causes;
+use memgate_model::kind::SECRET;
+use memgate_model::object::{Object, Reference};
 
 /// How long a request waits for the previous one about the same object, which may hang.
 const PREVIOUS_LOOKUP_WAIT: Duration = Duration::from_millis(200);

@@ -23,7 +23,6 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
-use memgate_model::family::Family;
 use crate::server::metrics::audit::AuditMetrics;
 use crate::server::metrics::labels::{
     ByCause, ByConfigAndResult, ByFamily, ByKind, ByKindAndResult, ByResult, ByWebhook, CertKind,
@@ -31,6 +30,7 @@ use crate::server::metrics::labels::{
 };
 use crate::server::metrics::policies::PolicyMetrics;
 use crate::server::metrics::process::Process;
+use memgate_model::family::Family;
 
 /// The content type of [`Metrics::text`].
 pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";

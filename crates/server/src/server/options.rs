@@ -4,12 +4,12 @@ use std::net::{Ipv6Addr, SocketAddr};
 use std::num::NonZeroU32;
 use std::time::Duration;
 
+use crate::server::clock::Clock;
+use crate::server::{tls, traces};
 use memgate_core::decide::decide;
 use memgate_model::decision::Decision;
 use memgate_model::request::Request;
 use memgate_model::snapshot::Snapshot;
-use crate::server::clock::Clock;
-use crate::server::{tls, traces};
 
 /// The port of the webhook: GKE's control plane may reach 10250 on nodes and pods without a
 /// firewall rule of its own, any other port needs one.

@@ -3,11 +3,11 @@
 //! All combinations of webhook, operation, verdict and reason would be four times as many series. The table has the
 //! combinations that a decision can make, because a caller can send any object with any operation to both calls.
 
+use crate::server::metrics::labels::RequestLabels;
+use crate::server::rejection;
 use memgate_model::finding::Phase;
 use memgate_model::reason::Reason;
 use memgate_model::request::Operation::{self, Create, Delete, Update};
-use crate::server::metrics::labels::RequestLabels;
-use crate::server::rejection;
 
 const CALLS: [(Phase, &str); 2] = [(Phase::Mutate, "mutate"), (Phase::Validate, "validate")];
 

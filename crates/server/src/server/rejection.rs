@@ -7,9 +7,9 @@
 use axum::http::StatusCode;
 use thiserror::Error;
 
+use crate::server::metrics::labels::ShedCause;
 use memgate_core::admission;
 use memgate_model::finding::Phase;
-use crate::server::metrics::labels::ShedCause;
 
 /// Why a request is rejected.
 #[derive(Debug, Error)]

@@ -16,13 +16,6 @@ use tokio::sync::Semaphore;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout};
 
-use memgate_core::admission::{self, Review};
-use memgate_model::decision::Decision;
-use memgate_model::finding::{Finding, Phase, Severity, codes};
-use memgate_model::object::Reference;
-use memgate_model::reason::Reason;
-use memgate_model::request::{Occasion, Point};
-use memgate_model::snapshot::Snapshot;
 use crate::server::clock::Clock;
 use crate::server::deadline::Deadline;
 use crate::server::events::EventRecorder;
@@ -35,6 +28,13 @@ use crate::server::rejection::Rejection;
 use crate::server::store::Store;
 use crate::server::store::missing::Wait;
 use crate::server::traces::Trace;
+use memgate_core::admission::{self, Review};
+use memgate_model::decision::Decision;
+use memgate_model::finding::{Finding, Phase, Severity, codes};
+use memgate_model::object::Reference;
+use memgate_model::reason::Reason;
+use memgate_model::request::{Occasion, Point};
+use memgate_model::snapshot::Snapshot;
 
 /// How often a review is decided at most. An object that was looked up can refer to another one: a Query to its memory, a
 /// memory to a Service. No family goes deeper than this.

@@ -7,9 +7,9 @@
 use arc_swap::ArcSwap;
 use subtle::ConstantTimeEq;
 
-use memgate_model::finding::Phase;
 use crate::review_path::{plain_call, token_call};
 use crate::server::rejection::Rejection;
+use memgate_model::finding::Phase;
 
 /// Which paths are served.
 #[derive(Debug)]

@@ -17,7 +17,6 @@ use axum::response::{IntoResponse, Response};
 use futures::FutureExt;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use memgate_model::finding::Phase;
 use crate::server::body;
 use crate::server::concurrency_limiter::ConcurrencyLimiter;
 use crate::server::connection_limiter::Caller;
@@ -30,6 +29,7 @@ use crate::server::review::{Arrival, HandledReview, ReviewHandler};
 use crate::server::review_paths::ReviewPaths;
 use crate::server::traces::{Trace, Tracer};
 use crate::server::watchdog::Watchdog;
+use memgate_model::finding::Phase;
 
 /// How long to wait for the rest of a small body, so that its connection can be used again.
 const DISCARD_TIMEOUT: Duration = Duration::from_millis(4);

@@ -25,15 +25,15 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 use tokio::sync::watch as watch_channel;
 
-use memgate_primitives::budget::Budget;
+use crate::server::store::apply_event::StoreChange;
+use crate::server::store::missing::{MissingReferences, Wait};
 use memgate_model::family::Family;
 use memgate_model::kind::Kind;
 use memgate_model::object::{Coverage, KindState, Object, Reference};
 use memgate_model::settings::Settings;
 use memgate_model::snapshot::Snapshot;
 use memgate_model::state_reader::StateReader;
-use crate::server::store::apply_event::StoreChange;
-use crate::server::store::missing::{MissingReferences, Wait};
+use memgate_primitives::budget::Budget;
 
 /// After this time without activity a watch is stale: two bookmarks are missing, also on a new connection.
 const STALE_AFTER: Duration = Duration::from_mins(2);

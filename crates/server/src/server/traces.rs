@@ -25,11 +25,11 @@ use opentelemetry_sdk::propagation::TraceContextPropagator;
 use opentelemetry_sdk::trace::{Sampler, SdkTracer, SdkTracerProvider};
 use thiserror::Error as ThisError;
 
-use memgate_core::admission::Review;
-use memgate_core::family;
 use crate::server::metrics::Metrics;
 use crate::server::metrics::labels::RequestLabels;
 use crate::server::traces::export::SpanExport;
+use memgate_core::admission::Review;
+use memgate_core::family;
 
 /// Where traces go, and how many requests are traced.
 #[derive(Debug, Clone)]

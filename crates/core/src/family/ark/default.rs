@@ -9,11 +9,11 @@ use serde_json::Value as Json;
 use memgate_model::edit::{Edit, NAMESPACE_DEFAULT, Op, Origin, Value};
 use memgate_model::family::{PolicyField, Subject};
 use memgate_model::object::{Lookup, Object, is_deleting};
-use memgate_primitives::pointer::Pointer;
 use memgate_model::policy_field::FieldForm;
 use memgate_model::request::Operation;
 use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
+use memgate_primitives::pointer::Pointer;
 
 use super::api::{ARK_CONFIG, DEFAULT, MEMORY, QUERY, resolved_address, status};
 use super::service::{PortFix, ServiceRef, fix_port};

@@ -14,18 +14,18 @@ use crate::family::inject::env::{ExistingEnv, Variable};
 use crate::family::inject::{
     Conflict, WantedByContainer, WantedByPod, annotation_pointer, controller_of, merge, references,
 };
-use memgate_primitives::budget::{Budget, Limit, MAX_ENTRIES};
 use memgate_model::elsewhere::Elsewhere;
 use memgate_model::event::InvolvedObject;
 use memgate_model::finding::{Code, Finding, excerpt};
-use memgate_primitives::plain_text::quoted;
 use memgate_model::injection::Injection;
-use memgate_primitives::members::Members;
 use memgate_model::object::{Lookup, Object};
 use memgate_model::pod::{Container, Pod};
-use memgate_primitives::pointer::Pointer;
 use memgate_model::reason::Reason;
 use memgate_model::state_reader::StateReader;
+use memgate_primitives::budget::{Budget, Limit, MAX_ENTRIES};
+use memgate_primitives::members::Members;
+use memgate_primitives::plain_text::quoted;
+use memgate_primitives::pointer::Pointer;
 
 use self::find::PodMemory;
 use self::recognise::{MemoryName, OptIn, recognise};

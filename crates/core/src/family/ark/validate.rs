@@ -13,14 +13,14 @@ mod schema;
 mod service;
 mod usage;
 
-use memgate_primitives::budget::Budget;
 use memgate_model::family::Subject;
 use memgate_model::finding::{Code, Finding};
 use memgate_model::object::is_deleting;
-use memgate_primitives::pointer::Pointer;
 use memgate_model::request::Operation;
 use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
+use memgate_primitives::budget::Budget;
+use memgate_primitives::pointer::Pointer;
 
 use super::api::{ARK_CONFIG, MEMORY, QUERY};
 use super::codes::{CONFIG_DEFAULT_MEMORY_NAME, CONFIG_DEFAULT_MEMORY_NAMESPACE};

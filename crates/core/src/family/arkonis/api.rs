@@ -11,10 +11,10 @@
 //! | [`AGENTOPS`] | AgentMemory | AgentDeployment | AgentConfig | `agentops.io/deployment` |
 
 use memgate_model::kind::Kind;
-use memgate_primitives::pointer::Pointer;
 use memgate_model::schema::{Field, METADATA, METADATA_OF_JUDGED, Schema};
 use memgate_model::selector::PodSelector;
 use memgate_model::tree::Tree;
+use memgate_primitives::pointer::Pointer;
 
 /// What an unset `spec.redis.ttlSeconds` means, in seconds: the default of the CRD's schema.
 pub const REDIS_TTL_DEFAULT: i64 = 3600;

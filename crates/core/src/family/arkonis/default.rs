@@ -5,10 +5,10 @@
 
 use memgate_model::edit::{Edit, Op, Origin, Value};
 use memgate_model::family::{PolicyField, Subject};
-use memgate_primitives::pointer::Pointer;
 use memgate_model::policy_field::FieldForm;
 use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
+use memgate_primitives::pointer::Pointer;
 
 use super::api::{ARKONIS, COLLECTION_DEFAULT, EMBEDDING_PROVIDER_DEFAULT, REDIS_TTL_DEFAULT};
 use super::validate::{Role, breaks_schema, role};

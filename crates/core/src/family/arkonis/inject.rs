@@ -13,9 +13,9 @@ use memgate_model::finding::Finding;
 use memgate_model::injection::Injection;
 use memgate_model::object::Object;
 use memgate_model::pod::Pod;
-use memgate_primitives::pointer::Pointer;
 use memgate_model::reason::Reason;
 use memgate_model::state_reader::StateReader;
+use memgate_primitives::pointer::Pointer;
 
 use super::api::{AGENT_CONTAINER, DIALECTS, Dialect};
 use super::codes::{POD_ENV_CONFLICT, POD_NO_AGENT_CONTAINER};

@@ -10,15 +10,15 @@ mod settings;
 mod usage;
 
 use crate::family::schema_check::{self, Codes, drop_below_wrong_types};
-use memgate_primitives::budget::Budget;
 use memgate_model::family::Subject;
 use memgate_model::finding::{Finding, Severity};
 use memgate_model::kind::Kind;
 use memgate_model::object::Defect;
-use memgate_primitives::pointer::Pointer;
 use memgate_model::request::Operation;
 use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
+use memgate_primitives::budget::Budget;
+use memgate_primitives::pointer::Pointer;
 
 use super::api::{DIALECTS, Dialect, MISNAMED_GROUP};
 use super::codes::{API_VERSION_NOT_SERVED, FIELD_TYPE, UNKNOWN_FIELD};

@@ -3,10 +3,10 @@
 use serde_json::json;
 
 use super::*;
-use memgate_primitives::budget::Budget;
+use crate::state;
 use memgate_model::settings::Settings;
 use memgate_model::snapshot::Snapshot;
-use crate::state;
+use memgate_primitives::budget::Budget;
 
 /// `scheme host:port=what path`, where `L` is loopback, `P` private, `K` link-local and `C` in the cluster.
 fn shown(text: &str) -> String {

@@ -4,11 +4,11 @@
 use serde_json::Value as Json;
 use serde_json::value::RawValue;
 
-use memgate_primitives::budget::Budget;
 use memgate_model::edit::{Edit, Op, Origin, Value};
 use memgate_model::pod::{Container, Mount, Pod, SPEC};
-use memgate_primitives::pointer::{Path, Pointer};
 use memgate_model::view::{Reading, Text, View, view};
+use memgate_primitives::budget::Budget;
+use memgate_primitives::pointer::{Path, Pointer};
 
 view! {
     /// An init container, or a native sidecar.

@@ -9,15 +9,15 @@ mod want;
 
 use crate::family::inject::elsewhere::origin_place;
 use crate::family::inject::{Conflict, controller_of, label_pointer, merge, unmet};
-use memgate_primitives::budget::Budget;
 use memgate_model::event::InvolvedObject;
 use memgate_model::finding::Finding;
-use memgate_primitives::plain_text::quoted;
 use memgate_model::injection::Injection;
 use memgate_model::kind::NAMESPACE;
 use memgate_model::pod::Pod;
 use memgate_model::reason::Reason;
 use memgate_model::state_reader::StateReader;
+use memgate_primitives::budget::Budget;
+use memgate_primitives::plain_text::quoted;
 
 use self::find::SettingSources;
 use self::recognise::Worker;

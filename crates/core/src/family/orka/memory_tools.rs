@@ -2,9 +2,9 @@
 
 use memgate_model::kind::NAMESPACE;
 use memgate_model::object::Lookup;
-use memgate_primitives::pointer::{Path, Pointer};
 use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
+use memgate_primitives::pointer::{Path, Pointer};
 
 use super::api::MEMORY_TOOLS;
 use super::setting::{Setting, switch};

@@ -4,8 +4,8 @@
 use std::fmt;
 
 use memgate_model::finding::Code;
-use memgate_primitives::plain_text::quoted;
 use memgate_model::tree::Tree;
+use memgate_primitives::plain_text::quoted;
 
 use super::api::{ENABLED_ANNOTATION, LIMIT_ANNOTATION, MAX_CHARS_ANNOTATION, TOOLS_ANNOTATION, annotation};
 use super::codes::{

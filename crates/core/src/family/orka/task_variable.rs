@@ -1,7 +1,7 @@
 //! The variables of a Task, as its worker gets them.
 
-use memgate_primitives::pointer::{Path, Pointer};
 use memgate_model::tree::Tree;
+use memgate_primitives::pointer::{Path, Pointer};
 
 /// The variable with the token of the worker.
 const TOKEN: &str = "ORKA_SA_TOKEN";

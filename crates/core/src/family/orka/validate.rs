@@ -13,12 +13,12 @@ mod variables;
 
 use memgate_model::family::Subject;
 use memgate_model::finding::{Finding, Severity};
-use memgate_primitives::plain_text::quoted;
 use memgate_model::kind::NAMESPACE;
-use memgate_primitives::pointer::Pointer;
 use memgate_model::request::Operation;
 use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
+use memgate_primitives::plain_text::quoted;
+use memgate_primitives::pointer::Pointer;
 
 use super::api::{AGENT, MEMORY_BACKEND, TASK, TASK_TYPE_AI};
 

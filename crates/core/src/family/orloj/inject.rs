@@ -15,9 +15,9 @@ use memgate_model::finding::Finding;
 use memgate_model::injection::Injection;
 use memgate_model::object::Object;
 use memgate_model::pod::{Container, Pod};
-use memgate_primitives::pointer::Pointer;
 use memgate_model::reason::Reason;
 use memgate_model::state_reader::StateReader;
+use memgate_primitives::pointer::Pointer;
 
 use self::find::{Finder, GrantedMemory};
 use self::recognise::Identity;

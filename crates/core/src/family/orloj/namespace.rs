@@ -7,15 +7,15 @@
 
 use std::borrow::Cow;
 
-use memgate_primitives::plain_text::quoted;
 use memgate_model::kind::Kind;
-use memgate_primitives::name::is_dns_subdomain;
 use memgate_model::object::index::Index;
 use memgate_model::object::{Lookup, Object};
 use memgate_model::platform_settings::Orloj;
 use memgate_model::state_reader::StateReader;
-use memgate_primitives::suggest::nearest;
 use memgate_model::tree::Tree;
+use memgate_primitives::name::is_dns_subdomain;
+use memgate_primitives::plain_text::quoted;
+use memgate_primitives::suggest::nearest;
 
 use super::api::{SECRET_KEY, TARGET_NAMESPACE};
 

@@ -5,9 +5,9 @@
 //! if the settings share the Secret.
 
 use memgate_model::finding::Finding;
-use memgate_primitives::plain_text::quoted;
-use memgate_primitives::glob::Glob;
 use memgate_model::platform_settings::Orloj;
+use memgate_primitives::glob::Glob;
+use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
 
 use super::codes::POD_SECRET_FOREIGN;

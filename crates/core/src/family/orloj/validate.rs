@@ -13,13 +13,13 @@ use std::hash::{DefaultHasher, Hash, Hasher as _};
 use crate::family::schema_check::{self, Codes, drop_below_wrong_types};
 use memgate_model::family::Subject;
 use memgate_model::finding::{Finding, Severity};
-use memgate_primitives::plain_text::quoted;
 use memgate_model::object::is_deleting;
 use memgate_model::platform_settings::Orloj;
-use memgate_primitives::pointer::Pointer;
 use memgate_model::request::Operation;
 use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
+use memgate_primitives::plain_text::quoted;
+use memgate_primitives::pointer::Pointer;
 use memgate_schema::violation;
 
 use super::api::{self, AGENT, MEMORY, ModelEndpoint, text};

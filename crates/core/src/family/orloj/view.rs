@@ -9,9 +9,9 @@ use memgate_model::memory_view::{
 };
 use memgate_model::object::{Lookup, Object};
 use memgate_model::pod::Pod;
-use memgate_primitives::pointer::Pointer;
 use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
+use memgate_primitives::pointer::Pointer;
 
 use super::FAMILY;
 use super::api::{

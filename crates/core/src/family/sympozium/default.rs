@@ -8,10 +8,10 @@ use serde_json::Value as Json;
 use memgate_model::edit::{Edit, Entry, Op, Origin, Value};
 use memgate_model::family::Subject;
 use memgate_model::object::{Lookup, Object};
-use memgate_primitives::pointer::Pointer;
 use memgate_model::request::Operation;
 use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
+use memgate_primitives::pointer::Pointer;
 
 use super::api::agent::{agent_ref, has_memory, inherits_skills, label, skills};
 use super::api::{AGENT_RUN, ENSEMBLE_LABEL};

@@ -19,13 +19,13 @@ use crate::family::inject::{Conflict, Unmet, container_named, controller_of, mer
 use crate::family::message::fit_names;
 use memgate_model::event::InvolvedObject;
 use memgate_model::finding::Finding;
-use memgate_primitives::plain_text::quoted;
 use memgate_model::injection::Injection;
 use memgate_model::object::Object;
 use memgate_model::pod::{Container, Pod};
-use memgate_primitives::pointer::Pointer;
 use memgate_model::reason::Reason;
 use memgate_model::state_reader::StateReader;
+use memgate_primitives::plain_text::quoted;
+use memgate_primitives::pointer::Pointer;
 
 use self::find::find;
 use self::recognise::{instance_label, recognise};

@@ -22,18 +22,18 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use crate::family::message::{MAX_NAME_CHARS, fit_message, fit_names, fits, truncate};
 use crate::family::schema_check::{self, Codes, drop_below_wrong_types};
-use memgate_primitives::budget::Budget;
 use memgate_model::family::Subject;
 use memgate_model::finding::{Finding, Severity};
-use memgate_primitives::plain_text::quoted;
 use memgate_model::kind::Kind;
-use memgate_primitives::members::Members;
-use memgate_primitives::number::more;
-use memgate_primitives::pointer::{Pointer, unescape};
 use memgate_model::request::Operation;
 use memgate_model::state_reader::StateReader;
-use memgate_primitives::suggest::did_you_mean;
 use memgate_model::tree::Tree;
+use memgate_primitives::budget::Budget;
+use memgate_primitives::members::Members;
+use memgate_primitives::number::more;
+use memgate_primitives::plain_text::quoted;
+use memgate_primitives::pointer::{Pointer, unescape};
+use memgate_primitives::suggest::did_you_mean;
 use memgate_schema::violation::{Broken, BrokenKind};
 
 use self::report::Report;

@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 
 use crate::family;
 use memgate_manifest::mask::shown_value;
-use memgate_primitives::credential::{masked_value, value_spans};
 use memgate_model::kind::{Kind, POLICY_KINDS};
 use memgate_model::prune::pruned;
 use memgate_model::schema::Schema;
+use memgate_primitives::credential::{masked_value, value_spans};
 
 /// Of an object what decisions read, credentials masked.
 #[must_use]

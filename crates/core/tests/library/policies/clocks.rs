@@ -4,14 +4,13 @@ use std::collections::BTreeSet;
 
 use memgate_core::admission::Admitted;
 use memgate_core::family;
+use memgate_core::state;
 use memgate_model::finding::Severity;
 use memgate_model::kind::MEMORY_POLICY;
 use memgate_model::policy::Policies;
 use memgate_model::request::{Occasion, Point};
-use memgate_model::settings::Settings;
 use memgate_policy::leftover::{self, Used};
 use memgate_policy::{put, timestamp};
-use memgate_core::state;
 use serde_json::{Value, json};
 
 use super::{admitted, case, memory, messages, policy};
@@ -101,7 +100,7 @@ fn the_last_year_that_can_be_written() {
 fn exemptions_that_come_to_nothing() {
     let now = time("2027-02-01T00:00:00Z");
     let leftover = |objects: &[Value], now| {
-        let mut snapshot = state::empty(memgate_core::family::default_settings());
+        let mut snapshot = state::empty(family::default_settings());
         for object in objects {
             state::add(&mut snapshot, object).expect("numbers");
         }

@@ -5,12 +5,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelecto
 
 use crate::deploy::cel_policies::constraints;
 use crate::deploy::entry::{NOT_DELETING, condition};
-use memgate_primitives::glob::Glob;
 use memgate_model::kind::{Kind, SYSTEM_NAMESPACES};
 use memgate_model::label_selector::{self, SelectorOperator};
 use memgate_model::policy::Match;
 use memgate_model::request::Operation;
 use memgate_policy::in_cel::{globs, list};
+use memgate_primitives::glob::Glob;
 
 /// The namespace of a request; for a Namespace its own name.
 const NAMESPACE: &str = "(request.kind.kind == 'Namespace' ? object.metadata.name : request.namespace)";

@@ -10,13 +10,13 @@ use kube::Client;
 use tokio::task::{JoinError, spawn_blocking};
 use tokio::time::Instant;
 
+use crate::server::lookup::Lookups;
+use crate::server::store::Store;
 use memgate_core::decide::audit::{Audit, audit};
 use memgate_model::object::{Object, Reference};
 use memgate_model::policy::Policies;
 use memgate_model::snapshot::Snapshot;
 use memgate_policy::judge::Judgement;
-use crate::server::lookup::Lookups;
-use crate::server::store::Store;
 
 use super::API_TIMEOUT;
 use super::report::Report;

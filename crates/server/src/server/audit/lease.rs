@@ -11,11 +11,11 @@ use kube_lease_manager::{LeaseManager, LeaseManagerBuilder, LeaseManagerError};
 use tokio::sync::watch::Receiver;
 use tokio::time::sleep;
 
-use memgate_model::causes::with_causes;
 use crate::server::certs::kube_api::with_timeout;
 use crate::server::jitter::jitter;
 use crate::server::options::AuditOptions;
 use crate::server::store::idle_timeout::with_idle_timeout;
+use memgate_model::causes::with_causes;
 
 use super::API_TIMEOUT;
 

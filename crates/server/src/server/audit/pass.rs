@@ -9,10 +9,10 @@ use thiserror::Error;
 use tokio::task::JoinError;
 use tokio::time::{Instant, sleep_until};
 
-use memgate_model::policy::Policies;
-use memgate_policy::judge::Judgement;
 use crate::server::certs::kube_api::{error_message, with_timeout};
 use crate::server::events::truncate;
+use memgate_model::policy::Policies;
+use memgate_policy::judge::Judgement;
 
 use super::judged::{Context, Judged, Judges};
 use super::policies::{self, Head, Listed};

@@ -8,12 +8,12 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use crate::server::events::truncate;
 use memgate_model::digest;
 use memgate_model::finding::Finding;
 use memgate_model::kind::Kind;
 use memgate_model::policy_rule::{AtAdmission, PolicyFinding, PolicyStatus};
 use memgate_policy::judge::{Counts, Judgement};
-use crate::server::events::truncate;
 
 use super::subjects::Stored;
 use super::{given, without_nulls};

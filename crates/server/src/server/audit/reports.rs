@@ -10,10 +10,10 @@ use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
 use kube::{Api, Client};
 use tokio::task::spawn_blocking;
 
-use memgate_model::kind::Kind;
-use memgate_model::schema::Schema;
 use crate::server::certs::kube_api::{error_message, with_timeout};
 use crate::server::store::apply_event::RawObject;
+use memgate_model::kind::Kind;
+use memgate_model::schema::Schema;
 
 use super::policies::api;
 use super::report::{

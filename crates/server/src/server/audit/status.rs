@@ -7,11 +7,11 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
+use crate::server::events::truncate;
 use memgate_model::kind::MEMORY_POLICY;
 use memgate_model::policy::{Action, Exemption, Policies, Policy};
 use memgate_policy::judge::Counts;
 use memgate_policy::leftover::rejected;
-use crate::server::events::truncate;
 
 use super::policies::Head;
 

@@ -8,15 +8,15 @@ use kube::api::ListParams;
 use kube::{Api, Client};
 use tokio::task::{JoinError, spawn_blocking};
 
+use crate::server::certs::kube_api::{error_message, with_timeout};
+use crate::server::store::Store;
+use crate::server::store::apply_event::RawObject;
 use memgate_model::family::Family;
 use memgate_model::kind::Kind;
 use memgate_model::object::Object;
 use memgate_model::policy::Policies;
 use memgate_model::request::{Occasion, Operation, Point, Request};
 use memgate_policy::selection::may_be_judged;
-use crate::server::certs::kube_api::{error_message, with_timeout};
-use crate::server::store::Store;
-use crate::server::store::apply_event::RawObject;
 
 use super::API_TIMEOUT;
 

@@ -50,7 +50,7 @@ fn judged(policies: Policies, now: &str) -> (Stored, Judgement) {
         uid: "u-1".to_owned(),
         text: object.to_string().into(),
     };
-    let mut snapshot = Snapshot::new(memgate_core::family::default_settings());
+    let mut snapshot = Snapshot::new(family::default_settings());
     snapshot.policies = policies.into();
     let judgement = audit(&stored.request(time(now)), &snapshot).judgement;
     (stored, judgement)

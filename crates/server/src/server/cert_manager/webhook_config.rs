@@ -22,7 +22,6 @@ use serde_json::Value;
 use tokio::sync::watch::Sender;
 use tokio::time::Instant;
 
-use memgate_model::finding::Phase;
 use crate::review_path;
 use crate::server::cert_manager::failure_log::FailureLog;
 use crate::server::cert_manager::path_tokens::{PathToken, PathTokens};
@@ -31,6 +30,7 @@ use crate::server::certs::ca_bundle::{self, CaBundle, CaCert};
 use crate::server::certs::kube_api::{error_message, webhook_configs, with_timeout};
 use crate::server::jitter::jitter;
 use crate::server::metrics::labels::WebhookKind;
+use memgate_model::finding::Phase;
 
 /// The field manager of `caBundle`.
 pub(super) const FIELD_MANAGER: &str = "memgate-cabundle";

@@ -5,9 +5,9 @@ use futures::FutureExt;
 use tokio::time::timeout;
 
 use super::*;
+use crate::server::stub::client;
 use memgate_model::finding::{Cause, Code, Finding};
 use memgate_primitives::pointer::Pointer;
-use crate::server::stub::client;
 
 static MISSING: Code = Code { name: "family/missing", cause: Cause::NotFound, page: "" };
 static INVALID: Code = Code { name: "family/invalid", cause: Cause::Invalid, page: "" };

@@ -4,9 +4,9 @@ use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use super::*;
+use crate::server::stub::{Reply, RequestedPaths, client, not_found};
 use memgate_core::family;
 use memgate_model::kind::{Kind, SECRET};
-use crate::server::stub::{Reply, RequestedPaths, client, not_found};
 
 fn kind() -> &'static Kind {
     family::ALL[0].kinds.watched[0]

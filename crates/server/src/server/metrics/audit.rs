@@ -10,9 +10,9 @@ use prometheus_client::metrics::family::Family as Labelled;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
+use crate::server::metrics::labels::{ByPolicy, ByPolicyAndAdmission, ByResult};
 use memgate_model::policy::{Policies, Policy};
 use memgate_policy::judge::Counts;
-use crate::server::metrics::labels::{ByPolicy, ByPolicyAndAdmission, ByResult};
 
 use super::policies::OTHER;
 use super::result;

@@ -10,11 +10,11 @@ use prometheus_client::metrics::family::Family as Labelled;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
+use crate::server::metrics::labels::{ByPolicy, ByPolicyAndAction, ByState};
 use memgate_model::finding::{Finding, Severity};
 use memgate_model::policy::{Action, Policies};
 use memgate_model::policy_rule::PolicyStatus;
 use memgate_policy::next_expiries;
-use crate::server::metrics::labels::{ByPolicy, ByPolicyAndAction, ByState};
 
 /// How many policies have their own series.
 pub(super) const MAX_POLICIES: usize = 200;

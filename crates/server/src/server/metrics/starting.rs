@@ -1,12 +1,12 @@
 //! Makes series at zero when the server starts. A counter that first appears with 1 is not an increase for Prometheus, so
 //! no alert would see the first failure.
 
-use memgate_core::family;
 use crate::server::metrics::labels::{
     ByCause, ByConfigAndResult, ByFamily, ByKindAndResult, ByResult, ByWebhook, CertKind, EventOutcome,
     HandshakeOutcome, LookupOutcome, RequestLabels, ShedCause, SpanOutcome, WebhookKind,
 };
 use crate::server::metrics::{Metrics, result};
+use memgate_core::family;
 
 impl Metrics {
     /// Makes each series of the counters whose labels are known before anything is counted.

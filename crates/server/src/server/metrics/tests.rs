@@ -8,15 +8,15 @@ use serde_json::json;
 use super::audit::LastPass;
 use super::policies::MAX_POLICIES;
 use super::*;
+use crate::server::outcomes;
 use memgate_core::family;
 use memgate_model::finding::{Finding, Severity};
 use memgate_model::kind::{MEMORY_POLICY, MEMORY_POLICY_EXEMPTION};
-use memgate_primitives::pointer::Pointer;
 use memgate_model::policy::Policies;
 use memgate_model::policy_rule::{PolicyFinding, PolicyStatus};
 use memgate_policy::codes::RULE;
 use memgate_policy::judge::Counts;
-use crate::server::outcomes;
+use memgate_primitives::pointer::Pointer;
 
 /// How many series one replica may have.
 const MAX_SERIES: usize = 1_500;

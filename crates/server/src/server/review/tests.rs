@@ -7,15 +7,14 @@ use serde_json::{Value, json};
 use tokio::time::advance;
 
 use super::*;
-use memgate_core::decide::decide;
-use memgate_core::family::arkonis;
-use memgate_model::kind::{Kind, NAMESPACE};
-use memgate_model::object::{Coverage, KindState, Object};
-use memgate_model::settings::Settings;
 use crate::server::clock::Clock;
 use crate::server::log_rate_limiter::LogRate;
 use crate::server::store::apply_event::StoreChange;
 use crate::server::stub::{client, not_found};
+use memgate_core::decide::decide;
+use memgate_core::family::arkonis;
+use memgate_model::kind::{Kind, NAMESPACE};
+use memgate_model::object::{Coverage, KindState, Object};
 
 const GRACE: Duration = Duration::from_secs(30);
 

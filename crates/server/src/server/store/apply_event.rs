@@ -12,9 +12,9 @@ use kube::runtime::watcher::Event;
 use serde::de::{Deserialize, Deserializer, Error};
 use serde_json::value::RawValue;
 
+use crate::server::log_rate_limiter::{LogRate, LogRateLimiter};
 use memgate_model::kind::Kind;
 use memgate_model::object::{Coverage, KindState, Object};
-use crate::server::log_rate_limiter::{LogRate, LogRateLimiter};
 
 /// The rate of log lines about unreadable objects of one kind: any user may write such objects.
 pub(in crate::server) const UNREADABLE_LOG_RATE: LogRate = LogRate { burst: 5, per_second: 1 };
@@ -173,11 +173,11 @@ mod tests {
     use super::*;
     use kube::core::{ObjectList, WatchEvent};
 
-    use memgate_primitives::budget::Budget;
     use memgate_model::kind::NAMESPACE;
     use memgate_model::object::Lookup;
     use memgate_model::snapshot::Snapshot;
     use memgate_model::state_reader::StateReader;
+    use memgate_primitives::budget::Budget;
 
     fn raw(name: &str) -> RawObject {
         let text = format!(

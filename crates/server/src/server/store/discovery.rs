@@ -10,9 +10,9 @@ use std::time::Duration;
 use kube::Client;
 use tokio::sync::watch;
 
-use memgate_model::kind::Kind;
 use crate::server::certs::kube_api::with_timeout;
 use crate::server::jitter::jitter;
+use memgate_model::kind::Kind;
 
 /// The timeout of one list; it takes milliseconds.
 const LIST_TIMEOUT: Duration = Duration::from_secs(10);

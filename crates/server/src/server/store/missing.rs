@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use memgate_primitives::plain_text::quoted;
 use memgate_model::object::Reference;
+use memgate_primitives::plain_text::quoted;
 
 use super::lock;
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
+use crate::server::store::apply_event::StoreChange;
 use memgate_core::family;
 use memgate_model::digest;
 use memgate_model::kind::{Kind, MEMORY_POLICY, MEMORY_POLICY_EXEMPTION, NAMESPACE};
@@ -12,7 +13,6 @@ use memgate_model::object::Object;
 use memgate_model::policy::Policies;
 use memgate_model::snapshot::Snapshot;
 use memgate_model::tree::Tree;
-use crate::server::store::apply_event::StoreChange;
 
 /// The kinds that are watched for policies. Their selectors read Namespaces.
 pub(super) const WATCHED: [&Kind; 3] = [&MEMORY_POLICY, &MEMORY_POLICY_EXEMPTION, &NAMESPACE];
@@ -100,7 +100,7 @@ mod tests {
 
     use super::*;
     use memgate_model::object::{Coverage, KindState};
-    use memgate_model::settings::Settings;
+
     use crate::server::store::Store;
 
     fn object(kind: &'static Kind, name: &str, spec: &Value) -> Object {
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn what_is_stored_is_in_force_and_what_is_gone_is_not() {
-        let store = Store::watching(memgate_core::family::default_settings(), Duration::ZERO, true);
+        let store = Store::watching(family::default_settings(), Duration::ZERO, true);
         let good = json!({"id": "durable", "backends": {"durable": true}});
         store.apply(&MEMORY_POLICY, list(vec![policy("a", &good), policy("b", &good)]));
         assert_eq!(in_force(&store), ["a", "b"]);
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn exemptions_come_and_go() {
-        let store = Store::watching(memgate_core::family::default_settings(), Duration::ZERO, true);
+        let store = Store::watching(family::default_settings(), Duration::ZERO, true);
         let spec = json!({
             "policy": "a", "rules": ["durable"], "target": {"namespaces": ["lab"]}, "reason": "until it moves",
             "from": "2026-12-15T00:00:00Z", "expiresAt": "2027-03-01T00:00:00Z",
@@ -168,12 +168,12 @@ mod tests {
 
     #[test]
     fn policies_are_known_when_both_kinds_are_listed() {
-        let store = Store::watching(memgate_core::family::default_settings(), Duration::ZERO, true);
+        let store = Store::watching(family::default_settings(), Duration::ZERO, true);
         assert!(!store.has_policies());
         store.apply(&MEMORY_POLICY, list(Vec::new()));
         assert!(!store.has_policies());
         store.apply(&MEMORY_POLICY_EXEMPTION, list(Vec::new()));
         assert!(store.has_policies());
-        assert!(Store::watching(memgate_core::family::default_settings(), Duration::ZERO, false).has_policies());
+        assert!(Store::watching(family::default_settings(), Duration::ZERO, false).has_policies());
     }
 }

@@ -19,8 +19,6 @@ use kube::{Api, Client};
 use tokio::sync::watch::Receiver;
 use tokio::task::{spawn_blocking, yield_now};
 
-use memgate_model::kind::Kind;
-use memgate_model::object::{Coverage, KindState};
 use crate::server::jitter::jitter;
 use crate::server::log_rate_limiter::LogRateLimiter;
 use crate::server::options::Timers;
@@ -30,6 +28,8 @@ use crate::server::store::apply_event::{
 };
 use crate::server::store::discovery::ApiGroups;
 use crate::server::store::idle_timeout::with_idle_timeout;
+use memgate_model::kind::Kind;
+use memgate_model::object::{Coverage, KindState};
 
 /// The HTTP status of a kind that the apiserver does not serve.
 const HTTP_NOT_FOUND: u16 = 404;

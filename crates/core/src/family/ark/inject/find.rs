@@ -7,10 +7,10 @@ use std::borrow::Cow;
 
 use memgate_model::edit::{ConfigMapRef, EnvSource, KeyRef, ValueFrom};
 use memgate_model::kind::SERVICE;
-use memgate_primitives::members::Members;
 use memgate_model::object::{Lookup, Object, Reference};
 use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
+use memgate_primitives::members::Members;
 
 use super::super::address::Address;
 use super::super::api::{is_credential_header, resolved_address};

@@ -1,9 +1,9 @@
 //! Which pods opt in, and what their annotations say. Blanks around values are ignored.
 
+use memgate_model::pod::Pod;
 use memgate_primitives::budget::MAX_ENTRIES;
 use memgate_primitives::members::Members;
 use memgate_primitives::name::is_dns_subdomain;
-use memgate_model::pod::Pod;
 
 use super::super::api::{DEFAULT, MEMORY_ANNOTATION};
 

@@ -1,13 +1,13 @@
 //! Validates the address of a Memory.
 
-use memgate_primitives::budget::Budget;
 use memgate_model::family::Subject;
 use memgate_model::finding::Finding;
 use memgate_model::kind::SERVICE;
 use memgate_model::object::Lookup;
-use memgate_primitives::pointer::{Path, Pointer};
 use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
+use memgate_primitives::budget::Budget;
+use memgate_primitives::pointer::{Path, Pointer};
 
 use super::super::address::Address;
 use super::super::codes::{

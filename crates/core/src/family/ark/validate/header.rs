@@ -2,14 +2,14 @@
 
 use std::borrow::Cow;
 
-use memgate_primitives::budget::Budget;
 use memgate_model::family::Subject;
 use memgate_model::finding::{Code, Finding, excerpt};
+use memgate_model::state_reader::StateReader;
+use memgate_model::tree::Tree;
+use memgate_primitives::budget::Budget;
 use memgate_primitives::fix::Fix;
 use memgate_primitives::members::Members;
 use memgate_primitives::pointer::{Path, Pointer};
-use memgate_model::state_reader::StateReader;
-use memgate_model::tree::Tree;
 
 use super::super::api::is_credential_header;
 use super::super::codes::{

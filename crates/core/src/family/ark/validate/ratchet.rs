@@ -3,8 +3,8 @@
 
 use memgate_model::family::Subject;
 use memgate_model::finding::{Finding, Severity};
-use memgate_primitives::pointer::Pointer;
 use memgate_model::tree::Tree;
+use memgate_primitives::pointer::Pointer;
 
 use super::super::codes::{MEMORY_ADDRESS_PLAIN_HTTP, QUERY_MEMORY_CHANGED, UNKNOWN_FIELD};
 

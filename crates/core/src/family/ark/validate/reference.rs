@@ -1,12 +1,12 @@
 //! Validates references by name, such as to a Secret or ConfigMap, in an address or a header.
 
-use memgate_primitives::budget::Budget;
 use memgate_model::finding::{Code, Finding, excerpt};
-use memgate_primitives::plain_text::quoted;
 use memgate_model::kind::{Kind, SECRET};
 use memgate_model::object::Lookup;
-use memgate_primitives::pointer::{Path, Pointer};
 use memgate_model::state_reader::StateReader;
+use memgate_primitives::budget::Budget;
+use memgate_primitives::plain_text::quoted;
+use memgate_primitives::pointer::{Path, Pointer};
 
 use super::super::address::Address;
 use super::super::api::CONFIG_MAP;

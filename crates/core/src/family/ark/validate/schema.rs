@@ -1,15 +1,15 @@
 //! The schemas of the CRDs, which an apiserver enforces before it calls a webhook: the messages for files, and the
 //! fields that are likely misspelled.
 
-use memgate_primitives::budget::Budget;
 use memgate_model::finding::Finding;
-use memgate_primitives::plain_text::quoted;
-use memgate_primitives::fix::Fix;
 use memgate_model::kind::Kind;
-use memgate_primitives::pointer::{Path, Pointer};
 use memgate_model::schema::{Field, Schema};
-use memgate_primitives::suggest::{did_you_mean, nearest, only_nearest};
 use memgate_model::tree::Tree;
+use memgate_primitives::budget::Budget;
+use memgate_primitives::fix::Fix;
+use memgate_primitives::plain_text::quoted;
+use memgate_primitives::pointer::{Path, Pointer};
+use memgate_primitives::suggest::{did_you_mean, nearest, only_nearest};
 use memgate_schema::violation::{Broken, BrokenKind, BrokenRule, SchemaViolation};
 
 use super::super::api::QUERY;

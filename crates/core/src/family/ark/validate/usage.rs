@@ -5,9 +5,9 @@ use std::borrow::Cow;
 use memgate_model::family::Subject;
 use memgate_model::finding::Finding;
 use memgate_model::object::Object;
-use memgate_primitives::pointer::Pointer;
 use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
+use memgate_primitives::pointer::Pointer;
 
 use super::super::api::{DEFAULT, STATE_QUERY};
 use super::super::codes::MEMORY_DELETE_REFERENCED;

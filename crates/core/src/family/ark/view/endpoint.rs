@@ -4,8 +4,8 @@ use crate::family::endpoint_view;
 use memgate_model::kind::SERVICE;
 use memgate_model::memory_view::{EndpointSource, EndpointView, MemoryView, ReferenceView, Why, qualified};
 use memgate_model::object::Lookup;
-use memgate_primitives::pointer::Pointer;
 use memgate_model::state_reader::StateReader;
+use memgate_primitives::pointer::Pointer;
 
 use super::super::api::CONFIG_MAP;
 use super::super::service::{SERVICE_DOMAIN, ServiceRef};

@@ -3,12 +3,12 @@
 use crate::family::inject::elsewhere::unmet_by;
 use crate::family::inject::{Unmet, label_pointer, no_memory, references, unmet};
 use memgate_model::finding::Code;
-use memgate_primitives::plain_text::quoted;
 use memgate_model::kind::Kind;
 use memgate_model::object::{Lookup, Object};
-use memgate_primitives::pointer::Pointer;
 use memgate_model::reason::Reason;
 use memgate_model::state_reader::StateReader;
+use memgate_primitives::plain_text::quoted;
+use memgate_primitives::pointer::Pointer;
 
 use super::super::api::{ARKONIS, DIALECTS, Dialect, memory_name, memory_ref_pointer};
 use super::super::codes::{

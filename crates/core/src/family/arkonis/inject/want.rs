@@ -6,13 +6,13 @@ use crate::family::inject::env::{self, ExistingEnv, Position, Variable};
 use crate::family::inject::{self, Unmet, WantedByContainer, WantedByPod};
 use memgate_model::edit::{EnvSource, KeyRef, ValueFrom};
 use memgate_model::finding::Finding;
-use memgate_primitives::plain_text::quoted;
 use memgate_model::injection::Injection;
 use memgate_model::object::Lookup;
 use memgate_model::pod::Container;
-use memgate_primitives::pointer::Pointer;
 use memgate_model::reason::Reason;
 use memgate_model::state_reader::StateReader;
+use memgate_primitives::plain_text::quoted;
+use memgate_primitives::pointer::Pointer;
 
 use super::super::api::{
     API_KEY_KEY, Backend, COLLECTION_DEFAULT, EMBEDDING_PROVIDER_DEFAULT, Embedding, Memory, REDIS_URL_KEY,

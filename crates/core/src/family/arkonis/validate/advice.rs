@@ -3,13 +3,13 @@
 use crate::family::url::Endpoint;
 use memgate_model::family::Subject;
 use memgate_model::finding::Finding;
-use memgate_primitives::plain_text::quoted;
 use memgate_model::kind::SECRET;
-use memgate_primitives::name::is_dns_subdomain;
 use memgate_model::object::Lookup;
-use memgate_primitives::pointer::Pointer;
 use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
+use memgate_primitives::name::is_dns_subdomain;
+use memgate_primitives::plain_text::quoted;
+use memgate_primitives::pointer::Pointer;
 
 use super::super::api::{Backend, Dialect, Memory, Redis, VectorStore};
 use super::super::codes::{

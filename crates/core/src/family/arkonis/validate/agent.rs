@@ -4,13 +4,13 @@ use crate::family::schema_check;
 use memgate_model::elsewhere::Elsewhere;
 use memgate_model::family::Subject;
 use memgate_model::finding::Finding;
-use memgate_primitives::plain_text::quoted;
-use memgate_primitives::name::is_dns_subdomain;
 use memgate_model::object::{Lookup, Object};
-use memgate_primitives::pointer::Pointer;
 use memgate_model::state_reader::StateReader;
-use memgate_primitives::suggest::{did_you_mean, nearest};
 use memgate_model::tree::Tree;
+use memgate_primitives::name::is_dns_subdomain;
+use memgate_primitives::plain_text::quoted;
+use memgate_primitives::pointer::Pointer;
+use memgate_primitives::suggest::{did_you_mean, nearest};
 
 use super::super::api::{
     Backend, Dialect, Memory, memory_backend, memory_name, memory_ref, memory_ref_pointer, settings_names,

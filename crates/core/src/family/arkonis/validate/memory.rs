@@ -1,12 +1,12 @@
 //! The rules that deny a memory resource.
 
 use memgate_model::finding::Finding;
-use memgate_primitives::plain_text::quoted;
+use memgate_model::tree::Tree;
 use memgate_primitives::fix::Fix;
 use memgate_primitives::name::is_dns_subdomain;
+use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
 use memgate_primitives::suggest::{did_you_mean, nearest, only_nearest};
-use memgate_model::tree::Tree;
 
 use super::super::api::{Backend, Dialect, Memory, VectorStore};
 use super::super::codes::{

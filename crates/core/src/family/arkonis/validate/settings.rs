@@ -3,13 +3,13 @@
 use crate::family::schema_check;
 use memgate_model::family::Subject;
 use memgate_model::finding::Finding;
-use memgate_primitives::plain_text::quoted;
-use memgate_primitives::fix::Fix;
 use memgate_model::object::{Lookup, Object};
-use memgate_primitives::pointer::Pointer;
 use memgate_model::state_reader::StateReader;
-use memgate_primitives::suggest::{did_you_mean, nearest, only_nearest};
 use memgate_model::tree::Tree;
+use memgate_primitives::fix::Fix;
+use memgate_primitives::plain_text::quoted;
+use memgate_primitives::pointer::Pointer;
+use memgate_primitives::suggest::{did_you_mean, nearest, only_nearest};
 
 use super::super::api::{Backend, Dialect, settings_names, settings_pointer};
 use super::super::codes::{DURABLE_BACKEND, MEMORY_BACKEND_UNKNOWN};

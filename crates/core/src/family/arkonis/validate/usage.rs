@@ -3,9 +3,9 @@
 use crate::family::message::first_of;
 use memgate_model::family::Subject;
 use memgate_model::finding::Finding;
+use memgate_model::state_reader::StateReader;
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
-use memgate_model::state_reader::StateReader;
 
 use super::super::api::{
     Backend, COLLECTION_DEFAULT, Dialect, EMBEDDING_PROVIDER_DEFAULT, Memory, VectorStore, memory_name,

@@ -3,11 +3,11 @@
 use crate::family::inject::{annotation_pointer, label_pointer};
 use memgate_model::elsewhere::Elsewhere;
 use memgate_model::finding::Finding;
-use memgate_primitives::plain_text::quoted;
 use memgate_model::kind::{Kind, NAMESPACE};
 use memgate_model::object::{Lookup, Object};
-use memgate_primitives::pointer::Pointer;
 use memgate_model::state_reader::StateReader;
+use memgate_primitives::plain_text::quoted;
+use memgate_primitives::pointer::Pointer;
 
 use super::super::api::{STATE_AGENT, STATE_TASK, TASK_LABEL, agent_ref, annotation, scheduled_parent};
 use super::super::codes::AGENT_MISSING;

@@ -6,9 +6,9 @@ use serde_json::value::RawValue;
 
 use crate::family::inject::{env, label_pointer};
 use memgate_model::finding::Finding;
-use memgate_primitives::plain_text::quoted;
 use memgate_model::pod::{Container, EnvVarView, Mount, Owners, Pod, visit_elements};
 use memgate_model::view::View;
+use memgate_primitives::plain_text::quoted;
 
 use super::super::api::{POOL_LABEL_PREFIX, TASK_LABEL, TASK_TYPE_AI, TASK_TYPE_LABEL, WORKER_CONTAINER};
 use super::super::codes::{POD_LABEL_DIFFERS, POD_NAMESPACE_DIFFERS};

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use crate::family::inject::env::{self, ExistingEnv, Variable};
 use crate::family::inject::{WantedByContainer, WantedByPod, field_origin};
-use memgate_primitives::budget::Budget;
 use memgate_model::finding::{Finding, excerpt};
 use memgate_model::pod::{self, Pod};
+use memgate_primitives::budget::Budget;
 use memgate_primitives::pointer::Pointer;
 
 use super::super::codes::POD_NO_TOKEN;

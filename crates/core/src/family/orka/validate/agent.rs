@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use memgate_primitives::budget::Budget;
 use memgate_model::family::Subject;
 use memgate_model::finding::{Finding, excerpt};
-use memgate_primitives::plain_text::quoted;
-use memgate_primitives::pointer::Pointer;
 use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
+use memgate_primitives::budget::Budget;
+use memgate_primitives::plain_text::quoted;
+use memgate_primitives::pointer::Pointer;
 
 use super::super::codes::{APPROVAL_BUILTIN, TOOL_DISABLE_NO_EFFECT, TOOL_RUNTIME};
 use super::super::memory_tools::{AgentTool, are_off, is_memory_tool};

@@ -1,10 +1,10 @@
 //! Validates memgate's annotations on an Agent, a Task or a Namespace.
 
-use memgate_primitives::budget::Budget;
 use memgate_model::finding::{Finding, excerpt};
+use memgate_model::tree::Tree;
+use memgate_primitives::budget::Budget;
 use memgate_primitives::pointer::Pointer;
 use memgate_primitives::suggest::{did_you_mean, nearest};
-use memgate_model::tree::Tree;
 
 use super::super::api::{ANNOTATION_PREFIX, annotation};
 use super::super::codes::{ANNOTATION_MAX_CHARS_TINY, ANNOTATION_NO_EFFECT, ANNOTATION_UNKNOWN};

@@ -8,8 +8,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use crate::family::url::Endpoint;
 use memgate_model::family::Subject;
 use memgate_model::finding::Finding;
-use memgate_primitives::pointer::Pointer;
 use memgate_model::tree::Tree;
+use memgate_primitives::pointer::Pointer;
 
 use super::super::codes::{
     BACKEND_ENDPOINT, BACKEND_ENDPOINT_PRIVATE, BACKEND_NAME, BACKEND_PROTOCOL_IMMUTABLE,

@@ -3,11 +3,11 @@
 use memgate_model::elsewhere::Elsewhere;
 use memgate_model::family::Subject;
 use memgate_model::finding::{Code, Finding, Severity};
-use memgate_primitives::plain_text::quoted;
 use memgate_model::object::Lookup;
-use memgate_primitives::pointer::Pointer;
 use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
+use memgate_primitives::plain_text::quoted;
+use memgate_primitives::pointer::Pointer;
 
 use super::super::api::{PARENT_LABEL, SCHEDULED_LABEL, STATE_AGENT, agent_ref, label};
 use super::super::codes::{

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use memgate_model::finding::{Finding, excerpt};
-use memgate_primitives::plain_text::quoted;
-use memgate_primitives::name::is_dns_subdomain;
 use memgate_model::object::Lookup;
-use memgate_primitives::pointer::Pointer;
 use memgate_model::state_reader::StateReader;
+use memgate_primitives::name::is_dns_subdomain;
+use memgate_primitives::plain_text::quoted;
+use memgate_primitives::pointer::Pointer;
 
 use super::super::api::{BUILT_IN_TOOLS, MEMORY_TOOLS, TOOL};
 use super::super::codes::TOOL_TYPO;
@@ -86,8 +86,8 @@ fn nearest_memory_tool(name: &str) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
-    use memgate_primitives::budget::Budget;
     use memgate_model::snapshot::Snapshot;
+    use memgate_primitives::budget::Budget;
 
     use super::*;
 

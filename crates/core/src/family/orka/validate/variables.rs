@@ -1,7 +1,7 @@
 //! Validates the variables of a Task.
 
-use memgate_primitives::budget::Budget;
 use memgate_model::finding::{Code, Finding, excerpt};
+use memgate_primitives::budget::Budget;
 use memgate_primitives::fix::Fix;
 use memgate_primitives::pointer::Pointer;
 

@@ -7,9 +7,9 @@ use crate::family::inject::annotation_pointer;
 use memgate_model::family::Subject;
 use memgate_model::memory_view::OperationView;
 use memgate_model::object::{Lookup, Object};
-use memgate_primitives::pointer::Pointer;
 use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
+use memgate_primitives::pointer::Pointer;
 
 use super::super::api::{MEMORY_TOOLS, STATE_TASK, TOOLS_ANNOTATION, scheduled_parent};
 use super::super::memory_tools::{self, AgentTool, are_off};

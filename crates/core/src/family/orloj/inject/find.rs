@@ -5,14 +5,14 @@ use crate::family::inject::{Unmet, label_pointer, no_memory, references, unmet};
 use crate::family::message::first_of;
 use memgate_model::elsewhere::Elsewhere;
 use memgate_model::finding::{Code, Finding};
-use memgate_primitives::plain_text::quoted;
 use memgate_model::injection::Injection;
 use memgate_model::kind::Kind;
 use memgate_model::object::Object;
 use memgate_model::object::index::Index;
-use memgate_primitives::pointer::Pointer;
 use memgate_model::reason::Reason;
 use memgate_model::state_reader::StateReader;
+use memgate_primitives::plain_text::quoted;
+use memgate_primitives::pointer::Pointer;
 
 use super::super::api::{
     AGENT, AGENT_LABEL, MEMORY, OPERATIONS, TARGET_NAMESPACE, allow, claimed_memory, operation,

@@ -4,10 +4,10 @@ use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 
-use memgate_primitives::budget::Budget;
 use memgate_model::pod::{Container, Pod, SPEC, read_list};
-use memgate_primitives::pointer::Path;
 use memgate_model::view::Text;
+use memgate_primitives::budget::Budget;
+use memgate_primitives::pointer::Path;
 
 use super::super::api::{AGENT_LABEL, NAMESPACE_LABEL};
 use super::super::namespace::DEFAULT;

@@ -8,13 +8,13 @@ use crate::family::inject::{WantedByContainer, WantedByPod, field_origin, resour
 use memgate_model::edit::{EnvSource, KeyRef, ValueFrom};
 use memgate_model::elsewhere::Elsewhere;
 use memgate_model::finding::{Code, Finding};
-use memgate_primitives::plain_text::quoted;
 use memgate_model::kind::Kind;
 use memgate_model::object::Object;
 use memgate_model::platform_settings::Orloj;
 use memgate_model::pod::Container;
-use memgate_primitives::pointer::Pointer;
 use memgate_model::state_reader::StateReader;
+use memgate_primitives::plain_text::quoted;
+use memgate_primitives::pointer::Pointer;
 
 use super::super::api::{MEMORY, MODEL_ENDPOINT, Memory, ModelEndpoint, OPENAI_URL, Provider};
 use super::super::codes::{POD_ENDPOINT_WITHHELD, POD_SECRET_NAMESPACE};

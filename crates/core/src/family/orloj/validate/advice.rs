@@ -4,13 +4,13 @@ use std::borrow::Cow;
 
 use memgate_model::family::Subject;
 use memgate_model::finding::{Code, Finding};
-use memgate_primitives::plain_text::quoted;
 use memgate_model::object::Lookup;
 use memgate_model::object::index::Index;
 use memgate_model::platform_settings::Orloj;
-use memgate_primitives::pointer::Pointer;
 use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
+use memgate_primitives::plain_text::quoted;
+use memgate_primitives::pointer::Pointer;
 
 use super::super::api::{MEMORY, MODEL_ENDPOINT, Memory, ModelEndpoint, OLLAMA_URL, Provider};
 use super::super::codes::{

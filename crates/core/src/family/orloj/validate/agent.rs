@@ -1,15 +1,15 @@
 //! Validates an Agent, above all its claim to memory.
 
-use memgate_primitives::budget::Budget;
 use memgate_model::family::Subject;
 use memgate_model::finding::{Details, Finding, excerpt};
-use memgate_primitives::plain_text::quoted;
-use memgate_primitives::fix::Fix;
 use memgate_model::object::Lookup;
-use memgate_primitives::pointer::Pointer;
 use memgate_model::state_reader::StateReader;
-use memgate_primitives::suggest::{self, only_nearest};
 use memgate_model::tree::Tree;
+use memgate_primitives::budget::Budget;
+use memgate_primitives::fix::Fix;
+use memgate_primitives::plain_text::quoted;
+use memgate_primitives::pointer::Pointer;
+use memgate_primitives::suggest::{self, only_nearest};
 
 use super::super::api::{MEMORY, OPERATIONS, allow, allow_text, claimed_memory, operation, text};
 use super::super::codes::{

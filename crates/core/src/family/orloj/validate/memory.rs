@@ -1,8 +1,8 @@
 //! The rules that deny a Memory.
 
 use memgate_model::finding::Finding;
-use memgate_primitives::pointer::Pointer;
 use memgate_model::tree::Tree;
+use memgate_primitives::pointer::Pointer;
 
 use super::super::api::{Memory, Provider};
 use super::super::codes::{

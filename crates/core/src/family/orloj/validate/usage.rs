@@ -7,9 +7,9 @@ use std::collections::BTreeSet;
 use crate::family::message::first_of;
 use memgate_model::family::Subject;
 use memgate_model::finding::Finding;
+use memgate_model::state_reader::StateReader;
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
-use memgate_model::state_reader::StateReader;
 
 use super::super::api::{AGENT, MEMORY, MODEL_ENDPOINT, claimed_memory, text};
 use super::super::codes::{MEMORY_IN_USE, MODELENDPOINT_IN_USE};

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use memgate_primitives::pointer::Pointer;
 use memgate_model::tree::Tree;
+use memgate_primitives::pointer::Pointer;
 
 use super::{CONFIG_LABEL, ENSEMBLE_LABEL, MEMORY_SKILL, PACK_LABEL, PERSONA_LABEL, SOURCE_LABEL, WEB_PROXY};
 

@@ -3,9 +3,9 @@
 
 use std::cell::OnceCell;
 
+use memgate_model::tree::Tree;
 use memgate_primitives::members::Members;
 use memgate_primitives::pointer::Pointer;
-use memgate_model::tree::Tree;
 
 use super::agent::{is_true, section, text_at};
 use super::lists::{Places, list, objects, texts};

@@ -2,8 +2,8 @@
 
 use std::cell::OnceCell;
 
-use memgate_primitives::members::ByKey;
 use memgate_model::tree::Tree;
+use memgate_primitives::members::ByKey;
 
 /// The first place of each name in a list, found out when it is asked for first.
 #[derive(Debug, Default)]

@@ -4,14 +4,14 @@ use crate::family::inject::elsewhere::unmet_by;
 use crate::family::inject::{Unmet, label_pointer, references, unmet};
 use crate::family::message::fit_names;
 use memgate_model::finding::Finding;
-use memgate_primitives::plain_text::quoted;
-use memgate_primitives::name::is_dns_subdomain;
 use memgate_model::object::{Lookup, Object, Reference};
 use memgate_model::pod::Pod;
-use memgate_primitives::pointer::Pointer;
 use memgate_model::reason::Reason;
 use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
+use memgate_primitives::name::is_dns_subdomain;
+use memgate_primitives::plain_text::quoted;
+use memgate_primitives::pointer::Pointer;
 
 use super::super::api::agent::{
     SkillsOwner, agent_ref, config_name, ensemble_name, has_legacy_memory, inherits_skills, memory_skill,

@@ -15,12 +15,12 @@ use crate::family::inject::{Unmet, WantedByContainer, WantedByPod, field_origin,
 use crate::family::message::fit_names;
 use memgate_model::edit::Origin;
 use memgate_model::finding::Finding;
-use memgate_primitives::plain_text::quoted;
 use memgate_model::object::Object;
 use memgate_model::platform_settings::Sympozium;
 use memgate_model::pod::{Container, Pod};
-use memgate_primitives::pointer::Pointer;
 use memgate_model::state_reader::StateReader;
+use memgate_primitives::plain_text::quoted;
+use memgate_primitives::pointer::Pointer;
 
 use self::mode::{Mode, private_mode};
 use super::super::api::CONFIG_LABEL;

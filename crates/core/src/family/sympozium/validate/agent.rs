@@ -2,10 +2,10 @@
 
 use memgate_model::family::Subject;
 use memgate_model::finding::Finding;
-use memgate_primitives::plain_text::quoted;
-use memgate_primitives::pointer::Pointer;
 use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
+use memgate_primitives::plain_text::quoted;
+use memgate_primitives::pointer::Pointer;
 
 use super::super::api::ENSEMBLE_LABEL;
 use super::super::api::agent::{auto_store_off, has_legacy_memory, has_memory, label};

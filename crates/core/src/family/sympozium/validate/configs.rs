@@ -2,9 +2,9 @@
 
 use memgate_model::family::Subject;
 use memgate_model::finding::{Finding, excerpt};
+use memgate_model::tree::Tree;
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
-use memgate_model::tree::Tree;
 
 use super::super::api::ensemble::{AgentConfig, Ensemble};
 use super::super::codes::{

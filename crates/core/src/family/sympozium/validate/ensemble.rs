@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use memgate_model::family::Subject;
 use memgate_model::finding::{Finding, excerpt};
-use memgate_primitives::plain_text::quoted;
-use memgate_primitives::pointer::Pointer;
 use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
+use memgate_primitives::plain_text::quoted;
+use memgate_primitives::pointer::Pointer;
 
 use super::super::api::agent::{ensemble_name, is_true};
 use super::super::api::ensemble::{Ensemble, shares_memory};

@@ -1,11 +1,11 @@
 //! Variables of the user's own that stand in the way of those that memory needs.
 
 use memgate_model::finding::Finding;
-use memgate_primitives::plain_text::quoted;
 use memgate_model::object::{Lookup, Object};
-use memgate_primitives::pointer::Pointer;
 use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
+use memgate_primitives::plain_text::quoted;
+use memgate_primitives::pointer::Pointer;
 
 use super::super::api::agent::ensemble_name;
 use super::super::codes::{PRIVATE_URL_OVERRIDE, RESERVED_ENV};

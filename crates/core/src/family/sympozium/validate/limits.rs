@@ -1,10 +1,10 @@
 //! Validates the numbers and durations of the membrane.
 
-use memgate_primitives::duration::nanoseconds;
 use memgate_model::finding::{Finding, excerpt};
+use memgate_model::tree::Tree;
+use memgate_primitives::duration::nanoseconds;
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
-use memgate_model::tree::Tree;
 
 use super::super::api::agent::text_at;
 use super::super::api::shared_memory::Membrane;

@@ -1,8 +1,8 @@
 //! Validates the membrane, which controls which entries agents see of each other.
 
 use memgate_model::finding::Finding;
-use memgate_primitives::plain_text::quoted;
 use memgate_primitives::members::Members;
+use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
 
 use super::super::api::ensemble::Ensemble;

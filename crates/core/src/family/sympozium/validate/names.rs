@@ -5,9 +5,9 @@ use std::sync::Arc;
 use crate::family::message::fit_names;
 use memgate_model::family::Subject;
 use memgate_model::finding::{Finding, excerpt};
+use memgate_model::request::Operation;
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
-use memgate_model::request::Operation;
 
 use super::super::api::agent::has_memory;
 use super::super::api::ensemble::Ensemble;

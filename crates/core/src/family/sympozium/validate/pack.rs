@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use memgate_model::family::Subject;
 use memgate_model::finding::{Finding, excerpt};
-use memgate_primitives::plain_text::quoted;
 use memgate_model::object::Object;
-use memgate_primitives::pointer::Pointer;
 use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
+use memgate_primitives::plain_text::quoted;
+use memgate_primitives::pointer::Pointer;
 
 use super::super::api::agent::{has_memory, is_true, text_at};
 use super::super::api::{AGENT, AGENT_OLD, MEMORY_SKILL, SKILL_PACK, SYSTEM_NAMESPACE};

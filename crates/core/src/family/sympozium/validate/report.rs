@@ -3,10 +3,10 @@
 use std::fmt::Display;
 
 use crate::family::message::fit_names;
-use memgate_primitives::budget::Budget;
 use memgate_model::finding::{Code, Details, Finding, excerpt};
-use memgate_primitives::plain_text::quoted;
+use memgate_primitives::budget::Budget;
 use memgate_primitives::fix::Fix;
+use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
 use memgate_primitives::suggest;
 

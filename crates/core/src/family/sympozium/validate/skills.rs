@@ -2,11 +2,11 @@
 
 use memgate_model::family::Subject;
 use memgate_model::finding::{Finding, excerpt};
-use memgate_primitives::plain_text::quoted;
 use memgate_model::object::Lookup;
-use memgate_primitives::pointer::Pointer;
 use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
+use memgate_primitives::plain_text::quoted;
+use memgate_primitives::pointer::Pointer;
 
 use super::super::api::agent::{memory_skill, skills, text_at};
 use super::super::api::{MEMORY_SKILL, SKILL_PACK, SYSTEM_NAMESPACE};

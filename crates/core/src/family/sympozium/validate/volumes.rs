@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use memgate_model::finding::{Finding, excerpt};
+use memgate_model::tree::Tree;
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
-use memgate_model::tree::Tree;
 
 use super::super::api::RESERVED_VOLUMES;
 use super::super::api::agent::text_at;

@@ -6,10 +6,10 @@ use memgate_model::memory_view::{
     SharingView, SourceView, StorageView, Why, qualified,
 };
 use memgate_model::object::{Lookup, Object};
-use memgate_primitives::pointer::Pointer;
-use memgate_primitives::quantity;
 use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
+use memgate_primitives::pointer::Pointer;
+use memgate_primitives::quantity;
 
 use super::super::api::agent::{
     SkillsOwner, agent_ref, agent_ref_pointer, ensemble_label, ensemble_name, has_legacy_memory,

@@ -6,12 +6,11 @@ use futures::FutureExt;
 use tokio::sync::watch;
 
 use super::*;
-use memgate_primitives::budget::Budget;
-use memgate_model::object::Lookup;
-use memgate_model::settings::Settings;
-use memgate_model::state_reader::StateReader;
 use crate::server::store::discovery;
 use crate::server::stub::{Reply, RequestedPaths, client, not_found};
+use memgate_model::object::Lookup;
+use memgate_model::state_reader::StateReader;
+use memgate_primitives::budget::Budget;
 
 fn list(name: &str) -> Reply {
     let items = format!(r#"[{{"metadata":{{"name":"{name}","namespace":"team","resourceVersion":"2"}}}}]"#);

@@ -3,10 +3,10 @@
 use crate::family::url::Endpoint;
 use memgate_model::elsewhere::Elsewhere;
 use memgate_model::finding::Finding;
-use memgate_primitives::plain_text::quoted;
 use memgate_model::object::Object;
 use memgate_model::platform_settings::MemoryMode;
 use memgate_model::state_reader::StateReader;
+use memgate_primitives::plain_text::quoted;
 
 use super::super::super::api::agent::text_at;
 use super::super::super::api::{MEMORY_SERVER, MEMORY_SKILL, MODE_ANNOTATION};

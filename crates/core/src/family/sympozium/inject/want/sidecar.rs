@@ -14,14 +14,14 @@ use serde_json::{Value, json};
 use crate::family::inject::parts::{WantedPart, mounts_pointer};
 use crate::family::inject::{field_origin, resource_name};
 use crate::family::message::fit_names;
-use memgate_primitives::credential::{is_credential_name, value_spans};
 use memgate_model::edit::Origin;
 use memgate_model::finding::Finding;
-use memgate_primitives::plain_text::quoted;
 use memgate_model::object::{Lookup, Object};
 use memgate_model::pod::Mount;
-use memgate_primitives::pointer::Pointer;
 use memgate_model::state_reader::StateReader;
+use memgate_primitives::credential::{is_credential_name, value_spans};
+use memgate_primitives::plain_text::quoted;
+use memgate_primitives::pointer::Pointer;
 
 use super::super::super::api::agent::{sidecar_command, sidecar_env, sidecar_image};
 use super::super::super::api::ensemble::{configs_field, find_config};
