@@ -75,7 +75,7 @@ mod tests {
     #[test]
     fn defines_every_kind_of_a_family() {
         for family in family::ALL {
-            // The kinds of the core need no definition.
+            // The kinds of Kubernetes itself have no definition.
             for kind in family.kinds.validated.iter().filter(|kind| !kind.group.is_empty()) {
                 assert!(family.definitions.crds.iter().any(|file| defines(file, kind)), "{}", kind.plural);
             }

@@ -127,7 +127,7 @@ fn parse_duration(text: &str) -> Result<Duration, String> {
     duration.ok_or_else(|| "give a duration above zero, such as 5s, 500ms or 1m30s, at most 24h".to_owned())
 }
 
-/// A duration, which may be zero. Whole seconds need no unit, so that users can write 0.
+/// A duration, which may be zero. Whole seconds are accepted without a unit, so that users can write 0.
 ///
 /// # Errors
 /// When the text is not a duration, or is more than a day.

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_refuses_any_pod_is_no_failure_of_memgates() {
+    fn a_quota_that_refuses_any_pod_is_not_reported_as_a_failure() {
         let refused =
             PodAdmission::RefusedAnyway("violates PodSecurity \"restricted:latest\": all of it".to_owned());
         let check = only(dry_run(refused.clone()));

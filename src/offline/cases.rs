@@ -176,7 +176,7 @@ fn is_manifest(value: &Value) -> bool {
     ["apiVersion", "kind"].iter().all(|field| value.get(field).is_some_and(Value::is_string))
 }
 
-/// The kind of the object of a case with its `apiVersion`, if nobody judges it.
+/// The kind of the object of a case with its `apiVersion`, if memgate does not judge it.
 fn unjudged_kind(case: &Case) -> Option<String> {
     let object = case.object.as_ref().or(case.old_object.as_ref())?;
     let text = |field| object.get(field).and_then(Value::as_str).unwrap_or_default();

@@ -35,7 +35,7 @@ struct Ignore {
 }
 
 /// Turns ignored findings into notes. Returns the identities of all findings before that, in the order of
-/// [`each`].
+/// `each`.
 pub fn apply_and_identify(checked: &mut Checked) -> Vec<Identity> {
     let mut identities = identify(checked);
     let before = identities.len();

@@ -193,7 +193,7 @@ fn faults_are_found() {
 }
 
 #[test]
-fn alerts_ask_for_what_is_there() {
+fn alerts_ask_for_existing_metrics() {
     let faults: Vec<_> = alerts().iter().flat_map(|alert| faults(alert["expr"].as_str().unwrap())).collect();
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
@@ -234,7 +234,7 @@ fn alerts_speak_of_labels_that_are_left() {
 }
 
 #[test]
-fn panels_ask_for_what_is_there() {
+fn panels_ask_for_existing_metrics() {
     let dashboard = dashboard();
     let mut faults_found = Vec::new();
     let mut expressions = 0;

@@ -36,7 +36,7 @@ fn a_full_disk_is_said_in_words() {
 }
 
 #[test]
-fn a_closed_pipe_is_no_error() {
+fn a_closed_pipe_is_not_an_error() {
     let scratch = Scratch::with(&[("many.yaml", &many(40))]);
     for format in ["text", "json", "sarif"] {
         let mut child = scratch

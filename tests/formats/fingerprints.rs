@@ -21,7 +21,7 @@ fn moved_lines_and_renamed_files_keep_it() {
 }
 
 #[test]
-fn what_is_there_twice_is_numbered() {
+fn repeated_findings_are_numbered() {
     let first = BAD.split("---\n").next().expect("an object");
     let report = Scratch::with(&[("a.yaml", first), ("b.yaml", first)]).json(&["check", ".", "-o", "json"]);
     let of_code = |finding: &&Value| finding["code"] == "arkonis/backend-unknown";

@@ -44,7 +44,7 @@ impl Schemas {
         let mut faults = BTreeSet::new();
         for schema in [self.of_kinds.get(&definition.full_name()), Some(&self.of_all)] {
             let errors = schema.expect("each definition has a schema").iter_errors(&object);
-            // An editor speaks of fields that an apiserver drops.
+            // An editor marks fields that an apiserver drops.
             let errors =
                 errors.filter(|it| !matches!(it.kind(), ValidationErrorKind::AdditionalProperties { .. }));
             faults.extend(errors.map(|it| format!("{}: {it}", it.instance_path())));
@@ -146,7 +146,7 @@ fn kinds_have_no_other_fields() {
 }
 
 #[test]
-fn all_kinds_are_told_apart_and_others_let_pass() {
+fn distinguishes_all_kinds_and_accepts_others() {
     let all = validator(&printed("all"));
     let object = |api_version: &str, kind: &str, spec: Value| json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "a"}, "spec": spec});
     for (right, object) in [

@@ -1,4 +1,4 @@
-//! The commands of README's section "Get it" that need no Rust, word by word: install.sh and a release are enough.
+//! The commands of README's section "Get it" that work without Rust, word by word: install.sh and a release are enough.
 
 use std::fs;
 use std::path::Path;
@@ -53,7 +53,7 @@ fn gets_to_a_finding() {
 }
 
 #[test]
-fn is_told_what_to_set() {
+fn learns_what_to_set() {
     let release = Release::new();
     let said = follow(&release, "");
     assert!(!said.status.success() && said.stdout.is_empty(), "{}", text(&said.stdout));

@@ -115,7 +115,7 @@ fn says_what_to_set_and_what_is_not_there() {
 }
 
 #[test]
-fn an_unknown_machine_is_told_how_to_build() {
+fn an_unknown_machine_learns_how_to_build() {
     let release = Release::new();
     for (system, architecture, expected) in [
         ("Linux", "riscv64", "there is no archive for riscv64; cargo install --locked --path ."),

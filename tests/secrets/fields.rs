@@ -222,7 +222,7 @@ pub(crate) const FIELDS: &[Field] = &[
         "endpoint",
         arkonis_endpoint!("https://MARK@qdrant.data.svc"),
     ),
-    copied("arkonis endpoint that is no URL", "endpoint", arkonis_endpoint!("ftp://h/x?api_key=MARK")),
+    copied("arkonis endpoint that is not a URL", "endpoint", arkonis_endpoint!("ftp://h/x?api_key=MARK")),
     copied(
         "arkonis endpoint of key=value pairs",
         "endpoint",
@@ -335,7 +335,7 @@ spec: {containers: [{name: agent}]}
         "value",
         ark!("  address:\n    value: http://notes.team-a.svc/?token=MARK"),
     ),
-    copied("ark address that is no URL", "value", ark!("  address:\n    value: \"notes:MARK@host\"")),
+    copied("ark address that is not a URL", "value", ark!("  address:\n    value: \"notes:MARK@host\"")),
     here(
         "ark credential header",
         "value",
@@ -361,7 +361,7 @@ spec: {containers: [{name: agent}]}
         )
     },
     here(
-        "ark header that is no mapping",
+        "ark header that is not a mapping",
         "value",
         ark!(
             "  address: {value: \"http://notes.team-a.svc\"}\n  headers:\n    - name: X-Tenant\n      value: MARK"

@@ -155,5 +155,5 @@ async fn does_not_start_without_the_client_ca() {
         .err()
         .unwrap();
     let source = std::error::Error::source(&error).unwrap().to_string();
-    assert!(source.contains("no cluster to keep it in"), "{source}");
+    assert!(source.contains("needs a cluster"), "{source}");
 }

@@ -37,7 +37,7 @@ async fn a_head_that_drips_is_cut_from_its_first_byte_on() {
 }
 
 #[tokio::test]
-async fn being_idle_is_no_offence() {
+async fn an_idle_connection_stays_open() {
     let server = Running::start(|options| {
         options.timers.head = SHORT_TIMEOUT;
         options.timers.body = SHORT_TIMEOUT;

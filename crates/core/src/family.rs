@@ -3,7 +3,7 @@
 //! A row ([`Family`]) at the head of each folder is all that the rest of memgate knows about the platform.
 //! Platforms never use each other. They share the modules beside them: [`schema_check`] for
 //! validation, [`message`] for wording, [`url`], [`endpoint_view`] and [`container_view`] for the views that
-//! policies judge, and the injection engine, [`inject`]. [`common`] holds the codes that are no platform's.
+//! policies judge, and the injection engine, [`inject`]. [`common`] holds the codes that do not belong to a platform.
 
 pub mod ark;
 pub mod arkonis;

@@ -91,7 +91,7 @@ impl Glob {
         here.last() == Some(&self.tokens.len())
     }
 
-    /// Adds a position in the pattern, and those behind it that need no character. Positions come in their order.
+    /// Adds a position in the pattern, and the positions behind it that match the empty text. Positions come in their order.
     fn enter(&self, mut position: usize, positions: &mut Vec<usize>) {
         while positions.last().is_none_or(|last| *last < position) {
             positions.push(position);

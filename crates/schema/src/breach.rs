@@ -190,7 +190,9 @@ impl<'d> ReportedPlaces<'d> {
                 if self.values.len() <= breach.at {
                     self.values.resize(breach.at + 1, false);
                 }
-                self.values.get_mut(breach.at).is_some_and(|is_told| !std::mem::replace(is_told, true))
+                self.values
+                    .get_mut(breach.at)
+                    .is_some_and(|is_reported| !std::mem::replace(is_reported, true))
             }
         }
     }

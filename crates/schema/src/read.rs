@@ -77,8 +77,8 @@ impl<'d> Seed<'_, 'd> {
         self.below(form, path).deserialize(&mut deserializer).map_err(E::custom)
     }
 
-    /// Puts the default in the place of a `null` that has been read, where there is one; whether it is no
-    /// value otherwise.
+    /// Replaces a `null` that has been read by the default of its field, if there is one. Returns whether the field has
+    /// no value.
     fn settle_null<E: Error>(&mut self, at: usize, form: Form<'_>) -> Result<bool, E> {
         let is_null = match self.document.item(at) {
             Item::Null => true,

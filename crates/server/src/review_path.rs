@@ -1,4 +1,6 @@
-//! The paths to which an apiserver sends reviews: `/mutate` and `/validate`, or each of them with a token at its end
+//! The address of the webhook: the host names of its Service, and the paths to which an apiserver sends reviews.
+//!
+//! The paths are `/mutate` and `/validate`, or each of them with a token at its end
 //! (docs/adr/0017-paths-with-a-secret-token.md). This module knows their form; `server::cert_manager` has the tokens.
 
 use memgate_model::finding::Phase;
@@ -66,6 +68,12 @@ pub fn without_tokens(text: &str) -> String {
         shown.push_str(rest);
     }
     shown
+}
+
+/// The names by which a Service is called from within a cluster.
+#[must_use]
+pub fn service_names(service: &str, namespace: &str) -> Vec<String> {
+    ["", ".svc", ".svc.cluster.local"].map(|end| format!("{service}.{namespace}{end}")).to_vec()
 }
 
 #[cfg(test)]

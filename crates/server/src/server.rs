@@ -349,7 +349,7 @@ impl Server {
     }
 }
 
-/// The routes of the webhook with a state of its own, for callers that need no socket. There are no watches
+/// The routes of the webhook with a state of its own, for callers without a socket. There are no watches
 /// (with [`State::Cluster`] no kind is ever synced) and no traces.
 pub fn router(options: &Options, state: State) -> Router {
     counted_router(options, state).0

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use crate::cli::duration;
 use crate::cluster::client::own_namespace;
-use memgate_server::server::certs::{Builtin, CertPolicy, KeyKind, service_names};
+use memgate_server::review_path::service_names;
+use memgate_server::server::certs::{Builtin, CertPolicy, KeyKind};
 use memgate_server::server::tls::{CertSource, ClientAuth};
 
 /// Where `memgate manifests` mounts the certificate.

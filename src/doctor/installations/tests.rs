@@ -119,7 +119,7 @@ fn two_with_namespaces_of_their_own_are_good() {
 }
 
 #[test]
-fn pods_that_only_the_other_knows_are_told() {
+fn reports_pods_that_only_the_other_installation_knows() {
     let both = [("memgate", "memgate-system", ARKONIS, &[][..]), ("memgate-b", "b", ARK, ARKONIS)];
     let found = found(&cluster(&both));
     let expected = "MutatingWebhookConfiguration memgate: pods that require their memory are refused as unknown, \

@@ -13,7 +13,8 @@ use k8s_openapi::api::admissionregistration::v1::{
     MutatingWebhookConfiguration, ValidatingWebhookConfiguration,
 };
 use kube::{Api, Client, Config};
-use memgate_server::server::certs::{Builtin, CertPolicy, service_names};
+use memgate_server::review_path::service_names;
+use memgate_server::server::certs::{Builtin, CertPolicy};
 use memgate_server::server::options::Options;
 use memgate_server::server::{Server, State, tls::CertSource};
 use rustls::pki_types::{CertificateDer, pem::PemObject};

@@ -61,8 +61,10 @@ impl CaseOutcome {
 
 fn patch(response: &Value) -> Result<Option<json_patch::Patch>, String> {
     let Some(patch) = response.get("patch").and_then(Value::as_str) else { return Ok(None) };
-    let bytes = STANDARD.decode(patch).map_err(|error| format!("the patch is no base64: {error}"))?;
-    serde_json::from_slice(&bytes).map(Some).map_err(|error| format!("the patch is no JSON Patch: {error}"))
+    let bytes = STANDARD.decode(patch).map_err(|error| format!("the patch is not base64: {error}"))?;
+    serde_json::from_slice(&bytes)
+        .map(Some)
+        .map_err(|error| format!("the patch is not a JSON Patch: {error}"))
 }
 
 fn codes(annotation: &str) -> Vec<String> {

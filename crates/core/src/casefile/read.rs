@@ -192,7 +192,7 @@ impl CaseReader {
     fn is_object(&mut self, value: &Value, at: &Pointer) {
         let text = |key| value.get(key).and_then(Value::as_str).is_some_and(|text| !text.is_empty());
         if !(text("apiVersion") && text("kind")) {
-            self.error(at, "this is no manifest: it has no apiVersion and kind");
+            self.error(at, "this is not a manifest: it has no apiVersion and kind");
         }
     }
 
@@ -217,7 +217,7 @@ impl CaseReader {
         };
         for pointer in read.after.iter().map(|(pointer, _)| pointer).chain(&read.absent) {
             if !pointer.is_empty() && !pointer.starts_with('/') {
-                self.error(&here, format!("\"{pointer}\" is no JSON pointer: it starts with /"));
+                self.error(&here, format!("\"{pointer}\" is not a JSON pointer: it starts with /"));
             }
         }
         if read.is_empty() {

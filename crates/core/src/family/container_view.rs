@@ -60,7 +60,7 @@ view! {
     }
 }
 
-/// The containers that memgate adds to a pod, and those of [`MEMORY_CONTAINERS`]. `before` is the pod as it was sent,
+/// The containers that memgate adds to a pod, and those of `MEMORY_CONTAINERS`. `before` is the pod as it was sent,
 /// `after` the pod with the additions.
 #[must_use]
 pub fn containers(after: &str, before: &str) -> Vec<ContainerView> {

@@ -97,7 +97,7 @@ pub enum Known {
 #[derive(Debug, Error)]
 pub enum Error {
     /// It is something else.
-    #[error("{path}: this is no file of memgate snapshot: {reason}\n  manifests are given by --with")]
+    #[error("{path}: this is not a file of memgate snapshot: {reason}\n  manifests are given by --with")]
     Form {
         /// The file.
         path: String,

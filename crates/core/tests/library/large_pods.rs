@@ -180,7 +180,7 @@ fn a_pod_of_no_platform_gets_no_findings() {
 }
 
 #[test]
-fn what_stands_behind_the_limit_is_still_known() {
+fn fields_behind_the_limit_are_still_known() {
     let containers = vec!["{}"; MAX_CONTAINERS + 1].join(",");
     let labels = r#""arkonis.dev/deployment":"scout","memgate.dev/inject":"required""#;
     let text = format!(r#"{{"spec":{{"containers":[{containers}]}},"metadata":{{"labels":{{{labels}}}}}}}"#);

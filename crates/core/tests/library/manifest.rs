@@ -192,7 +192,7 @@ fn takes_lists_apart_also_nested_and_typed_ones() {
 }
 
 #[test]
-fn tells_what_is_no_kubernetes_object() {
+fn reports_what_is_not_a_kubernetes_object() {
     for (text, reason) in [
         ("a: 1\n", "has no apiVersion and no kind"),
         ("kind: A\n", "has no apiVersion"),

@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn goes_up_to_what_is_there() {
+    fn goes_up_to_the_existing_field() {
         let places = Places::new(r#"{"spec":{"a":[{"b":1}],"c":null,"d/e":{}}}"#);
         for (asked, found) in [
             ("/spec/a/0/b", "/spec/a/0/b"),

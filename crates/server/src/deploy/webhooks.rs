@@ -4,13 +4,14 @@
 //! platform) and the object would be wrong without it; it is `Ignore` where memory is best effort. No rule
 //! with `Fail` can match a pod of the control plane or of memgate itself.
 
+use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
+
 use crate::deploy::entry::{
     Failure, NOT_DELETING, Webhook, conditions, expressions, outside_the_system, pods_webhook, requirement,
     rule, webhook,
 };
 use crate::deploy::install_plan::InstallPlan;
 use crate::deploy::metadata::cluster_metadata;
-use crate::deploy::objects::WebhookConfiguration;
 use memgate_core::family::inject::INJECT_LABEL;
 use memgate_model::finding::Phase;
 
@@ -23,15 +24,15 @@ pub(super) const REQUIRED: &str = "required.pods";
 ///
 /// No entry has the name of a validating one: the apiserver writes the audit annotations of both under the names of
 /// their entries, and keeps the first.
-pub(super) fn mutating(plan: &InstallPlan) -> WebhookConfiguration {
+pub(super) fn mutating(plan: &InstallPlan) -> MutatingWebhookConfiguration {
     let webhooks = vec![required_pods(plan), defaults(plan, false)];
-    WebhookConfiguration { metadata: cluster_metadata(plan), webhooks: Some(webhooks) }
+    MutatingWebhookConfiguration { metadata: cluster_metadata(plan), webhooks: Some(webhooks) }
 }
 
 /// The configuration of the validating calls that every installation has.
-pub(super) fn validating(plan: &InstallPlan) -> WebhookConfiguration {
+pub(super) fn validating(plan: &InstallPlan) -> MutatingWebhookConfiguration {
     let webhooks = vec![validations(plan, false), deletions(plan)];
-    WebhookConfiguration { metadata: cluster_metadata(plan), webhooks: Some(webhooks) }
+    MutatingWebhookConfiguration { metadata: cluster_metadata(plan), webhooks: Some(webhooks) }
 }
 
 /// The entry for kinds that get defaults.

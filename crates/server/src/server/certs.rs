@@ -59,9 +59,3 @@ pub enum KeyKind {
     /// ECDSA over P-384.
     P384,
 }
-
-/// The names by which a Service is called from within a cluster.
-#[must_use]
-pub fn service_names(service: &str, namespace: &str) -> Vec<String> {
-    ["", ".svc", ".svc.cluster.local"].map(|end| format!("{service}.{namespace}{end}")).to_vec()
-}

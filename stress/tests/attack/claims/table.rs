@@ -27,7 +27,7 @@ pub(crate) const FIELDS: [(&str, &str); 25] = [
     // orka: a Task may name an Agent of another namespace.
     (
         "orka: Agent /metadata/annotations/memgate.dev~1orka-memory-context-limit",
-        "the warning that the setting of the Agent that the Task names is no number",
+        "the warning that the setting of the Agent in the Task is not a number",
     ),
     // orloj: all its Jobs run in one namespace, and a pod there names task and Agent of any; names count in Orloj's own
     // namespaces, which an annotation may change.

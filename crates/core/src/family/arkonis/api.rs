@@ -290,7 +290,7 @@ pub struct Memory<'t> {
 pub struct Redis<'t> {
     /// `secretRef.name`; `None` when it or the whole `secretRef` is absent.
     pub secret_name: Option<&'t str>,
-    /// Seconds; 0 and less is no expiry, `None` is [`REDIS_TTL_DEFAULT`].
+    /// Seconds; 0 and less mean no expiry, `None` is [`REDIS_TTL_DEFAULT`].
     pub ttl_seconds: Option<i64>,
     /// Entries; 0 and less, and `None`, is unlimited.
     pub max_entries: Option<i64>,
@@ -309,7 +309,7 @@ pub struct VectorStore<'t> {
     pub has_secret_ref: bool,
     /// `secretRef.name`.
     pub secret_name: Option<&'t str>,
-    /// Seconds; 0 and less, and `None`, is no expiry.
+    /// Seconds; 0 and less, and `None`, mean no expiry.
     pub ttl_seconds: Option<i64>,
 }
 
@@ -374,7 +374,7 @@ impl<'t> Memory<'t> {
 }
 
 impl Redis<'_> {
-    /// Seconds until an entry expires, the default applied; `None` is no expiry.
+    /// Seconds until an entry expires, the default applied; `None` means no expiry.
     #[must_use]
     pub fn ttl(&self) -> Option<i64> {
         positive(Some(self.ttl_seconds.unwrap_or(REDIS_TTL_DEFAULT)))
@@ -388,7 +388,7 @@ impl Redis<'_> {
 }
 
 impl VectorStore<'_> {
-    /// Seconds until an entry expires; `None` is no expiry.
+    /// Seconds until an entry expires; `None` means no expiry.
     #[must_use]
     pub fn ttl(&self) -> Option<i64> {
         positive(self.ttl_seconds)

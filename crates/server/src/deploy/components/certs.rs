@@ -8,7 +8,7 @@ use crate::deploy::metadata::{NAME, string_map};
 use crate::deploy::objects::Objects;
 use crate::deploy::rbac;
 use crate::deploy::workload::mount;
-use crate::server::certs::service_names;
+use crate::review_path::service_names;
 
 /// The Secret of type `kubernetes.io/tls` that holds the certificate.
 const TLS_SECRET: &str = "memgate-tls";

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_is_read_as_it_was_written_and_what_is_no_token_is_reported() {
+    fn reads_tokens_as_they_were_written_and_reports_other_texts() {
         let mut tokens = one();
         for day in 1..40 {
             tokens = tokens.renewed(false, NOW + day * RENEW_AFTER_SECONDS).unwrap();

@@ -49,7 +49,7 @@ async fn reports_what_exists_and_what_does_not() {
 }
 
 #[tokio::test]
-async fn a_failure_is_no_answer() {
+async fn a_failure_does_not_count_as_an_answer() {
     let (lookups, _) = lookups(4, |_| async { (500, "{}".to_owned()) }.boxed());
     assert!(lookups.get_all(vec![reference("a")], soon()).await.is_empty());
     let (lookups, _) = self::lookups(4, |_| async { (200, "hello".to_owned()) }.boxed());

@@ -204,7 +204,7 @@ async fn without_a_cluster_nothing_waits() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lookup_that_fails_is_no_reason_to_wait() {
+async fn a_failed_lookup_does_not_make_a_pod_wait() {
     let (client, _) = client(|_| async { (500, "{}".to_owned()) }.boxed());
     let handler = unshared_handler(GRACE);
     let lookups = Some(Lookups::new(client, 4, Arc::clone(&handler.metrics)));

@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn an_earlier_instant_is_no_reason_to_wait_longer() {
+    fn an_earlier_instant_does_not_extend_the_wait() {
         let missing = MissingReferences::new(GRACE);
         let start = Instant::now();
         assert_eq!(seconds(&missing, &["a"], start + GRACE), Some(30));

@@ -64,7 +64,7 @@ fn user_names(kind: &str, users: &[&str]) -> Option<(&'static str, String)> {
 }
 
 /// Everything that an agent gets from a memory, with defaults applied and numbers by their meaning. If the
-/// values of two versions are equal, agents need no restart.
+/// values of two versions are equal, agents do not restart.
 fn injected_values(memory: &Memory<'_>) -> (Option<String>, Vec<Option<String>>) {
     let owned = |text: Option<&str>| text.map(str::to_owned);
     let number = |number: Option<i64>| number.map(|number| number.to_string());

@@ -56,7 +56,7 @@ fn same(left: &CaState, right: &CaState) -> bool {
 }
 
 #[test]
-fn what_was_written_needs_no_change() {
+fn a_written_secret_does_not_change() {
     let (state, data) = fresh();
     for known in [None, Some(&state)] {
         let again = plan(Some(&data), known, START + HOUR);
@@ -87,7 +87,7 @@ fn a_ca_is_replaced_when_it_is_due_and_not_before() {
 }
 
 #[test]
-fn a_replica_that_cannot_write_uses_what_is_there() {
+fn a_replica_that_cannot_write_uses_the_stored_secret() {
     let (first, data) = fresh();
     let due = plan(Some(&data), None, START + YEAR * 2 / 3);
     assert!(same(&due.fallback.expect("it is still valid"), &first));
