@@ -167,7 +167,7 @@ fn choices_of_a_repository_are_as_described() {
     }
     assert!(right >= 3 && wrong >= 2, "{right} are right and {wrong} wrong");
     let page = fs::read_to_string(root.join("docs/commands.md")).expect("the page");
-    let (_, section) = page.split_once("### What a repository says about its own check").expect("a section");
+    let (_, section) = page.split_once("### Choices of a repository\n").expect("a section");
     let example = section.split("```yaml\n").nth(1).and_then(|text| text.split("```").next());
     let [example]: [Value; 1] = documents(example.expect("an example")).try_into().expect("one document");
     expect_valid(&project, &example, "docs/commands.md");
