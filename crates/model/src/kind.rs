@@ -136,7 +136,7 @@ pub const POLICY_GROUP: &str = "policy.memgate.dev";
 pub static POLICY_KINDS: [&Kind; 2] = [&MEMORY_POLICY, &MEMORY_POLICY_EXEMPTION];
 
 /// Their CustomResourceDefinitions.
-pub const POLICY_CRDS: &str = include_str!("../../../deploy/crds/policy.yaml");
+pub const POLICY_CRDS: &str = include_str!("../crds/policy.yaml");
 
 /// Namespaces whose pods a cluster needs to come up: no request about them is sent to memgate.
 pub const SYSTEM_NAMESPACES: [&str; 3] = ["kube-system", "kube-public", "kube-node-lease"];

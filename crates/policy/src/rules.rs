@@ -50,7 +50,7 @@ macro_rules! rule_type {
             name: $name,
             natural: &$roles,
             judges: &$judges,
-            page: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/rules/", $name, ".md")),
+            page: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/pages/rules/", $name, ".md")),
             read: $module::read,
         }
     };
