@@ -1,8 +1,8 @@
 //! The results of a command, as text.
 //!
-//! A [`Report`] holds findings with their locations in files. [`write`] writes it in one of the formats, each of which
+//! A [`Report`] holds findings with their locations in files. [`write()`] writes it in one of the formats, each of which
 //! has a module. [`diff`], [`stream`], [`patches`] and [`cases`] write other results. Summaries and notes are returned,
-//! since they may go elsewhere than the report. This module reads no file and decides nothing; it uses `model` only.
+//! since they may go elsewhere than the report. This module reads no file and decides nothing.
 
 pub mod fingerprint;
 

@@ -1,7 +1,7 @@
 //! JSON for programs: one object with everything, or one object a line.
 //!
 //! `memgate schema output` describes both. Members are only ever added; a change that breaks readers raises
-//! [`SCHEMA_VERSION`]. A member that does not apply is left out.
+//! `SCHEMA_VERSION`. A member that does not apply is left out.
 
 use std::io::{self, Write};
 

@@ -1,5 +1,6 @@
-//! Manifests: YAML and JSON texts go in, Kubernetes objects with a place for each JSON pointer come out, and edits are
-//! made in the same text.
+#![doc = include_str!("../README.md")]
+//!
+//! # How it works
 //!
 //! ```text
 //! Source ──document::parse──▶ Document { value, place }
@@ -7,8 +8,7 @@
 //! ```
 //!
 //! An object has two forms here: the text (a [`source`]), and a [`document`], which is a value with a place for each
-//! pointer. Values are those that kubectl would send (YAML 1.1 scalars as sigs.k8s.io/yaml reads them). This module
-//! reads no files, and of an object it knows only that it has an `apiVersion` and a `kind`.
+//! pointer. Of an object the crate knows only that it has an `apiVersion` and a `kind`.
 //!
 //! Each module uses only modules before it:
 //!

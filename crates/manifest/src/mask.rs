@@ -1,6 +1,6 @@
 //! The text of a source as reports show it: each credential masked, everything else in its place.
 //!
-//! `model::credential` recognises a credential by its own text. This module recognises one by the fields around it:
+//! `memgate_primitives::credential` recognises a credential by its own text. This module recognises one by the fields around it:
 //! `{name: API_TOKEN, value: …}`, `stringData`, `headers`. It visits every mapping of the source, Kubernetes object or
 //! not, also in a document that ends in an error.
 

@@ -406,7 +406,7 @@ impl PartialEq for Finding {
 
 impl Eq for Finding {}
 
-/// A value for a message that is made later: as much of it as [`quoted`] reads, so that ten thousand findings
+/// A value for a message that is made later: as much of it as [`quoted`](memgate_primitives::plain_text::quoted) reads, so that ten thousand findings
 /// about long values stay small.
 #[must_use]
 pub fn excerpt(value: &str) -> Box<str> {

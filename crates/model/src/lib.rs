@@ -1,16 +1,25 @@
-//! The types that all other modules use: requests, snapshots, findings, edits and decisions.
-//!
-//! Nothing here depends on HTTP, YAML, a clock or a cluster, and nothing does I/O.
-//!
-//! Read [`request`], [`snapshot`] and [`decision`] first. [`pod`] and [`workload`] are views of core objects;
-//! [`tree`] is an object of a platform's own kind, read by its [`schema`]. [`crd`] is the schema of a
-//! CustomResourceDefinition, and [`violation`] a rule of it that an object breaks. [`claim_volumes`] are the
-//! volumes that a StatefulSet adds to its pods. [`credential`] masks credentials in outputs. [`object::index`]
-//! finds objects of the state. [`budget`] bounds the cost of a decision.
+#![doc = include_str!("../README.md")]
 //!
 //! ```text
 //! Request + Snapshot ──decide──▶ Decision { findings, edits, reason, unknown }
 //! ```
+//!
+//! # Modules
+//!
+//! Read [`request`], [`snapshot`] and [`decision`] first.
+//!
+//! - What goes in: [`request`]; [`snapshot`] with its [`object`]s and [`settings`] ([`platform_settings`]), which only a
+//!   [`state_reader`] reads.
+//! - What comes out: [`decision`] with its [`reason`], [`finding`], [`edit`], [`event`]; [`codes`] makes tables of
+//!   finding codes.
+//! - Platforms: [`family`] is the row of one, with its [`kind`]s, definitions ([`crds`]), pod [`selector`]s and rules in
+//!   [`cel`]. Its `inject` returns an [`injection`].
+//! - Reading of objects: [`schema`], [`tree`] and [`prune`] for a platform's own kinds; [`view`] for borrowed JSON;
+//!   [`pod`], [`workload`] and [`claim_volumes`] for core objects; [`label_selector`].
+//! - Comparing of objects: [`change`], [`digest`], [`elsewhere`], [`recurring_texts`].
+//! - Policies: [`policy`] with its [`policy_rule`]s and [`typed_rule`]s, the fields that it may fill ([`policy_field`]),
+//!   and the views that it judges ([`memory_view`], [`cel_view`]).
+//! - Errors: [`causes`].
 
 pub mod causes;
 pub mod cel;

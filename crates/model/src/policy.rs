@@ -1,6 +1,6 @@
 //! Policies and exemptions, ready to judge: compiled once when they enter, shared and never changed.
 //!
-//! Reading them from manifests, and judging, is done in the module `policy`; each typed rule is a [`TypedRule`].
+//! Reading them from manifests, and judging, is done in the crate `memgate-policy`; each typed rule is a [`TypedRule`].
 
 mod groups;
 

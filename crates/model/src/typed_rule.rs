@@ -1,4 +1,4 @@
-//! The input and the result of a typed rule. The rules themselves are in the module `policy`.
+//! The input and the result of a typed rule. The rules themselves are in `memgate_policy::rules`.
 
 use std::collections::BTreeMap;
 use std::fmt;

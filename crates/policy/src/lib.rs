@@ -1,9 +1,15 @@
-//! Policies: an organisation's own rules on memory, judged over the views that platforms make.
+#![doc = include_str!("../README.md")]
 //!
-//! [`read`] makes a policy or an exemption of its manifest, once, when it enters a snapshot ([`put`]). [`judge`]
-//! says what the policies in force find wrong with an object; it has no clock and looks nothing up. [`defaults`] are
-//! the fields that policies fill. All of it depends on the model only: which platforms there are comes in as an
-//! argument, the `families`.
+//! # Modules
+//!
+//! - [`read`] with `reader` and `values`: a manifest to a policy or an exemption. `advice` warns about valid policies
+//!   that probably do not do what their author means.
+//! - [`rules`]: the fourteen typed rules, one file each; `names`, `text` and [`in_cel`] are what they share.
+//! - [`put`] and [`take`]: policies and exemptions enter and leave a snapshot.
+//! - [`selection`], `matching`, `namespaces`: which policies judge an object.
+//! - [`judge`]: the findings of the policies in force, after exemptions ([`next_expiries`] says when those end).
+//! - [`defaults`]: the fields that policies fill.
+//! - [`resource`], [`leftover`], [`codes`]: findings about policies and exemptions themselves.
 
 mod advice;
 pub mod codes;

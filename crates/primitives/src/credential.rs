@@ -1,7 +1,7 @@
 //! Credentials in text: which names hold one, where one stands in a text, and the text without it.
 //!
 //! Nothing that memgate prints shows a credential of an input. This module knows texts only; what the fields
-//! around a text say about it is for `manifest::mask`.
+//! around a text say about it is for `memgate_manifest::mask`.
 //!
 //! The rules err on the side of hiding: a masked port does no harm, a password that is shown does.
 

@@ -1,4 +1,13 @@
 #![doc = include_str!("../README.md")]
+//!
+//! # Modules
+//!
+//! - [`mod@pointer`]: JSON pointers, and how Kubernetes writes fields.
+//! - [`name`], [`number`], [`duration`], [`quantity`], [`percent`]: texts and values as Kubernetes and Go read them.
+//! - [`glob`], [`members`]: patterns of names; sets and maps that cannot be iterated.
+//! - [`plain_text`], [`credential`]: texts from users as outputs show them, without control characters and credentials.
+//! - [`fix`], [`suggest`]: what to write in place of a fault; "did you mean …?".
+//! - [`budget`]: the limits of one decision.
 
 pub mod budget;
 pub mod credential;

@@ -1,9 +1,6 @@
 //! CustomResourceDefinitions as they were read: what an apiserver asks of the objects of a kind.
 //!
-//! These are data: `crd` reads them from manifests and checks objects against them. A [`Snapshot`] has
-//! them only where no apiserver has checked the object already.
-//!
-//! [`Snapshot`]: memgate_model::snapshot::Snapshot
+//! These are data: `parse` reads them from manifests, and `check` checks objects against them.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;

@@ -1,13 +1,19 @@
-//! The checks of an apiserver before it calls any webhook: an object against the schema of its kind, and its
-//! metadata. For files, which no apiserver has checked.
+#![doc = include_str!("../README.md")]
+//!
+//! # How it works
 //!
 //! ```text
-//! CRD ──parse──▶ Crd          JSON ──read──▶ as it would be stored ──check──▶ breaches ──▶ violations
+//! CRD ──read──▶ Crd          JSON ──document──▶ as it would be stored ──check──▶ Breaches ──▶ violations
 //! ```
 //!
+//! 1. `parse` reads a definition into a [`Crd`]; `builtin` has the kinds of Kubernetes itself ([`BuiltinKind`]).
+//! 2. `read` reads an object into a [`Document`]: a flat list of values, which `cursor` walks.
+//! 3. `check`, `lists`, `scalar` (with `formats`, `pattern`, `equal`) and `metadata` compare it with the schema.
+//! 4. [`Breaches`] holds the result in a few bytes for each broken rule. Messages are made for the rules that are
+//!    reported, as a [`violation`] or a [`metadata_fault`].
+//!
 //! Read from: Kubernetes documentation, "Extend the Kubernetes API with CustomResourceDefinitions", and the
-//! behaviour of k8s.io/apiextensions-apiserver and k8s.io/kube-openapi 1.36. Rules in CEL
-//! (`x-kubernetes-validations`) are not evaluated.
+//! behaviour of k8s.io/apiextensions-apiserver and k8s.io/kube-openapi 1.36.
 
 mod breach;
 mod builtin;
