@@ -176,12 +176,15 @@ fn of_finding(located: &LocatedFinding<'_>, rules: &Rules<'_>) -> Value {
         Severity::Warn => "warning",
         Severity::Note => "note",
     };
-    let mut location = json!({"physicalLocation": physical(&located.location)});
-    if !object_ref.kind.is_empty() {
-        location["logicalLocations"] = json!([logical(object_ref, located.pointer.as_str())]);
-    }
+    let physical = physical(&located.location);
+    let location = if object_ref.kind.is_empty() {
+        json!({"physicalLocation": physical})
+    } else {
+        let logical = logical(object_ref, located.pointer.as_str());
+        json!({"physicalLocation": physical, "logicalLocations": [logical]})
+    };
     let rule = finding.code_name();
-    result(rules, rule, level, &text, vec![location], &located.related, &located.fingerprint)
+    result(rules, rule, level, &text, &[location], &located.related, &located.fingerprint)
 }
 
 fn of_error(error: &InputError<'_>, rules: &Rules<'_>, counter: &mut Counter) -> Value {
@@ -194,10 +197,10 @@ fn of_error(error: &InputError<'_>, rules: &Rules<'_>, counter: &mut Counter) ->
         (None, Some(file), None) => Some(json!({"artifactLocation": artifact(file)})),
         (None, None, _) => None,
     };
-    let locations = place.into_iter().map(|place| json!({"physicalLocation": place})).collect();
+    let locations: Vec<_> = place.into_iter().map(|place| json!({"physicalLocation": place})).collect();
     let fingerprint = counter.number(fingerprint::of_error(error));
     let text = error.advice();
-    result(rules, error.code(), "error", &text, locations, error.related.as_slice(), &fingerprint)
+    result(rules, error.code(), "error", &text, &locations, error.related.as_slice(), &fingerprint)
 }
 
 fn result(
@@ -205,22 +208,31 @@ fn result(
     rule: &str,
     level: &str,
     text: &str,
-    locations: Vec<Value>,
+    locations: &[Value],
     related: &[Related<'_>],
     fingerprint: &str,
 ) -> Value {
-    let mut result = json!({
-        "ruleId": rule,
-        "ruleIndex": rules.number(rule),
-        "level": level,
-        "message": {"text": text},
-        "locations": locations,
-    });
-    if !related.is_empty() {
-        result["relatedLocations"] = json!(numbered(related));
+    let (rule_index, message) = (rules.number(rule), json!({"text": text}));
+    let fingerprints = json!({FINGERPRINT: fingerprint});
+    if related.is_empty() {
+        return json!({
+            "ruleId": rule,
+            "ruleIndex": rule_index,
+            "level": level,
+            "message": message,
+            "locations": locations,
+            "partialFingerprints": fingerprints,
+        });
     }
-    result["partialFingerprints"] = json!({FINGERPRINT: fingerprint});
-    result
+    json!({
+        "ruleId": rule,
+        "ruleIndex": rule_index,
+        "level": level,
+        "message": message,
+        "locations": locations,
+        "relatedLocations": numbered(related),
+        "partialFingerprints": fingerprints,
+    })
 }
 
 fn numbered(related: &[Related<'_>]) -> Vec<Value> {

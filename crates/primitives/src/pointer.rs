@@ -197,6 +197,7 @@ fn is_index(token: &str) -> bool {
 }
 
 /// The key that a token stands for.
+#[must_use]
 pub fn unescape(token: &str) -> Cow<'_, str> {
     if token.contains('~') { token.replace("~1", "/").replace("~0", "~").into() } else { token.into() }
 }

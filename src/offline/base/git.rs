@@ -182,8 +182,10 @@ impl Contents {
     /// Reads the contents of blobs.
     pub(super) fn read<'b>(blobs: impl Iterator<Item = &'b Blob>, interrupt: &Stop) -> Result<Self, Error> {
         let (mut ids, mut contents) = (tempfile().map_err(Error::Write)?, tempfile().map_err(Error::Write)?);
-        let list: String = blobs.map(|blob| format!("{}\n", blob.id)).collect();
-        ids.write_all(list.as_bytes()).and_then(|()| ids.rewind()).map_err(Error::Write)?;
+        for blob in blobs {
+            writeln!(ids, "{}", blob.id).map_err(Error::Write)?;
+        }
+        ids.rewind().map_err(Error::Write)?;
         let mut command = git(&["cat-file", "--batch"]);
         command.stdin(ids).stdout(contents.try_clone().map_err(Error::Write)?);
         let output = run_command(READ, &mut command, interrupt)?;

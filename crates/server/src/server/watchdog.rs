@@ -5,11 +5,13 @@
 //! time of a decision, and a caller that gets 429 soon can try again. The health port, which has its own thread, reads
 //! when the task last had its turn: a runtime whose threads are all blocked does not run it.
 
+use std::future::poll_fn;
+use std::mem;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
-use tokio::task::yield_now;
 use tokio::time::timeout;
 
 /// How long the task waits for its turn before requests are refused. A request then waits for about twice this time at
@@ -56,7 +58,7 @@ impl Watchdog {
         loop {
             let queued = self.queued.load(Ordering::Relaxed).min(self.now());
             self.queued.store(queued, Ordering::Relaxed);
-            yield_now().await;
+            queue_up().await;
             let now = self.now();
             self.queued.store(NOT_QUEUED, Ordering::Relaxed);
             self.last_turn.store(now, Ordering::Release);
@@ -88,6 +90,20 @@ impl Watchdog {
     fn now(&self) -> u64 {
         u64::try_from(self.start.elapsed().as_micros()).unwrap_or(NOT_RUN)
     }
+}
+
+/// Lets all tasks that are ready run first. A task that wakes itself goes to the end of the queue, while one that calls
+/// `tokio::task::yield_now` runs as soon as its thread has polled sockets and timers.
+async fn queue_up() {
+    let mut queued = false;
+    poll_fn(|context| {
+        if mem::replace(&mut queued, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }
 
 #[cfg(test)]
