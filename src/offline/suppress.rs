@@ -13,11 +13,11 @@ use crate::offline::notices::Notice;
 use crate::report::{ObjectRef, fingerprint};
 use memgate_manifest::place::{DocumentPlace, LastSource};
 use memgate_manifest::source::{Source, Span};
-use memgate_model::finding::{Finding, Severity};
+use memgate_model::finding::{Finding, Severity, presentable};
 use memgate_primitives::pointer::Pointer;
 
 /// The code of the findings of an object that are counted but not shown.
-const NOT_SHOWN: &str = "not-shown";
+pub(super) const NOT_SHOWN: &str = "not-shown";
 
 /// Identifies a finding, as it was before it became a note.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -179,8 +179,9 @@ pub(super) fn make_note(finding: &mut Finding, reason: &str) {
         Severity::Warn => "",
         Severity::Note => return,
     };
+    // The reason is a user's text.
+    let reason = presentable(reason.to_owned());
     let message = format!("{} ({reason}{effect})", finding.message());
-    // The reason is a user's text: a message masks credentials and control characters in it.
     *finding = finding.clone().with_message(message);
     finding.severity = Severity::Note;
 }

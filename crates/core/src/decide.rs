@@ -99,10 +99,11 @@ fn decide_resource(
         return Decision::pass(Reason::NotJudged);
     }
     let (stored, mut stored_over) = read_stored(kind, request, &budget);
-    let unchanged = stored.as_ref() == Some(&object);
+    // Reading stopped early, so equal parts do not mean equal objects.
     if let Some(stop) = budget.stopped() {
-        return over_limit::resource(request, stop, &stored_over, unchanged);
+        return over_limit::resource(request, stop, &stored_over, false);
     }
+    let unchanged = stored.as_ref() == Some(&object);
     let (subject, mut state) = subject(kind, request, (&object, stored.as_ref()), snapshot, &budget);
     let (mut findings, mut not_shown) = (Vec::new(), NotShown::default());
     if !policies_only {

@@ -294,10 +294,10 @@ impl Finding {
         }
     }
 
-    /// The same finding with another message.
+    /// The same finding with another message, made of its own: credentials in it are masked already.
     #[must_use]
     pub fn with_message(self, message: impl Into<String>) -> Self {
-        let made = Details { message: presentable(message.into()), ..self.details().into_owned() };
+        let made = Details { message: message.into(), ..self.details().into_owned() };
         Self { lazy: LazyDetails { made, make: None }, ..self }
     }
 
@@ -310,15 +310,15 @@ impl Finding {
 
     /// The same finding with a suffix that stays whole where the message is cut or masked.
     #[must_use]
-    pub fn ending(mut self, end: &str) -> Self {
-        let message = &mut self.lazy.made.message;
+    pub fn ending(self, end: &str) -> Self {
+        let mut message = self.message().into_owned();
         let room = MAX_MESSAGE_BYTES.saturating_sub(end.len());
         if message.len() > room {
             message.truncate(message.floor_char_boundary(room));
             message.push('…');
         }
         message.push_str(end);
-        self
+        self.with_message(message)
     }
 
     /// The same finding with the values it rests on.
@@ -440,7 +440,8 @@ const MAX_MESSAGE_BYTES: usize = 2048;
 
 /// A message without control characters and credentials, cut where it is very long. It is cut last, since the
 /// text behind a credential can be what identifies it.
-fn presentable(message: String) -> String {
+#[must_use]
+pub fn presentable(message: String) -> String {
     let message = without_controls(message);
     let mut shown = match credential::masked(&message) {
         Cow::Borrowed(_) => message,

@@ -8,12 +8,15 @@ use serde_json::Value;
 
 use crate::offline::baseline::{Baseline, BaselineEntry, SCHEMA_VERSION, object_ref};
 use crate::offline::errors::error_at;
-use crate::offline::suppress::Identity;
+use crate::offline::suppress::{Identity, NOT_SHOWN};
 use memgate_manifest::document::{Document, values};
 use memgate_manifest::error::Error;
 use memgate_manifest::source::Source;
 use memgate_model::finding::Severity;
 use memgate_primitives::pointer::Pointer;
+
+/// The name of [`NOT_SHOWN`] in older baselines.
+const OLD_NOT_SHOWN: &str = "untold";
 
 /// Reads a baseline.
 ///
@@ -94,6 +97,8 @@ fn entry(document: &Document, value: &Value, at: &Pointer) -> Result<BaselineEnt
         let message = "this fingerprint is not that of code, object and pointer; write the baseline anew";
         return Err(error("fingerprint", message));
     }
+    let code = if identity.code == OLD_NOT_SHOWN { NOT_SHOWN.to_owned() } else { identity.code };
+    let identity = Identity { code, ..identity };
     let location = document.locate(&at.key("code"));
     Ok(BaselineEntry { identity, count, span: location.value })
 }

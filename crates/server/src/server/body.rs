@@ -44,9 +44,13 @@ pub(super) async fn read(
     limiter: &Arc<ConcurrencyLimiter>,
 ) -> Result<Bytes, Rejection> {
     let length = content_length(body);
-    let large = length.filter(|length| *length > SMALL_BODY_BYTES).unwrap_or_default();
-    let mut claim = limiter.claim(large).await.map_err(Rejection::Overloaded)?;
-    let mut whole = Vec::with_capacity(large);
+    let large = length.filter(|length| *length > SMALL_BODY_BYTES);
+    let claim = match large {
+        Some(length) => limiter.claim_large(length).await,
+        None => limiter.claim(0).await,
+    };
+    let mut claim = claim.map_err(Rejection::Overloaded)?;
+    let mut whole = Vec::with_capacity(large.unwrap_or_default());
     while let Some(frame) = body.frame().await {
         let Ok(data) = frame.map_err(Rejection::BodyBroken)?.into_data() else { continue };
         let total = whole.len() + data.len();

@@ -1,7 +1,9 @@
 //! Bounds the requests that are being answered, and the bytes of their bodies and answers in memory.
 //!
 //! Bodies and answers share one budget of bytes. A large body claims its whole `Content-Length` before it is read, so
-//! that the bodies that fit are read to their end. A small one claims what has arrived.
+//! that the bodies that fit are read to their end. A small one claims what has arrived. Large bodies together get seven
+//! eighths of the budget, and never wait for it in front of small ones: a few slow senders of large bodies cannot stop the
+//! reviews of others.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,6 +21,8 @@ pub(super) const SMALL_BODY_BYTES: usize = 256 << 10;
 pub(super) struct ConcurrencyLimiter {
     requests: Arc<Semaphore>,
     pages: Arc<Semaphore>,
+    /// The pages that large bodies may claim.
+    large_pages: Arc<Semaphore>,
     all_pages: usize,
     /// How long a request waits for a permit.
     wait: Duration,
@@ -31,6 +35,9 @@ impl ConcurrencyLimiter {
         Self {
             requests: Arc::new(Semaphore::new(limits.requests.clamp(1, Semaphore::MAX_PERMITS))),
             pages: Arc::new(Semaphore::new(all_pages)),
+            large_pages: Arc::new(Semaphore::new(
+                (all_pages * 7 / 8).max(limits.body.div_ceil(PAGE_BYTES)).min(all_pages),
+            )),
             all_pages,
             wait: limits.wait,
         }
@@ -44,7 +51,20 @@ impl ConcurrencyLimiter {
     /// A claim on so many bytes, rounded up to whole pages.
     pub(super) async fn claim(self: &Arc<Self>, bytes: usize) -> Result<BytesClaim, ShedCause> {
         let acquired = self.acquire(&self.pages, bytes.div_ceil(PAGE_BYTES)).await;
-        Ok(BytesClaim { limiter: Arc::clone(self), pages: acquired.ok_or(ShedCause::Bytes)? })
+        Ok(BytesClaim { limiter: Arc::clone(self), pages: acquired.ok_or(ShedCause::Bytes)?, _large: None })
+    }
+
+    /// A claim on the whole length of a large body.
+    pub(super) async fn claim_large(self: &Arc<Self>, bytes: usize) -> Result<BytesClaim, ShedCause> {
+        let count = bytes.div_ceil(PAGE_BYTES);
+        let large = self.acquire(&self.large_pages, count).await.ok_or(ShedCause::Bytes)?;
+        let pages = u32::try_from(count).ok();
+        let pages = pages.and_then(|count| Arc::clone(&self.pages).try_acquire_many_owned(count).ok());
+        Ok(BytesClaim {
+            limiter: Arc::clone(self),
+            pages: pages.ok_or(ShedCause::Bytes)?,
+            _large: Some(large),
+        })
     }
 
     /// The bytes that bodies and answers have claimed.
@@ -68,6 +88,7 @@ impl ConcurrencyLimiter {
 pub(super) struct BytesClaim {
     limiter: Arc<ConcurrencyLimiter>,
     pages: OwnedSemaphorePermit,
+    _large: Option<OwnedSemaphorePermit>,
 }
 
 impl BytesClaim {
@@ -113,6 +134,17 @@ mod tests {
         assert_eq!(small.grow_to(2 << 20).await, Ok(()));
         assert_eq!(limiter.bytes_in_use(), 2 << 20);
         drop(small);
+        assert_eq!(limiter.bytes_in_use(), 0);
+    }
+
+    #[tokio::test]
+    async fn large_bodies_leave_room_for_small_ones() {
+        let limiter = limiter(64 << 20, 8);
+        let large: Vec<_> = futures::future::join_all((0..8).map(|_| limiter.claim_large(8 << 20))).await;
+        assert_eq!(large.iter().filter(|claim| claim.is_ok()).count(), 7);
+        assert!(limiter.claim(1 << 20).await.is_ok());
+        drop(large);
+        assert!(limiter.claim_large(8 << 20).await.is_ok());
         assert_eq!(limiter.bytes_in_use(), 0);
     }
 

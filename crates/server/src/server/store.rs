@@ -158,6 +158,7 @@ impl Store {
             }
             StoreChange::Replace(_) | StoreChange::Remove { .. } => None,
         };
+        let is_removal = matches!(change, StoreChange::Remove { .. });
         let is_news = self.is_news(kind, &change);
         let mut latest = lock(&self.latest);
         match change {
@@ -172,7 +173,9 @@ impl Store {
         drop(before);
         self.watches().insert(kind, Watch { synced: true, last_activity: Instant::now() });
         // Only now: a review that finds the object missing from here on checks the state again.
-        self.forget_missing(kind, inserted.as_ref());
+        if !is_removal {
+            self.forget_missing(kind, inserted.as_ref());
+        }
         if is_news {
             self.changes.send_modify(|count| *count += 1);
         }

@@ -134,10 +134,10 @@ fn of_exemption(
         (None, None, Some(it)) if now < it.from => {
             condition("Active", false, "NotYet", &format!("it begins on {}", day(it.from)))
         }
-        (None, None, it) => {
-            let until = it.map(|it| format!("until {}", day(it.expires_at))).unwrap_or_default();
-            condition("Active", true, "InForce", &until)
+        (None, None, Some(it)) => {
+            condition("Active", true, "InForce", &format!("until {}", day(it.expires_at)))
         }
+        (None, None, None) => condition("Active", false, "Invalid", "it cannot be read"),
     };
     let expired = match &ended {
         Some(ended) => condition("Expired", true, "Expired", ended),
