@@ -38,6 +38,9 @@ const NEGATE_THE_VERB: &str = "negate the verb: is not a URL, does not need";
 /// Phrases around one of [`PHRASES`] that are usual English.
 const USUAL: &[&str] = &["there is no", "there are no", "is no longer", "are no longer"];
 
+/// The places where a phrase stays: the name of a code in files of users that older builds wrote.
+const KEPT: &[(&str, &str)] = &[("src/offline/baseline/read.rs", "untold")];
+
 /// Folders and files that are read. Descriptions of definitions and hints are what editors show; the expected output in
 /// `tests/ui` has every help text and message.
 const READ: &[&str] = &[
@@ -93,9 +96,9 @@ fn sources_pages_and_output_are_plain_english() {
         } else if is_english(&path) {
             // Some inputs of tests are not text on purpose.
             let text = fs::read_to_string(&path).unwrap_or_default();
-            found.extend(
-                phrases_in(&text).map(|(line, phrase, advice)| format!("{name}:{line}: {phrase} ({advice})")),
-            );
+            let phrases =
+                phrases_in(&text).filter(|(_, phrase, _)| !KEPT.contains(&(name.as_str(), *phrase)));
+            found.extend(phrases.map(|(line, phrase, advice)| format!("{name}:{line}: {phrase} ({advice})")));
         }
     }
     found.sort();
