@@ -37,8 +37,8 @@ fn said(_: &Fixture) -> Result<()> {
     let waited = run(admin, &["wait", "-n", &namespace, "--family", "ark", "--timeout", "90s"])?;
     let text = String::from_utf8_lossy(&waited.stdout);
     let line = format!(
-        "ark memories.ark.mckinsey.com: not waited for: an API server of the platform's own serves it \
-         (APIService {API_SERVICE}), and may call no webhook\n"
+        "ark memories.ark.mckinsey.com: not waited for: an API server of the platform serves it \
+         (APIService {API_SERVICE}) and may not call webhooks\n"
     );
     ensure!(waited.status.code() == Some(0) && text.starts_with("pods: answered by "), "{waited:?}");
     ensure!(text.ends_with(&line), "{waited:?}");

@@ -189,7 +189,10 @@ fn rights(fixture: &Fixture) -> Result<()> {
         ensure!(entry["state"] == "unknown" || kind == "MemoryPolicy", "{kind}: {entry}");
     }
     let (text, _) = home.memgate(&["check"], &namespace, &pod("scout-0", "scout", &[]))?;
-    ensure!(text.contains("so taken as right: ArkAgent.arkonis.dev (you may not list arkagents"), "{text}");
+    ensure!(
+        text.contains("so references to it count as right: ArkAgent.arkonis.dev (you may not list arkagents"),
+        "{text}"
+    );
     ensure!(text.contains("those that come with memgate count"), "{text}");
     Ok(())
 }
