@@ -197,11 +197,11 @@ pub(super) fn refused(fixture: &Fixture) -> Result<()> {
 
     // No replica runs.
     let late = run(admin, &["--timeout", "2s"])?;
-    expect(late, 1, &["asked for a new CA", "no replica has made a new CA", "The request stays"])?;
+    expect(late, 1, &["requested a new CA", "no replica has made a new CA", "The request stays"])?;
     let first = requested()?;
-    expect(run(admin, &["--timeout", "1s"])?, 1, &["a new CA was asked for already", &first])?;
+    expect(run(admin, &["--timeout", "1s"])?, 1, &["a new CA was requested already", &first])?;
     ensure!(requested()? == first, "asked twice");
-    expect(run(admin, &["--timeout", "1s", "--revoke"])?, 1, &["asked for a new CA", " revoke"])?;
+    expect(run(admin, &["--timeout", "1s", "--revoke"])?, 1, &["requested a new CA", " revoke"])?;
     ensure!(requested()?.ends_with(" revoke"), "{}", requested()?);
 
     let annotate = ["annotate", CONFIGURATIONS[0], &installation.home, "cert-manager.io/inject-ca-from=a/b"];
