@@ -16,16 +16,21 @@ async fn a_body_beyond_the_limit_is_refused_and_the_next_one_is_not() {
     assert_eq!(server.metric(shed).await.as_deref(), Some("1"));
 }
 
-/// A body that is announced takes its bytes only until it is late.
+/// A body that is announced takes its bytes only until it is late. Large bodies leave room for small ones.
 #[tokio::test]
 async fn announced_bodies_make_room_when_they_do_not_come() {
-    let server = Running::start(|options| options.timers.body = Duration::from_millis(500));
+    let server = Running::start(|options| options.timers.body = Duration::from_secs(3));
     let mut held = Vec::new();
-    for _ in 0..5 {
+    for _ in 0..4 {
         let mut connection = server.connect().await;
         connection.send(&head("/mutate", 8 << 20)).await;
         held.push(connection);
     }
+    let in_flight = async || server.metric("memgate_admission_bytes_in_flight").await;
+    until("four bodies should be announced", async || in_flight().await == Some((32 << 20).to_string()))
+        .await;
+    assert_eq!(server.ask(&head("/mutate", 8 << 20)).await.status, 429);
+    assert_eq!(server.ask(&post("/mutate", &review("u-1", None))).await.status, 200);
     for connection in &mut held {
         assert_eq!(connection.answer().await.status, 408);
     }
