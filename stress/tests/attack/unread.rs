@@ -78,7 +78,7 @@ async fn answered(victim: &mut Victim, count: usize) {
 /// S20 of docs/reliability.md.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn five_hundred_callers_that_never_read_hold_little_memory() {
-    let mut victim = start(&["--timeout-write=20s", "--max-bytes-in-flight=64Mi"]).await;
+    let mut victim = start(&["--timeout-write=20s"]).await;
     let mut callers = Vec::new();
     for _ in 0..CALLERS {
         callers.push(deaf(&victim).await);
@@ -93,11 +93,11 @@ async fn five_hundred_callers_that_never_read_hold_little_memory() {
         claimed = claimed.max(victim.metric(CLAIMED).await);
         peak = peak.max(victim.peak_mib() + socket_mib(&victim));
     }
-    assert!((40 << 20..=64 << 20).contains(&claimed), "{claimed}");
+    assert!((30 << 20..=40 << 20).contains(&claimed), "{claimed}");
     let made_room = victim.metric(REFUSED).await + victim.metric(CUT_OFF).await;
     assert!(made_room > 0, "there should have been no room for some");
     victim.until("they should be cut off", async |victim| victim.metric(CLAIMED).await == 0).await;
-    assert!(victim.metric(CUT_OFF).await >= 40, "{}", victim.metric(CUT_OFF).await);
+    assert!(victim.metric(CUT_OFF).await >= 30, "{}", victim.metric(CUT_OFF).await);
     println!("at most {peak} MiB, sockets included");
     assert!(peak <= BOUND_MIB, "{peak} MiB");
     victim.is_well().await;
