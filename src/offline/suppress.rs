@@ -180,7 +180,7 @@ pub(super) fn make_note(finding: &mut Finding, reason: &str) {
         Severity::Note => return,
     };
     // The reason is a user's text.
-    let reason = presentable(reason.to_owned());
+    let reason = presentable(reason);
     let message = format!("{} ({reason}{effect})", finding.message());
     *finding = finding.clone().with_message(message);
     finding.severity = Severity::Note;

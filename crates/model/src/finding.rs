@@ -130,7 +130,7 @@ impl Details {
 
     /// The same without control characters and credentials, and not too long.
     fn presentable(self) -> Self {
-        Self { message: presentable(self.message), help: self.help.map(presentable_help), ..self }
+        Self { message: presentable(&self.message), help: self.help.map(presentable_help), ..self }
     }
 }
 
@@ -406,8 +406,8 @@ impl PartialEq for Finding {
 
 impl Eq for Finding {}
 
-/// A value for a message that is made later: as much of it as [`quoted`](memgate_primitives::plain_text::quoted) reads, so that ten thousand findings
-/// about long values stay small.
+/// A value for a message that is made later: as much of it as [`quoted`](memgate_primitives::plain_text::quoted) reads,
+/// so that ten thousand findings about long values stay small.
 #[must_use]
 pub fn excerpt(value: &str) -> Box<str> {
     const MAX_BYTES: usize = credential::MAX_READ_BYTES + 4;
@@ -426,27 +426,14 @@ pub fn codes(findings: &[&Finding]) -> String {
     names.join(",")
 }
 
-/// A text with a space for each control character.
-#[must_use]
-pub fn without_controls(text: String) -> String {
-    match plain(&text) {
-        Cow::Owned(plain) => plain,
-        Cow::Borrowed(_) => text,
-    }
-}
-
 /// The longest message, in bytes: more than any rule writes about names of the usual length.
 const MAX_MESSAGE_BYTES: usize = 2048;
 
 /// A message without control characters and credentials, cut where it is very long. It is cut last, since the
 /// text behind a credential can be what identifies it.
 #[must_use]
-pub fn presentable(message: String) -> String {
-    let message = without_controls(message);
-    let mut shown = match credential::masked(&message) {
-        Cow::Borrowed(_) => message,
-        Cow::Owned(masked) => masked,
-    };
+pub fn presentable(message: &str) -> String {
+    let mut shown = credential::masked(&plain(message)).into_owned();
     if shown.len() > MAX_MESSAGE_BYTES {
         shown.truncate(shown.floor_char_boundary(MAX_MESSAGE_BYTES));
         shown.push('…');
@@ -458,7 +445,7 @@ pub fn presentable(message: String) -> String {
 fn presentable_help(help: Cow<'static, str>) -> Cow<'static, str> {
     match help {
         Cow::Borrowed(help) => Cow::Borrowed(help),
-        Cow::Owned(help) => Cow::Owned(presentable(help)),
+        Cow::Owned(help) => Cow::Owned(presentable(&help)),
     }
 }
 
@@ -469,8 +456,8 @@ mod tests {
     #[test]
     fn cuts_a_very_long_message_behind_its_credentials() {
         let long = format!("{}redis://u:{}@a", "ä".repeat(900), "s".repeat(4_000));
-        let message = presentable(long);
+        let message = presentable(&long);
         assert!(message.len() <= MAX_MESSAGE_BYTES + '…'.len_utf8() && !message.contains("ss"), "{message}");
-        assert_eq!(presentable("x".repeat(MAX_MESSAGE_BYTES)).len(), MAX_MESSAGE_BYTES);
+        assert_eq!(presentable(&"x".repeat(MAX_MESSAGE_BYTES)).len(), MAX_MESSAGE_BYTES);
     }
 }

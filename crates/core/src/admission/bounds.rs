@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use memgate_model::finding::without_controls;
+use memgate_primitives::plain_text::plain;
 
 /// Takes so many bytes if they are left, and returns whether it did. If not, it takes all that is left, so that later
 /// texts do not fit either.
@@ -20,7 +20,7 @@ pub(super) fn json_bytes(text: &str) -> usize {
 /// A text up to so many characters.
 pub(super) fn cut(text: &str, most: usize) -> Cow<'_, str> {
     match text.char_indices().nth(most) {
-        Some((end, _)) => Cow::Owned(without_controls(format!("{}…", text.get(..end).unwrap_or_default()))),
+        Some((end, _)) => Cow::Owned(format!("{}…", plain(text.get(..end).unwrap_or_default()))),
         None => Cow::Borrowed(text),
     }
 }

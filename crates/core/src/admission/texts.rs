@@ -1,9 +1,10 @@
 //! The texts of a response: warnings, and the message of a denial.
 
-use memgate_model::finding::{Finding, without_controls};
+use memgate_model::finding::Finding;
 use memgate_model::policy_rule::PolicyRule;
 use memgate_primitives::members::Members;
 use memgate_primitives::number::more;
+use memgate_primitives::plain_text::plain;
 
 use super::bounds::{cut, json_bytes, takes};
 
@@ -34,7 +35,7 @@ pub(super) fn warning(finding: &Finding) -> String {
         return policy_warning(&finding.message(), &policy.rule);
     }
     let coded = |text: &str| format!("{text} [{}]", finding.code_name());
-    let bare = without_controls(finding.message().into_owned());
+    let bare = plain(&finding.message()).into_owned();
     let fits = |text: &String| text.chars().count() <= MAX_WARNING_CHARS;
     [coded(&message_with_help(finding)), coded(&bare)].into_iter().find(fits).unwrap_or(bare)
 }
@@ -43,8 +44,10 @@ pub(super) fn warning(finding: &Finding) -> String {
 /// of the whole message.
 pub(super) fn message_with_help(finding: &Finding) -> String {
     match finding.help_text() {
-        Some(help) if finding.policy.is_none() => without_controls(format!("{}; {help}", finding.message())),
-        _ => without_controls(finding.message().into_owned()),
+        Some(help) if finding.policy.is_none() => {
+            plain(&format!("{}; {help}", finding.message())).into_owned()
+        }
+        _ => plain(&finding.message()).into_owned(),
     }
 }
 
@@ -71,7 +74,7 @@ pub(super) fn status_message(of_what: [&str; 3], complaints: &[Complaint<'_>], n
 
 /// The warning of a policy. If it is too long the message is cut, and the name of the rule stays.
 fn policy_warning(message: &str, rule: &PolicyRule) -> String {
-    let message = without_controls(message.to_owned());
+    let message = plain(message).into_owned();
     if message.chars().nth(MAX_POLICY_WARNING_CHARS).is_none() {
         return message;
     }
@@ -91,7 +94,7 @@ fn hints<'c>(complaints: &'c [Complaint<'_>]) -> impl Iterator<Item = String> + 
         let docs = rule.docs.as_ref().map(|docs| format!("see {docs}"));
         rule.hint.clone().into_iter().chain(docs)
     });
-    parts.map(without_controls).filter(move |part| told.insert(part.clone()))
+    parts.map(|part| plain(&part).into_owned()).filter(move |part| told.insert(part.clone()))
 }
 
 #[cfg(test)]
