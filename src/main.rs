@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
-/// musl's own allocator has one lock for all threads; docs/performance.md has the numbers.
-#[cfg(target_env = "musl")]
+/// The allocators of libc keep much more memory when callers do not read their answers, and musl's makes all threads wait
+/// for each other; docs/performance.md has the numbers.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -69,18 +69,16 @@ pub(super) async fn read(
 /// The same answer with a claim on its bytes, which ends when the connection has encrypted the last of them. The rest
 /// is in the buffers of TLS and of the socket, which are bounded for each connection.
 ///
-/// An answer of one page claims nothing: there are at most as many as connections.
+/// An answer of one page claims nothing: there are at most as many as connections. A longer one does not wait for room,
+/// since it would be in memory without a claim.
 ///
 /// # Errors
 /// When the answer finds no room.
-pub(super) async fn claim_answer(
-    answer: Bytes,
-    limiter: &Arc<ConcurrencyLimiter>,
-) -> Result<Bytes, Rejection> {
+pub(super) fn claim_answer(answer: Bytes, limiter: &Arc<ConcurrencyLimiter>) -> Result<Bytes, Rejection> {
     if answer.len() <= PAGE_BYTES {
         return Ok(answer);
     }
-    let claim = limiter.claim(answer.len()).await.map_err(Rejection::Overloaded)?;
+    let claim = limiter.claim_now(answer.len()).map_err(Rejection::Overloaded)?;
     Ok(Bytes::from_owner(Claimed { bytes: answer, _claim: claim }))
 }
 

@@ -56,15 +56,16 @@ impl ConcurrencyLimiter {
 
     /// A claim on the whole length of a large body.
     pub(super) async fn claim_large(self: &Arc<Self>, bytes: usize) -> Result<BytesClaim, ShedCause> {
-        let count = bytes.div_ceil(PAGE_BYTES);
-        let large = self.acquire(&self.large_pages, count).await.ok_or(ShedCause::Bytes)?;
-        let pages = u32::try_from(count).ok();
-        let pages = pages.and_then(|count| Arc::clone(&self.pages).try_acquire_many_owned(count).ok());
-        Ok(BytesClaim {
-            limiter: Arc::clone(self),
-            pages: pages.ok_or(ShedCause::Bytes)?,
-            _large: Some(large),
-        })
+        let large = self.acquire(&self.large_pages, bytes.div_ceil(PAGE_BYTES)).await;
+        let large = large.ok_or(ShedCause::Bytes)?;
+        Ok(BytesClaim { _large: Some(large), ..self.claim_now(bytes)? })
+    }
+
+    /// A claim that does not wait, on bytes that are in memory already.
+    pub(super) fn claim_now(self: &Arc<Self>, bytes: usize) -> Result<BytesClaim, ShedCause> {
+        let count = u32::try_from(bytes.div_ceil(PAGE_BYTES)).map_err(|_| ShedCause::Bytes)?;
+        let pages = Arc::clone(&self.pages).try_acquire_many_owned(count).map_err(|_| ShedCause::Bytes)?;
+        Ok(BytesClaim { limiter: Arc::clone(self), pages, _large: None })
     }
 
     /// The bytes that bodies and answers have claimed.

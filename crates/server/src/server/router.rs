@@ -118,7 +118,7 @@ async fn answer(
         let _permit = app.concurrency.acquire_request().await.map_err(Rejection::Overloaded)?;
         let arrival = Arrival { phase, body, start, peer: caller.map(|caller| caller.peer) };
         let mut answer = app.handler.answer(arrival, deadline, trace).await?;
-        answer.body = body::claim_answer(answer.body, &app.concurrency).await?;
+        answer.body = body::claim_answer(answer.body, &app.concurrency)?;
         Ok(answer)
     };
     timeout_at(deadline.answer, work).await.unwrap_or(Err(Rejection::Late))
