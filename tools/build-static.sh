@@ -30,12 +30,6 @@ variable="${target//-/_}"
 
 fail() { printf 'tools/build-static.sh: %s\n' "$*" >&2; exit 1; }
 
-# A program of crates.io in the pinned version, below target/tools, where Cargo notes what it has installed.
-tool() {
-    grep -qsF "\"$1 $2 " target/tools/.crates.toml \
-        || env -u RUSTFLAGS cargo install --quiet --locked --root target/tools "$1@$2"
-}
-
 if ! rustc --print target-libdir --target "$target" > /dev/null 2>&1 \
     || ! [ -d "$(rustc --print target-libdir --target "$target")" ]; then
     command -v rustup > /dev/null || fail "the Rust target $target is missing, and so is rustup to add it"
@@ -47,7 +41,7 @@ compiler="CC_$variable"
 build=(cargo build)
 if [ -z "${!compiler:-}" ]; then
     if [ "$target" != "$own" ]; then
-        tool cargo-zigbuild "$zigbuild"
+        zigbuild=$(tools/cargo-tool.sh cargo-zigbuild "$zigbuild")
         [ -x target/tools/zig/bin/pip ] || python3 -m venv target/tools/zig || fail "found no python3 with venv"
         printf '%s\n' "${zig//$'\n'/ }" > target/tools/zig/requirements.txt
         target/tools/zig/bin/pip install --quiet --no-deps --require-hashes --only-binary :all: \
@@ -56,7 +50,7 @@ if [ -z "${!compiler:-}" ]; then
         printf '#!/bin/sh\nexec "%s" -m ziglang "$@"\n' "$PWD/target/tools/zig/bin/python" > "$CARGO_ZIGBUILD_ZIG_PATH"
         chmod +x "$CARGO_ZIGBUILD_ZIG_PATH"
         export CARGO_ZIGBUILD_ZIG_PATH
-        build=(target/tools/bin/cargo-zigbuild zigbuild)
+        build=("$zigbuild" zigbuild)
     elif cc -dumpmachine 2> /dev/null | grep -q musl; then
         export "$compiler=cc"
     else
@@ -90,8 +84,8 @@ export SOURCE_DATE_EPOCH="${SOURCE_DATE_EPOCH:-0}" CARGO_INCREMENTAL=0
 
 "${build[@]}" --release --locked --target "$target"
 
-tool cargo-cyclonedx "$cyclonedx"
-target/tools/bin/cargo-cyclonedx cyclonedx --format json --spec-version 1.5 --target "$target" \
+cyclonedx=$(tools/cargo-tool.sh cargo-cyclonedx "$cyclonedx")
+"$cyclonedx" cyclonedx --format json --spec-version 1.5 --target "$target" \
     --no-build-deps --override-filename memgate.cdx --quiet
 # One for each crate of the workspace; that of the root has all of them in it.
 rm -f crates/*/memgate.cdx.json stress/memgate.cdx.json
