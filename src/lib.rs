@@ -17,7 +17,7 @@
 //! 5. [`memgate_policy`] judges the result by the organisation's own rules.
 //! 6. The server fetches unknown objects from the apiserver, and decides again.
 //! 7. [`admission::respond`](memgate_core::admission::respond) makes the response: the edits as JSON Patch, the
-//!    findings as the message of the denial and as warnings. [`patch::verify`](memgate_core::patch::verify) applies
+//!    findings as the message of the denial and as warnings. [`patch::apply`](memgate_core::patch::apply) applies
 //!    the patch to the object first.
 //!
 //! # One YAML file

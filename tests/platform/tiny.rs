@@ -12,7 +12,7 @@ pub(crate) mod view;
 use memgate_model::family::{
     CelRules, Definitions, Faces, Family, Kinds, Pods, SchemaStandIn, Validation, Views,
 };
-use memgate_schema::violation::SchemaViolation;
+use memgate_schema::violation;
 
 /// The row of the platform.
 pub(crate) static FAMILY: Family = Family {
@@ -50,7 +50,7 @@ pub(crate) static FAMILY: Family = Family {
             unknown_field: None,
             unreleased: &[],
             with_status: &[],
-            message: SchemaViolation::message,
+            message: violation::message,
             tolerates: |_, _, _| false,
         },
         aggregated_server: None,

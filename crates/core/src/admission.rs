@@ -191,7 +191,9 @@ pub fn respond(phase: Phase, review: &Review<'_>, decision: &Decision) -> Result
     let findings = decision.findings_for(phase);
     let allowed = findings.iter().all(|finding| finding.severity != Severity::Deny);
     let edits = if phase == Phase::Mutate && allowed { decision.edits.as_slice() } else { &[] };
-    check_patch(review, edits)?;
+    if !edits.is_empty() {
+        patch::apply::check(review.request.object.unwrap_or_default(), edits)?;
+    }
     Ok(ReviewResponse {
         uid: &review.uid,
         request: &review.request,
@@ -292,7 +294,6 @@ pub fn admit(request: &Request<'_>, snapshot: &Snapshot) -> Result<Admitted, Err
         return Ok(Admitted { edits: Vec::new(), decision: first, object });
     }
     let text = patch::apply::apply(request.object.unwrap_or_default(), &first.edits)?;
-    patch::verify::check(request.object.unwrap_or_default(), &first.edits)?;
     if first.phase == Phase::Mutate {
         return Ok(Admitted { edits: first.edits.clone(), decision: first, object: Some(text) });
     }
@@ -300,11 +301,4 @@ pub fn admit(request: &Request<'_>, snapshot: &Snapshot) -> Result<Admitted, Err
     let about_edits = first.findings.into_iter().filter(|finding| finding.on_rewrite);
     second.findings.splice(..0, about_edits);
     Ok(Admitted { edits: first.edits, decision: second, object: Some(text) })
-}
-
-fn check_patch(review: &Review<'_>, edits: &[Edit]) -> Result<(), PatchError> {
-    if edits.is_empty() {
-        return Ok(());
-    }
-    patch::verify::check(review.request.object.unwrap_or_default(), edits)
 }

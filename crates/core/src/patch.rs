@@ -5,8 +5,6 @@
 //! the difference of two objects, which could touch what no rule is about.
 
 pub mod apply;
-mod positions;
-pub mod verify;
 
 use std::io;
 

@@ -1,16 +1,10 @@
 //! Compares the old and the new object of an update: whether the update changes fields that users write.
 
-use std::fmt;
-
-use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use crate::content_hash::ContentHash;
+use crate::digest;
 use crate::request::{Operation, Request};
-use crate::view::{self, Text, view};
-
-/// The annotations that are for memgate start with this.
-const ANNOTATION_PREFIX: &str = "memgate.dev/";
+use crate::view::{self, Annotations, view};
 
 view! {
     /// The parts of an object that users write and memgate reads, unparsed.
@@ -25,67 +19,34 @@ view! {
 view! {
     /// The metadata of an object.
     AnnotatedMetadata {
-        /// The annotations, unread.
-        annotations: &'a RawValue = "annotations",
+        /// The annotations that memgate reads.
+        annotations: Annotations<'a> = "annotations",
     }
 }
 
 /// Whether this is an update that leaves the spec and the annotations for memgate as they were, compared as
 /// JSON: that of a controller that writes finalizers, labels or a status. What cannot be read counts as
-/// changed, and so does a key that is repeated in one of them only.
+/// changed.
 #[must_use]
 pub fn is_metadata_only_update(request: &Request<'_>) -> bool {
     let (Operation::Update, Some(new), Some(old)) = (request.operation, request.object, request.old_object)
     else {
         return false;
     };
-    let hash: ContentHash = ContentHash::default();
-    let (Some(new), Some(old)) = (user_fields(new), user_fields(old)) else { return false };
-    let same = |new: Option<&RawValue>, old: Option<&RawValue>| match (new, old) {
+    let (Ok(new), Ok(old)) = (view::read::<UserFields<'_>>(new), view::read::<UserFields<'_>>(old)) else {
+        return false;
+    };
+    let same_spec = match (new.spec, old.spec) {
         (None, None) => true,
         (Some(new), Some(old)) if new.get() == old.get() => true,
-        (Some(new), Some(old)) => hash.of(new.get()).is_some_and(|new| hash.of(old.get()) == Some(new)),
+        (Some(new), Some(old)) => digest::of(new.get()).is_some_and(|new| digest::of(old.get()) == Some(new)),
         _ => false,
     };
-    let annotations = hash_annotations(new.0, &hash);
-    annotations.is_some() && annotations == hash_annotations(old.0, &hash) && same(new.1, old.1)
+    same_spec && annotations(new) == annotations(old)
 }
 
-/// The annotations of an object, and its spec.
-fn user_fields(object: &str) -> Option<(Option<&RawValue>, Option<&RawValue>)> {
-    let UserFields { metadata, spec } = view::read(object).ok()?;
-    Some((metadata.and_then(|metadata| metadata.annotations), spec))
-}
-
-/// A hash of the annotations that are for memgate; `None` if they are not a map.
-fn hash_annotations(annotations: Option<&RawValue>, hash: &ContentHash) -> Option<u64> {
-    let Some(annotations) = annotations else { return Some(0) };
-    serde_json::Deserializer::from_str(annotations.get()).deserialize_map(OurAnnotations(hash)).ok()
-}
-
-struct OurAnnotations<'h>(&'h ContentHash);
-
-impl<'de> Visitor<'de> for OurAnnotations<'_> {
-    type Value = u64;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<u64, A::Error> {
-        let mut sum = 0_u64;
-        while let Some(key) = map.next_key::<Text<'de>>()? {
-            if key.starts_with(ANNOTATION_PREFIX) {
-                let value = map.next_value::<Option<&'de RawValue>>()?;
-                let value =
-                    value.map(|value| self.0.of(value.get()).ok_or_else(|| A::Error::custom("unreadable")));
-                sum = sum.wrapping_add(value.transpose()?.map_or(0, |value| self.0.entry(&key, value)));
-            } else {
-                map.next_value::<IgnoredAny>()?;
-            }
-        }
-        Ok(sum)
-    }
+fn annotations(fields: UserFields<'_>) -> Annotations<'_> {
+    fields.metadata.and_then(|metadata| metadata.annotations).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -117,7 +78,7 @@ mod tests {
         assert!(keeps(old, reordered));
         for changed in [
             r#"{"metadata":{"annotations":{"memgate.dev/x":"2"}},"spec":{"a":1,"b":[2]}}"#,
-            r#"{"metadata":{"annotations":{"memgate.dev/x":"1"}},"spec":{"a":1,"b":[2],"c":null}}"#,
+            r#"{"metadata":{"annotations":{"memgate.dev/x":"1"}},"spec":{"a":1,"b":[2],"c":0}}"#,
             r#"{"metadata":{},"spec":{"a":1,"b":[2]}}"#,
             r#"{"metadata":{"annotations":{"memgate.dev/x":"1"}}}"#,
             r#"{"metadata":{"annotations":[]},"spec":{"a":1,"b":[2]}}"#,

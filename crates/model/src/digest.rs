@@ -1,14 +1,141 @@
-//! The digest of a JSON object, by which objects are compared without keeping them.
+//! The digest of JSON text, by which large values are compared without keeping them.
 //!
 //! Two different objects may share a digest; they then count as equal, which harms only the user that made them.
 
-use std::hash::{BuildHasherDefault, DefaultHasher};
+use std::fmt;
+use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher, Hash};
 
-use crate::content_hash::ContentHash;
+use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+
+use crate::view::Text;
 
 /// The digest of a JSON text. The order of fields does not matter, nor does a field at the top that is `null`; the
 /// last of equal keys counts. `None` for a text that is not JSON or nests too deep.
 #[must_use]
 pub fn of(text: &str) -> Option<u64> {
-    ContentHash::<BuildHasherDefault<DefaultHasher>>::default().without_null_fields(text)
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let digest = Hashing { drop_nulls: true }.deserialize(&mut deserializer).ok()?;
+    deserializer.end().ok().map(|()| digest)
+}
+
+/// Reads a value. Each JSON type has a number of its own; the entries of an object are sorted by the hashes of their
+/// keys.
+struct Hashing {
+    /// Whether fields here that are `null` do not count.
+    drop_nulls: bool,
+}
+
+const BELOW: Hashing = Hashing { drop_nulls: false };
+
+fn one(value: impl Hash) -> u64 {
+    BuildHasherDefault::<DefaultHasher>::default().hash_one(value)
+}
+
+impl<'de> DeserializeSeed<'de> for Hashing {
+    type Value = u64;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<u64, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Hashing {
+    type Value = u64;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<u64, E> {
+        Ok(one(0_u8))
+    }
+
+    fn visit_bool<E: Error>(self, value: bool) -> Result<u64, E> {
+        Ok(one((1_u8, value)))
+    }
+
+    fn visit_i64<E: Error>(self, value: i64) -> Result<u64, E> {
+        Ok(one((2_u8, value)))
+    }
+
+    fn visit_u64<E: Error>(self, value: u64) -> Result<u64, E> {
+        Ok(one((3_u8, value)))
+    }
+
+    fn visit_f64<E: Error>(self, value: f64) -> Result<u64, E> {
+        Ok(one((4_u8, if value == 0.0 { 0 } else { value.to_bits() })))
+    }
+
+    fn visit_str<E: Error>(self, value: &str) -> Result<u64, E> {
+        Ok(one((5_u8, value)))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<u64, A::Error> {
+        let mut all = one(6_u8);
+        while let Some(element) = list.next_element_seed(BELOW)? {
+            all = one((all, element));
+        }
+        Ok(all)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<u64, A::Error> {
+        let mut entries = Vec::new();
+        while let Some(key) = map.next_key::<Text<'de>>()? {
+            entries.push((one(&*key), map.next_value_seed(BELOW)?));
+        }
+        // Of entries with equal keys the last one counts, as for Go.
+        entries.reverse();
+        entries.sort_by_key(|(key, _)| *key);
+        entries.dedup_by_key(|(key, _)| *key);
+        let null = one(0_u8);
+        entries.retain(|(_, value)| !self.drop_nulls || *value != null);
+        Ok(one((7_u8, entries)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tells_values_apart_but_not_orders() {
+        let values = [
+            "null",
+            "true",
+            "false",
+            "0",
+            "1",
+            "-1",
+            "1.0",
+            "1.5",
+            "\"\"",
+            "\"a\"",
+            "[]",
+            "{}",
+            "[[]]",
+            "[1,2]",
+            "[2,1]",
+            "[[1],2]",
+            "{\"a\":1}",
+            "{\"a\":2}",
+            "{\"b\":1}",
+            "{\"a\":1,\"b\":2}",
+            "{\"a\":2,\"b\":1}",
+            "{\"a\":{\"b\":1}}",
+            "{\"a\":[{}]}",
+        ];
+        for (index, one) in values.iter().enumerate() {
+            for other in &values[index + 1..] {
+                assert_ne!(of(one), of(other), "{one} {other}");
+            }
+        }
+        let ordered = of("{\"a\":[1,{\"c\":3,\"d\":4}],\"b\":\"x\"}");
+        assert_eq!(of(" { \"b\" : \"\\u0078\", \"a\":[1, {\"d\":4,\"c\":3}]}"), ordered);
+    }
+
+    #[test]
+    fn gives_up_where_it_nests_too_deep() {
+        let deep = format!("{}{}", "[".repeat(200_000), "]".repeat(200_000));
+        assert_eq!((of(&deep), of("{"), of("1 2")), (None, None, None));
+    }
 }

@@ -24,7 +24,7 @@ use crate::request::Operation;
 use crate::selector::PodSelector;
 use crate::state_reader::StateReader;
 use crate::tree::Tree;
-use memgate_schema::violation::{Broken, SchemaViolation};
+use memgate_schema::violation::SchemaViolation;
 
 /// A platform whose memory resources memgate knows. Two rows are equal if their names are.
 pub struct Family {
@@ -189,9 +189,9 @@ pub struct SchemaStandIn {
     /// The kinds whose status is checked too, although an apiserver passes over what users write there.
     pub with_status: &'static [&'static Kind],
     /// The message about a violation.
-    pub message: fn(&SchemaViolation) -> String,
+    pub message: fn(&SchemaViolation<'_>) -> String,
     /// Whether an object of this kind, as it was written, passes with a violation on purpose.
-    pub tolerates: fn(&Kind, &Tree, Broken<'_>) -> bool,
+    pub tolerates: fn(&Kind, &Tree, &SchemaViolation<'_>) -> bool,
 }
 
 /// An API server of a platform's own. The apiserver of the cluster passes on requests for the kinds that it

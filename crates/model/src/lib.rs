@@ -27,7 +27,6 @@ pub mod cel_view;
 pub mod change;
 pub mod claim_volumes;
 pub mod codes;
-mod content_hash;
 pub mod crds;
 pub mod decision;
 pub mod digest;

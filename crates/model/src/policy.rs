@@ -2,8 +2,6 @@
 //!
 //! Reading them from manifests, and judging, is done in the crate `memgate-policy`; each typed rule is a [`TypedRule`].
 
-mod groups;
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -18,14 +16,10 @@ use crate::typed_rule::TypedRule;
 use memgate_primitives::glob::Glob;
 use memgate_primitives::pointer::Pointer;
 
-use self::groups::Groups;
-pub use self::groups::Question;
-
 /// All policies and exemptions that decisions look at.
 #[derive(Debug, Clone, Default)]
 pub struct Policies {
     by_name: BTreeMap<String, Arc<Policy>>,
-    groups: Groups,
     exemptions: BTreeMap<(String, String), Arc<Exemption>>,
     /// The exemptions of each policy, by its name.
     by_policy: BTreeMap<String, Vec<Arc<Exemption>>>,
@@ -35,16 +29,12 @@ impl Policies {
     /// Adds a policy, or replaces the one of its name.
     pub fn insert(&mut self, policy: impl Into<Arc<Policy>>) {
         let policy = policy.into();
-        self.groups.insert(&policy);
-        if let Some(gone) = self.by_name.insert(policy.name.clone(), policy) {
-            self.groups.remove(&gone);
-        }
+        self.by_name.insert(policy.name.clone(), policy);
     }
 
     /// Takes all policies out.
     pub fn clear(&mut self) {
         self.by_name.clear();
-        self.groups = Groups::default();
     }
 
     /// Takes all exemptions out.
@@ -55,9 +45,7 @@ impl Policies {
 
     /// Takes a policy out.
     pub fn remove(&mut self, name: &str) {
-        if let Some(gone) = self.by_name.remove(name) {
-            self.groups.remove(&gone);
-        }
+        self.by_name.remove(name);
     }
 
     /// Adds an exemption, or replaces the one of its name.
@@ -84,15 +72,18 @@ impl Policies {
         self.by_name.values()
     }
 
-    /// The policies that may judge objects of a family, in no order.
+    /// The policies that may judge objects of a family, by name.
     pub fn asked(&self, question: Question, family: &str) -> impl Iterator<Item = &Arc<Policy>> {
-        self.groups.of(question).of(family)
+        self.iter().filter(move |policy| {
+            let families = policy.matching.families.as_ref();
+            families.is_none_or(|names| names.iter().any(|name| name == family)) && policy.answers(question)
+        })
     }
 
     /// Whether no policy judges this, for any family.
     #[must_use]
     pub fn is_silent(&self, question: Question) -> bool {
-        self.groups.of(question).is_empty()
+        !self.iter().any(|policy| policy.answers(question))
     }
 
     /// A policy by name.
@@ -123,6 +114,17 @@ impl Policies {
     pub fn is_empty(&self) -> bool {
         self.by_name.is_empty()
     }
+}
+
+/// What a decision needs from policies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Question {
+    /// Findings about an object of a family's own kind.
+    Resource,
+    /// Findings about a pod.
+    Pod,
+    /// Defaults for an object.
+    Defaults,
 }
 
 /// A policy.
@@ -160,10 +162,15 @@ impl Policy {
         asks && self.rules.iter().any(is_audited)
     }
 
-    /// Whether it may have findings about pods. A policy with faults has a note.
-    #[must_use]
-    pub fn judges_pods(&self) -> bool {
-        self.invalid.is_some() || self.rules.iter().any(|rule| rule.roles.contains(&Role::Pod))
+    /// Whether it may have what a decision asks for. A policy with faults has a note.
+    fn answers(&self, question: Question) -> bool {
+        match question {
+            Question::Resource => true,
+            Question::Pod => {
+                self.invalid.is_some() || self.rules.iter().any(|rule| rule.roles.contains(&Role::Pod))
+            }
+            Question::Defaults => !self.defaults.is_empty(),
+        }
     }
 }
 
@@ -390,4 +397,57 @@ pub struct Target {
     pub names: Option<Vec<Glob>>,
     /// The labels.
     pub selector: Option<LabelSelector>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn policy(name: &str, families: Option<&[&str]>, invalid: Option<&str>) -> Policy {
+        let families = families.map(|families| families.iter().map(|&name| name.to_owned()).collect());
+        Policy {
+            name: name.to_owned(),
+            invalid: invalid.map(str::to_owned),
+            matching: Match { families, ..Match::default() },
+            actions: Actions::default(),
+            promote: None,
+            enforces_existing: false,
+            rules: Vec::new(),
+            defaults: Vec::new(),
+            exemptions: None,
+        }
+    }
+
+    fn asked<'p>(policies: &'p Policies, question: Question, family: &str) -> Vec<&'p str> {
+        policies.asked(question, family).map(|policy| policy.name.as_str()).collect()
+    }
+
+    #[test]
+    fn only_those_are_asked_that_name_the_family_or_none() {
+        let mut policies = Policies::default();
+        policies.insert(policy("a", Some(&["ark", "orka"]), None));
+        policies.insert(policy("b", None, None));
+        policies.insert(policy("c", Some(&["orka"]), Some("it is wrong")));
+        assert_eq!(asked(&policies, Question::Resource, "ark"), ["a", "b"]);
+        assert_eq!(asked(&policies, Question::Resource, "orka"), ["a", "b", "c"]);
+        assert_eq!(asked(&policies, Question::Resource, "orloj"), ["b"]);
+        assert_eq!(asked(&policies, Question::Pod, "orka"), ["c"]);
+        assert_eq!(asked(&policies, Question::Pod, "ark"), [""; 0]);
+        assert!(policies.is_silent(Question::Defaults));
+    }
+
+    #[test]
+    fn what_is_replaced_or_taken_out_is_not_asked() {
+        let mut policies = Policies::default();
+        policies.insert(policy("a", Some(&["ark"]), Some("it is wrong")));
+        policies.insert(policy("b", None, None));
+        policies.insert(policy("a", Some(&["orka"]), None));
+        assert_eq!(asked(&policies, Question::Resource, "ark"), ["b"]);
+        assert_eq!(asked(&policies, Question::Resource, "orka"), ["a", "b"]);
+        assert!(policies.is_silent(Question::Pod));
+        policies.remove("b");
+        assert_eq!(asked(&policies, Question::Resource, "orka"), ["a"]);
+        policies.clear();
+        assert!(policies.is_silent(Question::Resource));
+    }
 }

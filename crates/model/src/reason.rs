@@ -54,63 +54,43 @@ pub enum Reason {
     PolicyDenied,
 }
 
+/// Each reason with its stable name.
+const NAMES: [(Reason, &str); 24] = [
+    (Reason::NotOurs, "not-ours"),
+    (Reason::NotJudged, "not-judged"),
+    (Reason::OptedOut, "opted-out"),
+    (Reason::MirrorPod, "mirror-pod"),
+    (Reason::Deleting, "deleting"),
+    (Reason::Malformed, "malformed"),
+    (Reason::Unreadable, "unreadable"),
+    (Reason::OverLimit, "over-limit"),
+    (Reason::Cancelled, "cancelled"),
+    (Reason::NotRecognised, "not-recognised"),
+    (Reason::NoMemory, "no-memory"),
+    (Reason::ReferenceMissing, "reference-missing"),
+    (Reason::ReferenceInvalid, "reference-invalid"),
+    (Reason::ReferencePending, "reference-pending"),
+    (Reason::ReferenceUnknown, "reference-unknown"),
+    (Reason::NoContainer, "no-container"),
+    (Reason::Conflict, "conflict"),
+    (Reason::Complete, "complete"),
+    (Reason::Injected, "injected"),
+    (Reason::Defaulted, "defaulted"),
+    (Reason::Previewed, "previewed"),
+    (Reason::Valid, "valid"),
+    (Reason::Invalid, "invalid"),
+    (Reason::PolicyDenied, "policy-denied"),
+];
+
 impl Reason {
     /// Every reason, for tables and tests.
-    pub const ALL: [Self; 24] = [
-        Self::NotOurs,
-        Self::NotJudged,
-        Self::OptedOut,
-        Self::MirrorPod,
-        Self::Deleting,
-        Self::Malformed,
-        Self::Unreadable,
-        Self::OverLimit,
-        Self::Cancelled,
-        Self::NotRecognised,
-        Self::NoMemory,
-        Self::ReferenceMissing,
-        Self::ReferenceInvalid,
-        Self::ReferencePending,
-        Self::ReferenceUnknown,
-        Self::NoContainer,
-        Self::Conflict,
-        Self::Complete,
-        Self::Injected,
-        Self::Defaulted,
-        Self::Previewed,
-        Self::Valid,
-        Self::Invalid,
-        Self::PolicyDenied,
-    ];
+    pub fn all() -> impl Iterator<Item = Self> {
+        NAMES.into_iter().map(|(reason, _)| reason)
+    }
 
     /// The stable name in metrics, logs and audit annotations.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::NotOurs => "not-ours",
-            Self::NotJudged => "not-judged",
-            Self::OptedOut => "opted-out",
-            Self::MirrorPod => "mirror-pod",
-            Self::Deleting => "deleting",
-            Self::Malformed => "malformed",
-            Self::Unreadable => "unreadable",
-            Self::OverLimit => "over-limit",
-            Self::Cancelled => "cancelled",
-            Self::NotRecognised => "not-recognised",
-            Self::NoMemory => "no-memory",
-            Self::ReferenceMissing => "reference-missing",
-            Self::ReferenceInvalid => "reference-invalid",
-            Self::ReferencePending => "reference-pending",
-            Self::ReferenceUnknown => "reference-unknown",
-            Self::NoContainer => "no-container",
-            Self::Conflict => "conflict",
-            Self::Complete => "complete",
-            Self::Injected => "injected",
-            Self::Defaulted => "defaulted",
-            Self::Previewed => "previewed",
-            Self::Valid => "valid",
-            Self::Invalid => "invalid",
-            Self::PolicyDenied => "policy-denied",
-        }
+    pub fn name(self) -> &'static str {
+        NAMES.into_iter().find(|(reason, _)| *reason == self).map_or("", |(_, name)| name)
     }
 }

@@ -302,20 +302,10 @@ impl Tree {
         names.iter().map(|(name, _)| name.as_str())
     }
 
-    /// Whether both have the same content, whatever the order of fields.
+    /// Whether both have the same known fields with the same content, in any order.
     #[must_use]
     pub fn is_equivalent(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Map(one), Self::Map(two)) => one.is_equivalent(two),
-            (Self::List(one), Self::List(two)) => {
-                one.len() == two.len() && one.iter().zip(two).all(|(one, two)| one.is_equivalent(two))
-            }
-            (Self::Texts(one), Self::Texts(two)) => {
-                let sorted = |texts: &Texts| -> BTreeSet<_> { texts.entries.iter().cloned().collect() };
-                one.others == two.others && (one.entries == two.entries || sorted(one) == sorted(two))
-            }
-            (one, two) => one == two,
-        }
+        self.content_hash() == other.content_hash()
     }
 
     /// Whether this is an object without any field that the schema names.
@@ -449,17 +439,6 @@ impl Map {
         if tree != Tree::Null {
             self.known.push(KnownField { field, position, tree });
         }
-    }
-
-    /// Whether both have the same fields with equal values, and the same unknown fields.
-    fn is_equivalent(&self, other: &Self) -> bool {
-        let same = |known: &KnownField| {
-            other.known(known.field.name).is_some_and(|found| known.tree.is_equivalent(&found.tree))
-        };
-        let names =
-            |map: &Self| -> BTreeSet<String> { map.unknown().iter().map(|(name, _)| name.clone()).collect() };
-        let same_names = || self.unknown() == other.unknown() || names(self) == names(other);
-        self.known.len() == other.known.len() && self.known.iter().all(same) && same_names()
     }
 
     fn note_unknown(&mut self, name: &str, position: u32, seed: TreeSeed<'_, '_>) {
@@ -807,7 +786,7 @@ mod tests {
         let tree = parse(r#"{"odd":1,"ttl":2,"name":"a","list":["b"]}"#);
         for (other, same) in [
             (r#"{"list":["b"],"name":"a","ttl":2.0,"odd":2}"#, true),
-            (r#"{"list":["b"],"name":"a","ttl":2,"even":1}"#, false),
+            (r#"{"list":["b"],"name":"a","ttl":2,"even":1}"#, true),
             (r#"{"list":["b"],"name":"a","ttl":3,"odd":1}"#, false),
             (r#"{"list":["b"],"ttl":2,"odd":1}"#, false),
             (r#"{"list":["b","c"],"name":"a","ttl":2,"odd":1}"#, false),

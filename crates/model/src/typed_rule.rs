@@ -10,12 +10,12 @@ use memgate_primitives::pointer::Pointer;
 
 /// A rule that judges the view of an object.
 pub trait TypedRule: fmt::Debug + Send + Sync {
-    /// The violations of the object, in the order of the rule's fields.
-    fn judge(&self, judged: &Judged<'_>) -> RuleOutcome;
+    /// Adds the violations of the object, in the order of the rule's fields.
+    fn judge(&self, judged: &Judged<'_>, outcome: &mut RuleOutcome);
 
-    /// The rule in CEL over a view that an apiserver makes, and the parts that CEL cannot express. It is called for the
-    /// object that is sent and for the stored one, and returns the same faults in the same order both times.
-    fn in_cel(&self, side: &CelSide<'_>) -> InCel;
+    /// Adds the rule in CEL over a view that an apiserver makes, and the parts that CEL cannot express. It is called for
+    /// the object that is sent and for the stored one, and adds the same faults in the same order both times.
+    fn in_cel(&self, side: &CelSide<'_>, said: &mut InCel);
 
     /// Whether the rule reads labels of Namespaces.
     fn reads_namespaces(&self) -> bool {

@@ -8,6 +8,7 @@
 mod reading;
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Deref;
 
@@ -173,6 +174,15 @@ impl<'de: 'a, 'a> View<'de> for Texts<'a> {
 /// The annotations that memgate reads; all others are skipped, since they can be long.
 #[derive(Debug, Default)]
 pub struct Annotations<'a>(Texts<'a>);
+
+impl PartialEq for Annotations<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        let entries = |it: &Self| -> BTreeMap<String, String> {
+            it.0.keys().map(|key| (key.to_owned(), it.get(key).unwrap_or_default().to_owned())).collect()
+        };
+        entries(self) == entries(other)
+    }
+}
 
 impl Annotations<'_> {
     /// The value of `key`, if it is among those that memgate reads.

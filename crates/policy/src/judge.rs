@@ -3,11 +3,14 @@
 //! Policies come in the order of their names, rules in the order of their policy. All of them judge, also after a
 //! denial.
 
-mod place;
 mod verdict;
 
+use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::iter::successors;
 use std::sync::Arc;
+
+use serde_json::Value;
 
 use crate::codes::INVALID;
 use memgate_model::decision::NotShown;
@@ -21,7 +24,6 @@ use memgate_model::typed_rule::{Judged, RuleOutcome, RuleViolation, Unknown};
 use memgate_primitives::members::Members;
 use memgate_primitives::pointer::Pointer;
 
-use self::place::Places;
 use self::verdict::Verdict;
 pub use self::verdict::{action, promotion};
 use super::matching::{self, Matches};
@@ -146,8 +148,10 @@ pub fn judge<'p>(
     }
     let sources = views.new.sources.iter().map(|source| source.view.namespace.as_str());
     selection.look_up(sources, state);
-    let places = Places::new(views.object.as_deref().unwrap_or(subject.object));
-    Judge { subject, snapshot, selection: &selection, views: &views, places }.all()
+    let object = views.object.as_deref().unwrap_or(subject.object);
+    let object = LazyCell::new(|| serde_json::from_str(object).unwrap_or_default());
+    let nearest = |pointer: &Pointer| nearest(&object, pointer);
+    Judge { subject, snapshot, selection: &selection, views: &views, nearest: &nearest }.all()
 }
 
 /// Whether a rule of the policy depends on other objects than the judged one. Otherwise nothing is looked up.
@@ -162,7 +166,8 @@ struct Judge<'j> {
     snapshot: &'j Snapshot,
     selection: &'j Selection<'j>,
     views: &'j Views,
-    places: Places<'j>,
+    /// The place of a finding: an existing field, or its nearest existing parent.
+    nearest: &'j dyn Fn(&Pointer) -> Pointer,
 }
 
 impl Judge<'_> {
@@ -201,7 +206,7 @@ impl Judge<'_> {
         let stored = stored.flatten().unwrap_or_default();
         let known: Members<RuleViolation> = stored.violations.into_iter().collect();
         // Compared before the pointers are cut to existing fields: two missing labels have two pointers.
-        let placed = |pointer: &Pointer| self.places.nearest(pointer);
+        let placed = self.nearest;
         let violated = violations.iter().filter_map(|it| {
             let is_stored = known.contains(it);
             verdict.violated(
@@ -234,8 +239,7 @@ impl Judge<'_> {
     fn outcome(&self, rule: &Rule, view: &MemoryView, old: Option<&MemoryView>) -> RuleOutcome {
         if !rule.by_sources.contains(&view.role) {
             let applies = rule.when.as_ref().is_none_or(|when| applies(when, view));
-            let outcome = applies.then(|| rule.check.judge(&self.judged(view, old)));
-            return outcome.map(|outcome| in_words(outcome, rule)).unwrap_or_default();
+            return if applies { in_words(&self.judged(view, old), rule) } else { RuleOutcome::default() };
         }
         let mut all = RuleOutcome::default();
         for SourceView { view, field } in &view.sources {
@@ -244,7 +248,7 @@ impl Judge<'_> {
             }
             let of = format!(" ({} {})", view.kind, plain_name(&view.path()));
             let judged = self.judged(view, None);
-            let outcome = in_words(rule.check.judge(&judged), rule);
+            let outcome = in_words(&judged, rule);
             all.violations.extend(outcome.violations.into_iter().map(
                 |RuleViolation { message, value, .. }| RuleViolation {
                     pointer: field.clone(),
@@ -268,6 +272,12 @@ impl Judge<'_> {
     }
 }
 
+/// The pointer, or its nearest parent that exists in the object.
+fn nearest(object: &Value, pointer: &Pointer) -> Pointer {
+    let exists = |place: &Pointer| object.pointer(place.as_str()).is_some_and(|value| !value.is_null());
+    successors(Some(pointer.clone()), Pointer::parent).find(exists).unwrap_or_default()
+}
+
 /// The reason for an unknown value without the names of objects in another namespace. The namespace itself is part of
 /// the message anyway.
 fn without_names(why: Why, namespace: &str) -> Why {
@@ -282,8 +292,10 @@ fn without_names(why: Why, namespace: &str) -> Why {
     }
 }
 
-/// The outcome with the message of the policy, if the rule has one.
-fn in_words(mut outcome: RuleOutcome, rule: &Rule) -> RuleOutcome {
+/// The outcome of a rule, with the message of the policy if it has one.
+fn in_words(judged: &Judged<'_>, rule: &Rule) -> RuleOutcome {
+    let mut outcome = RuleOutcome::default();
+    rule.check.judge(judged, &mut outcome);
     if let Some(message) = &rule.message {
         for violation in &mut outcome.violations {
             violation.message.clone_from(message);

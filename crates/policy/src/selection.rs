@@ -122,7 +122,6 @@ pub(super) fn select<'p>(
     if policies.is_empty() {
         return None;
     }
-    policies.sort_unstable_by(|one, other| one.name.cmp(&other.name));
     let (mut identity, old) = (Identity::of(subject.object), subject.old.map(Identity::of));
     if let Some(workload) = subject.occasion.workload.filter(|it| identity.name.is_empty() && !it.is_empty())
     {

@@ -122,7 +122,7 @@ pub enum Path<'w> {
     /// The whole document.
     Root,
     /// A field of an object.
-    Key(&'w Self, &'static str),
+    Key(&'w Self, &'w str),
     /// An element of a list.
     Index(&'w Self, usize),
     /// A value whose pointer is this text.

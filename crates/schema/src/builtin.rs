@@ -10,164 +10,145 @@ use crate::crd::CrdVersion;
 use crate::parse;
 
 /// A pod.
-pub(super) static POD: LazyLock<CrdVersion> =
-    LazyLock::new(|| version(&with_metadata(vec![("spec", pod_spec())])));
-
-/// A workload whose pod template stands right below its spec.
-pub(super) static WORKLOAD: LazyLock<CrdVersion> =
-    LazyLock::new(|| version(&with_metadata(vec![("spec", spec_of_template())])));
-
-/// A CronJob, in whose Jobs the pod template stands.
-pub(super) static CRON_JOB: LazyLock<CrdVersion> = LazyLock::new(|| {
-    let jobs = needed(&object(vec![("spec", spec_of_template())]), "spec");
-    version(&with_metadata(vec![("spec", needed(&object(vec![("jobTemplate", jobs)]), "jobTemplate"))]))
+pub(super) static POD: LazyLock<CrdVersion> = LazyLock::new(|| {
+    let mut spec = POD_SPEC.schema();
+    spec["nullable"] = false.into();
+    version(spec)
 });
 
-fn version(schema: &Value) -> CrdVersion {
+/// A workload whose pod template stands right below its spec.
+pub(super) static WORKLOAD: LazyLock<CrdVersion> = LazyLock::new(|| version(spec_of_template()));
+
+/// A CronJob, in whose Jobs the pod template stands.
+pub(super) static CRON_JOB: LazyLock<CrdVersion> =
+    LazyLock::new(|| version(with_required("jobTemplate", with_required("spec", spec_of_template()))));
+
+/// An object with this spec, whose `metadata` is checked by rules of its own.
+fn version(spec: Value) -> CrdVersion {
+    let mut object = with_required("spec", spec);
+    object["properties"]["metadata"] = json!({"x-kubernetes-preserve-unknown-fields": true});
     CrdVersion {
         name: "v1".to_owned(),
         served: true,
         has_status: true,
         replicas: None,
-        schema: parse::node(schema),
+        schema: parse::node(&object),
     }
-}
-
-/// An object whose `metadata` is checked by rules of its own.
-fn with_metadata(fields: Vec<(&str, Value)>) -> Value {
-    let any = json!({"x-kubernetes-preserve-unknown-fields": true});
-    needed(&object([vec![("metadata", any)], fields].concat()), "spec")
 }
 
 /// What is inside the template is checked with the pod that is made of it.
 fn spec_of_template() -> Value {
-    let template = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-    needed(&object(vec![("template", template)]), "template")
+    with_required("template", json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true}))
 }
 
-fn pod_spec() -> Value {
-    let texts =
-        ["dnsPolicy", "hostname", "nodeName", "preemptionPolicy", "priorityClassName", "restartPolicy"];
-    let more = ["runtimeClassName", "schedulerName", "serviceAccount", "serviceAccountName", "subdomain"];
-    let flags = ["automountServiceAccountToken", "enableServiceLinks", "hostIPC", "hostNetwork", "hostPID"];
-    let numbers = ["activeDeadlineSeconds", "priority", "terminationGracePeriodSeconds"];
-    let objects = ["affinity", "dnsConfig", "overhead", "securityContext"];
-    let lists =
-        ["ephemeralContainers", "hostAliases", "readinessGates", "tolerations", "topologySpreadConstraints"];
-    let mut fields = vec![
-        ("containers", list(&container())),
-        ("imagePullSecrets", list(&object(all(&["name"], &text())))),
-        ("initContainers", list(&container())),
-        ("nodeSelector", json!({"type": "object", "nullable": true, "additionalProperties": text()})),
-        ("setHostnameAsFQDN", flag()),
-        ("shareProcessNamespace", flag()),
-        ("volumes", list(&volume())),
-    ];
-    fields.extend(all(&texts, &text()));
-    fields.extend(all(&more, &text()));
-    fields.extend(all(&flags, &flag()));
-    fields.extend(all(&numbers, &integer()));
-    fields.extend(all(&objects, &object(Vec::new())));
-    fields.extend(all(&lists, &list(&object(Vec::new()))));
-    object(fields)
+/// What a field holds. Each may be `null`.
+#[derive(Clone, Copy)]
+enum Holds {
+    Text,
+    Integer,
+    Flag,
+    /// An object of texts.
+    Texts,
+    /// An object that is not looked into.
+    Any,
+    List(&'static Self),
+    /// An object with these fields among others: names, separated by blanks, with what each holds.
+    Object(&'static [(&'static str, Self)]),
 }
 
-fn container() -> Value {
-    let texts = ["image", "imagePullPolicy", "name", "restartPolicy", "terminationMessagePath", "workingDir"];
-    let objects =
-        ["lifecycle", "livenessProbe", "readinessProbe", "resources", "securityContext", "startupProbe"];
-    let mut fields = vec![
-        ("args", list(&text())),
-        ("command", list(&text())),
-        ("env", list(&variable())),
-        ("envFrom", list(&source_of_variables())),
-        ("ports", list(&port())),
-        ("volumeDevices", list(&object(all(&["devicePath", "name"], &text())))),
-        ("volumeMounts", list(&mount())),
-    ];
-    fields.extend(all(&texts, &text()));
-    fields.extend(all(&["stdin", "stdinOnce", "tty"], &flag()));
-    fields.extend(all(&objects, &object(Vec::new())));
-    object(fields)
+use Holds::{Any, Flag, Integer, List, Object, Text, Texts};
+
+const POD_SPEC: Holds = Object(&[
+    (
+        "dnsPolicy hostname nodeName preemptionPolicy priorityClassName restartPolicy runtimeClassName \
+         schedulerName serviceAccount serviceAccountName subdomain",
+        Text,
+    ),
+    (
+        "automountServiceAccountToken enableServiceLinks hostIPC hostNetwork hostPID setHostnameAsFQDN \
+         shareProcessNamespace",
+        Flag,
+    ),
+    ("activeDeadlineSeconds priority terminationGracePeriodSeconds", Integer),
+    ("nodeSelector", Texts),
+    ("affinity dnsConfig overhead securityContext", Any),
+    ("ephemeralContainers hostAliases readinessGates tolerations topologySpreadConstraints", List(&Any)),
+    ("containers initContainers", List(&CONTAINER)),
+    ("imagePullSecrets", List(&Object(&[("name", Text)]))),
+    ("volumes", List(&VOLUME)),
+]);
+
+const CONTAINER: Holds = Object(&[
+    ("image imagePullPolicy name restartPolicy terminationMessagePath workingDir", Text),
+    ("stdin stdinOnce tty", Flag),
+    ("lifecycle livenessProbe readinessProbe resources securityContext startupProbe", Any),
+    ("args command", List(&Text)),
+    ("env", List(&Object(&[("name value", Text), ("valueFrom", VALUE_FROM)]))),
+    (
+        "envFrom",
+        List(&Object(&[
+            ("prefix", Text),
+            ("configMapRef secretRef", Object(&[("name", Text), ("optional", Flag)])),
+        ])),
+    ),
+    ("ports", List(&Object(&[("hostIP name protocol", Text), ("containerPort hostPort", Integer)]))),
+    ("volumeDevices", List(&Object(&[("devicePath name", Text)]))),
+    (
+        "volumeMounts",
+        List(&Object(&[
+            ("mountPath mountPropagation name recursiveReadOnly subPath subPathExpr", Text),
+            ("readOnly", Flag),
+        ])),
+    ),
+]);
+
+const VALUE_FROM: Holds = Object(&[
+    ("configMapKeyRef secretKeyRef", Object(&[("key name", Text), ("optional", Flag)])),
+    ("fieldRef", Object(&[("apiVersion fieldPath", Text)])),
+    ("resourceFieldRef", Object(&[("containerName resource", Text)])),
+]);
+
+const VOLUME: Holds = Object(&[
+    ("name", Text),
+    ("persistentVolumeClaim", Object(&[("claimName", Text), ("readOnly", Flag)])),
+    ("configMap csi downwardAPI emptyDir ephemeral hostPath nfs projected secret", Any),
+]);
+
+impl Holds {
+    fn schema(self) -> Value {
+        let mut schema = match self {
+            Text => json!({"type": "string"}),
+            Integer => json!({"type": "integer"}),
+            Flag => json!({"type": "boolean"}),
+            Texts => json!({"type": "object", "additionalProperties": Text.schema()}),
+            Any => object([]),
+            List(items) => {
+                // A patch cannot go into an element that is `null`.
+                let mut items = items.schema();
+                items["nullable"] = false.into();
+                json!({"type": "array", "items": items})
+            }
+            Object(fields) => {
+                let each = fields
+                    .iter()
+                    .flat_map(|(names, holds)| names.split_whitespace().map(|name| (name, holds.schema())));
+                object(each)
+            }
+        };
+        schema["nullable"] = true.into();
+        schema
+    }
 }
 
-fn variable() -> Value {
-    let key = || object([all(&["key", "name"], &text()), vec![("optional", flag())]].concat());
-    let source = object(vec![
-        ("configMapKeyRef", key()),
-        ("fieldRef", object(all(&["apiVersion", "fieldPath"], &text()))),
-        ("resourceFieldRef", object(all(&["containerName", "resource"], &text()))),
-        ("secretKeyRef", key()),
-    ]);
-    object(vec![("name", text()), ("value", text()), ("valueFrom", source)])
+fn object<'n>(fields: impl IntoIterator<Item = (&'n str, Value)>) -> Value {
+    let fields: Map<String, Value> =
+        fields.into_iter().map(|(name, schema)| (name.to_owned(), schema)).collect();
+    json!({"type": "object", "properties": fields, "x-kubernetes-preserve-unknown-fields": true})
 }
 
-fn source_of_variables() -> Value {
-    let source = || object(vec![("name", text()), ("optional", flag())]);
-    object(vec![("configMapRef", source()), ("prefix", text()), ("secretRef", source())])
-}
-
-fn port() -> Value {
-    let texts = all(&["hostIP", "name", "protocol"], &text());
-    object([texts, all(&["containerPort", "hostPort"], &integer())].concat())
-}
-
-fn mount() -> Value {
-    let texts = ["mountPath", "mountPropagation", "name", "recursiveReadOnly", "subPath", "subPathExpr"];
-    object([all(&texts, &text()), vec![("readOnly", flag())]].concat())
-}
-
-fn volume() -> Value {
-    let objects = [
-        "configMap",
-        "csi",
-        "downwardAPI",
-        "emptyDir",
-        "ephemeral",
-        "hostPath",
-        "nfs",
-        "projected",
-        "secret",
-    ];
-    let claim = object(vec![("claimName", text()), ("readOnly", flag())]);
-    let fields = vec![("name", text()), ("persistentVolumeClaim", claim)];
-    object([fields, all(&objects, &object(Vec::new()))].concat())
-}
-
-/// The same form for each of these fields.
-fn all<'n>(names: &[&'n str], form: &Value) -> Vec<(&'n str, Value)> {
-    names.iter().map(|name| (*name, form.clone())).collect()
-}
-
-fn object(fields: Vec<(&str, Value)>) -> Value {
-    let fields: Map<String, Value> = fields.into_iter().map(|(name, form)| (name.to_owned(), form)).collect();
-    json!({"type": "object", "nullable": true, "properties": fields, "x-kubernetes-preserve-unknown-fields": true})
-}
-
-/// An object that has to be there and to have this field.
-fn needed(form: &Value, field: &str) -> Value {
-    with(form, vec![("nullable", false.into()), ("required", json!([field]))])
-}
-
-/// A patch cannot go into an element that is `null`.
-fn list(items: &Value) -> Value {
-    json!({"type": "array", "nullable": true, "items": with(items, vec![("nullable", false.into())])})
-}
-
-fn with(form: &Value, keywords: Vec<(&str, Value)>) -> Value {
-    let mut form = form.as_object().cloned().unwrap_or_default();
-    form.extend(keywords.into_iter().map(|(keyword, value)| (keyword.to_owned(), value)));
-    form.into()
-}
-
-fn text() -> Value {
-    json!({"type": "string", "nullable": true})
-}
-
-fn integer() -> Value {
-    json!({"type": "integer", "nullable": true})
-}
-
-fn flag() -> Value {
-    json!({"type": "boolean", "nullable": true})
+/// An object that must have this field.
+fn with_required(field: &str, schema: Value) -> Value {
+    let mut object = object([(field, schema)]);
+    object["required"] = json!([field]);
+    object
 }

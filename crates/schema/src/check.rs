@@ -2,17 +2,16 @@
 //! Source: k8s.io/kube-openapi, `validation/validate`, and for `stored` k8s.io/apiextensions-apiserver,
 //! `apiserver/validation/ratcheting.go`.
 
-use crate::breach::Breaches;
 use crate::crd::{JsonTypes, ListRules, ListType, ObjectRules, SchemaNode};
-use crate::cursor::{Content, Cursor, Fields};
-use crate::equal::{Known, equals};
-use crate::place::{Place, Step};
-use crate::rule::Rule;
+use crate::node::{Node, identity};
+use crate::place::Place;
 use crate::scalar;
+use crate::violation::{Rule, Violations};
+use memgate_primitives::members::{ByKey, Members};
 
 /// Checks one value; the recursion is bounded by the depth of the schema. What the stored object has too,
 /// in the same place and with the same content, is marked.
-pub(super) fn check<'d>(here: &Place<'_, 'd>, schema: &'d SchemaNode, found: &mut Breaches<'d>) {
+pub(super) fn check<'d>(here: &Place<'_, 'd>, schema: &'d SchemaNode, found: &mut Violations<'d>) {
     let value = here.value;
     if value.is_null() && (schema.nullable || schema.types == JsonTypes::Any) {
         if !schema.allowed.is_empty() {
@@ -20,17 +19,16 @@ pub(super) fn check<'d>(here: &Place<'_, 'd>, schema: &'d SchemaNode, found: &mu
         }
         return;
     }
-    let content = value.content();
-    if let Some(rule) = scalar::wrong_type(&content, schema) {
+    if let Some(rule) = scalar::wrong_type(value, schema) {
         return found.push(here, rule);
     }
-    let own = match &content {
-        Content::Text(text) => scalar::text(text, schema),
-        Content::Number(number) => scalar::number(number, schema),
+    let own = match value {
+        Node::Text(text) => scalar::text(text, schema),
+        Node::Number(number) => scalar::number(number, schema),
         _ => None,
     };
     let is_allowed =
-        || schema.allowed.is_empty() || schema.allowed.iter().any(|allowed| equals(value, allowed));
+        || schema.allowed.is_empty() || schema.allowed.iter().any(|allowed| value.equals(allowed));
     if let Some(rule) = own {
         found.push(here, rule);
     } else if !is_allowed() {
@@ -41,17 +39,17 @@ pub(super) fn check<'d>(here: &Place<'_, 'd>, schema: &'d SchemaNode, found: &mu
     for alternative in &schema.all_of {
         check(here, alternative, found);
     }
-    match content {
-        Content::List => check_list(here, &schema.list, found),
-        Content::Map => check_object(here, &schema.object, found),
-        Content::Null | Content::Boolean(_) | Content::Number(_) | Content::Text(_) => {}
+    match value {
+        Node::List(elements) => check_list(here, elements, &schema.list, found),
+        Node::Map(fields) => check_object(here, fields.len(), &schema.object, found),
+        Node::Null | Node::Boolean(_) | Node::Number(_) | Node::Text(_) | Node::Raw(_) => {}
     }
 }
 
 /// What is wrong with the choices that a schema offers.
-fn wrong_alternative<'d>(value: Cursor<'d>, schema: &'d SchemaNode) -> Option<Rule<'d>> {
+fn wrong_alternative<'d>(value: &'d Node<'d>, schema: &'d SchemaNode) -> Option<Rule<'d>> {
     let holds = |alternative: &&'d SchemaNode| {
-        let mut found = Breaches::whether_any(value);
+        let mut found = Violations::whether_any();
         check(&Place::root(value, None), alternative, &mut found);
         found.is_empty()
     };
@@ -68,60 +66,58 @@ fn wrong_alternative<'d>(value: Cursor<'d>, schema: &'d SchemaNode) -> Option<Ru
     forbidden.then_some(Rule::Not)
 }
 
-fn check_list<'d>(here: &Place<'_, 'd>, rules: &'d ListRules, found: &mut Breaches<'d>) {
-    let count = here.value.count();
+fn check_list<'d>(
+    here: &Place<'_, 'd>,
+    elements: &'d [Node<'d>],
+    rules: &'d ListRules,
+    found: &mut Violations<'d>,
+) {
+    let count = elements.len();
     let too_few = rules.min.filter(|min| (count as u64) < *min);
     let too_many = rules.max.filter(|max| count as u64 > *max);
     if let Some(min) = too_few {
         found.push(here, Rule::TooFew { count, min, what: "items" });
     } else if let Some(max) = too_many {
         found.push(here, Rule::TooMany { count, max });
-    } else if rules.unique && has_duplicates(here.value) {
+    } else if rules.unique && has_duplicates(elements) {
         found.push(here, Rule::HasDuplicates);
     }
     let Some(items) = &rules.items else { return };
-    let mut old = stored(here.old, &rules.list_type);
-    for (index, element) in here.value.elements().enumerate() {
+    // In the stored list an element is found by its keys; in a list without keys none is.
+    let keys = match &rules.list_type {
+        ListType::Map(keys) => Some(keys.as_slice()),
+        ListType::Atomic | ListType::Set => None,
+    };
+    let old: ByKey<_, _> = match here.old.filter(|_| keys.is_some()) {
+        Some(old) => old.elements().iter().map(|element| (identity(element, keys), element)).collect(),
+        None => ByKey::default(),
+    };
+    for (index, element) in elements.iter().enumerate() {
         if found.is_over() {
             return;
         }
-        let old = old.as_mut().and_then(|old| old.get_mut(element).copied());
-        check(&here.below(Step::Index(index), element, old), items, found);
+        let old = if old.is_empty() { None } else { old.get(&identity(element, keys)).copied() };
+        check(&here.index(index, element, old), items, found);
     }
 }
 
-fn has_duplicates(list: Cursor<'_>) -> bool {
-    let mut known = Known::by(None);
-    list.elements().any(|element| {
-        let is_known = known.get_mut(element).is_some();
-        known.insert(element, ());
-        is_known
-    })
+fn has_duplicates(elements: &[Node<'_>]) -> bool {
+    let mut known = Members::default();
+    elements.iter().any(|element| !known.insert(element))
 }
 
-/// The elements of the stored list by their keys; of a list without keys none is known again.
-fn stored<'d>(old: Option<Cursor<'d>>, list_type: &'d ListType) -> Option<Known<'d, Cursor<'d>>> {
-    let ListType::Map(keys) = list_type else { return None };
-    let mut known = Known::by(Some(keys));
-    old?.elements().for_each(|element| known.insert(element, element));
-    Some(known)
-}
-
-fn check_object<'d>(here: &Place<'_, 'd>, rules: &'d ObjectRules, found: &mut Breaches<'d>) {
-    let count = here.value.count();
+fn check_object<'d>(here: &Place<'_, 'd>, count: usize, rules: &'d ObjectRules, found: &mut Violations<'d>) {
     if let Some(min) = rules.min.filter(|min| (count as u64) < *min) {
         found.push(here, Rule::TooFew { count, min, what: "properties" });
     } else if let Some(max) = rules.max.filter(|max| count as u64 > *max) {
         found.push(here, Rule::TooMany { count, max });
     }
-    let old = here.old.map(Fields::of);
     for (key, value) in here.value.fields() {
         if found.is_over() {
             return;
         }
         if let Some(schema) = rules.field(key) {
-            let old = old.as_ref().and_then(|old| old.get(key));
-            check(&here.below(Step::Key(key), value, old), schema, found);
+            check(&here.key(key, value, here.old.and_then(|old| old.get(key))), schema, found);
         }
     }
     let embedded: &[&str] = if rules.embedded { &["apiVersion", "kind"] } else { &[] };

@@ -3,40 +3,32 @@
 //! # How it works
 //!
 //! ```text
-//! CRD ──read──▶ Crd          JSON ──document──▶ as it would be stored ──check──▶ Breaches ──▶ violations
+//! CRD ──read──▶ Crd      JSON ──document──▶ as it would be stored ──check──▶ Violations
 //! ```
 //!
 //! 1. `parse` reads a definition into a [`Crd`]; `builtin` has the kinds of Kubernetes itself ([`BuiltinKind`]).
-//! 2. `read` reads an object into a [`Document`]: a flat list of values, which `cursor` walks.
-//! 3. `check`, `lists`, `scalar` (with `formats`, `pattern`, `equal`) and `metadata` compare it with the schema.
-//! 4. [`Breaches`] holds the result in a few bytes for each broken rule. Messages are made for the rules that are
-//!    reported, as a [`violation`] or a [`metadata_fault`].
+//! 2. `read` reads an object into a [`Document`], a tree of what the schema knows.
+//! 3. `check`, `lists`, `scalar` (with `formats`, `pattern`) and `metadata` compare it with the schema.
+//! 4. [`Violations`] holds each broken rule with its place; [`violation::message`] writes it as an apiserver does.
 //!
 //! Read from: Kubernetes documentation, "Extend the Kubernetes API with CustomResourceDefinitions", and the
 //! behaviour of k8s.io/apiextensions-apiserver and k8s.io/kube-openapi 1.36.
 
-mod breach;
 mod builtin;
 mod check;
 pub mod crd;
-mod cursor;
-mod document;
-mod equal;
 mod form;
 mod formats;
 mod lists;
 mod metadata;
 pub mod metadata_fault;
+mod node;
 mod parse;
-mod path;
 mod pattern;
 mod place;
 mod read;
-mod repeated;
-mod rule;
 mod scalar;
 mod shown;
-mod url;
 pub mod violation;
 
 use std::sync::LazyLock;
@@ -44,13 +36,11 @@ use std::sync::LazyLock;
 use serde_json::Value;
 
 use crate::crd::{Crd, CrdVersion, SchemaNode};
-use crate::cursor::Cursor;
 use memgate_primitives::budget::Budget;
 
-pub use self::breach::{Breach, Breaches, ReportedPlaces};
-pub use self::document::Document;
+pub use self::node::Document;
 use self::place::Place;
-pub use self::place::PointerText;
+pub use self::violation::Violations;
 
 /// An object that does not exist yet: its name and namespace are still to be judged.
 #[derive(Debug, Clone, Copy)]
@@ -124,7 +114,7 @@ static NO_SCHEMA: LazyLock<SchemaNode> = LazyLock::new(SchemaNode::default);
 #[must_use]
 pub fn document<'d>(
     text: &'d str,
-    version: Option<&CrdVersion>,
+    version: Option<&'d CrdVersion>,
     status: Status,
     budget: &Budget<'_>,
 ) -> Option<Document<'d>> {
@@ -135,20 +125,9 @@ pub fn document<'d>(
 
 /// The names of the fields of metadata that no object has.
 pub fn unknown_metadata<'d>(document: &'d Document<'d>) -> impl Iterator<Item = &'d str> {
-    let metadata = Cursor::root(document).get("metadata");
-    let names = metadata.into_iter().flat_map(|metadata| metadata.fields().map(|(name, _)| name));
+    let metadata = document.root.get("metadata").into_iter();
+    let names = metadata.flat_map(|metadata| metadata.fields().iter().map(|(name, _)| &**name));
     names.filter(|name| metadata::OBJECT_META.object.field(name).is_none())
-}
-
-/// Whether an object breaks no rule. Most do not, so this collects nothing.
-#[must_use]
-pub fn is_right(document: &Document<'_>, version: Option<&CrdVersion>, new: Option<NewObject<'_>>) -> bool {
-    let mut any = Breaches::whether_any(Cursor::root(document));
-    metadata::check(Cursor::root(document), new, &mut any);
-    if let Some(version) = version {
-        check(version, document, None, &mut any);
-    }
-    any.is_empty()
 }
 
 /// Notes everything that the schema of a version refuses in an object. `old` is the stored object of an update.
@@ -156,23 +135,23 @@ pub fn check<'d>(
     version: &'d CrdVersion,
     object: &'d Document<'d>,
     old: Option<&'d Document<'d>>,
-    found: &mut Breaches<'d>,
+    found: &mut Violations<'d>,
 ) {
-    let root = Place::root(Cursor::root(object), old.map(Cursor::root));
+    let root = Place::root(&object.root, old.map(|old| &old.root));
     check::check(&root, &version.schema, found);
     let from = found.len();
     lists::check(&root, &version.schema, found);
     if found.len() > from {
         // None counts while the stored object has some.
         let is_stored = old.is_some_and(|old| {
-            let mut any = Breaches::whether_any(Cursor::root(old));
-            lists::check(&Place::root(Cursor::root(old), None), &version.schema, &mut any);
+            let mut any = Violations::whether_any();
+            lists::check(&Place::root(&old.root, None), &version.schema, &mut any);
             !any.is_empty()
         });
         found.mark_all(from, is_stored);
     }
     if let Some(way) = &version.replicas {
-        scalar::replicas(&Place::root(Cursor::root(object), None), way, found);
+        scalar::replicas(&Place::root(&object.root, None), way, found);
     }
 }
 
@@ -181,23 +160,21 @@ pub fn check<'d>(
 pub fn check_metadata<'d>(
     object: &'d Document<'d>,
     new: Option<NewObject<'_>>,
-    old: Option<&Document<'_>>,
-    found: &mut Breaches<'d>,
+    old: Option<&'d Document<'d>>,
+    found: &mut Violations<'d>,
 ) {
     let from = found.len();
-    metadata::check(Cursor::root(object), new, found);
-    if let Some(old) = old.filter(|_| found.len() > from) {
-        if std::ptr::eq(object, old) {
-            return found.mark_all(from, true);
-        }
-        let Some(budget) = found.budget() else { return };
-        let (stored, _) = budget.apart(old.bytes(), || {
-            let mut stored = Breaches::new(old, budget);
-            metadata::check(Cursor::root(old), None, &mut stored);
-            stored.fingerprints()
-        });
-        found.mark(from, |fingerprint| stored.binary_search(&fingerprint).is_ok());
+    metadata::check(&object.root, new, found);
+    let Some((old, budget)) = old.zip(found.budget()).filter(|_| found.len() > from) else { return };
+    if std::ptr::eq(object, old) {
+        return found.mark_all(from, true);
     }
+    let (stored, _) = budget.apart(old.bytes, || {
+        let mut stored = Violations::new(budget);
+        metadata::check(&old.root, None, &mut stored);
+        stored
+    });
+    found.mark(from, &stored);
 }
 
 #[cfg(test)]

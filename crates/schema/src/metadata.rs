@@ -7,15 +7,13 @@ use std::sync::LazyLock;
 use serde_json::json;
 
 use crate::NewObject;
-use crate::breach::Breaches;
 use crate::check::check as check_schema;
 use crate::crd::SchemaNode;
-use crate::cursor::{Content, Cursor};
-use crate::formats::is_date_time;
-use crate::metadata_fault::{Fault, wrong_base, wrong_key, wrong_label, wrong_label_value, wrong_subdomain};
+use crate::metadata_fault::{wrong_base, wrong_key, wrong_label, wrong_label_value, wrong_subdomain};
+use crate::node::Node;
 use crate::parse;
-use crate::place::{Place, Step};
-use crate::rule::Rule;
+use crate::place::Place;
+use crate::violation::{Rule, Violations};
 
 /// The types of the fields. In Go a `null` counts as absent. Other fields are kept as they are
 /// written.
@@ -42,196 +40,88 @@ pub(super) static OBJECT_META: LazyLock<SchemaNode> = LazyLock::new(|| {
 /// All keys and values of the annotations together. Source: `TotalAnnotationSizeLimitB`.
 const MAX_ANNOTATION_BYTES: usize = 256 << 10;
 
-/// Notes everything that is wrong with the metadata of a new object, or of an update.
-pub(super) fn check<'d>(root: Cursor<'d>, new: Option<NewObject<'_>>, found: &mut Breaches<'d>) {
-    let root = Place::root(root, None);
+/// Notes everything that is wrong with the metadata of a new object, or of an update: types, names, labels and
+/// annotations. Owners, finalizers and times, which manifests seldom have, are left to the apiserver.
+pub(super) fn check<'d>(root: &'d Node<'d>, new: Option<NewObject<'_>>, found: &mut Violations<'d>) {
+    let object = Place::root(root, None);
+    let metadata = root.get("metadata");
     // Where an object has none, what is missing is missing from the object.
-    let value = root.value.get("metadata").unwrap_or(root.value);
-    let here = root.below(Step::Key("metadata"), value, None);
-    if value.at() != root.value.at() {
+    let here = object.key("metadata", metadata.unwrap_or(root), None);
+    if let Some(metadata) = metadata {
         check_schema(&here, &OBJECT_META, found);
-        if !value.is_map() {
+        if metadata.type_name() != "object" {
             return;
         }
     }
-    let metadata = Metadata { here: &here, is_there: value.at() != root.value.at() };
+    let field = |name| Some(here.key(name, metadata?.get(name)?, None));
     if let Some(new) = new {
-        metadata.check_names(new, found);
+        check_names(&here, &field, new, found);
     }
-    for field in ["creationTimestamp", "deletionTimestamp"] {
-        if let Some((place, _)) = metadata.text(field).filter(|(_, time)| !is_date_time(time)) {
-            found.push(&place, Rule::Metadata(Fault::Time));
-        }
+    if let Some(labels) = field("labels") {
+        check_labels(&labels, found);
     }
-    if let Some(place) = metadata.get("generation").filter(|place| is_negative(place.value)) {
-        found.push(&place, Rule::Metadata(Fault::Negative));
-    }
-    metadata.check_labels(found);
-    metadata.check_annotations(found);
-    metadata.check_owners(found);
-    if let Some(list) = metadata.get("finalizers") {
-        for (index, element) in list.value.elements().enumerate() {
-            if found.is_over() {
-                return;
-            }
-            if let Some(fault) = wrong_key(element.text().unwrap_or_default()) {
-                found.push(&list.below(Step::Index(index), element, None), Rule::Metadata(fault));
-            }
-        }
+    if let Some(annotations) = field("annotations") {
+        check_annotations(&annotations, found);
     }
 }
 
-fn is_negative(value: Cursor<'_>) -> bool {
-    matches!(value.content(), Content::Number(number) if number.as_i64().is_some_and(|number| number < 0))
-}
-
-/// The metadata of an object.
-struct Metadata<'p, 'd> {
-    here: &'p Place<'p, 'd>,
-    /// Whether the object has any.
-    is_there: bool,
-}
-
-impl<'p, 'd> Metadata<'p, 'd> {
-    /// A field.
-    fn get(&self, field: &'static str) -> Option<Place<'p, 'd>> {
-        let value = self.here.value.get(field).filter(|_| self.is_there)?;
-        Some(self.here.below(Step::Key(field), value, None))
-    }
-
-    /// A field, and its text.
-    fn text(&self, field: &'static str) -> Option<(Place<'p, 'd>, &'d str)> {
-        let place = self.get(field)?;
-        let text = place.value.text()?;
+fn check_names<'p, 'd: 'p>(
+    here: &Place<'_, 'd>,
+    field: &impl Fn(&'static str) -> Option<Place<'p, 'd>>,
+    new: NewObject<'_>,
+    found: &mut Violations<'d>,
+) {
+    let text = |name| {
+        let place = field(name)?;
+        let text = place.value.text().filter(|text| !text.is_empty())?;
         Some((place, text))
-    }
-
-    fn check_names(&self, new: NewObject<'_>, found: &mut Breaches<'d>) {
-        let text = |field| self.text(field).filter(|(_, text)| !text.is_empty());
-        let (name, base) = (text("name"), text("generateName"));
-        let wrong_name = if new.name_is_label { wrong_label } else { wrong_subdomain };
-        if let Some((place, base)) = &base
-            && let Some(fault) = wrong_base(base, wrong_name)
-        {
-            found.push(place, Rule::Metadata(fault));
-        }
-        let may_be_text =
-            |field| self.get(field).is_none_or(|place| place.value.is_null() || place.value.text().is_some());
-        match name {
-            Some((place, name)) => {
-                if let Some(fault) = wrong_name(name) {
-                    found.push(&place, Rule::Metadata(fault));
-                }
-            }
-            None if base.is_none()
-                && new.name.is_empty()
-                && may_be_text("name")
-                && may_be_text("generateName") =>
-            {
-                found.push(self.here, Rule::Required("name", "name or generateName is required"));
-            }
-            None => {}
-        }
-        if let Some((place, namespace)) = text("namespace").filter(|_| new.namespaced)
-            && let Some(fault) = wrong_label(namespace)
-        {
+    };
+    let may_be_text =
+        |name| field(name).is_none_or(|place| place.value.is_null() || place.value.text().is_some());
+    let wrong_name = if new.name_is_label { wrong_label } else { wrong_subdomain };
+    let (name, base) = (text("name"), text("generateName"));
+    let is_missing = name.is_none() && base.is_none() && new.name.is_empty();
+    let namespace = text("namespace").filter(|_| new.namespaced);
+    let base = base.map(|(place, text)| (place, wrong_base(text, wrong_name)));
+    let name = name.map(|(place, text)| (place, wrong_name(text)));
+    let namespace = namespace.map(|(place, text)| (place, wrong_label(text)));
+    for (place, fault) in [base, name, namespace].into_iter().flatten() {
+        if let Some(fault) = fault {
             found.push(&place, Rule::Metadata(fault));
         }
     }
-
-    fn check_labels(&self, found: &mut Breaches<'d>) {
-        let Some(labels) = self.get("labels") else { return };
-        for (key, value) in labels.value.fields() {
-            if found.is_over() {
-                return;
-            }
-            let place = labels.below(Step::Key(key), value, None);
-            if let Some(fault) = wrong_key(key) {
-                found.push(&place, Rule::MetadataKey(fault));
-            } else if let Some(fault) = value.text().and_then(wrong_label_value) {
-                found.push(&place, Rule::Metadata(fault));
-            }
-        }
+    if is_missing && may_be_text("name") && may_be_text("generateName") {
+        found.push(here, Rule::Required("name", "name or generateName is required"));
     }
+}
 
-    fn check_annotations(&self, found: &mut Breaches<'d>) {
-        let Some(annotations) = self.get("annotations") else { return };
-        let mut size = 0;
-        for (key, value) in annotations.value.fields() {
-            if found.is_over() {
-                return;
-            }
-            size += key.len() + value.text().map_or(0, str::len);
-            if let Some(fault) = wrong_key(&lower_case(key)) {
-                found.push(&annotations.below(Step::Key(key), value, None), Rule::MetadataKey(fault));
-            }
+fn check_labels<'d>(labels: &Place<'_, 'd>, found: &mut Violations<'d>) {
+    for (key, value) in labels.value.fields() {
+        if found.is_over() {
+            return;
         }
-        if size > MAX_ANNOTATION_BYTES {
-            found.push(&annotations, Rule::TooLong(MAX_ANNOTATION_BYTES as u64));
-        }
-    }
-
-    fn check_owners(&self, found: &mut Breaches<'d>) {
-        let Some(owners) = self.get("ownerReferences") else { return };
-        let mut controller = None;
-        let mut has_several = false;
-        for (index, owner) in owners.value.elements().enumerate() {
-            if found.is_over() {
-                return;
-            }
-            // Of any other value more than its type would not help.
-            if owner.is_map() || owner.is_null() {
-                check_owner(&owners.below(Step::Index(index), owner, None), found);
-            }
-            if let Some(this) = as_controller(owner) {
-                // Of two that are the same, the apiserver drops one.
-                has_several |= controller.is_some_and(|other| other != this);
-                controller = Some(this);
-            }
-        }
-        if has_several {
-            found.push(&owners, Rule::Metadata(Fault::Controllers));
+        let place = labels.key(key, value, None);
+        if let Some(fault) = wrong_key(key) {
+            found.push(&place, Rule::MetadataKey(fault));
+        } else if let Some(fault) = value.text().and_then(wrong_label_value) {
+            found.push(&place, Rule::Metadata(fault));
         }
     }
 }
 
-fn check_owner<'d>(here: &Place<'_, 'd>, found: &mut Breaches<'d>) {
-    let mut broken = |field, fault| match here.value.get(field) {
-        Some(value) => found.push(&here.below(Step::Key(field), value, None), Rule::Metadata(fault)),
-        None => found.push(here, Rule::MetadataField(field, fault)),
-    };
-    let text = |field| here.value.get(field).and_then(Cursor::text).unwrap_or_default();
-    let (api_version, kind) = (text("apiVersion"), text("kind"));
-    if version(api_version).is_empty() {
-        broken("apiVersion", Fault::NoVersion);
-    }
-    for field in ["kind", "name", "uid"] {
-        if here.value.get(field).is_none_or(|value| value.is_null() || value.text() == Some("")) {
-            broken(field, Fault::Empty);
+fn check_annotations<'d>(annotations: &Place<'_, 'd>, found: &mut Violations<'d>) {
+    let mut size = 0;
+    for (key, value) in annotations.value.fields() {
+        if found.is_over() {
+            return;
+        }
+        size += key.len() + value.text().map_or(0, str::len);
+        if let Some(fault) = wrong_key(&lower_case(key)) {
+            found.push(&annotations.key(key, value, None), Rule::MetadataKey(fault));
         }
     }
-    if (api_version, kind) == ("v1", "Event") {
-        broken("kind", Fault::Event);
-    }
-}
-
-/// What tells an owner apart that controls the object.
-fn as_controller(owner: Cursor<'_>) -> Option<([&str; 4], Option<bool>)> {
-    let flag = |field| match owner.get(field)?.content() {
-        Content::Boolean(value) => Some(value),
-        _ => None,
-    };
-    let text = |field| owner.get(field).and_then(Cursor::text).unwrap_or_default();
-    let names = || ["apiVersion", "kind", "name", "uid"].map(text);
-    (flag("controller") == Some(true)).then(|| (names(), flag("blockOwnerDeletion")))
-}
-
-/// The version in an `apiVersion`; empty if it has none.
-fn version(api_version: &str) -> &str {
-    match api_version.split_once('/') {
-        None => api_version,
-        Some((_, version)) if version.contains('/') => "",
-        Some((_, version)) => version,
+    if size > MAX_ANNOTATION_BYTES {
+        found.push(annotations, Rule::TooLong(MAX_ANNOTATION_BYTES as u64));
     }
 }
 

@@ -41,18 +41,6 @@ pub enum Fault {
     NamePart,
     /// The same, too long.
     LongNamePart,
-    /// A text that is not a time.
-    Time,
-    /// A number below zero.
-    Negative,
-    /// An `apiVersion` without a version.
-    NoVersion,
-    /// A text without anything.
-    Empty,
-    /// An Event, which owns nothing.
-    Event,
-    /// Several owners that control the object.
-    Controllers,
 }
 
 impl Fault {
@@ -76,12 +64,6 @@ impl Fault {
             Self::NoNamePart => "name part must be non-empty".to_owned(),
             Self::NamePart => format!("name part {NAME_PART}"),
             Self::LongNamePart => format!("name part {}", most(MAX_LABEL_BYTES)),
-            Self::Time => "must be a time of RFC 3339".to_owned(),
-            Self::Negative => "must be greater than or equal to 0".to_owned(),
-            Self::NoVersion => "version must not be empty".to_owned(),
-            Self::Empty => "must not be empty".to_owned(),
-            Self::Event => "is disallowed from being an owner".to_owned(),
-            Self::Controllers => "Only one reference can have Controller set to true".to_owned(),
         }
     }
 }

@@ -7,15 +7,14 @@ use std::fmt;
 
 use serde::Deserialize as _;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::Number;
 use serde_json::value::RawValue;
 
 use crate::crd::SchemaNode;
-use crate::cursor::Cursor;
-use crate::document::{Document, Extent, Item};
 use crate::form::Form;
-use crate::path::Path;
-use crate::repeated::replace_repeated;
+use crate::node::{Document, Node};
 use memgate_primitives::budget::{Budget, Limit, MAX_ENTRIES};
+use memgate_primitives::pointer::Path;
 
 /// How deep the values nest that are kept, somewhat less than what the parser takes.
 const MAX_DEPTH: u8 = 100;
@@ -23,88 +22,63 @@ const MAX_DEPTH: u8 = 100;
 /// Reads an object, with its metadata. `None` when it is not JSON that can be read, or `budget` has ended.
 pub(super) fn read<'d>(
     text: &'d str,
-    schema: &SchemaNode,
+    schema: &'d SchemaNode,
     without_status: bool,
     budget: &Budget<'_>,
 ) -> Option<Document<'d>> {
-    let mut document = Document::new(text)?;
     let form = Form::Root { schema, without_status };
-    let seed = Seed { document: &mut document, form, budget, path: Path::Root, depth: 0 };
+    let seed = Seed { form, budget, path: Path::Root, depth: 0 };
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    seed.deserialize(&mut deserializer).and_then(|()| deserializer.end()).ok()?;
-    Some(document)
+    let root = seed.deserialize(&mut deserializer).ok()?;
+    deserializer.end().ok()?;
+    Some(Document { root, bytes: text.len() })
 }
 
-/// Reads one value to the end of the document.
+/// Reads one value.
+#[derive(Clone, Copy)]
 struct Seed<'r, 'd> {
-    document: &'r mut Document<'d>,
-    form: Form<'r>,
+    form: Form<'d>,
     budget: &'r Budget<'r>,
     path: Path<'r>,
     depth: u8,
 }
 
 impl<'d> Seed<'_, 'd> {
-    /// Reads the value below.
-    fn below<'b>(&'b mut self, form: Form<'b>, path: Path<'b>) -> Seed<'b, 'd> {
-        Seed { document: &mut *self.document, form, budget: self.budget, path, depth: self.depth + 1 }
+    /// Counts a value.
+    fn step<E: Error>(self) -> Result<(), E> {
+        if self.budget.step() { Ok(()) } else { Err(E::custom("the decision has ended")) }
     }
 
-    /// Adds an item for a value.
-    fn add<E: Error>(&mut self, item: Item) -> Result<(), E> {
-        if !self.budget.step() {
-            return Err(E::custom("the decision has ended"));
-        }
-        self.document.push(item);
-        Ok(())
-    }
-
-    fn add_text<E: Error>(mut self, text: &str) -> Result<(), E> {
-        let span = self.document.span(text);
-        self.add(Item::Text(span))
+    fn keep<E: Error>(self, node: Node<'d>) -> Result<Node<'d>, E> {
+        self.step().map(|()| node)
     }
 
     /// Ends the decision at a list or object with too many entries.
-    fn too_many<E: Error>(&self) -> E {
+    fn too_many<E: Error>(self) -> E {
         self.budget.over_limit(|| self.path.pointer(), Limit::Entries);
         E::custom("too many entries")
     }
 
-    /// Reads the default of a value.
-    fn add_default<E: Error>(&mut self, text: &str, form: Form<'_>) -> Result<(), E> {
-        let path = self.path;
-        let mut deserializer = serde_json::Deserializer::from_str(text);
-        self.below(form, path).deserialize(&mut deserializer).map_err(E::custom)
+    /// The value below with its default in place of `null`; `None` where it counts as missing.
+    fn settled<E: Error>(self, node: Node<'d>) -> Result<Option<Node<'d>>, E> {
+        match self.form {
+            Form::Known(schema) if node.is_null() && !schema.nullable => self.default_of(schema),
+            _ => Ok(Some(node)),
+        }
     }
 
-    /// Replaces a `null` that has been read by the default of its field, if there is one. Returns whether the field has
-    /// no value.
-    fn settle_null<E: Error>(&mut self, at: usize, form: Form<'_>) -> Result<bool, E> {
-        let is_null = match self.document.item(at) {
-            Item::Null => true,
-            Item::Raw(span) => self.document.string(span) == "null",
-            _ => false,
-        };
-        let schema = match form {
-            Form::Known(schema) if is_null && !schema.nullable => schema,
-            _ => return Ok(false),
-        };
-        let Some(default) = &schema.default else { return Ok(true) };
-        self.document.truncate(at);
-        self.add_default(default, form)?;
-        Ok(false)
-    }
-
-    fn set_extent(&mut self, at: usize, count: usize, item: fn(Extent) -> Item) {
-        let short = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
-        self.document.set(at, item(Extent { count: short(count), end: short(self.document.len()) }));
+    /// The default of a value.
+    fn default_of<E: Error>(self, schema: &'d SchemaNode) -> Result<Option<Node<'d>>, E> {
+        let Some(default) = &schema.default else { return Ok(None) };
+        let mut deserializer = serde_json::Deserializer::from_str(default);
+        self.deserialize(&mut deserializer).map(Some).map_err(E::custom)
     }
 }
 
-impl<'de> DeserializeSeed<'de> for Seed<'_, '_> {
-    type Value = ();
+impl<'d> DeserializeSeed<'d> for Seed<'_, 'd> {
+    type Value = Node<'d>;
 
-    fn deserialize<D: Deserializer<'de>>(mut self, deserializer: D) -> Result<(), D::Error> {
+    fn deserialize<D: Deserializer<'d>>(self, deserializer: D) -> Result<Node<'d>, D::Error> {
         let is_raw = match self.form {
             Form::Known(schema) => schema.is_opaque,
             Form::Raw => true,
@@ -114,112 +88,106 @@ impl<'de> DeserializeSeed<'de> for Seed<'_, '_> {
             return deserializer.deserialize_any(self);
         }
         let raw = <&RawValue>::deserialize(deserializer)?;
-        let span = self.document.span(raw.get());
-        self.add(Item::Raw(span))
+        self.keep(Node::Raw(raw.get()))
     }
 }
 
-impl<'de> Visitor<'de> for Seed<'_, '_> {
-    type Value = ();
+impl<'d> Visitor<'d> for Seed<'_, 'd> {
+    type Value = Node<'d>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("JSON")
     }
 
-    fn visit_unit<E: Error>(mut self) -> Result<(), E> {
-        self.add(Item::Null)
+    fn visit_unit<E: Error>(self) -> Result<Node<'d>, E> {
+        self.keep(Node::Null)
     }
 
-    fn visit_bool<E: Error>(mut self, value: bool) -> Result<(), E> {
-        self.add(Item::Boolean(value))
+    fn visit_bool<E: Error>(self, value: bool) -> Result<Node<'d>, E> {
+        self.keep(Node::Boolean(value))
     }
 
-    fn visit_i64<E: Error>(mut self, value: i64) -> Result<(), E> {
-        self.add(Item::Signed(value))
+    fn visit_i64<E: Error>(self, value: i64) -> Result<Node<'d>, E> {
+        self.keep(Node::Number(value.into()))
     }
 
-    fn visit_u64<E: Error>(mut self, value: u64) -> Result<(), E> {
-        self.add(Item::Unsigned(value))
+    fn visit_u64<E: Error>(self, value: u64) -> Result<Node<'d>, E> {
+        self.keep(Node::Number(value.into()))
     }
 
-    fn visit_f64<E: Error>(mut self, value: f64) -> Result<(), E> {
-        self.add(Item::Float(value))
+    fn visit_f64<E: Error>(self, value: f64) -> Result<Node<'d>, E> {
+        self.keep(Number::from_f64(value).map_or(Node::Null, Node::Number))
     }
 
-    fn visit_str<E: Error>(self, text: &str) -> Result<(), E> {
-        self.add_text(text)
+    fn visit_borrowed_str<E: Error>(self, text: &'d str) -> Result<Node<'d>, E> {
+        self.keep(Node::Text(text.into()))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(mut self, mut list: A) -> Result<(), A::Error> {
-        let start = self.document.len();
-        self.add(Item::List(Extent::default()))?;
-        let form = self.form.element();
-        let mut count = 0;
+    fn visit_str<E: Error>(self, text: &str) -> Result<Node<'d>, E> {
+        self.keep(Node::Text(text.to_owned().into()))
+    }
+
+    fn visit_seq<A: SeqAccess<'d>>(self, mut list: A) -> Result<Node<'d>, A::Error> {
+        self.step()?;
+        let mut elements = Vec::new();
         while self.depth < MAX_DEPTH {
-            let (at, here) = (self.document.len(), self.path);
-            if count == MAX_ENTRIES {
+            if elements.len() == MAX_ENTRIES {
                 if list.next_element::<IgnoredAny>()?.is_some() {
                     return Err(self.too_many());
                 }
                 break;
             }
-            if list.next_element_seed(self.below(form, Path::Index(&here, count)))?.is_none() {
-                break;
-            }
-            self.settle_null(at, form)?;
-            count += 1;
+            let path = Path::Index(&self.path, elements.len());
+            let seed = Seed { form: self.form.element(), path, depth: self.depth + 1, ..self };
+            let Some(element) = list.next_element_seed(seed)? else { break };
+            elements.push(seed.settled(element)?.unwrap_or(Node::Null));
         }
         while list.next_element::<IgnoredAny>()?.is_some() {}
-        self.set_extent(start, count, Item::List);
-        Ok(())
+        elements.shrink_to_fit();
+        Ok(Node::List(elements))
     }
 
-    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
-        let start = self.document.len();
-        self.add(Item::Map(Extent::default()))?;
-        let (mut count, mut absent) = (0, 0);
+    fn visit_map<A: MapAccess<'d>>(self, mut map: A) -> Result<Node<'d>, A::Error> {
+        self.step()?;
+        let mut fields: Vec<(Cow<'d, str>, Option<Node<'d>>)> = Vec::new();
         while let Some(key) = map.next_key_seed(Key)? {
-            let form = self.form.field(&key).filter(|_| self.depth < MAX_DEPTH);
-            let Some(form) = form else {
+            let Some(form) = self.form.field(&key).filter(|_| self.depth < MAX_DEPTH) else {
                 map.next_value::<IgnoredAny>()?;
                 continue;
             };
-            if count == MAX_ENTRIES {
+            if fields.len() == MAX_ENTRIES {
                 return Err(self.too_many());
             }
-            let span = self.document.span(&key);
-            self.document.push(Item::Key(span));
-            let (at, here) = (self.document.len(), self.path);
-            map.next_value_seed(self.below(form, Path::Key(&here, &key)))?;
-            if self.settle_null(at, form)? {
-                self.document.set(at, Item::Absent);
-                absent += 1;
-            }
-            count += 1;
+            let seed = Seed { form, path: Path::Key(&self.path, &key), depth: self.depth + 1, ..self };
+            let value = map.next_value_seed(seed)?;
+            let value = seed.settled(value)?;
+            fields.push((key, value));
         }
-        self.set_extent(start, count, Item::Map);
-        let gone = if count > 1 { replace_repeated(self.document, start, count) } else { absent };
-        let added = self.add_defaults(start)?;
-        self.set_extent(start, count - gone + added, Item::Map);
-        Ok(())
+        // Of equal keys the last one counts.
+        fields.reverse();
+        fields.sort_by(|(one, _), (other, _)| one.cmp(other));
+        fields.dedup_by(|(later, _), (first, _)| later == first);
+        let present = fields.into_iter().filter_map(|(key, value)| Some((key, value?)));
+        let mut fields: Vec<_> = present.collect();
+        self.add_defaults(&mut fields)?;
+        fields.shrink_to_fit();
+        Ok(Node::Map(fields))
     }
 }
 
-impl Seed<'_, '_> {
-    /// Adds the fields of an object that have a default and are not there; how many.
-    fn add_defaults<E: Error>(&mut self, start: usize) -> Result<usize, E> {
-        let Some(schema) = self.form.schema() else { return Ok(0) };
-        let mut added = 0;
-        for name in &schema.object.defaulted {
-            let is_there = Cursor::root(self.document).moved(start).get(name).is_some();
-            let form = self.form.field(name).filter(|_| !is_there && self.depth < MAX_DEPTH);
-            let Some(form @ Form::Known(SchemaNode { default: Some(default), .. })) = form else { continue };
-            let span = self.document.span(name);
-            self.document.push(Item::Key(span));
-            self.add_default(default, form)?;
-            added += 1;
+impl<'d> Seed<'_, 'd> {
+    /// Adds the fields of an object that have a default and are missing.
+    fn add_defaults<E: Error>(self, fields: &mut Vec<(Cow<'d, str>, Node<'d>)>) -> Result<(), E> {
+        let schema = self.form.schema().filter(|_| self.depth < MAX_DEPTH);
+        for name in schema.into_iter().flat_map(|schema| &schema.object.defaulted) {
+            let Err(at) = fields.binary_search_by(|(key, _)| (**key).cmp(name)) else { continue };
+            let Some(form @ Form::Known(below)) = self.form.field(name) else { continue };
+            let seed = Seed { form, depth: self.depth + 1, ..self };
+            if let Some(default) = seed.default_of(below)? {
+                fields.insert(at, (name.as_str().into(), default));
+            }
         }
-        Ok(added)
+        Ok(())
     }
 }
 
@@ -271,17 +239,18 @@ mod tests {
 
     /// The object as it would be stored, as messages show it.
     fn stored(text: &str) -> Option<String> {
-        read(text, &schema(), false, &Budget::default()).map(|document| shown(Cursor::root(&document)))
+        let schema = schema();
+        read(text, &schema, false, &Budget::default()).map(|document| shown(&document.root))
     }
 
     #[test]
     fn keeps_what_the_schema_knows() {
         for (text, expected) in [
-            (r#"{"text":"a\n\u00e9","x":[{}],"port":1}"#, r#"{"text":"a\né","port":1}"#),
+            (r#"{"text":"a\n\u00e9","x":[{}],"port":1}"#, r#"{"port":1,"text":"a\né"}"#),
             (r#"{"text":null,"port":null}"#, r#"{"port":80}"#),
-            (r#"{"text":["a",{"b":1},[{"c":1}]]}"#, r#"{"text":["a",{},[{}]],"port":80}"#),
-            (r#"{"port":2,"any":{"a": [null,{"b":1}]}}"#, r#"{"port":2,"any":{"a": [null,{"b":1}]}}"#),
-            (r#"{"port":2,"list":["a",null]}"#, r#"{"port":2,"list":["a",null]}"#),
+            (r#"{"text":["a",{"b":1},[{"c":1}]]}"#, r#"{"port":80,"text":["a",{},[{}]]}"#),
+            (r#"{"port":2,"any":{"a": [null,{"b":1}]}}"#, r#"{"any":{"a": [null,{"b":1}]},"port":2}"#),
+            (r#"{"port":2,"list":["a",null]}"#, r#"{"list":["a",null],"port":2}"#),
             ("[1]", "[1]"),
         ] {
             assert_eq!(stored(text).as_deref(), Some(expected), "{text}");
@@ -294,7 +263,7 @@ mod tests {
         let few = r#"{"port":1,"text":"a","port":2,"text":null}"#;
         assert_eq!(stored(few).as_deref(), Some(r#"{"port":2}"#));
         let entries: Vec<_> = (0..20).map(|entry| format!(r#""k{}":"{entry}""#, entry % 10)).collect();
-        let expected = format!(r#"{{"texts":{{{}}},"port":80}}"#, entries[10..].join(","));
+        let expected = format!(r#"{{"port":80,"texts":{{{}}}}}"#, entries[10..].join(","));
         assert_eq!(stored(&format!(r#"{{"texts":{{{}}}}}"#, entries.join(","))), Some(expected));
     }
 
@@ -305,7 +274,7 @@ mod tests {
         let budget = Budget::default();
         let schema = schema();
         let document = read(&text, &schema, false, &budget).expect("JSON");
-        assert_eq!(Cursor::root(&document).fields().map(|(key, _)| key).collect::<Vec<_>>(), ["any", "port"]);
+        assert_eq!(document.root.fields().iter().map(|(key, _)| &**key).collect::<Vec<_>>(), ["any", "port"]);
     }
 
     #[test]

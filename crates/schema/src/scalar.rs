@@ -3,50 +3,31 @@
 
 use serde_json::Number;
 
-use crate::breach::Breaches;
 use crate::crd::{Bound, FormatRule, JsonTypes, SchemaNode};
-use crate::cursor::Content;
+use crate::node::Node;
 use crate::pattern;
-use crate::place::{Place, Step};
-use crate::rule::Rule;
-
-/// The name of a value's JSON type, where whole numbers have their own.
-fn type_name(content: &Content<'_>) -> &'static str {
-    match content {
-        Content::Null => "null",
-        Content::Boolean(_) => "boolean",
-        Content::Number(number) if number.is_i64() => "integer",
-        Content::Number(_) => "number",
-        Content::Text(_) => "string",
-        Content::List => "array",
-        Content::Map => "object",
-    }
-}
+use crate::place::Place;
+use crate::violation::{Rule, Violations};
 
 /// The rule about types that a value breaks.
-pub(super) fn wrong_type(content: &Content<'_>, schema: &SchemaNode) -> Option<Rule<'static>> {
-    let types = schema.types;
-    let is_whole = || matches!(content, Content::Number(number) if is_whole(number));
-    let is_text = matches!(content, Content::Text(_));
+pub(super) fn wrong_type(value: &Node<'_>, schema: &SchemaNode) -> Option<Rule<'static>> {
+    let (types, got) = (schema.types, value.type_name());
+    let is_whole = || matches!(value, Node::Number(number) if is_whole(number));
     let is_right = match types {
-        JsonTypes::Any => schema.format.is_none() || is_text,
-        JsonTypes::Text => is_text,
+        JsonTypes::Any => schema.format.is_none() || got == "string",
+        JsonTypes::Number => matches!(value, Node::Number(_)),
         JsonTypes::Integer => is_whole(),
-        JsonTypes::Number => matches!(content, Content::Number(_)),
-        JsonTypes::Boolean => matches!(content, Content::Boolean(_)),
-        JsonTypes::List => matches!(content, Content::List),
-        JsonTypes::Object => matches!(content, Content::Map),
-        JsonTypes::IntOrString => is_text || is_whole(),
+        JsonTypes::IntOrString => got == "string" || is_whole(),
+        JsonTypes::Text | JsonTypes::Boolean | JsonTypes::List | JsonTypes::Object => got == types.name(),
     };
     let numeric = matches!(types, JsonTypes::Integer | JsonTypes::Number);
     // The apiserver lets a list pass where a text of some format belongs.
-    let is_passed = schema.format.is_some() && !numeric && matches!(content, Content::List);
+    let is_passed = schema.format.is_some() && !numeric && got == "array";
     if is_right || is_passed {
         return None;
     }
-    let got = type_name(content);
     Some(match schema.format {
-        Some(format) if !matches!(content, Content::Text(_) | Content::List | Content::Null) => {
+        Some(format) if !matches!(got, "string" | "array" | "null") => {
             let got = match got {
                 "integer" => "int64",
                 "number" => "float64",
@@ -132,14 +113,14 @@ pub(super) fn number<'d>(number: &Number, schema: &'d SchemaNode) -> Option<Rule
 }
 
 /// Checks the number of replicas, at the end of a way, of an object that can be scaled.
-pub(super) fn replicas<'d>(here: &Place<'_, 'd>, way: &'d [String], found: &mut Breaches<'d>) {
+pub(super) fn replicas<'d>(here: &Place<'_, 'd>, way: &'d [String], found: &mut Violations<'d>) {
     if let [name, rest @ ..] = way {
         if let Some(value) = here.value.get(name) {
-            replicas(&here.below(Step::Key(name), value, None), rest, found);
+            replicas(&here.key(name, value, None), rest, found);
         }
         return;
     }
-    let Content::Number(number) = here.value.content() else { return };
+    let Node::Number(number) = here.value else { return };
     match number.as_i64() {
         Some(number) if number < 0 => found.push(here, Rule::Replicas("should be a non-negative integer")),
         Some(number) if number > i64::from(i32::MAX) => {

@@ -1,7 +1,8 @@
 //! Rules of schemas one by one, with the words of an apiserver.
 
 use super::*;
-use crate::cursor::Cursor;
+use crate::violation::message;
+use memgate_primitives::members::Members;
 use serde_json::json;
 
 /// A definition whose `spec` has this schema.
@@ -23,12 +24,11 @@ fn found(crd: &Crd, object: &Value, old: Option<&Value>) -> Vec<(String, bool)> 
     let read = |text| document(text, Some(version), Status::Dropped, &budget).expect("JSON");
     let object = read(&text);
     let old = old.as_deref().map(read);
-    let mut found = Breaches::new(&object, &budget);
+    let mut found = Violations::new(&budget);
     check(version, &object, old.as_ref(), &mut found);
-    assert_eq!(is_right(&object, Some(version), None), found.is_empty());
-    let mut places = ReportedPlaces::default();
-    let first = found.iter().filter(|breach| places.is_first(breach));
-    first.map(|breach| (found.violation(breach).message(), breach.stored)).collect()
+    let mut places = Members::default();
+    let first = found.iter().filter(|violation| places.insert(&violation.pointer));
+    first.map(|violation| (message(violation), violation.stored)).collect()
 }
 
 fn messages(schema: &Value, spec: &Value) -> Vec<String> {
@@ -344,9 +344,9 @@ fn judges_what_would_be_stored() {
     let object = document(&text, crd.newest(), Status::Dropped, &Budget::default()).expect("JSON");
     let stored = json!({
         "metadata": {"name": "x", "odd": 1},
-        "spec": {"mode": "a", "kept": null, "any": {"x": [null]}},
+        "spec": {"any": {"x": [null]}, "kept": null, "mode": "a"},
     });
-    assert_eq!(shown::shown(Cursor::root(&object)), stored.to_string());
+    assert_eq!(shown::shown(&object.root), stored.to_string());
     let found = found(&crd, &json!({"spec": {"kept": "", "replicas": -1}}), None);
     assert_eq!(
         found,
@@ -434,16 +434,6 @@ fn checks_metadata() {
                 "metadata.labels.b: Invalid value: \"-c\": a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character",
             ],
         ),
-        (
-            json!({"name": "a", "finalizers": ["b c"]}),
-            &[
-                "metadata.finalizers[0]: Invalid value: \"b c\": name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character",
-            ],
-        ),
-        (
-            json!({"name": "a", "ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": "b"}]}),
-            &["metadata.ownerReferences[0].uid: Invalid value: \"\": must not be empty"],
-        ),
     ] {
         assert_eq!(metadata_messages(&metadata, new), expected, "{metadata}");
     }
@@ -456,7 +446,7 @@ fn metadata_messages(metadata: &Value, new: Option<NewObject<'_>>) -> Vec<String
     let text = json!({"metadata": metadata}).to_string();
     let budget = Budget::default();
     let object = document(&text, None, Status::Dropped, &budget).expect("JSON");
-    let mut found = Breaches::new(&object, &budget);
+    let mut found = Violations::new(&budget);
     check_metadata(&object, new, None, &mut found);
-    found.iter().map(|breach| found.violation(breach).message()).collect()
+    found.iter().map(message).collect()
 }

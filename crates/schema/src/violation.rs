@@ -1,25 +1,24 @@
-//! The rules of a schema that an object breaks. A family may word the message itself.
+//! The rules that an object breaks. A message is made when it is read, since an object may have ten thousand violations,
+//! of which few are reported.
 
+use std::mem::{Discriminant, discriminant};
+
+use serde_json::Value;
+
+use crate::metadata_fault::Fault;
+use crate::node::Node;
+use crate::place::Place;
+use crate::shown::{key_shown, shown};
+use memgate_primitives::budget::Budget;
 use memgate_primitives::credential::is_credential_name;
+use memgate_primitives::members::Members;
 use memgate_primitives::number;
+use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::{Pointer, list_index};
 
-/// One rule of the schema that an object breaks.
-#[derive(Debug, Clone, PartialEq)]
-pub struct SchemaViolation {
-    /// The value, or the place where one is missing.
-    pub pointer: Pointer,
-    /// The rule.
-    pub rule: BrokenRule,
-    /// Whether the stored object breaks it with the same value: then it only warns.
-    pub stored: bool,
-    /// Whether the rule is about the key itself.
-    pub at_key: bool,
-}
-
-/// The rule that is broken.
-#[derive(Debug, Clone, PartialEq)]
-pub enum BrokenRule {
+/// A rule, and what its message needs besides the value.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Rule<'d> {
     /// A value of the wrong JSON type.
     Type {
         /// The types that are allowed.
@@ -27,29 +26,14 @@ pub enum BrokenRule {
         /// The type of the value.
         got: &'static str,
     },
-    /// A value that must be there; with what else would do, if anything.
-    Required(&'static str),
-    /// A value that is not one of a few.
-    Unsupported {
-        /// The value in JSON.
-        value: String,
-        /// What is allowed, strings without their quotes; only the first ones of very many.
-        supported: Vec<String>,
-        /// How many more are allowed.
-        more: usize,
-    },
-    /// A text with too many characters.
-    TooLong {
-        /// The greatest number of them.
-        max: u64,
-    },
-    /// A text with too few characters.
-    TooShort {
-        /// The text in quotes.
-        value: String,
-        /// The least number of them.
-        min: u64,
-    },
+    /// The field of this name is missing; with what else would do, if anything.
+    Required(&'d str, &'static str),
+    /// A value that is not one of these.
+    Unsupported(&'d [Value]),
+    /// A text with more characters than this.
+    TooLong(u64),
+    /// A text with fewer characters than this.
+    TooShort(u64),
     /// A list or object with too many entries.
     TooMany {
         /// How many there are.
@@ -57,56 +41,89 @@ pub enum BrokenRule {
         /// The greatest number of them.
         max: u64,
     },
-    /// A value that occurred before, in JSON.
-    Duplicate(String),
-    /// Any other rule.
-    Invalid {
-        /// The value as messages show it.
-        value: String,
-        /// What is wrong; begins with the field where `about_field` is set.
-        detail: String,
-        /// Whether the apiserver puts the field in front of the detail.
-        about_field: bool,
+    /// A list or object with too few entries.
+    TooFew {
+        /// How many there are.
+        count: usize,
+        /// The least number of them.
+        min: u64,
+        /// The word for the entries.
+        what: &'static str,
     },
-}
-
-/// A violation before its texts are made.
-#[derive(Debug, Clone, Copy)]
-pub struct Broken<'p> {
-    /// The pointer to the value, or to the place where one is missing.
-    pub pointer: &'p str,
-    /// Which rule it is.
-    pub kind: BrokenKind,
-}
-
-/// The rules that families tell apart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BrokenKind {
-    /// A value of the wrong JSON type.
-    Type {
-        /// The type of the value.
-        got: &'static str,
+    /// A value that occurred before. The fields that tell elements apart; nothing for the whole value.
+    Duplicate(Option<&'d [String]>),
+    /// A list with equal elements.
+    HasDuplicates,
+    /// A text that does not match this pattern.
+    Pattern(&'d str),
+    /// A text that does not have this format.
+    Format(&'static str),
+    /// A number that does not have this format: its type and name.
+    Size(&'static str, &'static str),
+    /// A number that is not a multiple of this one.
+    MultipleOf(f64),
+    /// A number that is too small.
+    Least {
+        /// The bound.
+        bound: f64,
+        /// Whether the bound itself is too small.
+        exclusive: bool,
     },
-    /// A value that must be there.
-    Required,
-    /// Any other rule.
-    Other,
+    /// A number that is too large.
+    Most {
+        /// The bound.
+        bound: f64,
+        /// Whether the bound itself is too large.
+        exclusive: bool,
+    },
+    /// None of several schemas holds.
+    AnyOf,
+    /// Not exactly one of several schemas holds, but so many.
+    OneOf(usize),
+    /// A schema holds that must not.
+    Not,
+    /// An element of a list by keys that is not an object.
+    NoMapElement,
+    /// A number of replicas.
+    Replicas(&'static str),
+    /// A rule of metadata about a value.
+    Metadata(Fault),
+    /// A rule of metadata about the key of a value.
+    MetadataKey(Fault),
 }
 
-/// The apiserver's message about a value of the wrong JSON type.
-#[must_use]
-pub fn type_message(field: &str, expected: &str, got: &str) -> String {
-    format!("{field}: Invalid value: \"{got}\": {field} in body must be of type {expected}: \"{got}\"")
+/// A rule that an object breaks at a place.
+#[derive(Debug, Clone)]
+pub struct SchemaViolation<'d> {
+    /// The value, or the place where one is missing.
+    pub pointer: Pointer,
+    /// The rule.
+    pub rule: Rule<'d>,
+    /// Whether the stored object breaks it with the same value: then it only warns.
+    pub stored: bool,
+    /// The value, or the object in which one is missing.
+    value: &'d Node<'d>,
 }
 
 /// What a message shows in place of a value that may be a credential.
 const HIDDEN: &str = "\"***\"";
 
-impl SchemaViolation {
-    /// A rule that a value breaks.
+impl<'d> SchemaViolation<'d> {
+    /// Whether the rule is about the key itself.
     #[must_use]
-    pub const fn new(pointer: Pointer, rule: BrokenRule) -> Self {
-        Self { pointer, rule, stored: false, at_key: false }
+    pub const fn at_key(&self) -> bool {
+        matches!(self.rule, Rule::MetadataKey(_))
+    }
+
+    /// The value as the message shows it: not at all where the field may hold credentials.
+    #[must_use]
+    pub fn shown(&self) -> String {
+        match self.rule {
+            _ if self.is_about_credential() => HIDDEN.to_owned(),
+            Rule::Duplicate(Some(names)) => key_shown(self.value, names),
+            Rule::MetadataKey(_) => quoted(&self.pointer.tokens().last().unwrap_or_default()),
+            _ => shown(self.value),
+        }
     }
 
     /// Whether the field may hold credentials: by its own name, that of its list, or as a header or variable.
@@ -117,52 +134,160 @@ impl SchemaViolation {
         is_credential_name(last) || last != "name" && tokens.iter().any(|token| holds_any(token))
     }
 
-    /// A value as the message shows it: not at all where the field holds credentials.
-    fn shown<'v>(&self, value: &'v str) -> &'v str {
-        if self.is_about_credential() { HIDDEN } else { value }
+    /// What two violations of the metadata of an object and its stored one share if they are the same.
+    fn identity(&self) -> (Pointer, Discriminant<Rule<'d>>, Option<&'d Node<'d>>) {
+        let is_of_value = !matches!(self.rule, Rule::Required(..) | Rule::TooLong(_) | Rule::MetadataKey(_));
+        (self.pointer.clone(), discriminant(&self.rule), is_of_value.then_some(self.value))
+    }
+}
+
+/// The apiserver's message about a value of the wrong JSON type.
+#[must_use]
+pub fn type_message(field: &str, expected: &str, got: &str) -> String {
+    format!("{field}: Invalid value: \"{got}\": {field} in body must be of type {expected}: \"{got}\"")
+}
+
+/// The apiserver's message.
+#[must_use]
+pub fn message(violation: &SchemaViolation<'_>) -> String {
+    let field = violation.pointer.field();
+    let value = violation.shown();
+    let invalid = |detail: &str| format!("{field}: Invalid value: {value}: {detail}");
+    let in_body = |detail: String| format!("{field}: Invalid value: {value}: {field} in body {detail}");
+    let choice = |detail: &str| format!("{field}: Invalid value: {field:?} {detail}");
+    let items = |max| if max == 1 { "item" } else { "items" };
+    match violation.rule {
+        Rule::Type { expected, got } => type_message(&field, expected, got),
+        Rule::Required(_, "") => format!("{field}: Required value"),
+        Rule::Required(_, detail) => format!("{field}: Required value: {detail}"),
+        Rule::Unsupported(allowed) => {
+            let (supported, more) = supported(allowed);
+            let supported: Vec<_> = supported.iter().map(|value| format!("{value:?}")).collect();
+            let supported = supported.join(", ");
+            let more = number::more(more);
+            format!("{field}: Unsupported value: {value}: supported values: {supported}{more}")
+        }
+        Rule::TooLong(max) => {
+            let unit = if max == 1 { "byte" } else { "bytes" };
+            format!("{field}: Too long: may not be more than {max} {unit}")
+        }
+        Rule::TooShort(min) => in_body(format!("should be at least {min} chars long")),
+        Rule::TooMany { count, max } => {
+            format!("{field}: Too many: {count}: must have at most {max} {}", items(max))
+        }
+        Rule::TooFew { count, min, what } => {
+            format!("{field}: Invalid value: {count}: {field} in body should have at least {min} {what}")
+        }
+        Rule::Duplicate(_) => format!("{field}: Duplicate value: {value}"),
+        Rule::HasDuplicates => {
+            format!("{field}: Invalid value: \"\": {field} in body shouldn't contain duplicates")
+        }
+        Rule::Pattern(pattern) => in_body(format!("should match '{pattern}'")),
+        Rule::Format(name) => in_body(format!("must be of type {name}: {value}")),
+        Rule::Size(type_name, format) => in_body(format!("must be of type {type_name} with format {format}")),
+        Rule::MultipleOf(factor) => in_body(format!("should be a multiple of {factor}")),
+        Rule::Least { bound, exclusive } => {
+            in_body(format!("should be greater than {}{bound}", or_equal(exclusive)))
+        }
+        Rule::Most { bound, exclusive } => {
+            in_body(format!("should be less than {}{bound}", or_equal(exclusive)))
+        }
+        Rule::AnyOf => choice("must validate at least one schema (anyOf)"),
+        Rule::OneOf(0) => choice("must validate one and only one schema (oneOf). Found none valid"),
+        Rule::OneOf(many) => {
+            choice(&format!("must validate one and only one schema (oneOf). Found {many} valid alternatives"))
+        }
+        Rule::Not => choice("must not validate the schema (not)"),
+        Rule::NoMapElement => invalid("must be an object for an array of list-type map"),
+        Rule::Replicas(detail) => invalid(detail),
+        Rule::Metadata(fault) | Rule::MetadataKey(fault) => invalid(&fault.words()),
+    }
+}
+
+const fn or_equal(exclusive: bool) -> &'static str {
+    if exclusive { "" } else { "or equal to " }
+}
+
+/// The allowed values as messages show them, and how many more there are.
+#[must_use]
+pub fn supported(allowed: &[Value]) -> (Vec<String>, usize) {
+    /// More than any enum that people choose from. Each wrong element brings these along.
+    const MAX_SHOWN: usize = 100;
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    (allowed.iter().take(MAX_SHOWN).map(text).collect(), allowed.len().saturating_sub(MAX_SHOWN))
+}
+
+/// Everything that was found about one object, in the order in which it was found.
+pub struct Violations<'d> {
+    /// What counts; `None` where it only matters whether there is any.
+    budget: Option<&'d Budget<'d>>,
+    found: Vec<SchemaViolation<'d>>,
+    has_any: bool,
+}
+
+impl<'d> Violations<'d> {
+    /// Nothing found yet.
+    #[must_use]
+    pub const fn new(budget: &'d Budget<'d>) -> Self {
+        Self { budget: Some(budget), found: Vec::new(), has_any: false }
     }
 
-    /// The apiserver's own message.
+    /// Takes no notes.
+    pub(super) const fn whether_any() -> Self {
+        Self { budget: None, found: Vec::new(), has_any: false }
+    }
+
+    /// Whether nothing was found.
     #[must_use]
-    pub fn message(&self) -> String {
-        let field = self.pointer.field();
-        match &self.rule {
-            BrokenRule::Type { expected, got } => type_message(&field, expected, got),
-            BrokenRule::Required("") => format!("{field}: Required value"),
-            BrokenRule::Required(detail) => format!("{field}: Required value: {detail}"),
-            BrokenRule::Unsupported { value, supported, more } => {
-                let more = number::more(*more);
-                let supported: Vec<_> = supported.iter().map(|value| format!("{value:?}")).collect();
-                let value = self.shown(value);
-                format!(
-                    "{field}: Unsupported value: {value}: supported values: {}{more}",
-                    supported.join(", ")
-                )
-            }
-            BrokenRule::TooLong { max } => {
-                let unit = if *max == 1 { "byte" } else { "bytes" };
-                format!("{field}: Too long: may not be more than {max} {unit}")
-            }
-            BrokenRule::TooShort { value, min } => {
-                let value = self.shown(value);
-                format!(
-                    "{field}: Invalid value: {value}: {field} in body should be at least {min} chars long"
-                )
-            }
-            BrokenRule::TooMany { count, max } => {
-                let unit = if *max == 1 { "item" } else { "items" };
-                format!("{field}: Too many: {count}: must have at most {max} {unit}")
-            }
-            BrokenRule::Duplicate(value) => format!("{field}: Duplicate value: {}", self.shown(value)),
-            BrokenRule::Invalid { value, detail, about_field } => {
-                // Some details repeat the value.
-                let hides = self.is_about_credential() && !value.is_empty();
-                let detail = if hides { detail.replace(value, HIDDEN) } else { detail.clone() };
-                let value = if value.is_empty() { String::new() } else { format!(": {}", self.shown(value)) };
-                let about = if *about_field { format!("{field} in body ") } else { String::new() };
-                format!("{field}: Invalid value{value}: {about}{detail}")
-            }
+    pub const fn is_empty(&self) -> bool {
+        !self.has_any
+    }
+
+    /// How much was found.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.found.len()
+    }
+
+    /// What was found.
+    pub fn iter(&self) -> impl Iterator<Item = &SchemaViolation<'d>> {
+        self.found.iter()
+    }
+
+    /// Whether to look no further.
+    pub(super) fn is_over(&self) -> bool {
+        self.budget.map_or(self.has_any, Budget::has_ended)
+    }
+
+    /// Notes a rule that the value of a place breaks.
+    pub(super) fn push(&mut self, place: &Place<'_, 'd>, rule: Rule<'d>) {
+        self.has_any = true;
+        if self.budget.is_none_or(|budget| !budget.finding()) {
+            return;
         }
+        let here = place.path.pointer();
+        let pointer = if let Rule::Required(name, _) = rule { here.key(name) } else { here };
+        self.found.push(SchemaViolation { pointer, rule, stored: place.is_stored(), value: place.value });
+    }
+
+    /// Marks everything from an entry on as stored or not.
+    pub(super) fn mark_all(&mut self, from: usize, stored: bool) {
+        for violation in self.found.iter_mut().skip(from) {
+            violation.stored = stored;
+        }
+    }
+
+    /// Marks everything from an entry on that is among `stored`, the violations of the stored object.
+    pub(super) fn mark(&mut self, from: usize, stored: &Self) {
+        let known: Members<_> = stored.iter().map(SchemaViolation::identity).collect();
+        for violation in self.found.iter_mut().skip(from) {
+            violation.stored = known.contains(&violation.identity());
+        }
+    }
+
+    /// The budget of the decision.
+    pub(super) const fn budget(&self) -> Option<&'d Budget<'d>> {
+        self.budget
     }
 }
 
@@ -172,21 +297,18 @@ mod tests {
 
     #[test]
     fn shows_no_value_of_a_field_for_credentials() {
-        let rule = || BrokenRule::Unsupported {
-            value: "\"hunter2\"".to_owned(),
-            supported: vec!["a".to_owned()],
-            more: 0,
+        let node = Node::Text("hunter2".into());
+        let allowed = [Value::from("a")];
+        let message = |pointer, rule| {
+            message(&SchemaViolation { pointer: Pointer::new(pointer), rule, stored: false, value: &node })
         };
-        let message = |pointer| SchemaViolation::new(Pointer::new(pointer), rule()).message();
-        assert!(message("/spec/mode").contains("hunter2"));
-        let shown = message("/spec/apiToken");
+        let rule = Rule::Unsupported(&allowed);
+        assert!(message("/spec/mode", rule).contains("hunter2"));
         for pointer in ["/spec/apiTokens/0", "/spec/headers/X-A", "/spec/env/0/value"] {
-            assert!(!message(pointer).contains("hunter2"), "{pointer}");
+            assert!(!message(pointer, rule).contains("hunter2"), "{pointer}");
         }
-        let value = "\"hunter2\"".to_owned();
-        let detail = format!("must be of type uuid: {value}");
-        let rule = BrokenRule::Invalid { value, detail, about_field: true };
-        assert!(!SchemaViolation::new(Pointer::new("/spec/apiToken"), rule).message().contains("hunter2"));
+        assert!(!message("/spec/apiToken", Rule::Format("uuid")).contains("hunter2"));
+        let shown = message("/spec/apiToken", rule);
         assert_eq!(shown, "spec.apiToken: Unsupported value: \"***\": supported values: \"a\"");
     }
 }

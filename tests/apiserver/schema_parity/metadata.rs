@@ -2,10 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{
-    mutation::{self, Change},
-    verdict::OTHER_NAMESPACE,
-};
+use super::{mutation::Change, verdict::OTHER_NAMESPACE};
 
 /// Each by itself.
 pub(super) fn changes() -> Vec<Change> {
@@ -22,8 +19,10 @@ pub(super) fn changes() -> Vec<Change> {
         let pointer = format!("/metadata/{field}");
         all(&pointer, [not_text(), vec![json!("x"), json!(["x"])], maps()].concat());
     }
-    all("/metadata/finalizers", [not_text(), finalizers()].concat());
-    all("/metadata/ownerReferences", [not_text(), owners()].concat());
+    // A check looks at the types of these only.
+    for field in ["finalizers", "ownerReferences"] {
+        all(&format!("/metadata/{field}"), [not_text(), vec![json!("x"), json!([1])]].concat());
+    }
     changes
 }
 
@@ -82,42 +81,6 @@ fn generated() -> Vec<Value> {
 /// The whole of metadata, with unknown fields.
 fn odd_fields() -> Vec<Value> {
     vec![json!({"name": "odd", "unheardOf": 1}), json!({"name": "odd", "Labels": {"a": "b"}})]
-}
-
-fn finalizers() -> Vec<Value> {
-    let one = ["example.com/hold", "hold", "foregroundDeletion", "", "a b", "a/b/c", "Upper/x", "/a", "a/"];
-    let lists = [json!([1]), json!([null]), json!(["example.com/a", "example.com/a"]), json!("x")];
-    one.map(|text| json!([text])).into_iter().chain(lists).collect()
-}
-
-fn owners() -> Vec<Value> {
-    let owner = json!({"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": "5"});
-    let mut owners = vec![json!([{}]), json!([null]), json!(["x"]), json!([owner, owner])];
-    for (field, values) in [
-        (
-            "apiVersion",
-            vec![json!(""), json!("a/b/c"), json!(1), json!("apps/v1"), json!("group/"), json!("/")],
-        ),
-        ("kind", vec![json!(""), json!(1), json!("Event")]),
-        ("name", vec![json!(""), json!(true), json!("Not A Name")]),
-        ("uid", vec![json!(""), json!(5)]),
-        ("controller", vec![json!(true), json!("true"), Value::Null]),
-        ("blockOwnerDeletion", vec![json!(true), json!("true")]),
-        ("unheardOf", vec![json!(1)]),
-    ] {
-        for value in values.into_iter().map(Some).chain([None]) {
-            let mut other = owner.clone();
-            match value {
-                Some(value) => other[field] = value,
-                None => mutation::remove(&mut other, &format!("/{field}")),
-            }
-            owners.push(json!([other]));
-            let mut controllers = json!([owner, other]);
-            controllers[0]["controller"] = json!(true);
-            owners.push(controllers);
-        }
-    }
-    owners
 }
 
 fn maps() -> Vec<Value> {

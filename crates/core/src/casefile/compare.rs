@@ -213,6 +213,8 @@ fn effective<'c>(container: &'c Value, variable: &str) -> Option<&'c Value> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use serde_json::json;
 
     use super::*;
@@ -233,7 +235,7 @@ mod tests {
     #[test]
     fn says_what_differs() {
         let agent = |variable: &str, value: &str| {
-            vec![("agent".to_owned(), vec![(variable.to_owned(), json!(value))])]
+            BTreeMap::from([("agent".to_owned(), BTreeMap::from([(variable.to_owned(), json!(value))]))])
         };
         for (expect, failure) in [
             (Expect { allowed: Some(false), ..Expect::default() }, "expected denied, got allowed"),
@@ -243,7 +245,7 @@ mod tests {
                 "expected a warning with \"even\", got a is odd",
             ),
             (
-                Expect { after: vec![("/spec/x".into(), json!(1))], ..Expect::default() },
+                Expect { after: BTreeMap::from([("/spec/x".into(), json!(1))]), ..Expect::default() },
                 "expected /spec/x to be 1, got nothing",
             ),
             (
@@ -263,8 +265,11 @@ mod tests {
             codes: Some(vec!["x/a".into()]),
             unchanged: Some(false),
             absent: vec!["/spec/x".into()],
-            env: vec![("agent".into(), vec![("A".into(), json!("2")), ("B".into(), json!(""))])],
-            env_absent: vec![("agent".into(), vec!["C".into()])],
+            env: BTreeMap::from([(
+                "agent".into(),
+                BTreeMap::from([("A".into(), json!("2")), ("B".into(), json!(""))]),
+            )]),
+            env_absent: BTreeMap::from([("agent".into(), vec!["C".into()])]),
             containers_present: vec!["agent".into()],
             ..Expect::default()
         };

@@ -1,38 +1,25 @@
 //! Drops findings of a family that repeat the bundled definition of a kind, where another definition counts.
 
-use std::collections::BTreeSet;
 use std::iter::successors;
 
 use memgate_model::cel::NotInCel;
 use memgate_model::family::Family;
 use memgate_model::finding::{Cause, Finding, Severity};
+use memgate_primitives::members::Members;
 use memgate_primitives::pointer::{Pointer, list_index};
+use memgate_schema::Violations;
 use memgate_schema::crd::{CrdVersion, SchemaNode};
-use memgate_schema::{Breaches, PointerText};
 
 /// Drops findings that only repeat the bundled definition, where `given`, the definition that counts, differs.
 pub(super) fn drop_contradicted(
     family: &Family,
     given: Option<&CrdVersion>,
-    found: &Breaches<'_>,
+    found: &Violations<'_>,
     own: &mut Vec<Finding>,
 ) {
     let Some(version) = given else { return };
     let repeats = |finding: &Finding| repeats_schema(family, finding);
-    let mut wanted: BTreeSet<&str> = BTreeSet::new();
-    for finding in own.iter().filter(|finding| repeats(finding)) {
-        // Where one level is known, those above it are too.
-        let _known = up(&finding.pointer).find(|place| !wanted.insert(place));
-    }
-    let mut broken: BTreeSet<String> = BTreeSet::new();
-    let mut written = PointerText::default();
-    for breach in found.iter().filter(|_| !wanted.is_empty()) {
-        let place = found.describe(breach, &mut written).pointer;
-        if wanted.contains(place) && !broken.contains(place) {
-            broken.insert(place.to_owned());
-        }
-    }
-    drop(wanted);
+    let broken: Members<&str> = found.iter().map(|violation| violation.pointer.as_str()).collect();
     own.retain(|finding| {
         if family.definitions.stand_in.unknown_field == Some(finding.code) {
             return !declares(&version.schema, &finding.pointer);

@@ -2,7 +2,7 @@
 
 use memgate_model::finding::{Cause, Finding};
 use memgate_primitives::members::{ByKey, Members};
-use memgate_schema::violation::{Broken, BrokenKind};
+use memgate_schema::violation::{Rule, SchemaViolation};
 
 /// The causes of a family's warnings about faults that the schema finds too.
 const OF_SCHEMA: [Cause; 3] = [Cause::Required, Cause::NotSupported, Cause::TypeInvalid];
@@ -42,21 +42,22 @@ impl<'f> Covered<'f> {
         Self { places, above_missing }
     }
 
-    /// Whether the family reports a finding about the place of a breach. For a missing value, one about a field
+    /// Whether the family reports a finding about the place of a violation. For a missing value, one about a field
     /// below it or about its parent counts too.
-    pub(super) fn contains(&self, broken: Broken<'_>, stored: bool) -> bool {
+    pub(super) fn contains(&self, violation: &SchemaViolation<'_>) -> bool {
+        let place = violation.pointer.as_str();
         if self.places.is_empty() {
             return false;
         }
-        let here = self.places.get(broken.pointer);
-        if here.is_some_and(|own| own.is_fault || stored) {
+        let here = self.places.get(place);
+        if here.is_some_and(|own| own.is_fault || violation.stored) {
             return true;
         }
-        if broken.kind != BrokenKind::Required || self.above_missing.is_empty() {
+        if !matches!(violation.rule, Rule::Required(..)) || self.above_missing.is_empty() {
             return false;
         }
         let is_missing = |place: &str| self.places.get(place).is_some_and(|own| own.is_missing);
-        self.above_missing.contains(broken.pointer) || holders(broken.pointer).next().is_some_and(is_missing)
+        self.above_missing.contains(place) || holders(place).next().is_some_and(is_missing)
     }
 }
 

@@ -10,11 +10,12 @@ use crate::family::common::{SCHEMA, VERSION_UNKNOWN};
 use memgate_model::finding::Finding;
 use memgate_model::request::Request;
 use memgate_primitives::budget::Budget;
+use memgate_primitives::members::Members;
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
 use memgate_schema::crd::CrdVersion;
-use memgate_schema::violation::{BrokenRule, SchemaViolation};
-use memgate_schema::{Breaches, BuiltinKind, NewObject, ReportedPlaces, Status};
+use memgate_schema::violation::{self, Rule, SchemaViolation};
+use memgate_schema::{BuiltinKind, NewObject, Status, Violations};
 
 /// The findings of an apiserver about a new pod or workload, before it calls any webhook; none about other kinds.
 #[must_use]
@@ -36,53 +37,49 @@ fn find(request: &Request<'_>, new: Option<NewObject<'_>>) -> Vec<Finding> {
     let budget = Budget::new(request.cancelled, text.len());
     let version = kind.version();
     let mut findings: Vec<Finding> = unserved(request, &version.name).into_iter().collect();
-    let (violations, over) = budget.apart(text.len(), || violations(text, version, new, &budget));
-    findings.extend(violations.iter().map(|violation| schema::finding(&SCHEMA, message, violation)));
+    let (of_form, over) = budget.apart(text.len(), || of_form(text, version, new, &budget));
+    findings.extend(of_form);
     findings.extend(over.map(|over| over_limit::of_schema(&over)));
     findings
 }
 
-/// The violations that are reported, at most one for each place.
-fn violations(
+/// The findings that are reported, at most one for each place.
+fn of_form(
     text: &str,
     version: &CrdVersion,
     new: Option<NewObject<'_>>,
     budget: &Budget<'_>,
-) -> Vec<SchemaViolation> {
+) -> Vec<Finding> {
     let Some(object) = memgate_schema::document(text, Some(version), Status::Dropped, budget) else {
         return Vec::new();
     };
-    if memgate_schema::is_right(&object, Some(version), new) {
-        return Vec::new();
-    }
-    let mut breaches = Breaches::new(&object, budget);
-    memgate_schema::check_metadata(&object, new, None, &mut breaches);
-    memgate_schema::check(version, &object, None, &mut breaches);
-    let mut seen = ReportedPlaces::default();
-    let first =
-        breaches.iter().filter(|breach| seen.is_first(breach)).map(|breach| breaches.violation(breach));
+    let mut violations = Violations::new(budget);
+    memgate_schema::check_metadata(&object, new, None, &mut violations);
+    memgate_schema::check(version, &object, None, &mut violations);
+    let mut seen = Members::default();
+    let first = violations.iter().filter(|violation| seen.insert(&violation.pointer));
     let counted = first.filter(|violation| new.is_some() || counts_in_template(violation));
-    counted.take(MAX_REPORTED).collect()
+    counted.take(MAX_REPORTED).map(|violation| schema::finding(&SCHEMA, message, violation)).collect()
 }
 
 /// Whether a violation in the metadata of a template counts: only fields that are copied to the pods are checked,
 /// and values that cannot be decoded. Source: Kubernetes, `ValidatePodTemplateSpec`.
-fn counts_in_template(violation: &SchemaViolation) -> bool {
-    const CHECKED: [&str; 4] = ["labels", "annotations", "creationTimestamp", "deletionTimestamp"];
+fn counts_in_template(violation: &SchemaViolation<'_>) -> bool {
+    const CHECKED: [&str; 2] = ["labels", "annotations"];
     let mut tokens = violation.pointer.tokens();
     let in_metadata = tokens.next().is_some_and(|token| token == "metadata");
     !in_metadata
-        || matches!(violation.rule, BrokenRule::Type { .. })
+        || matches!(violation.rule, Rule::Type { .. })
         || tokens.next().is_some_and(|field| CHECKED.iter().any(|checked| field == *checked))
 }
 
 /// The apiserver's message; for types a shorter one.
-fn message(violation: &SchemaViolation) -> String {
-    match &violation.rule {
-        BrokenRule::Type { expected, got } => {
+fn message(violation: &SchemaViolation<'_>) -> String {
+    match violation.rule {
+        Rule::Type { expected, got } => {
             format!("{}: must be of type {expected}, not {got}", violation.pointer.field())
         }
-        _ => violation.message(),
+        _ => violation::message(violation),
     }
 }
 
@@ -167,7 +164,7 @@ mod tests {
         };
         let odd = r#"{"name":"my_app","namespace":"B_c","generateName":"Q_","ownerReferences":[{}]}"#;
         assert_eq!((said(odd), said("{}"), said("null")), (0, 0, 0));
-        assert_eq!(said(r#"{"name":1,"labels":{"a b":"c"},"creationTimestamp":"now"}"#), 3);
+        assert_eq!(said(r#"{"name":1,"labels":{"a b":"c"}}"#), 2);
     }
 
     #[test]

@@ -18,12 +18,13 @@ use memgate_model::request::{Operation, Request};
 use memgate_model::snapshot::Snapshot;
 use memgate_primitives::budget::Budget;
 use memgate_primitives::fix::Fix;
+use memgate_primitives::members::Members;
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
 use memgate_primitives::suggest::{self, nearest, only_nearest};
 use memgate_schema::crd::Crd;
-use memgate_schema::violation::{BrokenRule, SchemaViolation};
-use memgate_schema::{Breaches, Document, NewObject, PointerText, ReportedPlaces, Status};
+use memgate_schema::violation::{Rule, SchemaViolation, supported};
+use memgate_schema::{Document, NewObject, Status, Violations};
 
 /// How many unknown fields of metadata are compared with known ones.
 const MAX_UNKNOWN_FIELDS: usize = 64;
@@ -86,24 +87,19 @@ fn compare(
         namespaced: kind.namespaced,
         name_is_label: *kind == NAMESPACE,
     });
-    if memgate_schema::is_right(&object, version, new) {
-        drop_contradicted(family, given, &Breaches::new(&object, budget), own);
-        return SchemaFindings { findings, ..SchemaFindings::default() };
-    }
     let old = request.old_object.filter(|_| request.operation == Operation::Update);
-    let is_same = old == Some(text);
-    let stored = old.filter(|_| !is_same);
-    let stored = stored
+    let stored = old
+        .filter(|old| *old != text)
         .and_then(|old| budget.apart(old.len(), || memgate_schema::document(old, version, status, budget)).0);
-    let old = if is_same { Some(&object) } else { stored.as_ref() };
-    let mut breaches = Breaches::new(&object, budget);
-    memgate_schema::check_metadata(&object, new, old, &mut breaches);
-    let of_metadata = breaches.len();
+    let old = if old == Some(text) { Some(&object) } else { stored.as_ref() };
+    let mut violations = Violations::new(budget);
+    memgate_schema::check_metadata(&object, new, old, &mut violations);
+    let of_metadata = violations.len();
     if let Some(version) = version {
-        memgate_schema::check(version, &object, old, &mut breaches);
+        memgate_schema::check(version, &object, old, &mut violations);
     }
-    drop_contradicted(family, given, &breaches, own);
-    let not_shown = add(family, subject, &breaches, of_metadata, own, &mut findings);
+    drop_contradicted(family, given, &violations, own);
+    let not_shown = add(family, subject, &violations, of_metadata, own, &mut findings);
     SchemaFindings { findings, not_shown }
 }
 
@@ -122,31 +118,29 @@ fn misspelt(family: &Family, object: &Document<'_>) -> Vec<Finding> {
     memgate_schema::unknown_metadata(object).take(MAX_UNKNOWN_FIELDS).filter_map(finding).collect()
 }
 
-/// Adds findings about breaches that the family neither covers nor tolerates, one for each place. Returns how many
+/// Adds findings about violations that the family neither covers nor tolerates, one for each place. Returns how many
 /// more there are.
 fn add(
     family: &'static Family,
     subject: &Subject<'_>,
-    breaches: &Breaches<'_>,
+    violations: &Violations<'_>,
     of_metadata: usize,
     own: &[Finding],
     findings: &mut Vec<Finding>,
 ) -> NotShown {
     let stand_in = &family.definitions.stand_in;
-    let (covered, mut text) = (Covered::by(own), PointerText::default());
-    let mut seen = ReportedPlaces::default();
+    let (covered, mut seen) = (Covered::by(own), Members::default());
     let (mut denials, mut warnings) = (0, 0);
-    for (index, breach) in breaches.iter().enumerate() {
-        let broken = breaches.describe(breach, &mut text);
+    for (index, violation) in violations.iter().enumerate() {
         let is_tolerated =
-            || index >= of_metadata && (stand_in.tolerates)(subject.kind, subject.object, broken);
-        if covered.contains(broken, breach.stored) || is_tolerated() || !seen.is_first(breach) {
+            || index >= of_metadata && (stand_in.tolerates)(subject.kind, subject.object, violation);
+        if covered.contains(violation) || is_tolerated() || !seen.insert(&violation.pointer) {
             continue;
         }
-        let count = if breach.stored { &mut warnings } else { &mut denials };
+        let count = if violation.stored { &mut warnings } else { &mut denials };
         *count += 1;
         if *count <= MAX_REPORTED {
-            findings.push(finding(stand_in.code, stand_in.message, &breaches.violation(breach)));
+            findings.push(finding(stand_in.code, stand_in.message, violation));
         }
     }
     let not_shown = |count: usize| count.saturating_sub(MAX_REPORTED);
@@ -163,19 +157,19 @@ fn version_unknown(crd: &Crd, version: &str) -> Option<Finding> {
 /// The finding about a violation, with the family's code and message.
 pub(super) fn finding(
     code: &'static Code,
-    message: fn(&SchemaViolation) -> String,
-    violation: &SchemaViolation,
+    message: fn(&SchemaViolation<'_>) -> String,
+    violation: &SchemaViolation<'_>,
 ) -> Finding {
     let mut finding = Finding::deny(code, violation.pointer.clone(), message(violation));
     if violation.stored {
         finding.severity = Severity::Warn;
     }
-    finding.at_key = violation.at_key;
-    finding.cause = match &violation.rule {
-        BrokenRule::Type { .. } => Cause::TypeInvalid,
-        BrokenRule::Required(_) => Cause::Required,
-        BrokenRule::Unsupported { .. } => Cause::NotSupported,
-        BrokenRule::Duplicate(_) => Cause::Duplicate,
+    finding.at_key = violation.at_key();
+    finding.cause = match violation.rule {
+        Rule::Type { .. } => Cause::TypeInvalid,
+        Rule::Required(..) => Cause::Required,
+        Rule::Unsupported(_) => Cause::NotSupported,
+        Rule::Duplicate(_) => Cause::Duplicate,
         _ => finding.cause,
     };
     let finding = finding.fix(fix(violation));
@@ -186,97 +180,33 @@ pub(super) fn finding(
 }
 
 /// What is right instead, where there is only one answer.
-fn fix(violation: &SchemaViolation) -> Option<Fix> {
-    match &violation.rule {
-        // With more values than are listed here, another one may be as near.
-        BrokenRule::Unsupported { value, supported, more: 0 } => {
-            let meant = only_nearest(value.trim_matches('"'), supported.iter().map(String::as_str))?;
+fn fix(violation: &SchemaViolation<'_>) -> Option<Fix> {
+    match violation.rule {
+        Rule::Unsupported(allowed) => {
+            // With more values than are listed here, another one may be as near.
+            let (supported, 0) = supported(allowed) else { return None };
+            let shown = violation.shown();
+            let meant = only_nearest(shown.trim_matches('"'), supported.iter().map(String::as_str))?;
             Some(Fix::Text(meant.to_owned()))
         }
-        BrokenRule::Type { expected, got: "string" } => unquote(expected),
-        BrokenRule::Duplicate(_) => Some(Fix::RemoveRepeated),
+        Rule::Type { expected, got: "string" } => unquote(expected),
+        Rule::Duplicate(_) => Some(Fix::RemoveRepeated),
         _ => None,
     }
 }
 
-fn help(violation: &SchemaViolation) -> Option<String> {
-    match &violation.rule {
-        BrokenRule::Unsupported { value, supported, .. } => {
-            suggest::help(value.trim_matches('"'), supported.iter().map(String::as_str))
+fn help(violation: &SchemaViolation<'_>) -> Option<String> {
+    match violation.rule {
+        Rule::Unsupported(allowed) => {
+            let supported = supported(allowed).0;
+            suggest::help(violation.shown().trim_matches('"'), supported.iter().map(String::as_str))
         }
-        BrokenRule::Type { expected: "string", got: "boolean" | "integer" | "number" } => {
+        Rule::Type { expected: "string", got: "boolean" | "integer" | "number" } => {
             Some("put the value in quotes".to_owned())
         }
-        BrokenRule::Type { expected: "integer" | "number" | "boolean", got: "string" } => {
+        Rule::Type { expected: "integer" | "number" | "boolean", got: "string" } => {
             Some("take the quotes away".to_owned())
         }
         _ => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::decide::decide;
-    use crate::family::orka;
-    use memgate_model::request::Occasion;
-
-    use crate::state;
-    use memgate_model::snapshot::Snapshot;
-
-    const TASK: &str = r#"{"metadata":{"name":"A_b"},"spec":{"type":"aii"}}"#;
-
-    fn request(object: &str) -> Request<'_> {
-        Request {
-            operation: Operation::Create,
-            group: "core.orka.ai".into(),
-            version: "v1alpha1".into(),
-            kind: "Task".into(),
-            subresource: "".into(),
-            namespace: "team-a".into(),
-            name: "A_b".into(),
-            object: Some(object),
-            old_object: None,
-            occasion: Occasion::default(),
-            cancelled: None,
-        }
-    }
-
-    fn codes(snapshot: &Snapshot) -> Vec<&'static str> {
-        decide(&request(TASK), snapshot).findings.iter().map(|finding| finding.code.name).collect()
-    }
-
-    #[test]
-    fn gives_the_cause_of_the_rule() {
-        let stand_in = &orka::FAMILY.definitions.stand_in;
-        let violation = |rule| SchemaViolation::new(Pointer::new("/spec/a"), rule);
-        let cause = |rule| finding(stand_in.code, stand_in.message, &violation(rule)).cause;
-        let text = || "a".to_owned();
-        for (rule, expected) in [
-            (BrokenRule::Type { expected: "string", got: "integer" }, Cause::TypeInvalid),
-            (BrokenRule::Required(""), Cause::Required),
-            (BrokenRule::Unsupported { value: text(), supported: Vec::new(), more: 0 }, Cause::NotSupported),
-            (BrokenRule::Duplicate(text()), Cause::Duplicate),
-            (BrokenRule::TooLong { max: 1 }, Cause::Invalid),
-        ] {
-            assert_eq!(cause(rule), expected);
-        }
-    }
-
-    #[test]
-    fn counts_findings_that_are_not_reported() {
-        let finalizers = vec!["1"; 300].join(",");
-        let object = format!(r#"{{"metadata":{{"name":"a","finalizers":[{finalizers}]}}}}"#);
-        let decision = decide(&request(&object), &state::empty(crate::family::default_settings()));
-        assert_eq!(decision.findings.len(), MAX_REPORTED);
-        let wrong =
-            decision.findings.iter().filter(|finding| finding.message().contains("finalizers")).count();
-        assert_eq!(wrong + decision.not_shown.denials, 300);
-    }
-
-    #[test]
-    fn leaves_what_an_apiserver_has_checked() {
-        assert_eq!(codes(&state::empty(crate::family::default_settings())), ["orka/schema", "orka/schema"]);
-        assert_eq!(codes(&Snapshot::new(crate::family::default_settings())), <[&str; 0]>::default());
     }
 }

@@ -7,6 +7,7 @@ use crate::state;
 use memgate_model::finding::Cause;
 use memgate_model::finding::Severity;
 use memgate_model::request::Occasion;
+use memgate_primitives::budget::MAX_ENTRIES;
 
 fn decided(snapshot: &Snapshot, (group, kind): (&str, &str), object: &str, old: Option<&str>) -> Decision {
     let request = Request {
@@ -91,6 +92,21 @@ fn what_only_the_schema_has_too_much_of_warns() {
     let expected = "metadata.finalizers: memgate reads 10000 entries at most";
     assert_eq!(reported, [(Severity::Warn, expected.to_owned())]);
     assert_eq!(cluster.findings, []);
+}
+
+#[test]
+fn an_update_beyond_a_limit_is_denied_over_a_stored_object_at_it() {
+    let tags = |count| pack(&list(count, |number| format!(r#""{number}""#)));
+    let (at_limit, beyond) = (tags(MAX_ENTRIES), tags(MAX_ENTRIES + 1));
+    for snapshot in snapshots() {
+        let over_limit = |stored| {
+            let decision = decided(&snapshot, PACK, &beyond, Some(stored));
+            assert_eq!(decision.reason, Reason::OverLimit);
+            decision.findings[0].severity
+        };
+        assert_eq!(over_limit(&at_limit), Severity::Deny);
+        assert_eq!(over_limit(&tags(MAX_ENTRIES + 2)), Severity::Warn);
+    }
 }
 
 #[test]

@@ -16,7 +16,7 @@ pub mod view_in_cel;
 use memgate_model::family::{
     CelRules, Definitions, Faces, Family, Kinds, Pods, SchemaStandIn, Validation, Views,
 };
-use memgate_schema::violation::SchemaViolation;
+use memgate_schema::violation;
 
 /// The row of the platform.
 pub static FAMILY: Family = Family {
@@ -58,7 +58,7 @@ pub static FAMILY: Family = Family {
             unknown_field: Some(&codes::UNKNOWN_FIELD),
             unreleased: &[],
             with_status: &[],
-            message: SchemaViolation::message,
+            message: violation::message,
             tolerates: |_, _, _| false,
         },
         aggregated_server: None,

@@ -27,7 +27,7 @@ pub mod view_in_cel;
 use memgate_model::family::{
     CelRules, Definitions, Faces, Family, Kinds, Pods, SchemaStandIn, Validation, Views,
 };
-use memgate_schema::violation::SchemaViolation;
+use memgate_schema::violation;
 
 /// The row of the platform.
 pub static FAMILY: Family = Family {
@@ -65,7 +65,7 @@ pub static FAMILY: Family = Family {
             unknown_field: None,
             unreleased: &[&api::MEMORY_BACKEND],
             with_status: &[],
-            message: SchemaViolation::message,
+            message: violation::message,
             tolerates: |_, _, _| false,
         },
         aggregated_server: None,

@@ -4,7 +4,10 @@
 
 use memgate_core::admission;
 use memgate_core::decide::decide;
-use memgate_core::patch::{Patch, apply::apply, verify::check};
+use memgate_core::patch::{
+    Patch,
+    apply::{apply, check},
+};
 use memgate_core::state;
 use memgate_model::decision::Decision;
 use memgate_model::finding::Phase;

@@ -9,7 +9,10 @@
 use memgate_core::admission;
 use memgate_core::decide::decide;
 use memgate_core::family;
-use memgate_core::patch::{Patch, PatchError, apply::apply, verify::check};
+use memgate_core::patch::{
+    Patch, PatchError,
+    apply::{apply, check},
+};
 use memgate_model::decision::Decision;
 use memgate_model::edit::{Edit, Op, Origin, Value as New};
 use memgate_model::finding::Phase;

@@ -4,7 +4,7 @@
 
 use memgate_core::decide::decide;
 use memgate_core::family::{ark, arkonis};
-use memgate_core::patch::{apply::apply, verify::check};
+use memgate_core::patch::apply::{apply, check};
 use memgate_core::state;
 use memgate_model::decision::Decision;
 use memgate_model::edit::Op;

@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 use immutable_chunkmap::map::Map;
 
 use crate::object::Object;
-use crate::object::objects::{CHUNK, Key, Objects};
+use crate::object::objects::{CHUNK, Key, Objects, key_of};
 
 /// How many indexes a kind can have.
 const MAX_INDEXES: usize = 4;
@@ -81,7 +81,7 @@ impl Indexes {
 impl Index {
     /// Where an object is in the index.
     fn position(&self, object: &Object) -> Option<Position> {
-        Some((hash(&(self.key)(object)?), Some(Key::of(object))))
+        Some((hash(&(self.key)(object)?), Some(key_of(object))))
     }
 }
 

@@ -1,8 +1,6 @@
 //! The objects of a kind by namespace and name, in a map whose copies share what is the same in them: a change
 //! copies one of its chunks and the way to it, however many objects there are (docs/adr/0018).
 
-use std::borrow::Borrow;
-use std::cmp::Ordering;
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -15,107 +13,41 @@ use crate::recurring_texts::RecurringTexts;
 pub(super) const CHUNK: usize = 64;
 
 /// The namespace and the name of an object, shared with it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Key {
-    namespace: Arc<str>,
-    name: Arc<str>,
-}
+pub(super) type Key = (Arc<str>, Arc<str>);
 
-impl PartialOrd for Key {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Key {
-    fn cmp(&self, other: &Self) -> Ordering {
-        // Most are of one namespace, whose text they share.
-        let is_shared = Arc::ptr_eq(&self.namespace, &other.namespace);
-        let namespace = if is_shared { Ordering::Equal } else { self.namespace.cmp(&other.namespace) };
-        namespace.then_with(|| self.name.cmp(&other.name))
-    }
-}
-
-impl Key {
-    /// That of an object.
-    pub(super) fn of(object: &Object) -> Self {
-        Self { namespace: Arc::clone(&object.namespace), name: Arc::clone(&object.name) }
-    }
-}
-
-/// What a [`Key`] can be looked up by without making one.
-trait Place {
-    /// The namespace and the name.
-    fn parts(&self) -> (&str, &str);
-}
-
-impl Place for Key {
-    fn parts(&self) -> (&str, &str) {
-        (&self.namespace, &self.name)
-    }
-}
-
-impl Place for (&str, &str) {
-    fn parts(&self) -> (&str, &str) {
-        *self
-    }
-}
-
-impl PartialEq for dyn Place + '_ {
-    fn eq(&self, other: &Self) -> bool {
-        self.parts() == other.parts()
-    }
-}
-
-impl Eq for dyn Place + '_ {}
-
-impl PartialOrd for dyn Place + '_ {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for dyn Place + '_ {
-    fn cmp(&self, other: &Self) -> Ordering {
-        self.parts().cmp(&other.parts())
-    }
-}
-
-impl<'p> Borrow<dyn Place + 'p> for Key {
-    fn borrow(&self) -> &(dyn Place + 'p) {
-        self
-    }
+/// That of an object.
+pub(super) fn key_of(object: &Object) -> Key {
+    (Arc::clone(&object.namespace), Arc::clone(&object.name))
 }
 
 /// All objects of a kind that are known.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Objects {
     map: Map<Key, Arc<Object>, CHUNK>,
-    /// The namespace of the last object that was added: lists come by namespace.
-    last_namespace: Option<Arc<str>>,
     /// The texts that objects of this kind share, copies of this map among them.
     recurring: Arc<Mutex<RecurringTexts>>,
 }
 
 impl Objects {
-    /// Adds an object; the one whose place it takes. It shares the text of its namespace with the others there.
+    /// Adds an object; the one whose place it takes. It shares the texts that others have too.
     pub(super) fn insert(&mut self, mut object: Object) -> (Arc<Object>, Option<Arc<Object>>) {
-        object.tree.settle(&mut self.recurring.lock().unwrap_or_else(PoisonError::into_inner));
-        object.namespace = self.shared_namespace(&object.namespace);
+        let mut recurring = self.recurring.lock().unwrap_or_else(PoisonError::into_inner);
+        object.tree.settle(&mut recurring);
+        recurring.share(&mut object.namespace);
+        drop(recurring);
         let object = Arc::new(object);
-        let before = self.map.insert_cow(Key::of(&object), Arc::clone(&object));
+        let before = self.map.insert_cow(key_of(&object), Arc::clone(&object));
         (object, before)
     }
 
     /// Removes an object.
     pub(super) fn remove(&mut self, namespace: &str, name: &str) -> Option<Arc<Object>> {
-        let key = self.map.get_key(place(&(namespace, name)))?.clone();
-        self.map.remove_cow(&key)
+        self.map.remove_cow(&(namespace.into(), name.into()))
     }
 
     /// The object of this name.
     pub(crate) fn get(&self, namespace: &str, name: &str) -> Option<&Object> {
-        self.map.get(place(&(namespace, name))).map(AsRef::as_ref)
+        self.map.get(&(namespace.into(), name.into())).map(AsRef::as_ref)
     }
 
     /// How many there are.
@@ -130,7 +62,7 @@ impl Objects {
 
     /// Whether a namespace holds any.
     pub(super) fn is_in_use(&self, namespace: &str) -> bool {
-        self.first_in(namespace).is_some()
+        self.in_namespace(namespace).next().is_some()
     }
 
     /// All of them, by namespace and name.
@@ -145,44 +77,18 @@ impl Objects {
 
     /// All behind this place, by namespace and name.
     pub(super) fn behind(&self, place: Option<(&str, &str)>) -> impl Iterator<Item = &Object> + use<'_> {
-        let start = place.map(|(namespace, name)| Key { namespace: namespace.into(), name: name.into() });
+        let start = place.map(|(namespace, name)| (namespace.into(), name.into()));
         let start = start.map_or(Bound::Unbounded, Bound::Excluded);
         self.map.range::<Key, _>((start, Bound::Unbounded)).map(|(_, object)| object.as_ref())
     }
 
     /// All of a namespace, by name.
     pub(crate) fn in_namespace<'o>(&'o self, namespace: &str) -> impl Iterator<Item = &'o Object> + use<'o> {
-        let from_first = |first: Key| {
-            let namespace = Arc::clone(&first.namespace);
-            let entries = self.map.range::<Key, _>(first..);
-            entries.take_while(move |(key, _)| {
-                Arc::ptr_eq(&key.namespace, &namespace) || key.namespace == namespace
-            })
-        };
-        let entries = self.first_in(namespace).cloned().map(from_first);
-        entries.into_iter().flatten().map(|(_, object)| object.as_ref())
+        let namespace: Arc<str> = namespace.into();
+        let entries = self.map.range::<Key, _>((Arc::clone(&namespace), "".into())..);
+        let entries = entries.take_while(move |((home, _), _)| *home == namespace);
+        entries.map(|(_, object)| object.as_ref())
     }
-
-    /// The text of a namespace as other objects there have it.
-    fn shared_namespace(&mut self, namespace: &Arc<str>) -> Arc<str> {
-        if let Some(last) = self.last_namespace.as_ref().filter(|last| *last == namespace) {
-            return Arc::clone(last);
-        }
-        let shared = Arc::clone(self.first_in(namespace).map_or(namespace, |first| &first.namespace));
-        self.last_namespace.insert(shared).clone()
-    }
-
-    fn first_in(&self, namespace: &str) -> Option<&Key> {
-        let start = (namespace, "");
-        let bounds = (Bound::Included(place(&start)), Bound::Unbounded);
-        let first = self.map.range::<dyn Place + '_, _>(bounds).next()?.0.clone();
-        let (key, _) = self.map.get_full(&first)?;
-        (*key.namespace == *namespace).then_some(key)
-    }
-}
-
-fn place<'p>(place: &'p (&'p str, &'p str)) -> &'p (dyn Place + 'p) {
-    place
 }
 
 #[cfg(test)]

@@ -21,9 +21,8 @@ pub(super) fn read(reader: &Reader<'_>) -> Option<Box<dyn TypedRule>> {
 }
 
 impl TypedRule for Backends {
-    fn judge(&self, judged: &Judged<'_>) -> RuleOutcome {
-        let mut outcome = RuleOutcome::default();
-        let Some(backend) = &judged.view.backend else { return outcome };
+    fn judge(&self, judged: &Judged<'_>, outcome: &mut RuleOutcome) {
+        let Some(backend) = &judged.view.backend else { return };
         let shown = value(judged, backend);
         let mut add = |message| outcome.add(judged.view.pointer("backend"), message, backend);
         if !self.allowed.accepts(backend) {
@@ -32,14 +31,12 @@ impl TypedRule for Backends {
         if self.must_be_durable && judged.view.durable == Some(false) {
             add(format!("backend {shown} loses its memory with its process"));
         }
-        outcome
     }
 
-    fn in_cel(&self, side: &CelSide<'_>) -> InCel {
-        let mut said = InCel::default();
+    fn in_cel(&self, side: &CelSide<'_>, said: &mut InCel) {
         if !self.allowed.is_empty() {
             let end = format!(" is not allowed{}", use_one_of(self.allowed.instead()));
-            self.allowed.add_in_cel(&mut said, side, ("backend", "backends"), ("backend ", end));
+            self.allowed.add_in_cel(said, side, ("backend", "backends"), ("backend ", end));
         }
         if self.must_be_durable
             && let Some(durable) = said.entries(side, "durable", "backends.durable")
@@ -50,6 +47,5 @@ impl TypedRule for Backends {
             let list = format!("{durable}.exists(it, it.endsWith(' false')) ? {backends} : []");
             said.add(list, message.into());
         }
-        said
     }
 }

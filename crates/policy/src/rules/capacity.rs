@@ -72,10 +72,9 @@ pub(super) fn quantity(fields: &Fields<'_>, field: &str) -> Option<Quantity> {
 }
 
 impl TypedRule for Capacity {
-    fn judge(&self, judged: &Judged<'_>) -> RuleOutcome {
-        let mut outcome = RuleOutcome::default();
+    fn judge(&self, judged: &Judged<'_>, outcome: &mut RuleOutcome) {
         if let Some((entries, count)) = self.entries.as_ref().zip(judged.view.max_entries) {
-            entries.judge(&MAX_ENTRIES, count, judged, &mut outcome);
+            entries.judge(&MAX_ENTRIES, count, judged, outcome);
         }
         if let Some((storage, max)) = judged.view.storage.as_ref().zip(self.storage.as_ref())
             && storage.bytes.saturating_mul(BYTE) > max.billionths
@@ -84,11 +83,9 @@ impl TypedRule for Capacity {
             let message = format!("storage {shown} is above {}", max.text);
             outcome.add(judged.view.pointer("storageBytes"), message, &storage.text);
         }
-        outcome
     }
 
-    fn in_cel(&self, side: &CelSide<'_>) -> InCel {
-        let mut said = InCel::default();
+    fn in_cel(&self, side: &CelSide<'_>, said: &mut InCel) {
         if let Some(max) = &self.storage
             && let Some(sizes) = said.entries(side, "storageBytes", "capacity.storage")
         {
@@ -106,8 +103,7 @@ impl TypedRule for Capacity {
             }
         }
         if let Some(entries) = &self.entries {
-            entries.in_cel(&MAX_ENTRIES, side, &mut said);
+            entries.in_cel(&MAX_ENTRIES, side, said);
         }
-        said
     }
 }

@@ -79,24 +79,21 @@ fn ports(fields: &Fields<'_>) -> Option<Vec<u16>> {
 }
 
 impl TypedRule for Endpoint {
-    fn judge(&self, judged: &Judged<'_>) -> RuleOutcome {
-        let mut outcome = RuleOutcome::default();
-        let Some(endpoint) = &judged.view.endpoint else { return outcome };
+    fn judge(&self, judged: &Judged<'_>, outcome: &mut RuleOutcome) {
+        let Some(endpoint) = &judged.view.endpoint else { return };
         let pointer = judged.view.pointer("endpoint");
         match &endpoint.unknown {
             Some(why) if self.reads_address() => outcome.add_unknown(pointer.clone(), why.clone()),
             Some(_) => {}
-            None => self.judge_address(endpoint, &pointer, judged, &mut outcome),
+            None => self.judge_address(endpoint, &pointer, judged, outcome),
         }
         let may_be_literal = matches!(endpoint.from, EndpointSource::Secret | EndpointSource::Derived);
         if self.must_be_secret && !may_be_literal {
             outcome.add(pointer, "the endpoint must come from a Secret", endpoint.from.name());
         }
-        outcome
     }
 
-    fn in_cel(&self, side: &CelSide<'_>) -> InCel {
-        let mut said = InCel::default();
+    fn in_cel(&self, side: &CelSide<'_>, said: &mut InCel) {
         if self.reads_address() {
             let _no_table_has_it = said.entries(side, "endpoint", "endpoint");
         }
@@ -106,7 +103,6 @@ impl TypedRule for Endpoint {
             let list = format!("{from}.filter(it, !({VALUE} in ['secret', 'derived']))");
             said.add(list, vec![text("the endpoint must come from a Secret")]);
         }
-        said
     }
 
     fn reads_other_objects(&self) -> bool {

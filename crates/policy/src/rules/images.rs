@@ -36,18 +36,14 @@ fn globs(fields: &Fields<'_>, field: &str) -> Option<Vec<Glob>> {
 }
 
 impl TypedRule for Images {
-    fn judge(&self, judged: &Judged<'_>) -> RuleOutcome {
-        let mut outcome = RuleOutcome::default();
+    fn judge(&self, judged: &Judged<'_>, outcome: &mut RuleOutcome) {
         for container in &judged.view.containers {
-            self.judge_container(container, judged, &mut outcome);
+            self.judge_container(container, judged, outcome);
         }
-        outcome
     }
 
-    fn in_cel(&self, side: &CelSide<'_>) -> InCel {
-        let mut said = InCel::default();
+    fn in_cel(&self, side: &CelSide<'_>, said: &mut InCel) {
         let _no_table_has_them = said.entries(side, "containers", "images");
-        said
     }
 }
 

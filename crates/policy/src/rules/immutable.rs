@@ -37,9 +37,8 @@ pub(super) fn read(reader: &Reader<'_>) -> Option<Box<dyn TypedRule>> {
 }
 
 impl TypedRule for Immutable {
-    fn judge(&self, judged: &Judged<'_>) -> RuleOutcome {
-        let mut outcome = RuleOutcome::default();
-        let Some(old) = judged.old else { return outcome };
+    fn judge(&self, judged: &Judged<'_>, outcome: &mut RuleOutcome) {
+        let Some(old) = judged.old else { return };
         for path in &self.0 {
             let pointer = judged.view.pointer(path);
             if let Some(why) = unknown(judged.view, path).or_else(|| unknown(old, path)) {
@@ -61,16 +60,14 @@ impl TypedRule for Immutable {
                 outcome.add(pointer, message, format!("{was:?} {is:?}"));
             }
         }
-        outcome
     }
 
-    fn in_cel(&self, side: &CelSide<'_>) -> InCel {
+    fn in_cel(&self, side: &CelSide<'_>, said: &mut InCel) {
         /// What no update of an object changes.
         const FIXED: [&str; 5] = ["family", "kind", "name", "namespace", "role"];
         /// What is one value.
         const SCALARS: [&str; 7] =
             ["backend", "collection", "durable", "endpoint.from", "maxEntries", "provider", "ttlSeconds"];
-        let mut said = InCel::default();
         for path in self.0.iter().copied().filter(|path| !FIXED.contains(path)) {
             if path == "labels" || !SCALARS.contains(&path) && side.at(path) != Sayable::Absent {
                 let why = match side.at(path) {
@@ -97,7 +94,6 @@ impl TypedRule for Immutable {
                 transition: true,
             });
         }
-        said
     }
 
     fn reads_other_objects(&self) -> bool {

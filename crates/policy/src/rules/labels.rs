@@ -45,8 +45,8 @@ fn values(reader: &Reader<'_>) -> BTreeMap<String, Vec<Glob>> {
 }
 
 impl TypedRule for Labels {
-    fn judge(&self, judged: &Judged<'_>) -> RuleOutcome {
-        let (mut outcome, labels) = (RuleOutcome::default(), &judged.view.labels);
+    fn judge(&self, judged: &Judged<'_>, outcome: &mut RuleOutcome) {
+        let labels = &judged.view.labels;
         let place = Pointer::new("/metadata/labels");
         for key in self.required.iter().filter(|key| !labels.contains_key(*key)) {
             outcome.add(place.key(key), format!("label \"{key}\" is required"), "");
@@ -61,11 +61,10 @@ impl TypedRule for Labels {
             let message = format!("label \"{key}\" has value {shown}; allowed are {allowed}");
             outcome.add(place.key(key), message, found);
         }
-        outcome
     }
 
-    fn in_cel(&self, side: &CelSide<'_>) -> InCel {
-        let (mut said, labels) = (InCel::default(), side.labels());
+    fn in_cel(&self, side: &CelSide<'_>, said: &mut InCel) {
+        let labels = side.labels();
         if !self.required.is_empty() {
             let keys = list(&self.required);
             let message = vec![text("label "), MessagePart::Quoted(1), text(" is required")];
@@ -82,6 +81,5 @@ impl TypedRule for Labels {
             let message = vec![text(start), MessagePart::Quoted(1), text(end)];
             said.add(format!("{wrong}.map(value, 'metadata.labels ' + value)"), message);
         }
-        said
     }
 }

@@ -39,18 +39,14 @@ fn required_is_empty(fields: &super::super::reader::Fields<'_>) -> bool {
 }
 
 impl TypedRule for Limits {
-    fn judge(&self, judged: &Judged<'_>) -> RuleOutcome {
-        let mut outcome = RuleOutcome::default();
+    fn judge(&self, judged: &Judged<'_>, outcome: &mut RuleOutcome) {
         for container in &judged.view.containers {
-            self.judge_container(container, judged, &mut outcome);
+            self.judge_container(container, judged, outcome);
         }
-        outcome
     }
 
-    fn in_cel(&self, side: &CelSide<'_>) -> InCel {
-        let mut said = InCel::default();
+    fn in_cel(&self, side: &CelSide<'_>, said: &mut InCel) {
         let _no_table_has_them = said.entries(side, "containers", "limits");
-        said
     }
 }
 

@@ -16,21 +16,17 @@ pub(super) fn read(reader: &Reader<'_>) -> Option<Box<dyn TypedRule>> {
 }
 
 impl TypedRule for Operations {
-    fn judge(&self, judged: &Judged<'_>) -> RuleOutcome {
-        let mut outcome = RuleOutcome::default();
+    fn judge(&self, judged: &Judged<'_>, outcome: &mut RuleOutcome) {
         for operation in judged.view.operations.iter().flatten() {
             if !self.0.accepts(&operation.name) {
                 let message = format!("operation {} is not allowed", value(judged, &operation.name));
                 outcome.add(operation.field.clone(), message, &operation.name);
             }
         }
-        outcome
     }
 
-    fn in_cel(&self, side: &CelSide<'_>) -> InCel {
-        let mut said = InCel::default();
+    fn in_cel(&self, side: &CelSide<'_>, said: &mut InCel) {
         let end = " is not allowed".to_owned();
-        self.0.add_in_cel(&mut said, side, ("operations", "operations"), ("operation ", end));
-        said
+        self.0.add_in_cel(said, side, ("operations", "operations"), ("operation ", end));
     }
 }

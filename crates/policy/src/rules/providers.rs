@@ -16,20 +16,16 @@ pub(super) fn read(reader: &Reader<'_>) -> Option<Box<dyn TypedRule>> {
 }
 
 impl TypedRule for Providers {
-    fn judge(&self, judged: &Judged<'_>) -> RuleOutcome {
-        let mut outcome = RuleOutcome::default();
+    fn judge(&self, judged: &Judged<'_>, outcome: &mut RuleOutcome) {
         if let Some(provider) = judged.view.provider.as_ref().filter(|provider| !self.0.accepts(provider)) {
             let shown = value(judged, provider);
             let message = format!("provider {shown} is not allowed{}", use_one_of(self.0.instead()));
             outcome.add(judged.view.pointer("provider"), message, provider);
         }
-        outcome
     }
 
-    fn in_cel(&self, side: &CelSide<'_>) -> InCel {
-        let mut said = InCel::default();
+    fn in_cel(&self, side: &CelSide<'_>, said: &mut InCel) {
         let end = format!(" is not allowed{}", use_one_of(self.0.instead()));
-        self.0.add_in_cel(&mut said, side, ("provider", "providers"), ("provider ", end));
-        said
+        self.0.add_in_cel(said, side, ("provider", "providers"), ("provider ", end));
     }
 }

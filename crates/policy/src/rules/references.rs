@@ -48,8 +48,7 @@ fn kinds(reader: &Reader<'_>) -> Vec<String> {
 }
 
 impl TypedRule for References {
-    fn judge(&self, judged: &Judged<'_>) -> RuleOutcome {
-        let mut outcome = RuleOutcome::default();
+    fn judge(&self, judged: &Judged<'_>, outcome: &mut RuleOutcome) {
         for reference in &judged.view.references {
             let ReferenceView { kind, namespace, name, field, found } = reference;
             let path = qualified(namespace, name);
@@ -72,13 +71,10 @@ impl TypedRule for References {
                 outcome.add(field.clone(), format!("{} is in another namespace", shown()), &path);
             }
         }
-        outcome
     }
 
-    fn in_cel(&self, side: &CelSide<'_>) -> InCel {
-        let mut said = InCel::default();
+    fn in_cel(&self, side: &CelSide<'_>, said: &mut InCel) {
         let _no_table_has_them = said.entries(side, "references", "references");
-        said
     }
 
     fn reads_other_objects(&self) -> bool {

@@ -46,17 +46,13 @@ fn shown(text: &str, nanoseconds: i128) -> String {
 }
 
 impl TypedRule for Retention {
-    fn judge(&self, judged: &Judged<'_>) -> RuleOutcome {
-        let mut outcome = RuleOutcome::default();
+    fn judge(&self, judged: &Judged<'_>, outcome: &mut RuleOutcome) {
         if let Some(seconds) = judged.view.ttl_seconds {
-            self.0.judge(&TTL, seconds, judged, &mut outcome);
+            self.0.judge(&TTL, seconds, judged, outcome);
         }
-        outcome
     }
 
-    fn in_cel(&self, side: &CelSide<'_>) -> InCel {
-        let mut said = InCel::default();
-        self.0.in_cel(&TTL, side, &mut said);
-        said
+    fn in_cel(&self, side: &CelSide<'_>, said: &mut InCel) {
+        self.0.in_cel(&TTL, side, said);
     }
 }

@@ -39,8 +39,8 @@ pub(super) fn read(reader: &Reader<'_>) -> Option<Box<dyn TypedRule>> {
 }
 
 impl TypedRule for Secrets {
-    fn judge(&self, judged: &Judged<'_>) -> RuleOutcome {
-        let (mut outcome, view) = (RuleOutcome::default(), judged.view);
+    fn judge(&self, judged: &Judged<'_>, outcome: &mut RuleOutcome) {
+        let view = judged.view;
         if self.forbids_inline {
             for inline in &view.inline {
                 let message = "a credential stands in clear text; use a Secret reference";
@@ -52,13 +52,11 @@ impl TypedRule for Secrets {
             outcome.add(view.pointer("secrets"), "a Secret reference is required", "");
         }
         for secret in &view.secrets {
-            self.judge_secret(secret, judged, &mut outcome);
+            self.judge_secret(secret, judged, outcome);
         }
-        outcome
     }
 
-    fn in_cel(&self, side: &CelSide<'_>) -> InCel {
-        let mut said = InCel::default();
+    fn in_cel(&self, side: &CelSide<'_>, said: &mut InCel) {
         if self.forbids_inline
             && let Some(inline) = said.entries(side, "inline", "secrets.inline")
         {
@@ -87,7 +85,6 @@ impl TypedRule for Secrets {
         if self.namespaces.is_some() {
             let _its_own = said.entries(side, "secrets", "secrets.namespaces");
         }
-        said
     }
 }
 

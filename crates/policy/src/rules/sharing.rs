@@ -22,9 +22,8 @@ pub(super) fn read(reader: &Reader<'_>) -> Option<Box<dyn TypedRule>> {
 }
 
 impl TypedRule for Sharing {
-    fn judge(&self, judged: &Judged<'_>) -> RuleOutcome {
-        let mut outcome = RuleOutcome::default();
-        let Some(sharing) = &judged.view.sharing else { return outcome };
+    fn judge(&self, judged: &Judged<'_>, outcome: &mut RuleOutcome) {
+        let Some(sharing) = &judged.view.sharing else { return };
         if let Some(allowed) = &self.visibility {
             for config in &sharing.configs {
                 let Some(visibility) = &config.visibility else { continue };
@@ -42,11 +41,9 @@ impl TypedRule for Sharing {
             let message = format!("{writers} configs may write; the limit is {max}");
             outcome.add(sharing.field.clone(), message, writers.to_string());
         }
-        outcome
     }
 
-    fn in_cel(&self, side: &CelSide<'_>) -> InCel {
-        let mut said = InCel::default();
+    fn in_cel(&self, side: &CelSide<'_>, said: &mut InCel) {
         if self.visibility.is_some() {
             let _no_table_has_it = said.entries(side, "sharing.visibility", "sharing.visibility");
         }
@@ -59,6 +56,5 @@ impl TypedRule for Sharing {
                 vec![MessagePart::Plain(1), text(end)],
             );
         }
-        said
     }
 }

@@ -84,19 +84,17 @@ fn label(fields: &Fields<'_>, field: &str) -> Option<String> {
 }
 
 impl TypedRule for Tenancy {
-    fn judge(&self, judged: &Judged<'_>) -> RuleOutcome {
-        let mut outcome = RuleOutcome::default();
+    fn judge(&self, judged: &Judged<'_>, outcome: &mut RuleOutcome) {
         match self.tenant(judged) {
-            Tenant::Known(tenant) => self.judge_names(tenant, judged, &mut outcome),
+            Tenant::Known(tenant) => self.judge_names(tenant, judged, outcome),
             Tenant::Missing(pointer, message) if self.is_required => outcome.add(pointer, message, ""),
             Tenant::Missing(..) => {}
             Tenant::Unknown(why) => outcome.add_unknown(Pointer::new("/metadata/namespace"), why),
         }
-        outcome
     }
 
-    fn in_cel(&self, side: &CelSide<'_>) -> InCel {
-        let (mut said, tenant) = (InCel::default(), format!("({})", self.from.in_cel(side)));
+    fn in_cel(&self, side: &CelSide<'_>, said: &mut InCel) {
+        let tenant = format!("({})", self.from.in_cel(side));
         if self.is_required
             && let Some((field, words)) = self.from.missing()
         {
@@ -130,7 +128,6 @@ impl TypedRule for Tenancy {
         if self.endpoint_hosts.is_some() {
             let _no_table_has_it = said.entries(side, "endpoint", "tenancy.endpointHosts");
         }
-        said
     }
 
     fn reads_namespaces(&self) -> bool {

@@ -44,7 +44,7 @@ fn decisions(call: Phase, webhook: &'static str) -> impl Iterator<Item = Request
             verdicts.iter().map(move |verdict| RequestLabels { webhook, operation, verdict, reason })
         })
     };
-    Reason::ALL.into_iter().flat_map(move |reason| rows(reason).iter().flat_map(move |row| of(reason, row)))
+    Reason::all().flat_map(move |reason| rows(reason).iter().flat_map(move |row| of(reason, row)))
 }
 
 /// The results of requests that are decided for this reason. Findings about a pod belong to the mutating call, all others
@@ -87,7 +87,7 @@ mod tests {
     #[test]
     fn has_every_reason_of_an_answer() {
         let seen: BTreeSet<&str> = all().map(|labels| labels.reason).collect();
-        for reason in Reason::ALL {
+        for reason in Reason::all() {
             let is_answer = !matches!(reason, Reason::Unreadable | Reason::Cancelled);
             assert_eq!(seen.contains(reason.name()), is_answer, "{reason:?}");
         }

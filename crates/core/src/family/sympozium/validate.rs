@@ -34,7 +34,7 @@ use memgate_primitives::number::more;
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::{Pointer, unescape};
 use memgate_primitives::suggest::did_you_mean;
-use memgate_schema::violation::{Broken, BrokenKind};
+use memgate_schema::violation::{Rule, SchemaViolation};
 
 use self::report::Report;
 pub use self::skills::skill_pack_missing;
@@ -176,24 +176,25 @@ fn about_agents(mut users: Vec<Cow<'_, str>>, message: impl Fn(&str, usize) -> S
 
 /// Whether an object of this kind, as it was written, passes although it breaks the schema.
 #[must_use]
-pub fn tolerates(kind: &Kind, written: &Tree, broken: Broken<'_>) -> bool {
-    let missing = broken.kind == BrokenKind::Required;
+pub fn tolerates(kind: &Kind, written: &Tree, violation: &SchemaViolation<'_>) -> bool {
+    let place = violation.pointer.as_str();
+    let missing = matches!(violation.rule, Rule::Required(..));
     if *kind == AGENT || *kind == AGENT_OLD {
         let model = ["/spec", "/spec/agents", "/spec/agents/default", "/spec/agents/default/model"];
-        return missing && model.contains(&broken.pointer);
+        return missing && model.contains(&place);
     }
     if *kind == AGENT_RUN {
         let old_name = || written.at(&["spec", "instanceRef"]).and_then(Tree::text).is_some();
-        return missing && broken.pointer == "/spec/agentRef" && old_name();
+        return missing && place == "/spec/agentRef" && old_name();
     }
-    let is_object = broken.kind == BrokenKind::Type { got: "object" };
+    let is_object = matches!(violation.rule, Rule::Type { got: "object", .. });
     if *kind != ENSEMBLE && *kind != ENSEMBLE_OLD || !missing && !is_object {
         return false;
     }
     if is_object {
-        return is_skill(broken.pointer);
+        return is_skill(place);
     }
-    let path: Vec<_> = broken.pointer.split('/').skip(1).collect();
+    let path: Vec<_> = place.split('/').skip(1).collect();
     match path.as_slice() {
         ["spec"]
         | ["spec", "agentConfigs" | "personas"]

@@ -207,12 +207,15 @@ impl Exporting<'_> {
             // The condition is never true for these objects.
             (Some(_), ..) => return Vec::new(),
         };
-        let InCel { faults, unsaid } = self.rule.check.in_cel(&new);
+        let [InCel { faults, unsaid }, before] = [new, old].map(|side| {
+            let mut said = InCel::default();
+            self.rule.check.in_cel(&side, &mut said);
+            said
+        });
         for (field, reason) in unsaid {
             self.leave_out(&field, &reason, &of);
         }
-        let before = self.rule.check.in_cel(&old).faults;
-        let numbered = faults.into_iter().zip(before).enumerate();
+        let numbered = faults.into_iter().zip(before.faults).enumerate();
         numbered.map(|(index, faults)| self.check(view, kinds, &conditions, index, faults)).collect()
     }
 

@@ -10,7 +10,7 @@ use memgate_primitives::fix::Fix;
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::{Path, Pointer};
 use memgate_primitives::suggest::{did_you_mean, nearest, only_nearest};
-use memgate_schema::violation::{Broken, BrokenKind, BrokenRule, SchemaViolation};
+use memgate_schema::violation::{Rule, SchemaViolation, message, supported};
 
 use super::super::api::QUERY;
 use super::super::codes::UNKNOWN_FIELD;
@@ -20,13 +20,13 @@ const QUERY_FIELDS: [&str; 3] = ["/spec/memory", "/spec/conversationId", "/spec/
 
 /// The message about a violation of a schema.
 #[must_use]
-pub fn schema_message(violation: &SchemaViolation) -> String {
-    let text = match &violation.rule {
-        BrokenRule::Type { expected, .. } => format!("must be of type {expected}"),
-        BrokenRule::Required("") => "is required".to_owned(),
-        BrokenRule::TooShort { min: 1, .. } => "must not be empty".to_owned(),
-        BrokenRule::Unsupported { supported, .. } => format!("must be one of {}", supported.join(", ")),
-        _ => return violation.message(),
+pub fn schema_message(violation: &SchemaViolation<'_>) -> String {
+    let text = match violation.rule {
+        Rule::Type { expected, .. } => format!("must be of type {expected}"),
+        Rule::Required(_, "") => "is required".to_owned(),
+        Rule::TooShort(1) => "must not be empty".to_owned(),
+        Rule::Unsupported(allowed) => format!("must be one of {}", supported(allowed).0.join(", ")),
+        _ => return message(violation),
     };
     format!("{}: {text}", violation.pointer.field())
 }
@@ -34,13 +34,14 @@ pub fn schema_message(violation: &SchemaViolation) -> String {
 /// Whether a violation is not reported: of a Query only the fields about memory are checked, and the rules about
 /// ports have better messages.
 #[must_use]
-pub fn tolerates(kind: &Kind, _written: &Tree, broken: Broken<'_>) -> bool {
+pub fn tolerates(kind: &Kind, _written: &Tree, violation: &SchemaViolation<'_>) -> bool {
+    let place = violation.pointer.as_str();
     let holds = |field: &&str| {
-        broken.pointer.strip_prefix(*field).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        place.strip_prefix(*field).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };
     let is_checked = || QUERY_FIELDS.iter().any(holds);
-    let is_port = || broken.pointer.ends_with("/serviceRef/port");
-    *kind == QUERY && !is_checked() || matches!(broken.kind, BrokenKind::Type { .. }) && is_port()
+    let is_port = || place.ends_with("/serviceRef/port");
+    *kind == QUERY && !is_checked() || matches!(violation.rule, Rule::Type { .. }) && is_port()
 }
 
 /// Adds likely misspellings.
