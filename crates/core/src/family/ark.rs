@@ -1,18 +1,18 @@
 //! Memory and Query of ark.mckinsey.com.
 //!
 //! A Memory points to an HTTP service and a Query claims one. A pod opts in with an annotation and gets
-//! environment variables. The faces share [`value`] (which of several values the platform uses),
-//! [`address`] (URLs) and [`service`] (ports).
+//! environment variables. The faces share `value` (which of several values the platform uses),
+//! [`address`] (URLs) and `service` (ports).
 
 pub mod address;
-pub mod api;
+mod api;
 pub mod codes;
-pub mod default;
-pub mod inject;
-pub mod service;
-pub mod validate;
-pub mod value;
-pub mod view;
+mod default;
+mod inject;
+mod service;
+mod validate;
+mod value;
+mod view;
 
 use std::sync::LazyLock;
 

@@ -4,12 +4,12 @@
 //! container `agent` of the agent's pods gets environment variables. This family has no sidecars, volumes
 //! or memory servers.
 
-pub mod api;
+mod api;
 pub mod codes;
-pub mod default;
-pub mod inject;
-pub mod validate;
-pub mod view;
+mod default;
+mod inject;
+mod validate;
+mod view;
 
 use std::sync::LazyLock;
 

@@ -15,8 +15,8 @@
 //! if [`Variable::replaces`] is set. Each edit's pointer is valid at the moment when the edit is applied,
 //! so edits inside a list element come before inserts into that list.
 
-pub mod containers;
-pub mod elsewhere;
+pub(crate) mod containers;
+pub(crate) mod elsewhere;
 pub mod env;
 pub mod marker;
 pub mod parts;

@@ -14,13 +14,13 @@
 
 pub mod api;
 pub mod codes;
-pub mod inject;
+mod inject;
 mod memory_tools;
-pub mod selector_value;
-pub mod setting;
+mod selector_value;
+mod setting;
 mod task_variable;
-pub mod validate;
-pub mod view;
+mod validate;
+mod view;
 
 use std::sync::LazyLock;
 

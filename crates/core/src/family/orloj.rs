@@ -5,12 +5,12 @@
 //! environment variables. Orloj has its own namespaces, which an annotation can override, and every
 //! reference is resolved in these (`namespace`).
 
-pub mod api;
+mod api;
 pub mod codes;
-pub mod default;
-pub mod inject;
-pub mod validate;
-pub mod view;
+mod default;
+mod inject;
+mod validate;
+mod view;
 
 mod endpoint;
 mod namespace;

@@ -4,14 +4,14 @@
 //! Pods of an AgentRun get variables, and init containers, sidecars and volumes where their memory needs
 //! them.
 
-pub mod api;
+mod api;
 pub mod codes;
-pub mod default;
-pub mod inject;
+mod default;
+mod inject;
 mod lookup;
-pub mod validate;
-pub mod variables;
-pub mod view;
+mod validate;
+mod variables;
+mod view;
 
 use std::sync::LazyLock;
 

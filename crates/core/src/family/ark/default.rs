@@ -20,7 +20,7 @@ use super::service::{PortFix, ServiceRef, fix_port};
 use super::value::ValueOrSource;
 
 /// The field that policies may fill: the Memory of a new Query, if that Memory exists.
-pub static POLICY_FIELDS: [PolicyField; 1] = [PolicyField {
+pub(crate) static POLICY_FIELDS: [PolicyField; 1] = [PolicyField {
     kind: &QUERY,
     pointer: "/spec/memory",
     form: FieldForm::Reference("name"),
@@ -33,8 +33,7 @@ pub static POLICY_FIELDS: [PolicyField; 1] = [PolicyField {
 }];
 
 /// One edit for each default that an object lacks.
-#[must_use]
-pub fn default(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Edit> {
+pub(crate) fn default(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Edit> {
     if *subject.kind == QUERY {
         memory(subject, state).into_iter().collect()
     } else if *subject.kind == MEMORY {
@@ -46,7 +45,7 @@ pub fn default(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Edit> 
 
 /// The default Memory of a namespace.
 #[derive(Debug, PartialEq)]
-pub enum DefaultMemory {
+pub(crate) enum DefaultMemory {
     /// This Memory.
     Memory {
         /// Its name.
@@ -62,8 +61,7 @@ pub enum DefaultMemory {
 
 /// The Memory that a Query of this namespace gets: the one of the ArkConfig if it is usable, or else
 /// `default`.
-#[must_use]
-pub fn default_memory(namespace: &str, state: &mut StateReader<'_>) -> DefaultMemory {
+pub(crate) fn default_memory(namespace: &str, state: &mut StateReader<'_>) -> DefaultMemory {
     let config = state.get(&ARK_CONFIG, "", DEFAULT);
     if config == Lookup::Unknown {
         return DefaultMemory::Unknown;

@@ -37,8 +37,7 @@ use super::codes::{
 };
 
 /// What to add to the pod; `None` if it did not opt in.
-#[must_use]
-pub fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Option<Injection> {
+pub(crate) fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Option<Injection> {
     let wanted = match recognise(pod, namespace)? {
         OptIn::Named(wanted) => wanted,
         OptIn::OfOthers => return Some(Injection::nothing(Reason::NotOurs)),
@@ -80,8 +79,11 @@ pub(super) fn memory_of<'p, 's>(
 }
 
 /// The pod's controller, since the platform has no object for a pod.
-#[must_use]
-pub fn involved_object(pod: &Pod<'_>, namespace: &str, _state: &StateReader<'_>) -> Option<InvolvedObject> {
+pub(crate) fn involved_object(
+    pod: &Pod<'_>,
+    namespace: &str,
+    _state: &StateReader<'_>,
+) -> Option<InvolvedObject> {
     let wanted = MemoryName::read(pod.annotation(MEMORY_ANNOTATION)?);
     let home = wanted.and_then(|wanted| wanted.namespace);
     home.is_none_or(|home| home == namespace).then(|| controller_of(pod, namespace))?

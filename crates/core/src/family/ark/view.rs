@@ -18,11 +18,10 @@ use super::inject::memory_of;
 use super::value::{EffectiveValue, ValueOrSource, ValueSource};
 
 /// The kinds of which there is a view.
-pub static VIEWED: [(&Kind, Role); 2] = [(&MEMORY, Role::Memory), (&QUERY, Role::Referrer)];
+pub(crate) static VIEWED: [(&Kind, Role); 2] = [(&MEMORY, Role::Memory), (&QUERY, Role::Referrer)];
 
 /// The view of an object of the family's own kinds.
-#[must_use]
-pub fn view(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<MemoryView> {
+pub(crate) fn view(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<MemoryView> {
     if *subject.kind == MEMORY {
         Some(of_memory(subject.object, (subject.namespace, subject.name), state))
     } else if *subject.kind == QUERY {
@@ -33,8 +32,7 @@ pub fn view(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<Memory
 }
 
 /// The view of a pod that opts in.
-#[must_use]
-pub fn view_pod(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Option<MemoryView> {
+pub(crate) fn view_pod(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Option<MemoryView> {
     let found = memory_of(pod, namespace, state)?;
     let memories = found.into_iter().map(|(home, memory)| of_stored(memory, home, state));
     Some(MemoryView::of_pod(FAMILY.name, namespace, memories))

@@ -14,7 +14,7 @@ use super::api::{ARKONIS, COLLECTION_DEFAULT, EMBEDDING_PROVIDER_DEFAULT, REDIS_
 use super::validate::{Role, breaks_schema, role};
 
 /// The fields that policies may fill.
-pub static POLICY_FIELDS: [PolicyField; 2] = [
+pub(crate) static POLICY_FIELDS: [PolicyField; 2] = [
     PolicyField {
         kind: &ARKONIS.memory,
         pointer: "/spec/redis/maxEntries",
@@ -30,8 +30,7 @@ pub static POLICY_FIELDS: [PolicyField; 2] = [
 ];
 
 /// One `add` for each missing default; empty for an object that violates the schema.
-#[must_use]
-pub fn default(subject: &Subject<'_>, _state: &mut StateReader<'_>) -> Vec<Edit> {
+pub(crate) fn default(subject: &Subject<'_>, _state: &mut StateReader<'_>) -> Vec<Edit> {
     let Some((dialect, Role::Memory)) = role(subject.kind) else { return Vec::new() };
     let object = subject.object;
     if breaks_schema(dialect, object) {

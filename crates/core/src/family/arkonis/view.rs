@@ -22,7 +22,7 @@ use super::inject::memory_of;
 use super::validate::{Role as KindRole, role};
 
 /// The kinds of which there is a view.
-pub static VIEWED: [(&Kind, Role); 8] = [
+pub(crate) static VIEWED: [(&Kind, Role); 8] = [
     (&ARKONIS.memory, Role::Memory),
     (&ARKONIS.agent, Role::Referrer),
     (&ARKONIS_OLD.memory, Role::Memory),
@@ -34,8 +34,7 @@ pub static VIEWED: [(&Kind, Role); 8] = [
 ];
 
 /// The view of an object of the family's own kinds.
-#[must_use]
-pub fn view(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<MemoryView> {
+pub(crate) fn view(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<MemoryView> {
     let Subject { namespace, name, object, .. } = subject;
     match role(subject.kind)? {
         (dialect, KindRole::Memory) => Some(of_memory(dialect, object, (namespace, name), state)),
@@ -45,8 +44,7 @@ pub fn view(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<Memory
 }
 
 /// The view of an agent pod.
-#[must_use]
-pub fn view_pod(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Option<MemoryView> {
+pub(crate) fn view_pod(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Option<MemoryView> {
     let found = memory_of(pod, namespace, state)?;
     let memory = found.ok().map(|(dialect, memory)| of_stored(dialect, memory, state));
     Some(MemoryView::of_pod(FAMILY.name, namespace, memory))

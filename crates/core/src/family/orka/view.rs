@@ -23,7 +23,7 @@ use super::inject::recognise::Worker;
 use super::task_variable::TaskVariable;
 
 /// The kinds of which there is a view.
-pub static VIEWED: [(&Kind, Role); 4] = [
+pub(crate) static VIEWED: [(&Kind, Role); 4] = [
     (&MEMORY_BACKEND, Role::Memory),
     (&AGENT, Role::Referrer),
     (&TASK, Role::Referrer),
@@ -31,8 +31,7 @@ pub static VIEWED: [(&Kind, Role); 4] = [
 ];
 
 /// The view of an object of the family's own kinds, and of a Namespace that has annotations of the family.
-#[must_use]
-pub fn view(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<MemoryView> {
+pub(crate) fn view(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<MemoryView> {
     let kind = subject.kind;
     if *kind == MEMORY_BACKEND {
         Some(of_backend(subject, state))
@@ -46,8 +45,7 @@ pub fn view(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<Memory
 }
 
 /// The view of the pod of an AI worker; `None` for a pod that contradicts itself.
-#[must_use]
-pub fn view_pod(pod: &Pod<'_>, namespace: &str, _state: &mut StateReader<'_>) -> Option<MemoryView> {
+pub(crate) fn view_pod(pod: &Pod<'_>, namespace: &str, _state: &mut StateReader<'_>) -> Option<MemoryView> {
     let worker = Worker::find(pod)?;
     let is_whole = worker.contradictions(pod, namespace).is_empty();
     is_whole.then(|| MemoryView::of_pod(super::FAMILY.name, namespace, []))

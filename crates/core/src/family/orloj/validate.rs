@@ -41,8 +41,7 @@ const SCHEMA_CODES: Codes = Codes {
 const RESERVED_NAMES: [&str; 6] = ["status", "logs", "exec", "scale", "proxy", "binding"];
 
 /// All findings about the subject, in any order.
-#[must_use]
-pub fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
+pub(crate) fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
     if subject.operation == Operation::Delete {
         // The first DELETE already gave the warning.
         return if is_deleting(subject.object) { Vec::new() } else { usage::deleted(subject, state) };

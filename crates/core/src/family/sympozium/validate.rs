@@ -37,7 +37,7 @@ use memgate_primitives::suggest::did_you_mean;
 use memgate_schema::violation::{Broken, BrokenKind};
 
 use self::report::Report;
-pub use self::skills::skill_pack_missing;
+pub(crate) use self::skills::skill_pack_missing;
 use super::api::{AGENT, AGENT_OLD, AGENT_RUN, ENSEMBLE, ENSEMBLE_OLD, SKILL_PACK};
 use super::codes::{TYPE_INVALID, UNKNOWN_FIELD};
 
@@ -61,8 +61,7 @@ fn unknown_field(field: &str, meant: Option<&str>) -> String {
 }
 
 /// All findings about the subject, in any order.
-#[must_use]
-pub fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
+pub(crate) fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
     let deleted = subject.operation == Operation::Delete;
     let mut findings = if deleted { Vec::new() } else { schema_rules(subject, state.budget()) };
     let (kind, report) = (subject.kind, Report::new(state.budget()));
@@ -108,8 +107,7 @@ fn drop_above_wrong_types(mut findings: Vec<Finding>) -> Vec<Finding> {
 }
 
 /// Whether every field has the right type. Other objects are denied, so they get no defaults.
-#[must_use]
-pub fn is_well_formed(subject: &Subject<'_>) -> bool {
+pub(crate) fn is_well_formed(subject: &Subject<'_>) -> bool {
     schema_rules(subject, &Budget::for_denials()).iter().all(|finding| finding.severity == Severity::Warn)
 }
 
@@ -175,8 +173,7 @@ fn about_agents(mut users: Vec<Cow<'_, str>>, message: impl Fn(&str, usize) -> S
 }
 
 /// Whether an object of this kind, as it was written, passes although it breaks the schema.
-#[must_use]
-pub fn tolerates(kind: &Kind, written: &Tree, broken: Broken<'_>) -> bool {
+pub(crate) fn tolerates(kind: &Kind, written: &Tree, broken: Broken<'_>) -> bool {
     let missing = broken.kind == BrokenKind::Required;
     if *kind == AGENT || *kind == AGENT_OLD {
         let model = ["/spec", "/spec/agents", "/spec/agents/default", "/spec/agents/default/model"];

@@ -15,17 +15,17 @@ use super::api::shared_memory::{Membrane, SharedMemory};
 use super::api::{ACCESSES, BUDGET_ACTIONS, shared_url};
 
 /// Who the agent is; the runner sends it along with every request.
-pub const INSTANCE: &str = "INSTANCE_NAME";
+pub(crate) const INSTANCE: &str = "INSTANCE_NAME";
 /// Whether there is memory in a ConfigMap.
-pub const LEGACY: &str = "MEMORY_ENABLED";
+pub(crate) const LEGACY: &str = "MEMORY_ENABLED";
 /// Where the private memory is.
-pub const PRIVATE_URL: &str = "MEMORY_SERVER_URL";
+pub(crate) const PRIVATE_URL: &str = "MEMORY_SERVER_URL";
 /// Where the shared memory is.
-pub const SHARED_URL: &str = "WORKFLOW_MEMORY_SERVER_URL";
+pub(crate) const SHARED_URL: &str = "WORKFLOW_MEMORY_SERVER_URL";
 /// What may be done with it.
-pub const ACCESS: &str = "WORKFLOW_MEMORY_ACCESS";
+pub(crate) const ACCESS: &str = "WORKFLOW_MEMORY_ACCESS";
 /// Whose trusted entries the agent sees.
-pub const TRUST_PEERS: &str = "WORKFLOW_MEMBRANE_TRUST_PEERS";
+pub(crate) const TRUST_PEERS: &str = "WORKFLOW_MEMBRANE_TRUST_PEERS";
 /// What the agent's entries are to others.
 const VISIBILITY: &str = "WORKFLOW_MEMBRANE_VISIBILITY";
 /// What it gets to see.
@@ -41,11 +41,14 @@ const TOKEN_BUDGET_ACTION: &str = "WORKFLOW_MEMBRANE_TOKEN_BUDGET_ACTION";
 /// How good evidence must be.
 const MIN_EVIDENCE_KIND: &str = "WORKFLOW_MEMBRANE_MIN_EVIDENCE_KIND";
 /// Whether runs are remembered by themselves.
-pub const AUTO_STORE: &str = "MEMORY_AUTO_STORE";
+pub(crate) const AUTO_STORE: &str = "MEMORY_AUTO_STORE";
 
 /// What the Ensemble gives to the agent of a config, in order; nothing while its memory is off.
-#[must_use]
-pub fn shared_variables(ensemble: &Object, namespace: &str, config: Option<&str>) -> Vec<Variable<'static>> {
+pub(crate) fn shared_variables(
+    ensemble: &Object,
+    namespace: &str,
+    config: Option<&str>,
+) -> Vec<Variable<'static>> {
     let spec = Ensemble::read(&ensemble.tree);
     let Some(shared) = spec.shared.as_ref().filter(|shared| shared.enabled) else { return Vec::new() };
     let resource = resource_name("Ensemble", ensemble);
@@ -61,8 +64,7 @@ pub fn shared_variables(ensemble: &Object, namespace: &str, config: Option<&str>
 }
 
 /// The names of [`shared_variables`], for any config.
-#[must_use]
-pub fn shared_variable_names(ensemble: &Object) -> Vec<&'static str> {
+pub(crate) fn shared_variable_names(ensemble: &Object) -> Vec<&'static str> {
     if !shares_memory(&ensemble.tree) {
         return Vec::new();
     }
@@ -88,8 +90,7 @@ fn min_evidence_kind(membrane: &Tree) -> Option<&str> {
 
 /// What the agent of a config may do with the shared memory. With rules, one whose config is not known may only
 /// read: a rule could forbid it to write.
-#[must_use]
-pub fn access<'t>(shared: &SharedMemory<'t>, config: Option<&str>) -> &'t str {
+pub(crate) fn access<'t>(shared: &SharedMemory<'t>, config: Option<&str>) -> &'t str {
     match config {
         Some(config) => shared.rule(config).map_or(ACCESSES[0], |rule| rule.access()),
         None if shared.rules.is_empty() => ACCESSES[0],

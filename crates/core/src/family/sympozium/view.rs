@@ -24,7 +24,7 @@ use super::inject::recognise::recognise;
 use memory::Usage;
 
 /// The kinds of which there is a view.
-pub static VIEWED: [(&Kind, Role); 6] = [
+pub(crate) static VIEWED: [(&Kind, Role); 6] = [
     (&AGENT, Role::Memory),
     (&AGENT_OLD, Role::Memory),
     (&ENSEMBLE, Role::Memory),
@@ -59,8 +59,7 @@ impl<'t> Viewed<'t> {
 }
 
 /// The view of an object of the family's own kinds.
-#[must_use]
-pub fn view(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<MemoryView> {
+pub(crate) fn view(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<MemoryView> {
     let (object, kind) = (Viewed::subject(subject), subject.kind);
     if *kind == AGENT || *kind == AGENT_OLD {
         memory::of_agent(object, has_memory(object.tree), state)
@@ -74,8 +73,7 @@ pub fn view(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<Memory
 }
 
 /// The view of an agent pod.
-#[must_use]
-pub fn view_pod(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Option<MemoryView> {
+pub(crate) fn view_pod(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Option<MemoryView> {
     let instance = recognise(pod)?;
     container_named(pod, AGENT_CONTAINER)?;
     // The memory of a pod that contradicts itself, or whose objects are unknown, is unknown.

@@ -19,8 +19,7 @@ use super::super::codes::UNKNOWN_FIELD;
 const QUERY_FIELDS: [&str; 3] = ["/spec/memory", "/spec/conversationId", "/spec/sessionId"];
 
 /// The message about a violation of a schema.
-#[must_use]
-pub fn schema_message(violation: &SchemaViolation) -> String {
+pub(crate) fn schema_message(violation: &SchemaViolation) -> String {
     let text = match &violation.rule {
         BrokenRule::Type { expected, .. } => format!("must be of type {expected}"),
         BrokenRule::Required("") => "is required".to_owned(),
@@ -33,8 +32,7 @@ pub fn schema_message(violation: &SchemaViolation) -> String {
 
 /// Whether a violation is not reported: of a Query only the fields about memory are checked, and the rules about
 /// ports have better messages.
-#[must_use]
-pub fn tolerates(kind: &Kind, _written: &Tree, broken: Broken<'_>) -> bool {
+pub(crate) fn tolerates(kind: &Kind, _written: &Tree, broken: Broken<'_>) -> bool {
     let holds = |field: &&str| {
         broken.pointer.strip_prefix(*field).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     };

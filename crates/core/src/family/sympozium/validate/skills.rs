@@ -70,8 +70,7 @@ fn pack_missing(namespace: &str, skill: &Pointer, state: &mut StateReader<'_>) -
 }
 
 /// The warning that the SkillPack of the memory is missing.
-#[must_use]
-pub fn skill_pack_missing(namespace: &str, at: Pointer) -> Finding {
+pub(crate) fn skill_pack_missing(namespace: &str, at: Pointer) -> Finding {
     let message = fit_names([namespace], |[namespace]| {
         let namespace = quoted(namespace);
         format!("SkillPack \"{MEMORY_SKILL}\" not found in {namespace} or \"{SYSTEM_NAMESPACE}\"")
