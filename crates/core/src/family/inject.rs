@@ -8,7 +8,7 @@
 //!
 //! A platform answers the three questions, in its `inject/recognise.rs`, `inject/find.rs` and
 //! `inject/want.rs`; the engine does the rest. [`mod@env`] compares variables, [`parts`] inserts containers,
-//! volumes and mounts, [`containers`] holds what added containers have in common, and [`marker`] records
+//! volumes and mounts, `containers` holds what added containers have in common, and [`marker`] records
 //! what was added.
 //!
 //! The pod's own content wins. The engine never reorders or removes anything, and it replaces a value only
@@ -89,23 +89,7 @@ pub struct Conflict<'c> {
     pub entry: Pointer,
 }
 
-/// From how many variables on it is worth to ask what they take before they are made.
-const MANY_VARIABLES: usize = 256;
-
-/// How many bytes an edit that adds a variable has at least besides its name, or one of a whole list for each.
-const LEAST_BYTES: (usize, usize) = (75, 20);
-
 impl<'w> WantedByContainer<'w> {
-    /// How many bytes of a patch the missing variables take at least; nothing where they are few.
-    fn least_bytes(&self) -> usize {
-        if self.env.len() < MANY_VARIABLES {
-            return 0;
-        }
-        let each = if self.container.env.is_some() { LEAST_BYTES.0 } else { LEAST_BYTES.1 };
-        let missing = self.env.iter().filter(|variable| self.existing.get(&variable.name).is_none());
-        missing.filter(|variable| !variable.only_with_others).map(|variable| variable.name.len() + each).sum()
-    }
-
     /// Variables at the front of a container's `env`, and no mounts.
     #[must_use]
     pub fn variables(
@@ -138,10 +122,6 @@ pub fn merge(
     let mut bytes = 0;
     for container in wanted.containers {
         if !work.steps(u32::try_from(container.env.len()).unwrap_or(u32::MAX)) {
-            break;
-        }
-        if bytes + container.least_bytes() > MAX_PATCH_BYTES {
-            work.over_limit(Pointer::root, Limit::Patch);
             break;
         }
         let (made, warned) = (edits.len(), warnings.len());

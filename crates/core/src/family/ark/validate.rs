@@ -42,7 +42,7 @@ pub(crate) fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
     } else if *subject.kind == ARK_CONFIG {
         findings.extend(config(subject.object, state.budget()));
     }
-    schema::misspellings(subject.kind, subject.object, state.budget(), &mut findings);
+    findings.extend(schema::misspellings(subject.kind, subject.object, state.budget()));
     ratchet::apply(subject, findings)
 }
 

@@ -380,7 +380,12 @@ impl Redis<'_> {
     }
 }
 
-impl VectorStore<'_> {
+impl<'t> VectorStore<'t> {
+    /// The collection; an empty name stands for the default.
+    pub(crate) fn collection_or_default(&self) -> &'t str {
+        self.collection.filter(|name| !name.is_empty()).unwrap_or(COLLECTION_DEFAULT)
+    }
+
     /// Seconds until an entry expires; `None` means no expiry.
     pub(crate) fn ttl(&self) -> Option<i64> {
         positive(self.ttl_seconds)

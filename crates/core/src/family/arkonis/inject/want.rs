@@ -15,8 +15,8 @@ use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
 
 use super::super::api::{
-    API_KEY_KEY, Backend, COLLECTION_DEFAULT, EMBEDDING_PROVIDER_DEFAULT, Embedding, Memory, REDIS_URL_KEY,
-    Redis, VectorStore, memory_backend, settings_names,
+    API_KEY_KEY, Backend, EMBEDDING_PROVIDER_DEFAULT, Embedding, Memory, REDIS_URL_KEY, Redis, VectorStore,
+    memory_backend, settings_names,
 };
 use super::super::codes::POD_ENV_CONFLICT;
 use super::find::AgentMemory;
@@ -207,7 +207,7 @@ fn vector_store_variables(store: &VectorStore<'_>, variables: &mut BackendVariab
     variables.literal(PROVIDER, store.provider.unwrap_or_default(), "spec.vectorStore.provider");
     variables.literal(ENDPOINT, store.endpoint.unwrap_or_default(), "spec.vectorStore.endpoint");
     let origin = inject::field_origin(&variables.memory, "spec.vectorStore.collection");
-    let variable = Variable::literal(COLLECTION, collection(store), origin);
+    let variable = Variable::literal(COLLECTION, store.collection_or_default(), origin);
     // The operator writes an empty variable for an empty collection.
     variables.variables.push(if store.collection == Some("") { variable.or_empty() } else { variable });
     if let Some(secret) = store.secret_name {
@@ -216,10 +216,6 @@ fn vector_store_variables(store: &VectorStore<'_>, variables: &mut BackendVariab
     if let Some(ttl) = store.ttl() {
         variables.literal(VECTOR_TTL, ttl.to_string(), "spec.vectorStore.ttlSeconds");
     }
-}
-
-fn collection<'t>(store: &VectorStore<'t>) -> &'t str {
-    store.collection.filter(|name| !name.is_empty()).unwrap_or(COLLECTION_DEFAULT)
 }
 
 fn successor_variables(
@@ -246,7 +242,7 @@ fn vector_url(store: &VectorStore<'_>) -> String {
         return endpoint.to_owned();
     }
     let without_scheme = endpoint.split_once("://").map_or(endpoint, |(_, rest)| rest);
-    format!("{provider}://{without_scheme}/{}", collection(store))
+    format!("{provider}://{without_scheme}/{}", store.collection_or_default())
 }
 
 /// How kubeswarm resolves `auto`, from the name of the model.

@@ -1,6 +1,6 @@
 //! The rules that deny a memory resource.
 
-use memgate_model::finding::Finding;
+use memgate_model::finding::{Code, Finding};
 use memgate_model::tree::Tree;
 use memgate_primitives::fix::Fix;
 use memgate_primitives::name::is_dns_subdomain;
@@ -56,19 +56,8 @@ fn backend(memory: &Memory<'_>, object: &Tree) -> Option<Finding> {
     if memory.backend().is_some() {
         return None;
     }
-    let meant = match name {
-        "memory" => Some("in-context"),
-        other => nearest(other, Backend::ALL.map(Backend::name)),
-    };
-    let message = format!(
-        "spec.backend: unsupported value {}; use \"in-context\", \"redis\" or \"vector-store\"{}",
-        quoted(name),
-        did_you_mean(meant)
-    );
-    let only = || only_nearest(name, Backend::ALL.map(Backend::name));
-    let fix = meant.filter(|_| name == "memory" || only().is_some());
-    let fix = fix.map(|meant| Fix::Text(meant.to_owned()));
-    Some(Finding::deny(&BACKEND_UNKNOWN, pointer, message).fingerprint_value(name).fix(fix))
+    let synonym = (name == "memory").then_some(Backend::InContext.name());
+    Some(unsupported(&BACKEND_UNKNOWN, pointer, name, &Backend::ALL.map(Backend::name), synonym))
 }
 
 fn redis_secret_required(memory: &Memory<'_>) -> Finding {
@@ -95,16 +84,26 @@ fn provider(dialect: &Dialect, store: &VectorStore<'_>) -> Option<Finding> {
     if dialect.providers.contains(&provider) {
         return None;
     }
-    let meant = nearest(provider, dialect.providers.iter().copied());
-    let message = format!(
-        "spec.vectorStore.provider: unsupported value {}; use {}{}",
-        quoted(provider),
-        one_of(dialect.providers),
-        did_you_mean(meant)
-    );
-    let fix = only_nearest(provider, dialect.providers.iter().copied());
-    let fix = fix.map(|meant| Fix::Text(meant.to_owned()));
-    Some(Finding::deny(&PROVIDER_UNKNOWN, pointer, message).fingerprint_value(provider).fix(fix))
+    Some(unsupported(&PROVIDER_UNKNOWN, pointer, provider, dialect.providers, None))
+}
+
+/// Refuses a value that is not one of those known; `synonym` is the one that is certainly meant.
+pub(super) fn unsupported(
+    code: &'static Code,
+    pointer: Pointer,
+    value: &str,
+    known: &[&'static str],
+    synonym: Option<&'static str>,
+) -> Finding {
+    let known_values = || known.iter().copied();
+    let meant = synonym.or_else(|| nearest(value, known_values()));
+    let fix = synonym.or_else(|| only_nearest(value, known_values()));
+    let (field, value_text) = (pointer.field(), quoted(value));
+    let (known, meant) = (one_of(known), did_you_mean(meant));
+    let message = format!("{field}: unsupported value {value_text}; use {known}{meant}");
+    Finding::deny(code, pointer, message)
+        .fingerprint_value(value)
+        .fix(fix.map(|meant| Fix::Text(meant.to_owned())))
 }
 
 /// The successor's CRD refuses a section that the backend does not use.
