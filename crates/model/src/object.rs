@@ -166,6 +166,17 @@ pub enum Lookup<'s> {
     Unknown,
 }
 
+impl<'s> Lookup<'s> {
+    /// The object, if it was found.
+    #[must_use]
+    pub const fn found(self) -> Option<&'s Object> {
+        match self {
+            Self::Found(object) => Some(object),
+            Self::Absent | Self::Unknown => None,
+        }
+    }
+}
+
 /// The namespace of objects without one, as for kubectl.
 pub const DEFAULT_NAMESPACE: &str = "default";
 

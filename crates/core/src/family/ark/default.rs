@@ -12,7 +12,6 @@ use memgate_model::object::{Lookup, Object, is_deleting};
 use memgate_model::policy_field::FieldForm;
 use memgate_model::request::Operation;
 use memgate_model::state_reader::StateReader;
-use memgate_model::tree::Tree;
 use memgate_primitives::pointer::Pointer;
 
 use super::api::{ARK_CONFIG, DEFAULT, MEMORY, QUERY, resolved_address, status};
@@ -90,7 +89,7 @@ pub(crate) fn default_memory(namespace: &str, state: &mut StateReader<'_>) -> De
 
 fn configured(config: Lookup<'_>) -> Option<&str> {
     let Lookup::Found(config) = config else { return None };
-    let name = config.tree.at(&["spec", "defaultMemory", "name"]).and_then(Tree::text);
+    let name = config.tree.text_at(&["spec", "defaultMemory", "name"]);
     name.filter(|name| !name.is_empty())
 }
 

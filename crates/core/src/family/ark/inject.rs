@@ -72,10 +72,8 @@ pub(super) fn memory_of<'p, 's>(
     let Some((home, name)) = MemoryName::read(wanted).map(|name| name.within(namespace)) else {
         return Some(Vec::new());
     };
-    Some(match state.get_if_known(&MEMORY, home, name) {
-        Lookup::Found(memory) => vec![(home, memory)],
-        Lookup::Absent | Lookup::Unknown => Vec::new(),
-    })
+    let memory = state.get_if_known(&MEMORY, home, name).found();
+    Some(memory.map(|memory| (home, memory)).into_iter().collect())
 }
 
 /// The pod's controller, since the platform has no object for a pod.

@@ -122,12 +122,8 @@ pub(crate) fn port_by_number<'s>(ports: &[Port<'s>], number: i64) -> Option<Port
 /// How to correct a port number. The platform looks a port up by its name, and uses the first port if the
 /// reference has none.
 pub(crate) fn fix_port(number: i64, service: Lookup<'_>) -> PortFix {
-    let meant = match service {
-        Lookup::Found(service) => {
-            port_by_number(&ports(&service.tree), number).map(|port| port.name.to_owned())
-        }
-        Lookup::Absent | Lookup::Unknown => None,
-    };
+    let port = service.found().and_then(|service| port_by_number(&ports(&service.tree), number));
+    let meant = port.map(|port| port.name.to_owned());
     match meant {
         Some(name) if name.is_empty() => PortFix::Remove,
         Some(name) => PortFix::Replace(name),

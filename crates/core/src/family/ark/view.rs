@@ -94,8 +94,7 @@ fn add_header(view: &mut MemoryView, name: &str, value: &Tree, place: impl Fn() 
 fn add_secret(view: &mut MemoryView, source: &ValueSource<'_>, place: &Pointer) {
     let Some(name) = source.text("name").filter(|_| source.field == "secretKeyRef") else { return };
     let field = place.key("valueFrom").key(source.field).key("name");
-    let (namespace, key) = (view.namespace.clone(), source.text("key").map(str::to_owned));
-    view.secrets.push(SecretView { name: name.to_owned(), namespace, key, field });
+    view.secrets.push(SecretView::new((&view.namespace, name), source.text("key"), field));
 }
 
 /// The view of a Query. The Memory that it uses by default is written into it before.

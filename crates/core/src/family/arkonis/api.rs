@@ -332,7 +332,7 @@ impl<'t> Memory<'t> {
         let integer = |tree: &'t Tree, field| tree.get(field).and_then(Tree::integer);
         let section = |name| object.at(&["spec", name]).filter(|section| section.is_object());
         Memory {
-            backend_name: object.at(&["spec", "backend"]).and_then(Tree::text),
+            backend_name: object.text_at(&["spec", "backend"]),
             redis: section("redis").map(|redis| Redis {
                 secret_name: secret_name(redis),
                 ttl_seconds: integer(redis, "ttlSeconds"),
@@ -437,5 +437,5 @@ pub(crate) fn settings_pointer(index: Option<usize>) -> Pointer {
 
 /// `spec.memoryBackend` of settings; the CRD's schema makes an absent one `in-context`.
 pub(crate) fn memory_backend(settings: &Tree) -> &str {
-    settings.at(&["spec", "memoryBackend"]).and_then(Tree::text).unwrap_or(Backend::InContext.name())
+    settings.text_at(&["spec", "memoryBackend"]).unwrap_or(Backend::InContext.name())
 }

@@ -119,7 +119,7 @@ fn note_fields(view: &mut MemoryView, backend: Option<Backend>) {
         Some(Backend::VectorStore) => [ENDPOINT, VECTOR_SECRET, "/spec/vectorStore/ttlSeconds"],
         Some(Backend::InContext) | None => [BACKEND, BACKEND, BACKEND],
     };
-    for (path, pointer) in [
+    view.at_all([
         ("backend", BACKEND),
         ("durable", BACKEND),
         ("provider", "/spec/vectorStore/provider"),
@@ -129,9 +129,7 @@ fn note_fields(view: &mut MemoryView, backend: Option<Backend>) {
         ("collection", "/spec/vectorStore/collection"),
         ("secrets", secrets),
         ("inline", ENDPOINT),
-    ] {
-        view.at(path, Pointer::new(pointer));
-    }
+    ]);
 }
 
 fn add_redis(view: &mut MemoryView, object: &Tree) {
@@ -173,6 +171,5 @@ fn add_secrets(view: &mut MemoryView, memory: &Memory<'_>, object: &Tree) {
 }
 
 fn add_secret(view: &mut MemoryView, name: &str, key: Option<&str>, field: Pointer) {
-    let (namespace, key) = (view.namespace.clone(), key.map(str::to_owned));
-    view.secrets.push(SecretView { name: name.to_owned(), namespace, key, field });
+    view.secrets.push(SecretView::new((&view.namespace, name), key, field));
 }

@@ -289,6 +289,6 @@ pub(crate) fn scheduled_parent(task: &Tree) -> Option<&str> {
 
 /// The Agent of a Task: its namespace, if the Task sets one, and its name.
 pub(crate) fn agent_ref(task: &Tree) -> Option<(Option<&str>, &str)> {
-    let text = |field| task.at(&["spec", "agentRef", field]).and_then(Tree::text);
+    let text = |field| task.text_at(&["spec", "agentRef", field]);
     Some((text("namespace").filter(|namespace| !namespace.is_empty()), text("name")?))
 }

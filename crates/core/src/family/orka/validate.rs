@@ -76,7 +76,7 @@ impl TaskType {
 
     /// `None` for a Task that the schema refuses.
     fn read(task: &Tree) -> Option<Self> {
-        let name = task.at(&["spec", "type"])?.text()?;
+        let name = task.text_at(&["spec", "type"])?;
         Self::ALL.into_iter().find(|task_type| task_type.name() == name)
     }
 }

@@ -10,7 +10,6 @@ use crate::family::inject::annotation_pointer;
 use memgate_model::family::Subject;
 use memgate_model::kind::{Kind, NAMESPACE};
 use memgate_model::memory_view::{EndpointSource, InlineView, MemoryView, ReferenceView, Role, SecretView};
-use memgate_model::object::{Lookup, Object};
 use memgate_model::pod::Pod;
 use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
@@ -62,7 +61,7 @@ fn is_annotated(namespace: &Tree) -> bool {
 
 /// A text that is not empty.
 fn text<'t>(object: &'t Tree, path: &[&str]) -> Option<&'t str> {
-    object.at(path).and_then(Tree::text).filter(|text| !text.is_empty())
+    object.text_at(path).filter(|text| !text.is_empty())
 }
 
 fn new_view(subject: &Subject<'_>, role: Role) -> MemoryView {
@@ -73,14 +72,12 @@ fn new_view(subject: &Subject<'_>, role: Role) -> MemoryView {
 fn of_backend(subject: &Subject<'_>, state: &mut StateReader<'_>) -> MemoryView {
     let object = subject.object;
     let mut view = new_view(subject, Role::Memory);
-    for (path, pointer) in [
+    view.at_all([
         ("backend", "/spec/protocol/profile"),
         ("endpoint", "/spec/deployment/endpoint"),
         ("collection", "/spec/store/name"),
         ("secrets", "/spec/clientAuth/bearerTokenSecretRef/name"),
-    ] {
-        view.at(path, Pointer::new(pointer));
-    }
+    ]);
     view.backend = text(object, &["spec", "protocol", "profile"]).map(str::to_owned);
     view.endpoint = text(object, &["spec", "deployment", "endpoint"])
         .map(|endpoint| endpoint_view::parse(EndpointSource::Literal, endpoint, subject.namespace, state));
@@ -93,12 +90,8 @@ fn of_backend(subject: &Subject<'_>, state: &mut StateReader<'_>) -> MemoryView 
 fn secret(subject: &Subject<'_>, path: &[&str]) -> Option<SecretView> {
     let reference = subject.object.at(path)?;
     let field = path.iter().fold(Pointer::root(), |pointer, key| pointer.key(key)).key("name");
-    Some(SecretView {
-        name: text(reference, &["name"])?.to_owned(),
-        namespace: subject.namespace.to_owned(),
-        key: text(reference, &["key"]).map(str::to_owned),
-        field,
-    })
+    let named = (subject.namespace, text(reference, &["name"])?);
+    Some(SecretView::new(named, text(reference, &["key"]), field))
 }
 
 fn of_agent(subject: &Subject<'_>, state: &mut StateReader<'_>) -> MemoryView {
@@ -119,20 +112,13 @@ fn of_task(subject: &Subject<'_>, state: &mut StateReader<'_>) -> MemoryView {
         let home = home.unwrap_or(subject.namespace);
         let (field, lookup) = (Pointer::new("/spec/agentRef/name"), state.get(&STATE_AGENT, home, name));
         view.references.push(ReferenceView::new(&STATE_AGENT, (home, name), field, lookup));
-        agent = found(lookup);
+        agent = lookup.found();
     }
     let env = TaskVariable::read_all(subject.object);
     let tokens = env.iter().filter_map(|variable| Some((variable, variable.token()?)));
     view.inline = tokens.map(|(variable, token)| InlineView::new(variable.value_pointer(), token)).collect();
     view.operations = Some(operations::of_task(subject, &env, agent, state));
     view
-}
-
-fn found(lookup: Lookup<'_>) -> Option<&Object> {
-    match lookup {
-        Lookup::Found(object) => Some(object),
-        Lookup::Absent | Lookup::Unknown => None,
-    }
 }
 
 /// The view of a Namespace. It has operations only if an annotation switches the memory tools.

@@ -287,5 +287,5 @@ impl<'t> ModelEndpoint<'t> {
 
 /// The trimmed text at a path; `None` if it is absent, blank or not a string.
 pub(crate) fn text<'t>(object: &'t Tree, path: &[&str]) -> Option<&'t str> {
-    object.at(path).and_then(Tree::text).map(str::trim).filter(|text| !text.is_empty())
+    object.text_at(path).map(str::trim).filter(|text| !text.is_empty())
 }

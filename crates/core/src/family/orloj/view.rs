@@ -129,7 +129,7 @@ const fn durable(provider: &Provider) -> Option<bool> {
 /// Where the fields stand.
 fn note_fields(view: &mut MemoryView, memory: &Memory<'_>) {
     let endpoint = if memory.endpoint_secret_ref.is_some() { ENDPOINT_SECRET } else { ENDPOINT };
-    for (path, pointer) in [
+    view.at_all([
         ("backend", PROVIDER),
         ("durable", PROVIDER),
         ("provider", PROVIDER),
@@ -137,9 +137,7 @@ fn note_fields(view: &mut MemoryView, memory: &Memory<'_>) {
         ("secrets", AUTH_SECRET),
         ("inline", ENDPOINT),
         ("references", EMBEDDING_MODEL),
-    ] {
-        view.at(path, Pointer::new(pointer));
-    }
+    ]);
 }
 
 /// The endpoint. A Secret that holds one wins over the literal.
@@ -156,12 +154,7 @@ fn secrets(memory: &Memory<'_>, home: &str) -> Vec<SecretView> {
     let secret = |(field, text): (&str, Option<&str>)| {
         let reference = SecretReference::read(text?, home);
         let NamespacedName { namespace, name } = reference.secret;
-        let view = SecretView {
-            name: name.to_owned(),
-            namespace: namespace.to_owned(),
-            key: Some(reference.key().to_owned()),
-            field: Pointer::new(field),
-        };
+        let view = SecretView::new((namespace, name), Some(reference.key()), Pointer::new(field));
         reference.secret.is_valid().then_some(view)
     };
     fields.into_iter().filter_map(secret).collect()

@@ -8,7 +8,7 @@ use crate::family::inject::{field_origin, resource_name};
 use memgate_model::object::Object;
 use memgate_model::tree::Tree;
 
-use super::api::agent::{section, text_at};
+use super::api::agent::section;
 use super::api::ensemble::{Ensemble, shares_memory};
 use super::api::membrane::{effective_permeability, peers};
 use super::api::shared_memory::{Membrane, SharedMemory};
@@ -85,7 +85,7 @@ fn tokens_per_run(budget: &Tree) -> Option<i64> {
 
 fn min_evidence_kind(membrane: &Tree) -> Option<&str> {
     let policy = section(membrane, &["evidencePolicy"])?;
-    text_at(policy, &["minKind"]).filter(|kind| !kind.is_empty())
+    policy.text_at(&["minKind"]).filter(|kind| !kind.is_empty())
 }
 
 /// What the agent of a config may do with the shared memory. With rules, one whose config is not known may only
@@ -120,8 +120,7 @@ impl SharedVariables {
         let peers = config.map(|config| peers(ensemble, membrane, config)).unwrap_or_default();
         let mut peers: Vec<String> = peers.iter().map(|peer| format!("{ensemble_name}-{peer}")).collect();
         peers.sort_unstable();
-        let ttl =
-            membrane.section("timeDecay").and_then(|decay| text_at(decay, &["ttl"])).unwrap_or_default();
+        let ttl = membrane.section("timeDecay").and_then(|decay| decay.text_at(&["ttl"])).unwrap_or_default();
         let field = "spec.sharedMemory.membrane.permeability";
         self.add_literal(VISIBILITY, permeation.visibility, field);
         let origin = field_origin(&self.resource, "spec.sharedMemory.membrane.trustGroups");
@@ -146,7 +145,7 @@ impl SharedVariables {
             let field = "spec.sharedMemory.membrane.tokenBudget.maxTokensPerRun";
             self.add_literal(MAX_TOKENS_PER_RUN, tokens.to_string(), field);
         }
-        let action = text_at(budget, &["action"]).filter(|action| !action.is_empty());
+        let action = budget.text_at(&["action"]).filter(|action| !action.is_empty());
         let field = "spec.sharedMemory.membrane.tokenBudget.action";
         self.add_literal(TOKEN_BUDGET_ACTION, action.unwrap_or(BUDGET_ACTIONS[0]), field);
     }

@@ -99,11 +99,7 @@ impl<'s> PodMemory<'s> {
 
     fn service(&self, source: &ValueSource<'_>, state: &mut StateReader<'_>) -> Option<EnvSource> {
         let Some(reference) = ServiceRef::read(source, &self.namespace) else { return self.resolved() };
-        let known = match reference.look_up(state) {
-            Lookup::Found(service) => reference.port_of(service),
-            Lookup::Absent | Lookup::Unknown => None,
-        };
-        if let Some(port) = known {
+        if let Some(port) = reference.look_up(state).found().and_then(|service| reference.port_of(service)) {
             return self.literal(&reference.url(Some(port)));
         }
         let by_given_number = || self.literal(&reference.url(Some(reference.given_number()?)));

@@ -1,5 +1,6 @@
 //! Validates the Service and the port that a Memory refers to.
 
+use memgate_model::elsewhere::Elsewhere;
 use memgate_model::finding::Finding;
 use memgate_model::object::{Lookup, Object};
 use memgate_model::state_reader::StateReader;
@@ -34,13 +35,9 @@ pub(super) fn findings(
         );
         let pointer = location.field("namespace");
         let finding = Finding::warn(&MEMORY_SERVICE_CROSS_NAMESPACE, pointer, message);
-        findings.push(match found {
-            Lookup::Found(service) => {
-                let home = Pointer::new("/metadata/namespace");
-                finding.elsewhere(service, home, "it is in this namespace")
-            }
-            Lookup::Absent | Lookup::Unknown => finding,
-        });
+        let home = Pointer::new("/metadata/namespace");
+        let place = || Some(Elsewhere::of(found.found()?, home, "it is in this namespace"));
+        findings.push(finding.and_elsewhere(place));
     }
     match found {
         Lookup::Found(service) => findings.extend(port(&reference, service, location)),
@@ -143,8 +140,5 @@ fn port_rewritten(
     let message = format!("serviceRef.port is a port name; {number} {became}");
     let pointer = Pointer::new("/spec/address/valueFrom/serviceRef/port");
     let finding = Finding::warn(&MEMORY_PORT_INTEGER, pointer, message).on_rewrite();
-    match service {
-        Lookup::Found(service) => finding.elsewhere(service, Pointer::new(PORTS), "its ports"),
-        Lookup::Absent | Lookup::Unknown => finding,
-    }
+    finding.and_elsewhere(|| Some(Elsewhere::of(service.found()?, Pointer::new(PORTS), "its ports")))
 }

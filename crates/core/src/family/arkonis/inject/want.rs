@@ -7,7 +7,6 @@ use crate::family::inject::{self, Unmet, WantedByContainer, WantedByPod};
 use memgate_model::edit::{EnvSource, KeyRef, ValueFrom};
 use memgate_model::finding::Finding;
 use memgate_model::injection::Injection;
-use memgate_model::object::Lookup;
 use memgate_model::pod::Container;
 use memgate_model::reason::Reason;
 use memgate_model::state_reader::StateReader;
@@ -118,10 +117,8 @@ fn settings_backend<'s>(
 ) -> Option<&'s str> {
     settings_names(found.dialect, &found.agent.tree)
         .rev()
-        .find_map(|(_, name)| match state.get(&found.dialect.settings, namespace, name) {
-            Lookup::Found(settings) => Some(memory_backend(&settings.tree)),
-            Lookup::Absent | Lookup::Unknown => None,
-        })
+        .find_map(|(_, name)| state.get(&found.dialect.settings, namespace, name).found())
+        .map(|settings| memory_backend(&settings.tree))
         .filter(|backend| !backend.is_empty())
 }
 

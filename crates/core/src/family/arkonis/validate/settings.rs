@@ -5,7 +5,6 @@ use memgate_model::family::Subject;
 use memgate_model::finding::Finding;
 use memgate_model::object::{Lookup, Object};
 use memgate_model::state_reader::StateReader;
-use memgate_model::tree::Tree;
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
 
@@ -21,7 +20,7 @@ pub(super) fn findings(
 ) -> Vec<Finding> {
     let mut findings =
         schema_check::check(subject.object, &dialect.settings.schema, SCHEMA_CODES, state.budget());
-    let Some(name) = subject.object.at(&["spec", "memoryBackend"]).and_then(Tree::text) else {
+    let Some(name) = subject.object.text_at(&["spec", "memoryBackend"]) else {
         return findings;
     };
     match Backend::from_name(name) {

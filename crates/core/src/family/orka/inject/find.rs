@@ -70,10 +70,8 @@ impl<'s> SettingSources<'s> {
         namespace: &str,
         state: &mut StateReader<'s>,
     ) -> Result<Self, UnknownObject> {
-        let pod_namespace = match state.get(&NAMESPACE, "", namespace) {
-            Lookup::Found(object) => Some(AnnotatedObject { object }),
-            Lookup::Absent | Lookup::Unknown => None,
-        };
+        let pod_namespace = state.get(&NAMESPACE, "", namespace).found();
+        let pod_namespace = pod_namespace.map(|object| AnnotatedObject { object });
         let task = get(&STATE_TASK, namespace, worker.task_name, state)?;
         let parent = match task.and_then(|task| scheduled_parent(&task.object.tree)) {
             Some(name) => get(&STATE_TASK, namespace, name, state)?,

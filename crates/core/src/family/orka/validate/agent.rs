@@ -70,7 +70,7 @@ fn approvals(subject: &Subject<'_>, work: &Budget<'_>) -> Vec<Finding> {
 
 /// The name, or the prefix from which the apiserver will generate it.
 fn name<'t>(subject: &Subject<'t>) -> &'t str {
-    let generate_name = || subject.object.at(&["metadata", "generateName"]).and_then(Tree::text);
+    let generate_name = || subject.object.text_at(&["metadata", "generateName"]);
     match subject.name {
         "" => generate_name().unwrap_or_default(),
         name => name,

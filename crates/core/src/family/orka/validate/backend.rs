@@ -30,7 +30,7 @@ pub(super) fn findings(subject: &Subject<'_>) -> Vec<Finding> {
     let mut findings: Vec<Finding> = name(subject).into_iter().collect();
     findings.extend(protocol(subject));
     findings.extend(store(subject));
-    let endpoint = subject.object.at(&["spec", "deployment", "endpoint"]).and_then(Tree::text);
+    let endpoint = subject.object.text_at(&["spec", "deployment", "endpoint"]);
     if let Some(endpoint) = endpoint {
         findings.extend(not_https_url(endpoint));
         findings.extend(private_endpoint(endpoint));
@@ -39,7 +39,7 @@ pub(super) fn findings(subject: &Subject<'_>) -> Vec<Finding> {
 }
 
 fn name(subject: &Subject<'_>) -> Option<Finding> {
-    let name = subject.object.at(&["metadata", "name"]).and_then(Tree::text)?;
+    let name = subject.object.text_at(&["metadata", "name"])?;
     let pointer = Pointer::new("/metadata/name");
     let message = with_field(&pointer, "MemoryBackend metadata.name must be default");
     (name != "default").then(|| Finding::warn(&BACKEND_NAME, pointer, message))
@@ -47,7 +47,7 @@ fn name(subject: &Subject<'_>) -> Option<Finding> {
 
 fn protocol(subject: &Subject<'_>) -> Option<Finding> {
     let protocol = |object: &'_ Tree| {
-        let field = |name| text(object, &["spec", "protocol", name]).map(str::to_owned);
+        let field = |name| object.text_at(&["spec", "protocol", name]).map(str::to_owned);
         let is_there = object.at(&["spec", "protocol"]).is_some_and(Tree::is_object);
         is_there.then(|| [field("omsVersion"), field("profile")])
     };
@@ -61,12 +61,8 @@ fn store(subject: &Subject<'_>) -> Option<Finding> {
     const NAME: [&str; 3] = ["spec", "store", "name"];
     let pointer = Pointer::new("/spec/store/name");
     let message = with_field(&pointer, "spec.store.name is immutable");
-    let (new, old) = (text(subject.object, &NAME)?, text(subject.old?, &NAME)?);
+    let (new, old) = (subject.object.text_at(&NAME)?, subject.old?.text_at(&NAME)?);
     (new != old).then(|| Finding::warn(&BACKEND_STORE_IMMUTABLE, pointer, message))
-}
-
-fn text<'t>(object: &'t Tree, path: &[&str]) -> Option<&'t str> {
-    object.at(path).and_then(Tree::text)
 }
 
 fn endpoint_pointer() -> Pointer {

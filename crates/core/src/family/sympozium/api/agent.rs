@@ -12,11 +12,6 @@ pub(crate) fn label<'t>(object: &'t Tree, key: &str) -> Option<&'t str> {
     object.at(&["metadata", "labels"])?.entry(key).filter(|value| !value.is_empty())
 }
 
-/// The text at a path.
-pub(crate) fn text_at<'t>(object: &'t Tree, path: &[&str]) -> Option<&'t str> {
-    object.at(path).and_then(Tree::text)
-}
-
 /// An object at a path.
 pub(crate) fn section<'t>(tree: &'t Tree, path: &[&str]) -> Option<&'t Tree> {
     tree.at(path).filter(|section| section.is_object())
@@ -34,7 +29,7 @@ pub(crate) fn skills(object: &Tree) -> &[Tree] {
 
 /// The index of the skill that turns private memory on.
 pub(crate) fn memory_skill(skills: &[Tree]) -> Option<usize> {
-    skills.iter().position(|skill| text_at(skill, &["skillPackRef"]) == Some(MEMORY_SKILL))
+    skills.iter().position(|skill| skill.text_at(&["skillPackRef"]) == Some(MEMORY_SKILL))
 }
 
 /// Whether private memory is on.
@@ -56,13 +51,12 @@ pub(crate) fn auto_store_off(agent: &Tree) -> bool {
 
 /// The name of the Agent that an AgentRun is of.
 pub(crate) fn agent_ref(run: &Tree) -> Option<&str> {
-    text_at(run, &["spec", "agentRef"]).or_else(|| text_at(run, &["spec", "instanceRef"]))
+    run.text_at(&["spec", "agentRef"]).or_else(|| run.text_at(&["spec", "instanceRef"]))
 }
 
 /// The pointer to the name of the Agent, under the name that is used.
 pub(crate) fn agent_ref_pointer(run: &Tree) -> Pointer {
-    let old =
-        text_at(run, &["spec", "agentRef"]).is_none() && text_at(run, &["spec", "instanceRef"]).is_some();
+    let old = run.text_at(&["spec", "agentRef"]).is_none() && run.text_at(&["spec", "instanceRef"]).is_some();
     Pointer::new(if old { "/spec/instanceRef" } else { "/spec/agentRef" })
 }
 
@@ -107,7 +101,7 @@ pub(crate) fn config_name(agent: &Tree) -> Option<&str> {
 
 /// The image of a SkillPack's sidecar; `None` when it has no sidecar, or one without an image.
 pub(crate) fn sidecar_image(pack: &Tree) -> Option<&str> {
-    text_at(pack, &["spec", "sidecar", "image"]).filter(|image| !image.is_empty())
+    pack.text_at(&["spec", "sidecar", "image"]).filter(|image| !image.is_empty())
 }
 
 /// The command of a SkillPack's sidecar; empty without one.
@@ -120,12 +114,12 @@ pub(crate) fn sidecar_command(pack: &Tree) -> Vec<&str> {
 pub(crate) fn sidecar_env(pack: &Tree) -> impl Iterator<Item = (&str, Value)> {
     let entries = pack.at(&["spec", "sidecar", "env"]).map(Tree::elements).unwrap_or_default();
     entries.iter().filter_map(|entry| {
-        let name = text_at(entry, &["name"]).filter(|name| !name.is_empty() && !name.contains('='))?;
+        let name = entry.text_at(&["name"]).filter(|name| !name.is_empty() && !name.contains('='))?;
         let source = || entry.whole()?.remove("valueFrom");
         let variable = if entry.get("valueFrom").is_some_and(Tree::is_object) {
             json!({"name": name, "valueFrom": source()?})
         } else {
-            json!({"name": name, "value": text_at(entry, &["value"]).unwrap_or_default()})
+            json!({"name": name, "value": entry.text_at(&["value"]).unwrap_or_default()})
         };
         Some((name, variable))
     })

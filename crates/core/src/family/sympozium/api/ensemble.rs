@@ -7,7 +7,7 @@ use memgate_model::tree::Tree;
 use memgate_primitives::members::Members;
 use memgate_primitives::pointer::Pointer;
 
-use super::agent::{is_true, section, text_at};
+use super::agent::{is_true, section};
 use super::lists::{Places, list, objects, texts};
 use super::shared_memory::SharedMemory;
 
@@ -72,7 +72,7 @@ impl<'t> Ensemble<'t> {
     pub(crate) fn read(object: &'t Tree) -> Self {
         let configs_field = configs_field(object);
         let relationships: Vec<Relationship<'t>> = list(object, &["spec", "relationships"], |index, tree| {
-            let text = |field| text_at(tree, &[field]);
+            let text = |field| tree.text_at(&[field]);
             Relationship { index, source: text("source"), target: text("target"), kind: text("type") }
         });
         Self {
@@ -82,7 +82,7 @@ impl<'t> Ensemble<'t> {
             excluded: texts(object, &["spec", "excludePersonas"]).collect(),
             parts: OnceCell::new(),
             relationships,
-            stimulus: text_at(object, &["spec", "stimulus", "name"]),
+            stimulus: object.text_at(&["spec", "stimulus", "name"]),
             shared: section(object, &["spec", "sharedMemory"]).map(SharedMemory::read),
         }
     }
@@ -132,7 +132,7 @@ pub(crate) fn configs_field(object: &Tree) -> &'static str {
 /// The first config of a name, for callers that ask for one alone.
 pub(crate) fn find_config<'t>(object: &'t Tree, name: &str) -> Option<AgentConfig<'t>> {
     let mut configs = objects(object, &["spec", configs_field(object)]);
-    let (index, tree) = configs.find(|(_, config)| text_at(config, &["name"]) == Some(name))?;
+    let (index, tree) = configs.find(|(_, config)| config.text_at(&["name"]) == Some(name))?;
     Some(AgentConfig::read(index, tree))
 }
 
@@ -168,7 +168,7 @@ impl<'t> Parts<'t> {
 
 impl<'t> AgentConfig<'t> {
     fn read(index: usize, tree: &'t Tree) -> Self {
-        Self { index, name: text_at(tree, &["name"]), tree }
+        Self { index, name: tree.text_at(&["name"]), tree }
     }
 
     /// Whether two have the same fields; a `null` is none. Of those that nest too deep, the fields that are read

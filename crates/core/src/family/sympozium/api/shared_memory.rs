@@ -3,7 +3,7 @@
 
 use memgate_model::tree::Tree;
 
-use super::agent::{is_true, section, text_at};
+use super::agent::{is_true, section};
 use super::lists::{Places, list, texts};
 use super::{ACCESSES, STORAGE_SIZE_DEFAULT};
 
@@ -84,14 +84,14 @@ impl<'t> SharedMemory<'t> {
     pub(super) fn read(tree: &'t Tree) -> Self {
         let rules: Vec<AccessRule<'t>> = list(tree, &["accessRules"], |index, tree| AccessRule {
             index,
-            agent_config: text_at(tree, &["agentConfig"]),
-            persona: text_at(tree, &["persona"]),
+            agent_config: tree.text_at(&["agentConfig"]),
+            persona: tree.text_at(&["persona"]),
             is_named: tree.get("agentConfig").or_else(|| tree.get("persona")).is_some(),
-            access: text_at(tree, &["access"]),
+            access: tree.text_at(&["access"]),
         });
         Self {
             enabled: is_true(tree, &["enabled"]),
-            storage_size: text_at(tree, &["storageSize"]).unwrap_or(STORAGE_SIZE_DEFAULT),
+            storage_size: tree.text_at(&["storageSize"]).unwrap_or(STORAGE_SIZE_DEFAULT),
             first_rules: Places::default(),
             rules,
             membrane: section(tree, &["membrane"]).map(Membrane::read),
@@ -123,18 +123,18 @@ impl<'t> Membrane<'t> {
         let permeability: Vec<PermeabilityRule<'t>> =
             list(tree, &["permeability"], |index, tree| PermeabilityRule {
                 index,
-                config: text_at(tree, &["agentConfig"]),
-                visibility: text_at(tree, &["defaultVisibility"]),
+                config: tree.text_at(&["agentConfig"]),
+                visibility: tree.text_at(&["defaultVisibility"]),
                 expose_tags: texts(tree, &["exposeTags"]).collect(),
                 accept_tags: texts(tree, &["acceptTags"]).collect(),
             });
         let groups: Vec<TrustGroup<'t>> = list(tree, &["trustGroups"], |index, tree| TrustGroup {
             index,
-            name: text_at(tree, &["name"]),
+            name: tree.text_at(&["name"]),
             members: texts(tree, &["agentConfigs"]).collect(),
         });
         Self {
-            default_visibility: text_at(tree, &["defaultVisibility"]),
+            default_visibility: tree.text_at(&["defaultVisibility"]),
             first_permeability: Places::default(),
             permeability,
             first_groups: Places::default(),

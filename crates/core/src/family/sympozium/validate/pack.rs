@@ -11,7 +11,7 @@ use memgate_model::tree::Tree;
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
 
-use super::super::api::agent::{has_memory, is_true, text_at};
+use super::super::api::agent::{has_memory, is_true};
 use super::super::api::{AGENT, AGENT_OLD, MEMORY_SKILL, SKILL_PACK, SYSTEM_NAMESPACE};
 use super::super::codes::{MEMORY_PACK_DELETE, MEMORY_PACK_SERVER, TOOL_NAME_BUILTIN};
 use super::{Report, about_agents, volumes};
@@ -59,7 +59,7 @@ fn tools(pack: &Tree, name: &str, report: Report<'_>) -> Vec<Finding> {
     let tools = pack.at(&["spec", "sidecar", "tools"]).map(Tree::elements).unwrap_or_default();
     let name: Arc<str> = excerpt(name).into();
     let finding = |(index, tool): (usize, &Tree)| {
-        let tool = text_at(tool, &["name"]).filter(|tool| BUILT_IN_TOOLS.contains(tool))?;
+        let tool = tool.text_at(&["name"]).filter(|tool| BUILT_IN_TOOLS.contains(tool))?;
         let (shown_pack, shown_tool) = (Arc::clone(&name), excerpt(tool));
         let message = move |_: &Pointer| {
             let (pack, tool) = (quoted(&shown_pack), quoted(&shown_tool));

@@ -12,8 +12,8 @@ use memgate_primitives::pointer::Pointer;
 use memgate_primitives::quantity;
 
 use super::super::api::agent::{
-    SkillsOwner, agent_ref, agent_ref_pointer, ensemble_label, ensemble_name, has_legacy_memory,
-    memory_skill, sidecar_image, skills, skills_owner, text_at,
+    SkillsOwner, agent_ref, agent_ref_pointer, ensemble_label, has_legacy_memory, memory_skill,
+    sidecar_image, skills, skills_owner,
 };
 use super::super::api::ensemble::{Ensemble, shares_memory};
 use super::super::api::membrane::{VisibilitySource, effective_visibility};
@@ -76,7 +76,7 @@ fn private_endpoint(agent: Viewed<'_>, state: &mut StateReader<'_>) -> Option<En
 /// Where the private memory of an Agent runs, as far as its pods do not say it.
 pub(super) fn pack_mode<'s>(agent: Viewed<'_>, state: &mut StateReader<'s>) -> PackMode<'s> {
     let asked =
-        text_at(agent.tree, &["metadata", "annotations", MODE_ANNOTATION]).and_then(lookup::asked_mode);
+        agent.tree.text_at(&["metadata", "annotations", MODE_ANNOTATION]).and_then(lookup::asked_mode);
     let chosen = asked.unwrap_or_else(|| state.settings().sympozium.memory_mode);
     lookup::pack_mode(chosen, agent.namespace, state)
 }
@@ -165,13 +165,8 @@ pub(super) fn of_pack(pack: Viewed<'_>) -> MemoryView {
     let Some(image) = sidecar_image(pack.tree) else { return view };
     let secret = sidecar.key("secretRef");
     view.at("secrets", secret.clone());
-    let name = text_at(pack.tree, &["spec", "sidecar", "secretRef"]).filter(|name| !name.is_empty());
-    view.secrets.extend(name.map(|name| SecretView {
-        name: name.to_owned(),
-        namespace: pack.namespace.to_owned(),
-        key: None,
-        field: secret,
-    }));
+    let name = pack.tree.text_at(&["spec", "sidecar", "secretRef"]).filter(|name| !name.is_empty());
+    view.secrets.extend(name.map(|name| SecretView::new((pack.namespace, name), None, secret)));
     view.containers.push(container_view::of_image(MEMORY_SERVER, image, sidecar));
     view
 }
@@ -221,7 +216,8 @@ fn look_up<'s>(run: Viewed<'_>, agent: &str, state: &mut StateReader<'s>) -> (Lo
     let lookup = lookup::agent(run.namespace, agent, state);
     match lookup {
         Lookup::Found(agent) => {
-            let ensemble = shared_ensemble(run, &agent.tree, state);
+            let ensemble = lookup::ensemble_of(Some(&agent.tree), Some(run.tree), run.namespace, state);
+            let ensemble = ensemble.filter(|ensemble| shares_memory(&ensemble.tree));
             let owner = skills_owner(Some(run.tree), Some(&agent.tree));
             let private = owner.is_some_and(|owner| {
                 let owner = if owner == SkillsOwner::Run { run.tree } else { &agent.tree };
@@ -238,14 +234,5 @@ fn look_up<'s>(run: Viewed<'_>, agent: &str, state: &mut StateReader<'s>) -> (Lo
             None => (lookup, Usage::default()),
         },
         Lookup::Unknown => (lookup, Usage::default()),
-    }
-}
-
-/// The Ensemble that shares its memory with a run of this Agent.
-fn shared_ensemble<'s>(run: Viewed<'_>, agent: &Tree, state: &mut StateReader<'s>) -> Option<&'s Object> {
-    let name = ensemble_name(Some(agent), Some(run.tree))?;
-    match lookup::ensemble(run.namespace, name, state) {
-        Lookup::Found(ensemble) if shares_memory(&ensemble.tree) => Some(ensemble),
-        Lookup::Found(_) | Lookup::Absent | Lookup::Unknown => None,
     }
 }
