@@ -6,6 +6,7 @@
 pub mod index;
 pub(super) mod objects;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
@@ -41,6 +42,13 @@ pub struct Object {
 }
 
 impl Object {
+    /// Its name, with its namespace unless that is this one.
+    #[must_use]
+    pub fn name_in(&self, namespace: &str) -> Cow<'_, str> {
+        let is_here = *self.namespace == *namespace;
+        if is_here { Cow::Borrowed(&self.name) } else { format!("{}/{}", self.namespace, self.name).into() }
+    }
+
     /// Reads an object of `kind` from any self-describing data. `None` without a name.
     ///
     /// # Errors

@@ -12,7 +12,7 @@
 //!
 //! Memory is best effort in Orka, so pods are never refused.
 
-pub mod api;
+mod api;
 pub mod codes;
 mod inject;
 mod memory_tools;

@@ -40,53 +40,6 @@ pub(crate) const WORKER_CONTAINER: &str = "worker";
 pub(crate) const MEMORY_TOOLS: [&str; 4] =
     ["recall_memory", "remember", "propose_memory", "search_transcript"];
 
-/// Every tool that is built into Orka. Source: orka-agents/orka, internal/tools/registry.go.
-pub const BUILT_IN_TOOLS: [&str; 43] = [
-    "auto_merge_pull_request",
-    "cancel_task",
-    "check_messages",
-    "check_pr_review_marker",
-    "check_pull_request_ci",
-    "check_task_progress",
-    "code_exec",
-    "comment_on_issue",
-    "create_agent",
-    "create_agent_task",
-    "create_ai_task",
-    "create_container_task",
-    "create_pr_monitor",
-    "create_pull_request",
-    "create_tool",
-    "delegate_task",
-    "delete_agent",
-    "delete_session",
-    "delete_tool",
-    "fetch_task_output",
-    "file_read",
-    "file_write",
-    "get_issue",
-    "list_agents",
-    "list_issues",
-    "list_pull_requests",
-    "list_tasks",
-    "list_tools",
-    "merge_pull_request",
-    "post_review_comment",
-    "propose_memory",
-    "recall_memory",
-    "remember",
-    "request_approval",
-    "review_pull_request",
-    "search_transcript",
-    "send_message",
-    "update_agent",
-    "update_plan",
-    "wait_for_task",
-    "wait_for_tasks",
-    "web_fetch",
-    "web_search",
-];
-
 /// An Agent, with the fields that validation reads.
 pub(crate) static AGENT: Kind = kind(
     "Agent",

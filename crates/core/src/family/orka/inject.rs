@@ -17,7 +17,6 @@ use memgate_model::pod::Pod;
 use memgate_model::reason::Reason;
 use memgate_model::state_reader::StateReader;
 use memgate_primitives::budget::Budget;
-use memgate_primitives::plain_text::quoted;
 
 use self::find::SettingSources;
 use self::recognise::Worker;
@@ -35,7 +34,7 @@ pub(crate) fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>
         Ok(sources) => merge_settings(pod, &worker, sources, state.budget()),
         // Settings from some of the objects could override the opt-out of an Agent, which is final.
         Err(unknown) => {
-            let message = format!("{} {} could not be looked up", unknown.kind, quoted(&unknown.name));
+            let message = format!("{unknown} could not be looked up");
             *unmet(Reason::ReferenceUnknown, &LOOKUP_FAILED, label_pointer(TASK_LABEL), message)
         }
     })

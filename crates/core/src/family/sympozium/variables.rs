@@ -10,7 +10,7 @@ use memgate_model::tree::Tree;
 
 use super::api::agent::section;
 use super::api::ensemble::{Ensemble, shares_memory};
-use super::api::membrane::{effective_permeability, peers};
+use super::api::membrane::{effective_visibility, peers};
 use super::api::shared_memory::{Membrane, SharedMemory};
 use super::api::{ACCESSES, BUDGET_ACTIONS, shared_url};
 
@@ -116,20 +116,21 @@ impl SharedVariables {
         ensemble_name: &str,
         config: Option<&str>,
     ) {
-        let permeation = effective_permeability(ensemble, membrane, config);
+        let (visibility, _) = effective_visibility(ensemble, membrane, config);
+        let rule = config.and_then(|config| membrane.rule(config));
         let peers = config.map(|config| peers(ensemble, membrane, config)).unwrap_or_default();
         let mut peers: Vec<String> = peers.iter().map(|peer| format!("{ensemble_name}-{peer}")).collect();
         peers.sort_unstable();
         let ttl = membrane.section("timeDecay").and_then(|decay| decay.text_at(&["ttl"])).unwrap_or_default();
         let field = "spec.sharedMemory.membrane.permeability";
-        self.add_literal(VISIBILITY, permeation.visibility, field);
+        self.add_literal(VISIBILITY, visibility, field);
         let origin = field_origin(&self.resource, "spec.sharedMemory.membrane.trustGroups");
         let peers = peers.join(",");
         let variable = Variable::literal(TRUST_PEERS, peers.as_str(), origin);
         self.list.push(variable.equal_if(names_peers(peers, ensemble_name)));
         let tags = "spec.sharedMemory.membrane.permeability";
-        self.add_literal(ACCEPT_TAGS, permeation.accept_tags.join(","), tags);
-        self.add_literal(EXPOSE_TAGS, permeation.expose_tags.join(","), tags);
+        self.add_literal(ACCEPT_TAGS, rule.map(|rule| rule.accept_tags.join(",")).unwrap_or_default(), tags);
+        self.add_literal(EXPOSE_TAGS, rule.map(|rule| rule.expose_tags.join(",")).unwrap_or_default(), tags);
         self.add_literal(MAX_AGE, ttl, "spec.sharedMemory.membrane.timeDecay.ttl");
         if let Some(budget) = membrane.section("tokenBudget") {
             self.budget(budget);

@@ -11,7 +11,7 @@ use memgate_primitives::pointer::Pointer;
 
 use super::super::codes::POD_NO_TOKEN;
 use super::super::setting::{Setting, SettingValue};
-use super::find::{ResolvedSetting, SettingSources};
+use super::find::{ResolvedSetting, SettingSources, title};
 use super::recognise::Worker;
 
 /// The prefix of all variables; others in the pod are skipped by it.
@@ -46,7 +46,7 @@ pub(super) fn want<'p, 's: 'p>(
     let existing = ExistingEnv::read(worker.container, &[PREFIX]);
     let mut memory: Vec<String> = Vec::new();
     for (setting, resolved) in &resolved {
-        let path = resolved.source.path();
+        let path = title(resolved.source, '/');
         if existing.get(setting.variable()).is_none() && !memory.contains(&path) {
             memory.push(path);
         }
@@ -63,7 +63,7 @@ pub(super) fn want<'p, 's: 'p>(
 /// Accepts a literal that the worker reads as the same value. One that the kubelet expands is not known.
 fn variable(setting: Setting, resolved: &ResolvedSetting<'_>) -> Variable<'static> {
     let key = format!("metadata.annotations[{}]", setting.annotation());
-    let origin = field_origin(&Arc::from(resolved.source.title()), key);
+    let origin = field_origin(&Arc::from(title(resolved.source, ' ')), key);
     let value = resolved.value;
     Variable::literal(setting.variable(), value.to_string(), origin)
         .equal_if(move |text| !text.contains("$(") && setting.read_literal(text) == value)

@@ -18,33 +18,6 @@ pub(crate) enum VisibilitySource {
     Default,
 }
 
-/// What an agent shows and sees.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct EffectivePermeability<'t> {
-    /// What its entries are.
-    pub(crate) visibility: &'t str,
-    /// What decides this.
-    pub(crate) source: VisibilitySource,
-    /// What it gets to see; empty is all.
-    pub(crate) accept_tags: Vec<&'t str>,
-    /// What of its entries is shown; empty is all.
-    pub(crate) expose_tags: Vec<&'t str>,
-}
-
-/// The permeability for the agent of a config; only the default if the config is not known.
-pub(crate) fn effective_permeability<'t>(
-    ensemble: &Ensemble<'t>,
-    membrane: &Membrane<'t>,
-    config: Option<&str>,
-) -> EffectivePermeability<'t> {
-    let (visibility, source) = effective_visibility(ensemble, membrane, config);
-    let derives = derives_visibility(ensemble, membrane);
-    let rule = config.filter(|_| !derives).and_then(|config| membrane.rule(config));
-    let (accept_tags, expose_tags) =
-        rule.map(|rule| (rule.accept_tags.clone(), rule.expose_tags.clone())).unwrap_or_default();
-    EffectivePermeability { visibility, source, accept_tags, expose_tags }
-}
-
 /// What the entries of the agent of a config are, and what decides this.
 pub(crate) fn effective_visibility<'t>(
     ensemble: &Ensemble<'t>,

@@ -1,6 +1,5 @@
 //! Validates a SkillPack.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use memgate_model::family::Subject;
@@ -87,15 +86,9 @@ pub(super) fn deleted(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec
         agents.chain(state.list(&AGENT_OLD, subject.namespace)).filter(uses_memory).collect()
     };
     let verb = if users.len() == 1 { "uses" } else { "use" };
-    let names = users.into_iter().map(|agent| qualified_name(subject.namespace, agent)).collect();
+    let names = users.into_iter().map(|agent| agent.name_in(subject.namespace)).collect();
     let message =
         about_agents(names, |users, _| format!("{users} still {verb} SkillPack \"{MEMORY_SKILL}\""));
     let finding = |message| Finding::warn(&MEMORY_PACK_DELETE, Pointer::root(), message);
     message.map(finding).into_iter().collect()
-}
-
-/// The name of an Agent, behind its namespace where that is another one.
-fn qualified_name<'a>(namespace: &str, agent: &'a Object) -> Cow<'a, str> {
-    let Object { namespace: home, name, .. } = agent;
-    if **home == *namespace { Cow::Borrowed(name) } else { format!("{home}/{name}").into() }
 }
