@@ -206,8 +206,7 @@ pub fn unmet(reason: Reason, code: &'static Code, at: Pointer, message: impl Int
 }
 
 /// The references to an object that does not exist, under each kind that it could have.
-#[must_use]
-pub fn references(
+pub(crate) fn references(
     kinds: impl IntoIterator<Item = &'static Kind>,
     namespace: &str,
     name: &str,
@@ -217,14 +216,12 @@ pub fn references(
 }
 
 /// Changes nothing because the agent claims no memory. Only a pod that requires memory gets the finding.
-#[must_use]
-pub fn no_memory(code: &'static Code, at: Pointer, message: impl Into<String>) -> Unmet {
+pub(crate) fn no_memory(code: &'static Code, at: Pointer, message: impl Into<String>) -> Unmet {
     Box::new(Injection { only_if_required: true, ..*unmet(Reason::NoMemory, code, at, message) })
 }
 
 /// The container of this name, with its index.
-#[must_use]
-pub fn container_named<'p>(pod: &'p Pod<'p>, name: &str) -> Option<(usize, &'p Container<'p>)> {
+pub(crate) fn container_named<'p>(pod: &'p Pod<'p>, name: &str) -> Option<(usize, &'p Container<'p>)> {
     let mut containers = pod.containers().iter().enumerate();
     containers.find(|(_, container)| container.name.as_deref() == Some(name))
 }
@@ -248,8 +245,7 @@ pub fn label_pointer(key: &str) -> Pointer {
 }
 
 /// The pointer to an annotation of a pod.
-#[must_use]
-pub fn annotation_pointer(key: &str) -> Pointer {
+pub(crate) fn annotation_pointer(key: &str) -> Pointer {
     Pointer::new("/metadata/annotations").key(key)
 }
 

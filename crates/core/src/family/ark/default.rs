@@ -15,7 +15,7 @@ use memgate_model::state_reader::StateReader;
 use memgate_primitives::pointer::Pointer;
 
 use super::api::{ARK_CONFIG, DEFAULT, MEMORY, QUERY, resolved_address, status};
-use super::service::{PortFix, ServiceRef, fix_port};
+use super::service::{ServiceRef, fix_port};
 use super::value::ValueOrSource;
 
 /// The field that policies may fill: the Memory of a new Query, if that Memory exists.
@@ -130,8 +130,8 @@ fn port(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<Edit> {
         _ => "".into(),
     };
     let (op, value) = match fix_port(number, service) {
-        PortFix::Replace(text) => (Op::Replace, Value::Text(text)),
-        PortFix::Remove => (Op::Remove, Value::Nothing),
+        Some(text) => (Op::Replace, Value::Text(text)),
+        None => (Op::Remove, Value::Nothing),
     };
     let origin = Origin { resource, field: "".into(), rule: "a port is given by its name" };
     let pointer = Pointer::new("/spec/address/valueFrom/serviceRef/port");

@@ -34,15 +34,6 @@ pub(crate) struct Port<'s> {
     target: Option<i64>,
 }
 
-/// How a port number is corrected where the platform expects the name of a port.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum PortFix {
-    /// Replaced by the name of the port, or by the digits as a string if the name is not known.
-    Replace(String),
-    /// Removed: the port has no name, so it is the only one.
-    Remove,
-}
-
 impl<'t> ServiceRef<'t> {
     /// Reads a `serviceRef` of a Memory in this namespace; `None` if it has no name.
     pub(crate) fn read(source: &ValueSource<'t>, namespace: &'t str) -> Option<Self> {
@@ -119,16 +110,14 @@ pub(crate) fn port_by_number<'s>(ports: &[Port<'s>], number: i64) -> Option<Port
     exact.or_else(target).or_else(only).copied()
 }
 
-/// How to correct a port number. The platform looks a port up by its name, and uses the first port if the
-/// reference has none.
-pub(crate) fn fix_port(number: i64, service: Lookup<'_>) -> PortFix {
+/// The text that corrects a port number; `None` to remove the port. The platform looks a port up by its name, and uses the
+/// first port if the reference has none.
+pub(crate) fn fix_port(number: i64, service: Lookup<'_>) -> Option<String> {
     let port = service.found().and_then(|service| port_by_number(&ports(&service.tree), number));
-    let meant = port.map(|port| port.name.to_owned());
-    match meant {
-        Some(name) if name.is_empty() => PortFix::Remove,
-        Some(name) => PortFix::Replace(name),
-        None => PortFix::Replace(number.to_string()),
-    }
+    port.map_or_else(
+        || Some(number.to_string()),
+        |port| Some(port.name.to_owned()).filter(|name| !name.is_empty()),
+    )
 }
 
 /// Cleans a path as Go's `path.Clean` does: one leading slash, and no empty parts, `.` or `..`.

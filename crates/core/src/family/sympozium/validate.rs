@@ -33,7 +33,6 @@ use memgate_primitives::members::Members;
 use memgate_primitives::number::more;
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::{Pointer, unescape};
-use memgate_primitives::suggest::did_you_mean;
 use memgate_schema::violation::{Broken, BrokenKind};
 
 use self::report::Report;
@@ -44,21 +43,13 @@ use super::codes::{TYPE_INVALID, UNKNOWN_FIELD};
 const SCHEMA_CODES: Codes = Codes {
     field_type: &TYPE_INVALID,
     unknown_field: &UNKNOWN_FIELD,
-    unknown_message: unknown_field,
+    unknown_message: |field, meant| {
+        fit_names([field], |[field]| schema_check::unknown_field_message(field, meant))
+    },
     type_message: |field, expected, got| {
         format!("{field}: Invalid value: {}: expected {expected}", quoted(got))
     },
 };
-
-/// The usual message, or a shorter one for a field that is deep in the object.
-fn unknown_field(field: &str, meant: Option<&str>) -> String {
-    let usual = schema_check::unknown_field_message(field, meant);
-    if fits(&usual) {
-        usual
-    } else {
-        fit_names([field], |[field]| format!("{field}: unknown field{}", did_you_mean(meant)))
-    }
-}
 
 /// All findings about the subject, in any order.
 pub(crate) fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {

@@ -11,7 +11,7 @@ use super::super::codes::{
     MEMORY_PORT_AMBIGUOUS, MEMORY_PORT_INTEGER, MEMORY_PORT_RANGE, MEMORY_PORT_TYPE, MEMORY_PORT_UNKNOWN,
     MEMORY_SERVICE_CROSS_NAMESPACE, MEMORY_SERVICE_MISSING, MEMORY_SERVICE_NO_PORTS,
 };
-use super::super::service::{Port, PortFix, ServiceRef, fix_port, port_by_name, ports};
+use super::super::service::{Port, ServiceRef, fix_port, port_by_name, ports};
 use super::super::value::ValueSource;
 use super::denial;
 use super::reference::{ReferenceLocation, without_quotes};
@@ -134,8 +134,8 @@ fn port_rewritten(
     let service =
         ServiceRef::read(source, namespace).map_or(Lookup::Unknown, |reference| reference.look_up(state));
     let became = match fix_port(number, service) {
-        PortFix::Replace(text) => format!("became \"{}\"", without_quotes(&text)),
-        PortFix::Remove => "was removed".to_owned(),
+        Some(text) => format!("became \"{}\"", without_quotes(&text)),
+        None => "was removed".to_owned(),
     };
     let message = format!("serviceRef.port is a port name; {number} {became}");
     let pointer = Pointer::new("/spec/address/valueFrom/serviceRef/port");

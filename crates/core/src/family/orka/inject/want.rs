@@ -25,7 +25,7 @@ pub(super) fn want<'p, 's: 'p>(
     work: &Budget<'_>,
 ) -> (Option<WantedByPod<'p>>, Vec<Finding>) {
     let enabled = sources.resolve(Setting::Enabled);
-    let disabled = match worker.variable(Setting::Enabled.variable()) {
+    let disabled = match worker.container.variable(Setting::Enabled.variable()) {
         Some((_, existing)) => existing
             .literal()
             .is_some_and(|text| Setting::Enabled.read_literal(text) == SettingValue::Switch(false)),
@@ -81,7 +81,7 @@ fn literal_problems(worker: &Worker<'_, '_>, work: &Budget<'_>) -> Vec<Finding> 
         let message = move |at: &Pointer| format!("{}: {}", at.field(), setting.about(problem, &literal));
         Some(Finding::warn_within(work, setting.literal_code(), pointer, message))
     };
-    worker.env().iter().enumerate().filter_map(problem).collect()
+    worker.container.env.iter().flatten().enumerate().filter_map(problem).collect()
 }
 
 fn no_token(pod: &Pod<'_>, worker: &Worker<'_, '_>) -> Option<Finding> {

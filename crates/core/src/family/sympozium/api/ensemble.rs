@@ -1,14 +1,12 @@
 //! An Ensemble as decisions read it. A field of the wrong type reads as absent, and list elements
 //! keep their index.
 
-use std::cell::OnceCell;
-
 use memgate_model::tree::Tree;
 use memgate_primitives::members::Members;
 use memgate_primitives::pointer::Pointer;
 
 use super::agent::{is_true, section};
-use super::lists::{Places, list, objects, texts};
+use super::lists::{Places, first_places, list, objects, texts};
 use super::shared_memory::SharedMemory;
 
 /// An Ensemble.
@@ -25,7 +23,7 @@ pub(crate) struct Ensemble<'t> {
     /// The relationships between its agents.
     pub(crate) relationships: Vec<Relationship<'t>>,
     /// Who takes which part in them.
-    parts: OnceCell<Parts<'t>>,
+    pub(crate) parts: Parts<'t>,
     /// The name of the stimulus.
     pub(crate) stimulus: Option<&'t str>,
     /// `spec.sharedMemory`.
@@ -75,12 +73,13 @@ impl<'t> Ensemble<'t> {
             let text = |field| tree.text_at(&[field]);
             Relationship { index, source: text("source"), target: text("target"), kind: text("type") }
         });
+        let configs: Vec<AgentConfig<'t>> = list(object, &["spec", configs_field], AgentConfig::read);
         Self {
             configs_field,
-            configs: list(object, &["spec", configs_field], AgentConfig::read),
-            first_configs: Places::default(),
+            first_configs: first_places(configs.iter().map(|config| config.name)),
+            configs,
             excluded: texts(object, &["spec", "excludePersonas"]).collect(),
-            parts: OnceCell::new(),
+            parts: Parts::of(&relationships),
             relationships,
             stimulus: object.text_at(&["spec", "stimulus", "name"]),
             shared: section(object, &["spec", "sharedMemory"]).map(SharedMemory::read),
@@ -94,7 +93,7 @@ impl<'t> Ensemble<'t> {
 
     /// The first config of this name.
     pub(crate) fn config(&self, name: &str) -> Option<&AgentConfig<'t>> {
-        self.configs.get(self.first_configs.first(name, || self.configs.iter().map(|config| config.name))?)
+        self.configs.get(*self.first_configs.get(name)?)
     }
 
     /// Those of its configs that count: with a name that is not empty, and the first ones of theirs.
@@ -105,11 +104,6 @@ impl<'t> Ensemble<'t> {
         self.configs
             .iter()
             .filter_map(move |config| config.name.filter(|name| !name.is_empty() && is_first(config, name)))
-    }
-
-    /// Who takes which part in its relationships.
-    pub(crate) fn parts(&self) -> &Parts<'t> {
-        self.parts.get_or_init(|| Parts::of(&self.relationships))
     }
 
     /// The pointer to the list of configs.

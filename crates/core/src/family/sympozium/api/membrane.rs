@@ -46,7 +46,7 @@ const fn derives_visibility(ensemble: &Ensemble<'_>, membrane: &Membrane<'_>) ->
 /// The visibility that follows from an agent's relationships; `None` leaves it to the default.
 /// Source: upstream, `internal/controller/agentrun_controller.go`, the derived permeability.
 fn derived_visibility(ensemble: &Ensemble<'_>, config: &str) -> Option<&'static str> {
-    let Parts { delegating, supervised, starting } = ensemble.parts();
+    let Parts { delegating, supervised, starting } = &ensemble.parts;
     if delegating.contains(config) {
         Some("trusted")
     } else if supervised.contains(config) {

@@ -4,7 +4,7 @@
 use memgate_model::tree::Tree;
 
 use super::agent::{is_true, section};
-use super::lists::{Places, list, texts};
+use super::lists::{Places, first_places, list, texts};
 use super::{ACCESSES, STORAGE_SIZE_DEFAULT};
 
 /// `spec.sharedMemory`.
@@ -92,7 +92,7 @@ impl<'t> SharedMemory<'t> {
         Self {
             enabled: is_true(tree, &["enabled"]),
             storage_size: tree.text_at(&["storageSize"]).unwrap_or(STORAGE_SIZE_DEFAULT),
-            first_rules: Places::default(),
+            first_rules: first_places(rules.iter().map(AccessRule::config)),
             rules,
             membrane: section(tree, &["membrane"]).map(Membrane::read),
         }
@@ -100,7 +100,7 @@ impl<'t> SharedMemory<'t> {
 
     /// The first rule for a config.
     pub(crate) fn rule(&self, config: &str) -> Option<&AccessRule<'t>> {
-        self.rules.get(self.first_rules.first(config, || self.rules.iter().map(AccessRule::config))?)
+        self.rules.get(*self.first_rules.get(config)?)
     }
 }
 
@@ -135,9 +135,9 @@ impl<'t> Membrane<'t> {
         });
         Self {
             default_visibility: tree.text_at(&["defaultVisibility"]),
-            first_permeability: Places::default(),
+            first_permeability: first_places(permeability.iter().map(|rule| rule.config)),
             permeability,
-            first_groups: Places::default(),
+            first_groups: first_places(groups.iter().map(|group| group.name)),
             groups,
             tree,
         }
@@ -145,13 +145,12 @@ impl<'t> Membrane<'t> {
 
     /// The first permeability rule for a config.
     pub(crate) fn rule(&self, config: &str) -> Option<&PermeabilityRule<'t>> {
-        let names = || self.permeability.iter().map(|rule| rule.config);
-        self.permeability.get(self.first_permeability.first(config, names)?)
+        self.permeability.get(*self.first_permeability.get(config)?)
     }
 
     /// The first trust group of a name.
     pub(crate) fn group(&self, name: &str) -> Option<&TrustGroup<'t>> {
-        self.groups.get(self.first_groups.first(name, || self.groups.iter().map(|group| group.name))?)
+        self.groups.get(*self.first_groups.get(name)?)
     }
 
     /// A section of the membrane.

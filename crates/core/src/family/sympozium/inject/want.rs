@@ -9,7 +9,7 @@ mod mode;
 mod service;
 mod sidecar;
 
-use crate::family::inject::env::{self, ExistingEnv, Position, Variable};
+use crate::family::inject::env::{self, ExistingEnv, Variable};
 use crate::family::inject::parts::{ExistingMounts, ExistingParts, WantedPart, WantedParts};
 use crate::family::inject::{Unmet, WantedByContainer, WantedByPod, field_origin, resource_name};
 use crate::family::message::fit_names;
@@ -103,16 +103,8 @@ impl<'p, 's> WantedBuilder<'p, 's> {
         let mut env: Vec<Variable<'p>> = self.instance_name().into_iter().collect();
         env.extend(std::mem::take(&mut self.variables));
         let PodContext { parts, index, container, mounts, .. } = self.pod;
-        let mounts = (self.mounts, mounts);
-        let position = Position::Front;
-        let agent = WantedByContainer {
-            index,
-            container,
-            existing: self.existing,
-            env: env.into(),
-            position,
-            mounts,
-        };
+        let agent = WantedByContainer::variables(index, container, self.existing, env);
+        let agent = WantedByContainer { mounts: (self.mounts, mounts), ..agent };
         WantedByPod {
             memory,
             containers: vec![agent],
