@@ -109,12 +109,8 @@ fn memory(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<Edit> {
     let DefaultMemory::Memory { name, origin } = default_memory(subject.namespace, state) else {
         return None;
     };
-    Some(Edit {
-        op: Op::Add,
-        pointer: Pointer::new("/spec/memory"),
-        value: Value::Tree(serde_json::json!({"name": name})),
-        origins: vec![origin],
-    })
+    let value = Value::Tree(serde_json::json!({"name": name}));
+    Some(Edit::add(Pointer::new("/spec/memory"), value, origin))
 }
 
 fn port(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<Edit> {

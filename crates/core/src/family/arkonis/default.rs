@@ -3,11 +3,10 @@
 //! In a cluster the apiserver writes them, from the CRD's schema, before it calls a webhook; for files
 //! these edits replace it. An explicit 0 means "no expiry" and is kept.
 
-use memgate_model::edit::{Edit, Op, Origin, Value};
+use memgate_model::edit::{Edit, Origin, Value};
 use memgate_model::family::{PolicyField, Subject};
 use memgate_model::policy_field::FieldForm;
 use memgate_model::state_reader::StateReader;
-use memgate_model::tree::Tree;
 use memgate_primitives::pointer::Pointer;
 
 use super::api::{ARKONIS, COLLECTION_DEFAULT, EMBEDDING_PROVIDER_DEFAULT, REDIS_TTL_DEFAULT};
@@ -41,27 +40,12 @@ pub(crate) fn default(subject: &Subject<'_>, _state: &mut StateReader<'_>) -> Ve
         ("vectorStore", "collection", Value::Text(COLLECTION_DEFAULT.to_owned())),
         ("embedding", "provider", Value::Text(EMBEDDING_PROVIDER_DEFAULT.to_owned())),
     ];
-    let lacks = |section: &str, field: &str| {
-        object
-            .at(&["spec", section])
-            .is_some_and(|section: &Tree| section.is_object() && section.get(field).is_none())
+    let edit = |(section, field, value)| {
+        object.at(&["spec", section]).filter(|it| it.is_object() && it.get(field).is_none())?;
+        let pointer = Pointer::new("/spec").key(section).key(field);
+        let origin =
+            Origin { resource: "".into(), field: pointer.field().into(), rule: "default of the CRD" };
+        Some(Edit::add(pointer, value, origin))
     };
-    defaults
-        .into_iter()
-        .filter(|(section, field, _)| lacks(section, field))
-        .map(|(section, field, value)| Edit {
-            op: Op::Add,
-            pointer: Pointer::new("/spec").key(section).key(field),
-            value,
-            origins: vec![origin(section, field)],
-        })
-        .collect()
-}
-
-fn origin(section: &str, field: &str) -> Origin {
-    Origin {
-        resource: "".into(),
-        field: format!("spec.{section}.{field}").into(),
-        rule: "default of the CRD",
-    }
+    defaults.into_iter().filter_map(edit).collect()
 }

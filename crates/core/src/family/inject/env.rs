@@ -183,12 +183,7 @@ pub(super) fn insert(
         Position::Front => 0,
         Position::End => existing.len(),
     };
-    let add = |(index, (variable, origin))| Edit {
-        op: Op::Add,
-        pointer: list.index(index),
-        value: Value::Env(variable),
-        origins: vec![origin],
-    };
+    let add = |(index, (variable, origin))| Edit::add(list.index(index), Value::Env(variable), origin);
     (start..).zip(block).map(add).collect()
 }
 

@@ -216,22 +216,16 @@ fn append(list: &Pointer, existing: Option<usize>, parts: impl IntoIterator<Item
 
 /// One `add` for each part, before the element of index `start`.
 fn insert(list: &Pointer, start: usize, parts: impl IntoIterator<Item = WantedPart>) -> Vec<Edit> {
-    let add = |(index, part): (usize, WantedPart)| Edit {
-        op: Op::Add,
-        pointer: list.index(index),
-        value: Value::Tree(part.tree),
-        origins: vec![part.origin],
-    };
-    (start..).zip(parts).map(add).collect()
+    let parts = (start..).zip(parts);
+    parts.map(|(index, part)| Edit::add(list.index(index), Value::Tree(part.tree), part.origin)).collect()
 }
 
 fn fs_group(has_context: bool, (group, rule): (i64, &'static str)) -> Edit {
     let context = Pointer::new("/spec/securityContext");
-    let origins = vec![Origin { resource: "".into(), field: "".into(), rule }];
     let (pointer, value) = if has_context {
         (context.key("fsGroup"), Value::Integer(group))
     } else {
         (context, Value::Tree(serde_json::json!({"fsGroup": group})))
     };
-    Edit { op: Op::Add, pointer, value, origins }
+    Edit::add(pointer, value, Origin { resource: "".into(), field: "".into(), rule })
 }

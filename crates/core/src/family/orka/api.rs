@@ -130,7 +130,10 @@ pub(crate) static STATE_AGENT: Kind = kind(
     "Agent",
     "agents",
     Schema::Open(&[
-        Field::new("metadata", Schema::Open(&[NAME, NAMESPACE_NAME, ANNOTATED])),
+        Field::new(
+            "metadata",
+            Schema::Open(&[NAME, NAMESPACE_NAME, Field::new("annotations", Schema::Open(ANNOTATIONS))]),
+        ),
         Field::new("spec", Schema::Open(&[TOOLS, Field::new("coordination", Schema::Open(&[ENABLED]))])),
     ]),
 );
@@ -153,16 +156,7 @@ pub(crate) static STATE_TASK: Kind = kind(
                         Field::new(PARENT_LABEL, Schema::Text),
                     ]),
                 ),
-                Field::new(
-                    "annotations",
-                    Schema::Pruned(&[
-                        Field::new(ENABLED_ANNOTATION, Schema::Text),
-                        Field::new(LIMIT_ANNOTATION, Schema::Text),
-                        Field::new(MAX_CHARS_ANNOTATION, Schema::Text),
-                        Field::new(TOOLS_ANNOTATION, Schema::Text),
-                        Field::new(PARENT_ANNOTATION, Schema::Text),
-                    ]),
-                ),
+                Field::new("annotations", Schema::Pruned(ANNOTATIONS)),
             ]),
         ),
         Field::new("spec", Schema::Pruned(&[STATE_AGENT_REF])),
@@ -197,15 +191,14 @@ const ENABLED: Field = Field::new("enabled", Schema::Boolean);
 
 const TOOLS: Field = Field::new("tools", Schema::List(&Schema::Open(&[NAME, ENABLED])));
 
-const ANNOTATED: Field = Field::new(
-    "annotations",
-    Schema::Open(&[
-        Field::new(ENABLED_ANNOTATION, Schema::Text),
-        Field::new(LIMIT_ANNOTATION, Schema::Text),
-        Field::new(MAX_CHARS_ANNOTATION, Schema::Text),
-        Field::new(TOOLS_ANNOTATION, Schema::Text),
-    ]),
-);
+/// The annotations of stored objects that decisions read.
+const ANNOTATIONS: &[Field] = &[
+    Field::new(ENABLED_ANNOTATION, Schema::Text),
+    Field::new(LIMIT_ANNOTATION, Schema::Text),
+    Field::new(MAX_CHARS_ANNOTATION, Schema::Text),
+    Field::new(TOOLS_ANNOTATION, Schema::Text),
+    Field::new(PARENT_ANNOTATION, Schema::Text),
+];
 
 const AGENT_REF: Field = Field::new("agentRef", Schema::Open(&[NAME, NAMESPACE_NAME]));
 

@@ -8,8 +8,7 @@ use crate::family::inject::{field_origin, resource_name};
 use memgate_model::object::Object;
 use memgate_model::tree::Tree;
 
-use super::api::agent::section;
-use super::api::ensemble::{Ensemble, shares_memory};
+use super::api::ensemble::Ensemble;
 use super::api::membrane::{effective_visibility, peers};
 use super::api::shared_memory::{Membrane, SharedMemory};
 use super::api::{ACCESSES, BUDGET_ACTIONS, shared_url};
@@ -43,7 +42,8 @@ const MIN_EVIDENCE_KIND: &str = "WORKFLOW_MEMBRANE_MIN_EVIDENCE_KIND";
 /// Whether runs are remembered by themselves.
 pub(crate) const AUTO_STORE: &str = "MEMORY_AUTO_STORE";
 
-/// What the Ensemble gives to the agent of a config, in order; nothing while its memory is off.
+/// What the Ensemble gives to the agent of a config, in order; nothing while its memory is off. The names of the
+/// variables do not depend on the config.
 pub(crate) fn shared_variables(
     ensemble: &Object,
     namespace: &str,
@@ -61,31 +61,6 @@ pub(crate) fn shared_variables(
         variables.membrane(&spec, membrane, &ensemble.name, config);
     }
     variables.list
-}
-
-/// The names of [`shared_variables`], for any config.
-pub(crate) fn shared_variable_names(ensemble: &Object) -> Vec<&'static str> {
-    if !shares_memory(&ensemble.tree) {
-        return Vec::new();
-    }
-    let mut names = vec![SHARED_URL, ACCESS];
-    let Some(membrane) = section(&ensemble.tree, &["spec", "sharedMemory", "membrane"]) else { return names };
-    names.extend([VISIBILITY, TRUST_PEERS, ACCEPT_TAGS, EXPOSE_TAGS, MAX_AGE]);
-    if let Some(budget) = section(membrane, &["tokenBudget"]) {
-        names.extend(tokens_per_run(budget).map(|_| MAX_TOKENS_PER_RUN));
-        names.push(TOKEN_BUDGET_ACTION);
-    }
-    names.extend(min_evidence_kind(membrane).map(|_| MIN_EVIDENCE_KIND));
-    names
-}
-
-fn tokens_per_run(budget: &Tree) -> Option<i64> {
-    budget.get("maxTokensPerRun").and_then(Tree::integer).filter(|tokens| *tokens > 0)
-}
-
-fn min_evidence_kind(membrane: &Tree) -> Option<&str> {
-    let policy = section(membrane, &["evidencePolicy"])?;
-    policy.text_at(&["minKind"]).filter(|kind| !kind.is_empty())
 }
 
 /// What the agent of a config may do with the shared memory. With rules, one whose config is not known may only
@@ -135,14 +110,16 @@ impl SharedVariables {
         if let Some(budget) = membrane.section("tokenBudget") {
             self.budget(budget);
         }
-        if let Some(kind) = min_evidence_kind(membrane.tree) {
+        let evidence = membrane.section("evidencePolicy").and_then(|policy| policy.text_at(&["minKind"]));
+        if let Some(kind) = evidence.filter(|kind| !kind.is_empty()) {
             let field = "spec.sharedMemory.membrane.evidencePolicy.minKind";
             self.add_literal(MIN_EVIDENCE_KIND, kind, field);
         }
     }
 
     fn budget(&mut self, budget: &Tree) {
-        if let Some(tokens) = tokens_per_run(budget) {
+        let tokens = budget.get("maxTokensPerRun").and_then(Tree::integer);
+        if let Some(tokens) = tokens.filter(|tokens| *tokens > 0) {
             let field = "spec.sharedMemory.membrane.tokenBudget.maxTokensPerRun";
             self.add_literal(MAX_TOKENS_PER_RUN, tokens.to_string(), field);
         }

@@ -9,7 +9,7 @@ use memgate_primitives::pointer::Pointer;
 use super::super::codes::{PRIVATE_URL_OVERRIDE, RESERVED_ENV};
 use crate::family::message::fit_names;
 
-use super::super::variables::{PRIVATE_URL, shared_variable_names};
+use super::super::variables::{PRIVATE_URL, shared_variables};
 
 /// Whether any variable at a path can be one that an Ensemble sets.
 pub(super) fn names_reserved(object: &Tree, path: &[&str]) -> bool {
@@ -25,14 +25,15 @@ pub(super) fn findings(object: &Tree, path: &[&str], ensemble: Option<&Object>) 
     let Some(entries @ Tree::Texts(_)) = object.at(path) else { return Vec::new() };
     let at = path.iter().fold(Pointer::root(), |pointer, key| pointer.key(key));
     let field = at.field();
-    let set = ensemble.map(shared_variable_names).unwrap_or_default();
+    let ensemble = ensemble.filter(|_| names_reserved(object, path));
+    let set = ensemble.map(|ensemble| shared_variables(ensemble, "", None)).unwrap_or_default();
     let mut findings = Vec::new();
     for name in entries.keys() {
         if name == PRIVATE_URL {
             let message = format!("{field}[{}] wins over the injected value", quoted(name));
             findings.push(Finding::warn(&PRIVATE_URL_OVERRIDE, at.key(name), message));
         }
-        let setter = ensemble.filter(|_| is_reserved(name) && set.contains(&name));
+        let setter = ensemble.filter(|_| is_reserved(name) && set.iter().any(|set| set.name == name));
         findings.extend(setter.map(|ensemble| {
             let message = fit_names([&ensemble.name], |[ensemble]| {
                 let (name, ensemble) = (quoted(name), quoted(ensemble));
