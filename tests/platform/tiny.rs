@@ -2,16 +2,16 @@
 //! `tiny.dev/notebook` gets the URL of the Notebook that the label names.
 
 pub(crate) mod api;
-pub(crate) mod cel_rules;
 pub(crate) mod codes;
 pub(crate) mod default;
 pub(crate) mod inject;
 pub(crate) mod validate;
 pub(crate) mod view;
 
-use memgate_model::family::{
-    CelRules, Definitions, Faces, Family, Kinds, Pods, SchemaStandIn, Validation, Views,
-};
+use std::sync::LazyLock;
+
+use memgate_core::family::in_cel;
+use memgate_model::family::{Definitions, Faces, Family, Kinds, Pods, SchemaStandIn, Validation, Views};
 use memgate_schema::violation;
 
 /// The row of the platform.
@@ -36,12 +36,7 @@ pub(crate) static FAMILY: Family = Family {
     },
     validation: Validation { fails_open: false, changes_only: false, ratchets: false },
     codes: &codes::ALL,
-    in_cel: CelRules {
-        tables: &cel_rules::TABLES,
-        missing: &[],
-        defaults: &[],
-        about_defaults: "the default of `spec.pages` is in the schema of the definition",
-    },
+    in_cel: LazyLock::new(|| in_cel::read(&FAMILY, include_str!("tiny/cel.yaml"))),
     definitions: Definitions {
         crds: &[include_str!("tiny/notebook.yaml")],
         hints: "",
@@ -61,7 +56,6 @@ pub(crate) static FAMILY: Family = Family {
         transient: &[],
         of_object: view::of_object,
         of_pod: view::of_pod,
-        in_cel: &view::IN_CEL,
         own_namespace_path: None,
         policy_fields: &view::POLICY_FIELDS,
     },

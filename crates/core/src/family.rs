@@ -1,23 +1,24 @@
 //! The platforms: one folder and one row each, and the list of the rows.
 //!
 //! A row ([`Family`]) at the head of each folder is all that the rest of memgate knows about the platform.
-//! Platforms never use each other. They share the modules beside them: [`schema_check`] for
-//! validation, [`message`] for wording, [`url`], [`endpoint_view`] and [`container_view`] for the views that
-//! policies judge, and the injection engine, [`inject`]. [`common`] holds the codes that do not belong to a platform.
+//! Platforms never use each other. They share the modules beside them: `schema_check` for
+//! validation, [`message`] for wording, `url`, [`endpoint_view`] and `container_view` for the views that
+//! policies judge, and the injection engine, [`inject`]. [`in_cel`] reads what an
+//! apiserver can do by itself, and [`common`] holds the codes that do not belong to a platform.
 
 pub mod ark;
 pub mod arkonis;
-pub mod cel_reasons;
 pub mod common;
-pub mod container_view;
+pub(crate) mod container_view;
 pub mod endpoint_view;
+pub mod in_cel;
 pub mod inject;
 pub mod message;
 pub mod orka;
 pub mod orloj;
-pub mod schema_check;
+pub(crate) mod schema_check;
 pub mod sympozium;
-pub mod url;
+mod url;
 
 use memgate_model::family::Family;
 use memgate_model::kind::{Kind, NAMESPACE, SECRET};

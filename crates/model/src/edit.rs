@@ -195,6 +195,12 @@ pub struct Edit {
 }
 
 impl Edit {
+    /// Adds a value that comes from one place.
+    #[must_use]
+    pub fn add(pointer: Pointer, value: Value, origin: Origin) -> Self {
+        Self { op: Op::Add, pointer, value, origins: vec![origin] }
+    }
+
     /// About how many bytes it has in a patch: what is escaped may have up to six times as many.
     #[must_use]
     pub fn bytes(&self) -> usize {

@@ -7,6 +7,7 @@
 
 use std::cmp::Ordering;
 use std::fmt;
+use std::sync::LazyLock;
 
 use serde_json::Value;
 
@@ -38,8 +39,8 @@ pub struct Family {
     pub validation: Validation,
     /// The finding codes.
     pub codes: &'static [&'static Code],
-    /// The rules and defaults that an apiserver can apply by itself, in CEL.
-    pub in_cel: CelRules,
+    /// What an apiserver can check, write and read by itself, in CEL. It is read when it is first used.
+    pub in_cel: LazyLock<CelRules>,
     /// The definitions of the kinds.
     pub definitions: Definitions,
     /// What rules of policies see of the platform's objects.
@@ -99,7 +100,7 @@ pub struct Validation {
     pub ratchets: bool,
 }
 
-/// The rules and defaults of a platform that an apiserver can apply by itself, in CEL.
+/// What an apiserver can check, write and read of a platform by itself, in CEL.
 pub struct CelRules {
     /// The rules on the resources.
     pub tables: &'static [CelTable],
@@ -109,6 +110,8 @@ pub struct CelRules {
     pub defaults: &'static [CelDefault],
     /// A sentence for the documentation: which defaults an apiserver can write, and why only those.
     pub about_defaults: &'static str,
+    /// The views; each viewed kind is in one table.
+    pub views: &'static [CelView],
 }
 
 /// The definitions of a platform's kinds.
@@ -138,8 +141,6 @@ pub struct Views {
     /// The view of an agent pod of this namespace, whether it opts out of injection or not; `None` if the family
     /// does not know the pod. The caller adds the containers that serve memory.
     pub of_pod: fn(&Pod<'_>, &str, &mut StateReader<'_>) -> Option<MemoryView>,
-    /// The views that an apiserver can make by itself, in CEL; each viewed kind is in one table.
-    pub in_cel: &'static [CelView],
     /// The path of views that holds the namespace in the platform's own sense. `None` where that is always the
     /// Kubernetes namespace.
     pub own_namespace_path: Option<&'static str>,
@@ -237,7 +238,7 @@ impl Family {
     /// Whether a view of the family can hold a value at this path.
     #[must_use]
     pub fn has_in_views(&self, path: &str) -> bool {
-        let of_kinds = self.views.in_cel.iter().any(|view| view.has(path));
+        let of_kinds = self.in_cel.views.iter().any(|view| view.has(path));
         of_kinds || path == "containers" && self.adds_containers()
     }
 

@@ -290,6 +290,11 @@ impl MemoryView {
         self.fields.push((path, pointer));
     }
 
+    /// Sets the places of several fields of the view, each a path and a pointer.
+    pub fn at_all<const N: usize>(&mut self, places: [(&'static str, &'static str); N]) {
+        self.fields.extend(places.map(|(path, pointer)| (path, Pointer::new(pointer))));
+    }
+
     /// The place of a field of the view, or of its nearest parent with a place, else the whole spec. The object may lack
     /// it.
     #[must_use]

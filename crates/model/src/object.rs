@@ -6,6 +6,7 @@
 pub mod index;
 pub(super) mod objects;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
@@ -41,6 +42,13 @@ pub struct Object {
 }
 
 impl Object {
+    /// Its name, with its namespace unless that is this one.
+    #[must_use]
+    pub fn name_in(&self, namespace: &str) -> Cow<'_, str> {
+        let is_here = *self.namespace == *namespace;
+        if is_here { Cow::Borrowed(&self.name) } else { format!("{}/{}", self.namespace, self.name).into() }
+    }
+
     /// Reads an object of `kind` from any self-describing data. `None` without a name.
     ///
     /// # Errors
@@ -164,6 +172,17 @@ pub enum Lookup<'s> {
     Absent,
     /// It is not known whether it exists.
     Unknown,
+}
+
+impl<'s> Lookup<'s> {
+    /// The object, if it was found.
+    #[must_use]
+    pub const fn found(self) -> Option<&'s Object> {
+        match self {
+            Self::Found(object) => Some(object),
+            Self::Absent | Self::Unknown => None,
+        }
+    }
 }
 
 /// The namespace of objects without one, as for kubectl.

@@ -163,7 +163,8 @@ impl Policy {
     }
 
     /// Whether it may have what a decision asks for. A policy with faults has a note.
-    fn answers(&self, question: Question) -> bool {
+    #[must_use]
+    pub fn answers(&self, question: Question) -> bool {
         match question {
             Question::Resource => true,
             Question::Pod => {

@@ -224,6 +224,12 @@ impl Tree {
         path.iter().try_fold(self, |tree, name| tree.get(name))
     }
 
+    /// The string at the end of a path of field names, if it is one.
+    #[must_use]
+    pub fn text_at(&self, path: &[&str]) -> Option<&str> {
+        self.at(path).and_then(Self::text)
+    }
+
     /// The string, if it is one.
     #[must_use]
     pub fn text(&self) -> Option<&str> {

@@ -47,7 +47,6 @@ mod tests {
     use super::super::{combined, definitions};
     use super::*;
     use memgate_core::family;
-    use memgate_core::family::orka::api::BUILT_IN_TOOLS;
 
     #[test]
     fn are_about_fields_that_there_are() {
@@ -63,14 +62,5 @@ mod tests {
         let lost: Vec<_> = definitions.iter().flat_map(|it| it.lost_hints()).collect();
         assert!(lost.is_empty(), "{lost:?}");
         assert!(combined(&definitions).to_string().contains("recall_memory"));
-    }
-
-    #[test]
-    fn name_the_tools_that_are_built_in() {
-        let hints = read(family::orka::FAMILY.definitions.hints);
-        for place in ["/Agent/spec.tools[].name", "/Task/spec.ai.tools[]"] {
-            let tools = Value::from(hints.clone()).pointer(&format!("{place}/anyOf/0/enum")).cloned();
-            assert_eq!(tools, Some(BUILT_IN_TOOLS.to_vec().into()), "{place}");
-        }
     }
 }

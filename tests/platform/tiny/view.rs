@@ -1,7 +1,6 @@
 //! What rules of policies see of a Notebook and of the pods that use one.
 
 use memgate_core::family::endpoint_view;
-use memgate_model::cel_view::{CelPath, CelView};
 use memgate_model::family::{PolicyField, Subject};
 use memgate_model::kind::Kind;
 use memgate_model::memory_view::{EndpointSource, MemoryView, Role};
@@ -15,21 +14,6 @@ use memgate_primitives::pointer::Pointer;
 use super::api::{LABEL, NOTEBOOK};
 
 pub(crate) static VIEWED: [(&Kind, Role); 1] = [(&NOTEBOOK, Role::Memory)];
-
-/// The view in CEL has no endpoint: an address is read by memgate alone.
-pub(crate) static IN_CEL: [CelView; 1] = [CelView {
-    name: "notebook",
-    kinds: &[&NOTEBOOK],
-    role: Role::Memory,
-    viewed: "true",
-    lets: &[],
-    paths: &[CelPath::new(
-        "ttlSeconds",
-        "has(self.spec) && has(self.spec.keepSeconds) \
-         ? ['spec.keepSeconds ' + string(self.spec.keepSeconds)] : []",
-    )],
-    unsaid: &[("endpoint", "addresses are read by memgate alone")],
-}];
 
 pub(crate) static POLICY_FIELDS: [PolicyField; 1] = [PolicyField {
     kind: &NOTEBOOK,

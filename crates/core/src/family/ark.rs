@@ -1,24 +1,23 @@
 //! Memory and Query of ark.mckinsey.com.
 //!
 //! A Memory points to an HTTP service and a Query claims one. A pod opts in with an annotation and gets
-//! environment variables. The faces share [`value`] (which of several values the platform uses),
-//! [`address`] (URLs) and [`service`] (ports).
+//! environment variables. The faces share `value` (which of several values the platform uses),
+//! [`address`] (URLs) and `service` (ports).
 
 pub mod address;
-pub mod api;
-pub mod cel_rules;
+mod api;
 pub mod codes;
-pub mod default;
-pub mod inject;
-pub mod service;
-pub mod validate;
-pub mod value;
-pub mod view;
-pub mod view_in_cel;
+mod default;
+mod inject;
+mod service;
+mod validate;
+mod value;
+mod view;
 
-use memgate_model::family::{
-    CelRules, Definitions, Faces, Family, Kinds, Pods, SchemaStandIn, Validation, Views,
-};
+use std::sync::LazyLock;
+
+use super::in_cel;
+use memgate_model::family::{Definitions, Faces, Family, Kinds, Pods, SchemaStandIn, Validation, Views};
 
 /// The row of the platform.
 pub static FAMILY: Family = Family {
@@ -42,12 +41,7 @@ pub static FAMILY: Family = Family {
     },
     validation: Validation { fails_open: false, changes_only: false, ratchets: true },
     codes: &codes::ALL,
-    in_cel: CelRules {
-        tables: &cel_rules::TABLES,
-        missing: &cel_rules::NOT_IN_CEL,
-        defaults: &cel_rules::CEL_DEFAULTS,
-        about_defaults: cel_rules::ABOUT_DEFAULTS,
-    },
+    in_cel: LazyLock::new(|| in_cel::read(&FAMILY, include_str!("ark/cel.yaml"))),
     definitions: Definitions {
         crds: &[include_str!("../../../../deploy/crds/ark.yaml")],
         hints: include_str!("ark/hints.yaml"),
@@ -67,7 +61,6 @@ pub static FAMILY: Family = Family {
         transient: &[&api::QUERY],
         of_object: view::view,
         of_pod: view::view_pod,
-        in_cel: &view_in_cel::VIEWS,
         own_namespace_path: None,
         policy_fields: &default::POLICY_FIELDS,
     },

@@ -4,18 +4,17 @@
 //! container `agent` of the agent's pods gets environment variables. This family has no sidecars, volumes
 //! or memory servers.
 
-pub mod api;
-pub mod cel_rules;
+mod api;
 pub mod codes;
-pub mod default;
-pub mod inject;
-pub mod validate;
-pub mod view;
-pub mod view_in_cel;
+mod default;
+mod inject;
+mod validate;
+mod view;
 
-use memgate_model::family::{
-    CelRules, Definitions, Faces, Family, Kinds, Pods, SchemaStandIn, Validation, Views,
-};
+use std::sync::LazyLock;
+
+use super::in_cel;
+use memgate_model::family::{Definitions, Faces, Family, Kinds, Pods, SchemaStandIn, Validation, Views};
 use memgate_schema::violation;
 
 /// The row of the platform.
@@ -40,12 +39,7 @@ pub static FAMILY: Family = Family {
     },
     validation: Validation { fails_open: false, changes_only: false, ratchets: false },
     codes: &codes::ALL,
-    in_cel: CelRules {
-        tables: &cel_rules::TABLES,
-        missing: &cel_rules::NOT_IN_CEL,
-        defaults: &[],
-        about_defaults: cel_rules::ABOUT_DEFAULTS,
-    },
+    in_cel: LazyLock::new(|| in_cel::read(&FAMILY, include_str!("arkonis/cel.yaml"))),
     definitions: Definitions {
         crds: &[
             include_str!("../../../../deploy/crds/arkonis.yaml"),
@@ -74,7 +68,6 @@ pub static FAMILY: Family = Family {
         transient: &[],
         of_object: view::view,
         of_pod: view::view_pod,
-        in_cel: &view_in_cel::VIEWS,
         own_namespace_path: None,
         policy_fields: &default::POLICY_FIELDS,
     },

@@ -62,8 +62,7 @@ view! {
 
 /// The containers that memgate adds to a pod, and those of `MEMORY_CONTAINERS`. `before` is the pod as it was sent,
 /// `after` the pod with the additions.
-#[must_use]
-pub fn containers(after: &str, before: &str) -> Vec<ContainerView> {
+pub(crate) fn containers(after: &str, before: &str) -> Vec<ContainerView> {
     let mut sent = Members::default();
     let mut views = Vec::new();
     let note = |_: ContainerIndex, container: ContainerFields<'_>| {
@@ -83,8 +82,7 @@ pub fn containers(after: &str, before: &str) -> Vec<ContainerView> {
 }
 
 /// A container of which only name and image are known.
-#[must_use]
-pub fn of_image(name: &str, image: &str, field: Pointer) -> ContainerView {
+pub(crate) fn of_image(name: &str, image: &str, field: Pointer) -> ContainerView {
     let parts = ImageName::parse(image);
     ContainerView {
         name: name.to_owned(),

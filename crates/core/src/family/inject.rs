@@ -8,15 +8,15 @@
 //!
 //! A platform answers the three questions, in its `inject/recognise.rs`, `inject/find.rs` and
 //! `inject/want.rs`; the engine does the rest. [`mod@env`] compares variables, [`parts`] inserts containers,
-//! volumes and mounts, [`containers`] holds what added containers have in common, and [`marker`] records
+//! volumes and mounts, `containers` holds what added containers have in common, and [`marker`] records
 //! what was added.
 //!
 //! The pod's own content wins. The engine never reorders or removes anything, and it replaces a value only
 //! if [`Variable::replaces`] is set. Each edit's pointer is valid at the moment when the edit is applied,
 //! so edits inside a list element come before inserts into that list.
 
-pub mod containers;
-pub mod elsewhere;
+pub(crate) mod containers;
+pub(crate) mod elsewhere;
 pub mod env;
 pub mod marker;
 pub mod parts;
@@ -89,23 +89,7 @@ pub struct Conflict<'c> {
     pub entry: Pointer,
 }
 
-/// From how many variables on it is worth to ask what they take before they are made.
-const MANY_VARIABLES: usize = 256;
-
-/// How many bytes an edit that adds a variable has at least besides its name, or one of a whole list for each.
-const LEAST_BYTES: (usize, usize) = (75, 20);
-
 impl<'w> WantedByContainer<'w> {
-    /// How many bytes of a patch the missing variables take at least; nothing where they are few.
-    fn least_bytes(&self) -> usize {
-        if self.env.len() < MANY_VARIABLES {
-            return 0;
-        }
-        let each = if self.container.env.is_some() { LEAST_BYTES.0 } else { LEAST_BYTES.1 };
-        let missing = self.env.iter().filter(|variable| self.existing.get(&variable.name).is_none());
-        missing.filter(|variable| !variable.only_with_others).map(|variable| variable.name.len() + each).sum()
-    }
-
     /// Variables at the front of a container's `env`, and no mounts.
     #[must_use]
     pub fn variables(
@@ -138,10 +122,6 @@ pub fn merge(
     let mut bytes = 0;
     for container in wanted.containers {
         if !work.steps(u32::try_from(container.env.len()).unwrap_or(u32::MAX)) {
-            break;
-        }
-        if bytes + container.least_bytes() > MAX_PATCH_BYTES {
-            work.over_limit(Pointer::root, Limit::Patch);
             break;
         }
         let (made, warned) = (edits.len(), warnings.len());
@@ -226,8 +206,7 @@ pub fn unmet(reason: Reason, code: &'static Code, at: Pointer, message: impl Int
 }
 
 /// The references to an object that does not exist, under each kind that it could have.
-#[must_use]
-pub fn references(
+pub(crate) fn references(
     kinds: impl IntoIterator<Item = &'static Kind>,
     namespace: &str,
     name: &str,
@@ -237,14 +216,12 @@ pub fn references(
 }
 
 /// Changes nothing because the agent claims no memory. Only a pod that requires memory gets the finding.
-#[must_use]
-pub fn no_memory(code: &'static Code, at: Pointer, message: impl Into<String>) -> Unmet {
+pub(crate) fn no_memory(code: &'static Code, at: Pointer, message: impl Into<String>) -> Unmet {
     Box::new(Injection { only_if_required: true, ..*unmet(Reason::NoMemory, code, at, message) })
 }
 
 /// The container of this name, with its index.
-#[must_use]
-pub fn container_named<'p>(pod: &'p Pod<'p>, name: &str) -> Option<(usize, &'p Container<'p>)> {
+pub(crate) fn container_named<'p>(pod: &'p Pod<'p>, name: &str) -> Option<(usize, &'p Container<'p>)> {
     let mut containers = pod.containers().iter().enumerate();
     containers.find(|(_, container)| container.name.as_deref() == Some(name))
 }
@@ -268,8 +245,7 @@ pub fn label_pointer(key: &str) -> Pointer {
 }
 
 /// The pointer to an annotation of a pod.
-#[must_use]
-pub fn annotation_pointer(key: &str) -> Pointer {
+pub(crate) fn annotation_pointer(key: &str) -> Pointer {
     Pointer::new("/metadata/annotations").key(key)
 }
 

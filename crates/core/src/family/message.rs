@@ -7,17 +7,15 @@ use memgate_primitives::plain_text::plain;
 const MAX_MESSAGE_CHARS: usize = 120;
 
 /// Longer names cannot exist and are always truncated.
-pub const MAX_NAME_CHARS: usize = 256;
+pub(crate) const MAX_NAME_CHARS: usize = 256;
 
 /// Whether a message has the length of a warning.
-#[must_use]
-pub fn fits(message: &str) -> bool {
+pub(crate) fn fits(message: &str) -> bool {
     message.chars().count() <= MAX_MESSAGE_CHARS
 }
 
 /// Builds a message with these names, truncated as far as needed.
-#[must_use]
-pub fn fit_names<const N: usize>(names: [&str; N], message: impl Fn([&str; N]) -> String) -> String {
+pub(crate) fn fit_names<const N: usize>(names: [&str; N], message: impl Fn([&str; N]) -> String) -> String {
     fit_message(|limit| {
         let names = names.map(|name| truncate(name, limit));
         message(names.each_ref().map(String::as_str))
@@ -25,8 +23,7 @@ pub fn fit_names<const N: usize>(names: [&str; N], message: impl Fn([&str; N]) -
 }
 
 /// Builds a message with the largest limit for its names at which the message fits.
-#[must_use]
-pub fn fit_message(message: impl Fn(usize) -> String) -> String {
+pub(crate) fn fit_message(message: impl Fn(usize) -> String) -> String {
     /// Shorter names would not be recognisable.
     const MIN_NAME_CHARS: usize = 8;
     let whole = message(MAX_NAME_CHARS);
@@ -48,8 +45,7 @@ pub fn fit_message(message: impl Fn(usize) -> String) -> String {
 
 /// The first characters of a name, and an ellipsis where there were more; control characters as
 /// spaces.
-#[must_use]
-pub fn truncate(name: &str, limit: usize) -> String {
+pub(crate) fn truncate(name: &str, limit: usize) -> String {
     let name = plain(name);
     if name.chars().nth(limit).is_none() {
         return name.into_owned();
@@ -64,8 +60,7 @@ pub fn and_more(names: &[String], max_names: usize) -> String {
 }
 
 /// Lists these names, the first of `all`: `a, b, c and 2 more`.
-#[must_use]
-pub fn first_of(names: &[String], all: usize) -> String {
+pub(crate) fn first_of(names: &[String], all: usize) -> String {
     let shown = names.join(", ");
     match all.saturating_sub(names.len()) {
         0 => shown,

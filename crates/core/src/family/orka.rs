@@ -12,21 +12,20 @@
 //!
 //! Memory is best effort in Orka, so pods are never refused.
 
-pub mod api;
-pub mod cel_rules;
+mod api;
 pub mod codes;
-pub mod inject;
+mod inject;
 mod memory_tools;
-pub mod selector_value;
-pub mod setting;
+mod selector_value;
+mod setting;
 mod task_variable;
-pub mod validate;
-pub mod view;
-pub mod view_in_cel;
+mod validate;
+mod view;
 
-use memgate_model::family::{
-    CelRules, Definitions, Faces, Family, Kinds, Pods, SchemaStandIn, Validation, Views,
-};
+use std::sync::LazyLock;
+
+use super::in_cel;
+use memgate_model::family::{Definitions, Faces, Family, Kinds, Pods, SchemaStandIn, Validation, Views};
 use memgate_schema::violation;
 
 /// The row of the platform.
@@ -51,12 +50,7 @@ pub static FAMILY: Family = Family {
     },
     validation: Validation { fails_open: true, changes_only: true, ratchets: false },
     codes: &codes::ALL,
-    in_cel: CelRules {
-        tables: &cel_rules::TABLES,
-        missing: &cel_rules::NOT_IN_CEL,
-        defaults: &[],
-        about_defaults: cel_rules::ABOUT_DEFAULTS,
-    },
+    in_cel: LazyLock::new(|| in_cel::read(&FAMILY, include_str!("orka/cel.yaml"))),
     definitions: Definitions {
         crds: &[include_str!("../../../../deploy/crds/orka.yaml")],
         hints: include_str!("orka/hints.yaml"),
@@ -79,7 +73,6 @@ pub static FAMILY: Family = Family {
         transient: &[&api::TASK],
         of_object: view::view,
         of_pod: view::view_pod,
-        in_cel: &view_in_cel::VIEWS,
         own_namespace_path: None,
         policy_fields: &[],
     },

@@ -15,32 +15,29 @@ use memgate_primitives::suggest::{did_you_mean, nearest, only_nearest};
 
 /// The codes and messages with which a family reports.
 #[derive(Debug, Clone, Copy)]
-pub struct Codes {
+pub(crate) struct Codes {
     /// A wrong JSON type; denies.
-    pub field_type: &'static Code,
+    pub(crate) field_type: &'static Code,
     /// A field that the schema does not have; warns.
-    pub unknown_field: &'static Code,
+    pub(crate) unknown_field: &'static Code,
     /// The message about an unknown field, given the field and the one that was probably meant.
-    pub unknown_message: fn(&str, Option<&str>) -> String,
+    pub(crate) unknown_message: fn(&str, Option<&str>) -> String,
     /// The message about a wrong type, given the field, the expected type and the actual one.
-    pub type_message: fn(&str, &str, &str) -> String,
+    pub(crate) type_message: fn(&str, &str, &str) -> String,
 }
 
 /// The usual message about a wrong type.
-#[must_use]
-pub fn expected_type_message(field: &str, expected: &str, got: &str) -> String {
+pub(crate) fn expected_type_message(field: &str, expected: &str, got: &str) -> String {
     format!("{field}: expected {expected}, got {got}")
 }
 
 /// The usual message about an unknown field.
-#[must_use]
-pub fn unknown_field_message(field: &str, meant: Option<&str>) -> String {
+pub(crate) fn unknown_field_message(field: &str, meant: Option<&str>) -> String {
     format!("{field}: unknown field, it will be dropped{}", did_you_mean(meant))
 }
 
 /// Checks an object, except for its `metadata`, which the apiserver checks.
-#[must_use]
-pub fn check(object: &Tree, schema: &'static Schema, codes: Codes, work: &Budget<'_>) -> Vec<Finding> {
+pub(crate) fn check(object: &Tree, schema: &'static Schema, codes: Codes, work: &Budget<'_>) -> Vec<Finding> {
     let mut check = Check { codes, work, findings: Vec::new() };
     check.value(object, schema, Path::Root);
     check.findings
@@ -48,8 +45,7 @@ pub fn check(object: &Tree, schema: &'static Schema, codes: Codes, work: &Budget
 
 /// Removes other findings at or below a field of the wrong type: they would only repeat that the value
 /// cannot be read.
-#[must_use]
-pub fn drop_below_wrong_types(mut findings: Vec<Finding>, codes: Codes) -> Vec<Finding> {
+pub(crate) fn drop_below_wrong_types(mut findings: Vec<Finding>, codes: Codes) -> Vec<Finding> {
     let is_wrong_type = |finding: &Finding| finding.code == codes.field_type;
     let wrong: Members<&str> = findings
         .iter()
@@ -161,8 +157,7 @@ impl Check<'_> {
 }
 
 /// The fix of a text where a value of this type belongs, if quotes can be all that is wrong.
-#[must_use]
-pub fn unquote(expected: &str) -> Option<Fix> {
+pub(crate) fn unquote(expected: &str) -> Option<Fix> {
     ["integer", "number", "boolean"].into_iter().find(|known| *known == expected).map(Fix::Unquote)
 }
 

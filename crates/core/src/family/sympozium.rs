@@ -4,20 +4,19 @@
 //! Pods of an AgentRun get variables, and init containers, sidecars and volumes where their memory needs
 //! them.
 
-pub mod api;
-pub mod cel_rules;
+mod api;
 pub mod codes;
-pub mod default;
-pub mod inject;
+mod default;
+mod inject;
 mod lookup;
-pub mod validate;
-pub mod variables;
-pub mod view;
-pub mod view_in_cel;
+mod validate;
+mod variables;
+mod view;
 
-use memgate_model::family::{
-    CelRules, Definitions, Faces, Family, Kinds, Pods, SchemaStandIn, Validation, Views,
-};
+use std::sync::LazyLock;
+
+use super::in_cel;
+use memgate_model::family::{Definitions, Faces, Family, Kinds, Pods, SchemaStandIn, Validation, Views};
 use memgate_schema::violation;
 
 /// The row of the platform.
@@ -42,12 +41,7 @@ pub static FAMILY: Family = Family {
     },
     validation: Validation { fails_open: false, changes_only: false, ratchets: false },
     codes: &codes::ALL,
-    in_cel: CelRules {
-        tables: &cel_rules::TABLES,
-        missing: &cel_rules::NOT_IN_CEL,
-        defaults: &[],
-        about_defaults: cel_rules::ABOUT_DEFAULTS,
-    },
+    in_cel: LazyLock::new(|| in_cel::read(&FAMILY, include_str!("sympozium/cel.yaml"))),
     definitions: Definitions {
         crds: &[
             include_str!("../../../../deploy/crds/sympozium.yaml"),
@@ -73,7 +67,6 @@ pub static FAMILY: Family = Family {
         transient: &[&api::AGENT_RUN],
         of_object: view::view,
         of_pod: view::view_pod,
-        in_cel: &view_in_cel::VIEWS,
         own_namespace_path: None,
         policy_fields: &[],
     },

@@ -11,29 +11,28 @@ use memgate_primitives::pointer::Pointer;
 
 /// The parts of an endpoint, whether it is a URL or a bare `host:port`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Endpoint<'u> {
+pub(crate) struct Endpoint<'u> {
     /// The text before `://`.
-    pub scheme: Option<&'u str>,
+    pub(crate) scheme: Option<&'u str>,
     /// Whether the host has userinfo before it, such as `user@`.
-    pub userinfo: bool,
+    pub(crate) userinfo: bool,
     /// The user of the userinfo, without a password; may be empty.
-    pub user: &'u str,
+    pub(crate) user: &'u str,
     /// The host with its port, or several with commas in between, for [`server`]; may be empty.
-    pub servers: &'u str,
+    pub(crate) servers: &'u str,
     /// The host without port and brackets; may be empty.
-    pub host: &'u str,
+    pub(crate) host: &'u str,
     /// The path with its slash; may be empty.
-    pub path: &'u str,
+    pub(crate) path: &'u str,
     /// The query without its question mark; may be empty.
-    pub query: &'u str,
+    pub(crate) query: &'u str,
     /// Whether the text after the host is empty, or a colon with a port or without.
-    pub port_is_good: bool,
+    pub(crate) port_is_good: bool,
 }
 
 impl<'u> Endpoint<'u> {
     /// Parses an endpoint. This never fails, since every part may be missing.
-    #[must_use]
-    pub fn parse(text: &'u str) -> Self {
+    pub(crate) fn parse(text: &'u str) -> Self {
         let (scheme, rest) = match text.split_once("://") {
             Some((scheme, rest)) => (Some(scheme), rest),
             None => (None, text),
@@ -52,27 +51,24 @@ impl<'u> Endpoint<'u> {
     }
 
     /// The parameters of the query, their names decoded and their values as they stand.
-    pub fn parameters(&self) -> impl Iterator<Item = (Cow<'u, str>, &'u str)> + use<'u> {
+    pub(crate) fn parameters(&self) -> impl Iterator<Item = (Cow<'u, str>, &'u str)> + use<'u> {
         let parameters = self.query.split('&').filter_map(|parameter| parameter.split_once('='));
         parameters.map(|(name, value)| (percent_decoded(name), value))
     }
 
     /// Whether the scheme is `http` or `https`, in any case, and there is a host, with a port or without.
-    #[must_use]
-    pub fn is_http(&self) -> bool {
+    pub(crate) fn is_http(&self) -> bool {
         let http = |scheme: &str| scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https");
         self.scheme.is_some_and(http) && self.has_host() && self.port_is_good
     }
 
     /// Whether there is a host without white space.
-    #[must_use]
-    pub fn has_host(&self) -> bool {
+    pub(crate) fn has_host(&self) -> bool {
         !self.host.is_empty() && !self.host.contains(char::is_whitespace)
     }
 
     /// Whether the host ends in one of these suffixes, in any case, with a final dot or without.
-    #[must_use]
-    pub fn host_ends_with(&self, suffixes: &[&str]) -> bool {
+    pub(crate) fn host_ends_with(&self, suffixes: &[&str]) -> bool {
         let host = self.host.trim_end_matches('.').to_ascii_lowercase();
         suffixes.iter().any(|suffix| host.ends_with(suffix))
     }
@@ -89,8 +85,7 @@ fn split_port(host_and_port: &str) -> (&str, &str) {
 
 /// The host and the port of one entry of a list, as Postgres and Kafka write them. An IPv6 address can be without
 /// brackets there.
-#[must_use]
-pub fn server(host_and_port: &str) -> (&str, &str) {
+pub(crate) fn server(host_and_port: &str) -> (&str, &str) {
     if let Some((host, port)) = host_and_port.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         return (host, port.strip_prefix(':').unwrap_or_default());
     }
@@ -102,8 +97,7 @@ pub fn server(host_and_port: &str) -> (&str, &str) {
 
 /// The address that a host is: of IPv4 in any spelling, of IPv6 with a zone or without. One of IPv4 mapped into IPv6
 /// counts as itself.
-#[must_use]
-pub fn ip(host: &str) -> Option<IpAddr> {
+pub(crate) fn ip(host: &str) -> Option<IpAddr> {
     if let Some(ip) = ipv4(host) {
         return Some(IpAddr::V4(ip));
     }
@@ -120,8 +114,7 @@ fn is_port(text: &str) -> bool {
 
 /// Parses an IPv4 address in every spelling that the C library accepts: one to four numbers, decimal,
 /// octal or hexadecimal, the last of which fills the remaining bytes; with or without a final dot. Source: inet_aton(3).
-#[must_use]
-pub fn ipv4(host: &str) -> Option<Ipv4Addr> {
+pub(crate) fn ipv4(host: &str) -> Option<Ipv4Addr> {
     let host = host.strip_suffix('.').unwrap_or(host);
     let numbers: Vec<u32> = host.split('.').map(parse_number).collect::<Option<_>>()?;
     let (last, bytes) = numbers.split_last()?;
@@ -144,8 +137,7 @@ fn parse_number(text: &str) -> Option<u32> {
 }
 
 /// The credential in the URL at this place: userinfo, or a parameter that is named like one.
-#[must_use]
-pub fn inline_credential(text: &str, field: Pointer) -> Option<InlineView> {
+pub(crate) fn inline_credential(text: &str, field: Pointer) -> Option<InlineView> {
     let url = Endpoint::parse(text);
     (url.userinfo || has_credential_parameter(url.query)).then(|| InlineView::new(field, text))
 }

@@ -1,7 +1,7 @@
 //! Constructors of views, for families.
 
 use crate::kind::Kind;
-use crate::memory_view::{MemoryView, ReferenceView, Role, SourceView};
+use crate::memory_view::{MemoryView, ReferenceView, Role, SecretView, SourceView};
 use crate::object::Lookup;
 use memgate_primitives::pointer::Pointer;
 
@@ -12,6 +12,14 @@ impl MemoryView {
         let field = Pointer::new("/metadata/labels");
         let sources = memories.into_iter().map(|view| SourceView { view, field: field.clone() }).collect();
         Self { sources, ..Self::new(family, Role::Pod, "Pod", namespace, "") }
+    }
+}
+
+impl SecretView {
+    /// A reference to a key of a Secret.
+    #[must_use]
+    pub fn new((namespace, name): (&str, &str), key: Option<&str>, field: Pointer) -> Self {
+        Self { name: name.to_owned(), namespace: namespace.to_owned(), key: key.map(str::to_owned), field }
     }
 }
 

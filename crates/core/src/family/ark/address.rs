@@ -8,13 +8,13 @@ use crate::family::url;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Address<'u> {
     /// Whether the scheme is `https`.
-    pub encrypted: bool,
+    pub(crate) encrypted: bool,
     /// Whether the host has userinfo before it, such as `user@`.
-    pub userinfo: bool,
+    pub(crate) userinfo: bool,
     /// The host without port and brackets.
-    pub host: &'u str,
+    pub(crate) host: &'u str,
     /// The path, query and fragment.
-    pub rest: &'u str,
+    pub(crate) rest: &'u str,
 }
 
 impl<'u> Address<'u> {
@@ -43,21 +43,18 @@ impl<'u> Address<'u> {
 
     /// Whether the URL has a query string or a fragment. The client appends paths to the URL, so they would
     /// end up in there.
-    #[must_use]
-    pub fn has_suffix(&self) -> bool {
+    pub(crate) fn has_suffix(&self) -> bool {
         self.rest.contains(['?', '#'])
     }
 
     /// Whether the URL holds nothing that may be a secret: no userinfo, and no query string.
-    #[must_use]
-    pub fn is_public(&self) -> bool {
+    pub(crate) fn is_public(&self) -> bool {
         let before_fragment = self.rest.split('#').next().unwrap_or_default();
         !self.userinfo && !before_fragment.contains('?')
     }
 
     /// Whether the host is the caller itself or link-local.
-    #[must_use]
-    pub fn is_local(&self) -> bool {
+    pub(crate) fn is_local(&self) -> bool {
         match self.ip() {
             Some(IpAddr::V4(ip)) => ip.is_loopback() || ip.is_unspecified() || ip.is_link_local(),
             Some(IpAddr::V6(ip)) => ip.is_loopback() || ip.is_unspecified() || ip.is_unicast_link_local(),
@@ -66,8 +63,7 @@ impl<'u> Address<'u> {
     }
 
     /// Whether the host is in a private network, by its name or address alone.
-    #[must_use]
-    pub fn is_inside(&self) -> bool {
+    pub(crate) fn is_inside(&self) -> bool {
         match self.ip() {
             Some(IpAddr::V4(ip)) => ip.is_loopback() || ip.is_private(),
             Some(IpAddr::V6(ip)) => ip.is_loopback() || ip.is_unique_local(),
@@ -82,8 +78,7 @@ impl<'u> Address<'u> {
     }
 
     /// The Service and the namespace, for a host of two labels.
-    #[must_use]
-    pub fn service(&self) -> Option<(&'u str, &'u str)> {
+    pub(crate) fn service(&self) -> Option<(&'u str, &'u str)> {
         let (name, namespace) = self.name().split_once('.')?;
         (self.ip().is_none() && !namespace.contains('.')).then_some((name, namespace))
     }
@@ -98,8 +93,7 @@ impl<'u> Address<'u> {
 }
 
 /// Whether a text is a port number, 1 to 65535.
-#[must_use]
-pub fn is_port(text: &str) -> bool {
+pub(crate) fn is_port(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_digit()) && text.parse::<u16>().is_ok_and(|port| port > 0)
 }
 

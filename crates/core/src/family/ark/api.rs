@@ -10,33 +10,34 @@ use memgate_model::selector::PodSelector;
 use memgate_model::tree::Tree;
 
 /// The name of the Memory that a Query uses by default, and the only name of an ArkConfig.
-pub const DEFAULT: &str = "default";
+pub(crate) const DEFAULT: &str = "default";
 
 /// Where an address can come from, in the order in which the platform looks. It never resolves
 /// the last one.
-pub const ADDRESS_SOURCES: [&str; 4] = ["secretKeyRef", "configMapKeyRef", "serviceRef", "queryParameterRef"];
+pub(crate) const ADDRESS_SOURCES: [&str; 4] =
+    ["secretKeyRef", "configMapKeyRef", "serviceRef", "queryParameterRef"];
 
 /// Where the value of a header can come from, in the order in which the platform looks. The first
 /// one also overrides a literal.
-pub const HEADER_SOURCES: [&str; 3] = ["queryParameterRef", "secretKeyRef", "configMapKeyRef"];
+pub(crate) const HEADER_SOURCES: [&str; 3] = ["queryParameterRef", "secretKeyRef", "configMapKeyRef"];
 
 /// Headers whose value is a credential.
 const CREDENTIAL_HEADERS: [&str; 5] =
     ["Authorization", "Proxy-Authorization", "Cookie", "X-Api-Key", "X-Auth-Token"];
 
 /// The annotation by which a pod opts in; its value names the Memory.
-pub const MEMORY_ANNOTATION: &str = "memgate.dev/ark-memory";
+pub(crate) const MEMORY_ANNOTATION: &str = "memgate.dev/ark-memory";
 
 /// The annotation that names the containers that get the Memory.
-pub const CONTAINERS_ANNOTATION: &str = "memgate.dev/ark-containers";
+pub(crate) const CONTAINERS_ANNOTATION: &str = "memgate.dev/ark-containers";
 
 /// The annotation that says how long to wait for the memory service, in seconds.
-pub const TIMEOUT_ANNOTATION: &str = "memgate.dev/ark-memory-timeout";
+pub(crate) const TIMEOUT_ANNOTATION: &str = "memgate.dev/ark-memory-timeout";
 
 const GROUP: &str = "ark.mckinsey.com";
 
 /// The memory resource.
-pub static MEMORY: Kind = Kind {
+pub(crate) static MEMORY: Kind = Kind {
     group: GROUP,
     version: "v1alpha1",
     kind: "Memory",
@@ -115,7 +116,7 @@ const SERVICE_REF: Schema = Schema::Open(&[
 const QUERY_PARAMETER_REF: Schema = Schema::Open(&[Field::new("name", Schema::Text).guarded()]);
 
 /// The referrer: a chat request.
-pub static QUERY: Kind = Kind {
+pub(crate) static QUERY: Kind = Kind {
     group: GROUP,
     version: "v1alpha1",
     kind: "Query",
@@ -137,7 +138,7 @@ pub static QUERY: Kind = Kind {
 };
 
 /// A Query in the state: which Memory it uses, for the DELETE of that. There can be very many of them.
-pub static STATE_QUERY: Kind = Kind {
+pub(crate) static STATE_QUERY: Kind = Kind {
     schema: Schema::Pruned(&[
         Field::new(
             "metadata",
@@ -165,7 +166,7 @@ const MEMORY_REF: Schema = Schema::Open(&[
 ]);
 
 /// The settings of the whole cluster.
-pub static ARK_CONFIG: Kind = Kind {
+pub(crate) static ARK_CONFIG: Kind = Kind {
     group: GROUP,
     version: "v1alpha1",
     kind: "ArkConfig",
@@ -178,7 +179,7 @@ pub static ARK_CONFIG: Kind = Kind {
 };
 
 /// core/v1 ConfigMap: what a `configMapKeyRef` leads to.
-pub static CONFIG_MAP: Kind = Kind {
+pub(crate) static CONFIG_MAP: Kind = Kind {
     group: "",
     version: "v1",
     kind: "ConfigMap",
@@ -188,26 +189,26 @@ pub static CONFIG_MAP: Kind = Kind {
 };
 
 /// The kinds that the family validates.
-pub static VALIDATED: [&Kind; 3] = [&MEMORY, &QUERY, &ARK_CONFIG];
+pub(crate) static VALIDATED: [&Kind; 3] = [&MEMORY, &QUERY, &ARK_CONFIG];
 
 /// The kinds that decisions look up and the server watches.
-pub static WATCHED: [&Kind; 3] = [&MEMORY, &STATE_QUERY, &ARK_CONFIG];
+pub(crate) static WATCHED: [&Kind; 3] = [&MEMORY, &STATE_QUERY, &ARK_CONFIG];
 
 /// The kinds that decisions look up one object at a time.
-pub static FETCHED: [&Kind; 2] = [&SERVICE, &CONFIG_MAP];
+pub(crate) static FETCHED: [&Kind; 2] = [&SERVICE, &CONFIG_MAP];
 
 /// The kinds for which defaults are written.
-pub static DEFAULTED: [&Kind; 2] = [&MEMORY, &QUERY];
+pub(crate) static DEFAULTED: [&Kind; 2] = [&MEMORY, &QUERY];
 
 /// The memory resources.
-pub static MEMORIES: [&Kind; 1] = [&MEMORY];
+pub(crate) static MEMORIES: [&Kind; 1] = [&MEMORY];
 
 /// Pods that talk to a Memory have no common label, so they opt in by annotation.
-pub static POD_SELECTORS: [PodSelector; 1] =
+pub(crate) static POD_SELECTORS: [PodSelector; 1] =
     [PodSelector { annotation: Some(MEMORY_ANNOTATION), ..PodSelector::labelled("ark", &[]) }];
 
 /// The platform's API server on Postgres, of its chart `ark-apiserver`.
-pub const AGGREGATED_SERVER: AggregatedServer = AggregatedServer {
+pub(crate) const AGGREGATED_SERVER: AggregatedServer = AggregatedServer {
     api_service: "v1alpha1.ark.mckinsey.com",
     help: "pods and `memgate check` work; the component vap works with an ark newer than 0.1.67 (in its chart \
            ark-apiserver policy.cel.enabled, and policy.cel.required to be sure of it); the webhook and the \
@@ -215,8 +216,7 @@ pub const AGGREGATED_SERVER: AggregatedServer = AggregatedServer {
 };
 
 /// The status of a Memory; `None` if the platform has not processed it yet.
-#[must_use]
-pub fn status(memory: &Tree) -> Option<&Tree> {
+pub(crate) fn status(memory: &Tree) -> Option<&Tree> {
     let says = |status: &&Tree| {
         let known = ["lastResolvedAddress", "phase", "message"];
         known.iter().any(|field| status.get(field).is_some()) || status.unknown_fields().next().is_some()
@@ -225,13 +225,11 @@ pub fn status(memory: &Tree) -> Option<&Tree> {
 }
 
 /// Whether the value of the header of this name is a credential.
-#[must_use]
-pub fn is_credential_header(name: &str) -> bool {
+pub(crate) fn is_credential_header(name: &str) -> bool {
     CREDENTIAL_HEADERS.iter().any(|header| header.eq_ignore_ascii_case(name))
 }
 
 /// The address that the platform has found.
-#[must_use]
-pub fn resolved_address(memory: &Tree) -> Option<&str> {
+pub(crate) fn resolved_address(memory: &Tree) -> Option<&str> {
     status(memory)?.get("lastResolvedAddress")?.text().filter(|address| !address.is_empty())
 }

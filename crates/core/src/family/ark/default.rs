@@ -12,15 +12,14 @@ use memgate_model::object::{Lookup, Object, is_deleting};
 use memgate_model::policy_field::FieldForm;
 use memgate_model::request::Operation;
 use memgate_model::state_reader::StateReader;
-use memgate_model::tree::Tree;
 use memgate_primitives::pointer::Pointer;
 
 use super::api::{ARK_CONFIG, DEFAULT, MEMORY, QUERY, resolved_address, status};
-use super::service::{PortFix, ServiceRef, fix_port};
+use super::service::{ServiceRef, fix_port};
 use super::value::ValueOrSource;
 
 /// The field that policies may fill: the Memory of a new Query, if that Memory exists.
-pub static POLICY_FIELDS: [PolicyField; 1] = [PolicyField {
+pub(crate) static POLICY_FIELDS: [PolicyField; 1] = [PolicyField {
     kind: &QUERY,
     pointer: "/spec/memory",
     form: FieldForm::Reference("name"),
@@ -33,8 +32,7 @@ pub static POLICY_FIELDS: [PolicyField; 1] = [PolicyField {
 }];
 
 /// One edit for each default that an object lacks.
-#[must_use]
-pub fn default(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Edit> {
+pub(crate) fn default(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Edit> {
     if *subject.kind == QUERY {
         memory(subject, state).into_iter().collect()
     } else if *subject.kind == MEMORY {
@@ -46,7 +44,7 @@ pub fn default(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Edit> 
 
 /// The default Memory of a namespace.
 #[derive(Debug, PartialEq)]
-pub enum DefaultMemory {
+pub(crate) enum DefaultMemory {
     /// This Memory.
     Memory {
         /// Its name.
@@ -62,8 +60,7 @@ pub enum DefaultMemory {
 
 /// The Memory that a Query of this namespace gets: the one of the ArkConfig if it is usable, or else
 /// `default`.
-#[must_use]
-pub fn default_memory(namespace: &str, state: &mut StateReader<'_>) -> DefaultMemory {
+pub(crate) fn default_memory(namespace: &str, state: &mut StateReader<'_>) -> DefaultMemory {
     let config = state.get(&ARK_CONFIG, "", DEFAULT);
     if config == Lookup::Unknown {
         return DefaultMemory::Unknown;
@@ -92,7 +89,7 @@ pub fn default_memory(namespace: &str, state: &mut StateReader<'_>) -> DefaultMe
 
 fn configured(config: Lookup<'_>) -> Option<&str> {
     let Lookup::Found(config) = config else { return None };
-    let name = config.tree.at(&["spec", "defaultMemory", "name"]).and_then(Tree::text);
+    let name = config.tree.text_at(&["spec", "defaultMemory", "name"]);
     name.filter(|name| !name.is_empty())
 }
 
@@ -112,12 +109,8 @@ fn memory(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<Edit> {
     let DefaultMemory::Memory { name, origin } = default_memory(subject.namespace, state) else {
         return None;
     };
-    Some(Edit {
-        op: Op::Add,
-        pointer: Pointer::new("/spec/memory"),
-        value: Value::Tree(serde_json::json!({"name": name})),
-        origins: vec![origin],
-    })
+    let value = Value::Tree(serde_json::json!({"name": name}));
+    Some(Edit::add(Pointer::new("/spec/memory"), value, origin))
 }
 
 fn port(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<Edit> {
@@ -133,8 +126,8 @@ fn port(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<Edit> {
         _ => "".into(),
     };
     let (op, value) = match fix_port(number, service) {
-        PortFix::Replace(text) => (Op::Replace, Value::Text(text)),
-        PortFix::Remove => (Op::Remove, Value::Nothing),
+        Some(text) => (Op::Replace, Value::Text(text)),
+        None => (Op::Remove, Value::Nothing),
     };
     let origin = Origin { resource, field: "".into(), rule: "a port is given by its name" };
     let pointer = Pointer::new("/spec/address/valueFrom/serviceRef/port");

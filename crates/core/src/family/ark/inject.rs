@@ -37,8 +37,7 @@ use super::codes::{
 };
 
 /// What to add to the pod; `None` if it did not opt in.
-#[must_use]
-pub fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Option<Injection> {
+pub(crate) fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Option<Injection> {
     let wanted = match recognise(pod, namespace)? {
         OptIn::Named(wanted) => wanted,
         OptIn::OfOthers => return Some(Injection::nothing(Reason::NotOurs)),
@@ -54,12 +53,11 @@ pub fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Op
     let containers = containers(pod, &mut injection, work);
     let Some(found) = find(wanted, namespace, &mut injection, state) else { return Some(injection) };
     let memory = Arc::from(format!("Memory {}/{}", found.namespace, found.memory.name));
-    let target = Target { pod, containers: &containers };
     let variables = variables(&found, &memory, timeout, &mut injection, state);
     if !injection.unmet.is_empty() || work.has_ended() {
         return Some(injection);
     }
-    Some(merge_variables(target, &found, &variables, injection.warnings, work))
+    Some(merge_variables(containers, &found, &variables, injection.warnings, work))
 }
 
 /// The Memory that a pod asks for, with the namespace that it was looked for in; empty where it is not found. `None` if
@@ -73,15 +71,16 @@ pub(super) fn memory_of<'p, 's>(
     let Some((home, name)) = MemoryName::read(wanted).map(|name| name.within(namespace)) else {
         return Some(Vec::new());
     };
-    Some(match state.get_if_known(&MEMORY, home, name) {
-        Lookup::Found(memory) => vec![(home, memory)],
-        Lookup::Absent | Lookup::Unknown => Vec::new(),
-    })
+    let memory = state.get_if_known(&MEMORY, home, name).found();
+    Some(memory.map(|memory| (home, memory)).into_iter().collect())
 }
 
 /// The pod's controller, since the platform has no object for a pod.
-#[must_use]
-pub fn involved_object(pod: &Pod<'_>, namespace: &str, _state: &StateReader<'_>) -> Option<InvolvedObject> {
+pub(crate) fn involved_object(
+    pod: &Pod<'_>,
+    namespace: &str,
+    _state: &StateReader<'_>,
+) -> Option<InvolvedObject> {
     let wanted = MemoryName::read(pod.annotation(MEMORY_ANNOTATION)?);
     let home = wanted.and_then(|wanted| wanted.namespace);
     home.is_none_or(|home| home == namespace).then(|| controller_of(pod, namespace))?
@@ -104,17 +103,22 @@ fn timeout(pod: &Pod<'_>, injection: &mut Injection) -> Option<u16> {
 }
 
 /// The indexes of the containers that get the memory: the named ones, or all.
-fn containers(pod: &Pod<'_>, injection: &mut Injection, work: &Budget<'_>) -> Vec<usize> {
+fn containers<'p>(
+    pod: &'p Pod<'p>,
+    injection: &mut Injection,
+    work: &Budget<'_>,
+) -> Vec<(usize, &'p Container<'p>)> {
     let named = recognise::names(pod.annotation(CONTAINERS_ANNOTATION).unwrap_or_default());
-    let containers = pod.containers().iter().map(|container| container.name.as_deref());
+    let containers = pod.containers().iter().enumerate();
     if named.is_empty() {
-        return (0..containers.len()).collect();
+        return containers.collect();
     }
     if named.len() > MAX_ENTRIES {
         work.over_limit(|| annotation_pointer(CONTAINERS_ANNOTATION), Limit::Entries);
         return Vec::new();
     }
-    let known: Members<&str> = containers.clone().flatten().collect();
+    let known: Members<&str> =
+        containers.clone().filter_map(|(_, container)| container.name.as_deref()).collect();
     let at = annotation_pointer(CONTAINERS_ANNOTATION);
     let unknown: Vec<Finding> = named
         .iter()
@@ -133,8 +137,8 @@ fn containers(pod: &Pod<'_>, injection: &mut Injection, work: &Budget<'_>) -> Ve
         injection.warnings.extend(unknown);
     }
     let named: Members<&str> = named.into_iter().collect();
-    let chosen = containers.enumerate().filter(|(_, name)| name.is_some_and(|name| named.contains(name)));
-    chosen.map(|(index, _)| index).collect()
+    let is_named = |container: &Container<'_>| container.name.as_deref().is_some_and(|it| named.contains(it));
+    containers.filter(|(_, container)| is_named(container)).collect()
 }
 
 /// The Memory that the annotation names.
@@ -229,22 +233,9 @@ fn variables(
     want::variables(found, memory, address, timeout, headers)
 }
 
-/// The containers of a pod that get the memory.
-#[derive(Clone, Copy)]
-struct Target<'p> {
-    pod: &'p Pod<'p>,
-    containers: &'p [usize],
-}
-
-impl<'p> Target<'p> {
-    fn containers(self) -> impl Iterator<Item = (usize, &'p Container<'p>)> {
-        self.containers.iter().filter_map(move |index| Some((*index, self.pod.containers().get(*index)?)))
-    }
-}
-
 /// Merges the same variables into each of these containers.
 fn merge_variables(
-    target: Target<'_>,
+    containers: Vec<(usize, &Container<'_>)>,
     found: &PodMemory<'_>,
     variables: &[Variable<'static>],
     warnings: Vec<Finding>,
@@ -254,7 +245,7 @@ fn merge_variables(
         let existing = ExistingEnv::read(container, &[want::PREFIX]);
         WantedByContainer::variables(index, container, existing, variables)
     };
-    let containers = target.containers().map(container).collect();
+    let containers = containers.into_iter().map(container).collect();
     let prefix = if found.cross_namespace { format!("{}/", found.namespace) } else { String::new() };
     let memory = vec![format!("Memory/{prefix}{}", found.memory.name)];
     let wanted = WantedByPod { memory, containers, warnings, ..WantedByPod::default() };

@@ -9,44 +9,34 @@ use super::address::is_port;
 use super::value::ValueSource;
 
 /// The domain of all Services, as the platform writes it whatever that of the cluster is.
-pub const SERVICE_DOMAIN: &str = ".svc.cluster.local";
+pub(crate) const SERVICE_DOMAIN: &str = ".svc.cluster.local";
 
 /// A `serviceRef` that names a Service.
 #[derive(Debug, Clone, Copy)]
-pub struct ServiceRef<'t> {
+pub(crate) struct ServiceRef<'t> {
     /// The name of the Service.
-    pub name: &'t str,
+    pub(crate) name: &'t str,
     /// Its namespace: that of the Memory unless the reference names one.
-    pub namespace: &'t str,
+    pub(crate) namespace: &'t str,
     /// The port, of any type; `None` if it is absent or an empty string.
-    pub port: Option<&'t Tree>,
+    pub(crate) port: Option<&'t Tree>,
     /// The path.
-    pub path: Option<&'t str>,
+    pub(crate) path: Option<&'t str>,
 }
 
 /// One port of a Service.
 #[derive(Debug, Clone, Copy)]
-pub struct Port<'s> {
+pub(crate) struct Port<'s> {
     /// The name; empty for the only port of a Service.
-    pub name: &'s str,
+    pub(crate) name: &'s str,
     /// The number.
-    pub number: i64,
+    pub(crate) number: i64,
     target: Option<i64>,
-}
-
-/// How a port number is corrected where the platform expects the name of a port.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum PortFix {
-    /// Replaced by the name of the port, or by the digits as a string if the name is not known.
-    Replace(String),
-    /// Removed: the port has no name, so it is the only one.
-    Remove,
 }
 
 impl<'t> ServiceRef<'t> {
     /// Reads a `serviceRef` of a Memory in this namespace; `None` if it has no name.
-    #[must_use]
-    pub fn read(source: &ValueSource<'t>, namespace: &'t str) -> Option<Self> {
+    pub(crate) fn read(source: &ValueSource<'t>, namespace: &'t str) -> Option<Self> {
         Some(Self {
             name: source.text("name")?,
             namespace: source.text("namespace").unwrap_or(namespace),
@@ -56,13 +46,12 @@ impl<'t> ServiceRef<'t> {
     }
 
     /// The Service.
-    pub fn look_up<'s>(&self, state: &mut StateReader<'s>) -> Lookup<'s> {
+    pub(crate) fn look_up<'s>(&self, state: &mut StateReader<'s>) -> Lookup<'s> {
         state.get_if_known(&SERVICE, self.namespace, self.name)
     }
 
     /// The number of the port that it means of a Service.
-    #[must_use]
-    pub fn port_of(&self, service: &Object) -> Option<i64> {
+    pub(crate) fn port_of(&self, service: &Object) -> Option<i64> {
         let ports = ports(&service.tree);
         let meant = match self.port {
             None => ports.first().copied(),
@@ -75,14 +64,12 @@ impl<'t> ServiceRef<'t> {
     }
 
     /// The port where it is given as a number, quoted or not.
-    #[must_use]
-    pub fn given_number(&self) -> Option<i64> {
+    pub(crate) fn given_number(&self) -> Option<i64> {
         port_number(self.port?)
     }
 
     /// The URL on a port of this number, or without one.
-    #[must_use]
-    pub fn url(&self, port: Option<i64>) -> String {
+    pub(crate) fn url(&self, port: Option<i64>) -> String {
         let port = port.map(|port| format!(":{port}")).unwrap_or_default();
         let path = self.path.map(clean_path).unwrap_or_default();
         format!("http://{}.{}{SERVICE_DOMAIN}{port}{path}", self.name, self.namespace)
@@ -99,8 +86,7 @@ fn port_number(port: &Tree) -> Option<i64> {
 }
 
 /// The ports of a Service, in their order.
-#[must_use]
-pub fn ports(service: &Tree) -> Vec<Port<'_>> {
+pub(crate) fn ports(service: &Tree) -> Vec<Port<'_>> {
     let ports = service.at(&["spec", "ports"]).map(Tree::elements).unwrap_or_default();
     let port = |tree| {
         let number = Tree::get(tree, "port")?.integer()?;
@@ -111,36 +97,27 @@ pub fn ports(service: &Tree) -> Vec<Port<'_>> {
 }
 
 /// The port of this name.
-#[must_use]
-pub fn port_by_name<'s>(ports: &[Port<'s>], name: &str) -> Option<Port<'s>> {
+pub(crate) fn port_by_name<'s>(ports: &[Port<'s>], name: &str) -> Option<Port<'s>> {
     ports.iter().find(|port| port.name == name).copied()
 }
 
 /// The port that a number refers to: the port of that number, else the first with that target port, else
 /// the only port.
-#[must_use]
-pub fn port_by_number<'s>(ports: &[Port<'s>], number: i64) -> Option<Port<'s>> {
+pub(crate) fn port_by_number<'s>(ports: &[Port<'s>], number: i64) -> Option<Port<'s>> {
     let exact = ports.iter().find(|port| port.number == number);
     let target = || ports.iter().find(|port| port.target == Some(number));
     let only = || if let [only] = ports { Some(only) } else { None };
     exact.or_else(target).or_else(only).copied()
 }
 
-/// How to correct a port number. The platform looks a port up by its name, and uses the first port if the
-/// reference has none.
-#[must_use]
-pub fn fix_port(number: i64, service: Lookup<'_>) -> PortFix {
-    let meant = match service {
-        Lookup::Found(service) => {
-            port_by_number(&ports(&service.tree), number).map(|port| port.name.to_owned())
-        }
-        Lookup::Absent | Lookup::Unknown => None,
-    };
-    match meant {
-        Some(name) if name.is_empty() => PortFix::Remove,
-        Some(name) => PortFix::Replace(name),
-        None => PortFix::Replace(number.to_string()),
-    }
+/// The text that corrects a port number; `None` to remove the port. The platform looks a port up by its name, and uses the
+/// first port if the reference has none.
+pub(crate) fn fix_port(number: i64, service: Lookup<'_>) -> Option<String> {
+    let port = service.found().and_then(|service| port_by_number(&ports(&service.tree), number));
+    port.map_or_else(
+        || Some(number.to_string()),
+        |port| Some(port.name.to_owned()).filter(|name| !name.is_empty()),
+    )
 }
 
 /// Cleans a path as Go's `path.Clean` does: one leading slash, and no empty parts, `.` or `..`.

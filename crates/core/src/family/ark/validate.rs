@@ -25,11 +25,10 @@ use memgate_primitives::pointer::Pointer;
 use super::api::{ARK_CONFIG, MEMORY, QUERY};
 use super::codes::{CONFIG_DEFAULT_MEMORY_NAME, CONFIG_DEFAULT_MEMORY_NAMESPACE};
 
-pub use self::schema::{schema_message, tolerates};
+pub(crate) use self::schema::{schema_message, tolerates};
 
 /// All findings about the subject, in any order.
-#[must_use]
-pub fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
+pub(crate) fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
     if subject.operation == Operation::Delete {
         let deletes_memory = *subject.kind == MEMORY && !is_deleting(subject.object);
         return if deletes_memory { usage::deleted(subject, state) } else { Vec::new() };
@@ -43,7 +42,7 @@ pub fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Findi
     } else if *subject.kind == ARK_CONFIG {
         findings.extend(config(subject.object, state.budget()));
     }
-    schema::misspellings(subject.kind, subject.object, state.budget(), &mut findings);
+    findings.extend(schema::misspellings(subject.kind, subject.object, state.budget()));
     ratchet::apply(subject, findings)
 }
 

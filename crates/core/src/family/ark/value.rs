@@ -10,29 +10,29 @@ use super::api::{ADDRESS_SOURCES, HEADER_SOURCES};
 
 /// An address, or the value of a header.
 #[derive(Debug)]
-pub struct ValueOrSource<'t> {
+pub(crate) struct ValueOrSource<'t> {
     /// `value`, of any type, unless it is empty.
-    pub literal: Option<&'t Tree>,
+    pub(crate) literal: Option<&'t Tree>,
     /// `valueFrom`, of any type.
-    pub value_from: Option<&'t Tree>,
+    pub(crate) value_from: Option<&'t Tree>,
     /// The sources in `valueFrom`; the platform uses the first.
-    pub sources: Vec<ValueSource<'t>>,
+    pub(crate) sources: Vec<ValueSource<'t>>,
     /// Whether the first source overrides the literal.
     source_overrides_literal: bool,
 }
 
 /// One source in a `valueFrom`.
 #[derive(Debug, Clone, Copy)]
-pub struct ValueSource<'t> {
+pub(crate) struct ValueSource<'t> {
     /// The name of its field.
-    pub field: &'static str,
+    pub(crate) field: &'static str,
     /// Its value, of any type.
-    pub tree: &'t Tree,
+    pub(crate) tree: &'t Tree,
 }
 
 /// The value that the platform uses.
 #[derive(Debug, Clone, Copy)]
-pub enum EffectiveValue<'t> {
+pub(crate) enum EffectiveValue<'t> {
     /// The literal.
     Literal(&'t Tree),
     /// A source.
@@ -43,14 +43,12 @@ pub enum EffectiveValue<'t> {
 
 impl<'t> ValueOrSource<'t> {
     /// The address of a Memory.
-    #[must_use]
-    pub fn read_address(address: &'t Tree) -> Self {
+    pub(crate) fn read_address(address: &'t Tree) -> Self {
         Self::read(address, &ADDRESS_SOURCES)
     }
 
     /// The value of a header.
-    #[must_use]
-    pub fn read_header(value: &'t Tree) -> Self {
+    pub(crate) fn read_header(value: &'t Tree) -> Self {
         let value = Self::read(value, &HEADER_SOURCES);
         let source_overrides_literal =
             value.sources.first().is_some_and(|source| source.field == "queryParameterRef");
@@ -69,8 +67,7 @@ impl<'t> ValueOrSource<'t> {
     }
 
     /// The value that the platform uses.
-    #[must_use]
-    pub fn effective(&self) -> EffectiveValue<'t> {
+    pub(crate) fn effective(&self) -> EffectiveValue<'t> {
         match (self.literal, self.sources.first()) {
             (_, Some(source)) if self.source_overrides_literal => EffectiveValue::Source(*source),
             (Some(literal), _) => EffectiveValue::Literal(literal),
@@ -82,14 +79,12 @@ impl<'t> ValueOrSource<'t> {
 
 impl<'t> ValueSource<'t> {
     /// A field of the source, if it is a string that is not empty.
-    #[must_use]
-    pub fn text(&self, field: &str) -> Option<&'t str> {
+    pub(crate) fn text(&self, field: &str) -> Option<&'t str> {
         self.tree.get(field).and_then(Tree::text).filter(|text| !text.is_empty())
     }
 
     /// Whether a field is absent or an empty string.
-    #[must_use]
-    pub fn lacks(&self, field: &str) -> bool {
+    pub(crate) fn lacks(&self, field: &str) -> bool {
         self.tree.is_object() && self.tree.get(field).is_none_or(|value| value.text() == Some(""))
     }
 }

@@ -18,11 +18,10 @@ use super::inject::memory_of;
 use super::value::{EffectiveValue, ValueOrSource, ValueSource};
 
 /// The kinds of which there is a view.
-pub static VIEWED: [(&Kind, Role); 2] = [(&MEMORY, Role::Memory), (&QUERY, Role::Referrer)];
+pub(crate) static VIEWED: [(&Kind, Role); 2] = [(&MEMORY, Role::Memory), (&QUERY, Role::Referrer)];
 
 /// The view of an object of the family's own kinds.
-#[must_use]
-pub fn view(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<MemoryView> {
+pub(crate) fn view(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<MemoryView> {
     if *subject.kind == MEMORY {
         Some(of_memory(subject.object, (subject.namespace, subject.name), state))
     } else if *subject.kind == QUERY {
@@ -33,8 +32,7 @@ pub fn view(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<Memory
 }
 
 /// The view of a pod that opts in.
-#[must_use]
-pub fn view_pod(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Option<MemoryView> {
+pub(crate) fn view_pod(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Option<MemoryView> {
     let found = memory_of(pod, namespace, state)?;
     let memories = found.into_iter().map(|(home, memory)| of_stored(memory, home, state));
     Some(MemoryView::of_pod(FAMILY.name, namespace, memories))
@@ -96,8 +94,7 @@ fn add_header(view: &mut MemoryView, name: &str, value: &Tree, place: impl Fn() 
 fn add_secret(view: &mut MemoryView, source: &ValueSource<'_>, place: &Pointer) {
     let Some(name) = source.text("name").filter(|_| source.field == "secretKeyRef") else { return };
     let field = place.key("valueFrom").key(source.field).key("name");
-    let (namespace, key) = (view.namespace.clone(), source.text("key").map(str::to_owned));
-    view.secrets.push(SecretView { name: name.to_owned(), namespace, key, field });
+    view.secrets.push(SecretView::new((&view.namespace, name), source.text("key"), field));
 }
 
 /// The view of a Query. The Memory that it uses by default is written into it before.

@@ -17,44 +17,44 @@ use memgate_model::tree::Tree;
 use memgate_primitives::pointer::Pointer;
 
 /// What an unset `spec.redis.ttlSeconds` means, in seconds: the default of the CRD's schema.
-pub const REDIS_TTL_DEFAULT: i64 = 3600;
+pub(crate) const REDIS_TTL_DEFAULT: i64 = 3600;
 
 /// What an unset `spec.vectorStore.collection` means: the default of the CRD's schema.
-pub const COLLECTION_DEFAULT: &str = "agent-memories";
+pub(crate) const COLLECTION_DEFAULT: &str = "agent-memories";
 
 /// What an unset `spec.embedding.provider` of the successor means: the name of the model decides.
-pub const EMBEDDING_PROVIDER_DEFAULT: &str = "auto";
+pub(crate) const EMBEDDING_PROVIDER_DEFAULT: &str = "auto";
 
 /// The key that the Secret of a Redis memory must hold.
-pub const REDIS_URL_KEY: &str = "REDIS_URL";
+pub(crate) const REDIS_URL_KEY: &str = "REDIS_URL";
 
 /// The key that the Secret of a vector store must hold.
-pub const API_KEY_KEY: &str = "VECTOR_STORE_API_KEY";
+pub(crate) const API_KEY_KEY: &str = "VECTOR_STORE_API_KEY";
 
 /// The container of an agent pod that gets the memory.
-pub const AGENT_CONTAINER: &str = "agent";
+pub(crate) const AGENT_CONTAINER: &str = "agent";
 
 /// One set of names for the same resources.
 #[derive(Debug)]
-pub struct Dialect {
+pub(crate) struct Dialect {
     /// The memory resource.
-    pub memory: Kind,
+    pub(crate) memory: Kind,
     /// The referrer.
-    pub agent: Kind,
+    pub(crate) agent: Kind,
     /// The second source of the backend's name.
-    pub settings: Kind,
+    pub(crate) settings: Kind,
     /// The label of an agent pod; its value is the agent's name.
-    pub pod_label: &'static str,
+    pub(crate) pod_label: &'static str,
     /// The path from an agent to the object that names its memory.
-    pub memory_ref: &'static [&'static str],
+    pub(crate) memory_ref: &'static [&'static str],
     /// The vector databases that the CRD's schema accepts.
-    pub providers: &'static [&'static str],
+    pub(crate) providers: &'static [&'static str],
     /// Whether this is the successor, whose rules differ in places.
-    pub successor: bool,
+    pub(crate) successor: bool,
 }
 
 /// arkonis v0.4 and later.
-pub static ARKONIS: Dialect = Dialect {
+pub(crate) static ARKONIS: Dialect = Dialect {
     memory: kind("arkonis.dev", "ArkMemory", "arkmemories", MEMORY),
     agent: kind("arkonis.dev", "ArkAgent", "arkagents", AGENT),
     settings: kind("arkonis.dev", "ArkSettings", "arksettings", SETTINGS),
@@ -65,7 +65,7 @@ pub static ARKONIS: Dialect = Dialect {
 };
 
 /// arkonis v0.3: the same resources and the same pod label under older names.
-pub static ARKONIS_OLD: Dialect = Dialect {
+pub(crate) static ARKONIS_OLD: Dialect = Dialect {
     memory: kind("arkonis.dev", "ArkonisMemory", "arkonismemories", MEMORY),
     agent: kind("arkonis.dev", "ArkonisDeployment", "arkonisdeployments", AGENT),
     settings: kind("arkonis.dev", "ArkonisConfig", "arkonisconfigs", SETTINGS),
@@ -76,7 +76,7 @@ pub static ARKONIS_OLD: Dialect = Dialect {
 };
 
 /// kubeswarm, the successor of arkonis.
-pub static KUBESWARM: Dialect = Dialect {
+pub(crate) static KUBESWARM: Dialect = Dialect {
     memory: kind("kubeswarm.io", "SwarmMemory", "swarmmemories", SWARM_MEMORY),
     agent: kind("kubeswarm.io", "SwarmAgent", "swarmagents", SWARM_AGENT),
     settings: kind("kubeswarm.io", "SwarmSettings", "swarmsettings", SETTINGS),
@@ -87,7 +87,7 @@ pub static KUBESWARM: Dialect = Dialect {
 };
 
 /// agentops v0.3, the oldest names.
-pub static AGENTOPS: Dialect = Dialect {
+pub(crate) static AGENTOPS: Dialect = Dialect {
     memory: kind("agentops.agentops.io", "AgentMemory", "agentmemories", MEMORY),
     agent: kind("agentops.agentops.io", "AgentDeployment", "agentdeployments", AGENT),
     settings: kind("agentops.agentops.io", "AgentConfig", "agentconfigs", SETTINGS),
@@ -98,10 +98,10 @@ pub static AGENTOPS: Dialect = Dialect {
 };
 
 /// The dialects, in the order in which a pod that bears several labels is read.
-pub static DIALECTS: [&Dialect; 4] = [&ARKONIS, &ARKONIS_OLD, &KUBESWARM, &AGENTOPS];
+pub(crate) static DIALECTS: [&Dialect; 4] = [&ARKONIS, &ARKONIS_OLD, &KUBESWARM, &AGENTOPS];
 
 /// The kinds of this family, memory resources first in each dialect.
-pub static VALIDATED: [&Kind; 12] = [
+pub(crate) static VALIDATED: [&Kind; 12] = [
     &ARKONIS.memory,
     &ARKONIS.agent,
     &ARKONIS.settings,
@@ -117,20 +117,21 @@ pub static VALIDATED: [&Kind; 12] = [
 ];
 
 /// The memory resources.
-pub static MEMORIES: [&Kind; 4] = [&ARKONIS.memory, &ARKONIS_OLD.memory, &KUBESWARM.memory, &AGENTOPS.memory];
+pub(crate) static MEMORIES: [&Kind; 4] =
+    [&ARKONIS.memory, &ARKONIS_OLD.memory, &KUBESWARM.memory, &AGENTOPS.memory];
 
 /// The pods of [`DIALECTS`], each label once.
-pub static POD_SELECTORS: [PodSelector; 3] = [
+pub(crate) static POD_SELECTORS: [PodSelector; 3] = [
     PodSelector::labelled("arkonis", &[("arkonis.dev/deployment", &[])]),
     PodSelector::labelled("arkonis-kubeswarm", &[("kubeswarm/deployment", &[])]),
     PodSelector::labelled("arkonis-agentops", &[("agentops.io/deployment", &[])]),
 ];
 
 /// The API group that kubeswarm's own samples use by mistake. No apiserver serves it.
-pub const MISNAMED_GROUP: &str = "kubeswarm";
+pub(crate) const MISNAMED_GROUP: &str = "kubeswarm";
 
 /// The kinds of kubeswarm under the mistaken group.
-pub static MISNAMED: [&Kind; 3] = [
+pub(crate) static MISNAMED: [&Kind; 3] = [
     &kind(MISNAMED_GROUP, "SwarmMemory", "swarmmemories", Schema::Any),
     &kind(MISNAMED_GROUP, "SwarmAgent", "swarmagents", Schema::Any),
     &kind(MISNAMED_GROUP, "SwarmSettings", "swarmsettings", Schema::Any),
@@ -232,7 +233,7 @@ const SETTINGS: Schema = Schema::Open(&[
 
 /// Where a memory is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Backend {
+pub(crate) enum Backend {
     /// Within one task's context window only.
     InContext,
     /// In Redis.
@@ -243,17 +244,15 @@ pub enum Backend {
 
 impl Backend {
     /// Every backend, in the order in which messages list them.
-    pub const ALL: [Self; 3] = [Self::InContext, Self::Redis, Self::VectorStore];
+    pub(crate) const ALL: [Self; 3] = [Self::InContext, Self::Redis, Self::VectorStore];
 
     /// The backend of this name.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|backend| backend.name() == name)
     }
 
     /// The name in `spec.backend`.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::InContext => "in-context",
             Self::Redis => "redis",
@@ -262,8 +261,7 @@ impl Backend {
     }
 
     /// The field of the section that this backend uses.
-    #[must_use]
-    pub const fn section(self) -> Option<&'static str> {
+    pub(crate) const fn section(self) -> Option<&'static str> {
         match self {
             Self::InContext => None,
             Self::Redis => Some("redis"),
@@ -274,58 +272,57 @@ impl Backend {
 
 /// The spec of a memory resource. A field of the wrong type reads as absent.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Memory<'t> {
+pub(crate) struct Memory<'t> {
     /// `spec.backend`, unparsed.
-    pub backend_name: Option<&'t str>,
+    pub(crate) backend_name: Option<&'t str>,
     /// `spec.redis`.
-    pub redis: Option<Redis<'t>>,
+    pub(crate) redis: Option<Redis<'t>>,
     /// `spec.vectorStore`.
-    pub vector_store: Option<VectorStore<'t>>,
+    pub(crate) vector_store: Option<VectorStore<'t>>,
     /// `spec.embedding`, of the successor only.
-    pub embedding: Option<Embedding<'t>>,
+    pub(crate) embedding: Option<Embedding<'t>>,
 }
 
 /// `spec.redis` of a memory resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Redis<'t> {
+pub(crate) struct Redis<'t> {
     /// `secretRef.name`; `None` when it or the whole `secretRef` is absent.
-    pub secret_name: Option<&'t str>,
+    pub(crate) secret_name: Option<&'t str>,
     /// Seconds; 0 and less mean no expiry, `None` is [`REDIS_TTL_DEFAULT`].
-    pub ttl_seconds: Option<i64>,
+    pub(crate) ttl_seconds: Option<i64>,
     /// Entries; 0 and less, and `None`, is unlimited.
-    pub max_entries: Option<i64>,
+    pub(crate) max_entries: Option<i64>,
 }
 
 /// `spec.vectorStore` of a memory resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct VectorStore<'t> {
+pub(crate) struct VectorStore<'t> {
     /// The product.
-    pub provider: Option<&'t str>,
+    pub(crate) provider: Option<&'t str>,
     /// The base URL.
-    pub endpoint: Option<&'t str>,
+    pub(crate) endpoint: Option<&'t str>,
     /// `None` is [`COLLECTION_DEFAULT`].
-    pub collection: Option<&'t str>,
+    pub(crate) collection: Option<&'t str>,
     /// Whether there is a `secretRef`, with a name or without.
-    pub has_secret_ref: bool,
+    pub(crate) has_secret_ref: bool,
     /// `secretRef.name`.
-    pub secret_name: Option<&'t str>,
+    pub(crate) secret_name: Option<&'t str>,
     /// Seconds; 0 and less, and `None`, mean no expiry.
-    pub ttl_seconds: Option<i64>,
+    pub(crate) ttl_seconds: Option<i64>,
 }
 
 /// `spec.embedding` of a SwarmMemory.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Embedding<'t> {
+pub(crate) struct Embedding<'t> {
     /// The name of the embedding model.
-    pub model: Option<&'t str>,
+    pub(crate) model: Option<&'t str>,
     /// Who serves the model; `None` is `auto`.
-    pub provider: Option<&'t str>,
+    pub(crate) provider: Option<&'t str>,
 }
 
 impl<'t> Memory<'t> {
     /// Reads a memory resource. The successor's `secretRef` reads an absent name as an empty one.
-    #[must_use]
-    pub fn read(dialect: &Dialect, object: &'t Tree) -> Self {
+    pub(crate) fn read(dialect: &Dialect, object: &'t Tree) -> Self {
         let secret_name = |section: &'t Tree| {
             let reference = section.get("secretRef")?;
             let name = reference.get("name").and_then(Tree::text);
@@ -335,7 +332,7 @@ impl<'t> Memory<'t> {
         let integer = |tree: &'t Tree, field| tree.get(field).and_then(Tree::integer);
         let section = |name| object.at(&["spec", name]).filter(|section| section.is_object());
         Memory {
-            backend_name: object.at(&["spec", "backend"]).and_then(Tree::text),
+            backend_name: object.text_at(&["spec", "backend"]),
             redis: section("redis").map(|redis| Redis {
                 secret_name: secret_name(redis),
                 ttl_seconds: integer(redis, "ttlSeconds"),
@@ -357,14 +354,12 @@ impl<'t> Memory<'t> {
     }
 
     /// The backend, if it is one of the three.
-    #[must_use]
-    pub fn backend(&self) -> Option<Backend> {
+    pub(crate) fn backend(&self) -> Option<Backend> {
         self.backend_name.and_then(Backend::from_name)
     }
 
     /// The name and the key of the Secret in the section that the backend uses.
-    #[must_use]
-    pub fn secret(&self) -> Option<(&'t str, &'static str)> {
+    pub(crate) fn secret(&self) -> Option<(&'t str, &'static str)> {
         match self.backend()? {
             Backend::InContext => None,
             Backend::Redis => Some((self.redis.as_ref()?.secret_name?, REDIS_URL_KEY)),
@@ -375,22 +370,24 @@ impl<'t> Memory<'t> {
 
 impl Redis<'_> {
     /// Seconds until an entry expires, the default applied; `None` means no expiry.
-    #[must_use]
-    pub fn ttl(&self) -> Option<i64> {
+    pub(crate) fn ttl(&self) -> Option<i64> {
         positive(Some(self.ttl_seconds.unwrap_or(REDIS_TTL_DEFAULT)))
     }
 
     /// How many entries are kept; `None` is unlimited.
-    #[must_use]
-    pub fn entry_limit(&self) -> Option<i64> {
+    pub(crate) fn entry_limit(&self) -> Option<i64> {
         positive(self.max_entries)
     }
 }
 
-impl VectorStore<'_> {
+impl<'t> VectorStore<'t> {
+    /// The collection; an empty name stands for the default.
+    pub(crate) fn collection_or_default(&self) -> &'t str {
+        self.collection.filter(|name| !name.is_empty()).unwrap_or(COLLECTION_DEFAULT)
+    }
+
     /// Seconds until an entry expires; `None` means no expiry.
-    #[must_use]
-    pub fn ttl(&self) -> Option<i64> {
+    pub(crate) fn ttl(&self) -> Option<i64> {
         positive(self.ttl_seconds)
     }
 }
@@ -401,26 +398,23 @@ fn positive(number: Option<i64>) -> Option<i64> {
 }
 
 /// The pointer to the `memoryRef` of an agent.
-#[must_use]
-pub fn memory_ref_pointer(dialect: &Dialect) -> Pointer {
+pub(crate) fn memory_ref_pointer(dialect: &Dialect) -> Pointer {
     dialect.memory_ref.iter().fold(Pointer::root(), |pointer, key| pointer.key(key))
 }
 
 /// The `memoryRef` of an agent; `None` if it is absent or not an object.
-#[must_use]
-pub fn memory_ref<'t>(dialect: &Dialect, agent: &'t Tree) -> Option<&'t Tree> {
+pub(crate) fn memory_ref<'t>(dialect: &Dialect, agent: &'t Tree) -> Option<&'t Tree> {
     agent.at(dialect.memory_ref).filter(|reference| reference.is_object())
 }
 
 /// The name of the memory that an agent claims; empty if the claim has no name.
-#[must_use]
-pub fn memory_name<'t>(dialect: &Dialect, agent: &'t Tree) -> Option<&'t str> {
+pub(crate) fn memory_name<'t>(dialect: &Dialect, agent: &'t Tree) -> Option<&'t str> {
     memory_ref(dialect, agent).map(|reference| reference.get("name").and_then(Tree::text).unwrap_or_default())
 }
 
 /// The settings that an agent names, in order, each with its index if it stands in a list. The last existing
 /// settings win.
-pub fn settings_names<'t>(
+pub(crate) fn settings_names<'t>(
     dialect: &Dialect,
     agent: &'t Tree,
 ) -> impl DoubleEndedIterator<Item = (Option<usize>, &'t str)> + use<'t> {
@@ -434,8 +428,7 @@ pub fn settings_names<'t>(
 }
 
 /// The pointer to the name of settings, given what [`settings_names`] says of them.
-#[must_use]
-pub fn settings_pointer(index: Option<usize>) -> Pointer {
+pub(crate) fn settings_pointer(index: Option<usize>) -> Pointer {
     match index {
         Some(index) => Pointer::new("/spec/settings").index(index).key("name"),
         None => Pointer::new("/spec/configRef/name"),
@@ -443,7 +436,6 @@ pub fn settings_pointer(index: Option<usize>) -> Pointer {
 }
 
 /// `spec.memoryBackend` of settings; the CRD's schema makes an absent one `in-context`.
-#[must_use]
-pub fn memory_backend(settings: &Tree) -> &str {
-    settings.at(&["spec", "memoryBackend"]).and_then(Tree::text).unwrap_or(Backend::InContext.name())
+pub(crate) fn memory_backend(settings: &Tree) -> &str {
+    settings.text_at(&["spec", "memoryBackend"]).unwrap_or(Backend::InContext.name())
 }

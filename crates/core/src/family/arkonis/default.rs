@@ -3,18 +3,17 @@
 //! In a cluster the apiserver writes them, from the CRD's schema, before it calls a webhook; for files
 //! these edits replace it. An explicit 0 means "no expiry" and is kept.
 
-use memgate_model::edit::{Edit, Op, Origin, Value};
+use memgate_model::edit::{Edit, Origin, Value};
 use memgate_model::family::{PolicyField, Subject};
 use memgate_model::policy_field::FieldForm;
 use memgate_model::state_reader::StateReader;
-use memgate_model::tree::Tree;
 use memgate_primitives::pointer::Pointer;
 
 use super::api::{ARKONIS, COLLECTION_DEFAULT, EMBEDDING_PROVIDER_DEFAULT, REDIS_TTL_DEFAULT};
 use super::validate::{Role, breaks_schema, role};
 
 /// The fields that policies may fill.
-pub static POLICY_FIELDS: [PolicyField; 2] = [
+pub(crate) static POLICY_FIELDS: [PolicyField; 2] = [
     PolicyField {
         kind: &ARKONIS.memory,
         pointer: "/spec/redis/maxEntries",
@@ -30,8 +29,7 @@ pub static POLICY_FIELDS: [PolicyField; 2] = [
 ];
 
 /// One `add` for each missing default; empty for an object that violates the schema.
-#[must_use]
-pub fn default(subject: &Subject<'_>, _state: &mut StateReader<'_>) -> Vec<Edit> {
+pub(crate) fn default(subject: &Subject<'_>, _state: &mut StateReader<'_>) -> Vec<Edit> {
     let Some((dialect, Role::Memory)) = role(subject.kind) else { return Vec::new() };
     let object = subject.object;
     if breaks_schema(dialect, object) {
@@ -42,27 +40,12 @@ pub fn default(subject: &Subject<'_>, _state: &mut StateReader<'_>) -> Vec<Edit>
         ("vectorStore", "collection", Value::Text(COLLECTION_DEFAULT.to_owned())),
         ("embedding", "provider", Value::Text(EMBEDDING_PROVIDER_DEFAULT.to_owned())),
     ];
-    let lacks = |section: &str, field: &str| {
-        object
-            .at(&["spec", section])
-            .is_some_and(|section: &Tree| section.is_object() && section.get(field).is_none())
+    let edit = |(section, field, value)| {
+        object.at(&["spec", section]).filter(|it| it.is_object() && it.get(field).is_none())?;
+        let pointer = Pointer::new("/spec").key(section).key(field);
+        let origin =
+            Origin { resource: "".into(), field: pointer.field().into(), rule: "default of the CRD" };
+        Some(Edit::add(pointer, value, origin))
     };
-    defaults
-        .into_iter()
-        .filter(|(section, field, _)| lacks(section, field))
-        .map(|(section, field, value)| Edit {
-            op: Op::Add,
-            pointer: Pointer::new("/spec").key(section).key(field),
-            value,
-            origins: vec![origin(section, field)],
-        })
-        .collect()
-}
-
-fn origin(section: &str, field: &str) -> Origin {
-    Origin {
-        resource: "".into(),
-        field: format!("spec.{section}.{field}").into(),
-        rule: "default of the CRD",
-    }
+    defaults.into_iter().filter_map(edit).collect()
 }

@@ -21,8 +21,7 @@ use super::api::{AGENT_CONTAINER, DIALECTS, Dialect};
 use super::codes::{POD_ENV_CONFLICT, POD_NO_AGENT_CONTAINER};
 
 /// What to add to the pod; `None` if it is not an agent pod of this family.
-#[must_use]
-pub fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Option<Injection> {
+pub(crate) fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Option<Injection> {
     let agent_label = recognise::recognise(pod)?;
     if pod.spec.as_ref().is_none_or(|spec| spec.containers.is_none()) {
         return Some(Injection::nothing(Reason::Malformed));
@@ -42,8 +41,11 @@ pub(super) fn memory_of<'s>(
 }
 
 /// The agent of the pod, or else the pod's controller.
-#[must_use]
-pub fn involved_object(pod: &Pod<'_>, namespace: &str, state: &StateReader<'_>) -> Option<InvolvedObject> {
+pub(crate) fn involved_object(
+    pod: &Pod<'_>,
+    namespace: &str,
+    state: &StateReader<'_>,
+) -> Option<InvolvedObject> {
     let agent_label = recognise::recognise(pod)?;
     let agent = DIALECTS.iter().filter(|dialect| dialect.pod_label == agent_label.key).find_map(|dialect| {
         let agent = state.peek(&dialect.agent, namespace, agent_label.agent)?;

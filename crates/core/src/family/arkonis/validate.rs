@@ -31,8 +31,7 @@ const SCHEMA_CODES: Codes = Codes {
 };
 
 /// All findings about the subject, in any order.
-#[must_use]
-pub fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
+pub(crate) fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
     let kind = subject.kind;
     if kind.group == MISNAMED_GROUP {
         return misnamed(subject);
@@ -52,8 +51,7 @@ pub fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Findi
 
 /// The first denial of a memory resource, in document order. A stored resource with a denial
 /// is not usable.
-#[must_use]
-pub fn first_denial(dialect: &'static Dialect, memory: &Tree) -> Option<Defect> {
+pub(crate) fn first_denial(dialect: &'static Dialect, memory: &Tree) -> Option<Defect> {
     let mut findings = schema_rules(dialect, memory, &Budget::default());
     findings.extend(memory::conditional_rules(dialect, memory));
     let findings = drop_below_wrong_types(findings, SCHEMA_CODES).into_iter();
@@ -63,8 +61,7 @@ pub fn first_denial(dialect: &'static Dialect, memory: &Tree) -> Option<Defect> 
 }
 
 /// Whether the CRD's schema would refuse a memory resource.
-#[must_use]
-pub fn breaks_schema(dialect: &'static Dialect, memory: &Tree) -> bool {
+pub(crate) fn breaks_schema(dialect: &'static Dialect, memory: &Tree) -> bool {
     schema_rules(dialect, memory, &Budget::for_denials())
         .iter()
         .any(|finding| finding.severity == Severity::Deny)
@@ -72,7 +69,7 @@ pub fn breaks_schema(dialect: &'static Dialect, memory: &Tree) -> bool {
 
 /// The role of a kind in its dialect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
+pub(crate) enum Role {
     /// The memory resource.
     Memory,
     /// The referrer.
@@ -82,8 +79,7 @@ pub enum Role {
 }
 
 /// The dialect of a kind and its role; `None` for kinds of other families.
-#[must_use]
-pub fn role(kind: &Kind) -> Option<(&'static Dialect, Role)> {
+pub(crate) fn role(kind: &Kind) -> Option<(&'static Dialect, Role)> {
     DIALECTS.iter().find_map(|dialect| {
         let parts = [
             (&dialect.memory, Role::Memory),

@@ -22,7 +22,7 @@ use super::inject::memory_of;
 use super::validate::{Role as KindRole, role};
 
 /// The kinds of which there is a view.
-pub static VIEWED: [(&Kind, Role); 8] = [
+pub(crate) static VIEWED: [(&Kind, Role); 8] = [
     (&ARKONIS.memory, Role::Memory),
     (&ARKONIS.agent, Role::Referrer),
     (&ARKONIS_OLD.memory, Role::Memory),
@@ -34,8 +34,7 @@ pub static VIEWED: [(&Kind, Role); 8] = [
 ];
 
 /// The view of an object of the family's own kinds.
-#[must_use]
-pub fn view(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<MemoryView> {
+pub(crate) fn view(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<MemoryView> {
     let Subject { namespace, name, object, .. } = subject;
     match role(subject.kind)? {
         (dialect, KindRole::Memory) => Some(of_memory(dialect, object, (namespace, name), state)),
@@ -45,8 +44,7 @@ pub fn view(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<Memory
 }
 
 /// The view of an agent pod.
-#[must_use]
-pub fn view_pod(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Option<MemoryView> {
+pub(crate) fn view_pod(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Option<MemoryView> {
     let found = memory_of(pod, namespace, state)?;
     let memory = found.ok().map(|(dialect, memory)| of_stored(dialect, memory, state));
     Some(MemoryView::of_pod(FAMILY.name, namespace, memory))
@@ -121,7 +119,7 @@ fn note_fields(view: &mut MemoryView, backend: Option<Backend>) {
         Some(Backend::VectorStore) => [ENDPOINT, VECTOR_SECRET, "/spec/vectorStore/ttlSeconds"],
         Some(Backend::InContext) | None => [BACKEND, BACKEND, BACKEND],
     };
-    for (path, pointer) in [
+    view.at_all([
         ("backend", BACKEND),
         ("durable", BACKEND),
         ("provider", "/spec/vectorStore/provider"),
@@ -131,9 +129,7 @@ fn note_fields(view: &mut MemoryView, backend: Option<Backend>) {
         ("collection", "/spec/vectorStore/collection"),
         ("secrets", secrets),
         ("inline", ENDPOINT),
-    ] {
-        view.at(path, Pointer::new(pointer));
-    }
+    ]);
 }
 
 fn add_redis(view: &mut MemoryView, object: &Tree) {
@@ -175,6 +171,5 @@ fn add_secrets(view: &mut MemoryView, memory: &Memory<'_>, object: &Tree) {
 }
 
 fn add_secret(view: &mut MemoryView, name: &str, key: Option<&str>, field: Pointer) {
-    let (namespace, key) = (view.namespace.clone(), key.map(str::to_owned));
-    view.secrets.push(SecretView { name: name.to_owned(), namespace, key, field });
+    view.secrets.push(SecretView::new((&view.namespace, name), key, field));
 }

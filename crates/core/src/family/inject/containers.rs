@@ -8,8 +8,7 @@ const DEFAULT_USER_ID: u32 = 1000;
 
 /// What Pod Security "restricted" asks of a container, with a user unless the pod sets one.
 /// Source: Kubernetes documentation, Pod Security Standards.
-#[must_use]
-pub fn security_context(pod_has_user: bool) -> Value {
+pub(crate) fn security_context(pod_has_user: bool) -> Value {
     let mut context = json!({
         "readOnlyRootFilesystem": true,
         "allowPrivilegeEscalation": false,
@@ -24,16 +23,14 @@ pub fn security_context(pod_has_user: bool) -> Value {
 }
 
 /// Requests and limits, each as CPU and memory.
-#[must_use]
-pub fn resources(requests: (&str, &str), limits: (&str, &str)) -> Value {
+pub(crate) fn resources(requests: (&str, &str), limits: (&str, &str)) -> Value {
     let quantities = |(cpu, memory): (&str, &str)| json!({"cpu": cpu, "memory": memory});
     json!({"requests": quantities(requests), "limits": quantities(limits)})
 }
 
 /// The port of a server that answers `GET /health`, and its probes: a minute to start, then readiness
 /// every ten seconds and liveness every thirty.
-#[must_use]
-pub fn health_checked_port(port: u16) -> [(&'static str, Value); 4] {
+pub(crate) fn health_checked_port(port: u16) -> [(&'static str, Value); 4] {
     let health = json!({"path": "/health", "port": port});
     [
         ("ports", json!([{"name": "http", "containerPort": port}])),

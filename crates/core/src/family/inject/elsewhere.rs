@@ -9,11 +9,10 @@ use memgate_primitives::pointer::Pointer;
 use super::Unmet;
 
 /// The label of the place from which a variable or an endpoint would have come, and does not.
-pub const NOT_INJECTED: &str = "not injected";
+pub(crate) const NOT_INJECTED: &str = "not injected";
 
 /// What a pod lacks, with the place in another object that is the cause.
-#[must_use]
-pub fn unmet_by(mut unmet: Unmet, object: &Object, pointer: Pointer, label: &'static str) -> Unmet {
+pub(crate) fn unmet_by(mut unmet: Unmet, object: &Object, pointer: Pointer, label: &'static str) -> Unmet {
     if let Some(finding) = unmet.unmet.first_mut() {
         finding.elsewhere.push(Elsewhere::of(object, pointer, label));
     }
@@ -21,8 +20,7 @@ pub fn unmet_by(mut unmet: Unmet, object: &Object, pointer: Pointer, label: &'st
 }
 
 /// The place that the origin of a variable names, in an object of one of these kinds.
-#[must_use]
-pub fn origin_place(origin: &Origin, kinds: &[&'static Kind]) -> Option<Elsewhere> {
+pub(crate) fn origin_place(origin: &Origin, kinds: &[&'static Kind]) -> Option<Elsewhere> {
     let (kind, path) = origin.resource.split_once(' ')?;
     let kind = kinds.iter().copied().find(|known| known.kind == kind)?;
     let (namespace, name) = path.split_once('/').unwrap_or(("", path));

@@ -50,32 +50,27 @@ impl<'w> Variable<'w> {
     }
 
     /// Accepts an empty literal too.
-    #[must_use]
-    pub fn or_empty(self) -> Self {
+    pub(crate) fn or_empty(self) -> Self {
         Self { equality: Equality::OrEmpty, ..self }
     }
 
     /// Accepts a reference whether it is optional or not.
-    #[must_use]
-    pub fn ignoring_optional(self) -> Self {
+    pub(crate) fn ignoring_optional(self) -> Self {
         Self { equality: Equality::IgnoringOptional, ..self }
     }
 
     /// Accepts the literals for which `equal` returns true.
-    #[must_use]
-    pub fn equal_if(self, equal: impl Fn(&str) -> bool + 'w) -> Self {
+    pub(crate) fn equal_if(self, equal: impl Fn(&str) -> bool + 'w) -> Self {
         Self { equality: Equality::If(Rc::new(equal)), ..self }
     }
 
     /// Adds the variable only together with others.
-    #[must_use]
-    pub fn only_with_others(self) -> Self {
+    pub(crate) fn only_with_others(self) -> Self {
         Self { only_with_others: true, ..self }
     }
 
     /// Whether an existing entry satisfies this variable.
-    #[must_use]
-    pub fn equals(&self, entry: &pod::EnvVarView<'_>) -> bool {
+    pub(crate) fn equals(&self, entry: &pod::EnvVarView<'_>) -> bool {
         match (&self.source, entry.literal()) {
             (EnvSource::Value(wanted), Some(literal)) => match &self.equality {
                 Equality::If(equal) => equal(literal),
@@ -126,8 +121,7 @@ impl<'p> ExistingEnv<'p> {
     }
 
     /// The entry of this name, with its index.
-    #[must_use]
-    pub fn get(&self, name: &str) -> Option<(usize, &'p pod::EnvVarView<'p>)> {
+    pub(crate) fn get(&self, name: &str) -> Option<(usize, &'p pod::EnvVarView<'p>)> {
         self.0.get(name).copied()
     }
 }
@@ -189,25 +183,18 @@ pub(super) fn insert(
         Position::Front => 0,
         Position::End => existing.len(),
     };
-    let add = |(index, (variable, origin))| Edit {
-        op: Op::Add,
-        pointer: list.index(index),
-        value: Value::Env(variable),
-        origins: vec![origin],
-    };
+    let add = |(index, (variable, origin))| Edit::add(list.index(index), Value::Env(variable), origin);
     (start..).zip(block).map(add).collect()
 }
 
 /// The pointer to the `env` of the container of this index.
-#[must_use]
-pub fn pointer(container: usize) -> Pointer {
+pub(crate) fn pointer(container: usize) -> Pointer {
     Pointer::new(format!("/spec/containers/{container}/env"))
 }
 
 /// Escapes a text so that the kubelet does not expand it: the kubelet replaces `$(NAME)` by the value of a
 /// variable and `$$` by `$`.
-#[must_use]
-pub fn escape_references(text: &str) -> String {
+pub(crate) fn escape_references(text: &str) -> String {
     text.replace('$', "$$")
 }
 

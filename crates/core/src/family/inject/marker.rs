@@ -34,8 +34,7 @@ struct Marker<'a> {
 /// The edit that writes the marker annotation. `families` are those that know the pod, each with what it
 /// adds; of one that adds nothing, what it added before stays. The annotation is an object, or a list of them
 /// when several families added something.
-#[must_use]
-pub fn edit(pod: &Pod<'_>, families: Vec<(&'static Family, Option<Added>)>) -> Edit {
+pub(crate) fn edit(pod: &Pod<'_>, families: Vec<(&'static Family, Option<Added>)>) -> Edit {
     let earlier = pod.annotation(INJECTED_ANNOTATION);
     let readable = earlier.filter(|text| text.len() <= MAX_ANNOTATION_BYTES);
     let earlier_markers = readable.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();

@@ -71,8 +71,7 @@ pub struct ExistingParts<'p> {
 
 impl<'p> ExistingParts<'p> {
     /// Reads the lists of a pod; `None` if one does not have the form of a pod's.
-    #[must_use]
-    pub fn read(pod: &'p Pod<'p>, work: &Budget<'_>) -> Option<Self> {
+    pub(crate) fn read(pod: &'p Pod<'p>, work: &Budget<'_>) -> Option<Self> {
         let Some(spec) = &pod.spec else { return Some(Self::default()) };
         let path = |field| Path::Key(&SPEC, field);
         Some(Self {
@@ -86,29 +85,25 @@ impl<'p> ExistingParts<'p> {
     }
 
     /// Whether the pod sets the user of its containers, other than root.
-    #[must_use]
-    pub fn has_user(&self) -> bool {
+    pub(crate) fn has_user(&self) -> bool {
         let user = self.security_context.as_ref().and_then(|context| context.run_as_user);
         user.is_some_and(|user| user.get() != "0")
     }
 
     /// Whether the pod sets the group of its volumes.
-    #[must_use]
-    pub fn has_fs_group(&self) -> bool {
+    pub(crate) fn has_fs_group(&self) -> bool {
         self.security_context.as_ref().is_some_and(|context| context.fs_group.is_some())
     }
 
     /// Whether any container or init container has this name.
-    #[must_use]
-    pub fn has_container(&self, name: &str) -> bool {
+    pub(crate) fn has_container(&self, name: &str) -> bool {
         let mut inits = self.init_containers.iter().flatten();
         inits.any(|container| container.name.as_deref() == Some(name))
             || self.containers.iter().any(|container| container.name.as_deref() == Some(name))
     }
 
     /// The volume of this name, with its index.
-    #[must_use]
-    pub fn volume(&self, name: &str) -> Option<(usize, &Volume<'p>)> {
+    pub(crate) fn volume(&self, name: &str) -> Option<(usize, &Volume<'p>)> {
         let mut volumes = self.volumes.iter().flatten().enumerate();
         volumes.find(|(_, volume)| volume.name.as_deref() == Some(name))
     }
@@ -120,16 +115,14 @@ pub struct ExistingMounts<'p>(Option<Vec<Mount<'p>>>);
 
 impl<'p> ExistingMounts<'p> {
     /// Reads the mounts of the container of this index; `None` if they do not have the form of a container's.
-    #[must_use]
-    pub fn read(index: usize, container: &Container<'p>, work: &Budget<'_>) -> Option<Self> {
+    pub(crate) fn read(index: usize, container: &Container<'p>, work: &Budget<'_>) -> Option<Self> {
         let list = Path::Key(&SPEC, "containers");
         let path = Path::Index(&list, index);
         read(container.volume_mounts, Path::Key(&path, "volumeMounts"), work).ok().map(Self)
     }
 
     /// The mount at this path, with its index.
-    #[must_use]
-    pub fn at(&self, path: &str) -> Option<(usize, &Mount<'p>)> {
+    pub(crate) fn at(&self, path: &str) -> Option<(usize, &Mount<'p>)> {
         self.iter().enumerate().find(|(_, mount)| mount.clean_path() == path)
     }
 
@@ -182,8 +175,7 @@ pub(super) fn add_mounts(
 }
 
 /// The pointer to the mounts of the container of this index.
-#[must_use]
-pub fn mounts_pointer(container: usize) -> Pointer {
+pub(crate) fn mounts_pointer(container: usize) -> Pointer {
     Pointer::new(format!("/spec/containers/{container}/volumeMounts"))
 }
 
@@ -224,22 +216,16 @@ fn append(list: &Pointer, existing: Option<usize>, parts: impl IntoIterator<Item
 
 /// One `add` for each part, before the element of index `start`.
 fn insert(list: &Pointer, start: usize, parts: impl IntoIterator<Item = WantedPart>) -> Vec<Edit> {
-    let add = |(index, part): (usize, WantedPart)| Edit {
-        op: Op::Add,
-        pointer: list.index(index),
-        value: Value::Tree(part.tree),
-        origins: vec![part.origin],
-    };
-    (start..).zip(parts).map(add).collect()
+    let parts = (start..).zip(parts);
+    parts.map(|(index, part)| Edit::add(list.index(index), Value::Tree(part.tree), part.origin)).collect()
 }
 
 fn fs_group(has_context: bool, (group, rule): (i64, &'static str)) -> Edit {
     let context = Pointer::new("/spec/securityContext");
-    let origins = vec![Origin { resource: "".into(), field: "".into(), rule }];
     let (pointer, value) = if has_context {
         (context.key("fsGroup"), Value::Integer(group))
     } else {
         (context, Value::Tree(serde_json::json!({"fsGroup": group})))
     };
-    Edit { op: Op::Add, pointer, value, origins }
+    Edit::add(pointer, value, Origin { resource: "".into(), field: "".into(), rule })
 }

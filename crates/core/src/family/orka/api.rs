@@ -6,88 +6,42 @@ use memgate_model::selector::PodSelector;
 use memgate_model::tree::Tree;
 
 /// The prefix of memgate's annotations for this family.
-pub const ANNOTATION_PREFIX: &str = "memgate.dev/orka-";
+pub(crate) const ANNOTATION_PREFIX: &str = "memgate.dev/orka-";
 
 /// The annotation that switches the memory section on or off.
-pub const ENABLED_ANNOTATION: &str = "memgate.dev/orka-memory-context";
+pub(crate) const ENABLED_ANNOTATION: &str = "memgate.dev/orka-memory-context";
 /// The annotation with the maximum number of memories.
-pub const LIMIT_ANNOTATION: &str = "memgate.dev/orka-memory-context-limit";
+pub(crate) const LIMIT_ANNOTATION: &str = "memgate.dev/orka-memory-context-limit";
 /// The annotation with the maximum number of bytes.
-pub const MAX_CHARS_ANNOTATION: &str = "memgate.dev/orka-memory-context-max-chars";
+pub(crate) const MAX_CHARS_ANNOTATION: &str = "memgate.dev/orka-memory-context-max-chars";
 /// The annotation that switches the memory tools on or off.
-pub const TOOLS_ANNOTATION: &str = "memgate.dev/orka-memory-tools";
+pub(crate) const TOOLS_ANNOTATION: &str = "memgate.dev/orka-memory-tools";
 
 /// The label of a pod that names its Task, made fit for a label.
-pub const TASK_LABEL: &str = "orka.ai/task";
+pub(crate) const TASK_LABEL: &str = "orka.ai/task";
 /// The label of a pod with the type of its Task.
-pub const TASK_TYPE_LABEL: &str = "orka.ai/task-type";
+pub(crate) const TASK_TYPE_LABEL: &str = "orka.ai/task-type";
 /// The prefix of all labels of Orka.
-pub const LABEL_PREFIX: &str = "orka.ai/";
+pub(crate) const LABEL_PREFIX: &str = "orka.ai/";
 /// The label of a Task that a schedule made.
-pub const SCHEDULED_LABEL: &str = "orka.ai/scheduled-run";
+pub(crate) const SCHEDULED_LABEL: &str = "orka.ai/scheduled-run";
 /// The label of a Task that another Task made.
-pub const PARENT_LABEL: &str = "orka.ai/parent-task";
+pub(crate) const PARENT_LABEL: &str = "orka.ai/parent-task";
 /// The annotation of such a Task with the whole name of the other one.
-pub const PARENT_ANNOTATION: &str = "orka.ai/parent-task-name";
+pub(crate) const PARENT_ANNOTATION: &str = "orka.ai/parent-task-name";
 
 /// The type of the Tasks whose worker reads memory.
-pub const TASK_TYPE_AI: &str = "ai";
+pub(crate) const TASK_TYPE_AI: &str = "ai";
 
 /// The container of an AI worker.
-pub const WORKER_CONTAINER: &str = "worker";
+pub(crate) const WORKER_CONTAINER: &str = "worker";
 
 /// The tools that read and write memory, in the order in which the nearest one is proposed.
-pub const MEMORY_TOOLS: [&str; 4] = ["recall_memory", "remember", "propose_memory", "search_transcript"];
-
-/// Every tool that is built into Orka. Source: orka-agents/orka, internal/tools/registry.go.
-pub const BUILT_IN_TOOLS: [&str; 43] = [
-    "auto_merge_pull_request",
-    "cancel_task",
-    "check_messages",
-    "check_pr_review_marker",
-    "check_pull_request_ci",
-    "check_task_progress",
-    "code_exec",
-    "comment_on_issue",
-    "create_agent",
-    "create_agent_task",
-    "create_ai_task",
-    "create_container_task",
-    "create_pr_monitor",
-    "create_pull_request",
-    "create_tool",
-    "delegate_task",
-    "delete_agent",
-    "delete_session",
-    "delete_tool",
-    "fetch_task_output",
-    "file_read",
-    "file_write",
-    "get_issue",
-    "list_agents",
-    "list_issues",
-    "list_pull_requests",
-    "list_tasks",
-    "list_tools",
-    "merge_pull_request",
-    "post_review_comment",
-    "propose_memory",
-    "recall_memory",
-    "remember",
-    "request_approval",
-    "review_pull_request",
-    "search_transcript",
-    "send_message",
-    "update_agent",
-    "update_plan",
-    "wait_for_task",
-    "wait_for_tasks",
-    "web_fetch",
-    "web_search",
-];
+pub(crate) const MEMORY_TOOLS: [&str; 4] =
+    ["recall_memory", "remember", "propose_memory", "search_transcript"];
 
 /// An Agent, with the fields that validation reads.
-pub static AGENT: Kind = kind(
+pub(crate) static AGENT: Kind = kind(
     "Agent",
     "agents",
     Schema::Open(&[
@@ -117,7 +71,7 @@ pub static AGENT: Kind = kind(
 );
 
 /// A Task, with the fields that validation reads.
-pub static TASK: Kind = kind(
+pub(crate) static TASK: Kind = kind(
     "Task",
     "tasks",
     Schema::Open(&[
@@ -142,7 +96,7 @@ pub static TASK: Kind = kind(
 );
 
 /// A MemoryBackend, from an open pull request of the platform.
-pub static MEMORY_BACKEND: Kind = kind(
+pub(crate) static MEMORY_BACKEND: Kind = kind(
     "MemoryBackend",
     "memorybackends",
     Schema::Open(&[
@@ -172,17 +126,20 @@ pub static MEMORY_BACKEND: Kind = kind(
 );
 
 /// An Agent in the state: its annotations, and which tools it gives to Tasks.
-pub static STATE_AGENT: Kind = kind(
+pub(crate) static STATE_AGENT: Kind = kind(
     "Agent",
     "agents",
     Schema::Open(&[
-        Field::new("metadata", Schema::Open(&[NAME, NAMESPACE_NAME, ANNOTATED])),
+        Field::new(
+            "metadata",
+            Schema::Open(&[NAME, NAMESPACE_NAME, Field::new("annotations", Schema::Open(ANNOTATIONS))]),
+        ),
         Field::new("spec", Schema::Open(&[TOOLS, Field::new("coordination", Schema::Open(&[ENABLED]))])),
     ]),
 );
 
 /// A Task in the state. Its variables are left out, since some hold credentials.
-pub static STATE_TASK: Kind = kind(
+pub(crate) static STATE_TASK: Kind = kind(
     "Task",
     "tasks",
     Schema::Pruned(&[
@@ -199,16 +156,7 @@ pub static STATE_TASK: Kind = kind(
                         Field::new(PARENT_LABEL, Schema::Text),
                     ]),
                 ),
-                Field::new(
-                    "annotations",
-                    Schema::Pruned(&[
-                        Field::new(ENABLED_ANNOTATION, Schema::Text),
-                        Field::new(LIMIT_ANNOTATION, Schema::Text),
-                        Field::new(MAX_CHARS_ANNOTATION, Schema::Text),
-                        Field::new(TOOLS_ANNOTATION, Schema::Text),
-                        Field::new(PARENT_ANNOTATION, Schema::Text),
-                    ]),
-                ),
+                Field::new("annotations", Schema::Pruned(ANNOTATIONS)),
             ]),
         ),
         Field::new("spec", Schema::Pruned(&[STATE_AGENT_REF])),
@@ -216,25 +164,25 @@ pub static STATE_TASK: Kind = kind(
 );
 
 /// A tool that users added; only its name is read.
-pub static TOOL: Kind = kind("Tool", "tools", Schema::Open(&[Field::new("metadata", METADATA)]));
+pub(crate) static TOOL: Kind = kind("Tool", "tools", Schema::Open(&[Field::new("metadata", METADATA)]));
 
 /// The kinds that the family validates.
-pub static VALIDATED: [&Kind; 4] = [&AGENT, &TASK, &MEMORY_BACKEND, &NAMESPACE];
+pub(crate) static VALIDATED: [&Kind; 4] = [&AGENT, &TASK, &MEMORY_BACKEND, &NAMESPACE];
 
 /// The kinds that are validated only with an annotation of this prefix.
-pub static VALIDATED_IF_ANNOTATED: [(&Kind, &str); 1] = [(&NAMESPACE, ANNOTATION_PREFIX)];
+pub(crate) static VALIDATED_IF_ANNOTATED: [(&Kind, &str); 1] = [(&NAMESPACE, ANNOTATION_PREFIX)];
 
 /// The kinds that decisions look up and the server watches.
-pub static WATCHED: [&Kind; 4] = [&STATE_AGENT, &STATE_TASK, &TOOL, &NAMESPACE];
+pub(crate) static WATCHED: [&Kind; 4] = [&STATE_AGENT, &STATE_TASK, &TOOL, &NAMESPACE];
 
 /// Selects agent pods.
-pub static POD_SELECTORS: [PodSelector; 1] = [PodSelector {
+pub(crate) static POD_SELECTORS: [PodSelector; 1] = [PodSelector {
     without: Some(POOL_LABEL_PREFIX),
     ..PodSelector::labelled("orka", &[(TASK_LABEL, &[]), (TASK_TYPE_LABEL, &[TASK_TYPE_AI])])
 }];
 
 /// The prefix of labels on pods in a pool of runtimes. Any change to such a pod recycles the pool.
-pub const POOL_LABEL_PREFIX: &str = "orka.ai/runtime-pool";
+pub(crate) const POOL_LABEL_PREFIX: &str = "orka.ai/runtime-pool";
 
 const NAME: Field = Field::new("name", Schema::Text);
 const NAMESPACE_NAME: Field = Field::new("namespace", Schema::Text);
@@ -243,15 +191,14 @@ const ENABLED: Field = Field::new("enabled", Schema::Boolean);
 
 const TOOLS: Field = Field::new("tools", Schema::List(&Schema::Open(&[NAME, ENABLED])));
 
-const ANNOTATED: Field = Field::new(
-    "annotations",
-    Schema::Open(&[
-        Field::new(ENABLED_ANNOTATION, Schema::Text),
-        Field::new(LIMIT_ANNOTATION, Schema::Text),
-        Field::new(MAX_CHARS_ANNOTATION, Schema::Text),
-        Field::new(TOOLS_ANNOTATION, Schema::Text),
-    ]),
-);
+/// The annotations of stored objects that decisions read.
+const ANNOTATIONS: &[Field] = &[
+    Field::new(ENABLED_ANNOTATION, Schema::Text),
+    Field::new(LIMIT_ANNOTATION, Schema::Text),
+    Field::new(MAX_CHARS_ANNOTATION, Schema::Text),
+    Field::new(TOOLS_ANNOTATION, Schema::Text),
+    Field::new(PARENT_ANNOTATION, Schema::Text),
+];
 
 const AGENT_REF: Field = Field::new("agentRef", Schema::Open(&[NAME, NAMESPACE_NAME]));
 
@@ -263,14 +210,12 @@ const fn kind(kind: &'static str, plural: &'static str, schema: Schema) -> Kind 
 }
 
 /// The value of an annotation, of a subject or of an object of the state.
-#[must_use]
-pub fn annotation<'t>(object: &'t Tree, key: &str) -> Option<&'t str> {
+pub(crate) fn annotation<'t>(object: &'t Tree, key: &str) -> Option<&'t str> {
     entry(object, "annotations", key)
 }
 
 /// The value of a label, likewise.
-#[must_use]
-pub fn label<'t>(object: &'t Tree, key: &str) -> Option<&'t str> {
+pub(crate) fn label<'t>(object: &'t Tree, key: &str) -> Option<&'t str> {
     entry(object, "labels", key)
 }
 
@@ -280,8 +225,7 @@ fn entry<'t>(object: &'t Tree, map: &str, key: &str) -> Option<&'t str> {
 }
 
 /// The name of the Task whose schedule made this one.
-#[must_use]
-pub fn scheduled_parent(task: &Tree) -> Option<&str> {
+pub(crate) fn scheduled_parent(task: &Tree) -> Option<&str> {
     if label(task, SCHEDULED_LABEL) != Some("true") {
         return None;
     }
@@ -290,8 +234,7 @@ pub fn scheduled_parent(task: &Tree) -> Option<&str> {
 }
 
 /// The Agent of a Task: its namespace, if the Task sets one, and its name.
-#[must_use]
-pub fn agent_ref(task: &Tree) -> Option<(Option<&str>, &str)> {
-    let text = |field| task.at(&["spec", "agentRef", field]).and_then(Tree::text);
+pub(crate) fn agent_ref(task: &Tree) -> Option<(Option<&str>, &str)> {
+    let text = |field| task.text_at(&["spec", "agentRef", field]);
     Some((text("namespace").filter(|namespace| !namespace.is_empty()), text("name")?))
 }

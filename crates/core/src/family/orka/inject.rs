@@ -17,7 +17,6 @@ use memgate_model::pod::Pod;
 use memgate_model::reason::Reason;
 use memgate_model::state_reader::StateReader;
 use memgate_primitives::budget::Budget;
-use memgate_primitives::plain_text::quoted;
 
 use self::find::SettingSources;
 use self::recognise::Worker;
@@ -25,8 +24,7 @@ use super::api::{LABEL_PREFIX, STATE_AGENT, STATE_TASK, TASK_LABEL};
 use super::codes::{LOOKUP_FAILED, POD_ENV_CONFLICT};
 
 /// What to add to the pod; `None` if it is not an AI worker.
-#[must_use]
-pub fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Option<Injection> {
+pub(crate) fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Option<Injection> {
     let worker = Worker::find(pod)?;
     let contradictions = worker.contradictions(pod, namespace);
     if !contradictions.is_empty() {
@@ -36,7 +34,7 @@ pub fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Op
         Ok(sources) => merge_settings(pod, &worker, sources, state.budget()),
         // Settings from some of the objects could override the opt-out of an Agent, which is final.
         Err(unknown) => {
-            let message = format!("{} {} could not be looked up", unknown.kind, quoted(&unknown.name));
+            let message = format!("{unknown} could not be looked up");
             *unmet(Reason::ReferenceUnknown, &LOOKUP_FAILED, label_pointer(TASK_LABEL), message)
         }
     })
@@ -61,22 +59,23 @@ fn merge_settings(
 }
 
 /// The Task of the worker, or else the pod's controller.
-#[must_use]
-pub fn involved_object(pod: &Pod<'_>, namespace: &str, state: &StateReader<'_>) -> Option<InvolvedObject> {
+pub(crate) fn involved_object(
+    pod: &Pod<'_>,
+    namespace: &str,
+    state: &StateReader<'_>,
+) -> Option<InvolvedObject> {
     let worker = Worker::find(pod).filter(|worker| worker.task_namespace == namespace)?;
     let task = state.peek(&STATE_TASK, namespace, worker.task_name);
     task.map(|task| InvolvedObject::of(&STATE_TASK, task)).or_else(|| controller_of(pod, namespace))
 }
 
 /// The namespace that an AI worker declares in its variables.
-#[must_use]
-pub fn declared_namespace<'p>(pod: &'p Pod<'_>) -> Option<&'p str> {
+pub(crate) fn declared_namespace<'p>(pod: &'p Pod<'_>) -> Option<&'p str> {
     Worker::find(pod).map(|worker| worker.task_namespace)
 }
 
 /// Whether a pod belongs to Orka, worker or not. Such a pod is left alone, whatever its other labels ask for.
-#[must_use]
-pub fn is_orka_pod(pod: &Pod<'_>) -> bool {
+pub(crate) fn is_orka_pod(pod: &Pod<'_>) -> bool {
     let labels = pod.metadata.as_ref().and_then(|metadata| metadata.labels.as_ref());
     labels.is_some_and(|labels| labels.keys().any(|key| key.starts_with(LABEL_PREFIX)))
 }

@@ -1,7 +1,6 @@
 //! The tools that an Agent lists, and whether its workers add the memory tools to them.
 
 use memgate_model::kind::NAMESPACE;
-use memgate_model::object::Lookup;
 use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
 use memgate_primitives::pointer::{Path, Pointer};
@@ -46,8 +45,5 @@ pub(super) fn are_off(agent: &Tree, namespace: &str, state: &mut StateReader<'_>
 
 /// What a namespace says about the memory tools, if it is known.
 pub(super) fn of_namespace(namespace: &str, state: &mut StateReader<'_>) -> Option<bool> {
-    match state.get(&NAMESPACE, "", namespace) {
-        Lookup::Found(namespace) => switch(Setting::Tools, &namespace.tree),
-        Lookup::Absent | Lookup::Unknown => None,
-    }
+    switch(Setting::Tools, &state.get(&NAMESPACE, "", namespace).found()?.tree)
 }

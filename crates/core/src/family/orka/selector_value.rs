@@ -14,8 +14,7 @@ const NAME_PREFIX_BYTES: usize = 50;
 const HASH_BYTES: usize = 6;
 
 /// The label value for a name. Source: orka-agents/orka, the function of this name.
-#[must_use]
-pub fn selector_value(name: &str) -> String {
+pub(crate) fn selector_value(name: &str) -> String {
     let name = name.trim();
     if name.len() <= MAX_LABEL_BYTES && is_label_value(name) {
         return name.to_owned();

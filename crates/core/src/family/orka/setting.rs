@@ -14,14 +14,15 @@ use super::codes::{
 };
 
 /// The size of the heading above the memories. A section of at most this size would hold no memory.
-pub const SECTION_HEADER_BYTES: i64 = 165;
+pub(crate) const SECTION_HEADER_BYTES: i64 = 165;
 
 /// The message about a size that only fits the heading.
-pub const NO_ROOM_MESSAGE: &str = "leaves no room for any memory (the section header alone is 165 bytes)";
+pub(crate) const NO_ROOM_MESSAGE: &str =
+    "leaves no room for any memory (the section header alone is 165 bytes)";
 
 /// One of the four settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Setting {
+pub(crate) enum Setting {
     /// Whether the prompt has a memory section.
     Enabled,
     /// How many memories it holds at most.
@@ -35,7 +36,7 @@ pub enum Setting {
 
 /// The value of a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SettingValue {
+pub(crate) enum SettingValue {
     /// On or off.
     Switch(bool),
     /// A bound.
@@ -44,7 +45,7 @@ pub enum SettingValue {
 
 /// Why the worker does not read a literal as it is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LiteralProblem {
+pub(crate) enum LiteralProblem {
     /// It does not switch anything off.
     NotASwitch,
     /// It is not a positive number.
@@ -66,11 +67,10 @@ impl fmt::Display for SettingValue {
 
 impl Setting {
     /// Every setting, in the order in which the variables are written.
-    pub const ALL: [Self; 4] = [Self::Enabled, Self::Limit, Self::MaxChars, Self::Tools];
+    pub(crate) const ALL: [Self; 4] = [Self::Enabled, Self::Limit, Self::MaxChars, Self::Tools];
 
     /// The annotation that sets it.
-    #[must_use]
-    pub const fn annotation(self) -> &'static str {
+    pub(crate) const fn annotation(self) -> &'static str {
         match self {
             Self::Enabled => ENABLED_ANNOTATION,
             Self::Limit => LIMIT_ANNOTATION,
@@ -80,8 +80,7 @@ impl Setting {
     }
 
     /// The variable in which the worker reads it.
-    #[must_use]
-    pub const fn variable(self) -> &'static str {
+    pub(crate) const fn variable(self) -> &'static str {
         match self {
             Self::Enabled => "ORKA_MEMORY_CONTEXT_ENABLED",
             Self::Limit => "ORKA_MEMORY_CONTEXT_LIMIT",
@@ -91,20 +90,17 @@ impl Setting {
     }
 
     /// The setting of this annotation.
-    #[must_use]
-    pub fn from_annotation(key: &str) -> Option<Self> {
+    pub(crate) fn from_annotation(key: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|setting| setting.annotation() == key)
     }
 
     /// The setting of this variable.
-    #[must_use]
-    pub fn from_variable(name: &str) -> Option<Self> {
+    pub(crate) fn from_variable(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|setting| setting.variable() == name)
     }
 
     /// The code for an annotation with an invalid value.
-    #[must_use]
-    pub const fn annotation_code(self) -> &'static Code {
+    pub(crate) const fn annotation_code(self) -> &'static Code {
         match self {
             Self::Enabled => &ANNOTATION_ENABLED,
             Self::Limit => &ANNOTATION_LIMIT,
@@ -117,7 +113,7 @@ impl Setting {
     ///
     /// # Errors
     /// A message with the expected and the actual value.
-    pub fn parse_annotation(self, text: &str) -> Result<SettingValue, String> {
+    pub(crate) fn parse_annotation(self, text: &str) -> Result<SettingValue, String> {
         let value = match self {
             Self::Enabled | Self::Tools => parse_bool(text).map(SettingValue::Switch),
             Self::Limit | Self::MaxChars => parse_bound(text, self.max()).map(SettingValue::Bound),
@@ -132,8 +128,7 @@ impl Setting {
 
     /// Reads a literal as the worker does: anything but `false` is on, and a bad bound is replaced by the default
     /// or the maximum.
-    #[must_use]
-    pub fn read_literal(self, literal: &str) -> SettingValue {
+    pub(crate) fn read_literal(self, literal: &str) -> SettingValue {
         match self {
             Self::Enabled | Self::Tools => SettingValue::Switch(parse_bool(literal) != Some(false)),
             Self::Limit | Self::MaxChars => SettingValue::Bound(match parse_positive(literal) {
@@ -144,8 +139,7 @@ impl Setting {
     }
 
     /// What is wrong with a literal of the variable.
-    #[must_use]
-    pub fn literal_problem(self, literal: &str) -> Option<LiteralProblem> {
+    pub(crate) fn literal_problem(self, literal: &str) -> Option<LiteralProblem> {
         if literal.is_empty() || literal.contains("$(") {
             return None;
         }
@@ -161,8 +155,7 @@ impl Setting {
     }
 
     /// The code for a literal with a problem.
-    #[must_use]
-    pub const fn literal_code(self) -> &'static Code {
+    pub(crate) const fn literal_code(self) -> &'static Code {
         match self {
             Self::Enabled => &ENV_ENABLED,
             Self::Limit => &ENV_LIMIT,
@@ -172,8 +165,7 @@ impl Setting {
     }
 
     /// The message about a literal with this problem.
-    #[must_use]
-    pub fn about(self, problem: LiteralProblem, literal: &str) -> String {
+    pub(crate) fn about(self, problem: LiteralProblem, literal: &str) -> String {
         let text = match problem {
             LiteralProblem::NotASwitch if self == Self::Tools => {
                 "does not disable the memory tools; only \"false\" does".to_owned()
@@ -210,20 +202,17 @@ impl Setting {
 }
 
 /// Whether an object switches this setting off. A Task cannot override an Agent that does.
-#[must_use]
-pub fn is_off(setting: Setting, object: &Tree) -> bool {
+pub(crate) fn is_off(setting: Setting, object: &Tree) -> bool {
     switch(setting, object) == Some(false)
 }
 
 /// How an object sets a switch, if it does so in a valid way.
-#[must_use]
-pub fn switch(setting: Setting, object: &Tree) -> Option<bool> {
+pub(crate) fn switch(setting: Setting, object: &Tree) -> Option<bool> {
     annotation(object, setting.annotation()).and_then(parse_bool)
 }
 
 /// `true` or `false`, in any case.
-#[must_use]
-pub fn parse_bool(text: &str) -> Option<bool> {
+pub(crate) fn parse_bool(text: &str) -> Option<bool> {
     let text = text.trim();
     if text.eq_ignore_ascii_case("true") {
         Some(true)

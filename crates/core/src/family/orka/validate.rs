@@ -23,8 +23,7 @@ use memgate_primitives::pointer::Pointer;
 use super::api::{AGENT, MEMORY_BACKEND, TASK, TASK_TYPE_AI};
 
 /// All findings about the subject; those on one value have a fixed order.
-#[must_use]
-pub fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
+pub(crate) fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
     let kind = subject.kind;
     if subject.operation == Operation::Delete {
         Vec::new()
@@ -77,7 +76,7 @@ impl TaskType {
 
     /// `None` for a Task that the schema refuses.
     fn read(task: &Tree) -> Option<Self> {
-        let name = task.at(&["spec", "type"])?.text()?;
+        let name = task.text_at(&["spec", "type"])?;
         Self::ALL.into_iter().find(|task_type| task_type.name() == name)
     }
 }

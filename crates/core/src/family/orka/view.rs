@@ -10,7 +10,6 @@ use crate::family::inject::annotation_pointer;
 use memgate_model::family::Subject;
 use memgate_model::kind::{Kind, NAMESPACE};
 use memgate_model::memory_view::{EndpointSource, InlineView, MemoryView, ReferenceView, Role, SecretView};
-use memgate_model::object::{Lookup, Object};
 use memgate_model::pod::Pod;
 use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
@@ -23,7 +22,7 @@ use super::inject::recognise::Worker;
 use super::task_variable::TaskVariable;
 
 /// The kinds of which there is a view.
-pub static VIEWED: [(&Kind, Role); 4] = [
+pub(crate) static VIEWED: [(&Kind, Role); 4] = [
     (&MEMORY_BACKEND, Role::Memory),
     (&AGENT, Role::Referrer),
     (&TASK, Role::Referrer),
@@ -31,8 +30,7 @@ pub static VIEWED: [(&Kind, Role); 4] = [
 ];
 
 /// The view of an object of the family's own kinds, and of a Namespace that has annotations of the family.
-#[must_use]
-pub fn view(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<MemoryView> {
+pub(crate) fn view(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<MemoryView> {
     let kind = subject.kind;
     if *kind == MEMORY_BACKEND {
         Some(of_backend(subject, state))
@@ -46,8 +44,7 @@ pub fn view(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<Memory
 }
 
 /// The view of the pod of an AI worker; `None` for a pod that contradicts itself.
-#[must_use]
-pub fn view_pod(pod: &Pod<'_>, namespace: &str, _state: &mut StateReader<'_>) -> Option<MemoryView> {
+pub(crate) fn view_pod(pod: &Pod<'_>, namespace: &str, _state: &mut StateReader<'_>) -> Option<MemoryView> {
     let worker = Worker::find(pod)?;
     let is_whole = worker.contradictions(pod, namespace).is_empty();
     is_whole.then(|| MemoryView::of_pod(super::FAMILY.name, namespace, []))
@@ -64,7 +61,7 @@ fn is_annotated(namespace: &Tree) -> bool {
 
 /// A text that is not empty.
 fn text<'t>(object: &'t Tree, path: &[&str]) -> Option<&'t str> {
-    object.at(path).and_then(Tree::text).filter(|text| !text.is_empty())
+    object.text_at(path).filter(|text| !text.is_empty())
 }
 
 fn new_view(subject: &Subject<'_>, role: Role) -> MemoryView {
@@ -75,14 +72,12 @@ fn new_view(subject: &Subject<'_>, role: Role) -> MemoryView {
 fn of_backend(subject: &Subject<'_>, state: &mut StateReader<'_>) -> MemoryView {
     let object = subject.object;
     let mut view = new_view(subject, Role::Memory);
-    for (path, pointer) in [
+    view.at_all([
         ("backend", "/spec/protocol/profile"),
         ("endpoint", "/spec/deployment/endpoint"),
         ("collection", "/spec/store/name"),
         ("secrets", "/spec/clientAuth/bearerTokenSecretRef/name"),
-    ] {
-        view.at(path, Pointer::new(pointer));
-    }
+    ]);
     view.backend = text(object, &["spec", "protocol", "profile"]).map(str::to_owned);
     view.endpoint = text(object, &["spec", "deployment", "endpoint"])
         .map(|endpoint| endpoint_view::parse(EndpointSource::Literal, endpoint, subject.namespace, state));
@@ -95,12 +90,8 @@ fn of_backend(subject: &Subject<'_>, state: &mut StateReader<'_>) -> MemoryView 
 fn secret(subject: &Subject<'_>, path: &[&str]) -> Option<SecretView> {
     let reference = subject.object.at(path)?;
     let field = path.iter().fold(Pointer::root(), |pointer, key| pointer.key(key)).key("name");
-    Some(SecretView {
-        name: text(reference, &["name"])?.to_owned(),
-        namespace: subject.namespace.to_owned(),
-        key: text(reference, &["key"]).map(str::to_owned),
-        field,
-    })
+    let named = (subject.namespace, text(reference, &["name"])?);
+    Some(SecretView::new(named, text(reference, &["key"]), field))
 }
 
 fn of_agent(subject: &Subject<'_>, state: &mut StateReader<'_>) -> MemoryView {
@@ -121,20 +112,13 @@ fn of_task(subject: &Subject<'_>, state: &mut StateReader<'_>) -> MemoryView {
         let home = home.unwrap_or(subject.namespace);
         let (field, lookup) = (Pointer::new("/spec/agentRef/name"), state.get(&STATE_AGENT, home, name));
         view.references.push(ReferenceView::new(&STATE_AGENT, (home, name), field, lookup));
-        agent = found(lookup);
+        agent = lookup.found();
     }
     let env = TaskVariable::read_all(subject.object);
     let tokens = env.iter().filter_map(|variable| Some((variable, variable.token()?)));
     view.inline = tokens.map(|(variable, token)| InlineView::new(variable.value_pointer(), token)).collect();
     view.operations = Some(operations::of_task(subject, &env, agent, state));
     view
-}
-
-fn found(lookup: Lookup<'_>) -> Option<&Object> {
-    match lookup {
-        Lookup::Found(object) => Some(object),
-        Lookup::Absent | Lookup::Unknown => None,
-    }
 }
 
 /// The view of a Namespace. It has operations only if an annotation switches the memory tools.

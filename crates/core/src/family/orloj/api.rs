@@ -6,61 +6,61 @@ use memgate_model::selector::PodSelector;
 use memgate_model::tree::Tree;
 
 /// The annotation that puts an object into another Orloj namespace.
-pub const TARGET_NAMESPACE: &str = "orloj.dev/target-namespace";
+pub(crate) const TARGET_NAMESPACE: &str = "orloj.dev/target-namespace";
 
 /// The label with the component that a pod of Orloj is.
-pub const COMPONENT_LABEL: &str = "orloj.dev/component";
+pub(crate) const COMPONENT_LABEL: &str = "orloj.dev/component";
 
 /// The value of [`COMPONENT_LABEL`] on the pods that run agents.
-pub const AGENT_JOB: &str = "agent-job";
+pub(crate) const AGENT_JOB: &str = "agent-job";
 
 /// The label of an agent pod with the agent's sanitized name.
-pub const AGENT_LABEL: &str = "orloj.dev/agent";
+pub(crate) const AGENT_LABEL: &str = "orloj.dev/agent";
 
 /// The label of an agent pod with the sanitized Orloj namespace of its task.
-pub const NAMESPACE_LABEL: &str = "orloj.dev/namespace";
+pub(crate) const NAMESPACE_LABEL: &str = "orloj.dev/namespace";
 
 /// The container of an agent pod that gets the memory.
-pub const AGENT_CONTAINER: &str = "agent";
+pub(crate) const AGENT_CONTAINER: &str = "agent";
 
 /// The default key of a Secret.
-pub const SECRET_KEY: &str = "value";
+pub(crate) const SECRET_KEY: &str = "value";
 
 /// The operations on memory that an Agent can be granted; each also as `memory.<operation>`.
 /// Source: OrlojHQ/orloj, resources/memory_ops.go.
-pub const OPERATIONS: [&str; 5] = ["read", "write", "search", "list", "ingest"];
+pub(crate) const OPERATIONS: [&str; 5] = ["read", "write", "search", "list", "ingest"];
 
 /// The default address of the embeddings API.
 /// Source: OrlojHQ/orloj, resources/model_endpoint.go.
-pub const OPENAI_URL: &str = "https://api.openai.com/v1";
+pub(crate) const OPENAI_URL: &str = "https://api.openai.com/v1";
 
 /// The default address of ollama.
 /// Source: OrlojHQ/orloj, resources/model_endpoint.go.
-pub const OLLAMA_URL: &str = "http://127.0.0.1:11434";
+pub(crate) const OLLAMA_URL: &str = "http://127.0.0.1:11434";
 
 /// The memory resource.
-pub static MEMORY: Kind = kind("Memory", "memories", MEMORY_SCHEMA);
+pub(crate) static MEMORY: Kind = kind("Memory", "memories", MEMORY_SCHEMA);
 
 /// The referrer, as decisions look it up.
-pub static AGENT: Kind = kind("Agent", "agents", AGENT_SCHEMA);
+pub(crate) static AGENT: Kind = kind("Agent", "agents", AGENT_SCHEMA);
 
 /// The referrer with all fields, as it is validated.
-pub static VALIDATED_AGENT: Kind = kind("Agent", "agents", VALIDATED_AGENT_SCHEMA);
+pub(crate) static VALIDATED_AGENT: Kind = kind("Agent", "agents", VALIDATED_AGENT_SCHEMA);
 
 /// What serves a Memory's embeddings.
-pub static MODEL_ENDPOINT: Kind = kind("ModelEndpoint", "modelendpoints", MODEL_ENDPOINT_SCHEMA);
+pub(crate) static MODEL_ENDPOINT: Kind = kind("ModelEndpoint", "modelendpoints", MODEL_ENDPOINT_SCHEMA);
 
 /// The kinds that the family validates.
-pub static VALIDATED: [&Kind; 3] = [&MEMORY, &VALIDATED_AGENT, &MODEL_ENDPOINT];
+pub(crate) static VALIDATED: [&Kind; 3] = [&MEMORY, &VALIDATED_AGENT, &MODEL_ENDPOINT];
 
 /// The kinds that decisions look up and the server watches.
-pub static WATCHED: [&Kind; 3] = [&MEMORY, &AGENT, &MODEL_ENDPOINT];
+pub(crate) static WATCHED: [&Kind; 3] = [&MEMORY, &AGENT, &MODEL_ENDPOINT];
 
 /// The memory resources, and what a Memory cannot do without.
-pub static MEMORIES: [&Kind; 2] = [&MEMORY, &MODEL_ENDPOINT];
+pub(crate) static MEMORIES: [&Kind; 2] = [&MEMORY, &MODEL_ENDPOINT];
 
 /// Selects agent pods.
-pub static POD_SELECTORS: [PodSelector; 1] =
+pub(crate) static POD_SELECTORS: [PodSelector; 1] =
     [PodSelector::labelled("orloj", &[(COMPONENT_LABEL, &[AGENT_JOB])])];
 
 const fn kind(kind: &'static str, plural: &'static str, schema: Schema) -> Kind {
@@ -155,7 +155,7 @@ const MODEL_ENDPOINT_SCHEMA: Schema = Schema::Open(&[
 
 /// Where a Memory is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Provider {
+pub(crate) enum Provider {
     /// In the process; the default.
     InMemory,
     /// In Postgres.
@@ -177,8 +177,7 @@ impl Provider {
     }
 
     /// The name, normalized.
-    #[must_use]
-    pub fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         match self {
             Self::InMemory => "in-memory",
             Self::Pgvector => "pgvector",
@@ -190,27 +189,26 @@ impl Provider {
 
 /// The spec of a Memory. Texts are trimmed; a blank one, or one of the wrong type, reads as absent.
 #[derive(Debug, Clone)]
-pub struct Memory<'t> {
+pub(crate) struct Memory<'t> {
     /// `None` when it has the wrong type.
-    pub provider: Option<Provider>,
+    pub(crate) provider: Option<Provider>,
     /// The provider as it is written.
-    pub provider_text: Option<&'t str>,
+    pub(crate) provider_text: Option<&'t str>,
     /// The purpose. The platform ignores it.
-    pub purpose: Option<&'t str>,
+    pub(crate) purpose: Option<&'t str>,
     /// The URL or connection string.
-    pub endpoint: Option<&'t str>,
+    pub(crate) endpoint: Option<&'t str>,
     /// The Secret that holds the endpoint.
-    pub endpoint_secret_ref: Option<&'t str>,
+    pub(crate) endpoint_secret_ref: Option<&'t str>,
     /// The ModelEndpoint.
-    pub embedding_model: Option<&'t str>,
+    pub(crate) embedding_model: Option<&'t str>,
     /// The Secret that holds a password or token.
-    pub secret_ref: Option<&'t str>,
+    pub(crate) secret_ref: Option<&'t str>,
 }
 
 impl<'t> Memory<'t> {
     /// Reads a Memory.
-    #[must_use]
-    pub fn read(object: &'t Tree) -> Self {
+    pub(crate) fn read(object: &'t Tree) -> Self {
         let spec = |field| text(object, &["spec", field]);
         let provider = object.at(&["spec", "provider"]);
         let is_string = provider.is_none_or(|provider| provider.text().is_some());
@@ -226,39 +224,33 @@ impl<'t> Memory<'t> {
     }
 
     /// Whether the provider is this one.
-    #[must_use]
-    pub fn has_provider(&self, provider: &Provider) -> bool {
+    pub(crate) fn has_provider(&self, provider: &Provider) -> bool {
         self.provider.as_ref() == Some(provider)
     }
 
     /// The endpoint, unless a Secret with an endpoint overrides it.
-    #[must_use]
-    pub fn effective_endpoint(&self) -> Option<&'t str> {
+    pub(crate) fn effective_endpoint(&self) -> Option<&'t str> {
         self.endpoint.filter(|_| self.endpoint_secret_ref.is_none())
     }
 }
 
 /// The name of the Memory that an Agent claims; `None` when it is absent or blank.
-#[must_use]
-pub fn claimed_memory(agent: &Tree) -> Option<&str> {
+pub(crate) fn claimed_memory(agent: &Tree) -> Option<&str> {
     text(agent, &["spec", "memory", "ref"])
 }
 
 /// The operations that an Agent asks for, unparsed.
-#[must_use]
-pub fn allow(agent: &Tree) -> &[Tree] {
+pub(crate) fn allow(agent: &Tree) -> &[Tree] {
     agent.at(&["spec", "memory", "allow"]).map(Tree::elements).unwrap_or_default()
 }
 
 /// The text of an entry of `allow`, trimmed; one that is not a string reads as empty.
-#[must_use]
-pub fn allow_text(entry: &Tree) -> &str {
+pub(crate) fn allow_text(entry: &Tree) -> &str {
     entry.text().unwrap_or_default().trim()
 }
 
 /// The operation that an entry of `allow` grants; `None` for a bad entry.
-#[must_use]
-pub fn operation(entry: &Tree) -> Option<&'static str> {
+pub(crate) fn operation(entry: &Tree) -> Option<&'static str> {
     const PREFIX: &str = "memory.";
     let entry = allow_text(entry);
     let start = entry.get(..PREFIX.len()).filter(|start| start.eq_ignore_ascii_case(PREFIX));
@@ -269,21 +261,20 @@ pub fn operation(entry: &Tree) -> Option<&'static str> {
 
 /// The spec of a ModelEndpoint, read as a [`Memory`] is.
 #[derive(Debug, Clone)]
-pub struct ModelEndpoint<'t> {
+pub(crate) struct ModelEndpoint<'t> {
     /// In lower case; `openai` when absent.
-    pub provider: String,
+    pub(crate) provider: String,
     /// The URL of its API, if it sets one.
-    pub base_url: Option<&'t str>,
+    pub(crate) base_url: Option<&'t str>,
     /// The model for embeddings.
-    pub default_model: Option<&'t str>,
+    pub(crate) default_model: Option<&'t str>,
     /// The Secret that holds the API key.
-    pub secret_ref: Option<&'t str>,
+    pub(crate) secret_ref: Option<&'t str>,
 }
 
 impl<'t> ModelEndpoint<'t> {
     /// Reads a ModelEndpoint.
-    #[must_use]
-    pub fn read(object: &'t Tree) -> Self {
+    pub(crate) fn read(object: &'t Tree) -> Self {
         let spec = |field| text(object, &["spec", field]);
         ModelEndpoint {
             provider: spec("provider").unwrap_or("openai").to_lowercase(),
@@ -295,7 +286,6 @@ impl<'t> ModelEndpoint<'t> {
 }
 
 /// The trimmed text at a path; `None` if it is absent, blank or not a string.
-#[must_use]
-pub fn text<'t>(object: &'t Tree, path: &[&str]) -> Option<&'t str> {
-    object.at(path).and_then(Tree::text).map(str::trim).filter(|text| !text.is_empty())
+pub(crate) fn text<'t>(object: &'t Tree, path: &[&str]) -> Option<&'t str> {
+    object.text_at(path).map(str::trim).filter(|text| !text.is_empty())
 }

@@ -10,7 +10,7 @@ use memgate_model::policy_field::FieldForm;
 use super::api::{MEMORY, Memory, Provider};
 
 /// The fields that policies may fill. An in-memory Memory does not use a Secret.
-pub static POLICY_FIELDS: [PolicyField; 2] = [
+pub(crate) static POLICY_FIELDS: [PolicyField; 2] = [
     PolicyField {
         kind: &MEMORY,
         pointer: "/spec/embedding_model",

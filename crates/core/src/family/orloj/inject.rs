@@ -25,8 +25,7 @@ use super::api::{AGENT, AGENT_CONTAINER, AGENT_JOB, COMPONENT_LABEL, MEMORY, MOD
 use super::codes::{POD_CONTAINER_MISSING, POD_ENV_KEPT};
 
 /// What to add to the pod; `None` if it is not an agent pod of this family.
-#[must_use]
-pub fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Option<Injection> {
+pub(crate) fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Option<Injection> {
     if !is_agent_pod(pod) {
         return None;
     }
@@ -76,8 +75,11 @@ fn is_agent_pod(pod: &Pod<'_>) -> bool {
 }
 
 /// The Agent of the pod, or else the pod's controller. `None` if the task belongs to another namespace.
-#[must_use]
-pub fn involved_object(pod: &Pod<'_>, namespace: &str, state: &StateReader<'_>) -> Option<InvolvedObject> {
+pub(crate) fn involved_object(
+    pod: &Pod<'_>,
+    namespace: &str,
+    state: &StateReader<'_>,
+) -> Option<InvolvedObject> {
     let agent = match agent_container(pod) {
         Ok(container) => {
             let identity = Identity::read(pod, container, namespace, state.budget());

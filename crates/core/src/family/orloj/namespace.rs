@@ -30,7 +30,7 @@ pub(super) fn annotated(object: &Tree) -> Option<&str> {
 
 /// The annotation, unparsed.
 pub(super) fn annotation(object: &Tree) -> Option<&str> {
-    object.at(&["metadata", "annotations", TARGET_NAMESPACE]).and_then(Tree::text)
+    object.text_at(&["metadata", "annotations", TARGET_NAMESPACE])
 }
 
 /// The Orloj namespace of an object that lives in this Kubernetes namespace.

@@ -45,7 +45,8 @@ pub(super) fn not_shared(
     );
     let finding = Finding::warn(&POD_SECRET_FOREIGN, at, message);
     if is_in_job_namespace(secret, settings) {
-        return finding.help("see --orloj-shared-secret");
+        return finding
+            .help("orloj.sharedSecrets is a setting of memgate, in .memgate.yaml or the file of --config");
     }
     finding
         .help(format!("only Secrets of job namespaces can be shared; create the {kind} where the pod runs"))

@@ -41,8 +41,7 @@ const SCHEMA_CODES: Codes = Codes {
 const RESERVED_NAMES: [&str; 6] = ["status", "logs", "exec", "scale", "proxy", "binding"];
 
 /// All findings about the subject, in any order.
-#[must_use]
-pub fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
+pub(crate) fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
     if subject.operation == Operation::Delete {
         // The first DELETE already gave the warning.
         return if is_deleting(subject.object) { Vec::new() } else { usage::deleted(subject, state) };
@@ -64,45 +63,30 @@ pub fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Findi
     }
     let mut findings = drop_below_wrong_types(findings, SCHEMA_CODES);
     if let Some(old) = subject.old {
-        let changes = Changes::between(subject.object, old);
-        findings.retain(|finding| finding.severity == Severity::Deny || changes.concern(finding));
+        keep_changed(&mut findings, subject.object, old);
     }
     findings
 }
 
-/// What an UPDATE changes. The operator updates each object right after its creation, and warnings about
-/// unchanged fields were already given then.
-struct Changes {
-    spec: bool,
-    provider: bool,
-    target_namespace: bool,
-}
-
-impl Changes {
-    fn between(object: &Tree, old: &Tree) -> Self {
-        const PROVIDER: [&str; 2] = ["spec", "provider"];
-        let spec = match (object.get("spec"), old.get("spec")) {
-            (Some(new), Some(old)) => !new.is_equivalent(old),
-            (None, None) => false,
-            _ => true,
-        };
-        Self {
-            spec,
-            provider: text(object, &PROVIDER) != text(old, &PROVIDER),
-            target_namespace: namespace::annotation(object) != namespace::annotation(old),
-        }
-    }
-
-    /// Whether a warning is about what changes.
-    fn concern(&self, warning: &Finding) -> bool {
-        if *warning.code == TARGET_NAMESPACE {
-            self.target_namespace
-        } else if *warning.code == PROVIDER_UNKNOWN {
-            self.provider
+/// Keeps the warnings about what an UPDATE changes. The operator updates each object right after its creation, and
+/// warnings about unchanged fields were already given then.
+fn keep_changed(findings: &mut Vec<Finding>, object: &Tree, old: &Tree) {
+    const PROVIDER: [&str; 2] = ["spec", "provider"];
+    let spec_changed = match (object.get("spec"), old.get("spec")) {
+        (Some(new), Some(old)) => !new.is_equivalent(old),
+        (new, old) => new.is_some() || old.is_some(),
+    };
+    findings.retain(|finding| {
+        if finding.severity == Severity::Deny {
+            true
+        } else if *finding.code == TARGET_NAMESPACE {
+            namespace::annotation(object) != namespace::annotation(old)
+        } else if *finding.code == PROVIDER_UNKNOWN {
+            text(object, &PROVIDER) != text(old, &PROVIDER)
         } else {
-            self.spec
+            spec_changed
         }
-    }
+    });
 }
 
 fn name_reserved(subject: &Subject<'_>) -> Option<Finding> {

@@ -23,14 +23,13 @@ use super::inject::memory_of;
 use super::namespace::{self, NamespacedName, SecretReference};
 
 /// The path of views that holds the Orloj namespace of an object.
-pub const NAMESPACE_PATH: &str = "orlojNamespace";
+pub(crate) const NAMESPACE_PATH: &str = "orlojNamespace";
 
 /// The kinds of which there is a view.
-pub static VIEWED: [(&Kind, Role); 2] = [(&MEMORY, Role::Memory), (&VALIDATED_AGENT, Role::Referrer)];
+pub(crate) static VIEWED: [(&Kind, Role); 2] = [(&MEMORY, Role::Memory), (&VALIDATED_AGENT, Role::Referrer)];
 
 /// The view of an object of the family's own kinds; of an Agent only where it has a field for memory.
-#[must_use]
-pub fn view(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<MemoryView> {
+pub(crate) fn view(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<MemoryView> {
     if *subject.kind == MEMORY {
         Some(of_memory(subject.object, (subject.namespace, subject.name), state))
     } else if *subject.kind == VALIDATED_AGENT {
@@ -41,8 +40,7 @@ pub fn view(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<Memory
 }
 
 /// The view of an agent pod.
-#[must_use]
-pub fn view_pod(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Option<MemoryView> {
+pub(crate) fn view_pod(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Option<MemoryView> {
     let memory = memory_of(pod, namespace, state)?.ok().map(|memory| of_stored(memory, state));
     let own_namespace = memory.as_ref().and_then(|memory| memory.own_namespace.clone());
     Some(MemoryView { own_namespace, ..MemoryView::of_pod(FAMILY.name, namespace, memory) })
@@ -131,7 +129,7 @@ const fn durable(provider: &Provider) -> Option<bool> {
 /// Where the fields stand.
 fn note_fields(view: &mut MemoryView, memory: &Memory<'_>) {
     let endpoint = if memory.endpoint_secret_ref.is_some() { ENDPOINT_SECRET } else { ENDPOINT };
-    for (path, pointer) in [
+    view.at_all([
         ("backend", PROVIDER),
         ("durable", PROVIDER),
         ("provider", PROVIDER),
@@ -139,9 +137,7 @@ fn note_fields(view: &mut MemoryView, memory: &Memory<'_>) {
         ("secrets", AUTH_SECRET),
         ("inline", ENDPOINT),
         ("references", EMBEDDING_MODEL),
-    ] {
-        view.at(path, Pointer::new(pointer));
-    }
+    ]);
 }
 
 /// The endpoint. A Secret that holds one wins over the literal.
@@ -158,12 +154,7 @@ fn secrets(memory: &Memory<'_>, home: &str) -> Vec<SecretView> {
     let secret = |(field, text): (&str, Option<&str>)| {
         let reference = SecretReference::read(text?, home);
         let NamespacedName { namespace, name } = reference.secret;
-        let view = SecretView {
-            name: name.to_owned(),
-            namespace: namespace.to_owned(),
-            key: Some(reference.key().to_owned()),
-            field: Pointer::new(field),
-        };
+        let view = SecretView::new((namespace, name), Some(reference.key()), Pointer::new(field));
         reference.secret.is_valid().then_some(view)
     };
     fields.into_iter().filter_map(secret).collect()

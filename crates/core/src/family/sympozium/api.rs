@@ -9,70 +9,70 @@
 //! A skill `memory` of an Agent turns its private memory on; an Ensemble shares another one among
 //! its Agents. Two kinds have had other names, and so have some fields and labels.
 
-pub mod agent;
-pub mod ensemble;
+pub(crate) mod agent;
+pub(crate) mod ensemble;
 mod lists;
-pub mod membrane;
+pub(crate) mod membrane;
 mod schemas;
-pub mod shared_memory;
+pub(crate) mod shared_memory;
 
 use memgate_model::kind::Kind;
 use memgate_model::schema::{Field, METADATA, Schema};
 use memgate_model::selector::PodSelector;
 
 /// The API group.
-pub const GROUP: &str = "sympozium.ai";
+pub(crate) const GROUP: &str = "sympozium.ai";
 
 /// The skill that turns private memory on, and the SkillPack behind it.
-pub const MEMORY_SKILL: &str = "memory";
+pub(crate) const MEMORY_SKILL: &str = "memory";
 
 /// The namespace of SkillPacks for all namespaces.
-pub const SYSTEM_NAMESPACE: &str = "sympozium-system";
+pub(crate) const SYSTEM_NAMESPACE: &str = "sympozium-system";
 
 /// The container of an agent pod that gets the memory.
-pub const AGENT_CONTAINER: &str = "agent";
+pub(crate) const AGENT_CONTAINER: &str = "agent";
 
 /// The container of the memory server.
-pub const MEMORY_SERVER: &str = "memory-server";
+pub(crate) const MEMORY_SERVER: &str = "memory-server";
 
 /// The component that a pod is.
-pub const COMPONENT_LABEL: &str = "sympozium.ai/component";
+pub(crate) const COMPONENT_LABEL: &str = "sympozium.ai/component";
 /// The component that is an agent at work.
-pub const AGENT_RUN_COMPONENT: &str = "agent-run";
+pub(crate) const AGENT_RUN_COMPONENT: &str = "agent-run";
 /// Names the Agent of a pod.
-pub const INSTANCE_LABEL: &str = "sympozium.ai/instance";
+pub(crate) const INSTANCE_LABEL: &str = "sympozium.ai/instance";
 /// Names the AgentRun of a pod.
-pub const RUN_LABEL: &str = "sympozium.ai/agent-run";
+pub(crate) const RUN_LABEL: &str = "sympozium.ai/agent-run";
 /// Names the Ensemble of an Agent or AgentRun.
-pub const ENSEMBLE_LABEL: &str = "sympozium.ai/ensemble";
+pub(crate) const ENSEMBLE_LABEL: &str = "sympozium.ai/ensemble";
 /// The same before release 0.9.
-pub const PACK_LABEL: &str = "sympozium.ai/persona-pack";
+pub(crate) const PACK_LABEL: &str = "sympozium.ai/persona-pack";
 /// Names the entry of the Ensemble that an Agent was made from.
-pub const CONFIG_LABEL: &str = "sympozium.ai/agent-config";
+pub(crate) const CONFIG_LABEL: &str = "sympozium.ai/agent-config";
 /// The same before release 0.10.
-pub const PERSONA_LABEL: &str = "sympozium.ai/persona";
+pub(crate) const PERSONA_LABEL: &str = "sympozium.ai/persona";
 /// The source of an AgentRun.
-pub const SOURCE_LABEL: &str = "sympozium.ai/source";
+pub(crate) const SOURCE_LABEL: &str = "sympozium.ai/source";
 /// The source whose runs do not take their Agent's skills.
-pub const WEB_PROXY: &str = "web-proxy";
+pub(crate) const WEB_PROXY: &str = "web-proxy";
 
 /// On a pod or an Agent: whether the private memory is a service or a sidecar.
-pub const MODE_ANNOTATION: &str = "memgate.dev/memory-mode";
+pub(crate) const MODE_ANNOTATION: &str = "memgate.dev/memory-mode";
 
 /// The port of every memory server.
-pub const MEMORY_SERVER_PORT: u16 = 8080;
+pub(crate) const MEMORY_SERVER_PORT: u16 = 8080;
 
 /// What an unset `spec.sharedMemory.storageSize` means: the default of the CRD's schema.
-pub const STORAGE_SIZE_DEFAULT: &str = "1Gi";
+pub(crate) const STORAGE_SIZE_DEFAULT: &str = "1Gi";
 
 /// The longest name of an Agent: the name of its Service `<agent>-memory` may have 63 bytes.
-pub const MAX_AGENT_NAME_BYTES: usize = 56;
+pub(crate) const MAX_AGENT_NAME_BYTES: usize = 56;
 
 /// The longest name of an Ensemble, with its Service `<ensemble>-shared-memory`.
-pub const MAX_ENSEMBLE_NAME_BYTES: usize = 49;
+pub(crate) const MAX_ENSEMBLE_NAME_BYTES: usize = 49;
 
 /// The names of volumes that Sympozium reserves.
-pub const RESERVED_VOLUMES: [&str; 9] = [
+pub(crate) const RESERVED_VOLUMES: [&str; 9] = [
     "workspace",
     "ipc",
     "skills",
@@ -85,33 +85,33 @@ pub const RESERVED_VOLUMES: [&str; 9] = [
 ];
 
 /// The accesses to shared memory that the CRD's schema accepts; the first is the default.
-pub const ACCESSES: [&str; 2] = ["read-write", "read-only"];
+pub(crate) const ACCESSES: [&str; 2] = ["read-write", "read-only"];
 /// The visibilities that the CRD's schema accepts; the first is the default.
-pub const VISIBILITIES: [&str; 3] = ["public", "trusted", "private"];
+pub(crate) const VISIBILITIES: [&str; 3] = ["public", "trusted", "private"];
 /// What happens when the budget is spent, as the CRD's schema accepts it; the first is the default.
-pub const BUDGET_ACTIONS: [&str; 2] = ["halt", "warn"];
+pub(crate) const BUDGET_ACTIONS: [&str; 2] = ["halt", "warn"];
 /// How entries age, as the CRD's schema accepts it; the first is the default.
-pub const DECAYS: [&str; 2] = ["linear", "exponential"];
+pub(crate) const DECAYS: [&str; 2] = ["linear", "exponential"];
 /// The kinds of evidence that the CRD's schema accepts, the best first.
-pub const EVIDENCE_KINDS: [&str; 4] =
+pub(crate) const EVIDENCE_KINDS: [&str; 4] =
     ["tool_result", "external_source", "llm_interpretation", "agent_opinion"];
 /// The referrer.
-pub static AGENT: Kind = kind("Agent", "agents", schemas::AGENT);
+pub(crate) static AGENT: Kind = kind("Agent", "agents", schemas::AGENT);
 /// The name of Agent before release 0.10.
-pub static AGENT_OLD: Kind = kind("SympoziumInstance", "sympoziuminstances", schemas::AGENT);
+pub(crate) static AGENT_OLD: Kind = kind("SympoziumInstance", "sympoziuminstances", schemas::AGENT);
 /// What Agents are made from, with the memory that they share.
-pub static ENSEMBLE: Kind = kind("Ensemble", "ensembles", schemas::ENSEMBLE);
+pub(crate) static ENSEMBLE: Kind = kind("Ensemble", "ensembles", schemas::ENSEMBLE);
 /// The name of Ensemble before release 0.9.
-pub static ENSEMBLE_OLD: Kind = kind("PersonaPack", "personapacks", schemas::ENSEMBLE);
+pub(crate) static ENSEMBLE_OLD: Kind = kind("PersonaPack", "personapacks", schemas::ENSEMBLE);
 /// One invocation of an Agent.
-pub static AGENT_RUN: Kind = kind("AgentRun", "agentruns", schemas::AGENT_RUN);
+pub(crate) static AGENT_RUN: Kind = kind("AgentRun", "agentruns", schemas::AGENT_RUN);
 /// The same in the state.
-pub static STATE_AGENT_RUN: Kind = kind("AgentRun", "agentruns", schemas::STATE_AGENT_RUN);
+pub(crate) static STATE_AGENT_RUN: Kind = kind("AgentRun", "agentruns", schemas::STATE_AGENT_RUN);
 /// What a skill brings along.
-pub static SKILL_PACK: Kind = kind("SkillPack", "skillpacks", schemas::SKILL_PACK);
+pub(crate) static SKILL_PACK: Kind = kind("SkillPack", "skillpacks", schemas::SKILL_PACK);
 
 /// core/v1 PersistentVolumeClaim; only its existence is read.
-pub static CLAIM: Kind = Kind {
+pub(crate) static CLAIM: Kind = Kind {
     group: "",
     version: "v1",
     kind: "PersistentVolumeClaim",
@@ -121,35 +121,34 @@ pub static CLAIM: Kind = Kind {
 };
 
 /// The kinds that the family validates.
-pub static VALIDATED: [&Kind; 6] = [&AGENT, &ENSEMBLE, &AGENT_RUN, &SKILL_PACK, &AGENT_OLD, &ENSEMBLE_OLD];
+pub(crate) static VALIDATED: [&Kind; 6] =
+    [&AGENT, &ENSEMBLE, &AGENT_RUN, &SKILL_PACK, &AGENT_OLD, &ENSEMBLE_OLD];
 
 /// The kinds that decisions look up and the server watches.
-pub static WATCHED: [&Kind; 6] =
+pub(crate) static WATCHED: [&Kind; 6] =
     [&AGENT, &ENSEMBLE, &STATE_AGENT_RUN, &SKILL_PACK, &AGENT_OLD, &ENSEMBLE_OLD];
 
 /// The kinds that decisions look up one object at a time.
-pub static FETCHED: [&Kind; 1] = [&CLAIM];
+pub(crate) static FETCHED: [&Kind; 1] = [&CLAIM];
 
 /// The kinds for which defaults are written. Never Agents: the Ensemble's controller would
 /// revert them forever.
-pub static DEFAULTED: [&Kind; 1] = [&AGENT_RUN];
+pub(crate) static DEFAULTED: [&Kind; 1] = [&AGENT_RUN];
 
 /// The kinds whose DELETE deletes memories or leaves Agents without.
-pub static MEMORIES: [&Kind; 5] = [&AGENT, &ENSEMBLE, &SKILL_PACK, &AGENT_OLD, &ENSEMBLE_OLD];
+pub(crate) static MEMORIES: [&Kind; 5] = [&AGENT, &ENSEMBLE, &SKILL_PACK, &AGENT_OLD, &ENSEMBLE_OLD];
 
 /// Selects agent pods.
-pub static POD_SELECTORS: [PodSelector; 1] =
+pub(crate) static POD_SELECTORS: [PodSelector; 1] =
     [PodSelector::labelled("sympozium", &[(COMPONENT_LABEL, &[AGENT_RUN_COMPONENT]), (INSTANCE_LABEL, &[])])];
 
 /// The URL of the private memory of an Agent, where it is a Service.
-#[must_use]
-pub fn private_url(agent: &str, namespace: &str) -> String {
+pub(crate) fn private_url(agent: &str, namespace: &str) -> String {
     format!("http://{agent}-memory.{namespace}.svc:{MEMORY_SERVER_PORT}")
 }
 
 /// The URL of the memory that an Ensemble shares.
-#[must_use]
-pub fn shared_url(ensemble: &str, namespace: &str) -> String {
+pub(crate) fn shared_url(ensemble: &str, namespace: &str) -> String {
     format!("http://{ensemble}-shared-memory.{namespace}.svc:{MEMORY_SERVER_PORT}")
 }
 

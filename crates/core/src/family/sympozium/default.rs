@@ -20,8 +20,7 @@ use super::validate::is_well_formed;
 use crate::family::inject::resource_name;
 
 /// The skills and the Ensemble of the run's Agent, for a new run without its own.
-#[must_use]
-pub fn default(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Edit> {
+pub(crate) fn default(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Edit> {
     let run = subject.object;
     if *subject.kind != AGENT_RUN || subject.operation != Operation::Create || !is_well_formed(subject) {
         return Vec::new();

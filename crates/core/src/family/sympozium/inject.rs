@@ -37,8 +37,7 @@ use super::api::{
 use super::codes::{AGENT_WITHOUT_MEMORY, POD_ENV_CONFLICT, POD_NO_AGENT_CONTAINER};
 
 /// What to add to the pod; `None` if it is not an agent pod of this family.
-#[must_use]
-pub fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Option<Injection> {
+pub(crate) fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Option<Injection> {
     let instance = recognise(pod)?;
     let agent = container_named(pod, AGENT_CONTAINER);
     let work = state.budget();
@@ -54,8 +53,11 @@ pub fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Op
 }
 
 /// The Agent of the pod, or else its AgentRun, or else the pod's controller.
-#[must_use]
-pub fn involved_object(pod: &Pod<'_>, namespace: &str, state: &StateReader<'_>) -> Option<InvolvedObject> {
+pub(crate) fn involved_object(
+    pod: &Pod<'_>,
+    namespace: &str,
+    state: &StateReader<'_>,
+) -> Option<InvolvedObject> {
     let agent = recognise(pod)?;
     let run = pod.label(RUN_LABEL).unwrap_or_default();
     let known = |(kind, name)| Some(InvolvedObject::of(kind, state.peek(kind, namespace, name)?));
@@ -64,8 +66,7 @@ pub fn involved_object(pod: &Pod<'_>, namespace: &str, state: &StateReader<'_>) 
 }
 
 /// The metadata of a run's pod for each agent.
-#[must_use]
-pub fn stand_in_pods(state: &mut StateReader<'_>) -> Vec<Value> {
+pub(crate) fn stand_in_pods(state: &mut StateReader<'_>) -> Vec<Value> {
     let metadata = |agent: &Object| {
         let labels = json!({COMPONENT_LABEL: AGENT_RUN_COMPONENT, INSTANCE_LABEL: &*agent.name});
         json!({"name": &*agent.name, "namespace": &*agent.namespace, "labels": labels})

@@ -5,8 +5,9 @@ use memgate_model::kind::Kind;
 use memgate_model::object::{Lookup, Object};
 use memgate_model::platform_settings::MemoryMode;
 use memgate_model::state_reader::StateReader;
+use memgate_model::tree::Tree;
 
-use super::api::agent::sidecar_image;
+use super::api::agent::{ensemble_name, sidecar_image};
 use super::api::ensemble::{AgentConfig, find_config, is_excluded};
 use super::api::{AGENT, AGENT_OLD, ENSEMBLE, ENSEMBLE_OLD, MEMORY_SKILL, SKILL_PACK, SYSTEM_NAMESPACE};
 
@@ -24,6 +25,16 @@ pub(super) fn agent<'s>(namespace: &str, name: &str, state: &mut StateReader<'s>
 /// The Ensemble of this name.
 pub(super) fn ensemble<'s>(namespace: &str, name: &str, state: &mut StateReader<'s>) -> Lookup<'s> {
     get_renamed(ENSEMBLES, namespace, name, state)
+}
+
+/// The Ensemble of an Agent, or of an AgentRun with its Agent where that is known.
+pub(super) fn ensemble_of<'s>(
+    agent: Option<&Tree>,
+    run: Option<&Tree>,
+    namespace: &str,
+    state: &mut StateReader<'s>,
+) -> Option<&'s Object> {
+    ensemble(namespace, ensemble_name(agent, run)?, state).found()
 }
 
 /// Among files: the Ensemble that will create the Agent of this name, with its config. `None` for an excluded config, and

@@ -33,36 +33,26 @@ use memgate_primitives::members::Members;
 use memgate_primitives::number::more;
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::{Pointer, unescape};
-use memgate_primitives::suggest::did_you_mean;
 use memgate_schema::violation::{Rule, SchemaViolation};
 
 use self::report::Report;
-pub use self::skills::skill_pack_missing;
+pub(crate) use self::skills::skill_pack_missing;
 use super::api::{AGENT, AGENT_OLD, AGENT_RUN, ENSEMBLE, ENSEMBLE_OLD, SKILL_PACK};
 use super::codes::{TYPE_INVALID, UNKNOWN_FIELD};
 
 const SCHEMA_CODES: Codes = Codes {
     field_type: &TYPE_INVALID,
     unknown_field: &UNKNOWN_FIELD,
-    unknown_message: unknown_field,
+    unknown_message: |field, meant| {
+        fit_names([field], |[field]| schema_check::unknown_field_message(field, meant))
+    },
     type_message: |field, expected, got| {
         format!("{field}: Invalid value: {}: expected {expected}", quoted(got))
     },
 };
 
-/// The usual message, or a shorter one for a field that is deep in the object.
-fn unknown_field(field: &str, meant: Option<&str>) -> String {
-    let usual = schema_check::unknown_field_message(field, meant);
-    if fits(&usual) {
-        usual
-    } else {
-        fit_names([field], |[field]| format!("{field}: unknown field{}", did_you_mean(meant)))
-    }
-}
-
 /// All findings about the subject, in any order.
-#[must_use]
-pub fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
+pub(crate) fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
     let deleted = subject.operation == Operation::Delete;
     let mut findings = if deleted { Vec::new() } else { schema_rules(subject, state.budget()) };
     let (kind, report) = (subject.kind, Report::new(state.budget()));
@@ -108,8 +98,7 @@ fn drop_above_wrong_types(mut findings: Vec<Finding>) -> Vec<Finding> {
 }
 
 /// Whether every field has the right type. Other objects are denied, so they get no defaults.
-#[must_use]
-pub fn is_well_formed(subject: &Subject<'_>) -> bool {
+pub(crate) fn is_well_formed(subject: &Subject<'_>) -> bool {
     schema_rules(subject, &Budget::for_denials()).iter().all(|finding| finding.severity == Severity::Warn)
 }
 
@@ -175,8 +164,7 @@ fn about_agents(mut users: Vec<Cow<'_, str>>, message: impl Fn(&str, usize) -> S
 }
 
 /// Whether an object of this kind, as it was written, passes although it breaks the schema.
-#[must_use]
-pub fn tolerates(kind: &Kind, written: &Tree, violation: &SchemaViolation<'_>) -> bool {
+pub(crate) fn tolerates(kind: &Kind, written: &Tree, violation: &SchemaViolation<'_>) -> bool {
     let place = violation.pointer.as_str();
     let missing = matches!(violation.rule, Rule::Required(..));
     if *kind == AGENT || *kind == AGENT_OLD {
@@ -184,7 +172,7 @@ pub fn tolerates(kind: &Kind, written: &Tree, violation: &SchemaViolation<'_>) -
         return missing && model.contains(&place);
     }
     if *kind == AGENT_RUN {
-        let old_name = || written.at(&["spec", "instanceRef"]).and_then(Tree::text).is_some();
+        let old_name = || written.text_at(&["spec", "instanceRef"]).is_some();
         return missing && place == "/spec/agentRef" && old_name();
     }
     let is_object = matches!(violation.rule, Rule::Type { got: "object", .. });

@@ -8,24 +8,23 @@ use crate::family::inject::{field_origin, resource_name};
 use memgate_model::object::Object;
 use memgate_model::tree::Tree;
 
-use super::api::agent::{section, text_at};
-use super::api::ensemble::{Ensemble, shares_memory};
-use super::api::membrane::{effective_permeability, peers};
+use super::api::ensemble::Ensemble;
+use super::api::membrane::{effective_visibility, peers};
 use super::api::shared_memory::{Membrane, SharedMemory};
 use super::api::{ACCESSES, BUDGET_ACTIONS, shared_url};
 
 /// Who the agent is; the runner sends it along with every request.
-pub const INSTANCE: &str = "INSTANCE_NAME";
+pub(crate) const INSTANCE: &str = "INSTANCE_NAME";
 /// Whether there is memory in a ConfigMap.
-pub const LEGACY: &str = "MEMORY_ENABLED";
+pub(crate) const LEGACY: &str = "MEMORY_ENABLED";
 /// Where the private memory is.
-pub const PRIVATE_URL: &str = "MEMORY_SERVER_URL";
+pub(crate) const PRIVATE_URL: &str = "MEMORY_SERVER_URL";
 /// Where the shared memory is.
-pub const SHARED_URL: &str = "WORKFLOW_MEMORY_SERVER_URL";
+pub(crate) const SHARED_URL: &str = "WORKFLOW_MEMORY_SERVER_URL";
 /// What may be done with it.
-pub const ACCESS: &str = "WORKFLOW_MEMORY_ACCESS";
+pub(crate) const ACCESS: &str = "WORKFLOW_MEMORY_ACCESS";
 /// Whose trusted entries the agent sees.
-pub const TRUST_PEERS: &str = "WORKFLOW_MEMBRANE_TRUST_PEERS";
+pub(crate) const TRUST_PEERS: &str = "WORKFLOW_MEMBRANE_TRUST_PEERS";
 /// What the agent's entries are to others.
 const VISIBILITY: &str = "WORKFLOW_MEMBRANE_VISIBILITY";
 /// What it gets to see.
@@ -41,11 +40,15 @@ const TOKEN_BUDGET_ACTION: &str = "WORKFLOW_MEMBRANE_TOKEN_BUDGET_ACTION";
 /// How good evidence must be.
 const MIN_EVIDENCE_KIND: &str = "WORKFLOW_MEMBRANE_MIN_EVIDENCE_KIND";
 /// Whether runs are remembered by themselves.
-pub const AUTO_STORE: &str = "MEMORY_AUTO_STORE";
+pub(crate) const AUTO_STORE: &str = "MEMORY_AUTO_STORE";
 
-/// What the Ensemble gives to the agent of a config, in order; nothing while its memory is off.
-#[must_use]
-pub fn shared_variables(ensemble: &Object, namespace: &str, config: Option<&str>) -> Vec<Variable<'static>> {
+/// What the Ensemble gives to the agent of a config, in order; nothing while its memory is off. The names of the
+/// variables do not depend on the config.
+pub(crate) fn shared_variables(
+    ensemble: &Object,
+    namespace: &str,
+    config: Option<&str>,
+) -> Vec<Variable<'static>> {
     let spec = Ensemble::read(&ensemble.tree);
     let Some(shared) = spec.shared.as_ref().filter(|shared| shared.enabled) else { return Vec::new() };
     let resource = resource_name("Ensemble", ensemble);
@@ -60,36 +63,9 @@ pub fn shared_variables(ensemble: &Object, namespace: &str, config: Option<&str>
     variables.list
 }
 
-/// The names of [`shared_variables`], for any config.
-#[must_use]
-pub fn shared_variable_names(ensemble: &Object) -> Vec<&'static str> {
-    if !shares_memory(&ensemble.tree) {
-        return Vec::new();
-    }
-    let mut names = vec![SHARED_URL, ACCESS];
-    let Some(membrane) = section(&ensemble.tree, &["spec", "sharedMemory", "membrane"]) else { return names };
-    names.extend([VISIBILITY, TRUST_PEERS, ACCEPT_TAGS, EXPOSE_TAGS, MAX_AGE]);
-    if let Some(budget) = section(membrane, &["tokenBudget"]) {
-        names.extend(tokens_per_run(budget).map(|_| MAX_TOKENS_PER_RUN));
-        names.push(TOKEN_BUDGET_ACTION);
-    }
-    names.extend(min_evidence_kind(membrane).map(|_| MIN_EVIDENCE_KIND));
-    names
-}
-
-fn tokens_per_run(budget: &Tree) -> Option<i64> {
-    budget.get("maxTokensPerRun").and_then(Tree::integer).filter(|tokens| *tokens > 0)
-}
-
-fn min_evidence_kind(membrane: &Tree) -> Option<&str> {
-    let policy = section(membrane, &["evidencePolicy"])?;
-    text_at(policy, &["minKind"]).filter(|kind| !kind.is_empty())
-}
-
 /// What the agent of a config may do with the shared memory. With rules, one whose config is not known may only
 /// read: a rule could forbid it to write.
-#[must_use]
-pub fn access<'t>(shared: &SharedMemory<'t>, config: Option<&str>) -> &'t str {
+pub(crate) fn access<'t>(shared: &SharedMemory<'t>, config: Option<&str>) -> &'t str {
     match config {
         Some(config) => shared.rule(config).map_or(ACCESSES[0], |rule| rule.access()),
         None if shared.rules.is_empty() => ACCESSES[0],
@@ -115,37 +91,39 @@ impl SharedVariables {
         ensemble_name: &str,
         config: Option<&str>,
     ) {
-        let permeation = effective_permeability(ensemble, membrane, config);
+        let (visibility, _) = effective_visibility(ensemble, membrane, config);
+        let rule = config.and_then(|config| membrane.rule(config));
         let peers = config.map(|config| peers(ensemble, membrane, config)).unwrap_or_default();
         let mut peers: Vec<String> = peers.iter().map(|peer| format!("{ensemble_name}-{peer}")).collect();
         peers.sort_unstable();
-        let ttl =
-            membrane.section("timeDecay").and_then(|decay| text_at(decay, &["ttl"])).unwrap_or_default();
+        let ttl = membrane.section("timeDecay").and_then(|decay| decay.text_at(&["ttl"])).unwrap_or_default();
         let field = "spec.sharedMemory.membrane.permeability";
-        self.add_literal(VISIBILITY, permeation.visibility, field);
+        self.add_literal(VISIBILITY, visibility, field);
         let origin = field_origin(&self.resource, "spec.sharedMemory.membrane.trustGroups");
         let peers = peers.join(",");
         let variable = Variable::literal(TRUST_PEERS, peers.as_str(), origin);
         self.list.push(variable.equal_if(names_peers(peers, ensemble_name)));
         let tags = "spec.sharedMemory.membrane.permeability";
-        self.add_literal(ACCEPT_TAGS, permeation.accept_tags.join(","), tags);
-        self.add_literal(EXPOSE_TAGS, permeation.expose_tags.join(","), tags);
+        self.add_literal(ACCEPT_TAGS, rule.map(|rule| rule.accept_tags.join(",")).unwrap_or_default(), tags);
+        self.add_literal(EXPOSE_TAGS, rule.map(|rule| rule.expose_tags.join(",")).unwrap_or_default(), tags);
         self.add_literal(MAX_AGE, ttl, "spec.sharedMemory.membrane.timeDecay.ttl");
         if let Some(budget) = membrane.section("tokenBudget") {
             self.budget(budget);
         }
-        if let Some(kind) = min_evidence_kind(membrane.tree) {
+        let evidence = membrane.section("evidencePolicy").and_then(|policy| policy.text_at(&["minKind"]));
+        if let Some(kind) = evidence.filter(|kind| !kind.is_empty()) {
             let field = "spec.sharedMemory.membrane.evidencePolicy.minKind";
             self.add_literal(MIN_EVIDENCE_KIND, kind, field);
         }
     }
 
     fn budget(&mut self, budget: &Tree) {
-        if let Some(tokens) = tokens_per_run(budget) {
+        let tokens = budget.get("maxTokensPerRun").and_then(Tree::integer);
+        if let Some(tokens) = tokens.filter(|tokens| *tokens > 0) {
             let field = "spec.sharedMemory.membrane.tokenBudget.maxTokensPerRun";
             self.add_literal(MAX_TOKENS_PER_RUN, tokens.to_string(), field);
         }
-        let action = text_at(budget, &["action"]).filter(|action| !action.is_empty());
+        let action = budget.text_at(&["action"]).filter(|action| !action.is_empty());
         let field = "spec.sharedMemory.membrane.tokenBudget.action";
         self.add_literal(TOKEN_BUDGET_ACTION, action.unwrap_or(BUDGET_ACTIONS[0]), field);
     }

@@ -12,8 +12,8 @@ use memgate_model::kind::Kind;
 use memgate_model::memory_view::{MemoryView, Role};
 use memgate_model::object::Object;
 use memgate_model::pod::Pod;
+use memgate_model::request::Operation;
 use memgate_model::state_reader::StateReader;
-use memgate_model::tree::Tree;
 
 use super::api::agent::has_memory;
 use super::api::{
@@ -24,7 +24,7 @@ use super::inject::recognise::recognise;
 use memory::Usage;
 
 /// The kinds of which there is a view.
-pub static VIEWED: [(&Kind, Role); 6] = [
+pub(crate) static VIEWED: [(&Kind, Role); 6] = [
     (&AGENT, Role::Memory),
     (&AGENT_OLD, Role::Memory),
     (&ENSEMBLE, Role::Memory),
@@ -33,49 +33,33 @@ pub static VIEWED: [(&Kind, Role); 6] = [
     (&AGENT_RUN, Role::Referrer),
 ];
 
-/// An object of the family's kinds: the subject, or one of the state.
-#[derive(Clone, Copy)]
-struct Viewed<'t> {
-    kind: &'static Kind,
-    namespace: &'t str,
-    /// Empty while it is yet to be named.
-    name: &'t str,
-    tree: &'t Tree,
+/// A stored object as if it were sent.
+fn subject_of(object: &Object) -> Subject<'_> {
+    let Object { kind, namespace, name, tree, .. } = object;
+    Subject { kind, operation: Operation::Create, namespace, name, object: tree, old: None }
 }
 
-impl<'t> Viewed<'t> {
-    const fn subject(subject: &Subject<'t>) -> Self {
-        Self { kind: subject.kind, namespace: subject.namespace, name: subject.name, tree: subject.object }
-    }
-
-    fn object(object: &'t Object) -> Self {
-        Self { kind: object.kind, namespace: &object.namespace, name: &object.name, tree: &object.tree }
-    }
-
-    fn view(&self, role: Role) -> MemoryView {
-        MemoryView::new(super::FAMILY.name, role, self.kind.kind, self.namespace, self.name)
-            .labelled(self.tree)
-    }
+fn new_view(subject: &Subject<'_>, role: Role) -> MemoryView {
+    let Subject { kind, namespace, name, object, .. } = *subject;
+    MemoryView::new(super::FAMILY.name, role, kind.kind, namespace, name).labelled(object)
 }
 
 /// The view of an object of the family's own kinds.
-#[must_use]
-pub fn view(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<MemoryView> {
-    let (object, kind) = (Viewed::subject(subject), subject.kind);
+pub(crate) fn view(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<MemoryView> {
+    let kind = subject.kind;
     if *kind == AGENT || *kind == AGENT_OLD {
-        memory::of_agent(object, has_memory(object.tree), state)
+        memory::of_agent(subject, has_memory(subject.object), state)
     } else if *kind == ENSEMBLE || *kind == ENSEMBLE_OLD {
-        memory::of_ensemble(object, state)
+        memory::of_ensemble(subject, state)
     } else if *kind == SKILL_PACK {
-        (object.name == MEMORY_SKILL).then(|| memory::of_pack(object))
+        (subject.name == MEMORY_SKILL).then(|| memory::of_pack(subject))
     } else {
-        (*kind == AGENT_RUN).then(|| memory::of_run(object, state))
+        (*kind == AGENT_RUN).then(|| memory::of_run(subject, state))
     }
 }
 
 /// The view of an agent pod.
-#[must_use]
-pub fn view_pod(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Option<MemoryView> {
+pub(crate) fn view_pod(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Option<MemoryView> {
     let instance = recognise(pod)?;
     container_named(pod, AGENT_CONTAINER)?;
     // The memory of a pod that contradicts itself, or whose objects are unknown, is unknown.

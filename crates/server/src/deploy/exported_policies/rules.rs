@@ -172,7 +172,7 @@ impl Exporting<'_> {
         };
         let mut checks = Vec::new();
         for family in families.iter().copied() {
-            for view in family.views.in_cel.iter().filter(|view| rule.roles.contains(&view.role)) {
+            for view in family.in_cel.views.iter().filter(|view| rule.roles.contains(&view.role)) {
                 let kinds: Vec<_> = view.kinds.iter().copied().filter(|kind| is_matched(kind.kind)).collect();
                 if !kinds.is_empty() {
                     let said = self.view(family, view, &kinds);

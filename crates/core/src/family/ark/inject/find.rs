@@ -77,8 +77,12 @@ impl<'s> PodMemory<'s> {
             EffectiveValue::Literal(literal) => self.literal(literal.text()?),
             EffectiveValue::Nothing => None,
             EffectiveValue::Source(source) => match source.field {
-                "secretKeyRef" if !self.cross_namespace => secret(&source),
-                "configMapKeyRef" if !self.cross_namespace => config_map(&source),
+                "secretKeyRef" if !self.cross_namespace => {
+                    Some(HeaderSource::Secret(KeyName::read(&source)?).to_env())
+                }
+                "configMapKeyRef" if !self.cross_namespace => {
+                    Some(HeaderSource::ConfigMap(KeyName::read(&source)?).to_env())
+                }
                 "configMapKeyRef" => self.resolved(),
                 "serviceRef" => self.service(&source, state),
                 _ => None,
@@ -99,11 +103,7 @@ impl<'s> PodMemory<'s> {
 
     fn service(&self, source: &ValueSource<'_>, state: &mut StateReader<'_>) -> Option<EnvSource> {
         let Some(reference) = ServiceRef::read(source, &self.namespace) else { return self.resolved() };
-        let known = match reference.look_up(state) {
-            Lookup::Found(service) => reference.port_of(service),
-            Lookup::Absent | Lookup::Unknown => None,
-        };
-        if let Some(port) = known {
+        if let Some(port) = reference.look_up(state).found().and_then(|service| reference.port_of(service)) {
             return self.literal(&reference.url(Some(port)));
         }
         let by_given_number = || self.literal(&reference.url(Some(reference.given_number()?)));
@@ -112,17 +112,13 @@ impl<'s> PodMemory<'s> {
 
     /// The Service that its address comes from, if that does not exist.
     pub(super) fn missing_service(&self, state: &mut StateReader<'_>) -> Vec<Reference> {
-        let service =
-            self.memory.tree.at(&["spec", "address"]).and_then(|address| match ValueOrSource::read_address(
-                address,
-            )
-            .effective()
-            {
-                EffectiveValue::Source(source) if source.field == "serviceRef" => {
-                    ServiceRef::read(&source, &self.namespace)
-                }
-                EffectiveValue::Source(_) | EffectiveValue::Literal(_) | EffectiveValue::Nothing => None,
-            });
+        let address = self.memory.tree.at(&["spec", "address"]).map(ValueOrSource::read_address);
+        let service = match address.as_ref().map(ValueOrSource::effective) {
+            Some(EffectiveValue::Source(source)) if source.field == "serviceRef" => {
+                ServiceRef::read(&source, &self.namespace)
+            }
+            _ => None,
+        };
         let service = service.filter(|service| service.look_up(state) == Lookup::Absent);
         service.map(|service| references([&SERVICE], service.namespace, service.name)).unwrap_or_default()
     }
@@ -186,14 +182,6 @@ fn header_variable_name(header: &str) -> String {
     name.push_str(HEADER_PREFIX);
     name.extend(header.chars().map(to_variable_char));
     name
-}
-
-fn secret(source: &ValueSource<'_>) -> Option<EnvSource> {
-    Some(HeaderSource::Secret(KeyName::read(source)?).to_env())
-}
-
-fn config_map(source: &ValueSource<'_>) -> Option<EnvSource> {
-    Some(HeaderSource::ConfigMap(KeyName::read(source)?).to_env())
 }
 
 impl HeaderSource<'_> {

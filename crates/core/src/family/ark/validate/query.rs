@@ -1,5 +1,6 @@
 //! Validates a Query's claim to memory. The platform checks the rest of a Query.
 
+use memgate_model::elsewhere::Elsewhere;
 use memgate_model::family::Subject;
 use memgate_model::finding::Finding;
 use memgate_model::object::{Lookup, Object};
@@ -69,10 +70,8 @@ fn named_memory(memory: &Tree, subject: &Subject<'_>, state: &mut StateReader<'_
             quoted(namespace)
         );
         let finding = Finding::warn(&QUERY_MEMORY_CROSS_NAMESPACE, pointer.key("namespace"), message);
-        findings.push(match found {
-            Lookup::Found(memory) => finding.elsewhere(memory, home, "it is in this namespace"),
-            Lookup::Absent | Lookup::Unknown => finding,
-        });
+        let place = || Some(Elsewhere::of(found.found()?, home, "it is in this namespace"));
+        findings.push(finding.and_elsewhere(place));
     }
     match found {
         Lookup::Found(memory) => findings.extend(not_ready(memory, namespace, pointer)),
@@ -120,7 +119,7 @@ fn without_memory(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<
 
 /// A Query that has started already wrote to the old Memory.
 fn changed_after_start(object: &Tree, old: &Tree) -> bool {
-    let phase = old.at(&["status", "phase"]).and_then(Tree::text).unwrap_or_default();
+    let phase = old.text_at(&["status", "phase"]).unwrap_or_default();
     let started = !phase.is_empty() && phase != "pending";
     started && !ratchet::is_same_memory_ref(object, old)
 }

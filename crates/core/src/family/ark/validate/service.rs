@@ -1,5 +1,6 @@
 //! Validates the Service and the port that a Memory refers to.
 
+use memgate_model::elsewhere::Elsewhere;
 use memgate_model::finding::Finding;
 use memgate_model::object::{Lookup, Object};
 use memgate_model::state_reader::StateReader;
@@ -10,7 +11,7 @@ use super::super::codes::{
     MEMORY_PORT_AMBIGUOUS, MEMORY_PORT_INTEGER, MEMORY_PORT_RANGE, MEMORY_PORT_TYPE, MEMORY_PORT_UNKNOWN,
     MEMORY_SERVICE_CROSS_NAMESPACE, MEMORY_SERVICE_MISSING, MEMORY_SERVICE_NO_PORTS,
 };
-use super::super::service::{Port, PortFix, ServiceRef, fix_port, port_by_name, ports};
+use super::super::service::{Port, ServiceRef, fix_port, port_by_name, ports};
 use super::super::value::ValueSource;
 use super::denial;
 use super::reference::{ReferenceLocation, without_quotes};
@@ -34,13 +35,9 @@ pub(super) fn findings(
         );
         let pointer = location.field("namespace");
         let finding = Finding::warn(&MEMORY_SERVICE_CROSS_NAMESPACE, pointer, message);
-        findings.push(match found {
-            Lookup::Found(service) => {
-                let home = Pointer::new("/metadata/namespace");
-                finding.elsewhere(service, home, "it is in this namespace")
-            }
-            Lookup::Absent | Lookup::Unknown => finding,
-        });
+        let home = Pointer::new("/metadata/namespace");
+        let place = || Some(Elsewhere::of(found.found()?, home, "it is in this namespace"));
+        findings.push(finding.and_elsewhere(place));
     }
     match found {
         Lookup::Found(service) => findings.extend(port(&reference, service, location)),
@@ -137,14 +134,11 @@ fn port_rewritten(
     let service =
         ServiceRef::read(source, namespace).map_or(Lookup::Unknown, |reference| reference.look_up(state));
     let became = match fix_port(number, service) {
-        PortFix::Replace(text) => format!("became \"{}\"", without_quotes(&text)),
-        PortFix::Remove => "was removed".to_owned(),
+        Some(text) => format!("became \"{}\"", without_quotes(&text)),
+        None => "was removed".to_owned(),
     };
     let message = format!("serviceRef.port is a port name; {number} {became}");
     let pointer = Pointer::new("/spec/address/valueFrom/serviceRef/port");
     let finding = Finding::warn(&MEMORY_PORT_INTEGER, pointer, message).on_rewrite();
-    match service {
-        Lookup::Found(service) => finding.elsewhere(service, Pointer::new(PORTS), "its ports"),
-        Lookup::Absent | Lookup::Unknown => finding,
-    }
+    finding.and_elsewhere(|| Some(Elsewhere::of(service.found()?, Pointer::new(PORTS), "its ports")))
 }

@@ -1,7 +1,5 @@
 //! Warns about the DELETE of a Memory that Queries use.
 
-use std::borrow::Cow;
-
 use memgate_model::family::Subject;
 use memgate_model::finding::Finding;
 use memgate_model::object::Object;
@@ -19,16 +17,10 @@ const MAX_NAMES: usize = 3;
 pub(super) fn deleted(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
     let queries = state.everywhere(&STATE_QUERY);
     let users = queries.filter(|query| !query.deleting() && uses(query, subject.namespace, subject.name));
-    let (mut names, mut count) = (Vec::new(), 0);
-    for user in users {
-        count += 1;
-        let name = name(user, subject.namespace);
-        let at = names.partition_point(|earlier| *earlier <= name);
-        if at < MAX_NAMES {
-            names.insert(at, name);
-            names.truncate(MAX_NAMES);
-        }
-    }
+    let mut names: Vec<_> = users.map(|user| user.name_in(subject.namespace)).collect();
+    let count = names.len();
+    names.sort_unstable();
+    names.truncate(MAX_NAMES);
     let more = if count > MAX_NAMES { ", …" } else { "" };
     let (count, verb, whose) = match count {
         0 => return Vec::new(),
@@ -49,12 +41,4 @@ fn uses(query: &Object, namespace: &str, name: &str) -> bool {
     };
     let named = memory.get("namespace").and_then(Tree::text).filter(|named| !named.is_empty());
     memory.get("name").and_then(Tree::text) == Some(name) && named.unwrap_or(&query.namespace) == namespace
-}
-
-fn name<'q>(query: &'q Object, namespace: &str) -> Cow<'q, str> {
-    if *query.namespace == *namespace {
-        Cow::Borrowed(&query.name)
-    } else {
-        format!("{}/{}", query.namespace, query.name).into()
-    }
 }

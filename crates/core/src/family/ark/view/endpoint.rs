@@ -53,10 +53,8 @@ fn of_source(source: &ValueSource<'_>, namespace: &str, state: &mut StateReader<
 
 fn of_config_map(source: &ValueSource<'_>, namespace: &str, state: &mut StateReader<'_>) -> EndpointView {
     let (name, key) = (source.text("name").unwrap_or_default(), source.text("key").unwrap_or_default());
-    let value = match state.get_if_known(&CONFIG_MAP, namespace, name) {
-        Lookup::Found(map) => map.tree.get("data").and_then(|data| data.entry(key)),
-        Lookup::Absent | Lookup::Unknown => None,
-    };
+    let map = state.get_if_known(&CONFIG_MAP, namespace, name).found();
+    let value = map.and_then(|map| map.tree.get("data")?.entry(key));
     let from = EndpointSource::ConfigMap;
     match value {
         Some(text) => endpoint_view::parse(from, text, namespace, state),
@@ -72,10 +70,8 @@ fn add_service(
     state: &mut StateReader<'_>,
 ) {
     let lookup = reference.look_up(state);
-    let number = match lookup {
-        Lookup::Found(service) => reference.port_of(service).or_else(|| reference.given_number()),
-        Lookup::Absent | Lookup::Unknown => None,
-    };
+    let number = |service| reference.port_of(service).or_else(|| reference.given_number());
+    let number = lookup.found().and_then(number);
     let port = number.and_then(|number| u16::try_from(number).ok());
     let own_namespace = view.namespace.as_str();
     let mut endpoint =

@@ -7,7 +7,6 @@ use crate::family::inject::{self, Unmet, WantedByContainer, WantedByPod};
 use memgate_model::edit::{EnvSource, KeyRef, ValueFrom};
 use memgate_model::finding::Finding;
 use memgate_model::injection::Injection;
-use memgate_model::object::Lookup;
 use memgate_model::pod::Container;
 use memgate_model::reason::Reason;
 use memgate_model::state_reader::StateReader;
@@ -15,8 +14,8 @@ use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
 
 use super::super::api::{
-    API_KEY_KEY, Backend, COLLECTION_DEFAULT, EMBEDDING_PROVIDER_DEFAULT, Embedding, Memory, REDIS_URL_KEY,
-    Redis, VectorStore, memory_backend, settings_names,
+    API_KEY_KEY, Backend, EMBEDDING_PROVIDER_DEFAULT, Embedding, Memory, REDIS_URL_KEY, Redis, VectorStore,
+    memory_backend, settings_names,
 };
 use super::super::codes::POD_ENV_CONFLICT;
 use super::find::AgentMemory;
@@ -118,10 +117,8 @@ fn settings_backend<'s>(
 ) -> Option<&'s str> {
     settings_names(found.dialect, &found.agent.tree)
         .rev()
-        .find_map(|(_, name)| match state.get(&found.dialect.settings, namespace, name) {
-            Lookup::Found(settings) => Some(memory_backend(&settings.tree)),
-            Lookup::Absent | Lookup::Unknown => None,
-        })
+        .find_map(|(_, name)| state.get(&found.dialect.settings, namespace, name).found())
+        .map(|settings| memory_backend(&settings.tree))
         .filter(|backend| !backend.is_empty())
 }
 
@@ -207,7 +204,7 @@ fn vector_store_variables(store: &VectorStore<'_>, variables: &mut BackendVariab
     variables.literal(PROVIDER, store.provider.unwrap_or_default(), "spec.vectorStore.provider");
     variables.literal(ENDPOINT, store.endpoint.unwrap_or_default(), "spec.vectorStore.endpoint");
     let origin = inject::field_origin(&variables.memory, "spec.vectorStore.collection");
-    let variable = Variable::literal(COLLECTION, collection(store), origin);
+    let variable = Variable::literal(COLLECTION, store.collection_or_default(), origin);
     // The operator writes an empty variable for an empty collection.
     variables.variables.push(if store.collection == Some("") { variable.or_empty() } else { variable });
     if let Some(secret) = store.secret_name {
@@ -216,10 +213,6 @@ fn vector_store_variables(store: &VectorStore<'_>, variables: &mut BackendVariab
     if let Some(ttl) = store.ttl() {
         variables.literal(VECTOR_TTL, ttl.to_string(), "spec.vectorStore.ttlSeconds");
     }
-}
-
-fn collection<'t>(store: &VectorStore<'t>) -> &'t str {
-    store.collection.filter(|name| !name.is_empty()).unwrap_or(COLLECTION_DEFAULT)
 }
 
 fn successor_variables(
@@ -246,7 +239,7 @@ fn vector_url(store: &VectorStore<'_>) -> String {
         return endpoint.to_owned();
     }
     let without_scheme = endpoint.split_once("://").map_or(endpoint, |(_, rest)| rest);
-    format!("{provider}://{without_scheme}/{}", collection(store))
+    format!("{provider}://{without_scheme}/{}", store.collection_or_default())
 }
 
 /// How kubeswarm resolves `auto`, from the name of the model.

@@ -36,7 +36,8 @@ pub(super) fn findings(
     let Some(name) = memory_name(dialect, agent) else {
         // A claim of the wrong type has its own finding and still counts as a claim.
         let claims = agent.at(dialect.memory_ref).is_some();
-        findings.extend(settings.filter(|_| !claims).and_then(|settings| without_memory(dialect, settings)));
+        let settings = settings.filter(|_| !claims);
+        findings.extend(settings.and_then(|(at, settings)| without_memory(dialect, at, settings)));
         return findings;
     };
     let pointer = memory_ref_pointer(dialect).key("name");
@@ -49,7 +50,7 @@ pub(super) fn findings(
         Lookup::Absent => findings.push(not_found(dialect, subject.namespace, name, pointer, state)),
         Lookup::Found(memory) => {
             findings.extend(invalid(dialect, memory, pointer));
-            findings.extend(settings.and_then(|settings| conflict(dialect, &settings, memory)));
+            findings.extend(settings.and_then(|(at, settings)| conflict(dialect, at, settings, memory)));
         }
     }
     findings
@@ -108,68 +109,53 @@ fn invalid(dialect: &'static Dialect, memory: &Object, pointer: Pointer) -> Opti
     Some(finding.elsewhere(memory, first.pointer.clone(), "invalid"))
 }
 
-/// The settings that apply to an agent: the pointer to their name, the object and its backend.
-struct EffectiveSettings<'s> {
-    pointer: Pointer,
-    kind: &'static str,
-    object: &'s Object,
-    backend: &'s str,
-}
-
 /// The backend in settings.
 fn memory_backend_pointer() -> Pointer {
     Pointer::new("/spec/memoryBackend")
 }
 
-/// The last existing settings.
+/// The last existing settings, with the pointer to their name.
 fn effective_settings<'s>(
     dialect: &'static Dialect,
     subject: &Subject<'_>,
     state: &mut StateReader<'s>,
-) -> Option<EffectiveSettings<'s>> {
+) -> Option<(Pointer, &'s Object)> {
     settings_names(dialect, subject.object).rev().find_map(|(index, name)| {
-        let Lookup::Found(object) = state.get(&dialect.settings, subject.namespace, name) else {
-            return None;
-        };
-        let kind = dialect.settings.kind;
-        Some(EffectiveSettings {
-            pointer: settings_pointer(index),
-            kind,
-            object,
-            backend: memory_backend(&object.tree),
-        })
+        let settings = state.get(&dialect.settings, subject.namespace, name).found()?;
+        Some((settings_pointer(index), settings))
     })
 }
 
 /// The pod would get the name of a backend without connection data.
-fn without_memory(dialect: &Dialect, settings: EffectiveSettings<'_>) -> Option<Finding> {
-    let durable = Backend::from_name(settings.backend).is_some_and(|backend| backend != Backend::InContext);
+fn without_memory(dialect: &Dialect, pointer: Pointer, settings: &Object) -> Option<Finding> {
+    let backend = memory_backend(&settings.tree);
+    let durable = Backend::from_name(backend).is_some_and(|backend| backend != Backend::InContext);
     let message = format!(
         "{} {} sets memoryBackend {} but {} is not set",
-        settings.kind,
-        quoted(&settings.object.name),
-        quoted(settings.backend),
+        dialect.settings.kind,
+        quoted(&settings.name),
+        quoted(backend),
         memory_ref_pointer(dialect).field()
     );
-    let finding = || Finding::warn(&SETTINGS_WITHOUT_MEMORY, settings.pointer, message);
-    let at = memory_backend_pointer();
-    durable.then(|| finding().elsewhere(settings.object, at, "set here"))
+    let finding = || Finding::warn(&SETTINGS_WITHOUT_MEMORY, pointer, message);
+    durable.then(|| finding().elsewhere(settings, memory_backend_pointer(), "set here"))
 }
 
-fn conflict(dialect: &Dialect, settings: &EffectiveSettings<'_>, memory: &Object) -> Option<Finding> {
-    let backend = Memory::read(dialect, &memory.tree).backend()?.name();
-    let differs = settings.backend != Backend::InContext.name() && settings.backend != backend;
+fn conflict(dialect: &Dialect, pointer: Pointer, settings: &Object, memory: &Object) -> Option<Finding> {
+    let backend = memory_backend(&settings.tree);
+    let differs = backend != Backend::InContext.name()
+        && backend != Memory::read(dialect, &memory.tree).backend()?.name();
     let message = format!(
         "{} {} memoryBackend {} is overridden by {} {}",
-        settings.kind,
-        quoted(&settings.object.name),
-        quoted(settings.backend),
+        dialect.settings.kind,
+        quoted(&settings.name),
+        quoted(backend),
         dialect.memory.kind,
         quoted(&memory.name)
     );
     let finding = || {
-        Finding::warn(&SETTINGS_CONFLICT, settings.pointer.clone(), message)
-            .elsewhere(settings.object, memory_backend_pointer(), "overridden")
+        Finding::warn(&SETTINGS_CONFLICT, pointer, message)
+            .elsewhere(settings, memory_backend_pointer(), "overridden")
             .elsewhere(memory, Pointer::new("/spec/backend"), "this one counts")
     };
     differs.then(finding)

@@ -1,6 +1,6 @@
 //! The rules that deny a memory resource.
 
-use memgate_model::finding::Finding;
+use memgate_model::finding::{Code, Finding};
 use memgate_model::tree::Tree;
 use memgate_primitives::fix::Fix;
 use memgate_primitives::name::is_dns_subdomain;
@@ -39,7 +39,7 @@ pub(super) fn schema_rules(dialect: &Dialect, object: &Tree) -> Vec<Finding> {
 pub(super) fn conditional_rules(dialect: &Dialect, object: &Tree) -> Vec<Finding> {
     let memory = Memory::read(dialect, object);
     match memory.backend() {
-        Some(Backend::Redis) => redis_in_use(&memory),
+        Some(Backend::Redis) => redis_in_use(&memory).into_iter().collect(),
         Some(Backend::VectorStore) => vector_store_in_use(&memory),
         Some(Backend::InContext) | None => Vec::new(),
     }
@@ -56,24 +56,8 @@ fn backend(memory: &Memory<'_>, object: &Tree) -> Option<Finding> {
     if memory.backend().is_some() {
         return None;
     }
-    let meant = match name {
-        "memory" => Some("in-context"),
-        other => nearest(other, Backend::ALL.map(Backend::name)),
-    };
-    let message = format!(
-        "spec.backend: unsupported value {}; use \"in-context\", \"redis\" or \"vector-store\"{}",
-        quoted(name),
-        did_you_mean(meant)
-    );
-    let only = || only_nearest(name, Backend::ALL.map(Backend::name));
-    let fix = meant.filter(|_| name == "memory" || only().is_some());
-    let fix = fix.map(|meant| Fix::Text(meant.to_owned()));
-    Some(Finding::deny(&BACKEND_UNKNOWN, pointer, message).fingerprint_value(name).fix(fix))
-}
-
-fn redis_secret_required(memory: &Memory<'_>) -> Finding {
-    Finding::deny(&REDIS_SECRET_REQUIRED, Pointer::new(REDIS_SECRET), "spec.redis.secretRef.name is required")
-        .fingerprint_value(fingerprint_value(memory, ""))
+    let synonym = (name == "memory").then_some(Backend::InContext.name());
+    Some(unsupported(&BACKEND_UNKNOWN, pointer, name, &Backend::ALL.map(Backend::name), synonym))
 }
 
 fn vector_store_schema(dialect: &Dialect, memory: &Memory<'_>, store: &VectorStore<'_>) -> Vec<Finding> {
@@ -95,16 +79,26 @@ fn provider(dialect: &Dialect, store: &VectorStore<'_>) -> Option<Finding> {
     if dialect.providers.contains(&provider) {
         return None;
     }
-    let meant = nearest(provider, dialect.providers.iter().copied());
-    let message = format!(
-        "spec.vectorStore.provider: unsupported value {}; use {}{}",
-        quoted(provider),
-        one_of(dialect.providers),
-        did_you_mean(meant)
-    );
-    let fix = only_nearest(provider, dialect.providers.iter().copied());
-    let fix = fix.map(|meant| Fix::Text(meant.to_owned()));
-    Some(Finding::deny(&PROVIDER_UNKNOWN, pointer, message).fingerprint_value(provider).fix(fix))
+    Some(unsupported(&PROVIDER_UNKNOWN, pointer, provider, dialect.providers, None))
+}
+
+/// Refuses a value that is not one of those known; `synonym` is the one that is certainly meant.
+pub(super) fn unsupported(
+    code: &'static Code,
+    pointer: Pointer,
+    value: &str,
+    known: &[&'static str],
+    synonym: Option<&'static str>,
+) -> Finding {
+    let known_values = || known.iter().copied();
+    let meant = synonym.or_else(|| nearest(value, known_values()));
+    let fix = synonym.or_else(|| only_nearest(value, known_values()));
+    let (field, value_text) = (pointer.field(), quoted(value));
+    let (known, meant) = (one_of(known), did_you_mean(meant));
+    let message = format!("{field}: unsupported value {value_text}; use {known}{meant}");
+    Finding::deny(code, pointer, message)
+        .fingerprint_value(value)
+        .fix(fix.map(|meant| Fix::Text(meant.to_owned())))
 }
 
 /// The successor's CRD refuses a section that the backend does not use.
@@ -118,57 +112,60 @@ fn forbidden_sections(memory: &Memory<'_>) -> Vec<Finding> {
     };
     let finding = |(_, section, backend): (bool, &str, Backend)| {
         let message = format!("{section} config can only be set when backend is {}", backend.name());
-        for_backend(Finding::deny(&SECTION_UNUSED, Pointer::new("/spec").key(section), message))
-            .fingerprint_value(fingerprint_value(memory, ""))
+        for_backend(denial(memory, &SECTION_UNUSED, &format!("/spec/{section}"), message, ""))
     };
     sections.into_iter().filter(forbidden).map(finding).collect()
 }
 
-fn redis_in_use(memory: &Memory<'_>) -> Vec<Finding> {
+fn redis_in_use(memory: &Memory<'_>) -> Option<Finding> {
     let Some(redis) = &memory.redis else {
         let message = "spec.redis is required when backend is \"redis\"";
-        return vec![
-            for_backend(Finding::deny(&REDIS_REQUIRED, Pointer::new("/spec/redis"), message))
-                .fingerprint_value(fingerprint_value(memory, "absent")),
-        ];
+        return Some(for_backend(denial(memory, &REDIS_REQUIRED, "/spec/redis", message, "absent")));
     };
-    match redis.secret_name {
-        None => Vec::new(),
-        Some("") => vec![redis_secret_required(memory)],
-        Some(name) => secret_name_invalid(REDIS_SECRET, name).into_iter().collect(),
+    match redis.secret_name? {
+        "" => Some(redis_secret_required(memory)),
+        name => secret_name_invalid(REDIS_SECRET, name),
     }
 }
 
 fn vector_store_in_use(memory: &Memory<'_>) -> Vec<Finding> {
     let Some(store) = &memory.vector_store else {
         let message = "spec.vectorStore is required when backend is \"vector-store\"";
-        let pointer = Pointer::new("/spec/vectorStore");
-        return vec![
-            for_backend(Finding::deny(&VECTOR_STORE_REQUIRED, pointer, message))
-                .fingerprint_value(fingerprint_value(memory, "absent")),
-        ];
+        let finding = denial(memory, &VECTOR_STORE_REQUIRED, "/spec/vectorStore", message, "absent");
+        return vec![for_backend(finding)];
     };
-    let mut findings = Vec::new();
-    if let Some(endpoint) = store.endpoint.filter(|endpoint| endpoint.trim().is_empty()) {
-        findings.push(endpoint_required(memory, endpoint));
-    }
-    match store.secret_name {
-        None => {}
-        Some("") => findings.push(vector_secret_name(memory)),
-        Some(name) => findings.extend(secret_name_invalid(VECTOR_SECRET, name)),
-    }
-    findings
+    let endpoint = store.endpoint.filter(|endpoint| endpoint.trim().is_empty());
+    let endpoint = endpoint.map(|endpoint| endpoint_required(memory, endpoint));
+    let secret = store.secret_name.and_then(|name| match name {
+        "" => Some(vector_secret_name(memory)),
+        name => secret_name_invalid(VECTOR_SECRET, name),
+    });
+    endpoint.into_iter().chain(secret).collect()
+}
+
+/// A denial that depends on the backend and on a value.
+fn denial(
+    memory: &Memory<'_>,
+    code: &'static Code,
+    pointer: &str,
+    message: impl Into<String>,
+    value: &str,
+) -> Finding {
+    let backend = memory.backend_name.unwrap_or_default();
+    Finding::deny(code, Pointer::new(pointer), message).fingerprint_value(format!("{backend}: {value}"))
+}
+
+fn redis_secret_required(memory: &Memory<'_>) -> Finding {
+    denial(memory, &REDIS_SECRET_REQUIRED, REDIS_SECRET, "spec.redis.secretRef.name is required", "")
 }
 
 fn endpoint_required(memory: &Memory<'_>, value: &str) -> Finding {
-    Finding::deny(&ENDPOINT_REQUIRED, Pointer::new(ENDPOINT), "spec.vectorStore.endpoint is required")
-        .fingerprint_value(fingerprint_value(memory, value))
+    denial(memory, &ENDPOINT_REQUIRED, ENDPOINT, "spec.vectorStore.endpoint is required", value)
 }
 
 fn vector_secret_name(memory: &Memory<'_>) -> Finding {
     let message = "spec.vectorStore.secretRef.name is required when secretRef is set";
-    Finding::deny(&VECTOR_SECRET_NAME, Pointer::new(VECTOR_SECRET), message)
-        .fingerprint_value(fingerprint_value(memory, ""))
+    denial(memory, &VECTOR_SECRET_NAME, VECTOR_SECRET, message, "")
 }
 
 fn secret_name_invalid(pointer: &str, name: &str) -> Option<Finding> {
@@ -183,11 +180,6 @@ fn secret_name_invalid(pointer: &str, name: &str) -> Option<Finding> {
 /// Relates a finding to the backend that causes it.
 pub(super) fn for_backend(finding: Finding) -> Finding {
     finding.related(Pointer::new("/spec/backend"), "because of this backend")
-}
-
-/// A finding about a required value depends on the backend and on the value.
-fn fingerprint_value(memory: &Memory<'_>, value: &str) -> String {
-    format!("{}: {value}", memory.backend_name.unwrap_or_default())
 }
 
 /// `"a", "b" or "c"`.

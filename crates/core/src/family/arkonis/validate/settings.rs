@@ -5,15 +5,13 @@ use memgate_model::family::Subject;
 use memgate_model::finding::Finding;
 use memgate_model::object::{Lookup, Object};
 use memgate_model::state_reader::StateReader;
-use memgate_model::tree::Tree;
-use memgate_primitives::fix::Fix;
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
-use memgate_primitives::suggest::{did_you_mean, nearest, only_nearest};
 
 use super::super::api::{Backend, Dialect, settings_names, settings_pointer};
 use super::super::codes::{DURABLE_BACKEND, MEMORY_BACKEND_UNKNOWN};
 use super::SCHEMA_CODES;
+use super::memory::unsupported;
 
 pub(super) fn findings(
     dialect: &'static Dialect,
@@ -22,11 +20,14 @@ pub(super) fn findings(
 ) -> Vec<Finding> {
     let mut findings =
         schema_check::check(subject.object, &dialect.settings.schema, SCHEMA_CODES, state.budget());
-    let Some(name) = subject.object.at(&["spec", "memoryBackend"]).and_then(Tree::text) else {
+    let Some(name) = subject.object.text_at(&["spec", "memoryBackend"]) else {
         return findings;
     };
     match Backend::from_name(name) {
-        None => findings.push(unknown(name)),
+        None => {
+            let (at, known) = (Pointer::new("/spec/memoryBackend"), Backend::ALL.map(Backend::name));
+            findings.push(unsupported(&MEMORY_BACKEND_UNKNOWN, at, name, &known, None));
+        }
         Some(Backend::InContext) => {}
         Some(backend) => findings.extend(unconnected_backend(dialect, subject, backend, state)),
     }
@@ -46,18 +47,6 @@ fn effective_for(
     };
     let last = settings_names(dialect, &agent.tree).rev().find(exists);
     last.filter(|(_, name)| *name == subject.name).map(|(index, _)| settings_pointer(index))
-}
-
-fn unknown(name: &str) -> Finding {
-    let meant = nearest(name, Backend::ALL.map(Backend::name));
-    let message = format!(
-        "spec.memoryBackend: unsupported value {}; use \"in-context\", \"redis\" or \"vector-store\"{}",
-        quoted(name),
-        did_you_mean(meant)
-    );
-    Finding::deny(&MEMORY_BACKEND_UNKNOWN, Pointer::new("/spec/memoryBackend"), message)
-        .fingerprint_value(name)
-        .fix(only_nearest(name, Backend::ALL.map(Backend::name)).map(|meant| Fix::Text(meant.to_owned())))
 }
 
 /// Settings have no connection data: an agent without a memory gets a backend that it cannot reach.

@@ -4,11 +4,12 @@ use crate::family::message::first_of;
 use memgate_model::family::Subject;
 use memgate_model::finding::Finding;
 use memgate_model::state_reader::StateReader;
+use memgate_model::tree::Tree;
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
 
 use super::super::api::{
-    Backend, COLLECTION_DEFAULT, Dialect, EMBEDDING_PROVIDER_DEFAULT, Memory, VectorStore, memory_name,
+    Backend, Dialect, EMBEDDING_PROVIDER_DEFAULT, Embedding, Memory, Redis, VectorStore, memory_name,
 };
 use super::super::codes::{IN_USE_CHANGED, IN_USE_DELETED};
 
@@ -19,8 +20,7 @@ pub(super) fn changed(
     state: &mut StateReader<'_>,
 ) -> Option<Finding> {
     let old = subject.old?;
-    if injected_values(&Memory::read(dialect, old)) == injected_values(&Memory::read(dialect, subject.object))
-    {
+    if injected(dialect, old) == injected(dialect, subject.object) {
         return None;
     }
     let users = users(dialect, subject, state);
@@ -63,33 +63,27 @@ fn user_names(kind: &str, users: &[&str]) -> Option<(&'static str, String)> {
     (!users.is_empty()).then(|| ("them", format!("{kind}s {}", first_of(&names, users.len()))))
 }
 
-/// Everything that an agent gets from a memory, with defaults applied and numbers by their meaning. If the
-/// values of two versions are equal, agents do not restart.
-fn injected_values(memory: &Memory<'_>) -> (Option<String>, Vec<Option<String>>) {
-    let owned = |text: Option<&str>| text.map(str::to_owned);
-    let number = |number: Option<i64>| number.map(|number| number.to_string());
-    let values = match (memory.backend(), &memory.redis, &memory.vector_store) {
-        (Some(Backend::Redis), Some(redis), _) => {
-            vec![owned(redis.secret_name), number(redis.ttl()), number(redis.entry_limit())]
-        }
-        (Some(Backend::VectorStore), _, Some(store)) => vector_store_values(store, memory),
-        _ => Vec::new(),
-    };
-    (owned(memory.backend_name), values)
-}
-
-fn vector_store_values(store: &VectorStore<'_>, memory: &Memory<'_>) -> Vec<Option<String>> {
-    let embedding = memory.embedding.as_ref();
-    let texts = [
-        store.provider,
-        store.endpoint,
-        Some(store.collection.filter(|name| !name.is_empty()).unwrap_or(COLLECTION_DEFAULT)),
-        store.secret_name,
-        embedding.and_then(|embedding| embedding.model),
-        embedding.map(|embedding| embedding.provider.unwrap_or(EMBEDDING_PROVIDER_DEFAULT)),
-    ];
-    let numbers = [store.ttl().map(|number| number.to_string())];
-    texts.into_iter().map(|text| text.map(str::to_owned)).chain(numbers).collect()
+/// What an agent gets from a memory, with defaults applied and numbers by their meaning. If it is equal in two versions,
+/// agents do not restart.
+fn injected<'t>(dialect: &Dialect, object: &'t Tree) -> Memory<'t> {
+    let memory = Memory::read(dialect, object);
+    let backend = memory.backend();
+    let has_vectors = backend == Some(Backend::VectorStore);
+    let redis = memory.redis.filter(|_| backend == Some(Backend::Redis));
+    let store = memory.vector_store.filter(|_| has_vectors);
+    let embedding = memory.embedding.filter(|_| has_vectors);
+    Memory {
+        redis: redis.map(|it| Redis { ttl_seconds: it.ttl(), max_entries: it.entry_limit(), ..it }),
+        vector_store: store.map(|it| VectorStore {
+            collection: Some(it.collection_or_default()),
+            ttl_seconds: it.ttl(),
+            has_secret_ref: it.secret_name.is_some(),
+            ..it
+        }),
+        embedding: embedding
+            .map(|it| Embedding { provider: it.provider.or(Some(EMBEDDING_PROVIDER_DEFAULT)), ..it }),
+        ..memory
+    }
 }
 
 #[cfg(test)]

@@ -16,48 +16,26 @@ use super::recognise::Worker;
 
 /// The objects whose annotations can set the memory of a pod.
 pub(super) struct SettingSources<'s> {
-    task: Option<AnnotatedObject<'s>>,
+    task: Option<&'s Object>,
     /// Only for a Task that a schedule created: Orka copies the spec to it, but not the annotations.
-    parent: Option<AnnotatedObject<'s>>,
-    agent: Option<AnnotatedObject<'s>>,
-    namespace: Option<AnnotatedObject<'s>>,
+    parent: Option<&'s Object>,
+    agent: Option<&'s Object>,
+    namespace: Option<&'s Object>,
     /// Warnings about these objects.
     pub(super) warnings: Vec<Finding>,
-}
-
-/// An object that could not be looked up.
-pub(super) struct UnknownObject {
-    pub(super) kind: &'static str,
-    pub(super) name: String,
-}
-
-/// An object with annotations.
-#[derive(Clone, Copy)]
-pub(super) struct AnnotatedObject<'s> {
-    object: &'s Object,
 }
 
 /// The value of a setting, and the object that sets it.
 pub(super) struct ResolvedSetting<'s> {
     pub(super) value: SettingValue,
-    pub(super) source: AnnotatedObject<'s>,
+    pub(super) source: &'s Object,
 }
 
-impl AnnotatedObject<'_> {
-    /// Its name in messages and diffs.
-    pub(super) fn title(self) -> String {
-        format!("{} {}", self.object.kind.kind, self.namespaced_name())
-    }
-
-    /// Its name in the marker annotation.
-    pub(super) fn path(self) -> String {
-        format!("{}/{}", self.object.kind.kind, self.namespaced_name())
-    }
-
-    fn namespaced_name(self) -> String {
-        let Object { namespace, name, .. } = self.object;
-        if namespace.is_empty() { name.to_string() } else { format!("{namespace}/{name}") }
-    }
+/// The name of an object in messages and diffs; `separator` is behind the kind.
+pub(super) fn title(object: &Object, separator: char) -> String {
+    let Object { kind, namespace, name, .. } = object;
+    let slash = if namespace.is_empty() { "" } else { "/" };
+    format!("{}{separator}{namespace}{slash}{name}", kind.kind)
 }
 
 impl<'s> SettingSources<'s> {
@@ -69,13 +47,10 @@ impl<'s> SettingSources<'s> {
         worker: &Worker<'_, '_>,
         namespace: &str,
         state: &mut StateReader<'s>,
-    ) -> Result<Self, UnknownObject> {
-        let pod_namespace = match state.get(&NAMESPACE, "", namespace) {
-            Lookup::Found(object) => Some(AnnotatedObject { object }),
-            Lookup::Absent | Lookup::Unknown => None,
-        };
+    ) -> Result<Self, String> {
+        let pod_namespace = state.get(&NAMESPACE, "", namespace).found();
         let task = get(&STATE_TASK, namespace, worker.task_name, state)?;
-        let parent = match task.and_then(|task| scheduled_parent(&task.object.tree)) {
+        let parent = match task.and_then(|task| scheduled_parent(&task.tree)) {
             Some(name) => get(&STATE_TASK, namespace, name, state)?,
             None => None,
         };
@@ -88,7 +63,7 @@ impl<'s> SettingSources<'s> {
                 let finding = Finding::warn(&AGENT_MISSING, label_pointer(TASK_LABEL), message);
                 sources.warnings.push(finding.and_elsewhere(|| {
                     let (task, at) = (task?, Pointer::new("/spec/agentRef/name"));
-                    Some(Elsewhere::of(task.object, at, "named here"))
+                    Some(Elsewhere::of(task, at, "named here"))
                 }));
             }
         }
@@ -118,16 +93,16 @@ impl<'s> SettingSources<'s> {
     }
 
     /// The value that one object sets. An invalid value adds a warning and counts as absent.
-    fn read(&mut self, setting: Setting, source: Option<AnnotatedObject<'s>>) -> Option<ResolvedSetting<'s>> {
+    fn read(&mut self, setting: Setting, source: Option<&'s Object>) -> Option<ResolvedSetting<'s>> {
         let source = source?;
         let key = setting.annotation();
-        match setting.parse_annotation(annotation(&source.object.tree, key)?) {
+        match setting.parse_annotation(annotation(&source.tree, key)?) {
             Ok(value) => Some(ResolvedSetting { value, source }),
             Err(message) => {
-                let message = format!("{} metadata.annotations[{key}]: {message}", source.title());
+                let message = format!("{} metadata.annotations[{key}]: {message}", title(source, ' '));
                 let finding = Finding::warn(setting.annotation_code(), label_pointer(TASK_LABEL), message);
                 let at = annotation_pointer(key);
-                self.warnings.push(finding.elsewhere(source.object, at, "invalid"));
+                self.warnings.push(finding.elsewhere(source, at, "invalid"));
                 None
             }
         }
@@ -140,22 +115,22 @@ fn get<'s>(
     namespace: &str,
     name: &str,
     state: &mut StateReader<'s>,
-) -> Result<Option<AnnotatedObject<'s>>, UnknownObject> {
+) -> Result<Option<&'s Object>, String> {
     match state.get(kind, namespace, name) {
-        Lookup::Found(object) => Ok(Some(AnnotatedObject { object })),
+        Lookup::Found(object) => Ok(Some(object)),
         Lookup::Absent => Ok(None),
-        Lookup::Unknown => Err(UnknownObject { kind: kind.kind, name: format!("{namespace}/{name}") }),
+        Lookup::Unknown => Err(format!("{} {}", kind.kind, quoted(&format!("{namespace}/{name}")))),
     }
 }
 
 /// The Agent that the Task names. The pod's variable counts only without a Task, since users can set it
 /// themselves.
 fn agent_reference<'n>(
-    task: Option<AnnotatedObject<'n>>,
+    task: Option<&'n Object>,
     worker: &Worker<'n, '_>,
 ) -> Option<(Option<&'n str>, &'n str)> {
     match task {
-        Some(task) => agent_ref(&task.object.tree),
+        Some(task) => agent_ref(&task.tree),
         None => worker.agent_name().map(|name| (None, name)),
     }
 }

@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use crate::family::inject::{env, label_pointer};
 use memgate_model::finding::Finding;
-use memgate_model::pod::{Container, EnvVarView, Mount, Owners, Pod, visit_elements};
+use memgate_model::pod::{Container, Mount, Owners, Pod, visit_elements};
 use memgate_model::view::View;
 use memgate_primitives::plain_text::quoted;
 
@@ -64,7 +64,7 @@ impl<'p, 'a> Worker<'p, 'a> {
             let message =
                 format!("{TASK_NAMESPACE} {} differs from the pod's namespace", quoted(self.task_namespace));
             let list = env::pointer(self.index);
-            let pointer = match self.variable(TASK_NAMESPACE) {
+            let pointer = match self.container.variable(TASK_NAMESPACE) {
                 Some((index, _)) => list.index(index),
                 None => list,
             };
@@ -77,19 +77,12 @@ impl<'p, 'a> Worker<'p, 'a> {
         findings
     }
 
-    /// The variables of the container.
-    pub(super) fn env(&self) -> &'p [EnvVarView<'a>] {
-        self.container.env.as_deref().unwrap_or_default()
-    }
-
-    /// The last variable of this name, which is the one that counts.
-    pub(super) fn variable(&self, name: &str) -> Option<(usize, &'p EnvVarView<'a>)> {
-        self.container.variable(name)
-    }
-
     /// The Agent that the pod's variable names.
     pub(super) fn agent_name(&self) -> Option<&'p str> {
-        self.variable(AGENT_NAME).and_then(|(_, variable)| variable.literal()).filter(|name| !name.is_empty())
+        self.container
+            .variable(AGENT_NAME)
+            .and_then(|(_, variable)| variable.literal())
+            .filter(|name| !name.is_empty())
     }
 
     /// Whether the container may have a token besides the automounted one.
@@ -97,7 +90,7 @@ impl<'p, 'a> Worker<'p, 'a> {
         let mounted = |mount: Mount<'_>| {
             mount.path.as_deref().is_some_and(|path| path.trim_end_matches('/') == TOKEN_PATH)
         };
-        self.variable(TOKEN).is_some()
+        self.container.variable(TOKEN).is_some()
             || has_any(self.container.env_from, |_: &RawValue| true)
             || has_any(self.container.volume_mounts, mounted)
     }

@@ -11,7 +11,7 @@ use memgate_primitives::pointer::Pointer;
 
 use super::super::codes::POD_NO_TOKEN;
 use super::super::setting::{Setting, SettingValue};
-use super::find::{ResolvedSetting, SettingSources};
+use super::find::{ResolvedSetting, SettingSources, title};
 use super::recognise::Worker;
 
 /// The prefix of all variables; others in the pod are skipped by it.
@@ -25,7 +25,7 @@ pub(super) fn want<'p, 's: 'p>(
     work: &Budget<'_>,
 ) -> (Option<WantedByPod<'p>>, Vec<Finding>) {
     let enabled = sources.resolve(Setting::Enabled);
-    let disabled = match worker.variable(Setting::Enabled.variable()) {
+    let disabled = match worker.container.variable(Setting::Enabled.variable()) {
         Some((_, existing)) => existing
             .literal()
             .is_some_and(|text| Setting::Enabled.read_literal(text) == SettingValue::Switch(false)),
@@ -46,7 +46,7 @@ pub(super) fn want<'p, 's: 'p>(
     let existing = ExistingEnv::read(worker.container, &[PREFIX]);
     let mut memory: Vec<String> = Vec::new();
     for (setting, resolved) in &resolved {
-        let path = resolved.source.path();
+        let path = title(resolved.source, '/');
         if existing.get(setting.variable()).is_none() && !memory.contains(&path) {
             memory.push(path);
         }
@@ -63,7 +63,7 @@ pub(super) fn want<'p, 's: 'p>(
 /// Accepts a literal that the worker reads as the same value. One that the kubelet expands is not known.
 fn variable(setting: Setting, resolved: &ResolvedSetting<'_>) -> Variable<'static> {
     let key = format!("metadata.annotations[{}]", setting.annotation());
-    let origin = field_origin(&Arc::from(resolved.source.title()), key);
+    let origin = field_origin(&Arc::from(title(resolved.source, ' ')), key);
     let value = resolved.value;
     Variable::literal(setting.variable(), value.to_string(), origin)
         .equal_if(move |text| !text.contains("$(") && setting.read_literal(text) == value)
@@ -81,7 +81,7 @@ fn literal_problems(worker: &Worker<'_, '_>, work: &Budget<'_>) -> Vec<Finding> 
         let message = move |at: &Pointer| format!("{}: {}", at.field(), setting.about(problem, &literal));
         Some(Finding::warn_within(work, setting.literal_code(), pointer, message))
     };
-    worker.env().iter().enumerate().filter_map(problem).collect()
+    worker.container.env.iter().flatten().enumerate().filter_map(problem).collect()
 }
 
 fn no_token(pod: &Pod<'_>, worker: &Worker<'_, '_>) -> Option<Finding> {

@@ -12,7 +12,7 @@ use memgate_primitives::pointer::Pointer;
 
 use super::super::codes::{APPROVAL_BUILTIN, TOOL_DISABLE_NO_EFFECT, TOOL_RUNTIME};
 use super::super::memory_tools::{AgentTool, are_off, is_memory_tool};
-use super::tools::Misspellings;
+use super::tools::misspelled;
 use super::{annotations, with_field};
 
 pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
@@ -23,12 +23,9 @@ pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
         findings.extend(approvals(subject, state.budget()));
     }
     let tools: Vec<AgentTool<'_>> = AgentTool::read_all(agent).collect();
-    let mut misspellings = Misspellings::new(subject.namespace);
+    let enabled = tools.iter().filter(|tool| tool.enabled);
     findings.extend(
-        tools
-            .iter()
-            .filter(|tool| tool.enabled)
-            .filter_map(|tool| misspellings.find(tool.name, || tool.pointer("name"), state)),
+        enabled.filter_map(|tool| misspelled(tool.name, subject.namespace, || tool.pointer("name"), state)),
     );
     let memory_tools = || tools.iter().filter(|tool| is_memory_tool(tool.name));
     match runtime {
@@ -73,7 +70,7 @@ fn approvals(subject: &Subject<'_>, work: &Budget<'_>) -> Vec<Finding> {
 
 /// The name, or the prefix from which the apiserver will generate it.
 fn name<'t>(subject: &Subject<'t>) -> &'t str {
-    let generate_name = || subject.object.at(&["metadata", "generateName"]).and_then(Tree::text);
+    let generate_name = || subject.object.text_at(&["metadata", "generateName"]);
     match subject.name {
         "" => generate_name().unwrap_or_default(),
         name => name,

@@ -1,5 +1,6 @@
 //! Validates memgate's annotations on an Agent, a Task or a Namespace.
 
+use crate::family::inject::annotation_pointer;
 use memgate_model::finding::{Finding, excerpt};
 use memgate_model::tree::Tree;
 use memgate_primitives::budget::Budget;
@@ -24,7 +25,7 @@ pub(super) fn findings(object: &Tree, no_effect: bool, work: &Budget<'_>) -> Vec
                     }
                     Setting::Tools => "has no effect: it switches the tools of Tasks of type ai only",
                 };
-                let pointer = pointer(setting.annotation());
+                let pointer = annotation_pointer(setting.annotation());
                 let message = with_field(&pointer, message);
                 findings.push(Finding::warn(&ANNOTATION_NO_EFFECT, pointer, message).at_key());
             }
@@ -34,13 +35,8 @@ pub(super) fn findings(object: &Tree, no_effect: bool, work: &Budget<'_>) -> Vec
     findings
 }
 
-/// The pointer to an annotation.
-pub(super) fn pointer(key: &str) -> Pointer {
-    Pointer::new("/metadata/annotations").key(key)
-}
-
 fn check_value(setting: Setting, text: &str) -> Option<Finding> {
-    let pointer = pointer(setting.annotation());
+    let pointer = annotation_pointer(setting.annotation());
     match setting.parse_annotation(text) {
         Err(message) => {
             let message = with_field(&pointer, &message);
@@ -66,7 +62,7 @@ fn unknown_keys(object: &Tree) -> Vec<&str> {
 }
 
 fn unknown_key(key: &str, work: &Budget<'_>) -> Finding {
-    let at = pointer(key);
+    let at = annotation_pointer(key);
     let key = excerpt(key);
     let message = move |at: &Pointer| {
         let meant = nearest(&key, Setting::ALL.map(Setting::annotation));

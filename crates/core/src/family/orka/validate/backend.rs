@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::family::url::Endpoint;
 use memgate_model::family::Subject;
-use memgate_model::finding::Finding;
+use memgate_model::finding::{Code, Finding};
 use memgate_model::tree::Tree;
 use memgate_primitives::pointer::Pointer;
 
@@ -26,11 +26,13 @@ const LOCAL_NAMES: [&str; 5] = ["localhost", "local", "svc", "metadata", "instan
 /// What the names of a cluster or a private network end in.
 const LOCAL_SUFFIXES: [&str; 4] = [".localhost", ".local", ".internal", ".svc"];
 
+const ENDPOINT: &str = "/spec/deployment/endpoint";
+
 pub(super) fn findings(subject: &Subject<'_>) -> Vec<Finding> {
     let mut findings: Vec<Finding> = name(subject).into_iter().collect();
     findings.extend(protocol(subject));
     findings.extend(store(subject));
-    let endpoint = subject.object.at(&["spec", "deployment", "endpoint"]).and_then(Tree::text);
+    let endpoint = subject.object.text_at(&["spec", "deployment", "endpoint"]);
     if let Some(endpoint) = endpoint {
         findings.extend(not_https_url(endpoint));
         findings.extend(private_endpoint(endpoint));
@@ -39,38 +41,33 @@ pub(super) fn findings(subject: &Subject<'_>) -> Vec<Finding> {
 }
 
 fn name(subject: &Subject<'_>) -> Option<Finding> {
-    let name = subject.object.at(&["metadata", "name"]).and_then(Tree::text)?;
-    let pointer = Pointer::new("/metadata/name");
-    let message = with_field(&pointer, "MemoryBackend metadata.name must be default");
-    (name != "default").then(|| Finding::warn(&BACKEND_NAME, pointer, message))
+    let name = subject.object.text_at(&["metadata", "name"])?;
+    let message = "MemoryBackend metadata.name must be default";
+    (name != "default").then(|| warn(&BACKEND_NAME, "/metadata/name", message))
 }
 
 fn protocol(subject: &Subject<'_>) -> Option<Finding> {
     let protocol = |object: &'_ Tree| {
-        let field = |name| text(object, &["spec", "protocol", name]).map(str::to_owned);
+        let field = |name| object.text_at(&["spec", "protocol", name]).map(str::to_owned);
         let is_there = object.at(&["spec", "protocol"]).is_some_and(Tree::is_object);
         is_there.then(|| [field("omsVersion"), field("profile")])
     };
-    let pointer = Pointer::new("/spec/protocol");
-    let message = with_field(&pointer, "spec.protocol is immutable");
     let (new, old) = (protocol(subject.object)?, protocol(subject.old?)?);
-    (new != old).then(|| Finding::warn(&BACKEND_PROTOCOL_IMMUTABLE, pointer, message))
+    let message = "spec.protocol is immutable";
+    (new != old).then(|| warn(&BACKEND_PROTOCOL_IMMUTABLE, "/spec/protocol", message))
 }
 
 fn store(subject: &Subject<'_>) -> Option<Finding> {
     const NAME: [&str; 3] = ["spec", "store", "name"];
-    let pointer = Pointer::new("/spec/store/name");
-    let message = with_field(&pointer, "spec.store.name is immutable");
-    let (new, old) = (text(subject.object, &NAME)?, text(subject.old?, &NAME)?);
-    (new != old).then(|| Finding::warn(&BACKEND_STORE_IMMUTABLE, pointer, message))
+    let (new, old) = (subject.object.text_at(&NAME)?, subject.old?.text_at(&NAME)?);
+    let message = "spec.store.name is immutable";
+    (new != old).then(|| warn(&BACKEND_STORE_IMMUTABLE, "/spec/store/name", message))
 }
 
-fn text<'t>(object: &'t Tree, path: &[&str]) -> Option<&'t str> {
-    object.at(path).and_then(Tree::text)
-}
-
-fn endpoint_pointer() -> Pointer {
-    Pointer::new("/spec/deployment/endpoint")
+fn warn(code: &'static Code, pointer: &str, text: &str) -> Finding {
+    let pointer = Pointer::new(pointer);
+    let message = with_field(&pointer, text);
+    Finding::warn(code, pointer, message)
 }
 
 fn not_https_url(endpoint: &str) -> Option<Finding> {
@@ -78,16 +75,13 @@ fn not_https_url(endpoint: &str) -> Option<Finding> {
     let good = endpoint.starts_with("https://")
         && !endpoint.contains(forbidden)
         && ENDPOINT_CHARS.contains(&endpoint.chars().count());
-    let message =
-        with_field(&endpoint_pointer(), "must be an https URL without credentials, query or fragment");
-    (!good).then(|| Finding::warn(&BACKEND_ENDPOINT, endpoint_pointer(), message))
+    let message = "must be an https URL without credentials, query or fragment";
+    (!good).then(|| warn(&BACKEND_ENDPOINT, ENDPOINT, message))
 }
 
 fn private_endpoint(endpoint: &str) -> Option<Finding> {
-    let message =
-        with_field(&endpoint_pointer(), "private or cluster-local endpoints are rejected by the controller");
-    is_private(Endpoint::parse(endpoint).host)
-        .then(|| Finding::warn(&BACKEND_ENDPOINT_PRIVATE, endpoint_pointer(), message))
+    let message = "private or cluster-local endpoints are rejected by the controller";
+    is_private(Endpoint::parse(endpoint).host).then(|| warn(&BACKEND_ENDPOINT_PRIVATE, ENDPOINT, message))
 }
 
 fn is_private(host: &str) -> bool {

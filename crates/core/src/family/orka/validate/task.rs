@@ -1,5 +1,6 @@
 //! Validates a Task.
 
+use crate::family::inject::annotation_pointer;
 use memgate_model::elsewhere::Elsewhere;
 use memgate_model::family::Subject;
 use memgate_model::finding::{Code, Finding, Severity};
@@ -16,7 +17,7 @@ use super::super::codes::{
 };
 use super::super::setting::{Setting, is_off, parse_bool, switch};
 use super::super::task_variable::TaskVariable;
-use super::tools::Misspellings;
+use super::tools::misspelled;
 use super::{TaskType, annotations, variables, with_field};
 
 pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
@@ -42,7 +43,7 @@ fn agent(subject: &Subject<'_>, env: &[TaskVariable<'_>], state: &mut StateReade
     match state.get(&STATE_AGENT, home, name) {
         Lookup::Found(agent) => {
             for opt_out in OPT_OUTS.iter().filter(|opt_out| is_off(opt_out.setting, &agent.tree)) {
-                let at = annotations::pointer(opt_out.setting.annotation());
+                let at = annotation_pointer(opt_out.setting.annotation());
                 let of_task = [
                     opt_out.turned_on_by_env(subject.object, env, name),
                     opt_out.turned_on_by_annotation(subject.object, name),
@@ -104,7 +105,7 @@ impl OptOut {
     }
 
     fn turned_on_by_annotation(&self, task: &Tree, agent: &str) -> Option<Finding> {
-        let pointer = annotations::pointer(self.setting.annotation());
+        let pointer = annotation_pointer(self.setting.annotation());
         let message = format!("ignored: Agent {} opts out of {}", quoted(agent), self.what);
         let message = with_field(&pointer, &message);
         let on = switch(self.setting, task) == Some(true);
@@ -136,7 +137,7 @@ fn agent_in_other_namespace(own: &str, home: &str) -> Finding {
 fn tools(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
     let list = subject.object.at(&["spec", "ai", "tools"]).map(Tree::elements).unwrap_or_default();
     let pointer = Pointer::new("/spec/ai/tools");
-    let mut misspellings = Misspellings::new(subject.namespace);
     let tools = list.iter().enumerate().filter_map(|(index, tool)| Some((index, tool.text()?.trim())));
-    tools.filter_map(|(index, tool)| misspellings.find(tool, || pointer.index(index), state)).collect()
+    let home = subject.namespace;
+    tools.filter_map(|(index, tool)| misspelled(tool, home, || pointer.index(index), state)).collect()
 }

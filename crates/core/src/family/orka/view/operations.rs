@@ -6,7 +6,7 @@
 use crate::family::inject::annotation_pointer;
 use memgate_model::family::Subject;
 use memgate_model::memory_view::OperationView;
-use memgate_model::object::{Lookup, Object};
+use memgate_model::object::Object;
 use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
 use memgate_primitives::pointer::Pointer;
@@ -136,10 +136,7 @@ fn adds_all(
 /// The switch in the Task whose schedule made this one.
 fn of_parent(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<bool> {
     let name = scheduled_parent(subject.object)?;
-    match state.get(&STATE_TASK, subject.namespace, name) {
-        Lookup::Found(parent) => switch(Setting::Tools, &parent.tree),
-        Lookup::Absent | Lookup::Unknown => None,
-    }
+    switch(Setting::Tools, &state.get(&STATE_TASK, subject.namespace, name).found()?.tree)
 }
 
 /// The memory tools that a Namespace switches on or off; `None` if it leaves that open.

@@ -161,7 +161,7 @@ impl Finder<'_> {
             format!("namespace {} may not use memory of Orloj namespace {}", quoted(pod), quoted(home))
         });
         let finding = Finding::warn(&POD_FOREIGN_NAMESPACE, self.pointer.clone(), message)
-            .help("see --orloj-job-namespace");
+            .help("see the setting orloj.jobNamespaces");
         Err(Box::new(Injection::unmet(Reason::ReferenceInvalid, finding)))
     }
 
@@ -231,7 +231,7 @@ pub(super) fn ambiguous(
         format!("{kind} {name} is claimed by several namespaces ({})", first_of(&namespaces, claims.len()))
     });
     let mut finding = Finding::warn(&POD_AMBIGUOUS, pointer, message)
-        .help("create it in the namespace of that very name, or see --orloj-source-namespace");
+        .help("create it in the namespace of that very name, or see the setting orloj.sourceNamespaces");
     let shown = claims.iter().take(MAX_SHOWN);
     finding.elsewhere.extend(shown.map(|object| {
         let at = Pointer::new("/metadata/annotations").key(TARGET_NAMESPACE);

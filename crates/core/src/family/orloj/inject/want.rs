@@ -8,7 +8,6 @@ use crate::family::inject::{WantedByContainer, WantedByPod, field_origin, resour
 use memgate_model::edit::{EnvSource, KeyRef, ValueFrom};
 use memgate_model::elsewhere::Elsewhere;
 use memgate_model::finding::{Code, Finding};
-use memgate_model::kind::Kind;
 use memgate_model::object::Object;
 use memgate_model::platform_settings::Orloj;
 use memgate_model::pod::Container;
@@ -16,7 +15,7 @@ use memgate_model::state_reader::StateReader;
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
 
-use super::super::api::{MEMORY, MODEL_ENDPOINT, Memory, ModelEndpoint, OPENAI_URL, Provider};
+use super::super::api::{MODEL_ENDPOINT, Memory, ModelEndpoint, OPENAI_URL, Provider};
 use super::super::codes::{POD_ENDPOINT_WITHHELD, POD_SECRET_NAMESPACE};
 use super::super::endpoint::{self, Copying};
 use super::super::message::fit_names;
@@ -85,13 +84,6 @@ struct MemoryVariables<'p> {
 /// The variables whose value can come from a Secret.
 const SECRETS: [&str; 5] = [PASSWORD, TOKEN, DSN, ENDPOINT, EMBEDDING_API_KEY];
 
-/// An object that refers to Secrets.
-#[derive(Clone, Copy)]
-struct Referrer<'o> {
-    kind: &'static Kind,
-    object: &'o Object,
-}
-
 impl<'p> MemoryVariables<'p> {
     fn new(memory: &Object, pod_namespace: &'p str, settings: &'p Orloj, pointer: Pointer) -> Self {
         let resource = resource_name("Memory", memory);
@@ -138,12 +130,11 @@ impl<'p> MemoryVariables<'p> {
     ) {
         let pgvector = *provider == Provider::Pgvector;
         let (credential, address) = if pgvector { (PASSWORD, DSN) } else { (TOKEN, ENDPOINT) };
-        let referrer = Referrer { kind: &MEMORY, object };
         let has_credential = memory
             .secret_ref
-            .is_some_and(|text| self.add_secret(credential, text, referrer, "spec.auth.secretRef"));
+            .is_some_and(|text| self.add_secret(credential, text, object, "spec.auth.secretRef"));
         if let Some(text) = memory.endpoint_secret_ref {
-            self.add_secret(address, text, referrer, "spec.endpoint_secret_ref");
+            self.add_secret(address, text, object, "spec.endpoint_secret_ref");
             return;
         }
         let Some(text) = memory.endpoint else { return };
@@ -199,20 +190,13 @@ impl<'p> MemoryVariables<'p> {
             self.literal(EMBEDDING_MODEL, model, "spec.default_model");
         }
         if let Some(text) = endpoint.secret_ref {
-            let referrer = Referrer { kind: &MODEL_ENDPOINT, object };
-            self.add_secret(EMBEDDING_API_KEY, text, referrer, "spec.auth.secretRef");
+            self.add_secret(EMBEDDING_API_KEY, text, object, "spec.auth.secretRef");
         }
     }
 
     /// Adds a reference to a Secret and returns true, if the pod can have it. A pod cannot refer to a Secret of another
     /// namespace, and an object of another namespace may not hand out Secrets of the pod's namespace.
-    fn add_secret(
-        &mut self,
-        name: &'static str,
-        text: &str,
-        Referrer { kind, object }: Referrer<'_>,
-        field: &'static str,
-    ) -> bool {
+    fn add_secret(&mut self, name: &'static str, text: &str, object: &Object, field: &'static str) -> bool {
         let reference = SecretReference::read(text, namespace::object_namespace(object));
         let secret = reference.secret;
         if !reference.is_valid_key_ref() {
@@ -230,7 +214,7 @@ impl<'p> MemoryVariables<'p> {
         }
         if !may_hand_out(secret, &object.namespace, self.settings) {
             if !self.kept.contains(&name) {
-                let resource = [kind.kind, &object.namespace, &object.name];
+                let resource = [object.kind.kind, &object.namespace, &object.name];
                 let finding = not_shared(secret, resource, self.pointer.clone(), self.settings);
                 self.unmet.push(finding.and_elsewhere(|| Some(named_here())));
             }

@@ -8,84 +8,66 @@ use memgate_primitives::pointer::Pointer;
 use super::{CONFIG_LABEL, ENSEMBLE_LABEL, MEMORY_SKILL, PACK_LABEL, PERSONA_LABEL, SOURCE_LABEL, WEB_PROXY};
 
 /// The value of a label; `None` when it is absent or empty.
-#[must_use]
-pub fn label<'t>(object: &'t Tree, key: &str) -> Option<&'t str> {
+pub(crate) fn label<'t>(object: &'t Tree, key: &str) -> Option<&'t str> {
     object.at(&["metadata", "labels"])?.entry(key).filter(|value| !value.is_empty())
 }
 
-/// The text at a path.
-#[must_use]
-pub fn text_at<'t>(object: &'t Tree, path: &[&str]) -> Option<&'t str> {
-    object.at(path).and_then(Tree::text)
-}
-
 /// An object at a path.
-#[must_use]
-pub fn section<'t>(tree: &'t Tree, path: &[&str]) -> Option<&'t Tree> {
+pub(crate) fn section<'t>(tree: &'t Tree, path: &[&str]) -> Option<&'t Tree> {
     tree.at(path).filter(|section| section.is_object())
 }
 
 /// Whether a field that is false by default is true.
-#[must_use]
-pub fn is_true(object: &Tree, path: &[&str]) -> bool {
+pub(crate) fn is_true(object: &Tree, path: &[&str]) -> bool {
     object.at(path) == Some(&Tree::Boolean(true))
 }
 
 /// The `spec.skills` of an Agent or AgentRun.
-#[must_use]
-pub fn skills(object: &Tree) -> &[Tree] {
+pub(crate) fn skills(object: &Tree) -> &[Tree] {
     object.at(&["spec", "skills"]).map(Tree::elements).unwrap_or_default()
 }
 
 /// The index of the skill that turns private memory on.
-#[must_use]
-pub fn memory_skill(skills: &[Tree]) -> Option<usize> {
-    skills.iter().position(|skill| text_at(skill, &["skillPackRef"]) == Some(MEMORY_SKILL))
+pub(crate) fn memory_skill(skills: &[Tree]) -> Option<usize> {
+    skills.iter().position(|skill| skill.text_at(&["skillPackRef"]) == Some(MEMORY_SKILL))
 }
 
 /// Whether private memory is on.
-#[must_use]
-pub fn has_memory(object: &Tree) -> bool {
+pub(crate) fn has_memory(object: &Tree) -> bool {
     memory_skill(skills(object)).is_some()
 }
 
 /// Whether the older memory in a ConfigMap is on: with `spec.memory` it is on by
 /// default, from the CRD's schema.
-#[must_use]
-pub fn has_legacy_memory(agent: &Tree) -> bool {
+pub(crate) fn has_legacy_memory(agent: &Tree) -> bool {
     let memory = agent.at(&["spec", "memory"]).filter(|memory| memory.is_object());
     memory.is_some_and(|memory| memory.get("enabled") != Some(&Tree::Boolean(false)))
 }
 
 /// Whether the Agent disables storing its runs automatically.
-#[must_use]
-pub fn auto_store_off(agent: &Tree) -> bool {
+pub(crate) fn auto_store_off(agent: &Tree) -> bool {
     agent.at(&["spec", "memory", "autoStore"]) == Some(&Tree::Boolean(false))
 }
 
 /// The name of the Agent that an AgentRun is of.
-#[must_use]
-pub fn agent_ref(run: &Tree) -> Option<&str> {
-    text_at(run, &["spec", "agentRef"]).or_else(|| text_at(run, &["spec", "instanceRef"]))
+pub(crate) fn agent_ref(run: &Tree) -> Option<&str> {
+    run.text_at(&["spec", "agentRef"]).or_else(|| run.text_at(&["spec", "instanceRef"]))
 }
 
 /// The pointer to the name of the Agent, under the name that is used.
-#[must_use]
-pub fn agent_ref_pointer(run: &Tree) -> Pointer {
-    let old =
-        text_at(run, &["spec", "agentRef"]).is_none() && text_at(run, &["spec", "instanceRef"]).is_some();
+pub(crate) fn agent_ref_pointer(run: &Tree) -> Pointer {
+    let old = run.text_at(&["spec", "agentRef"]).is_none() && run.text_at(&["spec", "instanceRef"]).is_some();
     Pointer::new(if old { "/spec/instanceRef" } else { "/spec/agentRef" })
 }
 
 /// Whether an AgentRun without skills inherits those of its Agent.
-#[must_use]
-pub fn inherits_skills(run: &Tree) -> bool {
+pub(crate) fn inherits_skills(run: &Tree) -> bool {
     label(run, SOURCE_LABEL) != Some(WEB_PROXY)
 }
 
 /// Whose skills a run has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SkillsOwner {
+pub(crate) enum SkillsOwner {
     /// Its own.
     Run,
     /// Those of its Agent.
@@ -93,8 +75,7 @@ pub enum SkillsOwner {
 }
 
 /// Whose skills count: those of the run, and without any it takes its agent's. A pod can be without a run.
-#[must_use]
-pub fn skills_owner(run: Option<&Tree>, agent: Option<&Tree>) -> Option<SkillsOwner> {
+pub(crate) fn skills_owner(run: Option<&Tree>, agent: Option<&Tree>) -> Option<SkillsOwner> {
     if run.is_some_and(|run| !skills(run).is_empty()) {
         return Some(SkillsOwner::Run);
     }
@@ -103,47 +84,42 @@ pub fn skills_owner(run: Option<&Tree>, agent: Option<&Tree>) -> Option<SkillsOw
 }
 
 /// The label of an Agent that names its Ensemble, with the name.
-#[must_use]
-pub fn ensemble_label(agent: &Tree) -> Option<(&'static str, &str)> {
+pub(crate) fn ensemble_label(agent: &Tree) -> Option<(&'static str, &str)> {
     [ENSEMBLE_LABEL, PACK_LABEL].into_iter().find_map(|key| Some((key, label(agent, key)?)))
 }
 
 /// The name of the Ensemble. The Agent's label overrides the run's, and the current label the old one.
-#[must_use]
-pub fn ensemble_name<'t>(agent: Option<&'t Tree>, run: Option<&'t Tree>) -> Option<&'t str> {
+pub(crate) fn ensemble_name<'t>(agent: Option<&'t Tree>, run: Option<&'t Tree>) -> Option<&'t str> {
     let of = |key| agent.and_then(|agent| label(agent, key)).or_else(|| run.and_then(|run| label(run, key)));
     of(ENSEMBLE_LABEL).or_else(|| of(PACK_LABEL))
 }
 
 /// The name of the Ensemble's entry that an Agent was made from; never guessed from its name.
-#[must_use]
-pub fn config_name(agent: &Tree) -> Option<&str> {
+pub(crate) fn config_name(agent: &Tree) -> Option<&str> {
     label(agent, CONFIG_LABEL).or_else(|| label(agent, PERSONA_LABEL))
 }
 
 /// The image of a SkillPack's sidecar; `None` when it has no sidecar, or one without an image.
-#[must_use]
-pub fn sidecar_image(pack: &Tree) -> Option<&str> {
-    text_at(pack, &["spec", "sidecar", "image"]).filter(|image| !image.is_empty())
+pub(crate) fn sidecar_image(pack: &Tree) -> Option<&str> {
+    pack.text_at(&["spec", "sidecar", "image"]).filter(|image| !image.is_empty())
 }
 
 /// The command of a SkillPack's sidecar; empty without one.
-#[must_use]
-pub fn sidecar_command(pack: &Tree) -> Vec<&str> {
+pub(crate) fn sidecar_command(pack: &Tree) -> Vec<&str> {
     let command = pack.at(&["spec", "sidecar", "command"]).map(Tree::elements).unwrap_or_default();
     command.iter().filter_map(Tree::text).collect()
 }
 
 /// The variables of a SkillPack's sidecar: their names, and the entries of a container's `env`.
-pub fn sidecar_env(pack: &Tree) -> impl Iterator<Item = (&str, Value)> {
+pub(crate) fn sidecar_env(pack: &Tree) -> impl Iterator<Item = (&str, Value)> {
     let entries = pack.at(&["spec", "sidecar", "env"]).map(Tree::elements).unwrap_or_default();
     entries.iter().filter_map(|entry| {
-        let name = text_at(entry, &["name"]).filter(|name| !name.is_empty() && !name.contains('='))?;
+        let name = entry.text_at(&["name"]).filter(|name| !name.is_empty() && !name.contains('='))?;
         let source = || entry.whole()?.remove("valueFrom");
         let variable = if entry.get("valueFrom").is_some_and(Tree::is_object) {
             json!({"name": name, "valueFrom": source()?})
         } else {
-            json!({"name": name, "value": text_at(entry, &["value"]).unwrap_or_default()})
+            json!({"name": name, "value": entry.text_at(&["value"]).unwrap_or_default()})
         };
         Some((name, variable))
     })

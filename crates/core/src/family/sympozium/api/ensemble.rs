@@ -1,107 +1,103 @@
 //! An Ensemble as decisions read it. A field of the wrong type reads as absent, and list elements
 //! keep their index.
 
-use std::cell::OnceCell;
-
 use memgate_model::tree::Tree;
 use memgate_primitives::members::Members;
 use memgate_primitives::pointer::Pointer;
 
-use super::agent::{is_true, section, text_at};
-use super::lists::{Places, list, objects, texts};
+use super::agent::{is_true, section};
+use super::lists::{Places, first_places, list, objects, texts};
 use super::shared_memory::SharedMemory;
 
 /// An Ensemble.
 #[derive(Debug)]
-pub struct Ensemble<'t> {
+pub(crate) struct Ensemble<'t> {
     /// The field that lists the configs: today's name or the old one.
-    pub configs_field: &'static str,
+    pub(crate) configs_field: &'static str,
     /// The agents that it makes.
-    pub configs: Vec<AgentConfig<'t>>,
+    pub(crate) configs: Vec<AgentConfig<'t>>,
     /// The first config of each name, by its place in `configs`.
     first_configs: Places<'t>,
     /// The names of configs that are left out.
-    pub excluded: Members<&'t str>,
+    pub(crate) excluded: Members<&'t str>,
     /// The relationships between its agents.
-    pub relationships: Vec<Relationship<'t>>,
+    pub(crate) relationships: Vec<Relationship<'t>>,
     /// Who takes which part in them.
-    parts: OnceCell<Parts<'t>>,
+    pub(crate) parts: Parts<'t>,
     /// The name of the stimulus.
-    pub stimulus: Option<&'t str>,
+    pub(crate) stimulus: Option<&'t str>,
     /// `spec.sharedMemory`.
-    pub shared: Option<SharedMemory<'t>>,
+    pub(crate) shared: Option<SharedMemory<'t>>,
 }
 
 /// One of the agents that an Ensemble makes.
 #[derive(Debug, Clone, Copy)]
-pub struct AgentConfig<'t> {
+pub(crate) struct AgentConfig<'t> {
     /// Its place in the list.
-    pub index: usize,
+    pub(crate) index: usize,
     /// Its name.
-    pub name: Option<&'t str>,
+    pub(crate) name: Option<&'t str>,
     /// All of it.
-    pub tree: &'t Tree,
+    pub(crate) tree: &'t Tree,
 }
 
 /// A relationship.
 #[derive(Debug, Clone, Copy)]
-pub struct Relationship<'t> {
+pub(crate) struct Relationship<'t> {
     /// Its place in the list.
-    pub index: usize,
+    pub(crate) index: usize,
     /// Where it starts.
-    pub source: Option<&'t str>,
+    pub(crate) source: Option<&'t str>,
     /// Where it ends.
-    pub target: Option<&'t str>,
+    pub(crate) target: Option<&'t str>,
     /// What it is.
-    pub kind: Option<&'t str>,
+    pub(crate) kind: Option<&'t str>,
 }
 
 /// Which configs take which part in relationships.
 #[derive(Debug, Default)]
-pub struct Parts<'t> {
+pub(crate) struct Parts<'t> {
     /// Those that delegate.
-    pub delegating: Members<&'t str>,
+    pub(crate) delegating: Members<&'t str>,
     /// Those that are supervised.
-    pub supervised: Members<&'t str>,
+    pub(crate) supervised: Members<&'t str>,
     /// Those at which any relationship starts.
-    pub starting: Members<&'t str>,
+    pub(crate) starting: Members<&'t str>,
 }
 
 impl<'t> Ensemble<'t> {
     /// Reads an Ensemble.
-    #[must_use]
-    pub fn read(object: &'t Tree) -> Self {
+    pub(crate) fn read(object: &'t Tree) -> Self {
         let configs_field = configs_field(object);
         let relationships: Vec<Relationship<'t>> = list(object, &["spec", "relationships"], |index, tree| {
-            let text = |field| text_at(tree, &[field]);
+            let text = |field| tree.text_at(&[field]);
             Relationship { index, source: text("source"), target: text("target"), kind: text("type") }
         });
+        let configs: Vec<AgentConfig<'t>> = list(object, &["spec", configs_field], AgentConfig::read);
         Self {
             configs_field,
-            configs: list(object, &["spec", configs_field], AgentConfig::read),
-            first_configs: Places::default(),
+            first_configs: first_places(configs.iter().map(|config| config.name)),
+            configs,
             excluded: texts(object, &["spec", "excludePersonas"]).collect(),
-            parts: OnceCell::new(),
+            parts: Parts::of(&relationships),
             relationships,
-            stimulus: text_at(object, &["spec", "stimulus", "name"]),
+            stimulus: object.text_at(&["spec", "stimulus", "name"]),
             shared: section(object, &["spec", "sharedMemory"]).map(SharedMemory::read),
         }
     }
 
     /// Whether it has a config of this name.
-    #[must_use]
-    pub fn has_config(&self, config: &str) -> bool {
+    pub(crate) fn has_config(&self, config: &str) -> bool {
         self.config(config).is_some()
     }
 
     /// The first config of this name.
-    #[must_use]
-    pub fn config(&self, name: &str) -> Option<&AgentConfig<'t>> {
-        self.configs.get(self.first_configs.first(name, || self.configs.iter().map(|config| config.name))?)
+    pub(crate) fn config(&self, name: &str) -> Option<&AgentConfig<'t>> {
+        self.configs.get(*self.first_configs.get(name)?)
     }
 
     /// Those of its configs that count: with a name that is not empty, and the first ones of theirs.
-    pub fn named_configs(&self) -> impl Iterator<Item = &'t str> {
+    pub(crate) fn named_configs(&self) -> impl Iterator<Item = &'t str> {
         let is_first = |config: &AgentConfig<'t>, name| {
             self.config(name).is_some_and(|first| first.index == config.index)
         };
@@ -110,55 +106,42 @@ impl<'t> Ensemble<'t> {
             .filter_map(move |config| config.name.filter(|name| !name.is_empty() && is_first(config, name)))
     }
 
-    /// Who takes which part in its relationships.
-    #[must_use]
-    pub fn parts(&self) -> &Parts<'t> {
-        self.parts.get_or_init(|| Parts::of(&self.relationships))
-    }
-
     /// The pointer to the list of configs.
-    #[must_use]
-    pub fn configs_pointer(&self) -> Pointer {
+    pub(crate) fn configs_pointer(&self) -> Pointer {
         Pointer::new("/spec").key(self.configs_field)
     }
 
     /// Whether the shared memory is on.
-    #[must_use]
-    pub fn shares_memory(&self) -> bool {
+    pub(crate) fn shares_memory(&self) -> bool {
         self.shared.as_ref().is_some_and(|shared| shared.enabled)
     }
 }
 
 /// The field that lists the configs of an Ensemble: today's name or the old one.
-#[must_use]
-pub fn configs_field(object: &Tree) -> &'static str {
+pub(crate) fn configs_field(object: &Tree) -> &'static str {
     let has = |field| object.at(&["spec", field]).is_some();
     if !has("agentConfigs") && has("personas") { "personas" } else { "agentConfigs" }
 }
 
 /// The first config of a name, for callers that ask for one alone.
-#[must_use]
-pub fn find_config<'t>(object: &'t Tree, name: &str) -> Option<AgentConfig<'t>> {
+pub(crate) fn find_config<'t>(object: &'t Tree, name: &str) -> Option<AgentConfig<'t>> {
     let mut configs = objects(object, &["spec", configs_field(object)]);
-    let (index, tree) = configs.find(|(_, config)| text_at(config, &["name"]) == Some(name))?;
+    let (index, tree) = configs.find(|(_, config)| config.text_at(&["name"]) == Some(name))?;
     Some(AgentConfig::read(index, tree))
 }
 
 /// Whether a config is left out.
-#[must_use]
-pub fn is_excluded(object: &Tree, config: &str) -> bool {
+pub(crate) fn is_excluded(object: &Tree, config: &str) -> bool {
     texts(object, &["spec", "excludePersonas"]).any(|excluded| excluded == config)
 }
 
 /// Whether the shared memory of an Ensemble is on.
-#[must_use]
-pub fn shares_memory(object: &Tree) -> bool {
+pub(crate) fn shares_memory(object: &Tree) -> bool {
     is_true(object, &["spec", "sharedMemory", "enabled"])
 }
 
 /// Whether the shared memory of an Ensemble has access rules.
-#[must_use]
-pub fn has_access_rules(object: &Tree) -> bool {
+pub(crate) fn has_access_rules(object: &Tree) -> bool {
     objects(object, &["spec", "sharedMemory", "accessRules"]).next().is_some()
 }
 
@@ -179,13 +162,12 @@ impl<'t> Parts<'t> {
 
 impl<'t> AgentConfig<'t> {
     fn read(index: usize, tree: &'t Tree) -> Self {
-        Self { index, name: text_at(tree, &["name"]), tree }
+        Self { index, name: tree.text_at(&["name"]), tree }
     }
 
     /// Whether two have the same fields; a `null` is none. Of those that nest too deep, the fields that are read
     /// count.
-    #[must_use]
-    pub fn is_same(&self, other: &Self) -> bool {
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
         match (self.tree.digest(), other.tree.digest()) {
             (Some(own), Some(others)) => own == others,
             _ => self.tree.is_equivalent(other.tree),
@@ -193,26 +175,23 @@ impl<'t> AgentConfig<'t> {
     }
 
     /// Whether its memory was switched off.
-    #[must_use]
-    pub fn memory_disabled(&self) -> bool {
+    pub(crate) fn memory_disabled(&self) -> bool {
         self.tree.at(&["memory", "enabled"]) == Some(&Tree::Boolean(false))
     }
 
     /// Whether its Agent has the older memory in a ConfigMap: with `memory` it is on by default.
-    #[must_use]
-    pub fn has_legacy_memory(&self) -> bool {
+    pub(crate) fn has_legacy_memory(&self) -> bool {
         section(self.tree, &["memory"]).is_some() && !self.memory_disabled()
     }
 
     /// Whether its Agent does not store its runs by itself, as its Ensemble `object` and it say together.
-    #[must_use]
-    pub fn auto_store_off(&self, object: &Tree) -> bool {
+    pub(crate) fn auto_store_off(&self, object: &Tree) -> bool {
         let own = self.tree.at(&["memory", "autoStore"]);
         own.or_else(|| object.at(&["spec", "autoStoreMemory"])) == Some(&Tree::Boolean(false))
     }
 
     /// Its first memories, without blank ones.
-    pub fn seeds(&self) -> impl Iterator<Item = &'t str> {
+    pub(crate) fn seeds(&self) -> impl Iterator<Item = &'t str> {
         texts(self.tree, &["memory", "seeds"]).filter(|seed| !seed.trim().is_empty())
     }
 }

@@ -1,24 +1,17 @@
 //! The lists of an Ensemble.
 
-use std::cell::OnceCell;
-
 use memgate_model::tree::Tree;
 use memgate_primitives::members::ByKey;
 
-/// The first place of each name in a list, found out when it is asked for first.
-#[derive(Debug, Default)]
-pub(super) struct Places<'t>(OnceCell<ByKey<&'t str, usize>>);
+/// The first place of each name in a list.
+pub(super) type Places<'t> = ByKey<&'t str, usize>;
 
-impl<'t> Places<'t> {
-    /// The first place of a name in the list of these.
-    pub(super) fn first<N>(&self, name: &str, names: impl FnOnce() -> N) -> Option<usize>
-    where
-        N: DoubleEndedIterator<Item = Option<&'t str>> + ExactSizeIterator,
-    {
-        // From the back, so that the first one stays.
-        let read = || names().enumerate().rev().filter_map(|(place, name)| Some((name?, place))).collect();
-        self.0.get_or_init(read).get(name).copied()
-    }
+/// Finds the first place of each of these names.
+pub(super) fn first_places<'t>(
+    names: impl DoubleEndedIterator<Item = Option<&'t str>> + ExactSizeIterator,
+) -> Places<'t> {
+    // From the back, so that the first one stays.
+    names.enumerate().rev().filter_map(|(place, name)| Some((name?, place))).collect()
 }
 
 /// What is read of the objects of a list.

@@ -9,7 +9,7 @@ use memgate_primitives::members::Members;
 
 /// What decides the visibility of an agent's entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum VisibilitySource {
+pub(crate) enum VisibilitySource {
     /// The rule of this index.
     Rule(usize),
     /// The agent's relationships: there are no rules at all.
@@ -18,37 +18,8 @@ pub enum VisibilitySource {
     Default,
 }
 
-/// What an agent shows and sees.
-#[derive(Debug, PartialEq, Eq)]
-pub struct EffectivePermeability<'t> {
-    /// What its entries are.
-    pub visibility: &'t str,
-    /// What decides this.
-    pub source: VisibilitySource,
-    /// What it gets to see; empty is all.
-    pub accept_tags: Vec<&'t str>,
-    /// What of its entries is shown; empty is all.
-    pub expose_tags: Vec<&'t str>,
-}
-
-/// The permeability for the agent of a config; only the default if the config is not known.
-#[must_use]
-pub fn effective_permeability<'t>(
-    ensemble: &Ensemble<'t>,
-    membrane: &Membrane<'t>,
-    config: Option<&str>,
-) -> EffectivePermeability<'t> {
-    let (visibility, source) = effective_visibility(ensemble, membrane, config);
-    let derives = derives_visibility(ensemble, membrane);
-    let rule = config.filter(|_| !derives).and_then(|config| membrane.rule(config));
-    let (accept_tags, expose_tags) =
-        rule.map(|rule| (rule.accept_tags.clone(), rule.expose_tags.clone())).unwrap_or_default();
-    EffectivePermeability { visibility, source, accept_tags, expose_tags }
-}
-
 /// What the entries of the agent of a config are, and what decides this.
-#[must_use]
-pub fn effective_visibility<'t>(
+pub(crate) fn effective_visibility<'t>(
     ensemble: &Ensemble<'t>,
     membrane: &Membrane<'t>,
     config: Option<&str>,
@@ -75,7 +46,7 @@ const fn derives_visibility(ensemble: &Ensemble<'_>, membrane: &Membrane<'_>) ->
 /// The visibility that follows from an agent's relationships; `None` leaves it to the default.
 /// Source: upstream, `internal/controller/agentrun_controller.go`, the derived permeability.
 fn derived_visibility(ensemble: &Ensemble<'_>, config: &str) -> Option<&'static str> {
-    let Parts { delegating, supervised, starting } = ensemble.parts();
+    let Parts { delegating, supervised, starting } = &ensemble.parts;
     if delegating.contains(config) {
         Some("trusted")
     } else if supervised.contains(config) {
@@ -90,8 +61,7 @@ fn derived_visibility(ensemble: &Ensemble<'_>, config: &str) -> Option<&'static 
 /// The configs whose agents see the trusted entries of this one, in order: the other members of its
 /// trust groups; where there are no groups at all, those that it delegates to or supervises and
 /// those that do it to it.
-#[must_use]
-pub fn peers<'t>(ensemble: &Ensemble<'t>, membrane: &Membrane<'t>, config: &str) -> Vec<&'t str> {
+pub(crate) fn peers<'t>(ensemble: &Ensemble<'t>, membrane: &Membrane<'t>, config: &str) -> Vec<&'t str> {
     let mut peers = BTreeSet::new();
     if membrane.groups.is_empty() {
         for relationship in close_relationships(ensemble) {
@@ -110,8 +80,7 @@ pub fn peers<'t>(ensemble: &Ensemble<'t>, membrane: &Membrane<'t>, config: &str)
 }
 
 /// The configs that have any [`peers`].
-#[must_use]
-pub fn with_peers<'t>(ensemble: &Ensemble<'t>, membrane: &Membrane<'t>) -> Members<&'t str> {
+pub(crate) fn with_peers<'t>(ensemble: &Ensemble<'t>, membrane: &Membrane<'t>) -> Members<&'t str> {
     let mut all = Members::default();
     if membrane.groups.is_empty() {
         for relationship in close_relationships(ensemble) {

@@ -3,120 +3,117 @@
 
 use memgate_model::tree::Tree;
 
-use super::agent::{is_true, section, text_at};
-use super::lists::{Places, list, texts};
+use super::agent::{is_true, section};
+use super::lists::{Places, first_places, list, texts};
 use super::{ACCESSES, STORAGE_SIZE_DEFAULT};
 
 /// `spec.sharedMemory`.
 #[derive(Debug)]
-pub struct SharedMemory<'t> {
+pub(crate) struct SharedMemory<'t> {
     /// Whether it is on.
-    pub enabled: bool,
+    pub(crate) enabled: bool,
     /// The size of its volume, the default applied.
-    pub storage_size: &'t str,
+    pub(crate) storage_size: &'t str,
     /// The access rules.
-    pub rules: Vec<AccessRule<'t>>,
+    pub(crate) rules: Vec<AccessRule<'t>>,
     /// The first rule of each config, by its place in `rules`.
     first_rules: Places<'t>,
     /// The membrane.
-    pub membrane: Option<Membrane<'t>>,
+    pub(crate) membrane: Option<Membrane<'t>>,
 }
 
 /// One of the `accessRules`.
 #[derive(Debug, Clone, Copy)]
-pub struct AccessRule<'t> {
+pub(crate) struct AccessRule<'t> {
     /// Its place in the list.
-    pub index: usize,
+    pub(crate) index: usize,
     /// The config that it applies to.
-    pub agent_config: Option<&'t str>,
+    pub(crate) agent_config: Option<&'t str>,
     /// The same under its old name.
-    pub persona: Option<&'t str>,
+    pub(crate) persona: Option<&'t str>,
     /// Whether it has a name at all, of whatever type.
-    pub is_named: bool,
+    pub(crate) is_named: bool,
     /// The access, unparsed.
-    pub access: Option<&'t str>,
+    pub(crate) access: Option<&'t str>,
 }
 
 /// `spec.sharedMemory.membrane`.
 #[derive(Debug)]
-pub struct Membrane<'t> {
+pub(crate) struct Membrane<'t> {
     /// The default visibility of entries.
-    pub default_visibility: Option<&'t str>,
+    pub(crate) default_visibility: Option<&'t str>,
     /// The rules for single configs.
-    pub permeability: Vec<PermeabilityRule<'t>>,
+    pub(crate) permeability: Vec<PermeabilityRule<'t>>,
     /// The first rule of each config, by its place in `permeability`.
     first_permeability: Places<'t>,
     /// The trust groups.
-    pub groups: Vec<TrustGroup<'t>>,
+    pub(crate) groups: Vec<TrustGroup<'t>>,
     /// The first group of each name, by its place in `groups`.
     first_groups: Places<'t>,
     /// All of it.
-    pub tree: &'t Tree,
+    pub(crate) tree: &'t Tree,
 }
 
 /// One of the `permeability` rules.
 #[derive(Debug)]
-pub struct PermeabilityRule<'t> {
+pub(crate) struct PermeabilityRule<'t> {
     /// Its place in the list.
-    pub index: usize,
+    pub(crate) index: usize,
     /// The config that it applies to.
-    pub config: Option<&'t str>,
+    pub(crate) config: Option<&'t str>,
     /// What its entries are.
-    pub visibility: Option<&'t str>,
+    pub(crate) visibility: Option<&'t str>,
     /// What of its entries is shown.
-    pub expose_tags: Vec<&'t str>,
+    pub(crate) expose_tags: Vec<&'t str>,
     /// What it gets to see.
-    pub accept_tags: Vec<&'t str>,
+    pub(crate) accept_tags: Vec<&'t str>,
 }
 
 /// One of the `trustGroups`.
 #[derive(Debug)]
-pub struct TrustGroup<'t> {
+pub(crate) struct TrustGroup<'t> {
     /// Its place in the list.
-    pub index: usize,
+    pub(crate) index: usize,
     /// Its name.
-    pub name: Option<&'t str>,
+    pub(crate) name: Option<&'t str>,
     /// Its members.
-    pub members: Vec<&'t str>,
+    pub(crate) members: Vec<&'t str>,
 }
 
 impl<'t> SharedMemory<'t> {
     pub(super) fn read(tree: &'t Tree) -> Self {
         let rules: Vec<AccessRule<'t>> = list(tree, &["accessRules"], |index, tree| AccessRule {
             index,
-            agent_config: text_at(tree, &["agentConfig"]),
-            persona: text_at(tree, &["persona"]),
+            agent_config: tree.text_at(&["agentConfig"]),
+            persona: tree.text_at(&["persona"]),
             is_named: tree.get("agentConfig").or_else(|| tree.get("persona")).is_some(),
-            access: text_at(tree, &["access"]),
+            access: tree.text_at(&["access"]),
         });
         Self {
             enabled: is_true(tree, &["enabled"]),
-            storage_size: text_at(tree, &["storageSize"]).unwrap_or(STORAGE_SIZE_DEFAULT),
-            first_rules: Places::default(),
+            storage_size: tree.text_at(&["storageSize"]).unwrap_or(STORAGE_SIZE_DEFAULT),
+            first_rules: first_places(rules.iter().map(AccessRule::config)),
             rules,
             membrane: section(tree, &["membrane"]).map(Membrane::read),
         }
     }
 
     /// The first rule for a config.
-    #[must_use]
-    pub fn rule(&self, config: &str) -> Option<&AccessRule<'t>> {
-        self.rules.get(self.first_rules.first(config, || self.rules.iter().map(AccessRule::config))?)
+    pub(crate) fn rule(&self, config: &str) -> Option<&AccessRule<'t>> {
+        self.rules.get(*self.first_rules.get(config)?)
     }
 }
 
 impl<'t> AccessRule<'t> {
     /// The config that it applies to; the current field overrides the old one. `None` if both are absent
     /// or empty.
-    #[must_use]
-    pub fn config(&self) -> Option<&'t str> {
+    pub(crate) fn config(&self) -> Option<&'t str> {
         let non_empty = |name: &&str| !name.is_empty();
         self.agent_config.filter(non_empty).or_else(|| self.persona.filter(non_empty))
     }
 
     /// The access, with the default applied.
-    #[must_use]
-    pub fn access(&self) -> &'t str {
+    pub(crate) fn access(&self) -> &'t str {
         self.access.filter(|access| !access.is_empty()).unwrap_or(ACCESSES[0])
     }
 }
@@ -126,42 +123,38 @@ impl<'t> Membrane<'t> {
         let permeability: Vec<PermeabilityRule<'t>> =
             list(tree, &["permeability"], |index, tree| PermeabilityRule {
                 index,
-                config: text_at(tree, &["agentConfig"]),
-                visibility: text_at(tree, &["defaultVisibility"]),
+                config: tree.text_at(&["agentConfig"]),
+                visibility: tree.text_at(&["defaultVisibility"]),
                 expose_tags: texts(tree, &["exposeTags"]).collect(),
                 accept_tags: texts(tree, &["acceptTags"]).collect(),
             });
         let groups: Vec<TrustGroup<'t>> = list(tree, &["trustGroups"], |index, tree| TrustGroup {
             index,
-            name: text_at(tree, &["name"]),
+            name: tree.text_at(&["name"]),
             members: texts(tree, &["agentConfigs"]).collect(),
         });
         Self {
-            default_visibility: text_at(tree, &["defaultVisibility"]),
-            first_permeability: Places::default(),
+            default_visibility: tree.text_at(&["defaultVisibility"]),
+            first_permeability: first_places(permeability.iter().map(|rule| rule.config)),
             permeability,
-            first_groups: Places::default(),
+            first_groups: first_places(groups.iter().map(|group| group.name)),
             groups,
             tree,
         }
     }
 
     /// The first permeability rule for a config.
-    #[must_use]
-    pub fn rule(&self, config: &str) -> Option<&PermeabilityRule<'t>> {
-        let names = || self.permeability.iter().map(|rule| rule.config);
-        self.permeability.get(self.first_permeability.first(config, names)?)
+    pub(crate) fn rule(&self, config: &str) -> Option<&PermeabilityRule<'t>> {
+        self.permeability.get(*self.first_permeability.get(config)?)
     }
 
     /// The first trust group of a name.
-    #[must_use]
-    pub fn group(&self, name: &str) -> Option<&TrustGroup<'t>> {
-        self.groups.get(self.first_groups.first(name, || self.groups.iter().map(|group| group.name))?)
+    pub(crate) fn group(&self, name: &str) -> Option<&TrustGroup<'t>> {
+        self.groups.get(*self.first_groups.get(name)?)
     }
 
     /// A section of the membrane.
-    #[must_use]
-    pub fn section(&self, name: &str) -> Option<&'t Tree> {
+    pub(crate) fn section(&self, name: &str) -> Option<&'t Tree> {
         section(self.tree, &[name])
     }
 }

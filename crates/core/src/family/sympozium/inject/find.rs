@@ -47,13 +47,6 @@ pub(in super::super) struct PodMemories<'s> {
     pub(super) missing: Vec<Reference>,
 }
 
-impl PodMemories<'_> {
-    /// Whether any memory is on.
-    pub(super) const fn has_memory(&self) -> bool {
-        self.private.is_some() || self.legacy || self.shared
-    }
-}
-
 pub(in super::super) fn find<'s>(
     pod: &Pod<'_>,
     instance: &str,
@@ -154,6 +147,11 @@ fn find_ensemble<'s>(
 }
 
 impl<'s> PodMemories<'s> {
+    /// Whether any memory is on.
+    pub(super) const fn has_memory(&self) -> bool {
+        self.private.is_some() || self.legacy || self.shared
+    }
+
     /// Uses the config of the Ensemble for the Agent that the Ensemble will create. Upstream gives each Agent the skill.
     fn add_made_agent(&mut self, ensemble: &'s Object, config: AgentConfig<'s>, run: Option<&'s Object>) {
         let inherits = run.is_none_or(|run| skills(&run.tree).is_empty() && inherits_skills(&run.tree));
@@ -167,9 +165,7 @@ impl<'s> PodMemories<'s> {
         self.ensemble = Some(ensemble);
         self.made_from = Some(config);
     }
-}
 
-impl PodMemories<'_> {
     /// Reports the missing Agent. Private memory needs a valid name for its Service and claim.
     fn add_missing_agent(&mut self, namespace: &str) {
         if !is_dns_subdomain(&self.instance) {

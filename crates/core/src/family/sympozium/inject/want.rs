@@ -9,7 +9,7 @@ mod mode;
 mod service;
 mod sidecar;
 
-use crate::family::inject::env::{self, ExistingEnv, Position, Variable};
+use crate::family::inject::env::{self, ExistingEnv, Variable};
 use crate::family::inject::parts::{ExistingMounts, ExistingParts, WantedPart, WantedParts};
 use crate::family::inject::{Unmet, WantedByContainer, WantedByPod, field_origin, resource_name};
 use crate::family::message::fit_names;
@@ -22,13 +22,14 @@ use memgate_model::state_reader::StateReader;
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
 
-use self::mode::{Mode, private_mode};
-use super::super::api::CONFIG_LABEL;
+use self::mode::{has_server, private_mode};
 use super::super::api::agent::auto_store_off;
 use super::super::api::ensemble::has_access_rules;
+use super::super::api::{CONFIG_LABEL, MEMORY_SKILL};
 use super::super::codes::CONFIG_UNKNOWN;
+use super::super::lookup::PackMode;
 use super::super::variables::{self, AUTO_STORE, INSTANCE};
-use super::find::PodMemories;
+use super::find::{PodMemories, lookup_failed};
 use super::recognise::instance_label;
 
 /// The prefixes of all variables.
@@ -102,16 +103,8 @@ impl<'p, 's> WantedBuilder<'p, 's> {
         let mut env: Vec<Variable<'p>> = self.instance_name().into_iter().collect();
         env.extend(std::mem::take(&mut self.variables));
         let PodContext { parts, index, container, mounts, .. } = self.pod;
-        let mounts = (self.mounts, mounts);
-        let position = Position::Front;
-        let agent = WantedByContainer {
-            index,
-            container,
-            existing: self.existing,
-            env: env.into(),
-            position,
-            mounts,
-        };
+        let agent = WantedByContainer::variables(index, container, self.existing, env);
+        let agent = WantedByContainer { mounts: (self.mounts, mounts), ..agent };
         WantedByPod {
             memory,
             containers: vec![agent],
@@ -144,10 +137,14 @@ impl<'p, 's> WantedBuilder<'p, 's> {
     fn private(&mut self, state: &mut StateReader<'s>) -> Result<(), Unmet> {
         let Some((object, field)) = self.found.private.clone() else { return Ok(()) };
         let origin = self.private_origin(object, &field);
-        match private_mode(self, state)? {
-            Mode::Service => self.private_service(&origin),
-            Mode::SidecarPresent => self.private_sidecar_present(&origin),
-            Mode::Sidecar(pack) => self.private_sidecar(pack, &origin, state),
+        if has_server(self) {
+            self.private_sidecar_present(&origin);
+            return Ok(());
+        }
+        match private_mode(self, state) {
+            PackMode::Service => self.private_service(&origin),
+            PackMode::Sidecar(pack) => self.private_sidecar(pack, &origin, state),
+            PackMode::Unknown => return Err(lookup_failed("SkillPack", MEMORY_SKILL, instance_label())),
         }
         Ok(())
     }

@@ -13,6 +13,7 @@ use super::super::codes::{
     AGENT_DELETE_DATA_LOSS, AUTO_STORE_NO_EFFECT, CRD_REQUIRED, LEGACY_MEMORY, MANAGED_AGENT_EDIT,
     SKILL_REMOVED,
 };
+use super::super::lookup;
 use super::{Report, configs, environment, names, skills, volumes};
 use crate::family::message::fit_names;
 
@@ -24,12 +25,12 @@ pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
     findings.extend(memory(subject, report));
     findings.extend(volumes::warnings(agent, report));
     let env = ["spec", "agents", "default", "env"];
-    let membership = if environment::names_reserved(agent, &env) {
-        environment::membership(Some(agent), None, subject.namespace, state)
+    let ensemble = if environment::names_reserved(agent, &env) {
+        lookup::ensemble_of(Some(agent), None, subject.namespace, state)
     } else {
         None
     };
-    findings.extend(environment::findings(agent, &env, membership.as_ref()));
+    findings.extend(environment::findings(agent, &env, ensemble));
     if let Some(old) = subject.old {
         findings.extend(changes(subject, old, report).into_iter().map(Finding::when_allowed));
     }

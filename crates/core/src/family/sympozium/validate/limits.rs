@@ -6,7 +6,6 @@ use memgate_primitives::duration::nanoseconds;
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
 
-use super::super::api::agent::text_at;
 use super::super::api::shared_memory::Membrane;
 use super::super::api::{BUDGET_ACTIONS, DECAYS, EVIDENCE_KINDS};
 use super::super::codes::{
@@ -31,7 +30,7 @@ pub(super) fn findings(membrane: &Membrane<'_>, report: Report<'_>) -> Vec<Findi
         findings.extend(decay_function(decay, &here, report));
     }
     if let Some((policy, here)) = section("evidencePolicy") {
-        let kind = text_at(policy, &["minKind"]);
+        let kind = policy.text_at(&["minKind"]);
         let at = || here.key("minKind");
         findings.extend(report.unsupported(&EVIDENCE_KIND_UNSUPPORTED, at, kind, &EVIDENCE_KINDS));
     }
@@ -43,7 +42,7 @@ fn integer(tree: &Tree, field: &str) -> Option<i64> {
 }
 
 fn token_budget(budget: &Tree, here: &Pointer, report: Report<'_>) -> Vec<Finding> {
-    let (action, at) = (text_at(budget, &["action"]), || here.key("action"));
+    let (action, at) = (budget.text_at(&["action"]), || here.key("action"));
     let unsupported = report.unsupported(&TOKEN_ACTION_UNSUPPORTED, at, action, &BUDGET_ACTIONS);
     let mut findings: Vec<Finding> = unsupported.into_iter().collect();
     let [total, per_run] = ["maxTokens", "maxTokensPerRun"].map(|field| {
@@ -76,7 +75,7 @@ fn failures(breaker: &Tree, here: &Pointer, report: Report<'_>) -> Option<Findin
 
 /// Upstream never reads the cooldown; an empty one asks for a manual reset.
 fn cooldown(breaker: &Tree, here: &Pointer, report: Report<'_>) -> Option<Finding> {
-    let text = text_at(breaker, &["cooldownDuration"]).filter(|text| !text.is_empty())?;
+    let text = breaker.text_at(&["cooldownDuration"]).filter(|text| !text.is_empty())?;
     let at = || here.key("cooldownDuration");
     if is_positive(text) {
         let text = || "is never read: an open breaker does not close by itself";
@@ -89,7 +88,7 @@ fn cooldown(breaker: &Tree, here: &Pointer, report: Report<'_>) -> Option<Findin
 }
 
 fn ttl(decay: &Tree, here: &Pointer, report: Report<'_>) -> Option<Finding> {
-    let text = text_at(decay, &["ttl"]).filter(|text| !text.is_empty() && !is_positive(text))?;
+    let text = decay.text_at(&["ttl"]).filter(|text| !text.is_empty() && !is_positive(text))?;
     let shown = excerpt(text);
     let finding = report.deny(&TTL_INVALID, || here.key("ttl"), move || invalid(&shown))?;
     Some(finding.fingerprint_value(text))
@@ -104,7 +103,7 @@ fn invalid(text: &str) -> String {
 }
 
 fn decay_function(decay: &Tree, here: &Pointer, report: Report<'_>) -> Option<Finding> {
-    let function = text_at(decay, &["decayFunction"]);
+    let function = decay.text_at(&["decayFunction"]);
     let at = || here.key("decayFunction");
     if function == Some(DECAYS[1]) {
         let text = || "\"exponential\" is never read: entries are filtered by ttl only";

@@ -1,6 +1,5 @@
 //! Validates a SkillPack.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use memgate_model::family::Subject;
@@ -11,7 +10,7 @@ use memgate_model::tree::Tree;
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
 
-use super::super::api::agent::{has_memory, is_true, text_at};
+use super::super::api::agent::{has_memory, is_true};
 use super::super::api::{AGENT, AGENT_OLD, MEMORY_SKILL, SKILL_PACK, SYSTEM_NAMESPACE};
 use super::super::codes::{MEMORY_PACK_DELETE, MEMORY_PACK_SERVER, TOOL_NAME_BUILTIN};
 use super::{Report, about_agents, volumes};
@@ -59,7 +58,7 @@ fn tools(pack: &Tree, name: &str, report: Report<'_>) -> Vec<Finding> {
     let tools = pack.at(&["spec", "sidecar", "tools"]).map(Tree::elements).unwrap_or_default();
     let name: Arc<str> = excerpt(name).into();
     let finding = |(index, tool): (usize, &Tree)| {
-        let tool = text_at(tool, &["name"]).filter(|tool| BUILT_IN_TOOLS.contains(tool))?;
+        let tool = tool.text_at(&["name"]).filter(|tool| BUILT_IN_TOOLS.contains(tool))?;
         let (shown_pack, shown_tool) = (Arc::clone(&name), excerpt(tool));
         let message = move |_: &Pointer| {
             let (pack, tool) = (quoted(&shown_pack), quoted(&shown_tool));
@@ -87,15 +86,9 @@ pub(super) fn deleted(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec
         agents.chain(state.list(&AGENT_OLD, subject.namespace)).filter(uses_memory).collect()
     };
     let verb = if users.len() == 1 { "uses" } else { "use" };
-    let names = users.into_iter().map(|agent| qualified_name(subject.namespace, agent)).collect();
+    let names = users.into_iter().map(|agent| agent.name_in(subject.namespace)).collect();
     let message =
         about_agents(names, |users, _| format!("{users} still {verb} SkillPack \"{MEMORY_SKILL}\""));
     let finding = |message| Finding::warn(&MEMORY_PACK_DELETE, Pointer::root(), message);
     message.map(finding).into_iter().collect()
-}
-
-/// The name of an Agent, behind its namespace where that is another one.
-fn qualified_name<'a>(namespace: &str, agent: &'a Object) -> Cow<'a, str> {
-    let Object { namespace: home, name, .. } = agent;
-    if **home == *namespace { Cow::Borrowed(name) } else { format!("{home}/{name}").into() }
 }

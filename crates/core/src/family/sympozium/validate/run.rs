@@ -9,13 +9,13 @@ use memgate_model::tree::Tree;
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
 
-use super::super::api::agent::{agent_ref, agent_ref_pointer, is_true, label, text_at};
+use super::super::api::agent::{agent_ref, agent_ref_pointer, is_true, label};
 use super::super::api::{BUDGET_ACTIONS, ENSEMBLE_LABEL};
 use super::super::codes::{
     AGENT_MISSING, BUDGET_SPENT, CIRCUIT_OPEN, ENSEMBLE_LABEL_DIFFERS, LEGACY_INSTANCE_REF,
 };
 use super::super::lookup;
-use super::environment::{self, Membership, membership};
+use super::environment;
 use super::{Report, skills, volumes};
 use crate::family::message::fit_names;
 
@@ -39,15 +39,15 @@ pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
         }
     }
     let (env, created) = (["spec", "env"], subject.operation == Operation::Create);
-    let membership = match maker {
-        Some((ensemble, _)) => Some(Membership { ensemble }),
+    let ensemble = match maker {
+        Some((ensemble, _)) => Some(ensemble),
         None if !created && !environment::names_reserved(run, &env) => None,
-        None => membership(agent.map(|agent| &agent.tree), Some(run), subject.namespace, state),
+        None => lookup::ensemble_of(agent.map(|agent| &agent.tree), Some(run), subject.namespace, state),
     };
-    findings.extend(environment::findings(run, &env, membership.as_ref()));
+    findings.extend(environment::findings(run, &env, ensemble));
     if created {
         findings.extend(agent.and_then(|agent| ensemble_label_differs(run, agent)));
-        if let Some(Membership { ensemble }) = membership {
+        if let Some(ensemble) = ensemble {
             findings.extend(budget_spent(subject, ensemble));
             findings.extend(circuit_open(subject, ensemble));
         }
@@ -56,7 +56,7 @@ pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
 }
 
 fn old_name(run: &Tree) -> Option<Finding> {
-    text_at(run, &["spec", "instanceRef"])?;
+    run.text_at(&["spec", "instanceRef"])?;
     let message = "spec.instanceRef is the old name of spec.agentRef";
     Some(Finding::warn(&LEGACY_INSTANCE_REF, Pointer::new("/spec/instanceRef"), message).at_key())
 }
@@ -98,8 +98,7 @@ fn budget_spent(subject: &Subject<'_>, ensemble: &Object) -> Option<Finding> {
     let budget = ensemble.tree.at(&["spec", "sharedMemory", "membrane", "tokenBudget"])?;
     let limit = budget.get("maxTokens").and_then(Tree::integer).filter(|limit| *limit > 0)?;
     let used = ensemble.tree.at(&["status", "tokenBudgetUsed"]).and_then(Tree::integer)?;
-    let action =
-        text_at(budget, &["action"]).filter(|action| !action.is_empty()).unwrap_or(BUDGET_ACTIONS[0]);
+    let action = budget.text_at(&["action"]).filter(|action| !action.is_empty()).unwrap_or(BUDGET_ACTIONS[0]);
     let message = fit_names([&ensemble.name], |[name]| {
         format!("token budget exceeded: ensemble {} has used {used} tokens (limit: {limit})", quoted(name))
     });

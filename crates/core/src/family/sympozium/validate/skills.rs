@@ -8,7 +8,7 @@ use memgate_model::tree::Tree;
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
 
-use super::super::api::agent::{memory_skill, skills, text_at};
+use super::super::api::agent::{memory_skill, skills};
 use super::super::api::{MEMORY_SKILL, SKILL_PACK, SYSTEM_NAMESPACE};
 use super::super::codes::{SKILL_EMPTY, SKILL_NEAR_MISS, SKILLPACK_MISSING};
 use super::super::lookup;
@@ -32,8 +32,8 @@ pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
 }
 
 fn check_skill(skill: &Tree, here: impl FnOnce() -> Pointer, report: Report<'_>) -> Option<Finding> {
-    let name = text_at(skill, &["skillPackRef"]).unwrap_or_default();
-    let has_text = text_at(skill, &["configMapRef"]).is_some_and(|name| !name.is_empty());
+    let name = skill.text_at(&["skillPackRef"]).unwrap_or_default();
+    let has_text = skill.text_at(&["configMapRef"]).is_some_and(|name| !name.is_empty());
     let wrong_type = ["skillPackRef", "configMapRef"]
         .iter()
         .any(|field| skill.get(field).is_some_and(|value| value.text().is_none()));
@@ -70,8 +70,7 @@ fn pack_missing(namespace: &str, skill: &Pointer, state: &mut StateReader<'_>) -
 }
 
 /// The warning that the SkillPack of the memory is missing.
-#[must_use]
-pub fn skill_pack_missing(namespace: &str, at: Pointer) -> Finding {
+pub(crate) fn skill_pack_missing(namespace: &str, at: Pointer) -> Finding {
     let message = fit_names([namespace], |[namespace]| {
         let namespace = quoted(namespace);
         format!("SkillPack \"{MEMORY_SKILL}\" not found in {namespace} or \"{SYSTEM_NAMESPACE}\"")

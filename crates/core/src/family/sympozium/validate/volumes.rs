@@ -8,7 +8,6 @@ use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
 
 use super::super::api::RESERVED_VOLUMES;
-use super::super::api::agent::text_at;
 use super::super::codes::RESERVED_VOLUME;
 use super::Report;
 
@@ -65,7 +64,7 @@ fn reserved<'t>(
 ) -> impl Iterator<Item = (impl FnOnce() -> Pointer, &'t str)> {
     let entries = object.at(path).map(Tree::elements).unwrap_or_default();
     entries.iter().enumerate().filter_map(move |(index, entry)| {
-        let name = text_at(entry, &["name"]).filter(|name| RESERVED_VOLUMES.contains(name))?;
+        let name = entry.text_at(&["name"]).filter(|name| RESERVED_VOLUMES.contains(name))?;
         let list = move || path.iter().fold(Pointer::root(), |pointer, key| pointer.key(key));
         Some((move || list().index(index).key("name"), name))
     })

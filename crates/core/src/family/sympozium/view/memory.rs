@@ -1,6 +1,7 @@
 //! The views of what declares memory: Agent, Ensemble and SkillPack.
 
 use crate::family::{container_view, endpoint_view};
+use memgate_model::family::Subject;
 use memgate_model::memory_view::{
     EndpointSource, EndpointView, MemoryView, ReferenceView, Role, SecretView, SharingConfigView,
     SharingView, SourceView, StorageView, Why, qualified,
@@ -12,8 +13,8 @@ use memgate_primitives::pointer::Pointer;
 use memgate_primitives::quantity;
 
 use super::super::api::agent::{
-    SkillsOwner, agent_ref, agent_ref_pointer, ensemble_label, ensemble_name, has_legacy_memory,
-    memory_skill, sidecar_image, skills, skills_owner, text_at,
+    SkillsOwner, agent_ref, agent_ref_pointer, ensemble_label, has_legacy_memory, memory_skill,
+    sidecar_image, skills, skills_owner,
 };
 use super::super::api::ensemble::{Ensemble, shares_memory};
 use super::super::api::membrane::{VisibilitySource, effective_visibility};
@@ -24,7 +25,7 @@ use super::super::api::{
 };
 use super::super::lookup::{self, PackMode};
 use super::super::variables::access;
-use super::Viewed;
+use super::{new_view, subject_of};
 
 /// Where a memory server keeps entries.
 const SERVER: &str = "sqlite";
@@ -37,12 +38,16 @@ const BILLION: i128 = 1_000_000_000;
 
 /// The view of an Agent; `None` if it has no memory. Its private memory may be on although its own skills do not say
 /// so: a run can bring skills of its own.
-pub(super) fn of_agent(agent: Viewed<'_>, private: bool, state: &mut StateReader<'_>) -> Option<MemoryView> {
-    if !private && !has_legacy_memory(agent.tree) {
+pub(super) fn of_agent(
+    agent: &Subject<'_>,
+    private: bool,
+    state: &mut StateReader<'_>,
+) -> Option<MemoryView> {
+    if !private && !has_legacy_memory(agent.object) {
         return None;
     }
-    let mut view = agent.view(Role::Memory);
-    let field = if private { skill_pointer(agent.tree) } else { Pointer::new("/spec/memory/enabled") };
+    let mut view = new_view(agent, Role::Memory);
+    let field = if private { skill_pointer(agent.object) } else { Pointer::new("/spec/memory/enabled") };
     for path in ["backend", "durable", "endpoint"] {
         view.at(path, field.clone());
     }
@@ -62,7 +67,7 @@ fn skill_pointer(agent: &Tree) -> Pointer {
 }
 
 /// Where the private memory is a Service. One in a sidecar is reached in the pod alone.
-fn private_endpoint(agent: Viewed<'_>, state: &mut StateReader<'_>) -> Option<EndpointView> {
+fn private_endpoint(agent: &Subject<'_>, state: &mut StateReader<'_>) -> Option<EndpointView> {
     match pack_mode(agent, state) {
         PackMode::Sidecar(_) => None,
         PackMode::Service => service(agent, state, &private_url(agent.name, agent.namespace)),
@@ -74,32 +79,32 @@ fn private_endpoint(agent: Viewed<'_>, state: &mut StateReader<'_>) -> Option<En
 }
 
 /// Where the private memory of an Agent runs, as far as its pods do not say it.
-pub(super) fn pack_mode<'s>(agent: Viewed<'_>, state: &mut StateReader<'s>) -> PackMode<'s> {
+pub(super) fn pack_mode<'s>(agent: &Subject<'_>, state: &mut StateReader<'s>) -> PackMode<'s> {
     let asked =
-        text_at(agent.tree, &["metadata", "annotations", MODE_ANNOTATION]).and_then(lookup::asked_mode);
+        agent.object.text_at(&["metadata", "annotations", MODE_ANNOTATION]).and_then(lookup::asked_mode);
     let chosen = asked.unwrap_or_else(|| state.settings().sympozium.memory_mode);
     lookup::pack_mode(chosen, agent.namespace, state)
 }
 
 /// The endpoint of a Service that is named for an object; an object without a name has none yet.
-fn service(object: Viewed<'_>, state: &mut StateReader<'_>, url: &str) -> Option<EndpointView> {
+fn service(object: &Subject<'_>, state: &mut StateReader<'_>, url: &str) -> Option<EndpointView> {
     let parse = || endpoint_view::parse(EndpointSource::Derived, url, object.namespace, state);
     (!object.name.is_empty()).then(parse)
 }
 
 /// The Ensemble that an Agent names by a label.
-fn ensemble_reference(agent: Viewed<'_>, state: &mut StateReader<'_>) -> Option<ReferenceView> {
-    let (label, name) = ensemble_label(agent.tree)?;
+fn ensemble_reference(agent: &Subject<'_>, state: &mut StateReader<'_>) -> Option<ReferenceView> {
+    let (label, name) = ensemble_label(agent.object)?;
     let lookup = lookup::ensemble(agent.namespace, name, state);
     let field = Pointer::new("/metadata/labels").key(label);
     Some(ReferenceView::new(&ENSEMBLE, (agent.namespace, name), field, lookup))
 }
 
 /// The view of an Ensemble; `None` if it shares no memory.
-pub(super) fn of_ensemble(object: Viewed<'_>, state: &mut StateReader<'_>) -> Option<MemoryView> {
-    let ensemble = Ensemble::read(object.tree);
+pub(super) fn of_ensemble(object: &Subject<'_>, state: &mut StateReader<'_>) -> Option<MemoryView> {
+    let ensemble = Ensemble::read(object.object);
     let shared = ensemble.shared.as_ref().filter(|shared| shared.enabled)?;
-    let mut view = object.view(Role::Memory);
+    let mut view = new_view(object, Role::Memory);
     for path in ["backend", "durable", "endpoint"] {
         view.at(path, Pointer::new("/spec/sharedMemory/enabled"));
     }
@@ -155,23 +160,18 @@ fn visibility<'t>(ensemble: &Ensemble<'t>, shared: &SharedMemory<'t>, config: &s
 }
 
 /// The view of the SkillPack of the memory, with the container that serves the private memory of its users.
-pub(super) fn of_pack(pack: Viewed<'_>) -> MemoryView {
-    let mut view = pack.view(Role::Memory);
+pub(super) fn of_pack(pack: &Subject<'_>) -> MemoryView {
+    let mut view = new_view(pack, Role::Memory);
     let sidecar = Pointer::new("/spec/sidecar");
     view.at("backend", sidecar.clone());
     view.at("durable", sidecar.clone());
     view.backend = Some(SERVER.to_owned());
     view.durable = Some(true);
-    let Some(image) = sidecar_image(pack.tree) else { return view };
+    let Some(image) = sidecar_image(pack.object) else { return view };
     let secret = sidecar.key("secretRef");
     view.at("secrets", secret.clone());
-    let name = text_at(pack.tree, &["spec", "sidecar", "secretRef"]).filter(|name| !name.is_empty());
-    view.secrets.extend(name.map(|name| SecretView {
-        name: name.to_owned(),
-        namespace: pack.namespace.to_owned(),
-        key: None,
-        field: secret,
-    }));
+    let name = pack.object.text_at(&["spec", "sidecar", "secretRef"]).filter(|name| !name.is_empty());
+    view.secrets.extend(name.map(|name| SecretView::new((pack.namespace, name), None, secret)));
     view.containers.push(container_view::of_image(MEMORY_SERVER, image, sidecar));
     view
 }
@@ -191,24 +191,24 @@ impl Usage<'_> {
     /// The views of these memories.
     pub(super) fn memories(&self, state: &mut StateReader<'_>) -> Vec<MemoryView> {
         let mut views = Vec::new();
-        if let Some(agent) = self.agent.map(Viewed::object) {
-            views.extend(of_agent(agent, self.private, state));
+        if let Some(agent) = self.agent.map(subject_of) {
+            views.extend(of_agent(&agent, self.private, state));
             if self.private
-                && let PackMode::Sidecar(Some(pack)) = pack_mode(agent, state)
+                && let PackMode::Sidecar(Some(pack)) = pack_mode(&agent, state)
             {
-                views.push(of_pack(Viewed::object(pack)));
+                views.push(of_pack(&subject_of(pack)));
             }
         }
-        views.extend(self.ensemble.and_then(|ensemble| of_ensemble(Viewed::object(ensemble), state)));
+        views.extend(self.ensemble.and_then(|ensemble| of_ensemble(&subject_of(ensemble), state)));
         views
     }
 }
 
 /// The view of an AgentRun.
-pub(super) fn of_run(run: Viewed<'_>, state: &mut StateReader<'_>) -> MemoryView {
-    let mut view = run.view(Role::Referrer);
-    let Some(name) = agent_ref(run.tree) else { return view };
-    let field = agent_ref_pointer(run.tree);
+pub(super) fn of_run(run: &Subject<'_>, state: &mut StateReader<'_>) -> MemoryView {
+    let mut view = new_view(run, Role::Referrer);
+    let Some(name) = agent_ref(run.object) else { return view };
+    let field = agent_ref_pointer(run.object);
     let (lookup, usage) = look_up(run, name, state);
     let memories = usage.memories(state).into_iter();
     view.sources = memories.map(|view| SourceView { view, field: field.clone() }).collect();
@@ -217,14 +217,15 @@ pub(super) fn of_run(run: Viewed<'_>, state: &mut StateReader<'_>) -> MemoryView
 }
 
 /// The Agent of a run, or what will make it, and what the run uses of it.
-fn look_up<'s>(run: Viewed<'_>, agent: &str, state: &mut StateReader<'s>) -> (Lookup<'s>, Usage<'s>) {
+fn look_up<'s>(run: &Subject<'_>, agent: &str, state: &mut StateReader<'s>) -> (Lookup<'s>, Usage<'s>) {
     let lookup = lookup::agent(run.namespace, agent, state);
     match lookup {
         Lookup::Found(agent) => {
-            let ensemble = shared_ensemble(run, &agent.tree, state);
-            let owner = skills_owner(Some(run.tree), Some(&agent.tree));
+            let ensemble = lookup::ensemble_of(Some(&agent.tree), Some(run.object), run.namespace, state);
+            let ensemble = ensemble.filter(|ensemble| shares_memory(&ensemble.tree));
+            let owner = skills_owner(Some(run.object), Some(&agent.tree));
             let private = owner.is_some_and(|owner| {
-                let owner = if owner == SkillsOwner::Run { run.tree } else { &agent.tree };
+                let owner = if owner == SkillsOwner::Run { run.object } else { &agent.tree };
                 memory_skill(skills(owner)).is_some()
             });
             (lookup, Usage { agent: Some(agent), private, ensemble })
@@ -238,14 +239,5 @@ fn look_up<'s>(run: Viewed<'_>, agent: &str, state: &mut StateReader<'s>) -> (Lo
             None => (lookup, Usage::default()),
         },
         Lookup::Unknown => (lookup, Usage::default()),
-    }
-}
-
-/// The Ensemble that shares its memory with a run of this Agent.
-fn shared_ensemble<'s>(run: Viewed<'_>, agent: &Tree, state: &mut StateReader<'s>) -> Option<&'s Object> {
-    let name = ensemble_name(Some(agent), Some(run.tree))?;
-    match lookup::ensemble(run.namespace, name, state) {
-        Lookup::Found(ensemble) if shares_memory(&ensemble.tree) => Some(ensemble),
-        Lookup::Found(_) | Lookup::Absent | Lookup::Unknown => None,
     }
 }

@@ -16,44 +16,27 @@ const IPC_VARIABLE: &str = "MEMORY_IPC_DIR";
 /// The first memories of an agent, as a JSON list.
 const SEEDS_VARIABLE: &str = "MEMORY_SEEDS";
 
-/// An init container that succeeds as soon as a memory server answers.
-pub(super) struct WaitContainer<'a> {
-    pub(super) name: &'static str,
-    /// What the message of a failure calls the server.
-    pub(super) server: &'static str,
-    /// The URL that the agent will use.
-    pub(super) url: &'a str,
-    pub(super) image: &'a str,
-    /// Whether the pod sets the user of its containers.
-    pub(super) has_user: bool,
-}
-
-impl WaitContainer<'_> {
-    pub(super) fn container(&self) -> Value {
-        json!({
-            "name": self.name,
-            "image": self.image,
-            "imagePullPolicy": "IfNotPresent",
-            "command": ["sh", "-c", self.script()],
-            "resources": resources(("50m", "32Mi"), ("100m", "64Mi")),
-            "securityContext": security_context(self.has_user),
-        })
-    }
-
-    /// `timeout` bounds the time on the clock, whatever the single tries take. There is no `$(` in
-    /// it, which Kubernetes would take for a variable.
-    fn script(&self) -> String {
-        let url = format!("{}/health", self.url.strip_suffix('/').unwrap_or(self.url));
-        let quoted = url.replace('\'', r"'\''");
-        format!(
-            "export URL='{quoted}'\n\
-             timeout 120 sh -c 'until timeout 2 wget -q -O /dev/null \"$URL\"; do \
-             echo \"waiting for $URL\"; sleep 2; done' && exit 0\n\
-             echo 'ERROR: {} not ready after 120s'\n\
-             exit 1\n",
-            self.server
-        )
-    }
+/// An init container that succeeds as soon as the memory server at this URL answers. `server` is its name in the message
+/// of a failure; `has_user` says whether the pod sets the user of its containers.
+pub(super) fn wait_container(name: &str, server: &str, url: &str, image: &str, has_user: bool) -> Value {
+    let url = format!("{}/health", url.strip_suffix('/').unwrap_or(url)).replace('\'', r"'\''");
+    // `timeout` bounds the time on the clock, whatever the single tries take. There is no `$(` in it, which Kubernetes
+    // would take for a variable.
+    let script = format!(
+        "export URL='{url}'\n\
+         timeout 120 sh -c 'until timeout 2 wget -q -O /dev/null \"$URL\"; do \
+         echo \"waiting for $URL\"; sleep 2; done' && exit 0\n\
+         echo 'ERROR: {server} not ready after 120s'\n\
+         exit 1\n"
+    );
+    json!({
+        "name": name,
+        "image": image,
+        "imagePullPolicy": "IfNotPresent",
+        "command": ["sh", "-c", script],
+        "resources": resources(("50m", "32Mi"), ("100m", "64Mi")),
+        "securityContext": security_context(has_user),
+    })
 }
 
 /// The memory server in the agent's own pod.

@@ -3,69 +3,49 @@
 use crate::family::url::Endpoint;
 use memgate_model::elsewhere::Elsewhere;
 use memgate_model::finding::Finding;
-use memgate_model::object::Object;
 use memgate_model::platform_settings::MemoryMode;
 use memgate_model::state_reader::StateReader;
 use memgate_primitives::plain_text::quoted;
 
-use super::super::super::api::agent::text_at;
-use super::super::super::api::{MEMORY_SERVER, MEMORY_SKILL, MODE_ANNOTATION};
+use super::super::super::api::{MEMORY_SERVER, MODE_ANNOTATION};
 use super::super::super::codes::{MEMORY_MODE_UNKNOWN, SIDECAR_MODE_IGNORED};
 use super::super::super::lookup::{self, PackMode};
 use super::super::super::validate::skill_pack_missing;
 use super::super::super::variables::PRIVATE_URL;
-use super::super::find::lookup_failed;
 use super::super::recognise::instance_label;
 use super::WantedBuilder;
-use crate::family::inject::{Unmet, annotation_pointer};
+use crate::family::inject::annotation_pointer;
 use crate::family::message::fit_names;
 
 /// What upstream calls the sidecar that a SkillPack brings along.
 const PACK_SIDECAR: &str = "skill-memory";
 
-/// Where the private memory runs.
-pub(super) enum Mode<'s> {
-    /// In a Deployment of its own.
-    Service,
-    /// In a native sidecar, configured by its SkillPack.
-    Sidecar(Option<&'s Object>),
-    /// In a sidecar that is in the pod already.
-    SidecarPresent,
+/// Whether the pod has a memory server already, and no URL of another one.
+pub(super) fn has_server(builder: &WantedBuilder<'_, '_>) -> bool {
+    let url = builder.existing.get(PRIVATE_URL).map(|(_, entry)| entry);
+    let is_local = url.is_none_or(|entry| entry.literal().is_some_and(is_loopback));
+    is_local && [MEMORY_SERVER, PACK_SIDECAR].iter().any(|name| builder.pod.parts.has_container(name))
 }
 
+/// Where the private memory runs.
 pub(super) fn private_mode<'s>(
     builder: &mut WantedBuilder<'_, 's>,
     state: &mut StateReader<'s>,
-) -> Result<Mode<'s>, Unmet> {
-    let url = builder.existing.get(PRIVATE_URL).map(|(_, entry)| entry);
-    let is_local = url.is_none_or(|entry| entry.literal().is_some_and(is_loopback));
-    if is_local
-        && (builder.pod.parts.has_container(MEMORY_SERVER) || builder.pod.parts.has_container(PACK_SIDECAR))
-    {
-        return Ok(Mode::SidecarPresent);
-    }
-    if url.is_some() {
+) -> PackMode<'s> {
+    if builder.existing.get(PRIVATE_URL).is_some() {
         if requested_mode(builder) == Some("sidecar") {
             let message = format!("sidecar mode ignored: {PRIVATE_URL} is already set");
-            builder.warnings.push(Finding::warn(
-                &SIDECAR_MODE_IGNORED,
-                builder.env_entry(PRIVATE_URL),
-                message,
-            ));
+            let at = builder.env_entry(PRIVATE_URL);
+            builder.warnings.push(Finding::warn(&SIDECAR_MODE_IGNORED, at, message));
         }
-        return Ok(Mode::Service);
+        return PackMode::Service;
     }
     let chosen = requested_by_annotation(builder).unwrap_or_else(|| state.settings().sympozium.memory_mode);
-    match lookup::pack_mode(chosen, builder.pod.namespace, state) {
-        PackMode::Service => Ok(Mode::Service),
-        PackMode::Sidecar(pack) => {
-            if pack.is_none() && chosen != MemoryMode::Sidecar {
-                builder.warnings.push(skill_pack_missing(builder.pod.namespace, instance_label()));
-            }
-            Ok(Mode::Sidecar(pack))
-        }
-        PackMode::Unknown => Err(lookup_failed("SkillPack", MEMORY_SKILL, instance_label())),
+    let mode = lookup::pack_mode(chosen, builder.pod.namespace, state);
+    if matches!(mode, PackMode::Sidecar(None)) && chosen != MemoryMode::Sidecar {
+        builder.warnings.push(skill_pack_missing(builder.pod.namespace, instance_label()));
     }
+    mode
 }
 
 /// Whether a URL points at the pod itself.
@@ -78,7 +58,7 @@ pub(super) fn is_loopback(url: &str) -> bool {
 /// What an annotation of the pod, or else of the Agent, asks for.
 fn requested_mode<'a>(builder: &'a WantedBuilder<'_, '_>) -> Option<&'a str> {
     let agent_annotation =
-        || text_at(&builder.found.agent?.tree, &["metadata", "annotations", MODE_ANNOTATION]);
+        || builder.found.agent?.tree.text_at(&["metadata", "annotations", MODE_ANNOTATION]);
     builder.pod.pod.annotation(MODE_ANNOTATION).or_else(agent_annotation)
 }
 

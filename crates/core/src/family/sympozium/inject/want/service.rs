@@ -10,7 +10,7 @@ use super::super::super::api::{private_url, shared_url};
 use super::super::super::codes::HOST_NETWORK_DNS;
 use super::super::super::variables::{PRIVATE_URL, SHARED_URL};
 use super::WantedBuilder;
-use super::containers::WaitContainer;
+use super::containers::wait_container;
 use super::mode::is_loopback;
 use crate::family::inject::parts::WantedPart;
 
@@ -38,8 +38,8 @@ impl WantedBuilder<'_, '_> {
     /// Waits for the server that the agent will really use, where that can be known.
     fn wait_container(
         &self,
-        name: &'static str,
-        server: &'static str,
+        name: &str,
+        server: &str,
         (variable, default_url): (&str, &str),
         origin: &Origin,
     ) -> Option<WantedPart> {
@@ -51,8 +51,7 @@ impl WantedBuilder<'_, '_> {
         if url.is_empty() || url.contains("$(") || is_loopback(url) || self.pod.parts.has_container(name) {
             return None;
         }
-        let (image, has_user) = (self.wait_image.as_str(), self.pod.parts.has_user());
-        let tree = WaitContainer { name, server, url, image, has_user }.container();
+        let tree = wait_container(name, server, url, &self.wait_image, self.pod.parts.has_user());
         Some(WantedPart { name: name.to_owned(), tree, origin: origin.clone() })
     }
 
