@@ -1,6 +1,7 @@
 //! `memgate mutate`: manifests as a cluster would store them, with the user's own text around the changes.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::Context as _;
 use serde_json::Value;
@@ -14,9 +15,10 @@ use crate::cli::terminal::Terminal;
 use crate::offline::check::{Checked, check};
 use crate::offline::findings::report;
 use crate::offline::load::load;
-use crate::offline::rewrite::{self, Rewritten, rewrite_all};
+use crate::offline::rewrite::{self, line_origins, rewrite_all};
 use crate::report::{counted, diff, patches, plain, stream};
 use memgate_core::state::cluster_snapshot::is_masked;
+use memgate_manifest::rewrite::Rewritten;
 use memgate_manifest::source::Source;
 use memgate_model::edit::Edit;
 use memgate_model::request::Point;
@@ -117,7 +119,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         } else if args.result.write {
             is_written = write_files_back(&files, terminal);
         } else if args.result.diff {
-            write_diffs(&files, args.no_origins, terminal)?;
+            write_diffs(&files, &checked, args.no_origins, terminal)?;
         } else {
             write_manifests(&files, terminal)?;
         }
@@ -146,7 +148,7 @@ fn holds_mask(value: &Value) -> bool {
 }
 
 /// Writes the changed files. The result is whether all of them were written.
-fn write_files_back(files: &[(&Source, Rewritten)], terminal: Terminal) -> bool {
+fn write_files_back(files: &[(&Arc<Source>, Rewritten)], terminal: Terminal) -> bool {
     let mut written = 0;
     let changed: Vec<_> = files.iter().filter(|(source, new)| source.text() != new.text).collect();
     for (source, new) in &changed {
@@ -167,12 +169,17 @@ fn note_reformatted(name: &str, new: &Rewritten, terminal: Terminal) {
     }
 }
 
-fn write_manifests(files: &[(&Source, Rewritten)], terminal: Terminal) -> anyhow::Result<()> {
+fn write_manifests(files: &[(&Arc<Source>, Rewritten)], terminal: Terminal) -> anyhow::Result<()> {
     let files: Vec<_> = files.iter().map(|(source, new)| (source.name(), new.text.as_str())).collect();
     terminal.raw(stream::text(&files).as_bytes())
 }
 
-fn write_diffs(files: &[(&Source, Rewritten)], no_origins: bool, terminal: Terminal) -> anyhow::Result<()> {
+fn write_diffs(
+    files: &[(&Arc<Source>, Rewritten)],
+    checked: &Checked,
+    no_origins: bool,
+    terminal: Terminal,
+) -> anyhow::Result<()> {
     let changed: Vec<_> = files.iter().filter(|(source, new)| source.text() != new.text).collect();
     if changed.is_empty() {
         terminal.note("nothing to change");
@@ -180,8 +187,8 @@ fn write_diffs(files: &[(&Source, Rewritten)], no_origins: bool, terminal: Termi
     let mut text = Vec::new();
     for (source, new) in changed {
         let name = source.name();
-        let origins = if no_origins { &[] } else { new.origins.as_slice() };
-        let file = diff::FileDiff { name, before: source.text(), after: &new.text, origins };
+        let origins = if no_origins { Vec::new() } else { line_origins(source, &new.text, checked) };
+        let file = diff::FileDiff { name, before: source.text(), after: &new.text, origins: &origins };
         diff::write(&file, &mut text).context("failed to write the diff")?;
         note_reformatted(name, new, terminal);
     }

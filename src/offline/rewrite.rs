@@ -1,76 +1,192 @@
-//! The files with the edits of their objects made in the user's own text.
+//! The files with the edits of their objects made in the user's own text, and the origin of each new line.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::offline::check::{Checked, Decided};
 use crate::report::patches::ObjectPatch;
 use memgate_core::patch::Patch;
+use memgate_manifest::document::{Document, values};
 use memgate_manifest::error::Error;
-use memgate_manifest::rewrite::{self, Action, TextEdit};
+use memgate_manifest::place::DocumentPlace;
+use memgate_manifest::rewrite::{Rewritten, rewrite};
 use memgate_manifest::source::Source;
 use memgate_model::edit::{Edit, Op, Origin};
-
-/// A source with the edits of its objects.
-#[derive(Debug)]
-pub struct Rewritten {
-    /// The new text.
-    pub text: String,
-    /// The lines of the new text that are new or changed, by number (from 1), with their origins. Sorted; a line has
-    /// several entries if several edits touch it.
-    pub origins: Vec<(usize, Origin)>,
-    /// The numbers of the documents that were written anew, without their comments.
-    pub reformatted: Vec<usize>,
-}
+use memgate_primitives::pointer::{Pointer, list_index};
+use serde_json::Value;
 
 /// Every source, in order, with the edits of its allowed objects.
 ///
 /// # Errors
 /// When an edit does not fit its document, which is a bug in memgate.
-pub fn rewrite_all(checked: &Checked) -> Result<Vec<(&Source, Rewritten)>, Error> {
-    let rewritten = |source| Ok((Arc::as_ref(source), rewrite_source(source, checked)?));
+pub fn rewrite_all(checked: &Checked) -> Result<Vec<(&Arc<Source>, Rewritten)>, Error> {
+    let rewritten = |source| {
+        let patches: Vec<_> = edits(source, checked).map(|(place, edits)| (place, json(&edits))).collect();
+        Ok((source, rewrite(source, &patches)?))
+    };
     checked.sources.iter().map(rewritten).collect()
 }
 
-fn rewrite_source(source: &Arc<Source>, checked: &Checked) -> Result<Rewritten, Error> {
+/// The edits of each allowed object of a source that has some.
+fn edits<'c>(
+    source: &'c Arc<Source>,
+    checked: &'c Checked,
+) -> impl Iterator<Item = (&'c DocumentPlace, Vec<Edit>)> {
     let in_source = |decided: &&Decided| Arc::ptr_eq(decided.object.place.source(), source);
-    let allowed = checked.decided.iter().filter(in_source).filter(|decided| decided.allowed());
-    let (mut origins, mut edits) = (Vec::new(), Vec::new());
-    for Decided { object, admitted, .. } in allowed {
-        let of_object = object.edits_in_document(&admitted.edits);
-        edits.push((&object.place, text_edits(&of_object)));
-        origins.extend(of_object.into_iter().flat_map(|edit| edit.origins));
-    }
-    let edits: Vec<_> = edits.iter().map(|(place, edits)| (*place, edits.as_slice())).collect();
-    let rewrite::Rewritten { text, origins: lines, reformatted } = rewrite::rewrite(source, &edits)?;
-    let lines = lines.into_iter().filter_map(|(line, number)| Some((line, origins.get(number)?.clone())));
-    Ok(Rewritten { text, origins: lines.collect(), reformatted })
+    let changed = checked.decided.iter().filter(in_source).filter(|it| is_changed(it));
+    changed.map(|Decided { object, admitted, .. }| (&object.place, object.edits_in_document(&admitted.edits)))
 }
 
-/// Edits of an object as edits of its text.
-#[must_use]
-pub fn text_edits(edits: &[Edit]) -> Vec<TextEdit> {
-    let text_edit = |edit: &Edit| TextEdit {
-        action: match edit.op {
-            Op::Add => Action::Add,
-            Op::Replace => Action::Replace,
-            Op::Remove => Action::Remove,
-        },
-        pointer: edit.pointer.clone(),
-        // Values of edits are always JSON.
-        value: serde_json::to_value(&edit.value).unwrap_or_default(),
-        origins: edit.origins.len(),
-    };
-    edits.iter().map(text_edit).collect()
+fn is_changed(decided: &Decided) -> bool {
+    decided.allowed() && !decided.admitted.edits.is_empty()
+}
+
+/// Edits as a patch. They are always JSON.
+fn json(edits: &[Edit]) -> Value {
+    serde_json::to_value(Patch(edits)).unwrap_or_default()
 }
 
 /// The changes of each allowed object, in document order; for a workload in its pod template.
 pub fn patches(checked: &Checked) -> impl Iterator<Item = ObjectPatch<'_>> {
-    let changed = checked.decided.iter().filter(|it| it.allowed() && !it.admitted.edits.is_empty());
+    let changed = checked.decided.iter().filter(|it| is_changed(it));
     changed.map(|Decided { object, admitted, .. }| ObjectPatch {
         object_ref: &object.object_ref,
         file: object.place.source().name(),
         line: object.place.span().line,
-        // Edits are always JSON.
-        patch: serde_json::to_value(Patch(&object.edits_in_document(&admitted.edits))).unwrap_or_default(),
+        patch: json(&object.edits_in_document(&admitted.edits)),
     })
+}
+
+/// The lines of the new text of a source that its edits wrote, by number (from 1), with their origins. Sorted; a line has
+/// several entries if several edits touch it.
+#[must_use]
+pub fn line_origins(source: &Arc<Source>, new: &str, checked: &Checked) -> Vec<(usize, Origin)> {
+    let new = Arc::new(Source::new(source.name(), new));
+    let documents = values(&new, &mut Vec::new());
+    let documents: BTreeMap<usize, &Document> = documents.iter().map(|it| (it.place().index(), it)).collect();
+    let mut origins = Vec::new();
+    for (place, edits) in edits(source, checked) {
+        if let Some(document) = documents.get(&place.index()) {
+            origins.extend(lines_of_object(document, place.prefix(), edits));
+        }
+    }
+    origins.sort_by_key(|(line, _)| *line);
+    origins
+}
+
+/// The lines of one object, whose pointer in the document is `prefix`. A line has the origins of the innermost parts that
+/// have it.
+fn lines_of_object(document: &Document, prefix: &Pointer, edits: Vec<Edit>) -> Vec<(usize, Origin)> {
+    let parts = written_parts(edits);
+    let mut inner_first: Vec<usize> = (0..parts.len()).collect();
+    inner_first
+        .sort_by_key(|number| parts.get(*number).map(|(pointer, _)| Reverse(pointer.tokens().count())));
+    let mut of_lines: BTreeMap<usize, Vec<(usize, &Pointer, &Origin)>> = BTreeMap::new();
+    for number in inner_first {
+        let Some((pointer, origin)) = parts.get(number) else { continue };
+        let place = document.locate(&prefix.join(pointer));
+        let (span, source) = (place.whole(), document.source());
+        let lines = source.slice(span).matches('\n').count();
+        for line in span.line..=span.line + lines {
+            let here = of_lines.entry(line).or_default();
+            if place.exact && !here.iter().any(|(_, inner, _)| pointer.holds(inner)) {
+                here.push((number, pointer, origin));
+            }
+        }
+    }
+    let in_order = |(line, mut here): (usize, Vec<(usize, &Pointer, &Origin)>)| {
+        here.sort_by_key(|(number, ..)| *number);
+        here.into_iter().map(move |(.., origin)| (line, origin.clone())).collect::<Vec<_>>()
+    };
+    of_lines.into_iter().flat_map(in_order).collect()
+}
+
+/// The parts of the object that edits wrote, as pointers after all edits: each element of a list that has an origin for
+/// each, and the value itself.
+fn written_parts(edits: Vec<Edit>) -> Vec<(Pointer, Origin)> {
+    let mut parts: Vec<(Pointer, Origin)> = Vec::new();
+    for Edit { op, pointer, origins, .. } in edits {
+        let inserts =
+            op == Op::Add && pointer.tokens().last().is_some_and(|token| list_index(&token).is_some());
+        if inserts {
+            for (at, _) in &mut parts {
+                *at = behind_inserted(at, &pointer).unwrap_or_else(|| at.clone());
+            }
+        } else {
+            parts.retain(|(at, _)| !pointer.holds(at));
+        }
+        let Some(first) = origins.first().cloned() else { continue };
+        if origins.len() > 1 {
+            parts.extend(
+                origins.into_iter().enumerate().map(|(index, origin)| (pointer.index(index), origin)),
+            );
+        }
+        parts.push((pointer, first));
+    }
+    parts
+}
+
+/// The pointer to a place in a list after an element was inserted into it; `None` if the place has not moved.
+fn behind_inserted(at: &Pointer, inserted: &Pointer) -> Option<Pointer> {
+    let (list, index) = inserted.as_str().rsplit_once('/')?;
+    let below = at.as_str().strip_prefix(list)?.strip_prefix('/')?;
+    let (own, rest) = below.split_at(below.find('/').unwrap_or(below.len()));
+    let own = list_index(own).filter(|own| Some(*own) >= list_index(index))?;
+    Some(Pointer::new(list).index(own + 1).join(&Pointer::new(rest)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use memgate_manifest::document::parse;
+    use memgate_model::edit::{self, EnvSource, EnvVar};
+
+    fn edit(op: Op, pointer: &str, value: Value, rules: &[&'static str]) -> Edit {
+        let origin = |rule: &&'static str| Origin { resource: "".into(), field: "".into(), rule };
+        let (pointer, origins) = (Pointer::new(pointer), rules.iter().map(origin).collect());
+        Edit { op, pointer, value: edit::Value::Tree(value), origins }
+    }
+
+    fn variable(name: &str) -> Value {
+        let source = EnvSource::Value("1".to_owned());
+        serde_json::to_value(EnvVar { name: name.to_owned().into(), source }).expect("JSON")
+    }
+
+    #[test]
+    fn names_the_origin_of_each_new_line() {
+        let both =
+            || edit(Op::Add, "/spec/env", Value::from(vec![variable("A"), variable("B")]), &["a", "b"]);
+        for (text, edits, expected) in [
+            (
+                "spec:\n  x: 1\n",
+                vec![both(), edit(Op::Add, "/metadata", serde_json::json!({"n": "m"}), &["m"])],
+                vec![(5, "a"), (6, "a"), (7, "a"), (8, "b"), (9, "b"), (10, "m"), (11, "m")],
+            ),
+            (
+                "spec:\n  x: 1\n",
+                vec![both(), edit(Op::Add, "/spec/env/1", variable("C"), &["c"])],
+                vec![(5, "a"), (6, "a"), (7, "a"), (8, "c"), (9, "c"), (10, "b"), (11, "b")],
+            ),
+            ("spec: {x: 1}\n", vec![both()], vec![(3, "a"), (3, "b")]),
+            (
+                "spec:\n  env: # mine\n  - name: A\n",
+                vec![
+                    edit(Op::Add, "/spec/env/1", variable("X"), &["x"]),
+                    edit(Op::Replace, "/spec/env/0/name", "B".into(), &["r"]),
+                ],
+                vec![(5, "r"), (6, "x"), (7, "x")],
+            ),
+        ] {
+            let source = Arc::new(Source::new("a.yaml", format!("apiVersion: v1\nkind: Pod\n{text}")));
+            let documents = parse(&source).documents;
+            let place = documents[0].place();
+            let new = rewrite(&source, &[(place, json(&edits))]).expect("applies").text;
+            let new = Arc::new(Source::new("a.yaml", new));
+            let document = values(&new, &mut Vec::new()).remove(0);
+            let lines = lines_of_object(&document, place.prefix(), edits);
+            let lines: Vec<_> = lines.iter().map(|(line, origin)| (*line, origin.rule)).collect();
+            assert_eq!(lines, expected, "{}", new.text());
+        }
+    }
 }

@@ -59,7 +59,7 @@ const fn renderer(width: usize) -> Renderer {
     Renderer::styled().term_width(width)
 }
 
-fn group<'r>(located: &'r LocatedFinding<'_>, width: usize) -> Group<'r> {
+fn group<'r>(located: &'r LocatedFinding<'r>, width: usize) -> Group<'r> {
     let finding = located.finding;
     let level = match finding.severity {
         Severity::Deny => Level::ERROR.with_name("deny"),
@@ -90,34 +90,25 @@ fn group<'r>(located: &'r LocatedFinding<'_>, width: usize) -> Group<'r> {
 
 /// The source with its carets: one snippet, and others for locations in another file or far away.
 fn snippets<'r>(
-    location: &FileLocation<'_>,
-    related: &[Related<'_>],
+    location: &FileLocation<'r>,
+    related: &[Related<'r>],
     width: usize,
 ) -> Vec<Snippet<'r, Annotation<'r>>> {
-    let last = related.iter().map(|related| related.location.line).fold(location.line, usize::max);
-    let columns = width.saturating_sub(gutter(last));
-    let snippet = |excerpt: Excerpt, file, about: &[Option<&Related<'_>>]| {
+    let snippet = |excerpt: Excerpt<'r>, file, about: &[Option<&Related<'_>>]| {
         let annotations =
             excerpt.spans.into_iter().zip(about).map(|(span, related)| annotation(span, *related));
         Snippet::source(excerpt.text).line_start(excerpt.line).path(file).annotations(annotations)
     };
     let [first, others @ ..] = FILES;
     let near = related.first().filter(|other| other.location.file == location.file);
-    let both = near.and_then(|other| Excerpt::of_both(location, &other.location, columns));
+    let both = near.and_then(|other| Excerpt::of(&[location, &other.location], width));
     let apart = related.iter().zip(others).skip(usize::from(both.is_some()));
-    let mut snippets = vec![match both {
-        Some(both) => snippet(both, first, &[None, near]),
-        None => snippet(Excerpt::of(location, columns), first, &[None]),
-    }];
-    snippets.extend(
-        apart.map(|(other, file)| snippet(Excerpt::of(&other.location, columns), file, &[Some(other)])),
-    );
-    snippets
-}
-
-/// The columns before the source: the number of the line and a bar.
-fn gutter(last_line: usize) -> usize {
-    last_line.to_string().len() + " | ".len()
+    let both = both.map(|both| snippet(both, first, &[None, near]));
+    let own = || Some(snippet(Excerpt::of(&[location], width)?, first, &[None]));
+    let others = apart.filter_map(|(other, file)| {
+        Some(snippet(Excerpt::of(&[&other.location], width)?, file, &[Some(other)]))
+    });
+    both.or_else(own).into_iter().chain(others).collect()
 }
 
 fn annotation<'r>(span: Range<usize>, related: Option<&Related<'_>>) -> Annotation<'r> {
@@ -226,7 +217,7 @@ To learn more, run: memgate explain test/one
         let expected = "\
  --> x.yaml:1:513
   |
-1 | …xxxxxxxxxx, b: one, yyyyyyyyyyyyyy…
+1 | ...xxxxxxxx, b: one, yyyyyyyyyyyy...
   |                 ^^^
 ";
         assert!(shown.contains(expected), "{shown}");
@@ -236,7 +227,7 @@ To learn more, run: memgate explain test/one
   |
  ::: x.yaml:1:5
   |
-1 | {a: 1, xxxxxxxxxxxxxxxxxxxxxxxxxxxx…
+1 | {a: 1, xxxxxxxxxxxxxxxxxxxxxxxxxx...
   |     - says 1
 ";
         assert!(shown.contains(expected), "{shown}");

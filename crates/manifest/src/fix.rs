@@ -3,15 +3,16 @@
 //! A source and fixes of its documents go in, the new text comes out. It is parsed again: a document whose new value is
 //! not the expected one keeps its old text. No file is written here.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::document::read_whole;
+use crate::document::{RootValue, read_whole};
 use crate::place::DocumentPlace;
 use crate::source::{Source, Span};
+use crate::splice::{Splice, apply, wrong_documents};
 use memgate_primitives::fix::{Fix, unquoted};
 use memgate_primitives::pointer::{Pointer, list_index};
 
@@ -35,43 +36,23 @@ pub struct Fixed {
     pub made: Vec<bool>,
 }
 
-/// A change of the text.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Change {
-    bytes: Range<usize>,
-    new: String,
-}
-
 /// Makes fixes in a source.
 #[must_use]
 pub fn fix(source: &Arc<Source>, fixes: &[TextFix<'_>]) -> Fixed {
-    let mut changes: Vec<Option<Change>> = fixes.iter().map(|fix| change(source, fix)).collect();
+    let mut changes: Vec<Option<Splice>> = fixes.iter().map(|fix| change(source, fix)).collect();
     drop_overlaps(&mut changes);
     drop_rivals(fixes, &mut changes);
-    let before: Vec<_> =
-        read_whole(source).1.into_iter().map(|root| root.ok().map(|(_, value)| value)).collect();
+    let (_, before) = read_whole(source);
     // The second round leaves out the documents that the first one got wrong.
     for _ in 0..2 {
         let expected = expected(&before, fixes, &mut changes);
-        let text = apply(source.text(), &changes);
-        let found = read_whole(&Arc::new(Source::new(source.name(), text.as_str()))).1;
-        let says = |index: usize| found.get(index).map(|root| root.as_ref().ok().map(|(_, value)| value));
-        let is_wrong =
-            |index: usize, old: &Option<Value>| says(index) != Some(expected.get(&index).or(old.as_ref()));
-        let wrong: BTreeSet<usize> = before
-            .iter()
-            .enumerate()
-            .filter(|(index, old)| is_wrong(*index, old))
-            .map(|(index, _)| index)
-            .collect();
-        if wrong.is_empty() && found.len() == before.len() {
+        let Some(text) = apply(source.text(), changes.iter().flatten().cloned().collect()) else { break };
+        let wrong = wrong_documents(source, &text, &before, &expected);
+        if wrong.is_empty() {
             return Fixed { text, made: changes.iter().map(Option::is_some).collect() };
         }
-        // If a document without fixes has changed, the fix that did it is not known, so none is made.
-        let is_certain =
-            found.len() == before.len() && wrong.iter().all(|index| expected.contains_key(index));
         for (change, fix) in changes.iter_mut().zip(fixes) {
-            if !is_certain || wrong.contains(&fix.place.index()) {
+            if wrong.contains(&fix.place.index()) {
                 *change = None;
             }
         }
@@ -81,17 +62,17 @@ pub fn fix(source: &Arc<Source>, fixes: &[TextFix<'_>]) -> Fixed {
 
 /// The expected values of the documents with fixes, by index. The change of a fix that does not fit is dropped.
 fn expected(
-    before: &[Option<Value>],
+    before: &[RootValue],
     fixes: &[TextFix<'_>],
-    changes: &mut [Option<Change>],
+    changes: &mut [Option<Splice>],
 ) -> BTreeMap<usize, Value> {
     let mut expected = BTreeMap::new();
     let mut all: Vec<_> = fixes.iter().zip(changes).filter(|(_, change)| change.is_some()).collect();
     // From the end of the text, so that no fix changes the pointer of a later one.
-    all.sort_by_key(|(_, change)| change.as_ref().map(|change| std::cmp::Reverse(change.bytes.start)));
+    all.sort_by_key(|(_, change)| change.as_ref().map(|change| std::cmp::Reverse(change.start)));
     for (fix, change) in all {
         let index = fix.place.index();
-        let Some(Some(old)) = before.get(index) else {
+        let Some(Ok((_, old))) = before.get(index) else {
             *change = None;
             continue;
         };
@@ -104,13 +85,13 @@ fn expected(
 }
 
 /// The change of the text for a fix; `None` if it is not a simple one.
-fn change(source: &Source, fix: &TextFix<'_>) -> Option<Change> {
+fn change(source: &Source, fix: &TextFix<'_>) -> Option<Splice> {
     let found = fix.place.locate(&fix.pointer);
     // Behind an alias all other uses of its anchor would change, too.
     if !found.exact || found.alias.is_some() || found.anchor.is_some() {
         return None;
     }
-    let replace = |span: Span, new: String| Some(Change { bytes: span.start..span.end, new });
+    let replace = |span: Span, text: String| Some(Splice { start: span.start, end: span.end, text });
     match &fix.fix {
         Fix::Rename(name) => replace(found.key?, as_written(source.slice(found.key?), name)?),
         Fix::Text(text) => replace(found.value, as_written(source.slice(found.value), text)?),
@@ -124,7 +105,7 @@ fn change(source: &Source, fix: &TextFix<'_>) -> Option<Change> {
             let (list, index) = fix.pointer.as_str().rsplit_once('/')?;
             let before = Pointer::new(list).index(list_index(index)?.checked_sub(1)?);
             let bytes = element(source.text(), fix.place.locate(&before).value, found.value)?;
-            Some(Change { bytes, new: String::new() })
+            Some(Splice { start: bytes.start, end: bytes.end, text: String::new() })
         }
     }
 }
@@ -156,20 +137,20 @@ fn element(text: &str, before: Span, own: Span) -> Option<Range<usize>> {
 }
 
 /// Keeps the first of changes that overlap.
-fn drop_overlaps(changes: &mut [Option<Change>]) {
+fn drop_overlaps(changes: &mut [Option<Splice>]) {
     let mut all: Vec<_> = changes.iter_mut().filter(|change| change.is_some()).collect();
-    all.sort_by_key(|change| change.as_ref().map(|change| (change.bytes.start, change.bytes.end)));
+    all.sort_by_key(|change| change.as_ref().map(|change| (change.start, change.end)));
     let mut end = 0;
     for change in all {
         match change {
-            Some(Change { bytes, .. }) if bytes.start >= end => end = bytes.end,
+            Some(splice) if splice.start >= end => end = splice.end,
             _ => *change = None,
         }
     }
 }
 
 /// Drops the renames of two keys of one object to the same name: the intended one is ambiguous.
-fn drop_rivals(fixes: &[TextFix<'_>], changes: &mut [Option<Change>]) {
+fn drop_rivals(fixes: &[TextFix<'_>], changes: &mut [Option<Splice>]) {
     let target = |fix: &TextFix<'_>| {
         let Fix::Rename(name) = &fix.fix else { return None };
         let at = fix.place.prefix().join(&fix.pointer);
@@ -186,19 +167,6 @@ fn drop_rivals(fixes: &[TextFix<'_>], changes: &mut [Option<Change>]) {
             *change = None;
         }
     }
-}
-
-fn apply(old: &str, changes: &[Option<Change>]) -> String {
-    let mut all: Vec<&Change> = changes.iter().flatten().collect();
-    all.sort_by_key(|change| change.bytes.start);
-    let (mut text, mut at) = (String::with_capacity(old.len()), 0);
-    for Change { bytes, new } in all {
-        text.push_str(old.get(at..bytes.start).unwrap_or_default());
-        text.push_str(new);
-        at = bytes.end;
-    }
-    text.push_str(old.get(at..).unwrap_or_default());
-    text
 }
 
 #[cfg(test)]

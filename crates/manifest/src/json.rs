@@ -4,6 +4,9 @@
 
 use std::sync::Arc;
 
+use serde::de::{DeserializeOwned, IgnoredAny};
+use serde_json::Value;
+
 use crate::error::SyntaxError;
 use crate::outline::{Form, MAX_DEPTH, Node, NodeId, NodeKind, Outline, ScalarText, Style, Tag};
 use crate::source::Source;
@@ -48,8 +51,7 @@ impl JsonReader<'_> {
             Some(b'{') => NodeKind::Map(Form::Flow, self.members(depth)?),
             Some(b'[') => NodeKind::List(Form::Flow, self.elements(depth)?),
             Some(b'"') => NodeKind::Scalar(Style::Quoted, self.string()?),
-            Some(b'-' | b'0'..=b'9') => NodeKind::Scalar(Style::Plain, self.number()?),
-            Some(b'a'..=b'z') => NodeKind::Scalar(Style::Plain, self.word()?),
+            Some(b'-' | b'0'..=b'9' | b'a'..=b'z') => NodeKind::Scalar(Style::Plain, self.word()?),
             Some(_) => return Err(self.error(start, "a JSON value cannot start like this")),
             None => return Err(self.error(start, "the JSON ends where a value is expected")),
         };
@@ -98,116 +100,50 @@ impl JsonReader<'_> {
         Ok(true)
     }
 
+    /// A string without its quotes. serde_json undoes the escapes.
     fn string(&mut self) -> Result<ScalarText, Box<SyntaxError>> {
         let open = self.at;
-        self.at += 1;
-        let start = self.at;
-        let mut decoded: Option<String> = None;
-        loop {
-            let rest = self.text.get(self.at..).unwrap_or_default();
-            let plain = rest.find(['"', '\\', '\n', '\r', '\t']).unwrap_or(rest.len());
-            if let Some(decoded) = &mut decoded {
-                decoded.push_str(rest.get(..plain).unwrap_or_default());
+        let text = self.text.get(open + 1..).unwrap_or_default();
+        let mut escaped = false;
+        let is_end = |byte: u8| match byte {
+            _ if std::mem::take(&mut escaped) => false,
+            b'\\' => {
+                escaped = true;
+                false
             }
-            self.at += plain;
-            match self.peek() {
-                Some(b'"') => break,
-                Some(b'\\') => {
-                    let before = self.text.get(start..self.at).unwrap_or_default();
-                    let character = self.escape()?;
-                    decoded.get_or_insert_with(|| before.to_owned()).push(character);
-                }
-                Some(b'\t') => return Err(self.error(self.at, "a tab in JSON text is written \"\\t\"")),
-                _ => return Err(self.error(open, "a quote is not closed")),
-            }
+            byte => matches!(byte, b'"' | b'\n' | b'\r'),
+        };
+        let end = open + 1 + text.bytes().position(is_end).unwrap_or(text.len());
+        if self.text.as_bytes().get(end) != Some(&b'"') {
+            return Err(self.error(open, "a quote is not closed"));
         }
-        let end = self.at;
-        self.at += 1;
-        Ok(decoded.map_or(ScalarText::Slice(start, end), |text| ScalarText::Owned(text.into())))
+        self.at = end + 1;
+        if self.text.get(open..end).is_some_and(|text| text.contains('\\')) {
+            return Ok(ScalarText::Owned(self.parsed::<String>(open)?.into()));
+        }
+        self.parsed::<IgnoredAny>(open)?;
+        Ok(ScalarText::Slice(open + 1, end))
     }
 
-    fn escape(&mut self) -> Result<char, Box<SyntaxError>> {
-        let start = self.at;
-        self.at += 1;
-        let letter = self.peek();
-        self.at += 1;
-        Ok(match letter {
-            Some(b'"') => '"',
-            Some(b'\\') => '\\',
-            Some(b'/') => '/',
-            Some(b'b') => '\u{8}',
-            Some(b'f') => '\u{c}',
-            Some(b'n') => '\n',
-            Some(b'r') => '\r',
-            Some(b't') => '\t',
-            Some(b'u') => {
-                let character = self.unicode_escape();
-                return character.ok_or_else(|| self.error(start, "this escape is not a Unicode character"));
-            }
-            _ => return Err(self.error(start, "JSON has no such escape")),
-        })
-    }
-
-    fn unicode_escape(&mut self) -> Option<char> {
-        let first = self.hex()?;
-        if !(0xd800..0xdc00).contains(&first) {
-            return char::from_u32(first);
-        }
-        self.text.get(self.at..)?.strip_prefix("\\u")?;
-        self.at += 2;
-        let second = self.hex()?.checked_sub(0xdc00).filter(|low| *low < 0x400)?;
-        char::from_u32(0x10000 + ((first - 0xd800) << 10) + second)
-    }
-
-    fn hex(&mut self) -> Option<u32> {
-        let digits = self.text.get(self.at..self.at + 4)?;
-        if !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
-            return None;
-        }
-        self.at += 4;
-        u32::from_str_radix(digits, 16).ok()
-    }
-
-    fn number(&mut self) -> Result<ScalarText, Box<SyntaxError>> {
-        let start = self.at;
-        self.eat(b'-');
-        let whole = self.digits();
-        let zeros = whole > 1 && self.text.as_bytes().get(self.at - whole) == Some(&b'0');
-        let mut good = whole > 0 && !zeros;
-        if self.eat(b'.') {
-            good &= self.digits() > 0;
-        }
-        if self.eat(b'e') || self.eat(b'E') {
-            let _ = self.eat(b'+') || self.eat(b'-');
-            good &= self.digits() > 0;
-        }
-        let text = self.text.get(start..self.at).unwrap_or_default();
-        if !good {
-            return Err(self.error(start, "this is not a JSON number"));
-        }
-        match text.parse::<f64>() {
-            Ok(number) if number.is_finite() => Ok(ScalarText::Slice(start, self.at)),
-            _ => Err(self.error(start, "this number is too large")),
-        }
-    }
-
-    fn digits(&mut self) -> usize {
-        let start = self.at;
-        while matches!(self.peek(), Some(b'0'..=b'9')) {
-            self.at += 1;
-        }
-        self.at - start
-    }
-
+    /// A number, `true`, `false` or `null`.
     fn word(&mut self) -> Result<ScalarText, Box<SyntaxError>> {
         let start = self.at;
-        while matches!(self.peek(), Some(b'a'..=b'z')) {
+        while matches!(self.peek(), Some(b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'+' | b'-')) {
             self.at += 1;
         }
-        match self.text.get(start..self.at) {
-            Some("true" | "false" | "null") => Ok(ScalarText::Slice(start, self.at)),
-            _ => Err(self.error(start, "this text needs double quotes")),
-        }
+        self.parsed::<Value>(start)?;
+        Ok(ScalarText::Slice(start, self.at))
+    }
+
+    /// The value from a byte to here, or the error that serde_json has about it.
+    fn parsed<T: DeserializeOwned>(&self, from: usize) -> Result<T, Box<SyntaxError>> {
+        let text = self.text.get(from..self.at).unwrap_or_default();
+        serde_json::from_str(text).map_err(|error| {
+            let at = from + error.column().saturating_sub(1);
+            let message = error.to_string();
+            let message = message.split(" at line ").next().unwrap_or_default();
+            self.error(if error.is_eof() { from } else { at }, &format!("this is not JSON: {message}"))
+        })
     }
 
     fn skip_blanks(&mut self) {

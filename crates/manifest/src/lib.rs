@@ -4,7 +4,7 @@
 //!
 //! ```text
 //! Source ──document::parse──▶ Document { value, place }
-//!    └──rewrite, fix (with edits)──▶ new text
+//!    └──rewrite (with patches), fix──▶ new text
 //! ```
 //!
 //! An object has two forms here: the text (a [`source`]), and a [`document`], which is a value with a place for each
@@ -17,8 +17,9 @@
 //! json ─ yaml::explain ─ yaml ─ place ─ document            parsers, places of pointers, objects
 //! comments: yaml                                            comments to memgate
 //! mask: unread                                              the text without its credentials
+//! splice                                                    changes of bytes, and their check
 //! fix                                                       a word or an element of the text changed
-//! rewrite: origins ─ emit ─ edited ─ splice ─ flow ─ block  edits of objects made in the text
+//! rewrite: emit, align ─ splicer, flow, block               patches of objects made in the text
 //! ```
 
 pub mod comments;
@@ -32,5 +33,6 @@ pub mod place;
 pub mod rewrite;
 mod scalar;
 pub mod source;
+mod splice;
 mod value;
 mod yaml;

@@ -43,7 +43,8 @@ pub fn shown_value(value: &Value) -> Value {
 
 fn mask(outlines: &Outlines) -> String {
     let text = outlines.source.text();
-    let (mut spans, mut read, mut is_whole) = (spans(text), Vec::new(), true);
+    let mut spans = spans(text);
+    let (mut unread, mut has_error) = (Vec::<Range<usize>>::new(), false);
     for part in outlines.parts() {
         let outline = outlines.outline(part);
         let mut masker = Masker { text, outline: &outline, seen: Vec::new(), spans };
@@ -52,12 +53,19 @@ fn mask(outlines: &Outlines) -> String {
             masker.visit(id);
         }
         spans = masker.spans;
-        is_whole &= outline.roots.iter().all(Result::is_ok);
-        let roots = outline.roots.iter().flatten().map(|root| outline.node(*root));
-        read.extend(roots.filter(|root| root.is_collection()).map(|root| root.start..root.end));
+        let is_read =
+            |root: &Result<NodeId, _>| root.as_ref().is_ok_and(|id| outline.node(*id).is_collection());
+        match unread.last_mut() {
+            _ if !outline.roots.is_empty() && outline.roots.iter().all(is_read) => {}
+            // A marker may be within quotes that are not closed, so parts that follow each other are one text.
+            Some(last) if last.end == part.start => last.end = part.end,
+            _ => unread.push(part.bytes()),
+        }
+        has_error |= outline.roots.iter().any(Result::is_err);
     }
-    if !is_whole {
-        spans.extend(unread::spans(text, read.into_iter()));
+    // Without an error, what is no collection is a plain text or a comment.
+    if has_error {
+        spans.extend(unread.into_iter().flat_map(|part| unread::spans(text, part)));
     }
     hide(text, spans)
 }

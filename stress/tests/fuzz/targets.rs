@@ -8,12 +8,12 @@ use std::{
 };
 
 use axum::{body::Body, http::Request};
-use memgate::offline::rewrite::text_edits;
 use memgate_core::casefile::{self, Case};
 use memgate_core::decide::decide;
+use memgate_core::patch::Patch;
 use memgate_core::state;
 use memgate_manifest::document::parse;
-use memgate_manifest::rewrite::{TextEdit, rewrite};
+use memgate_manifest::rewrite::rewrite;
 use memgate_manifest::source::Source;
 use memgate_model::request::{Occasion, Operation, Request as Asked};
 use memgate_model::snapshot::Snapshot;
@@ -125,9 +125,9 @@ fn yaml(input: &[u8]) -> Result<(), String> {
     let Ok(text) = str::from_utf8(input) else { return Ok(()) };
     let source = Arc::new(Source::new("input.yaml", text));
     let parsed = parse(&source);
-    let mut edits: Vec<(usize, Vec<TextEdit>)> = Vec::new();
+    let (mut patches, mut is_changed) = (Vec::new(), false);
     let snapshot = state::empty(memgate_core::family::default_settings());
-    for (index, document) in parsed.documents.iter().enumerate() {
+    for document in &parsed.documents {
         let object = document.value().to_string();
         for pointer in all_pointers(document.value()).iter().take(50) {
             let location = document.locate(&Pointer::new(pointer.as_str()));
@@ -147,12 +147,13 @@ fn yaml(input: &[u8]) -> Result<(), String> {
             occasion: Occasion::default(),
             cancelled: None,
         };
-        edits.push((index, text_edits(&decide(&request, &snapshot).edits)));
+        let edits = decide(&request, &snapshot).edits;
+        is_changed |= !edits.is_empty();
+        let patch = serde_json::to_value(Patch(&edits)).map_err(|error| error.to_string())?;
+        patches.push((document.place(), patch));
     }
-    let chosen: Vec<_> =
-        edits.iter().map(|(index, edits)| (parsed.documents[*index].place(), edits.as_slice())).collect();
-    let rewritten = rewrite(&source, &chosen).map_err(|error| error.to_string())?;
-    if edits.iter().all(|(_, edits)| edits.is_empty()) && rewritten.text != text {
+    let rewritten = rewrite(&source, &patches).map_err(|error| error.to_string())?;
+    if !is_changed && rewritten.text != text {
         return Err("a text without edits was changed".to_owned());
     }
     Ok(())

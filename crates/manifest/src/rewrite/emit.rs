@@ -1,25 +1,14 @@
-//! Writes values as lines of YAML or JSON, each line with the origins of its content. `block` and `flow` put them into
-//! the text.
+//! Writes values as lines of YAML or JSON, without line ends. `block` and `flow` put them into the text.
 
 use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use crate::rewrite::origins::ValueOrigins;
 use crate::scalar::{Scalar, plain};
 
 /// The longest key, in bytes, that is written without `? ` in front of it. YAML allows 1,024
 /// characters, quotes and escapes included.
 const MAX_IMPLICIT_KEY_BYTES: usize = 500;
-
-/// A line without its end, or the part of one.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Line {
-    /// The text.
-    pub(super) text: String,
-    /// The numbers of the origins of its content.
-    pub(super) origins: Vec<usize>,
-}
 
 /// How block collections are indented.
 #[derive(Debug, Clone, Copy)]
@@ -30,102 +19,70 @@ pub(super) struct Indents {
     pub(super) list: usize,
 }
 
-impl Line {
-    pub(super) fn new(text: impl Into<String>, origins: Vec<usize>) -> Self {
-        Self { text: text.into(), origins }
+/// Whether a value is a collection with something in it, which needs several lines in a block.
+pub(super) fn is_long(value: &Value) -> bool {
+    match value {
+        Value::Object(map) => !map.is_empty(),
+        Value::Array(list) => !list.is_empty(),
+        _ => false,
     }
 }
 
 /// A value as a document of YAML, with the end of its last line.
 pub(super) fn document(value: &Value) -> String {
     let mut lines = Vec::new();
-    block(&mut lines, value, &ValueOrigins::default(), 0, Indents { map: 2, list: 0 });
-    lines.into_iter().flat_map(|line| [line.text, "\n".to_owned()]).collect()
+    block(&mut lines, value, 0, Indents { map: 2, list: 0 });
+    lines.join("\n") + "\n"
 }
 
 /// The entry `key: value` of a block mapping whose keys stand at column `at`.
-pub(super) fn entry(
-    lines: &mut Vec<Line>,
-    key: &str,
-    value: &Value,
-    origins: &ValueOrigins,
-    at: usize,
-    indents: Indents,
-) {
-    let margin = " ".repeat(at);
-    let key = text_scalar(key, false);
+pub(super) fn entry(lines: &mut Vec<String>, key: &str, value: &Value, at: usize, indents: Indents) {
+    let (margin, key) = (" ".repeat(at), text_scalar(key, false));
     if key.len() > MAX_IMPLICIT_KEY_BYTES {
-        lines.push(Line::new(format!("{margin}? {key}"), origins.own()));
-        return below(lines, format!("{margin}:"), value, origins, at, indents);
+        lines.push(format!("{margin}? {key}"));
+        return below(lines, format!("{margin}:"), value, at, indents);
     }
-    below(lines, format!("{margin}{key}:"), value, origins, at, indents);
+    below(lines, format!("{margin}{key}:"), value, at, indents);
 }
 
-/// A block list whose dashes stand at column `at`.
-pub(super) fn element(
-    lines: &mut Vec<Line>,
-    value: &Value,
-    origins: &ValueOrigins,
-    at: usize,
-    indents: Indents,
-) {
+/// An element of a block list whose dashes stand at column `at`.
+pub(super) fn element(lines: &mut Vec<String>, value: &Value, at: usize, indents: Indents) {
     let margin = " ".repeat(at);
-    let first = lines.len();
-    match value {
-        Value::Object(map) if !map.is_empty() => block(lines, value, origins, at + 2, indents),
-        Value::Array(list) if !list.is_empty() => block(lines, value, origins, at + 2, indents),
-        _ => return below(lines, format!("{margin}-"), value, origins, at, indents),
+    if !is_long(value) {
+        return below(lines, format!("{margin}-"), value, at, indents);
     }
+    let first = lines.len();
+    block(lines, value, at + 2, indents);
     if let Some(line) = lines.get_mut(first) {
-        line.text.replace_range(..at + 2, &format!("{margin}- "));
+        line.replace_range(..at + 2, &format!("{margin}- "));
     }
 }
 
 /// A collection that is not empty, or a scalar, as a block at column `at`. Bounded: a value is as
 /// deep as its source and one edit.
-pub(super) fn block(
-    lines: &mut Vec<Line>,
-    value: &Value,
-    origins: &ValueOrigins,
-    at: usize,
-    indents: Indents,
-) {
+pub(super) fn block(lines: &mut Vec<String>, value: &Value, at: usize, indents: Indents) {
     match value {
         Value::Object(map) if !map.is_empty() => {
-            for (key, value) in map {
-                entry(lines, key, value, &origins.entry(key), at, indents);
-            }
+            map.iter().for_each(|(key, value)| entry(lines, key, value, at, indents));
         }
         Value::Array(list) if !list.is_empty() => {
-            for (index, value) in list.iter().enumerate() {
-                element(lines, value, &origins.element(index), at, indents);
-            }
+            list.iter().for_each(|value| element(lines, value, at, indents));
         }
-        _ => lines.push(Line::new(format!("{}{}", " ".repeat(at), scalar(value, false)), origins.all())),
+        _ => lines.push(format!("{}{}", " ".repeat(at), scalar(value, false))),
     }
 }
 
 /// A value behind `head`, which is a key or a dash at column `at`.
-fn below(
-    lines: &mut Vec<Line>,
-    head: String,
-    value: &Value,
-    origins: &ValueOrigins,
-    at: usize,
-    indents: Indents,
-) {
+fn below(lines: &mut Vec<String>, head: String, value: &Value, at: usize, indents: Indents) {
     match value {
-        Value::Object(map) if !map.is_empty() => {
-            lines.push(Line::new(head, origins.own()));
-            block(lines, value, origins, at + indents.map, indents);
-        }
-        Value::Array(list) if !list.is_empty() => {
-            lines.push(Line::new(head, origins.own()));
-            block(lines, value, origins, at + indents.list, indents);
+        _ if is_long(value) => {
+            lines.push(head);
+            let indent = if value.is_array() { indents.list } else { indents.map };
+            block(lines, value, at + indent, indents);
         }
         // In quotes, a text of several lines would be one long line of escapes.
-        Value::String(text) if is_literal(text) => literal(lines, &head, text, origins, at + 2),
-        _ => lines.push(Line::new(format!("{head} {}", scalar(value, false)), origins.all())),
+        Value::String(text) if is_literal(text) => literal(lines, &head, text, at + 2),
+        _ => lines.push(format!("{head} {}", scalar(value, false))),
     }
 }
 
@@ -138,16 +95,16 @@ fn is_literal(text: &str) -> bool {
         && text.chars().all(|character| character == '\n' || is_printable(character))
 }
 
-fn literal(lines: &mut Vec<Line>, head: &str, text: &str, origins: &ValueOrigins, at: usize) {
+fn literal(lines: &mut Vec<String>, head: &str, text: &str, at: usize) {
     let (indicator, body) = match text.strip_suffix('\n') {
         Some(body) => ("|", body),
         None => ("|-", text),
     };
-    lines.push(Line::new(format!("{head} {indicator}"), origins.all()));
-    for line in body.split('\n') {
-        let margin = if line.is_empty() { String::new() } else { " ".repeat(at) };
-        lines.push(Line::new(format!("{margin}{line}"), origins.all()));
-    }
+    lines.push(format!("{head} {indicator}"));
+    let margin = " ".repeat(at);
+    lines.extend(
+        body.split('\n').map(|line| if line.is_empty() { String::new() } else { format!("{margin}{line}") }),
+    );
 }
 
 /// How a value is written in one line.
@@ -163,7 +120,7 @@ pub(super) enum Inline {
 
 impl Inline {
     /// The blank behind colons and commas.
-    const fn gap(self) -> &'static str {
+    pub(super) const fn gap(self) -> &'static str {
         if matches!(self, Self::Minified) { "" } else { " " }
     }
 
@@ -171,21 +128,17 @@ impl Inline {
         if matches!(self, Self::Yaml) { text_scalar(text, true) } else { double_quoted(text) }
     }
 
-    /// A comma between two elements.
-    pub(super) fn comma(self) -> String {
-        format!(",{}", self.gap())
-    }
-
     /// A value.
     pub(super) fn value(self, value: &Value) -> String {
+        let comma = format!(",{}", self.gap());
         match value {
             Value::Object(map) => {
                 let entries: Vec<String> = map.iter().map(|(key, value)| self.entry(key, value)).collect();
-                format!("{{{}}}", entries.join(&self.comma()))
+                format!("{{{}}}", entries.join(&comma))
             }
             Value::Array(list) => {
                 let items: Vec<String> = list.iter().map(|value| self.value(value)).collect();
-                format!("[{}]", items.join(&self.comma()))
+                format!("[{}]", items.join(&comma))
             }
             Value::String(text) => self.text(text),
             _ => value.to_string(),
@@ -200,41 +153,21 @@ impl Inline {
 
 /// A value as JSON over several lines. `head` begins its first line, `margin` is the indentation of its last line, and
 /// `unit` one level of indentation.
-pub(super) fn pretty(
-    lines: &mut Vec<Line>,
-    head: &str,
-    value: &Value,
-    origins: &ValueOrigins,
-    margin: &str,
-    unit: &str,
-) {
+pub(super) fn pretty(head: &str, value: &Value, margin: &str, unit: &str) -> String {
     let inner = format!("{margin}{unit}");
-    match value {
+    let (open, close, members): (_, _, Vec<String>) = match value {
         Value::Object(map) if !map.is_empty() => {
-            lines.push(Line::new(format!("{head}{{"), origins.own()));
-            for (index, (key, value)) in map.iter().enumerate() {
-                let head = format!("{inner}{}: ", double_quoted(key));
-                pretty(lines, &head, value, &origins.entry(key), &inner, unit);
-                add_comma(lines, index + 1 < map.len());
-            }
-            lines.push(Line::new(format!("{margin}}}"), origins.last()));
+            let entry = |(key, value): (&String, &Value)| {
+                pretty(&format!("{inner}{}: ", double_quoted(key)), value, &inner, unit)
+            };
+            ('{', '}', map.iter().map(entry).collect())
         }
         Value::Array(list) if !list.is_empty() => {
-            lines.push(Line::new(format!("{head}["), origins.own()));
-            for (index, value) in list.iter().enumerate() {
-                pretty(lines, &inner, value, &origins.element(index), &inner, unit);
-                add_comma(lines, index + 1 < list.len());
-            }
-            lines.push(Line::new(format!("{margin}]"), origins.last()));
+            ('[', ']', list.iter().map(|value| pretty(&inner, value, &inner, unit)).collect())
         }
-        _ => lines.push(Line::new(format!("{head}{}", Inline::Json.value(value)), origins.all())),
-    }
-}
-
-fn add_comma(lines: &mut [Line], more: bool) {
-    if let Some(line) = lines.last_mut().filter(|_| more) {
-        line.text.push(',');
-    }
+        _ => return format!("{head}{}", Inline::Json.value(value)),
+    };
+    format!("{head}{open}\n{}\n{margin}{close}", members.join(",\n"))
 }
 
 /// A scalar, or an empty collection, in one line.
