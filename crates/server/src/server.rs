@@ -103,9 +103,7 @@ mod router;
 
 mod health;
 #[cfg(test)]
-mod stub;
-#[cfg(test)]
-mod stub_cluster;
+mod test_support;
 
 use std::io;
 use std::net::SocketAddr;

@@ -46,10 +46,11 @@ use crate::server::certs::rotation::{Progress, REQUESTED, Rotation, RotationRequ
 use crate::server::clock::Clock;
 use crate::server::jitter::{jitter, random_up_to};
 use crate::server::metrics::Metrics;
-use crate::server::metrics::labels::{CertKind, WebhookKind};
+use crate::server::metrics::labels::{CertKind, config_name};
 use crate::server::options::Timers;
 use crate::server::review_paths::{Accepted, ReviewPaths};
 use crate::server::tls::{self, CertKeyPair, ServingCert};
+use memgate_model::finding::Phase;
 
 /// How often a conflicting write of the Secret is tried within one round.
 const MAX_SECRET_WRITES: usize = 5;
@@ -176,7 +177,7 @@ impl CertManager {
             let (client, name) = (self.client.clone(), self.builtin.configuration.clone());
             webhook_config::follow(client, kind, name, self.observed.clone(), self.timers.discovery_interval)
         };
-        let watches = futures::future::join(follow(WebhookKind::Mutating), follow(WebhookKind::Validating));
+        let watches = futures::future::join(follow(Phase::Mutate), follow(Phase::Validate));
         tokio::join!(watches, self.run_rounds());
     }
 
@@ -432,7 +433,7 @@ impl CertManager {
     async fn reconcile_configs(&mut self) -> Requeue {
         let observed = self.observed.borrow().clone();
         let Some(desired) = self.desired_entry() else { return Requeue::OnChange };
-        let drifted = WebhookKind::ALL
+        let drifted = Phase::ALL
             .into_iter()
             .filter(|kind| observed.of(*kind).config().is_some_and(|config| !config.is_as(&desired, *kind)));
         let drifted: Vec<_> = drifted.collect();
@@ -458,7 +459,7 @@ impl CertManager {
     }
 
     /// How long to wait before a configuration may be written again.
-    fn write_delay(&self, kind: WebhookKind) -> Duration {
+    fn write_delay(&self, kind: Phase) -> Duration {
         let last_write = self.last_config_write.get(kind as usize).copied().flatten();
         // Other replicas need time to read of a revocation and to replace a leaf that callers will refuse.
         let head_start = self.timers.ca_poll * 2;
@@ -468,10 +469,10 @@ impl CertManager {
     }
 
     /// Reads one configuration, and writes bundle and path into it. Returns whether it has them now.
-    async fn write_config(&mut self, kind: WebhookKind) -> bool {
+    async fn write_config(&mut self, kind: Phase) -> bool {
         let step = match kind {
-            WebhookKind::Mutating => "write caBundle and path into the mutating webhook configuration",
-            WebhookKind::Validating => "write caBundle and path into the validating webhook configuration",
+            Phase::Mutate => "write caBundle and path into the mutating webhook configuration",
+            Phase::Validate => "write caBundle and path into the validating webhook configuration",
         };
         let name = &self.builtin.configuration;
         let status = match webhook_config::observe(self.client.clone(), kind, name, &self.observed).await {
@@ -493,7 +494,7 @@ impl CertManager {
         self.metrics.count_cabundle_write(kind, done.is_ok());
         match &done {
             Ok(()) => {
-                tracing::warn!(configuration = kind.name(), "wrote caBundle and path");
+                tracing::warn!(configuration = config_name(kind), "wrote caBundle and path");
                 self.failures.succeeded(step);
             }
             Err(error) => self.failures.failed(step, error_message(error)),

@@ -31,7 +31,7 @@ use crate::server::connection::timeout_stream::TimeoutStream;
 use crate::server::connection_limiter::{Activity, Caller, ConnectionPhase, ConnectionSlot};
 use crate::server::drain::Drain;
 use crate::server::metrics::Metrics;
-use crate::server::metrics::labels::{HandshakeOutcome, ShedCause};
+use crate::server::metrics::labels::{ResultLabel, ShedCause};
 use crate::server::options::Timers;
 
 /// How much is read from a closed connection whose peer goes on sending: twice the largest body.
@@ -85,9 +85,9 @@ async fn serve_tls(context: &ListenerContext, socket: Socket, peer: IpAddr, acti
         return serve_http(context, socket, peer, activity).await;
     };
     let shaken = timeout(context.timers.handshake, shake_hands(tls, socket)).await;
-    match shaken.unwrap_or(Err(HandshakeOutcome::TimedOut)) {
+    match shaken.unwrap_or(Err(ResultLabel::TimedOut)) {
         Ok(stream) => {
-            context.metrics.count_handshake(HandshakeOutcome::Done);
+            context.metrics.count_handshake(ResultLabel::Done);
             Box::pin(serve_http(context, stream, peer, activity)).await;
         }
         Err(outcome) => context.metrics.count_handshake(outcome),
@@ -95,16 +95,16 @@ async fn serve_tls(context: &ListenerContext, socket: Socket, peer: IpAddr, acti
 }
 
 /// Waits for the first byte, takes a token, and shakes hands. A caller that connects and sends nothing takes no token.
-async fn shake_hands(tls: &Tls, socket: Socket) -> Result<TlsStream<Socket>, HandshakeOutcome> {
+async fn shake_hands(tls: &Tls, socket: Socket) -> Result<TlsStream<Socket>, ResultLabel> {
     if !socket.has_first_byte().await {
-        return Err(HandshakeOutcome::Failed);
+        return Err(ResultLabel::Failed);
     }
-    tls.handshakes.check().map_err(|_| HandshakeOutcome::Rationed)?;
+    tls.handshakes.check().map_err(|_| ResultLabel::Rationed)?;
     let limit_buffer = |tls: &mut rustls::ServerConnection| tls.set_buffer_limit(Some(TLS_BUFFER_BYTES));
     tls.acceptor.accept_with(socket, limit_buffer).await.map_err(|error| {
         tracing::debug!(%error, "a TLS handshake failed");
         let refused = is_client_rejected(&error);
-        if refused { HandshakeOutcome::ClientRefused } else { HandshakeOutcome::Failed }
+        if refused { ResultLabel::ClientRefused } else { ResultLabel::Failed }
     })
 }
 

@@ -30,7 +30,7 @@ use tokio::time::{Instant, sleep_until};
 use crate::server::certs::kube_api::{error_message, with_timeout};
 use crate::server::clock::Clock;
 use crate::server::metrics::Metrics;
-use crate::server::metrics::labels::EventOutcome;
+use crate::server::metrics::labels::ResultLabel;
 use memgate_model::event::{InvolvedObject, PodEvent};
 use memgate_model::kind::SYSTEM_NAMESPACES;
 
@@ -126,18 +126,18 @@ impl EventRecorder {
         }
     }
 
-    fn enqueue(&self, pod_event: PodEvent, now: Instant) -> Result<(), EventOutcome> {
+    fn enqueue(&self, pod_event: PodEvent, now: Instant) -> Result<(), ResultLabel> {
         let key = EventKey::of(&pod_event);
         let mut recent = lock(&self.recent);
         let is_recent = |at: &Instant| now.saturating_duration_since(*at) < DEDUPLICATION_WINDOW;
         if recent.get(&key).is_some_and(is_recent) {
-            return Err(EventOutcome::Duplicate);
+            return Err(ResultLabel::Duplicate);
         }
         recent.retain(|_, at| is_recent(at));
         let of_namespace = recent.keys().filter(|other| other.namespace == key.namespace).count();
         let is_full = recent.len() >= MAX_RECENT || of_namespace >= MAX_RECENT_PER_NAMESPACE;
         if is_full || self.queue.try_send(pod_event).is_err() {
-            return Err(EventOutcome::Dropped);
+            return Err(ResultLabel::Dropped);
         }
         // Only now: a dropped Event may be recorded again at once.
         recent.insert(key, now);
@@ -162,7 +162,7 @@ impl EventWriter {
                 lock(&self.recent).remove(&EventKey::of(&pod_event));
             }
             failing = written.is_err();
-            self.metrics.count_event(written.unwrap_or(EventOutcome::Failed));
+            self.metrics.count_event(written.unwrap_or(ResultLabel::Failed));
             sleep_until(start + MIN_WRITE_INTERVAL).await;
         }
         // All recorders are gone: the server is about to end.
@@ -183,12 +183,12 @@ fn warn(error: &kube::Error, again: bool) {
     }
 }
 
-async fn write(client: &Client, pod_event: &PodEvent, now: i64) -> kube::Result<EventOutcome> {
+async fn write(client: &Client, pod_event: &PodEvent, now: i64) -> kube::Result<ResultLabel> {
     let event = event(pod_event, now);
     let events: Api<Event> = Api::namespaced(client.clone(), &pod_event.regarding.namespace);
     match with_timeout(WRITE_TIMEOUT, events.create(&PostParams::default(), &event)).await {
-        Ok(_) => Ok(EventOutcome::Written),
-        Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(EventOutcome::Duplicate),
+        Ok(_) => Ok(ResultLabel::Written),
+        Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(ResultLabel::Duplicate),
         Err(error) => Err(error),
     }
 }

@@ -22,7 +22,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::server::log_rate_limiter::{LogRate, LogRateLimiter};
 use crate::server::metrics::Metrics;
-use crate::server::metrics::labels::LookupOutcome;
+use crate::server::metrics::labels::ResultLabel;
 use crate::server::store::apply_event::RawObject;
 use memgate_model::causes::with_causes;
 use memgate_model::kind::SECRET;
@@ -108,10 +108,10 @@ impl Lookups {
         }
         let answer = timeout_at(until, self.lookup(reference)).await;
         self.metrics.count_lookup(match &answer {
-            Ok(Ok(Some(_))) => LookupOutcome::Found,
-            Ok(Ok(None)) => LookupOutcome::Absent,
-            Ok(Err(LookupFailed)) => LookupOutcome::Failed,
-            Err(_) => LookupOutcome::TimedOut,
+            Ok(Ok(Some(_))) => ResultLabel::Found,
+            Ok(Ok(None)) => ResultLabel::Absent,
+            Ok(Err(LookupFailed)) => ResultLabel::Failed,
+            Err(_) => ResultLabel::TimedOut,
         });
         answer.unwrap_or(Err(LookupFailed))
     }

@@ -23,7 +23,7 @@ use crate::server::connection_limiter::Caller;
 use crate::server::deadline::{self, Deadline};
 use crate::server::log_rate_limiter::LogRateLimiter;
 use crate::server::metrics::Metrics;
-use crate::server::metrics::labels::{RequestLabels, ShedCause};
+use crate::server::metrics::labels::{RequestLabels, ShedCause, webhook};
 use crate::server::rejection::Rejection;
 use crate::server::review::{Arrival, HandledReview, ReviewHandler};
 use crate::server::review_paths::ReviewPaths;
@@ -148,13 +148,6 @@ fn check(
         return Err(Rejection::TooLarge { limit });
     }
     Ok(phase)
-}
-
-const fn webhook(phase: Phase) -> &'static str {
-    match phase {
-        Phase::Mutate => "mutate",
-        Phase::Validate => "validate",
-    }
 }
 
 /// Whether the content type is `application/json`, in UTF-8 if it names a charset.

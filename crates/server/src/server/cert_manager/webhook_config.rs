@@ -29,7 +29,7 @@ use crate::server::cert_manager::secret_plan::TrustedCas;
 use crate::server::certs::ca_bundle::{self, CaBundle, CaCert};
 use crate::server::certs::kube_api::{error_message, webhook_configs, with_timeout};
 use crate::server::jitter::jitter;
-use crate::server::metrics::labels::WebhookKind;
+use crate::server::metrics::labels::config_name;
 use memgate_model::finding::Phase;
 
 /// The field manager of `caBundle`.
@@ -110,28 +110,28 @@ pub(super) struct Observed {
 
 impl Observed {
     /// The status of one configuration.
-    pub(super) fn of(&self, kind: WebhookKind) -> &ConfigStatus {
+    pub(super) fn of(&self, kind: Phase) -> &ConfigStatus {
         match kind {
-            WebhookKind::Mutating => &self.mutating,
-            WebhookKind::Validating => &self.validating,
+            Phase::Mutate => &self.mutating,
+            Phase::Validate => &self.validating,
         }
     }
 
-    fn of_mut(&mut self, kind: WebhookKind) -> &mut ConfigStatus {
+    fn of_mut(&mut self, kind: Phase) -> &mut ConfigStatus {
         match kind {
-            WebhookKind::Mutating => &mut self.mutating,
-            WebhookKind::Validating => &mut self.validating,
+            Phase::Mutate => &mut self.mutating,
+            Phase::Validate => &mut self.validating,
         }
     }
 
     /// Whether the status of both is known.
     pub(super) fn is_known(&self) -> bool {
-        WebhookKind::ALL.iter().all(|kind| *self.of(*kind) != ConfigStatus::Unknown)
+        Phase::ALL.iter().all(|kind| *self.of(*kind) != ConfigStatus::Unknown)
     }
 
     /// Whether one of them may not be read.
     pub(super) fn is_forbidden(&self) -> bool {
-        WebhookKind::ALL.iter().any(|kind| *self.of(*kind) == ConfigStatus::Forbidden)
+        Phase::ALL.iter().any(|kind| *self.of(*kind) == ConfigStatus::Forbidden)
     }
 
     /// The CAs that both configurations trust. If only one exists, its CAs count; if one may not be read, no CA is known
@@ -169,17 +169,17 @@ impl Observed {
         self.entries().any(|(_, entry)| entry.target == Target::Url)
     }
 
-    fn configs(&self) -> impl Iterator<Item = (WebhookKind, &WebhookConfig)> {
-        WebhookKind::ALL.into_iter().filter_map(|kind| Some((kind, self.of(kind).config()?)))
+    fn configs(&self) -> impl Iterator<Item = (Phase, &WebhookConfig)> {
+        Phase::ALL.into_iter().filter_map(|kind| Some((kind, self.of(kind).config()?)))
     }
 
-    fn entries(&self) -> impl Iterator<Item = (WebhookKind, &WebhookEntry)> {
+    fn entries(&self) -> impl Iterator<Item = (Phase, &WebhookEntry)> {
         self.configs().flat_map(|(kind, config)| config.entries.iter().map(move |entry| (kind, entry)))
     }
 
     /// Whether both configurations trust a CA; one that may not be read is assumed to.
     pub(super) fn trusts(&self, cert: &CaCert) -> bool {
-        WebhookKind::ALL.iter().all(|kind| match self.of(*kind) {
+        Phase::ALL.iter().all(|kind| match self.of(*kind) {
             ConfigStatus::Found(config) => config.trusts(cert),
             ConfigStatus::Forbidden => true,
             ConfigStatus::Unknown | ConfigStatus::NotFound => false,
@@ -233,14 +233,14 @@ impl WebhookConfig {
     }
 
     /// Whether every entry trusts exactly these CAs, in any order, and names a token that is new enough.
-    pub(super) fn is_as(&self, desired: &DesiredEntry<'_>, kind: WebhookKind) -> bool {
+    pub(super) fn is_as(&self, desired: &DesiredEntry<'_>, kind: Phase) -> bool {
         let bundle = desired.bundle.iter().collect();
         self.entries.iter().all(|entry| entry.certs() == bundle && entry.has_path_of(desired, kind))
     }
 
     /// The operations that change the entries that differ. The `test` operations make the patch fail if the object was
     /// created again or its entries were reordered since it was read.
-    fn patch(&self, desired: &DesiredEntry<'_>, kind: WebhookKind) -> Operations {
+    fn patch(&self, desired: &DesiredEntry<'_>, kind: Phase) -> Operations {
         let text = Value::String(BASE64_STANDARD.encode(ca_bundle::pem(desired.bundle)));
         let uid = Value::String(self.uid.clone());
         let mut operations = vec![test(&["metadata", "uid"], uid)];
@@ -253,7 +253,7 @@ impl WebhookConfig {
                 changes.push(add(client_config.into_iter().chain(["caBundle"]), text.clone()));
             }
             if let Some(token) = desired.token().filter(|_| !entry.has_path_of(desired, kind)) {
-                let path = Value::String(review_path::with_token(call(kind), token.as_str()));
+                let path = Value::String(review_path::with_token(kind, token.as_str()));
                 changes.push(add(client_config.into_iter().chain(["service", "path"]), path));
             }
             if !changes.is_empty() {
@@ -293,28 +293,20 @@ impl WebhookEntry {
     }
 
     /// The token in its path, if the path has the form that memgate writes.
-    fn token(&self, kind: WebhookKind) -> Option<PathToken> {
+    fn token(&self, kind: Phase) -> Option<PathToken> {
         let Target::Service(Some(path)) = &self.target else { return None };
         let (of, token) = review_path::token_call(path)?;
-        PathToken::parse(token).filter(|_| of == call(kind))
+        PathToken::parse(token).filter(|_| of == kind)
     }
 
     /// Whether its path is as desired. A token newer than the propagated one was written by another replica, which has
     /// known it for longer.
-    fn has_path_of(&self, desired: &DesiredEntry<'_>, kind: WebhookKind) -> bool {
+    fn has_path_of(&self, desired: &DesiredEntry<'_>, kind: Phase) -> bool {
         if self.target == Target::Url {
             return true;
         }
         let position = self.token(kind).and_then(|token| desired.tokens.position(&token));
         position.is_some_and(|position| desired.propagated.is_none_or(|propagated| position <= propagated))
-    }
-}
-
-/// The call that the entries of a configuration make.
-const fn call(kind: WebhookKind) -> Phase {
-    match kind {
-        WebhookKind::Mutating => Phase::Mutate,
-        WebhookKind::Validating => Phase::Validate,
     }
 }
 
@@ -327,17 +319,17 @@ fn add<'t>(path: impl Iterator<Item = &'t str>, value: Value) -> PatchOperation 
 }
 
 /// Reading a configuration, as the log names it.
-const fn reading(kind: WebhookKind) -> &'static str {
+const fn reading(kind: Phase) -> &'static str {
     match kind {
-        WebhookKind::Mutating => "read the mutating webhook configuration",
-        WebhookKind::Validating => "read the validating webhook configuration",
+        Phase::Mutate => "read the mutating webhook configuration",
+        Phase::Validate => "read the validating webhook configuration",
     }
 }
 
 /// Reads a configuration and publishes its status.
 pub(super) async fn observe(
     client: Client,
-    kind: WebhookKind,
+    kind: Phase,
     name: &str,
     observed: &Sender<Observed>,
 ) -> Result<ConfigStatus, kube::Error> {
@@ -354,7 +346,7 @@ pub(super) async fn observe(
 /// Writes bundle and path into every entry of a configuration that differs.
 pub(super) async fn write(
     client: Client,
-    kind: WebhookKind,
+    kind: Phase,
     name: &str,
     config: &WebhookConfig,
     desired: &DesiredEntry<'_>,
@@ -368,12 +360,12 @@ pub(super) async fn write(
     Ok(())
 }
 
-fn status_of(observed: &Sender<Observed>, kind: WebhookKind, object: &DynamicObject) -> ConfigStatus {
+fn status_of(observed: &Sender<Observed>, kind: Phase, object: &DynamicObject) -> ConfigStatus {
     observed.borrow().of(kind).after(object, Instant::now())
 }
 
 /// Replaces the status of a configuration, and notifies receivers if it differs.
-fn publish(observed: &Sender<Observed>, kind: WebhookKind, status: &ConfigStatus) {
+fn publish(observed: &Sender<Observed>, kind: Phase, status: &ConfigStatus) {
     observed.send_if_modified(|observed| {
         let current = observed.of_mut(kind);
         let differ = current != status;
@@ -385,7 +377,7 @@ fn publish(observed: &Sender<Observed>, kind: WebhookKind, status: &ConfigStatus
 /// Keeps the status of a configuration up to date; never ends.
 pub(super) async fn follow(
     client: Client,
-    kind: WebhookKind,
+    kind: Phase,
     name: String,
     observed: Sender<Observed>,
     pause: Duration,
@@ -403,7 +395,11 @@ pub(super) async fn follow(
         match watch(client.clone(), kind, &name, &config.resource_version, &observed).await {
             Ok(()) => tokio::time::sleep(MIN_WATCH_INTERVAL.saturating_sub(started.elapsed())).await,
             Err(error) => {
-                tracing::debug!(configuration = kind.name(), error = error_message(&error), "a watch ended");
+                tracing::debug!(
+                    configuration = config_name(kind),
+                    error = error_message(&error),
+                    "a watch ended"
+                );
                 tokio::time::sleep(jitter(pause) / 4).await;
             }
         }
@@ -424,7 +420,7 @@ fn log_failure(failures: &mut FailureLog, step: &'static str, status: &Result<Co
 
 async fn watch(
     client: Client,
-    kind: WebhookKind,
+    kind: Phase,
     name: &str,
     resource_version: &str,
     observed: &Sender<Observed>,

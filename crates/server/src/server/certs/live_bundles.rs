@@ -9,7 +9,8 @@ use serde_json::Value;
 
 use crate::server::certs::ca_bundle;
 use crate::server::certs::kube_api::{webhook_configs, with_timeout};
-use crate::server::metrics::labels::WebhookKind;
+use crate::server::metrics::labels::config_name;
+use memgate_model::finding::Phase;
 
 /// The timeout of one request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
@@ -43,7 +44,7 @@ pub struct EntryBundle {
 /// When a configuration cannot be read.
 pub async fn live_bundles(client: &Client, configuration: &str) -> Result<LiveBundles, kube::Error> {
     let mut live = LiveBundles::default();
-    for kind in WebhookKind::ALL {
+    for kind in Phase::ALL {
         let api = webhook_configs(client.clone(), kind);
         if let Some(object) = with_timeout(REQUEST_TIMEOUT, api.get_opt(configuration)).await? {
             live.add(kind, &object);
@@ -53,7 +54,7 @@ pub async fn live_bundles(client: &Client, configuration: &str) -> Result<LiveBu
 }
 
 impl LiveBundles {
-    fn add(&mut self, kind: WebhookKind, object: &DynamicObject) {
+    fn add(&mut self, kind: Phase, object: &DynamicObject) {
         let annotations = object.metadata.annotations.as_ref();
         self.from_cert_manager |= annotations.is_some_and(|all| all.contains_key(CERT_MANAGER));
         let webhooks = object.data.get("webhooks").and_then(Value::as_array);
@@ -72,9 +73,9 @@ impl LiveBundles {
 }
 
 impl EntryBundle {
-    fn read(kind: WebhookKind, webhook: &Value) -> Self {
+    fn read(kind: Phase, webhook: &Value) -> Self {
         Self {
-            configuration: kind.name(),
+            configuration: config_name(kind),
             name: webhook.get("name").and_then(Value::as_str).unwrap_or_default().to_owned(),
             cas: ca_bundle::of_entry(webhook).certs.iter().map(ca_bundle::CaCert::sha256).collect(),
         }
@@ -106,8 +107,8 @@ mod tests {
     fn finds_entries_by_the_cas_that_they_trust() {
         let [new, old] = [0, 1].map(|now| Ca::generate(now, &CertPolicy::default()).expect("a CA").cert);
         let mut live = LiveBundles::default();
-        live.add(WebhookKind::Mutating, &configuration("other", &[&[], &[new.clone(), old.clone()]]));
-        live.add(WebhookKind::Validating, &configuration("other", &[std::slice::from_ref(&new)]));
+        live.add(Phase::Mutate, &configuration("other", &[&[], &[new.clone(), old.clone()]]));
+        live.add(Phase::Validate, &configuration("other", &[std::slice::from_ref(&new)]));
         assert!(!live.from_cert_manager);
         let named = |entry: &EntryBundle| format!("{} {}", entry.configuration, entry.name);
         let (new, old) = (new.sha256(), old.sha256());
@@ -115,7 +116,7 @@ mod tests {
         assert_eq!(live.without(&new).map(named).collect::<Vec<_>>(), ["mutating 0.memgate.dev"]);
         assert_eq!(live.beyond(&new).map(named).collect::<Vec<_>>(), ["mutating 2.memgate.dev"]);
         assert_eq!(live.without(&old).count(), 2);
-        live.add(WebhookKind::Validating, &configuration(CERT_MANAGER, &[]));
+        live.add(Phase::Validate, &configuration(CERT_MANAGER, &[]));
         assert!(live.from_cert_manager);
     }
 }

@@ -21,7 +21,8 @@ use x509_parser::parse_x509_certificate;
 
 use crate::server::certs::ca_bundle;
 use crate::server::certs::kube_api::{error_message, webhook_configs, with_timeout};
-use crate::server::metrics::labels::WebhookKind;
+use crate::server::metrics::labels::config_name;
+use memgate_model::finding::Phase;
 
 /// The timeout of each request and connection.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -125,11 +126,11 @@ enum Target {
 pub async fn verify(client: &Client, options: &VerifyOptions<'_>) -> Result<Vec<WebhookReport>, Error> {
     let given = options.chain.map(read_chain).transpose()?;
     let (mut entries, mut cache) = (Vec::new(), ChainCache::new());
-    for kind in WebhookKind::ALL {
+    for kind in Phase::ALL {
         let read =
             with_timeout(TIMEOUT, webhook_configs(client.clone(), kind).get_opt(options.configuration)).await;
         let object = read.map_err(|error| Error::Read {
-            kind: kind.name(),
+            kind: config_name(kind),
             name: options.configuration.to_owned(),
             reason: error_message(&error),
         })?;
@@ -143,7 +144,7 @@ pub async fn verify(client: &Client, options: &VerifyOptions<'_>) -> Result<Vec<
 }
 
 async fn verify_entry(
-    kind: WebhookKind,
+    kind: Phase,
     webhook: &Value,
     given: Option<&[CertificateDer<'static>]>,
     options: &VerifyOptions<'_>,
@@ -173,7 +174,7 @@ async fn verify_entry(
     };
     let cert_info = |certificates: &[CertificateDer<'_>]| certificates.iter().filter_map(cert_info).collect();
     WebhookReport {
-        configuration: kind.name(),
+        configuration: config_name(kind),
         name: text("/name").unwrap_or_default().to_owned(),
         asks_for,
         bundle: cert_info(&bundle),

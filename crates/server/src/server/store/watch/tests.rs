@@ -7,7 +7,7 @@ use tokio::sync::watch;
 
 use super::*;
 use crate::server::store::discovery;
-use crate::server::stub::{Reply, RequestedPaths, client, not_found};
+use crate::server::test_support::{Reply, RequestedPaths, client, not_found};
 use memgate_model::object::Lookup;
 use memgate_model::state_reader::StateReader;
 use memgate_primitives::budget::Budget;
