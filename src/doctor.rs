@@ -101,7 +101,7 @@ pub async fn read(client: Client, options: &DoctorOptions<'_>) -> Result<DoctorI
     let probes = cluster::probe::probes(&settings.families);
     let target = ProbeTarget { namespace: options.dry_run_namespace, configuration: &installation.name };
     let probes = send_probes(&reader.client, &probes, target, Instant::now() + PROBES_TIMEOUT).await;
-    let agents = cluster::agents::agents(&reader, &installation, settings).await;
+    let agents = cluster::agents::agents(&reader, settings).await;
     let [pods, stand_ins] = [&agents.pods, &agents.stand_ins].map(|pods| replay(pods, &agents.snapshot));
     let dry_runs = dry_run(&reader.client, &pods, &stand_ins).await;
     Ok(DoctorInputs { installation, agents, expected, probes, dry_runs })

@@ -10,7 +10,6 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
 
 use crate::cluster::webhook_entry::{WebhookEntry, entries};
-use memgate_core::family::default_settings;
 use memgate_model::family::Family;
 use memgate_model::finding::Phase;
 use memgate_model::snapshot::Snapshot;
@@ -140,10 +139,9 @@ pub struct Agents {
     pub incomplete: Vec<String>,
     /// The state that decisions look at.
     pub snapshot: Snapshot,
-    /// When objects of the families' kinds were created, in seconds since 1970, by kind, namespace and name.
-    pub created: BTreeMap<(String, String, String), i64>,
 }
 
+#[cfg(test)]
 impl Default for Agents {
     /// No pods, and a state of which nothing is known.
     fn default() -> Self {
@@ -151,8 +149,7 @@ impl Default for Agents {
             pods: Vec::new(),
             stand_ins: Vec::new(),
             incomplete: Vec::new(),
-            snapshot: Snapshot::new(default_settings()),
-            created: BTreeMap::new(),
+            snapshot: Snapshot::new(memgate_core::family::default_settings()),
         }
     }
 }
