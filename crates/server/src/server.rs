@@ -110,6 +110,7 @@ use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use axum::Router;
 use governor::{Quota, RateLimiter};
@@ -156,10 +157,10 @@ const MAX_LARGE_STEPS: usize = 4;
 const EVENT_INTERVAL_TASKS: u32 = 8;
 
 /// How many rejections of each reason are logged: enough to see what is wrong.
-const REJECTION_LOG_RATE: LogRate = LogRate { burst: 20, per_second: 1 };
+const REJECTION_LOG_RATE: LogRate = LogRate { burst: 20, refill: Duration::from_secs(1) };
 
 /// How many decisions are logged: all decisions of a rollout of a thousand pods, and at most 50 KB a second of a flood.
-const DECISION_LOG_RATE: LogRate = LogRate { burst: 5_000, per_second: 100 };
+const DECISION_LOG_RATE: LogRate = LogRate { burst: 5_000, refill: Duration::from_millis(10) };
 
 /// The state that decisions are made on.
 pub enum State {

@@ -32,7 +32,7 @@ use memgate_model::object::{Object, Reference};
 const PREVIOUS_LOOKUP_WAIT: Duration = Duration::from_millis(200);
 
 /// How many lines about failed lookups of one kind are logged.
-const FAILURE_LOG_RATE: LogRate = LogRate { burst: 5, per_second: 1 };
+const FAILURE_LOG_RATE: LogRate = LogRate { burst: 5, refill: Duration::from_secs(1) };
 
 /// The timeout of one request, also of a request that no review waits for any more.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
@@ -158,7 +158,6 @@ impl Lookups {
                 Ok(Err(error)) => {
                     let kind = reference.kind.kind;
                     if let Some(suppressed) = log_limiter.take(kind) {
-                        let suppressed = (suppressed > 0).then_some(suppressed);
                         let error = with_causes(&error);
                         tracing::warn!(kind, suppressed, error, "a lookup at the apiserver failed");
                     }

@@ -28,6 +28,7 @@ use crate::server::metrics::labels::{
 };
 use crate::server::metrics::policies::PolicyMetrics;
 use crate::server::metrics::process::Process;
+pub(super) use crate::server::metrics::process::max_files;
 use memgate_core::family;
 use memgate_model::family::Family;
 use memgate_model::finding::Phase;

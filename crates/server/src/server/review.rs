@@ -369,7 +369,7 @@ fn log(
     if !answer.is_ours {
         line!(debug, None::<u64>);
     } else if let Some(suppressed) = log_limiter.take("decided") {
-        line!(info, (suppressed > 0).then_some(suppressed));
+        line!(info, suppressed);
     }
 }
 

@@ -200,7 +200,6 @@ fn log(limiter: &LogRateLimiter, rejection: &Rejection, webhook: &'static str) {
     if !is_own_fault {
         tracing::debug!(webhook, reason, status = status_code, cause, "{rejection}");
     } else if let Some(suppressed) = limiter.take(reason) {
-        let suppressed = (suppressed > 0).then_some(suppressed);
         tracing::warn!(webhook, reason, status = status_code, cause, suppressed, "{rejection}");
     }
 }

@@ -38,7 +38,7 @@ fn unshared_handler(grace: Duration) -> ReviewHandler {
         decide,
         clock: Clock::default(),
         event_recorder: None,
-        log_limiter: LogRateLimiter::new(LogRate { burst: 100, per_second: 100 }),
+        log_limiter: LogRateLimiter::new(LogRate { burst: 100, refill: Duration::from_millis(10) }),
     }
 }
 
