@@ -4,7 +4,6 @@ use futures::future::join_all;
 use serde_json::json;
 
 use super::*;
-use crate::server::cert_manager::webhook_config::observe;
 use crate::server::certs::CertPolicy;
 use crate::server::test_support::{SECRET, StubCluster, builtin, path};
 use crate::server::tls::CertSource;
@@ -26,8 +25,8 @@ fn manager_with(cluster: &StubCluster, clock: &Clock, builtin: Builtin) -> CertM
 
 /// One round of a manager that has just seen both configurations.
 async fn round(manager: &mut CertManager) -> Requeue {
-    for kind in Phase::ALL {
-        let _refused = observe(manager.client.clone(), kind, "memgate", &manager.observed).await;
+    for config in &manager.configs {
+        let _refused = config.observe().await;
     }
     Box::pin(manager.reconcile()).await
 }

@@ -161,12 +161,12 @@ fn an_entry_that_calls_a_url_keeps_it() {
 #[test]
 fn what_cannot_be_read_is_logged_once_and_so_is_its_end() {
     let mut failures = FailureLog::default();
-    let step = reading(Phase::Mutate);
-    log_failure(&mut failures, step, &Ok(ConfigStatus::Forbidden));
+    let (kind, step) = (Phase::Mutate, "read the mutating webhook configuration");
+    log_failure(&mut failures, kind, &Ok(ConfigStatus::Forbidden));
     assert!(failures.last(step).contains("memgate manifests"), "{failures:?}");
-    log_failure(&mut failures, step, &Err(kube::Error::Service("no answer".into())));
+    log_failure(&mut failures, kind, &Err(kube::Error::Service("no answer".into())));
     assert!(failures.last(step).contains("no answer"), "{failures:?}");
-    log_failure(&mut failures, step, &Ok(ConfigStatus::NotFound));
+    log_failure(&mut failures, kind, &Ok(ConfigStatus::NotFound));
     assert!(failures.is_empty(), "{failures:?}");
 }
 
@@ -176,8 +176,8 @@ async fn a_watch_that_ends_at_once_is_not_begun_again_at_once() {
     let cluster = StubCluster::new();
     cluster.end_watches();
     let (observed, _) = tokio::sync::watch::channel(Observed::default());
-    let name = "memgate".to_owned();
-    let follow = follow(cluster.client(), Phase::Mutate, name, observed, Duration::from_secs(1));
+    let config = LiveConfig::new(cluster.client(), Phase::Mutate, "memgate", &observed);
+    let follow = config.follow(Duration::from_secs(1));
     let ended = tokio::time::timeout(Duration::from_millis(500), follow).await;
     assert!(ended.is_err());
     assert_eq!(cluster.watches(), 1);
