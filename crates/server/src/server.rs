@@ -36,7 +36,7 @@
 //! | [`traces`] | spans for a collector | `metrics` |
 //! | [`options`] | everything that can be set | `clock`, `tls`, `traces` |
 //! | `concurrency_limiter` | bounds requests and bytes in flight | `metrics`, `options` |
-//! | `fd_limit` | fits the limits to the file descriptors | `options` |
+//! | `fd_limit` | fits the limits to the file descriptors | `metrics`, `options` |
 //! | `drain` | waits until callers have left | `connection_limiter` |
 //! | [`signals`] | receives the signals that end the process | |
 //! | `connection` | TLS and HTTP on one connection | `connection_limiter`, `drain`, `metrics`, `options` |

@@ -61,28 +61,19 @@ const MAX_NAME_BYTES: usize = 200;
 /// The reporting controller and instance of the Events.
 const REPORTING_CONTROLLER: &str = "memgate";
 
-/// Two Events are equal if object and code are. The uid does not count: a caller can invent any number of uids.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct EventKey {
-    namespace: String,
-    kind: Cow<'static, str>,
-    name: String,
-    code: &'static str,
-}
+/// The namespace, kind and name of an object, and the code of a finding. Two Events are equal if these are. The uid does
+/// not count: a caller can invent any number of uids.
+type EventKey = (String, Cow<'static, str>, String, &'static str);
 
-impl EventKey {
-    fn of(pod_event: &PodEvent) -> Self {
-        let InvolvedObject { kind, namespace, name, .. } = &pod_event.regarding;
-        let (namespace, name) = (namespace.clone(), name.clone());
-        Self { namespace, kind: kind.clone(), name, code: pod_event.finding.code.name }
-    }
+fn key(pod_event: &PodEvent) -> EventKey {
+    let InvolvedObject { kind, namespace, name, .. } = &pod_event.regarding;
+    (namespace.clone(), kind.clone(), name.clone(), pod_event.finding.code.name)
 }
 
 /// The recorded Events, and when they were recorded.
 type RecentEvents = Mutex<BTreeMap<EventKey, Instant>>;
 
 /// Queues Events; never waits.
-#[derive(Debug)]
 pub(super) struct EventRecorder {
     /// Whether Events may be about owners that only the pod names.
     trust_pods: bool,
@@ -127,14 +118,14 @@ impl EventRecorder {
     }
 
     fn enqueue(&self, pod_event: PodEvent, now: Instant) -> Result<(), ResultLabel> {
-        let key = EventKey::of(&pod_event);
+        let key = key(&pod_event);
         let mut recent = lock(&self.recent);
         let is_recent = |at: &Instant| now.saturating_duration_since(*at) < DEDUPLICATION_WINDOW;
         if recent.get(&key).is_some_and(is_recent) {
             return Err(ResultLabel::Duplicate);
         }
         recent.retain(|_, at| is_recent(at));
-        let of_namespace = recent.keys().filter(|other| other.namespace == key.namespace).count();
+        let of_namespace = recent.keys().filter(|(namespace, ..)| *namespace == key.0).count();
         let is_full = recent.len() >= MAX_RECENT || of_namespace >= MAX_RECENT_PER_NAMESPACE;
         if is_full || self.queue.try_send(pod_event).is_err() {
             return Err(ResultLabel::Dropped);
@@ -159,7 +150,7 @@ impl EventWriter {
             let written = write(&self.client, &pod_event, self.clock.unix_now()).await;
             if let Err(error) = &written {
                 warn(error, failing);
-                lock(&self.recent).remove(&EventKey::of(&pod_event));
+                lock(&self.recent).remove(&key(&pod_event));
             }
             failing = written.is_err();
             self.metrics.count_event(written.unwrap_or(ResultLabel::Failed));

@@ -28,7 +28,6 @@ use memgate_model::kind::Kind;
 const MAX_STALE_KINDS_LISTED: usize = 3;
 
 /// The sources of the answers of the health port.
-#[derive(Debug)]
 pub(super) struct Health {
     pub(super) app: Arc<AppState>,
     pub(super) metrics: Arc<Metrics>,

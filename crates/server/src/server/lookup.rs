@@ -7,7 +7,6 @@
 //! request that was sent before the lookup began: its answer could be older than the object.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -181,12 +180,6 @@ async fn get(client: &Client, reference: &Reference) -> Result<Option<Object>, E
     };
     let object = Object::read(reference.kind, &mut serde_json::Deserializer::from_str(&text));
     object.map_err(Error::Read)?.ok_or(Error::NoObject).map(Some)
-}
-
-impl fmt::Debug for Lookups {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Lookups")
-    }
 }
 
 #[cfg(test)]

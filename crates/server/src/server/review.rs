@@ -47,7 +47,6 @@ const MAX_INLINE_BYTES: usize = 64 << 10;
 const WAIT_DIVISOR: u32 = 4;
 
 /// Answers reviews.
-#[derive(Debug)]
 pub(super) struct ReviewHandler {
     pub(super) store: Arc<Store>,
     pub(super) lookups: Option<Lookups>,

@@ -35,7 +35,6 @@ use memgate_model::finding::Phase;
 const DISCARD_TIMEOUT: Duration = Duration::from_millis(4);
 
 /// The state that all requests share.
-#[derive(Debug)]
 pub(super) struct AppState {
     pub(super) handler: Arc<ReviewHandler>,
     pub(super) paths: Arc<ReviewPaths>,
