@@ -91,7 +91,7 @@ fn state(
 ///
 /// # Errors
 /// When the cluster does not answer, or does not have one of the namespaces.
-pub async fn read(
+pub(crate) async fn read(
     client: kube::Client,
     families: &[&'static Family],
     namespaces: Option<BTreeSet<String>>,

@@ -33,7 +33,7 @@ pub(super) static POD: Kind =
     Kind { group: "", version: "v1", kind: "Pod", plural: "pods", namespaced: true, schema: Schema::Any };
 
 /// Reads pods and state for the families of the settings.
-pub async fn agents(reader: &ClusterReader, settings: Settings) -> Agents {
+pub(crate) async fn agents(reader: &ClusterReader, settings: Settings) -> Agents {
     let everywhere = BTreeSet::from([String::new()]);
     let (pods, mut incomplete) = agent_pods(reader, &settings.families, &everywhere).await;
     let mut snapshot = state(reader, settings, &mut incomplete).await;
@@ -99,7 +99,7 @@ fn labels(selector: &PodSelector) -> Option<String> {
 }
 
 /// Adds the pods that families know to a file, with all their fields: policies judge them.
-pub async fn add_agent_pods(
+pub(crate) async fn add_agent_pods(
     reader: &ClusterReader,
     families: &[&'static Family],
     file: &mut ClusterSnapshot,

@@ -32,7 +32,7 @@ static DEFINITIONS: Kind = Kind {
 ///
 /// # Errors
 /// The reason, when the apiserver does not answer or one of the namespaces does not exist.
-pub async fn read_state(
+pub(crate) async fn read_state(
     reader: &ClusterReader,
     kinds: &BTreeSet<&'static Kind>,
     with_secrets: bool,
@@ -148,7 +148,7 @@ fn resource(kind: &Kind) -> String {
 
 /// Adds the cluster's definitions of the families' kinds: with them, objects from files are validated as the
 /// apiserver would do it.
-pub async fn add_definitions(
+pub(crate) async fn add_definitions(
     reader: &ClusterReader,
     families: &[&'static Family],
     file: &mut ClusterSnapshot,

@@ -15,7 +15,7 @@ const MAX_CONCURRENT_REVIEWS: usize = 8;
 
 /// Which of the permissions of these rules memgate's account has: `cluster_rules` in all namespaces,
 /// `namespace_rules` in memgate's own.
-pub async fn permissions(
+pub(crate) async fn permissions(
     reader: &ClusterReader,
     installation: &Installation,
     cluster_rules: &[PolicyRule],

@@ -12,33 +12,32 @@ use memgate_server::deploy::objects::{Objects, WebhookConfiguration};
 
 /// How memgate was installed, as far as the live objects show it.
 #[derive(Debug)]
-pub struct InstalledAs<'a> {
+pub(crate) struct InstalledAs<'a> {
     /// The name of the cluster-wide objects.
-    pub name: &'a str,
+    pub(crate) name: &'a str,
     /// The namespace that memgate runs in.
-    pub namespace: &'a str,
+    pub(crate) namespace: &'a str,
     /// The components.
-    pub components: BTreeSet<Component>,
+    pub(crate) components: BTreeSet<Component>,
     /// The families that another installation has.
-    pub elsewhere: Vec<&'static Family>,
+    pub(crate) elsewhere: Vec<&'static Family>,
 }
 
 /// The objects that are compared.
 #[derive(Debug)]
-pub struct Expected {
+pub(crate) struct Expected {
     /// The mutating webhooks.
-    pub mutating: WebhookConfiguration,
+    pub(crate) mutating: WebhookConfiguration,
     /// The validating webhooks.
-    pub validating: WebhookConfiguration,
+    pub(crate) validating: WebhookConfiguration,
     /// The permissions in the whole cluster.
-    pub cluster_rules: Vec<PolicyRule>,
+    pub(crate) cluster_rules: Vec<PolicyRule>,
     /// The permissions in memgate's own namespace.
-    pub namespace_rules: Vec<PolicyRule>,
+    pub(crate) namespace_rules: Vec<PolicyRule>,
 }
 
 /// The objects of an installation with these families.
-#[must_use]
-pub fn expected(installed: &InstalledAs<'_>, families: &[&'static Family]) -> Expected {
+pub(crate) fn expected(installed: &InstalledAs<'_>, families: &[&'static Family]) -> Expected {
     let objects = objects(installed, families);
     let role = objects.role.or(objects.audit_role);
     Expected {

@@ -15,8 +15,7 @@ use memgate_model::reason::Reason;
 const ID: &str = "missed-pods";
 
 /// A check for each pod without its memory, up to `max_listed`, or one for all.
-#[must_use]
-pub fn checks(
+pub(crate) fn checks(
     found: &Installation,
     agents: &Agents,
     replayed: &[Replayed<'_>],

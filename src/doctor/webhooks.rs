@@ -19,8 +19,7 @@ const ID: &str = "webhooks";
 const APPLY: &str = "compare with `memgate manifests --only webhooks`, and apply it";
 
 /// The differences of both configurations from those that would be installed now.
-#[must_use]
-pub fn checks(found: &Installation, wanted: &Expected) -> Vec<Check> {
+pub(crate) fn checks(found: &Installation, wanted: &Expected) -> Vec<Check> {
     let both = found.configurations().into_iter().zip([&wanted.mutating, &wanted.validating]);
     let checks = both.flat_map(|((call, listed), wanted)| {
         let subject = found.own_title(call);

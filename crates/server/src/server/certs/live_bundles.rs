@@ -11,6 +11,7 @@ use crate::server::certs::ca_bundle;
 use crate::server::certs::kube_api::{webhook_configs, with_timeout};
 use crate::server::metrics::labels::config_name;
 use memgate_model::finding::Phase;
+use memgate_primitives::plain_text::plain;
 
 /// The timeout of one request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
@@ -61,14 +62,21 @@ impl LiveBundles {
         self.entries.extend(webhooks.into_iter().flatten().map(|webhook| EntryBundle::read(kind, webhook)));
     }
 
-    /// The entries that do not trust a CA.
-    pub fn without<'a>(&'a self, sha256: &'a str) -> impl Iterator<Item = &'a EntryBundle> {
-        self.entries.iter().filter(move |entry| !entry.cas.contains(sha256))
+    /// The titles of the entries that do not trust a CA.
+    #[must_use]
+    pub fn without(&self, sha256: &str) -> Vec<String> {
+        self.titles(|cas| !cas.contains(sha256))
     }
 
-    /// The entries that trust another CA.
-    pub fn beyond<'a>(&'a self, sha256: &'a str) -> impl Iterator<Item = &'a EntryBundle> {
-        self.entries.iter().filter(move |entry| entry.cas.iter().any(|ca| ca != sha256))
+    /// The titles of the entries that trust another CA.
+    #[must_use]
+    pub fn beyond(&self, sha256: &str) -> Vec<String> {
+        self.titles(|cas| cas.iter().any(|ca| ca != sha256))
+    }
+
+    fn titles(&self, is_wanted: impl Fn(&BTreeSet<String>) -> bool) -> Vec<String> {
+        let wanted = self.entries.iter().filter(|entry| is_wanted(&entry.cas));
+        wanted.map(|entry| format!("{} ({})", plain(&entry.name), entry.configuration)).collect()
     }
 }
 
@@ -110,12 +118,11 @@ mod tests {
         live.add(Phase::Mutate, &configuration("other", &[&[], &[new.clone(), old.clone()]]));
         live.add(Phase::Validate, &configuration("other", &[std::slice::from_ref(&new)]));
         assert!(!live.from_cert_manager);
-        let named = |entry: &EntryBundle| format!("{} {}", entry.configuration, entry.name);
         let (new, old) = (new.sha256(), old.sha256());
         assert_eq!(new.len(), 64);
-        assert_eq!(live.without(&new).map(named).collect::<Vec<_>>(), ["mutating 0.memgate.dev"]);
-        assert_eq!(live.beyond(&new).map(named).collect::<Vec<_>>(), ["mutating 2.memgate.dev"]);
-        assert_eq!(live.without(&old).count(), 2);
+        assert_eq!(live.without(&new), ["0.memgate.dev (mutating)"]);
+        assert_eq!(live.beyond(&new), ["2.memgate.dev (mutating)"]);
+        assert_eq!(live.without(&old).len(), 2);
         live.add(Phase::Validate, &configuration(CERT_MANAGER, &[]));
         assert!(live.from_cert_manager);
     }
