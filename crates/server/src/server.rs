@@ -321,17 +321,14 @@ impl Server {
         let mut tasks = JoinSet::new();
         let app = Arc::clone(&self.health.app);
         tasks.spawn(async move { app.watchdog.run().await });
-        spawn_certificate_reload(&mut tasks, &self.health, &timers);
+        let (certificate, metrics) = (Arc::clone(&self.health.certificate), Arc::clone(&self.health.metrics));
+        tasks.spawn(certificate.reload_files(timers.reload, metrics));
         if let Some(event_writer) = self.event_writer {
             tasks.spawn(event_writer.run());
         }
-        spawn_cert_manager(&mut tasks, &self.health, self.client.clone(), &self.options);
-        if let Some(client) = self.client.clone() {
-            let families = self.health.app.handler.store.snapshot().settings.families.clone();
-            tokio::spawn(aggregation::report(client, families));
+        if let Some(client) = &self.client {
+            spawn_with_cluster(&mut tasks, &self.health, client, &self.options, &timers);
         }
-        spawn_auditor(&mut tasks, &self.health, self.client.clone(), &self.options);
-        spawn_watches(&mut tasks, &self.health, self.client, &timers);
         spawn_listener(&mut tasks, self.listener, self.routes, &self.health, &self.options.limits, &timers)?;
         tokio::select! {
             () = shutdown => {}
@@ -443,39 +440,34 @@ fn serve_health(
     Ok(stop)
 }
 
-fn spawn_certificate_reload(tasks: &mut JoinSet<()>, health: &Health, timers: &Timers) {
-    let (certificate, metrics) = (Arc::clone(&health.certificate), Arc::clone(&health.metrics));
-    tasks.spawn(certificate.reload_files(timers.reload, metrics));
-}
-
-/// Starts the certificate manager, if memgate manages its own certificates.
-fn spawn_cert_manager(tasks: &mut JoinSet<()>, health: &Health, client: Option<Client>, options: &Options) {
-    let (tls::CertSource::Builtin(builtin), Some(client)) = (&options.tls, client) else { return };
-    let (certificate, metrics) = (Arc::clone(&health.certificate), Arc::clone(&health.metrics));
-    let (builtin, clock) = (builtin.clone(), options.clock.clone());
-    let paths = Arc::clone(&health.app.paths);
-    let manager = CertManager::new(builtin, client, clock, &options.timers, metrics, certificate, paths);
-    tasks.spawn(Box::pin(manager.run()));
-}
-
-/// Starts the audits of stored objects, if policies are watched.
-fn spawn_auditor(tasks: &mut JoinSet<()>, health: &Health, client: Option<Client>, options: &Options) {
-    let audit = options.audit.clone().filter(|_| options.policies);
-    let (Some(client), Some(audit)) = (client, audit) else { return };
-    let auditor = Auditor {
-        client,
-        store: Arc::clone(&health.app.handler.store),
-        metrics: Arc::clone(&health.metrics),
-        clock: options.clock.clone(),
-        drain: health.drain.clone(),
-        options: audit,
-    };
-    tasks.spawn(Box::pin(auditor.run()));
-}
-
-fn spawn_watches(tasks: &mut JoinSet<()>, health: &Health, client: Option<Client>, timers: &Arc<Timers>) {
-    let store = &health.app.handler.store;
-    let Some(client) = client else { return };
+/// Starts the certificate manager, the audits and the watches, as far as they are wanted.
+fn spawn_with_cluster(
+    tasks: &mut JoinSet<()>,
+    health: &Health,
+    client: &Client,
+    options: &Options,
+    timers: &Arc<Timers>,
+) {
+    let (store, metrics, clock) = (&health.app.handler.store, &health.metrics, options.clock.clone());
+    tokio::spawn(aggregation::report(client.clone(), store.snapshot().settings.families.clone()));
+    if let tls::CertSource::Builtin(builtin) = &options.tls {
+        let (certificate, paths) = (Arc::clone(&health.certificate), Arc::clone(&health.app.paths));
+        let (builtin, metrics) = (builtin.clone(), Arc::clone(metrics));
+        let client = client.clone();
+        let manager = CertManager::new(builtin, client, clock.clone(), timers, metrics, certificate, paths);
+        tasks.spawn(Box::pin(manager.run()));
+    }
+    if let Some(audit) = options.audit.clone().filter(|_| options.policies) {
+        let auditor = Auditor {
+            client: client.clone(),
+            store: Arc::clone(store),
+            metrics: Arc::clone(metrics),
+            clock,
+            drain: health.drain.clone(),
+            options: audit,
+        };
+        tasks.spawn(Box::pin(auditor.run()));
+    }
     let (groups, known) = watch::channel(ApiGroups::Unknown);
     tasks.spawn(discovery::poll(client.clone(), groups, timers.discovery_interval));
     for kind in store.kinds() {

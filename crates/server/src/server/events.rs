@@ -29,6 +29,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::server::certs::kube_api::{error_message, with_timeout};
 use crate::server::clock::Clock;
+use crate::server::log_rate_limiter::{LogRate, LogRateLimiter};
 use crate::server::metrics::Metrics;
 use crate::server::metrics::labels::ResultLabel;
 use memgate_model::event::{InvolvedObject, PodEvent};
@@ -42,6 +43,9 @@ const MIN_WRITE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The timeout of one write.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The rate of log lines about Events that could not be written; the metric counts all of them.
+const FAILURE_LOG_RATE: LogRate = LogRate { burst: 1, refill: Duration::from_mins(5) };
 
 /// How many Events the queue holds: what is written in a minute.
 const QUEUE_CAPACITY: usize = 64;
@@ -144,33 +148,26 @@ impl EventWriter {
     /// Writes the queued Events, with pauses; never ends. One that cannot be written is dropped, and
     /// may be recorded again at once.
     pub(super) async fn run(mut self) {
-        let mut failing = false;
+        let log_limiter = LogRateLimiter::new(FAILURE_LOG_RATE);
         while let Some(pod_event) = self.pod_events.recv().await {
             let start = Instant::now();
             let written = write(&self.client, &pod_event, self.clock.unix_now()).await;
             if let Err(error) = &written {
-                warn(error, failing);
+                if let Some(suppressed) = log_limiter.take("events") {
+                    let error = error_message(error);
+                    tracing::warn!(
+                        error,
+                        suppressed,
+                        "an Event could not be written; allow it to create events of events.k8s.io, or give --no-events"
+                    );
+                }
                 lock(&self.recent).remove(&key(&pod_event));
             }
-            failing = written.is_err();
             self.metrics.count_event(written.unwrap_or(ResultLabel::Failed));
             sleep_until(start + MIN_WRITE_INTERVAL).await;
         }
         // All recorders are gone: the server is about to end.
         std::future::pending::<()>().await;
-    }
-}
-
-/// Logs the first failure in a row as a warning; the metric counts the others.
-fn warn(error: &kube::Error, again: bool) {
-    let error = error_message(error);
-    if again {
-        tracing::debug!(error, "an Event could not be written");
-    } else {
-        tracing::warn!(
-            error,
-            "an Event could not be written; allow it to create events of events.k8s.io, or give --no-events"
-        );
     }
 }
 

@@ -15,7 +15,6 @@ use futures::FutureExt;
 use futures::future::{BoxFuture, Shared, WeakShared, join_all};
 use kube::core::{Request, Resource};
 use kube::{Client, api::GetParams};
-use thiserror::Error;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -44,18 +43,6 @@ type SharedLookup = Shared<BoxFuture<'static, LookupResult>>;
 /// A lookup failed; the log has the cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct LookupFailed;
-
-#[derive(Debug, Error)]
-enum Error {
-    #[error("the request could not be built")]
-    Build(#[source] kube::core::request::Error),
-    #[error("the apiserver did not answer well")]
-    Api(#[source] kube::Error),
-    #[error("the answer could not be read")]
-    Read(#[source] serde_json::Error),
-    #[error("the answer is not an object")]
-    NoObject,
-}
 
 /// Looks up objects at the apiserver.
 pub(super) struct Lookups {
@@ -168,18 +155,18 @@ impl Lookups {
     }
 }
 
-async fn get(client: &Client, reference: &Reference) -> Result<Option<Object>, Error> {
+async fn get(client: &Client, reference: &Reference) -> kube::Result<Option<Object>> {
     let namespace = Some(reference.namespace.as_str()).filter(|namespace| !namespace.is_empty());
-    let request = Request::new(RawObject::url_path(&reference.kind, namespace))
-        .get(&reference.name, &GetParams::default())
-        .map_err(Error::Build)?;
+    let request = Request::new(RawObject::url_path(&reference.kind, namespace));
+    let request = request.get(&reference.name, &GetParams::default()).map_err(kube::Error::BuildRequest)?;
     let text = match client.request_text(request).await {
         Ok(text) => text,
         Err(kube::Error::Api(status)) if status.code == 404 => return Ok(None),
-        Err(error) => return Err(Error::Api(error)),
+        Err(error) => return Err(error),
     };
     let object = Object::read(reference.kind, &mut serde_json::Deserializer::from_str(&text));
-    object.map_err(Error::Read)?.ok_or(Error::NoObject).map(Some)
+    let no_object = || kube::Error::Service("the answer is not an object".into());
+    object.map_err(kube::Error::SerdeError)?.ok_or_else(no_object).map(Some)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 
 mod peer_chain;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
@@ -95,7 +95,7 @@ pub enum TrustVerdict {
 }
 
 /// The reported fields of a certificate.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CertInfo {
     /// The subject as text.
     pub subject: String,
@@ -201,27 +201,17 @@ async fn server_chain(
 /// If webhooks of one server trust different CAs, at least one is wrong. Without a connection to the server it is
 /// unknown which one.
 fn mark_contradictions(entries: &mut [WebhookReport]) {
-    let mut bundles: BTreeMap<String, Vec<Vec<CertInfo>>> = BTreeMap::new();
-    for entry in entries.iter() {
-        let known = bundles.entry(entry.asks_for.clone()).or_default();
-        if !known.iter().any(|other| have_same_certs(other, &entry.bundle)) {
-            known.push(entry.bundle.clone());
-        }
-    }
+    let bundle = |entry: &WebhookReport| entry.bundle.iter().cloned().collect::<BTreeSet<_>>();
+    let all: Vec<_> = entries.iter().map(|entry| (entry.asks_for.clone(), bundle(entry))).collect();
     for entry in entries {
-        let differ = bundles.get(&entry.asks_for).is_some_and(|known| known.len() > 1);
+        let own = bundle(entry);
+        let differ = all.iter().any(|(asks_for, other)| *asks_for == entry.asks_for && *other != own);
         if differ && matches!(entry.verdict, TrustVerdict::Unasked(_)) {
             let reason = "the entries that lead there do not trust the same CAs; ask again in a moment, or \
                           give --url or --cert";
             entry.verdict = TrustVerdict::Unknown(reason.to_owned());
         }
     }
-}
-
-/// Whether two bundles hold the same, in any order.
-fn have_same_certs(one: &[CertInfo], other: &[CertInfo]) -> bool {
-    one.iter().all(|cert_info| other.contains(cert_info))
-        && other.iter().all(|cert_info| one.contains(cert_info))
 }
 
 /// Whether a chain is trusted for a name, as an apiserver would see it.
