@@ -36,8 +36,9 @@ use crate::cluster::reader::ClusterReader;
 use crate::cluster::replay::replay;
 use crate::cluster::wait::{ProbeResult, ProbeTarget, send_probes};
 use crate::doctor::check::Check;
-use crate::doctor::expected::{Expected, InstalledAs, expected};
+use crate::doctor::expected::{InstalledAs, objects};
 use memgate_model::settings::Settings;
+use memgate_server::deploy::objects::Objects;
 
 /// How long memgate has to answer all probes.
 const PROBES_TIMEOUT: Duration = Duration::from_mins(1);
@@ -69,7 +70,7 @@ pub(crate) struct Unreachable(pub String);
 pub(crate) struct DoctorInputs {
     installation: Installation,
     agents: Agents,
-    expected: Expected,
+    expected: Objects,
     probes: Vec<ProbeResult>,
     dry_runs: PodDryRuns,
 }
@@ -94,10 +95,8 @@ pub(crate) async fn read(client: Client, options: &DoctorOptions<'_>) -> Result<
         components: inferred::components(&installation),
         elsewhere: inferred::elsewhere(&installation, &settings.families),
     };
-    let expected = expected(&installed, &settings.families);
-    let (cluster_rules, namespace_rules) = (&expected.cluster_rules, &expected.namespace_rules);
-    installation.permissions =
-        cluster::permissions::permissions(&reader, &installation, cluster_rules, namespace_rules).await;
+    let expected = objects(&installed, &settings.families);
+    installation.permissions = cluster::permissions::permissions(&reader, &installation, &expected).await;
     let probes = cluster::probe::probes(&settings.families);
     let target = ProbeTarget { namespace: options.dry_run_namespace, configuration: &installation.name };
     let probes = send_probes(&reader.client, &probes, target, Instant::now() + PROBES_TIMEOUT).await;

@@ -1,10 +1,6 @@
 //! Whether the live webhook configurations trust memgate's certificate, for `memgate certs verify`.
 
-use kube::Client;
-
-use memgate_server::server::certs::verify::{
-    CertInfo, Error, TrustVerdict, VerifyOptions, WebhookReport, verify,
-};
+use memgate_server::server::certs::verify::{CertInfo, TrustVerdict, WebhookReport};
 
 /// How long before it expires a certificate is warned about, in seconds: a week, but at most a fifth of its
 /// life, since one that lives for a week is replaced before that.
@@ -17,17 +13,6 @@ pub(crate) struct Verification {
     pub(crate) entries: Vec<WebhookReport>,
     /// The time that they were judged by, in seconds since 1970.
     pub(crate) now: i64,
-}
-
-/// Verifies all entries.
-///
-/// # Errors
-/// When the apiserver or a file cannot be read.
-pub(crate) async fn verification(
-    client: &Client,
-    question: &VerifyOptions<'_>,
-) -> Result<Verification, Error> {
-    Ok(Verification { entries: verify(client, question).await?, now: question.now })
 }
 
 impl Verification {

@@ -107,12 +107,7 @@ pub(crate) fn all_answered(results: &[ProbeResult]) -> bool {
 fn missing(results: &[ProbeResult]) -> Vec<String> {
     let line = |result: &ProbeResult| match &result.outcome {
         ProbeOutcome::Missing(why) | ProbeOutcome::Forbidden(why) => Some(format!("{}: {why}", result.name)),
-        ProbeOutcome::Answered { .. }
-        | ProbeOutcome::Guarded { .. }
-        | ProbeOutcome::NotServed
-        | ProbeOutcome::Aggregated(_)
-        | ProbeOutcome::MaybeAggregated(_)
-        | ProbeOutcome::NotAsked => None,
+        _ => None,
     };
     results.iter().filter_map(line).collect()
 }

@@ -105,7 +105,7 @@ mod tests {
     use super::*;
     use crate::cluster::cluster_state::{Fetched, Listing};
     use crate::doctor::expected::tests::{at_home, first, installed};
-    use crate::doctor::expected::{InstalledAs, expected, objects};
+    use crate::doctor::expected::{InstalledAs, objects};
     use memgate_core::family;
 
     #[test]
@@ -124,7 +124,7 @@ mod tests {
             &[Component::Policies, Component::PolicyStrict, Component::FailClosed],
         ] {
             let chosen: BTreeSet<Component> = chosen.iter().copied().collect();
-            let expected = expected(&at_home(chosen.clone()), &family::ALL);
+            let expected = objects(&at_home(chosen.clone()), &family::ALL);
             let deployment = first(objects(&at_home(chosen.clone()), &family::ALL), "Deployment");
             let found = Installation {
                 name: "memgate".to_owned(),
@@ -146,7 +146,7 @@ mod tests {
             [vec![], vec![&family::arkonis::FAMILY], vec![&family::ark::FAMILY, &family::orloj::FAMILY]]
         {
             let installed = InstalledAs { elsewhere: elsewhere.clone(), ..at_home(BTreeSet::new()) };
-            let mutating = expected(&installed, &own).mutating;
+            let mutating = objects(&installed, &own).mutating;
             let found = Installation {
                 name: "memgate".to_owned(),
                 mutating: Fetched::Found(Listing { items: vec![mutating], truncated: false }),
