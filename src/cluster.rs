@@ -13,20 +13,20 @@
 //! asks `listed_state` for names and keys. The time of each request is bounded, and, except for `listed_state`, their
 //! number. [`doctor`](crate::doctor) judges the result.
 
-pub mod agents;
-pub mod certificates;
-pub mod client;
-pub mod cluster_state;
-pub mod explained_pod;
-pub mod installation;
-pub mod listed_state;
-pub mod permissions;
-pub mod pod_dry_run;
-pub mod probe;
-pub mod probe_outcome;
-pub mod reader;
-pub mod replay;
-pub mod request;
-pub mod rotation;
-pub mod wait;
-pub mod webhook_entry;
+pub(crate) mod agents;
+pub(crate) mod certificates;
+pub(crate) mod client;
+pub(crate) mod cluster_state;
+pub(crate) mod explained_pod;
+pub(crate) mod installation;
+pub(crate) mod listed_state;
+pub(crate) mod permissions;
+pub(crate) mod pod_dry_run;
+pub(crate) mod probe;
+pub(crate) mod probe_outcome;
+pub(crate) mod reader;
+pub(crate) mod replay;
+pub(crate) mod request;
+pub(crate) mod rotation;
+pub(crate) mod wait;
+pub(crate) mod webhook_entry;

@@ -7,21 +7,21 @@
 //! Only [`read`] sends requests; everything else is a function of its result. An object that could not be read becomes
 //! a check with the status `unknown`.
 
-pub mod ca_bundle;
-pub mod capacity;
-pub mod check;
-pub mod expected;
-pub mod inferred;
-pub mod inject_label;
-pub mod installations;
-pub mod missing_memory;
-pub mod other_webhooks;
-pub mod permissions;
-pub mod platforms;
-pub mod probes;
-pub mod review_paths;
-pub mod webhooks;
-pub mod workload;
+pub(crate) mod ca_bundle;
+pub(crate) mod capacity;
+pub(crate) mod check;
+pub(crate) mod expected;
+pub(crate) mod inferred;
+pub(crate) mod inject_label;
+pub(crate) mod installations;
+pub(crate) mod missing_memory;
+pub(crate) mod other_webhooks;
+pub(crate) mod permissions;
+pub(crate) mod platforms;
+pub(crate) mod probes;
+pub(crate) mod review_paths;
+pub(crate) mod webhooks;
+pub(crate) mod workload;
 
 use std::time::Duration;
 
@@ -36,40 +36,41 @@ use crate::cluster::reader::ClusterReader;
 use crate::cluster::replay::replay;
 use crate::cluster::wait::{ProbeResult, ProbeTarget, send_probes};
 use crate::doctor::check::Check;
-use crate::doctor::expected::{Expected, InstalledAs, expected};
+use crate::doctor::expected::{InstalledAs, objects};
 use memgate_model::settings::Settings;
+use memgate_server::deploy::objects::Objects;
 
 /// How long memgate has to answer all probes.
 const PROBES_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// The installation to check, and how.
 #[derive(Debug)]
-pub struct DoctorOptions<'a> {
+pub(crate) struct DoctorOptions<'a> {
     /// The namespace that memgate runs in.
-    pub namespace: &'a str,
+    pub(crate) namespace: &'a str,
     /// The name of the webhook configurations; without it the one that the installation in the namespace has.
-    pub configuration: Option<&'a str>,
+    pub(crate) configuration: Option<&'a str>,
     /// The namespace of the dry runs that show whether memgate answers.
-    pub dry_run_namespace: &'a str,
+    pub(crate) dry_run_namespace: &'a str,
     /// How many objects of one kind to read.
-    pub max_objects: usize,
+    pub(crate) max_objects: usize,
     /// The settings of the decisions; the default means those of the installation.
-    pub settings: Settings,
+    pub(crate) settings: Settings,
     /// Reads the settings from the flags of memgate's Deployment; none when these are wrong.
-    pub parse_flags: fn(&[&str]) -> Option<Settings>,
+    pub(crate) parse_flags: fn(&[&str]) -> Option<Settings>,
 }
 
 /// The apiserver does not answer, for this reason.
 #[derive(Debug, ThisError)]
 #[error("the apiserver does not answer: {0}")]
-pub struct Unreachable(pub String);
+pub(crate) struct Unreachable(pub String);
 
 /// The objects that were read from a cluster, and the expected ones.
 #[derive(Debug)]
-pub struct DoctorInputs {
+pub(crate) struct DoctorInputs {
     installation: Installation,
     agents: Agents,
-    expected: Expected,
+    expected: Objects,
     probes: Vec<ProbeResult>,
     dry_runs: PodDryRuns,
 }
@@ -78,7 +79,7 @@ pub struct DoctorInputs {
 ///
 /// # Errors
 /// When the apiserver does not answer at all.
-pub async fn read(client: Client, options: &DoctorOptions<'_>) -> Result<DoctorInputs, Unreachable> {
+pub(crate) async fn read(client: Client, options: &DoctorOptions<'_>) -> Result<DoctorInputs, Unreachable> {
     let reader = ClusterReader { client, max_objects: options.max_objects };
     let installation = cluster::installation::installation(&reader, options.namespace, options.configuration);
     let mut installation = installation.await.map_err(Unreachable)?;
@@ -94,22 +95,19 @@ pub async fn read(client: Client, options: &DoctorOptions<'_>) -> Result<DoctorI
         components: inferred::components(&installation),
         elsewhere: inferred::elsewhere(&installation, &settings.families),
     };
-    let expected = expected(&installed, &settings.families);
-    let (cluster_rules, namespace_rules) = (&expected.cluster_rules, &expected.namespace_rules);
-    installation.permissions =
-        cluster::permissions::permissions(&reader, &installation, cluster_rules, namespace_rules).await;
+    let expected = objects(&installed, &settings.families);
+    installation.permissions = cluster::permissions::permissions(&reader, &installation, &expected).await;
     let probes = cluster::probe::probes(&settings.families);
     let target = ProbeTarget { namespace: options.dry_run_namespace, configuration: &installation.name };
     let probes = send_probes(&reader.client, &probes, target, Instant::now() + PROBES_TIMEOUT).await;
-    let agents = cluster::agents::agents(&reader, &installation, settings).await;
+    let agents = cluster::agents::agents(&reader, settings).await;
     let [pods, stand_ins] = [&agents.pods, &agents.stand_ins].map(|pods| replay(pods, &agents.snapshot));
     let dry_runs = dry_run(&reader.client, &pods, &stand_ins).await;
     Ok(DoctorInputs { installation, agents, expected, probes, dry_runs })
 }
 
 /// All checks. Pods without their memory are listed up to `max_listed`.
-#[must_use]
-pub fn checks(inputs: &DoctorInputs, max_listed: usize) -> Vec<Check> {
+pub(crate) fn checks(inputs: &DoctorInputs, max_listed: usize) -> Vec<Check> {
     let DoctorInputs { installation, agents, expected, probes, dry_runs } = inputs;
     let pods = replay(&agents.pods, &agents.snapshot);
     let mut checks = probes::checks(probes);

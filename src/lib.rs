@@ -57,16 +57,16 @@
 //! - This crate, the command line:
 //!   - [`report`]: writes findings, diffs and manifests in all formats.
 //!   - [`offline`]: makes decisions about files, and the values that `report` writes.
-//!   - [`cluster`]: reads a live cluster for commands.
-//!   - [`doctor`]: judges an installation from what was read, as pure functions.
+//!   - `cluster`: reads a live cluster for commands.
+//!   - `doctor`: judges an installation from what was read, as pure functions.
 //!   - [`cli`]: arguments, standard output and standard error, exit codes.
 
 pub mod report;
 
 pub mod offline;
 
-pub mod cluster;
+mod cluster;
 
-pub mod doctor;
+mod doctor;
 
 pub mod cli;

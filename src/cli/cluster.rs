@@ -31,7 +31,7 @@ impl ClusterArgs {
     ///
     /// # Errors
     /// When there is no kubeconfig and no service account, or one of them cannot be used.
-    pub async fn client(&self) -> Result<kube::Client, Error> {
+    pub(crate) async fn client(&self) -> Result<kube::Client, Error> {
         let context = KubeContext { kubeconfig: self.kubeconfig.clone(), context: self.context.clone() };
         context.client().await
     }

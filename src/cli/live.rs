@@ -10,7 +10,8 @@ use crate::cli::cluster::{ClusterArgs, block_on};
 use crate::cli::input::InputArgs;
 use crate::cli::project::Project;
 use crate::cli::terminal::Terminal;
-use crate::cluster::listed_state::{add_agent_pods, read_state};
+use crate::cluster::agents::add_agent_pods;
+use crate::cluster::listed_state::read_state;
 use crate::cluster::reader::ClusterReader;
 use crate::offline::plan::InputPlan;
 use crate::report::plain;
@@ -90,7 +91,7 @@ fn state(
 ///
 /// # Errors
 /// When the cluster does not answer, or does not have one of the namespaces.
-pub async fn read(
+pub(crate) async fn read(
     client: kube::Client,
     families: &[&'static Family],
     namespaces: Option<BTreeSet<String>>,

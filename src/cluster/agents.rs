@@ -2,17 +2,19 @@
 
 use std::collections::BTreeSet;
 
-use k8s_openapi::jiff::Timestamp;
 use kube::api::ListParams;
 use serde_json::Value;
 
-use crate::cluster::cluster_state::{AgentPod, Agents, Fetched, Installation};
+use crate::cluster::cluster_state::{AgentPod, Agents, Fetched};
+use crate::cluster::listed_state::read_state;
 use crate::cluster::probe::minimal_pod;
 use crate::cluster::reader::ClusterReader;
 use crate::cluster::replay::unknown_references;
+use memgate_core::state::cluster_snapshot::{ClusterSnapshot, Known};
+use memgate_core::state::empty;
 use memgate_model::family::Family;
 use memgate_model::kind::{Kind, NAMESPACE, SECRET};
-use memgate_model::object::{Coverage, KindState, Object, Reference};
+use memgate_model::object::{Object, Reference};
 use memgate_model::schema::Schema;
 use memgate_model::selector::PodSelector;
 use memgate_model::settings::Settings;
@@ -31,16 +33,14 @@ pub(super) static POD: Kind =
     Kind { group: "", version: "v1", kind: "Pod", plural: "pods", namespaced: true, schema: Schema::Any };
 
 /// Reads pods and state for the families of the settings.
-pub async fn agents(reader: &ClusterReader, found: &Installation, settings: Settings) -> Agents {
-    let mut agents = Agents::default();
+pub(crate) async fn agents(reader: &ClusterReader, settings: Settings) -> Agents {
     let everywhere = BTreeSet::from([String::new()]);
-    (agents.pods, agents.incomplete) = agent_pods(reader, &settings.families, &everywhere).await;
-    state(reader, found, settings, &mut agents).await;
-    agents.stand_ins = stand_ins(&agents);
-    let Agents { pods, stand_ins, snapshot, incomplete, .. } = &mut agents;
-    let (pods, stand_ins) = (&*pods, &*stand_ins);
-    look_up(reader, snapshot, incomplete, |state| unknown_references([pods, stand_ins], state)).await;
-    agents
+    let (pods, mut incomplete) = agent_pods(reader, &settings.families, &everywhere).await;
+    let mut snapshot = state(reader, settings, &mut incomplete).await;
+    let stand_ins = stand_ins(&pods, &snapshot);
+    look_up(reader, &mut snapshot, &mut incomplete, |state| unknown_references([&pods, &stand_ins], state))
+        .await;
+    Agents { pods, stand_ins, incomplete, snapshot }
 }
 
 fn truncated(what: &str) -> String {
@@ -98,75 +98,48 @@ fn labels(selector: &PodSelector) -> Option<String> {
     (!labels.is_empty()).then(|| labels.join(","))
 }
 
-/// All objects of the kinds that decisions look up, as the webhook watches them.
-async fn state(reader: &ClusterReader, found: &Installation, settings: Settings, agents: &mut Agents) {
-    let mut snapshot = Snapshot::new(memgate_core::family::default_settings());
-    for kind in settings.families.iter().flat_map(|family| family.kinds.fetched) {
-        snapshot.set(kind, KindState::new(Coverage::Watched));
+/// Adds the pods that families know to a file, with all their fields: policies judge them.
+pub(crate) async fn add_agent_pods(
+    reader: &ClusterReader,
+    families: &[&'static Family],
+    file: &mut ClusterSnapshot,
+) {
+    let everywhere = BTreeSet::from([String::new()]);
+    let namespaces = file.namespaces.clone().unwrap_or(everywhere);
+    let (pods, incomplete) = agent_pods(reader, families, &namespaces).await;
+    file.items.extend(pods.into_iter().map(|pod| pod.json));
+    if let Some(why) = incomplete.into_iter().next() {
+        file.add_entry(POD.api_version(), POD.kind, Known::Unknown, Some(why));
     }
-    let watched: Vec<&'static Kind> =
-        settings.families.iter().flat_map(|family| family.kinds.watched).copied().collect();
-    for kind in watched {
-        if *kind == NAMESPACE || snapshot.kind(kind).is_some() {
-            continue;
-        }
-        let listed = if is_served(found, kind) {
-            reader.list_kind(kind, "", ListParams::default()).await
-        } else {
-            Fetched::NotFound
-        };
-        match listed {
-            Fetched::Found(listed) => {
-                if listed.truncated {
-                    add_once(&mut agents.incomplete, truncated(kind.plural));
-                }
-                agents.created.extend(listed.items.iter().filter_map(|object| created(kind, object)));
-                snapshot.set(kind, kind_state(kind, &listed.items));
-            }
-            Fetched::NotFound => snapshot.set(kind, KindState::new(Coverage::Complete)),
-            Fetched::Unknown(why) => add_once(&mut agents.incomplete, why),
-        }
-    }
-    let namespaces = found.namespaces.items().iter();
-    let namespaces: Vec<Value> = namespaces.filter_map(|it| serde_json::to_value(it).ok()).collect();
-    snapshot.set(&NAMESPACE, kind_state(&NAMESPACE, &namespaces));
-    snapshot.settings = settings;
-    agents.snapshot = snapshot;
 }
 
-fn is_served(found: &Installation, kind: &Kind) -> bool {
-    let Some(served) = found.served.found() else { return true };
-    let version = served.get(&(kind.group.to_owned(), kind.version.to_owned()));
-    kind.group.is_empty() || version.is_some_and(|plurals| plurals.contains(kind.plural))
-}
-
-fn kind_state(kind: &'static Kind, objects: &[Value]) -> KindState {
-    let mut state = KindState::new(Coverage::Watched);
-    for object in objects.iter().filter_map(|object| Object::read(kind, object).ok().flatten()) {
-        state.insert(object);
+/// All objects of the kinds that the webhook watches for its decisions.
+async fn state(reader: &ClusterReader, settings: Settings, incomplete: &mut Vec<String>) -> Snapshot {
+    let watched = settings.families.iter().flat_map(|family| family.kinds.watched).copied();
+    let kinds = watched.chain([&NAMESPACE]).collect();
+    let mut file = ClusterSnapshot::new(String::new(), None);
+    let read = read_state(reader, &kinds, false, &mut file).await;
+    let mut snapshot = empty(settings);
+    let put = file.put("the cluster", &mut snapshot);
+    let reasons = file.kinds.into_iter().filter_map(|entry| entry.why);
+    for why in reasons.chain(read.err()).chain(put.err().map(|error| error.to_string())) {
+        add_once(incomplete, why);
     }
-    state
-}
-
-fn created(kind: &Kind, object: &Value) -> Option<((String, String, String), i64)> {
-    let text = |field: &str| object.get("metadata")?.get(field)?.as_str();
-    let time = text("creationTimestamp")?.parse::<Timestamp>().ok()?;
-    let namespace = text("namespace").unwrap_or_default().to_owned();
-    Some(((kind.kind.to_owned(), namespace, text("name")?.to_owned()), time.as_second()))
+    snapshot
 }
 
 /// Pods as platforms would create them for agents in namespaces that have no agent pod. They meet Pod
 /// Security "restricted" and request almost no resources, so that only memgate's additions can be refused.
-fn stand_ins(agents: &Agents) -> Vec<AgentPod> {
+fn stand_ins(pods: &[AgentPod], snapshot: &Snapshot) -> Vec<AgentPod> {
     let work = Budget::default();
-    let mut reader = StateReader::new(&agents.snapshot, &work);
+    let mut reader = StateReader::new(snapshot, &work);
     let mut stand_ins = Vec::new();
-    for &family in &agents.snapshot.settings.families {
-        let Some(pods) = family.pods.stand_ins else { continue };
-        let pods = pods(&mut reader).into_iter();
-        stand_ins.extend(pods.map(|metadata| AgentPod::new(family, minimal_pod(&metadata, "agent"))));
+    for &family in &snapshot.settings.families {
+        let Some(make) = family.pods.stand_ins else { continue };
+        let made = make(&mut reader).into_iter();
+        stand_ins.extend(made.map(|metadata| AgentPod::new(family, minimal_pod(&metadata, "agent"))));
     }
-    let has_pod = |namespace: &str| agents.pods.iter().any(|pod| pod.namespace() == namespace);
+    let has_pod = |namespace: &str| pods.iter().any(|pod| pod.namespace() == namespace);
     stand_ins.retain(|pod| !has_pod(pod.namespace()));
     stand_ins
 }

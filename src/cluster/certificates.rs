@@ -1,10 +1,6 @@
 //! Whether the live webhook configurations trust memgate's certificate, for `memgate certs verify`.
 
-use kube::Client;
-
-use memgate_server::server::certs::verify::{
-    CertInfo, Error, TrustVerdict, VerifyOptions, WebhookReport, verify,
-};
+use memgate_server::server::certs::verify::{CertInfo, TrustVerdict, WebhookReport};
 
 /// How long before it expires a certificate is warned about, in seconds: a week, but at most a fifth of its
 /// life, since one that lives for a week is replaced before that.
@@ -12,25 +8,16 @@ const MAX_EXPIRY_WARNING_SECONDS: i64 = 7 * 24 * 3600;
 
 /// The results for all entries.
 #[derive(Debug)]
-pub struct Verification {
+pub(crate) struct Verification {
     /// The entries of both configurations; none when there is no configuration.
-    pub entries: Vec<WebhookReport>,
+    pub(crate) entries: Vec<WebhookReport>,
     /// The time that they were judged by, in seconds since 1970.
-    pub now: i64,
-}
-
-/// Verifies all entries.
-///
-/// # Errors
-/// When the apiserver or a file cannot be read.
-pub async fn verification(client: &Client, question: &VerifyOptions<'_>) -> Result<Verification, Error> {
-    Ok(Verification { entries: verify(client, question).await?, now: question.now })
+    pub(crate) now: i64,
 }
 
 impl Verification {
     /// Whether every certificate is trusted; `None` when that is unknown.
-    #[must_use]
-    pub fn is_trusted(&self) -> Option<bool> {
+    pub(crate) fn is_trusted(&self) -> Option<bool> {
         let has = |wanted: fn(&TrustVerdict) -> bool| self.entries.iter().any(|entry| wanted(&entry.verdict));
         match () {
             () if has(|verdict| matches!(verdict, TrustVerdict::Refused(_))) => Some(false),
@@ -40,14 +27,12 @@ impl Verification {
     }
 
     /// Whether the result for a server is unknown, although a connection was tried.
-    #[must_use]
-    pub fn has_unknown(&self) -> bool {
+    pub(crate) fn has_unknown(&self) -> bool {
         self.entries.iter().any(|entry| matches!(entry.verdict, TrustVerdict::Unknown(_)))
     }
 
     /// The warning about the dates of a certificate, if there is one.
-    #[must_use]
-    pub fn warning(&self, facts: &CertInfo) -> Option<&'static str> {
+    pub(crate) fn warning(&self, facts: &CertInfo) -> Option<&'static str> {
         match facts.not_after - self.now {
             left if left <= 0 => Some("expired"),
             left if left < MAX_EXPIRY_WARNING_SECONDS.min((facts.not_after - facts.not_before) / 5) => {

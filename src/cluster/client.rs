@@ -13,7 +13,7 @@ const NAMESPACE_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/name
 
 /// Why there is no client. The reasons are texts, since the errors of kube repeat their causes.
 #[derive(Debug, ThisError)]
-pub enum Error {
+pub(crate) enum Error {
     /// The kubeconfig cannot be used.
     #[error("failed to use the kubeconfig {path}: {reason}")]
     Kubeconfig {
@@ -40,11 +40,11 @@ pub enum Error {
 
 /// The choice of a cluster.
 #[derive(Debug, Clone, Default)]
-pub struct KubeContext {
+pub(crate) struct KubeContext {
     /// The kubeconfig; without it KUBECONFIG, `~/.kube/config`, or the service account.
-    pub kubeconfig: Option<PathBuf>,
+    pub(crate) kubeconfig: Option<PathBuf>,
     /// The context of the kubeconfig.
-    pub context: Option<String>,
+    pub(crate) context: Option<String>,
 }
 
 impl KubeContext {
@@ -52,7 +52,7 @@ impl KubeContext {
     ///
     /// # Errors
     /// When there is no such kubeconfig, or it cannot be used.
-    pub async fn client(&self) -> Result<kube::Client, Error> {
+    pub(crate) async fn client(&self) -> Result<kube::Client, Error> {
         let options = KubeConfigOptions { context: self.context.clone(), ..KubeConfigOptions::default() };
         let config = match (&self.kubeconfig, &self.context) {
             (Some(path), _) => {
@@ -82,8 +82,7 @@ impl KubeContext {
 }
 
 /// The namespace that this process runs in, or the usual one outside of a cluster.
-#[must_use]
-pub fn own_namespace() -> String {
+pub(crate) fn own_namespace() -> String {
     let namespace = std::fs::read_to_string(Path::new(NAMESPACE_FILE)).unwrap_or_default();
     let namespace = namespace.trim();
     if namespace.is_empty() { DEFAULT_NAMESPACE.to_owned() } else { namespace.to_owned() }

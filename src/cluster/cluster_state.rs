@@ -10,7 +10,6 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
 
 use crate::cluster::webhook_entry::{WebhookEntry, entries};
-use memgate_core::family::default_settings;
 use memgate_model::family::Family;
 use memgate_model::finding::Phase;
 use memgate_model::snapshot::Snapshot;
@@ -19,7 +18,7 @@ use memgate_server::review_path;
 
 /// The result of a read.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub enum Fetched<T> {
+pub(crate) enum Fetched<T> {
     /// It exists.
     Found(T),
     /// It does not exist.
@@ -31,7 +30,7 @@ pub enum Fetched<T> {
 
 impl<T> Fetched<T> {
     /// The object, if it was found.
-    pub const fn found(&self) -> Option<&T> {
+    pub(crate) const fn found(&self) -> Option<&T> {
         match self {
             Self::Found(found) => Some(found),
             Self::NotFound | Self::Unknown(_) => None,
@@ -50,11 +49,11 @@ impl<T> Fetched<T> {
 
 /// The objects of a list, as far as they were read.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Listing<T> {
+pub(crate) struct Listing<T> {
     /// The objects.
-    pub items: Vec<T>,
+    pub(crate) items: Vec<T>,
     /// Whether there are more of them.
-    pub truncated: bool,
+    pub(crate) truncated: bool,
 }
 
 impl<T> Default for Listing<T> {
@@ -65,85 +64,83 @@ impl<T> Default for Listing<T> {
 
 impl<T> Fetched<Listing<T>> {
     /// The objects, as far as they were read.
-    #[must_use]
-    pub fn items(&self) -> &[T] {
+    pub(crate) fn items(&self) -> &[T] {
         self.found().map(|listing| listing.items.as_slice()).unwrap_or_default()
     }
 }
 
 /// What the apiserver serves: group and version, with the plural names of the kinds.
-pub type ServedResources = BTreeMap<(String, String), BTreeSet<String>>;
+pub(crate) type ServedResources = BTreeMap<(String, String), BTreeSet<String>>;
 
 /// The objects of an installation of memgate, and the cluster's other webhook configurations.
 #[derive(Debug, Default)]
-pub struct Installation {
+pub(crate) struct Installation {
     /// The namespace that memgate runs in.
-    pub namespace: String,
+    pub(crate) namespace: String,
     /// The name of the webhook configurations.
-    pub name: String,
+    pub(crate) name: String,
     /// The time by the apiserver's clock, in seconds since 1970.
-    pub apiserver_time: Option<i64>,
+    pub(crate) apiserver_time: Option<i64>,
     /// The version of the apiserver: major, minor.
-    pub version: Fetched<(u32, u32)>,
+    pub(crate) version: Fetched<(u32, u32)>,
     /// What the apiserver serves.
-    pub served: Fetched<ServedResources>,
+    pub(crate) served: Fetched<ServedResources>,
     /// Every configuration of mutating webhooks.
-    pub mutating: Fetched<Listing<WebhookConfiguration>>,
+    pub(crate) mutating: Fetched<Listing<WebhookConfiguration>>,
     /// Every configuration of validating webhooks.
-    pub validating: Fetched<Listing<WebhookConfiguration>>,
+    pub(crate) validating: Fetched<Listing<WebhookConfiguration>>,
     /// The Service that the configurations name.
-    pub service: Fetched<Service>,
+    pub(crate) service: Fetched<Service>,
     /// Its endpoints.
-    pub endpoints: Fetched<Listing<EndpointSlice>>,
+    pub(crate) endpoints: Fetched<Listing<EndpointSlice>>,
     /// The Deployment.
-    pub deployment: Fetched<Deployment>,
+    pub(crate) deployment: Fetched<Deployment>,
     /// The disruption budgets of the namespace.
-    pub budgets: Fetched<Listing<PodDisruptionBudget>>,
+    pub(crate) budgets: Fetched<Listing<PodDisruptionBudget>>,
     /// memgate's pods.
-    pub replicas: Fetched<Listing<Pod>>,
+    pub(crate) replicas: Fetched<Listing<Pod>>,
     /// All namespaces.
-    pub namespaces: Fetched<Listing<Namespace>>,
+    pub(crate) namespaces: Fetched<Listing<Namespace>>,
     /// The ClusterRoleBinding of its name.
-    pub cluster_role_binding: Fetched<ClusterRoleBinding>,
+    pub(crate) cluster_role_binding: Fetched<ClusterRoleBinding>,
     /// The policy of its name that limits what the account may change in webhook configurations.
-    pub self_guard: Fetched<ValidatingAdmissionPolicy>,
+    pub(crate) self_guard: Fetched<ValidatingAdmissionPolicy>,
     /// What memgate's account may do.
-    pub permissions: Fetched<Permissions>,
+    pub(crate) permissions: Fetched<Permissions>,
 }
 
 /// Which of the permissions of its role an account has.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Permissions {
+pub(crate) struct Permissions {
     /// How many were checked.
-    pub checked: usize,
+    pub(crate) checked: usize,
     /// Those that it lacks, as `verb resource.group`.
-    pub denied: Vec<String>,
+    pub(crate) denied: Vec<String>,
 }
 
 /// An agent pod, as the apiserver has it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct AgentPod {
+pub(crate) struct AgentPod {
     /// The family whose labels it has.
-    pub family: &'static Family,
+    pub(crate) family: &'static Family,
     /// The whole pod.
-    pub json: serde_json::Value,
+    pub(crate) json: serde_json::Value,
 }
 
 /// The pods of agents, and the state that decisions about these pods read.
 #[derive(Debug)]
-pub struct Agents {
+pub(crate) struct Agents {
     /// The pods.
-    pub pods: Vec<AgentPod>,
+    pub(crate) pods: Vec<AgentPod>,
     /// Made-up pods of agents without a pod, if memgate would add containers to them.
-    pub stand_ins: Vec<AgentPod>,
+    pub(crate) stand_ins: Vec<AgentPod>,
     /// What could not be read, or only in part, a sentence each.
-    pub incomplete: Vec<String>,
+    pub(crate) incomplete: Vec<String>,
     /// The state that decisions look at.
-    pub snapshot: Snapshot,
-    /// When objects of the families' kinds were created, in seconds since 1970, by kind, namespace and name.
-    pub created: BTreeMap<(String, String, String), i64>,
+    pub(crate) snapshot: Snapshot,
 }
 
+#[cfg(test)]
 impl Default for Agents {
     /// No pods, and a state of which nothing is known.
     fn default() -> Self {
@@ -151,48 +148,43 @@ impl Default for Agents {
             pods: Vec::new(),
             stand_ins: Vec::new(),
             incomplete: Vec::new(),
-            snapshot: Snapshot::new(default_settings()),
-            created: BTreeMap::new(),
+            snapshot: Snapshot::new(memgate_core::family::default_settings()),
         }
     }
 }
 
 impl Installation {
     /// The arguments of the Deployment's containers.
-    pub fn arguments(&self) -> impl Iterator<Item = &String> {
+    pub(crate) fn arguments(&self) -> impl Iterator<Item = &String> {
         let deployment = self.deployment.found().and_then(|deployment| deployment.spec.as_ref());
         let containers = deployment.and_then(|spec| Some(spec.template.spec.as_ref()?.containers.as_slice()));
         containers.unwrap_or_default().iter().flat_map(|container| container.args.iter().flatten())
     }
 
     /// The configurations of both kinds: mutating, then validating.
-    #[must_use]
-    pub const fn configurations(&self) -> [(Phase, &Fetched<Listing<WebhookConfiguration>>); 2] {
+    pub(crate) const fn configurations(&self) -> [(Phase, &Fetched<Listing<WebhookConfiguration>>); 2] {
         [(Phase::Mutate, &self.mutating), (Phase::Validate, &self.validating)]
     }
 
     /// memgate's own configuration for a call.
-    #[must_use]
-    pub fn own(&self, call: Phase) -> Option<&WebhookConfiguration> {
+    pub(crate) fn own(&self, call: Phase) -> Option<&WebhookConfiguration> {
         let [mutating, validating] = [self.mutating.items(), self.validating.items()];
         let items = if call == Phase::Mutate { mutating } else { validating };
         items.iter().find(|config| config.metadata.name.as_ref() == Some(&self.name))
     }
 
     /// The entries of memgate's own configuration for a call.
-    #[must_use]
-    pub fn own_entries(&self, call: Phase) -> Option<Vec<WebhookEntry>> {
+    pub(crate) fn own_entries(&self, call: Phase) -> Option<Vec<WebhookEntry>> {
         self.own(call).map(entries)
     }
 
     /// The entries of memgate's own configurations.
-    #[must_use]
-    pub fn all_own_entries(&self) -> Vec<WebhookEntry> {
+    pub(crate) fn all_own_entries(&self) -> Vec<WebhookEntry> {
         Phase::ALL.into_iter().filter_map(|call| self.own_entries(call)).flatten().collect()
     }
 
     /// The entries of all configurations but memgate's own, each with the title of its configuration.
-    pub fn other_entries(&self) -> impl Iterator<Item = (Phase, &str, WebhookEntry)> {
+    pub(crate) fn other_entries(&self) -> impl Iterator<Item = (Phase, &str, WebhookEntry)> {
         let all = self.configurations().into_iter();
         all.flat_map(|(call, listed)| listed.items().iter().map(move |config| (call, config)))
             .filter_map(|(call, config)| Some((call, config.metadata.name.as_deref()?, config)))
@@ -203,14 +195,12 @@ impl Installation {
     }
 
     /// The title of memgate's own configuration for a call.
-    #[must_use]
-    pub fn own_title(&self, call: Phase) -> String {
+    pub(crate) fn own_title(&self, call: Phase) -> String {
         configuration_title(call, &self.name)
     }
 
     /// Where memgate is called, if that is outside the cluster.
-    #[must_use]
-    pub fn own_url(&self) -> Option<String> {
+    pub(crate) fn own_url(&self) -> Option<String> {
         let entries = self.all_own_entries();
         let by_url = entries.iter().all(|entry| entry.client.service.is_none());
         let url = entries.into_iter().next()?.client.url?;
@@ -218,23 +208,20 @@ impl Installation {
     }
 
     /// The labels of a namespace, with the one that every namespace has.
-    #[must_use]
-    pub fn labels(&self, namespace: &str) -> BTreeMap<String, String> {
+    pub(crate) fn labels(&self, namespace: &str) -> BTreeMap<String, String> {
         let named = |found: &&Namespace| found.metadata.name.as_deref() == Some(namespace);
         self.namespaces.items().iter().find(named).map_or_else(|| [name_label(namespace)].into(), labels)
     }
 }
 
 /// `MutatingWebhookConfiguration NAME` or `ValidatingWebhookConfiguration NAME`.
-#[must_use]
-pub fn configuration_title(call: Phase, name: &str) -> String {
+pub(crate) fn configuration_title(call: Phase, name: &str) -> String {
     let kind = if call == Phase::Mutate { "Mutating" } else { "Validating" };
     format!("{kind}WebhookConfiguration {name}")
 }
 
 /// The labels of a namespace, with the one that every namespace has.
-#[must_use]
-pub fn labels(namespace: &Namespace) -> BTreeMap<String, String> {
+pub(crate) fn labels(namespace: &Namespace) -> BTreeMap<String, String> {
     let mut labels = namespace.metadata.labels.clone().unwrap_or_default();
     labels.extend([name_label(namespace.metadata.name.as_deref().unwrap_or_default())]);
     labels

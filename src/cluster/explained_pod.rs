@@ -15,20 +15,20 @@ use memgate_model::snapshot::Snapshot;
 
 /// A pod with the state around it.
 #[derive(Debug)]
-pub struct ExplainedPod {
+pub(crate) struct ExplainedPod {
     /// The pod, as the apiserver has it.
-    pub pod: Value,
+    pub(crate) pod: Value,
     /// The state.
-    pub snapshot: Snapshot,
+    pub(crate) snapshot: Snapshot,
     /// What could not be read, a sentence each.
-    pub incomplete: Vec<String>,
+    pub(crate) incomplete: Vec<String>,
 }
 
 /// Reads a pod and the state that decisions about it use.
 ///
 /// # Errors
 /// The reason, when the pod cannot be read.
-pub async fn explained_pod(
+pub(crate) async fn explained_pod(
     reader: &ClusterReader,
     settings: Settings,
     namespace: &str,

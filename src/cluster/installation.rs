@@ -20,7 +20,7 @@ const ADMISSION: &str = "admissionregistration.k8s.io/v1";
 ///
 /// # Errors
 /// The reason, when the apiserver does not answer.
-pub async fn installation(
+pub(crate) async fn installation(
     reader: &ClusterReader,
     namespace: &str,
     name: Option<&str>,

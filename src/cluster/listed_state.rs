@@ -9,7 +9,6 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
 
-use crate::cluster::agents::{POD, agent_pods};
 use crate::cluster::cluster_state::{Fetched, ServedResources};
 use crate::cluster::installation::served_resources;
 use crate::cluster::reader::{ClusterReader, path, with_kind};
@@ -33,7 +32,7 @@ static DEFINITIONS: Kind = Kind {
 ///
 /// # Errors
 /// The reason, when the apiserver does not answer or one of the namespaces does not exist.
-pub async fn read_state(
+pub(crate) async fn read_state(
     reader: &ClusterReader,
     kinds: &BTreeSet<&'static Kind>,
     with_secrets: bool,
@@ -66,21 +65,6 @@ pub async fn read_state(
         }
     }
     Ok(())
-}
-
-/// Adds the pods that families know, with all their fields: policies judge them.
-pub async fn add_agent_pods(
-    reader: &ClusterReader,
-    families: &[&'static Family],
-    file: &mut ClusterSnapshot,
-) {
-    let everywhere = BTreeSet::from([String::new()]);
-    let namespaces = file.namespaces.clone().unwrap_or(everywhere);
-    let (pods, incomplete) = agent_pods(reader, families, &namespaces).await;
-    file.items.extend(pods.into_iter().map(|pod| pod.json));
-    if let Some(why) = incomplete.into_iter().next() {
-        file.add_entry(POD.api_version(), POD.kind, Known::Unknown, Some(why));
-    }
 }
 
 /// The version in which the cluster serves a kind: the one that memgate watches, if it is served, else the last.
@@ -164,7 +148,7 @@ fn resource(kind: &Kind) -> String {
 
 /// Adds the cluster's definitions of the families' kinds: with them, objects from files are validated as the
 /// apiserver would do it.
-pub async fn add_definitions(
+pub(crate) async fn add_definitions(
     reader: &ClusterReader,
     families: &[&'static Family],
     file: &mut ClusterSnapshot,

@@ -9,23 +9,25 @@ use kube::api::PostParams;
 use crate::cluster::cluster_state::{Fetched, Installation, Permissions};
 use crate::cluster::reader::{ClusterReader, fetch};
 use memgate_server::deploy::metadata::NAME;
+use memgate_server::deploy::objects::Objects;
 
 /// How many reviews are open at a time.
 const MAX_CONCURRENT_REVIEWS: usize = 8;
 
-/// Which of the permissions of these rules memgate's account has: `cluster_rules` in all namespaces,
-/// `namespace_rules` in memgate's own.
-pub async fn permissions(
+/// Which of the permissions of its roles memgate's account has.
+pub(crate) async fn permissions(
     reader: &ClusterReader,
     installation: &Installation,
-    cluster_rules: &[PolicyRule],
-    namespace_rules: &[PolicyRule],
+    expected: &Objects,
 ) -> Fetched<Permissions> {
     let spec = installation.deployment.found().and_then(|deployment| deployment.spec.clone()?.template.spec);
     let account = spec.and_then(|spec| spec.service_account_name).unwrap_or_else(|| NAME.to_owned());
     let home = installation.namespace.as_str();
-    let mut reviews = access_reviews(cluster_rules, None, home, &account);
-    reviews.extend(access_reviews(namespace_rules, Some(home), home, &account));
+    let of_cluster = expected.cluster_role.rules.as_deref().unwrap_or_default();
+    let of_namespace = expected.role.as_ref().or(expected.audit_role.as_ref());
+    let of_namespace = of_namespace.and_then(|(role, _)| role.rules.as_deref()).unwrap_or_default();
+    let mut reviews = access_reviews(of_cluster, None, home, &account);
+    reviews.extend(access_reviews(of_namespace, Some(home), home, &account));
     let checked = reviews.len();
     let api: Api<SubjectAccessReview> = Api::all(reader.client.clone());
     let responses = futures::stream::iter(reviews).map(|review| {

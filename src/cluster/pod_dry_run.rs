@@ -31,29 +31,29 @@ const POD_NAME: &str = "memgate-doctor";
 
 /// The results of all dry runs.
 #[derive(Debug, Default)]
-pub struct PodDryRuns {
+pub(crate) struct PodDryRuns {
     /// One for each namespace and each set of added containers.
-    pub results: Vec<PodDryRun>,
+    pub(crate) results: Vec<PodDryRun>,
     /// How many more there would have been.
-    pub skipped: usize,
+    pub(crate) skipped: usize,
 }
 
 /// One pod with memgate's containers, and whether it is admitted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PodDryRun {
+pub(crate) struct PodDryRun {
     /// Where it would be created.
-    pub namespace: String,
+    pub(crate) namespace: String,
     /// The names of the containers that memgate adds.
-    pub containers: Vec<String>,
+    pub(crate) containers: Vec<String>,
     /// Whether the other containers are made up, since the agent has no pod.
-    pub is_stand_in: bool,
+    pub(crate) is_stand_in: bool,
     /// The answer of the apiserver.
-    pub admission: PodAdmission,
+    pub(crate) admission: PodAdmission,
 }
 
 /// Whether the apiserver admits a pod with memgate's containers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum PodAdmission {
+pub(crate) enum PodAdmission {
     /// It is admitted.
     Admitted,
     /// It is refused, with this message, and the same pod without these containers is admitted.
@@ -72,7 +72,11 @@ enum Answer {
 }
 
 /// Tries one pod for each namespace and each set of added containers.
-pub async fn dry_run(client: &Client, pods: &[Replayed<'_>], stand_ins: &[Replayed<'_>]) -> PodDryRuns {
+pub(crate) async fn dry_run(
+    client: &Client,
+    pods: &[Replayed<'_>],
+    stand_ins: &[Replayed<'_>],
+) -> PodDryRuns {
     let mut known = BTreeSet::new();
     let all = pods.iter().map(|pod| (pod, false)).chain(stand_ins.iter().map(|pod| (pod, true)));
     let candidates: Vec<_> = all

@@ -15,45 +15,41 @@ use memgate_model::settings::Settings;
 
 /// One dry run, and what memgate finds.
 #[derive(Debug)]
-pub struct Probe {
+pub(crate) struct Probe {
     /// Its subject: `pods`, or a family and one of its kinds.
-    pub name: String,
+    pub(crate) name: String,
     /// Whether a cluster may lack the kind, since it comes with a platform.
-    pub optional: bool,
+    pub(crate) optional: bool,
     /// The API server of the platform's own that may serve the kind.
-    pub aggregated_server: Option<AggregatedServer>,
+    pub(crate) aggregated_server: Option<AggregatedServer>,
     api_version: String,
     plural: &'static str,
     /// The object.
-    pub object: Value,
+    pub(crate) object: Value,
     /// What memgate finds wrong with it.
-    pub finding: Finding,
+    pub(crate) finding: Finding,
 }
 
 impl Probe {
     /// The URL path of the dry run.
-    #[must_use]
-    pub fn path(&self, namespace: &str) -> String {
+    pub(crate) fn path(&self, namespace: &str) -> String {
         let path = reader::path(&self.api_version, namespace, self.plural);
         format!("{path}?dryRun=All&fieldManager=memgate-wait")
     }
 
     /// The API group of the object; empty for the core.
-    #[must_use]
     pub(super) fn group(&self) -> &str {
         self.api_version.split_once('/').map_or("", |(group, _)| group)
     }
 
     /// Whether memgate refuses the object; it warns otherwise.
-    #[must_use]
-    pub fn is_refused(&self) -> bool {
+    pub(crate) fn is_refused(&self) -> bool {
         self.finding.severity == Severity::Deny
     }
 }
 
 /// The dry runs for these families: a pod that no family recognises, and each memory resource.
-#[must_use]
-pub fn probes(families: &[&'static Family]) -> Vec<Probe> {
+pub(crate) fn probes(families: &[&'static Family]) -> Vec<Probe> {
     let pod = probe("pods".to_owned(), families, ("", "v1", "Pod", "pods"), pod()).into_iter();
     let resources = families.iter().flat_map(|family| {
         let probe = |(kind, spec): &(&'static Kind, &str)| {

@@ -11,7 +11,7 @@ use memgate_server::review_path::without_tokens;
 
 /// The outcome of one dry run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ProbeOutcome {
+pub(crate) enum ProbeOutcome {
     /// memgate refused the object, as it must.
     Answered {
         /// The entry of its webhook configurations, where the apiserver names it.
@@ -37,8 +37,7 @@ pub enum ProbeOutcome {
 }
 
 /// Reads the outcome from a response.
-#[must_use]
-pub fn interpret(probe: &Probe, response: &Response) -> ProbeOutcome {
+pub(crate) fn interpret(probe: &Probe, response: &Response) -> ProbeOutcome {
     if response.status < 300 {
         return accepted(probe, response);
     }

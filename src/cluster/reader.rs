@@ -17,11 +17,11 @@ const PAGE_OBJECTS: u32 = 500;
 
 /// Reads objects of a cluster.
 #[derive(Clone)]
-pub struct ClusterReader {
+pub(crate) struct ClusterReader {
     /// The client.
-    pub client: Client,
+    pub(crate) client: Client,
     /// How many objects of one kind are read; a page more at most.
-    pub max_objects: usize,
+    pub(crate) max_objects: usize,
 }
 
 /// Awaits a request: `verb` and `resource` are the right that it takes.

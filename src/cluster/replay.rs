@@ -18,21 +18,20 @@ const SERVER_METADATA: [&str; 6] =
 
 /// A pod and the decision about it today.
 #[derive(Debug)]
-pub struct Replayed<'a> {
+pub(crate) struct Replayed<'a> {
     /// The pod.
-    pub pod: &'a AgentPod,
+    pub(crate) pod: &'a AgentPod,
     /// The decision.
-    pub decision: Decision,
+    pub(crate) decision: Decision,
     /// Whether something would be added.
-    pub lacks_memory: bool,
+    pub(crate) lacks_memory: bool,
     /// The pod with its memory.
-    pub with_memory: Value,
+    pub(crate) with_memory: Value,
 }
 
 /// Decides about every pod that has not ended. A pod that cannot be read is left out: the apiserver would
 /// not have created it.
-#[must_use]
-pub fn replay<'a>(pods: &'a [AgentPod], snapshot: &Snapshot) -> Vec<Replayed<'a>> {
+pub(crate) fn replay<'a>(pods: &'a [AgentPod], snapshot: &Snapshot) -> Vec<Replayed<'a>> {
     pods.iter().filter(|pod| !pod.ends()).filter_map(|pod| replay_one(pod, snapshot)).collect()
 }
 
@@ -46,15 +45,13 @@ fn replay_one<'a>(pod: &'a AgentPod, snapshot: &Snapshot) -> Option<Replayed<'a>
 }
 
 /// The objects that decisions about these pods refer to and the snapshot does not hold.
-#[must_use]
-pub fn unknown_references(pods: [&[AgentPod]; 2], snapshot: &Snapshot) -> Vec<Reference> {
+pub(crate) fn unknown_references(pods: [&[AgentPod]; 2], snapshot: &Snapshot) -> Vec<Reference> {
     let replayed = pods.into_iter().flat_map(|pods| replay(pods, snapshot));
     replayed.flat_map(|replayed| replayed.decision.unknown).collect()
 }
 
 /// The containers of a pod that memgate added, by the marker.
-#[must_use]
-pub fn added_containers(pod: &Value) -> Vec<&Value> {
+pub(crate) fn added_containers(pod: &Value) -> Vec<&Value> {
     let annotation = marker(pod);
     let lists =
         marker::objects(&annotation).iter().filter_map(|added| added.get("initContainers")?.as_array());
@@ -65,16 +62,14 @@ pub fn added_containers(pod: &Value) -> Vec<&Value> {
 
 /// The annotation in which memgate says what it added: an object, or a list with one for each family; null
 /// without an annotation.
-#[must_use]
-pub fn marker(pod: &Value) -> Value {
+pub(crate) fn marker(pod: &Value) -> Value {
     let text = pod.pointer("/metadata/annotations").and_then(|all| all.get(INJECTED_ANNOTATION)?.as_str());
     text.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
 }
 
 impl AgentPod {
     /// A pod of a list.
-    #[must_use]
-    pub const fn new(family: &'static Family, json: Value) -> Self {
+    pub(crate) const fn new(family: &'static Family, json: Value) -> Self {
         Self { family, json }
     }
 
@@ -83,26 +78,22 @@ impl AgentPod {
     }
 
     /// Its namespace.
-    #[must_use]
-    pub fn namespace(&self) -> &str {
+    pub(crate) fn namespace(&self) -> &str {
         self.text("/metadata/namespace")
     }
 
     /// Its name.
-    #[must_use]
-    pub fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         self.text("/metadata/name")
     }
 
     /// `Pod namespace/name`.
-    #[must_use]
-    pub fn title(&self) -> String {
+    pub(crate) fn title(&self) -> String {
         format!("Pod {}/{}", self.namespace(), self.name())
     }
 
     /// An annotation of it.
-    #[must_use]
-    pub fn annotation(&self, key: &str) -> Option<&str> {
+    pub(crate) fn annotation(&self, key: &str) -> Option<&str> {
         self.json.pointer("/metadata/annotations")?.get(key)?.as_str()
     }
 
@@ -113,8 +104,7 @@ impl AgentPod {
     }
 
     /// When it was created, in seconds since 1970.
-    #[must_use]
-    pub fn created(&self) -> Option<i64> {
+    pub(crate) fn created(&self) -> Option<i64> {
         Some(self.text("/metadata/creationTimestamp").parse::<Timestamp>().ok()?.as_second())
     }
 

@@ -12,11 +12,10 @@ use serde_json::Value;
 use memgate_model::causes::with_causes;
 
 /// How long one request may take, where its caller sets no other limit.
-pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The message of an error: the apiserver's own message, or the causes in one line.
-#[must_use]
-pub fn error_message(error: &kube::Error) -> String {
+pub(crate) fn error_message(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) => status.message.clone(),
         kube::Error::Service(error) => with_causes(error.as_ref()),
@@ -27,21 +26,20 @@ pub fn error_message(error: &kube::Error) -> String {
 
 /// A whole response. The client library would turn a refusal into an error, and drop the warnings.
 #[derive(Debug, Default, Clone, PartialEq)]
-pub struct Response {
+pub(crate) struct Response {
     /// The HTTP status.
-    pub status: u16,
+    pub(crate) status: u16,
     /// The texts of the warnings, as kubectl shows them.
-    pub warnings: Vec<String>,
+    pub(crate) warnings: Vec<String>,
     /// The time by the apiserver's clock, in seconds since 1970.
-    pub time: Option<i64>,
+    pub(crate) time: Option<i64>,
     /// An object, or a `Status`; null when it is not JSON.
-    pub body: Value,
+    pub(crate) body: Value,
 }
 
 impl Response {
     /// The message of a `Status`.
-    #[must_use]
-    pub fn message(&self) -> &str {
+    pub(crate) fn message(&self) -> &str {
         self.body.get("message").and_then(Value::as_str).unwrap_or_default()
     }
 }
@@ -50,7 +48,7 @@ impl Response {
 ///
 /// # Errors
 /// When there is no response.
-pub async fn send(
+pub(crate) async fn send(
     client: &kube::Client,
     method: Method,
     path: &str,

@@ -10,11 +10,12 @@ use kube::api::{Patch, PatchParams};
 use kube::{Api, Client};
 use serde_json::json;
 use thiserror::Error as ThisError;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep};
 
-use crate::cluster::request::error_message;
+use crate::cluster::cluster_state::Fetched;
+use crate::cluster::reader::fetch;
 use crate::report::plain;
-use memgate_server::server::certs::live_bundles::{EntryBundle, LiveBundles, live_bundles};
+use memgate_server::server::certs::live_bundles::{LiveBundles, live_bundles};
 use memgate_server::server::certs::rotation::{MadeCa, Progress, REQUESTED, Rotation, RotationRequest};
 
 /// The field manager of the request.
@@ -23,29 +24,23 @@ const FIELD_MANAGER: &str = "memgate-rotate";
 /// How often a conflicting write of the request is tried.
 const MAX_WRITES: usize = 5;
 
-/// How long one request to the apiserver may take.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
-
 /// The pause between two reads.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// After how long a missing reaction of replicas is reported: each reads the Secret every two seconds.
-const PATIENCE: Duration = Duration::from_secs(20);
-
 /// The objects of the request.
 #[derive(Debug, Clone, Copy)]
-pub struct RotationTarget<'a> {
+pub(crate) struct RotationTarget<'a> {
     /// The namespace of the Secret.
-    pub namespace: &'a str,
+    pub(crate) namespace: &'a str,
     /// The name of the Secret.
-    pub secret: &'a str,
+    pub(crate) secret: &'a str,
     /// The name of both webhook configurations.
-    pub configuration: &'a str,
+    pub(crate) configuration: &'a str,
 }
 
 /// Why no CA was requested.
 #[derive(Debug, ThisError)]
-pub enum Error {
+pub(crate) enum Error {
     /// There is no such Secret.
     #[error(
         "found no Secret {secret} in the namespace {namespace}: memgate keeps its CA there, if its certificates are \
@@ -67,44 +62,25 @@ pub enum Error {
          make a new certificate"
     )]
     CertManager(String),
-    /// The user lacks a right.
-    #[error("you may not {verb} {what}: it takes that right ({reason})")]
-    Forbidden {
-        /// What it takes.
-        verb: &'static str,
-        /// On which object.
-        what: String,
-        /// The apiserver's message.
-        reason: String,
-    },
-    /// The apiserver did not answer well.
-    #[error("failed to {verb} {what}: {reason}")]
-    Failed {
-        /// What was tried.
-        verb: &'static str,
-        /// On which object.
-        what: String,
-        /// Why.
-        reason: String,
-    },
+    /// The apiserver did not answer well, or the user lacks a right.
+    #[error("{0}")]
+    Unanswered(String),
 }
 
 /// A request in the Secret, which replicas will carry out.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SubmittedRequest {
+pub(crate) struct SubmittedRequest {
     /// The request.
-    pub request: RotationRequest,
+    pub(crate) request: RotationRequest,
     /// Whether the Secret had it already.
-    pub joined: bool,
+    pub(crate) joined: bool,
 }
 
 /// The progress of a request, read from the Secret and from both configurations.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Stage {
+pub(crate) enum Stage {
     /// The Secret has no request any more.
     Gone,
-    /// Another request has taken its place.
-    Replaced(RotationRequest),
     /// No replica has acted.
     Waiting,
     /// There is a new CA, which these entries do not trust yet.
@@ -127,7 +103,7 @@ pub enum Stage {
 ///
 /// # Errors
 /// When the objects do not exist or belong to another tool, or the apiserver refuses.
-pub async fn ask(
+pub(crate) async fn ask(
     client: &Client,
     target: RotationTarget<'_>,
     revoke: bool,
@@ -135,9 +111,7 @@ pub async fn ask(
 ) -> Result<SubmittedRequest, Error> {
     let (api, what) = (api(client, target), target.secret_in_words());
     for _ in 0..MAX_WRITES {
-        let read = api.get_metadata_opt(target.secret);
-        let secret = answer(read).await.map_err(|error| failure("get", &what, &error))?;
-        let secret = secret.ok_or_else(|| target.no_secret())?;
+        let secret = target.found(fetch("get", &what, api.get_metadata(target.secret)).await)?;
         target.check(&live(client, target).await?)?;
         let rotation = Rotation::read(secret.metadata.annotations.as_ref());
         let request = match next(&rotation, revoke, now) {
@@ -149,14 +123,17 @@ pub async fn ask(
             "annotations": {REQUESTED: request.to_string()},
         }});
         let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
-        match answer(api.patch_metadata(target.secret, &params, &Patch::Merge(patch))).await {
-            Ok(_) => return Ok(SubmittedRequest { request, joined: false }),
-            Err(kube::Error::Api(status)) if status.code == 409 => {}
-            Err(error) => return Err(failure("patch", &what, &error)),
+        let patched = async {
+            match api.patch_metadata(target.secret, &params, &Patch::Merge(patch)).await {
+                Err(kube::Error::Api(status)) if status.code == 409 => Ok(false),
+                patched => patched.map(|_| true),
+            }
+        };
+        if target.found(fetch("patch", &what, patched).await)? {
+            return Ok(SubmittedRequest { request, joined: false });
         }
     }
-    let reason = "other clients keep writing it; try again".to_owned();
-    Err(Error::Failed { verb: "patch", what, reason })
+    Err(Error::Unanswered(format!("failed to patch {what}: other clients keep writing it; try again")))
 }
 
 /// The request in progress, if it is sufficient; otherwise, as an error, the request to write.
@@ -176,30 +153,27 @@ fn next(rotation: &Rotation, revoke: bool, now: i64) -> Result<RotationRequest, 
     Err(new.unwrap_or_else(|| RotationRequest::new(now, revoke)))
 }
 
-/// Reads the progress until the request is done or lost, or until `limit` is over; returns the last progress. `notify`
-/// gets a line for each step.
-pub async fn follow(
+/// Reads the progress of the last request until it is done or lost, or until `limit` is over; returns the last progress.
+/// `notify` gets a line for each step.
+pub(crate) async fn follow(
     client: &Client,
     target: RotationTarget<'_>,
-    mut request: RotationRequest,
     limit: Duration,
     notify: impl Fn(&str),
 ) -> Stage {
     let started = Instant::now();
-    let (mut last, mut failed, mut is_impatient) = (Stage::Waiting, String::new(), false);
+    let (mut last, mut failed) = (Stage::Waiting, String::new());
     while started.elapsed() < limit {
-        match look(client, target, &request).await {
+        match look(client, target).await {
             Ok(stage) => {
                 if std::mem::discriminant(&stage) != std::mem::discriminant(&last) {
-                    notify(&stage.in_words());
+                    notify(stage.in_words());
                 }
                 failed.clear();
-                match &stage {
-                    Stage::Gone | Stage::Done { .. } => return stage,
-                    Stage::Replaced(other) => request = other.clone(),
-                    Stage::Waiting | Stage::Spreading(_) | Stage::Settling | Stage::Leaving(_) => {}
-                }
                 last = stage;
+                if matches!(last, Stage::Gone | Stage::Done { .. }) {
+                    break;
+                }
             }
             Err(error) => {
                 let text = error.to_string();
@@ -209,41 +183,25 @@ pub async fn follow(
                 failed = text;
             }
         }
-        if last == Stage::Waiting && !is_impatient && started.elapsed() >= PATIENCE {
-            notify(&format!("no replica has acted for {} s; {HINT}", PATIENCE.as_secs()));
-            is_impatient = true;
-        }
         sleep(PAUSE.min(limit.saturating_sub(started.elapsed()))).await;
     }
     last
 }
 
-/// Advice if no replica reacts.
-const HINT: &str = "one that runs with built-in certificates, and may read and update the Secret, does so within \
-                    seconds: `memgate doctor` says what is wrong, and the log of memgate why";
-
 impl Stage {
-    fn of(rotation: &Rotation, live: &LiveBundles, request: &RotationRequest) -> Self {
-        let names = |entries: &mut dyn Iterator<Item = &EntryBundle>| -> Vec<String> {
-            entries.map(|entry| format!("{} ({})", plain(&entry.name), entry.configuration)).collect()
-        };
+    fn of(rotation: &Rotation, live: &LiveBundles) -> Self {
         let (made, is_done) = match rotation.progress() {
             Progress::Idle => return Self::Gone,
-            Progress::Requested(other) if other == request => return Self::Waiting,
-            Progress::Requested(other) => return Self::Replaced(other.clone()),
+            Progress::Requested(_) => return Self::Waiting,
             Progress::Made(made) => (made, false),
             Progress::Done(made) => (made, true),
         };
-        if made.request != *request {
-            return Self::Replaced(made.request.clone());
-        }
-        let missing = names(&mut live.without(&made.sha256));
-        let others = names(&mut live.beyond(&made.sha256));
+        let (missing, others) = (live.without(&made.sha256), live.beyond(&made.sha256));
         if !missing.is_empty() {
             Self::Spreading(missing)
         } else if !is_done {
             Self::Settling
-        } else if request.revoke && !others.is_empty() {
+        } else if made.request.revoke && !others.is_empty() {
             Self::Leaving(others)
         } else {
             Self::Done { ca: made.clone(), entries: live.entries.len() }
@@ -251,44 +209,39 @@ impl Stage {
     }
 
     /// One line about the current step.
-    fn in_words(&self) -> String {
+    const fn in_words(&self) -> &'static str {
         match self {
-            Self::Gone => "the Secret has no request for a new CA any more".to_owned(),
-            Self::Replaced(other) => format!("another request has taken its place: {other}"),
-            Self::Waiting => "waiting for a replica to make a new CA".to_owned(),
-            Self::Spreading(_) => {
-                "there is a new CA; replicas write it into both webhook configurations".to_owned()
-            }
-            Self::Settling => "every entry trusts the new CA; replicas begin to sign with it".to_owned(),
-            Self::Leaving(_) => "the new CA signs; replicas take the old one out of caBundle".to_owned(),
-            Self::Done { .. } => "the new CA signs".to_owned(),
+            Self::Gone => "the Secret has no request for a new CA any more",
+            Self::Waiting => "waiting for a replica to make a new CA",
+            Self::Spreading(_) => "there is a new CA; replicas write it into both webhook configurations",
+            Self::Settling => "every entry trusts the new CA; replicas begin to sign with it",
+            Self::Leaving(_) => "the new CA signs; replicas take the old one out of caBundle",
+            Self::Done { .. } => "the new CA signs",
         }
     }
 
     /// What is missing when the time is over; `None` when the request is done.
-    #[must_use]
-    pub fn missing(&self) -> Option<String> {
+    pub(crate) fn missing(&self) -> Option<String> {
+        let unwritten = |entries: &[String], what: &str| {
+            let entries = entries.join(", ");
+            format!("{what}: {entries}; the log of memgate says why they cannot be written")
+        };
         Some(match self {
             Self::Done { .. } => return None,
             Self::Gone => "the Secret was written anew without it; ask again".to_owned(),
-            Self::Replaced(_) | Self::Waiting => format!(
-                "no replica has made a new CA; {HINT}. The request stays, and a replica that starts carries it out"
-            ),
-            Self::Spreading(entries) => format!(
-                "there is a new CA, but these entries do not trust it: {}; the log of memgate says why they cannot be \
-                 written",
-                entries.join(", ")
-            ),
-            Self::Settling => {
-                "every entry trusts the new CA, but no replica says that it signs; memgate goes on, and \
-                               the same command waits again"
-                    .to_owned()
+            Self::Waiting => "no replica has made a new CA; one that runs with built-in certificates, and may read and \
+                              update the Secret, does so within seconds: `memgate doctor` says what is wrong, and the \
+                              log of memgate why. The request stays, and a replica that starts carries it out"
+                .to_owned(),
+            Self::Spreading(entries) => {
+                unwritten(entries, "there is a new CA, but these entries do not trust it")
             }
-            Self::Leaving(entries) => format!(
-                "the new CA signs, but these entries still trust another one: {}; the log of memgate says why they \
-                 cannot be written",
-                entries.join(", ")
-            ),
+            Self::Settling => "every entry trusts the new CA, but no replica says that it signs; memgate goes on, and \
+                               the same command waits again"
+                .to_owned(),
+            Self::Leaving(entries) => {
+                unwritten(entries, "the new CA signs, but these entries still trust another one")
+            }
         })
     }
 }
@@ -298,8 +251,15 @@ impl RotationTarget<'_> {
         format!("the Secret {} in the namespace {}", self.secret, self.namespace)
     }
 
-    fn no_secret(self) -> Error {
-        Error::NoSecret { secret: self.secret.to_owned(), namespace: self.namespace.to_owned() }
+    /// An answer about the Secret.
+    fn found<T>(self, answer: Fetched<T>) -> Result<T, Error> {
+        match answer {
+            Fetched::Found(found) => Ok(found),
+            Fetched::NotFound => {
+                Err(Error::NoSecret { secret: self.secret.to_owned(), namespace: self.namespace.to_owned() })
+            }
+            Fetched::Unknown(why) => Err(Error::Unanswered(plain(&why).into_owned())),
+        }
     }
 
     /// Whether the CA of these configurations is memgate's own.
@@ -320,37 +280,17 @@ fn api(client: &Client, target: RotationTarget<'_>) -> Api<Secret> {
     Api::namespaced(client.clone(), target.namespace)
 }
 
-async fn look(
-    client: &Client,
-    target: RotationTarget<'_>,
-    request: &RotationRequest,
-) -> Result<Stage, Error> {
-    let api = api(client, target);
-    let secret = answer(api.get_metadata_opt(target.secret)).await;
-    let secret = secret.map_err(|error| failure("get", &target.secret_in_words(), &error))?;
-    // A replica that remembers the request writes it again.
-    let Some(secret) = secret else { return Err(target.no_secret()) };
-    let rotation = Rotation::read(secret.metadata.annotations.as_ref());
-    Ok(Stage::of(&rotation, &live(client, target).await?, request))
+async fn look(client: &Client, target: RotationTarget<'_>) -> Result<Stage, Error> {
+    let read = api(client, target);
+    // If the Secret is gone, a replica that remembers the request writes it again.
+    let secret = fetch("get", &target.secret_in_words(), read.get_metadata(target.secret)).await;
+    let rotation = Rotation::read(target.found(secret)?.metadata.annotations.as_ref());
+    Ok(Stage::of(&rotation, &live(client, target).await?))
 }
 
 async fn live(client: &Client, target: RotationTarget<'_>) -> Result<LiveBundles, Error> {
-    let what = || format!("the webhook configurations {}", target.configuration);
-    let read = live_bundles(client, target.configuration).await;
-    read.map_err(|error| failure("get", &what(), &error))
-}
-
-async fn answer<T>(request: impl Future<Output = kube::Result<T>>) -> kube::Result<T> {
-    let late = |_| kube::Error::Service(format!("no answer within {REQUEST_TIMEOUT:?}").into());
-    timeout(REQUEST_TIMEOUT, request).await.map_err(late)?
-}
-
-fn failure(verb: &'static str, what: &str, error: &kube::Error) -> Error {
-    let (what, reason) = (what.to_owned(), plain(&error_message(error)).into_owned());
-    match error {
-        kube::Error::Api(status) if status.code == 403 => Error::Forbidden { verb, what, reason },
-        _ => Error::Failed { verb, what, reason },
-    }
+    let what = format!("the webhook configurations {}", target.configuration);
+    target.found(fetch("get", &what, live_bundles(client, target.configuration)).await)
 }
 
 #[cfg(test)]

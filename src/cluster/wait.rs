@@ -24,29 +24,29 @@ const MAX_PAUSE: Duration = Duration::from_secs(3);
 
 /// The target of the probes.
 #[derive(Debug, Clone, Copy)]
-pub struct ProbeTarget<'a> {
+pub(crate) struct ProbeTarget<'a> {
     /// The namespace of the dry runs.
-    pub namespace: &'a str,
+    pub(crate) namespace: &'a str,
     /// The name of the webhook configurations.
-    pub configuration: &'a str,
+    pub(crate) configuration: &'a str,
 }
 
 /// The outcome of one probe.
 #[derive(Debug)]
-pub struct ProbeResult {
+pub(crate) struct ProbeResult {
     /// The name of the probe.
-    pub name: String,
+    pub(crate) name: String,
     /// The code of the finding that memgate has to report.
-    pub code: &'static str,
+    pub(crate) code: &'static str,
     /// How the apiserver answered.
-    pub outcome: ProbeOutcome,
+    pub(crate) outcome: ProbeOutcome,
 }
 
 /// A namespace in which memgate is called for pods.
 ///
 /// # Errors
 /// When it never is.
-pub fn probe_namespace(name: &str) -> Result<String, String> {
+pub(crate) fn probe_namespace(name: &str) -> Result<String, String> {
     if SYSTEM_NAMESPACES.contains(&name) || name == DEFAULT_NAMESPACE {
         return Err(format!("memgate is never asked about pods of {name}; choose a namespace of agents"));
     }
@@ -55,7 +55,7 @@ pub fn probe_namespace(name: &str) -> Result<String, String> {
 
 /// Sends all probes, again and again, until memgate answers each or `timeout` is over, and returns the
 /// results of the last round. `notify` gets each new reason for a missing answer once.
-pub async fn wait(
+pub(crate) async fn wait(
     client: &Client,
     probes: &[Probe],
     target: ProbeTarget<'_>,
@@ -82,7 +82,7 @@ pub async fn wait(
 }
 
 /// Sends each probe once, until `deadline`.
-pub async fn send_probes(
+pub(crate) async fn send_probes(
     client: &Client,
     probes: &[Probe],
     target: ProbeTarget<'_>,
@@ -99,8 +99,7 @@ pub async fn send_probes(
 }
 
 /// Whether memgate answered every probe that the cluster serves the kind of.
-#[must_use]
-pub fn all_answered(results: &[ProbeResult]) -> bool {
+pub(crate) fn all_answered(results: &[ProbeResult]) -> bool {
     !results.is_empty() && missing(results).is_empty()
 }
 
@@ -108,12 +107,7 @@ pub fn all_answered(results: &[ProbeResult]) -> bool {
 fn missing(results: &[ProbeResult]) -> Vec<String> {
     let line = |result: &ProbeResult| match &result.outcome {
         ProbeOutcome::Missing(why) | ProbeOutcome::Forbidden(why) => Some(format!("{}: {why}", result.name)),
-        ProbeOutcome::Answered { .. }
-        | ProbeOutcome::Guarded { .. }
-        | ProbeOutcome::NotServed
-        | ProbeOutcome::Aggregated(_)
-        | ProbeOutcome::MaybeAggregated(_)
-        | ProbeOutcome::NotAsked => None,
+        _ => None,
     };
     results.iter().filter_map(line).collect()
 }

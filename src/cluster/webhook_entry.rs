@@ -11,25 +11,25 @@ use memgate_server::deploy::objects::WebhookConfiguration;
 
 /// An entry with the apiserver's defaults in place of absent fields.
 #[derive(Debug, Clone, PartialEq)]
-pub struct WebhookEntry {
+pub(crate) struct WebhookEntry {
     /// The name.
-    pub name: String,
+    pub(crate) name: String,
     /// The address at which memgate is called.
-    pub client: WebhookClientConfig,
+    pub(crate) client: WebhookClientConfig,
     /// Whether requests are refused when it does not answer (`failurePolicy: Fail`).
-    pub fails_closed: bool,
+    pub(crate) fails_closed: bool,
     /// How many seconds the apiserver waits for its response.
-    pub timeout_seconds: i32,
+    pub(crate) timeout_seconds: i32,
     /// Whether it is called again after another webhook changed the object (`reinvocationPolicy: IfNeeded`).
-    pub is_reinvoked: bool,
+    pub(crate) is_reinvoked: bool,
     /// The operations on resources that it is called for.
-    pub rules: Vec<RuleWithOperations>,
+    pub(crate) rules: Vec<RuleWithOperations>,
     /// The namespaces that it is called for.
-    pub namespace_selector: LabelSelector,
+    pub(crate) namespace_selector: LabelSelector,
     /// The objects that it is called for.
-    pub object_selector: LabelSelector,
+    pub(crate) object_selector: LabelSelector,
     /// The further conditions on a request, in CEL.
-    pub match_conditions: Vec<MatchCondition>,
+    pub(crate) match_conditions: Vec<MatchCondition>,
 }
 
 /// The label that every namespace has, with its name.
@@ -55,21 +55,18 @@ impl From<&MutatingWebhook> for WebhookEntry {
 }
 
 /// The entries of a configuration.
-#[must_use]
-pub fn entries(configuration: &WebhookConfiguration) -> Vec<WebhookEntry> {
+pub(crate) fn entries(configuration: &WebhookConfiguration) -> Vec<WebhookEntry> {
     configuration.webhooks.iter().flatten().map(WebhookEntry::from).collect()
 }
 
 impl WebhookEntry {
     /// Whether it is an entry that memgate installs.
-    #[must_use]
-    pub fn is_memgates(&self) -> bool {
+    pub(crate) fn is_memgates(&self) -> bool {
         self.name.ends_with(".memgate.dev")
     }
 
     /// Whether its rules name the creation of pods.
-    #[must_use]
-    pub fn is_called_for_new_pods(&self) -> bool {
+    pub(crate) fn is_called_for_new_pods(&self) -> bool {
         self.rules.iter().any(|rule| {
             contains(rule.operations.as_ref(), "CREATE")
                 && contains(rule.api_groups.as_ref(), "")
@@ -84,20 +81,17 @@ impl WebhookEntry {
     }
 
     /// Whether it is called in a namespace with these labels.
-    #[must_use]
-    pub fn selects_namespace(&self, labels: &BTreeMap<String, String>) -> bool {
+    pub(crate) fn selects_namespace(&self, labels: &BTreeMap<String, String>) -> bool {
         selector_matches(&self.namespace_selector, labels)
     }
 
     /// Whether it is called for an object with these labels.
-    #[must_use]
-    pub fn selects_object(&self, labels: &BTreeMap<String, String>) -> bool {
+    pub(crate) fn selects_object(&self, labels: &BTreeMap<String, String>) -> bool {
         selector_matches(&self.object_selector, labels)
     }
 
     /// The namespace of the Service that it leads to; none for a URL.
-    #[must_use]
-    pub fn service_namespace(&self) -> Option<&str> {
+    pub(crate) fn service_namespace(&self) -> Option<&str> {
         self.client.service.as_ref().map(|service| service.namespace.as_str())
     }
 }
@@ -107,8 +101,7 @@ fn contains(list: Option<&Vec<String>>, wanted: &str) -> bool {
 }
 
 /// Whether labels meet a selector. An unknown operator selects nothing.
-#[must_use]
-pub fn selector_matches(selector: &LabelSelector, labels: &BTreeMap<String, String>) -> bool {
+pub(crate) fn selector_matches(selector: &LabelSelector, labels: &BTreeMap<String, String>) -> bool {
     let equal = |(key, value): (&String, &String)| labels.get(key) == Some(value);
     selector.match_labels.iter().flatten().all(equal)
         && selector.match_expressions.iter().flatten().all(|requirement| is_met(requirement, labels))
@@ -128,16 +121,14 @@ fn is_met(requirement: &LabelSelectorRequirement, labels: &BTreeMap<String, Stri
 }
 
 /// Whether a selector leaves out a namespace by its name, whatever its labels.
-#[must_use]
-pub fn excludes_namespace(selector: &LabelSelector, namespace: &str) -> bool {
+pub(crate) fn excludes_namespace(selector: &LabelSelector, namespace: &str) -> bool {
     let labels = [(NAME_LABEL.to_owned(), namespace.to_owned())].into();
     let mut by_name = requirements(selector).into_iter().filter(|one| one.key == NAME_LABEL);
     by_name.any(|requirement| !is_met(&requirement, &labels))
 }
 
 /// A selector as a list of requirements, `matchLabels` among them.
-#[must_use]
-pub fn requirements(selector: &LabelSelector) -> Vec<LabelSelectorRequirement> {
+pub(crate) fn requirements(selector: &LabelSelector) -> Vec<LabelSelectorRequirement> {
     let equal = |(key, value): (&String, &String)| LabelSelectorRequirement {
         key: key.clone(),
         operator: "In".to_owned(),

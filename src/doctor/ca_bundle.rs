@@ -17,8 +17,7 @@ const HELP: &str = "memgate writes it with --certs builtin; otherwise see `memga
                     CA injector";
 
 /// A check of the bundle of each entry. Equal checks of one configuration are reported once.
-#[must_use]
-pub fn checks(found: &Installation) -> Vec<Check> {
+pub(crate) fn checks(found: &Installation) -> Vec<Check> {
     let mut checks: Vec<Check> = Vec::new();
     for call in Phase::ALL {
         let (subject, live) = (found.own_title(call), found.own_entries(call));

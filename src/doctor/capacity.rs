@@ -7,8 +7,7 @@ use crate::doctor::check::{Check, CheckStatus, abbreviated};
 const ID: &str = "room";
 
 /// A check for each pod that is not admitted, or one for all.
-#[must_use]
-pub fn checks(dry_runs: &PodDryRuns) -> Vec<Check> {
+pub(crate) fn checks(dry_runs: &PodDryRuns) -> Vec<Check> {
     let PodDryRuns { results, skipped } = dry_runs;
     if results.is_empty() {
         return vec![Check::ok(ID, "Namespaces", "no agent pod gets a container from memgate")];

@@ -12,7 +12,7 @@ use memgate_core::family::message::and_more;
 /// The status of a check, the good ones first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum CheckStatus {
+pub(crate) enum CheckStatus {
     /// As it should be.
     Ok,
     /// It could not be found out, mostly because a right is missing.
@@ -25,8 +25,7 @@ pub enum CheckStatus {
 
 impl CheckStatus {
     /// The word in text and JSON.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Ok => "ok",
             Self::Unknown => "unknown",
@@ -38,24 +37,23 @@ impl CheckStatus {
 
 /// One result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Check {
+pub(crate) struct Check {
     /// The stable name of the check.
-    pub id: &'static str,
+    pub(crate) id: &'static str,
     /// The status.
-    pub status: CheckStatus,
+    pub(crate) status: CheckStatus,
     /// The object, as `Kind namespace/name`; empty for the cluster as a whole.
-    pub subject: String,
+    pub(crate) subject: String,
     /// What was found, in one sentence without a full stop.
-    pub message: String,
+    pub(crate) message: String,
     /// What to do, when something can be done.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub help: Option<String>,
+    pub(crate) help: Option<String>,
 }
 
 impl Check {
     /// A check of this status.
-    #[must_use]
-    pub fn new(
+    pub(crate) fn new(
         id: &'static str,
         status: CheckStatus,
         subject: impl Into<String>,
@@ -66,53 +64,47 @@ impl Check {
     }
 
     /// A check that is as it should be.
-    #[must_use]
-    pub fn ok(id: &'static str, subject: impl Into<String>, message: impl Into<String>) -> Self {
+    pub(crate) fn ok(id: &'static str, subject: impl Into<String>, message: impl Into<String>) -> Self {
         Self::new(id, CheckStatus::Ok, subject, message)
     }
 
     /// A check that warns.
-    #[must_use]
-    pub fn warn(id: &'static str, subject: impl Into<String>, message: impl Into<String>) -> Self {
+    pub(crate) fn warn(id: &'static str, subject: impl Into<String>, message: impl Into<String>) -> Self {
         Self::new(id, CheckStatus::Warn, subject, message)
     }
 
     /// A check that fails.
-    #[must_use]
-    pub fn fail(id: &'static str, subject: impl Into<String>, message: impl Into<String>) -> Self {
+    pub(crate) fn fail(id: &'static str, subject: impl Into<String>, message: impl Into<String>) -> Self {
         Self::new(id, CheckStatus::Fail, subject, message)
     }
 
     /// A check that could not be made.
-    #[must_use]
-    pub fn unknown(id: &'static str, subject: impl Into<String>, message: impl Into<String>) -> Self {
+    pub(crate) fn unknown(id: &'static str, subject: impl Into<String>, message: impl Into<String>) -> Self {
         Self::new(id, CheckStatus::Unknown, subject, message)
     }
 
     /// Adds advice.
-    #[must_use]
-    pub fn help(self, help: impl Into<String>) -> Self {
+    pub(crate) fn help(self, help: impl Into<String>) -> Self {
         Self { help: Some(plain(&help.into()).into_owned()), ..self }
     }
 }
 
 /// How many checks have which status.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct CheckSummary {
+pub(crate) struct CheckSummary {
     /// As it should be.
-    pub ok: usize,
+    pub(crate) ok: usize,
     /// Warnings.
-    pub warn: usize,
+    pub(crate) warn: usize,
     /// Failures.
-    pub fail: usize,
+    pub(crate) fail: usize,
     /// What could not be found out.
-    pub unknown: usize,
+    pub(crate) unknown: usize,
 }
 
 impl CheckSummary {
     /// Counts the checks of each status.
-    #[must_use]
-    pub fn of(checks: &[Check]) -> Self {
+    pub(crate) fn of(checks: &[Check]) -> Self {
         let count = |status| checks.iter().filter(|check| check.status == status).count();
         Self {
             ok: count(CheckStatus::Ok),
@@ -132,13 +124,12 @@ impl fmt::Display for CheckSummary {
 }
 
 /// Sorts the worst first; equally bad ones stay in their order.
-pub fn sort(checks: &mut [Check]) {
+pub(crate) fn sort(checks: &mut [Check]) {
     checks.sort_by_key(|check| Reverse(check.status));
 }
 
 /// A check with the status `unknown`, if the object could not be read.
-#[must_use]
-pub fn unreadable<T>(fetched: &Fetched<T>, id: &'static str, subject: &str) -> Option<Check> {
+pub(crate) fn unreadable<T>(fetched: &Fetched<T>, id: &'static str, subject: &str) -> Option<Check> {
     match fetched {
         Fetched::Unknown(why) => Some(Check::unknown(id, subject, why.clone())),
         Fetched::Found(_) | Fetched::NotFound => None,
@@ -146,8 +137,7 @@ pub fn unreadable<T>(fetched: &Fetched<T>, id: &'static str, subject: &str) -> O
 }
 
 /// A check for each of the two kinds of webhook configuration that could not be read.
-#[must_use]
-pub fn unreadable_configurations(found: &Installation, id: &'static str) -> Vec<Check> {
+pub(crate) fn unreadable_configurations(found: &Installation, id: &'static str) -> Vec<Check> {
     let unreadable = found.configurations().map(|(call, listed)| {
         let kind = configuration_title(call, "");
         unreadable(listed, id, &format!("{}s", kind.trim_end()))
@@ -156,8 +146,7 @@ pub fn unreadable_configurations(found: &Installation, id: &'static str) -> Vec<
 }
 
 /// The first names of a list, and the number of the others.
-#[must_use]
-pub fn abbreviated(names: &[String]) -> String {
+pub(crate) fn abbreviated(names: &[String]) -> String {
     const MAX_NAMES: usize = 5;
     and_more(names, MAX_NAMES)
 }

@@ -2,54 +2,26 @@
 
 use std::collections::BTreeSet;
 
-use k8s_openapi::api::rbac::v1::PolicyRule;
-
 use memgate_model::family::Family;
 use memgate_server::deploy;
 use memgate_server::deploy::component::Component;
 use memgate_server::deploy::install_plan::{InstallPlan, WebhookEndpoint};
-use memgate_server::deploy::objects::{Objects, WebhookConfiguration};
+use memgate_server::deploy::objects::Objects;
 
 /// How memgate was installed, as far as the live objects show it.
 #[derive(Debug)]
-pub struct InstalledAs<'a> {
+pub(crate) struct InstalledAs<'a> {
     /// The name of the cluster-wide objects.
-    pub name: &'a str,
+    pub(crate) name: &'a str,
     /// The namespace that memgate runs in.
-    pub namespace: &'a str,
+    pub(crate) namespace: &'a str,
     /// The components.
-    pub components: BTreeSet<Component>,
+    pub(crate) components: BTreeSet<Component>,
     /// The families that another installation has.
-    pub elsewhere: Vec<&'static Family>,
+    pub(crate) elsewhere: Vec<&'static Family>,
 }
 
-/// The objects that are compared.
-#[derive(Debug)]
-pub struct Expected {
-    /// The mutating webhooks.
-    pub mutating: WebhookConfiguration,
-    /// The validating webhooks.
-    pub validating: WebhookConfiguration,
-    /// The permissions in the whole cluster.
-    pub cluster_rules: Vec<PolicyRule>,
-    /// The permissions in memgate's own namespace.
-    pub namespace_rules: Vec<PolicyRule>,
-}
-
-/// The objects of an installation with these families.
-#[must_use]
-pub fn expected(installed: &InstalledAs<'_>, families: &[&'static Family]) -> Expected {
-    let objects = objects(installed, families);
-    let role = objects.role.or(objects.audit_role);
-    Expected {
-        mutating: objects.mutating,
-        validating: objects.validating,
-        cluster_rules: objects.cluster_role.rules.unwrap_or_default(),
-        namespace_rules: role.and_then(|(role, _)| role.rules).unwrap_or_default(),
-    }
-}
-
-/// Every object that is installed.
+/// Every object of an installation with these families.
 pub(super) fn objects(installed: &InstalledAs<'_>, families: &[&'static Family]) -> Objects {
     deploy::objects(&InstallPlan {
         name: installed.name.to_owned(),
@@ -78,8 +50,8 @@ pub(super) mod tests {
     }
 
     /// What is installed, for tests that change it.
-    pub(in crate::doctor) fn installed(families: &[&'static Family]) -> Expected {
-        expected(&at_home(BTreeSet::new()), families)
+    pub(in crate::doctor) fn installed(families: &[&'static Family]) -> Objects {
+        objects(&at_home(BTreeSet::new()), families)
     }
 
     /// One object of an installation.
@@ -99,6 +71,6 @@ pub(super) mod tests {
         let expected = installed(&family::ALL);
         assert!(expected.mutating.webhooks.is_some_and(|webhooks| webhooks.len() > 5));
         assert!(expected.validating.webhooks.is_some_and(|webhooks| webhooks.len() > 2));
-        assert!(!expected.cluster_rules.is_empty());
+        assert!(expected.cluster_role.rules.is_some_and(|rules| !rules.is_empty()));
     }
 }

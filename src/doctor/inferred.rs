@@ -19,8 +19,7 @@ pub(super) const REQUIRED_PODS: &str = "required.pods.memgate.dev";
 
 /// The settings of an installation: those of the Deployment's flags, as `parse` reads a command line. Without
 /// flags, the families of which the configurations name a kind or a sort of pods, or all.
-#[must_use]
-pub fn settings(found: &Installation, parse: fn(&[&str]) -> Option<Settings>) -> Settings {
+pub(crate) fn settings(found: &Installation, parse: fn(&[&str]) -> Option<Settings>) -> Settings {
     let known = ["--family=", "--orloj-", "--sympozium-", "--policy-exclude-namespace=", "--cluster-domain="];
     let flags = found.arguments().filter(|arg| known.iter().any(|known| arg.starts_with(known)));
     let flags: Vec<&str> = std::iter::once(NAME).chain(flags.map(String::as_str)).collect();
@@ -33,8 +32,7 @@ pub fn settings(found: &Installation, parse: fn(&[&str]) -> Option<Settings>) ->
 }
 
 /// The components of an installation, as far as they change permissions and entries.
-#[must_use]
-pub fn components(found: &Installation) -> BTreeSet<Component> {
+pub(crate) fn components(found: &Installation) -> BTreeSet<Component> {
     let is_not_builtin =
         |argument: &String| argument.strip_prefix("--certs=").is_some_and(|mode| mode != "builtin");
     let entries = found.all_own_entries();
@@ -61,8 +59,7 @@ pub fn components(found: &Installation) -> BTreeSet<Component> {
 }
 
 /// The families other than `own` whose pods the entry for pods that require their memory leaves alone.
-#[must_use]
-pub fn elsewhere(found: &Installation, own: &[&'static Family]) -> Vec<&'static Family> {
+pub(crate) fn elsewhere(found: &Installation, own: &[&'static Family]) -> Vec<&'static Family> {
     let entries = found.own_entries(Phase::Mutate).unwrap_or_default();
     let Some(required) = entries.iter().find(|entry| entry.name == REQUIRED_PODS) else { return Vec::new() };
     let others = family::ALL.into_iter().filter(|family| !own.contains(family));
@@ -108,7 +105,7 @@ mod tests {
     use super::*;
     use crate::cluster::cluster_state::{Fetched, Listing};
     use crate::doctor::expected::tests::{at_home, first, installed};
-    use crate::doctor::expected::{InstalledAs, expected, objects};
+    use crate::doctor::expected::{InstalledAs, objects};
     use memgate_core::family;
 
     #[test]
@@ -127,7 +124,7 @@ mod tests {
             &[Component::Policies, Component::PolicyStrict, Component::FailClosed],
         ] {
             let chosen: BTreeSet<Component> = chosen.iter().copied().collect();
-            let expected = expected(&at_home(chosen.clone()), &family::ALL);
+            let expected = objects(&at_home(chosen.clone()), &family::ALL);
             let deployment = first(objects(&at_home(chosen.clone()), &family::ALL), "Deployment");
             let found = Installation {
                 name: "memgate".to_owned(),
@@ -149,7 +146,7 @@ mod tests {
             [vec![], vec![&family::arkonis::FAMILY], vec![&family::ark::FAMILY, &family::orloj::FAMILY]]
         {
             let installed = InstalledAs { elsewhere: elsewhere.clone(), ..at_home(BTreeSet::new()) };
-            let mutating = expected(&installed, &own).mutating;
+            let mutating = objects(&installed, &own).mutating;
             let found = Installation {
                 name: "memgate".to_owned(),
                 mutating: Fetched::Found(Listing { items: vec![mutating], truncated: false }),

@@ -10,8 +10,7 @@ use memgate_core::family::inject::INJECT_LABEL;
 const ID: &str = "inject-label";
 
 /// A check for each label that opts agents out or has an unknown value.
-#[must_use]
-pub fn checks(found: &Installation, agents: &Agents) -> Vec<Check> {
+pub(crate) fn checks(found: &Installation, agents: &Agents) -> Vec<Check> {
     let Fetched::Found(namespaces) = &found.namespaces else {
         return unreadable(&found.namespaces, ID, "Namespaces").into_iter().collect();
     };

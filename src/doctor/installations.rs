@@ -24,8 +24,7 @@ const APART: &str = "give each installation families (--family) or namespaces of
 
 /// Checks for objects of this name that belong to another installation, and for requests that two installations
 /// receive.
-#[must_use]
-pub fn checks(found: &Installation) -> Vec<Check> {
+pub(crate) fn checks(found: &Installation) -> Vec<Check> {
     let mut checks = collisions(found);
     for (other, theirs) in others(found) {
         for call in Phase::ALL {

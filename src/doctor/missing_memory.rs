@@ -15,8 +15,7 @@ use memgate_model::reason::Reason;
 const ID: &str = "missed-pods";
 
 /// A check for each pod without its memory, up to `max_listed`, or one for all.
-#[must_use]
-pub fn checks(
+pub(crate) fn checks(
     found: &Installation,
     agents: &Agents,
     replayed: &[Replayed<'_>],
@@ -25,11 +24,7 @@ pub fn checks(
     let mut checks: Vec<Check> =
         agents.incomplete.iter().map(|gap| Check::unknown(ID, "Pods", gap.clone())).collect();
     let mut wrong = replayed.iter().filter_map(|replayed| {
-        if replayed.lacks_memory {
-            Some(created_without(found, agents, replayed))
-        } else {
-            unusable(replayed)
-        }
+        if replayed.lacks_memory { Some(created_without(found, replayed)) } else { unusable(replayed) }
     });
     checks.extend(wrong.by_ref().take(max_listed));
     let more = wrong.count();
@@ -50,14 +45,14 @@ pub fn checks(
 }
 
 /// A pod that would get its memory today.
-fn created_without(found: &Installation, agents: &Agents, replayed: &Replayed<'_>) -> Check {
+fn created_without(found: &Installation, replayed: &Replayed<'_>) -> Check {
     let pod = replayed.pod;
     let memories = memories(&replayed.with_memory);
     let family = pod.family.name;
     let message = format!(
         "it runs without the memory {} of its agent (family {family}): {}",
         memories.join(", "),
-        likely_reason(found, agents, pod, &memories)
+        likely_reason(found, pod)
     );
     let (namespace, name) = (pod.namespace(), pod.name());
     Check::warn(ID, pod.title(), message).help(format!(
@@ -87,7 +82,7 @@ fn unusable(replayed: &Replayed<'_>) -> Option<Check> {
 }
 
 /// The likely reason why a pod was created without its memory.
-fn likely_reason(found: &Installation, agents: &Agents, pod: &AgentPod, memories: &[String]) -> String {
+fn likely_reason(found: &Installation, pod: &AgentPod) -> String {
     let Some(created) = pod.created() else { return "why is not known".to_owned() };
     let registered = found.own(Phase::Mutate).and_then(|config| config.metadata.creation_timestamp.as_ref());
     if registered.is_some_and(|time| created < time.0.as_second()) {
@@ -96,13 +91,6 @@ fn likely_reason(found: &Installation, agents: &Agents, pod: &AgentPod, memories
     if pod.annotation(INJECTED_ANNOTATION).is_some() {
         return "its memory has changed since it was created".to_owned();
     }
-    for memory in memories {
-        let Some((kind, name)) = memory.split_once('/') else { continue };
-        let key = (kind.to_owned(), pod.namespace().to_owned(), name.to_owned());
-        if agents.created.get(&key).is_some_and(|of_memory| created <= *of_memory) {
-            return format!("{memory} was created after it");
-        }
-    }
     let labels = found.labels(pod.namespace());
     let live = found.own_entries(Phase::Mutate).unwrap_or_default();
     let is_called =
@@ -110,7 +98,9 @@ fn likely_reason(found: &Installation, agents: &Agents, pod: &AgentPod, memories
     if !is_called {
         return "the webhook configuration leaves out its namespace".to_owned();
     }
-    "memgate did not answer when it was created, and its webhook entry lets pods pass".to_owned()
+    "its memory was created after it, or memgate did not answer when it was created and its webhook entry lets pods \
+     pass"
+        .to_owned()
 }
 
 /// The memory resources that the marker names, of all families.
@@ -213,15 +203,6 @@ mod tests {
         assert!(text.ends_with("created before memgate was registered"), "{text}");
         let (_, text) = one(pod(LATER, &json!({})), true);
         assert!(text.ends_with("its webhook entry lets pods pass"), "{text}");
-
-        let key = ("ArkMemory".to_owned(), "team-a".to_owned(), "notes".to_owned());
-        let agents = Agents {
-            pods: vec![pod(LATER, &json!({}))],
-            snapshot: snapshot(true),
-            created: [(key, i64::MAX)].into(),
-            ..Agents::default()
-        };
-        assert!(checks_of(&agents)[0].1.ends_with("ArkMemory/notes was created after it"));
     }
 
     #[test]

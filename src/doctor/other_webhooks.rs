@@ -9,8 +9,7 @@ use crate::doctor::check::{Check, abbreviated, unreadable, unreadable_configurat
 use memgate_model::finding::Phase;
 
 /// The order of calls, and webhooks that memgate's own pods depend on.
-#[must_use]
-pub fn checks(found: &Installation) -> Vec<Check> {
+pub(crate) fn checks(found: &Installation) -> Vec<Check> {
     let mut checks = vec![call_order(found)];
     checks.extend(dependencies(found));
     checks

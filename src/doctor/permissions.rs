@@ -4,8 +4,7 @@ use crate::cluster::cluster_state::{Fetched, Installation, Permissions};
 use crate::doctor::check::{Check, abbreviated};
 
 /// Whether the account lacks one of them.
-#[must_use]
-pub fn check(found: &Installation) -> Check {
+pub(crate) fn check(found: &Installation) -> Check {
     const ID: &str = "rights";
     if let Some(url) = found.own_url() {
         let message = format!("memgate is called at {url}: its rights cannot be seen from here");

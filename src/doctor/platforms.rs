@@ -13,8 +13,7 @@ use memgate_server::deploy::component::MIN_KUBERNETES;
 const NATIVE_SIDECARS: (u32, u32) = (1, 29);
 
 /// Whether the cluster has what memgate needs for these families.
-#[must_use]
-pub fn checks(found: &Installation, families: &[&'static Family]) -> Vec<Check> {
+pub(crate) fn checks(found: &Installation, families: &[&'static Family]) -> Vec<Check> {
     let mut checks = vec![version(&found.version)];
     match &found.served {
         Fetched::Found(served) => checks.extend(families.iter().map(|family| platform(family, served))),

@@ -5,8 +5,7 @@ use crate::cluster::wait::ProbeResult;
 use crate::doctor::check::Check;
 
 /// A check for each probe, kinds that are not served aside.
-#[must_use]
-pub fn checks(results: &[ProbeResult]) -> Vec<Check> {
+pub(crate) fn checks(results: &[ProbeResult]) -> Vec<Check> {
     const ID: &str = "answers";
     let check = |result: &ProbeResult| {
         let (name, code) = (&result.name, result.code);

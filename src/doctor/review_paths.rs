@@ -20,8 +20,7 @@ enum PathForm {
 }
 
 /// A check for each configuration that calls a Service, about its worst entry.
-#[must_use]
-pub fn checks(found: &Installation) -> Vec<Check> {
+pub(crate) fn checks(found: &Installation) -> Vec<Check> {
     let is_guarded = found.arguments().any(|argument| argument.starts_with("--client-ca="));
     let check = |call| {
         let forms = found.own_entries(call).into_iter().flatten().filter_map(|entry| form(&entry, call));

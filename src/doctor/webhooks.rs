@@ -11,7 +11,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelecto
 use crate::cluster::cluster_state::Installation;
 use crate::cluster::webhook_entry::{WebhookEntry, entries, requirements};
 use crate::doctor::check::{Check, unreadable};
-use crate::doctor::expected::Expected;
+use memgate_server::deploy::objects::Objects;
 
 const ID: &str = "webhooks";
 
@@ -19,8 +19,7 @@ const ID: &str = "webhooks";
 const APPLY: &str = "compare with `memgate manifests --only webhooks`, and apply it";
 
 /// The differences of both configurations from those that would be installed now.
-#[must_use]
-pub fn checks(found: &Installation, wanted: &Expected) -> Vec<Check> {
+pub(crate) fn checks(found: &Installation, wanted: &Objects) -> Vec<Check> {
     let both = found.configurations().into_iter().zip([&wanted.mutating, &wanted.validating]);
     let checks = both.flat_map(|((call, listed), wanted)| {
         let subject = found.own_title(call);
@@ -65,18 +64,17 @@ fn differences(subject: &str, live: &WebhookEntry, wanted: &WebhookEntry) -> Vec
     let mut checks = Vec::new();
     let subject = format!("{subject}, entry {}", live.name);
     let mut warn = |what: String| checks.push(Check::warn(ID, &subject, what).help(APPLY));
-    if live.fails_closed != wanted.fails_closed {
-        let policy = |fails| if fails { "Fail" } else { "Ignore" };
-        warn(format!("failurePolicy is {}, not {}", policy(live.fails_closed), policy(wanted.fails_closed)));
-    }
-    if live.timeout_seconds != wanted.timeout_seconds {
-        warn(format!("timeoutSeconds is {}, not {}", live.timeout_seconds, wanted.timeout_seconds));
-    }
-    if live.is_reinvoked != wanted.is_reinvoked {
-        warn(
-            "reinvocationPolicy is not IfNeeded: memgate does not see later additions of other webhooks"
-                .to_owned(),
-        );
+    let fields = |entry: &WebhookEntry| {
+        [
+            ("failurePolicy", if entry.fails_closed { "Fail" } else { "Ignore" }.to_owned()),
+            ("timeoutSeconds", entry.timeout_seconds.to_string()),
+            ("reinvocationPolicy", if entry.is_reinvoked { "IfNeeded" } else { "Never" }.to_owned()),
+        ]
+    };
+    for ((field, live), (_, wanted)) in fields(live).into_iter().zip(fields(wanted)) {
+        if live != wanted {
+            warn(format!("{field} is {live}, not {wanted}"));
+        }
     }
     let selectors = [
         ("namespaceSelector", &live.namespace_selector, &wanted.namespace_selector),
@@ -215,7 +213,7 @@ mod tests {
             (
                 |webhook| webhook.reinvocation_policy = None,
                 CheckStatus::Warn,
-                "reinvocationPolicy is not IfNeeded: memgate does not see later additions of other webhooks",
+                "reinvocationPolicy is Never, not IfNeeded",
             ),
             (
                 |webhook| webhook.object_selector = None,

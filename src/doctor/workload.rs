@@ -11,8 +11,7 @@ use crate::cluster::webhook_entry::selector_matches;
 use crate::doctor::check::{Check, abbreviated, unreadable};
 
 /// Service, Deployment and versions. The workload behind a URL cannot be read.
-#[must_use]
-pub fn checks(found: &Installation) -> Vec<Check> {
+pub(crate) fn checks(found: &Installation) -> Vec<Check> {
     if let Some(url) = found.own_url() {
         let message = format!("memgate is called at {url}: what runs there cannot be seen from here");
         return vec![Check::ok("service", "", message)];

@@ -36,7 +36,7 @@
 //! | [`traces`] | spans for a collector | `metrics` |
 //! | [`options`] | everything that can be set | `clock`, `tls`, `traces` |
 //! | `concurrency_limiter` | bounds requests and bytes in flight | `metrics`, `options` |
-//! | `fd_limit` | fits the limits to the file descriptors | `options` |
+//! | `fd_limit` | fits the limits to the file descriptors | `metrics`, `options` |
 //! | `drain` | waits until callers have left | `connection_limiter` |
 //! | [`signals`] | receives the signals that end the process | |
 //! | `connection` | TLS and HTTP on one connection | `connection_limiter`, `drain`, `metrics`, `options` |
@@ -103,15 +103,14 @@ mod router;
 
 mod health;
 #[cfg(test)]
-mod stub;
-#[cfg(test)]
-mod stub_cluster;
+mod test_support;
 
 use std::io;
 use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use axum::Router;
 use governor::{Quota, RateLimiter};
@@ -158,10 +157,10 @@ const MAX_LARGE_STEPS: usize = 4;
 const EVENT_INTERVAL_TASKS: u32 = 8;
 
 /// How many rejections of each reason are logged: enough to see what is wrong.
-const REJECTION_LOG_RATE: LogRate = LogRate { burst: 20, per_second: 1 };
+const REJECTION_LOG_RATE: LogRate = LogRate { burst: 20, refill: Duration::from_secs(1) };
 
 /// How many decisions are logged: all decisions of a rollout of a thousand pods, and at most 50 KB a second of a flood.
-const DECISION_LOG_RATE: LogRate = LogRate { burst: 5_000, per_second: 100 };
+const DECISION_LOG_RATE: LogRate = LogRate { burst: 5_000, refill: Duration::from_millis(10) };
 
 /// The state that decisions are made on.
 pub enum State {
@@ -322,17 +321,14 @@ impl Server {
         let mut tasks = JoinSet::new();
         let app = Arc::clone(&self.health.app);
         tasks.spawn(async move { app.watchdog.run().await });
-        spawn_certificate_reload(&mut tasks, &self.health, &timers);
+        let (certificate, metrics) = (Arc::clone(&self.health.certificate), Arc::clone(&self.health.metrics));
+        tasks.spawn(certificate.reload_files(timers.reload, metrics));
         if let Some(event_writer) = self.event_writer {
             tasks.spawn(event_writer.run());
         }
-        spawn_cert_manager(&mut tasks, &self.health, self.client.clone(), &self.options);
-        if let Some(client) = self.client.clone() {
-            let families = self.health.app.handler.store.snapshot().settings.families.clone();
-            tokio::spawn(aggregation::report(client, families));
+        if let Some(client) = &self.client {
+            spawn_with_cluster(&mut tasks, &self.health, client, &self.options, &timers);
         }
-        spawn_auditor(&mut tasks, &self.health, self.client.clone(), &self.options);
-        spawn_watches(&mut tasks, &self.health, self.client, &timers);
         spawn_listener(&mut tasks, self.listener, self.routes, &self.health, &self.options.limits, &timers)?;
         tokio::select! {
             () = shutdown => {}
@@ -444,39 +440,34 @@ fn serve_health(
     Ok(stop)
 }
 
-fn spawn_certificate_reload(tasks: &mut JoinSet<()>, health: &Health, timers: &Timers) {
-    let (certificate, metrics) = (Arc::clone(&health.certificate), Arc::clone(&health.metrics));
-    tasks.spawn(certificate.reload_files(timers.reload, metrics));
-}
-
-/// Starts the certificate manager, if memgate manages its own certificates.
-fn spawn_cert_manager(tasks: &mut JoinSet<()>, health: &Health, client: Option<Client>, options: &Options) {
-    let (tls::CertSource::Builtin(builtin), Some(client)) = (&options.tls, client) else { return };
-    let (certificate, metrics) = (Arc::clone(&health.certificate), Arc::clone(&health.metrics));
-    let (builtin, clock) = (builtin.clone(), options.clock.clone());
-    let paths = Arc::clone(&health.app.paths);
-    let manager = CertManager::new(builtin, client, clock, &options.timers, metrics, certificate, paths);
-    tasks.spawn(Box::pin(manager.run()));
-}
-
-/// Starts the audits of stored objects, if policies are watched.
-fn spawn_auditor(tasks: &mut JoinSet<()>, health: &Health, client: Option<Client>, options: &Options) {
-    let audit = options.audit.clone().filter(|_| options.policies);
-    let (Some(client), Some(audit)) = (client, audit) else { return };
-    let auditor = Auditor {
-        client,
-        store: Arc::clone(&health.app.handler.store),
-        metrics: Arc::clone(&health.metrics),
-        clock: options.clock.clone(),
-        drain: health.drain.clone(),
-        options: audit,
-    };
-    tasks.spawn(Box::pin(auditor.run()));
-}
-
-fn spawn_watches(tasks: &mut JoinSet<()>, health: &Health, client: Option<Client>, timers: &Arc<Timers>) {
-    let store = &health.app.handler.store;
-    let Some(client) = client else { return };
+/// Starts the certificate manager, the audits and the watches, as far as they are wanted.
+fn spawn_with_cluster(
+    tasks: &mut JoinSet<()>,
+    health: &Health,
+    client: &Client,
+    options: &Options,
+    timers: &Arc<Timers>,
+) {
+    let (store, metrics, clock) = (&health.app.handler.store, &health.metrics, options.clock.clone());
+    tokio::spawn(aggregation::report(client.clone(), store.snapshot().settings.families.clone()));
+    if let tls::CertSource::Builtin(builtin) = &options.tls {
+        let (certificate, paths) = (Arc::clone(&health.certificate), Arc::clone(&health.app.paths));
+        let (builtin, metrics) = (builtin.clone(), Arc::clone(metrics));
+        let client = client.clone();
+        let manager = CertManager::new(builtin, client, clock.clone(), timers, metrics, certificate, paths);
+        tasks.spawn(Box::pin(manager.run()));
+    }
+    if let Some(audit) = options.audit.clone().filter(|_| options.policies) {
+        let auditor = Auditor {
+            client: client.clone(),
+            store: Arc::clone(store),
+            metrics: Arc::clone(metrics),
+            clock,
+            drain: health.drain.clone(),
+            options: audit,
+        };
+        tasks.spawn(Box::pin(auditor.run()));
+    }
     let (groups, known) = watch::channel(ApiGroups::Unknown);
     tasks.spawn(discovery::poll(client.clone(), groups, timers.discovery_interval));
     for kind in store.kinds() {

@@ -86,7 +86,7 @@ async fn rotate(args: &Rotate, terminal: Terminal) -> anyhow::Result<Stage> {
     let asked = ask(&client, target, args.revoke, Clock::default().unix_now()).await?;
     let is_new = if asked.joined { "a new CA was requested already" } else { "requested a new CA" };
     terminal.note(&format!("{is_new}, as {}", asked.request));
-    Ok(follow(&client, target, asked.request, args.timeout, |line| terminal.note(line)).await)
+    Ok(follow(&client, target, args.timeout, |line| terminal.note(line)).await)
 }
 
 fn text(configuration: &str, stage: &Stage) -> String {

@@ -9,8 +9,8 @@ use crate::cli::ExitStatus;
 use crate::cli::cluster::{ClusterArgs, block_on};
 use crate::cli::output::ResultFormat;
 use crate::cli::terminal::Terminal;
-use crate::cluster::certificates::{Verification, verification};
-use memgate_server::server::certs::verify::VerifyOptions;
+use crate::cluster::certificates::Verification;
+use memgate_server::server::certs::verify::{VerifyOptions, verify};
 use memgate_server::server::clock::Clock;
 
 /// Check whether the webhook configurations trust memgate's certificate
@@ -62,7 +62,8 @@ pub(super) fn run(args: &Verify, terminal: Terminal) -> anyhow::Result<ExitStatu
         chain: args.cert.as_deref(),
         now: Clock::default().unix_now(),
     };
-    let verification = block_on(async { Ok(verification(&args.cluster.client().await?, &question).await?) })?;
+    let entries = block_on(async { Ok(verify(&args.cluster.client().await?, &question).await?) })?;
+    let verification = Verification { entries, now: question.now };
     anyhow::ensure!(
         !verification.entries.is_empty(),
         "found no webhook configuration named {}; give --webhook-configuration",

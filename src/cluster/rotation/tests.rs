@@ -1,6 +1,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
+use memgate_server::server::certs::live_bundles::EntryBundle;
 
 const NOW: i64 = 1_800_000_000;
 
@@ -51,8 +52,8 @@ fn a_second_request_within_one_second_is_another_one() {
     assert_eq!(second, RotationRequest::new(NOW + 1, true));
 }
 
-/// A request, the annotations, what each entry trusts, and how far the request is then.
-type Row<'a> = (&'a str, Rotation, &'a [&'a [&'a str]], Stage);
+/// The annotations, what each entry trusts, and how far the request is then.
+type Row<'a> = (Rotation, &'a [&'a [&'a str]], Stage);
 
 #[test]
 fn reports_how_far_it_is_by_what_both_configurations_trust() {
@@ -63,44 +64,24 @@ fn reports_how_far_it_is_by_what_both_configurations_trust() {
         ca: MadeCa { sha256: "new".to_owned(), request: RotationRequest::parse(request).expect("a request") },
         entries: 2,
     };
-    let other = RotationRequest::parse("2027-01-15T07:00:09Z").expect("a request");
-    let rows: [Row<'_>; 11] = [
-        (PLAIN, rotation("", "", ""), &[both], Stage::Gone),
-        (PLAIN, rotation(PLAIN, "", ""), &[both], Stage::Waiting),
-        (PLAIN, rotation("2027-01-15T07:00:09Z", "", ""), &[both], Stage::Replaced(other)),
-        (
-            PLAIN,
-            rotation(PLAIN, &made(PLAIN), ""),
-            &[both, &["old"]],
-            Stage::Spreading(name(1, "validating")),
-        ),
-        (PLAIN, rotation(PLAIN, &made(PLAIN), ""), &[both, both], Stage::Settling),
-        (PLAIN, rotation(PLAIN, &made(PLAIN), PLAIN), &[both, both], done(PLAIN)),
-        (REVOKE, rotation(REVOKE, &made(REVOKE), ""), &[both, both], Stage::Settling),
-        (
-            REVOKE,
-            rotation(REVOKE, &made(REVOKE), REVOKE),
-            &[both, &["new"]],
-            Stage::Leaving(name(0, "mutating")),
-        ),
-        (REVOKE, rotation(REVOKE, &made(REVOKE), REVOKE), &[&["new"], &["new"]], done(REVOKE)),
+    let rows: [Row<'_>; 9] = [
+        (rotation("", "", ""), &[both], Stage::Gone),
+        (rotation(PLAIN, "", ""), &[both], Stage::Waiting),
+        (rotation(PLAIN, &made(PLAIN), ""), &[both, &["old"]], Stage::Spreading(name(1, "validating"))),
+        (rotation(PLAIN, &made(PLAIN), ""), &[both, both], Stage::Settling),
+        (rotation(PLAIN, &made(PLAIN), PLAIN), &[both, both], done(PLAIN)),
+        (rotation(REVOKE, &made(REVOKE), ""), &[both, both], Stage::Settling),
+        (rotation(REVOKE, &made(REVOKE), REVOKE), &[both, &["new"]], Stage::Leaving(name(0, "mutating"))),
+        (rotation(REVOKE, &made(REVOKE), REVOKE), &[&["new"], &["new"]], done(REVOKE)),
         // A tool that put an old configuration back.
         (
-            REVOKE,
             rotation(REVOKE, &made(REVOKE), REVOKE),
             &[&["old"], &["new"]],
             Stage::Spreading(name(0, "mutating")),
         ),
-        (
-            PLAIN,
-            rotation(REVOKE, &made(REVOKE), ""),
-            &[both],
-            Stage::Replaced(RotationRequest::parse(REVOKE).expect("a request")),
-        ),
     ];
-    for (request, rotation, bundles, expected) in rows {
-        let request = RotationRequest::parse(request).expect("a request");
-        let stage = Stage::of(&rotation, &live(bundles), &request);
+    for (rotation, bundles, expected) in rows {
+        let stage = Stage::of(&rotation, &live(bundles));
         assert_eq!(stage, expected, "{rotation:?}");
         assert_eq!(stage.missing().is_none(), matches!(stage, Stage::Done { .. }));
     }
@@ -124,17 +105,11 @@ fn says_what_is_missing_and_where() {
 #[test]
 fn says_why_it_cannot_be_asked_for() {
     let target = RotationTarget { namespace: "home", secret: "memgate-ca", configuration: "memgate" };
-    assert!(target.no_secret().to_string().starts_with("found no Secret memgate-ca in the namespace home"));
+    let absent = target.found(Fetched::<()>::NotFound).expect_err("not found").to_string();
+    assert!(absent.starts_with("found no Secret memgate-ca in the namespace home"), "{absent}");
     assert!(target.check(&live(&[&["old"]])).is_ok());
     let refused = |live: &LiveBundles| target.check(live).expect_err("refused").to_string();
     assert!(refused(&live(&[])).contains("give --webhook-configuration"));
     let theirs = LiveBundles { from_cert_manager: true, ..live(&[&["old"]]) };
     assert!(refused(&theirs).contains("cert-manager writes caBundle"));
-    let status = |code| {
-        let status = kube::core::Status { code, message: "no\nrights".to_owned(), ..Default::default() };
-        failure("patch", &target.secret_in_words(), &kube::Error::Api(Box::new(status))).to_string()
-    };
-    let what = "patch the Secret memgate-ca in the namespace home";
-    assert_eq!(status(403), format!("you may not {what}: it takes that right (no rights)"));
-    assert_eq!(status(500), format!("failed to {what}: no rights"));
 }

@@ -7,7 +7,7 @@ use super::*;
 use crate::cluster::cluster_state::Listing;
 use crate::doctor::check::CheckStatus;
 use crate::doctor::expected::tests::first;
-use crate::doctor::expected::{InstalledAs, expected, objects};
+use crate::doctor::expected::{InstalledAs, objects};
 use memgate_core::family;
 use memgate_server::deploy::objects::WebhookConfiguration;
 
@@ -23,7 +23,7 @@ fn configurations(
 ) -> (WebhookConfiguration, WebhookConfiguration) {
     let installed =
         InstalledAs { name, namespace, components: BTreeSet::new(), elsewhere: elsewhere.to_vec() };
-    let expected = expected(&installed, families);
+    let expected = objects(&installed, families);
     (expected.mutating, expected.validating)
 }
 

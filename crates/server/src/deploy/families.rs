@@ -4,8 +4,8 @@
 use k8s_openapi::api::admissionregistration::v1::{MatchCondition, RuleWithOperations};
 
 use crate::deploy::entry::{
-    Failure, NOT_DELETING, Webhook, conditions, expressions, full_name, outside_the_system, pods_webhook,
-    requirement, rules, webhook,
+    Failure, NOT_DELETING, Webhook, condition, conditions, expressions, full_name, outside_the_system,
+    pods_webhook, requirement, rules, webhook,
 };
 use crate::deploy::install_plan::InstallPlan;
 use crate::deploy::objects::Objects;
@@ -92,12 +92,10 @@ pub(super) fn leave(objects: &mut Objects, family: &Family) {
 
 /// Pods without an annotation.
 fn unmarked(annotation: &str) -> MatchCondition {
-    MatchCondition {
-        name: "not-elsewhere".to_owned(),
-        expression: format!(
-            "object == null || !has(object.metadata.annotations) || !('{annotation}' in object.metadata.annotations)"
-        ),
-    }
+    let expression = format!(
+        "object == null || !has(object.metadata.annotations) || !('{annotation}' in object.metadata.annotations)"
+    );
+    condition(("not-elsewhere", &expression))
 }
 
 /// The entry for agent pods that match one selector. A label selector has no "or", so each selector has an entry of its
@@ -113,19 +111,13 @@ fn agent_pods(plan: &InstallPlan, family: &Family, selector: &PodSelector) -> We
     namespaces.push(requirement(INJECT_LABEL, "NotIn", &["disabled"]));
     let entry = pods_webhook(plan, &agent_pods_name(selector), Failure::Ignore, 2);
     let mut conditions = entry.match_conditions.clone().unwrap_or_default();
-    conditions.extend(selector.annotation.map(|annotation| MatchCondition {
-        name: "opted-in".to_owned(),
-        expression: format!(
-            "object != null && has(object.metadata.annotations) && \
-             '{annotation}' in object.metadata.annotations"
-        ),
+    conditions.extend(selector.annotation.map(|annotation| {
+        let marked = "object != null && has(object.metadata.annotations)";
+        condition(("opted-in", &format!("{marked} && '{annotation}' in object.metadata.annotations")))
     }));
-    conditions.extend(selector.without.map(|start| MatchCondition {
-        name: "not-pooled".to_owned(),
-        expression: format!(
-            "object == null || !has(object.metadata.labels) || \
-             !object.metadata.labels.exists(key, key.startsWith('{start}'))"
-        ),
+    conditions.extend(selector.without.map(|start| {
+        let pooled = format!("object.metadata.labels.exists(key, key.startsWith('{start}'))");
+        condition(("not-pooled", &format!("object == null || !has(object.metadata.labels) || !{pooled}")))
     }));
     Webhook {
         object_selector: Some(expressions(pods)),
@@ -152,7 +144,7 @@ fn marked_resources(plan: &InstallPlan, family: &Family, (kind, start): (&'stati
     };
     let expression = format!("({}) || ({})", marked("object"), marked("oldObject"));
     let mut conditions = conditions(&[NOT_DELETING]);
-    conditions.push(MatchCondition { name: "marked".to_owned(), expression });
+    conditions.push(condition(("marked", &expression)));
     Webhook {
         rules: Some(rules([&kind].into_iter(), &WRITES)),
         match_conditions: Some(conditions),

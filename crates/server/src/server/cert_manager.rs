@@ -27,6 +27,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::join_all;
 use k8s_openapi::api::core::v1::Secret;
 use kube::Client;
 use tokio::sync::watch::{Receiver, Sender};
@@ -39,17 +40,18 @@ use crate::server::cert_manager::request_plan::{Situation, plan_request};
 use crate::server::cert_manager::secret_plan::{
     CaState, CurrentLeaf, SecretPlan, WriteReason, choose_signer, due_at, plan_secret,
 };
-use crate::server::cert_manager::webhook_config::{DesiredEntry, Observed};
+use crate::server::cert_manager::webhook_config::{DesiredEntry, LiveConfig, Observed};
 use crate::server::certs::Builtin;
 use crate::server::certs::kube_api::error_message;
 use crate::server::certs::rotation::{Progress, REQUESTED, Rotation, RotationRequest};
 use crate::server::clock::Clock;
 use crate::server::jitter::{jitter, random_up_to};
 use crate::server::metrics::Metrics;
-use crate::server::metrics::labels::{CertKind, WebhookKind};
+use crate::server::metrics::labels::{CertKind, config_name};
 use crate::server::options::Timers;
 use crate::server::review_paths::{Accepted, ReviewPaths};
 use crate::server::tls::{self, CertKeyPair, ServingCert};
+use memgate_model::finding::Phase;
 
 /// How often a conflicting write of the Secret is tried within one round.
 const MAX_SECRET_WRITES: usize = 5;
@@ -57,7 +59,7 @@ const MAX_SECRET_WRITES: usize = 5;
 /// The longest pause after a failure: a leaf that is due is renewed within a minute.
 const MAX_BACKOFF: Duration = Duration::from_secs(16);
 
-/// The least time between two writes of one configuration.
+/// The least time between two rounds in which configurations are written.
 const MIN_CONFIG_WRITE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A replica waits a random time up to this before it repairs what another one may be repairing.
@@ -84,8 +86,8 @@ const READ_REQUEST: &str = "read the request for a new CA";
 /// Keeps the Secret, the leaf of this replica and both webhook configurations as planned.
 pub(super) struct CertManager {
     builtin: Builtin,
-    client: Client,
     secret: CaSecret,
+    configs: [LiveConfig; 2],
     clock: Clock,
     timers: Timers,
     metrics: Arc<Metrics>,
@@ -107,15 +109,15 @@ pub(super) struct CertManager {
     last_contested: Option<Instant>,
     /// When this replica learned of the last revocation.
     last_revocation: Option<Instant>,
-    /// When this replica last wrote each configuration.
-    last_config_write: [Option<Instant>; 2],
+    /// When this replica last wrote configurations.
+    last_config_write: Option<Instant>,
     /// Whether this replica has ever seen both configurations trust its leaf.
     trusted: bool,
     failures: FailureLog,
 }
 
 /// When the next round starts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Requeue {
     /// After a change, or after the regular interval.
     OnChange,
@@ -123,16 +125,6 @@ enum Requeue {
     After(Duration),
     /// After a growing pause, since a step failed.
     Backoff,
-}
-
-impl Requeue {
-    /// The start after two steps; the shorter of two times.
-    fn and(self, other: Self) -> Self {
-        match (self, other) {
-            (Self::After(one), Self::After(other)) => Self::After(one.min(other)),
-            (one, other) => one.max(other),
-        }
-    }
 }
 
 impl CertManager {
@@ -146,16 +138,18 @@ impl CertManager {
         serving_cert: Arc<ServingCert>,
         paths: Arc<ReviewPaths>,
     ) -> Self {
+        let observed = Sender::default();
+        let config = |call| LiveConfig::new(client.clone(), call, &builtin.configuration, &observed);
         Self {
-            secret: CaSecret::new(client.clone(), &builtin),
+            configs: Phase::ALL.map(config),
+            secret: CaSecret::new(client, &builtin),
             builtin,
-            client,
             clock,
             timers: timers.clone(),
             metrics,
             serving_cert,
             paths,
-            observed: Sender::default(),
+            observed,
             ca_state: None,
             rotation: Rotation::default(),
             unfinished: None,
@@ -164,7 +158,7 @@ impl CertManager {
             last_new_ca: None,
             last_contested: None,
             last_revocation: None,
-            last_config_write: [None; 2],
+            last_config_write: None,
             trusted: false,
             failures: FailureLog::default(),
         }
@@ -172,11 +166,8 @@ impl CertManager {
 
     /// Reconciles again and again; never ends.
     pub(super) async fn run(self) {
-        let follow = |kind| {
-            let (client, name) = (self.client.clone(), self.builtin.configuration.clone());
-            webhook_config::follow(client, kind, name, self.observed.clone(), self.timers.discovery_interval)
-        };
-        let watches = futures::future::join(follow(WebhookKind::Mutating), follow(WebhookKind::Validating));
+        let follow = |config: LiveConfig| config.follow(self.timers.discovery_interval);
+        let watches = join_all(self.configs.clone().map(follow));
         tokio::join!(watches, self.run_rounds());
     }
 
@@ -405,20 +396,7 @@ impl CertManager {
 
     /// Logs and counts a write of the Secret, and remembers its time.
     fn record_write(&mut self, reason: WriteReason) {
-        match reason {
-            WriteReason::NoUsableCa(error) => tracing::warn!(reason = %error, "made a new CA"),
-            WriteReason::CaDue => tracing::info!("the CA was due; made a new one"),
-            WriteReason::CaRequested => tracing::info!("a new CA was requested; made one"),
-            WriteReason::RevocationDone => {
-                tracing::warn!("revoked every CA and every path except the newest, as requested");
-            }
-            WriteReason::RequestDone => tracing::info!("the requested CA is in use"),
-            WriteReason::CaDamaged(error) => {
-                tracing::warn!(reason = %error, "wrote the CA into its Secret again");
-            }
-            WriteReason::BundleIncomplete => tracing::info!("completed the bundle in the CA Secret"),
-            WriteReason::TokensOutdated => tracing::info!("wrote the tokens of the paths into the CA Secret"),
-        }
+        tracing::info!(%reason, "wrote the CA Secret");
         if reason.is_contested() {
             self.last_contested = Some(Instant::now());
         }
@@ -432,71 +410,64 @@ impl CertManager {
     async fn reconcile_configs(&mut self) -> Requeue {
         let observed = self.observed.borrow().clone();
         let Some(desired) = self.desired_entry() else { return Requeue::OnChange };
-        let drifted = WebhookKind::ALL
-            .into_iter()
-            .filter(|kind| observed.of(*kind).config().is_some_and(|config| !config.is_as(&desired, *kind)));
-        let drifted: Vec<_> = drifted.collect();
-        let Some(wait) = drifted.iter().map(|kind| self.write_delay(*kind)).min() else {
-            return Requeue::OnChange;
+        let is_drifted = |config: &&LiveConfig| {
+            observed.of(config.kind).config().is_some_and(|found| !found.is_as(&desired, config.kind))
         };
-        if !wait.is_zero() {
+        let drifted: Vec<_> = self.configs.iter().filter(is_drifted).cloned().collect();
+        if drifted.is_empty() {
+            return Requeue::OnChange;
+        }
+        if let Some(wait) = self.write_delay() {
             return Requeue::After(wait);
         }
         // Another replica may have repaired them meanwhile, or have written a newer bundle into the Secret.
         sleep(random_up_to(REPAIR_JITTER)).await;
         self.reconcile_secret().await;
-        let mut next = Requeue::OnChange;
-        for kind in drifted {
-            let wait = self.write_delay(kind);
-            next = next.and(match wait.is_zero() {
-                false => Requeue::After(wait),
-                true if self.write_config(kind).await => Requeue::OnChange,
-                true => Requeue::Backoff,
-            });
+        if let Some(wait) = self.write_delay() {
+            return Requeue::After(wait);
         }
+        let mut next = Requeue::OnChange;
+        for config in &drifted {
+            if !self.write_config(config).await {
+                next = Requeue::Backoff;
+            }
+        }
+        self.last_config_write = Some(Instant::now());
         next
     }
 
-    /// How long to wait before a configuration may be written again.
-    fn write_delay(&self, kind: WebhookKind) -> Duration {
-        let last_write = self.last_config_write.get(kind as usize).copied().flatten();
+    /// How long to wait before configurations may be written again.
+    fn write_delay(&self) -> Option<Duration> {
         // Other replicas need time to read of a revocation and to replace a leaf that callers will refuse.
         let head_start = self.timers.ca_poll * 2;
-        let waits = [(last_write, MIN_CONFIG_WRITE_INTERVAL), (self.last_revocation, head_start)];
+        let waits = [(self.last_config_write, MIN_CONFIG_WRITE_INTERVAL), (self.last_revocation, head_start)];
         let left = waits.into_iter().filter_map(|(last, wait)| Some(wait.saturating_sub(last?.elapsed())));
-        left.max().unwrap_or_default()
+        left.max().filter(|left| !left.is_zero())
     }
 
     /// Reads one configuration, and writes bundle and path into it. Returns whether it has them now.
-    async fn write_config(&mut self, kind: WebhookKind) -> bool {
-        let step = match kind {
-            WebhookKind::Mutating => "write caBundle and path into the mutating webhook configuration",
-            WebhookKind::Validating => "write caBundle and path into the validating webhook configuration",
-        };
-        let name = &self.builtin.configuration;
-        let status = match webhook_config::observe(self.client.clone(), kind, name, &self.observed).await {
+    async fn write_config(&mut self, live: &LiveConfig) -> bool {
+        let step =
+            format!("write caBundle and path into the {} webhook configuration", config_name(live.kind));
+        let status = match live.observe().await {
             Ok(status) => status,
             Err(error) => {
-                self.failures.failed(step, error_message(&error));
+                self.failures.failed(&step, error_message(&error));
                 return false;
             }
         };
         let Some(desired) = self.desired_entry() else { return false };
-        let Some(config) = status.config().filter(|config| !config.is_as(&desired, kind)) else {
+        let Some(config) = status.config().filter(|config| !config.is_as(&desired, live.kind)) else {
             return true;
         };
-        let client = self.client.clone();
-        let done = webhook_config::write(client, kind, name, config, &desired, &self.observed).await;
-        if let Some(last) = self.last_config_write.get_mut(kind as usize) {
-            *last = Some(Instant::now());
-        }
-        self.metrics.count_cabundle_write(kind, done.is_ok());
+        let done = live.write(config, &desired).await;
+        self.metrics.count_cabundle_write(live.kind, done.is_ok());
         match &done {
             Ok(()) => {
-                tracing::warn!(configuration = kind.name(), "wrote caBundle and path");
-                self.failures.succeeded(step);
+                tracing::warn!(configuration = config_name(live.kind), "wrote caBundle and path");
+                self.failures.succeeded(&step);
             }
-            Err(error) => self.failures.failed(step, error_message(error)),
+            Err(error) => self.failures.failed(&step, error_message(error)),
         }
         done.is_ok()
     }

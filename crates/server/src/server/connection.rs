@@ -1,7 +1,6 @@
 //! Serves one connection: TLS, then HTTP/1.1 requests until one side closes it.
 
 mod socket;
-mod timeout_stream;
 
 use std::convert::Infallible;
 use std::net::IpAddr;
@@ -21,17 +20,16 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::time::timeout;
+use tokio::time::{Instant, sleep_until, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use tower::ServiceExt;
 
 use crate::server::connection::socket::Socket;
-use crate::server::connection::timeout_stream::TimeoutStream;
 use crate::server::connection_limiter::{Activity, Caller, ConnectionPhase, ConnectionSlot};
 use crate::server::drain::Drain;
 use crate::server::metrics::Metrics;
-use crate::server::metrics::labels::{HandshakeOutcome, ShedCause};
+use crate::server::metrics::labels::{ResultLabel, ShedCause};
 use crate::server::options::Timers;
 
 /// How much is read from a closed connection whose peer goes on sending: twice the largest body.
@@ -66,7 +64,7 @@ pub(super) struct ListenerContext {
     pub(super) metrics: Arc<Metrics>,
 }
 
-/// Serves a connection until it ends, or is closed for another one.
+/// Serves a connection until it ends, takes too long, or is closed for another one.
 pub(super) async fn serve(
     context: Arc<ListenerContext>,
     stream: TcpStream,
@@ -77,6 +75,38 @@ pub(super) async fn serve(
     tokio::select! {
         () = serve_tls(&context, socket, peer, &slot.activity) => {}
         () = slot.activity.evicted() => tracing::debug!("a connection was closed for another one"),
+        phase = too_slow(&slot.activity, &context.timers) => {
+            tracing::debug!(?phase, "a connection was closed because its peer took too long");
+            if phase == ConnectionPhase::Writing {
+                context.metrics.count_shed(ShedCause::Unread);
+            }
+        }
+    }
+}
+
+/// Waits until the peer has taken too long in one phase, and returns the phase. The router has the timeouts of the body
+/// and of the decision.
+///
+/// Between requests a connection may be idle for long, but not while it receives a head or writes an answer. An answer
+/// holds memory until its peer has read it, so its timeout is for the whole answer: one byte a second does not prolong
+/// it. hyper's own header timer stays off. It starts with the connection, so it would also close an idle one at the
+/// moment when the next review may be on its way.
+async fn too_slow(activity: &Activity, timers: &Timers) -> ConnectionPhase {
+    // A phase that begins meanwhile is seen before its time is over.
+    let shortest = timers.idle.min(timers.head).min(timers.write);
+    loop {
+        let (phase, since) = activity.phase();
+        let now = Instant::now();
+        let end = match phase {
+            ConnectionPhase::Idle => since + timers.idle,
+            ConnectionPhase::Head => since + timers.head,
+            ConnectionPhase::Writing => since + timers.write,
+            ConnectionPhase::Body | ConnectionPhase::Answering => now + shortest,
+        };
+        if end <= now {
+            return phase;
+        }
+        sleep_until(end.min(now + shortest)).await;
     }
 }
 
@@ -85,9 +115,9 @@ async fn serve_tls(context: &ListenerContext, socket: Socket, peer: IpAddr, acti
         return serve_http(context, socket, peer, activity).await;
     };
     let shaken = timeout(context.timers.handshake, shake_hands(tls, socket)).await;
-    match shaken.unwrap_or(Err(HandshakeOutcome::TimedOut)) {
+    match shaken.unwrap_or(Err(ResultLabel::TimedOut)) {
         Ok(stream) => {
-            context.metrics.count_handshake(HandshakeOutcome::Done);
+            context.metrics.count_handshake(ResultLabel::Done);
             Box::pin(serve_http(context, stream, peer, activity)).await;
         }
         Err(outcome) => context.metrics.count_handshake(outcome),
@@ -95,16 +125,16 @@ async fn serve_tls(context: &ListenerContext, socket: Socket, peer: IpAddr, acti
 }
 
 /// Waits for the first byte, takes a token, and shakes hands. A caller that connects and sends nothing takes no token.
-async fn shake_hands(tls: &Tls, socket: Socket) -> Result<TlsStream<Socket>, HandshakeOutcome> {
+async fn shake_hands(tls: &Tls, socket: Socket) -> Result<TlsStream<Socket>, ResultLabel> {
     if !socket.has_first_byte().await {
-        return Err(HandshakeOutcome::Failed);
+        return Err(ResultLabel::Failed);
     }
-    tls.handshakes.check().map_err(|_| HandshakeOutcome::Rationed)?;
+    tls.handshakes.check().map_err(|_| ResultLabel::Rationed)?;
     let limit_buffer = |tls: &mut rustls::ServerConnection| tls.set_buffer_limit(Some(TLS_BUFFER_BYTES));
     tls.acceptor.accept_with(socket, limit_buffer).await.map_err(|error| {
         tracing::debug!(%error, "a TLS handshake failed");
         let refused = is_client_rejected(&error);
-        if refused { HandshakeOutcome::ClientRefused } else { HandshakeOutcome::Failed }
+        if refused { ResultLabel::ClientRefused } else { ResultLabel::Failed }
     })
 }
 
@@ -120,7 +150,7 @@ async fn serve_http<S: AsyncRead + AsyncWrite + Unpin>(
     peer: IpAddr,
     activity: &Arc<Activity>,
 ) {
-    let stream = TimeoutStream::new(stream, Arc::clone(activity), Arc::clone(&context.timers));
+    activity.http_begins();
     let peer = peer.to_canonical();
     let respond = |request| respond(context, peer, activity, request);
     let connection = http1::Builder::new()
@@ -129,20 +159,9 @@ async fn serve_http<S: AsyncRead + AsyncWrite + Unpin>(
         .serve_connection(TokioIo::new(stream), service_fn(respond))
         .without_shutdown();
     match connection.await {
-        Ok(parts) => linger(parts.io.into_inner().into_inner(), context.timers.linger).await,
-        Err(error) => {
-            tracing::debug!(%error, "a connection ended early");
-            if is_timeout(&error) && activity.phase().0 == ConnectionPhase::Writing {
-                context.metrics.count_shed(ShedCause::Unread);
-            }
-        }
+        Ok(parts) => linger(parts.io.into_inner(), context.timers.linger).await,
+        Err(error) => tracing::debug!(%error, "a connection ended early"),
     }
-}
-
-/// Whether the peer took too long.
-fn is_timeout(error: &hyper::Error) -> bool {
-    let error = std::error::Error::source(error).and_then(|error| error.downcast_ref::<std::io::Error>());
-    error.is_some_and(|error| error.kind() == std::io::ErrorKind::TimedOut)
 }
 
 async fn respond(

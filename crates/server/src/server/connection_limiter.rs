@@ -52,6 +52,8 @@ struct ActivityState {
     phase: ConnectionPhase,
     /// When the phase began.
     since: Instant,
+    /// Whether the bytes belong to requests, and not to a TLS handshake.
+    is_http: bool,
     /// Whether bytes have arrived while the last answer was being written.
     next_has_begun: bool,
 }
@@ -123,8 +125,12 @@ impl Drop for ConnectionSlot {
 
 impl Activity {
     fn new() -> Self {
-        let state =
-            ActivityState { phase: ConnectionPhase::Idle, since: Instant::now(), next_has_begun: false };
+        let state = ActivityState {
+            phase: ConnectionPhase::Idle,
+            since: Instant::now(),
+            is_http: false,
+            next_has_begun: false,
+        };
         Self { state: Mutex::new(state), evicted: Notify::new() }
     }
 
@@ -134,13 +140,23 @@ impl Activity {
         (state.phase, state.since)
     }
 
+    /// Notes that there is no TLS handshake, or that it is complete.
+    pub(super) fn http_begins(&self) {
+        let mut state = self.state();
+        state.begin(ConnectionPhase::Idle);
+        state.is_http = true;
+    }
+
     /// Notes that bytes have arrived: on an idle connection they start a request.
     pub(super) fn bytes_received(&self) {
         let mut state = self.state();
         match state.phase {
-            ConnectionPhase::Idle => state.begin(ConnectionPhase::Head),
+            ConnectionPhase::Idle if state.is_http => state.begin(ConnectionPhase::Head),
             ConnectionPhase::Writing => state.next_has_begun = true,
-            ConnectionPhase::Head | ConnectionPhase::Body | ConnectionPhase::Answering => {}
+            ConnectionPhase::Idle
+            | ConnectionPhase::Head
+            | ConnectionPhase::Body
+            | ConnectionPhase::Answering => {}
         }
     }
 

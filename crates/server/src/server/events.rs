@@ -29,8 +29,9 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::server::certs::kube_api::{error_message, with_timeout};
 use crate::server::clock::Clock;
+use crate::server::log_rate_limiter::{LogRate, LogRateLimiter};
 use crate::server::metrics::Metrics;
-use crate::server::metrics::labels::EventOutcome;
+use crate::server::metrics::labels::ResultLabel;
 use memgate_model::event::{InvolvedObject, PodEvent};
 use memgate_model::kind::SYSTEM_NAMESPACES;
 
@@ -42,6 +43,9 @@ const MIN_WRITE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The timeout of one write.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The rate of log lines about Events that could not be written; the metric counts all of them.
+const FAILURE_LOG_RATE: LogRate = LogRate { burst: 1, refill: Duration::from_mins(5) };
 
 /// How many Events the queue holds: what is written in a minute.
 const QUEUE_CAPACITY: usize = 64;
@@ -61,28 +65,19 @@ const MAX_NAME_BYTES: usize = 200;
 /// The reporting controller and instance of the Events.
 const REPORTING_CONTROLLER: &str = "memgate";
 
-/// Two Events are equal if object and code are. The uid does not count: a caller can invent any number of uids.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct EventKey {
-    namespace: String,
-    kind: Cow<'static, str>,
-    name: String,
-    code: &'static str,
-}
+/// The namespace, kind and name of an object, and the code of a finding. Two Events are equal if these are. The uid does
+/// not count: a caller can invent any number of uids.
+type EventKey = (String, Cow<'static, str>, String, &'static str);
 
-impl EventKey {
-    fn of(pod_event: &PodEvent) -> Self {
-        let InvolvedObject { kind, namespace, name, .. } = &pod_event.regarding;
-        let (namespace, name) = (namespace.clone(), name.clone());
-        Self { namespace, kind: kind.clone(), name, code: pod_event.finding.code.name }
-    }
+fn key(pod_event: &PodEvent) -> EventKey {
+    let InvolvedObject { kind, namespace, name, .. } = &pod_event.regarding;
+    (namespace.clone(), kind.clone(), name.clone(), pod_event.finding.code.name)
 }
 
 /// The recorded Events, and when they were recorded.
 type RecentEvents = Mutex<BTreeMap<EventKey, Instant>>;
 
 /// Queues Events; never waits.
-#[derive(Debug)]
 pub(super) struct EventRecorder {
     /// Whether Events may be about owners that only the pod names.
     trust_pods: bool,
@@ -126,18 +121,18 @@ impl EventRecorder {
         }
     }
 
-    fn enqueue(&self, pod_event: PodEvent, now: Instant) -> Result<(), EventOutcome> {
-        let key = EventKey::of(&pod_event);
+    fn enqueue(&self, pod_event: PodEvent, now: Instant) -> Result<(), ResultLabel> {
+        let key = key(&pod_event);
         let mut recent = lock(&self.recent);
         let is_recent = |at: &Instant| now.saturating_duration_since(*at) < DEDUPLICATION_WINDOW;
         if recent.get(&key).is_some_and(is_recent) {
-            return Err(EventOutcome::Duplicate);
+            return Err(ResultLabel::Duplicate);
         }
         recent.retain(|_, at| is_recent(at));
-        let of_namespace = recent.keys().filter(|other| other.namespace == key.namespace).count();
+        let of_namespace = recent.keys().filter(|(namespace, ..)| *namespace == key.0).count();
         let is_full = recent.len() >= MAX_RECENT || of_namespace >= MAX_RECENT_PER_NAMESPACE;
         if is_full || self.queue.try_send(pod_event).is_err() {
-            return Err(EventOutcome::Dropped);
+            return Err(ResultLabel::Dropped);
         }
         // Only now: a dropped Event may be recorded again at once.
         recent.insert(key, now);
@@ -153,16 +148,22 @@ impl EventWriter {
     /// Writes the queued Events, with pauses; never ends. One that cannot be written is dropped, and
     /// may be recorded again at once.
     pub(super) async fn run(mut self) {
-        let mut failing = false;
+        let log_limiter = LogRateLimiter::new(FAILURE_LOG_RATE);
         while let Some(pod_event) = self.pod_events.recv().await {
             let start = Instant::now();
             let written = write(&self.client, &pod_event, self.clock.unix_now()).await;
             if let Err(error) = &written {
-                warn(error, failing);
-                lock(&self.recent).remove(&EventKey::of(&pod_event));
+                if let Some(suppressed) = log_limiter.take("events") {
+                    let error = error_message(error);
+                    tracing::warn!(
+                        error,
+                        suppressed,
+                        "an Event could not be written; allow it to create events of events.k8s.io, or give --no-events"
+                    );
+                }
+                lock(&self.recent).remove(&key(&pod_event));
             }
-            failing = written.is_err();
-            self.metrics.count_event(written.unwrap_or(EventOutcome::Failed));
+            self.metrics.count_event(written.unwrap_or(ResultLabel::Failed));
             sleep_until(start + MIN_WRITE_INTERVAL).await;
         }
         // All recorders are gone: the server is about to end.
@@ -170,25 +171,12 @@ impl EventWriter {
     }
 }
 
-/// Logs the first failure in a row as a warning; the metric counts the others.
-fn warn(error: &kube::Error, again: bool) {
-    let error = error_message(error);
-    if again {
-        tracing::debug!(error, "an Event could not be written");
-    } else {
-        tracing::warn!(
-            error,
-            "an Event could not be written; allow it to create events of events.k8s.io, or give --no-events"
-        );
-    }
-}
-
-async fn write(client: &Client, pod_event: &PodEvent, now: i64) -> kube::Result<EventOutcome> {
+async fn write(client: &Client, pod_event: &PodEvent, now: i64) -> kube::Result<ResultLabel> {
     let event = event(pod_event, now);
     let events: Api<Event> = Api::namespaced(client.clone(), &pod_event.regarding.namespace);
     match with_timeout(WRITE_TIMEOUT, events.create(&PostParams::default(), &event)).await {
-        Ok(_) => Ok(EventOutcome::Written),
-        Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(EventOutcome::Duplicate),
+        Ok(_) => Ok(ResultLabel::Written),
+        Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(ResultLabel::Duplicate),
         Err(error) => Err(error),
     }
 }

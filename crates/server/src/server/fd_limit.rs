@@ -1,8 +1,7 @@
 //! Keeps the connection limit below the limit of file descriptors, so that a flood of connections leaves file descriptors
 //! for probes, the apiserver and files.
 
-use std::fs;
-
+use crate::server::metrics::max_files;
 use crate::server::options::Limits;
 
 /// File descriptors for everything but connections: probes and scrapers, watches, lookups, files.
@@ -10,7 +9,7 @@ const RESERVED_FDS: usize = 128;
 
 /// The limits, lowered if this process may not have enough file descriptors.
 pub(super) fn fit_to_fd_limit(limits: &Limits) -> Limits {
-    let fitted = fit_to(limits, max_fds().unwrap_or(usize::MAX));
+    let fitted = fit_to(limits, max_files().and_then(|max| usize::try_from(max).ok()).unwrap_or(usize::MAX));
     if fitted.connections < limits.connections {
         tracing::warn!(
             connections = fitted.connections,
@@ -27,17 +26,6 @@ fn fit_to(limits: &Limits, descriptors: usize) -> Limits {
         return limits.clone();
     }
     Limits { connections: max, requests: limits.requests.min(max.div_ceil(2)), ..limits.clone() }
-}
-
-/// How many file descriptors this process may have; `None` without `/proc`.
-fn max_fds() -> Option<usize> {
-    soft_limit(&fs::read_to_string("/proc/self/limits").ok()?)
-}
-
-/// The soft limit in the text of `/proc/self/limits`.
-fn soft_limit(text: &str) -> Option<usize> {
-    let line = text.lines().find_map(|line| line.strip_prefix("Max open files"))?;
-    line.split_whitespace().next()?.parse().ok()
 }
 
 #[cfg(test)]
@@ -58,18 +46,5 @@ mod tests {
             let fitted = fit_to(&limits, descriptors);
             assert_eq!((fitted.connections, fitted.requests), (connections, requests), "{descriptors}");
         }
-    }
-
-    #[test]
-    fn reads_the_limits_of_linux() {
-        let text = "Limit                     Soft Limit           Hard Limit           Units\n\
-                    Max processes             95000                95000                processes\n\
-                    Max open files            1024                 524288               files\n";
-        assert_eq!(soft_limit(text), Some(1024));
-        assert_eq!(
-            soft_limit("Max open files            unlimited            unlimited            files"),
-            None
-        );
-        assert_eq!(soft_limit(""), None);
     }
 }

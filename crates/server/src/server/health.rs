@@ -7,7 +7,6 @@
 use std::fmt::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use axum::Router;
 use axum::extract::State;
@@ -22,13 +21,8 @@ use crate::server::metrics::labels::CertKind;
 use crate::server::metrics::{CONTENT_TYPE as METRICS_TYPE, Metrics};
 use crate::server::router::AppState;
 use crate::server::tls::ServingCert;
-use memgate_model::kind::Kind;
-
-/// How many stale kinds are listed by name: often it is all of them.
-const MAX_STALE_KINDS_LISTED: usize = 3;
 
 /// The sources of the answers of the health port.
-#[derive(Debug)]
 pub(super) struct Health {
     pub(super) app: Arc<AppState>,
     pub(super) metrics: Arc<Metrics>,
@@ -63,8 +57,14 @@ async fn ready(State(health): State<Arc<Health>>) -> Response {
     } else {
         (StatusCode::SERVICE_UNAVAILABLE, "not ready\n".to_owned())
     };
-    for line in reasons.into_iter().chain(stale_lines(&health.app.handler.store.stale())) {
+    for line in reasons {
         let _infallible = writeln!(text, "- {line}");
+    }
+    // These do not make a replica unready: every replica watches the same apiserver, and an answer from an old state is
+    // better than no answer.
+    for (kind, age) in health.app.handler.store.stale() {
+        let (seconds, api_version) = (age.as_secs(), kind.api_version());
+        let _infallible = writeln!(text, "- nothing heard for {seconds} s: {api_version} {}", kind.kind);
     }
     (status, text).into_response()
 }
@@ -115,34 +115,5 @@ impl Health {
         for (family, objects, age) in self.app.handler.store.stats() {
             self.metrics.set_store(family, objects, age);
         }
-    }
-}
-
-/// Lines about stale kinds. They do not make a replica unready: every replica watches the same apiserver, and an answer
-/// from an old state is better than no answer.
-fn stale_lines(kinds: &[(&Kind, Duration)]) -> Vec<String> {
-    let line = |(kind, age): &(&Kind, Duration)| {
-        format!("nothing heard for {} s: {} {}", age.as_secs(), kind.api_version(), kind.kind)
-    };
-    let mut lines: Vec<String> = kinds.iter().take(MAX_STALE_KINDS_LISTED).map(line).collect();
-    if kinds.len() > MAX_STALE_KINDS_LISTED {
-        lines.push(format!("nothing heard for long: {} more kinds", kinds.len() - MAX_STALE_KINDS_LISTED));
-    }
-    lines
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use memgate_model::kind::NAMESPACE;
-
-    #[test]
-    fn a_few_silent_kinds_are_named_and_the_others_counted() {
-        let kind = (&NAMESPACE, Duration::from_millis(300_900));
-        assert!(stale_lines(&[]).is_empty());
-        assert_eq!(stale_lines(&[kind]), ["nothing heard for 300 s: v1 Namespace"]);
-        let many = stale_lines(&[kind; MAX_STALE_KINDS_LISTED + 2]);
-        assert_eq!(many.len(), MAX_STALE_KINDS_LISTED + 1);
-        assert_eq!(many[MAX_STALE_KINDS_LISTED], "nothing heard for long: 2 more kinds");
     }
 }

@@ -23,7 +23,7 @@ const EXHAUSTED_PAUSE: Duration = Duration::from_millis(50);
 const EXHAUSTED_ERRNOS: [i32; 4] = [12, 23, 24, 105];
 
 /// How many lines about failed accepts are logged.
-const ACCEPT_LOG_RATE: LogRate = LogRate { burst: 5, per_second: 1 };
+const ACCEPT_LOG_RATE: LogRate = LogRate { burst: 5, refill: Duration::from_secs(1) };
 
 /// How many connections wait to be accepted: a tenth of a second of 10,000 a second. Beyond it the kernel does not
 /// answer, and the caller tries again after a second. The default of the library is 128.
@@ -86,7 +86,6 @@ pub(super) async fn run(
                 }
                 Err(error) => {
                     if let Some(suppressed) = log_limiter.take("accept") {
-                        let suppressed = (suppressed > 0).then_some(suppressed);
                         tracing::warn!(%error, suppressed, "no connection can be accepted");
                     }
                     // `accept` would fail again at once, and the queue of the kernel stays full. Closing the

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 
@@ -17,8 +18,8 @@ const MAX_VALUE_CHARS: usize = 253;
 pub(super) struct LogRate {
     /// At once, from a full bucket.
     pub(super) burst: u32,
-    /// How fast the bucket fills again.
-    pub(super) per_second: u32,
+    /// How long one line takes to become available again.
+    pub(super) refill: Duration,
 }
 
 /// The buckets, by subject.
@@ -40,25 +41,20 @@ impl LogRateLimiter {
         Self { rate, buckets: Mutex::new(BTreeMap::new()) }
     }
 
-    /// Takes one token and returns how many lines were suppressed before this one. `None` when the bucket is empty and
-    /// the line must not be logged.
-    pub(super) fn take(&self, subject: &'static str) -> Option<u64> {
+    /// Takes one token and returns how many lines were suppressed before this one, if any. `None` when the bucket is
+    /// empty and the line must not be logged.
+    pub(super) fn take(&self, subject: &'static str) -> Option<Option<u64>> {
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
-        let full = || Bucket { tokens: RateLimiter::direct(self.rate.quota()), suppressed: 0 };
+        let LogRate { burst, refill } = self.rate;
+        let quota = Quota::with_period(refill).unwrap_or(Quota::per_second(NonZeroU32::MIN));
+        let quota = quota.allow_burst(NonZeroU32::new(burst).unwrap_or(NonZeroU32::MIN));
+        let full = || Bucket { tokens: RateLimiter::direct(quota), suppressed: 0 };
         let bucket = buckets.entry(subject).or_insert_with(full);
         if bucket.tokens.check().is_err() {
             bucket.suppressed += 1;
             return None;
         }
-        Some(std::mem::take(&mut bucket.suppressed))
-    }
-}
-
-impl LogRate {
-    fn quota(self) -> Quota {
-        let [burst, per_second] =
-            [self.burst, self.per_second].map(|count| NonZeroU32::new(count).unwrap_or(NonZeroU32::MIN));
-        Quota::per_second(per_second).allow_burst(burst)
+        Some(Some(std::mem::take(&mut bucket.suppressed)).filter(|suppressed| *suppressed > 0))
     }
 }
 
@@ -70,17 +66,15 @@ pub(super) fn truncate(text: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     #[test]
     fn suppresses_lines_beyond_the_rate_and_counts_them() {
-        let limiter = LogRateLimiter::new(LogRate { burst: 2, per_second: 1 });
-        assert_eq!([0; 5].map(|_| limiter.take("late")), [Some(0), Some(0), None, None, None]);
-        assert_eq!(limiter.take("fault"), Some(0), "another subject has its own bucket");
+        let limiter = LogRateLimiter::new(LogRate { burst: 2, refill: Duration::from_secs(1) });
+        assert_eq!([0; 5].map(|_| limiter.take("late")), [Some(None), Some(None), None, None, None]);
+        assert_eq!(limiter.take("fault"), Some(None), "another subject has its own bucket");
         std::thread::sleep(Duration::from_millis(1_100));
-        assert_eq!(limiter.take("late"), Some(3));
+        assert_eq!(limiter.take("late"), Some(Some(3)));
     }
 
     #[test]

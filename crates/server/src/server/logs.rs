@@ -1,6 +1,7 @@
 //! Sets up logging to standard error, as text or JSON.
 
 use std::io::IsTerminal;
+use std::time::Duration;
 
 use thiserror::Error as ThisError;
 use tracing_subscriber::EnvFilter;
@@ -11,7 +12,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 use crate::server::log_rate_limiter::{LogRate, LogRateLimiter};
 
 /// How many panics are logged: a review that causes one is sent again and again.
-const PANIC_LOG_RATE: LogRate = LogRate { burst: 20, per_second: 1 };
+const PANIC_LOG_RATE: LogRate = LogRate { burst: 20, refill: Duration::from_secs(1) };
 
 /// The form of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -57,10 +58,7 @@ pub fn init(format: LineFormat, filter: &str) -> Result<(), Error> {
     }
     let limiter = LogRateLimiter::new(PANIC_LOG_RATE);
     std::panic::set_hook(Box::new(move |panic| {
-        let Some(suppressed) = limiter.take("panic").map(|suppressed| (suppressed > 0).then_some(suppressed))
-        else {
-            return;
-        };
+        let Some(suppressed) = limiter.take("panic") else { return };
         let place = panic.location().map(ToString::to_string);
         let text = panic.payload_as_str().unwrap_or("no message");
         tracing::error!(place, panic = text, suppressed, "panicked");

@@ -7,7 +7,6 @@
 //! request that was sent before the lookup began: its answer could be older than the object.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -16,13 +15,12 @@ use futures::FutureExt;
 use futures::future::{BoxFuture, Shared, WeakShared, join_all};
 use kube::core::{Request, Resource};
 use kube::{Client, api::GetParams};
-use thiserror::Error;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::server::log_rate_limiter::{LogRate, LogRateLimiter};
 use crate::server::metrics::Metrics;
-use crate::server::metrics::labels::LookupOutcome;
+use crate::server::metrics::labels::ResultLabel;
 use crate::server::store::apply_event::RawObject;
 use memgate_model::causes::with_causes;
 use memgate_model::kind::SECRET;
@@ -32,7 +30,7 @@ use memgate_model::object::{Object, Reference};
 const PREVIOUS_LOOKUP_WAIT: Duration = Duration::from_millis(200);
 
 /// How many lines about failed lookups of one kind are logged.
-const FAILURE_LOG_RATE: LogRate = LogRate { burst: 5, per_second: 1 };
+const FAILURE_LOG_RATE: LogRate = LogRate { burst: 5, refill: Duration::from_secs(1) };
 
 /// The timeout of one request, also of a request that no review waits for any more.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
@@ -45,18 +43,6 @@ type SharedLookup = Shared<BoxFuture<'static, LookupResult>>;
 /// A lookup failed; the log has the cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct LookupFailed;
-
-#[derive(Debug, Error)]
-enum Error {
-    #[error("the request could not be built")]
-    Build(#[source] kube::core::request::Error),
-    #[error("the apiserver did not answer well")]
-    Api(#[source] kube::Error),
-    #[error("the answer could not be read")]
-    Read(#[source] serde_json::Error),
-    #[error("the answer is not an object")]
-    NoObject,
-}
 
 /// Looks up objects at the apiserver.
 pub(super) struct Lookups {
@@ -108,10 +94,10 @@ impl Lookups {
         }
         let answer = timeout_at(until, self.lookup(reference)).await;
         self.metrics.count_lookup(match &answer {
-            Ok(Ok(Some(_))) => LookupOutcome::Found,
-            Ok(Ok(None)) => LookupOutcome::Absent,
-            Ok(Err(LookupFailed)) => LookupOutcome::Failed,
-            Err(_) => LookupOutcome::TimedOut,
+            Ok(Ok(Some(_))) => ResultLabel::Found,
+            Ok(Ok(None)) => ResultLabel::Absent,
+            Ok(Err(LookupFailed)) => ResultLabel::Failed,
+            Err(_) => ResultLabel::TimedOut,
         });
         answer.unwrap_or(Err(LookupFailed))
     }
@@ -158,7 +144,6 @@ impl Lookups {
                 Ok(Err(error)) => {
                     let kind = reference.kind.kind;
                     if let Some(suppressed) = log_limiter.take(kind) {
-                        let suppressed = (suppressed > 0).then_some(suppressed);
                         let error = with_causes(&error);
                         tracing::warn!(kind, suppressed, error, "a lookup at the apiserver failed");
                     }
@@ -170,24 +155,18 @@ impl Lookups {
     }
 }
 
-async fn get(client: &Client, reference: &Reference) -> Result<Option<Object>, Error> {
+async fn get(client: &Client, reference: &Reference) -> kube::Result<Option<Object>> {
     let namespace = Some(reference.namespace.as_str()).filter(|namespace| !namespace.is_empty());
-    let request = Request::new(RawObject::url_path(&reference.kind, namespace))
-        .get(&reference.name, &GetParams::default())
-        .map_err(Error::Build)?;
+    let request = Request::new(RawObject::url_path(&reference.kind, namespace));
+    let request = request.get(&reference.name, &GetParams::default()).map_err(kube::Error::BuildRequest)?;
     let text = match client.request_text(request).await {
         Ok(text) => text,
         Err(kube::Error::Api(status)) if status.code == 404 => return Ok(None),
-        Err(error) => return Err(Error::Api(error)),
+        Err(error) => return Err(error),
     };
     let object = Object::read(reference.kind, &mut serde_json::Deserializer::from_str(&text));
-    object.map_err(Error::Read)?.ok_or(Error::NoObject).map(Some)
-}
-
-impl fmt::Debug for Lookups {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Lookups")
-    }
+    let no_object = || kube::Error::Service("the answer is not an object".into());
+    object.map_err(kube::Error::SerdeError)?.ok_or_else(no_object).map(Some)
 }
 
 #[cfg(test)]

@@ -7,7 +7,6 @@ pub(super) mod audit;
 pub(super) mod labels;
 mod policies;
 mod process;
-mod starting;
 #[cfg(test)]
 mod tests;
 
@@ -21,16 +20,18 @@ use prometheus_client::metrics::family::Family as Labelled;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
-use prometheus_client::registry::Registry;
+use prometheus_client::registry::{Metric, Registry};
 
 use crate::server::metrics::audit::AuditMetrics;
 use crate::server::metrics::labels::{
-    ByCause, ByConfigAndResult, ByFamily, ByKind, ByKindAndResult, ByResult, ByWebhook, CertKind,
-    EventOutcome, HandshakeOutcome, LookupOutcome, RequestLabels, ShedCause, SpanOutcome, WebhookKind,
+    CertKind, Label, RequestLabels, ResultLabel, ShedCause, config_name, webhook,
 };
 use crate::server::metrics::policies::PolicyMetrics;
 use crate::server::metrics::process::Process;
+pub(super) use crate::server::metrics::process::max_files;
+use memgate_core::family;
 use memgate_model::family::Family;
+use memgate_model::finding::Phase;
 
 /// The content type of [`Metrics::text`].
 pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -43,230 +44,220 @@ const DURATION_BUCKETS: [f64; 14] =
 const OPERATION_BUCKETS: [f64; 8] = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 500.0];
 
 type Seconds = Gauge<f64, AtomicU64>;
+type Counters<const N: usize> = Labelled<[Label; N], Counter>;
+type Gauges<M = Gauge> = Labelled<[Label; 1], M>;
+type Histograms = Labelled<[Label; 1], Histogram, fn() -> Histogram>;
 
 /// All series.
 pub(super) struct Metrics {
     registry: Registry,
-    process: Registry,
     requests: Labelled<RequestLabels, Counter>,
-    durations: Labelled<ByWebhook, Histogram, fn() -> Histogram>,
+    durations: Histograms,
     pub(super) in_flight: Gauge,
     bytes_in_flight: Gauge,
-    shed: Labelled<ByCause, Counter>,
-    abandoned: Labelled<ByWebhook, Counter>,
+    shed: Counters<1>,
+    abandoned: Counters<1>,
     pub(super) panics: Counter,
-    store_objects: Labelled<ByFamily, Gauge>,
-    store_age: Labelled<ByFamily, Seconds>,
-    lookups: Labelled<ByResult, Counter>,
-    events: Labelled<ByResult, Counter>,
-    handshakes: Labelled<ByResult, Counter>,
-    pub(super) connections: Gauge,
-    cert_not_before: Labelled<ByKind, Gauge>,
-    cert_not_after: Labelled<ByKind, Gauge>,
-    cert_renewal: Labelled<ByKind, Gauge>,
-    cert_rotations: Labelled<ByKindAndResult, Counter>,
-    cabundle_repairs: Labelled<ByConfigAndResult, Counter>,
-    trace_spans: Labelled<ByResult, Counter>,
-    ready: Gauge,
-    patch_operations: Labelled<ByFamily, Histogram, fn() -> Histogram>,
-    pods_held: Labelled<ByFamily, Counter>,
+    patch_operations: Histograms,
+    pods_held: Counters<1>,
+    store_objects: Gauges,
+    store_age: Gauges<Seconds>,
+    lookups: Counters<1>,
+    events: Counters<1>,
     pub(super) policies: PolicyMetrics,
     pub(super) audit: AuditMetrics,
+    handshakes: Counters<1>,
+    pub(super) connections: Gauge,
+    cert_not_before: Gauges,
+    cert_renewal: Gauges,
+    cert_not_after: Gauges,
+    cert_rotations: Counters<2>,
+    cabundle_repairs: Counters<2>,
+    ready: Gauge,
+    trace_spans: Counters<1>,
 }
 
 impl Metrics {
     /// All series at zero, those of requests for each of these labels.
     pub(super) fn new(requests: impl IntoIterator<Item = RequestLabels>) -> Self {
-        let mut metrics = Self {
-            registry: Registry::with_prefix("memgate"),
-            process: Registry::default(),
-            requests: Labelled::default(),
-            durations: Labelled::new_with_constructor(|| Histogram::new(DURATION_BUCKETS)),
-            in_flight: Gauge::default(),
-            bytes_in_flight: Gauge::default(),
-            shed: Labelled::default(),
-            abandoned: Labelled::default(),
-            panics: Counter::default(),
-            store_objects: Labelled::default(),
-            store_age: Labelled::default(),
-            lookups: Labelled::default(),
-            events: Labelled::default(),
-            handshakes: Labelled::default(),
-            connections: Gauge::default(),
-            cert_not_before: Labelled::default(),
-            cert_not_after: Labelled::default(),
-            cert_renewal: Labelled::default(),
-            cert_rotations: Labelled::default(),
-            cabundle_repairs: Labelled::default(),
-            trace_spans: Labelled::default(),
-            ready: Gauge::default(),
-            pods_held: Labelled::default(),
-            policies: PolicyMetrics::default(),
-            audit: AuditMetrics::default(),
-            patch_operations: Labelled::new_with_constructor(|| Histogram::new(OPERATION_BUCKETS)),
+        let mut registry = Registry::default();
+        registry.register_collector(Box::new(Process::new()));
+        let all = registry.sub_registry_with_prefix("memgate");
+        all.register("build", "What is running", Info::new([("version", env!("CARGO_PKG_VERSION"))]));
+        let new_duration: fn() -> Histogram = || Histogram::new(DURATION_BUCKETS);
+        let new_operations: fn() -> Histogram = || Histogram::new(OPERATION_BUCKETS);
+        let families = family::ALL.map(|family| [("family", family.name)]);
+        let results = [true, false].map(|good| ResultLabel::of(good).label());
+        let rotations =
+            CertKind::ALL.into_iter().flat_map(|kind| results.map(|result| [kind.label(), result]));
+        let repairs = Phase::ALL
+            .into_iter()
+            .flat_map(|call| results.map(|result| [("webhook_config", config_name(call)), result]));
+        let metrics = Self {
+            requests: add(all, "admission_requests", "Requests by how they ended"),
+            durations: add_as(
+                all,
+                "admission_duration_seconds",
+                "Time from the first byte of a request to its answer",
+                Labelled::new_with_constructor(new_duration),
+            ),
+            in_flight: add(all, "admission_in_flight", "Requests being answered"),
+            bytes_in_flight: add(
+                all,
+                "admission_bytes_in_flight",
+                "Bytes claimed by request bodies and by answers that are not written yet",
+            ),
+            shed: add_counters(
+                all,
+                "admission_shed",
+                "Requests and connections that exceeded a limit",
+                ShedCause::ALL.map(|cause| [cause.label()]),
+            ),
+            abandoned: add_counters(
+                all,
+                "admission_abandoned",
+                "Reviews whose callers hung up before the answer",
+                Phase::ALL.map(|call| [("webhook", webhook(call))]),
+            ),
+            panics: add(all, "panics", "Panics caught"),
+            patch_operations: add_as(
+                all,
+                "patch_operations",
+                "Operations of one family in one patch",
+                Labelled::new_with_constructor(new_operations),
+            ),
+            pods_held: add_counters(
+                all,
+                "pods_held",
+                "Pods refused for now, because an object that they refer to is missing",
+                families,
+            ),
+            store_objects: add(all, "store_objects", "Objects in the state"),
+            store_age: add(
+                all,
+                "store_age_seconds",
+                "Time since the last activity of the most silent watch of a family; normally up to 75",
+            ),
+            lookups: add_results(all, "reference_lookups", "Lookups at the apiserver", ResultLabel::LOOKUPS),
+            events: add_results(all, "events", "Events about pods without their memory", ResultLabel::EVENTS),
+            policies: PolicyMetrics::new(all),
+            audit: AuditMetrics::new(all),
+            handshakes: add_results(
+                all,
+                "tls_handshakes",
+                "TLS handshakes by how they ended",
+                ResultLabel::HANDSHAKES,
+            ),
+            connections: add(all, "connections", "Open connections"),
+            cert_not_before: add(
+                all,
+                "cert_not_before_seconds",
+                "When the certificate began to be valid, in seconds since 1970",
+            ),
+            cert_renewal: add(
+                all,
+                "cert_renewal_seconds",
+                "When memgate is due to replace the certificate, in seconds since 1970",
+            ),
+            cert_not_after: add(
+                all,
+                "cert_not_after_seconds",
+                "When the certificate expires, in seconds since 1970",
+            ),
+            cert_rotations: add_counters(all, "cert_rotations", "Certificates replaced", rotations),
+            cabundle_repairs: add_counters(
+                all,
+                "cabundle_repairs",
+                "Writes of caBundle into a webhook configuration",
+                repairs,
+            ),
+            ready: add(all, "ready", "Whether the server is ready"),
+            trace_spans: add_results(
+                all,
+                "trace_spans",
+                "Spans for the collector of traces",
+                ResultLabel::SPANS,
+            ),
+            registry,
         };
-        metrics.register_admission();
-        metrics.register_state();
-        metrics.policies.register(&mut metrics.registry);
-        metrics.audit.register(&mut metrics.registry);
-        metrics.register_listener();
-        metrics.process.register_collector(Box::new(Process::new()));
-        metrics.begin_at_zero(requests);
+        for labels in requests {
+            drop(metrics.requests.get_or_create(&labels));
+            drop(metrics.durations.get_or_create(&[("webhook", labels.webhook)]));
+        }
+        for family in &families {
+            drop(metrics.patch_operations.get_or_create(family));
+        }
         metrics
-    }
-
-    fn register_admission(&mut self) {
-        let registry = &mut self.registry;
-        registry.register("admission_requests", "Requests by how they ended", self.requests.clone());
-        registry.register(
-            "admission_duration_seconds",
-            "Time from the first byte of a request to its answer",
-            self.durations.clone(),
-        );
-        registry.register("admission_in_flight", "Requests being answered", self.in_flight.clone());
-        registry.register(
-            "admission_bytes_in_flight",
-            "Bytes claimed by request bodies and by answers that are not written yet",
-            self.bytes_in_flight.clone(),
-        );
-        registry.register(
-            "admission_shed",
-            "Requests and connections that exceeded a limit",
-            self.shed.clone(),
-        );
-        registry.register(
-            "admission_abandoned",
-            "Reviews whose callers hung up before the answer",
-            self.abandoned.clone(),
-        );
-        registry.register("panics", "Panics caught", self.panics.clone());
-        registry.register(
-            "patch_operations",
-            "Operations of one family in one patch",
-            self.patch_operations.clone(),
-        );
-        registry.register(
-            "pods_held",
-            "Pods refused for now, because an object that they refer to is missing",
-            self.pods_held.clone(),
-        );
-    }
-
-    fn register_state(&mut self) {
-        let registry = &mut self.registry;
-        registry.register("store_objects", "Objects in the state", self.store_objects.clone());
-        registry.register(
-            "store_age_seconds",
-            "Time since the last activity of the most silent watch of a family; normally up to 75",
-            self.store_age.clone(),
-        );
-        registry.register("reference_lookups", "Lookups at the apiserver", self.lookups.clone());
-        registry.register("events", "Events about pods without their memory", self.events.clone());
-    }
-
-    fn register_listener(&mut self) {
-        let registry = &mut self.registry;
-        registry.register("tls_handshakes", "TLS handshakes by how they ended", self.handshakes.clone());
-        registry.register("connections", "Open connections", self.connections.clone());
-        registry.register(
-            "cert_not_before_seconds",
-            "When the certificate began to be valid, in seconds since 1970",
-            self.cert_not_before.clone(),
-        );
-        registry.register(
-            "cert_renewal_seconds",
-            "When memgate is due to replace the certificate, in seconds since 1970",
-            self.cert_renewal.clone(),
-        );
-        registry.register(
-            "cert_not_after_seconds",
-            "When the certificate expires, in seconds since 1970",
-            self.cert_not_after.clone(),
-        );
-        registry.register("cert_rotations", "Certificates replaced", self.cert_rotations.clone());
-        registry.register(
-            "cabundle_repairs",
-            "Writes of caBundle into a webhook configuration",
-            self.cabundle_repairs.clone(),
-        );
-        registry.register("ready", "Whether the server is ready", self.ready.clone());
-        registry.register("trace_spans", "Spans for the collector of traces", self.trace_spans.clone());
-        let build = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
-        registry.register("build", "What is running", build);
     }
 
     /// Counts a request and its time.
     pub(super) fn count_request(&self, labels: RequestLabels, took: Duration) {
         self.requests.get_or_create(&labels).inc();
-        let webhook = ByWebhook { webhook: labels.webhook };
-        self.durations.get_or_create(&webhook).observe(took.as_secs_f64());
+        self.durations.get_or_create(&[("webhook", labels.webhook)]).observe(took.as_secs_f64());
     }
 
     /// Counts a request or connection that exceeded a limit.
     pub(super) fn count_shed(&self, cause: ShedCause) {
-        self.shed.get_or_create(&ByCause { cause: cause.name() }).inc();
+        self.shed.get_or_create(&[cause.label()]).inc();
     }
 
     /// Counts a review whose caller hung up before the answer.
     pub(super) fn count_abandoned(&self, webhook: &'static str) {
-        self.abandoned.get_or_create(&ByWebhook { webhook }).inc();
+        self.abandoned.get_or_create(&[("webhook", webhook)]).inc();
     }
 
     /// Records how many operations a patch has.
     #[expect(clippy::cast_precision_loss, reason = "no patch has 2^52 operations")]
     pub(super) fn observe_patch(&self, family: &'static Family, operations: usize) {
-        let family = ByFamily { family: family.name };
-        self.patch_operations.get_or_create(&family).observe(operations as f64);
+        self.patch_operations.get_or_create(&[("family", family.name)]).observe(operations as f64);
     }
 
     /// Counts a pod that is refused for now, because an object of this family is missing.
     pub(super) fn count_held(&self, family: &'static Family) {
-        self.pods_held.get_or_create(&ByFamily { family: family.name }).inc();
+        self.pods_held.get_or_create(&[("family", family.name)]).inc();
     }
 
     /// Counts a TLS handshake.
-    pub(super) fn count_handshake(&self, outcome: HandshakeOutcome) {
-        self.handshakes.get_or_create(&ByResult { result: outcome.name() }).inc();
+    pub(super) fn count_handshake(&self, result: ResultLabel) {
+        self.handshakes.get_or_create(&[result.label()]).inc();
     }
 
     /// Counts a lookup at the apiserver.
-    pub(super) fn count_lookup(&self, outcome: LookupOutcome) {
-        self.lookups.get_or_create(&ByResult { result: outcome.name() }).inc();
+    pub(super) fn count_lookup(&self, result: ResultLabel) {
+        self.lookups.get_or_create(&[result.label()]).inc();
     }
 
     /// Counts an Event.
-    pub(super) fn count_event(&self, outcome: EventOutcome) {
-        self.events.get_or_create(&ByResult { result: outcome.name() }).inc();
+    pub(super) fn count_event(&self, result: ResultLabel) {
+        self.events.get_or_create(&[result.label()]).inc();
     }
 
     /// Counts a new certificate: it replaced another one, or could not be used.
     pub(super) fn count_cert_rotation(&self, kind: CertKind, usable: bool) {
-        let labels = ByKindAndResult { kind: kind.name(), result: result(usable) };
-        self.cert_rotations.get_or_create(&labels).inc();
+        self.cert_rotations.get_or_create(&[kind.label(), ResultLabel::of(usable).label()]).inc();
     }
 
     /// Sets the dates between which a certificate is valid, in seconds since 1970.
     pub(super) fn set_validity(&self, kind: CertKind, (not_before, not_after): (i64, i64)) {
-        let kind = ByKind { kind: kind.name() };
-        self.cert_not_before.get_or_create(&kind).set(not_before);
-        self.cert_not_after.get_or_create(&kind).set(not_after);
+        self.cert_not_before.get_or_create(&[kind.label()]).set(not_before);
+        self.cert_not_after.get_or_create(&[kind.label()]).set(not_after);
     }
 
     /// Sets when memgate is due to replace a certificate, in seconds since 1970.
     pub(super) fn set_renewal(&self, kind: CertKind, seconds: i64) {
-        self.cert_renewal.get_or_create(&ByKind { kind: kind.name() }).set(seconds);
+        self.cert_renewal.get_or_create(&[kind.label()]).set(seconds);
     }
 
     /// Counts an attempt to write `caBundle` into a webhook configuration.
-    pub(super) fn count_cabundle_write(&self, kind: WebhookKind, written: bool) {
-        let labels = ByConfigAndResult { webhook_config: kind.name(), result: result(written) };
+    pub(super) fn count_cabundle_write(&self, call: Phase, written: bool) {
+        let labels = [("webhook_config", config_name(call)), ResultLabel::of(written).label()];
         self.cabundle_repairs.get_or_create(&labels).inc();
     }
 
     /// Counts spans.
-    pub(super) fn count_spans(&self, outcome: SpanOutcome, spans: usize) {
-        let labels = ByResult { result: outcome.name() };
-        self.trace_spans.get_or_create(&labels).inc_by(u64::try_from(spans).unwrap_or(u64::MAX));
+    pub(super) fn count_spans(&self, result: ResultLabel, spans: usize) {
+        let spans = u64::try_from(spans).unwrap_or(u64::MAX);
+        self.trace_spans.get_or_create(&[result.label()]).inc_by(spans);
     }
 
     /// Sets whether reviews should be sent here.
@@ -276,32 +267,60 @@ impl Metrics {
 
     /// Sets the bytes that request bodies and answers occupy; measured at each scrape.
     pub(super) fn set_bytes_in_flight(&self, bytes: usize) {
-        self.bytes_in_flight.set(i64::try_from(bytes).unwrap_or(i64::MAX));
+        self.bytes_in_flight.set(number(bytes));
     }
 
     /// Sets how many objects of a family are cached, and how old the cache may be.
     pub(super) fn set_store(&self, family: &'static Family, objects: usize, age: Duration) {
-        let family = ByFamily { family: family.name };
-        self.store_objects.get_or_create(&family).set(i64::try_from(objects).unwrap_or(i64::MAX));
+        let family = [("family", family.name)];
+        self.store_objects.get_or_create(&family).set(number(objects));
         self.store_age.get_or_create(&family).set(age.as_secs_f64());
     }
 
     /// All series as text.
     pub(super) fn text(&self) -> Result<String, fmt::Error> {
         let mut text = String::new();
-        text::encode_registry(&mut text, &self.registry)?;
-        text::encode_registry(&mut text, &self.process)?;
-        text::encode_eof(&mut text)?;
+        text::encode(&mut text, &self.registry)?;
         Ok(text)
     }
 }
 
-const fn result(good: bool) -> &'static str {
-    if good { "ok" } else { "failed" }
+/// Adds a metric to the registry.
+fn add<M: Metric + Clone + Default>(registry: &mut Registry, name: &str, help: &str) -> M {
+    add_as(registry, name, help, M::default())
 }
 
-impl fmt::Debug for Metrics {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Metrics")
+fn add_as<M: Metric + Clone>(registry: &mut Registry, name: &str, help: &str, metric: M) -> M {
+    registry.register(name, help, metric.clone());
+    metric
+}
+
+/// Adds counters for these labels, at zero: a counter that first appears with 1 is not an increase for Prometheus, so no
+/// alert would see the first failure.
+fn add_counters<const N: usize>(
+    registry: &mut Registry,
+    name: &str,
+    help: &str,
+    labels: impl IntoIterator<Item = [Label; N]>,
+) -> Counters<N> {
+    let counters: Counters<N> = add(registry, name, help);
+    for labels in labels {
+        drop(counters.get_or_create(&labels));
     }
+    counters
+}
+
+/// Adds counters for these results.
+fn add_results<const N: usize>(
+    registry: &mut Registry,
+    name: &str,
+    help: &str,
+    results: [ResultLabel; N],
+) -> Counters<1> {
+    add_counters(registry, name, help, results.map(|result| [result.label()]))
+}
+
+/// The value of a gauge.
+fn number(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
 }

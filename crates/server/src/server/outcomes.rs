@@ -3,13 +3,11 @@
 //! All combinations of webhook, operation, verdict and reason would be four times as many series. The table has the
 //! combinations that a decision can make, because a caller can send any object with any operation to both calls.
 
-use crate::server::metrics::labels::RequestLabels;
+use crate::server::metrics::labels::{RequestLabels, webhook};
 use crate::server::rejection;
 use memgate_model::finding::Phase;
 use memgate_model::reason::Reason;
 use memgate_model::request::Operation::{self, Create, Delete, Update};
-
-const CALLS: [(Phase, &str); 2] = [(Phase::Mutate, "mutate"), (Phase::Validate, "validate")];
 
 /// For which operations, and with which verdicts in the mutating and in the validating call.
 type Row = (&'static [Operation], &'static [&'static str], &'static [&'static str]);
@@ -27,13 +25,14 @@ pub(super) fn all() -> impl Iterator<Item = RequestLabels> {
         let labels = move |reason| RequestLabels { webhook, operation: "none", verdict: "error", reason };
         rejection::reasons(call).map(labels)
     };
-    CALLS
+    Phase::ALL
         .into_iter()
-        .flat_map(move |(call, webhook)| decisions(call, webhook).chain(rejections(Some(call), webhook)))
+        .flat_map(move |call| decisions(call).chain(rejections(Some(call), webhook(call))))
         .chain(rejections(None, "none"))
 }
 
-fn decisions(call: Phase, webhook: &'static str) -> impl Iterator<Item = RequestLabels> {
+fn decisions(call: Phase) -> impl Iterator<Item = RequestLabels> {
+    let webhook = webhook(call);
     let of = move |reason: Reason, &(operations, mutate, validate): &Row| {
         let verdicts = match call {
             Phase::Mutate => mutate,

@@ -85,22 +85,12 @@ impl From<admission::Error> for Rejection {
 impl Rejection {
     /// The status: always one of an error.
     pub(super) const fn status(&self) -> StatusCode {
-        match self {
-            Self::Method => StatusCode::METHOD_NOT_ALLOWED,
-            Self::Path => StatusCode::NOT_FOUND,
-            Self::ContentType | Self::ContentEncoding => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            Self::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::Overloaded(_) => StatusCode::TOO_MANY_REQUESTS,
-            Self::BodyLate => StatusCode::REQUEST_TIMEOUT,
-            Self::Timeout
-            | Self::BodyBroken(_)
-            | Self::NotUtf8(_)
-            | Self::Malformed(_)
-            | Self::Unreadable(_) => StatusCode::BAD_REQUEST,
-            Self::UnknownPath | Self::NotSynced | Self::LookupFailed => StatusCode::SERVICE_UNAVAILABLE,
-            Self::Late => StatusCode::GATEWAY_TIMEOUT,
-            Self::Fault(_) | Self::Panicked => StatusCode::INTERNAL_SERVER_ERROR,
-        }
+        self.status_and_reason().0
+    }
+
+    /// The reason in metrics and logs.
+    pub(super) const fn reason(&self) -> &'static str {
+        self.status_and_reason().1
     }
 
     /// `Retry-After` in seconds; `None` when the same request would be rejected again.
@@ -111,27 +101,26 @@ impl Rejection {
         }
     }
 
-    /// The reason in metrics and logs.
-    pub(super) const fn reason(&self) -> &'static str {
+    const fn status_and_reason(&self) -> (StatusCode, &'static str) {
         match self {
-            Self::Method => "bad-method",
-            Self::Path => "bad-path",
-            Self::UnknownPath => "unknown-path",
-            Self::ContentType => "bad-content-type",
-            Self::ContentEncoding => "bad-content-encoding",
-            Self::Timeout => "bad-timeout",
-            Self::TooLarge { .. } => "body-too-large",
-            Self::Overloaded(_) => "overloaded",
-            Self::BodyLate => "body-late",
-            Self::BodyBroken(_) => "body-broken",
-            Self::NotUtf8(_) => "body-not-utf8",
-            Self::Malformed(_) => "body-malformed",
-            Self::NotSynced => "not-synced",
-            Self::LookupFailed => "lookup-failed",
-            Self::Late => "late",
-            Self::Unreadable(_) => "object-unreadable",
-            Self::Fault(_) => "fault",
-            Self::Panicked => "panic",
+            Self::Method => (StatusCode::METHOD_NOT_ALLOWED, "bad-method"),
+            Self::Path => (StatusCode::NOT_FOUND, "bad-path"),
+            Self::UnknownPath => (StatusCode::SERVICE_UNAVAILABLE, "unknown-path"),
+            Self::ContentType => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "bad-content-type"),
+            Self::ContentEncoding => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "bad-content-encoding"),
+            Self::Timeout => (StatusCode::BAD_REQUEST, "bad-timeout"),
+            Self::TooLarge { .. } => (StatusCode::PAYLOAD_TOO_LARGE, "body-too-large"),
+            Self::Overloaded(_) => (StatusCode::TOO_MANY_REQUESTS, "overloaded"),
+            Self::BodyLate => (StatusCode::REQUEST_TIMEOUT, "body-late"),
+            Self::BodyBroken(_) => (StatusCode::BAD_REQUEST, "body-broken"),
+            Self::NotUtf8(_) => (StatusCode::BAD_REQUEST, "body-not-utf8"),
+            Self::Malformed(_) => (StatusCode::BAD_REQUEST, "body-malformed"),
+            Self::NotSynced => (StatusCode::SERVICE_UNAVAILABLE, "not-synced"),
+            Self::LookupFailed => (StatusCode::SERVICE_UNAVAILABLE, "lookup-failed"),
+            Self::Late => (StatusCode::GATEWAY_TIMEOUT, "late"),
+            Self::Unreadable(_) => (StatusCode::BAD_REQUEST, "object-unreadable"),
+            Self::Fault(_) => (StatusCode::INTERNAL_SERVER_ERROR, "fault"),
+            Self::Panicked => (StatusCode::INTERNAL_SERVER_ERROR, "panic"),
         }
     }
 }
@@ -176,12 +165,12 @@ mod tests {
     use memgate_model::reason::Reason;
 
     /// The list of reasons cannot be made from the enum, whose variants have contents. So it is compared with the source
-    /// of [`Rejection::reason`].
+    /// of `Rejection::status_and_reason`.
     #[test]
     fn the_list_of_reasons_is_complete() {
         let source = include_str!("rejection.rs");
-        let arms = source.lines().filter_map(|line| line.trim().strip_prefix("Self::")?.split_once(" => \""));
-        let named: Vec<_> = arms.filter_map(|(_, name)| name.strip_suffix("\",")).collect();
+        let arms = source.lines().filter_map(|line| line.trim().strip_prefix("Self::")?.split_once(", \""));
+        let named: Vec<_> = arms.filter_map(|(_, name)| name.strip_suffix("\"),")).collect();
         assert_eq!(named, REASONS);
     }
 

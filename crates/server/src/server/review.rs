@@ -47,7 +47,6 @@ const MAX_INLINE_BYTES: usize = 64 << 10;
 const WAIT_DIVISOR: u32 = 4;
 
 /// Answers reviews.
-#[derive(Debug)]
 pub(super) struct ReviewHandler {
     pub(super) store: Arc<Store>,
     pub(super) lookups: Option<Lookups>,
@@ -369,7 +368,7 @@ fn log(
     if !answer.is_ours {
         line!(debug, None::<u64>);
     } else if let Some(suppressed) = log_limiter.take("decided") {
-        line!(info, (suppressed > 0).then_some(suppressed));
+        line!(info, suppressed);
     }
 }
 

@@ -23,7 +23,7 @@ use crate::server::connection_limiter::Caller;
 use crate::server::deadline::{self, Deadline};
 use crate::server::log_rate_limiter::LogRateLimiter;
 use crate::server::metrics::Metrics;
-use crate::server::metrics::labels::{RequestLabels, ShedCause};
+use crate::server::metrics::labels::{RequestLabels, ShedCause, webhook};
 use crate::server::rejection::Rejection;
 use crate::server::review::{Arrival, HandledReview, ReviewHandler};
 use crate::server::review_paths::ReviewPaths;
@@ -35,7 +35,6 @@ use memgate_model::finding::Phase;
 const DISCARD_TIMEOUT: Duration = Duration::from_millis(4);
 
 /// The state that all requests share.
-#[derive(Debug)]
 pub(super) struct AppState {
     pub(super) handler: Arc<ReviewHandler>,
     pub(super) paths: Arc<ReviewPaths>,
@@ -150,13 +149,6 @@ fn check(
     Ok(phase)
 }
 
-const fn webhook(phase: Phase) -> &'static str {
-    match phase {
-        Phase::Mutate => "mutate",
-        Phase::Validate => "validate",
-    }
-}
-
 /// Whether the content type is `application/json`, in UTF-8 if it names a charset.
 fn is_json(headers: &HeaderMap) -> bool {
     let Some(value) = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()) else {
@@ -207,7 +199,6 @@ fn log(limiter: &LogRateLimiter, rejection: &Rejection, webhook: &'static str) {
     if !is_own_fault {
         tracing::debug!(webhook, reason, status = status_code, cause, "{rejection}");
     } else if let Some(suppressed) = limiter.take(reason) {
-        let suppressed = (suppressed > 0).then_some(suppressed);
         tracing::warn!(webhook, reason, status = status_code, cause, suppressed, "{rejection}");
     }
 }

@@ -4,8 +4,8 @@
 //! a handshake uses the current one. Sessions are not resumed: an apiserver keeps its connections and does not ask for
 //! resumption, and without it the client certificate of each connection is verified.
 
-mod cert_files;
 mod client_verifier;
+mod watched_files;
 
 use std::io;
 use std::path::PathBuf;
@@ -27,9 +27,9 @@ use crate::server::certs::self_signed;
 use crate::server::clock::Clock;
 use crate::server::metrics::Metrics;
 use crate::server::metrics::labels::CertKind;
-use crate::server::tls::cert_files::CertFiles;
 pub use crate::server::tls::client_verifier::ClientAuth;
 use crate::server::tls::client_verifier::ClientVerifier;
+use crate::server::tls::watched_files::{WatchedFiles, pair};
 
 /// For how long a certificate must still be valid for the server to be ready, in seconds: callers should use
 /// another replica before handshakes fail. At most a tenth of its life.
@@ -126,7 +126,7 @@ pub enum Error {
 #[derive(Debug)]
 pub(super) struct ServingCert {
     current: ArcSwapOption<CertKeyPair>,
-    files: Option<CertFiles>,
+    files: Option<WatchedFiles<2>>,
     client_verifier: Option<ClientVerifier>,
     clock: Clock,
     /// Whether the webhook configurations trust it; always so unless memgate manages them.
@@ -152,7 +152,10 @@ impl ServingCert {
     ) -> Result<Self, Error> {
         let mut files = None;
         let current = match source {
-            CertSource::Files { cert, key } => Some(files.insert(CertFiles::new(cert, key)).read()?),
+            CertSource::Files { cert, key } => {
+                let read = files.insert(WatchedFiles::new([cert, key])).read_if_changed(pair);
+                Some(read.unwrap_or_else(|| Err(Error::NoCertificate { path: cert.clone() }))?)
+            }
             CertSource::SelfSigned { names, ca } => {
                 let local = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
                 let names: Vec<_> = local.into_iter().chain(names.iter().cloned()).collect();
@@ -183,7 +186,7 @@ impl ServingCert {
             tokio::time::sleep(period).await;
             // Files of a volume may hang for as long as its server does.
             let reading = tokio::task::spawn_blocking(move || {
-                let pair = files.as_mut().and_then(CertFiles::read_if_changed);
+                let pair = files.as_mut().and_then(|files| files.read_if_changed(pair));
                 let roots = verifier.as_mut().and_then(ClientVerifier::read_if_changed);
                 (files, pair, verifier, roots)
             });

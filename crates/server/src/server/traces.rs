@@ -11,15 +11,15 @@
 pub(super) mod export;
 
 use std::borrow::Cow;
-use std::fmt;
 use std::sync::Arc;
 
 use axum::http::{HeaderMap, Uri};
-use opentelemetry::propagation::{Extractor, TextMapPropagator};
+use opentelemetry::propagation::TextMapPropagator;
 use opentelemetry::trace::{
     Span, SpanContext, SpanKind, Status, TraceContextExt, TraceState, Tracer as _, TracerProvider,
 };
 use opentelemetry::{Context, KeyValue};
+use opentelemetry_http::HeaderExtractor;
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::propagation::TraceContextPropagator;
 use opentelemetry_sdk::trace::{Sampler, SdkTracer, SdkTracerProvider};
@@ -90,7 +90,8 @@ impl Tracer {
 
 /// The trace context of the caller, without its `tracestate`.
 fn caller_context(headers: &HeaderMap) -> Context {
-    let context = TraceContextPropagator::new().extract_with_context(&Context::new(), &Headers(headers));
+    let context =
+        TraceContextPropagator::new().extract_with_context(&Context::new(), &HeaderExtractor(headers));
     let remote = context.span().span_context().clone();
     if !remote.is_valid() {
         return Context::new();
@@ -99,22 +100,9 @@ fn caller_context(headers: &HeaderMap) -> Context {
     Context::new().with_remote_span_context(SpanContext::new(trace, span, flags, true, TraceState::NONE))
 }
 
-/// The headers with a trace context.
-struct Headers<'h>(&'h HeaderMap);
-
-impl Extractor for Headers<'_> {
-    fn get(&self, key: &str) -> Option<&str> {
-        self.0.get(key)?.to_str().ok()
-    }
-
-    fn keys(&self) -> Vec<&str> {
-        self.0.keys().map(axum::http::HeaderName::as_str).collect()
-    }
-}
-
 /// The trace of one request, or an empty one for requests that are not traced. Clones are of the
 /// same trace.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) struct Trace(Option<Recorded>);
 
 #[derive(Clone)]
@@ -197,18 +185,6 @@ fn is_uuid(text: &str) -> bool {
     let is_grouped =
         [8, 4, 4, 4, 12].into_iter().all(|count| parts.next().is_some_and(|part| digits(part, count)));
     is_grouped && parts.next().is_none()
-}
-
-impl fmt::Debug for Tracer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Tracer")
-    }
-}
-
-impl fmt::Debug for Recorded {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Recorded")
-    }
 }
 
 #[cfg(test)]

@@ -40,8 +40,8 @@ pub(super) struct Check {
     pub(super) faults: String,
     /// The faults of the stored object, if they are compared.
     pub(super) stored: Option<String>,
-    /// Which faults count.
-    pub(super) counting: Counting,
+    /// Whether those faults count that the stored object has, and not the others.
+    pub(super) is_about_kept: bool,
     /// The kind of fault.
     pub(super) fault: CelFault,
     /// The message of the policy's author.
@@ -52,27 +52,16 @@ pub(super) struct Check {
     pub(super) rule: String,
 }
 
-/// The faults of an object that count.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Counting {
-    /// All of them.
-    All,
-    /// Those that the stored object does not have.
-    New,
-    /// Those that it has.
-    Kept,
-}
-
 impl Check {
     /// The name of the variable with the counted faults, and its expression unless all faults count.
     pub(super) fn counted(&self) -> (String, Option<String>) {
         let name = &self.name;
         let among =
             |not: &str| format!("variables.{name}.filter(fault, {not}(fault in variables.{name}_before))");
-        match self.counting {
-            Counting::All => (name.clone(), None),
-            Counting::New => (format!("{name}_new"), Some(among("!"))),
-            Counting::Kept => (format!("{name}_kept"), Some(among(""))),
+        match &self.stored {
+            None => (name.clone(), None),
+            Some(_) if self.is_about_kept => (format!("{name}_kept"), Some(among(""))),
+            Some(_) => (format!("{name}_new"), Some(among("!"))),
         }
     }
 
@@ -84,8 +73,7 @@ impl Check {
 
     /// The check that warns about faults that an update keeps; this check denies the new faults.
     pub(super) fn kept(&self) -> Option<Self> {
-        let kept = || Self { action: Action::Warn, counting: Counting::Kept, ..self.clone() };
-        (self.counting == Counting::New).then(kept)
+        self.stored.is_some().then(|| Self { action: Action::Warn, is_about_kept: true, ..self.clone() })
     }
 }
 
@@ -243,7 +231,7 @@ impl Exporting<'_> {
                 guarded(&fault.list, "", now)
             },
             stored: ratchets.then(|| guarded(&stored.list, "_before", before)),
-            counting: if ratchets { Counting::New } else { Counting::All },
+            is_about_kept: false,
             fault,
             instead: self.rule.message.clone(),
             end: self.end.clone(),

@@ -13,6 +13,7 @@ use tokio::time::sleep;
 
 use crate::server::certs::kube_api::with_timeout;
 use crate::server::jitter::jitter;
+use crate::server::log_rate_limiter::{LogRate, LogRateLimiter};
 use crate::server::options::AuditOptions;
 use crate::server::store::idle_timeout::with_idle_timeout;
 use memgate_model::causes::with_causes;
@@ -27,30 +28,26 @@ const RENEWED_BEFORE: u64 = 7;
 /// How often to check that the Lease exists.
 const LOOK: Duration = Duration::from_secs(10);
 
+/// The rate of log lines about a Lease that cannot be used.
+const FAILURE_LOG_RATE: LogRate = LogRate { burst: 1, refill: Duration::from_hours(1) };
+
 /// The pause after a failed attempt to use the Lease.
 const RETRY: Duration = Duration::from_secs(30);
 
 /// Follows whether this replica holds the Lease. Dropping the receiver releases it.
 pub(super) async fn hold(client: &Client, options: &AuditOptions) -> Receiver<bool> {
     let AuditOptions { namespace, lease, .. } = options;
-    let mut is_logged = false;
+    let log_limiter = LogRateLimiter::new(FAILURE_LOG_RATE);
     loop {
         match manager(client, options).await {
             Ok(manager) => return manager.watch().await.0,
-            Err(error) => {
-                let error = with_causes(&error);
-                if is_logged {
-                    tracing::debug!(namespace, error, "the Lease {lease} cannot be used");
-                } else {
-                    tracing::warn!(
-                        namespace,
-                        error,
-                        "the Lease {lease} cannot be used, so stored objects are not audited; \
-                         allow to create, get and patch it, or give --audit-interval 0"
-                    );
-                }
-                is_logged = true;
-            }
+            Err(error) if log_limiter.take("lease").is_some() => tracing::warn!(
+                namespace,
+                error = with_causes(&error),
+                "the Lease {lease} cannot be used, so stored objects are not audited; \
+                 allow to create, get and patch it, or give --audit-interval 0"
+            ),
+            Err(_) => {}
         }
         sleep(jitter(RETRY)).await;
     }

@@ -2,9 +2,8 @@
 //! Source: openreports.io/v1alpha1, the fields of Report and ClusterReport.
 
 use std::collections::BTreeMap;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -41,8 +40,8 @@ pub(super) struct Report {
     /// Empty for a ClusterReport.
     pub(super) namespace: String,
     pub(super) name: String,
-    /// Labels, owner, source, scope, summary and results.
-    content: Value,
+    /// The whole report.
+    pub(super) object: Value,
     /// Equal for two reports with equal content.
     pub(super) digest: u64,
 }
@@ -63,41 +62,27 @@ impl Report {
             return None;
         }
         let Stored { kind, namespace, name, uid, .. } = stored;
-        let api_version = kind.api_version();
-        let owner = json!([{"apiVersion": api_version, "kind": kind.kind, "name": name, "uid": uid}]);
+        let (api_version, report_name) = (kind.api_version(), report_name(kind, uid));
+        let metadata = without_nulls(json!({
+            "name": report_name,
+            "namespace": given(namespace),
+            "labels": {MANAGED_BY.0: MANAGED_BY.1, AUDITED_BY: installation},
+            "ownerReferences": [{"apiVersion": api_version, "kind": kind.kind, "name": name, "uid": uid}],
+        }));
         let scope = without_nulls(json!({
             "apiVersion": api_version, "kind": kind.kind, "namespace": given(namespace), "name": name, "uid": uid,
         }));
-        let content = json!({
-            "labels": {MANAGED_BY.0: MANAGED_BY.1, AUDITED_BY: installation},
-            "ownerReferences": owner,
+        let object = json!({
+            "apiVersion": format!("{}/{}", REPORT_API.0, REPORT_API.1),
+            "kind": if namespace.is_empty() { "ClusterReport" } else { "Report" },
+            "metadata": metadata,
             "source": "memgate",
             "scope": scope,
             "summary": summary(judgement),
             "results": results,
         });
-        let digest = content_digest(&content);
-        Some(Self { namespace: namespace.clone(), name: report_name(kind, uid), content, digest })
-    }
-
-    /// The whole object.
-    pub(super) fn object(mut self) -> Value {
-        let mut take = |field| self.content.get_mut(field).map(Value::take).unwrap_or_default();
-        let metadata = without_nulls(json!({
-            "name": self.name,
-            "namespace": given(&self.namespace),
-            "labels": take("labels"),
-            "ownerReferences": take("ownerReferences"),
-        }));
-        json!({
-            "apiVersion": format!("{}/{}", REPORT_API.0, REPORT_API.1),
-            "kind": if self.namespace.is_empty() { "ClusterReport" } else { "Report" },
-            "metadata": metadata,
-            "source": take("source"),
-            "scope": take("scope"),
-            "summary": take("summary"),
-            "results": take("results"),
-        })
+        let digest = content_digest(&object.to_string()).unwrap_or_default();
+        Some(Self { namespace: namespace.clone(), name: report_name, object, digest })
     }
 }
 
@@ -111,46 +96,19 @@ pub(super) fn report_name_start(kind: &Kind) -> String {
     format!("memgate-{}-", kind.kind.to_lowercase())
 }
 
-/// The digest of a report's content, independent of the order of fields.
-fn content_digest(content: &Value) -> u64 {
-    let field = |name: &str| content.get(name).map(Value::to_string);
-    digest_of_fields(FIELDS.map(|name| field(name).and_then(|text| digest::of(&text))))
+/// The digest of the fields of a report that memgate writes, in any order. It is computed without building a tree: a
+/// stored report may be as large as etcd allows. `None` when the text is not a report.
+pub(super) fn content_digest(text: &str) -> Option<u64> {
+    let mut content: Content<'_> = serde_json::from_str(text).ok()?;
+    content.metadata.labels.retain(|key, _| [MANAGED_BY.0, AUDITED_BY].contains(&key.as_str()));
+    digest::of(&serde_json::to_string(&content).ok()?)
 }
 
-/// The fields in the digest of a report.
-const FIELDS: [&str; 6] = ["labels", "ownerReferences", "source", "scope", "summary", "results"];
-
-fn digest_of_fields(fields: [Option<u64>; FIELDS.len()]) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    fields.hash(&mut hasher);
-    hasher.finish()
-}
-
-/// The digest of a stored report, read without building a tree: the report may be as large as etcd allows. `None` when
-/// the text is not a report.
-pub(super) fn stored_digest(text: &str) -> Option<u64> {
-    let RawReport { metadata, source, scope, summary, results } = serde_json::from_str(text).ok()?;
-    let RawMetadata { labels, owner_references } = metadata;
-    let ours = |(key, value): (&String, &String)| {
-        [MANAGED_BY.0, AUDITED_BY].contains(&key.as_str()).then(|| (key.clone(), Value::from(value.as_str())))
-    };
-    let labels = Value::Object(labels.iter().filter_map(ours).collect()).to_string();
-    let raw = |field: Option<&RawValue>| field.and_then(|raw| digest::of(raw.get()));
-    let labels = digest::of(&labels);
-    Some(digest_of_fields([
-        labels,
-        raw(owner_references),
-        raw(source),
-        raw(scope),
-        raw(summary),
-        raw(results),
-    ]))
-}
-
-#[derive(Deserialize)]
-struct RawReport<'r> {
+/// The fields of a report that memgate writes.
+#[derive(Deserialize, Serialize)]
+struct Content<'r> {
     #[serde(borrow)]
-    metadata: RawMetadata<'r>,
+    metadata: Metadata<'r>,
     #[serde(borrow, default)]
     source: Option<&'r RawValue>,
     #[serde(borrow, default)]
@@ -161,9 +119,9 @@ struct RawReport<'r> {
     results: Option<&'r RawValue>,
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct RawMetadata<'r> {
+struct Metadata<'r> {
     #[serde(default)]
     labels: BTreeMap<String, String>,
     #[serde(borrow, default)]

@@ -17,7 +17,7 @@ use memgate_model::schema::Schema;
 
 use super::policies::api;
 use super::report::{
-    AUDITED_BY, MANAGED_BY, REPORT_API, Report, report_name, report_name_start, stored_digest,
+    AUDITED_BY, MANAGED_BY, REPORT_API, Report, content_digest, report_name, report_name_start,
 };
 use super::subjects::Stored;
 use super::{API_TIMEOUT, FIELD_MANAGER};
@@ -48,20 +48,12 @@ pub(super) struct Reports {
     known: BTreeMap<(String, String), ListedReport>,
     /// Whether they were listed.
     pub(super) is_listed: bool,
-    served: Served,
-    /// The kinds that were logged as missing.
-    logged_missing: BTreeSet<&'static str>,
+    /// The kinds that are not served or may not be listed.
+    missing: BTreeSet<&'static str>,
     logged_left_out: usize,
     failures: u32,
     /// The counts of this pass.
     pub(super) pass: Tally,
-}
-
-/// Which of the two kinds are served and may be listed.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Served {
-    reports: bool,
-    cluster_reports: bool,
 }
 
 /// A report that was listed or written.
@@ -93,8 +85,7 @@ impl Reports {
             most,
             known: BTreeMap::new(),
             is_listed: false,
-            served: Served::default(),
-            logged_missing: BTreeSet::new(),
+            missing: BTreeSet::new(),
             logged_left_out: 0,
             failures: 0,
             pass: Tally::default(),
@@ -113,16 +104,16 @@ impl Reports {
         if self.is_listed && !relist {
             return Ok(());
         }
-        (self.is_listed, self.served) = (false, Served::default());
+        self.is_listed = false;
         self.known.clear();
-        let (reports, cluster_reports) = (self.list(&REPORT).await?, self.list(&CLUSTER_REPORT).await?);
-        self.served = Served { reports, cluster_reports };
+        self.list(&REPORT).await?;
+        self.list(&CLUSTER_REPORT).await?;
         self.is_listed = true;
         Ok(())
     }
 
-    /// Lists the reports of a kind. Returns whether the kind is served and may be listed.
-    async fn list(&mut self, kind: &'static Kind) -> kube::Result<bool> {
+    /// Lists the reports of a kind.
+    async fn list(&mut self, kind: &'static Kind) -> kube::Result<()> {
         let selector = format!("{}={},{AUDITED_BY}={}", MANAGED_BY.0, MANAGED_BY.1, self.installation);
         let mut params = ListParams::default().labels(&selector).limit(PAGE);
         let api = Api::<RawObject>::all_with(self.client.clone(), &kind);
@@ -130,8 +121,8 @@ impl Reports {
             let page = match with_timeout(API_TIMEOUT, api.list(&params)).await {
                 Ok(page) => page,
                 Err(kube::Error::Api(status)) if [404, 403].contains(&status.code) => {
-                    self.log_missing(kind, status.code);
-                    return Ok(false);
+                    self.set_missing(kind, status.code);
+                    return Ok(());
                 }
                 Err(error) => return Err(error),
             };
@@ -146,16 +137,16 @@ impl Reports {
                     params = params.continue_token(&token);
                 }
                 _ => {
-                    self.logged_missing.remove(kind.kind);
-                    return Ok(true);
+                    self.missing.remove(kind.kind);
+                    return Ok(());
                 }
             }
         }
     }
 
-    /// Logs once that a kind is not served or may not be listed.
-    fn log_missing(&mut self, kind: &'static Kind, code: u16) {
-        if !self.logged_missing.insert(kind.kind) {
+    /// Remembers that a kind is not served or may not be listed, and logs it once.
+    fn set_missing(&mut self, kind: &'static Kind, code: u16) {
+        if !self.missing.insert(kind.kind) {
             return;
         }
         let (group, version) = REPORT_API;
@@ -168,7 +159,7 @@ impl Reports {
 
     /// Writes a report, unless the stored one is equal.
     pub(super) async fn put(&mut self, report: Report) {
-        if !self.is_served(report.namespace.is_empty()) {
+        if !self.may_write(&report.namespace) {
             return;
         }
         self.pass.wanted += 1;
@@ -188,7 +179,7 @@ impl Reports {
         }
         let params = PatchParams::apply(FIELD_MANAGER).force();
         let api = self.api(&key.0);
-        let patch = Patch::Apply(report.object());
+        let patch = Patch::Apply(report.object);
         match with_timeout(API_TIMEOUT, api.patch(&key.1, &params, &patch)).await {
             Ok(_) => {
                 self.pass.written += 1;
@@ -211,7 +202,7 @@ impl Reports {
     pub(super) async fn delete_others(&mut self) {
         let gone = self.known.iter().filter(|(_, known)| !known.is_current).map(|(key, _)| key.clone());
         for key in gone.collect::<Vec<_>>() {
-            if !self.is_served(key.0.is_empty()) || self.failures >= MAX_FAILURES {
+            if !self.may_write(&key.0) || self.failures >= MAX_FAILURES {
                 return;
             }
             let api = self.api(&key.0);
@@ -257,9 +248,8 @@ impl Reports {
         }
     }
 
-    fn is_served(&self, is_cluster_wide: bool) -> bool {
-        let Served { reports, cluster_reports } = self.served;
-        self.is_listed && if is_cluster_wide { cluster_reports } else { reports }
+    fn may_write(&self, namespace: &str) -> bool {
+        self.is_listed && !self.missing.contains(kind_of(namespace).kind)
     }
 
     /// Logs the first failure of a pass and counts the others. A refusal does not count towards [`MAX_FAILURES`].
@@ -272,15 +262,19 @@ impl Reports {
     }
 
     fn api(&self, namespace: &str) -> Api<DynamicObject> {
-        let kind = if namespace.is_empty() { &CLUSTER_REPORT } else { &REPORT };
-        api(&self.client, kind, namespace)
+        api(&self.client, kind_of(namespace), namespace)
     }
+}
+
+/// The kind of the reports in a namespace; the reports of cluster-wide objects have none.
+fn kind_of(namespace: &str) -> &'static Kind {
+    if namespace.is_empty() { &CLUSTER_REPORT } else { &REPORT }
 }
 
 /// The namespace and name of a stored report, and its digest.
 fn stored(report: RawObject) -> ((String, String), u64) {
     let ([namespace, name, _], text) = report.into_parts();
-    ((namespace, name), stored_digest(text.get()).unwrap_or_default())
+    ((namespace, name), content_digest(text.get()).unwrap_or_default())
 }
 
 /// Whether the apiserver has refused this object.

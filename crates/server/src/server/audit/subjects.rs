@@ -24,9 +24,6 @@ use super::API_TIMEOUT;
 const NOT_FOUND: u16 = 404;
 const GONE: u16 = 410;
 
-/// How often a list may begin: its continue token expires after minutes.
-const MAX_ATTEMPTS: u32 = 10;
-
 /// A stored object.
 #[derive(Debug)]
 pub(super) struct Stored {
@@ -70,11 +67,6 @@ impl Stored {
             cancelled: None,
         }
     }
-
-    /// The sort key of etcd within a kind.
-    fn key(&self) -> String {
-        format!("{}/{}", self.namespace, self.name)
-    }
 }
 
 /// An iterator over all stored objects.
@@ -85,28 +77,10 @@ pub(super) struct Subjects<'s> {
     kinds: VecDeque<(&'static Family, &'static Kind)>,
     /// The last object of that kind that was read from the state.
     place: Option<(String, String)>,
-    list: List,
+    /// The continue token of its list.
+    token: Option<String>,
     /// The kinds that could not be listed.
     pub(super) failed: Vec<&'static Kind>,
-}
-
-/// The progress of a paged list.
-#[derive(Debug, Default)]
-struct List {
-    /// The continue token.
-    token: Option<String>,
-    /// The last object that was returned: a list that begins again returns it a second time.
-    last: Option<String>,
-    /// How often the list began again.
-    attempt: u32,
-}
-
-impl List {
-    /// Begins a list with an expired token again, if it has a token and attempts are left.
-    fn may_begin_anew(&mut self) -> bool {
-        self.attempt += 1;
-        self.token.take().is_some() && self.attempt < MAX_ATTEMPTS
-    }
 }
 
 impl<'s> Subjects<'s> {
@@ -116,7 +90,7 @@ impl<'s> Subjects<'s> {
         let audited = |family: &'static Family| family.audited().map(move |kind| (family, kind));
         let kinds = families.into_iter().flat_map(audited);
         let kinds = kinds.filter(|(family, kind)| may_be_judged(policies, family, kind)).collect();
-        Self { store, client, kinds, place: None, list: List::default(), failed: Vec::new() }
+        Self { store, client, kinds, place: None, token: None, failed: Vec::new() }
     }
 
     /// The next objects, all of one kind. Fewer than `most` are not the end; an empty list is.
@@ -137,7 +111,7 @@ impl<'s> Subjects<'s> {
             };
             if is_last {
                 self.kinds.pop_front();
-                (self.place, self.list) = (None, List::default());
+                (self.place, self.token) = (None, None);
             }
             if !objects.is_empty() {
                 return Ok(objects);
@@ -162,21 +136,23 @@ impl<'s> Subjects<'s> {
     async fn of_list(&mut self, kind: &'static Kind, most: u32) -> kube::Result<(Vec<Stored>, bool)> {
         let api = Api::<RawObject>::all_with(self.client.clone(), &kind);
         let mut params = ListParams::default().limit(most);
-        params.continue_token.clone_from(&self.list.token);
+        params.continue_token.clone_from(&self.token);
         let page = match with_timeout(API_TIMEOUT, api.list(&params)).await {
             Ok(page) => page,
             Err(kube::Error::Api(status)) if status.code == NOT_FOUND => return Ok((Vec::new(), true)),
-            Err(kube::Error::Api(status)) if status.code == GONE && self.list.may_begin_anew() => {
+            Err(kube::Error::Api(status)) if status.code == GONE => {
+                // With this status the apiserver sends a token that goes on at the same place, with newer objects.
+                let token = status.metadata.as_ref().and_then(|metadata| metadata.continue_.clone());
+                if token.is_none() || token == self.token {
+                    return Err(kube::Error::Api(status));
+                }
+                self.token = token;
                 return Ok((Vec::new(), false));
             }
             Err(error) => return Err(error),
         };
-        self.list.token = page.metadata.continue_.filter(|token| !token.is_empty());
-        let last = self.list.last.take();
-        let is_new = |stored: &Stored| last.as_ref().is_none_or(|last| stored.key() > *last);
+        self.token = page.metadata.continue_.filter(|token| !token.is_empty());
         let objects = page.items.into_iter().map(|object| Stored::of_list(kind, object));
-        let objects: Vec<_> = objects.filter(is_new).collect();
-        self.list.last = objects.last().map(Stored::key).or(last);
-        Ok((objects, self.list.token.is_none()))
+        Ok((objects.collect(), self.token.is_none()))
     }
 }

@@ -2,7 +2,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::policies::Head;
-use super::report::{Report, stored_digest};
+use super::report::{Report, content_digest};
 use super::status::{AuditCounts, PolicyCounts, status};
 use super::subjects::Stored;
 use memgate_core::decide::audit::audit;
@@ -59,7 +59,7 @@ fn judged(policies: Policies, now: &str) -> (Stored, Judgement) {
 fn outcome(policies: Policies, now: &str) -> Value {
     let (stored, judgement) = judged(policies, now);
     let report = Report::new(&stored, &judgement, "home").expect("a report");
-    report.object()["results"][0]["result"].clone()
+    report.object["results"][0]["result"].clone()
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn a_result_that_is_exempt_says_by_what() {
     let mut policies = policies(&promoted("deny"));
     put_exemption(&mut policies, "2027-01-01T00:00:00Z", "2027-01-20T00:00:00Z");
     let (stored, judgement) = judged(policies, NOW);
-    let report = Report::new(&stored, &judgement, "home").unwrap().object();
+    let report = Report::new(&stored, &judgement, "home").unwrap().object;
     let result = &report["results"][0];
     assert_eq!(result["result"], "skip");
     let properties = &result["properties"];
@@ -105,13 +105,13 @@ fn a_report_is_the_same_in_whatever_order_it_comes_back() {
     }
     let (stored, judgement) = judged(policies(&promoted("deny")), NOW);
     let report = Report::new(&stored, &judgement, "home").unwrap();
-    let (digest, mut object) = (report.digest, report.object());
-    assert_eq!(stored_digest(&turned(&object).to_string()), Some(digest));
+    let (digest, mut object) = (report.digest, report.object);
+    assert_eq!(content_digest(&turned(&object).to_string()), Some(digest));
     object["metadata"]["labels"]["of"] = "others".into();
     object["metadata"]["uid"] = "u".into();
-    assert_eq!(stored_digest(&object.to_string()), Some(digest));
+    assert_eq!(content_digest(&object.to_string()), Some(digest));
     object["results"][0]["message"] = "it is well".into();
-    assert_ne!(stored_digest(&object.to_string()), Some(digest));
+    assert_ne!(content_digest(&object.to_string()), Some(digest));
     let other = Report::new(&stored, &judgement, "elsewhere").unwrap();
     assert_ne!(other.digest, digest);
 }

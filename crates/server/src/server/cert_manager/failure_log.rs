@@ -4,19 +4,19 @@ use std::collections::BTreeMap;
 
 /// The last failure of each step that fails.
 #[derive(Debug, Default)]
-pub(super) struct FailureLog(BTreeMap<&'static str, String>);
+pub(super) struct FailureLog(BTreeMap<String, String>);
 
 impl FailureLog {
     /// Logs that a step has failed, unless it failed in the same way the last time.
-    pub(super) fn failed(&mut self, step: &'static str, text: String) {
+    pub(super) fn failed(&mut self, step: &str, text: String) {
         if self.0.get(step) != Some(&text) {
             tracing::warn!(error = text, "failed to {step}; going on with what is known");
-            self.0.insert(step, text);
+            self.0.insert(step.to_owned(), text);
         }
     }
 
     /// Logs that a step has succeeded, if it failed before.
-    pub(super) fn succeeded(&mut self, step: &'static str) {
+    pub(super) fn succeeded(&mut self, step: &str) {
         if self.0.remove(step).is_some() {
             tracing::info!("could {step} again");
         }

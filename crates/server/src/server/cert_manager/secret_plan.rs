@@ -71,23 +71,31 @@ struct SecretContents {
 }
 
 /// Why the Secret must be written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum WriteReason {
-    /// Neither the Secret nor memory has a usable CA, so there is a new one.
+    /// Neither the Secret nor memory has a usable CA.
+    #[error("a new CA, since there is no usable one: {0}")]
     NoUsableCa(CaError),
-    /// The CA is due to be replaced, so there is a new one.
+    /// The CA is due to be replaced.
+    #[error("a new CA, since the last one was due")]
     CaDue,
-    /// A request asks for a new CA, so there is one.
+    /// A request asks for a new CA.
+    #[error("a new CA, as requested")]
     CaRequested,
     /// The requested CA is in use, and all others are revoked.
+    #[error("revoked every CA and every path except the newest, as requested")]
     RevocationDone,
     /// The requested CA is in use.
+    #[error("the requested CA is in use")]
     RequestDone,
     /// The CA in the Secret is damaged, and is restored from memory.
+    #[error("the CA once more, since it was damaged: {0}")]
     CaDamaged(CaError),
     /// The CA is usable; the previous one or the bundle is not as planned.
+    #[error("the complete bundle")]
     BundleIncomplete,
     /// The CAs are as planned; the path tokens are not, or there is a new one.
+    #[error("the tokens of the paths")]
     TokensOutdated,
 }
 
@@ -102,6 +110,18 @@ impl WriteReason {
     pub(super) fn is_contested(self) -> bool {
         self == Self::CaDamaged(CaError::NotValid)
     }
+}
+
+/// The inputs of a plan.
+struct Planner<'a> {
+    stored: SecretContents,
+    /// What this replica remembers of the Secret.
+    known: Option<&'a CaState>,
+    /// The CA of the leaf that this replica presents.
+    leaf_signer: Option<&'a CaCert>,
+    revoked: Vec<CaCert>,
+    now: i64,
+    policy: &'a CertPolicy,
 }
 
 /// The CAs of a plan, and why the Secret must be written for them.
@@ -155,14 +175,16 @@ pub(super) fn plan_secret(
 ) -> Result<SecretPlan, rcgen::Error> {
     let stored = SecretContents::read(data);
     let revoked = stored.revoked_with(known, now);
-    let usable = stored.usable_newest(&revoked, now);
     let leaf_signer = leaf_signer.filter(|signer| signer.not_after > now && !revoked.contains(signer));
-    let fallback = usable.as_ref().ok().map(|newest| stored.unchanged(newest, known, leaf_signer, &revoked));
-    let chosen = stored.choose_cas(usable, known, &revoked, now, policy)?;
-    let bundle = stored.planned_bundle(&chosen, known, leaf_signer, &revoked, now);
+    let planner = Planner { stored, known, leaf_signer, revoked, now, policy };
+    let usable = planner.usable_newest();
+    let fallback = usable.as_ref().ok().map(|newest| planner.unchanged(newest));
+    let chosen = planner.choose_cas(usable)?;
+    let bundle = planner.planned_bundle(&chosen);
     let is_new_ca = chosen.reason.is_some_and(WriteReason::is_new_ca);
-    let tokens = stored.planned_tokens(chosen.reason, known).renewed(is_new_ca, now)?;
+    let tokens = planner.planned_tokens(chosen.reason).renewed(is_new_ca, now)?;
     let ChosenCas { newest, previous, reason } = chosen;
+    let Planner { stored, revoked, .. } = planner;
     let state = CaState { newest, previous, bundle, tokens, revoked };
     let reason = reason.or_else(|| stored.lacks(&state));
     Ok(SecretPlan { state, reason, fallback })
@@ -252,109 +274,6 @@ impl SecretContents {
         }
     }
 
-    /// The newest stored CA, or why it cannot be used.
-    fn usable_newest(&self, revoked: &[CaCert], now: i64) -> Result<Arc<Ca>, CaError> {
-        match &self.newest {
-            Ok(ca) if revoked.contains(&ca.cert) => Err(CaError::Revoked),
-            Ok(ca) if !ca.cert.is_valid(now) => Err(CaError::NotValid),
-            Ok(ca) => Ok(Arc::clone(ca)),
-            Err(error) => Err(*error),
-        }
-    }
-
-    /// Chooses the newest and the previous CA. A CA in memory wins over a new one: callers trust it already.
-    fn choose_cas(
-        &self,
-        usable: Result<Arc<Ca>, CaError>,
-        known: Option<&CaState>,
-        revoked: &[CaCert],
-        now: i64,
-        policy: &CertPolicy,
-    ) -> Result<ChosenCas, rcgen::Error> {
-        let is_usable = |ca: &CaCert| ca.is_valid(now) && !revoked.contains(ca);
-        let new_ca = || Ca::generate(now, policy).map(Arc::new);
-        let (newest, previous, reason) = match (usable, known.filter(|known| is_usable(&known.newest.cert))) {
-            (Ok(newest), _) if is_due(newest.cert.not_before, newest.cert.not_after, now, policy) => {
-                (new_ca()?, Some(newest), Some(WriteReason::CaDue))
-            }
-            (Ok(newest), _) => {
-                let previous = self.previous_of(&newest, known);
-                (newest, previous, None)
-            }
-            (Err(error), Some(known)) => {
-                (Arc::clone(&known.newest), known.previous.clone(), Some(WriteReason::CaDamaged(error)))
-            }
-            (Err(error), None) => {
-                let stored = self.previous.as_ref().ok().cloned();
-                let previous = stored.or_else(|| known.and_then(|known| known.previous.clone()));
-                let previous = previous.filter(|previous| previous.cert.is_valid(now));
-                (new_ca()?, previous, Some(WriteReason::NoUsableCa(error)))
-            }
-        };
-        let previous = previous.filter(|previous| !revoked.contains(&previous.cert));
-        Ok(ChosenCas { newest, previous, reason })
-    }
-
-    /// The bundle for these CAs. Three cases keep CAs in it that leaves of other replicas may still need:
-    ///
-    /// - The bundle of a damaged Secret may lack some, so those in memory are added.
-    /// - A CA that is not valid by this clock may be valid by the clocks of other replicas, so a new CA does not
-    ///   remove it.
-    /// - For the same reason an expired CA leaves the bundle only at a rotation, which a clock that is wrong for a
-    ///   moment does not cause.
-    fn planned_bundle(
-        &self,
-        ChosenCas { newest, previous, reason }: &ChosenCas,
-        known: Option<&CaState>,
-        leaf_signer: Option<&CaCert>,
-        revoked: &[CaCert],
-        now: i64,
-    ) -> Vec<CaCert> {
-        let is_damaged = reason.is_some() || !self.bundle.intact || self.bundle.certs.is_empty();
-        let remembered = known.filter(|_| is_damaged).into_iter().flat_map(|known| &known.bundle);
-        let superseded = [self.newest.as_ref().ok(), known.map(|known| &known.newest)];
-        let is_new = matches!(reason, Some(WriteReason::NoUsableCa(_)));
-        let superseded = superseded.into_iter().flatten().filter(|_| is_new).map(|ca| &ca.cert);
-        let others = superseded.chain(&self.bundle.certs).chain(remembered);
-        let others = others.filter(|cert| *reason != Some(WriteReason::CaDue) || cert.not_after > now);
-        let others = others.filter(|cert| !revoked.contains(cert));
-        bundle(newest, previous.as_ref(), others, leaf_signer)
-    }
-
-    /// The tokens to keep. A Secret from before a revocation has tokens that an attacker may know, so these are dropped.
-    fn planned_tokens(&self, reason: Option<WriteReason>, known: Option<&CaState>) -> PathTokens {
-        match reason {
-            Some(WriteReason::CaDamaged(CaError::Revoked)) => known.map(|known| known.tokens.clone()),
-            Some(WriteReason::NoUsableCa(CaError::Revoked)) => None,
-            _ => Some(self.tokens_with(known)),
-        }
-        .unwrap_or_default()
-    }
-
-    /// The CA before the newest; from memory when the stored one is damaged.
-    fn previous_of(&self, newest: &Arc<Ca>, known: Option<&CaState>) -> Option<Arc<Ca>> {
-        let remembered = || {
-            let known = known.filter(|known| known.newest.cert == newest.cert)?;
-            known.previous.clone()
-        };
-        self.previous.as_ref().ok().cloned().or_else(remembered)
-    }
-
-    /// The state that the Secret holds, with the signer of the current leaf in the bundle.
-    fn unchanged(
-        &self,
-        newest: &Arc<Ca>,
-        known: Option<&CaState>,
-        leaf_signer: Option<&CaCert>,
-        revoked: &[CaCert],
-    ) -> CaState {
-        let previous = self.previous_of(newest, known).filter(|previous| !revoked.contains(&previous.cert));
-        let others = self.bundle.certs.iter().filter(|cert| !revoked.contains(cert));
-        let bundle = bundle(newest, previous.as_ref(), others, leaf_signer);
-        let (newest, tokens) = (Arc::clone(newest), self.tokens_with(known));
-        CaState { newest, previous, bundle, tokens, revoked: revoked.to_vec() }
-    }
-
     /// The revoked CAs of the Secret and of memory: an old Secret that is restored from a backup must not bring a revoked
     /// CA into use again.
     fn revoked_with(&self, known: Option<&CaState>, now: i64) -> Vec<CaCert> {
@@ -367,15 +286,6 @@ impl SecretContents {
         }
         revoked.truncate(MAX_REVOKED_CERTS);
         revoked
-    }
-
-    /// The tokens; if the stored ones are damaged or missing, also those in memory.
-    fn tokens_with(&self, known: Option<&CaState>) -> PathTokens {
-        let damaged = !self.tokens_intact || self.tokens.is_empty();
-        match known.filter(|_| damaged) {
-            Some(known) => self.tokens.with(&known.tokens),
-            None => self.tokens.clone(),
-        }
     }
 
     /// Why the Secret must be written, if it differs from this state.
@@ -395,6 +305,112 @@ impl SecretContents {
         };
         let revoked = self.revoked.intact && self.revoked.certs == state.revoked;
         newest && previous && revoked && self.bundle.intact && self.bundle.certs == state.bundle
+    }
+}
+
+impl Planner<'_> {
+    /// The newest stored CA, or why it cannot be used.
+    fn usable_newest(&self) -> Result<Arc<Ca>, CaError> {
+        match &self.stored.newest {
+            Ok(ca) if self.revoked.contains(&ca.cert) => Err(CaError::Revoked),
+            Ok(ca) if !ca.cert.is_valid(self.now) => Err(CaError::NotValid),
+            Ok(ca) => Ok(Arc::clone(ca)),
+            Err(error) => Err(*error),
+        }
+    }
+
+    /// Chooses the newest and the previous CA. A CA in memory wins over a new one: callers trust it already.
+    fn choose_cas(&self, usable: Result<Arc<Ca>, CaError>) -> Result<ChosenCas, rcgen::Error> {
+        let Self { stored, known, now, policy, .. } = self;
+        let is_usable = |ca: &CaCert| ca.is_valid(*now) && !self.revoked.contains(ca);
+        let new_ca = || Ca::generate(*now, policy).map(Arc::new);
+        let (newest, previous, reason) = match (usable, known.filter(|known| is_usable(&known.newest.cert))) {
+            (Ok(newest), _) if is_due(newest.cert.not_before, newest.cert.not_after, *now, policy) => {
+                (new_ca()?, Some(newest), Some(WriteReason::CaDue))
+            }
+            (Ok(newest), _) => {
+                let previous = self.previous_of(&newest);
+                (newest, previous, None)
+            }
+            (Err(error), Some(known)) => {
+                (Arc::clone(&known.newest), known.previous.clone(), Some(WriteReason::CaDamaged(error)))
+            }
+            (Err(error), None) => {
+                let stored = stored.previous.as_ref().ok().cloned();
+                let previous = stored.or_else(|| known.and_then(|known| known.previous.clone()));
+                let previous = previous.filter(|previous| previous.cert.is_valid(*now));
+                (new_ca()?, previous, Some(WriteReason::NoUsableCa(error)))
+            }
+        };
+        Ok(ChosenCas { newest, previous: self.unless_revoked(previous), reason })
+    }
+
+    /// The bundle for these CAs. Three cases keep CAs in it that leaves of other replicas may still need:
+    ///
+    /// - The bundle of a damaged Secret may lack some, so those in memory are added.
+    /// - A CA that is not valid by this clock may be valid by the clocks of other replicas, so a new CA does not
+    ///   remove it.
+    /// - For the same reason an expired CA leaves the bundle only at a rotation, which a clock that is wrong for a
+    ///   moment does not cause.
+    fn planned_bundle(&self, ChosenCas { newest, previous, reason }: &ChosenCas) -> Vec<CaCert> {
+        let Self { stored, known, .. } = self;
+        let is_damaged = reason.is_some() || !stored.bundle.intact || stored.bundle.certs.is_empty();
+        let remembered = known.filter(|_| is_damaged).into_iter().flat_map(|known| &known.bundle);
+        let superseded = [stored.newest.as_ref().ok(), known.map(|known| &known.newest)];
+        let is_new = matches!(reason, Some(WriteReason::NoUsableCa(_)));
+        let superseded = superseded.into_iter().flatten().filter(|_| is_new).map(|ca| &ca.cert);
+        let others = superseded.chain(&stored.bundle.certs).chain(remembered);
+        let others = others.filter(|cert| *reason != Some(WriteReason::CaDue) || cert.not_after > self.now);
+        self.bundle(newest, previous.as_ref(), others)
+    }
+
+    /// The bundle for these CAs, without revoked ones.
+    fn bundle<'c>(
+        &self,
+        newest: &Arc<Ca>,
+        previous: Option<&Arc<Ca>>,
+        others: impl Iterator<Item = &'c CaCert>,
+    ) -> Vec<CaCert> {
+        let others = others.filter(|cert| !self.revoked.contains(cert));
+        bundle(newest, previous, others, self.leaf_signer)
+    }
+
+    /// The tokens to keep. A Secret from before a revocation has tokens that an attacker may know, so these are dropped.
+    fn planned_tokens(&self, reason: Option<WriteReason>) -> PathTokens {
+        match reason {
+            Some(WriteReason::CaDamaged(CaError::Revoked)) => self.known.map(|known| known.tokens.clone()),
+            Some(WriteReason::NoUsableCa(CaError::Revoked)) => None,
+            _ => Some(self.all_tokens()),
+        }
+        .unwrap_or_default()
+    }
+
+    /// The stored tokens; if they are damaged or missing, also those in memory.
+    fn all_tokens(&self) -> PathTokens {
+        let SecretContents { tokens, tokens_intact, .. } = &self.stored;
+        match self.known.filter(|_| !tokens_intact || tokens.is_empty()) {
+            Some(known) => tokens.with(&known.tokens),
+            None => tokens.clone(),
+        }
+    }
+
+    /// The CA before the newest; from memory when the stored one is damaged.
+    fn previous_of(&self, newest: &Arc<Ca>) -> Option<Arc<Ca>> {
+        let known = self.known.filter(|known| known.newest.cert == newest.cert);
+        let remembered = || known.and_then(|known| known.previous.clone());
+        self.stored.previous.as_ref().ok().cloned().or_else(remembered)
+    }
+
+    fn unless_revoked(&self, ca: Option<Arc<Ca>>) -> Option<Arc<Ca>> {
+        ca.filter(|ca| !self.revoked.contains(&ca.cert))
+    }
+
+    /// The state that the Secret holds, with the signer of the current leaf in the bundle.
+    fn unchanged(&self, newest: &Arc<Ca>) -> CaState {
+        let previous = self.unless_revoked(self.previous_of(newest));
+        let bundle = self.bundle(newest, previous.as_ref(), self.stored.bundle.certs.iter());
+        let (newest, revoked) = (Arc::clone(newest), self.revoked.clone());
+        CaState { newest, previous, bundle, tokens: self.all_tokens(), revoked }
     }
 }
 

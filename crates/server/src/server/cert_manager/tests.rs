@@ -4,9 +4,8 @@ use futures::future::join_all;
 use serde_json::json;
 
 use super::*;
-use crate::server::cert_manager::webhook_config::observe;
 use crate::server::certs::CertPolicy;
-use crate::server::stub_cluster::{SECRET, StubCluster, builtin, path};
+use crate::server::test_support::{SECRET, StubCluster, builtin, path};
 use crate::server::tls::CertSource;
 
 const DAY: i64 = 86400;
@@ -26,8 +25,8 @@ fn manager_with(cluster: &StubCluster, clock: &Clock, builtin: Builtin) -> CertM
 
 /// One round of a manager that has just seen both configurations.
 async fn round(manager: &mut CertManager) -> Requeue {
-    for kind in WebhookKind::ALL {
-        let _refused = observe(manager.client.clone(), kind, "memgate", &manager.observed).await;
+    for config in &manager.configs {
+        let _refused = config.observe().await;
     }
     Box::pin(manager.reconcile()).await
 }
@@ -53,15 +52,15 @@ fn ca_of(cluster: &StubCluster) -> serde_json::Value {
 /// Whether callers trust the leaf, and call under paths that are served.
 fn serves(manager: &CertManager, cluster: &StubCluster) -> bool {
     let leaf = manager.leaf.as_ref().expect("a leaf");
-    WebhookKind::ALL.iter().all(|kind| cluster.trusted(*kind).contains(&leaf.signer))
+    Phase::ALL.iter().all(|kind| cluster.trusted(*kind).contains(&leaf.signer))
         && manager.serving_cert.not_ready_reason().is_none()
-        && WebhookKind::ALL
+        && Phase::ALL
             .iter()
             .all(|kind| paths_of(cluster, *kind).iter().all(|path| manager.paths.phase(path).is_ok()))
 }
 
 /// The paths that the entries of a configuration call.
-fn paths_of(cluster: &StubCluster, kind: WebhookKind) -> Vec<String> {
+fn paths_of(cluster: &StubCluster, kind: Phase) -> Vec<String> {
     let object = cluster.get(&path(kind)).expect("a configuration");
     let entries = object["webhooks"].as_array().expect("entries");
     let path = |entry: &serde_json::Value| {
@@ -78,13 +77,13 @@ async fn from_nothing_to_a_trusted_leaf() {
     settle_down(&mut manager).await;
     assert!(serves(&manager, &cluster));
     assert_eq!(cluster.writes(SECRET), 1);
-    for kind in WebhookKind::ALL {
+    for kind in Phase::ALL {
         assert_eq!(cluster.writes(&path(kind)), 1);
     }
     for _ in 0..5 {
         assert_eq!(round(&mut manager).await, Requeue::OnChange);
     }
-    assert_eq!((cluster.writes(SECRET), cluster.writes(&path(WebhookKind::Mutating))), (1, 1));
+    assert_eq!((cluster.writes(SECRET), cluster.writes(&path(Phase::Mutate))), (1, 1));
 }
 
 #[tokio::test(start_paused = true)]
@@ -114,7 +113,7 @@ async fn several_that_rotate_at_once_agree_on_one_ca() {
         assert_eq!(cluster.writes(SECRET), 2, "one rotation, once");
         assert_ne!(ca_of(&cluster), old);
         assert_eq!(cluster.get(SECRET).expect("a Secret")["data"]["previous.crt"], old);
-        assert_eq!(cluster.trusted(WebhookKind::Validating).len(), 2);
+        assert_eq!(cluster.trusted(Phase::Validate).len(), 2);
         assert!(managers.iter().all(|manager| serves(manager, &cluster)), "{count}");
         let newest = &managers[0].ca_state.as_ref().expect("a CA").newest.cert;
         let signed = |manager: &CertManager| manager.leaf.as_ref().is_some_and(|leaf| leaf.signer == *newest);
@@ -149,7 +148,7 @@ async fn ca_bundle_is_repaired_and_never_more_than_once_a_second() {
     let mut manager = manager(&cluster);
     settle_down(&mut manager).await;
     let started = Instant::now();
-    let mutating = path(WebhookKind::Mutating);
+    let mutating = path(Phase::Mutate);
     let before = cluster.writes(&mutating);
     for turn in 0..10 {
         cluster.change(&mutating, |object| {
@@ -160,7 +159,7 @@ async fn ca_bundle_is_repaired_and_never_more_than_once_a_second() {
     }
     assert_eq!(cluster.writes(&mutating), before + 10);
     assert!(started.elapsed() >= Duration::from_secs(9), "{:?}", started.elapsed());
-    assert_eq!(cluster.writes(&path(WebhookKind::Validating)), 1, "the other one is left alone");
+    assert_eq!(cluster.writes(&path(Phase::Validate)), 1, "the other one is left alone");
 }
 
 #[tokio::test(start_paused = true)]
@@ -168,7 +167,7 @@ async fn two_that_see_the_same_damage_seldom_both_repair_it() {
     let cluster = StubCluster::new();
     let mut managers = [manager(&cluster), manager(&cluster)];
     join_all(managers.iter_mut().map(settle_down)).await;
-    let validating = path(WebhookKind::Validating);
+    let validating = path(Phase::Validate);
     let before = cluster.writes(&validating);
     for _ in 0..20 {
         sleep(Duration::from_secs(2)).await;
@@ -182,7 +181,7 @@ async fn two_that_see_the_same_damage_seldom_both_repair_it() {
 #[tokio::test(start_paused = true)]
 async fn a_configuration_that_is_not_there_is_waited_for_and_never_made() {
     let cluster = StubCluster::new();
-    let objects = WebhookKind::ALL.map(|kind| (path(kind), cluster.get(&path(kind)).expect("an object")));
+    let objects = Phase::ALL.map(|kind| (path(kind), cluster.get(&path(kind)).expect("an object")));
     for (path, _) in &objects {
         cluster.remove(path);
     }
@@ -202,7 +201,7 @@ async fn a_configuration_that_is_not_there_is_waited_for_and_never_made() {
     settle_down(&mut manager).await;
     assert!(serves(&manager, &cluster));
     // Once ready, a mistake in a configuration makes no replica unready.
-    cluster.remove(&path(WebhookKind::Mutating));
+    cluster.remove(&path(Phase::Mutate));
     settle_down(&mut manager).await;
     assert_eq!(manager.serving_cert.not_ready_reason(), None);
 }
@@ -286,13 +285,13 @@ async fn without_rights_on_the_configurations_it_serves_and_says_so() {
 
 #[tokio::test(start_paused = true)]
 async fn one_configuration_that_cannot_be_written_does_not_keep_the_other_from_it() {
-    for refused in WebhookKind::ALL {
+    for refused in Phase::ALL {
         let cluster = StubCluster::new();
         let mut manager = manager(&cluster);
         settle_down(&mut manager).await;
         sleep(MIN_CONFIG_WRITE_INTERVAL).await;
         cluster.refuse(&format!("PATCH {}", path(refused)), 422);
-        for kind in WebhookKind::ALL {
+        for kind in Phase::ALL {
             cluster.change(&path(kind), |object| {
                 for entry in object["webhooks"].as_array_mut().expect("entries") {
                     entry["clientConfig"] = json!({"service": {}});
@@ -300,7 +299,7 @@ async fn one_configuration_that_cannot_be_written_does_not_keep_the_other_from_i
             });
         }
         assert_eq!(round(&mut manager).await, Requeue::Backoff);
-        for kind in WebhookKind::ALL {
+        for kind in Phase::ALL {
             assert_eq!(cluster.trusted(kind).is_empty(), kind == refused, "{kind:?}");
         }
     }
@@ -322,10 +321,10 @@ async fn two_clocks_fight_over_the_secret_once_a_minute_at_the_most() {
             sleep(Duration::from_secs(2)).await;
         }
         let leaf = wrong.leaf.as_ref().expect("a leaf");
-        assert!(cluster.trusted(WebhookKind::Mutating).contains(&leaf.signer), "{days}");
+        assert!(cluster.trusted(Phase::Mutate).contains(&leaf.signer), "{days}");
         let writes = cluster.writes(SECRET);
         assert!((2..10).contains(&writes), "{days}: {writes} writes");
-        let writes = cluster.writes(&path(WebhookKind::Mutating));
+        let writes = cluster.writes(&path(Phase::Mutate));
         assert!(writes < 10, "{days}: {writes} writes of caBundle");
     }
 }
@@ -372,15 +371,15 @@ async fn a_path_is_renewed_every_day_once_all_replicas_had_time_to_read_it() {
         assert!(!manager.paths.is_ready());
     }
     join_all(managers.iter_mut().map(settle_down)).await;
-    let first = paths_of(&cluster, WebhookKind::Mutating);
+    let first = paths_of(&cluster, Phase::Mutate);
     assert!(first[0].starts_with("/mutate/") && first[0] == first[1], "{first:?}");
     sleep(Duration::from_secs(20)).await;
     clock.shift(DAY);
     join_all(managers.iter_mut().map(settle_down)).await;
-    assert_eq!(paths_of(&cluster, WebhookKind::Mutating), first, "not before all have read the new one");
+    assert_eq!(paths_of(&cluster, Phase::Mutate), first, "not before all have read the new one");
     sleep(Duration::from_secs(10)).await;
     join_all(managers.iter_mut().map(settle_down)).await;
-    let second = paths_of(&cluster, WebhookKind::Mutating);
+    let second = paths_of(&cluster, Phase::Mutate);
     assert_ne!(second, first);
     let phases =
         |path: &str| managers.iter().map(|manager| manager.paths.phase(path).is_ok()).collect::<Vec<_>>();
@@ -393,7 +392,7 @@ async fn a_path_that_was_put_back_works_until_it_is_replaced() {
     let (cluster, clock) = (StubCluster::new(), Clock::default());
     let mut manager = manager_with(&cluster, &clock, builtin());
     settle_down(&mut manager).await;
-    let kind = WebhookKind::Validating;
+    let kind = Phase::Validate;
     let old = paths_of(&cluster, kind)[0].clone();
     for _ in 0..3 {
         sleep(MIN_CONFIG_WRITE_INTERVAL).await;
@@ -417,11 +416,11 @@ async fn a_secret_without_tokens_gets_them_back() {
     let cluster = StubCluster::new();
     let mut managers = [manager(&cluster), manager(&cluster)];
     join_all(managers.iter_mut().map(settle_down)).await;
-    let before = paths_of(&cluster, WebhookKind::Mutating);
+    let before = paths_of(&cluster, Phase::Mutate);
     for damage in [json!(""), json!("aGVsbG8="), json!(null)] {
         cluster.change(SECRET, |secret| secret["data"]["path-tokens"] = damage);
         join_all(managers.iter_mut().map(settle_down)).await;
-        assert_eq!(paths_of(&cluster, WebhookKind::Mutating), before);
+        assert_eq!(paths_of(&cluster, Phase::Mutate), before);
         assert!(managers.iter().all(|manager| serves(manager, &cluster)));
     }
 }
@@ -477,7 +476,7 @@ async fn a_new_ca_comes_on_request_once_and_at_once() {
         assert_eq!(manager.leaf.as_ref().map(|leaf| &leaf.signer), Some(newest));
         assert!(serves(manager, &cluster));
     }
-    assert_eq!(cluster.trusted(WebhookKind::Mutating).len(), 2, "the old one stays trusted");
+    assert_eq!(cluster.trusted(Phase::Mutate).len(), 2, "the old one stays trusted");
     // A tool that writes the same annotation again asks for nothing.
     let writes = cluster.writes(SECRET);
     ask(&cluster, request);
@@ -490,10 +489,10 @@ async fn a_revoked_ca_is_out_of_both_bundles_within_a_minute_and_replicas_change
     let cluster = StubCluster::new();
     let mut managers = pair(&cluster);
     rounds(&mut managers, 4, || ()).await;
-    let old = cluster.trusted(WebhookKind::Mutating);
-    let old_path = paths_of(&cluster, WebhookKind::Mutating)[0].clone();
+    let old = cluster.trusted(Phase::Mutate);
+    let old_path = paths_of(&cluster, Phase::Mutate)[0].clone();
     ask(&cluster, "2027-01-15T08:00:00Z revoke");
-    let trusted = || WebhookKind::ALL.map(|kind| cluster.trusted(kind));
+    let trusted = || Phase::ALL.map(|kind| cluster.trusted(kind));
     let mut without_old = None;
     for second in (0..60).step_by(2) {
         let bundles = rounds(&mut managers, 2, trusted).await.remove(0);
@@ -520,13 +519,13 @@ async fn a_replica_that_was_away_during_a_revocation_follows_at_once() {
     ask(&cluster, "2027-01-15T08:00:00Z revoke");
     rounds(&mut managers[..1], 60, || ()).await;
     assert!(annotation(&cluster, "memgate.dev/rotate-done").ends_with(" revoke"));
-    let bundle = cluster.trusted(WebhookKind::Mutating);
+    let bundle = cluster.trusted(Phase::Mutate);
     assert_eq!(bundle.len(), 1);
     let writes = cluster.writes(SECRET);
     let _next = round(&mut managers[1]).await;
     assert!(serves(&managers[1], &cluster));
     rounds(&mut managers, 10, || ()).await;
-    assert_eq!((cluster.trusted(WebhookKind::Mutating), cluster.writes(SECRET)), (bundle, writes));
+    assert_eq!((cluster.trusted(Phase::Mutate), cluster.writes(SECRET)), (bundle, writes));
 }
 
 #[tokio::test(start_paused = true)]
@@ -541,7 +540,7 @@ async fn a_tool_that_keeps_taking_the_new_ca_away_delays_a_revocation_by_less_th
         assert!(started.elapsed() < Duration::from_mins(1));
         // One in which it repairs them, and one in which it sees that.
         rounds(managers, 4, || ()).await;
-        for kind in WebhookKind::ALL {
+        for kind in Phase::ALL {
             cluster
                 .change(&path(kind), |object| object["webhooks"][0]["clientConfig"]["caBundle"] = json!(""));
         }
@@ -567,5 +566,5 @@ async fn a_request_outlives_a_secret_that_is_deleted_and_one_that_cannot_be_read
     rounds(&mut managers, 60, || ()).await;
     assert_eq!(ca_of(&cluster), new);
     assert!(annotation(&cluster, "memgate.dev/rotate-done").ends_with(" revoke"));
-    assert_eq!(cluster.trusted(WebhookKind::Validating).len(), 1);
+    assert_eq!(cluster.trusted(Phase::Validate).len(), 1);
 }

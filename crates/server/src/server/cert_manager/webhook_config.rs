@@ -16,8 +16,8 @@ use base64::prelude::BASE64_STANDARD;
 use futures::StreamExt as _;
 use json_patch::jsonptr::PointerBuf;
 use json_patch::{AddOperation, Patch as Operations, PatchOperation, TestOperation};
-use kube::Client;
 use kube::api::{DynamicObject, Patch, PatchParams, WatchEvent, WatchParams};
+use kube::{Api, Client};
 use serde_json::Value;
 use tokio::sync::watch::Sender;
 use tokio::time::Instant;
@@ -29,7 +29,7 @@ use crate::server::cert_manager::secret_plan::TrustedCas;
 use crate::server::certs::ca_bundle::{self, CaBundle, CaCert};
 use crate::server::certs::kube_api::{error_message, webhook_configs, with_timeout};
 use crate::server::jitter::jitter;
-use crate::server::metrics::labels::WebhookKind;
+use crate::server::metrics::labels::config_name;
 use memgate_model::finding::Phase;
 
 /// The field manager of `caBundle`.
@@ -110,28 +110,28 @@ pub(super) struct Observed {
 
 impl Observed {
     /// The status of one configuration.
-    pub(super) fn of(&self, kind: WebhookKind) -> &ConfigStatus {
+    pub(super) fn of(&self, kind: Phase) -> &ConfigStatus {
         match kind {
-            WebhookKind::Mutating => &self.mutating,
-            WebhookKind::Validating => &self.validating,
+            Phase::Mutate => &self.mutating,
+            Phase::Validate => &self.validating,
         }
     }
 
-    fn of_mut(&mut self, kind: WebhookKind) -> &mut ConfigStatus {
+    fn of_mut(&mut self, kind: Phase) -> &mut ConfigStatus {
         match kind {
-            WebhookKind::Mutating => &mut self.mutating,
-            WebhookKind::Validating => &mut self.validating,
+            Phase::Mutate => &mut self.mutating,
+            Phase::Validate => &mut self.validating,
         }
     }
 
     /// Whether the status of both is known.
     pub(super) fn is_known(&self) -> bool {
-        WebhookKind::ALL.iter().all(|kind| *self.of(*kind) != ConfigStatus::Unknown)
+        Phase::ALL.iter().all(|kind| *self.of(*kind) != ConfigStatus::Unknown)
     }
 
     /// Whether one of them may not be read.
     pub(super) fn is_forbidden(&self) -> bool {
-        WebhookKind::ALL.iter().any(|kind| *self.of(*kind) == ConfigStatus::Forbidden)
+        Phase::ALL.iter().any(|kind| *self.of(*kind) == ConfigStatus::Forbidden)
     }
 
     /// The CAs that both configurations trust. If only one exists, its CAs count; if one may not be read, no CA is known
@@ -169,17 +169,17 @@ impl Observed {
         self.entries().any(|(_, entry)| entry.target == Target::Url)
     }
 
-    fn configs(&self) -> impl Iterator<Item = (WebhookKind, &WebhookConfig)> {
-        WebhookKind::ALL.into_iter().filter_map(|kind| Some((kind, self.of(kind).config()?)))
+    fn configs(&self) -> impl Iterator<Item = (Phase, &WebhookConfig)> {
+        Phase::ALL.into_iter().filter_map(|kind| Some((kind, self.of(kind).config()?)))
     }
 
-    fn entries(&self) -> impl Iterator<Item = (WebhookKind, &WebhookEntry)> {
+    fn entries(&self) -> impl Iterator<Item = (Phase, &WebhookEntry)> {
         self.configs().flat_map(|(kind, config)| config.entries.iter().map(move |entry| (kind, entry)))
     }
 
     /// Whether both configurations trust a CA; one that may not be read is assumed to.
     pub(super) fn trusts(&self, cert: &CaCert) -> bool {
-        WebhookKind::ALL.iter().all(|kind| match self.of(*kind) {
+        Phase::ALL.iter().all(|kind| match self.of(*kind) {
             ConfigStatus::Found(config) => config.trusts(cert),
             ConfigStatus::Forbidden => true,
             ConfigStatus::Unknown | ConfigStatus::NotFound => false,
@@ -233,14 +233,14 @@ impl WebhookConfig {
     }
 
     /// Whether every entry trusts exactly these CAs, in any order, and names a token that is new enough.
-    pub(super) fn is_as(&self, desired: &DesiredEntry<'_>, kind: WebhookKind) -> bool {
+    pub(super) fn is_as(&self, desired: &DesiredEntry<'_>, kind: Phase) -> bool {
         let bundle = desired.bundle.iter().collect();
         self.entries.iter().all(|entry| entry.certs() == bundle && entry.has_path_of(desired, kind))
     }
 
     /// The operations that change the entries that differ. The `test` operations make the patch fail if the object was
     /// created again or its entries were reordered since it was read.
-    fn patch(&self, desired: &DesiredEntry<'_>, kind: WebhookKind) -> Operations {
+    fn patch(&self, desired: &DesiredEntry<'_>, kind: Phase) -> Operations {
         let text = Value::String(BASE64_STANDARD.encode(ca_bundle::pem(desired.bundle)));
         let uid = Value::String(self.uid.clone());
         let mut operations = vec![test(&["metadata", "uid"], uid)];
@@ -253,7 +253,7 @@ impl WebhookConfig {
                 changes.push(add(client_config.into_iter().chain(["caBundle"]), text.clone()));
             }
             if let Some(token) = desired.token().filter(|_| !entry.has_path_of(desired, kind)) {
-                let path = Value::String(review_path::with_token(call(kind), token.as_str()));
+                let path = Value::String(review_path::with_token(kind, token.as_str()));
                 changes.push(add(client_config.into_iter().chain(["service", "path"]), path));
             }
             if !changes.is_empty() {
@@ -293,28 +293,20 @@ impl WebhookEntry {
     }
 
     /// The token in its path, if the path has the form that memgate writes.
-    fn token(&self, kind: WebhookKind) -> Option<PathToken> {
+    fn token(&self, kind: Phase) -> Option<PathToken> {
         let Target::Service(Some(path)) = &self.target else { return None };
         let (of, token) = review_path::token_call(path)?;
-        PathToken::parse(token).filter(|_| of == call(kind))
+        PathToken::parse(token).filter(|_| of == kind)
     }
 
     /// Whether its path is as desired. A token newer than the propagated one was written by another replica, which has
     /// known it for longer.
-    fn has_path_of(&self, desired: &DesiredEntry<'_>, kind: WebhookKind) -> bool {
+    fn has_path_of(&self, desired: &DesiredEntry<'_>, kind: Phase) -> bool {
         if self.target == Target::Url {
             return true;
         }
         let position = self.token(kind).and_then(|token| desired.tokens.position(&token));
         position.is_some_and(|position| desired.propagated.is_none_or(|propagated| position <= propagated))
-    }
-}
-
-/// The call that the entries of a configuration make.
-const fn call(kind: WebhookKind) -> Phase {
-    match kind {
-        WebhookKind::Mutating => Phase::Mutate,
-        WebhookKind::Validating => Phase::Validate,
     }
 }
 
@@ -326,124 +318,112 @@ fn add<'t>(path: impl Iterator<Item = &'t str>, value: Value) -> PatchOperation 
     PatchOperation::Add(AddOperation { path: PointerBuf::from_tokens(path), value })
 }
 
-/// Reading a configuration, as the log names it.
-const fn reading(kind: WebhookKind) -> &'static str {
-    match kind {
-        WebhookKind::Mutating => "read the mutating webhook configuration",
-        WebhookKind::Validating => "read the validating webhook configuration",
-    }
-}
-
-/// Reads a configuration and publishes its status.
-pub(super) async fn observe(
-    client: Client,
-    kind: WebhookKind,
-    name: &str,
-    observed: &Sender<Observed>,
-) -> Result<ConfigStatus, kube::Error> {
-    let status = match with_timeout(REQUEST_TIMEOUT, webhook_configs(client, kind).get_opt(name)).await {
-        Ok(Some(object)) => status_of(observed, kind, &object),
-        Ok(None) => ConfigStatus::NotFound,
-        Err(kube::Error::Api(status)) if status.code == 403 => ConfigStatus::Forbidden,
-        Err(error) => return Err(error),
-    };
-    publish(observed, kind, &status);
-    Ok(status)
-}
-
-/// Writes bundle and path into every entry of a configuration that differs.
-pub(super) async fn write(
-    client: Client,
-    kind: WebhookKind,
-    name: &str,
-    config: &WebhookConfig,
-    desired: &DesiredEntry<'_>,
-    observed: &Sender<Observed>,
-) -> Result<(), kube::Error> {
-    let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
-    let patch = Patch::<()>::Json(config.patch(desired, kind));
-    let api = webhook_configs(client, kind);
-    let object = with_timeout(REQUEST_TIMEOUT, api.patch(name, &params, &patch)).await?;
-    publish(observed, kind, &status_of(observed, kind, &object));
-    Ok(())
-}
-
-fn status_of(observed: &Sender<Observed>, kind: WebhookKind, object: &DynamicObject) -> ConfigStatus {
-    observed.borrow().of(kind).after(object, Instant::now())
-}
-
-/// Replaces the status of a configuration, and notifies receivers if it differs.
-fn publish(observed: &Sender<Observed>, kind: WebhookKind, status: &ConfigStatus) {
-    observed.send_if_modified(|observed| {
-        let current = observed.of_mut(kind);
-        let differ = current != status;
-        current.clone_from(status);
-        differ
-    });
-}
-
-/// Keeps the status of a configuration up to date; never ends.
-pub(super) async fn follow(
-    client: Client,
-    kind: WebhookKind,
+/// One of the two live configurations.
+#[derive(Clone)]
+pub(super) struct LiveConfig {
+    pub(super) kind: Phase,
     name: String,
+    api: Api<DynamicObject>,
     observed: Sender<Observed>,
-    pause: Duration,
-) {
-    let (mut failures, step) = (FailureLog::default(), reading(kind));
-    loop {
-        let status = observe(client.clone(), kind, &name, &observed).await;
-        log_failure(&mut failures, step, &status);
-        let Ok(ConfigStatus::Found(config)) = status else {
-            tokio::time::sleep(jitter(pause)).await;
-            continue;
-        };
-        // The watch starts at the version that was read, so no change is missed.
-        let started = Instant::now();
-        match watch(client.clone(), kind, &name, &config.resource_version, &observed).await {
-            Ok(()) => tokio::time::sleep(MIN_WATCH_INTERVAL.saturating_sub(started.elapsed())).await,
-            Err(error) => {
-                tracing::debug!(configuration = kind.name(), error = error_message(&error), "a watch ended");
-                tokio::time::sleep(jitter(pause) / 4).await;
+}
+
+impl LiveConfig {
+    /// The configuration of this name. Its status is sent to `observed`.
+    pub(super) fn new(client: Client, kind: Phase, name: &str, observed: &Sender<Observed>) -> Self {
+        Self { kind, name: name.to_owned(), api: webhook_configs(client, kind), observed: observed.clone() }
+    }
+
+    /// Reads it, and publishes its status.
+    pub(super) async fn observe(&self) -> Result<ConfigStatus, kube::Error> {
+        match with_timeout(REQUEST_TIMEOUT, self.api.get_opt(&self.name)).await {
+            Ok(Some(object)) => Ok(self.publish_found(&object)),
+            Ok(None) => Ok(self.publish(ConfigStatus::NotFound)),
+            Err(kube::Error::Api(status)) if status.code == 403 => Ok(self.publish(ConfigStatus::Forbidden)),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Writes bundle and path into every entry that differs.
+    pub(super) async fn write(
+        &self,
+        config: &WebhookConfig,
+        desired: &DesiredEntry<'_>,
+    ) -> Result<(), kube::Error> {
+        let params = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
+        let patch = Patch::<()>::Json(config.patch(desired, self.kind));
+        let object = with_timeout(REQUEST_TIMEOUT, self.api.patch(&self.name, &params, &patch)).await?;
+        self.publish_found(&object);
+        Ok(())
+    }
+
+    /// Keeps its status up to date; never ends.
+    pub(super) async fn follow(self, pause: Duration) {
+        let mut failures = FailureLog::default();
+        loop {
+            let status = self.observe().await;
+            log_failure(&mut failures, self.kind, &status);
+            let Ok(ConfigStatus::Found(config)) = status else {
+                tokio::time::sleep(jitter(pause)).await;
+                continue;
+            };
+            // The watch starts at the version that was read, so no change is missed.
+            let started = Instant::now();
+            match self.watch(&config.resource_version).await {
+                Ok(()) => tokio::time::sleep(MIN_WATCH_INTERVAL.saturating_sub(started.elapsed())).await,
+                Err(error) => {
+                    let (configuration, error) = (config_name(self.kind), error_message(&error));
+                    tracing::debug!(configuration, error, "a watch ended");
+                    tokio::time::sleep(jitter(pause) / 4).await;
+                }
             }
         }
+    }
+
+    async fn watch(&self, resource_version: &str) -> Result<(), kube::Error> {
+        let only = format!("metadata.name={}", self.name);
+        let params = WatchParams::default().fields(&only).timeout(WATCH_TIMEOUT_SECONDS);
+        let mut events =
+            with_timeout(REQUEST_TIMEOUT, self.api.watch(&params, resource_version)).await?.boxed();
+        let end = Instant::now() + Duration::from_secs(WATCH_TIMEOUT_SECONDS.into()) + REQUEST_TIMEOUT;
+        while let Ok(Some(event)) = tokio::time::timeout_at(end, events.next()).await {
+            match event? {
+                WatchEvent::Added(object) | WatchEvent::Modified(object) => self.publish_found(&object),
+                WatchEvent::Deleted(_) => self.publish(ConfigStatus::NotFound),
+                WatchEvent::Bookmark(_) => continue,
+                WatchEvent::Error(status) => return Err(kube::Error::Api(status)),
+            };
+        }
+        Ok(())
+    }
+
+    fn publish_found(&self, object: &DynamicObject) -> ConfigStatus {
+        let status = self.observed.borrow().of(self.kind).after(object, Instant::now());
+        self.publish(status)
+    }
+
+    /// Replaces the published status, and notifies receivers if it differs.
+    fn publish(&self, status: ConfigStatus) -> ConfigStatus {
+        self.observed.send_if_modified(|observed| {
+            let current = observed.of_mut(self.kind);
+            let differ = *current != status;
+            current.clone_from(&status);
+            differ
+        });
+        status
     }
 }
 
 /// Logs once why a configuration cannot be read.
-fn log_failure(failures: &mut FailureLog, step: &'static str, status: &Result<ConfigStatus, kube::Error>) {
+fn log_failure(failures: &mut FailureLog, kind: Phase, status: &Result<ConfigStatus, kube::Error>) {
+    let step = format!("read the {} webhook configuration", config_name(kind));
     match status {
         Ok(ConfigStatus::Forbidden) => {
             let help = "memgate's account has no right to; `memgate manifests` prints the role that gives it";
-            failures.failed(step, help.to_owned());
+            failures.failed(&step, help.to_owned());
         }
-        Ok(_) => failures.succeeded(step),
-        Err(error) => failures.failed(step, error_message(error)),
+        Ok(_) => failures.succeeded(&step),
+        Err(error) => failures.failed(&step, error_message(error)),
     }
-}
-
-async fn watch(
-    client: Client,
-    kind: WebhookKind,
-    name: &str,
-    resource_version: &str,
-    observed: &Sender<Observed>,
-) -> Result<(), kube::Error> {
-    let params =
-        WatchParams::default().fields(&format!("metadata.name={name}")).timeout(WATCH_TIMEOUT_SECONDS);
-    let api = webhook_configs(client, kind);
-    let mut events = with_timeout(REQUEST_TIMEOUT, api.watch(&params, resource_version)).await?.boxed();
-    let end = Instant::now() + Duration::from_secs(WATCH_TIMEOUT_SECONDS.into()) + REQUEST_TIMEOUT;
-    while let Ok(Some(event)) = tokio::time::timeout_at(end, events.next()).await {
-        let status = match event? {
-            WatchEvent::Added(object) | WatchEvent::Modified(object) => status_of(observed, kind, &object),
-            WatchEvent::Deleted(_) => ConfigStatus::NotFound,
-            WatchEvent::Bookmark(_) => continue,
-            WatchEvent::Error(status) => return Err(kube::Error::Api(status)),
-        };
-        publish(observed, kind, &status);
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -18,9 +18,6 @@ const BEGIN: &str = "-----BEGIN CERTIFICATE-----";
 /// Where it ends.
 const END: &str = "-----END CERTIFICATE-----";
 
-/// The longest text that is parsed as a bundle: eight certificates are some 6 KiB.
-const MAX_BUNDLE_BYTES: usize = 256 << 10;
-
 /// A CA certificate. Equal when all bytes are.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::server) struct CaCert {
@@ -77,9 +74,6 @@ pub(in crate::server) fn of_entry(webhook: &Value) -> CaBundle {
 
 /// Reads every certificate that can be read.
 pub(in crate::server) fn parse(text: &[u8]) -> CaBundle {
-    if text.len() > MAX_BUNDLE_BYTES {
-        return CaBundle::default();
-    }
     let text = String::from_utf8_lossy(text);
     let mut parts = text.split(BEGIN);
     let intact = parts.next().is_some_and(|before| before.trim().is_empty());
@@ -137,7 +131,6 @@ mod tests {
             (format!("{}{}", texts[0], texts[1].replace('A', "!")), &certs[..1]),
             (format!("hello\n{}", texts[1]), &certs[1..]),
             ("hello".to_owned(), &[]),
-            ("x".repeat(MAX_BUNDLE_BYTES + 1), &[]),
         ] {
             let bundle = parse(text.as_bytes());
             assert_eq!(bundle.certs, expected, "{text}");

@@ -9,13 +9,13 @@ use kube::api::{ApiResource, DynamicObject};
 use kube::{Api, Client};
 
 use crate::review_path::without_tokens;
-use crate::server::metrics::labels::WebhookKind;
+use memgate_model::finding::Phase;
 
 /// The webhook configurations of a kind; untyped, so that fields of a newer Kubernetes are kept.
-pub(in crate::server) fn webhook_configs(client: Client, kind: WebhookKind) -> Api<DynamicObject> {
+pub(in crate::server) fn webhook_configs(client: Client, kind: Phase) -> Api<DynamicObject> {
     let resource = match kind {
-        WebhookKind::Mutating => ApiResource::erase::<MutatingWebhookConfiguration>(&()),
-        WebhookKind::Validating => ApiResource::erase::<ValidatingWebhookConfiguration>(&()),
+        Phase::Mutate => ApiResource::erase::<MutatingWebhookConfiguration>(&()),
+        Phase::Validate => ApiResource::erase::<ValidatingWebhookConfiguration>(&()),
     };
     Api::all_with(client, &resource)
 }

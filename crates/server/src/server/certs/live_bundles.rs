@@ -9,7 +9,9 @@ use serde_json::Value;
 
 use crate::server::certs::ca_bundle;
 use crate::server::certs::kube_api::{webhook_configs, with_timeout};
-use crate::server::metrics::labels::WebhookKind;
+use crate::server::metrics::labels::config_name;
+use memgate_model::finding::Phase;
+use memgate_primitives::plain_text::plain;
 
 /// The timeout of one request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
@@ -43,7 +45,7 @@ pub struct EntryBundle {
 /// When a configuration cannot be read.
 pub async fn live_bundles(client: &Client, configuration: &str) -> Result<LiveBundles, kube::Error> {
     let mut live = LiveBundles::default();
-    for kind in WebhookKind::ALL {
+    for kind in Phase::ALL {
         let api = webhook_configs(client.clone(), kind);
         if let Some(object) = with_timeout(REQUEST_TIMEOUT, api.get_opt(configuration)).await? {
             live.add(kind, &object);
@@ -53,28 +55,35 @@ pub async fn live_bundles(client: &Client, configuration: &str) -> Result<LiveBu
 }
 
 impl LiveBundles {
-    fn add(&mut self, kind: WebhookKind, object: &DynamicObject) {
+    fn add(&mut self, kind: Phase, object: &DynamicObject) {
         let annotations = object.metadata.annotations.as_ref();
         self.from_cert_manager |= annotations.is_some_and(|all| all.contains_key(CERT_MANAGER));
         let webhooks = object.data.get("webhooks").and_then(Value::as_array);
         self.entries.extend(webhooks.into_iter().flatten().map(|webhook| EntryBundle::read(kind, webhook)));
     }
 
-    /// The entries that do not trust a CA.
-    pub fn without<'a>(&'a self, sha256: &'a str) -> impl Iterator<Item = &'a EntryBundle> {
-        self.entries.iter().filter(move |entry| !entry.cas.contains(sha256))
+    /// The titles of the entries that do not trust a CA.
+    #[must_use]
+    pub fn without(&self, sha256: &str) -> Vec<String> {
+        self.titles(|cas| !cas.contains(sha256))
     }
 
-    /// The entries that trust another CA.
-    pub fn beyond<'a>(&'a self, sha256: &'a str) -> impl Iterator<Item = &'a EntryBundle> {
-        self.entries.iter().filter(move |entry| entry.cas.iter().any(|ca| ca != sha256))
+    /// The titles of the entries that trust another CA.
+    #[must_use]
+    pub fn beyond(&self, sha256: &str) -> Vec<String> {
+        self.titles(|cas| cas.iter().any(|ca| ca != sha256))
+    }
+
+    fn titles(&self, is_wanted: impl Fn(&BTreeSet<String>) -> bool) -> Vec<String> {
+        let wanted = self.entries.iter().filter(|entry| is_wanted(&entry.cas));
+        wanted.map(|entry| format!("{} ({})", plain(&entry.name), entry.configuration)).collect()
     }
 }
 
 impl EntryBundle {
-    fn read(kind: WebhookKind, webhook: &Value) -> Self {
+    fn read(kind: Phase, webhook: &Value) -> Self {
         Self {
-            configuration: kind.name(),
+            configuration: config_name(kind),
             name: webhook.get("name").and_then(Value::as_str).unwrap_or_default().to_owned(),
             cas: ca_bundle::of_entry(webhook).certs.iter().map(ca_bundle::CaCert::sha256).collect(),
         }
@@ -106,16 +115,15 @@ mod tests {
     fn finds_entries_by_the_cas_that_they_trust() {
         let [new, old] = [0, 1].map(|now| Ca::generate(now, &CertPolicy::default()).expect("a CA").cert);
         let mut live = LiveBundles::default();
-        live.add(WebhookKind::Mutating, &configuration("other", &[&[], &[new.clone(), old.clone()]]));
-        live.add(WebhookKind::Validating, &configuration("other", &[std::slice::from_ref(&new)]));
+        live.add(Phase::Mutate, &configuration("other", &[&[], &[new.clone(), old.clone()]]));
+        live.add(Phase::Validate, &configuration("other", &[std::slice::from_ref(&new)]));
         assert!(!live.from_cert_manager);
-        let named = |entry: &EntryBundle| format!("{} {}", entry.configuration, entry.name);
         let (new, old) = (new.sha256(), old.sha256());
         assert_eq!(new.len(), 64);
-        assert_eq!(live.without(&new).map(named).collect::<Vec<_>>(), ["mutating 0.memgate.dev"]);
-        assert_eq!(live.beyond(&new).map(named).collect::<Vec<_>>(), ["mutating 2.memgate.dev"]);
-        assert_eq!(live.without(&old).count(), 2);
-        live.add(WebhookKind::Validating, &configuration(CERT_MANAGER, &[]));
+        assert_eq!(live.without(&new), ["0.memgate.dev (mutating)"]);
+        assert_eq!(live.beyond(&new), ["2.memgate.dev (mutating)"]);
+        assert_eq!(live.without(&old).len(), 2);
+        live.add(Phase::Validate, &configuration(CERT_MANAGER, &[]));
         assert!(live.from_cert_manager);
     }
 }

@@ -3,7 +3,7 @@
 
 mod peer_chain;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
@@ -21,7 +21,8 @@ use x509_parser::parse_x509_certificate;
 
 use crate::server::certs::ca_bundle;
 use crate::server::certs::kube_api::{error_message, webhook_configs, with_timeout};
-use crate::server::metrics::labels::WebhookKind;
+use crate::server::metrics::labels::config_name;
+use memgate_model::finding::Phase;
 
 /// The timeout of each request and connection.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -94,7 +95,7 @@ pub enum TrustVerdict {
 }
 
 /// The reported fields of a certificate.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CertInfo {
     /// The subject as text.
     pub subject: String,
@@ -125,11 +126,11 @@ enum Target {
 pub async fn verify(client: &Client, options: &VerifyOptions<'_>) -> Result<Vec<WebhookReport>, Error> {
     let given = options.chain.map(read_chain).transpose()?;
     let (mut entries, mut cache) = (Vec::new(), ChainCache::new());
-    for kind in WebhookKind::ALL {
+    for kind in Phase::ALL {
         let read =
             with_timeout(TIMEOUT, webhook_configs(client.clone(), kind).get_opt(options.configuration)).await;
         let object = read.map_err(|error| Error::Read {
-            kind: kind.name(),
+            kind: config_name(kind),
             name: options.configuration.to_owned(),
             reason: error_message(&error),
         })?;
@@ -143,7 +144,7 @@ pub async fn verify(client: &Client, options: &VerifyOptions<'_>) -> Result<Vec<
 }
 
 async fn verify_entry(
-    kind: WebhookKind,
+    kind: Phase,
     webhook: &Value,
     given: Option<&[CertificateDer<'static>]>,
     options: &VerifyOptions<'_>,
@@ -173,7 +174,7 @@ async fn verify_entry(
     };
     let cert_info = |certificates: &[CertificateDer<'_>]| certificates.iter().filter_map(cert_info).collect();
     WebhookReport {
-        configuration: kind.name(),
+        configuration: config_name(kind),
         name: text("/name").unwrap_or_default().to_owned(),
         asks_for,
         bundle: cert_info(&bundle),
@@ -200,27 +201,17 @@ async fn server_chain(
 /// If webhooks of one server trust different CAs, at least one is wrong. Without a connection to the server it is
 /// unknown which one.
 fn mark_contradictions(entries: &mut [WebhookReport]) {
-    let mut bundles: BTreeMap<String, Vec<Vec<CertInfo>>> = BTreeMap::new();
-    for entry in entries.iter() {
-        let known = bundles.entry(entry.asks_for.clone()).or_default();
-        if !known.iter().any(|other| have_same_certs(other, &entry.bundle)) {
-            known.push(entry.bundle.clone());
-        }
-    }
+    let bundle = |entry: &WebhookReport| entry.bundle.iter().cloned().collect::<BTreeSet<_>>();
+    let all: Vec<_> = entries.iter().map(|entry| (entry.asks_for.clone(), bundle(entry))).collect();
     for entry in entries {
-        let differ = bundles.get(&entry.asks_for).is_some_and(|known| known.len() > 1);
+        let own = bundle(entry);
+        let differ = all.iter().any(|(asks_for, other)| *asks_for == entry.asks_for && *other != own);
         if differ && matches!(entry.verdict, TrustVerdict::Unasked(_)) {
             let reason = "the entries that lead there do not trust the same CAs; ask again in a moment, or \
                           give --url or --cert";
             entry.verdict = TrustVerdict::Unknown(reason.to_owned());
         }
     }
-}
-
-/// Whether two bundles hold the same, in any order.
-fn have_same_certs(one: &[CertInfo], other: &[CertInfo]) -> bool {
-    one.iter().all(|cert_info| other.contains(cert_info))
-        && other.iter().all(|cert_info| one.contains(cert_info))
 }
 
 /// Whether a chain is trusted for a name, as an apiserver would see it.

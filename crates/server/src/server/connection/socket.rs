@@ -1,5 +1,5 @@
-//! The socket under TLS. When it is closed while its peer does not read an answer, the kernel must not keep the rest of
-//! the answer and try to send it for minutes.
+//! The socket under TLS. It notes the phases of its connection. When it is closed while its peer does not read an answer,
+//! the kernel must not keep the rest of the answer and try to send it for minutes.
 
 use std::io;
 use std::pin::Pin;
@@ -46,7 +46,12 @@ impl AsyncRead for Socket {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(cx, buffer)
+        let before = buffer.filled().len();
+        let poll = Pin::new(&mut self.stream).poll_read(cx, buffer);
+        if buffer.filled().len() > before {
+            self.activity.bytes_received();
+        }
+        poll
     }
 }
 
@@ -68,7 +73,11 @@ impl AsyncWrite for Socket {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(cx)
+        let poll = Pin::new(&mut self.stream).poll_flush(cx);
+        if let Poll::Ready(Ok(())) = poll {
+            self.activity.flushed();
+        }
+        poll
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

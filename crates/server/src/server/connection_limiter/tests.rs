@@ -40,6 +40,7 @@ fn closes_idle_connections_before_others_and_never_one_that_is_answered() {
     let slots = [0; 5].map(|_| acquire(&limiter).0);
     let [answering, writing, body, head, idle] = &slots;
     for slot in [answering, writing, body, head] {
+        slot.activity.http_begins();
         slot.activity.bytes_received();
     }
     for slot in [answering, writing, body] {
@@ -68,6 +69,7 @@ fn drops_a_newcomer_when_all_are_answered() {
 #[test]
 fn a_request_can_begin_while_an_answer_is_written() {
     let activity = Activity::new();
+    activity.http_begins();
     for (received, next) in [(false, ConnectionPhase::Idle), (true, ConnectionPhase::Head)] {
         activity.answered();
         if received {

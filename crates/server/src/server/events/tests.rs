@@ -5,7 +5,7 @@ use futures::FutureExt;
 use tokio::time::timeout;
 
 use super::*;
-use crate::server::stub::client;
+use crate::server::test_support::client;
 use memgate_model::finding::{Cause, Code, Finding};
 use memgate_primitives::pointer::Pointer;
 

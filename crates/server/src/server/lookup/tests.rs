@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use super::*;
-use crate::server::stub::{Reply, RequestedPaths, client, not_found};
+use crate::server::test_support::{Reply, RequestedPaths, client, not_found};
 use memgate_core::family;
 use memgate_model::kind::{Kind, SECRET};
 

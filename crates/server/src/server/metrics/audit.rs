@@ -2,36 +2,33 @@
 //! replicas counts each violation once.
 
 use std::cmp::Reverse;
-use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family as Labelled;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-use crate::server::metrics::labels::{ByPolicy, ByPolicyAndAdmission, ByResult};
+use crate::server::metrics::labels::ResultLabel;
+use crate::server::metrics::policies::{OTHER, PolicyLabel};
+use crate::server::metrics::{Counters, Seconds, add, add_results, number};
 use memgate_model::policy::{Policies, Policy};
 use memgate_policy::judge::Counts;
-
-use super::policies::OTHER;
-use super::result;
 
 /// How many policies have their own series about stored objects: fewer than in admission, because each has several.
 pub(super) const MAX_POLICIES: usize = 40;
 
 /// All series about audits.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(in crate::server) struct AuditMetrics {
-    passes: Labelled<ByResult, Counter>,
+    passes: Counters<1>,
     leading: Gauge,
     last: Gauge,
-    seconds: Gauge<f64, AtomicU64>,
+    seconds: Seconds,
     subjects: Gauge,
     reports: Gauge,
     left_out: Gauge,
-    violations: Labelled<ByPolicyAndAdmission, Gauge>,
-    promotions: Labelled<ByPolicy, Gauge>,
+    violations: Labelled<[(&'static str, String); 2], Gauge>,
+    promotions: Labelled<PolicyLabel, Gauge>,
 }
 
 /// The result of the last audit.
@@ -51,34 +48,34 @@ pub(in crate::server) struct LastPass {
 }
 
 impl AuditMetrics {
-    pub(super) fn register(&self, registry: &mut Registry) {
-        registry.register("audit_passes", "Audits of all stored objects", self.passes.clone());
-        registry.register("audit_leading", "Whether this replica audits", self.leading.clone());
-        registry.register(
-            "audit_last_pass_timestamp_seconds",
-            "When the last audit began that came to its end, in seconds since 1970",
-            self.last.clone(),
-        );
-        registry.register("audit_last_pass_seconds", "How long it took", self.seconds.clone());
-        registry.register("audit_subjects", "Stored objects that it judged", self.subjects.clone());
-        registry.register("audit_reports", "Objects of which there is a report", self.reports.clone());
-        registry.register(
-            "audit_reports_left_out",
-            "Objects that should have a report, beyond the limit",
-            self.left_out.clone(),
-        );
-        registry.register(
-            "policy_violations",
-            "Violations of policies by stored objects, by what admission makes of them",
-            self.violations.clone(),
-        );
-        registry.register(
-            "policy_promotion_timestamp_seconds",
-            "When a policy becomes stricter at admission, in seconds since 1970",
-            self.promotions.clone(),
-        );
-        for good in [true, false] {
-            drop(self.passes.get_or_create(&ByResult { result: result(good) }));
+    pub(super) fn new(registry: &mut Registry) -> Self {
+        let results = [ResultLabel::Done, ResultLabel::Failed];
+        Self {
+            passes: add_results(registry, "audit_passes", "Audits of all stored objects", results),
+            leading: add(registry, "audit_leading", "Whether this replica audits"),
+            last: add(
+                registry,
+                "audit_last_pass_timestamp_seconds",
+                "When the last audit began that came to its end, in seconds since 1970",
+            ),
+            seconds: add(registry, "audit_last_pass_seconds", "How long it took"),
+            subjects: add(registry, "audit_subjects", "Stored objects that it judged"),
+            reports: add(registry, "audit_reports", "Objects of which there is a report"),
+            left_out: add(
+                registry,
+                "audit_reports_left_out",
+                "Objects that should have a report, beyond the limit",
+            ),
+            violations: add(
+                registry,
+                "policy_violations",
+                "Violations of policies by stored objects, by what admission makes of them",
+            ),
+            promotions: add(
+                registry,
+                "policy_promotion_timestamp_seconds",
+                "When a policy becomes stricter at admission, in seconds since 1970",
+            ),
         }
     }
 
@@ -89,7 +86,7 @@ impl AuditMetrics {
         policies: &Policies,
         found: impl IntoIterator<Item = (String, Counts)>,
     ) {
-        self.passes.get_or_create(&ByResult { result: result(pass.is_done) }).inc();
+        self.passes.get_or_create(&[ResultLabel::of(pass.is_done).label()]).inc();
         self.leading.set(1);
         self.last.set(pass.at);
         self.seconds.set(pass.took.as_secs_f64());
@@ -114,8 +111,8 @@ impl AuditMetrics {
             let all =
                 [("denied", counts.denied), ("denied_later", counts.denied_later), ("admitted", admitted)];
             for (admission, count) in all {
-                let labels = ByPolicyAndAdmission { policy: policy.clone(), admission };
-                self.violations.get_or_create_owned(&labels).inc_by(number(count));
+                let labels = [("policy", policy.clone()), ("admission", admission.to_owned())];
+                self.violations.get_or_create(&labels).inc_by(number(count));
             }
         }
     }
@@ -127,13 +124,13 @@ impl AuditMetrics {
         let mut days: Vec<_> = policies.iter().filter_map(|policy| day(policy)).collect();
         days.sort_by_key(|(at, name)| (*at < now, (*at - now).abs(), name.clone()));
         for (at, policy) in days.into_iter().take(MAX_POLICIES) {
-            self.promotions.get_or_create_owned(&ByPolicy { policy }).set(at);
+            self.promotions.get_or_create(&[("policy", policy)]).set(at);
         }
     }
 
     /// Counts an audit that did not end.
     pub(in crate::server) fn fail(&self) {
-        self.passes.get_or_create(&ByResult { result: result(false) }).inc();
+        self.passes.get_or_create(&[ResultLabel::Failed.label()]).inc();
     }
 
     /// Removes the results: from now on another replica reports them.
@@ -144,8 +141,4 @@ impl AuditMetrics {
             gauge.set(0);
         }
     }
-}
-
-fn number(count: usize) -> i64 {
-    i64::try_from(count).unwrap_or(i64::MAX)
 }

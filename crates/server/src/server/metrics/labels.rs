@@ -4,11 +4,10 @@
 
 use prometheus_client::encoding::EncodeLabelSet;
 
-/// Which of the two calls.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(super) struct ByWebhook {
-    pub(super) webhook: &'static str,
-}
+use memgate_model::finding::Phase;
+
+/// The name and the value of a label.
+pub(super) type Label = (&'static str, &'static str);
 
 /// How one request ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -23,83 +22,62 @@ pub(in crate::server) struct RequestLabels {
     pub(in crate::server) reason: &'static str,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(super) struct ByCause {
-    pub(super) cause: &'static str,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(super) struct ByFamily {
-    pub(super) family: &'static str,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(super) struct ByResult {
-    pub(super) result: &'static str,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(super) struct ByKind {
-    pub(super) kind: &'static str,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(super) struct ByKindAndResult {
-    pub(super) kind: &'static str,
-    pub(super) result: &'static str,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(super) struct ByConfigAndResult {
-    pub(super) webhook_config: &'static str,
-    pub(super) result: &'static str,
-}
-
-/// A policy by its name.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(super) struct ByPolicy {
-    pub(super) policy: String,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(super) struct ByPolicyAndAction {
-    pub(super) policy: String,
-    pub(super) action: &'static str,
-}
-
-/// A policy, and what admission makes of its violations: `denied`, `denied_later` or `admitted`.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(super) struct ByPolicyAndAdmission {
-    pub(super) policy: String,
-    pub(super) admission: &'static str,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, EncodeLabelSet)]
-pub(super) struct ByState {
-    pub(super) state: &'static str,
-}
-
-/// What became of a span.
+/// How something ended that is counted by its result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::server) enum SpanOutcome {
-    /// The collector has it.
+pub(in crate::server) enum ResultLabel {
+    /// It succeeded.
     Done,
-    /// The collector did not take it.
+    /// It failed.
     Failed,
-    /// The queue was full.
+    /// It took too long.
+    TimedOut,
+    /// The caller of a handshake presented no certificate, or one that is not accepted.
+    ClientRefused,
+    /// A handshake did not begin, because there were too many others.
+    Rationed,
+    /// A looked-up object exists.
+    Found,
+    /// A looked-up object does not exist.
+    Absent,
+    /// An Event was written.
+    Written,
+    /// The same Event was written a short while ago.
+    Duplicate,
+    /// The queue of Events or spans was full.
     Dropped,
 }
 
-impl SpanOutcome {
-    /// Every outcome.
-    pub(in crate::server) const ALL: [Self; 3] = [Self::Done, Self::Failed, Self::Dropped];
+impl ResultLabel {
+    /// The results of TLS handshakes.
+    pub(super) const HANDSHAKES: [Self; 5] =
+        [Self::Done, Self::Failed, Self::ClientRefused, Self::TimedOut, Self::Rationed];
+    /// The results of lookups at the apiserver.
+    pub(super) const LOOKUPS: [Self; 4] = [Self::Found, Self::Absent, Self::Failed, Self::TimedOut];
+    /// The results of Events about pods without their memory.
+    pub(super) const EVENTS: [Self; 4] = [Self::Written, Self::Duplicate, Self::Dropped, Self::Failed];
+    /// The results of spans.
+    pub(super) const SPANS: [Self; 3] = [Self::Done, Self::Failed, Self::Dropped];
 
-    pub(super) const fn name(self) -> &'static str {
-        match self {
+    /// Whether something succeeded.
+    pub(super) const fn of(good: bool) -> Self {
+        if good { Self::Done } else { Self::Failed }
+    }
+
+    /// As a label.
+    pub(super) const fn label(self) -> Label {
+        let name = match self {
             Self::Done => "ok",
             Self::Failed => "failed",
+            Self::TimedOut => "timeout",
+            Self::ClientRefused => "client-refused",
+            Self::Rationed => "rationed",
+            Self::Found => "found",
+            Self::Absent => "absent",
+            Self::Written => "written",
+            Self::Duplicate => "duplicate",
             Self::Dropped => "dropped",
-        }
+        };
+        ("result", name)
     }
 }
 
@@ -118,98 +96,13 @@ impl CertKind {
     /// Every kind.
     pub(in crate::server) const ALL: [Self; 3] = [Self::Leaf, Self::Ca, Self::ClientCa];
 
-    pub(super) const fn name(self) -> &'static str {
-        match self {
+    pub(super) const fn label(self) -> Label {
+        let name = match self {
             Self::Leaf => "leaf",
             Self::Ca => "ca",
             Self::ClientCa => "client-ca",
-        }
-    }
-}
-
-/// How a TLS handshake ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::server) enum HandshakeOutcome {
-    /// It succeeded.
-    Done,
-    /// It failed, for example without a common TLS version.
-    Failed,
-    /// The caller presented no certificate, or one that is not accepted.
-    ClientRefused,
-    /// It took too long.
-    TimedOut,
-    /// It did not begin, because there were too many others.
-    Rationed,
-}
-
-impl HandshakeOutcome {
-    /// Every outcome.
-    pub(in crate::server) const ALL: [Self; 5] =
-        [Self::Done, Self::Failed, Self::ClientRefused, Self::TimedOut, Self::Rationed];
-
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Done => "ok",
-            Self::Failed => "failed",
-            Self::ClientRefused => "client-refused",
-            Self::TimedOut => "timeout",
-            Self::Rationed => "rationed",
-        }
-    }
-}
-
-/// How a lookup at the apiserver ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::server) enum LookupOutcome {
-    /// The object exists.
-    Found,
-    /// It does not exist.
-    Absent,
-    /// The apiserver answered with an error.
-    Failed,
-    /// The apiserver did not answer in time.
-    TimedOut,
-}
-
-impl LookupOutcome {
-    /// Every outcome.
-    pub(in crate::server) const ALL: [Self; 4] = [Self::Found, Self::Absent, Self::Failed, Self::TimedOut];
-
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Found => "found",
-            Self::Absent => "absent",
-            Self::Failed => "failed",
-            Self::TimedOut => "timeout",
-        }
-    }
-}
-
-/// What became of an Event about a pod without its memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::server) enum EventOutcome {
-    /// It was written.
-    Written,
-    /// The same Event was written a short while ago.
-    Duplicate,
-    /// The queue was full.
-    Dropped,
-    /// It could not be written.
-    Failed,
-}
-
-impl EventOutcome {
-    /// Every outcome.
-    pub(in crate::server) const ALL: [Self; 4] =
-        [Self::Written, Self::Duplicate, Self::Dropped, Self::Failed];
-
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Written => "written",
-            Self::Duplicate => "duplicate",
-            Self::Dropped => "dropped",
-            Self::Failed => "failed",
-        }
+        };
+        ("kind", name)
     }
 }
 
@@ -233,36 +126,30 @@ impl ShedCause {
     pub(in crate::server) const ALL: [Self; 5] =
         [Self::Requests, Self::Bytes, Self::Unread, Self::Queue, Self::Connections];
 
-    /// The name in metrics.
-    pub(super) const fn name(self) -> &'static str {
-        match self {
+    pub(super) const fn label(self) -> Label {
+        let name = match self {
             Self::Requests => "requests",
             Self::Bytes => "bytes",
             Self::Unread => "unread",
             Self::Queue => "queue",
             Self::Connections => "connections",
-        }
+        };
+        ("cause", name)
     }
 }
 
-/// A kind of webhook configuration.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::server) enum WebhookKind {
-    /// `MutatingWebhookConfiguration`.
-    Mutating,
-    /// `ValidatingWebhookConfiguration`.
-    Validating,
+/// The name of a call in metrics and traces.
+pub(in crate::server) const fn webhook(call: Phase) -> &'static str {
+    match call {
+        Phase::Mutate => "mutate",
+        Phase::Validate => "validate",
+    }
 }
 
-impl WebhookKind {
-    /// Both.
-    pub(in crate::server) const ALL: [Self; 2] = [Self::Mutating, Self::Validating];
-
-    /// Its name in metrics and the log.
-    pub(in crate::server) const fn name(self) -> &'static str {
-        match self {
-            Self::Mutating => "mutating",
-            Self::Validating => "validating",
-        }
+/// The name of the webhook configuration for a call, in metrics and the log.
+pub(in crate::server) const fn config_name(call: Phase) -> &'static str {
+    match call {
+        Phase::Mutate => "mutating",
+        Phase::Validate => "validating",
     }
 }

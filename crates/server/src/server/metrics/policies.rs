@@ -10,7 +10,7 @@ use prometheus_client::metrics::family::Family as Labelled;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-use crate::server::metrics::labels::{ByPolicy, ByPolicyAndAction, ByState};
+use crate::server::metrics::{Gauges, add, number};
 use memgate_model::finding::{Finding, Severity};
 use memgate_model::policy::{Action, Policies};
 use memgate_model::policy_rule::PolicyStatus;
@@ -22,30 +22,35 @@ pub(super) const MAX_POLICIES: usize = 200;
 /// The label value of all other policies.
 pub(super) const OTHER: &str = "other";
 
+/// A policy, and another label.
+type PolicyLabels = [(&'static str, String); 2];
+
+/// A policy by its name.
+pub(super) type PolicyLabel = [(&'static str, String); 1];
+
 /// All series about policies.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(in crate::server) struct PolicyMetrics {
-    findings: Labelled<ByPolicyAndAction, Counter>,
-    exempted: Labelled<ByPolicy, Counter>,
-    policies: Labelled<ByState, Gauge>,
-    expiries: Labelled<ByPolicy, Gauge>,
+    findings: Labelled<PolicyLabels, Counter>,
+    exempted: Labelled<PolicyLabel, Counter>,
+    policies: Gauges,
+    expiries: Labelled<PolicyLabel, Gauge>,
     names: Mutex<BTreeSet<String>>,
 }
 
 impl PolicyMetrics {
-    pub(super) fn register(&self, registry: &mut Registry) {
-        registry.register(
-            "policy_findings",
-            "Findings of policies by what came of them",
-            self.findings.clone(),
-        );
-        registry.register("policy_exempted", "Findings of policies that were exempt", self.exempted.clone());
-        registry.register("policies", "Policies by whether they are in force", self.policies.clone());
-        registry.register(
-            "policy_exemption_expires_timestamp_seconds",
-            "When the first of a policy's exemptions in force ends, in seconds since 1970",
-            self.expiries.clone(),
-        );
+    pub(super) fn new(registry: &mut Registry) -> Self {
+        Self {
+            findings: add(registry, "policy_findings", "Findings of policies by what came of them"),
+            exempted: add(registry, "policy_exempted", "Findings of policies that were exempt"),
+            policies: add(registry, "policies", "Policies by whether they are in force"),
+            expiries: add(
+                registry,
+                "policy_exemption_expires_timestamp_seconds",
+                "When the first of a policy's exemptions in force ends, in seconds since 1970",
+            ),
+            names: Mutex::default(),
+        }
     }
 
     /// Counts the findings of policies about an object.
@@ -54,10 +59,9 @@ impl PolicyMetrics {
             let Some(found) = &finding.policy else { continue };
             let policy = self.label(&found.rule.policy);
             if found.status == PolicyStatus::Exempt {
-                self.exempted.get_or_create(&ByPolicy { policy }).inc();
+                self.exempted.get_or_create(&[("policy", policy)]).inc();
             } else {
-                let action = action(finding.severity).name();
-                self.findings.get_or_create(&ByPolicyAndAction { policy, action }).inc();
+                self.findings.get_or_create(&by_action(policy, action(finding.severity))).inc();
             }
         }
     }
@@ -66,7 +70,7 @@ impl PolicyMetrics {
     pub(in crate::server) fn set(&self, policies: &Policies, now: Timestamp) {
         let invalid = policies.iter().filter(|policy| policy.invalid.is_some()).count();
         for (state, count) in [("in_force", policies.iter().count() - invalid), ("invalid", invalid)] {
-            self.policies.get_or_create(&ByState { state }).set(i64::try_from(count).unwrap_or(i64::MAX));
+            self.policies.get_or_create(&[("state", state)]).set(number(count));
         }
         for policy in policies.iter().filter(|policy| policy.invalid.is_none()) {
             self.begin_at_zero(&policy.name);
@@ -74,7 +78,7 @@ impl PolicyMetrics {
         self.expiries.clear();
         for (policy, expiry) in next_expiries(policies, now) {
             let seconds = expiry.as_second();
-            let gauge = self.expiries.get_or_create_owned(&ByPolicy { policy: self.label(policy) });
+            let gauge = self.expiries.get_or_create_owned(&[("policy", self.label(policy))]);
             // Several policies may share one name.
             let first = if gauge.get() == 0 { seconds } else { gauge.get().min(seconds) };
             gauge.set(first);
@@ -84,10 +88,10 @@ impl PolicyMetrics {
     /// Makes the counters of a policy, so that its first finding is an increase.
     fn begin_at_zero(&self, policy: &str) {
         let policy = self.label(policy);
-        for action in [Action::Deny, Action::Warn, Action::Report].map(Action::name) {
-            drop(self.findings.get_or_create_owned(&ByPolicyAndAction { policy: policy.clone(), action }));
+        for action in [Action::Deny, Action::Warn, Action::Report] {
+            drop(self.findings.get_or_create(&by_action(policy.clone(), action)));
         }
-        drop(self.exempted.get_or_create_owned(&ByPolicy { policy }));
+        drop(self.exempted.get_or_create(&[("policy", policy)]));
     }
 
     /// The name of a policy, as a label.
@@ -98,6 +102,10 @@ impl PolicyMetrics {
         }
         names.get(policy).cloned().unwrap_or_else(|| OTHER.to_owned())
     }
+}
+
+fn by_action(policy: String, action: Action) -> PolicyLabels {
+    [("policy", policy), ("action", action.name().to_owned())]
 }
 
 /// The action behind a severity.
@@ -115,7 +123,7 @@ mod tests {
 
     #[test]
     fn so_many_policies_have_names() {
-        let metrics = PolicyMetrics::default();
+        let metrics = PolicyMetrics::new(&mut Registry::default());
         let labels: Vec<_> =
             (0..MAX_POLICIES + 50).map(|index| metrics.label(&format!("p{index}"))).collect();
         assert_eq!(labels[MAX_POLICIES - 1], format!("p{}", MAX_POLICIES - 1));

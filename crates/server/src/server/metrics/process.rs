@@ -73,7 +73,8 @@ fn open_files() -> Option<i64> {
     i64::try_from(read_dir("/proc/self/fd").ok()?.count()).ok()?.checked_sub(1)
 }
 
-fn max_files() -> Option<i64> {
+/// How many file descriptors this process may have; `None` without `/proc`.
+pub(in crate::server) fn max_files() -> Option<i64> {
     let limits = read_to_string("/proc/self/limits").ok()?;
     let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"))?;
     line.split_whitespace().next()?.parse().ok()

@@ -9,7 +9,6 @@ use super::audit::LastPass;
 use super::policies::MAX_POLICIES;
 use super::*;
 use crate::server::outcomes;
-use memgate_core::family;
 use memgate_model::finding::{Finding, Severity};
 use memgate_model::kind::{MEMORY_POLICY, MEMORY_POLICY_EXEMPTION};
 use memgate_model::policy::Policies;
@@ -33,13 +32,13 @@ fn all() -> Metrics {
     for cause in ShedCause::ALL {
         metrics.count_shed(cause);
     }
-    for outcome in HandshakeOutcome::ALL {
+    for outcome in ResultLabel::HANDSHAKES {
         metrics.count_handshake(outcome);
     }
-    for outcome in LookupOutcome::ALL {
+    for outcome in ResultLabel::LOOKUPS {
         metrics.count_lookup(outcome);
     }
-    for outcome in EventOutcome::ALL {
+    for outcome in ResultLabel::EVENTS {
         metrics.count_event(outcome);
     }
     for family in family::ALL {
@@ -47,14 +46,14 @@ fn all() -> Metrics {
         metrics.count_held(family);
         metrics.set_store(family, 1, Duration::ZERO);
     }
-    for outcome in SpanOutcome::ALL {
+    for outcome in ResultLabel::SPANS {
         metrics.count_spans(outcome, 1);
     }
     for good in [true, false] {
         for kind in CertKind::ALL {
             metrics.count_cert_rotation(kind, good);
         }
-        for kind in WebhookKind::ALL {
+        for kind in Phase::ALL {
             metrics.count_cabundle_write(kind, good);
         }
     }

@@ -10,7 +10,7 @@ use super::*;
 use crate::server::clock::Clock;
 use crate::server::log_rate_limiter::LogRate;
 use crate::server::store::apply_event::StoreChange;
-use crate::server::stub::{client, not_found};
+use crate::server::test_support::{client, not_found};
 use memgate_core::decide::decide;
 use memgate_core::family::arkonis;
 use memgate_model::kind::{Kind, NAMESPACE};
@@ -38,7 +38,7 @@ fn unshared_handler(grace: Duration) -> ReviewHandler {
         decide,
         clock: Clock::default(),
         event_recorder: None,
-        log_limiter: LogRateLimiter::new(LogRate { burst: 100, per_second: 100 }),
+        log_limiter: LogRateLimiter::new(LogRate { burst: 100, refill: Duration::from_millis(10) }),
     }
 }
 

@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::time::Duration;
 
 use kube::Resource;
 use kube::core::{DynamicResourceScope, ObjectMeta};
@@ -17,7 +18,8 @@ use memgate_model::kind::Kind;
 use memgate_model::object::{Coverage, KindState, Object};
 
 /// The rate of log lines about unreadable objects of one kind: any user may write such objects.
-pub(in crate::server) const UNREADABLE_LOG_RATE: LogRate = LogRate { burst: 5, per_second: 1 };
+pub(in crate::server) const UNREADABLE_LOG_RATE: LogRate =
+    LogRate { burst: 5, refill: Duration::from_secs(1) };
 
 /// An object of which only the metadata that a watch needs is parsed; the rest stays text. So an object of any size, depth
 /// or content does not stop a watch.
@@ -79,7 +81,6 @@ fn insert_or_remove(kind: &'static Kind, log_limiter: &LogRateLimiter, raw: &Raw
         Err(error) => {
             let (name, namespace) = (raw.metadata.name.as_deref(), raw.metadata.namespace.as_deref());
             if let Some(suppressed) = log_limiter.take(kind.kind) {
-                let suppressed = (suppressed > 0).then_some(suppressed);
                 tracing::warn!(kind = kind.kind, namespace, name, suppressed, %error, "an object could not be read");
             }
             removal(raw)

@@ -10,7 +10,7 @@
 
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures::StreamExt;
 use kube::runtime::utils::Backoff;
@@ -20,7 +20,7 @@ use tokio::sync::watch::Receiver;
 use tokio::task::{spawn_blocking, yield_now};
 
 use crate::server::jitter::jitter;
-use crate::server::log_rate_limiter::LogRateLimiter;
+use crate::server::log_rate_limiter::{LogRate, LogRateLimiter};
 use crate::server::options::Timers;
 use crate::server::store::Store;
 use crate::server::store::apply_event::{
@@ -44,8 +44,8 @@ const RELIST_DELAY: Duration = Duration::from_secs(1);
 /// How many objects of a list are read before other tasks may run: it takes less than half a millisecond.
 const OBJECTS_PER_TURN: usize = 50;
 
-/// The least time between two log lines about failures of a watch; the failures between them are counted.
-const FAILURE_LOG_INTERVAL: Duration = Duration::from_mins(5);
+/// The rate of log lines about failures of a watch, so that a long outage does not fill the log.
+const FAILURE_LOG_RATE: LogRate = LogRate { burst: 1, refill: Duration::from_mins(5) };
 
 /// Keeps the store up to date with all objects of `kind`; never ends.
 pub(in crate::server) async fn follow(
@@ -56,14 +56,10 @@ pub(in crate::server) async fn follow(
     timers: Arc<Timers>,
 ) {
     let (idle_timeout, discovery_interval) = (timers.watch_idle, timers.discovery_interval);
-    let mut failures = WatchFailureLog {
-        last_logged: None,
-        suppressed: 0,
-        log_limiter: LogRateLimiter::new(UNREADABLE_LOG_RATE),
-    };
+    let limiters = [UNREADABLE_LOG_RATE, FAILURE_LOG_RATE].map(LogRateLimiter::new);
     loop {
         until_served(&store, kind, &mut groups).await;
-        match follow_until_it_ends(&store, &client, kind, idle_timeout, &mut failures).await {
+        match follow_until_it_ends(&store, &client, kind, idle_timeout, &limiters).await {
             WatchEnd::NotServed => {
                 not_installed(&store, kind);
                 tokio::time::sleep(jitter(discovery_interval)).await;
@@ -113,7 +109,7 @@ async fn follow_until_it_ends(
     client: &Client,
     kind: &'static Kind,
     idle_timeout: Duration,
-    failures: &mut WatchFailureLog,
+    [unreadable, failures]: &[LogRateLimiter; 2],
 ) -> WatchEnd {
     let listener = Arc::clone(store);
     let client = with_idle_timeout(client, idle_timeout, move || listener.record_activity(kind));
@@ -135,7 +131,7 @@ async fn follow_until_it_ends(
                         yield_now().await;
                     }
                 }
-                apply(store, kind, &failures.log_limiter, &mut partial, event).await;
+                apply(store, kind, unreadable, &mut partial, event).await;
             }
             Err(watcher::Error::InitialListFailed(error)) if has_code(&error, &[HTTP_NOT_FOUND]) => {
                 return WatchEnd::NotServed;
@@ -153,7 +149,7 @@ async fn follow_until_it_ends(
             }
             Err(error) => {
                 let pause = backoff.next().unwrap_or(Duration::from_secs(30));
-                failures.log(kind, &error, pause);
+                log_failure(failures, kind, &error, pause);
                 tokio::time::sleep(pause).await;
             }
         }
@@ -193,25 +189,11 @@ async fn replace_aside(store: &Arc<Store>, kind: &'static Kind, state: KindState
     }
 }
 
-/// Limits the log lines of a watch that fails, so that a long outage does not fill the log.
-#[derive(Debug)]
-struct WatchFailureLog {
-    last_logged: Option<Instant>,
-    suppressed: u32,
-    /// Limits the log lines about unreadable objects.
-    log_limiter: LogRateLimiter,
-}
-
-impl WatchFailureLog {
-    fn log(&mut self, kind: &Kind, error: &watcher::Error, pause: Duration) {
-        if self.last_logged.is_some_and(|logged| logged.elapsed() < FAILURE_LOG_INTERVAL) {
-            self.suppressed += 1;
-            tracing::debug!(kind = kind.kind, group = kind.group, %error, ?pause, "the watch failed");
-            return;
-        }
-        let suppressed = std::mem::take(&mut self.suppressed);
-        self.last_logged = Some(Instant::now());
+fn log_failure(log_limiter: &LogRateLimiter, kind: &Kind, error: &watcher::Error, pause: Duration) {
+    if let Some(suppressed) = log_limiter.take(kind.kind) {
         tracing::warn!(kind = kind.kind, group = kind.group, %error, ?pause, suppressed, "the watch failed");
+    } else {
+        tracing::debug!(kind = kind.kind, group = kind.group, %error, ?pause, "the watch failed");
     }
 }
 

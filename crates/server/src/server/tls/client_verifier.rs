@@ -20,7 +20,8 @@ use x509_parser::parse_x509_certificate;
 use x509_parser::prelude::X509Certificate;
 
 use crate::server::certs::ca_bundle;
-use crate::server::tls::{Error, cert_files, provider};
+use crate::server::tls::watched_files::WatchedFiles;
+use crate::server::tls::{Error, provider};
 
 /// Which client certificates are required.
 #[derive(Debug, Clone)]
@@ -36,8 +37,8 @@ pub struct ClientAuth {
 #[derive(Debug, Clone)]
 pub(super) struct ClientVerifier {
     client_auth: ClientAuth,
+    files: WatchedFiles<1>,
     roots: Arc<ArcSwap<Roots>>,
-    last: Option<Vec<u8>>,
 }
 
 #[derive(Debug)]
@@ -51,28 +52,16 @@ struct Roots {
 impl ClientVerifier {
     /// Reads the CA.
     pub(super) fn load(client_auth: &ClientAuth) -> Result<Self, Error> {
-        let text = cert_files::read(&client_auth.ca)?;
-        let roots = roots(client_auth, &text)?;
-        Ok(Self {
-            client_auth: client_auth.clone(),
-            roots: Arc::new(ArcSwap::from_pointee(roots)),
-            last: Some(text),
-        })
+        let mut files = WatchedFiles::new([&client_auth.ca]);
+        let roots = files.read_if_changed(roots);
+        let roots = roots.unwrap_or_else(|| Err(Error::NoCertificate { path: client_auth.ca.clone() }))?;
+        let roots = Arc::new(ArcSwap::from_pointee(roots));
+        Ok(Self { client_auth: client_auth.clone(), files, roots })
     }
 
     /// Uses a changed file; whether it can be used, or `None` when it has not changed.
     pub(super) fn read_if_changed(&mut self) -> Option<bool> {
-        let roots = match cert_files::read(&self.client_auth.ca) {
-            Ok(text) if self.last.as_ref() == Some(&text) => return None,
-            Ok(text) => {
-                let roots = roots(&self.client_auth, &text);
-                self.last = Some(text);
-                roots
-            }
-            // A missing file is reported once.
-            Err(error) => self.last.take().map(|_| Err(error))?,
-        };
-        match roots {
+        match self.files.read_if_changed(roots)? {
             Ok(roots) => {
                 tracing::info!(not_after = roots.not_after, "a new client CA is in use");
                 self.roots.store(Arc::new(roots));
@@ -92,9 +81,9 @@ impl ClientVerifier {
     }
 }
 
-fn roots(client_auth: &ClientAuth, text: &[u8]) -> Result<Roots, Error> {
+fn roots([ca]: &[PathBuf; 1], [text]: &[Vec<u8>; 1]) -> Result<Roots, Error> {
     let bundle = ca_bundle::parse(text);
-    let none = || Error::NoCertificate { path: client_auth.ca.clone() };
+    let none = || Error::NoCertificate { path: ca.clone() };
     let first = bundle.certs.iter().min_by_key(|cert| cert.not_after).ok_or_else(none)?;
     let (not_before, not_after) = (first.not_before, first.not_after);
     if !bundle.intact {

@@ -20,7 +20,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
 use crate::server::metrics::Metrics;
-use crate::server::metrics::labels::SpanOutcome;
+use crate::server::metrics::labels::ResultLabel;
 use crate::server::traces::Error;
 
 /// How many spans the queue holds: about 2 MiB.
@@ -49,7 +49,7 @@ impl SpanProcessor for SpanQueue {
 
     fn on_end(&self, span: SpanData) {
         if self.spans.try_send(span).is_err() {
-            self.metrics.count_spans(SpanOutcome::Dropped, 1);
+            self.metrics.count_spans(ResultLabel::Dropped, 1);
         }
     }
 
@@ -145,7 +145,7 @@ impl BatchSender {
     async fn send(&mut self, batch: Vec<SpanData>) {
         let count = batch.len();
         let sent = self.exporter.export(batch).await;
-        self.metrics.count_spans(if sent.is_ok() { SpanOutcome::Done } else { SpanOutcome::Failed }, count);
+        self.metrics.count_spans(if sent.is_ok() { ResultLabel::Done } else { ResultLabel::Failed }, count);
         match &sent {
             Err(error) if !self.unreachable => {
                 tracing::warn!(%error, "traces cannot be sent; they are dropped");

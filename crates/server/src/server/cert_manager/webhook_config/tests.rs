@@ -5,7 +5,7 @@ use serde_json::json;
 use super::*;
 use crate::server::certs::CertPolicy;
 use crate::server::certs::ca::Ca;
-use crate::server::stub_cluster::StubCluster;
+use crate::server::test_support::StubCluster;
 
 fn cert() -> CaCert {
     Ca::generate(2_000_000_000, &CertPolicy::default()).expect("a CA").cert
@@ -71,8 +71,8 @@ fn a_patch_writes_only_where_something_is_to_be_written_and_tests_where_it_write
     let config = WebhookConfig::read(&object(&[wanted, &[], wanted, &[cert()]]));
     let tokens = PathTokens::default();
     let all = DesiredEntry { bundle: wanted, tokens: &tokens, propagated: None };
-    assert!(!config.is_as(&all, WebhookKind::Mutating));
-    let patch = serde_json::to_value(config.patch(&all, WebhookKind::Mutating)).expect("JSON");
+    assert!(!config.is_as(&all, Phase::Mutate));
+    let patch = serde_json::to_value(config.patch(&all, Phase::Mutate)).expect("JSON");
     let text = BASE64_STANDARD.encode(ca_bundle::pem(wanted));
     let expected = json!([
         {"op": "test", "path": "/metadata/uid", "value": "u"},
@@ -82,7 +82,7 @@ fn a_patch_writes_only_where_something_is_to_be_written_and_tests_where_it_write
         {"op": "add", "path": "/webhooks/3/clientConfig/caBundle", "value": text},
     ]);
     assert_eq!(patch, expected);
-    assert!(WebhookConfig::read(&object(&[wanted, wanted])).is_as(&all, WebhookKind::Mutating));
+    assert!(WebhookConfig::read(&object(&[wanted, wanted])).is_as(&all, Phase::Mutate));
 }
 
 #[test]
@@ -91,10 +91,10 @@ fn neither_order_nor_repetition_is_drift() {
     let turned = [both[1].clone(), both[0].clone(), both[1].clone()];
     let tokens = PathTokens::default();
     let wanted = DesiredEntry { bundle: &both, tokens: &tokens, propagated: None };
-    assert!(WebhookConfig::read(&object(&[&both, &turned])).is_as(&wanted, WebhookKind::Mutating));
+    assert!(WebhookConfig::read(&object(&[&both, &turned])).is_as(&wanted, Phase::Mutate));
     let more = [both[0].clone(), both[1].clone(), cert()];
     assert!(
-        !WebhookConfig::read(&object(&[&more])).is_as(&wanted, WebhookKind::Mutating),
+        !WebhookConfig::read(&object(&[&more])).is_as(&wanted, Phase::Mutate),
         "another server could impersonate memgate"
     );
 }
@@ -137,8 +137,8 @@ fn a_path_is_written_where_it_is_missing_foreign_or_too_old() {
     ] {
         let wanted = DesiredEntry { bundle: &[], tokens: &tokens, propagated };
         let config = with_path(&found);
-        assert_eq!(config.is_as(&wanted, WebhookKind::Mutating), written.is_none(), "{found}");
-        let patch = serde_json::to_value(config.patch(&wanted, WebhookKind::Mutating)).expect("JSON");
+        assert_eq!(config.is_as(&wanted, Phase::Mutate), written.is_none(), "{found}");
+        let patch = serde_json::to_value(config.patch(&wanted, Phase::Mutate)).expect("JSON");
         let operation = written.map(|position| {
             json!({"op": "add", "path": "/webhooks/0/clientConfig/service/path", "value": own(position)})
         });
@@ -153,7 +153,7 @@ fn an_entry_that_calls_a_url_keeps_it() {
     let config = WebhookConfig::read(&serde_json::from_value(text).expect("an object"));
     let tokens = tokens();
     let wanted = DesiredEntry { bundle: &[], tokens: &tokens, propagated: Some(0) };
-    assert!(config.is_as(&wanted, WebhookKind::Mutating));
+    assert!(config.is_as(&wanted, Phase::Mutate));
     let observed = observed(ConfigStatus::NotFound, ConfigStatus::Found(config));
     assert!(observed.calls_a_url() && observed.named_tokens().is_empty());
 }
@@ -161,12 +161,12 @@ fn an_entry_that_calls_a_url_keeps_it() {
 #[test]
 fn what_cannot_be_read_is_logged_once_and_so_is_its_end() {
     let mut failures = FailureLog::default();
-    let step = reading(WebhookKind::Mutating);
-    log_failure(&mut failures, step, &Ok(ConfigStatus::Forbidden));
+    let (kind, step) = (Phase::Mutate, "read the mutating webhook configuration");
+    log_failure(&mut failures, kind, &Ok(ConfigStatus::Forbidden));
     assert!(failures.last(step).contains("memgate manifests"), "{failures:?}");
-    log_failure(&mut failures, step, &Err(kube::Error::Service("no answer".into())));
+    log_failure(&mut failures, kind, &Err(kube::Error::Service("no answer".into())));
     assert!(failures.last(step).contains("no answer"), "{failures:?}");
-    log_failure(&mut failures, step, &Ok(ConfigStatus::NotFound));
+    log_failure(&mut failures, kind, &Ok(ConfigStatus::NotFound));
     assert!(failures.is_empty(), "{failures:?}");
 }
 
@@ -176,8 +176,8 @@ async fn a_watch_that_ends_at_once_is_not_begun_again_at_once() {
     let cluster = StubCluster::new();
     cluster.end_watches();
     let (observed, _) = tokio::sync::watch::channel(Observed::default());
-    let name = "memgate".to_owned();
-    let follow = follow(cluster.client(), WebhookKind::Mutating, name, observed, Duration::from_secs(1));
+    let config = LiveConfig::new(cluster.client(), Phase::Mutate, "memgate", &observed);
+    let follow = config.follow(Duration::from_secs(1));
     let ended = tokio::time::timeout(Duration::from_millis(500), follow).await;
     assert!(ended.is_err());
     assert_eq!(cluster.watches(), 1);

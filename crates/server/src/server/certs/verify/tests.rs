@@ -6,8 +6,7 @@ use serde_json::json;
 use super::*;
 use crate::server::certs::CertPolicy;
 use crate::server::certs::ca::Ca;
-use crate::server::metrics::labels::WebhookKind;
-use crate::server::stub_cluster::{StubCluster, path};
+use crate::server::test_support::{StubCluster, path};
 
 const NOW: i64 = 2_000_000_000;
 
@@ -60,7 +59,7 @@ async fn reports_of_every_entry_and_reads_no_secret() {
     let policy = CertPolicy::default();
     let ca = Ca::generate(NOW, &policy).expect("a CA");
     let text = BASE64_STANDARD.encode(ca.certificate_pem());
-    cluster.change(&path(WebhookKind::Mutating), |object| {
+    cluster.change(&path(Phase::Mutate), |object| {
         let service = json!({"name": "memgate", "namespace": "home"});
         object["webhooks"][0]["clientConfig"] = json!({"caBundle": text, "service": service});
     });
@@ -93,7 +92,7 @@ async fn reports_of_every_entry_and_reads_no_secret() {
 /// A cluster whose four entries lead to one Service and trust these.
 fn trusting(bundles: [&[&Ca]; 4]) -> StubCluster {
     let cluster = StubCluster::new();
-    for (which, bundles) in WebhookKind::ALL.into_iter().zip(bundles.chunks(2)) {
+    for (which, bundles) in Phase::ALL.into_iter().zip(bundles.chunks(2)) {
         cluster.change(&path(which), |object| {
             for (index, bundle) in bundles.iter().enumerate() {
                 let text: String = bundle.iter().map(|ca| ca.certificate_pem()).collect();

@@ -7,7 +7,7 @@ use tokio::sync::watch;
 
 use super::*;
 use crate::server::store::discovery;
-use crate::server::stub::{Reply, RequestedPaths, client, not_found};
+use crate::server::test_support::{Reply, RequestedPaths, client, not_found};
 use memgate_model::object::Lookup;
 use memgate_model::state_reader::StateReader;
 use memgate_primitives::budget::Budget;
@@ -178,7 +178,7 @@ async fn a_watch_that_cannot_start_where_the_list_was_is_listed_anew() {
 
 #[tokio::test]
 async fn a_list_that_is_always_too_old_is_not_asked_for_without_a_pause() {
-    let started = Instant::now();
+    let started = std::time::Instant::now();
     let (_store, _, asked) = follow_watched(&[(200, TOO_OLD)]);
     until(|| count(&asked, |path| !is_watch(path)) > 2).await;
     assert!(started.elapsed() > RELIST_DELAY, "two pauses");

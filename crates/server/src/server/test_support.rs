@@ -1,5 +1,5 @@
-//! An apiserver with one Secret and two webhook configurations, for tests of the manager: it compares
-//! resourceVersions, patches, and watches, and fails when a test wants it to.
+//! Apiservers for unit tests: [`client`] with a function that answers paths, and [`StubCluster`] with one Secret and two
+//! webhook configurations. The cluster compares resourceVersions, patches, and watches, and fails when a test wants it to.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -9,6 +9,7 @@ use axum::body::{Body, Bytes};
 use axum::http::{Method, Request, Response};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
+use futures::future::BoxFuture;
 use http_body_util::BodyExt as _;
 use json_patch::Patch;
 use kube::Client;
@@ -16,7 +17,52 @@ use serde_json::{Value, json};
 
 use crate::server::certs::Builtin;
 use crate::server::certs::ca_bundle;
-use crate::server::metrics::labels::WebhookKind;
+use crate::server::metrics::labels::config_name;
+use memgate_model::finding::Phase;
+
+/// The status and body for a path; with status 0, an answer that never ends.
+pub(super) type Reply = (u16, String);
+
+/// The requested paths, in order.
+#[derive(Debug, Clone, Default)]
+pub(super) struct RequestedPaths(Arc<Mutex<Vec<String>>>);
+
+impl RequestedPaths {
+    /// All paths with their queries.
+    pub(super) fn all(&self) -> Vec<String> {
+        self.0.lock().expect("no panic").clone()
+    }
+}
+
+/// A client whose requests are answered by `reply`.
+pub(super) fn client<F>(reply: F) -> (Client, RequestedPaths)
+where
+    F: Fn(String) -> BoxFuture<'static, Reply> + Clone + Send + Sync + 'static,
+{
+    let asked = RequestedPaths::default();
+    let noted = asked.clone();
+    let service = tower::service_fn(move |request: Request<kube::client::Body>| {
+        let path = request.uri().to_string();
+        noted.0.lock().expect("no panic").push(path.clone());
+        let reply = reply(path);
+        async move {
+            let (status, text) = reply.await;
+            let body = match status {
+                0 => Body::from_stream(futures::stream::pending::<Result<Bytes, Infallible>>()),
+                _ => Body::from(text),
+            };
+            let response = Response::builder().status(if status == 0 { 200 } else { status });
+            Ok::<_, Infallible>(response.body(body).expect("a response"))
+        }
+    });
+    (Client::new(service, "default"), asked)
+}
+
+/// The body of a 404.
+pub(super) fn not_found() -> Reply {
+    let text = r#"{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}"#;
+    (404, text.to_owned())
+}
 
 /// The whole cluster.
 #[derive(Clone, Default)]
@@ -38,8 +84,8 @@ struct Inner {
 pub(super) const SECRET: &str = "/api/v1/namespaces/home/secrets/memgate-ca";
 
 /// The path of a configuration.
-pub(super) fn path(kind: WebhookKind) -> String {
-    format!("/apis/admissionregistration.k8s.io/v1/{}webhookconfigurations/memgate", kind.name())
+pub(super) fn path(kind: Phase) -> String {
+    format!("/apis/admissionregistration.k8s.io/v1/{}webhookconfigurations/memgate", config_name(kind))
 }
 
 /// The options of a manager in this cluster.
@@ -57,11 +103,11 @@ impl StubCluster {
     /// A cluster with both configurations, and no Secret.
     pub(super) fn new() -> Self {
         let cluster = Self::default();
-        for kind in WebhookKind::ALL {
+        for kind in Phase::ALL {
             let webhooks: Vec<_> = ["a.memgate.dev", "b.memgate.dev"]
                 .map(|name| json!({"name": name, "clientConfig": {"service": {"name": "memgate"}}}))
                 .to_vec();
-            let uid = format!("uid-{}", kind.name());
+            let uid = format!("uid-{}", config_name(kind));
             let object = json!({"metadata": {"name": "memgate", "uid": uid}, "webhooks": webhooks});
             cluster.put(&path(kind), object);
         }
@@ -119,7 +165,7 @@ impl StubCluster {
     }
 
     /// The certificates that an entry of a configuration trusts.
-    pub(super) fn trusted(&self, kind: WebhookKind) -> Vec<ca_bundle::CaCert> {
+    pub(super) fn trusted(&self, kind: Phase) -> Vec<ca_bundle::CaCert> {
         let object = self.get(&path(kind)).expect("a configuration");
         let bundle = |entry: &Value| {
             let text = entry["clientConfig"]["caBundle"].as_str().unwrap_or_default();
