@@ -66,20 +66,13 @@ impl Finder<'_> {
     }
 
     fn find_agent<'s>(&self, state: &mut StateReader<'s>) -> Result<&'s Object, Unmet> {
-        let (name, sanitized) = match &self.identity.name {
-            AgentName::Exact(name) => (name.as_ref(), false),
-            AgentName::Sanitized(label) => (*label, true),
+        let name = match &self.identity.name {
+            AgentName::Exact(name) => name,
+            AgentName::Sanitized(label) => self.find_sanitized(label, state)?.unwrap_or(label),
             AgentName::None => {
-                let message = "pod names no Agent".to_owned();
-                return Err(unmet(
-                    Reason::ReferenceMissing,
-                    &POD_AGENT_MISSING,
-                    self.pointer.clone(),
-                    message,
-                ));
+                return Err(self.unmet(Reason::ReferenceMissing, &POD_AGENT_MISSING, "pod names no Agent"));
             }
         };
-        let name = if sanitized { self.find_sanitized(name, state)?.unwrap_or(name) } else { name };
         self.resolve(&AGENT, name, &POD_AGENT_MISSING, state)
     }
 
@@ -118,8 +111,7 @@ impl Finder<'_> {
                 let message = self.message_about(&agent.name, |agent| {
                     format!("Agent {agent} has an invalid spec.memory.allow")
                 });
-                let pointer = self.pointer.clone();
-                let unmet = unmet(Reason::ReferenceInvalid, &POD_ALLOW_INVALID, pointer, message);
+                let unmet = self.unmet(Reason::ReferenceInvalid, &POD_ALLOW_INVALID, message);
                 let at = Pointer::new("/spec/memory/allow").index(index);
                 return Err(unmet_by(unmet, agent, at, "invalid"));
             };
@@ -173,14 +165,18 @@ impl Finder<'_> {
 
     fn not_found(&self, code: &'static Code, kind: &'static Kind, name: &str) -> Unmet {
         let message = self.message_about(name, |name| format!("{} {name} not found", kind.kind));
-        let mut unmet = unmet(Reason::ReferenceMissing, code, self.pointer.clone(), message);
+        let mut unmet = self.unmet(Reason::ReferenceMissing, code, message);
         unmet.missing = references([kind], &self.identity.namespace, name);
         unmet
     }
 
     fn lookup_failed(&self, kind: &str, name: &str) -> Unmet {
         let message = self.message_about(name, |name| format!("{kind} {name} could not be looked up"));
-        unmet(Reason::ReferenceUnknown, &LOOKUP_FAILED, self.pointer.clone(), message)
+        self.unmet(Reason::ReferenceUnknown, &LOOKUP_FAILED, message)
+    }
+
+    fn unmet(&self, reason: Reason, code: &'static Code, message: impl Into<String>) -> Unmet {
+        unmet(reason, code, self.pointer.clone(), message)
     }
 
     /// A message about `"namespace/name"`, the Orloj namespace being that of the pod's task.

@@ -22,7 +22,7 @@ pub(crate) struct Ensemble<'t> {
     pub(crate) excluded: Members<&'t str>,
     /// The relationships between its agents.
     pub(crate) relationships: Vec<Relationship<'t>>,
-    /// Who takes which part in them.
+    /// The part that each agent has in them.
     pub(crate) parts: Parts<'t>,
     /// The name of the stimulus.
     pub(crate) stimulus: Option<&'t str>,
