@@ -24,12 +24,11 @@
 //! |---|---|---|
 //! | [`clock`] | reads the wall clock | |
 //! | `jitter` | random pauses | |
-//! | [`quantity`] | parses durations and sizes | |
 //! | `log_rate_limiter` | limits log lines that callers can cause | |
 //! | `metrics` | counts and measures; its labels | `clock` |
 //! | `connection_limiter` | bounds open connections | |
 //! | `watchdog` | measures how long tasks wait, and notices a stalled runtime | |
-//! | `deadline` | reads `?timeout=` | `quantity` |
+//! | `deadline` | reads `?timeout=` | |
 //! | [`logs`] | sets up logging | `log_rate_limiter` |
 //! | [`certs`] | CAs, bundles, verification | `clock`, `metrics` |
 //! | [`tls`] | the serving certificate, client certificates | `certs`, `clock`, `metrics` |
@@ -57,7 +56,6 @@
 
 pub mod clock;
 mod jitter;
-pub mod quantity;
 
 mod log_rate_limiter;
 mod metrics;
