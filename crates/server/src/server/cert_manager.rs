@@ -224,7 +224,7 @@ impl CertManager {
         let signed = signed
             .map_err(tls::Error::Make)
             .and_then(|leaf| CertKeyPair::new(leaf.chain, leaf.key).map(|pair| (leaf.current, pair)));
-        self.metrics.count_cert_rotation(CertKind::Leaf, signed.is_ok());
+        self.metrics.certs.count_rotation(CertKind::Leaf, signed.is_ok());
         match signed {
             Ok((leaf, pair)) => {
                 tracing::info!(not_after = leaf.not_after, "a new certificate is in use");
@@ -360,7 +360,7 @@ impl CertManager {
             Err(error) => {
                 self.failures.failed(WRITE_SECRET, error_message(&error));
                 if reason.is_new_ca() {
-                    self.metrics.count_cert_rotation(CertKind::Ca, false);
+                    self.metrics.certs.count_rotation(CertKind::Ca, false);
                 }
                 Some(self.use_fallback(plan))
             }
@@ -393,7 +393,7 @@ impl CertManager {
             self.last_ca = Some(Instant::now());
         }
         if reason.is_new_ca() {
-            self.metrics.count_cert_rotation(CertKind::Ca, true);
+            self.metrics.certs.count_rotation(CertKind::Ca, true);
         }
     }
 
@@ -452,7 +452,7 @@ impl CertManager {
             return true;
         };
         let done = live.write(config, &desired).await;
-        self.metrics.count_cabundle_write(live.kind, done.is_ok());
+        self.metrics.certs.count_cabundle_write(live.kind, done.is_ok());
         match &done {
             Ok(()) => {
                 tracing::warn!(configuration = config_name(live.kind), "wrote caBundle and path");
@@ -495,8 +495,8 @@ impl CertManager {
         self.publish_paths();
         if let Some(ca_state) = &self.ca_state {
             let (ca, policy) = (&ca_state.newest.cert, &self.builtin.policy);
-            self.metrics.set_validity(CertKind::Ca, (ca.not_before, ca.not_after));
-            self.metrics.set_renewal(CertKind::Ca, due_at(ca.not_before, ca.not_after, policy));
+            self.metrics.certs.set_validity(CertKind::Ca, (ca.not_before, ca.not_after));
+            self.metrics.certs.set_renewal(CertKind::Ca, due_at(ca.not_before, ca.not_after, policy));
         }
         let observed = self.observed.borrow();
         let trusts = self.leaf.as_ref().is_some_and(|leaf| observed.trusts(&leaf.signer));

@@ -154,7 +154,7 @@ impl BatchSender {
         let sent = self.exporter.export(batch).await;
         self.metrics.count_spans(if sent.is_ok() { ResultLabel::Done } else { ResultLabel::Failed }, count);
         if let Err(error) = sent
-            && let Some(suppressed) = self.log_limiter.take("traces")
+            && let Ok(suppressed) = self.log_limiter.take("traces")
         {
             tracing::warn!(%error, suppressed, "traces cannot be sent; they are dropped");
         }
