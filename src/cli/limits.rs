@@ -5,9 +5,8 @@ use std::time::Duration;
 use anyhow::ensure;
 
 use crate::cli::duration::MAX_TIMEOUT;
-use memgate_primitives::duration;
+use memgate_primitives::{duration, quantity};
 use memgate_server::server::options::{Limits, Options, Timers};
-use memgate_server::server::quantity;
 
 /// The longest that a request may wait before it gets 429. After a later one, the apiserver has little time left to try
 /// again.
@@ -142,7 +141,8 @@ pub(super) fn parse_grace(text: &str) -> Result<Duration, String> {
 /// # Errors
 /// When the text is not a size, or is zero.
 pub fn parse_size(text: &str) -> Result<usize, String> {
-    let size = quantity::bytes(text).filter(|size| *size > 0);
+    let bytes = quantity::billionths(text).map(|billionths| billionths / 1_000_000_000);
+    let size = bytes.and_then(|bytes| usize::try_from(bytes).ok()).filter(|size| *size > 0);
     size.ok_or_else(|| "give a number of bytes above zero, such as 8Mi, 512Ki or 1048576".to_owned())
 }
 

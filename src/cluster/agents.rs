@@ -136,8 +136,8 @@ fn stand_ins(pods: &[AgentPod], snapshot: &Snapshot) -> Vec<AgentPod> {
     let mut stand_ins = Vec::new();
     for &family in &snapshot.settings.families {
         let Some(make) = family.pods.stand_ins else { continue };
-        let made = make(&mut reader).into_iter();
-        stand_ins.extend(made.map(|metadata| AgentPod::new(family, minimal_pod(&metadata, "agent"))));
+        let pods_made = make(&mut reader).into_iter();
+        stand_ins.extend(pods_made.map(|metadata| AgentPod::new(family, minimal_pod(&metadata, "agent"))));
     }
     let has_pod = |namespace: &str| pods.iter().any(|pod| pod.namespace() == namespace);
     stand_ins.retain(|pod| !has_pod(pod.namespace()));

@@ -14,19 +14,11 @@ const NAMESPACE_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/name
 /// Why there is no client. The reasons are texts, since the errors of kube repeat their causes.
 #[derive(Debug, ThisError)]
 pub(crate) enum Error {
-    /// The kubeconfig cannot be used.
-    #[error("failed to use the kubeconfig {path}: {reason}")]
-    Kubeconfig {
-        /// The file.
-        path: String,
-        /// Why.
-        reason: String,
-    },
-    /// The context cannot be used.
-    #[error("failed to use the context {context}: {reason}")]
-    Context {
-        /// Its name.
-        context: String,
+    /// The kubeconfig or the context cannot be used.
+    #[error("failed to use the {what}: {reason}")]
+    Unusable {
+        /// Which of them, with its path or name.
+        what: String,
         /// Why.
         reason: String,
     },
@@ -56,7 +48,8 @@ impl KubeContext {
         let options = KubeConfigOptions { context: self.context.clone(), ..KubeConfigOptions::default() };
         let config = match (&self.kubeconfig, &self.context) {
             (Some(path), _) => {
-                let failed = |reason| Error::Kubeconfig { path: path.display().to_string(), reason };
+                let what = format!("kubeconfig {}", path.display());
+                let failed = |reason| Error::Unusable { what: what.clone(), reason };
                 let kubeconfig = Kubeconfig::read_from(path).map_err(|error| {
                     failed(match error {
                         // The message of this error has the path in debug form.
@@ -68,7 +61,7 @@ impl KubeContext {
                 config.map_err(|error| failed(with_causes(&error)))?
             }
             (None, Some(context)) => {
-                let failed = |reason| Error::Context { context: context.clone(), reason };
+                let failed = |reason| Error::Unusable { what: format!("context {context}"), reason };
                 let config = kube::Config::from_kubeconfig(&options).await;
                 config.map_err(|error| failed(with_causes(&error)))?
             }

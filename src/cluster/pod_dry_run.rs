@@ -64,13 +64,6 @@ pub(crate) enum PodAdmission {
     Unknown(String),
 }
 
-/// Whether the apiserver admits one pod.
-enum Answer {
-    Admitted,
-    Refused(String),
-    Unknown(String),
-}
-
 /// Tries one pod for each namespace and each set of added containers.
 pub(crate) async fn dry_run(
     client: &Client,
@@ -103,47 +96,47 @@ fn name(container: &Value) -> String {
 }
 
 async fn admission(client: &Client, namespace: &str, pod: &Value, deadline: Instant) -> PodAdmission {
-    let message = match create(client, namespace, &creatable(pod), deadline).await {
-        Answer::Admitted => return PodAdmission::Admitted,
-        Answer::Unknown(why) => return PodAdmission::Unknown(why),
-        Answer::Refused(message) => message,
-    };
+    let answer = create(client, namespace, &creatable(pod), deadline).await;
+    let PodAdmission::Refused(message) = answer else { return answer };
     match create(client, namespace, &creatable(&without_added(pod)), deadline).await {
-        Answer::Admitted => PodAdmission::Refused(message),
-        Answer::Refused(_) => PodAdmission::RefusedAnyway(message),
-        Answer::Unknown(why) => PodAdmission::Unknown(why),
+        PodAdmission::Admitted => PodAdmission::Refused(message),
+        PodAdmission::Refused(_) => PodAdmission::RefusedAnyway(message),
+        unknown => unknown,
     }
 }
 
-async fn create(client: &Client, namespace: &str, pod: &Value, deadline: Instant) -> Answer {
+/// Whether the apiserver admits this pod, whatever the reason.
+async fn create(client: &Client, namespace: &str, pod: &Value, deadline: Instant) -> PodAdmission {
     let path = format!("/api/v1/namespaces/{namespace}/pods?dryRun=All&fieldManager={POD_NAME}");
     let deadline = deadline.min(Instant::now() + REQUEST_TIMEOUT);
     match timeout_at(deadline, send(client, Method::POST, &path, Some(pod))).await {
         Ok(Ok(response)) => interpret(&response),
-        Ok(Err(error)) => Answer::Unknown(format!("failed to try a pod: {}", error_message(&error))),
-        Err(_) => Answer::Unknown("failed to try a pod: no answer in time".to_owned()),
+        Ok(Err(error)) => PodAdmission::Unknown(format!("failed to try a pod: {}", error_message(&error))),
+        Err(_) => PodAdmission::Unknown("failed to try a pod: no answer in time".to_owned()),
     }
 }
 
-fn interpret(response: &Response) -> Answer {
+fn interpret(response: &Response) -> PodAdmission {
     let message = response.message();
     match response.status {
-        200..300 => Answer::Admitted,
-        403 if message.contains(" cannot create resource ") => Answer::Unknown(forbidden("create", "pods")),
+        200..300 => PodAdmission::Admitted,
+        403 if message.contains(" cannot create resource ") => {
+            PodAdmission::Unknown(forbidden("create", "pods"))
+        }
         // A quota that its controller has not counted yet refuses for the moment.
         403 if message.contains("status unknown for quota") => unknown(message),
         403 if message.contains("is being terminated") => unknown(message),
         400 if message.contains("does not support dry run") => unknown(message),
         // memgate's own denial is about missing memory, not about room.
         400..500 if message.contains(".memgate.dev\" denied the request") => unknown(message),
-        400 | 403 | 422 => Answer::Refused(without_pod(message).to_owned()),
+        400 | 403 | 422 => PodAdmission::Refused(without_pod(message).to_owned()),
         // Among them 409: a pod of that name exists, or two writers counted a quota at once.
         _ => unknown(message),
     }
 }
 
-fn unknown(message: &str) -> Answer {
-    Answer::Unknown(format!("failed to try a pod: {}", without_pod(message)))
+fn unknown(message: &str) -> PodAdmission {
+    PodAdmission::Unknown(format!("failed to try a pod: {}", without_pod(message)))
 }
 
 /// The message without the name of the dry run's pod.
@@ -241,9 +234,10 @@ mod tests {
         let interpret = |status, message: &str| {
             let body = json!({"kind": "Status", "message": message});
             match interpret(&Response { status, body, ..Response::default() }) {
-                Answer::Admitted => "admitted".to_owned(),
-                Answer::Refused(message) => format!("refused: {message}"),
-                Answer::Unknown(why) => format!("unknown: {why}"),
+                PodAdmission::Admitted => "admitted".to_owned(),
+                PodAdmission::Refused(message) => format!("refused: {message}"),
+                PodAdmission::RefusedAnyway(_) => unreachable!("one answer"),
+                PodAdmission::Unknown(why) => format!("unknown: {why}"),
             }
         };
         let quota = "pods \"memgate-doctor\" is forbidden: exceeded quota: full, requested: pods=1";

@@ -24,16 +24,15 @@
 //! |---|---|---|
 //! | [`clock`] | reads the wall clock | |
 //! | `jitter` | random pauses | |
-//! | [`quantity`] | parses durations and sizes | |
 //! | `log_rate_limiter` | limits log lines that callers can cause | |
 //! | `metrics` | counts and measures; its labels | `clock` |
 //! | `connection_limiter` | bounds open connections | |
 //! | `watchdog` | measures how long tasks wait, and notices a stalled runtime | |
-//! | `deadline` | reads `?timeout=` | `quantity` |
+//! | `deadline` | reads `?timeout=` | |
 //! | [`logs`] | sets up logging | `log_rate_limiter` |
 //! | [`certs`] | CAs, bundles, verification | `clock`, `metrics` |
 //! | [`tls`] | the serving certificate, client certificates | `certs`, `clock`, `metrics` |
-//! | [`traces`] | spans for a collector | `metrics` |
+//! | [`traces`] | spans for a collector | `log_rate_limiter`, `metrics` |
 //! | [`options`] | everything that can be set | `clock`, `tls`, `traces` |
 //! | `concurrency_limiter` | bounds requests and bytes in flight | `metrics`, `options` |
 //! | `fd_limit` | fits the limits to the file descriptors | `metrics`, `options` |
@@ -42,10 +41,10 @@
 //! | `connection` | TLS and HTTP on one connection | `connection_limiter`, `drain`, `metrics`, `options` |
 //! | `listener` | accepts connections | `connection`, `connection_limiter`, `log_rate_limiter`, `metrics` |
 //! | `aggregation` | reports which platforms have their own API server | |
-//! | `events` | writes Kubernetes Events | `clock`, `metrics` |
+//! | `events` | writes Kubernetes Events | `clock`, `log_rate_limiter`, `metrics` |
 //! | `store` | watches, and the state that they make; which objects are missing | `jitter`, `log_rate_limiter`, `options` |
 //! | `lookup` | gets single objects | `log_rate_limiter`, `metrics`, `store` |
-//! | `audit` | judges stored objects, writes reports and statuses | `certs`, `clock`, `drain`, `jitter`, `lookup`, `metrics`, `options`, `store` |
+//! | `audit` | judges stored objects, writes reports and statuses | `certs`, `clock`, `drain`, `jitter`, `log_rate_limiter`, `lookup`, `metrics`, `options`, `store` |
 //! | `rejection` | errors and their HTTP status | `metrics` |
 //! | `review_paths` | the paths under which reviews are accepted | `rejection` |
 //! | `cert_manager` | the CA Secret, leaves, `caBundle` and path | `certs`, `clock`, `jitter`, `metrics`, `options`, `review_paths`, `tls` |
@@ -57,7 +56,6 @@
 
 pub mod clock;
 mod jitter;
-pub mod quantity;
 
 mod log_rate_limiter;
 mod metrics;

@@ -14,7 +14,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use crate::deploy::entry::{NOT_DELETING, condition};
-use crate::deploy::metadata::{suffixed_metadata, suffixed_name};
+use crate::deploy::metadata::suffixed_metadata;
 use memgate_model::cel::{CelDefault, CelRule, CelTable};
 use memgate_model::family::Family;
 use memgate_model::kind::Kind;
@@ -119,10 +119,10 @@ fn writer(installation: &str, default: &CelDefault) -> MutatingAdmissionPolicy {
 
 /// The parameter is looked up in the namespace of the request; without it nothing is written.
 fn writer_binding(installation: &str, default: &CelDefault) -> MutatingAdmissionPolicyBinding {
+    let metadata = suffixed_metadata(installation, default.name);
     MutatingAdmissionPolicyBinding {
-        metadata: suffixed_metadata(installation, default.name),
         spec: Some(MutatingAdmissionPolicyBindingSpec {
-            policy_name: Some(suffixed_name(installation, default.name)),
+            policy_name: metadata.name.clone(),
             param_ref: Some(ParamRef {
                 name: Some(default.param_name.to_owned()),
                 parameter_not_found_action: Some("Allow".to_owned()),
@@ -130,6 +130,7 @@ fn writer_binding(installation: &str, default: &CelDefault) -> MutatingAdmission
             }),
             match_resources: None,
         }),
+        metadata,
     }
 }
 

@@ -45,12 +45,7 @@ pub(super) fn cluster_metadata(plan: &InstallPlan) -> ObjectMeta {
 
 /// Metadata of a cluster-wide object of which an installation has several: its name ends in `suffix`.
 pub(super) fn suffixed_metadata(name: &str, suffix: &str) -> ObjectMeta {
-    named(suffixed_name(name, suffix))
-}
-
-/// The name of such an object.
-pub(super) fn suffixed_name(name: &str, suffix: &str) -> String {
-    format!("{name}-{suffix}")
+    named(format!("{name}-{suffix}"))
 }
 
 fn named(name: String) -> ObjectMeta {
@@ -100,7 +95,8 @@ mod tests {
     fn the_longest_name_leaves_room_for_every_end() {
         let longest = "a".repeat(MAX_NAME_CHARS);
         for suffix in suffixes() {
-            assert!(suffixed_name(&longest, suffix).len() <= 253, "{suffix}");
+            let metadata = suffixed_metadata(&longest, suffix);
+            assert!(metadata.name.is_some_and(|name| name.len() <= 253), "{suffix}");
         }
     }
 }

@@ -37,21 +37,21 @@ pub(super) fn validating(plan: &InstallPlan) -> MutatingWebhookConfiguration {
 
 /// The entry for kinds that get defaults.
 pub(super) fn defaults(plan: &InstallPlan, fail_open: bool) -> Webhook {
-    let (name, failure, seconds) = resources(fail_open);
-    Webhook {
-        rules: Some(Vec::new()),
-        match_conditions: Some(conditions(&[NOT_DELETING])),
-        ..webhook(plan, Phase::Mutate, &format!("defaults.{name}"), failure, seconds)
-    }
+    let name = format!("defaults.{}", resources(fail_open).0);
+    of_resources(plan, Phase::Mutate, &name, fail_open)
 }
 
 /// The entry for kinds that are validated.
 pub(super) fn validations(plan: &InstallPlan, fail_open: bool) -> Webhook {
-    let (name, failure, seconds) = resources(fail_open);
+    of_resources(plan, Phase::Validate, resources(fail_open).0, fail_open)
+}
+
+fn of_resources(plan: &InstallPlan, call: Phase, name: &str, fail_open: bool) -> Webhook {
+    let (_, failure, seconds) = resources(fail_open);
     Webhook {
         rules: Some(Vec::new()),
         match_conditions: Some(conditions(&[NOT_DELETING])),
-        ..webhook(plan, Phase::Validate, name, failure, seconds)
+        ..webhook(plan, call, name, failure, seconds)
     }
 }
 

@@ -62,6 +62,9 @@ const PAUSE: Duration = Duration::from_secs(5);
 const RETRY: Duration = Duration::from_secs(15);
 const LAST_RETRY: Duration = Duration::from_mins(2);
 
+/// When a replica that has just begun to audit lists the reports once more.
+const SETTLED: Duration = Duration::from_secs(30);
+
 /// How often it checks whether the server is ending, or its state complete.
 const POLL: Duration = Duration::from_millis(200);
 
@@ -124,7 +127,7 @@ impl Auditor {
         let lookups = Lookups::new(client.clone(), LOOKUPS, Arc::clone(metrics));
         let mut reports = Reports::new(client.clone(), &options.installation, options.max_reports);
         let mut changes = store.changes();
-        let (mut last_listed, mut retry): (Option<Instant>, _) = (None, RETRY);
+        let (mut last_listed, mut retry, mut is_settled): (Option<Instant>, _, _) = (None, RETRY, false);
         loop {
             let start = Instant::now();
             changes.mark_unchanged();
@@ -141,6 +144,11 @@ impl Auditor {
                 now: self.clock.timestamp(),
             };
             let is_done = self.pass(&context, &mut reports, relist).await;
+            if relist && !is_settled {
+                // Once more, after the previous holder of the Lease has noticed its loss.
+                (is_settled, last_listed) =
+                    (true, start.checked_sub(options.interval.saturating_sub(SETTLED)));
+            }
             let again = last_listed.unwrap_or(start) + options.interval;
             let again = if is_done { again } else { again.min(Instant::now() + jitter(retry)) };
             retry = if is_done { RETRY } else { (retry * 2).min(LAST_RETRY) };

@@ -38,10 +38,11 @@ use crate::server::cert_manager::failure_log::FailureLog;
 use crate::server::cert_manager::path_tokens::PathToken;
 use crate::server::cert_manager::request_plan::{Situation, plan_request};
 use crate::server::cert_manager::secret_plan::{
-    CaState, CurrentLeaf, SecretPlan, WriteReason, choose_signer, due_at, plan_secret,
+    CaState, SecretPlan, WriteReason, choose_signer, due_at, plan_secret,
 };
 use crate::server::cert_manager::webhook_config::{DesiredEntry, LiveConfig, Observed};
 use crate::server::certs::Builtin;
+use crate::server::certs::ca::CurrentLeaf;
 use crate::server::certs::kube_api::error_message;
 use crate::server::certs::rotation::{Progress, REQUESTED, Rotation, RotationRequest};
 use crate::server::clock::Clock;
@@ -103,10 +104,8 @@ pub(super) struct CertManager {
     leaf: Option<CurrentLeaf>,
     /// When this replica first saw each token.
     tokens_since: BTreeMap<PathToken, Instant>,
-    /// When this replica last made a CA.
-    last_new_ca: Option<Instant>,
-    /// When this replica last wrote a CA over one that is not valid by its clock.
-    last_contested: Option<Instant>,
+    /// When this replica last made a CA, or wrote one over a CA that is not valid by its clock.
+    last_ca: Option<Instant>,
     /// When this replica learned of the last revocation.
     last_revocation: Option<Instant>,
     /// When this replica last wrote configurations.
@@ -155,8 +154,7 @@ impl CertManager {
             unfinished: None,
             leaf: None,
             tokens_since: BTreeMap::new(),
-            last_new_ca: None,
-            last_contested: None,
+            last_ca: None,
             last_revocation: None,
             last_config_write: None,
             trusted: false,
@@ -223,12 +221,10 @@ impl CertManager {
             return;
         };
         let signed = ca.sign(&self.builtin.names, now, policy);
-        let signed = signed.map_err(tls::Error::Make).and_then(|leaf| {
-            let current =
-                CurrentLeaf { signer: leaf.signer, not_before: leaf.not_before, not_after: leaf.not_after };
-            CertKeyPair::new(leaf.chain, leaf.key).map(|pair| (current, pair))
-        });
-        self.metrics.count_cert_rotation(CertKind::Leaf, signed.is_ok());
+        let signed = signed
+            .map_err(tls::Error::Make)
+            .and_then(|leaf| CertKeyPair::new(leaf.chain, leaf.key).map(|pair| (leaf.current, pair)));
+        self.metrics.certs.count_rotation(CertKind::Leaf, signed.is_ok());
         match signed {
             Ok((leaf, pair)) => {
                 tracing::info!(not_after = leaf.not_after, "a new certificate is in use");
@@ -281,11 +277,7 @@ impl CertManager {
     /// Whether the last write of this kind was too recent: replicas whose clocks differ, or a Secret that another tool
     /// keeps emptying, must not cause a new CA in every round.
     fn is_too_soon(&self, reason: WriteReason) -> bool {
-        let last = match reason {
-            _ if reason.is_new_ca() => self.last_new_ca,
-            _ if reason.is_contested() => self.last_contested,
-            _ => None,
-        };
+        let last = self.last_ca.filter(|_| reason.is_new_ca() || reason.is_contested());
         let min_interval = (self.builtin.policy.ca / 100).clamp(MIN_CA_INTERVAL.0, MIN_CA_INTERVAL.1);
         last.is_some_and(|last| last.elapsed() < min_interval)
     }
@@ -368,7 +360,7 @@ impl CertManager {
             Err(error) => {
                 self.failures.failed(WRITE_SECRET, error_message(&error));
                 if reason.is_new_ca() {
-                    self.metrics.count_cert_rotation(CertKind::Ca, false);
+                    self.metrics.certs.count_rotation(CertKind::Ca, false);
                 }
                 Some(self.use_fallback(plan))
             }
@@ -397,12 +389,11 @@ impl CertManager {
     /// Logs and counts a write of the Secret, and remembers its time.
     fn record_write(&mut self, reason: WriteReason) {
         tracing::info!(%reason, "wrote the CA Secret");
-        if reason.is_contested() {
-            self.last_contested = Some(Instant::now());
+        if reason.is_new_ca() || reason.is_contested() {
+            self.last_ca = Some(Instant::now());
         }
         if reason.is_new_ca() {
-            self.last_new_ca = Some(Instant::now());
-            self.metrics.count_cert_rotation(CertKind::Ca, true);
+            self.metrics.certs.count_rotation(CertKind::Ca, true);
         }
     }
 
@@ -461,7 +452,7 @@ impl CertManager {
             return true;
         };
         let done = live.write(config, &desired).await;
-        self.metrics.count_cabundle_write(live.kind, done.is_ok());
+        self.metrics.certs.count_cabundle_write(live.kind, done.is_ok());
         match &done {
             Ok(()) => {
                 tracing::warn!(configuration = config_name(live.kind), "wrote caBundle and path");
@@ -504,8 +495,8 @@ impl CertManager {
         self.publish_paths();
         if let Some(ca_state) = &self.ca_state {
             let (ca, policy) = (&ca_state.newest.cert, &self.builtin.policy);
-            self.metrics.set_validity(CertKind::Ca, (ca.not_before, ca.not_after));
-            self.metrics.set_renewal(CertKind::Ca, due_at(ca.not_before, ca.not_after, policy));
+            self.metrics.certs.set_validity(CertKind::Ca, (ca.not_before, ca.not_after));
+            self.metrics.certs.set_renewal(CertKind::Ca, due_at(ca.not_before, ca.not_after, policy));
         }
         let observed = self.observed.borrow();
         let trusts = self.leaf.as_ref().is_some_and(|leaf| observed.trusts(&leaf.signer));

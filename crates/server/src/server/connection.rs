@@ -78,7 +78,7 @@ pub(super) async fn serve(
         phase = too_slow(&slot.activity, &context.timers) => {
             tracing::debug!(?phase, "a connection was closed because its peer took too long");
             if phase == ConnectionPhase::Writing {
-                context.metrics.count_shed(ShedCause::Unread);
+                context.metrics.admission.count_shed(ShedCause::Unread);
             }
         }
     }

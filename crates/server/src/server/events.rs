@@ -153,7 +153,7 @@ impl EventWriter {
             let start = Instant::now();
             let written = write(&self.client, &pod_event, self.clock.unix_now()).await;
             if let Err(error) = &written {
-                if let Some(suppressed) = log_limiter.take("events") {
+                if let Ok(suppressed) = log_limiter.take("events") {
                     let error = error_message(error);
                     tracing::warn!(
                         error,

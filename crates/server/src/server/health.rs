@@ -102,13 +102,13 @@ impl Health {
     /// Sets the gauges that are measured at each scrape.
     fn update_gauges(&self) {
         self.metrics.set_ready(self.not_ready_reasons().is_empty());
-        self.metrics.set_bytes_in_flight(self.app.concurrency.bytes_in_use());
+        self.metrics.admission.set_bytes_in_flight(self.app.concurrency.bytes_in_use());
         self.metrics.connections.set(i64::try_from(self.connections.open()).unwrap_or(i64::MAX));
         if let Some(validity) = self.certificate.validity() {
-            self.metrics.set_validity(CertKind::Leaf, validity);
+            self.metrics.certs.set_validity(CertKind::Leaf, validity);
         }
         if let Some(validity) = self.certificate.client_ca_validity() {
-            self.metrics.set_validity(CertKind::ClientCa, validity);
+            self.metrics.certs.set_validity(CertKind::ClientCa, validity);
         }
         let handler = &self.app.handler;
         self.metrics.policies.set(&handler.store.snapshot().policies, handler.clock.timestamp());

@@ -85,14 +85,14 @@ pub(super) async fn run(
                     }
                 }
                 Err(error) => {
-                    if let Some(suppressed) = log_limiter.take("accept") {
+                    if let Ok(suppressed) = log_limiter.take("accept") {
                         tracing::warn!(%error, suppressed, "no connection can be accepted");
                     }
                     // `accept` would fail again at once, and the queue of the kernel stays full. Closing the
                     // longest idle connection frees what the next one needs.
                     if is_exhausted(&error) {
                         if limiter.evict_one() {
-                            context.metrics.count_shed(ShedCause::Connections);
+                            context.metrics.admission.count_shed(ShedCause::Connections);
                         }
                         sleep(EXHAUSTED_PAUSE).await;
                     }
@@ -120,7 +120,7 @@ fn slot_for(
     }
     let acquired = limiter.acquire();
     if !matches!(acquired, Some((_, false))) {
-        context.metrics.count_shed(ShedCause::Connections);
+        context.metrics.admission.count_shed(ShedCause::Connections);
     }
     acquired.map(|(slot, _)| slot)
 }

@@ -22,6 +22,10 @@ pub(super) struct LogRate {
     pub(super) refill: Duration,
 }
 
+/// A line must not be logged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Suppressed;
+
 /// The buckets, by subject.
 #[derive(Debug)]
 pub(super) struct LogRateLimiter {
@@ -41,9 +45,11 @@ impl LogRateLimiter {
         Self { rate, buckets: Mutex::new(BTreeMap::new()) }
     }
 
-    /// Takes one token and returns how many lines were suppressed before this one, if any. `None` when the bucket is
-    /// empty and the line must not be logged.
-    pub(super) fn take(&self, subject: &'static str) -> Option<Option<u64>> {
+    /// Takes one token and returns how many lines were suppressed before this one, if any.
+    ///
+    /// # Errors
+    /// When the bucket is empty and the line must not be logged.
+    pub(super) fn take(&self, subject: &'static str) -> Result<Option<u64>, Suppressed> {
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         let LogRate { burst, refill } = self.rate;
         let quota = Quota::with_period(refill).unwrap_or(Quota::per_second(NonZeroU32::MIN));
@@ -52,9 +58,9 @@ impl LogRateLimiter {
         let bucket = buckets.entry(subject).or_insert_with(full);
         if bucket.tokens.check().is_err() {
             bucket.suppressed += 1;
-            return None;
+            return Err(Suppressed);
         }
-        Some(Some(std::mem::take(&mut bucket.suppressed)).filter(|suppressed| *suppressed > 0))
+        Ok(Some(std::mem::take(&mut bucket.suppressed)).filter(|suppressed| *suppressed > 0))
     }
 }
 
@@ -71,10 +77,13 @@ mod tests {
     #[test]
     fn suppresses_lines_beyond_the_rate_and_counts_them() {
         let limiter = LogRateLimiter::new(LogRate { burst: 2, refill: Duration::from_secs(1) });
-        assert_eq!([0; 5].map(|_| limiter.take("late")), [Some(None), Some(None), None, None, None]);
-        assert_eq!(limiter.take("fault"), Some(None), "another subject has its own bucket");
+        assert_eq!(
+            [0; 5].map(|_| limiter.take("late")),
+            [Ok(None), Ok(None), Err(Suppressed), Err(Suppressed), Err(Suppressed)]
+        );
+        assert_eq!(limiter.take("fault"), Ok(None), "another subject has its own bucket");
         std::thread::sleep(Duration::from_millis(1_100));
-        assert_eq!(limiter.take("late"), Some(Some(3)));
+        assert_eq!(limiter.take("late"), Ok(Some(3)));
     }
 
     #[test]

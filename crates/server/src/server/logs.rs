@@ -58,7 +58,7 @@ pub fn init(format: LineFormat, filter: &str) -> Result<(), Error> {
     }
     let limiter = LogRateLimiter::new(PANIC_LOG_RATE);
     std::panic::set_hook(Box::new(move |panic| {
-        let Some(suppressed) = limiter.take("panic") else { return };
+        let Ok(suppressed) = limiter.take("panic") else { return };
         let place = panic.location().map(ToString::to_string);
         let text = panic.payload_as_str().unwrap_or("no message");
         tracing::error!(place, panic = text, suppressed, "panicked");

@@ -143,7 +143,7 @@ impl Lookups {
                 Ok(Ok(object)) => Ok(object),
                 Ok(Err(error)) => {
                     let kind = reference.kind.kind;
-                    if let Some(suppressed) = log_limiter.take(kind) {
+                    if let Ok(suppressed) = log_limiter.take(kind) {
                         let error = with_causes(&error);
                         tracing::warn!(kind, suppressed, error, "a lookup at the apiserver failed");
                     }

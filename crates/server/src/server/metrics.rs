@@ -3,7 +3,9 @@
 //! Label values are fixed words from the enums in [`labels`], never a part of a request, and the names of a limited
 //! number of [`policies`], so the number of series is bounded. docs/metrics.md lists them all.
 
+mod admission;
 pub(super) mod audit;
+mod certs;
 pub(super) mod labels;
 mod policies;
 mod process;
@@ -18,48 +20,28 @@ use prometheus_client::encoding::text;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family as Labelled;
 use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::{Metric, Registry};
 
+use crate::server::metrics::admission::AdmissionMetrics;
 use crate::server::metrics::audit::AuditMetrics;
-use crate::server::metrics::labels::{
-    CertKind, Label, RequestLabels, ResultLabel, ShedCause, config_name, webhook,
-};
+use crate::server::metrics::certs::CertMetrics;
+use crate::server::metrics::labels::{Label, RequestLabels, ResultLabel};
 use crate::server::metrics::policies::PolicyMetrics;
 use crate::server::metrics::process::Process;
 pub(super) use crate::server::metrics::process::max_files;
-use memgate_core::family;
 use memgate_model::family::Family;
-use memgate_model::finding::Phase;
 
 /// The content type of [`Metrics::text`].
 pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// The bounds of the buckets of durations, in seconds: from the time of a decision to the timeout of an apiserver.
-const DURATION_BUCKETS: [f64; 14] =
-    [5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 2.5e-2, 5e-2, 0.1, 0.5, 1.0, 5.0];
-
-/// The bounds of the buckets of patches, in JSON patch operations.
-const OPERATION_BUCKETS: [f64; 8] = [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 500.0];
-
 type Seconds = Gauge<f64, AtomicU64>;
 type Counters<const N: usize> = Labelled<[Label; N], Counter>;
 type Gauges<M = Gauge> = Labelled<[Label; 1], M>;
-type Histograms = Labelled<[Label; 1], Histogram, fn() -> Histogram>;
-
 /// All series.
 pub(super) struct Metrics {
     registry: Registry,
-    requests: Labelled<RequestLabels, Counter>,
-    durations: Histograms,
-    pub(super) in_flight: Gauge,
-    bytes_in_flight: Gauge,
-    shed: Counters<1>,
-    abandoned: Counters<1>,
-    pub(super) panics: Counter,
-    patch_operations: Histograms,
-    pods_held: Counters<1>,
+    pub(super) admission: AdmissionMetrics,
     store_objects: Gauges,
     store_age: Gauges<Seconds>,
     lookups: Counters<1>,
@@ -68,11 +50,7 @@ pub(super) struct Metrics {
     pub(super) audit: AuditMetrics,
     handshakes: Counters<1>,
     pub(super) connections: Gauge,
-    cert_not_before: Gauges,
-    cert_renewal: Gauges,
-    cert_not_after: Gauges,
-    cert_rotations: Counters<2>,
-    cabundle_repairs: Counters<2>,
+    pub(super) certs: CertMetrics,
     ready: Gauge,
     trace_spans: Counters<1>,
 }
@@ -84,54 +62,8 @@ impl Metrics {
         registry.register_collector(Box::new(Process::new()));
         let all = registry.sub_registry_with_prefix("memgate");
         all.register("build", "What is running", Info::new([("version", env!("CARGO_PKG_VERSION"))]));
-        let new_duration: fn() -> Histogram = || Histogram::new(DURATION_BUCKETS);
-        let new_operations: fn() -> Histogram = || Histogram::new(OPERATION_BUCKETS);
-        let families = family::ALL.map(|family| [("family", family.name)]);
-        let results = [true, false].map(|good| ResultLabel::of(good).label());
-        let rotations =
-            CertKind::ALL.into_iter().flat_map(|kind| results.map(|result| [kind.label(), result]));
-        let repairs = Phase::ALL
-            .into_iter()
-            .flat_map(|call| results.map(|result| [("webhook_config", config_name(call)), result]));
-        let metrics = Self {
-            requests: add(all, "admission_requests", "Requests by how they ended"),
-            durations: add_as(
-                all,
-                "admission_duration_seconds",
-                "Time from the first byte of a request to its answer",
-                Labelled::new_with_constructor(new_duration),
-            ),
-            in_flight: add(all, "admission_in_flight", "Requests being answered"),
-            bytes_in_flight: add(
-                all,
-                "admission_bytes_in_flight",
-                "Bytes claimed by request bodies and by answers that are not written yet",
-            ),
-            shed: add_counters(
-                all,
-                "admission_shed",
-                "Requests and connections that exceeded a limit",
-                ShedCause::ALL.map(|cause| [cause.label()]),
-            ),
-            abandoned: add_counters(
-                all,
-                "admission_abandoned",
-                "Reviews whose callers hung up before the answer",
-                Phase::ALL.map(|call| [("webhook", webhook(call))]),
-            ),
-            panics: add(all, "panics", "Panics caught"),
-            patch_operations: add_as(
-                all,
-                "patch_operations",
-                "Operations of one family in one patch",
-                Labelled::new_with_constructor(new_operations),
-            ),
-            pods_held: add_counters(
-                all,
-                "pods_held",
-                "Pods refused for now, because an object that they refer to is missing",
-                families,
-            ),
+        Self {
+            admission: AdmissionMetrics::new(all, requests),
             store_objects: add(all, "store_objects", "Objects in the state"),
             store_age: add(
                 all,
@@ -142,6 +74,7 @@ impl Metrics {
             events: add_results(all, "events", "Events about pods without their memory", ResultLabel::EVENTS),
             policies: PolicyMetrics::new(all),
             audit: AuditMetrics::new(all),
+            certs: CertMetrics::new(all),
             handshakes: add_results(
                 all,
                 "tls_handshakes",
@@ -149,28 +82,6 @@ impl Metrics {
                 ResultLabel::HANDSHAKES,
             ),
             connections: add(all, "connections", "Open connections"),
-            cert_not_before: add(
-                all,
-                "cert_not_before_seconds",
-                "When the certificate began to be valid, in seconds since 1970",
-            ),
-            cert_renewal: add(
-                all,
-                "cert_renewal_seconds",
-                "When memgate is due to replace the certificate, in seconds since 1970",
-            ),
-            cert_not_after: add(
-                all,
-                "cert_not_after_seconds",
-                "When the certificate expires, in seconds since 1970",
-            ),
-            cert_rotations: add_counters(all, "cert_rotations", "Certificates replaced", rotations),
-            cabundle_repairs: add_counters(
-                all,
-                "cabundle_repairs",
-                "Writes of caBundle into a webhook configuration",
-                repairs,
-            ),
             ready: add(all, "ready", "Whether the server is ready"),
             trace_spans: add_results(
                 all,
@@ -179,42 +90,7 @@ impl Metrics {
                 ResultLabel::SPANS,
             ),
             registry,
-        };
-        for labels in requests {
-            drop(metrics.requests.get_or_create(&labels));
-            drop(metrics.durations.get_or_create(&[("webhook", labels.webhook)]));
         }
-        for family in &families {
-            drop(metrics.patch_operations.get_or_create(family));
-        }
-        metrics
-    }
-
-    /// Counts a request and its time.
-    pub(super) fn count_request(&self, labels: RequestLabels, took: Duration) {
-        self.requests.get_or_create(&labels).inc();
-        self.durations.get_or_create(&[("webhook", labels.webhook)]).observe(took.as_secs_f64());
-    }
-
-    /// Counts a request or connection that exceeded a limit.
-    pub(super) fn count_shed(&self, cause: ShedCause) {
-        self.shed.get_or_create(&[cause.label()]).inc();
-    }
-
-    /// Counts a review whose caller hung up before the answer.
-    pub(super) fn count_abandoned(&self, webhook: &'static str) {
-        self.abandoned.get_or_create(&[("webhook", webhook)]).inc();
-    }
-
-    /// Records how many operations a patch has.
-    #[expect(clippy::cast_precision_loss, reason = "no patch has 2^52 operations")]
-    pub(super) fn observe_patch(&self, family: &'static Family, operations: usize) {
-        self.patch_operations.get_or_create(&[("family", family.name)]).observe(operations as f64);
-    }
-
-    /// Counts a pod that is refused for now, because an object of this family is missing.
-    pub(super) fn count_held(&self, family: &'static Family) {
-        self.pods_held.get_or_create(&[("family", family.name)]).inc();
     }
 
     /// Counts a TLS handshake.
@@ -232,28 +108,6 @@ impl Metrics {
         self.events.get_or_create(&[result.label()]).inc();
     }
 
-    /// Counts a new certificate: it replaced another one, or could not be used.
-    pub(super) fn count_cert_rotation(&self, kind: CertKind, usable: bool) {
-        self.cert_rotations.get_or_create(&[kind.label(), ResultLabel::of(usable).label()]).inc();
-    }
-
-    /// Sets the dates between which a certificate is valid, in seconds since 1970.
-    pub(super) fn set_validity(&self, kind: CertKind, (not_before, not_after): (i64, i64)) {
-        self.cert_not_before.get_or_create(&[kind.label()]).set(not_before);
-        self.cert_not_after.get_or_create(&[kind.label()]).set(not_after);
-    }
-
-    /// Sets when memgate is due to replace a certificate, in seconds since 1970.
-    pub(super) fn set_renewal(&self, kind: CertKind, seconds: i64) {
-        self.cert_renewal.get_or_create(&[kind.label()]).set(seconds);
-    }
-
-    /// Counts an attempt to write `caBundle` into a webhook configuration.
-    pub(super) fn count_cabundle_write(&self, call: Phase, written: bool) {
-        let labels = [("webhook_config", config_name(call)), ResultLabel::of(written).label()];
-        self.cabundle_repairs.get_or_create(&labels).inc();
-    }
-
     /// Counts spans.
     pub(super) fn count_spans(&self, result: ResultLabel, spans: usize) {
         let spans = u64::try_from(spans).unwrap_or(u64::MAX);
@@ -263,11 +117,6 @@ impl Metrics {
     /// Sets whether reviews should be sent here.
     pub(super) fn set_ready(&self, ready: bool) {
         self.ready.set(i64::from(ready));
-    }
-
-    /// Sets the bytes that request bodies and answers occupy; measured at each scrape.
-    pub(super) fn set_bytes_in_flight(&self, bytes: usize) {
-        self.bytes_in_flight.set(number(bytes));
     }
 
     /// Sets how many objects of a family are cached, and how old the cache may be.

@@ -256,7 +256,7 @@ impl ReviewHandler {
         let allowed = findings.iter().all(|finding| finding.severity != Severity::Deny);
         if phase == Phase::Mutate && allowed {
             for share in decision.families.iter().filter(|share| share.edits > 0) {
-                self.metrics.observe_patch(share.family, share.edits);
+                self.metrics.admission.observe_patch(share.family, share.edits);
             }
         }
         self.metrics.policies.count(findings.iter().copied());
@@ -299,7 +299,7 @@ impl ReviewHandler {
     /// Refuses the pod for now.
     fn hold(&self, review: &Review<'_>, decision: &Decision, wait: &Wait) -> HandledReview {
         if let Some(family) = self.store.family_of(wait.reference.kind) {
-            self.metrics.count_held(family);
+            self.metrics.admission.count_held(family);
         }
         HandledReview {
             body: admission::hold(review, decision, &wait.message()).into(),
@@ -367,7 +367,7 @@ fn log(
     }
     if !answer.is_ours {
         line!(debug, None::<u64>);
-    } else if let Some(suppressed) = log_limiter.take("decided") {
+    } else if let Ok(suppressed) = log_limiter.take("decided") {
         line!(info, suppressed);
     }
 }

@@ -76,8 +76,8 @@ async fn respond(State(app): State<Arc<AppState>>, request: Request) -> Response
         Err(rejection) => {
             log(&app.rejection_log, &rejection, webhook);
             match rejection {
-                Rejection::Overloaded(cause) => app.metrics.count_shed(cause),
-                Rejection::Panicked => drop(app.metrics.panics.inc()),
+                Rejection::Overloaded(cause) => app.metrics.admission.count_shed(cause),
+                Rejection::Panicked => drop(app.metrics.admission.panics.inc()),
                 _ => {}
             }
             let labels =
@@ -86,7 +86,7 @@ async fn respond(State(app): State<Arc<AppState>>, request: Request) -> Response
         }
     };
     in_flight.answered();
-    app.metrics.count_request(labels, began.elapsed());
+    app.metrics.admission.count_request(labels, began.elapsed());
     trace.end(&labels);
     response
 }
@@ -198,7 +198,7 @@ fn log(limiter: &LogRateLimiter, rejection: &Rejection, webhook: &'static str) {
     let is_own_fault = status.is_server_error() && !matches!(rejection, Rejection::UnknownPath);
     if !is_own_fault {
         tracing::debug!(webhook, reason, status = status_code, cause, "{rejection}");
-    } else if let Some(suppressed) = limiter.take(reason) {
+    } else if let Ok(suppressed) = limiter.take(reason) {
         tracing::warn!(webhook, reason, status = status_code, cause, suppressed, "{rejection}");
     }
 }
@@ -212,7 +212,7 @@ struct InFlight<'m> {
 
 impl<'m> InFlight<'m> {
     fn new(metrics: &'m Metrics, unanswered: Option<&'static str>) -> Self {
-        metrics.in_flight.inc();
+        metrics.admission.in_flight.inc();
         Self { metrics, unanswered }
     }
 
@@ -223,9 +223,9 @@ impl<'m> InFlight<'m> {
 
 impl Drop for InFlight<'_> {
     fn drop(&mut self) {
-        self.metrics.in_flight.dec();
+        self.metrics.admission.in_flight.dec();
         if let Some(webhook) = self.unanswered {
-            self.metrics.count_abandoned(webhook);
+            self.metrics.admission.count_abandoned(webhook);
         }
     }
 }

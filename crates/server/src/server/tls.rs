@@ -195,10 +195,10 @@ impl ServingCert {
             (files, pair, verifier, roots) = read;
             let is_valid_now = |pair: &mut CertKeyPair| pair.check_dates(self.clock.unix_now()).is_ok();
             if let Some(read) = pair.or_else(|| pending.take_if(is_valid_now).map(Ok)) {
-                metrics.count_cert_rotation(CertKind::Leaf, self.replace(read, &mut pending));
+                metrics.certs.count_rotation(CertKind::Leaf, self.replace(read, &mut pending));
             }
             if let Some(usable) = roots {
-                metrics.count_cert_rotation(CertKind::ClientCa, usable);
+                metrics.certs.count_rotation(CertKind::ClientCa, usable);
             }
         }
     }

@@ -103,7 +103,7 @@ fn select(selector: &mut Option<LabelSelector>, operator: &str) {
 }
 
 /// The names of the entries for pods of a family.
-fn pods_names(family: &Family) -> impl Iterator<Item = String> {
+pub(super) fn pods_names(family: &Family) -> impl Iterator<Item = String> {
     family.pods.selectors.iter().map(|pods| full_name(&agent_pods_name(pods)))
 }
 

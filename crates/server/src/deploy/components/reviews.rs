@@ -1,7 +1,7 @@
 //! Reviews of further requests, and failure policies that differ from the base.
 
-use crate::deploy::entry::{Failure, full_name};
-use crate::deploy::families::agent_pods_name;
+use crate::deploy::components::policies::pods_names;
+use crate::deploy::entry::Failure;
 use crate::deploy::install_plan::InstallPlan;
 use crate::deploy::objects::Objects;
 use crate::deploy::webhooks;
@@ -9,10 +9,7 @@ use crate::deploy::webhooks;
 /// Refuses agent pods while memgate does not answer, except pods of platforms that can run without memory.
 pub(super) fn fail_closed(objects: &mut Objects, plan: &InstallPlan) {
     let strict = plan.families.iter().filter(|family| family.pods.honour_required);
-    let names: Vec<_> = strict
-        .flat_map(|family| family.pods.selectors)
-        .map(|pods| full_name(&agent_pods_name(pods)))
-        .collect();
+    let names: Vec<_> = strict.flat_map(|family| pods_names(family)).collect();
     let entries = objects.mutating.webhooks.iter_mut().flatten();
     for entry in entries.filter(|entry| names.contains(&entry.name)) {
         entry.failure_policy = Some(Failure::Fail.name());

@@ -25,9 +25,6 @@ use super::subjects::Stored;
 /// How often an object is judged again after what it refers to was looked up.
 const MAX_ROUNDS: usize = 4;
 
-/// How many objects with looked-up references are judged at a time: each referenced object may have a megabyte.
-const LOOKED_UP: usize = 4;
-
 /// How many looked-up objects are remembered, and the most bytes of one, as JSON.
 const MAX_REMEMBERED: usize = 256;
 const MAX_REMEMBERED_BYTES: usize = 16 << 10;
@@ -62,9 +59,35 @@ impl Judged {
 /// Answers of lookups.
 type Answers = BTreeMap<Reference, Option<Object>>;
 
+/// Judges one object at a time, without I/O.
+struct Judge {
+    store: Arc<Store>,
+    installation: String,
+    now: Timestamp,
+}
+
+impl Judge {
+    /// Judges an object. If the snapshot does not hold all that it refers to, returns these references.
+    fn judge(&self, stored: Stored, snapshot: &Snapshot) -> Result<Judged, (Stored, Vec<Reference>)> {
+        let caught = catch_unwind(AssertUnwindSafe(|| audit(&stored.request(self.now), snapshot)));
+        let Ok(Audit { judgement, mut unknown, is_read }) = caught else {
+            let (kind, namespace, name) = (stored.kind.kind, &stored.namespace, &stored.name);
+            tracing::error!(kind, namespace, name, "an object could not be judged: a fault of memgate");
+            return Ok(Judged::unsure(stored));
+        };
+        unknown.retain(|it| self.store.can_look_up(it.kind) && Lookups::is_supported(it));
+        if !unknown.is_empty() {
+            return Err((stored, unknown));
+        }
+        let report = Report::new(&stored, &judgement, &self.installation);
+        Ok(Judged { stored, judgement, report, is_sure: is_read })
+    }
+}
+
 /// Judges stored objects.
 pub(super) struct Judges<'c> {
     context: &'c Context<'c>,
+    judge: Arc<Judge>,
     policies: Arc<Policies>,
     remembered: Answers,
     /// Whether a lookup has failed.
@@ -73,91 +96,51 @@ pub(super) struct Judges<'c> {
 
 impl<'c> Judges<'c> {
     pub(super) fn new(context: &'c Context<'c>, policies: Arc<Policies>) -> Self {
-        Self { context, policies, remembered: Answers::new(), has_failed: false }
+        let (store, installation) = (Arc::clone(context.store), context.installation.to_owned());
+        let judge = Arc::new(Judge { store, installation, now: context.now });
+        Self { context, judge, policies, remembered: Answers::new(), has_failed: false }
     }
 
     /// Judges some objects. References that the state does not hold are looked up, and the objects judged again.
     pub(super) async fn judge(&mut self, objects: Vec<Stored>) -> Result<Vec<Judged>, JoinError> {
         let mut snapshot = Snapshot::clone(&self.context.store.snapshot());
         snapshot.policies = Arc::clone(&self.policies);
+        let (judge, known) = (Arc::clone(&self.judge), snapshot.clone());
+        let step = move || objects.into_iter().map(|stored| judge.judge(stored, &known)).collect::<Vec<_>>();
         let mut judged = Vec::new();
-        let mut left = self.step(objects, snapshot.clone(), &mut judged).await?;
-        while !left.is_empty() {
-            let some = left.split_off(left.len().saturating_sub(LOOKED_UP));
-            self.judge_with_lookups(some, snapshot.clone(), &mut judged).await?;
+        for result in spawn_blocking(step).await? {
+            judged.push(match result {
+                Ok(judged) => judged,
+                Err((stored, unknown)) => self.judge_with_lookups(stored, unknown, snapshot.clone()).await?,
+            });
         }
         Ok(judged)
     }
 
+    /// Judges an object again after these references were looked up.
     async fn judge_with_lookups(
         &mut self,
-        mut left: Vec<(Stored, Vec<Reference>)>,
+        mut stored: Stored,
+        mut unknown: Vec<Reference>,
         mut snapshot: Snapshot,
-        judged: &mut Vec<Judged>,
-    ) -> Result<(), JoinError> {
+    ) -> Result<Judged, JoinError> {
         for _ in 0..MAX_ROUNDS {
-            let mut wanted: Vec<_> = left.iter().flat_map(|(_, unknown)| unknown.iter().cloned()).collect();
-            wanted.sort();
-            wanted.dedup();
-            let count = wanted.len();
-            let answers = self.look_up(wanted).await;
+            unknown.sort();
+            unknown.dedup();
+            let count = unknown.len();
+            let answers = self.look_up(unknown).await;
             let all_known = answers.len() == count;
             self.has_failed |= !all_known;
             snapshot = snapshot.overlaid(answers);
-            let objects = left.into_iter().map(|(stored, _)| stored).collect();
-            let before = judged.len();
-            left = self.step(objects, snapshot.clone(), judged).await?;
-            if !all_known {
-                let unsure = judged.iter_mut().skip(before);
-                unsure.for_each(|it| it.is_sure = false);
-                break;
-            }
-            if left.is_empty() {
-                return Ok(());
+            let (judge, known) = (Arc::clone(&self.judge), snapshot.clone());
+            match spawn_blocking(move || judge.judge(stored, &known)).await? {
+                Ok(judged) => return Ok(Judged { is_sure: judged.is_sure && all_known, ..judged }),
+                Err((again, _)) if !all_known => return Ok(Judged::unsure(again)),
+                Err(again) => (stored, unknown) = again,
             }
         }
         // The other references stay unknown.
-        judged.extend(left.into_iter().map(|(stored, _)| Judged::unsure(stored)));
-        Ok(())
-    }
-
-    /// Judges objects with this snapshot. Returns the objects with references that it does not hold.
-    async fn step(
-        &self,
-        objects: Vec<Stored>,
-        snapshot: Snapshot,
-        judged: &mut Vec<Judged>,
-    ) -> Result<Vec<(Stored, Vec<Reference>)>, JoinError> {
-        let (now, installation) = (self.context.now, self.context.installation.to_owned());
-        let store = Arc::clone(self.context.store);
-        let step = move || {
-            let (mut judged, mut left) = (Vec::new(), Vec::new());
-            for stored in objects {
-                let caught = catch_unwind(AssertUnwindSafe(|| audit(&stored.request(now), &snapshot)));
-                let Ok(Audit { judgement, mut unknown, is_read }) = caught else {
-                    let (kind, namespace, name) = (stored.kind.kind, &stored.namespace, &stored.name);
-                    tracing::error!(
-                        kind,
-                        namespace,
-                        name,
-                        "an object could not be judged: a fault of memgate"
-                    );
-                    judged.push(Judged::unsure(stored));
-                    continue;
-                };
-                unknown.retain(|it| store.can_look_up(it.kind) && Lookups::is_supported(it));
-                if unknown.is_empty() {
-                    let report = Report::new(&stored, &judgement, &installation);
-                    judged.push(Judged { stored, judgement, report, is_sure: is_read });
-                } else {
-                    left.push((stored, unknown));
-                }
-            }
-            (judged, left)
-        };
-        let (some, left) = spawn_blocking(step).await?;
-        judged.extend(some);
-        Ok(left)
+        Ok(Judged::unsure(stored))
     }
 
     /// Answers for these references. An object of a watched kind that the state does not hold does not exist; others are

@@ -41,7 +41,7 @@ pub(super) async fn hold(client: &Client, options: &AuditOptions) -> Receiver<bo
     loop {
         match manager(client, options).await {
             Ok(manager) => return manager.watch().await.0,
-            Err(error) if log_limiter.take("lease").is_some() => tracing::warn!(
+            Err(error) if log_limiter.take("lease").is_ok() => tracing::warn!(
                 namespace,
                 error = with_causes(&error),
                 "the Lease {lease} cannot be used, so stored objects are not audited; \

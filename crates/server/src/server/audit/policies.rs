@@ -1,6 +1,6 @@
 //! Lists policies and exemptions with their generation and status, which the state does not hold.
 
-use kube::api::{ApiResource, DynamicObject, ListParams};
+use kube::api::{ApiResource, DynamicObject, GroupVersionKind, ListParams};
 use kube::{Api, Client};
 use serde_json::{Value, json};
 use tokio::task::spawn_blocking;
@@ -93,13 +93,8 @@ impl Listed {
 
 /// The API of a kind in a namespace; the empty namespace stands for all, and for cluster-wide kinds.
 pub(super) fn api(client: &Client, kind: &Kind, namespace: &str) -> Api<DynamicObject> {
-    let resource = ApiResource {
-        group: kind.group.to_owned(),
-        version: kind.version.to_owned(),
-        api_version: kind.api_version(),
-        kind: kind.kind.to_owned(),
-        plural: kind.plural.to_owned(),
-    };
+    let gvk = GroupVersionKind::gvk(kind.group, kind.version, kind.kind);
+    let resource = ApiResource::from_gvk_with_plural(&gvk, kind.plural);
     if namespace.is_empty() {
         Api::all_with(client.clone(), &resource)
     } else {

@@ -18,7 +18,7 @@ use k8s_openapi::ByteString;
 
 use crate::server::cert_manager::path_tokens::{PATH_TOKENS, PathTokens};
 use crate::server::certs::CertPolicy;
-use crate::server::certs::ca::{Ca, CaError};
+use crate::server::certs::ca::{Ca, CaError, CurrentLeaf};
 use crate::server::certs::ca_bundle::{self, CaBundle, CaCert};
 
 /// The newest CA, PEM.
@@ -139,15 +139,6 @@ pub(super) struct SecretPlan {
     pub(super) reason: Option<WriteReason>,
     /// The state to use when the Secret cannot be written; `None` when the stored CA cannot be used.
     pub(super) fallback: Option<CaState>,
-}
-
-/// The leaf that this replica presents.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct CurrentLeaf {
-    /// The CA that signed it.
-    pub(super) signer: CaCert,
-    pub(super) not_before: i64,
-    pub(super) not_after: i64,
 }
 
 /// The CAs that both webhook configurations trust, and for how long they have.

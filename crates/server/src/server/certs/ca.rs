@@ -29,10 +29,16 @@ pub(in crate::server) struct Ca {
     issuer: Issuer<'static, KeyPair>,
 }
 
-/// A certificate with its key, and which CA signed it.
+/// A certificate with its key.
 pub(in crate::server) struct Leaf {
     pub(in crate::server) chain: Vec<CertificateDer<'static>>,
     pub(in crate::server) key: PrivateKeyDer<'static>,
+    pub(in crate::server) current: CurrentLeaf,
+}
+
+/// Which CA signed a certificate, and when it is valid.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::server) struct CurrentLeaf {
     pub(in crate::server) signer: CaCert,
     pub(in crate::server) not_before: i64,
     pub(in crate::server) not_after: i64,
@@ -118,9 +124,11 @@ impl Ca {
         Ok(Leaf {
             chain: vec![certificate.der().clone()],
             key: PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der())),
-            signer: self.cert.clone(),
-            not_before: not_before.unix_timestamp(),
-            not_after: not_after.unix_timestamp(),
+            current: CurrentLeaf {
+                signer: self.cert.clone(),
+                not_before: not_before.unix_timestamp(),
+                not_after: not_after.unix_timestamp(),
+            },
         })
     }
 }
@@ -224,7 +232,7 @@ mod tests {
         let policy = CertPolicy { ca: Duration::from_hours(10), ..CertPolicy::default() };
         let ca = Ca::generate(NOW, &policy).expect("a CA");
         let leaf = ca.sign(&[], NOW + 3600, &policy).expect("a leaf");
-        assert_eq!(leaf.not_after, ca.cert.not_after);
+        assert_eq!(leaf.current.not_after, ca.cert.not_after);
     }
 
     #[test]

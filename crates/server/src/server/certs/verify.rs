@@ -113,10 +113,12 @@ pub struct CertInfo {
 type ChainCache = BTreeMap<(String, String), Result<Vec<CertificateDer<'static>>, String>>;
 
 /// The server of a webhook.
-enum Target {
-    Service { name: String },
-    Url { host: String, port: u16 },
-    Nowhere,
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Target {
+    /// The name that the apiserver asks for.
+    asks_for: String,
+    /// Where to connect to, if that can be known.
+    address: Option<String>,
 }
 
 /// Verifies every webhook of both configurations; empty when there is no configuration.
@@ -153,9 +155,8 @@ async fn verify_entry(
     let text = |pointer| webhook.pointer(pointer).and_then(Value::as_str);
     let bundle = ca_bundle::of_entry(webhook).certs;
     let bundle: Vec<_> = bundle.iter().map(ca_bundle::CaCert::certificate).collect();
-    let target = target(webhook);
-    let asks_for = target.asks_for();
-    let chain = match (given, target.address(options.address)) {
+    let Target { asks_for, address } = target(webhook);
+    let chain = match (given, options.address.map(str::to_owned).or(address)) {
         (Some(given), _) => Some(Ok(given.to_vec())),
         (None, Some(address)) => Some(server_chain(address, &asks_for, cache).await),
         (None, None) => None,
@@ -269,34 +270,14 @@ fn target(webhook: &Value) -> Target {
     let config = webhook.get("clientConfig");
     let text = |pointer| config.and_then(|config| config.pointer(pointer)).and_then(Value::as_str);
     if let (Some(name), Some(namespace)) = (text("/service/name"), text("/service/namespace")) {
-        return Target::Service { name: format!("{name}.{namespace}.svc") };
+        return Target { asks_for: format!("{name}.{namespace}.svc"), address: None };
     }
     let url = text("/url").and_then(|url| url.parse::<Uri>().ok());
-    let host = url.as_ref().and_then(Uri::host).map(|host| host.trim_matches(['[', ']']).to_owned());
-    match (host, url.as_ref().and_then(Uri::port_u16)) {
-        (Some(host), port) => Target::Url { host, port: port.unwrap_or(443) },
-        (None, _) => Target::Nowhere,
-    }
-}
-
-impl Target {
-    fn asks_for(&self) -> String {
-        match self {
-            Self::Service { name } => name.clone(),
-            Self::Url { host, .. } => host.clone(),
-            Self::Nowhere => String::new(),
-        }
-    }
-
-    /// Where to connect to, if that can be known.
-    fn address(&self, given: Option<&str>) -> Option<String> {
-        match (given, self) {
-            (Some(given), _) => Some(given.to_owned()),
-            (None, Self::Url { host, port }) if host.contains(':') => Some(format!("[{host}]:{port}")),
-            (None, Self::Url { host, port }) => Some(format!("{host}:{port}")),
-            (None, Self::Service { .. } | Self::Nowhere) => None,
-        }
-    }
+    let Some(host) = url.as_ref().and_then(Uri::host) else { return Target::default() };
+    let port = url.as_ref().and_then(Uri::port_u16).unwrap_or(443);
+    // The host of a URL has an IPv6 address in brackets, a name in a certificate has not.
+    let asks_for = host.trim_matches(['[', ']']).to_owned();
+    Target { asks_for, address: Some(format!("{host}:{port}")) }
 }
 
 /// The fields of a certificate; `None` when it cannot be parsed.

@@ -8,8 +8,10 @@ use serde_json::json;
 use super::audit::LastPass;
 use super::policies::MAX_POLICIES;
 use super::*;
+use crate::server::metrics::labels::{CertKind, ShedCause};
 use crate::server::outcomes;
-use memgate_model::finding::{Finding, Severity};
+use memgate_core::family;
+use memgate_model::finding::{Finding, Phase, Severity};
 use memgate_model::kind::{MEMORY_POLICY, MEMORY_POLICY_EXEMPTION};
 use memgate_model::policy::Policies;
 use memgate_model::policy_rule::{PolicyFinding, PolicyStatus};
@@ -24,13 +26,13 @@ const MAX_SERIES: usize = 1_500;
 fn all() -> Metrics {
     let metrics = Metrics::new(outcomes::all());
     for outcome in outcomes::all() {
-        metrics.count_request(outcome, Duration::ZERO);
+        metrics.admission.count_request(outcome, Duration::ZERO);
         if outcome.verdict != "error" {
-            metrics.count_abandoned(outcome.webhook);
+            metrics.admission.count_abandoned(outcome.webhook);
         }
     }
     for cause in ShedCause::ALL {
-        metrics.count_shed(cause);
+        metrics.admission.count_shed(cause);
     }
     for outcome in ResultLabel::HANDSHAKES {
         metrics.count_handshake(outcome);
@@ -42,8 +44,8 @@ fn all() -> Metrics {
         metrics.count_event(outcome);
     }
     for family in family::ALL {
-        metrics.observe_patch(family, 1);
-        metrics.count_held(family);
+        metrics.admission.observe_patch(family, 1);
+        metrics.admission.count_held(family);
         metrics.set_store(family, 1, Duration::ZERO);
     }
     for outcome in ResultLabel::SPANS {
@@ -51,16 +53,16 @@ fn all() -> Metrics {
     }
     for good in [true, false] {
         for kind in CertKind::ALL {
-            metrics.count_cert_rotation(kind, good);
+            metrics.certs.count_rotation(kind, good);
         }
         for kind in Phase::ALL {
-            metrics.count_cabundle_write(kind, good);
+            metrics.certs.count_cabundle_write(kind, good);
         }
     }
     for kind in CertKind::ALL {
-        metrics.set_validity(kind, (0, 1));
+        metrics.certs.set_validity(kind, (0, 1));
     }
-    metrics.set_renewal(CertKind::Ca, 1);
+    metrics.certs.set_renewal(CertKind::Ca, 1);
     count_policies(&metrics);
     metrics
 }
@@ -197,7 +199,7 @@ fn counting_again_makes_no_further_series() {
     let metrics = all();
     let first = series(&metrics.text().unwrap()).len();
     for outcome in outcomes::all() {
-        metrics.count_request(outcome, Duration::from_secs(9));
+        metrics.admission.count_request(outcome, Duration::from_secs(9));
     }
     assert_eq!(series(&metrics.text().unwrap()).len(), first);
 }
@@ -208,7 +210,7 @@ fn sub_millisecond_answers_have_buckets_of_their_own() {
     let outcome =
         RequestLabels { webhook: "mutate", operation: "CREATE", verdict: "allowed", reason: "injected" };
     for micros in [40, 90, 200, 400, 900] {
-        metrics.count_request(outcome, Duration::from_micros(micros));
+        metrics.admission.count_request(outcome, Duration::from_micros(micros));
     }
     let text = metrics.text().unwrap();
     for (bucket, count) in [("0.00005", 1), ("0.0001", 2), ("0.00025", 3), ("0.0005", 4), ("0.001", 5)] {

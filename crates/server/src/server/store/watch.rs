@@ -190,7 +190,7 @@ async fn replace_aside(store: &Arc<Store>, kind: &'static Kind, state: KindState
 }
 
 fn log_failure(log_limiter: &LogRateLimiter, kind: &Kind, error: &watcher::Error, pause: Duration) {
-    if let Some(suppressed) = log_limiter.take(kind.kind) {
+    if let Ok(suppressed) = log_limiter.take(kind.kind) {
         tracing::warn!(kind = kind.kind, group = kind.group, %error, ?pause, suppressed, "the watch failed");
     } else {
         tracing::debug!(kind = kind.kind, group = kind.group, %error, ?pause, "the watch failed");

@@ -1,7 +1,7 @@
 //! Sends spans to the collector, on its own thread with its own runtime.
 //!
-//! The queue between the requests and the thread has a fixed length: a span that finds it full is dropped and counted. A
-//! collector that cannot be reached is logged once, and once more when it can be reached again.
+//! The queue between the requests and the thread has a fixed length: a span that finds it full is dropped and counted.
+//! That a collector cannot be reached is logged once in five minutes.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,6 +19,7 @@ use opentelemetry_sdk::trace::{Span, SpanData, SpanExporter as _, SpanProcessor}
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
+use crate::server::log_rate_limiter::{LogRate, LogRateLimiter};
 use crate::server::metrics::Metrics;
 use crate::server::metrics::labels::ResultLabel;
 use crate::server::traces::Error;
@@ -34,6 +35,9 @@ const BATCH_DELAY: Duration = Duration::from_secs(1);
 
 /// The timeout of one request to the collector, its retries included.
 const EXPORT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The rate of log lines about a collector that does not take spans.
+const FAILURE_LOG_RATE: LogRate = LogRate { burst: 1, refill: Duration::from_mins(5) };
 
 /// How long shutting down waits for the last spans.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
@@ -95,7 +99,11 @@ pub(super) fn start(
     let (stop, stopped) = oneshot::channel();
     let (end, ended) = oneshot::channel();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(Error::Start)?;
-    let sender = BatchSender { exporter, metrics: Arc::clone(&metrics), unreachable: false };
+    let sender = BatchSender {
+        exporter,
+        metrics: Arc::clone(&metrics),
+        log_limiter: LogRateLimiter::new(FAILURE_LOG_RATE),
+    };
     let run = move || {
         runtime.block_on(sender.run(queued, stopped));
         let _either_way = end.send(());
@@ -122,13 +130,12 @@ fn exporter(endpoint: &Uri) -> Result<SpanExporter, Error> {
 struct BatchSender {
     exporter: SpanExporter,
     metrics: Arc<Metrics>,
-    /// Whether the collector did not take the last batch.
-    unreachable: bool,
+    log_limiter: LogRateLimiter,
 }
 
 impl BatchSender {
     /// Sends until it is stopped and the queue is empty.
-    async fn run(mut self, mut queued: mpsc::Receiver<SpanData>, mut stopped: oneshot::Receiver<()>) {
+    async fn run(self, mut queued: mpsc::Receiver<SpanData>, mut stopped: oneshot::Receiver<()>) {
         let mut batch = Vec::with_capacity(MAX_BATCH_SPANS);
         loop {
             tokio::select! {
@@ -142,18 +149,15 @@ impl BatchSender {
         }
     }
 
-    async fn send(&mut self, batch: Vec<SpanData>) {
+    async fn send(&self, batch: Vec<SpanData>) {
         let count = batch.len();
         let sent = self.exporter.export(batch).await;
         self.metrics.count_spans(if sent.is_ok() { ResultLabel::Done } else { ResultLabel::Failed }, count);
-        match &sent {
-            Err(error) if !self.unreachable => {
-                tracing::warn!(%error, "traces cannot be sent; they are dropped");
-            }
-            Ok(()) if self.unreachable => tracing::info!("traces can be sent again"),
-            _ => {}
+        if let Err(error) = sent
+            && let Ok(suppressed) = self.log_limiter.take("traces")
+        {
+            tracing::warn!(%error, suppressed, "traces cannot be sent; they are dropped");
         }
-        self.unreachable = sent.is_err();
     }
 }
 

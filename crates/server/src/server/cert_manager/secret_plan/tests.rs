@@ -282,8 +282,7 @@ fn only_a_rotation_drops_those_that_have_expired() {
 }
 
 fn leaf_of(ca: &Ca, now: i64) -> CurrentLeaf {
-    let leaf = ca.sign(&[], now, &policy()).expect("a leaf");
-    CurrentLeaf { signer: leaf.signer, not_before: leaf.not_before, not_after: leaf.not_after }
+    ca.sign(&[], now, &policy()).expect("a leaf").current
 }
 
 fn trust(certs: &[(&CaCert, u64)]) -> TrustedCas {
