@@ -128,7 +128,7 @@ pub enum Question {
 }
 
 /// A policy.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Policy {
     /// Its name.
     pub name: String,
@@ -409,12 +409,7 @@ mod tests {
             name: name.to_owned(),
             invalid: invalid.map(str::to_owned),
             matching: Match { families, ..Match::default() },
-            actions: Actions::default(),
-            promote: None,
-            enforces_existing: false,
-            rules: Vec::new(),
-            defaults: Vec::new(),
-            exemptions: None,
+            ..Policy::default()
         }
     }
 

@@ -12,7 +12,7 @@ use serde_json::Value;
 use memgate_model::family::Family;
 use memgate_model::finding::{Cause, Finding};
 use memgate_model::policy::{
-    Action, ActionOverrides, Actions, Exemption, ExemptionTerms, Match, Policy, Promotion, Rule,
+    Action, ActionOverrides, Actions, Exemption, ExemptionTerms, Policy, Promotion, Rule,
 };
 use memgate_primitives::name::is_dns_subdomain;
 use memgate_primitives::plain_text::quoted;
@@ -50,7 +50,7 @@ pub fn policy(manifest: &Value, families: &[&'static Family]) -> (Policy, Vec<Fi
         let spec = fields.and_then(|fields| fields.required("spec")).and_then(|spec| {
             spec.fields(&["match", "actions", "promote", "existing", "rules", "defaults", "exemptions"])
         });
-        spec.map_or_else(|| empty(&name), |spec| of_spec(&name, &spec))
+        Policy { name: name.clone(), ..spec.map(|spec| of_spec(&name, &spec)).unwrap_or_default() }
     });
     if let Some(first) = faults.first() {
         policy.invalid = Some(first.message().into_owned());
@@ -95,20 +95,6 @@ fn name(fields: Option<&Fields<'_>>) -> String {
     name.clone()
 }
 
-fn empty(name: &str) -> Policy {
-    Policy {
-        name: name.to_owned(),
-        invalid: None,
-        matching: Match::default(),
-        actions: Actions::default(),
-        promote: None,
-        enforces_existing: false,
-        rules: Vec::new(),
-        defaults: Vec::new(),
-        exemptions: None,
-    }
-}
-
 fn of_spec(name: &str, spec: &Fields<'_>) -> Policy {
     let matching = spec.get("match").and_then(|it| matching::read(&it)).unwrap_or_default();
     let actions = spec.get("actions").map(|it| actions_at(&it)).unwrap_or_default();
@@ -127,7 +113,7 @@ fn of_spec(name: &str, spec: &Fields<'_>) -> Policy {
         rules,
         defaults,
         exemptions: spec.get("exemptions").and_then(|it| terms(&it)),
-        ..empty(name)
+        ..Policy::default()
     }
 }
 

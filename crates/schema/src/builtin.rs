@@ -27,13 +27,7 @@ pub(super) static CRON_JOB: LazyLock<CrdVersion> =
 fn version(spec: Value) -> CrdVersion {
     let mut object = with_required("spec", spec);
     object["properties"]["metadata"] = json!({"x-kubernetes-preserve-unknown-fields": true});
-    CrdVersion {
-        name: "v1".to_owned(),
-        served: true,
-        has_status: true,
-        replicas: None,
-        schema: parse::node(&object),
-    }
+    CrdVersion { name: "v1".to_owned(), served: true, has_status: true, schema: parse::node(&object) }
 }
 
 /// What is inside the template is checked with the pod that is made of it.
