@@ -66,7 +66,7 @@ impl Why {
 
     /// The keyword for programs.
     #[must_use]
-    pub const fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Self::NotAnObject(_) => "not-an-object",
             Self::OtherKind => "other-kind",

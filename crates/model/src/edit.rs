@@ -159,8 +159,8 @@ impl Edit {
     /// How many bytes it has in a patch, with the comma behind it.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        const AROUND: usize = r#"{"op":"","path":,"value":},"#.len();
-        AROUND + self.op.name().len() + json_bytes(self.pointer.as_str()) + json_bytes(&self.value)
+        const AROUND: usize = r#"{"op":"","path":"","value":},"#.len();
+        AROUND + self.op.name().len() + self.pointer.as_str().len() + json_bytes(&self.value)
     }
 }
 

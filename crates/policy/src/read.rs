@@ -118,12 +118,11 @@ fn of_spec(name: &str, spec: &Fields<'_>) -> Policy {
 }
 
 fn actions_at(reader: &Reader<'_>) -> Actions {
-    let default = Actions::default();
-    let Some(fields) = reader.fields(&["admission", "ci", "audit"]) else { return default };
+    let (given, default) = (overrides(reader, &AUDIT_ACTIONS), Actions::default());
     Actions {
-        admission: fields.choice("admission", &ACTIONS).unwrap_or(default.admission),
-        ci: fields.choice("ci", &ACTIONS).unwrap_or(default.ci),
-        audit: fields.choice("audit", &AUDIT_ACTIONS).unwrap_or(default.audit),
+        admission: given.admission.unwrap_or(default.admission),
+        ci: given.ci.unwrap_or(default.ci),
+        audit: given.audit.unwrap_or(default.audit),
     }
 }
 
@@ -131,18 +130,18 @@ fn actions_at(reader: &Reader<'_>) -> Actions {
 const AUDIT_ACTIONS: [(&str, Action); 2] = [("report", Action::Report), ("off", Action::None)];
 
 /// The words for what an audit does of a rule, which may drop it as elsewhere.
-const RULE_AUDIT_ACTIONS: [(&str, Action); 3] =
+pub(super) const RULE_AUDIT_ACTIONS: [(&str, Action); 3] =
     [("report", Action::Report), ("off", Action::None), ("none", Action::None)];
 
-/// The actions that a rule has of its own.
-fn overrides(reader: &Reader<'_>) -> ActionOverrides {
+/// The actions that are given, with these words for that of an audit.
+fn overrides(reader: &Reader<'_>, of_audit: &[(&str, Action)]) -> ActionOverrides {
     let Some(fields) = reader.fields(&["admission", "ci", "audit"]) else {
         return ActionOverrides::default();
     };
     ActionOverrides {
         admission: fields.choice("admission", &ACTIONS),
         ci: fields.choice("ci", &ACTIONS),
-        audit: fields.choice("audit", &RULE_AUDIT_ACTIONS),
+        audit: fields.choice("audit", of_audit),
     }
 }
 

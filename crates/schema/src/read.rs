@@ -130,7 +130,10 @@ impl<'d> Visitor<'d> for Seed<'_, 'd> {
     fn visit_seq<A: SeqAccess<'d>>(self, mut list: A) -> Result<Node<'d>, A::Error> {
         self.step()?;
         let mut elements = Vec::new();
-        while self.depth < MAX_DEPTH {
+        loop {
+            if self.depth >= MAX_DEPTH {
+                break;
+            }
             if elements.len() == MAX_ENTRIES {
                 if list.next_element::<IgnoredAny>()?.is_some() {
                     return Err(self.too_many());

@@ -5,9 +5,9 @@
 
 use crate::decide::contradicted::drop_contradicted;
 use crate::decide::covered::Covered;
-use crate::decide::form::unserved_version;
 use crate::decide::over_limit;
 use crate::decide::reported::MAX_REPORTED;
+use crate::family::common::VERSION_UNKNOWN;
 use crate::family::schema_check::{unknown_field_message, unquote};
 use memgate_model::crds::Crds;
 use memgate_model::decision::NotShown;
@@ -149,7 +149,17 @@ fn add(
 
 fn version_unknown(crd: &Crd, version: &str) -> Option<Finding> {
     let newest = crd.newest().filter(|_| crd.served(version).is_none())?;
-    unserved_version(&crd.group, version, &newest.name)
+    Some(unserved_version(&crd.group, version, &newest.name))
+}
+
+/// The warning about a version that is not served; `served` is one that is.
+pub(super) fn unserved_version(group: &str, version: &str, served: &str) -> Finding {
+    let name = |version: &str| match group {
+        "" => quoted(version),
+        group => quoted(&format!("{group}/{version}")),
+    };
+    let message = format!("apiVersion {} is not served; use {}", name(version), name(served));
+    Finding::warn(&VERSION_UNKNOWN, Pointer::new("/apiVersion"), message)
 }
 
 /// The finding about a violation, with the family's code and message.
