@@ -75,9 +75,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let Some(base) = load_policies(&args.base, settings, terminal)? else {
         return Ok(ExitStatus::Failed);
     };
-    let judges_pods = [&new, &base]
-        .iter()
-        .any(|inputs| inputs.snapshot.policies.iter().any(|it| it.answers(Question::Pod)));
+    let judges_pods = [&new, &base].iter().any(|inputs| !inputs.snapshot.policies.is_silent(Question::Pod));
     let mut inputs = load(&live::plan(&args.input, &args.cluster, &project, judges_pods, terminal)?)?;
     if let Some(why) = inputs.unread.assumed.as_ref().and_then(|it| it.policies_unknown()) {
         anyhow::ensure!(

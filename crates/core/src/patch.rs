@@ -6,10 +6,7 @@
 
 pub mod apply;
 
-use std::io;
-
-use serde::Serialize;
-use serde::ser::SerializeSeq;
+use serde::{Serialize, Serializer};
 
 use memgate_model::edit::{Edit, Value};
 use memgate_primitives::pointer::Pointer;
@@ -33,31 +30,8 @@ impl Patch<'_> {
     /// Whether the document has more bytes than this.
     #[must_use]
     pub fn is_longer_than(&self, most: usize) -> bool {
-        let about: usize = self.0.iter().map(Edit::bytes).sum();
-        if about.saturating_mul(MAX_ESCAPE_BYTES) <= most {
-            return false;
-        }
-        let mut bytes = Bytes { left: most };
-        serde_json::to_writer(&mut bytes, self).is_err()
-    }
-}
-
-/// How many bytes one that is escaped takes at most, as in `\u001f`.
-const MAX_ESCAPE_BYTES: usize = 6;
-
-/// Counts what is written, up to a limit.
-struct Bytes {
-    left: usize,
-}
-
-impl io::Write for Bytes {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.left = self.left.checked_sub(bytes.len()).ok_or(io::ErrorKind::WriteZero)?;
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+        // The last edit has no comma behind it.
+        self.0.iter().map(Edit::bytes).sum::<usize>() + "[]".len() > most + 1
     }
 }
 
@@ -65,23 +39,16 @@ impl io::Write for Bytes {
 struct PatchOperation<'e> {
     op: &'static str,
     path: &'e str,
-    #[serde(skip_serializing_if = "is_absent")]
-    value: &'e Value,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference to the field")]
-const fn is_absent(value: &&Value) -> bool {
-    matches!(value, Value::Nothing)
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value: Option<&'e Value>,
 }
 
 impl Serialize for Patch<'_> {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut operations = serializer.serialize_seq(Some(self.0.len()))?;
-        for edit in self.0 {
-            let operation =
-                PatchOperation { op: edit.op.name(), path: edit.pointer.as_str(), value: &edit.value };
-            operations.serialize_element(&operation)?;
-        }
-        operations.end()
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter().map(|edit| PatchOperation {
+            op: edit.op.name(),
+            path: edit.pointer.as_str(),
+            value: Some(&edit.value).filter(|value| **value != Value::Nothing),
+        }))
     }
 }

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::value::RawValue;
+use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
 use crate::edit::{self, Edit, Op};
@@ -55,31 +55,23 @@ view! {
 /// does for the first replica. A pod whose volumes are not a list stays unchanged: an apiserver refuses it.
 #[must_use]
 pub fn add_to_pod(pod: &mut Value, stateful_set: &str, claim_templates: &Value) -> ClaimVolumes {
-    let templates = claim_templates.as_array().into_iter().flatten().enumerate();
-    let claims: BTreeMap<&str, usize> = templates
-        .filter_map(|(index, template)| Some((template.pointer("/metadata/name")?.as_str()?, index)))
-        .collect();
-    let volumes = pod.pointer("/spec/volumes").filter(|volumes| !volumes.is_null());
-    let in_template = volumes.and_then(Value::as_array).map(Vec::len);
-    let is_odd = volumes.is_some() && in_template.is_none();
-    let Some(Value::Object(spec)) = pod.get_mut("spec").filter(|_| !is_odd && !claims.is_empty()) else {
+    let raw = |value: &Value| to_raw_value(value).ok();
+    let volumes = pod.pointer("/spec/volumes").filter(|volumes| !volumes.is_null()).and_then(raw);
+    let (Some(templates), Some(Value::Object(spec))) = (raw(claim_templates), pod.get_mut("spec")) else {
         return ClaimVolumes::default();
     };
-    let mut volumes = match spec.remove("volumes") {
-        Some(Value::Array(volumes)) => volumes,
-        _ => Vec::new(),
-    };
-    let name = |volume: &Value| volume.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
-    let names: Vec<String> = volumes.iter().map(name).collect();
-    let (found, names) = place(in_template, names.iter().map(String::as_str), claims);
-    for (index, name) in names {
-        let volume = claim_volume(name, stateful_set);
-        match volumes.get_mut(index) {
-            Some(own) => *own = volume,
-            None => volumes.push(volume),
+    let (edits, found) = edits_to_pod(volumes.as_deref(), stateful_set, &templates);
+    for Edit { pointer, value, .. } in edits {
+        let edit::Value::Tree(value) = value else { continue };
+        let index = pointer.tokens().last().and_then(|token| list_index(&token));
+        match (spec.get_mut("volumes"), index) {
+            (Some(Value::Array(volumes)), Some(index)) => match volumes.get_mut(index) {
+                Some(own) => *own = value,
+                None => volumes.push(value),
+            },
+            _ => _ = spec.insert("volumes".to_owned(), value),
         }
     }
-    spec.insert("volumes".to_owned(), Value::Array(volumes));
     found
 }
 

@@ -12,7 +12,7 @@ use crate::policy_rule::PolicyRule;
 use crate::reason::Reason;
 
 /// The decision about one request.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Decision {
     /// The findings in document order; of very many, the ones that are reported.
     pub findings: Vec<Finding>,
@@ -75,23 +75,8 @@ pub struct FamilyShare {
 impl Decision {
     /// A decision without findings and edits.
     #[must_use]
-    pub const fn pass(reason: Reason) -> Self {
-        Self {
-            findings: Vec::new(),
-            not_shown: NotShown { denials: 0, warnings: 0 },
-            edits: Vec::new(),
-            reason,
-            phase: Phase::Mutate,
-            unknown: Vec::new(),
-            missing: Vec::new(),
-            from_controller: false,
-            required: false,
-            events: Vec::new(),
-            policies: Vec::new(),
-            exemptions: BTreeSet::new(),
-            fired: Vec::new(),
-            families: Vec::new(),
-        }
+    pub fn pass(reason: Reason) -> Self {
+        Self { reason, ..Self::default() }
     }
 
     /// The findings that one of the two webhook calls reports.

@@ -1,6 +1,7 @@
 //! Edits: the changes a decision makes to the object, each with its origin.
 
 use std::borrow::Cow;
+use std::io;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -53,46 +54,6 @@ pub enum Value {
     Tree(serde_json::Value),
     /// Nothing: the edit takes something away.
     Nothing,
-}
-
-impl Value {
-    /// How many bytes it has as JSON, before anything is escaped.
-    fn bytes(&self) -> usize {
-        match self {
-            Self::Text(text) => text.len() + 2,
-            Self::Integer(_) => 1,
-            Self::Env(variable) => variable.bytes(),
-            Self::EnvList(list) => list.iter().map(EnvVar::bytes).sum(),
-            Self::Entry(Entry(key, value)) => key.len() + value.len() + 7,
-            Self::Tree(tree) => tree_bytes(tree),
-            Self::Nothing => 0,
-        }
-    }
-}
-
-/// The recursion is bounded: memgate writes at most the few levels of a container.
-fn tree_bytes(tree: &serde_json::Value) -> usize {
-    match tree {
-        serde_json::Value::String(text) => text.len() + 2,
-        serde_json::Value::Array(list) => list.iter().map(|element| tree_bytes(element) + 1).sum(),
-        serde_json::Value::Object(fields) => {
-            fields.iter().map(|(key, value)| key.len() + tree_bytes(value) + 4).sum()
-        }
-        _ => 1,
-    }
-}
-
-impl EnvVar {
-    fn bytes(&self) -> usize {
-        let source = match &self.source {
-            EnvSource::Value(value) => value.len() + 10,
-            EnvSource::ValueFrom(ValueFrom { secret_key_ref: key })
-            | EnvSource::ConfigMap(ConfigMapRef { config_map_key_ref: key }) => {
-                key.name.len() + key.key.len() + 50
-            }
-        };
-        self.name.len() + source + 11
-    }
 }
 
 /// An environment variable of a container.
@@ -195,6 +156,7 @@ pub struct Edit {
 }
 
 impl Edit {
+<<<<<<< HEAD
     /// Adds a value that comes from one place.
     #[must_use]
     pub fn add(pointer: Pointer, value: Value, origin: Origin) -> Self {
@@ -202,8 +164,30 @@ impl Edit {
     }
 
     /// About how many bytes it has in a patch: what is escaped may have up to six times as many.
+=======
+    /// How many bytes it has in a patch, with the comma behind it.
+>>>>>>> wt-core
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.pointer.as_str().len() + self.value.bytes() + 30
+        const AROUND: usize = r#"{"op":"","path":"","value":},"#.len();
+        AROUND + self.op.name().len() + self.pointer.as_str().len() + json_bytes(&self.value)
     }
+}
+
+/// How many bytes a value has as JSON.
+fn json_bytes<T: Serialize + ?Sized>(value: &T) -> usize {
+    struct Count(usize);
+    impl io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    let _infallible = serde_json::to_writer(&mut count, value);
+    count.0
 }

@@ -91,9 +91,10 @@ impl PartialEq for Code {
 impl Eq for Code {}
 
 /// Which of the two webhook calls reports a finding: each finding is reported once.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Phase {
     /// The mutating call: all that concerns pods, and findings about an edit.
+    #[default]
     Mutate,
     /// The validating call: what concerns a family's own resources.
     Validate,

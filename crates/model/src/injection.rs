@@ -10,7 +10,7 @@ use crate::object::Reference;
 use crate::reason::Reason;
 
 /// The changes that a family makes to an agent pod.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Injection {
     /// The reason.
     pub reason: Reason,
@@ -75,14 +75,6 @@ impl Injection {
     /// Nothing is changed or reported.
     #[must_use]
     pub fn nothing(reason: Reason) -> Self {
-        Self {
-            reason,
-            unmet: Vec::new(),
-            only_if_required: false,
-            missing: Vec::new(),
-            warnings: Vec::new(),
-            edits: Vec::new(),
-            added: Added::default(),
-        }
+        Self { reason, ..Self::default() }
     }
 }

@@ -19,9 +19,10 @@ use crate::tree::Tree;
 use memgate_primitives::pointer::Pointer;
 
 /// The role of an object for memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Role {
     /// It declares memory.
+    #[default]
     Memory,
     /// It claims memory.
     Referrer,
@@ -45,7 +46,7 @@ impl Role {
 }
 
 /// The view of one object.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MemoryView {
     /// The name of the family.
     pub family: &'static str,
@@ -249,31 +250,7 @@ impl MemoryView {
         namespace: impl Into<String>,
         name: impl Into<String>,
     ) -> Self {
-        Self {
-            family,
-            role,
-            kind,
-            namespace: namespace.into(),
-            name: name.into(),
-            own_namespace: None,
-            labels: BTreeMap::new(),
-            backend: None,
-            durable: None,
-            provider: None,
-            endpoint: None,
-            ttl_seconds: None,
-            max_entries: None,
-            storage: None,
-            collection: None,
-            secrets: Vec::new(),
-            inline: Vec::new(),
-            references: Vec::new(),
-            operations: None,
-            sharing: None,
-            sources: Vec::new(),
-            containers: Vec::new(),
-            fields: Vec::new(),
-        }
+        Self { family, role, kind, namespace: namespace.into(), name: name.into(), ..Self::default() }
     }
 
     /// The same with the labels of the object, as far as the schema of its kind keeps them.

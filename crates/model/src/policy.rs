@@ -128,7 +128,7 @@ pub enum Question {
 }
 
 /// A policy.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Policy {
     /// Its name.
     pub name: String,
@@ -237,16 +237,31 @@ impl Action {
     }
 }
 
-/// The action at each point.
+/// A value for each point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Actions {
+pub struct ByPoint<T> {
     /// At admission.
-    pub admission: Action,
+    pub admission: T,
     /// In CI.
-    pub ci: Action,
+    pub ci: T,
     /// In an audit.
-    pub audit: Action,
+    pub audit: T,
 }
+
+impl<T: Copy> ByPoint<T> {
+    /// The value at a point.
+    #[must_use]
+    pub const fn at(self, point: Point) -> T {
+        match point {
+            Point::Admission => self.admission,
+            Point::Ci => self.ci,
+            Point::Audit => self.audit,
+        }
+    }
+}
+
+/// The action at each point.
+pub type Actions = ByPoint<Action>;
 
 impl Default for Actions {
     fn default() -> Self {
@@ -254,38 +269,12 @@ impl Default for Actions {
     }
 }
 
-impl Actions {
-    /// The action at a point.
-    #[must_use]
-    pub const fn at(self, point: Point) -> Action {
-        match point {
-            Point::Admission => self.admission,
-            Point::Ci => self.ci,
-            Point::Audit => self.audit,
-        }
-    }
-}
-
 /// The actions of one rule, where they differ from those of its policy.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct ActionOverrides {
-    /// At admission.
-    pub admission: Option<Action>,
-    /// In CI.
-    pub ci: Option<Action>,
-    /// In an audit.
-    pub audit: Option<Action>,
-}
+pub type ActionOverrides = ByPoint<Option<Action>>;
 
-impl ActionOverrides {
-    /// The action at a point, if the rule has one of its own.
-    #[must_use]
-    pub const fn at(self, point: Point) -> Option<Action> {
-        match point {
-            Point::Admission => self.admission,
-            Point::Ci => self.ci,
-            Point::Audit => self.audit,
-        }
+impl Default for ActionOverrides {
+    fn default() -> Self {
+        Self { admission: None, ci: None, audit: None }
     }
 }
 
@@ -410,12 +399,7 @@ mod tests {
             name: name.to_owned(),
             invalid: invalid.map(str::to_owned),
             matching: Match { families, ..Match::default() },
-            actions: Actions::default(),
-            promote: None,
-            enforces_existing: false,
-            rules: Vec::new(),
-            defaults: Vec::new(),
-            exemptions: None,
+            ..Policy::default()
         }
     }
 

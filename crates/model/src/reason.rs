@@ -1,9 +1,10 @@
 //! Why a decision is as it is: one word of a closed set.
 
 /// Why a decision is as it is, in one word for metrics, logs and audit annotations.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Reason {
     /// Nothing that any enabled family looks at.
+    #[default]
     NotOurs,
     /// An operation or a subresource that memgate never looks at.
     NotJudged,

@@ -28,13 +28,7 @@ impl Operation {
     /// The operation of this name, as the admission API spells it.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
-        match name {
-            "CREATE" => Some(Self::Create),
-            "UPDATE" => Some(Self::Update),
-            "DELETE" => Some(Self::Delete),
-            "CONNECT" => Some(Self::Connect),
-            _ => None,
-        }
+        Self::ALL.into_iter().find(|operation| operation.name() == name)
     }
 
     /// The name as the admission API spells it.

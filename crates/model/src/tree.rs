@@ -21,6 +21,7 @@ use serde_json::value::RawValue;
 use crate::digest;
 use crate::recurring_texts::RecurringTexts;
 use crate::schema::{Field, Schema};
+use crate::view::Text;
 use memgate_primitives::budget::{Budget, Limit, MAX_ENTRIES};
 use memgate_primitives::number;
 use memgate_primitives::pointer::{Path, Pointer};
@@ -601,7 +602,7 @@ fn read_fields<'de, A: MapAccess<'de>>(
 ) -> Result<Map, A::Error> {
     let mut map = Map::default();
     let mut position = 0;
-    while let Some(key) = access.next_key_seed(Key)? {
+    while let Some(Text(key)) = access.next_key::<Text<'de>>()? {
         // The field's own name takes the place of the key: a `'static` text, and no allocation.
         if let Some(field) = fields.iter().find(|field| field.name == key).filter(|_| seed.step()) {
             let path = Path::Key(&seed.path, field.name);
@@ -621,7 +622,7 @@ fn read_fields<'de, A: MapAccess<'de>>(
 fn read_texts<'de, A: MapAccess<'de>>(mut access: A, seed: TreeSeed<'_, '_>) -> Result<Tree, A::Error> {
     let mut all = Vec::new();
     let text = TreeSeed { schema: &Schema::Text, ..seed };
-    while let Some(key) = access.next_key_seed(Key)? {
+    while let Some(Text(key)) = access.next_key::<Text<'de>>()? {
         if seed.has_room(all.len()) {
             all.push((key.into(), access.next_value_seed(text)?));
         } else {
@@ -642,7 +643,7 @@ fn read_texts<'de, A: MapAccess<'de>>(mut access: A, seed: TreeSeed<'_, '_>) -> 
 
 fn read_keys<'de, A: MapAccess<'de>>(mut access: A) -> Result<Texts, A::Error> {
     let mut keys = Vec::new();
-    while let Some(key) = access.next_key_seed(Key)? {
+    while let Some(Text(key)) = access.next_key::<Text<'de>>()? {
         access.next_value::<IgnoredAny>()?;
         keys.push((key.into(), Arc::default()));
     }
@@ -664,37 +665,6 @@ fn last_of_equal<V>(mut entries: Vec<(Arc<str>, V)>) -> Vec<(Arc<str>, V)> {
 fn skip_entries<'de, A: MapAccess<'de>>(mut access: A) -> Result<(), A::Error> {
     while access.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
     Ok(())
-}
-
-/// A key, borrowed where the data allows it: a million unknown keys then cost no allocation.
-struct Key;
-
-impl<'de> DeserializeSeed<'de> for Key {
-    type Value = std::borrow::Cow<'de, str>;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_str(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Key {
-    type Value = std::borrow::Cow<'de, str>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a key")
-    }
-
-    fn visit_borrowed_str<E: Error>(self, key: &'de str) -> Result<Self::Value, E> {
-        Ok(key.into())
-    }
-
-    fn visit_str<E: Error>(self, key: &str) -> Result<Self::Value, E> {
-        Ok(key.to_owned().into())
-    }
-
-    fn visit_string<E: Error>(self, key: String) -> Result<Self::Value, E> {
-        Ok(key.into())
-    }
 }
 
 #[cfg(test)]

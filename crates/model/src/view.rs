@@ -16,7 +16,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-pub use self::reading::{Element, Optional, Place, Quota, Reading, View, read};
+pub use self::reading::{Element, Place, Quota, Reading, View, read};
 
 /// The label by which a pod or a namespace opts out of injection, or a pod requires it.
 pub const INJECT_LABEL: &str = "memgate.dev/inject";
@@ -94,7 +94,7 @@ macro_rules! __view {
                     $($key => {
                         let place = place.key($key);
                         self.$field = map.next_value_seed(
-                            $crate::view::Optional::<$type>::at(&place),
+                            $crate::view::Element::<Option<$type>>::at(&place),
                         )?;
                     })*
                     _ => {

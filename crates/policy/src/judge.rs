@@ -209,15 +209,12 @@ impl Judge<'_> {
         let placed = self.nearest;
         let violated = violations.iter().filter_map(|it| {
             let is_stored = known.contains(it);
-            verdict.violated(
-                &RuleViolation { pointer: placed(&it.pointer), ..it.clone() },
-                is_stored,
-                exemption,
-            )
+            verdict.finding(&placed(&it.pointer), &it.message, PolicyStatus::Violated, is_stored, exemption)
         });
         let is_stored = unknown.as_ref().is_some_and(|unknown| stored.unknown.as_ref() == Some(unknown));
         let unknown = unknown.and_then(|it| {
-            verdict.unknown(&Unknown { pointer: placed(&it.pointer), ..it }, is_stored, exemption)
+            let message = format!("cannot be judged: {}{}", it.why, it.of);
+            verdict.finding(&placed(&it.pointer), &message, PolicyStatus::Unknown, is_stored, exemption)
         });
         // A finding that several parts of an object share is reported once.
         let mut told = Members::default();

@@ -24,35 +24,22 @@ const MAX_NAMESPACE_CHARS: usize = 63;
 
 /// Patterns of names of objects.
 pub(super) fn names(reader: &Reader<'_>) -> Vec<Glob> {
-    let mut globs = Vec::new();
-    for (pattern, element) in reader.texts(1, MAX_ENTRIES, MAX_NAME_CHARS) {
-        let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-.*?".contains(&byte);
-        if pattern.bytes().all(fits) {
-            globs.push(Glob::new(pattern));
-        } else {
-            let message = format!(
-                "{} fits no name; use a-z, 0-9, \"-\" and \".\", and the patterns * and ?",
-                quoted(pattern)
-            );
-            element.fault(Cause::Invalid, &message);
-        }
-    }
-    globs
+    let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-.*?".contains(&byte);
+    reader.each(MAX_ENTRIES, MAX_NAME_CHARS, |pattern| {
+        let form = "use a-z, 0-9, \"-\" and \".\", and the patterns * and ?";
+        let fault = || (Cause::Invalid, format!("{} fits no name; {form}", quoted(pattern)));
+        pattern.bytes().all(fits).then(|| Glob::new(pattern)).ok_or_else(fault)
+    })
 }
 
 /// Names of namespaces, without patterns.
 pub(super) fn namespaces(reader: &Reader<'_>) -> BTreeSet<String> {
-    let mut names = BTreeSet::new();
-    for (name, element) in reader.texts(1, MAX_ENTRIES, MAX_NAMESPACE_CHARS) {
-        if is_dns_subdomain(name) {
-            names.insert(name.to_owned());
-        } else {
-            let message =
-                format!("{} is not the name of a namespace; patterns do not count here", quoted(name));
-            element.fault(Cause::Invalid, &message);
-        }
-    }
-    names
+    let names = reader.each(MAX_ENTRIES, MAX_NAMESPACE_CHARS, |name| {
+        let message =
+            || format!("{} is not the name of a namespace; patterns do not count here", quoted(name));
+        is_dns_subdomain(name).then(|| name.to_owned()).ok_or_else(|| (Cause::Invalid, message()))
+    });
+    names.into_iter().collect()
 }
 
 /// The fault of an invalid key of a label.

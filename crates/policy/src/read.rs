@@ -12,7 +12,7 @@ use serde_json::Value;
 use memgate_model::family::Family;
 use memgate_model::finding::{Cause, Finding};
 use memgate_model::policy::{
-    Action, ActionOverrides, Actions, Exemption, ExemptionTerms, Match, Policy, Promotion, Rule,
+    Action, ActionOverrides, Actions, Exemption, ExemptionTerms, Policy, Promotion, Rule,
 };
 use memgate_primitives::name::is_dns_subdomain;
 use memgate_primitives::plain_text::quoted;
@@ -50,7 +50,7 @@ pub fn policy(manifest: &Value, families: &[&'static Family]) -> (Policy, Vec<Fi
         let spec = fields.and_then(|fields| fields.required("spec")).and_then(|spec| {
             spec.fields(&["match", "actions", "promote", "existing", "rules", "defaults", "exemptions"])
         });
-        spec.map_or_else(|| empty(&name), |spec| of_spec(&name, &spec))
+        Policy { name: name.clone(), ..spec.map(|spec| of_spec(&name, &spec)).unwrap_or_default() }
     });
     if let Some(first) = faults.first() {
         policy.invalid = Some(first.message().into_owned());
@@ -95,20 +95,6 @@ fn name(fields: Option<&Fields<'_>>) -> String {
     name.clone()
 }
 
-fn empty(name: &str) -> Policy {
-    Policy {
-        name: name.to_owned(),
-        invalid: None,
-        matching: Match::default(),
-        actions: Actions::default(),
-        promote: None,
-        enforces_existing: false,
-        rules: Vec::new(),
-        defaults: Vec::new(),
-        exemptions: None,
-    }
-}
-
 fn of_spec(name: &str, spec: &Fields<'_>) -> Policy {
     let matching = spec.get("match").and_then(|it| matching::read(&it)).unwrap_or_default();
     let actions = spec.get("actions").map(|it| actions_at(&it)).unwrap_or_default();
@@ -127,17 +113,16 @@ fn of_spec(name: &str, spec: &Fields<'_>) -> Policy {
         rules,
         defaults,
         exemptions: spec.get("exemptions").and_then(|it| terms(&it)),
-        ..empty(name)
+        ..Policy::default()
     }
 }
 
 fn actions_at(reader: &Reader<'_>) -> Actions {
-    let default = Actions::default();
-    let Some(fields) = reader.fields(&["admission", "ci", "audit"]) else { return default };
+    let (given, default) = (overrides(reader, &AUDIT_ACTIONS), Actions::default());
     Actions {
-        admission: fields.choice("admission", &ACTIONS).unwrap_or(default.admission),
-        ci: fields.choice("ci", &ACTIONS).unwrap_or(default.ci),
-        audit: fields.choice("audit", &AUDIT_ACTIONS).unwrap_or(default.audit),
+        admission: given.admission.unwrap_or(default.admission),
+        ci: given.ci.unwrap_or(default.ci),
+        audit: given.audit.unwrap_or(default.audit),
     }
 }
 
@@ -145,18 +130,18 @@ fn actions_at(reader: &Reader<'_>) -> Actions {
 const AUDIT_ACTIONS: [(&str, Action); 2] = [("report", Action::Report), ("off", Action::None)];
 
 /// The words for what an audit does of a rule, which may drop it as elsewhere.
-const RULE_AUDIT_ACTIONS: [(&str, Action); 3] =
+pub(super) const RULE_AUDIT_ACTIONS: [(&str, Action); 3] =
     [("report", Action::Report), ("off", Action::None), ("none", Action::None)];
 
-/// The actions that a rule has of its own.
-fn overrides(reader: &Reader<'_>) -> ActionOverrides {
+/// The actions that are given, with these words for that of an audit.
+fn overrides(reader: &Reader<'_>, of_audit: &[(&str, Action)]) -> ActionOverrides {
     let Some(fields) = reader.fields(&["admission", "ci", "audit"]) else {
         return ActionOverrides::default();
     };
     ActionOverrides {
         admission: fields.choice("admission", &ACTIONS),
         ci: fields.choice("ci", &ACTIONS),
-        audit: fields.choice("audit", &RULE_AUDIT_ACTIONS),
+        audit: fields.choice("audit", of_audit),
     }
 }
 

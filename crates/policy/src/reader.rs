@@ -194,6 +194,21 @@ impl<'v> Reader<'v> {
     }
 }
 
+impl<'v> Reader<'v> {
+    /// What each text of the list here stands for; one that stands for nothing is a fault.
+    pub(super) fn each<T>(
+        &self,
+        max: usize,
+        max_chars: usize,
+        find: impl Fn(&'v str) -> Result<T, (Cause, String)>,
+    ) -> Vec<T> {
+        let found = self.texts(1, max, max_chars).into_iter().map(|(text, element)| {
+            find(text).map_err(|(cause, message)| element.fault(cause, &message)).ok()
+        });
+        found.flatten().collect()
+    }
+}
+
 impl<'v> Fields<'v> {
     pub(super) const fn pointer(&self) -> &Pointer {
         &self.pointer

@@ -3,7 +3,7 @@
 use memgate_model::typed_rule::Judged;
 use memgate_primitives::credential;
 use memgate_primitives::glob::Glob;
-use memgate_primitives::plain_text::plain;
+use memgate_primitives::plain_text::cut;
 
 /// The most characters of a value.
 const MAX_VALUE_CHARS: usize = 64;
@@ -27,7 +27,7 @@ pub(super) fn name(judged: &Judged<'_>, text: &str) -> String {
 /// The name of an object in quotes, in any namespace.
 pub(super) fn plain_name(text: &str) -> String {
     let text = credential::masked_start(text);
-    let parts: Vec<String> = text.splitn(2, '/').map(|part| cut(part, MAX_NAME_CHARS)).collect();
+    let parts: Vec<_> = text.splitn(2, '/').map(|part| cut(part, MAX_NAME_CHARS)).collect();
     format!("\"{}\"", parts.join("/"))
 }
 
@@ -36,16 +36,9 @@ fn quoted(text: &str, max: usize) -> String {
     format!("\"{}\"", cut(&text, max))
 }
 
-fn cut(text: &str, max: usize) -> String {
-    match text.char_indices().nth(max) {
-        Some((end, _)) => format!("{}…", plain(text.get(..end).unwrap_or_default())),
-        None => plain(text).into_owned(),
-    }
-}
-
 /// A quantity or another number of a view, which may be written with very many digits.
 pub(super) fn number(judged: &Judged<'_>, text: &str) -> String {
-    if judged.is_foreign() { "…".to_owned() } else { cut(text, MAX_VALUE_CHARS) }
+    if judged.is_foreign() { "…".to_owned() } else { cut(text, MAX_VALUE_CHARS).into_owned() }
 }
 
 /// The second half of a message about a value that is not allowed: `; use A`, `; use one of A, B`; empty without

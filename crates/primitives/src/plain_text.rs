@@ -23,9 +23,26 @@ pub fn plain_except(text: &str, kept: impl Fn(char) -> bool) -> Cow<'_, str> {
 pub fn quoted(value: &str) -> String {
     /// Room for the longest name that Kubernetes accepts, 253 characters.
     const MAX_QUOTED_CHARS: usize = 256;
-    let value = credential::masked_start(value);
-    match value.char_indices().nth(MAX_QUOTED_CHARS) {
-        Some((end, _)) => format!("\"{}…\"", plain(value.get(..end).unwrap_or_default())),
-        None => format!("\"{}\"", plain(&value)),
+    format!("\"{}\"", cut(&credential::masked_start(value), MAX_QUOTED_CHARS))
+}
+
+/// A text up to so many characters, with a space for each control character.
+#[must_use]
+pub fn cut(text: &str, most: usize) -> Cow<'_, str> {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", plain(text.get(..end).unwrap_or_default())).into(),
+        None => plain(text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cuts_between_characters() {
+        assert_eq!(cut("añb", 3), "añb");
+        assert_eq!(cut("añb", 2), "añ…");
+        assert_eq!(cut("a\nb", 2), "a …");
     }
 }

@@ -10,38 +10,31 @@ use crate::crd::CrdVersion;
 use crate::parse;
 
 /// A pod.
-pub(super) static POD: LazyLock<CrdVersion> = LazyLock::new(|| {
-    let mut spec = POD_SPEC.schema();
-    spec["nullable"] = false.into();
-    version(spec)
-});
+pub(super) static POD: LazyLock<CrdVersion> = LazyLock::new(|| version(POD_SPEC.schema(false)));
 
 /// A workload whose pod template stands right below its spec.
 pub(super) static WORKLOAD: LazyLock<CrdVersion> = LazyLock::new(|| version(spec_of_template()));
 
 /// A CronJob, in whose Jobs the pod template stands.
-pub(super) static CRON_JOB: LazyLock<CrdVersion> =
-    LazyLock::new(|| version(with_required("jobTemplate", with_required("spec", spec_of_template()))));
+pub(super) static CRON_JOB: LazyLock<CrdVersion> = LazyLock::new(|| {
+    let jobs = object([("spec", spec_of_template())], false, &["spec"]);
+    version(object([("jobTemplate", jobs)], false, &["jobTemplate"]))
+});
 
 /// An object with this spec, whose `metadata` is checked by rules of its own.
 fn version(spec: Value) -> CrdVersion {
-    let mut object = with_required("spec", spec);
-    object["properties"]["metadata"] = json!({"x-kubernetes-preserve-unknown-fields": true});
-    CrdVersion {
-        name: "v1".to_owned(),
-        served: true,
-        has_status: true,
-        replicas: None,
-        schema: parse::node(&object),
-    }
+    let metadata = json!({"x-kubernetes-preserve-unknown-fields": true});
+    let object = object([("metadata", metadata), ("spec", spec)], false, &["spec"]);
+    CrdVersion { name: "v1".to_owned(), served: true, has_status: true, schema: parse::node(&object) }
 }
 
 /// What is inside the template is checked with the pod that is made of it.
 fn spec_of_template() -> Value {
-    with_required("template", json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true}))
+    let template = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    object([("template", template)], false, &["template"])
 }
 
-/// What a field holds. Each may be `null`.
+/// What a field holds. Each field may be `null`.
 #[derive(Clone, Copy)]
 enum Holds {
     Text,
@@ -115,40 +108,39 @@ const VOLUME: Holds = Object(&[
 ]);
 
 impl Holds {
-    fn schema(self) -> Value {
-        let mut schema = match self {
-            Text => json!({"type": "string"}),
-            Integer => json!({"type": "integer"}),
-            Flag => json!({"type": "boolean"}),
-            Texts => json!({"type": "object", "additionalProperties": Text.schema()}),
-            Any => object([]),
-            List(items) => {
-                // A patch cannot go into an element that is `null`.
-                let mut items = items.schema();
-                items["nullable"] = false.into();
-                json!({"type": "array", "items": items})
+    fn schema(self, nullable: bool) -> Value {
+        match self {
+            Text => json!({"type": "string", "nullable": nullable}),
+            Integer => json!({"type": "integer", "nullable": nullable}),
+            Flag => json!({"type": "boolean", "nullable": nullable}),
+            Texts => {
+                json!({"type": "object", "nullable": nullable, "additionalProperties": Text.schema(true)})
             }
+            Any => object([], nullable, &[]),
+            // A patch cannot go into an element that is `null`.
+            List(items) => json!({"type": "array", "nullable": nullable, "items": items.schema(false)}),
             Object(fields) => {
-                let each = fields
-                    .iter()
-                    .flat_map(|(names, holds)| names.split_whitespace().map(|name| (name, holds.schema())));
-                object(each)
+                let each = fields.iter().flat_map(|(names, holds)| {
+                    names.split_whitespace().map(|name| (name, holds.schema(true)))
+                });
+                object(each, nullable, &[])
             }
-        };
-        schema["nullable"] = true.into();
-        schema
+        }
     }
 }
 
-fn object<'n>(fields: impl IntoIterator<Item = (&'n str, Value)>) -> Value {
+fn object<'n>(
+    fields: impl IntoIterator<Item = (&'n str, Value)>,
+    nullable: bool,
+    required: &[&str],
+) -> Value {
     let fields: Map<String, Value> =
         fields.into_iter().map(|(name, schema)| (name.to_owned(), schema)).collect();
-    json!({"type": "object", "properties": fields, "x-kubernetes-preserve-unknown-fields": true})
-}
-
-/// An object that must have this field.
-fn with_required(field: &str, schema: Value) -> Value {
-    let mut object = object([(field, schema)]);
-    object["required"] = json!([field]);
-    object
+    json!({
+        "type": "object",
+        "nullable": nullable,
+        "properties": fields,
+        "required": required,
+        "x-kubernetes-preserve-unknown-fields": true,
+    })
 }

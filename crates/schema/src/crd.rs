@@ -42,8 +42,6 @@ pub struct CrdVersion {
     pub served: bool,
     /// Whether `status` is a subresource: what users write there is dropped.
     pub has_status: bool,
-    /// The way to the number of replicas, for a kind that can be scaled.
-    pub replicas: Option<Vec<String>>,
     /// The form of an object.
     pub schema: SchemaNode,
 }

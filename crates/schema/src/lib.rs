@@ -150,9 +150,6 @@ pub fn check<'d>(
         });
         found.mark_all(from, is_stored);
     }
-    if let Some(way) = &version.replicas {
-        scalar::replicas(&Place::root(&object.root, None), way, found);
-    }
 }
 
 /// Notes everything that the apiserver refuses in the metadata of a new object, or of an update. `old` is the

@@ -9,62 +9,20 @@ const NAME_PART: &str = "must consist of alphanumeric characters, '-', '_' or '.
 
 /// The longest name of a label or value of one, in bytes.
 const MAX_LABEL_BYTES: usize = 63;
+const LONG_LABEL: &str = "must be no more than 63 bytes";
 /// The longest name of an object, in bytes.
 const MAX_NAME_BYTES: usize = 253;
+const LONG_NAME: &str = "must be no more than 253 bytes";
 
-/// What is wrong.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Fault {
-    /// A name that is not a subdomain.
-    Subdomain,
-    /// A name that is too long.
-    LongName,
-    /// A name that cannot be part of a host name.
-    Label,
-    /// Such a name, or the value of a label, that is too long.
-    LongLabel,
-    /// Such a name with dots.
-    Dots,
-    /// The value of a label.
-    LabelValue,
-    /// A key with two slashes.
-    Slashes,
-    /// A key that begins with the slash.
-    NoPrefix,
-    /// The part before the slash.
-    Prefix,
-    /// The same, too long.
-    LongPrefix,
-    /// A key without anything behind the slash.
-    NoNamePart,
-    /// The part behind the slash.
-    NamePart,
-    /// The same, too long.
-    LongNamePart,
-}
+/// What is wrong: a message in parts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Fault(&'static [&'static str]);
 
 impl Fault {
     /// The message.
     #[must_use]
     pub fn words(self) -> String {
-        let most = |bytes: usize| format!("must be no more than {bytes} bytes");
-        match self {
-            Self::Subdomain => SUBDOMAIN.to_owned(),
-            Self::LongName => most(MAX_NAME_BYTES),
-            Self::Label => LABEL.to_owned(),
-            Self::LongLabel => most(MAX_LABEL_BYTES),
-            Self::Dots => "must not contain dots".to_owned(),
-            Self::LabelValue => LABEL_VALUE.to_owned(),
-            Self::Slashes => {
-                format!("a valid label key {NAME_PART} with an optional DNS subdomain prefix and '/'")
-            }
-            Self::NoPrefix => "prefix part must be non-empty".to_owned(),
-            Self::Prefix => format!("prefix part {SUBDOMAIN}"),
-            Self::LongPrefix => format!("prefix part {}", most(MAX_NAME_BYTES)),
-            Self::NoNamePart => "name part must be non-empty".to_owned(),
-            Self::NamePart => format!("name part {NAME_PART}"),
-            Self::LongNamePart => format!("name part {}", most(MAX_LABEL_BYTES)),
-        }
+        self.0.concat()
     }
 }
 
@@ -92,53 +50,59 @@ pub fn wrong_base(base: &str, wrong_name: fn(&str) -> Option<Fault>) -> Option<F
 #[must_use]
 pub fn wrong_subdomain(name: &str) -> Option<Fault> {
     if name.len() > MAX_NAME_BYTES {
-        return Some(Fault::LongName);
+        return Some(Fault(&[LONG_NAME]));
     }
-    (!is_dns_subdomain(name)).then_some(Fault::Subdomain)
+    (!is_dns_subdomain(name)).then_some(Fault(&[SUBDOMAIN]))
 }
 
 /// What is wrong with a name that is a part of host names.
 #[must_use]
 pub fn wrong_label(name: &str) -> Option<Fault> {
     if name.len() > MAX_LABEL_BYTES {
-        return Some(Fault::LongLabel);
+        return Some(Fault(&[LONG_LABEL]));
     }
     if !is_dns_subdomain(name) {
-        return Some(Fault::Label);
+        return Some(Fault(&[LABEL]));
     }
-    name.contains('.').then_some(Fault::Dots)
+    name.contains('.').then_some(Fault(&["must not contain dots"]))
 }
 
 /// What is wrong with the value of a label.
 #[must_use]
 pub fn wrong_label_value(value: &str) -> Option<Fault> {
     if value.len() > MAX_LABEL_BYTES {
-        return Some(Fault::LongLabel);
+        return Some(Fault(&[LONG_LABEL]));
     }
-    (!value.is_empty() && !is_name_part(value)).then_some(Fault::LabelValue)
+    (!value.is_empty() && !is_name_part(value)).then_some(Fault(&[LABEL_VALUE]))
 }
 
 /// What is wrong with the key of a label or annotation: a name, with or without a domain in front.
 #[must_use]
 pub fn wrong_key(key: &str) -> Option<Fault> {
     let (prefix, name) = match key.split_once('/') {
-        Some((_, rest)) if rest.contains('/') => return Some(Fault::Slashes),
+        Some((_, rest)) if rest.contains('/') => {
+            return Some(Fault(&[
+                "a valid label key ",
+                NAME_PART,
+                " with an optional DNS subdomain prefix and '/'",
+            ]));
+        }
         Some((prefix, name)) => (Some(prefix), name),
         None => (None, key),
     };
     match prefix {
-        Some("") => return Some(Fault::NoPrefix),
-        Some(prefix) if prefix.len() > MAX_NAME_BYTES => return Some(Fault::LongPrefix),
-        Some(prefix) if !is_dns_subdomain(prefix) => return Some(Fault::Prefix),
+        Some("") => return Some(Fault(&["prefix part must be non-empty"])),
+        Some(prefix) if prefix.len() > MAX_NAME_BYTES => return Some(Fault(&["prefix part ", LONG_NAME])),
+        Some(prefix) if !is_dns_subdomain(prefix) => return Some(Fault(&["prefix part ", SUBDOMAIN])),
         Some(_) | None => {}
     }
     if name.is_empty() {
-        return Some(Fault::NoNamePart);
+        return Some(Fault(&["name part must be non-empty"]));
     }
     if name.len() > MAX_LABEL_BYTES {
-        return Some(Fault::LongNamePart);
+        return Some(Fault(&["name part ", LONG_LABEL]));
     }
-    (!is_name_part(name)).then_some(Fault::NamePart)
+    (!is_name_part(name)).then_some(Fault(&["name part ", NAME_PART]))
 }
 
 /// Letters, digits, `-`, `_` and `.`, with a letter or digit at both ends.

@@ -38,12 +38,10 @@ fn version(value: &Value) -> Option<CrdVersion> {
         schema.object.properties.entry(field.to_owned()).or_default().types = JsonTypes::Text;
     }
     schema.object.properties.entry("metadata".to_owned()).or_default().object.preserves_unknown = true;
-    let replicas = text(value, "/subresources/scale/specReplicasPath");
     Some(CrdVersion {
         name: text(value, "/name")?.to_owned(),
         served: value.get("served").and_then(Value::as_bool).unwrap_or_default(),
         has_status: value.pointer("/subresources/status").is_some_and(Value::is_object),
-        replicas: replicas.map(|way| way.trim_start_matches('.').split('.').map(str::to_owned).collect()),
         schema,
     })
 }

@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::Deserialize as _;
+use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Number;
 use serde_json::value::RawValue;
@@ -130,7 +130,10 @@ impl<'d> Visitor<'d> for Seed<'_, 'd> {
     fn visit_seq<A: SeqAccess<'d>>(self, mut list: A) -> Result<Node<'d>, A::Error> {
         self.step()?;
         let mut elements = Vec::new();
-        while self.depth < MAX_DEPTH {
+        loop {
+            if self.depth >= MAX_DEPTH {
+                break;
+            }
             if elements.len() == MAX_ENTRIES {
                 if list.next_element::<IgnoredAny>()?.is_some() {
                     return Err(self.too_many());
@@ -150,7 +153,7 @@ impl<'d> Visitor<'d> for Seed<'_, 'd> {
     fn visit_map<A: MapAccess<'d>>(self, mut map: A) -> Result<Node<'d>, A::Error> {
         self.step()?;
         let mut fields: Vec<(Cow<'d, str>, Option<Node<'d>>)> = Vec::new();
-        while let Some(key) = map.next_key_seed(Key)? {
+        while let Some(Key(key)) = map.next_key()? {
             let Some(form) = self.form.field(&key).filter(|_| self.depth < MAX_DEPTH) else {
                 map.next_value::<IgnoredAny>()?;
                 continue;
@@ -192,31 +195,8 @@ impl<'d> Seed<'_, 'd> {
 }
 
 /// A key, borrowed where the text has it without escapes.
-struct Key;
-
-impl<'de> DeserializeSeed<'de> for Key {
-    type Value = Cow<'de, str>;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_str(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Key {
-    type Value = Cow<'de, str>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a key")
-    }
-
-    fn visit_borrowed_str<E: Error>(self, key: &'de str) -> Result<Self::Value, E> {
-        Ok(key.into())
-    }
-
-    fn visit_str<E: Error>(self, key: &str) -> Result<Self::Value, E> {
-        Ok(key.to_owned().into())
-    }
-}
+#[derive(Deserialize)]
+struct Key<'d>(#[serde(borrow)] Cow<'d, str>);
 
 #[cfg(test)]
 mod tests {

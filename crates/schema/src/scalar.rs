@@ -6,8 +6,7 @@ use serde_json::Number;
 use crate::crd::{Bound, FormatRule, JsonTypes, SchemaNode};
 use crate::node::Node;
 use crate::pattern;
-use crate::place::Place;
-use crate::violation::{Rule, Violations};
+use crate::violation::Rule;
 
 /// The rule about types that a value breaks.
 pub(super) fn wrong_type(value: &Node<'_>, schema: &SchemaNode) -> Option<Rule<'static>> {
@@ -110,22 +109,4 @@ pub(super) fn number<'d>(number: &Number, schema: &'d SchemaNode) -> Option<Rule
         }
     }
     None
-}
-
-/// Checks the number of replicas, at the end of a way, of an object that can be scaled.
-pub(super) fn replicas<'d>(here: &Place<'_, 'd>, way: &'d [String], found: &mut Violations<'d>) {
-    if let [name, rest @ ..] = way {
-        if let Some(value) = here.value.get(name) {
-            replicas(&here.key(name, value, None), rest, found);
-        }
-        return;
-    }
-    let Node::Number(number) = here.value else { return };
-    match number.as_i64() {
-        Some(number) if number < 0 => found.push(here, Rule::Replicas("should be a non-negative integer")),
-        Some(number) if number > i64::from(i32::MAX) => {
-            found.push(here, Rule::Replicas("should be less than or equal to 2147483647"));
-        }
-        _ => {}
-    }
 }

@@ -10,7 +10,7 @@ fn version_with(spec: &Value) -> Crd {
     let schema = json!({"type": "object", "properties": {"spec": spec}});
     let version = json!({
         "name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema},
-        "subresources": {"status": {}, "scale": {"specReplicasPath": ".spec.replicas"}},
+        "subresources": {"status": {}},
     });
     let spec = json!({"group": "x.dev", "names": {"kind": "Thing"}, "versions": [version]});
     read(&json!({"metadata": {"name": "things.x.dev"}, "spec": spec})).expect("a definition")
@@ -332,7 +332,6 @@ fn judges_what_would_be_stored() {
         "mode": {"type": "string", "default": "a"},
         "kept": {"type": "string", "nullable": true},
         "any": {"x-kubernetes-preserve-unknown-fields": true},
-        "replicas": {"type": "integer"},
     }});
     let crd = version_with(&schema);
     let object = json!({
@@ -347,11 +346,6 @@ fn judges_what_would_be_stored() {
         "spec": {"any": {"x": [null]}, "kept": null, "mode": "a"},
     });
     assert_eq!(shown::shown(&object.root), stored.to_string());
-    let found = found(&crd, &json!({"spec": {"kept": "", "replicas": -1}}), None);
-    assert_eq!(
-        found,
-        [("spec.replicas: Invalid value: -1: should be a non-negative integer".to_owned(), false)]
-    );
 }
 
 #[test]

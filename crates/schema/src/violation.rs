@@ -84,8 +84,6 @@ pub enum Rule<'d> {
     Not,
     /// An element of a list by keys that is not an object.
     NoMapElement,
-    /// A number of replicas.
-    Replicas(&'static str),
     /// A rule of metadata about a value.
     Metadata(Fault),
     /// A rule of metadata about the key of a value.
@@ -199,7 +197,6 @@ pub fn message(violation: &SchemaViolation<'_>) -> String {
         }
         Rule::Not => choice("must not validate the schema (not)"),
         Rule::NoMapElement => invalid("must be an object for an array of list-type map"),
-        Rule::Replicas(detail) => invalid(detail),
         Rule::Metadata(fault) | Rule::MetadataKey(fault) => invalid(&fault.words()),
     }
 }

@@ -1,9 +1,5 @@
 //! How long the texts of a response may be.
 
-use std::borrow::Cow;
-
-use memgate_primitives::plain_text::plain;
-
 /// Takes so many bytes if they are left, and returns whether it did. If not, it takes all that is left, so that later
 /// texts do not fit either.
 pub(super) fn takes(left: &mut usize, bytes: usize) -> bool {
@@ -17,24 +13,9 @@ pub(super) fn json_bytes(text: &str) -> usize {
     text.len() + text.bytes().filter(|byte| matches!(byte, b'"' | b'\\')).count()
 }
 
-/// A text up to so many characters.
-pub(super) fn cut(text: &str, most: usize) -> Cow<'_, str> {
-    match text.char_indices().nth(most) {
-        Some((end, _)) => Cow::Owned(format!("{}…", plain(text.get(..end).unwrap_or_default()))),
-        None => Cow::Borrowed(text),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn cuts_between_characters() {
-        assert_eq!(cut("añb", 3), "añb");
-        assert_eq!(cut("añb", 2), "añ…");
-        assert_eq!(cut("a\nb", 2), "a …");
-    }
 
     #[test]
     fn nothing_is_left_behind_what_does_not_fit() {

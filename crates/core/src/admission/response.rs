@@ -13,8 +13,9 @@ use memgate_model::finding::{Finding, Severity, codes};
 use memgate_model::reason::Reason;
 use memgate_model::request::Request;
 use memgate_primitives::members::Members;
+use memgate_primitives::plain_text::cut;
 
-use super::bounds::{cut, json_bytes, takes};
+use super::bounds::{json_bytes, takes};
 use super::texts::{Complaint, MAX_COMPLAINT_CHARS, message_with_help, status_message, warning};
 
 /// The first capacity of a response without its patch, in bytes: most responses are shorter.
@@ -157,8 +158,7 @@ impl ReviewResponse<'_> {
         if self.edits.is_empty() {
             return Vec::new();
         }
-        let about = self.edits.iter().map(Edit::bytes).sum::<usize>();
-        let mut patch = Vec::with_capacity(about + about / 4);
+        let mut patch = Vec::with_capacity(ENVELOPE_BYTES * self.edits.len());
         json(&mut patch, &Patch(self.edits));
         patch
     }

@@ -4,9 +4,9 @@ use memgate_model::finding::Finding;
 use memgate_model::policy_rule::PolicyRule;
 use memgate_primitives::members::Members;
 use memgate_primitives::number::more;
-use memgate_primitives::plain_text::plain;
+use memgate_primitives::plain_text::{cut, plain};
 
-use super::bounds::{cut, json_bytes, takes};
+use super::bounds::{json_bytes, takes};
 
 /// How many characters a warning may have, by the recommendation of the API.
 /// Source: Kubernetes documentation, Dynamic Admission Control, Response.

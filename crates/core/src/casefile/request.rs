@@ -1,6 +1,6 @@
 //! The AdmissionReview of a case, as an apiserver would send it, and the state it meets.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::casefile::Case;
 use crate::family;
@@ -49,25 +49,25 @@ pub fn review(case: &Case) -> Value {
     let kind = text(subject, "/kind");
     let kinds = json!({"group": group, "version": version, "kind": kind});
     let resource = json!({"group": group, "version": version, "resource": plural(group, kind)});
-    let mut request = Map::new();
-    let mut put = |key: &str, value: Value| request.insert(key.to_owned(), value);
-    put("uid", json!(UID));
-    put("kind", kinds.clone());
-    put("resource", resource.clone());
-    if !case.subresource.is_empty() {
-        put("subResource", json!(case.subresource));
-    }
-    put("requestKind", kinds);
-    put("requestResource", resource);
-    put("name", json!(text(subject, "/metadata/name")));
-    put("namespace", json!(namespace(case, subject, kind)));
-    put("operation", json!(case.operation.name()));
     let user = case.user.as_ref();
-    let name = user.map_or(USER, |user| &user.name);
-    put("userInfo", json!({"username": name, "groups": user.map(|user| &user.groups)}));
-    put("object", object.cloned().unwrap_or(Value::Null));
-    put("oldObject", old_object.cloned().unwrap_or(Value::Null));
-    put("dryRun", json!(case.dry_run));
+    let request = json!({
+        "uid": UID,
+        "kind": kinds,
+        "resource": resource,
+        "subResource": Some(&case.subresource).filter(|subresource| !subresource.is_empty()),
+        "requestKind": kinds,
+        "requestResource": resource,
+        "name": text(subject, "/metadata/name"),
+        "namespace": namespace(case, subject, kind),
+        "operation": case.operation.name(),
+        "userInfo": {
+            "username": user.map_or(USER, |user| &user.name),
+            "groups": user.map(|user| &user.groups),
+        },
+        "object": object,
+        "oldObject": old_object,
+        "dryRun": case.dry_run,
+    });
     json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request})
 }
 

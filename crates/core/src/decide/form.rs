@@ -6,13 +6,11 @@
 use crate::decide::over_limit;
 use crate::decide::reported::MAX_REPORTED;
 use crate::decide::schema;
-use crate::family::common::{SCHEMA, VERSION_UNKNOWN};
+use crate::family::common::SCHEMA;
 use memgate_model::finding::Finding;
 use memgate_model::request::Request;
 use memgate_primitives::budget::Budget;
 use memgate_primitives::members::Members;
-use memgate_primitives::plain_text::quoted;
-use memgate_primitives::pointer::Pointer;
 use memgate_schema::crd::CrdVersion;
 use memgate_schema::violation::{self, Rule, SchemaViolation};
 use memgate_schema::{BuiltinKind, NewObject, Status, Violations};
@@ -91,12 +89,7 @@ pub(super) fn unserved(request: &Request<'_>, served: &str) -> Option<Finding> {
 /// The same for the version of any object.
 #[must_use]
 pub fn unserved_version(group: &str, version: &str, served: &str) -> Option<Finding> {
-    let name = |version: &str| match group {
-        "" => quoted(version),
-        group => quoted(&format!("{group}/{version}")),
-    };
-    let message = || format!("apiVersion {} is not served; use {}", name(version), name(served));
-    (version != served).then(|| Finding::warn(&VERSION_UNKNOWN, Pointer::new("/apiVersion"), message()))
+    (version != served).then(|| schema::unserved_version(group, version, served))
 }
 
 #[cfg(test)]

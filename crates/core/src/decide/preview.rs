@@ -119,21 +119,7 @@ const fn preview_reason(pod_reason: Reason) -> Reason {
         | Reason::Malformed => pod_reason,
         // Checking the form of a template is up to the apiserver.
         Reason::Unreadable => Reason::Malformed,
-        Reason::NotRecognised
-        | Reason::NoMemory
-        | Reason::ReferenceMissing
-        | Reason::ReferenceInvalid
-        | Reason::ReferencePending
-        | Reason::ReferenceUnknown
-        | Reason::NoContainer
-        | Reason::Conflict
-        | Reason::Complete
-        | Reason::Injected
-        | Reason::Defaulted
-        | Reason::Previewed
-        | Reason::Valid
-        | Reason::Invalid
-        | Reason::PolicyDenied => Reason::Previewed,
+        _ => Reason::Previewed,
     }
 }
 

@@ -254,7 +254,7 @@ pub(crate) fn annotation_pointer(key: &str) -> Pointer {
 #[must_use]
 pub fn controller_of(pod: &Pod<'_>, namespace: &str) -> Option<InvolvedObject> {
     let controller = pod.metadata.as_ref()?.owner_references.as_ref()?.controller()?;
-    let Controller { api_version, kind, name, uid } = controller.clone();
+    let Controller { api_version, kind, name, uid } = controller;
     if !is_dns_subdomain(&name) {
         return None;
     }

@@ -244,10 +244,6 @@ impl<'a> Reader<'a, '_> {
             parts.push(Part::Others(self.text.get(start..end).unwrap_or_default(), 1));
         }
     }
-
-    fn scalar<E: Error>(text: impl Into<Cow<'a, str>>) -> Result<Node<'a>, E> {
-        Ok(Node::Text(text.into()))
-    }
 }
 
 impl<'a> DeserializeSeed<'a> for Reader<'a, '_> {
@@ -258,7 +254,7 @@ impl<'a> DeserializeSeed<'a> for Reader<'a, '_> {
             return deserializer.deserialize_any(self);
         }
         let raw: &RawValue = serde::Deserialize::deserialize(deserializer)?;
-        Self::scalar(raw.get())
+        Ok(Node::Text(raw.get().into()))
     }
 }
 
@@ -270,27 +266,27 @@ impl<'a> Visitor<'a> for Reader<'a, '_> {
     }
 
     fn visit_unit<E: Error>(self) -> Result<Node<'a>, E> {
-        Self::scalar("null")
+        Ok(Node::Text("null".into()))
     }
 
     fn visit_bool<E: Error>(self, value: bool) -> Result<Node<'a>, E> {
-        Self::scalar(value.to_string())
+        Ok(Node::Text(value.to_string().into()))
     }
 
     fn visit_i64<E: Error>(self, value: i64) -> Result<Node<'a>, E> {
-        Self::scalar(value.to_string())
+        Ok(Node::Text(value.to_string().into()))
     }
 
     fn visit_u64<E: Error>(self, value: u64) -> Result<Node<'a>, E> {
-        Self::scalar(value.to_string())
+        Ok(Node::Text(value.to_string().into()))
     }
 
     fn visit_f64<E: Error>(self, value: f64) -> Result<Node<'a>, E> {
-        Self::scalar(serde_json::Value::from(value).to_string())
+        Ok(Node::Text(serde_json::Value::from(value).to_string().into()))
     }
 
     fn visit_str<E: Error>(self, value: &str) -> Result<Node<'a>, E> {
-        Self::scalar(serde_json::Value::from(value).to_string())
+        Ok(Node::Text(serde_json::Value::from(value).to_string().into()))
     }
 
     fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<Node<'a>, A::Error> {

@@ -1,6 +1,4 @@
-//! The owners of a pod, read once, when they are needed. Owners that no decision uses are not kept.
-
-use std::cell::OnceCell;
+//! The owners of a pod, read when they are needed. Owners that no decision uses are not kept.
 
 use serde::Deserialize;
 use serde::de::Deserializer;
@@ -29,23 +27,9 @@ view! {
     }
 }
 
-/// The owner references of a pod.
+/// The owner references of a pod, unread.
 #[derive(Debug)]
-pub struct Owners<'a> {
-    raw: &'a RawValue,
-    read: OnceCell<Option<Summary>>,
-}
-
-/// What is asked about owners.
-#[derive(Debug, Default)]
-struct Summary {
-    is_empty: bool,
-    has_job: bool,
-    /// Whether an owner says that it made the pod.
-    has_controller: bool,
-    /// The first one that does, if it is complete.
-    controller: Option<Controller>,
-}
+pub struct Owners<'a>(&'a RawValue);
 
 /// The owner that made a pod. Its texts are no longer than valid ones.
 #[derive(Debug, Clone)]
@@ -62,40 +46,33 @@ pub struct Controller {
 
 impl<'de: 'a, 'a> View<'de> for Owners<'a> {
     fn read<D: Deserializer<'de>>(deserializer: D, _place: &Place<'_>) -> Result<Self, D::Error> {
-        Ok(Self { raw: Deserialize::deserialize(deserializer)?, read: OnceCell::new() })
+        Deserialize::deserialize(deserializer).map(Self)
     }
 }
 
 impl Owners<'_> {
     /// The first owner that says that it made the pod, if it is complete.
     #[must_use]
-    pub fn controller(&self) -> Option<&Controller> {
-        self.summary()?.controller.as_ref()
+    pub fn controller(&self) -> Option<Controller> {
+        let mut found = None;
+        visit_elements(Some(self.0), |owner: Owner<'_>| {
+            if owner.controller == Some(true) && found.is_none() {
+                found = Some(controller(owner));
+            }
+        })?;
+        found?
     }
 
     /// Whether a Job is among the owners, or there are none.
     #[must_use]
     pub fn allow_job(&self) -> bool {
-        self.summary().is_some_and(|summary| summary.is_empty || summary.has_job)
+        let (mut is_empty, mut has_job) = (true, false);
+        let read = visit_elements(Some(self.0), |owner: Owner<'_>| {
+            is_empty = false;
+            has_job |= owner.kind.as_deref() == Some("Job");
+        });
+        read.is_some() && (is_empty || has_job)
     }
-
-    /// `None` when this is not a list of owners.
-    fn summary(&self) -> Option<&Summary> {
-        self.read.get_or_init(|| summary(self.raw)).as_ref()
-    }
-}
-
-fn summary(raw: &RawValue) -> Option<Summary> {
-    let mut summary = Summary { is_empty: true, ..Summary::default() };
-    visit_elements(Some(raw), |owner: Owner<'_>| {
-        summary.is_empty = false;
-        summary.has_job |= owner.kind.as_deref() == Some("Job");
-        if owner.controller == Some(true) && !summary.has_controller {
-            summary.has_controller = true;
-            summary.controller = controller(owner);
-        }
-    })?;
-    Some(summary)
 }
 
 /// The apiserver has not validated the pod yet, and the event queue keeps these texts: they are bounded.

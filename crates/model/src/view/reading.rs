@@ -143,21 +143,11 @@ impl<'w> Place<'w> {
 }
 
 /// Reads a value that may be `null`.
-pub struct Optional<'p, T>(&'p Place<'p>, PhantomData<T>);
+struct Optional<'p, T>(&'p Place<'p>, PhantomData<T>);
 
-impl<'p, T> Optional<'p, T> {
-    /// The value of a field.
-    #[must_use]
-    pub const fn at(place: &'p Place<'p>) -> Self {
-        Self(place, PhantomData)
-    }
-}
-
-impl<'de, T: View<'de>> DeserializeSeed<'de> for Optional<'_, T> {
-    type Value = Option<T>;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Option<T>, D::Error> {
-        deserializer.deserialize_option(self)
+impl<'de, T: View<'de>> View<'de> for Option<T> {
+    fn read<D: Deserializer<'de>>(deserializer: D, place: &Place<'_>) -> Result<Self, D::Error> {
+        deserializer.deserialize_option(Optional(place, PhantomData))
     }
 }
 
@@ -215,11 +205,11 @@ impl<'de, T: View<'de>> Visitor<'de> for List<'_, T> {
     }
 }
 
-/// Reads an element of a list.
+/// Reads a value at a place.
 pub struct Element<'p, T>(&'p Place<'p>, PhantomData<T>);
 
 impl<'p, T> Element<'p, T> {
-    /// The element that stands here.
+    /// The value at this place.
     #[must_use]
     pub const fn at(place: &'p Place<'p>) -> Self {
         Self(place, PhantomData)

@@ -12,7 +12,6 @@ use memgate_model::object::Reference;
 use memgate_model::policy::{Action, Exemption, Policies, Policy, Promotion, Rule};
 use memgate_model::policy_rule::{AtAdmission, ExemptBy, PolicyFinding, PolicyStatus};
 use memgate_model::request::{Occasion, Operation, Point};
-use memgate_model::typed_rule::{RuleViolation, Unknown};
 use memgate_primitives::pointer::Pointer;
 
 use super::super::exempt;
@@ -65,44 +64,17 @@ impl<'v> Verdict<'v> {
         !self.policy.enforces_existing && operation == Operation::Update && self.action == Action::Deny
     }
 
-    /// The finding about a violation.
-    pub(super) fn violated(
-        &self,
-        violation: &RuleViolation,
-        is_stored: bool,
-        exemption: Option<&Exemption>,
-    ) -> Option<Finding> {
-        self.finding(
-            &violation.pointer,
-            &violation.message,
-            self.action,
-            PolicyStatus::Violated,
-            is_stored,
-            exemption,
-        )
-    }
-
-    /// The finding about what cannot be judged.
-    pub(super) fn unknown(
-        &self,
-        unknown: &Unknown,
-        is_stored: bool,
-        exemption: Option<&Exemption>,
-    ) -> Option<Finding> {
-        let action = self.action.min(self.rule.on_unknown);
-        let message = format!("cannot be judged: {}{}", unknown.why, unknown.of);
-        self.finding(&unknown.pointer, &message, action, PolicyStatus::Unknown, is_stored, exemption)
-    }
-
-    fn finding(
+    /// The finding about a violation, or about what cannot be judged.
+    pub(super) fn finding(
         &self,
         pointer: &Pointer,
         message: &str,
-        action: Action,
         status: PolicyStatus,
         is_stored: bool,
         exemption: Option<&Exemption>,
     ) -> Option<Finding> {
+        let is_unknown = status == PolicyStatus::Unknown;
+        let action = if is_unknown { self.action.min(self.rule.on_unknown) } else { self.action };
         let ratcheted = is_stored && action == Action::Deny;
         let (action, status) = match exemption {
             Some(_) => (Action::Report, PolicyStatus::Exempt),

@@ -52,17 +52,11 @@ pub(super) fn read(reader: &Reader<'_>, namespace: String, name: String) -> Opti
 }
 
 fn rules(reader: &Reader<'_>) -> Vec<String> {
-    let mut ids = Vec::new();
-    for (id, element) in reader.texts(1, MAX_RULES, MAX_ID) {
-        if is_kebab(id) {
-            ids.push(id.to_owned());
-        } else if id == "*" {
-            element.fault(Cause::Invalid, "name each rule; * is not accepted");
-        } else {
-            element.fault(Cause::Invalid, &format!("{} is not the id of a rule", quoted(id)));
-        }
-    }
-    ids
+    reader.each(MAX_RULES, MAX_ID, |id| match id {
+        id if is_kebab(id) => Ok(id.to_owned()),
+        "*" => Err((Cause::Invalid, "name each rule; * is not accepted".to_owned())),
+        _ => Err((Cause::Invalid, format!("{} is not the id of a rule", quoted(id)))),
+    })
 }
 
 fn target(reader: &Reader<'_>) -> Option<Target> {

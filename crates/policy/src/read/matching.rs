@@ -49,18 +49,17 @@ pub(super) fn read(reader: &Reader<'_>) -> Option<Match> {
 
 /// The families of these names.
 pub(super) fn families(reader: &Reader<'_>) -> Vec<&'static Family> {
-    let mut found = Vec::new();
-    for (name, element) in reader.texts(1, reader.families().len(), MAX_NAME_CHARS) {
-        if let Some(family) = reader.families().iter().find(|family| family.name == name) {
-            found.push(*family);
-            continue;
-        }
-        let names: Vec<&str> = reader.families().iter().map(|family| family.name).collect();
-        let hint = did_you_mean(nearest(name, names.iter().copied()));
-        let message = format!("there is no family {}; use one of {}{hint}", quoted(name), names.join(", "));
-        element.fault(Cause::NotSupported, &message);
-    }
-    found
+    let known = reader.families();
+    reader.each(known.len(), MAX_NAME_CHARS, |name| {
+        let found = known.iter().copied().find(|family| family.name == name);
+        found.ok_or_else(|| {
+            let names: Vec<&str> = known.iter().map(|family| family.name).collect();
+            let hint = did_you_mean(nearest(name, names.iter().copied()));
+            let names = names.join(", ");
+            let message = format!("there is no family {}; use one of {names}{hint}", quoted(name));
+            (Cause::NotSupported, message)
+        })
+    })
 }
 
 /// The kinds of these names, which the given families have, or any family.
@@ -71,11 +70,13 @@ pub(super) fn kinds(reader: &Reader<'_>, families: Option<&[&'static Family]>) -
         .flat_map(|family| family.views.kinds.iter().map(|(kind, _)| kind.kind))
         .chain(["Pod"])
         .collect();
-    let mut found = Vec::new();
-    for (name, element) in reader.texts(1, MAX_ENTRIES, MAX_NAME_CHARS) {
+    let of_families = match families {
+        [one] => format!("of {} ", one.name),
+        _ => String::new(),
+    };
+    reader.each(MAX_ENTRIES, MAX_NAME_CHARS, |name| {
         if known.contains(name) {
-            found.push(name.to_owned());
-            continue;
+            return Ok(name.to_owned());
         }
         let is_workload = workload::ALL.iter().any(|workload| workload.kind == name);
         let hint = if is_workload {
@@ -83,16 +84,9 @@ pub(super) fn kinds(reader: &Reader<'_>, families: Option<&[&'static Family]>) -
         } else {
             did_you_mean(nearest(name, known.iter().copied()))
         };
-        let of_families = match families {
-            [one] => format!("of {} ", one.name),
-            _ => String::new(),
-        };
-        element.fault(
-            Cause::NotSupported,
-            &format!("there is no kind {} {of_families}that policies judge{hint}", quoted(name)),
-        );
-    }
-    found
+        let message = format!("there is no kind {} {of_families}that policies judge{hint}", quoted(name));
+        Err((Cause::NotSupported, message))
+    })
 }
 
 fn operations(reader: &Reader<'_>) -> Vec<Operation> {

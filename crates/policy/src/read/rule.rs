@@ -16,7 +16,7 @@ use super::super::names::MAX_ENTRIES;
 use super::super::reader::{Fields, Reader, one_of};
 use super::super::rules::{self, RuleType};
 use super::super::values::is_kebab;
-use super::overrides;
+use super::{RULE_AUDIT_ACTIONS, overrides};
 
 /// The most characters of the id of a rule.
 pub(super) const MAX_ID: usize = 40;
@@ -41,7 +41,7 @@ pub(super) fn read<'v>(policy: &str, reader: &Reader<'v>, seen: &RefCell<BTreeSe
     let on_unknown = [("note", Action::Report), ("warn", Action::Warn), ("deny", Action::Deny)];
     let on_unknown = fields.choice("onUnknown", &on_unknown).unwrap_or(Action::Report);
     let when = fields.get("when").and_then(|it| when(&it));
-    let action = fields.get("action").map(|it| overrides(&it)).unwrap_or_default();
+    let action = fields.get("action").map(|it| overrides(&it, &RULE_AUDIT_ACTIONS)).unwrap_or_default();
     let message = fields.get("message").and_then(|it| one_line(&it));
     let hint = fields.text("hint", MAX_HINT).map(str::to_owned);
     let docs = fields.get("docs").and_then(|it| docs(&it));

@@ -58,18 +58,13 @@ pub(super) fn read(reader: &Reader<'_>) -> Option<Box<dyn TypedRule>> {
 }
 
 fn hosts(fields: &Fields<'_>) -> Option<Vec<HostGlob>> {
-    let mut globs = Vec::new();
-    for (text, element) in fields.texts("hosts", MAX_ENTRIES, MAX_CHARS)? {
-        match HostGlob::new(text) {
-            Some(glob) => globs.push(glob),
-            None => {
-                let message =
-                    format!("{} fits no host; ** stands in front only, as in **.example.com", quoted(text));
-                element.fault(Cause::Invalid, &message);
-            }
-        }
-    }
-    Some(globs)
+    Some(fields.get("hosts")?.each(MAX_ENTRIES, MAX_CHARS, |text| {
+        HostGlob::new(text).ok_or_else(|| {
+            let message =
+                format!("{} fits no host; ** stands in front only, as in **.example.com", quoted(text));
+            (Cause::Invalid, message)
+        })
+    }))
 }
 
 fn ports(fields: &Fields<'_>) -> Option<Vec<u16>> {

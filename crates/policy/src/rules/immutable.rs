@@ -18,21 +18,18 @@ use super::words::{MAX_CHARS, MAX_ENTRIES};
 struct Immutable(Vec<&'static str>);
 
 pub(super) fn read(reader: &Reader<'_>) -> Option<Box<dyn TypedRule>> {
-    let mut paths = Vec::new();
     let of_families = reader.families().iter().filter_map(|family| family.views.own_namespace_path);
     let mut all: Vec<&str> = PATHS.into_iter().chain(of_families).collect();
     all.sort_unstable();
-    for (path, element) in reader.texts(1, MAX_ENTRIES, MAX_CHARS) {
-        if let Some(known) = all.iter().copied().find(|known| *known == path) {
-            paths.push(known);
-        } else {
+    let paths = reader.each(MAX_ENTRIES, MAX_CHARS, |path| {
+        all.iter().copied().find(|known| *known == path).ok_or_else(|| {
             let hint = match nearest(path, all.iter().copied()) {
                 None => format!("; the paths are {}", all.join(", ")),
                 near => did_you_mean(near),
             };
-            element.fault(Cause::NotSupported, &format!("there is no path {} in a view{hint}", quoted(path)));
-        }
-    }
+            (Cause::NotSupported, format!("there is no path {} in a view{hint}", quoted(path)))
+        })
+    });
     (!paths.is_empty()).then(|| Box::new(Immutable(paths)) as Box<dyn TypedRule>)
 }
 

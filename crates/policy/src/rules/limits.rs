@@ -1,7 +1,6 @@
 //! `limits`: how much of a node the containers that serve memory may take.
 
 use memgate_model::cel_view::{CelSide, InCel};
-use memgate_model::finding::Cause;
 use memgate_model::memory_view::ContainerView;
 use memgate_model::typed_rule::{Judged, RuleOutcome, TypedRule};
 use memgate_primitives::quantity::billionths;
@@ -28,14 +27,8 @@ pub(super) fn read(reader: &Reader<'_>) -> Option<Box<dyn TypedRule>> {
     if let Some(limits) = fields.get("max").and_then(|it| self::fields(&it, &["cpu", "memory"])) {
         let of = |(name, _)| quantity(&limits, name).map(|quantity| (name, quantity));
         max.extend(RESOURCES.into_iter().filter_map(of));
-    } else if fields.has("max") && required_is_empty(&fields) {
-        fields.fault_here(Cause::Required, "asks for nothing");
     }
     Some(Box::new(Limits { required, max }))
-}
-
-fn required_is_empty(fields: &super::super::reader::Fields<'_>) -> bool {
-    !fields.has("required")
 }
 
 impl TypedRule for Limits {

@@ -34,17 +34,13 @@ fn kinds(reader: &Reader<'_>) -> Vec<String> {
             })
             .map(|kind| kind.kind)
     };
-    let mut kinds = Vec::new();
-    for (name, element) in reader.texts(1, MAX_ENTRIES, MAX_CHARS) {
+    reader.each(MAX_ENTRIES, MAX_CHARS, |name| {
         if known().any(|kind| kind.eq_ignore_ascii_case(name)) {
-            kinds.push(name.to_lowercase());
-        } else {
-            let hint = did_you_mean(nearest(name, known()));
-            let message = format!("memory refers to no kind {}{hint}", quoted(name));
-            element.fault(Cause::NotSupported, &message);
+            return Ok(name.to_lowercase());
         }
-    }
-    kinds
+        let hint = did_you_mean(nearest(name, known()));
+        Err((Cause::NotSupported, format!("memory refers to no kind {}{hint}", quoted(name))))
+    })
 }
 
 impl TypedRule for References {
