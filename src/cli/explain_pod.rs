@@ -13,8 +13,7 @@ use crate::cluster::explained_pod::{ExplainedPod, explained_pod};
 use crate::cluster::reader::ClusterReader;
 use crate::offline::errors::input_error;
 use crate::offline::injected::{DescribedPod, describe, describe_all};
-use crate::offline::load::load;
-use crate::offline::plan::InputPlan;
+use crate::offline::load::{InputPlan, load};
 use memgate_model::settings::Settings;
 use memgate_primitives::name::is_dns_subdomain;
 

@@ -12,7 +12,7 @@ use crate::cli::project::Project;
 use crate::cli::terminal::Terminal;
 use crate::cluster::listed_state::{add_agent_pods, read_state};
 use crate::cluster::reader::ClusterReader;
-use crate::offline::plan::InputPlan;
+use crate::offline::load::InputPlan;
 use crate::report::plain;
 use memgate_core::state::cluster_snapshot::{ClusterSnapshot, Known, kinds};
 use memgate_model::family::Family;

@@ -93,7 +93,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     for error in &report.errors {
         terminal.input_error(error);
     }
-    note_unread(&result.checked().unread, "manifest", terminal);
+    note_unread(&result.checked().inputs.unread, "manifest", terminal);
     if report.objects.is_empty() && report.errors.is_empty() {
         terminal.note("error: nothing to judge was found");
         return Ok(ExitStatus::Nothing);

@@ -10,8 +10,9 @@ use thiserror::Error;
 use crate::offline::classify::{Class, classify};
 use crate::offline::collect::{Reading, Unread, collect};
 use crate::offline::errors::error_at;
+use crate::offline::load::InputPlan;
 use crate::offline::load::{self, load};
-use crate::offline::plan::InputPlan;
+use crate::report::cases::{CaseResult, RuleCoverage};
 use memgate_core::admission;
 use memgate_core::casefile::compare::{CaseOutcome, failures};
 use memgate_core::casefile::read::read;
@@ -51,37 +52,11 @@ pub struct CaseOptions<'o> {
     pub policies: &'o [String],
 }
 
-/// What came of one case.
-#[derive(Debug)]
-pub struct CaseResult {
-    /// The name of the case.
-    pub name: String,
-    /// The file.
-    pub file: String,
-    /// The line in the file, from 1.
-    pub line: usize,
-    /// What differs from what was expected; empty when the case passed.
-    pub failures: Vec<String>,
-}
-
-/// How often a rule of a policy fired.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RuleCoverage {
-    /// The name of the policy.
-    pub policy: String,
-    /// The id of the rule.
-    pub rule: String,
-    /// The number of cases about an object that the policy judges.
-    pub judged: usize,
-    /// The number of these cases in which the rule fired.
-    pub fired: usize,
-}
-
 impl CaseRun {
     /// How many cases failed.
     #[must_use]
     pub fn failed(&self) -> usize {
-        self.results.iter().filter(|result| !result.failures.is_empty()).count()
+        self.results.iter().filter(|result| !result.passed()).count()
     }
 }
 

@@ -48,14 +48,14 @@ pub fn apply_and_identify(checked: &mut Checked) -> Vec<Identity> {
 /// Turns ignored findings into notes, and adds the findings about comments to the notices.
 pub fn apply(checked: &mut Checked) {
     let (mut ignores, mut notices) = (Vec::new(), Vec::new());
-    for source in &checked.sources {
+    for source in &checked.inputs.sources {
         read(source, &mut ignores, &mut notices);
     }
     if !ignores.is_empty() {
         mark(checked, &mut ignores);
         notices.extend(unused(checked, &ignores));
     }
-    checked.notices.extend(notices);
+    checked.inputs.notices.extend(notices);
 }
 
 /// Turns each ignored finding into a note.
@@ -89,13 +89,14 @@ fn mark(checked: &mut Checked, ignores: &mut [Ignore]) {
 /// then the finding may still exist.
 fn unused(checked: &Checked, ignores: &[Ignore]) -> Vec<Notice> {
     let damaged: BTreeSet<*const Source> = checked
+        .inputs
         .errors
         .iter()
         .filter_map(|error| error.syntax_error().map(|error| Arc::as_ptr(&error.source_text)))
         .collect();
     let is_unused = |ignore: &&Ignore| {
         !ignore.is_used
-            && is_judged(ignore.code, &checked.families)
+            && is_judged(ignore.code, &checked.inputs.snapshot.settings.families)
             && !damaged.contains(&Arc::as_ptr(&ignore.source))
     };
     let notice = |ignore: &Ignore| {
@@ -236,8 +237,8 @@ fn find(name: &str) -> Result<&'static Code, Box<Finding>> {
 mod tests {
     use super::*;
     use crate::offline::check::{Decided, check};
+    use crate::offline::load::InputPlan;
     use crate::offline::load::load;
-    use crate::offline::plan::InputPlan;
     use memgate_model::finding::Severity;
     use memgate_model::request::Occasion;
 
@@ -261,7 +262,7 @@ mod tests {
         let checked = applied(&text);
         let findings: Vec<&Finding> = checked.decided.iter().flat_map(Decided::findings).collect();
         assert_eq!(findings.iter().map(|finding| finding.severity).collect::<Vec<_>>(), [Severity::Note]);
-        assert_eq!(checked.notices.len(), 0);
+        assert_eq!(checked.inputs.notices.len(), 0);
     }
 
     #[test]
@@ -269,7 +270,7 @@ mod tests {
         let entry = |number| format!("  # memgate: ignore[arkonis/redis-required] known\n  a{number}: b\n");
         let entries: String = (0..VERY_MANY).map(entry).collect();
         let text = format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a}}\ndata:\n{entries}");
-        let notices = applied(&text).notices;
+        let notices = applied(&text).inputs.notices;
         assert!(notices.iter().all(|notice| *notice.finding.code == common::IGNORE_UNUSED));
         assert_eq!(notices.len(), VERY_MANY);
     }

@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::offline::checked_object::UndecidedObject;
 use crate::report::ObjectRef;
 use memgate_manifest::document::NonObject;
 use memgate_manifest::place::DocumentPlace;
 use memgate_manifest::source::{Source, Span};
+use memgate_model::family::Family;
 use memgate_model::reason::Reason;
 
 /// An object or document that no enabled family has judged.
@@ -125,4 +127,26 @@ pub fn counts(passed_over: &[PassedOver]) -> Vec<String> {
         *counts.entry(passed_over.title()).or_default() += 1;
     }
     counts.into_iter().map(|(title, count)| format!("{title} ({count})")).collect()
+}
+
+/// Moves objects that run once and end, and policies, to those that are passed over; with `pods` also pods and workloads,
+/// which audits do not judge.
+pub fn pass_over(
+    objects: &mut Vec<Box<UndecidedObject>>,
+    passed_over: &mut Vec<PassedOver>,
+    families: &[&'static Family],
+    pods: bool,
+) {
+    for object in std::mem::take(objects) {
+        let request = object.request();
+        let mut transient = families.iter().flat_map(|family| family.views.transient);
+        let is_transient = transient.any(|kind| kind.is(&request.group, &request.kind));
+        let is_policy = memgate_policy::resource::kind(&request.group, &request.kind).is_some();
+        if is_transient || is_policy || (pods && request.is_pod()) {
+            let (place, object_ref) = (&object.object.place, object.object.object_ref.clone());
+            passed_over.push(PassedOver::object(place, object_ref, Why::AdmissionOnly));
+        } else {
+            objects.push(object);
+        }
+    }
 }

@@ -19,8 +19,8 @@ pub(super) struct Excerpt<'t> {
     pub(super) text: &'t str,
     /// The number of the first line.
     pub(super) line: usize,
-    /// Each place in this text, cut at the end of its first line: carets under a whole section would not show
-    /// the field.
+    /// Each place in this text, cut at the end of its first line, since carets under a whole section would not show the
+    /// field, and to what fits.
     pub(super) spans: Vec<Range<usize>>,
 }
 
@@ -48,7 +48,9 @@ impl<'t> Excerpt<'t> {
         let span = |place: &&FileLocation<'_>| {
             let from = place.start - start;
             let stretch = text.get(from..(place.end - start).min(text.len())).unwrap_or_default();
-            from..from + stretch.lines().next().unwrap_or_default().trim_end().len()
+            let line = stretch.lines().next().unwrap_or_default();
+            from..from
+                + line.get(..line.floor_char_boundary(width / 3 * 2)).unwrap_or_default().trim_end().len()
         };
         Some(Self { text, line: first.line, spans: places.iter().map(span).collect() })
     }

@@ -10,6 +10,7 @@ use std::io::{self, Write};
 use serde_json::{Value, json};
 
 use crate::report::fingerprint::{self, Counter};
+use crate::report::json::without_nulls;
 use crate::report::{
     FileLocation, InputError, LocatedFinding, ObjectRef, Related, Report, counted, page, relative,
 };
@@ -212,27 +213,15 @@ fn result(
     related: &[Related<'_>],
     fingerprint: &str,
 ) -> Value {
-    let (rule_index, message) = (rules.number(rule), json!({"text": text}));
-    let fingerprints = json!({FINGERPRINT: fingerprint});
-    if related.is_empty() {
-        return json!({
-            "ruleId": rule,
-            "ruleIndex": rule_index,
-            "level": level,
-            "message": message,
-            "locations": locations,
-            "partialFingerprints": fingerprints,
-        });
-    }
-    json!({
+    without_nulls(json!({
         "ruleId": rule,
-        "ruleIndex": rule_index,
+        "ruleIndex": rules.number(rule),
         "level": level,
-        "message": message,
+        "message": {"text": text},
         "locations": locations,
-        "relatedLocations": numbered(related),
-        "partialFingerprints": fingerprints,
-    })
+        "relatedLocations": (!related.is_empty()).then(|| numbered(related)),
+        "partialFingerprints": {FINGERPRINT: fingerprint},
+    }))
 }
 
 fn numbered(related: &[Related<'_>]) -> Vec<Value> {
