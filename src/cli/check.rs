@@ -196,15 +196,8 @@ pub fn write_notes(checked: &Checked, report: &Report<'_>, fail_on: FailOn, term
 pub fn exit_status(report: &Report<'_>, fail_on: FailOn) -> ExitStatus {
     let warned = fail_on.warnings && report.count(Severity::Warn) > 0;
     let blind = fail_on.strict && (!report.passed_over.is_empty() || !assumed(&report.unknown).is_empty());
-    if !report.errors.is_empty() {
-        ExitStatus::Failed
-    } else if report.denied > 0 || warned || blind {
-        ExitStatus::Denied
-    } else if report.objects.is_empty() {
-        ExitStatus::Nothing
-    } else {
-        ExitStatus::Clean
-    }
+    let denied = report.denied > 0 || warned || blind;
+    ExitStatus::of(!report.errors.is_empty(), denied, report.objects.is_empty())
 }
 
 /// Writes where each object stands that was passed over, and why; the first ones of a long list.

@@ -98,15 +98,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     if let Some(note) = coverage_note(&run) {
         terminal.note(&note);
     }
-    Ok(if !run.errors.is_empty() {
-        ExitStatus::Failed
-    } else if run.failed() > 0 {
-        ExitStatus::Denied
-    } else if run.results.is_empty() {
-        ExitStatus::Nothing
-    } else {
-        ExitStatus::Clean
-    })
+    Ok(ExitStatus::of(!run.errors.is_empty(), run.failed() > 0, run.results.is_empty()))
 }
 
 fn report(run: &CaseRun) -> CaseReport<'_> {

@@ -100,11 +100,5 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     }
     let changes = report.changes.as_deref().unwrap_or_default();
     terminal.note(&changes::summary(&report, changes));
-    Ok(if !report.errors.is_empty() {
-        ExitStatus::Failed
-    } else if result.newly_denied() > 0 {
-        ExitStatus::Denied
-    } else {
-        ExitStatus::Clean
-    })
+    Ok(ExitStatus::of(!report.errors.is_empty(), result.newly_denied() > 0, false))
 }

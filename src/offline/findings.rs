@@ -153,20 +153,21 @@ fn of_file<'r>(notice: &'r Notice, checked: &'r Checked) -> LocatedFinding<'r> {
 }
 
 fn passed_over(passed_over: &PassedOver) -> report::PassedOver<'_> {
+    let (why, reason) = passed_over.why.words();
     report::PassedOver {
         file: passed_over.source.name(),
         line: passed_over.span.line,
         column: passed_over.span.column,
         object_ref: passed_over.object_ref.as_ref(),
-        why: passed_over.why.name(),
-        reason: passed_over.why.reason(),
+        why,
+        reason,
     }
 }
 
 /// The files of charts and kustomizations that were not rendered.
 fn not_rendered(unread: &Unread) -> impl Iterator<Item = report::PassedOver<'_>> {
     unread.unrendered.iter().flat_map(|unrendered| {
-        let (why, reason) = match unrendered.tool {
+        let (why, reason) = match unrendered.unit.tool {
             Tool::Helm => ("chart", "is a part of a chart, which helm renders"),
             Tool::Kustomize => ("kustomization", "is a part of a kustomization, which kustomize renders"),
         };

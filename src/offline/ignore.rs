@@ -26,7 +26,7 @@ struct Ignore {
     source: Arc<Source>,
     code: &'static Code,
     reason: String,
-    /// The place of the code in the comment.
+    /// The place of the comment.
     span: Span,
     /// The line that it is about: the first line below that is not a comment. `None` for a comment behind other text on
     /// its line.
@@ -129,16 +129,17 @@ fn read(source: &Arc<Source>, ignores: &mut Vec<Ignore>, notices: &mut Vec<Notic
         comments.iter().filter(|comment| comment.is_alone).map(|comment| comment.span.line).collect();
     let below = below(&alone);
     for comment in &comments {
-        let Some(list) = list(source, comment, notices) else { continue };
+        let Some((codes, rest)) = list(source, comment, notices) else { continue };
         let line = below.get(&comment.span.line).filter(|_| comment.is_alone).copied();
-        let Some(reason) = reason(list.rest) else {
+        let Some(reason) = reason(rest) else {
             let message = "this comment ignores nothing, since it does not say why";
             let finding = Finding::warn(&common::IGNORE_WITHOUT_REASON, Pointer::root(), message)
                 .help(format!("write the reason behind the bracket: {FORM}"));
             notices.push(Notice::new(source, comment.span, finding));
             continue;
         };
-        for (name, span) in list.names(source) {
+        let span = comment.span;
+        for name in codes.split(',').map(str::trim) {
             match find(name) {
                 Ok(code) => {
                     let (source, reason) = (Arc::clone(source), reason.to_owned());
@@ -161,33 +162,12 @@ fn below(alone: &BTreeSet<usize>) -> BTreeMap<usize, usize> {
     below
 }
 
-/// The text in the brackets, and the text behind them.
-struct List<'s> {
-    names: &'s str,
-    /// The byte of the source at which the names start.
-    start: usize,
-    rest: &'s str,
-}
-
-impl<'s> List<'s> {
-    /// Each name with its place; an empty list has one empty name.
-    fn names(&self, source: &Source) -> Vec<(&'s str, Span)> {
-        let mut at = self.start;
-        let mut names = Vec::new();
-        for part in self.names.split(',') {
-            let name = part.trim();
-            let start = at + (part.len() - part.trim_start().len());
-            // For an empty name the caret is at the bracket.
-            let end = (start + name.len()).max(start + 1);
-            names.push((name, source.span(start, end)));
-            at += part.len() + 1;
-        }
-        names
-    }
-}
-
-/// The codes that a comment lists; `None` for other comments. A malformed one is a finding.
-fn list<'s>(source: &'s Arc<Source>, comment: &Comment, notices: &mut Vec<Notice>) -> Option<List<'s>> {
+/// The codes that a comment lists, and the text behind them; `None` for other comments. A malformed one is a finding.
+fn list<'s>(
+    source: &'s Arc<Source>,
+    comment: &Comment,
+    notices: &mut Vec<Notice>,
+) -> Option<(&'s str, &'s str)> {
     let text = source.slice(comment.span).strip_prefix('#')?.trim_start();
     let text = text.strip_prefix(ADDRESS)?.trim_start();
     let word_end = text.find(|c: char| !c.is_alphanumeric()).unwrap_or(text.len());
@@ -196,19 +176,13 @@ fn list<'s>(source: &'s Arc<Source>, comment: &Comment, notices: &mut Vec<Notice
         return None;
     }
     let list = behind.trim_start().strip_prefix('[').and_then(|list| list.split_once(']'));
-    match list.filter(|_| word == "ignore") {
-        Some((names, rest)) => {
-            let start = comment.span.end - rest.len() - 1 - names.len();
-            Some(List { names, start, rest })
-        }
-        None => {
-            let finding =
-                Finding::warn(&common::IGNORE_UNKNOWN, Pointer::root(), "this comment ignores nothing")
-                    .help(format!("write {FORM}"));
-            notices.push(Notice::new(source, comment.span, finding));
-            None
-        }
+    let list = list.filter(|_| word == "ignore");
+    if list.is_none() {
+        let finding = Finding::warn(&common::IGNORE_UNKNOWN, Pointer::root(), "this comment ignores nothing")
+            .help(format!("write {FORM}"));
+        notices.push(Notice::new(source, comment.span, finding));
     }
+    list
 }
 
 /// The reason, without a colon or a dash before it.

@@ -11,7 +11,7 @@ use serde_json::Value;
 use thiserror::Error;
 
 use crate::offline::checked_object::UndecidedObject;
-use crate::offline::classify::{Class, classify, has_required_annotation, object_ref};
+use crate::offline::classify::{has_required_annotation, is_checked, object_ref};
 use crate::offline::collect::{Collected, Reading, STDIN, Unread, collect};
 use crate::offline::errors::{error_at, error_in};
 use crate::offline::notices::{Notice, Notices};
@@ -321,10 +321,10 @@ impl Loader<'_> {
         let chosen = inputs.snapshot.settings.namespace.as_deref();
         let object_ref = object_ref(&document, chosen.unwrap_or(DEFAULT_NAMESPACE));
         notices.object(&document, &object_ref);
-        let why = match classify(&group, &kind) {
-            Class::PassedOver => Some(Why::OtherKind),
-            _ if !has_required_annotation(&group, &kind, document.value()) => Some(Why::NotAnnotated),
-            Class::Object | Class::Workload { .. } => None,
+        let why = if !is_checked(&group, &kind) {
+            Some(Why::OtherKind)
+        } else {
+            (!has_required_annotation(&group, &kind, document.value())).then_some(Why::NotAnnotated)
         };
         if let Some(why) = why {
             inputs.passed_over.push(PassedOver::object(document.place(), object_ref, why));

@@ -48,37 +48,25 @@ pub enum Why {
 }
 
 impl Why {
-    /// The reason for people: a predicate such as "has no kind".
+    /// The keyword for programs, and the reason for people: a predicate such as "has no kind".
     #[must_use]
-    pub const fn reason(self) -> &'static str {
+    pub const fn words(self) -> (&'static str, &'static str) {
         match self {
-            Self::NotAnObject(reason) => reason,
-            Self::OtherKind => "is of a kind that memgate does not check",
-            Self::NotAnnotated => "has no annotation that memgate reads",
-            Self::FamilyOff => "belongs to a family that is switched off",
-            Self::NotRecognised => "runs no agent of an enabled family",
-            Self::OptedOut => "opted out of injection",
-            Self::SystemNamespace => "is in a namespace about whose pods memgate is never asked",
-            Self::AdmissionOnly => "is judged when it is made, and not in an audit",
-            Self::Other(Reason::Malformed | Reason::Unreadable) => "cannot be read",
-            Self::Other(Reason::OverLimit) => "is larger than what memgate reads",
-            Self::Other(_) => "was not judged",
-        }
-    }
-
-    /// The keyword for programs.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::NotAnObject(_) => "not-an-object",
-            Self::OtherKind => "other-kind",
-            Self::NotAnnotated => "not-annotated",
-            Self::FamilyOff => "family-off",
-            Self::NotRecognised => "not-recognised",
-            Self::OptedOut => "opted-out",
-            Self::SystemNamespace => "system-namespace",
-            Self::AdmissionOnly => "admission-only",
-            Self::Other(reason) => reason.name(),
+            Self::NotAnObject(reason) => ("not-an-object", reason),
+            Self::OtherKind => ("other-kind", "is of a kind that memgate does not check"),
+            Self::NotAnnotated => ("not-annotated", "has no annotation that memgate reads"),
+            Self::FamilyOff => ("family-off", "belongs to a family that is switched off"),
+            Self::NotRecognised => ("not-recognised", "runs no agent of an enabled family"),
+            Self::OptedOut => ("opted-out", "opted out of injection"),
+            Self::SystemNamespace => {
+                ("system-namespace", "is in a namespace about whose pods memgate is never asked")
+            }
+            Self::AdmissionOnly => ("admission-only", "is judged when it is made, and not in an audit"),
+            Self::Other(reason @ (Reason::Malformed | Reason::Unreadable)) => {
+                (reason.name(), "cannot be read")
+            }
+            Self::Other(reason @ Reason::OverLimit) => (reason.name(), "is larger than what memgate reads"),
+            Self::Other(reason) => (reason.name(), "was not judged"),
         }
     }
 
@@ -114,7 +102,7 @@ impl PassedOver {
         let kind = self.object_ref.as_ref().map_or("a document", |object_ref| &object_ref.kind);
         match self.why {
             Why::OtherKind => kind.to_owned(),
-            why => format!("{kind} that {}", why.reason()),
+            why => format!("{kind} that {}", why.words().1),
         }
     }
 }
