@@ -253,7 +253,7 @@ fn entry(document: &Document, value: &Value, at: &Pointer) -> Result<BaselineEnt
         return Err(failed(message.to_owned()));
     }
     if identity.code == OLD_NOT_SHOWN {
-        identity.code = NOT_SHOWN.to_owned();
+        NOT_SHOWN.clone_into(&mut identity.code);
     }
     let span = document.locate(&at.key("code")).value;
     Ok(BaselineEntry { identity, count: written.count.get(), span })

@@ -321,10 +321,10 @@ impl Loader<'_> {
         let chosen = inputs.snapshot.settings.namespace.as_deref();
         let object_ref = object_ref(&document, chosen.unwrap_or(DEFAULT_NAMESPACE));
         notices.object(&document, &object_ref);
-        let why = if !is_checked(&group, &kind) {
-            Some(Why::OtherKind)
-        } else {
+        let why = if is_checked(&group, &kind) {
             (!has_required_annotation(&group, &kind, document.value())).then_some(Why::NotAnnotated)
+        } else {
+            Some(Why::OtherKind)
         };
         if let Some(why) = why {
             inputs.passed_over.push(PassedOver::object(document.place(), object_ref, why));

@@ -38,11 +38,11 @@ impl<'t> Excerpt<'t> {
         if !is_near {
             return None;
         }
-        let (text, least) = (first.text, first.start.saturating_sub(MAX_BYTES_AROUND));
-        let before = text.get(text.floor_char_boundary(least)..first.start)?;
+        let (text, from) = (first.text, first.start.saturating_sub(MAX_BYTES_AROUND));
+        let before = text.get(text.floor_char_boundary(from)..first.start)?;
         let before = before.rsplit('\n').next().unwrap_or_default().trim_start_matches('\u{feff}');
-        let most = text.ceil_char_boundary(last.start.saturating_add(MAX_BYTES_AROUND));
-        let behind = text.get(last.start..most)?.lines().next().unwrap_or_default();
+        let to = text.ceil_char_boundary(last.start.saturating_add(MAX_BYTES_AROUND));
+        let behind = text.get(last.start..to)?.lines().next().unwrap_or_default();
         let start = first.start - before.len();
         let text = text.get(start..last.start + behind.len())?;
         let span = |place: &&FileLocation<'_>| {

@@ -219,7 +219,9 @@ fn escaped(text: &str) -> String {
             // In text only needed behind ]], and harmless elsewhere.
             '>' => all.push_str("&gt;"),
             '"' => all.push_str("&quot;"),
-            '\n' | '\r' | '\t' => all.push_str(&format!("&#{};", u32::from(c))),
+            '\n' | '\r' | '\t' => {
+                let _infallible = write!(all, "&#{};", u32::from(c));
+            }
             c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => all.push('?'),
             c => all.push(c),
         }
@@ -234,7 +236,7 @@ mod tests {
     #[test]
     fn escapes_what_would_end_the_text() {
         let text = "a<b>&\"c\"\n\u{1b}[31m\u{0}\r";
-        assert_eq!(self::text(text).to_string(), "a&lt;b&gt;&amp;&quot;c&quot;\n?[31m?&#13;");
-        assert_eq!(quoted(text).to_string(), "\"a&lt;b&gt;&amp;&quot;c&quot;&#10;?[31m?&#13;\"");
+        assert_eq!(self::text(text), "a&lt;b&gt;&amp;&quot;c&quot;\n?[31m?&#13;");
+        assert_eq!(quoted(text), "\"a&lt;b&gt;&amp;&quot;c&quot;&#10;?[31m?&#13;\"");
     }
 }

@@ -102,7 +102,7 @@ impl<'r> Rules<'r> {
     }
 
     fn descriptors(&self) -> Vec<Value> {
-        let descriptor = |(name, finding): (&&str, &Option<&Finding>)| {
+        let descriptor = |name: &str, finding: Option<&Finding>| {
             let Some(finding) = finding else {
                 let text = "An input cannot be read or parsed";
                 return json!({
@@ -123,7 +123,7 @@ impl<'r> Rules<'r> {
                 "properties": finding.policy.as_ref().map(|policy| properties(&policy.rule)),
             }))
         };
-        self.0.iter().map(descriptor).collect()
+        self.0.iter().map(|(name, finding)| descriptor(name, *finding)).collect()
     }
 
     /// The index of a rule. Every code in the report has one.

@@ -63,10 +63,14 @@ pub(super) fn element(lines: &mut Vec<String>, value: &Value, at: usize, indents
 pub(super) fn block(lines: &mut Vec<String>, value: &Value, at: usize, indents: Indents) {
     match value {
         Value::Object(map) if !map.is_empty() => {
-            map.iter().for_each(|(key, value)| entry(lines, key, value, at, indents));
+            for (key, value) in map {
+                entry(lines, key, value, at, indents);
+            }
         }
         Value::Array(list) if !list.is_empty() => {
-            list.iter().for_each(|value| element(lines, value, at, indents));
+            for value in list {
+                element(lines, value, at, indents);
+            }
         }
         _ => lines.push(format!("{}{}", " ".repeat(at), scalar(value, false))),
     }
