@@ -46,7 +46,7 @@ use std::process::ExitCode;
 
 use clap::{ArgAction, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
-use crate::cli::terminal::{Color, Terminal};
+use crate::cli::terminal::Terminal;
 
 /// How a run ended, as an exit code on which scripts rely.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,6 +59,20 @@ pub enum ExitStatus {
     Failed,
     /// Nothing to check was found.
     Nothing,
+}
+
+impl ExitStatus {
+    /// The status of a command that judges objects, by whether an input was wrong, an object was denied, and there was
+    /// none.
+    #[must_use]
+    pub const fn of(failed: bool, denied: bool, is_empty: bool) -> Self {
+        match (failed, denied, is_empty) {
+            (true, ..) => Self::Failed,
+            (_, true, _) => Self::Denied,
+            (_, _, true) => Self::Nothing,
+            _ => Self::Clean,
+        }
+    }
 }
 
 impl From<ExitStatus> for ExitCode {
@@ -102,7 +116,7 @@ struct Cli {
         help_heading = "General",
         display_order = 1001
     )]
-    color: Color,
+    color: clap::ColorChoice,
 }
 
 /// The exit codes come before the options, and the examples last.

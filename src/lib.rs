@@ -22,7 +22,7 @@
 //!
 //! # One YAML file
 //!
-//! 1. [`cli::check`] joins its flags with `.memgate.yaml` into an [`InputPlan`](offline::plan::InputPlan).
+//! 1. [`cli::check`] joins its flags with `.memgate.yaml` into an [`InputPlan`](offline::load::InputPlan).
 //! 2. [`offline::load`] reads what the plan names: [`offline::collect`] reads the files, and [`memgate_manifest`]
 //!    parses them into documents, in which each JSON pointer has a line and a column.
 //! 3. [`offline::classify`] decides which documents are checked; [`state`](memgate_core::state) adds all of them to

@@ -30,10 +30,6 @@ pub mod classify;
 
 pub mod checked_object;
 
-pub mod transient;
-
-pub mod plan;
-
 pub mod load;
 
 mod misspelt;
@@ -56,8 +52,6 @@ pub mod baseline;
 
 pub mod fix;
 pub mod rewrite;
-
-pub mod review;
 
 pub mod view;
 

@@ -255,12 +255,6 @@ impl ReportFormat {
             Self::Junit => "junit",
         }
     }
-
-    /// The format of this name.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|format| format.name() == name)
-    }
 }
 
 /// Writes the report in one format. Text has ANSI styles, which the stream removes where they are not wanted, and

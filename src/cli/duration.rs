@@ -19,7 +19,7 @@ const VALIDITY: RangeInclusive<Duration> = Duration::from_secs(10)..=Duration::f
 pub fn parse(text: &str) -> Result<Duration, String> {
     duration::parse(text)
         .filter(|duration| !duration.is_zero() && *duration <= MAX_TIMEOUT)
-        .ok_or_else(|| "give a duration such as 5s or 10m, at most 24h".to_owned())
+        .ok_or_else(|| "give a duration above zero, such as 5s or 10m, at most 24h".to_owned())
 }
 
 /// Parses how long a certificate is valid.

@@ -6,15 +6,13 @@ use anyhow::Context as _;
 
 use crate::cli::ExitStatus;
 use crate::cli::cluster::{ClusterArgs, block_on};
-use crate::cli::input::{StateArgs, note_unread};
+use crate::cli::input::{StateArgs, note_read};
 use crate::cli::settings::SettingsArgs;
 use crate::cli::terminal::Terminal;
 use crate::cluster::explained_pod::{ExplainedPod, explained_pod};
 use crate::cluster::reader::ClusterReader;
-use crate::offline::errors::input_error;
 use crate::offline::injected::{DescribedPod, describe, describe_all};
-use crate::offline::load::load;
-use crate::offline::plan::InputPlan;
+use crate::offline::load::{InputPlan, load};
 use memgate_model::settings::Settings;
 use memgate_primitives::name::is_dns_subdomain;
 
@@ -79,11 +77,8 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
             ..InputPlan::default()
         })?;
         described.extend(describe_all(&inputs));
-        for error in &inputs.errors {
-            terminal.input_error(&input_error(error));
-        }
+        note_read(&inputs.errors, &inputs.unread, terminal);
         has_failed = !inputs.errors.is_empty();
-        note_unread(&inputs.unread, "manifest", terminal);
     }
     for pod in &described {
         terminal.out(pod.text.as_bytes())?;

@@ -9,10 +9,9 @@ use anyhow::Context as _;
 use crate::cli::file::rewrite_whole;
 use crate::cli::terminal::Terminal;
 use crate::offline::check::{Checked, check};
-use crate::offline::fix::fix_all;
+use crate::offline::fix::{FixedFile, fix_all};
 use crate::offline::ignore;
-use crate::offline::load::load;
-use crate::offline::plan::InputPlan;
+use crate::offline::load::{InputPlan, load};
 use crate::report::{counted, diff};
 use memgate_manifest::mask;
 use memgate_manifest::source::Source;
@@ -39,16 +38,8 @@ pub struct FixArgs {
     pub diff: bool,
 }
 
-/// A file with its old text, its new text and the number of fixes.
-#[derive(Debug)]
-pub struct FixedText {
-    source: Arc<Source>,
-    text: String,
-    count: usize,
-}
-
 /// The corrected files by the names of their sources.
-pub type FixedTexts = BTreeMap<String, FixedText>;
+pub type FixedTexts = BTreeMap<String, FixedFile>;
 
 /// Checks the files, with the corrected texts in place of their own.
 ///
@@ -85,11 +76,10 @@ pub fn mend(
             break;
         }
         for file in round {
-            let name = file.source.name().to_owned();
-            let new = FixedText { source: file.source, text: String::new(), count: 0 };
-            let known = fixed.entry(name).or_insert(new);
-            known.text = file.text;
-            known.count += file.count;
+            let before = fixed.remove(file.source.name());
+            let count = file.count + before.as_ref().map_or(0, |before| before.count);
+            let source = before.map_or(file.source, |before| before.source);
+            fixed.insert(source.name().to_owned(), FixedFile { source, count, ..file });
         }
         after = Some(look(plan, occasion, &fixed)?);
     }
@@ -100,7 +90,7 @@ pub fn mend(
 #[must_use]
 pub fn write(fixed: &FixedTexts, terminal: Terminal) -> bool {
     let mut is_whole = true;
-    for (name, FixedText { source, text, .. }) in fixed {
+    for (name, FixedFile { source, text, .. }) in fixed {
         if let Err(error) = rewrite_whole(Path::new(name), source.text(), text) {
             terminal.error(&error);
             is_whole = false;
@@ -115,7 +105,7 @@ pub fn write(fixed: &FixedTexts, terminal: Terminal) -> bool {
 /// When the diff cannot be made, which is a fault of memgate.
 pub fn diffs(fixed: &FixedTexts) -> anyhow::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    for (name, FixedText { source, text, .. }) in fixed {
+    for (name, FixedFile { source, text, .. }) in fixed {
         let after = Arc::new(Source::new(name.as_str(), text.as_str()));
         let (before, after) = (mask::shown(source), mask::shown(&after));
         let file = diff::FileDiff { name, before, after, origins: &[] };

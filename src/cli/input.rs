@@ -14,15 +14,16 @@ use crate::offline::base::Base;
 use crate::offline::collect::{Reading, Unread};
 use crate::offline::errors::input_error;
 use crate::offline::exclude::Exclude;
+use crate::offline::load::InputPlan;
 use crate::offline::load::{Inputs, load};
-use crate::offline::plan::InputPlan;
 use crate::offline::read::DEFAULT_MAX_BYTES;
-use crate::offline::render::{Rendering, Unrendered};
+use crate::offline::render::{Rendering, Unrendered, command};
 use crate::offline::repository::{Tool, normal};
 use crate::offline::stop::Stop;
 use crate::report::{counted, plain};
 use memgate_core::family::message::and_more;
 use memgate_core::state::cluster_snapshot::Assumed;
+use memgate_manifest::error::Error;
 use memgate_model::settings::Settings;
 
 /// The most charts and kustomizations with a note of their own.
@@ -202,10 +203,7 @@ impl ReadingArgs {
 /// Those of [`load`].
 pub fn load_whole(plan: &InputPlan, terminal: Terminal) -> anyhow::Result<Option<Inputs>> {
     let inputs = load(plan)?;
-    note_unread(&inputs.unread, "manifest", terminal);
-    for error in &inputs.errors {
-        terminal.input_error(&input_error(error));
-    }
+    note_read(&inputs.errors, &inputs.unread, terminal);
     Ok(inputs.errors.is_empty().then_some(inputs))
 }
 
@@ -219,6 +217,14 @@ pub fn load_policies(
     terminal: Terminal,
 ) -> anyhow::Result<Option<Inputs>> {
     load_whole(&InputPlan { policies: paths.to_vec(), settings, ..InputPlan::default() }, terminal)
+}
+
+/// Writes the errors of inputs, and the notes of [`note_unread`].
+pub fn note_read(errors: &[Error], unread: &Unread, terminal: Terminal) {
+    for error in errors {
+        terminal.input_error(&input_error(error));
+    }
+    note_unread(unread, "manifest", terminal);
 }
 
 /// Writes notes about directories and globs without a file to read, and about files in them that were passed by.
@@ -268,8 +274,8 @@ fn note_assumed(assumed: &Assumed, terminal: Terminal) {
 
 /// The note about sources of helm or kustomize, with the command that renders them.
 fn unrendered_note(unrendered: &Unrendered) -> String {
-    let directory = unrendered.directory.to_string_lossy();
-    let of_what = match unrendered.tool {
+    let directory = unrendered.unit.directory.to_string_lossy();
+    let of_what = match unrendered.unit.tool {
         Tool::Helm => format!("the chart {directory}"),
         Tool::Kustomize => format!("the kustomization {directory}"),
     };
@@ -277,10 +283,10 @@ fn unrendered_note(unrendered: &Unrendered) -> String {
     let (count, files) = (counted(files.len(), "file"), and_more(&files, MAX_UNREAD_IN_NOTE));
     let note = format!("note: {count} of {of_what} not read as manifests: {files}");
     let note = plain(&note);
-    if !unrendered.is_whole {
+    if !unrendered.unit.is_whole {
         return note.into_owned();
     }
-    let command = unrendered.command();
+    let command = command(&unrendered.unit);
     format!("{note}\n  to check what they become: {} | memgate check -", plain(&command))
 }
 

@@ -1,79 +1,32 @@
-//! Files of settings: their keys and values, and errors with line and column.
+//! Files of settings: their keys and values, which must be those of a JSON Schema of `memgate schema`. Errors have line
+//! and column.
 
 use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::bail;
-use serde_json::Value;
+use anyhow::{Context as _, bail};
+use serde_json::{Map, Value};
 
 use crate::offline::collect::{Reading, collect};
-use memgate_core::family;
 use memgate_manifest::document::{Document, values};
 use memgate_manifest::error::{Error, SyntaxError};
 use memgate_primitives::pointer::Pointer;
 use memgate_primitives::suggest::{did_you_mean, nearest};
 
-/// The places of the private memory of a sympozium agent.
-pub const MEMORY_MODES: [&str; 3] = ["auto", "service", "sidecar"];
+/// The JSON Schema of a settings file.
+pub const SETTINGS: &str = include_str!("../../docs/schema/settings.json");
 
-/// The values that a key of a file may have.
-#[derive(Debug)]
-pub enum Expected {
-    /// A text.
-    Text,
-    /// `true` or `false`.
-    Flag,
-    /// One of these words.
-    Word(Vec<&'static str>),
-    /// A list of such values.
-    List(Box<Self>),
-    /// A map with only these keys.
-    Keys(Vec<(&'static str, Self)>),
-    /// The key is not allowed, for this reason.
-    Refused(&'static str),
-}
+/// The JSON Schema of `.memgate.yaml`.
+pub const PROJECT: &str = include_str!("../../docs/schema/project.json");
 
-/// The keys of a settings file.
-#[must_use]
-pub fn settings() -> Expected {
-    use Expected::{Keys, Text, Word};
-    let texts = Expected::texts;
-    Keys(vec![
-        ("families", families()),
-        (
-            "orloj",
-            Keys(vec![("jobNamespaces", texts()), ("sharedSecrets", texts()), ("sourceNamespaces", texts())]),
-        ),
-        (
-            "sympozium",
-            Keys(vec![
-                ("memoryMode", Word(MEMORY_MODES.to_vec())),
-                ("waitImage", Text),
-                ("memoryImage", Text),
-            ]),
-        ),
-    ])
-}
-
-/// A list of names of families.
-#[must_use]
-pub fn families() -> Expected {
-    Expected::List(Box::new(Expected::Word(family::ALL.map(|family| family.name).to_vec())))
-}
-
-impl Expected {
-    /// A list of texts.
-    #[must_use]
-    pub fn texts() -> Self {
-        Self::List(Box::new(Self::Text))
-    }
-}
+/// The flags that no file can set.
+const FLAGS_ONLY: [&str; 2] = ["render", "values"];
 
 /// Reads a file and checks its keys and values. An empty file has no document. Every error names the file.
 ///
 /// # Errors
 /// When it cannot be read, or has an unknown key or a wrong value.
-pub fn read(path: &Path, expected: &Expected) -> anyhow::Result<Option<Document>> {
+pub fn read(path: &Path, schema: &str) -> anyhow::Result<Option<Document>> {
     let collected = collect(&[path.display().to_string()], &Reading::default(), &mut std::io::empty());
     if let Some(error) = collected.errors.into_iter().next() {
         return Err(error.into());
@@ -92,7 +45,8 @@ pub fn read(path: &Path, expected: &Expected) -> anyhow::Result<Option<Document>
             Fault::new(Pointer::root(), "there is a second document; write everything into the first");
         return Err(fault.at(&second).into());
     }
-    match fault(document.value(), expected, &Pointer::root()) {
+    let schema: Value = serde_json::from_str(schema).context("the bundled schema is not JSON")?;
+    match fault(document.value(), &schema, &schema, &Pointer::root()) {
         Some(fault) => Err(fault.at(&document).into()),
         None => Ok(Some(document)),
     }
@@ -112,67 +66,62 @@ impl Fault {
 
     fn at(self, document: &Document) -> Error {
         let place = document.locate(&self.pointer);
-        Error::Syntax(Box::new(SyntaxError {
-            source_text: Arc::clone(document.source()),
-            span: place.key.filter(|_| self.at_key).unwrap_or(place.caret),
-            message: self.message,
-            help: None,
-            related: None,
-        }))
+        let span = place.key.filter(|_| self.at_key).unwrap_or(place.caret);
+        Error::Syntax(Box::new(SyntaxError::new(document.source(), span, self.message)))
     }
 }
 
-/// The first wrong key or value.
-fn fault(value: &Value, expected: &Expected, pointer: &Pointer) -> Option<Fault> {
+/// The first wrong key or value. `schema` is a part of `whole`, in which its references lead.
+fn fault(value: &Value, schema: &Value, whole: &Value, pointer: &Pointer) -> Option<Fault> {
+    if let Some(reference) = schema.get("$ref").and_then(Value::as_str) {
+        return fault(value, whole.pointer(reference.trim_start_matches('#'))?, whole, pointer);
+    }
     let wrong = |what: &str| Some(Fault::new(pointer.clone(), format!("{}{what}", field(pointer))));
-    match expected {
-        Expected::Text if !value.is_string() => wrong("write a text"),
-        Expected::Flag if !value.is_boolean() => wrong("write true or false"),
-        Expected::Word(words) => {
-            let word = value.as_str().unwrap_or_default();
-            let hint = || did_you_mean(nearest(word, words.iter().copied()));
-            if words.contains(&word) {
-                None
-            } else {
-                wrong(&format!("write one of {}{}", words.join(", "), hint()))
+    if let Some(words) = schema.get("enum").and_then(Value::as_array) {
+        let words: Vec<&str> = words.iter().filter_map(Value::as_str).collect();
+        let word = value.as_str().unwrap_or_default();
+        let hint = did_you_mean(nearest(word, words.iter().copied()));
+        let message = format!("write one of {}{hint}", words.join(", "));
+        return if words.contains(&word) { None } else { wrong(&message) };
+    }
+    match (schema.get("type").and_then(Value::as_str)?, value) {
+        ("string", Value::String(_)) | ("boolean", Value::Bool(_)) => None,
+        ("string", _) => wrong("write a text"),
+        ("boolean", _) => wrong("write true or false"),
+        ("array", Value::Array(items)) => {
+            let of = schema.get("items")?;
+            items.iter().enumerate().find_map(|(index, item)| fault(item, of, whole, &pointer.index(index)))
+        }
+        ("array", _) => wrong("write a list"),
+        (_, Value::Object(fields)) => fields.iter().find_map(|(name, value)| {
+            let at = pointer.key(name);
+            match properties(schema).get(name) {
+                Some(schema) => fault(value, schema, whole, &at),
+                None => Some(Fault { at_key: true, ..Fault::new(at, unknown_key(name, schema)) }),
             }
-        }
-        Expected::List(of) => {
-            let Some(items) = value.as_array() else { return wrong("write a list") };
-            items.iter().enumerate().find_map(|(index, item)| fault(item, of, &pointer.index(index)))
-        }
-        Expected::Keys(keys) => {
-            let Some(fields) = value.as_object() else {
-                let names = keys.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
-                return wrong(&format!("write a map with keys out of {names}"));
-            };
-            fields.iter().find_map(|(name, value)| key_fault(name, value, keys, pointer))
-        }
-        Expected::Refused(_) | Expected::Text | Expected::Flag => None,
+        }),
+        _ => wrong(&format!("write a map with keys out of {}", names(schema).join(", "))),
     }
 }
 
-fn key_fault(
-    name: &str,
-    value: &Value,
-    keys: &[(&'static str, Expected)],
-    pointer: &Pointer,
-) -> Option<Fault> {
-    let below = pointer.key(name);
-    match keys.iter().find(|(known, _)| *known == name) {
-        Some((_, Expected::Refused(why))) => {
-            Some(Fault { at_key: true, ..Fault::new(below, format!("{name}: {why}")) })
-        }
-        Some((_, expected)) => fault(value, expected, &below),
-        None => {
-            let taken = || keys.iter().filter(|(_, expected)| !matches!(expected, Expected::Refused(_)));
-            let names = || taken().map(|(known, _)| *known);
-            let hint = did_you_mean(nearest(name, names()));
-            let names = names().collect::<Vec<_>>().join(", ");
-            let message = format!("unknown key \"{name}\"; keys here are {names}{hint}");
-            Some(Fault { at_key: true, ..Fault::new(below, message) })
-        }
+fn properties(schema: &Value) -> Map<String, Value> {
+    schema.get("properties").and_then(Value::as_object).cloned().unwrap_or_default()
+}
+
+fn names(schema: &Value) -> Vec<String> {
+    properties(schema).into_iter().map(|(name, _)| name).collect()
+}
+
+fn unknown_key(name: &str, schema: &Value) -> String {
+    if FLAGS_ONLY.contains(&name) {
+        return format!(
+            "{name}: a file cannot switch this on, since the author of a change could run programs with it; \
+             give --render on the command line"
+        );
     }
+    let names = names(schema);
+    let hint = did_you_mean(nearest(name, names.iter().map(String::as_str)));
+    format!("unknown key \"{name}\"; keys here are {}{hint}", names.join(", "))
 }
 
 /// The name of a field at the start of a message; empty for the whole file.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::ensure;
 
-use crate::cli::duration::MAX_TIMEOUT;
+use crate::cli::duration::{MAX_TIMEOUT, parse};
 use memgate_primitives::{duration, quantity};
 use memgate_server::server::options::{Limits, Options, Timers};
 
@@ -33,28 +33,28 @@ pub struct LimitArgs {
     max_connections: usize,
 
     /// How long a request waits for room before it gets 429
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "4ms")]
+    #[arg(long, value_name = "DURATION", value_parser = parse, default_value = "4ms")]
     queue_wait: Duration,
 
     /// How long a TLS handshake may take
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "5s")]
+    #[arg(long, value_name = "DURATION", value_parser = parse, default_value = "5s")]
     timeout_handshake: Duration,
 
     /// How long the head of a request may take, from its first byte
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "10s")]
+    #[arg(long, value_name = "DURATION", value_parser = parse, default_value = "10s")]
     timeout_head: Duration,
 
     /// How long the body of a request may take
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "10s")]
+    #[arg(long, value_name = "DURATION", value_parser = parse, default_value = "10s")]
     timeout_body: Duration,
 
     /// How long a caller may take to read its answer; then its connection is closed
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "10s")]
+    #[arg(long, value_name = "DURATION", value_parser = parse, default_value = "10s")]
     timeout_write: Duration,
 
     /// How long a connection may be idle; apiservers keep theirs for 90s, and lose reviews on one that
     /// is closed earlier
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration, default_value = "2m")]
+    #[arg(long, value_name = "DURATION", value_parser = parse, default_value = "2m")]
     timeout_idle: Duration,
 
     /// How long pods of controllers are held while their agent or memory does not exist yet, from when it was
@@ -119,11 +119,6 @@ impl LimitArgs {
         );
         Ok(())
     }
-}
-
-fn parse_duration(text: &str) -> Result<Duration, String> {
-    let duration = duration::parse(text).filter(|duration| !duration.is_zero() && *duration <= MAX_TIMEOUT);
-    duration.ok_or_else(|| "give a duration above zero, such as 5s, 500ms or 1m30s, at most 24h".to_owned())
 }
 
 /// A duration, which may be zero. Whole seconds are accepted without a unit, so that users can write 0.

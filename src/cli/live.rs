@@ -13,7 +13,7 @@ use crate::cli::terminal::Terminal;
 use crate::cluster::agents::add_agent_pods;
 use crate::cluster::listed_state::read_state;
 use crate::cluster::reader::ClusterReader;
-use crate::offline::plan::InputPlan;
+use crate::offline::load::InputPlan;
 use crate::report::plain;
 use memgate_core::state::cluster_snapshot::{ClusterSnapshot, Known, kinds};
 use memgate_model::family::Family;

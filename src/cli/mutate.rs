@@ -108,7 +108,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         terminal.note(&plain(&format!("note: {advice}, so what is shown is not what a cluster would add")));
     }
     let report = report(&checked);
-    write_files(&report, &args.output, fail_on.warnings)?;
+    write_files(&report, &args.output, fail_on.warnings, terminal)?;
     let mut is_written = true;
     if report.errors.is_empty() {
         let files = rewrite_all(&checked).context("failed to write the changes")?;

@@ -4,9 +4,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use anstream::StripStream;
+use anstream::adapter::strip_bytes;
 use anyhow::Context as _;
-use serde::Serialize;
 
 use crate::cli::file::write_whole;
 use crate::cli::terminal::Terminal;
@@ -59,17 +58,8 @@ pub enum ResultFormat {
     Json,
 }
 
-/// An object as indented JSON with a line end.
-///
-/// # Errors
-/// When the object cannot be written as JSON, which is a fault of memgate.
-pub fn json(object: &impl Serialize) -> anyhow::Result<Vec<u8>> {
-    let mut bytes = serde_json::to_vec_pretty(object).context("failed to write the result")?;
-    bytes.push(b'\n');
-    Ok(bytes)
-}
-
-/// Writes the report in each format of the flags; as text without one.
+/// Writes the report in each format of the flags; as text without one. Text in a file has the errors of the inputs too,
+/// since standard error is not in the file.
 ///
 /// # Errors
 /// When two formats have the same file, or a file cannot be written.
@@ -79,39 +69,58 @@ pub fn write_outputs(
     warnings_fail: bool,
     terminal: Terminal,
 ) -> anyhow::Result<()> {
-    check_places(outputs)?;
-    if outputs.is_empty() {
-        return write_to_stdout(report, ReportFormat::Text, warnings_fail, terminal);
-    }
-    for OutputArg { format, file } in outputs {
-        match file {
-            None => write_to_stdout(report, *format, warnings_fail, terminal)?,
-            Some(path) => write_report_file(report, *format, warnings_fail, path)?,
+    write_each(outputs, terminal, |format, is_file| {
+        let width = if is_file { DEFAULT_WIDTH } else { Terminal::width(&io::stdout()) };
+        let mut bytes = Vec::new();
+        for error in report.errors.iter().filter(|_| is_file && format == ReportFormat::Text) {
+            text::write_error(error, width, &mut bytes)?;
         }
-    }
-    Ok(())
+        write(report, format, FormatOptions { width, warnings_fail }, &mut bytes)?;
+        Ok(bytes)
+    })
 }
 
 /// Writes the report to files, for a command with something else on standard output.
 ///
 /// # Errors
 /// When an output has no file or the file of another output, or a file cannot be written.
-pub fn write_files(report: &Report<'_>, outputs: &[OutputArg], warnings_fail: bool) -> anyhow::Result<()> {
+pub fn write_files(
+    report: &Report<'_>,
+    outputs: &[OutputArg],
+    warnings_fail: bool,
+    terminal: Terminal,
+) -> anyhow::Result<()> {
+    if let Some(OutputArg { format, .. }) = outputs.iter().find(|output| output.file.is_none()) {
+        anyhow::bail!("standard output is for the manifests; write -o {}=FILE", format.name());
+    }
+    if outputs.is_empty() { Ok(()) } else { write_outputs(report, outputs, warnings_fail, terminal) }
+}
+
+/// Writes what `render` makes of each format; of text without a format. Its second argument tells whether the bytes go to
+/// a file, which gets no styles.
+///
+/// # Errors
+/// When two formats have the same file, or a file cannot be written.
+pub fn write_each(
+    outputs: &[OutputArg],
+    terminal: Terminal,
+    render: impl Fn(ReportFormat, bool) -> io::Result<Vec<u8>>,
+) -> anyhow::Result<()> {
     check_places(outputs)?;
-    for OutputArg { format, file } in outputs {
-        let path = file.as_deref().with_context(|| {
-            format!("standard output is for the manifests; write -o {}=FILE", format.name())
-        })?;
-        write_report_file(report, *format, warnings_fail, path)?;
+    let text = [OutputArg { format: ReportFormat::Text, file: None }];
+    for OutputArg { format, file } in if outputs.is_empty() { &text } else { outputs } {
+        let bytes = render(*format, file.is_some()).context("failed to write the report")?;
+        match file {
+            Some(path) => write_whole(path, &strip_bytes(&bytes).into_vec())?,
+            None if *format == ReportFormat::Text => terminal.out(&bytes)?,
+            None => terminal.raw(&bytes)?,
+        }
     }
     Ok(())
 }
 
 /// Checks that no two outputs have the same file, or both go to standard output.
-///
-/// # Errors
-/// When two go to standard output or to one file.
-pub fn check_places(outputs: &[OutputArg]) -> anyhow::Result<()> {
+fn check_places(outputs: &[OutputArg]) -> anyhow::Result<()> {
     let mut seen: Vec<Option<&Path>> = Vec::new();
     for file in outputs.iter().map(|output| output.file.as_deref()) {
         match file.filter(|_| seen.contains(&file)) {
@@ -124,72 +133,4 @@ pub fn check_places(outputs: &[OutputArg]) -> anyhow::Result<()> {
         seen.push(file);
     }
     Ok(())
-}
-
-/// Writes a report to a file. Text gets the errors of the inputs too, since standard error is not in the file.
-fn write_report_file(
-    report: &Report<'_>,
-    format: ReportFormat,
-    warnings_fail: bool,
-    path: &Path,
-) -> anyhow::Result<()> {
-    let mut text = StripStream::new(Vec::new());
-    if format == ReportFormat::Text {
-        for error in &report.errors {
-            text::write_error(error, DEFAULT_WIDTH, &mut text).context("failed to write the report")?;
-        }
-    }
-    let options = FormatOptions { width: DEFAULT_WIDTH, warnings_fail };
-    write(report, format, options, &mut text).context("failed to write the report")?;
-    write_whole(path, &text.into_inner())
-}
-
-fn write_to_stdout(
-    report: &Report<'_>,
-    format: ReportFormat,
-    warnings_fail: bool,
-    terminal: Terminal,
-) -> anyhow::Result<()> {
-    let mut text = Vec::new();
-    let options = FormatOptions { width: Terminal::width(&io::stdout()), warnings_fail };
-    write(report, format, options, &mut text).context("failed to write the report")?;
-    match format {
-        ReportFormat::Text => terminal.out(&text),
-        _ => terminal.raw(&text),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn reads_formats_and_files() {
-        let file = |name: &str| Some(PathBuf::from(name));
-        let wrong =
-            "formats are text, concise, json, jsonl, github, gitlab, sarif, junit; did you mean \"json\"?";
-        for (text, expected) in [
-            ("text", Ok(OutputArg { format: ReportFormat::Text, file: None })),
-            ("json=a=b", Ok(OutputArg { format: ReportFormat::Json, file: file("a=b") })),
-            ("json=", Err("the file is missing behind =".to_owned())),
-            ("jsn", Err(wrong.to_owned())),
-        ] {
-            assert_eq!(text.parse::<OutputArg>(), expected);
-        }
-    }
-
-    #[test]
-    fn has_one_place_for_each_format() {
-        for (files, fine) in [
-            (vec![None], true),
-            (vec![None, Some("a"), Some("b")], true),
-            (vec![None, None], false),
-            (vec![Some("a"), Some("a")], false),
-        ] {
-            let output =
-                |file: Option<&str>| OutputArg { format: ReportFormat::Json, file: file.map(PathBuf::from) };
-            let outputs: Vec<OutputArg> = files.iter().copied().map(output).collect();
-            assert_eq!(check_places(&outputs).is_ok(), fine, "{files:?}");
-        }
-    }
 }

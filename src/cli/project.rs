@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use serde::Deserialize;
 
-use crate::cli::keys::{self, Expected};
+use crate::cli::keys;
 use crate::cli::settings::SettingsFile;
 use crate::cli::terminal::Terminal;
 use crate::report::plain;
@@ -57,23 +57,6 @@ pub enum FailOnSeverity {
     Warn,
 }
 
-fn expected() -> Expected {
-    use Expected::{Flag, Keys, Refused, Text, Word};
-    const RUNS: &str = "a file cannot switch this on, since the author of a change could run programs with it; \
-        give --render on the command line";
-    Keys(vec![
-        ("paths", Expected::texts()),
-        ("exclude", Expected::texts()),
-        ("families", keys::families()),
-        ("failOn", Word(vec!["deny", "warn"])),
-        ("strict", Flag),
-        ("namespace", Text),
-        ("settings", keys::settings()),
-        ("render", Refused(RUNS)),
-        ("values", Refused(RUNS)),
-    ])
-}
-
 impl ProjectArgs {
     /// Reads the file and writes a note that it is in use. Without a file there are no choices.
     ///
@@ -102,7 +85,7 @@ fn find(directory: &Path) -> Option<PathBuf> {
 
 /// Reads the choices of a file.
 pub(super) fn read(file: &Path) -> anyhow::Result<Project> {
-    let value = keys::read(file, &expected())?.map(|document| document.value().clone());
+    let value = keys::read(file, keys::PROJECT)?.map(|document| document.value().clone());
     let project = value.map(serde_json::from_value::<Project>).transpose();
     let mut project =
         project.with_context(|| format!("failed to read {}", file.display()))?.unwrap_or_default();

@@ -10,13 +10,12 @@ use crate::cli::interrupt::Interrupt;
 use crate::cli::project::Project;
 use crate::cli::terminal::Terminal;
 use crate::offline::base::{self, BasePaths};
-use crate::offline::baseline::read::read as read_baseline;
+use crate::offline::baseline::read as read_baseline;
 use crate::offline::baseline::{Baseline, pass_by, record};
 use crate::offline::check::{Checked, Decided, check};
 use crate::offline::errors::input_error;
 use crate::offline::ignore;
-use crate::offline::load::load;
-use crate::offline::plan::InputPlan;
+use crate::offline::load::{InputPlan, load};
 use crate::offline::suppress::{KnownFindings, known, suppress};
 use crate::report::{counted, plain};
 use memgate_model::request::Point;
@@ -86,7 +85,7 @@ impl PullRequestArgs {
         }
         let text = match (self.baseline(checked), &self.write_baseline) {
             (Some(baseline), _) => baseline.apply(checked, &identities, self.write_baseline.is_some()),
-            (None, Some(_)) if checked.errors.is_empty() => record(checked, &identities),
+            (None, Some(_)) if checked.inputs.errors.is_empty() => record(checked, &identities),
             (None, _) => String::new(),
         };
         self.write_baseline.as_ref().map_or(Ok(()), |path| write_baseline(path, &text, checked, terminal))
@@ -97,7 +96,7 @@ impl PullRequestArgs {
         match read_baseline(self.baseline.as_ref()?) {
             Ok(baseline) => Some(baseline),
             Err(error) => {
-                checked.errors.push(error);
+                checked.inputs.errors.push(error);
                 None
             }
         }
@@ -131,8 +130,8 @@ fn known_at(
     anyhow::ensure!(!stop.is_set(), base::Error::Interrupted);
     let commit: String = base.commit.chars().take(COMMIT_DIGITS).collect();
     terminal.note(&format!("note: compared with {commit}, the merge base of {} and HEAD", plain(reference)));
-    if let Some(first) = checked.errors.first() {
-        let errors = counted(checked.errors.len(), "error");
+    if let Some(first) = checked.inputs.errors.first() {
+        let errors = counted(checked.inputs.errors.len(), "error");
         let first = base.from_root(&input_error(first).line);
         terminal.note(&format!("note: {errors} at the base, so findings there count as new: {first}"));
     }
@@ -144,7 +143,7 @@ fn known_at(
 fn write_baseline(path: &str, text: &str, checked: &Checked, terminal: Terminal) -> anyhow::Result<()> {
     let shown = plain(path).into_owned();
     let is_judged = checked.decided.iter().any(Decided::is_judged);
-    if !checked.errors.is_empty() || !is_judged {
+    if !checked.inputs.errors.is_empty() || !is_judged {
         terminal.note(&format!("note: {shown} is not written, since not everything was checked"));
         return Ok(());
     }

@@ -4,17 +4,19 @@ use std::io::{self, Read as _};
 
 use anyhow::Context as _;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
+use serde_json::Value;
 
 use crate::cli::ExitStatus;
 use crate::cli::input::{StateArgs, load_whole};
 use crate::cli::policies::PolicyArgs;
 use crate::cli::settings::SettingsArgs;
 use crate::cli::terminal::Terminal;
+use crate::offline::load::InputPlan;
 use crate::offline::load::Inputs;
-use crate::offline::plan::InputPlan;
-use crate::offline::review::answer;
+use memgate_core::admission;
+use memgate_core::decide::decide;
 use memgate_model::finding::Phase;
-use memgate_model::request::Point;
+use memgate_model::request::{Occasion, Point};
 
 /// Answer one AdmissionReview from standard input, as the webhook would
 ///
@@ -74,10 +76,21 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let mut bytes = Vec::new();
     io::stdin().lock().read_to_end(&mut bytes).context("failed to read standard input")?;
     let body = std::str::from_utf8(&bytes).context("standard input is not UTF-8 text")?;
-    let answer = answer(body, args.phase, &snapshot, args.policies.occasion(Point::Admission))?;
-    terminal.raw(&answer.bytes)?;
+    let mut review = admission::parse(body.trim_start_matches('\u{feff}'))
+        .context("standard input holds no good AdmissionReview")?;
+    // The user is named in the review.
+    let user = review.request.occasion.user;
+    review.request.occasion = Occasion { user, ..args.policies.occasion(Point::Admission) };
+    let answer = match args.phase {
+        None => admission::review(&review, &snapshot),
+        Some(phase) => admission::respond(phase, &review, &decide(&review.request, &snapshot)),
+    };
+    let answer = answer.context("failed to answer the review")?;
+    let allowed = serde_json::from_slice::<Value>(&answer).context("the answer is not JSON")?;
+    let allowed = allowed.pointer("/response/allowed") == Some(&Value::Bool(true));
+    terminal.raw(&answer)?;
     if terminal.is_interactive() {
         terminal.raw(b"\n")?;
     }
-    Ok(if answer.allowed { ExitStatus::Clean } else { ExitStatus::Denied })
+    Ok(if allowed { ExitStatus::Clean } else { ExitStatus::Denied })
 }

@@ -1,6 +1,7 @@
 //! `memgate schema`: JSON Schemas for editors and programs.
 
 use crate::cli::ExitStatus;
+use crate::cli::keys;
 use crate::cli::terminal::Terminal;
 use crate::offline::kind_schema::{KindDefinition, combined, definitions};
 use memgate_primitives::suggest::{did_you_mean, nearest};
@@ -9,8 +10,8 @@ use memgate_primitives::suggest::{did_you_mean, nearest};
 const FILES: [(&str, &str); 4] = [
     ("output", include_str!("../../docs/schema/output.json")),
     ("cases", include_str!("../../docs/schema/cases.json")),
-    ("settings", include_str!("../../docs/schema/settings.json")),
-    ("project", include_str!("../../docs/schema/project.json")),
+    ("settings", keys::SETTINGS),
+    ("project", keys::PROJECT),
 ];
 
 /// The name of the schema of all kinds.

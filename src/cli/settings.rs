@@ -7,7 +7,7 @@ use clap::builder::PossibleValuesParser;
 use serde::Deserialize;
 
 use crate::cli::families::FamilyArgs;
-use crate::cli::keys::{self, MEMORY_MODES};
+use crate::cli::keys;
 use crate::cli::policies::ClusterPolicyArgs;
 use memgate_core::family;
 use memgate_model::platform_settings::{MemoryMode, PlatformSettings};
@@ -80,7 +80,7 @@ struct SympoziumArgs {
     /// Where the private memory of a sympozium agent runs unless its objects say so [default: auto]
     ///
     /// auto: as the SkillPack says; service: in a Deployment; sidecar: in a native sidecar of the agent's pod.
-    #[arg(long = "sympozium-memory-mode", value_name = "MODE", value_parser = PossibleValuesParser::new(MEMORY_MODES))]
+    #[arg(long = "sympozium-memory-mode", value_name = "MODE", value_parser = PossibleValuesParser::new(["auto", "service", "sidecar"]))]
     memory_mode: Option<String>,
 
     /// Image of the init containers that wait for a sympozium memory service
@@ -110,7 +110,7 @@ impl SettingsArgs {
     pub fn settings(&self, of_repository: Option<&SettingsFile>) -> anyhow::Result<Settings> {
         let file = match &self.config {
             Some(path) => {
-                let document = keys::read(path, &keys::settings())?;
+                let document = keys::read(path, keys::SETTINGS)?;
                 let file = document.map(|document| serde_json::from_value(document.value().clone()));
                 let failed = || format!("failed to read the settings {}", path.display());
                 file.transpose().with_context(failed)?.unwrap_or_default()

@@ -16,17 +16,6 @@ use memgate_model::causes::{in_words, with_causes};
 /// With fewer columns, source lines could not be shown.
 const MIN_WIDTH: usize = 40;
 
-/// When to use colours.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Color {
-    /// On a terminal, unless the environment says otherwise.
-    Auto,
-    /// Always.
-    Always,
-    /// Never.
-    Never,
-}
-
 /// Standard output and standard error, with the choice of colours.
 #[derive(Debug, Clone, Copy)]
 pub struct Terminal {
@@ -36,11 +25,11 @@ pub struct Terminal {
 impl Terminal {
     /// The streams of the process.
     #[must_use]
-    pub const fn new(color: Color) -> Self {
+    pub const fn new(color: clap::ColorChoice) -> Self {
         let color = match color {
-            Color::Auto => ColorChoice::Auto,
-            Color::Always => ColorChoice::Always,
-            Color::Never => ColorChoice::Never,
+            clap::ColorChoice::Auto => ColorChoice::Auto,
+            clap::ColorChoice::Always => ColorChoice::Always,
+            clap::ColorChoice::Never => ColorChoice::Never,
         };
         Self { color }
     }

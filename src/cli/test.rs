@@ -2,17 +2,13 @@
 
 use std::io;
 
-use anyhow::Context as _;
-
 use crate::cli::ExitStatus;
-use crate::cli::file::write_whole;
 use crate::cli::input::note_unread;
-use crate::cli::output::{OutputArg, check_places};
+use crate::cli::output::{OutputArg, write_each};
 use crate::cli::terminal::Terminal;
-use crate::offline::cases::{CaseOptions, CaseResult, CaseRun, RuleCoverage, run as run_cases};
+use crate::offline::cases::{CaseOptions, CaseRun, run as run_cases};
 use crate::offline::errors::input_error;
-use crate::report::ReportFormat;
-use crate::report::cases::{self, CaseEntry, CaseReport, RuleEntry};
+use crate::report::cases::{self, CaseReport, RuleCoverage};
 use crate::report::{counted, plain};
 
 /// Run case files: the decisions that memgate must make
@@ -93,34 +89,25 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     for line in &run.blind {
         terminal.note(&format!("warn: {}", plain(line)));
     }
-    write_outputs(&report, args, terminal)?;
+    write_each(&args.output, terminal, |format, _| {
+        let mut bytes = Vec::new();
+        cases::write(&report, format, args.verbose, &mut bytes)?;
+        Ok(bytes)
+    })?;
     terminal.note(&summary(&run, args.filter.as_deref()));
     if let Some(note) = coverage_note(&run) {
         terminal.note(&note);
     }
-    Ok(if !run.errors.is_empty() {
-        ExitStatus::Failed
-    } else if run.failed() > 0 {
-        ExitStatus::Denied
-    } else if run.results.is_empty() {
-        ExitStatus::Nothing
-    } else {
-        ExitStatus::Clean
-    })
+    Ok(ExitStatus::of(!run.errors.is_empty(), run.failed() > 0, run.results.is_empty()))
 }
 
 fn report(run: &CaseRun) -> CaseReport<'_> {
     CaseReport {
-        cases: run.results.iter().map(entry).collect(),
+        cases: &run.results,
         errors: run.errors.iter().map(input_error).collect(),
         blind: &run.blind,
-        rules: run.coverage.iter().map(rule).collect(),
+        rules: &run.coverage,
     }
-}
-
-fn rule(coverage: &RuleCoverage) -> RuleEntry<'_> {
-    let RuleCoverage { policy, rule, judged, fired } = coverage;
-    RuleEntry { policy, rule, judged: *judged, fired: *fired }
 }
 
 /// The number of rules that fired in no case, or in each.
@@ -132,26 +119,6 @@ fn coverage_note(run: &CaseRun) -> Option<String> {
     let hint = if never + always > 0 { " (-v lists them)" } else { "" };
     let is_empty = run.coverage.is_empty();
     (!is_empty).then(|| format!("{rules} of policies: {never} never fired, {always} always did{hint}"))
-}
-
-fn entry(result: &CaseResult) -> CaseEntry<'_> {
-    let CaseResult { name, file, line, failures } = result;
-    CaseEntry { name, file, line: *line, passed: failures.is_empty(), failures }
-}
-
-fn write_outputs(report: &CaseReport<'_>, args: &Args, terminal: Terminal) -> anyhow::Result<()> {
-    check_places(&args.output)?;
-    let text = [OutputArg { format: ReportFormat::Text, file: None }];
-    let outputs = if args.output.is_empty() { text.as_slice() } else { args.output.as_slice() };
-    for OutputArg { format, file } in outputs {
-        let mut bytes = Vec::new();
-        cases::write(report, *format, args.verbose, &mut bytes).context("failed to write the result")?;
-        match file {
-            None => terminal.raw(&bytes)?,
-            Some(path) => write_whole(path, &bytes)?,
-        }
-    }
-    Ok(())
 }
 
 fn summary(run: &CaseRun, filter: Option<&str>) -> String {

@@ -3,9 +3,8 @@
 use std::fmt::Write as _;
 
 use crate::cli::ExitStatus;
-use crate::cli::input::{InputArgs, note_unread};
+use crate::cli::input::{InputArgs, note_read};
 use crate::cli::terminal::Terminal;
-use crate::offline::errors::input_error;
 use crate::offline::load::load;
 use crate::offline::view::{Viewed, ViewedObject, shown, view};
 use crate::report::plain;
@@ -41,21 +40,14 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let Viewed { objects, errors, unread } =
         view(load(&args.input.plan(&project)?)?, args.input.policies.occasion(Point::Ci));
     terminal.raw(documents(&objects).as_bytes())?;
-    for error in &errors {
-        terminal.input_error(&input_error(error));
-    }
-    note_unread(&unread, "manifest", terminal);
-    if !errors.is_empty() {
-        return Ok(ExitStatus::Failed);
-    }
-    if objects.is_empty() {
+    note_read(&errors, &unread, terminal);
+    if objects.is_empty() && errors.is_empty() {
         terminal.note(
             "error: no object that policies judge was found\n  \
              what counts: memory resources, what refers to them, agent pods, and workloads with such pods",
         );
-        return Ok(ExitStatus::Nothing);
     }
-    Ok(ExitStatus::Clean)
+    Ok(ExitStatus::of(!errors.is_empty(), false, objects.is_empty()))
 }
 
 /// The views, each below a comment that names its object.

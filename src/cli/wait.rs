@@ -12,20 +12,20 @@
 //!
 //! Fields are only added, never removed.
 
-use std::borrow::Cow;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::cli::ExitStatus;
 use crate::cli::cluster::{ClusterArgs, block_on};
 use crate::cli::duration;
 use crate::cli::families::FamilyArgs;
-use crate::cli::output::{ResultFormat, json};
+use crate::cli::output::ResultFormat;
 use crate::cli::terminal::Terminal;
 use crate::cluster::probe::probes;
 use crate::cluster::probe_outcome::ProbeOutcome;
 use crate::cluster::wait::{ProbeResult, ProbeTarget, all_answered, probe_namespace, wait};
+use crate::report::json::without_nulls;
 use memgate_model::family::AggregatedServer;
 use memgate_server::deploy::metadata::NAME;
 
@@ -80,7 +80,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let results = block_on(results(args, terminal))?;
     let answered = all_answered(&results);
     match args.output {
-        ResultFormat::Json => terminal.raw(&json(&output(&results))?)?,
+        ResultFormat::Json => terminal.raw(format!("{:#}\n", output(&results)).as_bytes())?,
         ResultFormat::Text if answered => terminal.out(text(&results).as_bytes())?,
         ResultFormat::Text => {}
     }
@@ -134,36 +134,23 @@ fn maybe_aggregated(server: &AggregatedServer) -> String {
     format!("you may not get the APIService {}, which shows whether a dry run is safe", server.api_service)
 }
 
-#[derive(Serialize)]
-struct WaitOutput<'r> {
-    answered: bool,
-    probes: Vec<ProbeOutput<'r>>,
+fn output(results: &[ProbeResult]) -> Value {
+    let probes: Vec<Value> = results.iter().map(probe_output).collect();
+    json!({"answered": all_answered(results), "probes": probes})
 }
 
-#[derive(Serialize)]
-struct ProbeOutput<'r> {
-    name: &'r str,
-    status: &'static str,
-    code: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    webhook: Option<&'r str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    message: Option<Cow<'r, str>>,
-}
-
-fn output(results: &[ProbeResult]) -> WaitOutput<'_> {
-    WaitOutput { answered: all_answered(results), probes: results.iter().map(probe_output).collect() }
-}
-
-fn probe_output(result: &ProbeResult) -> ProbeOutput<'_> {
+fn probe_output(result: &ProbeResult) -> Value {
     let (status, webhook, message) = match &result.outcome {
-        ProbeOutcome::Answered { webhook } => ("answered", webhook.as_deref(), None),
-        ProbeOutcome::Guarded { policy } => ("guarded", None, Some(policy.into())),
+        ProbeOutcome::Answered { webhook } => ("answered", webhook.as_ref(), None),
+        ProbeOutcome::Guarded { policy } => ("guarded", None, Some(policy.clone())),
         ProbeOutcome::NotServed => ("not-served", None, None),
-        ProbeOutcome::Aggregated(server) => ("aggregated", None, Some(aggregated(server).into())),
-        ProbeOutcome::MaybeAggregated(server) => ("unknown", None, Some(maybe_aggregated(server).into())),
+        ProbeOutcome::Aggregated(server) => ("aggregated", None, Some(aggregated(server))),
+        ProbeOutcome::MaybeAggregated(server) => ("unknown", None, Some(maybe_aggregated(server))),
         ProbeOutcome::NotAsked => ("missing", None, None),
-        ProbeOutcome::Forbidden(why) | ProbeOutcome::Missing(why) => ("missing", None, Some(why.into())),
+        ProbeOutcome::Forbidden(why) | ProbeOutcome::Missing(why) => ("missing", None, Some(why.clone())),
     };
-    ProbeOutput { name: &result.name, status, code: result.code, webhook, message }
+    let (name, code) = (&result.name, result.code);
+    without_nulls(
+        json!({"name": name, "status": status, "code": code, "webhook": webhook, "message": message}),
+    )
 }

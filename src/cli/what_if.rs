@@ -93,18 +93,12 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     for error in &report.errors {
         terminal.input_error(error);
     }
-    note_unread(&result.checked().unread, "manifest", terminal);
+    note_unread(&result.checked().inputs.unread, "manifest", terminal);
     if report.objects.is_empty() && report.errors.is_empty() {
         terminal.note("error: nothing to judge was found");
         return Ok(ExitStatus::Nothing);
     }
     let changes = report.changes.as_deref().unwrap_or_default();
     terminal.note(&changes::summary(&report, changes));
-    Ok(if !report.errors.is_empty() {
-        ExitStatus::Failed
-    } else if result.newly_denied() > 0 {
-        ExitStatus::Denied
-    } else {
-        ExitStatus::Clean
-    })
+    Ok(ExitStatus::of(!report.errors.is_empty(), result.newly_denied() > 0, false))
 }

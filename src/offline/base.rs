@@ -1,22 +1,20 @@
 //! The files as they were where a branch began, so that a check can tell which findings are new.
 //!
-//! The user's `git` reads the commit's objects, and memgate writes them into a directory that the caller gives and
-//! removes. Nothing is checked out, and no file of the repository is written, neither work tree nor index.
+//! The user's `git` writes them into a directory that the caller gives and removes, with an index of its own. No file of
+//! the repository is written, neither work tree nor index.
 
 mod git;
-mod paths;
 
 use std::collections::BTreeSet;
-use std::env;
-use std::fs::{self, File};
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{env, fs, io};
 
 use thiserror::Error;
 
-use crate::offline::base::git::{Blob, Contents, Repository};
-use crate::offline::base::paths::{PathFilter, is_below, relative};
+use crate::offline::base::git::Repository;
+use crate::offline::repository::without_dots;
 use crate::offline::stop::Stop;
+use crate::offline::walk::{is_glob, is_manifest};
 
 /// Why the base cannot be read.
 #[derive(Debug, Error)]
@@ -27,39 +25,13 @@ pub enum Error {
     /// The working directory does not belong to a repository with a work tree.
     #[error("--base compares with a commit, and this directory is in no git work tree; run it inside of one")]
     NoRepository,
-    /// The repository does not have the commit.
-    #[error("--base {reference}: there is no such commit here; {}", advice(reference, *is_shallow))]
-    Unknown {
+    /// There is nothing to compare with at the reference.
+    #[error("--base {reference}: {problem}")]
+    Reference {
         /// The reference that the user gave.
         reference: String,
-        /// Whether the clone lacks commits.
-        is_shallow: bool,
-    },
-    /// The branch does not exist locally, but at a remote.
-    #[error("--base {reference}: there is no such branch here; did you mean {remote}?")]
-    RemoteOnly {
-        /// The reference that the user gave.
-        reference: String,
-        /// The branch of the remote.
-        remote: String,
-    },
-    /// Nothing is committed yet.
-    #[error("--base {reference}: nothing is committed here yet, so there is nothing to compare with")]
-    NoHead {
-        /// The reference that the user gave.
-        reference: String,
-    },
-    /// The histories have no commit in common.
-    #[error("--base {reference}: it has no commit in common with HEAD{}", if *is_shallow {
-        format!(" in this shallow clone; {}", advice(reference, true))
-    } else {
-        String::new()
-    })]
-    NoMergeBase {
-        /// The reference that the user gave.
-        reference: String,
-        /// Whether the clone lacks commits.
-        is_shallow: bool,
+        /// Why, and what to do.
+        problem: String,
     },
     /// A path outside of the repository.
     #[error("--base compares with a commit, and {path} is outside of the repository")]
@@ -129,8 +101,7 @@ pub fn read(reference: &str, read: BasePaths<'_>, directory: &Path, stop: &Stop)
     let repository = Repository::find(stop)?;
     let commit = repository.merge_base(reference, stop)?;
     let working_directory = env::current_dir().map_err(Error::Write)?;
-    let blobs = git::blobs(&commit, stop)?;
-    let names = blobs.iter().map(|blob| blob.name.clone()).collect();
+    let names = git::names(&commit, stop)?;
     let (root, directory) = (repository.root, directory.to_owned());
     let base = Base { commit, directory, root, working_directory, names };
     for path in paths {
@@ -140,8 +111,8 @@ pub fn read(reference: &str, read: BasePaths<'_>, directory: &Path, stop: &Stop)
     }
     let all = paths.iter().chain(state_paths);
     let filters: Vec<_> = all.filter_map(|path| Some(PathFilter::of(&base.relative(path)?))).collect();
-    let is_read = |blob: &Blob| renders || filters.iter().any(|filter| filter.matches(&blob.name));
-    write(blobs.into_iter().filter(is_read).collect(), &base.directory, stop)?;
+    let is_read = |name: &&String| renders || filters.iter().any(|filter| filter.matches(name));
+    git::write(&base.commit, base.names.iter().filter(is_read), &base.root, &base.directory, stop)?;
     Ok(base)
 }
 
@@ -183,7 +154,7 @@ impl Base {
 
     fn path(&self, path: &str) -> Option<String> {
         let relative = self.relative(path)?;
-        let start = paths::fixed_part(&relative);
+        let start = fixed_part(&relative);
         let is_there = self.names.iter().any(|name| is_below(name, start));
         is_there.then(|| self.directory.join(&relative).to_string_lossy().into_owned())
     }
@@ -194,37 +165,45 @@ impl Base {
     }
 }
 
-/// Writes the files, links last: nothing is ever written through one.
-fn write(blobs: Vec<Blob>, directory: &Path, stop: &Stop) -> Result<(), Error> {
-    let (links, files): (Vec<Blob>, Vec<Blob>) = blobs.into_iter().partition(|blob| blob.is_link);
-    let blobs = || files.iter().chain(&links);
-    let mut contents = Contents::read(blobs(), stop)?;
-    blobs().try_for_each(|blob| write_one(&mut contents, blob, directory))
+/// Matches the files that a path names.
+#[derive(Debug)]
+struct PathFilter {
+    start: String,
+    /// Whether the path is a glob, which may name files of any extension.
+    any_extension: bool,
 }
 
-fn write_one(contents: &mut Contents, blob: &Blob, directory: &Path) -> Result<(), Error> {
-    let path = directory.join(&blob.name);
-    if let Some(parent) = path.parent() {
-        fs::create_dir_all(parent).map_err(Error::Write)?;
+impl PathFilter {
+    /// The filter of a path from the root of the work tree: a file, a directory, or a glob.
+    fn of(relative: &str) -> Self {
+        Self { start: fixed_part(relative).to_owned(), any_extension: is_glob(relative) }
     }
-    if !blob.is_link {
-        return contents.copy(blob, &mut File::create_new(&path).map_err(Error::Write)?);
+
+    /// Whether the path names this file.
+    fn matches(&self, name: &str) -> bool {
+        name == self.start
+            || (is_below(name, &self.start) && (self.any_extension || is_manifest(Path::new(name))))
     }
-    let mut target = Vec::new();
-    contents.copy(blob, &mut target)?;
-    link(&target, &path).map_err(Error::Write)
 }
 
-#[cfg(unix)]
-fn link(target: &[u8], path: &Path) -> io::Result<()> {
-    use std::os::unix::ffi::OsStrExt as _;
-    std::os::unix::fs::symlink(std::ffi::OsStr::from_bytes(target), path)
+/// Whether a file is at or below a path; everything is below the empty one.
+fn is_below(name: &str, path: &str) -> bool {
+    path.is_empty() || name.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// Writes a file that holds the path, as git does on systems without symbolic links.
-#[cfg(not(unix))]
-fn link(target: &[u8], path: &Path) -> io::Result<()> {
-    fs::write(path, target)
+/// The directories of a glob before its first wildcard; of any other path all of it.
+fn fixed_part(path: &str) -> &str {
+    let Some(wildcard) = path.find(['*', '?', '[', '{']) else { return path };
+    path.get(..wildcard).and_then(|start| start.rsplit_once('/')).map_or("", |(start, _)| start)
+}
+
+/// A path of the command line from the root of the work tree; `None` if it is outside.
+fn relative(root: &Path, working_directory: &Path, path: &str) -> Option<String> {
+    let whole = without_dots(&working_directory.join(path));
+    let inside = whole.strip_prefix(root).ok().map(Path::to_owned);
+    // A path may reach the work tree through a link.
+    let inside = inside.or_else(|| Some(fs::canonicalize(path).ok()?.strip_prefix(root).ok()?.to_owned()));
+    inside.map(|inside| inside.to_string_lossy().into_owned())
 }
 
 #[cfg(test)]
@@ -239,6 +218,38 @@ mod tests {
             ("feature/x", true, "fetch its history: git fetch --unshallow origin feature/x"),
         ] {
             assert_eq!(advice(reference, is_shallow), expected);
+        }
+    }
+
+    #[test]
+    fn finds_paths_in_the_work_tree() {
+        let (root, inside) = (Path::new("/r"), Path::new("/r/a"));
+        for (path, expected) in [
+            (".", Some("a")),
+            ("..", Some("")),
+            ("b/", Some("a/b")),
+            ("../b/./c.yaml", Some("b/c.yaml")),
+            ("/r/x/*.yaml", Some("x/*.yaml")),
+            ("../../x", None),
+            ("/rx", None),
+        ] {
+            assert_eq!(relative(root, inside, path).as_deref(), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn matches_the_files_that_a_path_names() {
+        for (path, name, expected) in [
+            ("", "a/b.yaml", true),
+            ("", "a/b.go", false),
+            ("a", "a/b.json", true),
+            ("a", "ab/b.yaml", false),
+            ("a/b.txt", "a/b.txt", true),
+            ("a/*.txt", "a/b.txt", true),
+            ("a/*.txt", "b/b.txt", false),
+            ("*.txt", "a/b.txt", true),
+        ] {
+            assert_eq!(PathFilter::of(path).matches(name), expected, "{path} {name}");
         }
     }
 }

@@ -13,21 +13,25 @@
 //! known finding stays known when its object moves. An entry without a finding is a finding itself, so a baseline only
 //! shrinks.
 
-pub mod read;
-
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::fs;
+use std::fs::{self, File};
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use serde_json::json;
+use serde::Deserialize;
+use serde_json::{Value, json};
 
 use crate::offline::check::Checked;
+use crate::offline::errors::{error_at, error_in};
 use crate::offline::notices::Notice;
-use crate::offline::suppress::{Identity, KnownFindings, each, not_shown, suppress};
+use crate::offline::read::{DEFAULT_MAX_BYTES, source};
+use crate::offline::suppress::{Identity, KnownFindings, NOT_SHOWN, each, not_shown, suppress};
 use crate::report::{ObjectRef, counted, fingerprint};
 use memgate_core::decide::codes;
 use memgate_core::family::{self, common};
+use memgate_manifest::document::{Document, values};
+use memgate_manifest::error::Error;
 use memgate_manifest::source::{Source, Span};
 use memgate_model::finding::{Finding, Severity};
 use memgate_primitives::pointer::Pointer;
@@ -58,13 +62,13 @@ struct BaselineEntry {
 pub fn pass_by(checked: &mut Checked, path: &str) {
     let Ok(baseline) = fs::canonicalize(path) else { return };
     let is_other = |source: &Source| fs::canonicalize(source.name()).is_ok_and(|file| file != baseline);
-    checked.notices.retain(|it| it.finding.code != &common::NOT_AN_OBJECT || is_other(&it.source));
-    checked.passed_over.retain(|it| it.object_ref.is_some() || is_other(&it.source));
+    checked.inputs.notices.retain(|it| it.finding.code != &common::NOT_AN_OBJECT || is_other(&it.source));
+    checked.inputs.passed_over.retain(|it| it.object_ref.is_some() || is_other(&it.source));
     let hidden = |file: &str| {
         let file = file.strip_suffix(" (hidden)").map(fs::canonicalize);
         file.is_some_and(|file| file.is_ok_and(|file| file == baseline))
     };
-    checked.unread.files.retain(|file| !hidden(file));
+    checked.inputs.unread.files.retain(|file| !hidden(file));
 }
 
 impl Baseline {
@@ -78,13 +82,13 @@ impl Baseline {
         suppress(checked, identities, &mut known, REASON);
         let mut counts = BTreeMap::new();
         // An entry may still occur in a file that cannot be read, or for a family that is switched off.
-        let all_is_read = checked.errors.is_empty();
+        let all_is_read = checked.inputs.errors.is_empty();
         for entry in &self.entries {
             let left = known.take(&entry.identity, entry.count);
             let gone = if all_is_read && is_judged(checked, &entry.identity.code) { left } else { 0 };
             add(&mut counts, &entry.identity, entry.count - gone);
             if gone > 0 && !shrinks {
-                checked.notices.push(self.fixed(entry, gone));
+                checked.inputs.notices.push(self.fixed(entry, gone));
             }
         }
         text(&counts)
@@ -110,7 +114,7 @@ impl Baseline {
 /// Whether a code could have been reported. A code that does not exist any more cannot occur.
 fn is_judged(checked: &Checked, code: &str) -> bool {
     let is_in = |families| codes::all(families).any(|known| known.name == code);
-    is_in(&checked.families) || !is_in(&family::ALL)
+    is_in(&checked.inputs.snapshot.settings.families) || !is_in(&family::ALL)
 }
 
 /// The text of a baseline with all findings that are not notes yet. They become notes.
@@ -168,4 +172,136 @@ fn object_ref([group, kind, namespace, name]: [&str; 4]) -> ObjectRef {
     let version_of = if group.is_empty() { String::new() } else { format!("{group}/") };
     let text = str::to_owned;
     ObjectRef { api_version: version_of, kind: text(kind), namespace: text(namespace), name: text(name) }
+}
+
+/// The name of [`NOT_SHOWN`] in older baselines.
+const OLD_NOT_SHOWN: &str = "untold";
+
+/// A finding in the file.
+#[derive(Deserialize)]
+struct WrittenEntry<'v> {
+    fingerprint: &'v str,
+    code: &'v str,
+    severity: WrittenSeverity,
+    #[serde(borrow)]
+    object: WrittenObject<'v>,
+    pointer: &'v str,
+    count: NonZeroUsize,
+}
+
+#[derive(Deserialize)]
+struct WrittenObject<'v> {
+    group: &'v str,
+    kind: &'v str,
+    namespace: &'v str,
+    name: &'v str,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum WrittenSeverity {
+    Deny,
+    Warn,
+}
+
+/// Reads a baseline.
+///
+/// # Errors
+/// When the file cannot be read, or is not a baseline.
+pub fn read(path: &str) -> Result<Baseline, Error> {
+    let source = Arc::new(source(path, File::open(path), DEFAULT_MAX_BYTES)?);
+    let entries = entries(&source)?;
+    Ok(Baseline { source, entries })
+}
+
+fn entries(source: &Arc<Source>) -> Result<Vec<BaselineEntry>, Error> {
+    let mut errors = Vec::new();
+    let documents = values(source, &mut errors);
+    if let Some(error) = errors.into_iter().next() {
+        return Err(error);
+    }
+    let [document] = documents.as_slice() else {
+        let message = "a baseline is one object; give the file that --write-baseline wrote";
+        return Err(error_in(source, message.to_owned()));
+    };
+    let version = document.value().get("schemaVersion").and_then(Value::as_u64);
+    let findings = document.value().get("findings").and_then(Value::as_array);
+    let Some(findings) = findings.filter(|_| version == Some(SCHEMA_VERSION)) else {
+        let message = format!(
+            "this is not a baseline that this memgate reads: it needs schemaVersion {SCHEMA_VERSION} and a list of findings"
+        );
+        return Err(error_at(document.place(), &Pointer::root(), message));
+    };
+    let findings = findings.iter().enumerate();
+    findings.map(|(index, value)| entry(document, value, &Pointer::new("/findings").index(index))).collect()
+}
+
+fn entry(document: &Document, value: &Value, at: &Pointer) -> Result<BaselineEntry, Error> {
+    let failed = |message: String| error_at(document.place(), at, message);
+    let damaged = "this is not an entry that --write-baseline wrote; write the baseline anew";
+    let written = WrittenEntry::deserialize(value).map_err(|_| failed(damaged.to_owned()))?;
+    let WrittenObject { group, kind, namespace, name } = written.object;
+    let severity = match written.severity {
+        WrittenSeverity::Deny => Severity::Deny,
+        WrittenSeverity::Warn => Severity::Warn,
+    };
+    let object_ref = object_ref([group, kind, namespace, name]);
+    let (code, pointer) = (written.code.to_owned(), Pointer::new(written.pointer));
+    let mut identity = Identity { code, severity, object_ref, pointer };
+    if written.fingerprint != identity.fingerprint() {
+        let message = "this fingerprint is not that of code, object and pointer; write the baseline anew";
+        return Err(failed(message.to_owned()));
+    }
+    if identity.code == OLD_NOT_SHOWN {
+        NOT_SHOWN.clone_into(&mut identity.code);
+    }
+    let span = document.locate(&at.key("code")).value;
+    Ok(BaselineEntry { identity, count: written.count.get(), span })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ENTRY: &str = r#"{"fingerprint": "3c351a9051bddc5a", "code": "orloj/provider-empty", "severity": "deny", "object": {"group": "orloj.dev", "kind": "Memory", "namespace": "team-a", "name": "notes"}, "pointer": "/spec/provider", "count": 2}"#;
+
+    fn read_text(text: &str) -> Result<Vec<BaselineEntry>, String> {
+        entries(&Arc::new(Source::new("b.json", text))).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn reads_entries() {
+        let text = format!("{{\"schemaVersion\": 1, \"findings\": [\n{ENTRY}\n]}}");
+        let entries = read_text(&text).expect("reads");
+        let [entry] = entries.as_slice() else { panic!("{entries:?}") };
+        assert_eq!((entry.count, entry.span.line), (2, 2));
+        assert_eq!(entry.identity.object_ref.title(), "Memory team-a/notes");
+    }
+
+    #[test]
+    fn reports_where_a_baseline_is_damaged() {
+        let with = |from: &str, to: &str| {
+            let entry = ENTRY.replace(from, to);
+            assert_ne!(entry, ENTRY, "{from}");
+            format!("{{\"schemaVersion\": 1, \"findings\": [\n{entry}\n]}}")
+        };
+        for (text, place, message) in [
+            (String::new(), "b.json:1:", "a baseline is one object"),
+            ("[]".to_owned(), "b.json:1:1:", "this is not a baseline that this memgate reads"),
+            ("{\"schemaVersion\": 2}".to_owned(), "b.json:1:1:", "it needs schemaVersion 1"),
+            ("{\"schemaVersion\": 1}".to_owned(), "b.json:1:1:", "a list of findings"),
+            (with("{\"fingerprint", "<<<<<<< HEAD\n{\"fingerprint"), "b.json:2:1:", ""),
+            (with("deny", "note"), "b.json:2:", "this is not an entry"),
+            (with(": 2}", ": 0}"), "b.json:2:", "this is not an entry"),
+            (with("\"orloj/provider-empty\"", "3"), "b.json:2:", "this is not an entry"),
+            (with("notes", "other"), "b.json:2:", "this fingerprint is not that of code, object and pointer"),
+            (with("\"name\"", "\"nam\""), "b.json:2:", "this is not an entry"),
+        ] {
+            let error = read_text(&text).expect_err(&text);
+            assert!(
+                error.starts_with(place) && error.contains(message),
+                "{text}: {place} {message}: {error}"
+            );
+        }
+    }
 }

@@ -1,22 +1,22 @@
 //! Runs case files: each case through the same bytes that an apiserver would send and get.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::error::Error;
 use std::io::Read;
 use std::sync::Arc;
 
 use serde_json::Value;
-use thiserror::Error;
 
-use crate::offline::classify::{Class, classify};
+use crate::offline::classify::is_checked;
 use crate::offline::collect::{Reading, Unread, collect};
 use crate::offline::errors::error_at;
+use crate::offline::load::InputPlan;
 use crate::offline::load::{self, load};
-use crate::offline::plan::InputPlan;
+use crate::report::cases::{CaseResult, RuleCoverage};
 use memgate_core::admission;
 use memgate_core::casefile::compare::{CaseOutcome, failures};
 use memgate_core::casefile::read::read;
 use memgate_core::casefile::{Case, request};
-use memgate_core::state::AddError;
 use memgate_manifest::document::{Document, values};
 use memgate_model::decision::Decision;
 use memgate_model::policy::Policies;
@@ -51,53 +51,12 @@ pub struct CaseOptions<'o> {
     pub policies: &'o [String],
 }
 
-/// What came of one case.
-#[derive(Debug)]
-pub struct CaseResult {
-    /// The name of the case.
-    pub name: String,
-    /// The file.
-    pub file: String,
-    /// The line in the file, from 1.
-    pub line: usize,
-    /// What differs from what was expected; empty when the case passed.
-    pub failures: Vec<String>,
-}
-
-/// How often a rule of a policy fired.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RuleCoverage {
-    /// The name of the policy.
-    pub policy: String,
-    /// The id of the rule.
-    pub rule: String,
-    /// The number of cases about an object that the policy judges.
-    pub judged: usize,
-    /// The number of these cases in which the rule fired.
-    pub fired: usize,
-}
-
 impl CaseRun {
     /// How many cases failed.
     #[must_use]
     pub fn failed(&self) -> usize {
-        self.results.iter().filter(|result| !result.failures.is_empty()).count()
+        self.results.iter().filter(|result| !result.passed()).count()
     }
-}
-
-/// Why a case has no outcome.
-#[derive(Debug, Error)]
-enum CaseError {
-    #[error(transparent)]
-    State(#[from] AddError),
-    #[error(transparent)]
-    Json(#[from] serde_json::Error),
-    #[error(transparent)]
-    Malformed(#[from] admission::Malformed),
-    #[error(transparent)]
-    Admission(#[from] admission::Error),
-    #[error("{0}")]
-    Answer(String),
 }
 
 /// Runs the cases. A case that memgate cannot answer is among the errors. Where a policy that is given is not in force,
@@ -182,7 +141,7 @@ fn unjudged_kind(case: &Case) -> Option<String> {
     let text = |field| object.get(field).and_then(Value::as_str).unwrap_or_default();
     let (api_version, kind) = (text("apiVersion"), text("kind"));
     let group = api_version.split_once('/').map_or("", |(group, _)| group);
-    (classify(group, kind) == Class::PassedOver).then(|| format!("{api_version} {kind}"))
+    (!is_checked(group, kind)).then(|| format!("{api_version} {kind}"))
 }
 
 /// What memgate decides about a case.
@@ -194,7 +153,7 @@ struct CaseAnswer {
 }
 
 /// Decides about a case, with `base` below its own state.
-fn answer(case: &Case, base: &Snapshot) -> Result<CaseAnswer, CaseError> {
+fn answer(case: &Case, base: &Snapshot) -> Result<CaseAnswer, Box<dyn Error>> {
     let snapshot = request::state_over(base, case)?;
     let body = serde_json::to_string(&request::review(case))?;
     let mut review = admission::parse(&body)?;
@@ -202,7 +161,7 @@ fn answer(case: &Case, base: &Snapshot) -> Result<CaseAnswer, CaseError> {
     review.request.occasion = Occasion { user, ..case.occasion };
     let admitted = admission::admit(&review.request, &snapshot)?;
     let answer: Value = serde_json::from_slice(&admission::review_of(&review, &admitted))?;
-    let outcome = CaseOutcome::from_review(&answer, case.object.as_ref()).map_err(CaseError::Answer)?;
+    let outcome = CaseOutcome::from_review(&answer, case.object.as_ref())?;
     Ok(CaseAnswer { outcome, decision: admitted.decision, policies: snapshot.policies })
 }
 

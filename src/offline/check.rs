@@ -4,19 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::offline::checked_object::{CheckedObject, UndecidedObject};
-use crate::offline::collect::Unread;
 use crate::offline::errors::error_at;
 use crate::offline::load::Inputs;
-use crate::offline::notices::Notice;
-use crate::offline::origin::Origins;
 use crate::offline::passed_over::{PassedOver, Why};
-use crate::offline::places::Places;
 use crate::offline::policies::leftovers;
 use memgate_core::admission::{Admitted, admit};
 use memgate_core::decide::form;
 use memgate_manifest::error::Error;
 use memgate_manifest::source::Source;
-use memgate_model::family::Family;
 use memgate_model::finding::{Finding, Severity};
 use memgate_model::reason::Reason;
 use memgate_model::request::{Occasion, Request};
@@ -26,24 +21,10 @@ use memgate_policy::leftover::Used;
 /// The inputs with the decisions about their objects.
 #[derive(Debug)]
 pub struct Checked {
-    /// The texts that hold the objects, in the order of the paths.
-    pub sources: Vec<Arc<Source>>,
+    /// What was read, without the objects and the state.
+    pub inputs: Inputs,
     /// The objects that were judged or have findings, in document order.
     pub decided: Vec<Decided>,
-    /// The objects and documents that were not judged.
-    pub passed_over: Vec<PassedOver>,
-    /// The findings about files.
-    pub notices: Vec<Notice>,
-    /// The errors of inputs that could not be read or decided.
-    pub errors: Vec<Error>,
-    /// The files of directories and globs that were not read.
-    pub unread: Unread,
-    /// The families that were enabled.
-    pub families: Vec<&'static Family>,
-    /// The source files of rendered objects.
-    pub origins: Origins,
-    /// The places of the objects of the state.
-    pub places: Places,
     /// The number of policies.
     pub policies: usize,
 }
@@ -89,17 +70,15 @@ impl Decided {
 /// Decides about every object. One that cannot be decided becomes an error and does not hide the others; one that
 /// no enabled family judges is passed over.
 #[must_use]
-pub fn check(inputs: Inputs, occasion: Occasion<'static>) -> Checked {
-    let Inputs { sources, objects, snapshot, mut passed_over, mut errors, unread, origins, places, .. } =
-        inputs;
-    let (mut notices, files) = (inputs.notices, inputs.policies);
+pub fn check(mut inputs: Inputs, occasion: Occasion<'static>) -> Checked {
+    let settings = inputs.snapshot.settings.clone();
+    let snapshot = std::mem::replace(&mut inputs.snapshot, Snapshot::new(settings));
     let mut used = Used::default();
-    let families = snapshot.settings.families.clone();
     let mut all = Vec::new();
-    for undecided in objects {
+    for undecided in std::mem::take(&mut inputs.objects) {
         if undecided.is_exempt() {
             let CheckedObject { place, object_ref, .. } = undecided.object;
-            passed_over.push(PassedOver::object(&place, object_ref, Why::SystemNamespace));
+            inputs.passed_over.push(PassedOver::object(&place, object_ref, Why::SystemNamespace));
             continue;
         }
         let is_pod = undecided.request().is_pod();
@@ -110,31 +89,24 @@ pub fn check(inputs: Inputs, occasion: Occasion<'static>) -> Checked {
                 if !decided.is_judged() {
                     let Decided { object, admitted, .. } = &decided;
                     let why = Why::of(admitted.decision.reason, is_pod);
-                    passed_over.push(PassedOver::object(&object.place, object.object_ref.clone(), why));
+                    inputs.passed_over.push(PassedOver::object(
+                        &object.place,
+                        object.object_ref.clone(),
+                        why,
+                    ));
                 }
                 if decided.is_judged() || decided.has_findings() {
                     all.push(decided);
                 }
             }
-            Err(error) => errors.push(error),
+            Err(error) => inputs.errors.push(error),
         }
     }
-    notices.extend(leftovers(&files, &snapshot.policies, &used, occasion.now, &places));
-    let policies = snapshot.policies.iter().count();
-    let order = InputOrder::of(&sources);
-    passed_over.sort_by_cached_key(|it| order.place(&it.source, it.span.start));
-    Checked {
-        sources,
-        decided: all,
-        passed_over,
-        notices,
-        errors,
-        unread,
-        origins,
-        places,
-        families,
-        policies,
-    }
+    let policies = &snapshot.policies;
+    inputs.notices.extend(leftovers(&inputs.policies, policies, &used, occasion.now, &inputs.places));
+    let order = InputOrder::of(&inputs.sources);
+    inputs.passed_over.sort_by_cached_key(|it| order.place(&it.source, it.span.start));
+    Checked { inputs, decided: all, policies: policies.iter().count() }
 }
 
 /// The order of the inputs.
@@ -198,8 +170,8 @@ pub(super) fn fault_of(object: &CheckedObject, fault: &dyn std::error::Error) ->
 mod tests {
     use super::*;
     use crate::offline::findings::report;
+    use crate::offline::load::InputPlan;
     use crate::offline::load::load;
-    use crate::offline::plan::InputPlan;
 
     const TEXT: &str = "\
 apiVersion: arkonis.dev/v1alpha1

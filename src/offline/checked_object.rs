@@ -3,7 +3,6 @@
 
 use serde_json::{Map, Value};
 
-use crate::offline::classify::{Class, classify};
 use crate::report::ObjectRef;
 use memgate_manifest::document::Document;
 use memgate_manifest::place::DocumentPlace;
@@ -82,12 +81,6 @@ impl CheckedObject {
     pub fn edits_in_document(&self, edits: &[Edit]) -> Vec<Edit> {
         self.claims.edits_in_workload(&self.template, edits)
     }
-
-    /// Whether this is the pod of a workload.
-    #[must_use]
-    pub fn is_template(&self) -> bool {
-        !self.template.as_str().is_empty()
-    }
 }
 
 impl UndecidedObject {
@@ -97,11 +90,10 @@ impl UndecidedObject {
         let (group, kind) = (document.group(), document.kind());
         let names = [group, document.version(), kind, document.name()];
         let whole = OwnedRequest::new(names, namespace, document.value())?;
-        let template = match classify(group, kind) {
-            Class::Workload { template } => document.value().pointer(template).filter(|it| it.is_object()),
-            Class::Object | Class::PassedOver => None,
-        };
-        let Some((template, kind)) = template.zip(workload::find(group, kind)) else {
+        let workload = workload::find(group, kind);
+        let template =
+            workload.and_then(|it| document.value().pointer(it.template)).filter(|it| it.is_object());
+        let Some((template, kind)) = template.zip(workload) else {
             let (template, claims, place) = (Pointer::root(), ClaimVolumes::default(), document.into_place());
             let object = CheckedObject { place, template, claims, object_ref };
             return Ok(Self { object, request: whole, workload: None });

@@ -11,32 +11,14 @@ use memgate_model::family::Family;
 use memgate_model::kind::Kind;
 use memgate_model::workload;
 
-/// How an object is checked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Class {
-    /// A pod, a memory resource, or an object that refers to one: checked itself.
-    Object,
-    /// A workload: the pod of its template is checked.
-    Workload {
-        /// The JSON pointer that leads to the pod template.
-        template: &'static str,
-    },
-    /// Another kind, which memgate does not check.
-    PassedOver,
-}
-
-/// How objects of this group and kind are checked.
+/// Whether objects of this group and kind are checked: pods, workloads by the pods of their templates, memory resources,
+/// what refers to them, and policies.
 #[must_use]
-pub fn classify(group: &str, kind: &str) -> Class {
-    let of_family = || family::validated(&family::ALL, group, kind).is_some();
-    if group.is_empty() && kind == "Pod"
-        || of_family()
+pub fn is_checked(group: &str, kind: &str) -> bool {
+    group.is_empty() && kind == "Pod"
+        || family::validated(&family::ALL, group, kind).is_some()
         || memgate_policy::resource::kind(group, kind).is_some()
-    {
-        return Class::Object;
-    }
-    workload::find(group, kind)
-        .map_or(Class::PassedOver, |workload| Class::Workload { template: workload.template })
+        || workload::find(group, kind).is_some()
 }
 
 /// Whether an object has the annotation that its kind needs to be checked; true for kinds that do not need
@@ -97,14 +79,14 @@ mod tests {
     #[test]
     fn knows_pods_memory_resources_and_workloads() {
         for (group, kind, expected) in [
-            ("", "Pod", Class::Object),
-            ("arkonis.dev", "ArkMemory", Class::Object),
-            ("apps", "Deployment", Class::Workload { template: "/spec/template" }),
-            ("batch", "CronJob", Class::Workload { template: "/spec/jobTemplate/spec/template" }),
-            ("", "Deployment", Class::PassedOver),
-            ("", "ConfigMap", Class::PassedOver),
+            ("", "Pod", true),
+            ("arkonis.dev", "ArkMemory", true),
+            ("apps", "Deployment", true),
+            ("batch", "CronJob", true),
+            ("", "Deployment", false),
+            ("", "ConfigMap", false),
         ] {
-            assert_eq!(classify(group, kind), expected, "{group} {kind}");
+            assert_eq!(is_checked(group, kind), expected, "{group} {kind}");
         }
     }
 }

@@ -148,11 +148,10 @@ impl Reader<'_> {
                 continue;
             }
             files.dedup();
-            let Unit { tool, directory, is_whole, .. } = unit;
-            self.collected.unread.unrendered.push(Unrendered { tool, directory, is_whole, files });
+            self.collected.unread.unrendered.push(Unrendered { unit, files });
         }
         // Those that a command can render come first.
-        self.collected.unread.unrendered.sort_by_key(|unrendered| !unrendered.is_whole);
+        self.collected.unread.unrendered.sort_by_key(|unrendered| !unrendered.unit.is_whole);
     }
 
     fn add(&mut self, source: Result<Source, Error>) {

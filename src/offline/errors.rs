@@ -14,25 +14,14 @@ use memgate_primitives::pointer::Pointer;
 /// An error at one place of a document.
 #[must_use]
 pub fn error_at(place: &DocumentPlace, pointer: &Pointer, message: String) -> Error {
-    Error::Syntax(Box::new(SyntaxError {
-        source_text: Arc::clone(place.source()),
-        span: place.locate(pointer).caret,
-        message,
-        help: None,
-        related: None,
-    }))
+    let caret = place.locate(pointer).caret;
+    Error::Syntax(Box::new(SyntaxError::new(place.source(), caret, message)))
 }
 
 /// An error about a whole text.
 #[must_use]
 pub fn error_in(source: &Arc<Source>, message: String) -> Error {
-    Error::Syntax(Box::new(SyntaxError {
-        source_text: Arc::clone(source),
-        span: source.span(0, 0),
-        message,
-        help: None,
-        related: None,
-    }))
+    Error::Syntax(Box::new(SyntaxError::new(source, source.span(0, 0), message)))
 }
 
 /// An error of an input, with its source if its place is known.

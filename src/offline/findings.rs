@@ -30,16 +30,17 @@ pub fn report(checked: &Checked) -> Report<'_> {
     let not_shown =
         decided.iter().map(|decided| (&decided.object.object_ref, decided.admitted.decision.not_shown));
     Report {
-        files: checked.sources.len(),
+        files: checked.inputs.sources.len(),
         objects: decided.iter().filter(|decided| decided.is_judged()).map(judged).collect(),
         denied: decided.iter().filter(|decided| !decided.allowed()).count(),
         passed_over: checked
+            .inputs
             .passed_over
             .iter()
             .map(passed_over)
-            .chain(not_rendered(&checked.unread))
+            .chain(not_rendered(&checked.inputs.unread))
             .collect(),
-        errors: checked.errors.iter().map(input_error).collect(),
+        errors: checked.inputs.errors.iter().map(input_error).collect(),
         findings: in_order(checked),
         policies: checked.policies,
         not_shown: not_shown.filter(|(_, counts)| *counts != NotShown::default()).collect(),
@@ -53,16 +54,19 @@ type ElsewhereByFinding<'r> = BTreeMap<*const Finding, Vec<Related<'r>>>;
 
 /// All findings in the order of the inputs: those of one object together, those about files between objects.
 fn in_order(checked: &Checked) -> Vec<LocatedFinding<'_>> {
-    let order = InputOrder::of(&checked.sources);
-    let notices =
-        checked.notices.iter().map(|it| (order.place(&it.source, it.span.start), vec![of_file(it, checked)]));
+    let order = InputOrder::of(&checked.inputs.sources);
+    let notices = checked
+        .inputs
+        .notices
+        .iter()
+        .map(|it| (order.place(&it.source, it.span.start), vec![of_file(it, checked)]));
     let all = checked.decided.iter().flat_map(Decided::findings);
-    let mut elsewhere = checked.places.elsewhere(all);
+    let mut elsewhere = checked.inputs.places.elsewhere(all);
     let mut last = LastSource::default();
     let objects = checked.decided.iter().map(|decided| {
         let place = &decided.object.place;
         last.is_now(place);
-        let findings = findings(decided, &checked.origins, &mut elsewhere);
+        let findings = findings(decided, &checked.inputs.origins, &mut elsewhere);
         (order.place(place.source(), place.span().start), findings)
     });
     let mut all: Vec<_> = objects.chain(notices).collect();
@@ -142,27 +146,28 @@ fn of_file<'r>(notice: &'r Notice, checked: &'r Checked) -> LocatedFinding<'r> {
         pointer: notice.finding.pointer.clone(),
         object_ref: &notice.object_ref,
         location: location(&notice.source, notice.span),
-        source_file: checked.origins.source_file(&notice.source, || notice.span.start),
+        source_file: checked.inputs.origins.source_file(&notice.source, || notice.span.start),
         related: related.into_iter().collect(),
         fingerprint: String::new(),
     }
 }
 
 fn passed_over(passed_over: &PassedOver) -> report::PassedOver<'_> {
+    let (why, reason) = passed_over.why.words();
     report::PassedOver {
         file: passed_over.source.name(),
         line: passed_over.span.line,
         column: passed_over.span.column,
         object_ref: passed_over.object_ref.as_ref(),
-        why: passed_over.why.name(),
-        reason: passed_over.why.reason(),
+        why,
+        reason,
     }
 }
 
 /// The files of charts and kustomizations that were not rendered.
 fn not_rendered(unread: &Unread) -> impl Iterator<Item = report::PassedOver<'_>> {
     unread.unrendered.iter().flat_map(|unrendered| {
-        let (why, reason) = match unrendered.tool {
+        let (why, reason) = match unrendered.unit.tool {
             Tool::Helm => ("chart", "is a part of a chart, which helm renders"),
             Tool::Kustomize => ("kustomization", "is a part of a kustomization, which kustomize renders"),
         };

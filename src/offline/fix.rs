@@ -41,7 +41,7 @@ pub fn fix_all(checked: &Checked) -> Vec<FixedFile> {
         let count = made.into_iter().filter(|made| *made).count();
         (count > 0).then(|| FixedFile { source: Arc::clone(source), text, count })
     };
-    checked.sources.iter().filter_map(fixed).collect()
+    checked.inputs.sources.iter().filter_map(fixed).collect()
 }
 
 /// The fixes of one object, each place once.

@@ -26,7 +26,7 @@ struct Ignore {
     source: Arc<Source>,
     code: &'static Code,
     reason: String,
-    /// The place of the code in the comment.
+    /// The place of the comment.
     span: Span,
     /// The line that it is about: the first line below that is not a comment. `None` for a comment behind other text on
     /// its line.
@@ -48,14 +48,14 @@ pub fn apply_and_identify(checked: &mut Checked) -> Vec<Identity> {
 /// Turns ignored findings into notes, and adds the findings about comments to the notices.
 pub fn apply(checked: &mut Checked) {
     let (mut ignores, mut notices) = (Vec::new(), Vec::new());
-    for source in &checked.sources {
+    for source in &checked.inputs.sources {
         read(source, &mut ignores, &mut notices);
     }
     if !ignores.is_empty() {
         mark(checked, &mut ignores);
         notices.extend(unused(checked, &ignores));
     }
-    checked.notices.extend(notices);
+    checked.inputs.notices.extend(notices);
 }
 
 /// Turns each ignored finding into a note.
@@ -89,13 +89,14 @@ fn mark(checked: &mut Checked, ignores: &mut [Ignore]) {
 /// then the finding may still exist.
 fn unused(checked: &Checked, ignores: &[Ignore]) -> Vec<Notice> {
     let damaged: BTreeSet<*const Source> = checked
+        .inputs
         .errors
         .iter()
         .filter_map(|error| error.syntax_error().map(|error| Arc::as_ptr(&error.source_text)))
         .collect();
     let is_unused = |ignore: &&Ignore| {
         !ignore.is_used
-            && is_judged(ignore.code, &checked.families)
+            && is_judged(ignore.code, &checked.inputs.snapshot.settings.families)
             && !damaged.contains(&Arc::as_ptr(&ignore.source))
     };
     let notice = |ignore: &Ignore| {
@@ -128,16 +129,17 @@ fn read(source: &Arc<Source>, ignores: &mut Vec<Ignore>, notices: &mut Vec<Notic
         comments.iter().filter(|comment| comment.is_alone).map(|comment| comment.span.line).collect();
     let below = below(&alone);
     for comment in &comments {
-        let Some(list) = list(source, comment, notices) else { continue };
+        let Some((codes, rest)) = list(source, comment, notices) else { continue };
         let line = below.get(&comment.span.line).filter(|_| comment.is_alone).copied();
-        let Some(reason) = reason(list.rest) else {
+        let Some(reason) = reason(rest) else {
             let message = "this comment ignores nothing, since it does not say why";
             let finding = Finding::warn(&common::IGNORE_WITHOUT_REASON, Pointer::root(), message)
                 .help(format!("write the reason behind the bracket: {FORM}"));
             notices.push(Notice::new(source, comment.span, finding));
             continue;
         };
-        for (name, span) in list.names(source) {
+        let span = comment.span;
+        for name in codes.split(',').map(str::trim) {
             match find(name) {
                 Ok(code) => {
                     let (source, reason) = (Arc::clone(source), reason.to_owned());
@@ -160,33 +162,12 @@ fn below(alone: &BTreeSet<usize>) -> BTreeMap<usize, usize> {
     below
 }
 
-/// The text in the brackets, and the text behind them.
-struct List<'s> {
-    names: &'s str,
-    /// The byte of the source at which the names start.
-    start: usize,
-    rest: &'s str,
-}
-
-impl<'s> List<'s> {
-    /// Each name with its place; an empty list has one empty name.
-    fn names(&self, source: &Source) -> Vec<(&'s str, Span)> {
-        let mut at = self.start;
-        let mut names = Vec::new();
-        for part in self.names.split(',') {
-            let name = part.trim();
-            let start = at + (part.len() - part.trim_start().len());
-            // For an empty name the caret is at the bracket.
-            let end = (start + name.len()).max(start + 1);
-            names.push((name, source.span(start, end)));
-            at += part.len() + 1;
-        }
-        names
-    }
-}
-
-/// The codes that a comment lists; `None` for other comments. A malformed one is a finding.
-fn list<'s>(source: &'s Arc<Source>, comment: &Comment, notices: &mut Vec<Notice>) -> Option<List<'s>> {
+/// The codes that a comment lists, and the text behind them; `None` for other comments. A malformed one is a finding.
+fn list<'s>(
+    source: &'s Arc<Source>,
+    comment: &Comment,
+    notices: &mut Vec<Notice>,
+) -> Option<(&'s str, &'s str)> {
     let text = source.slice(comment.span).strip_prefix('#')?.trim_start();
     let text = text.strip_prefix(ADDRESS)?.trim_start();
     let word_end = text.find(|c: char| !c.is_alphanumeric()).unwrap_or(text.len());
@@ -195,19 +176,13 @@ fn list<'s>(source: &'s Arc<Source>, comment: &Comment, notices: &mut Vec<Notice
         return None;
     }
     let list = behind.trim_start().strip_prefix('[').and_then(|list| list.split_once(']'));
-    match list.filter(|_| word == "ignore") {
-        Some((names, rest)) => {
-            let start = comment.span.end - rest.len() - 1 - names.len();
-            Some(List { names, start, rest })
-        }
-        None => {
-            let finding =
-                Finding::warn(&common::IGNORE_UNKNOWN, Pointer::root(), "this comment ignores nothing")
-                    .help(format!("write {FORM}"));
-            notices.push(Notice::new(source, comment.span, finding));
-            None
-        }
+    let list = list.filter(|_| word == "ignore");
+    if list.is_none() {
+        let finding = Finding::warn(&common::IGNORE_UNKNOWN, Pointer::root(), "this comment ignores nothing")
+            .help(format!("write {FORM}"));
+        notices.push(Notice::new(source, comment.span, finding));
     }
+    list
 }
 
 /// The reason, without a colon or a dash before it.
@@ -236,8 +211,8 @@ fn find(name: &str) -> Result<&'static Code, Box<Finding>> {
 mod tests {
     use super::*;
     use crate::offline::check::{Decided, check};
+    use crate::offline::load::InputPlan;
     use crate::offline::load::load;
-    use crate::offline::plan::InputPlan;
     use memgate_model::finding::Severity;
     use memgate_model::request::Occasion;
 
@@ -261,7 +236,7 @@ mod tests {
         let checked = applied(&text);
         let findings: Vec<&Finding> = checked.decided.iter().flat_map(Decided::findings).collect();
         assert_eq!(findings.iter().map(|finding| finding.severity).collect::<Vec<_>>(), [Severity::Note]);
-        assert_eq!(checked.notices.len(), 0);
+        assert_eq!(checked.inputs.notices.len(), 0);
     }
 
     #[test]
@@ -269,7 +244,7 @@ mod tests {
         let entry = |number| format!("  # memgate: ignore[arkonis/redis-required] known\n  a{number}: b\n");
         let entries: String = (0..VERY_MANY).map(entry).collect();
         let text = format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a}}\ndata:\n{entries}");
-        let notices = applied(&text).notices;
+        let notices = applied(&text).inputs.notices;
         assert!(notices.iter().all(|notice| *notice.finding.code == common::IGNORE_UNUSED));
         assert_eq!(notices.len(), VERY_MANY);
     }

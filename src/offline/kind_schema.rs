@@ -5,16 +5,11 @@
 //! definition ──openapi──▶ JSON Schema ──hints──▶ schema of a kind ──combined──▶ schema of all kinds
 //! ```
 
-mod hints;
-mod openapi;
-
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use self::hints::Hints;
-use self::openapi::converted;
 use memgate_core::family;
 use memgate_manifest::document::values;
 use memgate_manifest::source::Source;
@@ -43,7 +38,7 @@ pub struct KindDefinition {
 #[must_use]
 pub fn definitions() -> Vec<KindDefinition> {
     let of_families = family::ALL.into_iter().flat_map(|family| {
-        let mut hints = hints::read(family.definitions.hints);
+        let mut hints = read_hints(family.definitions.hints);
         let read = family.definitions.crds.iter().flat_map(|text| read(text));
         read.map(move |definition| definition.with(&mut hints))
     });
@@ -158,7 +153,7 @@ impl KindDefinition {
 
     fn of_version(&self, version: &(String, Value)) -> Value {
         let mut schema = self.of_definition(version);
-        hints::add(&self.hints, &mut schema);
+        add_hints(&self.hints, &mut schema);
         schema
     }
 
@@ -190,7 +185,7 @@ impl KindDefinition {
 
     #[cfg(test)]
     fn lost_hints(&self) -> Vec<&str> {
-        let lost = |version| hints::add(&self.hints, &mut self.of_definition(version));
+        let lost = |version| add_hints(&self.hints, &mut self.of_definition(version));
         self.versions.iter().flat_map(lost).collect()
     }
 }
@@ -213,9 +208,113 @@ fn metadata() -> Value {
     })
 }
 
+/// A schema of OpenAPI 3.0, as definitions have it, in JSON Schema.
+fn converted(schema: &Value) -> Value {
+    let Value::Object(schema) = schema else { return schema.clone() };
+    let mut new = Map::new();
+    for (key, value) in schema {
+        match key.as_str() {
+            "properties" => {
+                let fields = value.as_object().into_iter().flatten();
+                let fields: Map<String, Value> =
+                    fields.map(|(name, field)| (name.clone(), converted(field))).collect();
+                new.insert(key.clone(), Value::Object(fields));
+            }
+            "items" | "additionalProperties" | "not" => {
+                new.insert(key.clone(), converted(value));
+            }
+            "allOf" | "anyOf" | "oneOf" => {
+                let schemas: Vec<Value> = value.as_array().into_iter().flatten().map(converted).collect();
+                new.insert(key.clone(), Value::from(schemas));
+            }
+            "nullable" | "example" | "externalDocs" => {}
+            other if other.starts_with("x-kubernetes-") => {}
+            _ => {
+                new.insert(key.clone(), value.clone());
+            }
+        }
+    }
+    let is = |key| schema.get(key) == Some(&Value::Bool(true));
+    for (flag, bound) in [("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")] {
+        // There it is a flag beside the bound, here it is the bound.
+        new.remove(flag);
+        if let Some(value) = is(flag).then(|| new.remove(bound)).flatten() {
+            new.insert(flag.to_owned(), value);
+        }
+    }
+    if is("x-kubernetes-int-or-string") {
+        new.insert("type".to_owned(), json!(["integer", "string"]));
+        new.remove("anyOf");
+    }
+    if is("nullable") {
+        allow_null(&mut new);
+    }
+    require_what_has_no_default(&mut new);
+    let is_closed = new.contains_key("properties") && !new.contains_key("additionalProperties");
+    if is_closed && !is("x-kubernetes-preserve-unknown-fields") {
+        new.insert("additionalProperties".to_owned(), Value::Bool(false));
+    }
+    Value::Object(new)
+}
+
+/// An apiserver writes defaults before it checks required fields.
+fn require_what_has_no_default(schema: &mut Map<String, Value>) {
+    let Some(Value::Array(mut required)) = schema.remove("required") else { return };
+    let properties = schema.get("properties");
+    let has_default =
+        |name: &str| properties.is_some_and(|it| it.get(name).is_some_and(|it| it.get("default").is_some()));
+    required.retain(|name| !name.as_str().is_some_and(has_default));
+    if !required.is_empty() {
+        schema.insert("required".to_owned(), required.into());
+    }
+}
+
+fn allow_null(schema: &mut Map<String, Value>) {
+    if let Some(Value::String(only)) = schema.get("type") {
+        let types = json!([only, "null"]);
+        schema.insert("type".to_owned(), types);
+    }
+    if let Some(Value::Array(values)) = schema.get_mut("enum") {
+        values.push(Value::Null);
+    }
+}
+
+/// JSON Schema by field, such as `spec.tools[].name`.
+type Hints = Map<String, Value>;
+
+/// The hints of a family, by kind.
+fn read_hints(text: &str) -> Map<String, Value> {
+    // They are part of the program, and a test checks that they can be read.
+    let documents = values(&Arc::new(Source::new("<hints>", text)), &mut Vec::new());
+    documents.first().and_then(|document| document.value().as_object()).cloned().unwrap_or_default()
+}
+
+/// Adds hints to the schema of a kind. Returns the fields that the schema lacks.
+fn add_hints<'h>(hints: &'h Hints, schema: &mut Value) -> Vec<&'h str> {
+    let mut lost = Vec::new();
+    for (field, hint) in hints {
+        match (find(schema, field), hint) {
+            (Some(Value::Object(schema)), Value::Object(hint)) => {
+                schema.extend(hint.iter().map(|(key, value)| (key.clone(), value.clone())));
+            }
+            _ => lost.push(field.as_str()),
+        }
+    }
+    lost
+}
+
+fn find<'s>(schema: &'s mut Value, field: &str) -> Option<&'s mut Value> {
+    field.split('.').try_fold(schema, |schema, step| {
+        let name = step.trim_end_matches("[]");
+        let field = schema.get_mut("properties")?.get_mut(name)?;
+        if name == step { Some(field) } else { field.get_mut("items") }
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use memgate_core::family;
 
     #[test]
     fn finds_kinds_by_every_name() {
@@ -230,5 +329,49 @@ mod tests {
         assert!(named("Agent").len() > 2, "{:?}", named("Agent"));
         assert_eq!(named("agent.orloj.dev"), ["Agent.orloj.dev"]);
         assert!(named("ArkMemry").is_empty());
+    }
+
+    #[test]
+    fn says_in_json_schema_what_openapi_says() {
+        let schema = json!({
+            "type": "object",
+            "properties": {
+                "a": {"type": "integer", "minimum": 1, "exclusiveMinimum": true, "nullable": true},
+                "b": {"x-kubernetes-int-or-string": true, "anyOf": [{"type": "integer"}, {"type": "string"}]},
+                "c": {"type": "object", "x-kubernetes-preserve-unknown-fields": true, "properties": {}},
+                "nullable": {"type": "string", "enum": ["x"], "nullable": true},
+                "d": {"type": "boolean", "default": true},
+            },
+            "required": ["a", "d"],
+        });
+        let expected = json!({
+            "type": "object",
+            "properties": {
+                "a": {"type": ["integer", "null"], "exclusiveMinimum": 1},
+                "b": {"type": ["integer", "string"]},
+                "c": {"type": "object", "properties": {}},
+                "nullable": {"type": ["string", "null"], "enum": ["x", null]},
+                "d": {"type": "boolean", "default": true},
+            },
+            "required": ["a"],
+            "additionalProperties": false,
+        });
+        assert_eq!(converted(&schema), expected);
+    }
+
+    #[test]
+    fn are_about_fields_that_there_are() {
+        let definitions = definitions();
+        for family in family::ALL {
+            let hints = read_hints(family.definitions.hints);
+            assert!(!hints.is_empty(), "{} has none, or they cannot be read", family.name);
+            for kind in hints.keys() {
+                let has_kind = definitions.iter().any(|it| it.kind == *kind && !it.hints.is_empty());
+                assert!(has_kind, "{} has no {kind}", family.name);
+            }
+        }
+        let lost: Vec<_> = definitions.iter().flat_map(|it| it.lost_hints()).collect();
+        assert!(lost.is_empty(), "{lost:?}");
+        assert!(combined(&definitions).to_string().contains("recall_memory"));
     }
 }

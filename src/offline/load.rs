@@ -4,30 +4,31 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use serde_json::Value;
+use thiserror::Error;
+
 use crate::offline::checked_object::UndecidedObject;
-use crate::offline::classify::{Class, classify, has_required_annotation, object_ref};
-use crate::offline::collect::{Reading, STDIN, Unread, collect};
+use crate::offline::classify::{has_required_annotation, is_checked, object_ref};
+use crate::offline::collect::{Collected, Reading, STDIN, Unread, collect};
 use crate::offline::errors::{error_at, error_in};
 use crate::offline::notices::{Notice, Notices};
 use crate::offline::origin::{Origins, SourceOrigins};
-use crate::offline::passed_over::{PassedOver, Why};
+use crate::offline::passed_over::{PassedOver, Why, pass_over};
 use crate::offline::places::Places;
-use crate::offline::plan::InputPlan;
 use crate::offline::policies::{self, PolicyFiles, PolicyOrigin};
 use crate::offline::read::source;
-use crate::offline::transient;
+use memgate_core::family::default_settings;
 use memgate_core::state::cluster_snapshot::{self, ClusterSnapshot};
 use memgate_core::state::{self, AddError, Added};
 use memgate_manifest::document::{Document, each_value, fill_type_meta, parse_parts};
 use memgate_manifest::source::Source;
 use memgate_model::object::DEFAULT_NAMESPACE;
+use memgate_model::settings::Settings;
 use memgate_model::snapshot::Snapshot;
 use memgate_primitives::pointer::Pointer;
-use serde_json::Value;
-use thiserror::Error;
 
 /// Why nothing was loaded at all.
 #[derive(Debug, Error)]
@@ -101,47 +102,24 @@ impl Inputs {
 /// When standard input is named twice, the snapshot cannot be used, or a number is out of bounds. Files that cannot
 /// be read are part of the result.
 pub fn load(plan: &InputPlan) -> Result<Inputs, Error> {
-    let InputPlan { checked, state, policies, reading, .. } = plan;
-    reads_stdin_once(checked.iter().chain(state).chain(policies))?;
+    let InputPlan { checked, state, policies, .. } = plan;
+    if checked.iter().chain(state).chain(policies).filter(|path| *path == "-").count() > 1 {
+        return Err(Error::StdinTwice);
+    }
     let stdin: &mut dyn Read = match &plan.stdin {
         Some(text) => &mut text.as_bytes(),
         None => &mut io::stdin(),
     };
-    let mut inputs = Inputs::new(state::empty(plan.settings.clone()));
+    let inputs = Inputs::new(state::empty(plan.settings.clone()));
+    let mut loader = Loader { reading: &plan.reading, stdin, inputs, notices: Notices::default() };
     if let Some(path) = &plan.snapshot {
-        read_snapshot(path, plan, &mut inputs)?;
+        loader.snapshot(path, plan.checks_snapshot)?;
     }
-    let mut notices = Notices::default();
-    read_policies(policies, reading, &mut inputs, &mut notices, stdin)?;
-    read_state(state, reading, &mut inputs, &mut notices, stdin)?;
-    for source in read(checked, reading, &mut inputs, stdin) {
-        let is_named = source.name() == STDIN || checked.iter().any(|path| path == source.name());
-        let mut origins = SourceOrigins::new(&source);
-        for parsed in parse_parts(&source) {
-            inputs.errors.extend(parsed.errors);
-            for other in parsed.non_objects {
-                // Many files in a directory are not meant to be manifests.
-                if is_named || other.is_likely_object {
-                    notices.not_an_object(&source, &other);
-                }
-                inputs.passed_over.push(PassedOver::non_object(&source, &other));
-            }
-            for document in parsed.documents {
-                origins.add(&document);
-                let mut loading = Loading {
-                    origin: PolicyOrigin::Checked,
-                    reading,
-                    inputs: &mut inputs,
-                    notices: &mut notices,
-                };
-                loading.add(&document, &Pointer::root(), document.value())?;
-                add_document(document, &mut inputs, &mut notices)?;
-            }
-        }
-        inputs.origins.add(origins);
-        inputs.sources.push(source);
-    }
-    inputs.unread.unused_excludes = reading.exclude.unused();
+    policies.iter().try_for_each(|path| loader.policies(path))?;
+    state.iter().try_for_each(|path| loader.state(path))?;
+    loader.checked(checked)?;
+    let Loader { mut inputs, notices, .. } = loader;
+    inputs.unread.unused_excludes = plan.reading.exclude.unused();
     inputs.notices = notices.finish();
     if plan.ignores_policies {
         inputs.snapshot.policies = Arc::default();
@@ -149,128 +127,135 @@ pub fn load(plan: &InputPlan) -> Result<Inputs, Error> {
     Ok(inputs)
 }
 
-/// Reads the snapshot of a cluster, below everything else.
-fn read_snapshot(path: &Path, plan: &InputPlan, inputs: &mut Inputs) -> Result<(), Error> {
-    let name = path.display().to_string();
-    if name == "-" {
-        return Err(Error::SnapshotFromStdin);
-    }
-    let text = match plan.reading.instead.get(&name) {
-        Some(text) => Source::new(&name, text.as_str()),
-        None => source(&name, File::open(path), plan.reading.max_bytes)?,
-    };
-    let assumed = ClusterSnapshot::parse(&name, text.text())?.put(&name, &mut inputs.snapshot)?;
-    inputs.unread.assumed = Some(assumed);
-    if plan.checks_snapshot {
-        inputs.snapshot.crds = None;
-        add_snapshot(&name, text.text(), inputs)?;
-        let families = inputs.snapshot.settings.families.clone();
-        transient::pass_over(&mut inputs.objects, &mut inputs.passed_over, &families, false);
-    }
-    Ok(())
+/// Reads the inputs, one kind of path after the other.
+struct Loader<'l> {
+    reading: &'l Reading,
+    stdin: &'l mut dyn Read,
+    inputs: Inputs,
+    notices: Notices,
 }
 
-/// Adds the objects of a cluster's state to those that are checked; their places are those in the file.
-fn add_snapshot(name: &str, text: &str, inputs: &mut Inputs) -> Result<(), Error> {
-    let source = Arc::new(Source::new(name, cluster_snapshot::as_list(text)));
-    let mut notices = Notices::default();
-    for document in parse_parts(&source).flat_map(|parsed| parsed.documents) {
-        add_document(document, inputs, &mut notices)?;
-    }
-    inputs.sources.push(source);
-    Ok(())
-}
-
-fn reads_stdin_once<'a>(paths: impl Iterator<Item = &'a String>) -> Result<(), Error> {
-    if paths.filter(|path| *path == "-").count() > 1 { Err(Error::StdinTwice) } else { Ok(()) }
-}
-
-fn read(paths: &[String], reading: &Reading, inputs: &mut Inputs, stdin: &mut dyn Read) -> Vec<Arc<Source>> {
-    let collected = collect(paths, reading, stdin);
-    inputs.errors.extend(collected.errors);
-    inputs.unread.empty.extend(collected.unread.empty);
-    inputs.unread.files.extend(collected.unread.files);
-    inputs.unread.unrendered.extend(collected.unread.unrendered);
-    inputs.origins.rendered.extend(collected.rendered);
-    collected.sources.into_iter().map(Arc::new).collect()
-}
-
-fn read_state(
-    paths: &[String],
-    reading: &Reading,
-    inputs: &mut Inputs,
-    notices: &mut Notices,
-    stdin: &mut dyn Read,
-) -> Result<(), Error> {
-    for path in paths {
-        let (mut is_used, errors) = (false, inputs.errors.len());
-        let sources = read(std::slice::from_ref(path), reading, inputs, stdin);
-        for source in &sources {
-            for document in each_value(source) {
-                match document {
-                    Ok(document) if document.kind() == cluster_snapshot::KIND => {
-                        let message = "this is a file of memgate snapshot; give it with --snapshot, \
-                                       which check, mutate, view, review, explain-pod, what-if and audit have";
-                        inputs.errors.push(error_at(document.place(), &Pointer::root(), message.to_owned()));
-                    }
-                    Ok(document) => {
-                        let value = document.value();
-                        let mut loading = Loading { origin: PolicyOrigin::State, reading, inputs, notices };
-                        is_used |= loading.add(&document, &Pointer::root(), value)?;
-                    }
-                    Err(error) => inputs.errors.push(error),
-                }
-            }
+impl Loader<'_> {
+    /// Reads the snapshot of a cluster, below everything else. With `checks`, its objects are checked too; their places
+    /// are those in the file.
+    fn snapshot(&mut self, path: &Path, checks: bool) -> Result<(), Error> {
+        let name = path.display().to_string();
+        if name == "-" {
+            return Err(Error::SnapshotFromStdin);
         }
-        // With errors, the content of the files is not known.
-        if let Some(first) = sources.first().filter(|_| !is_used && inputs.errors.len() == errors) {
-            notices.unused_state(path, first);
+        let text = match self.reading.instead.get(&name) {
+            Some(text) => Source::new(&name, text.as_str()),
+            None => source(&name, File::open(path), self.reading.max_bytes)?,
+        };
+        let snapshot = &mut self.inputs.snapshot;
+        self.inputs.unread.assumed = Some(ClusterSnapshot::parse(&name, text.text())?.put(&name, snapshot)?);
+        if !checks {
+            return Ok(());
         }
+        snapshot.crds = None;
+        let families = snapshot.settings.families.clone();
+        let source = Arc::new(Source::new(&name, cluster_snapshot::as_list(text.text())));
+        for document in parse_parts(&source).flat_map(|parsed| parsed.documents) {
+            self.add_document(document)?;
+        }
+        // An apiserver has accepted these objects.
+        self.notices = Notices::default();
+        self.inputs.sources.push(source);
+        pass_over(&mut self.inputs.objects, &mut self.inputs.passed_over, &families, false);
+        Ok(())
     }
-    Ok(())
-}
 
-/// Reads policies and exemptions. Other objects in their files are ignored.
-fn read_policies(
-    paths: &[String],
-    reading: &Reading,
-    inputs: &mut Inputs,
-    notices: &mut Notices,
-    stdin: &mut dyn Read,
-) -> Result<(), Error> {
-    for path in paths {
-        let (known, errors) = (inputs.policies.len(), inputs.errors.len());
-        let sources = read(std::slice::from_ref(path), reading, inputs, stdin);
+    /// Reads policies and exemptions. Other objects in their files are ignored.
+    fn policies(&mut self, path: &String) -> Result<(), Error> {
+        let (known, errors) = (self.inputs.policies.len(), self.inputs.errors.len());
+        let sources = self.read(std::slice::from_ref(path));
         for document in sources.iter().flat_map(each_value) {
             match document {
                 Ok(document) => {
-                    let mut loading = Loading { origin: PolicyOrigin::Policies, reading, inputs, notices };
-                    loading.add(&document, &Pointer::root(), document.value())?;
+                    self.add(PolicyOrigin::Policies, &document, &Pointer::root(), document.value())?;
                 }
-                Err(error) => inputs.errors.push(error),
+                Err(error) => self.inputs.errors.push(error),
             }
         }
-        let found = inputs.policies.len() > known || inputs.errors.len() > errors;
-        if let Some(first) = sources.first().filter(|_| !found && !inputs.policies.read_from(&sources)) {
+        let found = self.inputs.policies.len() > known || self.inputs.errors.len() > errors;
+        if let Some(first) = sources.first().filter(|_| !found && !self.inputs.policies.read_from(&sources)) {
             let message = format!("{path} holds no MemoryPolicy and no MemoryPolicyExemption");
-            inputs.errors.push(error_in(first, message));
+            self.inputs.errors.push(error_in(first, message));
         }
+        Ok(())
     }
-    Ok(())
-}
 
-/// Adds objects to the inputs, as state.
-struct Loading<'l> {
-    origin: PolicyOrigin,
-    reading: &'l Reading,
-    inputs: &'l mut Inputs,
-    notices: &'l mut Notices,
-}
+    /// Reads state that is not checked.
+    fn state(&mut self, path: &String) -> Result<(), Error> {
+        let (mut is_used, errors) = (false, self.inputs.errors.len());
+        let sources = self.read(std::slice::from_ref(path));
+        for document in sources.iter().flat_map(each_value) {
+            match document {
+                Ok(document) if document.kind() == cluster_snapshot::KIND => {
+                    let message = "this is a file of memgate snapshot; give it with --snapshot, \
+                                   which check, mutate, view, review, explain-pod, what-if and audit have";
+                    let error = error_at(document.place(), &Pointer::root(), message.to_owned());
+                    self.inputs.errors.push(error);
+                }
+                Ok(document) => {
+                    is_used |=
+                        self.add(PolicyOrigin::State, &document, &Pointer::root(), document.value())?;
+                }
+                Err(error) => self.inputs.errors.push(error),
+            }
+        }
+        // With errors, the content of the files is not known.
+        if let Some(first) = sources.first().filter(|_| !is_used && self.inputs.errors.len() == errors) {
+            self.notices.unused_state(path, first);
+        }
+        Ok(())
+    }
 
-impl Loading<'_> {
+    /// Reads the objects to check.
+    fn checked(&mut self, paths: &[String]) -> Result<(), Error> {
+        for source in self.read(paths) {
+            let is_named = source.name() == STDIN || paths.iter().any(|path| path == source.name());
+            let mut origins = SourceOrigins::new(&source);
+            for parsed in parse_parts(&source) {
+                self.inputs.errors.extend(parsed.errors);
+                for other in parsed.non_objects {
+                    // Many files in a directory are not meant to be manifests.
+                    if is_named || other.is_likely_object {
+                        self.notices.not_an_object(&source, &other);
+                    }
+                    self.inputs.passed_over.push(PassedOver::non_object(&source, &other));
+                }
+                for document in parsed.documents {
+                    origins.add(&document);
+                    self.add(PolicyOrigin::Checked, &document, &Pointer::root(), document.value())?;
+                    self.add_document(document)?;
+                }
+            }
+            self.inputs.origins.add(origins);
+            self.inputs.sources.push(source);
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, paths: &[String]) -> Vec<Arc<Source>> {
+        let Collected { sources, errors, unread, rendered } = collect(paths, self.reading, self.stdin);
+        self.inputs.errors.extend(errors);
+        self.inputs.unread.empty.extend(unread.empty);
+        self.inputs.unread.files.extend(unread.files);
+        self.inputs.unread.unrendered.extend(unread.unrendered);
+        self.inputs.origins.rendered.extend(rendered);
+        sources.into_iter().map(Arc::new).collect()
+    }
+
     /// Adds the object at `within` in a document, or each object of a List or of a plain list. Returns whether decisions
     /// look at any of them.
-    fn add(&mut self, document: &Document, within: &Pointer, value: &Value) -> Result<bool, Error> {
+    fn add(
+        &mut self,
+        origin: PolicyOrigin,
+        document: &Document,
+        within: &Pointer,
+        value: &Value,
+    ) -> Result<bool, Error> {
         let text = |field| value.get(field).and_then(Value::as_str).unwrap_or_default();
         let (api_version, kind) = (text("apiVersion"), text("kind"));
         let items = match value {
@@ -280,27 +265,33 @@ impl Loading<'_> {
                 items.map(|items| (items, within.key("items")))
             }
         };
-        let Some((items, list)) = items else { return self.add_object(document, within, value) };
+        let Some((items, list)) = items else { return self.add_object(origin, document, within, value) };
         let mut is_used = false;
         for (index, mut item) in items.iter().cloned().enumerate() {
             fill_type_meta(&mut item, api_version, kind);
-            is_used |= self.add(document, &list.index(index), &item)?;
+            is_used |= self.add(origin, document, &list.index(index), &item)?;
         }
         Ok(is_used)
     }
 
-    fn add_object(&mut self, document: &Document, within: &Pointer, value: &Value) -> Result<bool, Error> {
-        let Self { origin, reading, inputs, notices } = self;
+    fn add_object(
+        &mut self,
+        origin: PolicyOrigin,
+        document: &Document,
+        within: &Pointer,
+        value: &Value,
+    ) -> Result<bool, Error> {
+        let Self { reading, inputs, notices, .. } = self;
         let settings = &inputs.snapshot.settings;
         let is_policy = policies::is_policy(value);
-        if *origin == PolicyOrigin::Policies && !is_policy {
+        if origin == PolicyOrigin::Policies && !is_policy {
             return Ok(false);
         }
         let errors = &mut inputs.errors;
-        if is_policy && inputs.policies.is_repeated(document, within, value, *origin, settings, errors) {
+        if is_policy && inputs.policies.is_repeated(document, within, value, origin, settings, errors) {
             return Ok(true);
         }
-        if is_policy && *origin != PolicyOrigin::Checked {
+        if is_policy && origin != PolicyOrigin::Checked {
             notices.policy(document, within, value, &inputs.snapshot.settings);
         }
         if reading.keeps_places {
@@ -310,7 +301,7 @@ impl Loading<'_> {
         match state::add(&mut inputs.snapshot, value) {
             Ok(Added { is_used, faults }) => {
                 // A policy that is checked is denied instead.
-                if *origin != PolicyOrigin::Checked {
+                if origin != PolicyOrigin::Checked {
                     inputs.errors.extend(policies::errors(document, within, faults));
                 }
                 Ok(is_used || is_definition)
@@ -322,25 +313,81 @@ impl Loading<'_> {
             }
         }
     }
+
+    /// Adds a document to the objects to check, or to those that are passed over.
+    fn add_document(&mut self, document: Document) -> Result<(), Error> {
+        let Self { inputs, notices, .. } = self;
+        let (group, kind) = (document.group().to_owned(), document.kind().to_owned());
+        let chosen = inputs.snapshot.settings.namespace.as_deref();
+        let object_ref = object_ref(&document, chosen.unwrap_or(DEFAULT_NAMESPACE));
+        notices.object(&document, &object_ref);
+        let why = if is_checked(&group, &kind) {
+            (!has_required_annotation(&group, &kind, document.value())).then_some(Why::NotAnnotated)
+        } else {
+            Some(Why::OtherKind)
+        };
+        if let Some(why) = why {
+            inputs.passed_over.push(PassedOver::object(document.place(), object_ref, why));
+            return Ok(());
+        }
+        let namespace = document.namespace().or(chosen).unwrap_or_default().to_owned();
+        let object = UndecidedObject::of(document, object_ref, &namespace).map_err(Error::Object)?;
+        inputs.objects.push(Box::new(object));
+        Ok(())
+    }
 }
 
-/// Adds a document to the objects to check, or to those that are passed over.
-fn add_document(document: Document, inputs: &mut Inputs, notices: &mut Notices) -> Result<(), Error> {
-    let (group, kind) = (document.group().to_owned(), document.kind().to_owned());
-    let chosen = inputs.snapshot.settings.namespace.as_deref();
-    let object_ref = object_ref(&document, chosen.unwrap_or(DEFAULT_NAMESPACE));
-    notices.object(&document, &object_ref);
-    let why = match classify(&group, &kind) {
-        Class::PassedOver => Some(Why::OtherKind),
-        _ if !has_required_annotation(&group, &kind, document.value()) => Some(Why::NotAnnotated),
-        Class::Object | Class::Workload { .. } => None,
-    };
-    if let Some(why) = why {
-        inputs.passed_over.push(PassedOver::object(document.place(), object_ref, why));
-        return Ok(());
+/// What [`load`](crate::offline::load::load) reads, and how. A path is a file, a directory, a glob or `-`.
+#[derive(Debug)]
+pub struct InputPlan {
+    /// The paths of the objects to check.
+    pub checked: Vec<String>,
+    /// The paths of objects that decisions may look at and that are not checked.
+    pub state: Vec<String>,
+    /// The paths of policies and exemptions. Other objects in these files are ignored.
+    pub policies: Vec<String>,
+    /// Whether policies are ignored, wherever they were read.
+    pub ignores_policies: bool,
+    /// A file of `memgate snapshot`. Objects at the other paths replace objects of the same name in it.
+    pub snapshot: Option<PathBuf>,
+    /// Whether the objects of the snapshot are checked too. An apiserver has accepted them, so only policies and
+    /// families judge them.
+    pub checks_snapshot: bool,
+    /// What directories and globs leave out, the size limit, and how charts are rendered.
+    pub reading: Reading,
+    /// The settings of all decisions.
+    pub settings: Settings,
+    /// A text in place of standard input, for tests.
+    pub stdin: Option<String>,
+}
+
+impl Default for InputPlan {
+    /// Reads nothing, with default settings.
+    fn default() -> Self {
+        Self {
+            checked: Vec::new(),
+            state: Vec::new(),
+            policies: Vec::new(),
+            ignores_policies: false,
+            snapshot: None,
+            checks_snapshot: false,
+            reading: Reading::default(),
+            settings: default_settings(),
+            stdin: None,
+        }
     }
-    let namespace = document.namespace().or(chosen).unwrap_or_default().to_owned();
-    let object = UndecidedObject::of(document, object_ref, &namespace).map_err(Error::Object)?;
-    inputs.objects.push(Box::new(object));
-    Ok(())
+}
+
+impl InputPlan {
+    /// Checks a text as if it came from standard input, with default settings.
+    #[must_use]
+    pub fn of_text(text: &str) -> Self {
+        Self { checked: vec!["-".to_owned()], stdin: Some(text.to_owned()), ..Self::default() }
+    }
+
+    /// Whether standard input is among the objects and the state.
+    #[must_use]
+    pub fn reads_stdin(&self) -> bool {
+        self.checked.iter().chain(&self.state).any(|path| path == "-")
+    }
 }

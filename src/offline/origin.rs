@@ -31,28 +31,48 @@ pub struct Origins {
 /// Reads the comments and annotations of a source, document by document.
 pub(super) struct SourceOrigins<'s> {
     source: &'s Arc<Source>,
-    comments: Vec<Comment<'s>>,
+    has_comments: bool,
     has_annotation: bool,
+    /// The file of the last comment, and the start of the last document.
+    last: (Option<String>, usize),
     /// The byte at which each document starts, with its file.
     files: Vec<(usize, Option<String>)>,
 }
 
 impl<'s> SourceOrigins<'s> {
-    /// Finds the comments of a source.
+    /// The origins of a source, no document read yet.
     pub(super) fn new(source: &'s Arc<Source>) -> Self {
-        let has_annotation = source.text().contains("config.kubernetes.io/origin");
-        Self { source, comments: comments(source.text()), has_annotation, files: Vec::new() }
+        let text = source.text();
+        let (has_comments, has_annotation) =
+            (text.contains(COMMENT), text.contains("config.kubernetes.io/origin"));
+        Self { source, has_comments, has_annotation, last: (None, 0), files: Vec::new() }
     }
 
     /// Adds a document.
     pub(super) fn add(&mut self, document: &Document) {
-        if self.comments.is_empty() && !self.has_annotation {
+        if !self.has_comments && !self.has_annotation {
             return;
         }
         let start = document.span().start;
+        let between = self.source.text().get(self.last.1..start).unwrap_or_default();
+        let commented = comment(between, self.last.0.take());
+        self.last = (commented.clone(), start);
         let annotated = self.has_annotation.then(|| annotation(document)).flatten();
-        self.files.push((start, annotated.or_else(|| comment_before(&self.comments, start))));
+        self.files.push((start, annotated.or(commented)));
     }
+}
+
+/// The file in the last comment of the text between two documents, else the one before, if that still applies.
+fn comment(between: &str, before: Option<String>) -> Option<String> {
+    let mut current = before;
+    for line in between.lines() {
+        if line.starts_with("---") {
+            current = current.filter(|file| !file.contains(TEMPLATES));
+        }
+        let file = line.strip_prefix(COMMENT).map(str::trim).filter(|file| !file.is_empty());
+        current = file.map(str::to_owned).or(current);
+    }
+    current
 }
 
 impl Origins {
@@ -79,37 +99,6 @@ impl Origins {
         let next = files.partition_point(|(start, _)| *start <= at);
         files.get(next.checked_sub(1)?)?.1.as_deref()
     }
-}
-
-/// A comment that names a file.
-struct Comment<'t> {
-    file: &'t str,
-    /// The byte at which the line starts.
-    start: usize,
-    /// The byte from which it does not apply any more, unless another comment comes first.
-    end: usize,
-}
-
-fn comments(text: &str) -> Vec<Comment<'_>> {
-    let starts_line = |at: usize| at == 0 || text.as_bytes().get(at - 1) == Some(&b'\n');
-    // Searched once: a search from each comment on would take quadratic time.
-    let documents: Vec<usize> = text.match_indices("\n---").map(|(at, _)| at).collect();
-    let comment = |start: usize| {
-        let rest = text.get(start..)?;
-        let file = rest.lines().next()?.strip_prefix(COMMENT)?.trim();
-        let next_document = || documents.get(documents.partition_point(|at| *at < start)).map(|at| at + 1);
-        let end = file.contains(TEMPLATES).then(next_document).flatten().unwrap_or(text.len());
-        (!file.is_empty()).then_some(Comment { file, start, end })
-    };
-    let found = text.match_indices(COMMENT).map(|(at, _)| at);
-    found.filter(|at| starts_line(*at)).filter_map(comment).collect()
-}
-
-/// The file in the comment for a document that starts at this byte.
-fn comment_before(comments: &[Comment<'_>], start: usize) -> Option<String> {
-    let next = comments.partition_point(|comment| comment.start <= start);
-    let comment = comments.get(next.checked_sub(1)?)?;
-    (start < comment.end).then(|| comment.file.to_owned())
 }
 
 /// The file in the annotation of kustomize: a path, perhaps in another repository, or the configuration of a

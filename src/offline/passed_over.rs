@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::offline::checked_object::UndecidedObject;
 use crate::report::ObjectRef;
 use memgate_manifest::document::NonObject;
 use memgate_manifest::place::DocumentPlace;
 use memgate_manifest::source::{Source, Span};
+use memgate_model::family::Family;
 use memgate_model::reason::Reason;
 
 /// An object or document that no enabled family has judged.
@@ -46,37 +48,25 @@ pub enum Why {
 }
 
 impl Why {
-    /// The reason for people: a predicate such as "has no kind".
+    /// The keyword for programs, and the reason for people: a predicate such as "has no kind".
     #[must_use]
-    pub const fn reason(self) -> &'static str {
+    pub fn words(self) -> (&'static str, &'static str) {
         match self {
-            Self::NotAnObject(reason) => reason,
-            Self::OtherKind => "is of a kind that memgate does not check",
-            Self::NotAnnotated => "has no annotation that memgate reads",
-            Self::FamilyOff => "belongs to a family that is switched off",
-            Self::NotRecognised => "runs no agent of an enabled family",
-            Self::OptedOut => "opted out of injection",
-            Self::SystemNamespace => "is in a namespace about whose pods memgate is never asked",
-            Self::AdmissionOnly => "is judged when it is made, and not in an audit",
-            Self::Other(Reason::Malformed | Reason::Unreadable) => "cannot be read",
-            Self::Other(Reason::OverLimit) => "is larger than what memgate reads",
-            Self::Other(_) => "was not judged",
-        }
-    }
-
-    /// The keyword for programs.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::NotAnObject(_) => "not-an-object",
-            Self::OtherKind => "other-kind",
-            Self::NotAnnotated => "not-annotated",
-            Self::FamilyOff => "family-off",
-            Self::NotRecognised => "not-recognised",
-            Self::OptedOut => "opted-out",
-            Self::SystemNamespace => "system-namespace",
-            Self::AdmissionOnly => "admission-only",
-            Self::Other(reason) => reason.name(),
+            Self::NotAnObject(reason) => ("not-an-object", reason),
+            Self::OtherKind => ("other-kind", "is of a kind that memgate does not check"),
+            Self::NotAnnotated => ("not-annotated", "has no annotation that memgate reads"),
+            Self::FamilyOff => ("family-off", "belongs to a family that is switched off"),
+            Self::NotRecognised => ("not-recognised", "runs no agent of an enabled family"),
+            Self::OptedOut => ("opted-out", "opted out of injection"),
+            Self::SystemNamespace => {
+                ("system-namespace", "is in a namespace about whose pods memgate is never asked")
+            }
+            Self::AdmissionOnly => ("admission-only", "is judged when it is made, and not in an audit"),
+            Self::Other(reason @ (Reason::Malformed | Reason::Unreadable)) => {
+                (reason.name(), "cannot be read")
+            }
+            Self::Other(reason @ Reason::OverLimit) => (reason.name(), "is larger than what memgate reads"),
+            Self::Other(reason) => (reason.name(), "was not judged"),
         }
     }
 
@@ -112,7 +102,7 @@ impl PassedOver {
         let kind = self.object_ref.as_ref().map_or("a document", |object_ref| &object_ref.kind);
         match self.why {
             Why::OtherKind => kind.to_owned(),
-            why => format!("{kind} that {}", why.reason()),
+            why => format!("{kind} that {}", why.words().1),
         }
     }
 }
@@ -125,4 +115,26 @@ pub fn counts(passed_over: &[PassedOver]) -> Vec<String> {
         *counts.entry(passed_over.title()).or_default() += 1;
     }
     counts.into_iter().map(|(title, count)| format!("{title} ({count})")).collect()
+}
+
+/// Moves objects that run once and end, and policies, to those that are passed over; with `pods` also pods and workloads,
+/// which audits do not judge.
+pub fn pass_over(
+    objects: &mut Vec<Box<UndecidedObject>>,
+    passed_over: &mut Vec<PassedOver>,
+    families: &[&'static Family],
+    pods: bool,
+) {
+    for object in std::mem::take(objects) {
+        let request = object.request();
+        let mut transient = families.iter().flat_map(|family| family.views.transient);
+        let is_transient = transient.any(|kind| kind.is(&request.group, &request.kind));
+        let is_policy = memgate_policy::resource::kind(&request.group, &request.kind).is_some();
+        if is_transient || is_policy || (pods && request.is_pod()) {
+            let (place, object_ref) = (&object.object.place, object.object.object_ref.clone());
+            passed_over.push(PassedOver::object(place, object_ref, Why::AdmissionOnly));
+        } else {
+            objects.push(object);
+        }
+    }
 }

@@ -94,8 +94,8 @@ impl ObjectPlace {
 
 #[cfg(test)]
 mod tests {
+    use crate::offline::load::InputPlan;
     use crate::offline::load::load;
-    use crate::offline::plan::InputPlan;
 
     const TEXT: &str = "\
 apiVersion: v1

@@ -1,11 +1,13 @@
 //! Runs another program for its output, without a shell, for a bounded time.
 
 use std::ffi::OsString;
-use std::io::{self, Read};
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread;
 use std::time::{Duration, Instant};
+
+use tempfile::tempfile;
 
 use crate::offline::stop::Stop;
 
@@ -50,7 +52,7 @@ pub enum Failure {
 /// When it cannot be run, fails, or exceeds a limit; then it is killed.
 pub fn output(program: &str, arguments: &[OsString], limits: &Limits) -> Result<Vec<u8>, Failure> {
     let mut command = Command::new(program);
-    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped());
+    command.args(arguments).stdin(Stdio::null());
     let output = run(&mut command, limits)?;
     if output.status.success() {
         Ok(output.stdout)
@@ -59,86 +61,57 @@ pub fn output(program: &str, arguments: &[OsString], limits: &Limits) -> Result<
     }
 }
 
-/// Runs a command to its end, also to an unsuccessful one. The caller has set its standard input and output. The output
-/// is returned if it is a pipe, with the beginning of what the command wrote to standard error.
+/// Runs a command to its end, also to an unsuccessful one. The caller has set its standard input. The output is returned
+/// with the beginning of what the command wrote to standard error. Both are files until then: a program whose output is
+/// not read would wait for ever.
 ///
 /// # Errors
 /// When it cannot be run, or exceeds a limit; then it is killed.
 pub fn run(command: &mut Command, limits: &Limits) -> Result<Output, Failure> {
-    let mut child = command.stderr(Stdio::piped()).spawn().map_err(|error| match error.kind() {
+    let output = tempfile().map_err(Failure::Start)?;
+    let complaint = tempfile().map_err(Failure::Start)?;
+    command.stdout(output.try_clone().map_err(Failure::Start)?);
+    command.stderr(complaint.try_clone().map_err(Failure::Start)?);
+    let mut child = command.spawn().map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => Failure::Missing,
         _ => Failure::Start(error),
     })?;
-    let result = follow(&mut child, limits);
-    if result.is_err() {
+    let status = follow(&mut child, &output, limits);
+    if status.is_err() {
         // Both fail harmlessly if it has ended already.
         let _ = child.kill();
         let _ = child.wait();
     }
-    result
+    let status = status?;
+    let (stdout, stderr) = (content(output, u64::MAX)?, content(complaint, MAX_COMPLAINT_BYTES)?);
+    Ok(Output { status, stdout, stderr })
 }
 
-fn follow(child: &mut Child, limits: &Limits) -> Result<Output, Failure> {
-    let patience = Patience { end: Instant::now().checked_add(limits.time), stop: &limits.stop };
-    let max_bytes = (limits.bytes as u64).saturating_add(1);
-    let output = child.stdout.take().map(|stream| in_background(stream, max_bytes));
-    let complaint = child.stderr.take().map(|stream| in_background(stream, MAX_COMPLAINT_BYTES));
-    let stdout = bytes(output, &patience)?;
-    if stdout.len() > limits.bytes {
-        return Err(Failure::TooMuch);
-    }
-    let stderr = bytes(complaint, &patience)?;
-    Ok(Output { status: wait(child, &patience)?, stdout, stderr })
-}
-
-/// When to end a program.
-struct Patience<'s> {
-    end: Option<Instant>,
-    stop: &'s Stop,
-}
-
-impl Patience<'_> {
-    fn check(&self) -> Result<(), Failure> {
-        if self.stop.is_set() {
-            return Err(Failure::Stopped);
-        }
-        if self.end.is_some_and(|end| Instant::now() >= end) { Err(Failure::TooLong) } else { Ok(()) }
-    }
-}
-
-/// Reads a stream to its end on another thread, and keeps `max_bytes` of it: a program whose output is not read would
-/// wait for ever. The thread ends with the stream.
-fn in_background(mut stream: impl Read + Send + 'static, max_bytes: u64) -> Receiver<io::Result<Vec<u8>>> {
-    let (sender, receiver) = channel();
-    thread::spawn(move || {
-        let mut bytes = Vec::new();
-        let result = stream.by_ref().take(max_bytes).read_to_end(&mut bytes).map(|_| bytes);
-        // The receiver is gone when the program was ended.
-        let _ = sender.send(result);
-        let _ = io::copy(&mut stream, &mut io::sink());
-    });
-    receiver
-}
-
-fn bytes(stream: Option<Receiver<io::Result<Vec<u8>>>>, patience: &Patience<'_>) -> Result<Vec<u8>, Failure> {
-    let Some(stream) = stream else { return Ok(Vec::new()) };
+fn follow(child: &mut Child, output: &File, limits: &Limits) -> Result<ExitStatus, Failure> {
+    let end = Instant::now().checked_add(limits.time);
     loop {
-        match stream.recv_timeout(POLL) {
-            Ok(bytes) => return bytes.map_err(Failure::Start),
-            Err(RecvTimeoutError::Timeout) => patience.check()?,
-            Err(RecvTimeoutError::Disconnected) => return Ok(Vec::new()),
+        let status = child.try_wait().map_err(Failure::Start)?;
+        let written = output.metadata().map_err(Failure::Start)?.len();
+        if written > limits.bytes as u64 {
+            return Err(Failure::TooMuch);
         }
-    }
-}
-
-fn wait(child: &mut Child, patience: &Patience<'_>) -> Result<ExitStatus, Failure> {
-    loop {
-        if let Some(status) = child.try_wait().map_err(Failure::Start)? {
+        if let Some(status) = status {
             return Ok(status);
         }
-        patience.check()?;
+        if limits.stop.is_set() {
+            return Err(Failure::Stopped);
+        }
+        if end.is_some_and(|end| Instant::now() >= end) {
+            return Err(Failure::TooLong);
+        }
         thread::sleep(POLL);
     }
+}
+
+fn content(mut file: File, max_bytes: u64) -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
+    file.rewind().and_then(|()| file.take(max_bytes).read_to_end(&mut bytes)).map_err(Failure::Start)?;
+    Ok(bytes)
 }
 
 /// The first lines that are not blank, joined to one.

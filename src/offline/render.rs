@@ -31,25 +31,19 @@ pub struct Rendering {
 /// A chart or kustomization that was not rendered.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Unrendered {
-    /// The program that renders it.
-    pub tool: Tool,
-    /// The directory as the user would write it.
-    pub directory: PathBuf,
-    /// Whether it can be rendered on its own.
-    pub is_whole: bool,
+    /// The chart or kustomization.
+    pub unit: Unit,
     /// The files, as the walk found them.
     pub files: Vec<String>,
 }
 
-impl Unrendered {
-    /// The command that prints its manifests.
-    #[must_use]
-    pub fn command(&self) -> String {
-        let directory = quoted(&self.directory.to_string_lossy());
-        match self.tool {
-            Tool::Helm => format!("helm template {directory}"),
-            Tool::Kustomize => format!("kustomize build {directory}"),
-        }
+/// The shortest command that prints the manifests of a unit.
+#[must_use]
+pub fn command(unit: &Unit) -> String {
+    let directory = quoted(&unit.directory.to_string_lossy());
+    match unit.tool {
+        Tool::Helm => format!("helm template {directory}"),
+        Tool::Kustomize => format!("kustomize build {directory}"),
     }
 }
 
@@ -60,22 +54,16 @@ impl Unrendered {
 pub fn render(unit: &Unit, rendering: &Rendering, max_bytes: usize) -> Result<Source, Error> {
     let limits = Limits { time: TIME, bytes: max_bytes, stop: rendering.stop.clone() };
     let directory = argument(&unit.directory);
-    let (command, result) = match unit.tool {
+    let (shown, result) = match unit.tool {
         Tool::Helm => run("helm", &rendering.helm_arguments(directory), &limits),
         Tool::Kustomize => match run("kustomize", &["build".into(), directory.clone()], &limits) {
             (_, Err(Failure::Missing)) => run("kubectl", &["kustomize".into(), directory], &limits),
             other => other,
         },
     };
-    let fail = |message| Error::Render { command: command.clone(), message };
+    let fail = |message| Error::Render { command: shown.clone(), message };
     let bytes = result.map_err(|failure| fail(message(failure, unit.tool, max_bytes)))?;
-    source(&format!("<{}>", name(unit)), Ok::<_, io::Error>(bytes.as_slice()), max_bytes)
-}
-
-/// The shortest command that renders a unit.
-fn name(unit: &Unit) -> String {
-    let Unit { tool, directory, is_whole, .. } = unit.clone();
-    Unrendered { tool, directory, is_whole, files: Vec::new() }.command()
+    source(&format!("<{}>", command(unit)), Ok::<_, io::Error>(bytes.as_slice()), max_bytes)
 }
 
 impl Rendering {

@@ -25,7 +25,7 @@ pub fn rewrite_all(checked: &Checked) -> Result<Vec<(&Arc<Source>, Rewritten)>, 
         let patches: Vec<_> = edits(source, checked).map(|(place, edits)| (place, json(&edits))).collect();
         Ok((source, rewrite(source, &patches)?))
     };
-    checked.sources.iter().map(rewritten).collect()
+    checked.inputs.sources.iter().map(rewritten).collect()
 }
 
 /// The edits of each allowed object of a source that has some.

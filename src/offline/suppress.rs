@@ -112,7 +112,7 @@ pub(super) fn each(checked: &mut Checked, mut visit: impl FnMut(&FindingPlace<'_
             visit(&place(finding.pointer.clone()), finding);
         }
     }
-    for Notice { finding, object_ref, source, span, .. } in &mut checked.notices {
+    for Notice { finding, object_ref, source, span, .. } in &mut checked.inputs.notices {
         let pointer = finding.pointer.clone();
         visit(&FindingPlace { source, object_ref, pointer, at: PlaceKind::File(*span) }, finding);
     }

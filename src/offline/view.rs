@@ -88,8 +88,8 @@ fn mask(key: &str, value: &mut Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::offline::load::InputPlan;
     use crate::offline::load::load;
-    use crate::offline::plan::InputPlan;
 
     const TEXT: &str = "\
 apiVersion: apps/v1

@@ -19,8 +19,8 @@ pub(super) struct Excerpt<'t> {
     pub(super) text: &'t str,
     /// The number of the first line.
     pub(super) line: usize,
-    /// Each place in this text, cut at the end of its first line: carets under a whole section would not show
-    /// the field.
+    /// Each place in this text, cut at the end of its first line, since carets under a whole section would not show the
+    /// field, and to what fits.
     pub(super) spans: Vec<Range<usize>>,
 }
 
@@ -38,17 +38,19 @@ impl<'t> Excerpt<'t> {
         if !is_near {
             return None;
         }
-        let (text, least) = (first.text, first.start.saturating_sub(MAX_BYTES_AROUND));
-        let before = text.get(text.floor_char_boundary(least)..first.start)?;
+        let (text, from) = (first.text, first.start.saturating_sub(MAX_BYTES_AROUND));
+        let before = text.get(text.floor_char_boundary(from)..first.start)?;
         let before = before.rsplit('\n').next().unwrap_or_default().trim_start_matches('\u{feff}');
-        let most = text.ceil_char_boundary(last.start.saturating_add(MAX_BYTES_AROUND));
-        let behind = text.get(last.start..most)?.lines().next().unwrap_or_default();
+        let to = text.ceil_char_boundary(last.start.saturating_add(MAX_BYTES_AROUND));
+        let behind = text.get(last.start..to)?.lines().next().unwrap_or_default();
         let start = first.start - before.len();
         let text = text.get(start..last.start + behind.len())?;
         let span = |place: &&FileLocation<'_>| {
             let from = place.start - start;
             let stretch = text.get(from..(place.end - start).min(text.len())).unwrap_or_default();
-            from..from + stretch.lines().next().unwrap_or_default().trim_end().len()
+            let line = stretch.lines().next().unwrap_or_default();
+            from..from
+                + line.get(..line.floor_char_boundary(width / 3 * 2)).unwrap_or_default().trim_end().len()
         };
         Some(Self { text, line: first.line, spans: places.iter().map(span).collect() })
     }

@@ -71,7 +71,8 @@ fn joined(mut one: Value, other: Value) -> Value {
 }
 
 /// An object without the members that are null.
-fn without_nulls(mut object: Value) -> Value {
+#[must_use]
+pub fn without_nulls(mut object: Value) -> Value {
     if let Value::Object(members) = &mut object {
         members.retain(|_, value| !value.is_null());
     }

@@ -7,7 +7,7 @@
 //! the same bytes.
 
 use std::collections::BTreeMap;
-use std::fmt::{self, Write as _};
+use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use crate::report::{LocatedFinding, ObjectRef, Report, plain, relative};
@@ -157,7 +157,7 @@ pub(super) fn write_suites(suites: &[Suite], out: &mut impl Write) -> io::Result
     writeln!(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>")?;
     writeln!(out, "<testsuites name=\"memgate\" {}>", counts(tests()))?;
     for suite in suites {
-        writeln!(out, "  <testsuite name={} {}>", Quoted(&suite.name), counts(suite.tests.iter()))?;
+        writeln!(out, "  <testsuite name={} {}>", quoted(&suite.name), counts(suite.tests.iter()))?;
         for test in &suite.tests {
             write_test(&suite.name, test, out)?;
         }
@@ -180,53 +180,53 @@ fn counts<'t>(tests: impl Iterator<Item = &'t Test>) -> String {
 }
 
 fn write_test(suite: &str, test: &Test, out: &mut impl Write) -> io::Result<()> {
-    write!(out, "    <testcase classname={} name={}", Quoted(suite), Quoted(&test.name))?;
+    write!(out, "    <testcase classname={} name={}", quoted(suite), quoted(&test.name))?;
     match &test.result {
         TestResult::Passed => return writeln!(out, "/>"),
-        TestResult::Remarked(remark) => write!(out, "><system-out>{}</system-out>", Text(remark)),
-        TestResult::Skipped(why) => write!(out, "><skipped>{}</skipped>", Text(why)),
+        TestResult::Remarked(remark) => write!(out, "><system-out>{}</system-out>", text(remark)),
+        TestResult::Skipped(why) => write!(out, "><skipped>{}</skipped>", text(why)),
         TestResult::Failed { kind, message, text } => {
-            let (kind, message, lines) = (Quoted(kind), Quoted(message), Text(text));
+            let (kind, message, lines) = (quoted(kind), quoted(message), self::text(text));
             write!(out, "><failure type={kind} message={message}>{lines}</failure>")
         }
         TestResult::Error { kind, message } => {
-            write!(out, "><error type={} message={}/>", Quoted(kind), Quoted(message))
+            write!(out, "><error type={} message={}/>", quoted(kind), quoted(message))
         }
     }?;
     writeln!(out, "</testcase>")
 }
 
-/// Text inside an element. A character that XML 1.0 cannot hold (most control characters) becomes a `?`.
-struct Text<'a>(&'a str);
+/// Text inside an element.
+fn text(text: &str) -> String {
+    text.split_inclusive(['\n', '\t']).fold(String::new(), |all, part| {
+        let line = part.trim_end_matches(['\n', '\t']);
+        all + &escaped(line) + part.get(line.len()..).unwrap_or_default()
+    })
+}
 
 /// The value of an attribute, with its quotes. Line ends are escaped, since a reader would turn them into blanks.
-struct Quoted<'a>(&'a str);
-
-impl fmt::Display for Text<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.chars().try_for_each(|c| if matches!(c, '\n' | '\t') { f.write_char(c) } else { escape(c, f) })
-    }
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", escaped(text))
 }
 
-impl fmt::Display for Quoted<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_char('"')?;
-        self.0.chars().try_for_each(|c| escape(c, f))?;
-        f.write_char('"')
+/// A character that XML 1.0 cannot hold (most control characters) becomes a `?`.
+fn escaped(text: &str) -> String {
+    let mut all = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => all.push_str("&amp;"),
+            '<' => all.push_str("&lt;"),
+            // In text only needed behind ]], and harmless elsewhere.
+            '>' => all.push_str("&gt;"),
+            '"' => all.push_str("&quot;"),
+            '\n' | '\r' | '\t' => {
+                let _infallible = write!(all, "&#{};", u32::from(c));
+            }
+            c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => all.push('?'),
+            c => all.push(c),
+        }
     }
-}
-
-fn escape(c: char, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-    match c {
-        '&' => f.write_str("&amp;"),
-        '<' => f.write_str("&lt;"),
-        // In text only needed behind ]], and harmless elsewhere.
-        '>' => f.write_str("&gt;"),
-        '"' => f.write_str("&quot;"),
-        '\n' | '\r' | '\t' => write!(f, "&#{};", u32::from(c)),
-        c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => f.write_char('?'),
-        c => f.write_char(c),
-    }
+    all
 }
 
 #[cfg(test)]
@@ -236,7 +236,7 @@ mod tests {
     #[test]
     fn escapes_what_would_end_the_text() {
         let text = "a<b>&\"c\"\n\u{1b}[31m\u{0}\r";
-        assert_eq!(Text(text).to_string(), "a&lt;b&gt;&amp;&quot;c&quot;\n?[31m?&#13;");
-        assert_eq!(Quoted(text).to_string(), "\"a&lt;b&gt;&amp;&quot;c&quot;&#10;?[31m?&#13;\"");
+        assert_eq!(self::text(text), "a&lt;b&gt;&amp;&quot;c&quot;\n?[31m?&#13;");
+        assert_eq!(quoted(text), "\"a&lt;b&gt;&amp;&quot;c&quot;&#10;?[31m?&#13;\"");
     }
 }

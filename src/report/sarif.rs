@@ -3,13 +3,15 @@
 //! See <https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html>, and the part that GitHub reads:
 //! <https://docs.github.com/code-security/reference/code-scanning/sarif-files/sarif-support>.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
 use crate::report::fingerprint::{self, Counter};
+use crate::report::json::without_nulls;
 use crate::report::{
     FileLocation, InputError, LocatedFinding, ObjectRef, Related, Report, counted, page, relative,
 };
@@ -70,11 +72,7 @@ fn most_severe<'r, 'f>(
 ) -> (Vec<&'r LocatedFinding<'f>>, usize) {
     let mut numbered: Vec<_> = findings.iter().enumerate().collect();
     if numbered.len() > most {
-        numbered.sort_by_key(|(_, located)| match located.finding.severity {
-            Severity::Deny => 0,
-            Severity::Warn => 1,
-            Severity::Note => 2,
-        });
+        numbered.sort_by_key(|(_, located)| Reverse(located.finding.severity));
         numbered.truncate(most);
         numbered.sort_by_key(|(number, _)| *number);
     }
@@ -93,57 +91,44 @@ fn notifications(cut: usize) -> Vec<Value> {
     vec![json!({"level": "warning", "message": {"text": text}})]
 }
 
-/// The rules of a run: the codes of errors, then those of findings.
-struct Rules<'r> {
-    errors: Vec<&'static str>,
-    /// The first finding of each code.
-    codes: Vec<&'r Finding>,
-    /// The index of each in the list of rules.
-    numbers: BTreeMap<&'r str, usize>,
-}
+/// The rules of a run by name: the first finding of each code, and the codes of errors.
+struct Rules<'r>(BTreeMap<&'r str, Option<&'r Finding>>);
 
 impl<'r> Rules<'r> {
     fn of(report: &'r Report<'_>) -> Self {
-        let errors: BTreeSet<&'static str> = report.errors.iter().map(InputError::code).collect();
+        let errors = report.errors.iter().map(|error| (error.code(), None));
         let findings = report.findings.iter().rev().map(|located| located.finding);
-        let codes: BTreeMap<&str, &Finding> =
-            findings.map(|finding| (finding.code_name(), finding)).collect();
-        let names = errors.iter().chain(codes.keys()).copied();
-        let numbers = names.enumerate().map(|(number, name)| (name, number)).collect();
-        Self { errors: errors.into_iter().collect(), codes: codes.into_values().collect(), numbers }
+        Self(errors.chain(findings.map(|finding| (finding.code_name(), Some(finding)))).collect())
     }
 
     fn descriptors(&self) -> Vec<Value> {
-        let errors = self.errors.iter().map(|name| {
-            let text = "An input cannot be read or parsed";
-            json!({
-                "id": name,
-                "shortDescription": {"text": text},
-                "fullDescription": {"text": text},
-                "helpUri": page::ERRORS,
-                "help": {"text": format!("{text}, so nothing in it was checked.")},
-            })
-        });
-        let codes = self.codes.iter().map(|finding| {
+        let descriptor = |name: &str, finding: Option<&Finding>| {
+            let Some(finding) = finding else {
+                let text = "An input cannot be read or parsed";
+                return json!({
+                    "id": name,
+                    "shortDescription": {"text": text},
+                    "fullDescription": {"text": text},
+                    "helpUri": page::ERRORS,
+                    "help": {"text": format!("{text}, so nothing in it was checked.")},
+                });
+            };
             let page = page::text(finding);
-            let mut rule = json!({
-                "id": finding.code_name(),
+            without_nulls(json!({
+                "id": name,
                 "shortDescription": {"text": page::title(page)},
                 "fullDescription": {"text": page::summary(page)},
                 "helpUri": page::url(finding),
                 "help": {"text": page, "markdown": page},
-            });
-            if let Some((rule, policy)) = rule.as_object_mut().zip(finding.policy.as_ref()) {
-                rule.insert("properties".to_owned(), properties(&policy.rule));
-            }
-            rule
-        });
-        errors.chain(codes).collect()
+                "properties": finding.policy.as_ref().map(|policy| properties(&policy.rule)),
+            }))
+        };
+        self.0.iter().map(|(name, finding)| descriptor(name, *finding)).collect()
     }
 
     /// The index of a rule. Every code in the report has one.
     fn number(&self, name: &str) -> usize {
-        self.numbers.get(name).copied().unwrap_or_default()
+        self.0.keys().position(|known| *known == name).unwrap_or_default()
     }
 }
 
@@ -212,27 +197,15 @@ fn result(
     related: &[Related<'_>],
     fingerprint: &str,
 ) -> Value {
-    let (rule_index, message) = (rules.number(rule), json!({"text": text}));
-    let fingerprints = json!({FINGERPRINT: fingerprint});
-    if related.is_empty() {
-        return json!({
-            "ruleId": rule,
-            "ruleIndex": rule_index,
-            "level": level,
-            "message": message,
-            "locations": locations,
-            "partialFingerprints": fingerprints,
-        });
-    }
-    json!({
+    without_nulls(json!({
         "ruleId": rule,
-        "ruleIndex": rule_index,
+        "ruleIndex": rules.number(rule),
         "level": level,
-        "message": message,
+        "message": {"text": text},
         "locations": locations,
-        "relatedLocations": numbered(related),
-        "partialFingerprints": fingerprints,
-    })
+        "relatedLocations": (!related.is_empty()).then(|| numbered(related)),
+        "partialFingerprints": {FINGERPRINT: fingerprint},
+    }))
 }
 
 fn numbered(related: &[Related<'_>]) -> Vec<Value> {

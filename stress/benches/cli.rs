@@ -8,8 +8,7 @@
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use memgate::offline::check::check;
 use memgate::offline::findings::report;
-use memgate::offline::load::load;
-use memgate::offline::plan::InputPlan;
+use memgate::offline::load::{InputPlan, load};
 use memgate::report::{DEFAULT_WIDTH, text};
 use memgate_model::request::Occasion;
 use serde_json::json;

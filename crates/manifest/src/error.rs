@@ -102,7 +102,8 @@ pub struct SyntaxError {
 
 impl SyntaxError {
     /// An error without help.
-    pub(super) fn new(source: &Arc<Source>, span: Span, message: impl Into<String>) -> Self {
+    #[must_use]
+    pub fn new(source: &Arc<Source>, span: Span, message: impl Into<String>) -> Self {
         Self { source_text: Arc::clone(source), span, message: message.into(), help: None, related: None }
     }
 

@@ -14,7 +14,7 @@
 //!
 //! ```text
 //! source ─ error ─ outline ─ scalar ─ value                 what a text is made of, and what it means
-//! json ─ yaml::explain ─ yaml ─ place ─ document            parsers, places of pointers, objects
+//! json ─ yaml ─ place ─ document                            parsers, places of pointers, objects
 //! comments: yaml                                            comments to memgate
 //! mask: unread                                              the text without its credentials
 //! splice                                                    changes of bytes, and their check

@@ -63,7 +63,7 @@ fn mask(outlines: &Outlines) -> String {
         }
         has_error |= outline.roots.iter().any(Result::is_err);
     }
-    // Without an error, what is no collection is a plain text or a comment.
+    // Without an error, the others are plain texts and comments.
     if has_error {
         spans.extend(unread.into_iter().flat_map(|part| unread::spans(text, part)));
     }

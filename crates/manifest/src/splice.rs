@@ -45,7 +45,7 @@ pub(super) fn wrong_documents(
 ) -> Vec<usize> {
     let (_, found) = read_whole(&Arc::new(Source::new(source.name(), text)));
     let is_wrong = |(index, old): (usize, &RootValue)| {
-        let expected = expected.get(&index).or(old.as_ref().ok().map(|(_, value)| value));
+        let expected = expected.get(&index).or_else(|| old.as_ref().ok().map(|(_, value)| value));
         let found = found.get(index).map(|root| root.as_ref().ok().map(|(_, value)| value));
         (found != Some(expected)).then_some(index)
     };

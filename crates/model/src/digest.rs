@@ -1,9 +1,10 @@
 //! The digest of JSON text, by which large values are compared without keeping them.
 //!
-//! Two different objects may share a digest; they then count as equal, which harms only the user that made them.
+//! Its keys are random, so that a user cannot prepare two values with one digest. It is never shown or stored.
 
 use std::fmt;
-use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher, Hash};
+use std::hash::{BuildHasher as _, Hash, RandomState};
+use std::sync::LazyLock;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
@@ -27,8 +28,10 @@ struct Hashing {
 
 const BELOW: Hashing = Hashing { drop_nulls: false };
 
+static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+
 fn one(value: impl Hash) -> u64 {
-    BuildHasherDefault::<DefaultHasher>::default().hash_one(value)
+    KEYS.hash_one(value)
 }
 
 impl<'de> DeserializeSeed<'de> for Hashing {

@@ -156,17 +156,13 @@ pub struct Edit {
 }
 
 impl Edit {
-<<<<<<< HEAD
     /// Adds a value that comes from one place.
     #[must_use]
     pub fn add(pointer: Pointer, value: Value, origin: Origin) -> Self {
         Self { op: Op::Add, pointer, value, origins: vec![origin] }
     }
 
-    /// About how many bytes it has in a patch: what is escaped may have up to six times as many.
-=======
     /// How many bytes it has in a patch, with the comma behind it.
->>>>>>> wt-core
     #[must_use]
     pub fn bytes(&self) -> usize {
         const AROUND: usize = r#"{"op":"","path":"","value":},"#.len();

@@ -1,16 +1,16 @@
 //! `memgate certs verify`: checks chain and expiry of the certificate, and whether the caBundle trusts it.
 
-mod json;
-mod text;
-
+use std::fmt::Write as _;
 use std::path::PathBuf;
+
+use serde_json::{Value, json};
 
 use crate::cli::ExitStatus;
 use crate::cli::cluster::{ClusterArgs, block_on};
 use crate::cli::output::ResultFormat;
 use crate::cli::terminal::Terminal;
 use crate::cluster::certificates::Verification;
-use memgate_server::server::certs::verify::{VerifyOptions, verify};
+use memgate_server::server::certs::verify::{CertInfo, TrustVerdict, VerifyOptions, WebhookReport, verify};
 use memgate_server::server::clock::Clock;
 
 /// Check whether the webhook configurations trust memgate's certificate
@@ -70,8 +70,8 @@ pub(super) fn run(args: &Verify, terminal: Terminal) -> anyhow::Result<ExitStatu
         args.webhook_configuration
     );
     let text = match args.output {
-        ResultFormat::Text => text::render(&args.webhook_configuration, &verification),
-        ResultFormat::Json => json::render(&args.webhook_configuration, &verification),
+        ResultFormat::Text => text(&args.webhook_configuration, &verification),
+        ResultFormat::Json => to_json(&args.webhook_configuration, &verification),
     };
     terminal.out(text.as_bytes())?;
     Ok(status(&verification))
@@ -91,6 +91,97 @@ fn date(seconds: i64) -> String {
     let date = time::OffsetDateTime::from_unix_timestamp(seconds).ok();
     let text = date.and_then(|date| date.format(&time::format_description::well_known::Rfc3339).ok());
     text.unwrap_or_else(|| seconds.to_string())
+}
+
+/// The whole text.
+fn text(name: &str, verification: &Verification) -> String {
+    let mut text = String::new();
+    let mut left: Vec<&WebhookReport> = verification.entries.iter().collect();
+    let mut configuration = "";
+    while let Some(first) = left.first().copied() {
+        let (alike, others): (Vec<_>, Vec<_>) = left.into_iter().partition(|entry| is_alike(first, entry));
+        left = others;
+        let mut line = |line: String| {
+            let _infallible = writeln!(text, "{line}");
+        };
+        if configuration != first.configuration {
+            configuration = first.configuration;
+            line(format!("{configuration} {name}"));
+        }
+        let names: Vec<_> = alike.iter().map(|entry| entry.name.as_str()).collect();
+        line(format!("  {}: {}", names.join(", "), verdict(&first.verdict)));
+        line(format!("    asked for  {}", first.asks_for));
+        for facts in &first.chain {
+            line(format!("    served     {}", dated(facts, verification)));
+            line(format!("               signed by {}{}", facts.issuer, names_of(facts)));
+        }
+        for facts in &first.bundle {
+            line(format!("    caBundle   {}", dated(facts, verification)));
+        }
+    }
+    text
+}
+
+/// Whether two entries differ in their name only.
+fn is_alike(left: &WebhookReport, right: &WebhookReport) -> bool {
+    WebhookReport { name: right.name.clone(), ..left.clone() } == *right
+}
+
+fn verdict(verdict: &TrustVerdict) -> String {
+    match verdict {
+        TrustVerdict::Trusted => "trusted".to_owned(),
+        TrustVerdict::Refused(reason) => format!("NOT TRUSTED: {reason}"),
+        TrustVerdict::Unknown(reason) => format!("unknown: {reason}"),
+        TrustVerdict::Unasked(reason) => {
+            format!("caBundle is in order; the server was not contacted: {reason}")
+        }
+    }
+}
+
+fn dated(facts: &CertInfo, verification: &Verification) -> String {
+    let warning = verification.warning(facts).map(|warning| format!(" ({warning})")).unwrap_or_default();
+    format!("{}, until {}{warning}", facts.subject, date(facts.not_after))
+}
+
+fn names_of(facts: &CertInfo) -> String {
+    if facts.names.is_empty() { String::new() } else { format!(", for {}", facts.names.join(", ")) }
+}
+
+/// An object and a line end.
+fn to_json(configuration: &str, verification: &Verification) -> String {
+    let entries: Vec<_> = verification.entries.iter().map(|found| entry(found, verification)).collect();
+    let object = json!({"name": configuration, "good": verification.is_trusted(), "entries": entries});
+    format!("{object:#}\n")
+}
+
+fn entry(entry: &WebhookReport, verification: &Verification) -> Value {
+    let (verdict, reason) = match &entry.verdict {
+        TrustVerdict::Trusted => ("trusted", None),
+        TrustVerdict::Refused(reason) => ("refused", Some(reason)),
+        TrustVerdict::Unknown(reason) => ("unknown", Some(reason)),
+        TrustVerdict::Unasked(reason) => ("unasked", Some(reason)),
+    };
+    let all = |all: &[CertInfo]| all.iter().map(|one| facts(one, verification)).collect::<Vec<_>>();
+    json!({
+        "configuration": entry.configuration,
+        "entry": entry.name,
+        "asksFor": entry.asks_for,
+        "verdict": verdict,
+        "reason": reason,
+        "served": all(&entry.chain),
+        "caBundle": all(&entry.bundle),
+    })
+}
+
+fn facts(facts: &CertInfo, verification: &Verification) -> Value {
+    json!({
+        "subject": facts.subject,
+        "issuer": facts.issuer,
+        "names": facts.names,
+        "notBefore": date(facts.not_before),
+        "notAfter": date(facts.not_after),
+        "warning": verification.warning(facts),
+    })
 }
 
 #[cfg(test)]
@@ -149,7 +240,7 @@ mutating memgate
                signed by CN=memgate CA 1, for memgate.memgate-system.svc
     caBundle   CN=memgate CA 1, until 2028-01-15T08:00:00Z
 ";
-        assert_eq!(text::render("memgate", &found()), expected);
+        assert_eq!(text("memgate", &found()), expected);
     }
 
     #[test]
@@ -176,7 +267,7 @@ mutating memgate
 
     #[test]
     fn writes_json() {
-        let json: serde_json::Value = serde_json::from_str(&json::render("memgate", &found())).expect("JSON");
+        let json: Value = serde_json::from_str(&to_json("memgate", &found())).expect("JSON");
         assert_eq!(json["good"], false);
         assert_eq!(json["entries"][0]["verdict"], "trusted");
         assert_eq!(json["entries"][0]["served"][0]["notAfter"], "2027-01-15T09:00:00Z");

@@ -1,35 +1,28 @@
-//! Reads commits and their files with the user's `git`. Only commands that read are run, without a shell, and none that
-//! uses the index or the work tree.
+//! Reads commits and their files with the user's `git`, without a shell. No command uses the index or the work tree of the
+//! repository.
 
-use std::fs::File;
-use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, Write};
-use std::path::{Component, Path, PathBuf};
+use std::collections::BTreeSet;
+use std::io::{Seek as _, Write as _};
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Output, Stdio};
 use std::time::Duration;
 
-use tempfile::tempfile;
+use tempfile::{tempdir, tempfile};
 
-use crate::offline::base::Error;
+use crate::offline::base::{Error, advice};
 use crate::offline::program::{self, Failure, Limits};
 use crate::offline::stop::Stop;
-
-/// The mode of a symbolic link in a tree.
-const LINK_MODE: &str = "120000";
 
 fn git(arguments: &[&str]) -> Command {
     let mut command = Command::new("git");
     command.args(["--no-pager", "--no-optional-locks"]).args(arguments);
     // Its messages become part of ours, and no terminal can answer its questions.
-    command.env("LC_ALL", "C").env("GIT_TERMINAL_PROMPT", "0").stdin(Stdio::null()).stdout(Stdio::piped());
+    command.env("LC_ALL", "C").env("GIT_TERMINAL_PROMPT", "0").stdin(Stdio::null());
     command
 }
 
 /// Runs git to its end, however long that takes: it may have to fetch objects.
-fn run(step: &'static str, arguments: &[&str], interrupt: &Stop) -> Result<Output, Error> {
-    run_command(step, &mut git(arguments), interrupt)
-}
-
-fn run_command(step: &'static str, command: &mut Command, interrupt: &Stop) -> Result<Output, Error> {
+fn run(step: &'static str, command: &mut Command, interrupt: &Stop) -> Result<Output, Error> {
     let limits = Limits { time: Duration::MAX, bytes: usize::MAX, stop: interrupt.clone() };
     let output = program::run(command, &limits).map_err(|failure| match failure {
         Failure::Missing => Error::NoGit,
@@ -39,6 +32,12 @@ fn run_command(step: &'static str, command: &mut Command, interrupt: &Stop) -> R
         Failure::TooLong | Failure::TooMuch => Error::Git { step, message: "it has ended".to_owned() },
     })?;
     if is_interrupted(output.status) { Err(Error::Interrupted) } else { Ok(output) }
+}
+
+/// Runs git like [`run`]; a failure of it is an error.
+fn run_well(step: &'static str, command: &mut Command, interrupt: &Stop) -> Result<Output, Error> {
+    let output = run(step, command, interrupt)?;
+    if output.status.success() { Ok(output) } else { Err(Error::Git { step, message: message(&output) }) }
 }
 
 /// Whether the user ended git: it gets Ctrl-C too, maybe before this process does.
@@ -78,88 +77,90 @@ pub(super) struct Repository {
 impl Repository {
     pub(super) fn find(interrupt: &Stop) -> Result<Self, Error> {
         let step = "find the repository";
-        let output =
-            run(step, &["rev-parse", "--is-shallow-repository", "--is-inside-work-tree"], interrupt)?;
-        if !output.status.success() {
-            let message = message(&output);
-            let is_none = message.contains("not a git repository");
-            return Err(if is_none { Error::NoRepository } else { Error::Git { step, message } });
-        }
+        let mut questions = git(&["rev-parse", "--is-shallow-repository", "--is-inside-work-tree"]);
+        let output = run_well(step, &mut questions, interrupt).map_err(|error| match error {
+            Error::Git { message, .. } if message.contains("not a git repository") => Error::NoRepository,
+            other => other,
+        })?;
         let answer = line(&output);
         let mut answers = answer.lines();
         let is_shallow = answers.next() == Some("true");
         if answers.next() != Some("true") {
             return Err(Error::NoRepository);
         }
-        let output = run(step, &["rev-parse", "--show-toplevel"], interrupt)?;
-        if !output.status.success() {
-            return Err(Error::Git { step, message: message(&output) });
-        }
+        let output = run_well(step, &mut git(&["rev-parse", "--show-toplevel"]), interrupt)?;
         Ok(Self { root: PathBuf::from(line(&output)), is_shallow })
     }
 
     /// The last commit that the reference and HEAD have in common.
     pub(super) fn merge_base(&self, reference: &str, interrupt: &Stop) -> Result<String, Error> {
-        let (is_shallow, owned) = (self.is_shallow, reference.to_owned());
-        let Some(commit) = commit(reference, interrupt)? else {
+        let failed = |problem: String| Error::Reference { reference: reference.to_owned(), problem };
+        let Some(found) = commit(reference, interrupt)? else {
             let remote = format!("origin/{reference}");
-            return Err(match commit(&remote, interrupt)? {
-                Some(_) => Error::RemoteOnly { reference: owned, remote },
-                None => Error::Unknown { reference: owned, is_shallow },
-            });
+            let advice = match commit(&remote, interrupt)? {
+                Some(_) => {
+                    return Err(failed(format!("there is no such branch here; did you mean {remote}?")));
+                }
+                None => advice(reference, self.is_shallow),
+            };
+            return Err(failed(format!("there is no such commit here; {advice}")));
         };
-        let Some(head) = self::commit("HEAD", interrupt)? else {
-            return Err(Error::NoHead { reference: owned });
+        let Some(head) = commit("HEAD", interrupt)? else {
+            return Err(failed(
+                "nothing is committed here yet, so there is nothing to compare with".to_owned(),
+            ));
         };
         let step = "find where the branch began";
-        let output = run(step, &["merge-base", &commit, &head], interrupt)?;
+        let output = run(step, &mut git(&["merge-base", &found, &head]), interrupt)?;
+        let here = "it has no commit in common with HEAD";
         match output.status.code() {
             Some(0) => Ok(line(&output)),
-            Some(1) => Err(Error::NoMergeBase { reference: owned, is_shallow }),
+            Some(1) if self.is_shallow => {
+                Err(failed(format!("{here} in this shallow clone; {}", advice(reference, true))))
+            }
+            Some(1) => Err(failed(here.to_owned())),
             _ => Err(Error::Git { step, message: message(&output) }),
         }
     }
 }
 
-/// The files of a commit.
-pub(super) fn blobs(commit: &str, interrupt: &Stop) -> Result<Vec<Blob>, Error> {
-    let step = "list the files of the base";
-    let output = run(step, &["ls-tree", "-r", "-z", "--full-tree", commit], interrupt)?;
-    if !output.status.success() {
-        return Err(Error::Git { step, message: message(&output) });
-    }
-    let entries = output.stdout.split(|byte| *byte == 0);
-    Ok(entries.filter_map(|entry| Blob::of(std::str::from_utf8(entry).ok()?)).collect())
-}
-
 /// The commit of a name, if there is one.
 fn commit(reference: &str, interrupt: &Stop) -> Result<Option<String>, Error> {
     let name = format!("{reference}^{{commit}}");
-    let output = run("find a commit", &["rev-parse", "--verify", "--quiet", &name], interrupt)?;
+    let output = run("find a commit", &mut git(&["rev-parse", "--verify", "--quiet", &name]), interrupt)?;
     Ok(output.status.success().then(|| line(&output)))
 }
 
-/// A file of a commit.
-#[derive(Debug)]
-pub(super) struct Blob {
-    /// Its path from the root.
-    pub(super) name: String,
-    /// Whether it is a symbolic link; its content is the target.
-    pub(super) is_link: bool,
-    id: String,
+/// The paths of the files of a commit, from the root.
+pub(super) fn names(commit: &str, interrupt: &Stop) -> Result<BTreeSet<String>, Error> {
+    let mut list = git(&["ls-tree", "-r", "-z", "--name-only", "--full-tree", commit]);
+    let output = run_well("list the files of the base", &mut list, interrupt)?;
+    let names = output.stdout.split(|byte| *byte == 0).filter(|name| !name.is_empty());
+    Ok(names.filter_map(|name| Some(std::str::from_utf8(name).ok()?.to_owned())).collect())
 }
 
-impl Blob {
-    /// One line of `ls-tree`, `<mode> <type> <id>\t<path>`. `None` if it is not a file, and for a path that would lead out
-    /// of a directory, as only a forged tree has.
-    fn of(entry: &str) -> Option<Self> {
-        let (entry, name) = entry.split_once('\t')?;
-        let mut fields = entry.split(' ');
-        let (mode, kind, id) = (fields.next()?, fields.next()?, fields.next()?);
-        let is_plain = Path::new(name).components().all(|part| matches!(part, Component::Normal(_)));
-        let blob = Self { name: name.to_owned(), is_link: mode == LINK_MODE, id: id.to_owned() };
-        (kind == "blob" && is_plain).then_some(blob)
+/// Writes files of a commit below a directory. git refuses paths that lead out of it, and never writes through a link.
+pub(super) fn write<'n>(
+    commit: &str,
+    names: impl Iterator<Item = &'n String>,
+    root: &Path,
+    directory: &Path,
+    interrupt: &Stop,
+) -> Result<(), Error> {
+    let step = "write the files of the base";
+    let (place, mut list) = (tempdir().map_err(Error::Write)?, tempfile().map_err(Error::Write)?);
+    for name in names {
+        write!(list, "{name}\0").map_err(Error::Write)?;
     }
+    list.rewind().map_err(Error::Write)?;
+    let index = place.path().join("index");
+    let mut read = git(&["read-tree", "--no-sparse-checkout", commit]);
+    run_well(step, read.env("GIT_INDEX_FILE", &index), interrupt)?;
+    let prefix = format!("--prefix={}/", directory.display());
+    let mut write = git(&["checkout-index", "-z", "--stdin", &prefix]);
+    write.current_dir(root).stdin(list).env("GIT_INDEX_FILE", &index).env("GIT_LFS_SKIP_SMUDGE", "1");
+    run_well(step, &mut write, interrupt)?;
+    Ok(())
 }
 
 /// The numbers of the signals with which users end programs.
@@ -171,61 +172,3 @@ const TERMINATE: i32 = 15;
 /// The exit code of a program that Ctrl-C ended: STATUS_CONTROL_C_EXIT.
 #[cfg(windows)]
 const CONTROL_C: i32 = 0xC000_013A_u32.cast_signed();
-
-/// The contents of blobs, as `git cat-file --batch` printed them into a file.
-pub(super) struct Contents(BufReader<File>);
-
-/// The step in error messages.
-const READ: &str = "read a file of the base";
-
-impl Contents {
-    /// Reads the contents of blobs.
-    pub(super) fn read<'b>(blobs: impl Iterator<Item = &'b Blob>, interrupt: &Stop) -> Result<Self, Error> {
-        let (mut ids, mut contents) = (tempfile().map_err(Error::Write)?, tempfile().map_err(Error::Write)?);
-        for blob in blobs {
-            writeln!(ids, "{}", blob.id).map_err(Error::Write)?;
-        }
-        ids.rewind().map_err(Error::Write)?;
-        let mut command = git(&["cat-file", "--batch"]);
-        command.stdin(ids).stdout(contents.try_clone().map_err(Error::Write)?);
-        let output = run_command(READ, &mut command, interrupt)?;
-        if !output.status.success() {
-            return Err(Error::Git { step: READ, message: message(&output) });
-        }
-        contents.rewind().map_err(Error::Write)?;
-        Ok(Self(BufReader::new(contents)))
-    }
-
-    /// Writes the content of the next blob.
-    pub(super) fn copy(&mut self, blob: &Blob, out: &mut impl Write) -> Result<(), Error> {
-        let mut header = String::new();
-        self.0.read_line(&mut header).map_err(Error::Write)?;
-        let size = header.trim_end().rsplit_once(" blob ").and_then(|(_, size)| size.parse::<u64>().ok());
-        let missing = || {
-            let message = format!("{} is not in this clone; fetch it with git", blob.name);
-            Error::Git { step: READ, message }
-        };
-        io::copy(&mut (&mut self.0).take(size.ok_or_else(missing)?), out).map_err(Error::Write)?;
-        self.0.read_exact(&mut [0]).map_err(Error::Write)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn reads_the_lines_of_a_tree() {
-        for (entry, expected) in [
-            ("100644 blob 0a\ta b/c.yaml", Some(("a b/c.yaml", false))),
-            ("120000 blob 0a\tlink", Some(("link", true))),
-            ("160000 commit 0a\tmodule", None),
-            ("100644 blob 0a\t../out", None),
-            ("100644 blob 0a\t/etc/passwd", None),
-            ("", None),
-        ] {
-            let blob = Blob::of(entry);
-            assert_eq!(blob.as_ref().map(|blob| (blob.name.as_str(), blob.is_link)), expected, "{entry}");
-        }
-    }
-}

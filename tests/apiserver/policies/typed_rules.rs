@@ -3,8 +3,7 @@
 
 use anyhow::{Context, Result, ensure};
 use memgate::offline::check::check;
-use memgate::offline::load::load;
-use memgate::offline::plan::InputPlan;
+use memgate::offline::load::{InputPlan, load};
 use memgate_manifest::document::values;
 use memgate_manifest::source::Source;
 use memgate_model::finding::Severity;

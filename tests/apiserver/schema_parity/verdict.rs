@@ -7,9 +7,9 @@ use axum::http::Method;
 use futures::{StreamExt, TryStreamExt, stream};
 use kube::Client;
 use memgate::offline::check::{Decided, check};
+use memgate::offline::load::InputPlan;
 use memgate::offline::load::load;
 use memgate::offline::passed_over::counts;
-use memgate::offline::plan::InputPlan;
 use memgate_manifest::document::parse;
 use memgate_manifest::source::Source;
 use memgate_model::finding::Severity;
@@ -139,11 +139,11 @@ fn check_one(json: &str) -> Result<Verdict> {
     });
     let denied = findings.iter().filter(|finding| finding.severity == Severity::Deny);
     let denied = denied.map(|finding| format!("{} {}", finding.code.name, finding.pointer.as_str()));
-    let errors = checked.errors.iter().map(|error| format!("\n    error {error}"));
+    let errors = checked.inputs.errors.iter().map(|error| format!("\n    error {error}"));
     let passed_over =
-        counts(&checked.passed_over).into_iter().map(|what| format!("\n    passed over {what}"));
-    let allowed = checked.errors.is_empty()
-        && checked.passed_over.is_empty()
+        counts(&checked.inputs.passed_over).into_iter().map(|what| format!("\n    passed over {what}"));
+    let allowed = checked.inputs.errors.is_empty()
+        && checked.inputs.passed_over.is_empty()
         && checked.decided.iter().all(Decided::allowed);
     Ok(Verdict {
         allowed,

@@ -63,10 +63,14 @@ pub(super) fn element(lines: &mut Vec<String>, value: &Value, at: usize, indents
 pub(super) fn block(lines: &mut Vec<String>, value: &Value, at: usize, indents: Indents) {
     match value {
         Value::Object(map) if !map.is_empty() => {
-            map.iter().for_each(|(key, value)| entry(lines, key, value, at, indents));
+            for (key, value) in map {
+                entry(lines, key, value, at, indents);
+            }
         }
         Value::Array(list) if !list.is_empty() => {
-            list.iter().for_each(|value| element(lines, value, at, indents));
+            for value in list {
+                element(lines, value, at, indents);
+            }
         }
         _ => lines.push(format!("{}{}", " ".repeat(at), scalar(value, false))),
     }
@@ -215,21 +219,13 @@ fn is_printable(character: char) -> bool {
 /// A string in double quotes, with escapes that YAML and JSON share.
 pub(super) fn double_quoted(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);
-    quoted.push('"');
-    for character in text.chars() {
-        match character {
-            '"' => quoted.push_str("\\\""),
-            '\\' => quoted.push_str("\\\\"),
-            '\n' => quoted.push_str("\\n"),
-            '\r' => quoted.push_str("\\r"),
-            '\t' => quoted.push_str("\\t"),
-            printable if is_printable(printable) => quoted.push(printable),
-            other => {
-                let _ = write!(quoted, "\\u{:04x}", u32::from(other));
-            }
+    for character in Value::from(text).to_string().chars() {
+        if is_printable(character) {
+            quoted.push(character);
+        } else {
+            let _infallible = write!(quoted, "\\u{:04x}", u32::from(character));
         }
     }
-    quoted.push('"');
     quoted
 }
 

@@ -97,7 +97,7 @@ impl Splicer<'_> {
         self.splices.push(Splice { start: end, end, text });
     }
 
-    /// What stands between a comma and a member like the one at `start`.
+    /// The blanks between a comma and a member like the one at `start`.
     fn gap(&self, start: usize) -> String {
         match self.line_margin(start) {
             Some(margin) => format!("\n{margin}"),
