@@ -256,7 +256,7 @@ mod tests {
                 "Pod \"memgate-doctor\" is invalid: spec",
                 "refused: Pod \"memgate-doctor\" is invalid: spec",
             ),
-            (403, rights, "unknown: you may not create pods: it takes that right"),
+            (403, rights, "unknown: you may not create pods: this right is needed"),
             (403, uncounted, "unknown: failed to try a pod: status unknown for quota: full, resources: pods"),
             (
                 400,

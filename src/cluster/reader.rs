@@ -43,7 +43,7 @@ pub(super) async fn fetch<T>(
 
 /// The sentence for a right that the user lacks.
 pub(super) fn forbidden(verb: &str, resource: &str) -> String {
-    format!("you may not {verb} {resource}: it takes that right")
+    format!("you may not {verb} {resource}: this right is needed")
 }
 
 /// The URL path of the objects of a kind in a namespace; the empty namespace stands for all, and for cluster-wide kinds.

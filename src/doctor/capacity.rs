@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn says_what_could_not_be_tried() {
-        let why = "you may not create pods: it takes that right";
+        let why = "you may not create pods: this right is needed";
         let check = only(dry_run(PodAdmission::Unknown(why.to_owned())));
         assert_eq!((check.id, check.status, check.message.as_str()), ("room", CheckStatus::Unknown, why));
         let checks = checks(&PodDryRuns { results: vec![dry_run(PodAdmission::Admitted)], skipped: 3 });

@@ -34,7 +34,7 @@ pub(crate) fn checks(results: &[ProbeResult]) -> Vec<Check> {
                 .help(server.help),
             ),
             ProbeOutcome::MaybeAggregated(server) => {
-                let why = format!("you may not get the APIService {}: it takes that right", server.api_service);
+                let why = format!("you may not get the APIService {}: this right is needed", server.api_service);
                 Some(Check::unknown(ID, name, why))
             }
             ProbeOutcome::Forbidden(why) => Some(Check::unknown(ID, name, why.clone())),

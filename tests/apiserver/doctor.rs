@@ -529,7 +529,7 @@ fn no_right_to_try(fixture: &Fixture) -> Result<()> {
     let check = diagnosis.checks().find(|check| check["subject"] == format!("Namespace {namespace}"));
     let check = check.with_context(|| diagnosis.json.to_string())?;
     ensure!(check["id"] == "room" && check["status"] == "unknown", "{check}");
-    ensure!(check["message"] == "you may not create pods: it takes that right", "{check}");
+    ensure!(check["message"] == "you may not create pods: this right is needed", "{check}");
     Ok(())
 }
 

@@ -71,6 +71,6 @@ fn rights(fixture: &Fixture) -> Result<()> {
     let (text, output) = explain(&kubeconfig, &format!("{namespace}/scout-0"))?;
     ensure!(output.status.success(), "{text}");
     ensure!(text.contains("AGENT_MEMORY_BACKEND=redis\n"), "{text}");
-    ensure!(text.contains("note: you may not get arkagents: it takes that right"), "{text}");
+    ensure!(text.contains("note: you may not get arkagents: this right is needed"), "{text}");
     Ok(())
 }

@@ -185,7 +185,7 @@ pub(super) fn refused(fixture: &Fixture) -> Result<()> {
 
     installation.register(&Endpoint::new(([127, 0, 0, 1], 1).into(), ""))?;
     let reader = user(&installation, &["get"])?;
-    expect(run(&reader, &[])?, 2, &["you may not patch the Secret memgate-ca", "is forbidden"])?;
+    expect(run(&reader, &[])?, 2, &["you may not patch the Secret memgate-ca", "this right is needed"])?;
     let stranger = cluster.user_kubeconfig(&format!("stranger-{}", installation.home), &[])?;
     expect(run(&stranger, &[])?, 2, &["you may not get the Secret memgate-ca"])?;
     let requested = || -> Result<String> {
