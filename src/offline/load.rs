@@ -337,7 +337,7 @@ impl Loader<'_> {
     }
 }
 
-/// What [`load`](crate::offline::load::load) reads, and how. A path is a file, a directory, a glob or `-`.
+/// What [`load`] reads, and how. A path is a file, a directory, a glob or `-`.
 #[derive(Debug)]
 pub struct InputPlan {
     /// The paths of the objects to check.
