@@ -178,7 +178,10 @@ pub struct Annotations<'a>(Texts<'a>);
 impl PartialEq for Annotations<'_> {
     fn eq(&self, other: &Self) -> bool {
         let entries = |it: &Self| -> BTreeMap<String, String> {
-            it.0.keys().map(|key| (key.to_owned(), it.get(key).unwrap_or_default().to_owned())).collect()
+            let entries = it.0.0.iter();
+            entries
+                .map(|(key, value)| (key.to_string(), value.as_deref().unwrap_or_default().to_owned()))
+                .collect()
         };
         entries(self) == entries(other)
     }

@@ -72,6 +72,12 @@ impl<T: Eq + Hash> FromIterator<T> for Members<T> {
 pub struct ByKey<K, V>(HashMap<K, V>);
 
 impl<K: Eq + Hash, V> ByKey<K, V> {
+    /// An empty map with room for this many keys.
+    #[must_use]
+    pub fn with_capacity(keys: usize) -> Self {
+        Self(HashMap::with_capacity(keys))
+    }
+
     /// The value of a key.
     #[must_use]
     pub fn get<Q: Eq + Hash + ?Sized>(&self, key: &Q) -> Option<&V>

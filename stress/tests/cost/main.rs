@@ -89,7 +89,7 @@ const MODES: &[Mode] = &[
             ("keep", "1"),
             ("seconds", "15"),
             ("stop", "1000"),
-            ("fails-at", "200"),
+            ("fails-at", "250"),
             ("program", ""),
             ("out", "short"),
         ],

@@ -26,7 +26,7 @@ struct OwnFindings {
 impl<'f> Covered<'f> {
     /// Collects the places of these findings.
     pub(super) fn by(own: &'f [Finding]) -> Self {
-        let mut places: ByKey<_, OwnFindings> = ByKey::default();
+        let mut places: ByKey<_, OwnFindings> = ByKey::with_capacity(own.len());
         let mut above_missing = Members::default();
         for finding in own {
             let here = finding.pointer.as_str();
