@@ -8,7 +8,7 @@ use crate::{built, root};
 
 /// What the image may weigh unpacked, which holds this binary and its bill of materials. The goal is 15 MB;
 /// docs/image.md says by how much it is missed, and this keeps it from being missed by more.
-const MAX_IMAGE_BYTES: u64 = 20 << 20;
+const MAX_IMAGE_BYTES: u64 = 21 << 20;
 
 #[test]
 #[ignore = "needs the results of tools/build-static.sh"]
