@@ -20,6 +20,8 @@ use memgate_primitives::pointer::Pointer;
 #[derive(Debug, Clone, Default)]
 pub struct Policies {
     by_name: BTreeMap<String, Arc<Policy>>,
+    /// Those that may have findings about pods. Few have, and each pod asks for them.
+    of_pods: BTreeMap<String, Arc<Policy>>,
     exemptions: BTreeMap<(String, String), Arc<Exemption>>,
     /// The exemptions of each policy, by its name.
     by_policy: BTreeMap<String, Vec<Arc<Exemption>>>,
@@ -29,12 +31,17 @@ impl Policies {
     /// Adds a policy, or replaces the one of its name.
     pub fn insert(&mut self, policy: impl Into<Arc<Policy>>) {
         let policy = policy.into();
+        self.of_pods.remove(&policy.name);
+        if policy.judges_pods() {
+            self.of_pods.insert(policy.name.clone(), Arc::clone(&policy));
+        }
         self.by_name.insert(policy.name.clone(), policy);
     }
 
     /// Takes all policies out.
     pub fn clear(&mut self) {
         self.by_name.clear();
+        self.of_pods.clear();
     }
 
     /// Takes all exemptions out.
@@ -46,6 +53,7 @@ impl Policies {
     /// Takes a policy out.
     pub fn remove(&mut self, name: &str) {
         self.by_name.remove(name);
+        self.of_pods.remove(name);
     }
 
     /// Adds an exemption, or replaces the one of its name.
@@ -74,16 +82,21 @@ impl Policies {
 
     /// The policies that may judge objects of a family, by name.
     pub fn asked(&self, question: Question, family: &str) -> impl Iterator<Item = &Arc<Policy>> {
-        self.iter().filter(move |policy| {
+        self.of(question).filter(move |policy| {
             let families = policy.matching.families.as_ref();
-            families.is_none_or(|names| names.iter().any(|name| name == family)) && policy.answers(question)
+            families.is_none_or(|names| names.iter().any(|name| name == family))
         })
     }
 
     /// Whether no policy judges this, for any family.
     #[must_use]
     pub fn is_silent(&self, question: Question) -> bool {
-        !self.iter().any(|policy| policy.answers(question))
+        self.of(question).next().is_none()
+    }
+
+    fn of(&self, question: Question) -> impl Iterator<Item = &Arc<Policy>> {
+        let policies = if question == Question::Pod { &self.of_pods } else { &self.by_name };
+        policies.values().filter(move |policy| question != Question::Defaults || !policy.defaults.is_empty())
     }
 
     /// A policy by name.
@@ -162,16 +175,9 @@ impl Policy {
         asks && self.rules.iter().any(is_audited)
     }
 
-    /// Whether it may have what a decision asks for. A policy with faults has a note.
-    #[must_use]
-    pub fn answers(&self, question: Question) -> bool {
-        match question {
-            Question::Resource => true,
-            Question::Pod => {
-                self.invalid.is_some() || self.rules.iter().any(|rule| rule.roles.contains(&Role::Pod))
-            }
-            Question::Defaults => !self.defaults.is_empty(),
-        }
+    /// Whether it may have findings about pods. A policy with faults has a note.
+    fn judges_pods(&self) -> bool {
+        self.invalid.is_some() || self.rules.iter().any(|rule| rule.roles.contains(&Role::Pod))
     }
 }
 
