@@ -88,6 +88,7 @@ fn probe(
         object: Some(&text),
         old_object: None,
         occasion: Occasion::default(),
+        read_pod: None,
         cancelled: None,
     };
     let settings = Settings { families: families.to_vec(), ..memgate_core::family::default_settings() };

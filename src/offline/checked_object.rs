@@ -59,6 +59,7 @@ impl OwnedRequest {
             object: None,
             old_object: None,
             occasion: Occasion::default(),
+            read_pod: None,
             cancelled: None,
         };
         Ok(Self { request, json: serde_json::to_string(object)? })

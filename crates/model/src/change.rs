@@ -66,6 +66,7 @@ mod tests {
             object: Some(new),
             old_object: Some(old),
             occasion: Occasion::default(),
+            read_pod: None,
             cancelled: None,
         })
     }

@@ -168,6 +168,17 @@ impl<'a> Pod<'a> {
     }
 }
 
+/// A new pod that was read along with the review that it came in.
+#[derive(Debug)]
+pub struct ReadPod<'a> {
+    /// The pod as JSON text.
+    pub text: &'a str,
+    /// The fields that decisions need.
+    pub pod: Pod<'a>,
+    /// The steps that reading it took.
+    pub budget: Budget<'static>,
+}
+
 impl<'a> Container<'a> {
     /// The variable of this name that counts, with its index: of several the last one, as for the
     /// kubelet.

@@ -1,11 +1,13 @@
 //! What is asked: one operation on one object, with the object's JSON exactly as it was sent.
 
 use std::borrow::Cow;
+use std::rc::Rc;
 use std::sync::atomic::AtomicBool;
 
 use jiff::Timestamp;
 use serde_json::value::RawValue;
 
+use crate::pod::ReadPod;
 use crate::view::{self, Text, view};
 
 /// The operation of an admission request.
@@ -63,6 +65,8 @@ pub struct Request<'a> {
     pub name: Cow<'a, str>,
     /// The new object as JSON text; `None` for a DELETE.
     pub object: Option<&'a str>,
+    /// The object, if it is a new pod that was read along with the review.
+    pub read_pod: Option<Rc<ReadPod<'a>>>,
     /// The stored object as JSON text; for UPDATE and DELETE.
     pub old_object: Option<&'a str>,
     /// Where the decision is made, when, and for whom.
@@ -170,6 +174,7 @@ impl<'a> Request<'a> {
             object: Some(pod),
             old_object: None,
             occasion: Occasion::default(),
+            read_pod: None,
             cancelled: None,
         }
     }

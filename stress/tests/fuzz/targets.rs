@@ -145,6 +145,7 @@ fn yaml(input: &[u8]) -> Result<(), String> {
             object: Some(&object),
             old_object: None,
             occasion: Occasion::default(),
+            read_pod: None,
             cancelled: None,
         };
         let edits = decide(&request, &snapshot).edits;

@@ -110,6 +110,7 @@ mod tests {
             object: Some(object),
             old_object: None,
             occasion: Occasion::default(),
+            read_pod: None,
             cancelled: None,
         }
     }

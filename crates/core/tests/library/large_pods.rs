@@ -65,6 +65,7 @@ fn request(kind: &'static str, object: &str, of: impl FnOnce(&Request<'_>) -> De
         object: Some(object),
         old_object: None,
         occasion: Occasion::default(),
+        read_pod: None,
         cancelled: None,
     })
 }

@@ -246,6 +246,7 @@ fn request<'a>(kind: &'static str, group: &'static str, object: &'a str) -> Requ
         object: Some(object),
         old_object: None,
         occasion: Occasion::default(),
+        read_pod: None,
         cancelled: None,
     }
 }

@@ -64,6 +64,7 @@ impl Stored {
             object: Some(&self.text),
             old_object: None,
             occasion: Occasion::new(Point::Audit, now),
+            read_pod: None,
             cancelled: None,
         }
     }
