@@ -34,6 +34,7 @@ fn decided(object: &Value, old: Option<&Value>, cancelled: Option<&AtomicBool>) 
         object: Some(&object),
         old_object: old.as_deref(),
         occasion: Occasion::default(),
+        read_pod: None,
         cancelled,
     };
     decide(&request, &Snapshot::new(memgate_core::family::default_settings()))
