@@ -11,7 +11,7 @@ use crate::running::{Setup, Victim};
 /// R16 of docs/reliability.md.
 #[tokio::test]
 async fn with_256_descriptors_it_serves_and_can_be_probed() {
-    let mut victim = Victim::start_with(Setup { descriptors: 256, ..Setup::default() }).await;
+    let victim = Victim::start_with(Setup { descriptors: 256, ..Setup::default() }).await;
     let mut kept = victim.connect().await;
     kept.send(&post("/mutate", &review("u-1", None))).await;
     assert_eq!(kept.answer().await.status, 200);
