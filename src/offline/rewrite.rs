@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::iter::successors;
 use std::sync::Arc;
 
 use crate::offline::check::{Checked, Decided};
@@ -13,6 +14,7 @@ use memgate_manifest::place::DocumentPlace;
 use memgate_manifest::rewrite::{Rewritten, rewrite};
 use memgate_manifest::source::Source;
 use memgate_model::edit::{Edit, Op, Origin};
+use memgate_primitives::members::Members;
 use memgate_primitives::pointer::{Pointer, list_index};
 use serde_json::Value;
 
@@ -82,24 +84,29 @@ fn lines_of_object(document: &Document, prefix: &Pointer, edits: Vec<Edit>) -> V
     let mut inner_first: Vec<usize> = (0..parts.len()).collect();
     inner_first
         .sort_by_key(|number| parts.get(*number).map(|(pointer, _)| Reverse(pointer.tokens().count())));
-    let mut of_lines: BTreeMap<usize, Vec<(usize, &Pointer, &Origin)>> = BTreeMap::new();
+    let mut of_lines: BTreeMap<usize, (Members<&str>, Vec<(usize, &Origin)>)> = BTreeMap::new();
     for number in inner_first {
         let Some((pointer, origin)) = parts.get(number) else { continue };
         let place = document.locate(&prefix.join(pointer));
         let (span, source) = (place.whole(), document.source());
         let lines = source.slice(span).matches('\n').count();
         for line in span.line..=span.line + lines {
-            let here = of_lines.entry(line).or_default();
-            if place.exact && !here.iter().any(|(_, inner, _)| pointer.holds(inner)) {
-                here.push((number, pointer, origin));
+            let (holders, here) = of_lines.entry(line).or_default();
+            if place.exact && !holders.contains(pointer.as_str()) {
+                here.push((number, origin));
+                // Where one level is known, those above it are too.
+                let mut up =
+                    successors(Some(pointer.as_str()), |at| at.rsplit_once('/').map(|(holder, _)| holder));
+                let _known = up.find(|at| !holders.insert(at));
             }
         }
     }
-    let in_order = |(line, mut here): (usize, Vec<(usize, &Pointer, &Origin)>)| {
-        here.sort_by_key(|(number, ..)| *number);
-        here.into_iter().map(move |(.., origin)| (line, origin.clone())).collect::<Vec<_>>()
-    };
-    of_lines.into_iter().flat_map(in_order).collect()
+    let mut origins = Vec::new();
+    for (line, (_, mut here)) in of_lines {
+        here.sort_by_key(|(number, _)| *number);
+        origins.extend(here.into_iter().map(|(_, origin)| (line, origin.clone())));
+    }
+    origins
 }
 
 /// The parts of the object that edits wrote, as pointers after all edits: each element of a list that has an origin for
@@ -111,7 +118,9 @@ fn written_parts(edits: Vec<Edit>) -> Vec<(Pointer, Origin)> {
             op == Op::Add && pointer.tokens().last().is_some_and(|token| list_index(&token).is_some());
         if inserts {
             for (at, _) in &mut parts {
-                *at = behind_inserted(at, &pointer).unwrap_or_else(|| at.clone());
+                if let Some(moved) = behind_inserted(at, &pointer) {
+                    *at = moved;
+                }
             }
         } else {
             parts.retain(|(at, _)| !pointer.holds(at));

@@ -131,6 +131,10 @@ impl JsonReader<'_> {
         while matches!(self.peek(), Some(b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'+' | b'-')) {
             self.at += 1;
         }
+        let word = self.text.get(start..self.at).unwrap_or_default();
+        if word.starts_with(|c: char| c.is_ascii_alphabetic()) && !["true", "false", "null"].contains(&word) {
+            return Err(self.error(start, "this text needs double quotes"));
+        }
         self.parsed::<Value>(start)?;
         Ok(ScalarText::Slice(start, self.at))
     }

@@ -1,7 +1,7 @@
 //! Changes of the bytes of a source, and the check that the new text means what it should. `fix` and `rewrite` find the
 //! changes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -42,14 +42,14 @@ pub(super) fn wrong_documents(
     text: &str,
     before: &[RootValue],
     expected: &BTreeMap<usize, Value>,
-) -> Vec<usize> {
+) -> BTreeSet<usize> {
     let (_, found) = read_whole(&Arc::new(Source::new(source.name(), text)));
     let is_wrong = |(index, old): (usize, &RootValue)| {
         let expected = expected.get(&index).or_else(|| old.as_ref().ok().map(|(_, value)| value));
         let found = found.get(index).map(|root| root.as_ref().ok().map(|(_, value)| value));
         (found != Some(expected)).then_some(index)
     };
-    let wrong: Vec<usize> = before.iter().enumerate().filter_map(is_wrong).collect();
+    let wrong: BTreeSet<usize> = before.iter().enumerate().filter_map(is_wrong).collect();
     if found.len() != before.len() || wrong.iter().any(|index| !expected.contains_key(index)) {
         return expected.keys().copied().collect();
     }

@@ -38,7 +38,19 @@ pub(crate) fn unknown_field_message(field: &str, meant: Option<&str>) -> String 
 
 /// Checks an object, except for its `metadata`, which the apiserver checks.
 pub(crate) fn check(object: &Tree, schema: &'static Schema, codes: Codes, work: &Budget<'_>) -> Vec<Finding> {
-    let mut check = Check { codes, work, findings: Vec::new() };
+    let mut check = Check { codes, work, only_unknown: false, findings: Vec::new() };
+    check.value(object, schema, Path::Root);
+    check.findings
+}
+
+/// The unknown fields of an object.
+pub(crate) fn unknown_fields(
+    object: &Tree,
+    schema: &'static Schema,
+    codes: Codes,
+    work: &Budget<'_>,
+) -> Vec<Finding> {
+    let mut check = Check { codes, work, only_unknown: true, findings: Vec::new() };
     check.value(object, schema, Path::Root);
     check.findings
 }
@@ -47,6 +59,9 @@ pub(crate) fn check(object: &Tree, schema: &'static Schema, codes: Codes, work: 
 /// cannot be read.
 pub(crate) fn drop_below_wrong_types(mut findings: Vec<Finding>, codes: Codes) -> Vec<Finding> {
     let is_wrong_type = |finding: &Finding| finding.code == codes.field_type;
+    if findings.iter().all(is_wrong_type) {
+        return findings;
+    }
     let wrong: Members<&str> = findings
         .iter()
         .filter(|finding| is_wrong_type(finding))
@@ -72,6 +87,8 @@ fn is_at_or_below(place: &str, places: &Members<&str>) -> bool {
 struct Check<'c> {
     codes: Codes,
     work: &'c Budget<'c>,
+    /// Whether wrong types are left to others.
+    only_unknown: bool,
     findings: Vec<Finding>,
 }
 
@@ -109,6 +126,9 @@ impl Check<'_> {
 
     /// An entry of a map of strings whose value is not a string.
     fn not_a_string(&mut self, pointer: Pointer, got: &'static str) {
+        if self.only_unknown {
+            return;
+        }
         let type_message = self.codes.type_message;
         let message = move |at: &Pointer| type_message(&at.field(), "string", got);
         let finding = Finding::deny_within(self.work, self.codes.field_type, pointer, message);
@@ -116,6 +136,9 @@ impl Check<'_> {
     }
 
     fn wrong_type(&mut self, tree: &Tree, schema: &'static Schema, here: Path<'_>, expected: &'static str) {
+        if self.only_unknown {
+            return;
+        }
         let (type_message, got) = (self.codes.type_message, tree.type_name());
         let text = tree.text().map(excerpt);
         let details = move |at: &Pointer| {

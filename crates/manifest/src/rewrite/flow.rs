@@ -54,7 +54,9 @@ impl Splicer<'_> {
             Some(before) => (places.get(before)?.1, places.get(at)?.1),
             None => (start, places.get(1)?.0),
         };
-        let has_comment = self.text.get(start..end)?.contains('#') && !self.is_json();
+        let has_comment = [" #", "\t#", "\n#"]
+            .iter()
+            .any(|mark| self.text.get(start..end).is_some_and(|text| text.contains(mark)));
         (!has_comment).then(|| self.splices.push(Splice { start, end, text: String::new() }))
     }
 

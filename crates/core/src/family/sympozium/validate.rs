@@ -33,6 +33,7 @@ use memgate_primitives::members::Members;
 use memgate_primitives::number::more;
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::{Pointer, unescape};
+use memgate_primitives::suggest::did_you_mean;
 use memgate_schema::violation::{Rule, SchemaViolation};
 
 use self::report::Report;
@@ -44,7 +45,9 @@ const SCHEMA_CODES: Codes = Codes {
     field_type: &TYPE_INVALID,
     unknown_field: &UNKNOWN_FIELD,
     unknown_message: |field, meant| {
-        fit_names([field], |[field]| schema_check::unknown_field_message(field, meant))
+        let message = schema_check::unknown_field_message(field, meant);
+        let short = |[field]: [&str; 1]| format!("{field}: unknown field{}", did_you_mean(meant));
+        if fits(&message) { message } else { fit_names([field], short) }
     },
     type_message: |field, expected, got| {
         format!("{field}: Invalid value: {}: expected {expected}", quoted(got))

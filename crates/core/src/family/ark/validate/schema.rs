@@ -48,7 +48,5 @@ pub(crate) fn tolerates(kind: &Kind, _written: &Tree, violation: &SchemaViolatio
 
 /// Likely misspellings of fields. Wrong types are left to the definitions.
 pub(super) fn misspellings(kind: &'static Kind, object: &Tree, work: &Budget<'_>) -> Vec<Finding> {
-    let mut findings = schema_check::check(object, &kind.schema, CODES, work);
-    findings.retain(|finding| *finding.code == UNKNOWN_FIELD);
-    findings
+    schema_check::unknown_fields(object, &kind.schema, CODES, work)
 }

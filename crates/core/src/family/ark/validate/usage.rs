@@ -19,8 +19,11 @@ pub(super) fn deleted(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec
     let users = queries.filter(|query| !query.deleting() && uses(query, subject.namespace, subject.name));
     let mut names: Vec<_> = users.map(|user| user.name_in(subject.namespace)).collect();
     let count = names.len();
+    if count > MAX_NAMES {
+        names.select_nth_unstable(MAX_NAMES);
+        names.truncate(MAX_NAMES);
+    }
     names.sort_unstable();
-    names.truncate(MAX_NAMES);
     let more = if count > MAX_NAMES { ", …" } else { "" };
     let (count, verb, whose) = match count {
         0 => return Vec::new(),
