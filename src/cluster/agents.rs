@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::cluster::cluster_state::{AgentPod, Agents, Fetched};
 use crate::cluster::listed_state::read_state;
 use crate::cluster::probe::minimal_pod;
-use crate::cluster::reader::ClusterReader;
+use crate::cluster::reader::{ClusterReader, truncated};
 use crate::cluster::replay::unknown_references;
 use memgate_core::state::cluster_snapshot::{ClusterSnapshot, Known};
 use memgate_core::state::empty;
@@ -41,10 +41,6 @@ pub(crate) async fn agents(reader: &ClusterReader, settings: Settings) -> Agents
     look_up(reader, &mut snapshot, &mut incomplete, |state| unknown_references([&pods, &stand_ins], state))
         .await;
     Agents { pods, stand_ins, incomplete, snapshot }
-}
-
-fn truncated(what: &str) -> String {
-    format!("there are too many {what} to look at all of them; --limit raises the number")
 }
 
 /// The pods that the selectors of the families match in these namespaces, each once; the empty namespace stands for

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use crate::cluster::cluster_state::{Fetched, ServedResources};
 use crate::cluster::installation::served_resources;
-use crate::cluster::reader::{ClusterReader, path, with_kind};
+use crate::cluster::reader::{ClusterReader, path, truncated, with_kind};
 use memgate_core::state::cluster_snapshot::{ClusterSnapshot, DEFINITION, DEFINITION_API, Known, kept};
 use memgate_model::family::Family;
 use memgate_model::kind::{Kind, NAMESPACE, SECRET};
@@ -128,17 +128,20 @@ async fn list(
     let read = if *kind == SECRET {
         let take = |page: Vec<SecretKeys>| {
             all.extend(page.iter().map(|secret| kept(kind, &secret.json())));
-            true
+            all.len() < reader.max_objects
         };
         reader.pages(&resource, &path, params, take).await
     } else {
         let take = |page: Vec<Value>| {
             all.extend(page.into_iter().map(|object| kept(kind, &with_kind(kind, object))));
-            true
+            all.len() < reader.max_objects
         };
         reader.pages(&resource, &path, params, take).await
     };
-    read.map(|_| ())
+    match read {
+        Fetched::Found(false) => Fetched::Unknown(truncated(kind.plural)),
+        read => read.map(|_| ()),
+    }
 }
 
 /// The plural name with its group: several platforms have agents.

@@ -138,6 +138,11 @@ impl ClusterReader {
     }
 }
 
+/// What a report says where the limit has cut a list.
+pub(super) fn truncated(what: &str) -> String {
+    format!("there are too many {what} to look at all of them; --limit raises the number")
+}
+
 /// An object with its kind, which the items of a list lack.
 pub(super) fn with_kind(kind: &Kind, mut object: Value) -> Value {
     if let Value::Object(fields) = &mut object {

@@ -1,7 +1,7 @@
 //! The files as they were where a branch began, so that a check can tell which findings are new.
 //!
-//! The user's `git` writes them into a directory that the caller gives and removes, with an index of its own. No file of
-//! the repository is written, neither work tree nor index.
+//! They are written into a directory that the caller gives and removes. No file of the repository is written, neither work
+//! tree nor index.
 
 mod git;
 
@@ -101,7 +101,8 @@ pub fn read(reference: &str, read: BasePaths<'_>, directory: &Path, stop: &Stop)
     let repository = Repository::find(stop)?;
     let commit = repository.merge_base(reference, stop)?;
     let working_directory = env::current_dir().map_err(Error::Write)?;
-    let names = git::names(&commit, stop)?;
+    let blobs = git::blobs(&commit, stop)?;
+    let names = blobs.iter().map(|blob| blob.name.clone()).collect();
     let (root, directory) = (repository.root, directory.to_owned());
     let base = Base { commit, directory, root, working_directory, names };
     for path in paths {
@@ -111,8 +112,8 @@ pub fn read(reference: &str, read: BasePaths<'_>, directory: &Path, stop: &Stop)
     }
     let all = paths.iter().chain(state_paths);
     let filters: Vec<_> = all.filter_map(|path| Some(PathFilter::of(&base.relative(path)?))).collect();
-    let is_read = |name: &&String| renders || filters.iter().any(|filter| filter.matches(name));
-    git::write(&base.commit, base.names.iter().filter(is_read), &base.root, &base.directory, stop)?;
+    let is_read = |blob: &&git::Blob| renders || filters.iter().any(|filter| filter.matches(&blob.name));
+    git::write(blobs.iter().filter(is_read).collect(), &base.directory, stop)?;
     Ok(base)
 }
 

@@ -138,8 +138,13 @@ fn read(source: &Arc<Source>, ignores: &mut Vec<Ignore>, notices: &mut Vec<Notic
             notices.push(Notice::new(source, comment.span, finding));
             continue;
         };
-        let span = comment.span;
-        for name in codes.split(',').map(str::trim) {
+        let mut at = comment.span.end - rest.len() - 1 - codes.len();
+        for part in codes.split(',') {
+            let name = part.trim();
+            let start = at + (part.len() - part.trim_start().len());
+            at += part.len() + 1;
+            // For an empty name the caret is at the bracket.
+            let span = source.span(start, (start + name.len()).max(start + 1));
             match find(name) {
                 Ok(code) => {
                     let (source, reason) = (Arc::clone(source), reason.to_owned());
@@ -247,5 +252,15 @@ mod tests {
         let notices = applied(&text).inputs.notices;
         assert!(notices.iter().all(|notice| *notice.finding.code == common::IGNORE_UNUSED));
         assert_eq!(notices.len(), VERY_MANY);
+    }
+
+    #[test]
+    fn points_at_the_wrong_one_of_very_many_names() {
+        let names: Vec<String> = (0..VERY_MANY).map(|number| format!("arkonis/x{number}")).collect();
+        let notices = applied(&format!("# memgate: ignore[{}] known\n", names.join(", "))).inputs.notices;
+        assert_eq!(notices.len(), VERY_MANY);
+        for (notice, name) in notices.iter().zip(names) {
+            assert_eq!(notice.source.slice(notice.span), name);
+        }
     }
 }

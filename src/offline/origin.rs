@@ -17,13 +17,16 @@ const ANNOTATION: &str = "/metadata/annotations/config.kubernetes.io~1origin";
 /// helm names a template before each of its documents, other files only before the first one.
 const TEMPLATES: &str = "/templates/";
 
+/// The name of a file, which documents share; `None` when it is unknown.
+type SourceFile = Option<Arc<str>>;
+
 /// The source files of documents.
 #[derive(Debug, Default)]
 pub struct Origins {
     /// The charts and overlays that memgate rendered, by the names of the sources.
     pub(super) rendered: BTreeMap<String, Unit>,
     /// The files of each source with the bytes at which their documents start, in order; `None` for an unknown file.
-    files: BTreeMap<*const Source, Vec<(usize, Option<String>)>>,
+    files: BTreeMap<*const Source, Vec<(usize, SourceFile)>>,
     /// Keeps the sources alive, whose addresses are the keys above.
     sources: Vec<Arc<Source>>,
 }
@@ -34,9 +37,9 @@ pub(super) struct SourceOrigins<'s> {
     has_comments: bool,
     has_annotation: bool,
     /// The file of the last comment, and the start of the last document.
-    last: (Option<String>, usize),
+    last: (SourceFile, usize),
     /// The byte at which each document starts, with its file.
-    files: Vec<(usize, Option<String>)>,
+    files: Vec<(usize, SourceFile)>,
 }
 
 impl<'s> SourceOrigins<'s> {
@@ -58,19 +61,19 @@ impl<'s> SourceOrigins<'s> {
         let commented = comment(between, self.last.0.take());
         self.last = (commented.clone(), start);
         let annotated = self.has_annotation.then(|| annotation(document)).flatten();
-        self.files.push((start, annotated.or(commented)));
+        self.files.push((start, annotated.map(Arc::from).or(commented)));
     }
 }
 
 /// The file in the last comment of the text between two documents, else the one before, if that still applies.
-fn comment(between: &str, before: Option<String>) -> Option<String> {
+fn comment(between: &str, before: SourceFile) -> SourceFile {
     let mut current = before;
     for line in between.lines() {
         if line.starts_with("---") {
             current = current.filter(|file| !file.contains(TEMPLATES));
         }
         let file = line.strip_prefix(COMMENT).map(str::trim).filter(|file| !file.is_empty());
-        current = file.map(str::to_owned).or(current);
+        current = file.map(Arc::from).or(current);
     }
     current
 }
@@ -78,14 +81,18 @@ fn comment(between: &str, before: Option<String>) -> Option<String> {
 impl Origins {
     /// Adds the files of a source.
     pub(super) fn add(&mut self, read: SourceOrigins<'_>) {
-        let SourceOrigins { source, files, .. } = read;
+        let SourceOrigins { source, mut files, .. } = read;
         if files.is_empty() {
             return;
         }
         let unit = self.rendered.get(source.name());
-        let in_directory =
-            |(start, file): (usize, Option<String>)| (start, file.map(|file| in_directory(&file, unit)));
-        let mut files: Vec<_> = files.into_iter().map(in_directory).collect();
+        // Neighbours often share a file.
+        let mut last: Option<(Arc<str>, Arc<str>)> = None;
+        for file in files.iter_mut().filter_map(|(_, file)| file.as_mut()) {
+            let known = last.as_ref().filter(|(from, _)| Arc::ptr_eq(from, file));
+            let found = known.map_or_else(|| in_directory(file, unit).into(), |(_, to)| Arc::clone(to));
+            last = Some((std::mem::replace(file, Arc::clone(&found)), found));
+        }
         files.sort_by_key(|(start, _)| *start);
         self.files.insert(Arc::as_ptr(source), files);
         self.sources.push(Arc::clone(source));

@@ -15,6 +15,8 @@ use crate::offline::stop::Stop;
 const POLL: Duration = Duration::from_millis(5);
 /// How much of a program's standard error is kept, in bytes.
 const MAX_COMPLAINT_BYTES: u64 = 64 << 10;
+/// How much it may write there, in bytes.
+const MAX_WRITTEN_COMPLAINT: u64 = 64 << 20;
 /// How many lines of it are reported.
 const MAX_COMPLAINT_LINES: usize = 5;
 
@@ -76,7 +78,7 @@ pub fn run(command: &mut Command, limits: &Limits) -> Result<Output, Failure> {
         io::ErrorKind::NotFound => Failure::Missing,
         _ => Failure::Start(error),
     })?;
-    let status = follow(&mut child, &output, limits);
+    let status = follow(&mut child, &output, &complaint, limits);
     if status.is_err() {
         // Both fail harmlessly if it has ended already.
         let _ = child.kill();
@@ -87,12 +89,17 @@ pub fn run(command: &mut Command, limits: &Limits) -> Result<Output, Failure> {
     Ok(Output { status, stdout, stderr })
 }
 
-fn follow(child: &mut Child, output: &File, limits: &Limits) -> Result<ExitStatus, Failure> {
+fn follow(
+    child: &mut Child,
+    output: &File,
+    complaint: &File,
+    limits: &Limits,
+) -> Result<ExitStatus, Failure> {
+    let written = |file: &File| file.metadata().map(|file| file.len()).map_err(Failure::Start);
     let end = Instant::now().checked_add(limits.time);
     loop {
         let status = child.try_wait().map_err(Failure::Start)?;
-        let written = output.metadata().map_err(Failure::Start)?.len();
-        if written > limits.bytes as u64 {
+        if written(output)? > limits.bytes as u64 || written(complaint)? > MAX_WRITTEN_COMPLAINT {
             return Err(Failure::TooMuch);
         }
         if let Some(status) = status {
@@ -147,6 +154,7 @@ mod tests {
         assert!(matches!(shell("exec sleep 100", &brief), Err(Failure::TooLong)));
         assert!(matches!(shell("exec >&- 2>&-; exec sleep 100", &brief), Err(Failure::TooLong)));
         assert!(matches!(shell("while :; do echo y; done", &wide()), Err(Failure::TooMuch)));
+        assert!(matches!(shell("exec yes >&2", &wide()), Err(Failure::TooMuch)));
     }
 
     #[test]

@@ -84,7 +84,8 @@ fn lines_of_object(document: &Document, prefix: &Pointer, edits: Vec<Edit>) -> V
     let mut inner_first: Vec<usize> = (0..parts.len()).collect();
     inner_first
         .sort_by_key(|number| parts.get(*number).map(|(pointer, _)| Reverse(pointer.tokens().count())));
-    let mut of_lines: BTreeMap<usize, (Members<&str>, Vec<(usize, &Origin)>)> = BTreeMap::new();
+    // For each line the places that hold one of its parts, and the numbers and origins of its parts.
+    let mut of_lines = BTreeMap::<usize, (Members<&str>, Vec<_>)>::new();
     for number in inner_first {
         let Some((pointer, origin)) = parts.get(number) else { continue };
         let place = document.locate(&prefix.join(pointer));

@@ -91,14 +91,17 @@ fn notifications(cut: usize) -> Vec<Value> {
     vec![json!({"level": "warning", "message": {"text": text}})]
 }
 
-/// The rules of a run by name: the first finding of each code, and the codes of errors.
-struct Rules<'r>(BTreeMap<&'r str, Option<&'r Finding>>);
+/// The rules of a run by name, with their indexes: the first finding of each code, and the codes of errors.
+struct Rules<'r>(BTreeMap<&'r str, (usize, Option<&'r Finding>)>);
 
 impl<'r> Rules<'r> {
     fn of(report: &'r Report<'_>) -> Self {
         let errors = report.errors.iter().map(|error| (error.code(), None));
         let findings = report.findings.iter().rev().map(|located| located.finding);
-        Self(errors.chain(findings.map(|finding| (finding.code_name(), Some(finding)))).collect())
+        let findings = findings.map(|finding| (finding.code_name(), Some(finding)));
+        let all: BTreeMap<_, _> = errors.chain(findings).collect();
+        let numbered = all.into_iter().enumerate();
+        Self(numbered.map(|(number, (name, finding))| (name, (number, finding))).collect())
     }
 
     fn descriptors(&self) -> Vec<Value> {
@@ -123,12 +126,12 @@ impl<'r> Rules<'r> {
                 "properties": finding.policy.as_ref().map(|policy| properties(&policy.rule)),
             }))
         };
-        self.0.iter().map(|(name, finding)| descriptor(name, *finding)).collect()
+        self.0.iter().map(|(name, (_, finding))| descriptor(name, *finding)).collect()
     }
 
     /// The index of a rule. Every code in the report has one.
     fn number(&self, name: &str) -> usize {
-        self.0.keys().position(|known| *known == name).unwrap_or_default()
+        self.0.get(name).map_or(0, |(number, _)| *number)
     }
 }
 

@@ -44,7 +44,7 @@ fn end(repository: &Repository, arguments: &[&str], signal: &str, to: To) {
 #[test]
 #[ignore = "needs git"]
 fn while_git_reads() {
-    for step in ["checkout-index", "ls-tree"] {
+    for step in ["cat-file", "ls-tree"] {
         for (signal, to) in [("-INT", To::Group), ("-INT", To::Memgate), ("-TERM", To::Memgate)] {
             let repository = moved();
             let waits = waits(&repository);

@@ -192,6 +192,34 @@ fn writes_links_and_never_through_them() {
     assert!(files(&outside).is_empty());
 }
 
+/// Hooks and filters may come with the change, and would run with the rights of the check.
+#[test]
+#[ignore = "needs git"]
+fn runs_no_program_of_the_repository() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let repository = moved();
+    let ran = repository.beside_it("ran");
+    let script = format!("#!/bin/sh\necho >> {}\ncat\n", ran.display());
+    for name in ["hooks/post-index-change", "hooks/post-checkout", "filter.sh"] {
+        repository.write(name, &script);
+        let file = repository.path.join(name);
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).expect("can be changed");
+    }
+    repository.write(".gitattributes", "*.yaml filter=own working-tree-encoding=UTF-16\n");
+    for (key, value) in [
+        ("core.hooksPath", "hooks"),
+        ("core.fsmonitor", "./filter.sh"),
+        ("filter.own.smudge", "./filter.sh"),
+        ("filter.own.required", "true"),
+    ] {
+        repository.git(&["config", key, value]);
+    }
+    let checked = repository.check(&["--base", "main", "."]);
+    assert_eq!(checked.code, Some(0), "{:?} {}", checked.findings, checked.stderr);
+    assert!(!ran.exists(), "a program of the repository has run");
+}
+
 /// One object has more findings than are shown. The ones that are only counted are known too.
 #[test]
 #[ignore = "needs git"]

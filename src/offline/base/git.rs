@@ -1,17 +1,26 @@
-//! Reads commits and their files with the user's `git`, without a shell. No command uses the index or the work tree of the
-//! repository.
+//! Reads commits and their files with the user's `git`. Only commands that read are run, without a shell, and none that
+//! uses an index or a work tree: those run hooks and filters, which the author of a change may have written.
 
-use std::collections::BTreeSet;
-use std::io::{Seek as _, Write as _};
-use std::path::{Path, PathBuf};
+use std::fs::{self, File};
+use std::io::{self, Seek as _, Write as _};
+use std::path::{Component, Path, PathBuf};
 use std::process::{Command, ExitStatus, Output, Stdio};
 use std::time::Duration;
 
-use tempfile::{tempdir, tempfile};
+use tempfile::tempfile;
 
 use crate::offline::base::{Error, advice};
 use crate::offline::program::{self, Failure, Limits};
 use crate::offline::stop::Stop;
+
+/// The mode of a symbolic link in a tree.
+const LINK_MODE: &str = "120000";
+
+/// How many files are in memory at a time.
+const READ_AT_ONCE: usize = 256;
+
+/// The step in error messages.
+const READ: &str = "read a file of the base";
 
 fn git(arguments: &[&str]) -> Command {
     let mut command = Command::new("git");
@@ -131,36 +140,91 @@ fn commit(reference: &str, interrupt: &Stop) -> Result<Option<String>, Error> {
     Ok(output.status.success().then(|| line(&output)))
 }
 
-/// The paths of the files of a commit, from the root.
-pub(super) fn names(commit: &str, interrupt: &Stop) -> Result<BTreeSet<String>, Error> {
-    let mut list = git(&["ls-tree", "-r", "-z", "--name-only", "--full-tree", commit]);
-    let output = run_well("list the files of the base", &mut list, interrupt)?;
-    let names = output.stdout.split(|byte| *byte == 0).filter(|name| !name.is_empty());
-    Ok(names.filter_map(|name| Some(std::str::from_utf8(name).ok()?.to_owned())).collect())
+/// A file of a commit.
+#[derive(Debug)]
+pub(super) struct Blob {
+    /// Its path from the root.
+    pub(super) name: String,
+    /// Whether it is a symbolic link; its content is the target.
+    is_link: bool,
+    id: String,
 }
 
-/// Writes files of a commit below a directory. git refuses paths that lead out of it, and never writes through a link.
-pub(super) fn write<'n>(
-    commit: &str,
-    names: impl Iterator<Item = &'n String>,
-    root: &Path,
-    directory: &Path,
-    interrupt: &Stop,
-) -> Result<(), Error> {
-    let step = "write the files of the base";
-    let (place, mut list) = (tempdir().map_err(Error::Write)?, tempfile().map_err(Error::Write)?);
-    for name in names {
-        write!(list, "{name}\0").map_err(Error::Write)?;
+impl Blob {
+    /// One line of `ls-tree`, `<mode> <type> <id>\t<path>`. `None` if it is not a file, and for a path that would lead out
+    /// of a directory, as only a forged tree has.
+    fn of(entry: &str) -> Option<Self> {
+        let (entry, name) = entry.split_once('\t')?;
+        let mut fields = entry.split(' ');
+        let (mode, kind, id) = (fields.next()?, fields.next()?, fields.next()?);
+        let is_plain = Path::new(name).components().all(|part| matches!(part, Component::Normal(_)));
+        let blob = Self { name: name.to_owned(), is_link: mode == LINK_MODE, id: id.to_owned() };
+        (kind == "blob" && is_plain).then_some(blob)
     }
-    list.rewind().map_err(Error::Write)?;
-    let index = place.path().join("index");
-    let mut read = git(&["read-tree", "--no-sparse-checkout", commit]);
-    run_well(step, read.env("GIT_INDEX_FILE", &index), interrupt)?;
-    let prefix = format!("--prefix={}/", directory.display());
-    let mut write = git(&["checkout-index", "-z", "--stdin", &prefix]);
-    write.current_dir(root).stdin(list).env("GIT_INDEX_FILE", &index).env("GIT_LFS_SKIP_SMUDGE", "1");
-    run_well(step, &mut write, interrupt)?;
-    Ok(())
+
+    fn write(&self, content: &[u8], directory: &Path) -> io::Result<()> {
+        let path = directory.join(&self.name);
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent)?;
+        }
+        if self.is_link { link(content, &path) } else { File::create_new(&path)?.write_all(content) }
+    }
+}
+
+#[cfg(unix)]
+fn link(target: &[u8], path: &Path) -> io::Result<()> {
+    use std::os::unix::ffi::OsStrExt as _;
+    std::os::unix::fs::symlink(std::ffi::OsStr::from_bytes(target), path)
+}
+
+/// Writes a file that holds the path, as git does on systems without symbolic links.
+#[cfg(not(unix))]
+fn link(target: &[u8], path: &Path) -> io::Result<()> {
+    fs::write(path, target)
+}
+
+/// The files of a commit.
+pub(super) fn blobs(commit: &str, interrupt: &Stop) -> Result<Vec<Blob>, Error> {
+    let mut list = git(&["ls-tree", "-r", "-z", "--full-tree", commit]);
+    let output = run_well("list the files of the base", &mut list, interrupt)?;
+    let entries = output.stdout.split(|byte| *byte == 0);
+    Ok(entries.filter_map(|entry| Blob::of(std::str::from_utf8(entry).ok()?)).collect())
+}
+
+/// Writes files below an empty directory, links last: nothing is written through one.
+pub(super) fn write(mut blobs: Vec<&Blob>, directory: &Path, interrupt: &Stop) -> Result<(), Error> {
+    blobs.sort_by_key(|blob| blob.is_link);
+    blobs.chunks(READ_AT_ONCE).try_for_each(|blobs| {
+        let contents = contents(blobs, interrupt)?;
+        let mut rest = contents.as_slice();
+        for blob in blobs {
+            let content = next_content(&mut rest).ok_or_else(|| Error::Git {
+                step: READ,
+                message: format!("{} is not in this clone; fetch it with git", blob.name),
+            })?;
+            blob.write(content, directory).map_err(Error::Write)?;
+        }
+        Ok(())
+    })
+}
+
+/// What `git cat-file --batch` prints about blobs: for each a line with its size, the content, and a line feed.
+fn contents(blobs: &[&Blob], interrupt: &Stop) -> Result<Vec<u8>, Error> {
+    let mut ids = tempfile().map_err(Error::Write)?;
+    for blob in blobs {
+        writeln!(ids, "{}", blob.id).map_err(Error::Write)?;
+    }
+    ids.rewind().map_err(Error::Write)?;
+    Ok(run_well(READ, git(&["cat-file", "--batch"]).stdin(ids), interrupt)?.stdout)
+}
+
+/// The next content; `None` for a blob that is missing.
+fn next_content<'c>(rest: &mut &'c [u8]) -> Option<&'c [u8]> {
+    let (header, below) = rest.split_at_checked(rest.iter().position(|byte| *byte == b'\n')?)?;
+    let size = std::str::from_utf8(header).ok()?.rsplit_once(" blob ")?.1.parse().ok()?;
+    let (content, below) = below.get(1..)?.split_at_checked(size)?;
+    *rest = below.get(1..)?;
+    Some(content)
 }
 
 /// The numbers of the signals with which users end programs.
@@ -172,3 +236,23 @@ const TERMINATE: i32 = 15;
 /// The exit code of a program that Ctrl-C ended: STATUS_CONTROL_C_EXIT.
 #[cfg(windows)]
 const CONTROL_C: i32 = 0xC000_013A_u32.cast_signed();
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_the_lines_of_a_tree() {
+        for (entry, expected) in [
+            ("100644 blob 0a\ta b/c.yaml", Some(("a b/c.yaml", false))),
+            ("120000 blob 0a\tlink", Some(("link", true))),
+            ("160000 commit 0a\tmodule", None),
+            ("100644 blob 0a\t../out", None),
+            ("100644 blob 0a\t/etc/passwd", None),
+            ("", None),
+        ] {
+            let blob = Blob::of(entry);
+            assert_eq!(blob.as_ref().map(|blob| (blob.name.as_str(), blob.is_link)), expected, "{entry}");
+        }
+    }
+}

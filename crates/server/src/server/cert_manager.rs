@@ -388,7 +388,11 @@ impl CertManager {
 
     /// Logs and counts a write of the Secret, and remembers its time.
     fn record_write(&mut self, reason: WriteReason) {
-        tracing::info!(%reason, "wrote the CA Secret");
+        if reason.is_unexpected() {
+            tracing::warn!(wrote = %reason, "wrote to the CA Secret");
+        } else {
+            tracing::info!(wrote = %reason, "wrote to the CA Secret");
+        }
         if reason.is_new_ca() || reason.is_contested() {
             self.last_ca = Some(Instant::now());
         }
@@ -455,7 +459,7 @@ impl CertManager {
         self.metrics.certs.count_cabundle_write(live.kind, done.is_ok());
         match &done {
             Ok(()) => {
-                tracing::warn!(configuration = config_name(live.kind), "wrote caBundle and path");
+                tracing::info!(configuration = config_name(live.kind), "wrote caBundle and path");
                 self.failures.succeeded(&step);
             }
             Err(error) => self.failures.failed(&step, error_message(error)),

@@ -25,6 +25,9 @@ use super::subjects::Stored;
 /// How often an object is judged again after what it refers to was looked up.
 const MAX_ROUNDS: usize = 4;
 
+/// The references of how many objects are looked up together; their answers are in memory at once.
+const LOOKED_UP: usize = 4;
+
 /// How many looked-up objects are remembered, and the most bytes of one, as JSON.
 const MAX_REMEMBERED: usize = 256;
 const MAX_REMEMBERED_BYTES: usize = 16 << 10;
@@ -107,37 +110,44 @@ impl<'c> Judges<'c> {
         snapshot.policies = Arc::clone(&self.policies);
         let (judge, known) = (Arc::clone(&self.judge), snapshot.clone());
         let step = move || objects.into_iter().map(|stored| judge.judge(stored, &known)).collect::<Vec<_>>();
-        let mut judged = Vec::new();
+        let (mut judged, mut open) = (Vec::new(), Vec::new());
         for result in spawn_blocking(step).await? {
-            judged.push(match result {
-                Ok(judged) => judged,
-                Err((stored, unknown)) => self.judge_with_lookups(stored, unknown, snapshot.clone()).await?,
-            });
+            match result {
+                Ok(done) => judged.push(done),
+                Err(unfinished) => open.push(unfinished),
+            }
+        }
+        while !open.is_empty() {
+            let some = open.split_off(open.len().saturating_sub(LOOKED_UP));
+            let unknown = some.iter().flat_map(|(_, unknown)| unknown.iter().cloned()).collect();
+            let answers = self.look_up(unknown).await;
+            for (stored, unknown) in some {
+                let (snapshot, answers) = (snapshot.clone(), answers.clone());
+                judged.push(self.judge_with_answers(stored, unknown, snapshot, answers).await?);
+            }
         }
         Ok(judged)
     }
 
-    /// Judges an object again after these references were looked up.
-    async fn judge_with_lookups(
+    /// Judges an object again with the answers for its unknown references.
+    async fn judge_with_answers(
         &mut self,
         mut stored: Stored,
         mut unknown: Vec<Reference>,
         mut snapshot: Snapshot,
+        mut answers: Answers,
     ) -> Result<Judged, JoinError> {
         for _ in 0..MAX_ROUNDS {
-            unknown.sort();
-            unknown.dedup();
-            let count = unknown.len();
-            let answers = self.look_up(unknown).await;
-            let all_known = answers.len() == count;
+            let all_known = unknown.iter().all(|reference| answers.contains_key(reference));
             self.has_failed |= !all_known;
-            snapshot = snapshot.overlaid(answers);
+            snapshot = snapshot.overlaid(std::mem::take(&mut answers));
             let (judge, known) = (Arc::clone(&self.judge), snapshot.clone());
             match spawn_blocking(move || judge.judge(stored, &known)).await? {
                 Ok(judged) => return Ok(Judged { is_sure: judged.is_sure && all_known, ..judged }),
                 Err((again, _)) if !all_known => return Ok(Judged::unsure(again)),
                 Err(again) => (stored, unknown) = again,
             }
+            answers = self.look_up(unknown.clone()).await;
         }
         // The other references stay unknown.
         Ok(Judged::unsure(stored))
@@ -145,7 +155,9 @@ impl<'c> Judges<'c> {
 
     /// Answers for these references. An object of a watched kind that the state does not hold does not exist; others are
     /// looked up.
-    async fn look_up(&mut self, wanted: Vec<Reference>) -> Answers {
+    async fn look_up(&mut self, mut wanted: Vec<Reference>) -> Answers {
+        wanted.sort();
+        wanted.dedup();
         let (mut answers, mut asked) = (Answers::new(), Vec::new());
         for reference in wanted {
             if self.context.store.is_watched(reference.kind) {

@@ -80,6 +80,8 @@ pub(super) struct Subjects<'s> {
     place: Option<(String, String)>,
     /// The continue token of its list.
     token: Option<String>,
+    /// Whether the token came with a 410 and has brought no page yet.
+    is_renewed: bool,
     /// The kinds that could not be listed.
     pub(super) failed: Vec<&'static Kind>,
 }
@@ -91,7 +93,7 @@ impl<'s> Subjects<'s> {
         let audited = |family: &'static Family| family.audited().map(move |kind| (family, kind));
         let kinds = families.into_iter().flat_map(audited);
         let kinds = kinds.filter(|(family, kind)| may_be_judged(policies, family, kind)).collect();
-        Self { store, client, kinds, place: None, token: None, failed: Vec::new() }
+        Self { store, client, kinds, place: None, token: None, is_renewed: false, failed: Vec::new() }
     }
 
     /// The next objects, all of one kind. Fewer than `most` are not the end; an empty list is.
@@ -112,7 +114,7 @@ impl<'s> Subjects<'s> {
             };
             if is_last {
                 self.kinds.pop_front();
-                (self.place, self.token) = (None, None);
+                (self.place, self.token, self.is_renewed) = (None, None, false);
             }
             if !objects.is_empty() {
                 return Ok(objects);
@@ -144,16 +146,84 @@ impl<'s> Subjects<'s> {
             Err(kube::Error::Api(status)) if status.code == GONE => {
                 // With this status the apiserver sends a token that goes on at the same place, with newer objects.
                 let token = status.metadata.as_ref().and_then(|metadata| metadata.continue_.clone());
-                if token.is_none() || token == self.token {
+                if token.is_none() || self.is_renewed {
                     return Err(kube::Error::Api(status));
                 }
-                self.token = token;
+                (self.token, self.is_renewed) = (token, true);
                 return Ok((Vec::new(), false));
             }
             Err(error) => return Err(error),
         };
+        self.is_renewed = false;
         self.token = page.metadata.continue_.filter(|token| !token.is_empty());
         let objects = page.items.into_iter().map(|object| Stored::of_list(kind, object));
         Ok((objects.collect(), self.token.is_none()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::ready;
+
+    use futures::FutureExt as _;
+    use memgate_core::family;
+    use memgate_model::snapshot::Snapshot;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::server::test_support::{Reply, client};
+
+    fn gone(token: &Value) -> Reply {
+        let status = json!({
+            "apiVersion": "v1", "kind": "Status", "status": "Failure", "reason": "Expired", "code": 410,
+            "metadata": {"continue": token},
+        });
+        (410, status.to_string())
+    }
+
+    /// What a list comes to whose first page gets a 410 with `token`, and that with this token `second`.
+    async fn listed(token: Value, second: Reply) -> (Vec<Stored>, usize, usize) {
+        let store = Store::fixed(Snapshot::new(family::default_settings()));
+        let (client, asked) = client(move |path| {
+            let reply = if path.contains("continue=fresh") { second.clone() } else { gone(&token) };
+            ready(reply).boxed()
+        });
+        let (family, kind) = family::validated(&family::ALL, "arkonis.dev", "ArkMemory").expect("a kind");
+        let kinds = [(family, kind)].into_iter().collect();
+        let mut subjects = Subjects {
+            store: &store,
+            client: &client,
+            kinds,
+            place: None,
+            token: None,
+            is_renewed: false,
+            failed: Vec::new(),
+        };
+        let mut objects = Vec::new();
+        while !subjects.kinds.is_empty() {
+            let (some, is_last) = subjects.of_list(kind, 10).await.unwrap_or_else(|_| {
+                subjects.failed.push(kind);
+                (Vec::new(), true)
+            });
+            objects.extend(some);
+            if is_last {
+                subjects.kinds.clear();
+            }
+        }
+        (objects, subjects.failed.len(), asked.all().len())
+    }
+
+    #[tokio::test]
+    async fn goes_on_once_with_the_token_of_a_410() {
+        let object = json!({"metadata": {"name": "notes", "namespace": "lab", "uid": "u"}, "spec": {}});
+        let page = json!({"apiVersion": "arkonis.dev/v1alpha1", "kind": "ArkMemoryList", "metadata": {}, "items": [object]});
+        let (objects, failed, _) = listed("fresh".into(), (200, page.to_string())).await;
+        assert_eq!((objects.len(), failed), (1, 0));
+        for (token, second, requests) in
+            [("fresh".into(), gone(&"fresh".into()), 2), (Value::Null, gone(&Value::Null), 1)]
+        {
+            let (objects, failed, asked) = listed(token, second).await;
+            assert_eq!((objects.len(), failed, asked), (0, 1, requests));
+        }
     }
 }

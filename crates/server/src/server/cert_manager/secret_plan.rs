@@ -105,6 +105,11 @@ impl WriteReason {
         matches!(self, Self::NoUsableCa(_) | Self::CaDue | Self::CaRequested)
     }
 
+    /// Whether an administrator should know of it: a CA was lost or damaged, or is trusted no more.
+    pub(super) const fn is_unexpected(self) -> bool {
+        matches!(self, Self::NoUsableCa(_) | Self::CaDamaged(_) | Self::RevocationDone)
+    }
+
     /// Whether a CA replaces one that may be valid by the clocks of other replicas, which could replace it in turn
     /// without end.
     pub(super) fn is_contested(self) -> bool {
