@@ -8,6 +8,7 @@ use crate::place::Place;
 use crate::scalar;
 use crate::violation::{Rule, Violations};
 use memgate_primitives::members::{ByKey, Members};
+use memgate_primitives::pointer::Path;
 
 /// Checks one value; the recursion is bounded by the depth of the schema. What the stored object has too,
 /// in the same place and with the same content, is marked.
@@ -92,12 +93,18 @@ fn check_list<'d>(
         Some(old) => old.elements().iter().map(|element| (identity(element, keys), element)).collect(),
         None => ByKey::default(),
     };
+    let (before, mut known) = (found.len(), None);
     for (index, element) in elements.iter().enumerate() {
         if found.is_over() {
             return;
         }
+        // Where one element is wrong, many may be.
+        if known.is_none() && found.len() > before {
+            known = Some(here.path.pointer());
+        }
+        let list = known.as_ref().map_or(here.path, |known| Path::Known(known.as_str()));
         let old = if old.is_empty() { None } else { old.get(&identity(element, keys)).copied() };
-        check(&here.index(index, element, old), items, found);
+        check(&here.index(index, element, old).along(Path::Index(&list, index)), items, found);
     }
 }
 

@@ -39,6 +39,11 @@ impl<'p, 'd> Place<'p, 'd> {
         Self { above: Some(self), path: Path::Index(&self.path, index), value, old, is_same: Cell::new(None) }
     }
 
+    /// The same place, with another form of its path.
+    pub(super) fn along(self, path: Path<'p>) -> Self {
+        Self { path, ..self }
+    }
+
     /// Whether the stored object has the same value here, or above.
     pub(super) fn is_stored(&self) -> bool {
         let is_same = self.is_same.get().unwrap_or_else(|| {

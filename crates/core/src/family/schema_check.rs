@@ -59,28 +59,26 @@ pub(crate) fn unknown_fields(
 /// cannot be read.
 pub(crate) fn drop_below_wrong_types(mut findings: Vec<Finding>, codes: Codes) -> Vec<Finding> {
     let is_wrong_type = |finding: &Finding| finding.code == codes.field_type;
-    if findings.iter().all(is_wrong_type) {
+    let (wrong, others): (Vec<&Finding>, Vec<&Finding>) = findings.iter().partition(|it| is_wrong_type(it));
+    if wrong.is_empty() || others.is_empty() {
         return findings;
     }
-    let wrong: Members<&str> = findings
-        .iter()
-        .filter(|finding| is_wrong_type(finding))
-        .map(|finding| finding.pointer.as_str())
-        .collect();
-    if wrong.is_empty() {
-        return findings;
-    }
-    let stays =
-        |finding: &Finding| is_wrong_type(finding) || !is_at_or_below(finding.pointer.as_str(), &wrong);
+    // Of very many wrong types, few have another finding below them.
+    let places: Members<&str> =
+        others.iter().flat_map(|finding| from_root(finding.pointer.as_str())).collect();
+    let wrong: Members<&str> =
+        wrong.iter().map(|finding| finding.pointer.as_str()).filter(|place| places.contains(place)).collect();
+    let stays = |finding: &Finding| {
+        is_wrong_type(finding) || !from_root(finding.pointer.as_str()).any(|place| wrong.contains(place))
+    };
     let mut kept: Vec<bool> = findings.iter().rev().map(stays).collect();
     findings.retain(|_| kept.pop().unwrap_or(true));
     findings
 }
 
-/// Whether a place is one of these or below one.
-fn is_at_or_below(place: &str, places: &Members<&str>) -> bool {
-    let above = place.match_indices('/').filter_map(|(end, _)| place.get(..end));
-    above.chain([place]).any(|at| places.contains(at))
+/// The places above a place and itself, from the root down.
+fn from_root(place: &str) -> impl Iterator<Item = &str> {
+    place.match_indices('/').filter_map(|(end, _)| place.get(..end)).chain([place])
 }
 
 /// A check under way.
