@@ -114,7 +114,7 @@ fn finding(located: &LocatedFinding<'_>) -> Value {
         "related": located.related.first().map(related),
         "alsoRelated": (!others.is_empty()).then_some(others),
         "url": page::url(finding),
-        "policy": finding.policy.as_ref().map(policy),
+        "policy": finding.policy.as_deref().map(policy),
         "fingerprint": located.fingerprint,
     }))
 }

@@ -147,7 +147,7 @@ type MakeDetails = Arc<dyn Fn(&Pointer) -> Details + Send + Sync>;
 /// The details that are made already, and a function that makes the others when they are read.
 #[derive(Clone, Default)]
 pub struct LazyDetails {
-    made: Details,
+    made: Option<Box<Details>>,
     make: Option<MakeDetails>,
 }
 
@@ -163,7 +163,7 @@ pub struct Finding {
     /// The rule that is broken; for a rule of a policy the code that stands for all of them.
     pub code: &'static Code,
     /// The rule of a policy that is broken.
-    pub policy: Option<PolicyFinding>,
+    pub policy: Option<Box<PolicyFinding>>,
     /// The cause in the words of the Kubernetes API; usually that of the code.
     pub cause: Cause,
     /// Whether the request is refused for it.
@@ -195,7 +195,7 @@ impl Finding {
     /// A finding that refuses the request.
     #[must_use]
     pub fn deny(code: &'static Code, pointer: Pointer, message: impl Into<String>) -> Self {
-        let made = Details::from(message).presentable();
+        let made = Some(Box::new(Details::from(message).presentable()));
         Self::with_details(code, pointer, LazyDetails { made, make: None })
     }
 
@@ -260,10 +260,16 @@ impl Finding {
     #[must_use]
     pub fn details(&self) -> Cow<'_, Details> {
         let LazyDetails { made, make } = &self.lazy;
-        let Some(make) = make else { return Cow::Borrowed(made) };
-        let Details { message, help, fix } = make(&self.pointer).presentable();
-        let Details { help: given_help, fix: given_fix, .. } = made.clone();
-        Cow::Owned(Details { message, help: given_help.or(help), fix: given_fix.or(fix) })
+        let details = make.as_ref().map(|make| make(&self.pointer).presentable());
+        match (made.as_deref(), details) {
+            (Some(made), None) => Cow::Borrowed(made),
+            (None, details) => Cow::Owned(details.unwrap_or_default()),
+            (Some(Details { help, fix, .. }), Some(details)) => Cow::Owned(Details {
+                help: help.clone().or(details.help),
+                fix: fix.clone().or(details.fix),
+                message: details.message,
+            }),
+        }
     }
 
     /// What is wrong, in one sentence without a full stop.
@@ -299,13 +305,13 @@ impl Finding {
     #[must_use]
     pub fn with_message(self, message: impl Into<String>) -> Self {
         let made = Details { message: message.into(), ..self.details().into_owned() };
-        Self { lazy: LazyDetails { made, make: None }, ..self }
+        Self { lazy: LazyDetails { made: Some(Box::new(made)), make: None }, ..self }
     }
 
     /// The same finding with advice.
     #[must_use]
     pub fn help(mut self, help: impl Into<Cow<'static, str>>) -> Self {
-        self.lazy.made.help = Some(presentable_help(help.into()));
+        self.lazy.made.get_or_insert_default().help = Some(presentable_help(help.into()));
         self
     }
 
@@ -337,7 +343,9 @@ impl Finding {
     /// The same finding with the one right answer, if there is one.
     #[must_use]
     pub fn fix(mut self, fix: Option<Fix>) -> Self {
-        self.lazy.made.fix = fix;
+        if fix.is_some() || self.lazy.made.is_some() {
+            self.lazy.made.get_or_insert_default().fix = fix;
+        }
         self
     }
 

@@ -90,7 +90,8 @@ impl<'v> Verdict<'v> {
         let at_admission = self.at_admission(status, exemption);
         let exemption_of = |it: &Exemption| ExemptBy { name: it.key(), until: it.expires_at };
         let exempt_by = exemption.map(exemption_of);
-        let policy = Some(PolicyFinding { rule: about.clone(), status, at_admission, exemption: exempt_by });
+        let policy = PolicyFinding { rule: about.clone(), status, at_admission, exemption: exempt_by };
+        let policy = Some(Box::new(policy));
         let finding = Finding::deny(&RULE, pointer.clone(), with_field(pointer, message)).ending(&end);
         let finding = Finding { policy, severity, ..finding };
         let finding = finding.and_elsewhere(|| Some(self.place()));

@@ -138,7 +138,7 @@ fn put(policies: &mut Policies, name: &str) {
 
 fn finding(policies: &Policies, policy: &str, severity: Severity, status: PolicyStatus) -> Finding {
     let rule = Arc::clone(&policies.get(policy).unwrap().rules[0].about);
-    let policy = Some(PolicyFinding { rule, status, at_admission: None, exemption: None });
+    let policy = Some(Box::new(PolicyFinding { rule, status, at_admission: None, exemption: None }));
     Finding { policy, severity, ..Finding::deny(&RULE, Pointer::root(), "it has no team") }
 }
 
