@@ -3,8 +3,8 @@
 use std::error::Error;
 use std::io;
 
-/// An error and its causes in one line; a text that is already part of the line is left out, and so are the numbers
-/// that the operating system has for its errors. Its messages begin with a small letter, as ours do.
+/// An error and its causes in one line. Leaves out a cause whose text is already in the line, and the error numbers
+/// of the operating system. Messages of the operating system begin with a lower-case letter, as ours do.
 #[must_use]
 pub fn with_causes(error: &dyn Error) -> String {
     let mut text = without_numbers(&error.to_string());
@@ -20,8 +20,8 @@ pub fn with_causes(error: &dyn Error) -> String {
     text
 }
 
-/// What the operating system says of an error, in small letters: without its number, and without what a library
-/// has put behind that.
+/// The message of the operating system in an error, in lower case: without its number, and without the text that a
+/// library added after it. An error without such a number keeps its text.
 #[must_use]
 pub fn in_words(error: &dyn Error) -> String {
     let text = error.to_string();

@@ -1,7 +1,7 @@
 //! Rules that the apiserver can check by itself, in CEL, while memgate does not answer.
 //!
-//! A family writes its tables, and `deploy` makes policies of them. This module does not evaluate CEL: tests on a real
-//! apiserver check that a rule agrees with the family's own code.
+//! A family writes its tables, and `deploy` turns them into admission policies. This module does not evaluate CEL:
+//! tests on a real apiserver check that a rule agrees with the family's own code.
 //!
 //! In an expression `self` is the object and `$name` is a [`CelVariable`] of the same table. Each
 //! expression is used twice, for the new object and for the stored one.
@@ -16,13 +16,13 @@ pub struct CelTable {
     pub name: &'static str,
     /// The kinds; all of them have the fields that the rules read.
     pub kinds: &'static [&'static Kind],
-    /// Parts that several rules need.
+    /// Named parts that several rules use.
     pub lets: &'static [CelVariable],
     /// The rules; of several that an object breaks, the apiserver reports the first.
     pub rules: &'static [CelRule],
 }
 
-/// A part of expressions that has a name.
+/// A named part of expressions.
 #[derive(Debug, Clone, Copy)]
 pub struct CelVariable {
     /// The name.
@@ -36,17 +36,17 @@ pub struct CelVariable {
 pub struct CelRule {
     /// The code under which memgate refuses the same.
     pub code: &'static Code,
-    /// A list in CEL: the cause of each fault; empty for a good object. A fault that the stored object has too, with the
-    /// same cause, is not refused.
+    /// A list in CEL: the cause of each fault; empty for a valid object. A fault is not refused if the stored object
+    /// has it too, with the same cause.
     pub faults: &'static str,
     /// The message; starts as memgate's own message does.
     pub message: &'static str,
 }
 
-/// Why a code under which memgate refuses something is in no table.
+/// Why a code that denies has no rule in a [`CelTable`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NotInCel {
-    /// The schema of the platform's definitions refuses it before any policy is asked.
+    /// The schema of the platform's CRDs refuses it before the apiserver evaluates any policy.
     Schema,
     /// CEL cannot express it, for this reason.
     NotExpressible(&'static str),

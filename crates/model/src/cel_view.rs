@@ -1,8 +1,8 @@
-//! The views of objects in CEL, for rules of policies that an apiserver is to judge by itself.
+//! The views of objects in CEL, for policy rules that the apiserver evaluates itself.
 //!
 //! A family writes tables of the fields of its views, a typed rule makes expressions over them, and `deploy` makes
-//! ValidatingAdmissionPolicies of these. In a table `self` is the object and `$name` a [`CelVariable`] of the family's
-//! tables, as in [`cel`](crate::cel). Tests on a real apiserver check that a table agrees with the view.
+//! ValidatingAdmissionPolicies of these. In a table `self` is the object and `$name` is a [`CelVariable`] of the
+//! family's tables, as in [`cel`](crate::cel). Tests on a real apiserver check that a table agrees with the view.
 
 use crate::cel::CelVariable;
 use crate::kind::Kind;
@@ -19,11 +19,11 @@ pub struct CelView {
     pub role: Role,
     /// Whether an object has a view at all, in CEL.
     pub viewed: &'static str,
-    /// Parts that several paths need. Their names begin with that of the table.
+    /// Named parts that several paths use. Their names begin with the name of the table.
     pub lets: &'static [CelVariable],
     /// The value of the view at each path.
     pub paths: &'static [CelPath],
-    /// The paths that the view has and CEL cannot read, each with the reason; one counts for all below it.
+    /// The paths that the view has and CEL cannot read, each with the reason. An entry covers every path below it.
     pub unsaid: &'static [(&'static str, &'static str)],
 }
 
@@ -40,10 +40,10 @@ impl CelView {
 /// The value of a view at a path.
 #[derive(Debug, Clone, Copy)]
 pub struct CelPath {
-    /// The path. Two paths are not in the view itself: `secrets.place`, the place of a Secret, and `sharing.writers`, the
-    /// number of configurations that write.
+    /// The path. Two paths are not in the view itself: `secrets.place`, the place of a Secret, and `sharing.writers`,
+    /// the number of configurations that write.
     pub path: &'static str,
-    /// A list of texts in CEL, each the field in the object, one space, and the value; empty for what is absent.
+    /// A CEL list of strings: the field in the object, one space, and the value. Empty if the value is absent.
     pub entries: &'static str,
 }
 
@@ -54,7 +54,7 @@ impl CelPath {
         Self { path, entries }
     }
 
-    /// The name of its variable, in the table of this name.
+    /// The name of its variable; `table` is the name of the table.
     #[must_use]
     pub fn variable(&self, table: &str) -> String {
         let mut name = format!("{table}_");
@@ -72,10 +72,10 @@ impl CelPath {
 /// The name of the variable that holds the labels of an object.
 pub const LABELS: &str = "labels";
 
-/// The end of the names of variables that are about the stored object.
+/// The suffix of variables about the stored object.
 pub const BEFORE: &str = "_before";
 
-/// The view of the object that is sent, or of the stored one.
+/// The view of the new object, or of the stored one.
 #[derive(Debug, Clone, Copy)]
 pub struct CelSide<'t> {
     /// The table.
@@ -89,14 +89,14 @@ pub struct CelSide<'t> {
 pub enum Sayable {
     /// The entries, as a list in CEL.
     Entries(String),
-    /// The view has it, and CEL cannot read it, for this reason.
+    /// The view has the path, but CEL cannot read it, for this reason.
     Unsaid(&'static str),
-    /// The view never has it.
+    /// The view never has the path.
     Absent,
 }
 
 impl<'t> CelSide<'t> {
-    /// The view of the object that is sent.
+    /// The view of the new object.
     #[must_use]
     pub const fn new(view: &'t CelView) -> Self {
         Self { view, stored: false }
@@ -150,7 +150,7 @@ pub struct CelFault {
     pub words: usize,
     /// The message.
     pub message: Vec<MessagePart>,
-    /// Whether it is about a change: then the stored object never has the same fault.
+    /// Whether the fault is about a change, so that the stored object alone never has it.
     pub transition: bool,
 }
 
@@ -159,14 +159,14 @@ pub struct CelFault {
 pub enum MessagePart {
     /// This text.
     Text(String),
-    /// A word of the fault, in quotes.
+    /// The word of the fault at this index, in quotes.
     Quoted(usize),
-    /// A word of the fault.
+    /// The word of the fault at this index.
     Plain(usize),
 }
 
 impl InCel {
-    /// Adds a way to break the rule, of which each fault has a field and one value.
+    /// Adds a way to break the rule whose faults have a field and one value.
     pub fn add(&mut self, list: String, message: Vec<MessagePart>) {
         self.faults.push(CelFault { list, words: 2, message, transition: false });
     }
@@ -176,8 +176,8 @@ impl InCel {
         self.unsaid.push((field.into(), reason.into()));
     }
 
-    /// The entries at a path of a view. If the view has them and CEL cannot read them, that is noted for `field` of the
-    /// rule.
+    /// The entries at a path of a view. If the view has the path but CEL cannot read it, notes this for `field` of
+    /// the rule.
     pub fn entries(&mut self, side: &CelSide<'_>, path: &str, field: &str) -> Option<String> {
         match side.at(path) {
             Sayable::Entries(entries) => Some(entries),

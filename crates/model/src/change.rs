@@ -9,9 +9,9 @@ use crate::view::{self, Annotations, view};
 view! {
     /// The parts of an object that users write and memgate reads, unparsed.
     UserFields {
-        /// Who it is.
+        /// The metadata.
         metadata: AnnotatedMetadata<'a> = "metadata",
-        /// What it is to be, unread.
+        /// The spec, unread.
         spec: &'a RawValue = "spec",
     }
 }
@@ -24,8 +24,8 @@ view! {
     }
 }
 
-/// Whether this is an update that leaves the spec and the annotations for memgate as they were, compared as
-/// JSON: that of a controller that writes finalizers, labels or a status. What cannot be read counts as
+/// Whether an update leaves the spec and memgate's annotations unchanged, compared as JSON. Controllers
+/// send such updates to write finalizers, labels or a status. An object that cannot be read counts as
 /// changed.
 #[must_use]
 pub fn is_metadata_only_update(request: &Request<'_>) -> bool {

@@ -1,8 +1,8 @@
-//! The volumes that the pods of a StatefulSet have for its volumeClaimTemplates, and the way back from such
-//! a pod to its template.
+//! The volumes that the volumeClaimTemplates of a StatefulSet add to its pods, and the mapping from places in
+//! such a pod back to the StatefulSet.
 //!
-//! The controller puts a claim in place of a volume of the same name, and adds the other claims. Here those
-//! are added behind the template's own volumes, so that these keep their places.
+//! The controller replaces a volume by the claim of the same name, and adds the other claims. Here the added
+//! claims come after the template's own volumes, so that these keep their indexes.
 //! Source: kubernetes/kubernetes, pkg/controller/statefulset, updateStorage.
 
 use std::collections::BTreeMap;
@@ -16,19 +16,19 @@ use crate::view::{Text, view};
 use memgate_primitives::budget::Budget;
 use memgate_primitives::pointer::{Path, Pointer, list_index};
 
-/// The volumes of a pod that are not those of its template.
+/// The volumes of a pod that come from claim templates.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ClaimVolumes {
-    /// The claim template of each, by the index of the volume.
+    /// The index of the claim template of each such volume, by the index of the volume.
     claim_templates: BTreeMap<usize, usize>,
-    /// How many stand behind those of the template.
+    /// How many of them come after the volumes of the pod template.
     appended: usize,
-    /// How many the template has; `None` without a list.
+    /// How many volumes the pod template has; `None` if it has no list.
     in_template: Option<usize>,
 }
 
 view! {
-    /// What is read of a claim template.
+    /// The fields of a claim template that are read.
     in VOLUMES ClaimTemplate {
         /// Its metadata.
         metadata: ClaimMetadata<'a> = "metadata",
@@ -44,15 +44,15 @@ view! {
 }
 
 view! {
-    /// What is read of a volume.
+    /// The fields of a volume that are read.
     in VOLUMES NamedVolume {
         /// Its name.
         name: Text<'a> = "name",
     }
 }
 
-/// Gives a pod that was made from the template of a StatefulSet of this name its claims, as the controller
-/// does for the first replica. A pod whose volumes are not a list stays unchanged: an apiserver refuses it.
+/// Adds the claims of a StatefulSet of this name to a pod made from its template, as the controller does for
+/// the first replica. A pod whose `volumes` is not a list stays unchanged: an apiserver refuses it.
 #[must_use]
 pub fn add_to_pod(pod: &mut Value, stateful_set: &str, claim_templates: &Value) -> ClaimVolumes {
     let raw = |value: &Value| to_raw_value(value).ok();
@@ -75,8 +75,8 @@ pub fn add_to_pod(pod: &mut Value, stateful_set: &str, claim_templates: &Value) 
     found
 }
 
-/// The edits that give a pod, whose spec holds these volumes, its claims in the same way. Where there are more
-/// of either than memgate reads, there are none.
+/// The edits that add the claims to a pod whose spec holds these volumes, as in [`add_to_pod`]. There are no
+/// edits if there are more volumes or claims than memgate reads.
 #[must_use]
 pub fn edits_to_pod(
     volumes: Option<&RawValue>,
@@ -117,8 +117,8 @@ pub fn edits_to_pod(
     (edits.collect(), found)
 }
 
-/// Which volume becomes that of which claim, by its index: first those in place of volumes of their name, then
-/// those behind them.
+/// Assigns each claim to a volume index: first the claims that replace a volume of the same name, then the
+/// added ones.
 fn place<'n>(
     in_template: Option<usize>,
     volumes: impl Iterator<Item = &'n str>,
@@ -147,7 +147,7 @@ fn claim_volume(name: &str, stateful_set: &str) -> Value {
 }
 
 impl ClaimVolumes {
-    /// Where a place of the pod stands in the workload, whose template is at `template`.
+    /// Maps a pointer into the pod to a pointer into the workload, whose pod template is at `template`.
     #[must_use]
     pub fn in_workload(&self, template: &Pointer, place: &Pointer) -> Pointer {
         let below = place.as_str().strip_prefix("/spec/volumes/");
@@ -158,7 +158,7 @@ impl ClaimVolumes {
         }
     }
 
-    /// The edits of the pod as edits of its workload: volumes that are added come behind those of the template.
+    /// Maps edits of the pod to edits of its workload. Added volumes come after those of the template.
     #[must_use]
     pub fn edits_in_workload(&self, template: &Pointer, edits: &[Edit]) -> Vec<Edit> {
         let list = Pointer::new("/spec/volumes");

@@ -1,4 +1,4 @@
-//! The definitions of kinds that stand in for an apiserver where there is none.
+//! The CustomResourceDefinitions that stand in for an apiserver where there is none.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,21 +10,21 @@ use crate::family::Family;
 /// The definitions that stand in for an apiserver.
 #[derive(Debug, Clone)]
 pub struct Crds {
-    /// Those among the inputs, by group and kind.
+    /// The definitions among the inputs, by group and kind.
     given: BTreeMap<(String, String), Arc<Crd>>,
-    /// Finds the definition that comes with a row, by group and kind.
+    /// Finds the bundled definition of a family's kind, by group and kind.
     bundled: fn(&Family, &str, &str) -> Option<Arc<Crd>>,
 }
 
 impl Crds {
-    /// No definitions but the bundled ones, which are read when they are first asked for.
+    /// Only the bundled definitions, each of which is read at its first use.
     #[must_use]
     pub const fn new(bundled: fn(&Family, &str, &str) -> Option<Arc<Crd>>) -> Self {
         Self { given: BTreeMap::new(), bundled }
     }
 
-    /// Reads the bundled definitions of all kinds of these families, for a server: the first review of a kind
-    /// would have to wait for its definition otherwise.
+    /// Reads the bundled definitions of all kinds of these families. A server calls this so that the first
+    /// review of a kind does not wait for its definition.
     pub fn read_bundled(&self, families: &[&'static Family]) {
         for family in families {
             for kind in family.kinds.validated.iter().chain(family.kinds.misnamed) {
@@ -33,7 +33,7 @@ impl Crds {
         }
     }
 
-    /// Takes a definition in the place of the bundled one.
+    /// Uses a definition in place of the bundled one.
     pub fn insert(&mut self, crd: Crd) {
         self.given.insert((crd.group.clone(), crd.kind.clone()), Arc::new(crd));
     }

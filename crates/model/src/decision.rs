@@ -14,7 +14,7 @@ use crate::reason::Reason;
 /// The decision about one request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Decision {
-    /// The findings in document order; of very many, the ones that are reported.
+    /// The findings in document order. Of a large number, only those that are reported.
     pub findings: Vec<Finding>,
     /// How many more findings there are.
     pub not_shown: NotShown,
@@ -24,13 +24,13 @@ pub struct Decision {
     pub reason: Reason,
     /// Which of the two webhook calls reports the findings, but for those about an edit.
     pub phase: Phase,
-    /// Objects that the decision needs and the snapshot does not hold. The server looks these up, lays the
-    /// answers over the snapshot and decides again.
+    /// Objects that the decision needs and the snapshot does not hold. The server looks them up, overlays the
+    /// answers on the snapshot and decides again.
     pub unknown: Vec<Reference>,
-    /// Missing objects that the pod's memory depends on; they may be created yet. With each kind that an object
-    /// could have.
+    /// Missing objects that the pod's memory depends on and that may still be created. An object that could
+    /// have several kinds is listed under each of them.
     pub missing: Vec<Reference>,
-    /// Whether a controller made the pod that will make it again if it is refused.
+    /// Whether a controller made the pod. It makes the pod again if the pod is refused.
     pub from_controller: bool,
     /// Whether the pod asked to be refused rather than started without its memory.
     pub required: bool,
@@ -49,9 +49,9 @@ pub struct Decision {
 /// How many findings about an object are counted and not reported.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct NotShown {
-    /// Those that refuse the request.
+    /// The number of findings that refuse the request.
     pub denials: usize,
-    /// Those that warn.
+    /// The number of findings that warn.
     pub warnings: usize,
 }
 

@@ -19,10 +19,10 @@ pub fn of(text: &str) -> Option<u64> {
     deserializer.end().ok().map(|()| digest)
 }
 
-/// Reads a value. Each JSON type has a number of its own; the entries of an object are sorted by the hashes of their
+/// Reads a value. The JSON type is part of the digest. The entries of an object are sorted by the hashes of their
 /// keys.
 struct Hashing {
-    /// Whether fields here that are `null` do not count.
+    /// Whether `null` fields of this object do not count.
     drop_nulls: bool,
 }
 
@@ -86,7 +86,7 @@ impl<'de> Visitor<'de> for Hashing {
         while let Some(key) = map.next_key::<Text<'de>>()? {
             entries.push((one(&*key), map.next_value_seed(BELOW)?));
         }
-        // Of entries with equal keys the last one counts, as for Go.
+        // As in Go, the last of several entries with equal keys counts.
         entries.reverse();
         entries.sort_by_key(|(key, _)| *key);
         entries.dedup_by_key(|(key, _)| *key);

@@ -130,12 +130,12 @@ impl Serialize for Entry {
     }
 }
 
-/// Where an edit comes from: what the diff writes beside each added line.
+/// Where an edit comes from. The diff shows it beside each added line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin {
-    /// The object whose field decided, as `Kind namespace/name`; empty for a rule of memgate's own.
+    /// The object whose field decided, as `Kind namespace/name`; empty for one of memgate's own rules.
     pub resource: Arc<str>,
-    /// The field of that object, Kubernetes style; empty when the rule says it all.
+    /// The field of that object, Kubernetes style; empty when the rule is enough.
     pub field: Cow<'static, str>,
     /// A short name of the rule.
     pub rule: &'static str,
@@ -144,14 +144,13 @@ pub struct Origin {
 /// One change to the object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edit {
-    /// How.
+    /// The operation.
     pub op: Op,
-    /// Where, valid after the edits before it were made.
+    /// The place, valid after the edits before it were applied.
     pub pointer: Pointer,
-    /// What is written.
+    /// The value to write.
     pub value: Value,
-    /// One origin for each thing that the value holds: one for a plain value, one for each
-    /// element of a list.
+    /// One origin for each part of the value: one for a plain value, one for each element of a list.
     pub origins: Vec<Origin>,
 }
 
@@ -162,7 +161,7 @@ impl Edit {
         Self { op: Op::Add, pointer, value, origins: vec![origin] }
     }
 
-    /// How many bytes it has in a patch, with the comma behind it.
+    /// The size of the edit in a JSON patch, in bytes, with the comma after it.
     #[must_use]
     pub fn bytes(&self) -> usize {
         const AROUND: usize = r#"{"op":"","path":"","value":},"#.len();

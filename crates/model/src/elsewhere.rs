@@ -1,5 +1,5 @@
-//! Places in other objects than the one under review. A decision knows them by name; commands that read files
-//! find their lines.
+//! Places in objects other than the one under review. A decision knows these objects by name; commands that
+//! read files look up their lines.
 
 use crate::object::{Object, Reference};
 use memgate_primitives::pointer::Pointer;
@@ -9,7 +9,7 @@ use memgate_primitives::pointer::Pointer;
 pub struct Elsewhere {
     /// The object.
     pub object: Reference,
-    /// Where in it; may point at what is missing.
+    /// The place in it; may point at a missing value.
     pub pointer: Pointer,
     /// A short label for the place.
     pub label: &'static str,

@@ -1,7 +1,7 @@
-//! What an Event says of a pod that is admitted without its memory.
+//! The content of an Event about a pod that is admitted without its memory.
 //!
-//! The author of a pod, who gets its warnings, is a controller most of the time. So a decision names the
-//! object at which a person would look. Whether an Event is written, and where, is not decided here.
+//! Admission warnings go to the author of the pod, which is usually a controller. So a decision names the
+//! object that a person would inspect. This module does not decide whether an Event is written, and where.
 
 use std::borrow::Cow;
 

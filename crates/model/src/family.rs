@@ -39,11 +39,11 @@ pub struct Family {
     pub validation: Validation,
     /// The finding codes.
     pub codes: &'static [&'static Code],
-    /// What an apiserver can check, write and read by itself, in CEL. It is read when it is first used.
+    /// The rules, defaults and views that an apiserver can evaluate itself, in CEL. They are read at their first use.
     pub in_cel: LazyLock<CelRules>,
     /// The definitions of the kinds.
     pub definitions: Definitions,
-    /// What rules of policies see of the platform's objects.
+    /// The views of the platform's objects, for policy rules.
     pub views: Views,
     /// The decisions: one function each.
     pub faces: Faces,
@@ -75,15 +75,15 @@ pub struct Pods {
     pub honour_required: bool,
     /// The code for an unsupported value of the inject label.
     pub inject_label_unknown: &'static Code,
-    /// Whether a pod belongs to the platform although `inject` does not recognise it. Such a pod is never
-    /// refused. `None` where every pod of the platform is an agent pod.
+    /// Whether a pod belongs to the platform although `inject` does not recognise it. Such a pod is never refused.
+    /// `None` if every pod of the platform is an agent pod.
     pub known_otherwise: Option<fn(&Pod<'_>) -> bool>,
-    /// Reads the namespace that a pod declares in its own spec, for manifests without one. `None` where
-    /// pods declare nothing of the kind.
+    /// Reads the namespace that a pod declares in its own spec, for manifests without a namespace. `None` if the
+    /// platform's pods do not declare one.
     pub declared_namespace: Option<for<'p> fn(&'p Pod<'_>) -> Option<&'p str>>,
-    /// The metadata of one pod for each agent, as the platform would create it with a container `agent`,
-    /// for `memgate doctor` to try: where a quota refuses every pod, only these can show it. `None` where
-    /// memgate adds no containers.
+    /// Makes the metadata of one pod for each agent, as the platform would create it with a container `agent`.
+    /// `memgate doctor` sends such pods as a dry run in namespaces without an agent pod: where a quota refuses every
+    /// pod, only a made-up pod shows that. `None` if memgate does not add containers.
     pub stand_ins: Option<fn(&mut StateReader<'_>) -> Vec<Value>>,
 }
 
@@ -92,15 +92,15 @@ pub struct Validation {
     /// Whether the apiserver admits the resources when memgate does not answer. True where findings are mostly
     /// advice.
     pub fails_open: bool,
-    /// Whether an update skips validation if it leaves the spec and memgate's annotations unchanged. True
-    /// where controllers write to running objects all the time.
+    /// Whether an update skips validation if it leaves the spec and memgate's annotations unchanged. True if
+    /// controllers write to running objects all the time.
     pub changes_only: bool,
-    /// Whether `validate` itself turns the denials that an update does not cause into warnings. Where it does
-    /// not, they are compared with those of the stored object.
+    /// Whether `validate` itself turns denials that an update does not cause into warnings. If not, the caller
+    /// compares the denials with those of the stored object.
     pub ratchets: bool,
 }
 
-/// What an apiserver can check, write and read of a platform by itself, in CEL.
+/// The rules, defaults and views of a platform that an apiserver can evaluate itself, in CEL.
 pub struct CelRules {
     /// The rules on the resources.
     pub tables: &'static [CelTable],
@@ -129,19 +129,20 @@ pub struct Definitions {
     pub wait_probes: &'static [(&'static Kind, &'static str)],
 }
 
-/// What rules of policies see of a platform's objects, and which fields policies fill.
+/// The views of a platform's objects, for policy rules, and the fields that policies may fill.
 pub struct Views {
     /// The kinds that have a view, with the role of their objects.
     pub kinds: &'static [(&'static Kind, Role)],
-    /// The viewed kinds whose objects run once and end: policies judge them when they are created, and no audit does.
+    /// The viewed kinds whose objects run once and end. Policies judge them when they are created, and audits skip
+    /// them.
     pub transient: &'static [&'static Kind],
     /// The view of an object of one of these kinds; `None` for one that has nothing to do with memory. The caller
     /// adds the object's own labels and name; the labels of the memory that it uses are set here.
     pub of_object: fn(&Subject<'_>, &mut StateReader<'_>) -> Option<MemoryView>,
-    /// The view of an agent pod of this namespace, whether it opts out of injection or not; `None` if the family
-    /// does not know the pod. The caller adds the containers that serve memory.
+    /// The view of an agent pod of this namespace, even if the pod opts out of injection; `None` if the family does
+    /// not know the pod. The caller adds the containers that serve memory.
     pub of_pod: fn(&Pod<'_>, &str, &mut StateReader<'_>) -> Option<MemoryView>,
-    /// The path of views that holds the namespace in the platform's own sense. `None` where that is always the
+    /// The path of views that holds the namespace in the platform's own sense. `None` if that is always the
     /// Kubernetes namespace.
     pub own_namespace_path: Option<&'static str>,
     /// The fields that policies may fill.
@@ -172,9 +173,9 @@ pub struct Faces {
     /// What to add to a pod of this namespace for its memory; `None` if the pod is not an agent pod of the
     /// family.
     pub inject: fn(&Pod<'_>, &str, &mut StateReader<'_>) -> Option<Injection>,
-    /// The object on whose behalf a pod of this namespace runs, as far as it is known; Events regard it.
-    /// `None` if the memory belongs to another namespace: an Event must not reveal anything about that
-    /// one.
+    /// The object on whose behalf a pod of this namespace runs, as far as it is known; the `regarding` object of
+    /// Events. `None` if the memory belongs to another namespace: an Event must not reveal anything about that
+    /// namespace.
     pub involved_object: fn(&Pod<'_>, &str, &StateReader<'_>) -> Option<InvolvedObject>,
 }
 
@@ -187,16 +188,16 @@ pub struct SchemaStandIn {
     pub unknown_field: Option<&'static Code>,
     /// The kinds that are not released yet: their definitions count only if they are among the inputs.
     pub unreleased: &'static [&'static Kind],
-    /// The kinds whose status is checked too, although an apiserver passes over what users write there.
+    /// The kinds whose status is checked too, although an apiserver ignores what users write there.
     pub with_status: &'static [&'static Kind],
     /// The message about a violation.
     pub message: fn(&SchemaViolation<'_>) -> String,
-    /// Whether an object of this kind, as it was written, passes with a violation on purpose.
+    /// Whether a violation is accepted on purpose in an object of this kind, given the object as it was written.
     pub tolerates: fn(&Kind, &Tree, &SchemaViolation<'_>) -> bool,
 }
 
-/// An API server of a platform's own. The apiserver of the cluster passes on requests for the kinds that it
-/// serves, and calls no webhook and asks no policy about them.
+/// An aggregated API server of the platform. The cluster's apiserver forwards requests for its kinds to it, without
+/// calling webhooks or evaluating policies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AggregatedServer {
     /// The name of its `APIService`. CustomResourceDefinitions have one too, but without a Service.
@@ -223,13 +224,14 @@ pub struct Subject<'t> {
 }
 
 impl Family {
-    /// The kinds whose stored objects policies judge: those with a view whose objects last.
+    /// The kinds whose stored objects policies judge: the viewed kinds that are not transient.
     pub fn audited(&self) -> impl Iterator<Item = &'static Kind> {
         let viewed = self.views.kinds.iter().map(|(kind, _)| *kind);
         viewed.filter(|kind| !self.views.transient.contains(kind))
     }
 
-    /// Whether the state holds all that is read of an audited kind. Of others it has less, or nothing.
+    /// Whether the state holds all fields that an audit reads of this kind. Of other kinds it holds fewer fields, or
+    /// no objects.
     #[must_use]
     pub fn holds_whole(&self, kind: &'static Kind) -> bool {
         self.kinds.watched.iter().any(|watched| std::ptr::eq(*watched, kind))
@@ -248,7 +250,7 @@ impl Family {
         self.views.policy_fields.iter().any(|field| field.kind == kind)
     }
 
-    /// Whether memgate adds containers to the family's pods: only there are containers that serve memory.
+    /// Whether memgate adds containers to the family's pods. Only such pods have containers that serve memory.
     #[must_use]
     pub const fn adds_containers(&self) -> bool {
         self.pods.stand_ins.is_some()

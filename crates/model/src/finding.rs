@@ -16,7 +16,7 @@ use memgate_primitives::pointer::Pointer;
 /// How bad a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
-    /// Only reports have it; no answer does.
+    /// It appears in reports only, never in an admission response.
     Note,
     /// The request is allowed with a warning.
     Warn,
@@ -36,7 +36,7 @@ impl Severity {
     }
 }
 
-/// Why, in the words of the Kubernetes API (`metav1.CauseType`).
+/// The cause, as the Kubernetes API names it (`metav1.CauseType`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
     /// A required value is missing.
@@ -47,7 +47,7 @@ pub enum Cause {
     NotSupported,
     /// The value has the wrong JSON type.
     TypeInvalid,
-    /// What the value refers to does not exist.
+    /// The object that the value refers to does not exist.
     NotFound,
     /// The value contradicts another one.
     Conflict,
@@ -76,7 +76,7 @@ impl Cause {
 pub struct Code {
     /// The stable name, `family/kebab-case`.
     pub name: &'static str,
-    /// Why, in the words of the Kubernetes API.
+    /// The cause, as the Kubernetes API names it.
     pub cause: Cause,
     /// The documentation page, in Markdown, as `memgate explain` prints it.
     pub page: &'static str,
@@ -110,9 +110,9 @@ impl Phase {
 pub struct Details {
     /// What is wrong, in one sentence without a full stop.
     pub message: String,
-    /// What to do, when the message does not say it already.
+    /// What to do, unless the message already says it.
     pub help: Option<Cow<'static, str>>,
-    /// The right value, where there is only one answer. Never part of a webhook's answer.
+    /// The correct value, if there is only one. Never part of a webhook's answer.
     pub fix: Option<Fix>,
 }
 
@@ -123,13 +123,13 @@ impl Details {
         Self { help: help.map(Cow::Owned), ..self }
     }
 
-    /// The same with the one right answer, if there is one.
+    /// The same with the only correct value, if there is one.
     #[must_use]
     pub fn fix(self, fix: Option<Fix>) -> Self {
         Self { fix, ..self }
     }
 
-    /// The same without control characters and credentials, and not too long.
+    /// The same without control characters and credentials, and cut to a maximum length.
     fn presentable(self) -> Self {
         Self { message: presentable(&self.message), help: self.help.map(presentable_help), ..self }
     }
@@ -144,7 +144,7 @@ impl<T: Into<String>> From<T> for Details {
 /// Makes details from the pointer of a finding, and from values that the function owns.
 type MakeDetails = Arc<dyn Fn(&Pointer) -> Details + Send + Sync>;
 
-/// The details that are made already, and a function that makes the others when they are read.
+/// Details that exist already, and a function that makes the rest when they are read.
 #[derive(Clone, Default)]
 pub struct LazyDetails {
     made: Option<Box<Details>>,
@@ -160,23 +160,23 @@ impl fmt::Debug for LazyDetails {
 /// One thing that is wrong.
 #[derive(Debug, Clone)]
 pub struct Finding {
-    /// The rule that is broken; for a rule of a policy the code that stands for all of them.
+    /// The rule that is broken; for all rules of policies, one common code.
     pub code: &'static Code,
     /// The rule of a policy that is broken.
     pub policy: Option<Box<PolicyFinding>>,
-    /// The cause in the words of the Kubernetes API; usually that of the code.
+    /// The cause, as the Kubernetes API names it; usually that of the code.
     pub cause: Cause,
-    /// Whether the request is refused for it.
+    /// Whether the finding refuses the request, warns, or only appears in reports.
     pub severity: Severity,
     /// The place in the object under review; may point at a missing value.
     pub pointer: Pointer,
     /// Message, help and fix; [`Finding::details`] reads them.
     pub lazy: LazyDetails,
-    /// The values that the finding rests on, as one text: the part of its fingerprint that code and path
-    /// do not hold. Never shown.
+    /// The values that the finding depends on, as one text: the part of its fingerprint that is not in code and path.
+    /// Never shown.
     pub fingerprint_value: String,
-    /// The pointer with the names of list elements in place of their indexes, when the family tells its
-    /// elements apart by name; replaces the pointer in the fingerprint. Never shown.
+    /// The pointer with the names of list elements in place of their indexes, if the family identifies elements by
+    /// name. It replaces the pointer in the fingerprint. Never shown.
     pub fingerprint_path: Option<String>,
     /// The other place in the same object that the finding is about, and a label for it.
     pub related: Option<(Pointer, &'static str)>,
@@ -184,7 +184,7 @@ pub struct Finding {
     pub elsewhere: Vec<Elsewhere>,
     /// Whether the key itself is wrong, rather than its value.
     pub at_key: bool,
-    /// Whether this is about the effects of an allowed change: left out where the change is refused.
+    /// Whether this is about the effects of an allowed change. It is left out if the change is refused.
     pub when_allowed: bool,
     /// Whether this is about a value that an edit corrects. The mutating call reports it, since the validating
     /// one no longer sees that value.
@@ -223,8 +223,8 @@ impl Finding {
         Self { severity: Severity::Warn, ..Self::deny(code, pointer, message) }
     }
 
-    /// A finding that refuses the request, for rules about each element of a list. It counts in the budget, and
-    /// its details are made when they are read: an object may have ten thousand, of which 50 are reported.
+    /// A finding that refuses the request, for rules about each element of a list. It counts in the budget. Its
+    /// details are made when they are read: an object may have ten thousand such findings, of which 50 are reported.
     /// `details` owns the values that it shows; see [`excerpt`].
     #[must_use]
     pub fn deny_within<T: Into<Details>>(
@@ -281,7 +281,7 @@ impl Finding {
         }
     }
 
-    /// What to do, when the message does not say it already.
+    /// What to do, unless the message already says it.
     #[must_use]
     pub fn help_text(&self) -> Option<Cow<'_, str>> {
         match self.details() {
@@ -290,8 +290,8 @@ impl Finding {
         }
     }
 
-    /// The message about the same place in a workload, where the pod's field is at `pointer`: messages that
-    /// begin with the field name it from the workload's root.
+    /// The message about the same place in a workload, where the pod's field is at `pointer`. If the message begins
+    /// with the field, the field is written as a path from the workload's root.
     #[must_use]
     pub fn message_at(&self, pointer: &Pointer) -> String {
         let (field, message) = (self.pointer.field(), self.message());
@@ -301,7 +301,7 @@ impl Finding {
         }
     }
 
-    /// The same finding with another message, made of its own: credentials in it are masked already.
+    /// The same finding with a message that is derived from its own, in which credentials are already masked.
     #[must_use]
     pub fn with_message(self, message: impl Into<String>) -> Self {
         let made = Details { message: message.into(), ..self.details().into_owned() };
@@ -315,7 +315,7 @@ impl Finding {
         self
     }
 
-    /// The same finding with a suffix that stays whole where the message is cut or masked.
+    /// The same finding with a suffix that is never cut or masked.
     #[must_use]
     pub fn ending(self, end: &str) -> Self {
         let mut message = self.message().into_owned();
@@ -328,7 +328,7 @@ impl Finding {
         self.with_message(message)
     }
 
-    /// The same finding with the values it rests on.
+    /// The same finding with the values it depends on.
     #[must_use]
     pub fn fingerprint_value(self, fingerprint_value: impl Into<String>) -> Self {
         Self { fingerprint_value: fingerprint_value.into(), ..self }
@@ -340,7 +340,7 @@ impl Finding {
         Self { related: Some((pointer, label)), ..self }
     }
 
-    /// The same finding with the one right answer, if there is one.
+    /// The same finding with the only correct value, if there is one.
     #[must_use]
     pub fn fix(mut self, fix: Option<Fix>) -> Self {
         if fix.is_some() || self.lazy.made.is_some() {
@@ -386,8 +386,7 @@ impl Finding {
         Self { fingerprint_path: Some(String::new()), ..self }
     }
 
-    /// The key by which the ratchet compares findings: code, path (where it matters) and the values they
-    /// rest on.
+    /// The key by which the ratchet compares findings: code, path (where it matters) and the values they depend on.
     #[must_use]
     pub fn fingerprint(&self) -> (&str, &str, &str) {
         let path = self.fingerprint_path.as_deref().unwrap_or(self.pointer.as_str());
@@ -401,7 +400,7 @@ impl Finding {
     }
 }
 
-/// Compares details as they are read.
+/// Compares the details as a reader gets them, not how they are stored.
 impl PartialEq for Finding {
     fn eq(&self, other: &Self) -> bool {
         let flags = |it: &Self| (it.severity, it.cause, it.at_key, it.when_allowed, it.on_rewrite);
@@ -415,15 +414,15 @@ impl PartialEq for Finding {
 
 impl Eq for Finding {}
 
-/// A value for a message that is made later: as much of it as [`quoted`](memgate_primitives::plain_text::quoted) reads,
-/// so that ten thousand findings about long values stay small.
+/// A value for a message that is made later: only as much of it as [`quoted`](memgate_primitives::plain_text::quoted)
+/// reads, so that ten thousand findings about long values stay small.
 #[must_use]
 pub fn excerpt(value: &str) -> Box<str> {
     const MAX_BYTES: usize = credential::MAX_READ_BYTES + 4;
     value.get(..value.floor_char_boundary(MAX_BYTES)).unwrap_or(value).into()
 }
 
-/// The names of the codes of findings, each once, with commas: as logs and audit annotations have them.
+/// The names of the codes of findings, each once, separated by commas: the form in logs and audit annotations.
 #[must_use]
 pub fn codes(findings: &[&Finding]) -> String {
     let mut names: Vec<&str> = Vec::new();
@@ -438,8 +437,8 @@ pub fn codes(findings: &[&Finding]) -> String {
 /// The longest message, in bytes: more than any rule writes about names of the usual length.
 const MAX_MESSAGE_BYTES: usize = 2048;
 
-/// A message without control characters and credentials, cut where it is very long. It is cut last, since the
-/// text behind a credential can be what identifies it.
+/// A message without control characters and credentials, cut at a maximum length. Credentials are masked before the
+/// cut, since a credential may be recognised only by the text after it.
 #[must_use]
 pub fn presentable(message: &str) -> String {
     let mut shown = credential::masked(&plain(message)).into_owned();
@@ -450,7 +449,7 @@ pub fn presentable(message: &str) -> String {
     shown
 }
 
-/// The same for help; a text of the program itself is as it is.
+/// The same for help. Static text of the program stays unchanged.
 fn presentable_help(help: Cow<'static, str>) -> Cow<'static, str> {
     match help {
         Cow::Borrowed(help) => Cow::Borrowed(help),

@@ -25,11 +25,11 @@ pub struct Injection {
     pub warnings: Vec<Finding>,
     /// The changes, in the order in which they apply.
     pub edits: Vec<Edit>,
-    /// What the edits add, as the marker annotation says it.
+    /// What the edits add, for the marker annotation.
     pub added: Added,
 }
 
-/// What was added to a pod; the marker annotation says it as compact JSON.
+/// What was added to a pod. The marker annotation holds it as compact JSON.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Added {

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use crate::schema::{Field, METADATA, METADATA_WITH_ANNOTATIONS, Schema};
 
-/// One kind of resource: how it is named, how it is fetched and what of it is read.
+/// One kind of resource: how it is named, how it is fetched and which of its fields are read.
 ///
 /// Two kinds are the same when group and kind are: memgate does not tell versions apart.
 #[derive(Debug, Clone, Copy)]
@@ -19,7 +19,7 @@ pub struct Kind {
     pub plural: &'static str,
     /// Whether its objects live in namespaces.
     pub namespaced: bool,
-    /// What is read of an object of this kind, metadata included.
+    /// The fields that are read of an object of this kind, metadata included.
     pub schema: Schema,
 }
 
@@ -61,8 +61,8 @@ impl Ord for Kind {
     }
 }
 
-/// core/v1 Secret: only its name and the names of its keys are ever read, and only from manifests.
-/// Nothing watches it and no RBAC rule names it.
+/// core/v1 Secret: only its name and the names of its keys are ever read, and only from manifests. The
+/// server does not watch Secrets, and no RBAC rule names them.
 pub static SECRET: Kind = Kind {
     group: "",
     version: "v1",
@@ -76,7 +76,7 @@ pub static SECRET: Kind = Kind {
     ]),
 };
 
-/// core/v1 Service: read for its ports, and to know which names lead into the cluster.
+/// core/v1 Service: read for its ports, and to know which host names lead into the cluster.
 pub static SERVICE: Kind = Kind {
     group: "",
     version: "v1",
@@ -138,5 +138,5 @@ pub static POLICY_KINDS: [&Kind; 2] = [&MEMORY_POLICY, &MEMORY_POLICY_EXEMPTION]
 /// Their CustomResourceDefinitions.
 pub const POLICY_CRDS: &str = include_str!("../crds/policy.yaml");
 
-/// Namespaces whose pods a cluster needs to come up: no request about them is sent to memgate.
+/// Namespaces whose pods a cluster needs to start. Requests about them are not sent to memgate.
 pub const SYSTEM_NAMESPACES: [&str; 3] = ["kube-system", "kube-public", "kube-node-lease"];

@@ -5,15 +5,15 @@ use std::collections::BTreeMap;
 /// The value of a label.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LabelValue<'v> {
-    /// It is there.
+    /// The label exists and has this value.
     Found(&'v str),
-    /// It is not there.
+    /// The label does not exist.
     Missing,
-    /// The label is not known.
+    /// It is not known whether the label exists.
     Unknown,
 }
 
-/// What labels must be like; one without requirements fits all.
+/// A label selector. Without requirements it matches all objects.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LabelSelector {
     /// All of them must hold.
@@ -25,27 +25,27 @@ pub struct LabelSelector {
 pub struct Requirement {
     /// The key of the label.
     pub key: String,
-    /// How its value compares.
+    /// How the value of the label is compared.
     pub operator: SelectorOperator,
-    /// With what.
+    /// The values to compare it with.
     pub values: Vec<String>,
 }
 
 /// How the value of a label compares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SelectorOperator {
-    /// It is one of the values.
+    /// The value is one of these.
     In,
-    /// The value is not one of them, or the label is missing.
+    /// The value is not one of these, or the label is missing.
     NotIn,
-    /// There is such a label.
+    /// The label exists.
     Exists,
     /// The label is missing.
     DoesNotExist,
 }
 
 impl LabelSelector {
-    /// Whether labels fit; `None` when that depends on one that is not known.
+    /// Whether labels match; `None` when that depends on a label that is not known.
     pub fn matches<'v>(&self, label: impl Fn(&str) -> LabelValue<'v>) -> Option<bool> {
         let mut all = Some(true);
         for requirement in &self.requirements {
@@ -58,7 +58,7 @@ impl LabelSelector {
         all
     }
 
-    /// Whether labels that are known fit.
+    /// Whether these labels match, all of them being known.
     #[must_use]
     pub fn fits(&self, labels: &BTreeMap<String, String>) -> bool {
         let of = |key: &str| labels.get(key).map_or(LabelValue::Missing, |value| LabelValue::Found(value));

@@ -50,7 +50,7 @@ impl Role {
 pub struct MemoryView {
     /// The name of the family.
     pub family: &'static str,
-    /// What the object is to memory.
+    /// The role of the object for memory.
     pub role: Role,
     /// The kind; `Pod` for the pod of a workload too.
     pub kind: &'static str,
@@ -88,11 +88,11 @@ pub struct MemoryView {
     pub operations: Option<Vec<OperationView>>,
     /// How memory is shared.
     pub sharing: Option<SharingView>,
-    /// The memory resources that a referrer or pod uses, as far as they were found.
+    /// The memory resources that a referrer or pod uses and that were found.
     pub sources: Vec<SourceView>,
     /// The containers that serve memory.
     pub containers: Vec<ContainerView>,
-    /// The place of each field in the object, by its path in the view. Elements of lists have a `field` of their own.
+    /// The place of each field in the object, by its path in the view. List elements have their own `field`.
     pub fields: Vec<(&'static str, Pointer)>,
 }
 
@@ -180,7 +180,7 @@ pub struct ReferenceView {
 pub struct OperationView {
     /// Its name.
     pub name: String,
-    /// Where it stands.
+    /// Its place.
     pub field: Pointer,
 }
 
@@ -202,7 +202,7 @@ pub struct SharingConfigView {
     pub access: Option<String>,
     /// The visibility of its entries.
     pub visibility: Option<String>,
-    /// The place of the visibility, which may be absent.
+    /// The place of the visibility; the field may be absent.
     pub field: Pointer,
 }
 
@@ -272,8 +272,8 @@ impl MemoryView {
         self.fields.extend(places.map(|(path, pointer)| (path, Pointer::new(pointer))));
     }
 
-    /// The place of a field of the view, or of its nearest parent with a place, else the whole spec. The object may lack
-    /// it.
+    /// The place of a field of the view, else of its nearest parent with a place, else `/spec`. The object may lack
+    /// the field.
     #[must_use]
     pub fn pointer(&self, path: &str) -> Pointer {
         let noted =

@@ -1,7 +1,7 @@
-//! Objects of the state, pruned to what decisions read, and what is known of each kind.
+//! Objects of the state, pruned to the fields that decisions read, and the knowledge about each kind.
 //!
-//! A lookup answers found, absent or **unknown**: outside a cluster a kind without any manifest can
-//! be unknown; inside one a cache miss is unknown until the apiserver was asked once.
+//! A lookup answers found, absent or **unknown**. Outside a cluster a kind without any manifest can be unknown.
+//! In a cluster a cache miss is unknown until the server has asked the apiserver.
 
 pub mod index;
 pub(super) mod objects;
@@ -20,36 +20,37 @@ use memgate_primitives::members::Members;
 use memgate_primitives::name::is_dns_subdomain;
 use memgate_primitives::pointer::Pointer;
 
-/// One object of the state, pruned to what its kind's schema names.
+/// One object of the state, pruned to the fields in its kind's schema.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Object {
-    /// The kind, as it is kept under in the state.
+    /// The kind under which the state holds the object.
     pub kind: &'static Kind,
     /// The namespace; empty for cluster-wide kinds. Objects of one namespace share it.
     pub namespace: Arc<str>,
     /// The name, shared with the tree.
     pub name: Arc<str>,
-    /// Whether its namespace was given; files often leave it to the command that applies them.
+    /// Whether its namespace was given. Files often leave it to the command that applies them.
     pub namespace_given: bool,
-    /// Whether a snapshot says that a cluster has it: what its controllers make of it is there too.
+    /// Whether a snapshot file marks the object as stored in a cluster. Then the objects that its controllers
+    /// create exist too.
     pub stored: bool,
     /// The whole object, as far as it is read.
     pub tree: Tree,
-    /// What [`Object::defect`] found when it was called first; it never changes.
+    /// The result of the first call of [`Object::defect`]; it never changes.
     defect: OnceLock<Option<Box<Defect>>>,
-    /// What [`Object::has_data_key`] looks keys up in.
+    /// The keys that [`Object::has_data_key`] looks up.
     data_keys: OnceLock<Box<Members<String>>>,
 }
 
 impl Object {
-    /// Its name, with its namespace unless that is this one.
+    /// The name, as `namespace/name` unless the object is in `namespace`.
     #[must_use]
     pub fn name_in(&self, namespace: &str) -> Cow<'_, str> {
         let is_here = *self.namespace == *namespace;
         if is_here { Cow::Borrowed(&self.name) } else { format!("{}/{}", self.namespace, self.name).into() }
     }
 
-    /// Reads an object of `kind` from any self-describing data. `None` without a name.
+    /// Reads an object of `kind` from any self-describing format. `None` without a name.
     ///
     /// # Errors
     /// Those of the deserializer.
@@ -82,14 +83,14 @@ impl Object {
         is_deleting(&self.tree)
     }
 
-    /// What makes the object unfit for use. `find` is called once and its result kept: many pods use one
-    /// memory, and neither it nor its rules change in between.
+    /// The defect of the object, if it has one. `find` is called once and its result is kept: many pods use one
+    /// memory, and neither the object nor its rules change between these uses.
     pub fn defect(&self, find: impl FnOnce(&Tree) -> Option<Defect>) -> Option<&Defect> {
         self.defect.get_or_init(|| find(&self.tree).map(Box::new)).as_deref()
     }
 
     /// Whether the data of a `ConfigMap` or Secret has this key. The keys are indexed once: one object can have
-    /// very many of them, and another one can refer to as many.
+    /// very many keys, and another object can refer to as many.
     #[must_use]
     pub fn has_data_key(&self, key: &str) -> bool {
         let index = || {
@@ -115,7 +116,7 @@ impl Object {
 /// What makes an object unfit for use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Defect {
-    /// Where; may point at what is missing.
+    /// The place; may point at a missing value.
     pub pointer: Pointer,
     /// What is wrong, in one sentence without a full stop.
     pub message: String,
@@ -134,7 +135,7 @@ pub struct Reference {
     pub kind: &'static Kind,
     /// The namespace; empty for cluster-wide kinds.
     pub namespace: String,
-    /// The name; empty when the question was about all objects of the namespace.
+    /// The name; empty for a list of all objects in the namespace.
     pub name: String,
 }
 
@@ -149,14 +150,15 @@ impl Reference {
 /// What the absence of an object from the snapshot means.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Coverage {
-    /// All objects of the kind are here: what is not here does not exist.
+    /// All objects of the kind are here: a missing object does not exist.
     Complete,
-    /// All objects that a watch has delivered are here: what is not here may be newer than that,
-    /// so a single lookup is unknown; a list is taken as it is.
+    /// All objects that a watch has delivered are here. A missing object may be newer, so a single lookup is
+    /// unknown; a list counts as complete.
     Watched,
-    /// The namespaces of which at least one object is here are complete; others are unknown.
+    /// A namespace is complete if at least one of its objects is here; other namespaces are unknown.
     PerNamespace,
-    /// All objects of these namespaces were listed, or of all of them; others are unknown.
+    /// All objects of these namespaces were listed, or of every namespace for `None`. Other namespaces are
+    /// unknown.
     Listed(Option<Arc<BTreeSet<String>>>),
     /// Nothing is known yet.
     #[default]
@@ -185,7 +187,7 @@ impl<'s> Lookup<'s> {
     }
 }
 
-/// The namespace of objects without one, as for kubectl.
+/// The namespace of objects that do not name one, as for kubectl.
 pub const DEFAULT_NAMESPACE: &str = "default";
 
 /// All that is known of one kind.
@@ -221,7 +223,7 @@ impl KindState {
         }
     }
 
-    /// Whether all objects of a namespace are here, or of all of them where none is given.
+    /// Whether a list of this namespace counts as complete; `None` stands for all namespaces.
     pub(super) fn knows_all(&self, namespace: Option<&str>) -> bool {
         match &self.coverage {
             Coverage::Complete | Coverage::Watched | Coverage::PerNamespace | Coverage::Listed(None) => true,
@@ -240,7 +242,7 @@ impl KindState {
         self.objects.all()
     }
 
-    /// The objects behind this place, by namespace and name; all of them behind none.
+    /// The objects after this namespace and name, in this order; all objects for `None`.
     pub fn objects_behind(&self, place: Option<(&str, &str)>) -> impl Iterator<Item = &Object> + use<'_> {
         self.objects.behind(place)
     }
@@ -263,7 +265,7 @@ impl KindState {
         self.objects.get(namespace, name)
     }
 
-    /// The objects of which the index says that they have this key, by namespace and name.
+    /// The objects with this key in the index, by namespace and name.
     pub(super) fn find<'k>(
         &'k self,
         index: &'static Index,

@@ -1,22 +1,23 @@
-//! What an installation chose for single platforms.
+//! The settings of an installation for individual platforms.
 
-/// The choices that are about one platform each.
+/// The settings that belong to one platform each.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PlatformSettings {
-    /// The choices for orloj.
+    /// The settings for orloj.
     pub orloj: Orloj,
-    /// The choices for sympozium.
+    /// The settings for sympozium.
     pub sympozium: Sympozium,
 }
 
-/// The choices for orloj.
+/// The settings for orloj.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Orloj {
     /// The namespaces in which Orloj runs the Jobs of agents.
     pub job_namespaces: Vec<String>,
-    /// Patterns of the Secrets of those namespaces that objects of other namespaces may hand to pods.
+    /// Name patterns of Secrets in the job namespaces. Objects of other namespaces may give pods references
+    /// to these.
     pub shared_secrets: Vec<String>,
-    /// The namespaces whose objects may name another Orloj namespace; `None` for all.
+    /// The namespaces whose objects may claim another Orloj namespace; `None` for all.
     pub source_namespaces: Option<Vec<String>>,
 }
 
@@ -27,10 +28,10 @@ impl Default for Orloj {
     }
 }
 
-/// Where the private memory of a sympozium agent runs, when nothing else decides.
+/// Where the private memory of a sympozium agent runs, unless the pod or an annotation decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum MemoryMode {
-    /// As the SkillPack has it.
+    /// The SkillPack decides.
     #[default]
     Auto,
     /// In a Deployment of its own.
@@ -39,7 +40,7 @@ pub enum MemoryMode {
     Sidecar,
 }
 
-/// The choices for sympozium.
+/// The settings for sympozium.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sympozium {
     /// Where the private memory runs.

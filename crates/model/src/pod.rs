@@ -1,5 +1,4 @@
-//! A core/v1 Pod, as far as decisions read it. Everything else in it is skipped, so that a pod costs no
-//! more than what is asked of it.
+//! A core/v1 Pod, limited to the fields that decisions read. All other fields are skipped without being stored.
 
 mod owners;
 
@@ -18,23 +17,23 @@ pub use self::owners::{Controller, Owners};
 view! {
     /// A pod.
     Pod {
-        /// Who it is.
+        /// The metadata.
         metadata: PodMetadata<'a> = "metadata",
-        /// What it runs.
+        /// The spec.
         spec: PodSpec<'a> = "spec",
     }
 }
 
 view! {
-    /// Who a pod is.
+    /// The metadata of a pod.
     PodMetadata {
-        /// The name; absent when the apiserver makes one from `generate_name`.
+        /// The name; absent when the apiserver generates one from `generate_name`.
         name: Text<'a> = "name",
-        /// The start of a name that the apiserver makes.
+        /// The prefix of a name that the apiserver generates.
         generate_name: Text<'a> = "generateName",
-        /// The namespace; the request's counts when this is absent.
+        /// The namespace; when absent, the namespace of the request counts.
         namespace: Text<'a> = "namespace",
-        /// The owners, read when they are asked for.
+        /// The owners, read when a decision needs them.
         owner_references: Owners<'a> = "ownerReferences",
         /// All labels.
         labels: Texts<'a> = "labels",
@@ -44,7 +43,7 @@ view! {
 }
 
 view! {
-    /// What a pod runs.
+    /// The spec of a pod.
     PodSpec {
         /// The ordinary containers.
         containers: Vec<Container<'a>> = "containers",
@@ -87,11 +86,11 @@ view! {
     Mount {
         /// The name of the volume.
         name: Text<'a> = "name",
-        /// Where.
+        /// The path.
         path: Text<'a> = "mountPath",
         /// The part of the volume that is mounted; all of it when absent.
         sub_path: Text<'a> = "subPath",
-        /// The same with variables in it.
+        /// The same as an expression with variables.
         sub_path_expr: Text<'a> = "subPathExpr",
     }
 }
@@ -134,13 +133,13 @@ impl<'a> Pod<'a> {
     /// Reads a pod.
     ///
     /// # Errors
-    /// Of category `Data` when a field that is read has another JSON type than a pod's; of
-    /// category `Syntax` when a string that is read cannot be Unicode text.
+    /// Category `Data` if a field that is read does not have the JSON type of a pod's field; category `Syntax` if a
+    /// string that is read cannot be Unicode text.
     pub fn parse(text: &'a str) -> serde_json::Result<Self> {
         view::read(text)
     }
 
-    /// The same within the limits of a decision. Where one is reached, the rest of that list or map is left out,
+    /// The same within the limits of a decision. If a list or map reaches a limit, the rest of it is left out,
     /// and `budget` has ended.
     ///
     /// # Errors
@@ -175,13 +174,12 @@ pub struct ReadPod<'a> {
     pub text: &'a str,
     /// The fields that decisions need.
     pub pod: Pod<'a>,
-    /// The steps that reading it took.
+    /// The budget that counted the steps of reading it.
     pub budget: Budget<'static>,
 }
 
 impl<'a> Container<'a> {
-    /// The variable of this name that counts, with its index: of several the last one, as for the
-    /// kubelet.
+    /// The variable of this name, with its index. The last of several counts, as for the kubelet.
     #[must_use]
     pub fn variable(&self, name: &str) -> Option<(usize, &EnvVarView<'a>)> {
         let env = self.env.as_deref().unwrap_or_default();
@@ -190,8 +188,8 @@ impl<'a> Container<'a> {
 }
 
 impl Mount<'_> {
-    /// Where, as the kubelet reads it: absolute, without `.`, `..` and empty parts. Empty for the root and
-    /// for no path at all.
+    /// The path as the kubelet reads it: absolute, without `.`, `..` and empty parts. Empty for the root and for
+    /// a missing path.
     #[must_use]
     pub fn clean_path(&self) -> String {
         let mut parts = Vec::new();
@@ -232,8 +230,7 @@ impl EnvVarView<'_> {
 /// The fields of a pod's spec.
 pub const SPEC: Path<'_> = Path::Key(&Path::Root, "spec");
 
-/// Reads a part of a pod that was left unread; `None` when it is absent or of another form. For parts that
-/// hold no lists.
+/// Reads a part of a pod that was left unread; `None` if it is absent or malformed. For parts without lists.
 #[must_use]
 pub fn read<'a, T: View<'a>>(raw: Option<&'a RawValue>) -> Option<T> {
     view::read(raw?.get()).ok()
@@ -249,8 +246,8 @@ pub fn read_list<'a, T: View<'a>>(
     Reading::within(budget).read(raw?.get(), path).ok()
 }
 
-/// Calls `visit` with one element after the other of a list that was left unread, and keeps none of them.
-/// `None` when it is absent or of another form, which may show only after some elements.
+/// Calls `visit` with each element of a list that was left unread, and keeps none of them. `None` if the list is
+/// absent or malformed; `visit` may already have been called for some elements then.
 pub fn visit_elements<'a, T: View<'a>>(raw: Option<&'a RawValue>, visit: impl FnMut(T)) -> Option<()> {
     let mut deserializer = serde_json::Deserializer::from_str(raw?.get());
     deserializer.deserialize_seq(Elements(visit, PhantomData)).ok()

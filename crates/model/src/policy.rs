@@ -1,4 +1,4 @@
-//! Policies and exemptions, ready to judge: compiled once when they enter, shared and never changed.
+//! Policies and exemptions, ready to judge: compiled once when they are loaded, then shared and never changed.
 //!
 //! Reading them from manifests, and judging, is done in the crate `memgate-policy`; each typed rule is a [`TypedRule`].
 
@@ -16,11 +16,11 @@ use crate::typed_rule::TypedRule;
 use memgate_primitives::glob::Glob;
 use memgate_primitives::pointer::Pointer;
 
-/// All policies and exemptions that decisions look at.
+/// All policies and exemptions that decisions read.
 #[derive(Debug, Clone, Default)]
 pub struct Policies {
     by_name: BTreeMap<String, Arc<Policy>>,
-    /// Those that may have findings about pods. Few have, and each pod asks for them.
+    /// The policies that may have findings about pods: few policies, and every decision about a pod asks for them.
     of_pods: BTreeMap<String, Arc<Policy>>,
     exemptions: BTreeMap<(String, String), Arc<Exemption>>,
     /// The exemptions of each policy, by its name.
@@ -28,7 +28,7 @@ pub struct Policies {
 }
 
 impl Policies {
-    /// Adds a policy, or replaces the one of its name.
+    /// Adds a policy, or replaces the policy of the same name.
     pub fn insert(&mut self, policy: impl Into<Arc<Policy>>) {
         let policy = policy.into();
         self.of_pods.remove(&policy.name);
@@ -38,25 +38,25 @@ impl Policies {
         self.by_name.insert(policy.name.clone(), policy);
     }
 
-    /// Takes all policies out.
+    /// Removes all policies.
     pub fn clear(&mut self) {
         self.by_name.clear();
         self.of_pods.clear();
     }
 
-    /// Takes all exemptions out.
+    /// Removes all exemptions.
     pub fn clear_exemptions(&mut self) {
         self.exemptions.clear();
         self.by_policy.clear();
     }
 
-    /// Takes a policy out.
+    /// Removes a policy.
     pub fn remove(&mut self, name: &str) {
         self.by_name.remove(name);
         self.of_pods.remove(name);
     }
 
-    /// Adds an exemption, or replaces the one of its name.
+    /// Adds an exemption, or replaces the exemption of the same name.
     pub fn insert_exemption(&mut self, exemption: impl Into<Arc<Exemption>>) {
         let exemption = exemption.into();
         self.remove_exemption(&exemption.namespace, &exemption.name);
@@ -64,7 +64,7 @@ impl Policies {
         self.exemptions.insert((exemption.namespace.clone(), exemption.name.clone()), exemption);
     }
 
-    /// Takes an exemption out.
+    /// Removes an exemption.
     pub fn remove_exemption(&mut self, namespace: &str, name: &str) {
         let Some(gone) = self.exemptions.remove(&(namespace.to_owned(), name.to_owned())) else { return };
         if let Some(others) = self.by_policy.get_mut(&gone.policy) {
@@ -129,7 +129,7 @@ impl Policies {
     }
 }
 
-/// What a decision needs from policies.
+/// The kind of result that a decision needs from policies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Question {
     /// Findings about an object of a family's own kind.
@@ -145,7 +145,7 @@ pub enum Question {
 pub struct Policy {
     /// Its name.
     pub name: String,
-    /// Its first fault, if it has any. The policy is then not in force and has no rules and defaults.
+    /// Its first fault, if it has any. An invalid policy is not in force and has no rules and defaults.
     pub invalid: Option<String>,
     /// Which objects it judges.
     pub matching: Match,
@@ -175,7 +175,7 @@ impl Policy {
         asks && self.rules.iter().any(is_audited)
     }
 
-    /// Whether it may have findings about pods. A policy with faults has a note.
+    /// Whether it may have findings about pods. An invalid policy counts, since decisions report it with a note.
     fn judges_pods(&self) -> bool {
         self.invalid.is_some() || self.rules.iter().any(|rule| rule.roles.contains(&Role::Pod))
     }
@@ -309,7 +309,7 @@ pub struct Rule {
     pub about: Arc<PolicyRule>,
     /// The roles of the objects that it judges.
     pub roles: Vec<Role>,
-    /// The roles that are judged by the memory that the object uses.
+    /// The roles whose objects are judged by the memory that they use.
     pub by_sources: Vec<Role>,
     /// The backends and providers of memory to which it applies; to all when absent.
     pub when: Option<When>,
@@ -319,7 +319,7 @@ pub struct Rule {
     pub action: ActionOverrides,
     /// The message of findings in place of the rule's own.
     pub message: Option<String>,
-    /// The strictest action for an object that cannot be judged.
+    /// The strictest action for an object that cannot be judged because a value is unknown.
     pub on_unknown: Action,
     /// Whether exemptions count.
     pub exemptable: bool,
@@ -368,12 +368,12 @@ pub struct Exemption {
     pub reason: String,
     /// The ticket behind it.
     pub ticket: Option<String>,
-    /// Who approved it.
+    /// The person or team that approved it.
     pub approved_by: Option<String>,
 }
 
 impl Exemption {
-    /// Its namespace and name, as judgements write it.
+    /// Its namespace and name, in the form that judgements use.
     #[must_use]
     pub fn key(&self) -> String {
         format!("{}/{}", self.namespace, self.name)

@@ -15,7 +15,7 @@ pub struct PolicyRule {
     pub policy: String,
     /// The id of the rule.
     pub id: String,
-    /// Where the rule stands in the policy.
+    /// The place of the rule in the policy.
     pub pointer: Pointer,
     /// The policy's advice on what to do.
     pub hint: Option<String>,
@@ -92,7 +92,7 @@ impl AtAdmission {
         }
     }
 
-    /// The word of reports.
+    /// The word that reports use.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -115,7 +115,7 @@ pub enum PolicyStatus {
 }
 
 impl PolicyStatus {
-    /// The word of reports.
+    /// The word that reports use.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

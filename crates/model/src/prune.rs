@@ -1,12 +1,13 @@
-//! An object as JSON with nothing in it that decisions do not read: what [`Tree`](crate::tree::Tree) keeps of
-//! it when it is read, for writing it to a file.
+//! Prunes the JSON of an object to what [`Tree`](crate::tree::Tree) keeps when it reads the object, for
+//! writing it to a file.
 
 use serde_json::{Map, Value};
 
 use crate::schema::{Field, Schema};
 
-/// What is read of a value. Reading the result gives the same tree as reading the value, but for the names of
-/// fields that the schema does not have. Of a Secret's data it keeps the keys, each with an empty text.
+/// The parts of a value that the schema reads. Reading the result gives the same tree as reading the value,
+/// except for the names of fields that the schema does not have. For a Secret's data the result has the keys,
+/// each with an empty string.
 ///
 /// The recursion goes no deeper than the schema.
 #[must_use]
@@ -26,7 +27,7 @@ pub fn pruned(value: &Value, schema: &Schema) -> Value {
             entries.keys().map(|key| (key.clone(), Value::from(""))).collect()
         }
         (Schema::Any, Value::String(_)) => Value::from(""),
-        // Of any other type than the expected one, the type is all that is read.
+        // If a value does not have the expected type, only its type is read.
         (_, Value::Object(_)) => Value::Object(Map::new()),
         (_, Value::Array(_)) => Value::Array(Vec::new()),
         (_, scalar) => scalar.clone(),

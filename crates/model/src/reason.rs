@@ -1,24 +1,24 @@
-//! Why a decision is as it is: one word of a closed set.
+//! The reason of a decision: one word of a closed set.
 
-/// Why a decision is as it is, in one word for metrics, logs and audit annotations.
+/// The reason of a decision, in one word for metrics, logs and audit annotations.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Reason {
-    /// Nothing that any enabled family looks at.
+    /// No enabled family decides about the object.
     #[default]
     NotOurs,
-    /// An operation or a subresource that memgate never looks at.
+    /// memgate does not decide about this operation or subresource.
     NotJudged,
     /// The pod or its namespace opted out by label.
     OptedOut,
-    /// A mirror pod: its true form is a file on a node.
+    /// A mirror pod. The kubelet makes it from a file on its node.
     MirrorPod,
     /// The object is being deleted.
     Deleting,
-    /// The object is not of the form that its kind asks for; the apiserver says so.
+    /// The object does not have the form that its kind requires; the apiserver reports that.
     Malformed,
     /// The JSON holds a string that is not Unicode text, or a number that no double can hold.
     Unreadable,
-    /// The object, or what it would become, is larger than what memgate reads and writes.
+    /// The object, or its mutated form, is larger than the limits of memgate.
     OverLimit,
     /// The caller went away before the decision was complete. Never answered.
     Cancelled,
@@ -26,26 +26,26 @@ pub enum Reason {
     NotRecognised,
     /// The agent claims no memory.
     NoMemory,
-    /// What is referred to does not exist.
+    /// A referenced object does not exist.
     ReferenceMissing,
-    /// The memory resource that is referred to is invalid.
+    /// The referenced memory resource is invalid.
     ReferenceInvalid,
-    /// What is referred to does not exist yet, and the pod is refused for a moment to wait for it. Only a
-    /// server says so, never a decision.
+    /// A referenced object does not exist yet, and the pod is refused for a moment to wait for it. Only the
+    /// server sets this reason, never a decision.
     ReferencePending,
-    /// What is referred to could not be looked up.
+    /// A referenced object could not be looked up.
     ReferenceUnknown,
     /// The container that would get the memory does not exist.
     NoContainer,
-    /// The pod already says something else.
+    /// The pod already sets another value.
     Conflict,
-    /// All that memgate would add is there already.
+    /// The pod already has everything that memgate would add.
     Complete,
     /// Memory was injected.
     Injected,
     /// Defaults were written.
     Defaulted,
-    /// The findings are those that the pods of a workload will get.
+    /// The findings are those that the workload's pods will get.
     Previewed,
     /// A family resource was validated and is good, apart from warnings.
     Valid,

@@ -1,25 +1,25 @@
-//! Texts that recur: a backend, an endpoint, a team. Objects that are kept share them.
+//! Texts that recur, such as a backend, an endpoint or a team. Objects of the state share them.
 //!
-//! Names and uids do not recur, and which texts recur is not known before. So all are remembered until there are many, and
-//! then only those that are shared.
+//! Names and uids do not recur, but the texts that do are not known in advance. So all texts are remembered up to a
+//! limit. Then those that are not shared are forgotten.
 
 #![expect(clippy::disallowed_types, reason = "nothing here shows the order of a table")]
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// How many texts are remembered before those that are not shared are forgotten: enough for a text of each of 500 teams
-/// to come again.
+/// How many texts are remembered before those that are not shared are forgotten. The number is high enough for a text
+/// of each of 500 teams to recur before that.
 const FIRST_LIMIT: usize = 2048;
 
-/// How many bytes a text has at most: longer ones seldom recur, and what is remembered must stay small.
+/// The longest text that is remembered, in bytes. Longer texts seldom recur, and the table must stay small.
 const LONGEST: usize = 64;
 
-/// How many hold a text that only one object has: a name is in its tree, beside it and in the map of all objects, and
-/// it is remembered here.
+/// How many references there are to a text that only one object has: in its tree, in its name, in the map of all
+/// objects, and in this table.
 const HELD_BY_ONE_OBJECT: usize = 4;
 
-/// The texts that were seen lately, and those that are shared.
+/// The texts that were seen recently, and the shared ones.
 #[derive(Debug)]
 pub struct RecurringTexts {
     texts: HashSet<Arc<str>>,
@@ -34,7 +34,7 @@ impl Default for RecurringTexts {
 }
 
 impl RecurringTexts {
-    /// Has `text` be the one with the same content that is remembered.
+    /// Replaces `text` with the remembered text of the same content. Without one, remembers `text`, if it is short.
     pub(super) fn share(&mut self, text: &mut Arc<str>) {
         if text.len() > LONGEST {
             return;
@@ -45,7 +45,8 @@ impl RecurringTexts {
         }
         if self.texts.len() >= self.limit {
             self.texts.retain(|text| Arc::strong_count(text) > HELD_BY_ONE_OBJECT);
-            // With half of it free, forgetting costs each text the same however many are shared.
+            // At least half of the table is free then, so the cost per text does not grow with the number of shared
+            // texts.
             self.limit = FIRST_LIMIT.max(2 * self.texts.len());
         }
         self.texts.insert(Arc::clone(text));

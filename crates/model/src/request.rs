@@ -1,4 +1,4 @@
-//! What is asked: one operation on one object, with the object's JSON exactly as it was sent.
+//! One admission request: an operation on an object, with the object's JSON exactly as it was sent.
 
 use std::borrow::Cow;
 use std::rc::Rc;
@@ -17,7 +17,7 @@ pub enum Operation {
     Create,
     /// The object replaces an old one.
     Update,
-    /// The object is removed; there is an old object only.
+    /// The object is removed; there is only an old object.
     Delete,
     /// A connection to a subresource such as `pods/exec`.
     Connect,
@@ -48,7 +48,7 @@ impl Operation {
 /// One admission request, borrowed from what was received.
 #[derive(Debug, Clone)]
 pub struct Request<'a> {
-    /// What is being done.
+    /// The operation.
     pub operation: Operation,
     /// The API group of the object; empty for the core group.
     pub group: Cow<'a, str>,
@@ -58,10 +58,10 @@ pub struct Request<'a> {
     pub kind: Cow<'a, str>,
     /// `status`, `scale` and so on; empty for the object itself.
     pub subresource: Cow<'a, str>,
-    /// The namespace, which counts for an object without one, too; empty for cluster-wide kinds, and outside
-    /// a cluster where it is not given.
+    /// The namespace, also for an object that does not name one. Empty for cluster-wide kinds, and outside a
+    /// cluster if none was given.
     pub namespace: Cow<'a, str>,
-    /// The name; empty when the apiserver has yet to make one.
+    /// The name; empty if the apiserver has not generated it yet.
     pub name: Cow<'a, str>,
     /// The new object as JSON text; `None` for a DELETE.
     pub object: Option<&'a str>,
@@ -69,22 +69,22 @@ pub struct Request<'a> {
     pub read_pod: Option<Rc<ReadPod<'a>>>,
     /// The stored object as JSON text; for UPDATE and DELETE.
     pub old_object: Option<&'a str>,
-    /// Where the decision is made, when, and for whom.
+    /// Where the decision is made, when, and for which user.
     pub occasion: Occasion<'a>,
     /// Set once the caller has gone; the decision then ends early.
     pub cancelled: Option<&'a AtomicBool>,
 }
 
-/// Where a decision is made, when, and for whom: what policies ask besides the object.
+/// Where a decision is made, when, and for which user: what policies read besides the object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Occasion<'a> {
     /// Where the decision is made.
     pub point: Point,
-    /// When.
+    /// The time of the decision.
     pub now: Timestamp,
-    /// Who asks, as the JSON of an `authentication.k8s.io/v1` UserInfo; only an apiserver knows.
+    /// The user, as the JSON of an `authentication.k8s.io/v1` UserInfo. Only an apiserver sends it.
     pub user: Option<&'a str>,
-    /// The name of the workload whose pod this is, where the pod is yet to be named after it.
+    /// The name of the workload that makes the pod, if the pod does not have a name yet.
     pub workload: Option<&'a str>,
 }
 
@@ -97,7 +97,7 @@ impl Occasion<'_> {
 }
 
 impl Default for Occasion<'_> {
-    /// At admission, at no time: before every date of a policy.
+    /// At admission, at a time before every date of a policy.
     fn default() -> Self {
         Self::new(Point::Admission, Timestamp::MIN)
     }
@@ -106,11 +106,11 @@ impl Default for Occasion<'_> {
 /// Where a decision is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Point {
-    /// By a webhook, or as it would.
+    /// In a webhook, or in a command that decides like one.
     Admission,
     /// Before anything is deployed.
     Ci,
-    /// About what is stored.
+    /// In an audit of stored objects.
     Audit,
 }
 
@@ -130,7 +130,7 @@ impl Point {
 }
 
 view! {
-    /// Who asks.
+    /// The user of a request.
     UserInfo {
         /// The name.
         username: Text<'a> = "username",
@@ -139,7 +139,7 @@ view! {
     }
 }
 
-/// Who asks: name and groups.
+/// The user of a request: name and groups.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct User {
     /// The name; empty when the user is not known.
@@ -160,7 +160,8 @@ impl Occasion<'_> {
 }
 
 impl<'a> Request<'a> {
-    /// That to create a pod, from its JSON text. Without a user, at a time before any date of a policy.
+    /// A request to create a pod, from its JSON text. It has no user, and its time is before every date of a
+    /// policy.
     #[must_use]
     pub fn to_create_pod(namespace: &'a str, name: &'a str, pod: &'a str) -> Self {
         Self {

@@ -1,13 +1,13 @@
-//! What memgate knows of a kind's fields: a table that a family writes and everything else reads.
+//! The known fields of a kind: a table that a family writes and all other code reads.
 //!
-//! A schema drives three things at once: which parts of an object are kept when it is read
-//! (everything else is skipped without being stored), which JSON types are wrong, and which field
-//! names are unknown. It says nothing about rules between fields; those are a family's own code.
+//! A schema drives three things at once: which parts of an object are kept when it is read (everything else is
+//! skipped without being stored), which JSON types are wrong, and which field names are unknown. It has no rules
+//! between fields; a family checks those in its own code.
 
 /// The expected form of one JSON value.
 #[derive(Debug, Clone, Copy)]
 pub enum Schema {
-    /// A value that is not looked into: only its JSON type is kept.
+    /// A value whose content is not read: only its JSON type is kept.
     Any,
     /// A string.
     Text,
@@ -19,33 +19,34 @@ pub enum Schema {
     List(&'static Self),
     /// An object with exactly these fields; any other field is unknown, and pruned by the apiserver.
     Object(&'static [Field]),
-    /// An object of which these fields are read, among others that do not concern memgate.
+    /// An object of which these fields are read. It has other fields, which do not concern memgate.
     Open(&'static [Field]),
-    /// The same, and nothing is kept of the others, not even their names: for objects of the state of which there
-    /// can be very many.
+    /// As `Open`, but nothing is kept of the other fields, not even their names: for objects of the state of which
+    /// there can be very many.
     Pruned(&'static [Field]),
-    /// The same, and its text is kept as it stands beside them: for objects that are copied whole.
+    /// As `Open`, and the JSON text of the object is kept beside the fields: for objects that are copied whole.
     Whole(&'static [Field]),
-    /// The same, with a digest of all of it in place of its text: for objects that are compared as a whole.
+    /// As `Open`, and a digest of the whole object is kept beside the fields: for objects that are compared as a
+    /// whole.
     Compared(&'static [Field]),
-    /// An object of which every entry is kept, such as labels.
+    /// An object whose entries are all kept, such as labels.
     Texts,
-    /// An object of which only the keys are kept. Used for the data of Secrets, so that no secret
-    /// value ever enters memory.
+    /// An object of which only the keys are kept. Used for the data of Secrets, so that secret values are never kept
+    /// in memory.
     Keys,
 }
 
 /// One field of an object.
 #[derive(Debug, Clone, Copy)]
 pub struct Field {
-    /// The name as it stands in JSON.
+    /// The name of the field in JSON.
     pub name: &'static str,
     /// The form of its value.
     pub schema: Schema,
-    /// Wrong names that people write for this field, and what to suggest instead, beyond what
-    /// spelling distance finds.
+    /// Wrong names that users write for this field, and the suggestion for each, in addition to misspellings that
+    /// edit distance finds.
     pub aliases: &'static [(&'static str, &'static str)],
-    /// Whether likely misspellings are named even in an object that is open to other fields.
+    /// Whether likely misspellings are reported even in an object that is open to other fields.
     pub guarded: bool,
 }
 
@@ -56,13 +57,13 @@ impl Field {
         Self { name, schema, aliases: &[], guarded: false }
     }
 
-    /// The same field with the wrong names that people write for it.
+    /// The same field with the wrong names that users write for it.
     #[must_use]
     pub const fn aliases(self, aliases: &'static [(&'static str, &'static str)]) -> Self {
         Self { aliases, ..self }
     }
 
-    /// The same field, whose likely misspellings are named in an open object too.
+    /// The same field, whose likely misspellings are reported in an open object too.
     #[must_use]
     pub const fn guarded(self) -> Self {
         Self { guarded: true, ..self }
@@ -89,7 +90,7 @@ impl Schema {
         }
     }
 
-    /// The name of the expected JSON type, as messages say it; `None` when any will do.
+    /// The name of the expected JSON type, as messages write it; `None` if any type is allowed.
     #[must_use]
     pub const fn type_name(&self) -> Option<&'static str> {
         match self {
@@ -109,7 +110,7 @@ impl Schema {
     }
 }
 
-/// Metadata as every kind is read with it, and with these fields.
+/// The `metadata` fields that are read of every kind, and these additional fields.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __metadata {
@@ -125,11 +126,11 @@ macro_rules! __metadata {
 }
 pub use crate::__metadata as metadata;
 
-/// The metadata that every kind is read with.
+/// The `metadata` fields that are read of every kind.
 pub const METADATA: Schema = metadata![];
 
-/// The metadata of kinds whose objects policies judge where they are stored: policies select by labels, and a report
-/// names its object by uid.
+/// The `metadata` of kinds whose stored objects policies judge: policies select by labels, and a report names its
+/// object by uid.
 pub const METADATA_OF_JUDGED: Schema = metadata![UID, LABELS];
 
 /// The same, for kinds whose annotations are read too.

@@ -1,21 +1,20 @@
-//! How agent pods of a platform are recognised by labels and annotations, before anything else of them is
-//! read.
+//! Recognises agent pods of a platform by their labels and annotations, before any other field is read.
 
-/// What the pods of one sort have in common; an entry of the webhook configuration each.
+/// Selects one group of agent pods. Each selector has an entry in the webhook configuration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PodSelector {
-    /// The start of the entry's name: the family, with a suffix where it has several.
+    /// The start of the entry's name: the family, with a suffix if the family has several selectors.
     pub name: &'static str,
-    /// Labels that must be there, with the values that count; an empty list means any value.
+    /// Labels that must exist, with the allowed values; an empty list allows any value.
     pub labels: &'static [(&'static str, &'static [&'static str])],
-    /// An annotation that must be there.
+    /// An annotation that must exist.
     pub annotation: Option<&'static str>,
-    /// The start that no label key may have.
+    /// A prefix that no label key may have.
     pub without: Option<&'static str>,
 }
 
 impl PodSelector {
-    /// Pods that bear a label, whatever its value.
+    /// Selects pods that have these labels.
     #[must_use]
     pub const fn labelled(
         name: &'static str,

@@ -1,43 +1,42 @@
-//! What an installation or a command chose, as far as decisions depend on it.
+//! The settings of an installation or a command that decisions depend on.
 
 use std::collections::BTreeMap;
 
 use crate::family::Family;
 use crate::platform_settings::PlatformSettings;
 
-/// The choices.
+/// The settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
-    /// The families that are switched on, in the order in which they are asked about a pod. The default is
-    /// all of them.
+    /// The enabled families, in the order in which they are asked about a pod. The default is all of them.
     pub families: Vec<&'static Family>,
-    /// The namespace of requests and objects that name none, if one was given. In a cluster all
-    /// of them do.
+    /// The namespace of requests and objects that do not name one, if it was given. In a cluster all of
+    /// them name one.
     pub namespace: Option<String>,
-    /// The choices that are about one platform each.
+    /// The settings that belong to one platform each.
     pub platforms: PlatformSettings,
-    /// What policies need to know of the cluster.
+    /// The facts about the cluster that policies need.
     pub policies: PolicySettings,
 }
 
 impl Settings {
-    /// What families read of the settings: their own, and the domain of the cluster's Services.
+    /// The settings that families read: their own, and the domain of the cluster's Services.
     #[must_use]
     pub fn for_readers(&self) -> (&PlatformSettings, &str) {
         (&self.platforms, &self.policies.cluster_domain)
     }
 }
 
-/// What policies need to know of the cluster.
+/// The facts about the cluster that policies need.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PolicySettings {
-    /// The namespace in which memgate runs, about which no policy judges.
+    /// The namespace in which memgate runs. Policies do not judge objects in it.
     pub own_namespace: String,
-    /// More namespaces about which none does.
+    /// More namespaces in which policies do not judge objects.
     pub excluded_namespaces: Vec<String>,
     /// The domain of the cluster's Services.
     pub cluster_domain: String,
-    /// Labels of Namespaces, by name, for Namespaces that are not known or besides those that are.
+    /// Labels of Namespaces, by name: for unknown Namespaces, and in addition to the labels of known ones.
     pub namespace_labels: BTreeMap<String, BTreeMap<String, String>>,
 }
 

@@ -1,7 +1,7 @@
-//! The state a decision may look at, as one immutable value.
+//! The state that a decision may read, as one immutable value.
 //!
-//! Nothing is fetched here. Cloning a snapshot is cheap: kinds are shared until they change, and then all of their
-//! objects but those beside the change.
+//! Nothing is fetched here. Cloning a snapshot is cheap: copies share a kind until it changes, and after a change
+//! they still share all chunks of objects except the changed one.
 
 use std::sync::Arc;
 
@@ -13,12 +13,12 @@ use crate::settings::Settings;
 use crate::state_reader::StateReader;
 use memgate_primitives::budget::Budget;
 
-/// The objects that decisions may look at, and the settings they follow.
+/// The objects that decisions may read, and the settings that they follow.
 #[derive(Debug, Clone)]
 pub struct Snapshot {
     /// The settings of this installation.
     pub settings: Settings,
-    /// The schemas of kinds; `None` in a cluster, where the apiserver has checked them already.
+    /// The schemas of kinds; `None` in a cluster, where the apiserver has already checked them.
     pub crds: Option<Crds>,
     /// The policies and exemptions, ready to judge.
     pub policies: Arc<Policies>,
@@ -53,8 +53,7 @@ impl Snapshot {
         self.kinds.get(kind).map(AsRef::as_ref)
     }
 
-    /// This snapshot with the answers of lookups laid over it: an object, or `None` where there is
-    /// none.
+    /// This snapshot overlaid with the answers of lookups: each is an object, or `None` if it does not exist.
     #[must_use]
     pub fn overlaid(&self, answers: impl IntoIterator<Item = (Reference, Option<Object>)>) -> Self {
         let mut snapshot = self.clone();

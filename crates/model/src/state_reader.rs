@@ -9,10 +9,10 @@ use crate::platform_settings::PlatformSettings;
 use memgate_primitives::budget::Budget;
 use memgate_primitives::name::is_dns_subdomain;
 
-/// How many unknown references are noted: more are never looked up for one decision.
+/// How many unknown references are noted. A decision never looks up more.
 const MAX_UNKNOWN: usize = 1_000;
 
-/// Reads the snapshot for one decision. Notes references to objects that are not known and could be looked up.
+/// Reads the snapshot for one decision. Notes references to unknown objects, so that the caller can look them up.
 #[derive(Debug)]
 pub struct StateReader<'s> {
     kinds: &'s Kinds,
@@ -55,8 +55,8 @@ impl<'s> StateReader<'s> {
     }
 
     /// One object by name, for kinds of which files seldom hold all objects. Without a cluster, the object counts
-    /// as absent only when at least one of its kind is known, and an object without a namespace counts as an object
-    /// of this namespace.
+    /// as absent only if its kind was listed, or if another object of its kind is known. An object without a given
+    /// namespace counts as an object of this one.
     pub fn get_if_known(&mut self, kind: &'static Kind, namespace: &str, name: &str) -> Lookup<'s> {
         let Some(state) = self.kinds.get(kind) else {
             self.note_unknown(kind, namespace, name);
@@ -80,7 +80,7 @@ impl<'s> StateReader<'s> {
         }
     }
 
-    /// One object by name, if it is known. An unknown one is not noted.
+    /// One object by name, if it is known. Does not note an unknown object.
     #[must_use]
     pub fn peek(&self, kind: &Kind, namespace: &str, name: &str) -> Option<&'s Object> {
         self.kinds.get(kind)?.object(namespace, name)
@@ -113,7 +113,7 @@ impl<'s> StateReader<'s> {
         self.namespace_given
     }
 
-    /// All objects of one namespace, by name. Empty, and noted, when the kind is unknown.
+    /// The known objects of one namespace, by name. Notes the list as unknown unless it counts as complete.
     pub fn list(
         &mut self,
         kind: &'static Kind,
@@ -126,7 +126,7 @@ impl<'s> StateReader<'s> {
         state.map(|state| state.objects.in_namespace(namespace)).into_iter().flatten()
     }
 
-    /// All objects of a kind, by namespace and name. Empty, and noted, when the kind is unknown.
+    /// The known objects of a kind, by namespace and name. Notes the list as unknown unless it counts as complete.
     pub fn everywhere(&mut self, kind: &'static Kind) -> impl Iterator<Item = &'s Object> + use<'s> {
         let state = self.kinds.get(kind);
         if state.is_none_or(|state| !state.knows_all(None)) {
@@ -135,7 +135,8 @@ impl<'s> StateReader<'s> {
         state.into_iter().flat_map(|state| state.objects.all())
     }
 
-    /// All objects with this key, by namespace and name. Empty, and noted, when the kind is unknown.
+    /// The known objects with this key, by namespace and name. Notes the kind as unknown unless its list counts as
+    /// complete.
     pub fn indexed(
         &mut self,
         kind: &'static Kind,
@@ -170,7 +171,7 @@ impl<'s> StateReader<'s> {
         self.kinds.get(kind).is_some_and(|state| !state.is_empty())
     }
 
-    /// The settings that are about one platform each.
+    /// The settings that belong to one platform each.
     #[must_use]
     pub const fn settings(&self) -> &'s PlatformSettings {
         self.platforms

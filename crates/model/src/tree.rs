@@ -1,8 +1,8 @@
 //! An object of a family's own kind, read once into a small plain tree.
 //!
-//! These objects are rare and small, and their wrong types and unknown fields must be named; so
-//! they are read into a tree, guided by a [`Schema`]: fields that the schema does not name are skipped and
-//! take no memory, whatever their size or depth. Pods are read in another way (`pod`).
+//! These objects are rare and small, and wrong types and unknown fields in them must be reported. So they are read
+//! into a tree, guided by a [`Schema`]: fields that the schema does not name are skipped and take no memory,
+//! whatever their size or depth. Pods are read in another way (`pod`).
 //!
 //! As in Go, the last of several equal keys wins, and a `null` field counts as absent. This module reports no
 //! findings.
@@ -26,7 +26,7 @@ use memgate_primitives::budget::{Budget, Limit, MAX_ENTRIES};
 use memgate_primitives::number;
 use memgate_primitives::pointer::{Path, Pointer};
 
-/// How many unknown field names of one object are kept; more would not help the reader.
+/// How many unknown field names of one object are kept. A longer list would not help the user.
 const MAX_UNKNOWN_FIELDS: usize = 64;
 
 /// One value of the tree. It is small, since the state holds very many of them: rare parts are boxed.
@@ -40,11 +40,11 @@ pub enum Tree {
     Integer(i64),
     /// Any other number.
     Fraction(f64),
-    /// A string; shared, since the same few ones recur in the objects of a kind.
+    /// A string; shared, since a few strings recur in the objects of a kind.
     Text(Arc<str>),
-    /// A list; empty when the schema expects none.
+    /// A list; empty when the schema does not expect a list.
     List(Vec<Self>),
-    /// An object; empty when the schema expects none.
+    /// An object; empty when the schema does not expect an object.
     Map(Map),
     /// An object of strings.
     Texts(Box<Texts>),
@@ -53,9 +53,9 @@ pub enum Tree {
 /// The entries of an object of strings. A `null` counts as absent.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Texts {
-    /// Those that are strings, in document order.
+    /// The entries with a string value, in document order.
     entries: Vec<(Arc<str>, Arc<str>)>,
-    /// The keys of the others, the first `MAX_UNKNOWN_FIELDS` of them, with the JSON type of each.
+    /// The first `MAX_UNKNOWN_FIELDS` keys with another value, with the JSON type of each.
     others: Vec<(Arc<str>, &'static str)>,
 }
 
@@ -71,7 +71,7 @@ pub struct Map {
 #[derive(Debug, Clone)]
 struct KnownField {
     field: &'static Field,
-    /// Where it stands among all fields of the object, from 0.
+    /// The position among all fields of the object, from 0.
     position: u32,
     tree: Tree,
 }
@@ -95,7 +95,7 @@ struct Rest {
 }
 
 impl Tree {
-    /// Reads JSON text as `schema` asks.
+    /// Reads JSON text by `schema`.
     ///
     /// # Errors
     /// When the text is not JSON, or a string that is read holds a lone surrogate, or a number that
@@ -104,7 +104,7 @@ impl Tree {
         Self::parse_with(text, schema, None)
     }
 
-    /// The same within the limits of a decision. Where one is reached, the rest is left out, and `budget` has
+    /// The same within the limits of a decision. If a limit is reached, the rest is left out, and `budget` has
     /// ended.
     ///
     /// # Errors
@@ -120,7 +120,7 @@ impl Tree {
         Ok(tree)
     }
 
-    /// Reads any self-describing data as `schema` asks.
+    /// Reads any self-describing format by `schema`.
     ///
     /// # Errors
     /// Those of the deserializer.
@@ -128,8 +128,8 @@ impl Tree {
         TreeSeed { schema, budget: None, path: Path::Root }.deserialize(deserializer)
     }
 
-    /// Takes no more memory than needed, for a tree that is kept: no room to grow into, and texts that recur shared.
-    /// No deeper than its schema.
+    /// Shrinks a tree that is kept: frees the spare capacity of lists, and shares texts that recur. The recursion
+    /// goes no deeper than the schema.
     pub fn settle(&mut self, recurring: &mut RecurringTexts) {
         match self {
             Self::Text(text) => recurring.share(text),
@@ -285,7 +285,8 @@ impl Tree {
         entries.iter().map(|(key, text)| (&**key, &**text))
     }
 
-    /// The keys of the values in an object of strings that are none (the first few), with the JSON type of each.
+    /// The keys whose values are not strings in an object of strings (the first few), with the JSON type of each
+    /// value.
     pub fn non_texts(&self) -> impl Iterator<Item = (&str, &'static str)> {
         let others = match self {
             Self::Texts(texts) => texts.others.as_slice(),
@@ -294,7 +295,7 @@ impl Tree {
         others.iter().map(|(key, type_name)| (&**key, *type_name))
     }
 
-    /// The keys of an object read as [`Schema::Keys`] or [`Schema::Texts`], without those of values that are not
+    /// The keys of an object read as [`Schema::Keys`] or [`Schema::Texts`], without keys whose values are not
     /// strings.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         self.entries().map(|(key, _)| key)
@@ -360,7 +361,7 @@ impl Tree {
         }
     }
 
-    /// The name of the JSON type, as messages say it.
+    /// The name of the JSON type, as messages write it.
     #[must_use]
     pub const fn type_name(&self) -> &'static str {
         match self {
@@ -374,8 +375,8 @@ impl Tree {
         }
     }
 
-    /// The position of a pointer in the document, to sort findings by: one number a level. A missing field
-    /// sorts behind all that its parent holds.
+    /// The position of a pointer in the document, for sorting findings: one number for each level. A missing field
+    /// sorts after all fields of its parent.
     #[must_use]
     pub fn document_position(&self, pointer: &Pointer) -> Vec<u32> {
         let mut positions = Vec::new();
@@ -422,8 +423,8 @@ fn example(type_name: &str) -> Value {
     }
 }
 
-/// Frees the room that a list has to grow into. It is moved, since allocators leave a list that shrinks by less
-/// than half where it is.
+/// Frees the spare capacity of a list. Moves the elements to a new list, since allocators leave a list in place if
+/// it shrinks by less than half.
 fn fit<T>(list: &mut Vec<T>) {
     if list.capacity() > list.len() {
         let mut fitting = Vec::with_capacity(list.len());
@@ -472,7 +473,7 @@ impl TreeSeed<'_, '_> {
         self.budget.is_none_or(Budget::step)
     }
 
-    /// Whether a list or map that holds so many entries may have another one.
+    /// Whether a list or map with this many entries may get another one.
     fn has_room(&self, entries: usize) -> bool {
         let Some(budget) = self.budget else { return true };
         if entries >= MAX_ENTRIES {
@@ -562,7 +563,8 @@ impl<'de> Visitor<'de> for TreeSeed<'_, '_> {
     }
 }
 
-/// Takes the text first, and then reads the fields of it. Nothing recurses into what is not read.
+/// Reads the JSON text of an object first, and then its fields from that text. Parts that are not read cause no
+/// recursion.
 fn read_whole<'de, D: Deserializer<'de>>(
     deserializer: D,
     fields: &'static [Field],
@@ -576,7 +578,7 @@ fn read_whole<'de, D: Deserializer<'de>>(
     Ok(tree)
 }
 
-/// The same, and of the text only its digest is kept.
+/// The same, but keeps only the digest of the text.
 fn read_compared<'de, D: Deserializer<'de>>(
     deserializer: D,
     fields: &'static [Field],
@@ -603,7 +605,7 @@ fn read_fields<'de, A: MapAccess<'de>>(
     let mut map = Map::default();
     let mut position = 0;
     while let Some(Text(key)) = access.next_key::<Text<'de>>()? {
-        // The field's own name takes the place of the key: a `'static` text, and no allocation.
+        // Keeps the field's own `'static` name in place of the key, without an allocation.
         if let Some(field) = fields.iter().find(|field| field.name == key).filter(|_| seed.step()) {
             let path = Path::Key(&seed.path, field.name);
             let tree = access.next_value_seed(TreeSeed { schema: &field.schema, path, ..seed })?;
@@ -650,9 +652,9 @@ fn read_keys<'de, A: MapAccess<'de>>(mut access: A) -> Result<Texts, A::Error> {
     Ok(Texts { entries: last_of_equal(keys), others: Vec::new() })
 }
 
-/// Of entries with equal keys, the last one.
+/// Keeps the last of several entries with equal keys.
 fn last_of_equal<V>(mut entries: Vec<(Arc<str>, V)>) -> Vec<(Arc<str>, V)> {
-    // From the back, the first one that is seen of each key is the last of the list.
+    // Going backwards, the first entry of each key is the last one in the list.
     let mut seen = BTreeSet::new();
     let mut last: Vec<bool> = entries.iter().rev().map(|(key, _)| seen.insert(&**key)).collect();
     drop(seen);

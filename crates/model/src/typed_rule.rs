@@ -13,8 +13,8 @@ pub trait TypedRule: fmt::Debug + Send + Sync {
     /// Adds the violations of the object, in the order of the rule's fields.
     fn judge(&self, judged: &Judged<'_>, outcome: &mut RuleOutcome);
 
-    /// Adds the rule in CEL over a view that an apiserver makes, and the parts that CEL cannot express. It is called for
-    /// the object that is sent and for the stored one, and adds the same faults in the same order both times.
+    /// Adds the rule in CEL over a view that an apiserver makes, and the parts that CEL cannot express. It is called
+    /// for the new object and for the stored one, and adds the same faults in the same order both times.
     fn in_cel(&self, side: &CelSide<'_>, said: &mut InCel);
 
     /// Whether the rule reads labels of Namespaces.
@@ -52,7 +52,7 @@ impl Judged<'_> {
 /// The labels of a Namespace, as far as they are known.
 #[derive(Debug, Clone, Copy)]
 pub struct NamespaceLabels<'v> {
-    /// The name of the Namespace; empty for an object of the cluster.
+    /// The name of the Namespace; empty for a cluster-scoped object.
     pub name: &'v str,
     /// The labels; `None` for a Namespace that is not known.
     pub labels: Option<&'v BTreeMap<String, String>>,

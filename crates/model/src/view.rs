@@ -1,9 +1,9 @@
 //! Borrowed views of just the JSON fields that decisions read.
 //!
-//! A view is made in one pass over the text. Fields that it does not name are skipped without
-//! being stored and without recursion, so neither their size nor their depth matters. Lists and maps are kept
-//! up to a limit, which ends the decision. As Go reads JSON: the last of several equal keys wins, `null` is
-//! absent, and keys are compared after unescaping. serde's own derive refuses repeated keys, hence the macro.
+//! A view is made in one pass over the text. Fields that it does not name are skipped without being stored and
+//! without recursion, so neither their size nor their depth matters. Lists and maps are kept up to a limit, which
+//! ends the decision. JSON is read as in Go: the last of several equal keys wins, `null` is absent, and keys are
+//! compared after unescaping. serde's derive refuses repeated keys, hence the macro.
 
 mod reading;
 
@@ -57,8 +57,8 @@ impl<'de> View<'de> for bool {
 
 /// Makes a view type: `view!(Container { name: Text<'a> = "name", … });`
 ///
-/// `null` reads as a view without fields. With `element` in front of its name it is an error: into a
-/// list element that is `null` nothing can be patched. A quota in front says how many of them a list keeps.
+/// `null` reads as a view without fields. With `element` in front of the name, `null` is an error: nothing can be
+/// patched into a list element that is `null`. A quota in front limits how many of these views a list keeps.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __view {
@@ -152,7 +152,7 @@ pub use crate::__view as view;
 pub struct Texts<'a>(Vec<(Text<'a>, Option<Text<'a>>)>);
 
 impl Texts<'_> {
-    /// All keys, in document order; one that is repeated comes more than once.
+    /// All keys, in document order; a repeated key comes more than once.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|(key, _)| &**key)
     }
@@ -235,7 +235,8 @@ impl<'de, F: Fn(&str) -> bool> Visitor<'de> for Entries<'_, F> {
                 place.keep(quota);
                 entries.push((key, map.next_value()?));
             } else if *key == *INJECT_LABEL {
-                // Whether a pod may start without its memory must be known however many labels it has.
+                // The inject label decides whether a pod may start without its memory, so it is kept behind the limit
+                // too.
                 let value = map.next_value()?;
                 entries.truncate(quota.most);
                 entries.push((key, value));

@@ -1,5 +1,5 @@
-//! Workloads: core objects whose controllers make pods from a template. Only the way to the template is
-//! known here, not what pods are.
+//! Workloads: core objects whose controllers make pods from a template. This module knows the path to the
+//! template, not the content of pods.
 
 use serde_json::value::RawValue;
 
@@ -12,7 +12,7 @@ pub struct Workload {
     pub group: &'static str,
     /// The kind.
     pub kind: &'static str,
-    /// The way to its pod template, as a JSON pointer.
+    /// The path to its pod template, as a JSON pointer.
     pub template: &'static str,
 }
 
@@ -32,16 +32,16 @@ pub fn find(group: &str, kind: &str) -> Option<&'static Workload> {
     ALL.iter().find(|workload| workload.group == group && workload.kind == kind)
 }
 
-/// What is read of a workload.
+/// The fields of a workload that are read.
 #[derive(Debug)]
 pub struct WorkloadFields<'a> {
-    /// Its own namespace, if it says one.
+    /// Its own namespace, if it names one.
     pub namespace: Option<Text<'a>>,
-    /// Its name; empty when the apiserver makes one.
+    /// The name; empty if the apiserver generates it.
     pub name: Text<'a>,
     /// Whether it is being deleted.
     pub deleting: bool,
-    /// The pod template, unread; a pod without a status, to all who read pods.
+    /// The pod template, unread. It can be read as a pod without a status.
     pub template: Option<&'a RawValue>,
     /// The templates of the claims that each pod of a StatefulSet has, unread.
     pub claim_templates: Option<&'a RawValue>,
@@ -50,49 +50,49 @@ pub struct WorkloadFields<'a> {
 view! {
     /// A workload.
     WorkloadView {
-        /// Who it is.
+        /// The metadata.
         metadata: WorkloadMetadata<'a> = "metadata",
-        /// What it runs.
+        /// The spec.
         spec: WorkloadSpec<'a> = "spec",
     }
 }
 
 view! {
-    /// Who a workload is.
+    /// The metadata of a workload.
     WorkloadMetadata {
         /// The namespace.
         namespace: Text<'a> = "namespace",
         /// The name.
         name: Text<'a> = "name",
-        /// When it was asked to go.
+        /// The time of the request to delete it.
         deletion_timestamp: Text<'a> = "deletionTimestamp",
     }
 }
 
 view! {
-    /// What a workload runs.
+    /// The spec of a workload.
     WorkloadSpec {
-        /// The pods.
+        /// The pod template.
         template: &'a RawValue = "template",
-        /// The claims of its pods, of a StatefulSet.
+        /// The claim templates of a StatefulSet.
         claim_templates: &'a RawValue = "volumeClaimTemplates",
-        /// The Jobs, of a CronJob.
+        /// The Job template of a CronJob.
         job_template: JobTemplate<'a> = "jobTemplate",
     }
 }
 
 view! {
-    /// The Jobs of a CronJob.
+    /// The Job template of a CronJob.
     JobTemplate {
-        /// What each runs.
+        /// The spec of each Job.
         spec: JobSpec<'a> = "spec",
     }
 }
 
 view! {
-    /// What a Job runs.
+    /// The spec of a Job.
     JobSpec {
-        /// The pods.
+        /// The pod template.
         template: &'a RawValue = "template",
     }
 }

@@ -1,8 +1,8 @@
 //! ArkMemory, ArkAgent and ArkSettings of arkonis.dev, their older names and their successor.
 //!
 //! An ArkMemory says where an agent's memory is, and an ArkAgent of the same namespace refers to it. The
-//! container `agent` of the agent's pods gets environment variables. This family has no sidecars, volumes
-//! or memory servers.
+//! container `agent` of the agent's pods gets environment variables. This family does not add sidecars,
+//! volumes or memory servers.
 
 mod api;
 pub mod codes;

@@ -1,15 +1,15 @@
-//! The finding codes that do not belong to a family.
+//! The finding codes that belong to no single family.
 
 use memgate_model::codes::codes;
 
 codes! { "memgate";
     /// An entry of a baseline whose finding no longer occurs, or occurs less often.
     BASELINE_FIXED = "baseline-fixed", NotFound;
-    /// A comment that would ignore a finding, but names a code that does not exist.
+    /// A comment to ignore a finding that names a code that does not exist.
     IGNORE_UNKNOWN = "ignore-unknown", NotSupported;
     /// A comment that ignores a finding that does not occur.
     IGNORE_UNUSED = "ignore-unused", NotFound;
-    /// A comment that would ignore a finding, and does not say why.
+    /// A comment to ignore a finding that does not give a reason.
     IGNORE_WITHOUT_REASON = "ignore-without-reason", Required;
     /// A pod that requires its memory and is not recognised by any enabled family.
     POD_NOT_RECOGNISED = "pod-not-recognised", Invalid;
@@ -23,7 +23,7 @@ codes! { "memgate";
     STATE_UNUSED = "state-unused", NotFound;
     /// An object that is too large to be read, or whose patch would be too large.
     OVER_LIMIT = "over-limit", Invalid;
-    /// A pod or workload that an apiserver refuses for its form or its metadata.
+    /// A pod or workload whose form or metadata an apiserver refuses.
     SCHEMA = "schema", Invalid;
     /// A version of a kind that its definition does not serve.
     VERSION_UNKNOWN = "version-unknown", NotSupported;

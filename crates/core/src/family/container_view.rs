@@ -1,6 +1,6 @@
-//! The containers of a pod that serve memory, and the parts of an image's name.
+//! The containers of a pod that serve memory, and the parts of an image name.
 //!
-//! A pod is read as text, once as it was sent and once with the additions of memgate. Other containers are skipped.
+//! A pod is read as text, once as it was sent and once with memgate's additions. Other containers are skipped.
 
 use std::collections::BTreeMap;
 
@@ -17,11 +17,11 @@ use memgate_primitives::pointer::{Path, Pointer};
 const MEMORY_CONTAINERS: [&str; 4] =
     ["memory-server", "skill-memory", "wait-for-memory", "wait-for-shared-memory"];
 
-/// The registry of names that have none.
+/// The registry of image names without a registry.
 const DEFAULT_REGISTRY: &str = "docker.io";
 
 view! {
-    /// A pod, as far as its containers.
+    /// A pod, limited to its containers.
     PodOfContainers {
         /// Its containers.
         spec: SpecOfContainers<'a> = "spec",
@@ -81,7 +81,7 @@ pub(crate) fn containers(after: &str, before: &str) -> Vec<ContainerView> {
     visit(after, add).map_or_else(Vec::new, |()| views)
 }
 
-/// A container of which only name and image are known.
+/// A container of which only the name and the image are known.
 pub(crate) fn of_image(name: &str, image: &str, field: Pointer) -> ContainerView {
     let parts = ImageName::parse(image);
     ContainerView {
@@ -112,7 +112,7 @@ impl ContainerIndex {
     }
 }
 
-/// Calls `each` with every container that can be read; `None` if the pod cannot be.
+/// Calls `each` with every container that can be read; `None` if the pod itself cannot be read.
 fn visit(pod: &str, mut each: impl FnMut(ContainerIndex, ContainerFields<'_>)) -> Option<()> {
     let pod: PodOfContainers<'_> = view::read(pod).ok()?;
     let spec = pod.spec.unwrap_or_default();
@@ -141,7 +141,7 @@ fn view_of(name: &str, container: &ContainerFields<'_>, place: ContainerIndex, a
     }
 }
 
-/// The limits, as they are written. YAML has `cpu: 1` too.
+/// The limits as they are written, numbers included, since YAML also allows `cpu: 1`.
 fn limits(resources: Option<&RawValue>) -> BTreeMap<String, String> {
     let limits = pod::read::<Resources<'_>>(resources).and_then(|resources| resources.limits);
     let limits: Option<BTreeMap<String, Value>> =
@@ -154,7 +154,7 @@ fn limits(resources: Option<&RawValue>) -> BTreeMap<String, String> {
     limits.unwrap_or_default().into_iter().filter_map(quantity).collect()
 }
 
-/// The parts of an image's name.
+/// The parts of an image name.
 /// Source: distribution/reference, `normalize.go`.
 #[derive(Debug, PartialEq, Eq)]
 struct ImageName<'i> {
@@ -166,7 +166,7 @@ struct ImageName<'i> {
 impl<'i> ImageName<'i> {
     fn parse(image: &'i str) -> Self {
         let (named, digest) = split_last(image, '@');
-        // A colon before the last part is that of the registry's port.
+        // A colon before the last part belongs to the port of the registry.
         let last_part = named.rfind('/').map_or(0, |slash| slash + 1);
         let has_tag = named.rfind(':').is_some_and(|colon| colon > last_part);
         let (name, tag) = if has_tag { split_last(named, ':') } else { (named, None) };
@@ -196,8 +196,8 @@ fn repository(name: &str) -> String {
     }
 }
 
-/// Whether the first part of a name is a registry: repositories have neither dots nor ports at their head, and no
-/// capital letters at all.
+/// Whether the first part of a name is a registry. The first part of a repository has neither dots nor a port, and
+/// repositories have no capital letters.
 fn is_registry(first: &str) -> bool {
     first.contains(['.', ':']) || first == "localhost" || first.bytes().any(|byte| byte.is_ascii_uppercase())
 }

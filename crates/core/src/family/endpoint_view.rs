@@ -1,7 +1,7 @@
 //! Where memory is reached, read from the text of an endpoint: a URL, `host:port` or a connection string.
 //!
-//! The view has every host that the text names, since a client may use any of them. It has nothing from userinfo and
-//! query except the hosts in the query of a Postgres URL.
+//! The view has every host that the text names, since a client may use any of them. It contains nothing from the
+//! userinfo and the query, except the hosts in the query of a Postgres URL.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -18,11 +18,11 @@ use memgate_primitives::percent::percent_decoded;
 /// The scheme of Postgres, which has two spellings.
 const POSTGRES: &str = "postgresql";
 
-/// The parameters with hosts of a Postgres URL and of other connection strings of Postgres.
+/// The parameters that name hosts, in Postgres URLs and in other Postgres connection strings.
 /// Source: PostgreSQL documentation, libpq, parameter key words.
 const HOST_PARAMETERS: [&str; 2] = ["host", "hostaddr"];
 
-/// The view of an endpoint; `namespace` is that of the object that has it.
+/// The view of an endpoint; `namespace` is the namespace of the object that has it.
 #[must_use]
 pub fn parse(from: EndpointSource, text: &str, namespace: &str, state: &mut StateReader<'_>) -> EndpointView {
     let text = text.trim();
@@ -44,7 +44,7 @@ struct WrittenEndpoint {
     path: Option<String>,
 }
 
-/// A host with its port. An empty host is the machine of the client, as for Go's dialer and the drivers of Postgres.
+/// A host with its port. An empty host means the client's own machine, as for Go's dialer and the Postgres drivers.
 #[derive(Default)]
 struct Server {
     host: String,
@@ -89,7 +89,7 @@ fn read_pairs(text: &str) -> WrittenEndpoint {
     WrittenEndpoint { scheme: Some(POSTGRES.to_owned()), servers, path: None }
 }
 
-/// The last value of a name; earlier ones are ignored.
+/// The last value with this name; earlier ones are ignored.
 fn last<'p, K: AsRef<str>, V: AsRef<str>>(pairs: &'p [(K, V)], name: &str) -> Option<&'p str> {
     pairs.iter().rev().find(|(key, _)| key.as_ref() == name).map(|(_, value)| value.as_ref())
 }
@@ -98,7 +98,7 @@ fn last<'p, K: AsRef<str>, V: AsRef<str>>(pairs: &'p [(K, V)], name: &str) -> Op
 fn add_servers(list: &str, ports: &[&str], servers: &mut Vec<Server>) {
     for (index, listed) in list.split(',').enumerate() {
         let (host, port) = server(listed.trim());
-        // More colons are not part of an address, and the text after them could be a password.
+        // More colons are not part of an address; the text after them could be a password.
         let (host, _) = host.split_once(':').filter(|_| !is_address(host)).unwrap_or((host, ""));
         let elsewhere = ports.get(index).or_else(|| ports.first().filter(|_| ports.len() == 1));
         let port = if port.is_empty() { elsewhere.copied().unwrap_or_default() } else { port };
@@ -106,8 +106,8 @@ fn add_servers(list: &str, ports: &[&str], servers: &mut Vec<Server>) {
     }
 }
 
-/// The text after the last `@`, if the parsed hosts are invalid; `None` for valid hosts. Then the userinfo contains a
-/// character that ended it too early, such as a slash in a password.
+/// The text after the last `@`, if the parsed hosts are invalid; `None` for valid hosts. Hosts are invalid if the
+/// userinfo contains a character that ended the authority too early, such as a slash in a password.
 fn behind_userinfo<'t>(text: &'t str, servers: &str) -> Option<&'t str> {
     let is_server = |listed: &str| {
         let (host, port) = server(listed.trim());
@@ -123,7 +123,7 @@ fn behind_userinfo<'t>(text: &'t str, servers: &str) -> Option<&'t str> {
     }
 }
 
-/// The hosts and the path of the text after the userinfo. MySQL writes a protocol and the host in parentheses.
+/// The hosts and the path in the text after the userinfo. MySQL writes a protocol, and the host in parentheses.
 /// Source: go-sql-driver/mysql, README, DSN.
 fn dialled(text: &str) -> (Cow<'_, str>, &str) {
     let parts = text.split_once('(').and_then(|(protocol, rest)| {
@@ -139,8 +139,8 @@ fn dialled(text: &str) -> (Cow<'_, str>, &str) {
     }
 }
 
-/// A path for the view; `None` if it may contain a credential. After a slash in a password, the rest of the password
-/// is read as a path.
+/// A path for the view; `None` if it may contain a credential. If a password contains a slash, the rest of the
+/// password is read as a path.
 fn public_path(path: &str) -> Option<String> {
     (!path.is_empty() && !path.contains('@')).then(|| masked(path).into_owned())
 }
@@ -150,14 +150,14 @@ fn port(text: &str) -> Option<u16> {
     text.parse().ok().filter(|_| text.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Whether a text begins with a pair, and so is not an endpoint of another form.
+/// Whether a text begins with a `key=value` pair, and so is not an endpoint of another form.
 fn is_pairs(text: &str) -> bool {
     let Some((key, _)) = text.split_once('=') else { return false };
     let key = key.trim();
     !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
-/// The pairs, up to where the text has another form.
+/// The pairs, up to the first text of another form.
 fn key_value_pairs(text: &str) -> Vec<(String, String)> {
     let mut pairs = Vec::new();
     let mut rest = text;
@@ -169,8 +169,8 @@ fn key_value_pairs(text: &str) -> Vec<(String, String)> {
     pairs
 }
 
-/// A value and what follows it. It ends at white space unless it is in quotes, and a backslash takes the next
-/// character along.
+/// A value and the text after it. The value ends at white space unless it is in quotes. A backslash escapes the next
+/// character.
 fn pair_value(text: &str) -> (String, &str) {
     let quoted = text.strip_prefix('\'');
     let text = quoted.unwrap_or(text);
@@ -189,12 +189,13 @@ fn pair_value(text: &str) -> (String, &str) {
     (value, "")
 }
 
-/// Whether a text is an address of IPv4 or IPv6, as hosts are written.
+/// Whether a text is an IPv4 or IPv6 address, as written in a host.
 fn is_address(host: &str) -> bool {
     url::ip(host).is_some()
 }
 
-/// The view of a host, as it is written and without brackets. `namespace` is that of the object that names it.
+/// The view of a host, given as it is written, without brackets. `namespace` is the namespace of the object that
+/// names it.
 fn host_view(host: &str, port: Option<u16>, namespace: &str, state: &mut StateReader<'_>) -> HostView {
     let host = host.trim().to_lowercase();
     let host = host.strip_suffix('.').unwrap_or(&host).to_owned();
@@ -221,12 +222,12 @@ fn host_view(host: &str, port: Option<u16>, namespace: &str, state: &mut StateRe
     }
 }
 
-/// Whether a name leads to the pod itself: `localhost`, an empty host, or the socket of a process.
+/// Whether a name means the pod itself: `localhost`, an empty host, or a Unix socket.
 fn is_own_name(host: &str) -> bool {
     host.is_empty() || host.starts_with(['/', '@']) || host == "localhost" || host.ends_with(".localhost")
 }
 
-/// Whether a Service exists. In a cluster it is looked up, since Services are not watched. Among files a missing
+/// Whether a Service exists. In a cluster it is looked up, since Services are not watched. For files, a missing
 /// Service does not make the decision unknown.
 fn is_service(namespace: &str, name: &str, state: &mut StateReader<'_>) -> bool {
     if state.in_cluster(&SERVICE) {

@@ -1,4 +1,4 @@
-//! Reads what an apiserver can check and read of a platform by itself from the platform's `cel.yaml`.
+//! Reads the rules, defaults and views of a platform that an apiserver can evaluate, from the platform's `cel.yaml`.
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use memgate_model::family::{CelRules, Family};
 use memgate_model::finding::Code;
 use memgate_model::kind::Kind;
 
-/// Reads this text, which is a part of the program: it is read once and stays in memory. An entry that is not complete
-/// is skipped; a test finds it.
+/// Reads this text, which is compiled into the program. It is read once and stays in memory. An incomplete entry is
+/// skipped; a test detects it.
 #[must_use]
 pub fn read(family: &Family, text: &str) -> CelRules {
     let documents = values(&Arc::new(Source::new("cel.yaml", text)), &mut Vec::new());
@@ -74,7 +74,7 @@ fn list<T: 'static>(list: &'static Value, read: impl Fn(&'static Value) -> Optio
     list.as_array().into_iter().flatten().filter_map(read).collect::<Vec<T>>().leak()
 }
 
-/// The entries of a map of texts, in their order.
+/// The entries of a map of strings, in their order.
 fn pairs<T: 'static>(
     map: &'static Value,
     read: impl Fn(&'static str, &'static str) -> Option<T>,
@@ -88,7 +88,7 @@ fn kind(family: &Family, name: &Value) -> Option<&'static Kind> {
     family.kinds.validated.iter().copied().find(|kind| name == kind.kind)
 }
 
-/// The code of this name without the family.
+/// The code of this name, given without the family.
 fn code(family: &Family, name: &Value) -> Option<&'static Code> {
     let is_meant = |code: &&Code| code.name.split_once('/').is_some_and(|(_, code)| name == code);
     family.codes.iter().copied().find(is_meant)
@@ -109,7 +109,7 @@ mod tests {
         }
     }
 
-    /// Without lists and maps that are empty: the file leaves them out.
+    /// Removes empty lists and maps, which the file leaves out.
     fn without_empty(value: Value) -> Value {
         let is_empty = |value: &Value| *value == serde_json::json!([]) || *value == serde_json::json!({});
         match value {
@@ -122,7 +122,7 @@ mod tests {
         }
     }
 
-    /// The content of the file, made from what was read of it.
+    /// The content of the file, rebuilt from the parsed rules.
     fn written(family: &'static Family) -> Value {
         let name = |code: &Code| code.name.split_once('/').expect("family/name").1.to_owned();
         let kinds = |kinds: &[&Kind]| kinds.iter().map(|kind| kind.kind).collect::<Value>();

@@ -47,13 +47,14 @@ pub const INJECTED_ANNOTATION: &str = "memgate.dev/injected";
 /// What a pod should have for its memory.
 #[derive(Default)]
 pub struct WantedByPod<'w> {
-    /// The memory resources, as the marker annotation names them.
+    /// The memory resources, in the form of the marker annotation.
     pub memory: Vec<String>,
-    /// What its containers should have.
+    /// The additions that its containers should have.
     pub containers: Vec<WantedByContainer<'w>>,
-    /// What else the pod should have, with its existing lists. `None` where a platform only adds variables.
+    /// The other parts that the pod should have, with its existing lists. `None` for a platform that only adds
+    /// variables.
     pub parts: Option<(WantedParts, &'w ExistingParts<'w>)>,
-    /// Why some of the memory cannot be had; refuses a pod that requires it.
+    /// Why some of the memory is not available. Refuses a pod that requires it.
     pub unmet: Vec<Finding>,
     /// Warnings, besides those about variables with other values.
     pub warnings: Vec<Finding>,
@@ -61,17 +62,17 @@ pub struct WantedByPod<'w> {
     pub conflict: bool,
 }
 
-/// What one container should have.
+/// The additions that one container should have.
 pub struct WantedByContainer<'w> {
     /// Its index among the pod's containers.
     pub index: usize,
     /// The existing container.
     pub container: &'w Container<'w>,
-    /// The variables in it that can concern memory.
+    /// Its existing variables that can concern memory.
     pub existing: ExistingEnv<'w>,
     /// The variables, in their order.
     pub env: Cow<'w, [Variable<'w>]>,
-    /// Where they are inserted.
+    /// Where in `env` the variables are inserted.
     pub position: Position,
     /// The missing mounts, and the existing ones.
     pub mounts: (Vec<WantedPart>, ExistingMounts<'w>),
@@ -81,11 +82,11 @@ pub struct WantedByContainer<'w> {
 pub struct Conflict<'c> {
     /// The name of the container.
     pub container: &'c str,
-    /// The variable as it is wanted.
+    /// The wanted variable.
     pub variable: &'c Variable<'c>,
-    /// The container's `env`.
+    /// The pointer to the container's `env`.
     pub list: Pointer,
-    /// The entry.
+    /// The pointer to the existing entry.
     pub entry: Pointer,
 }
 
@@ -109,7 +110,7 @@ impl<'w> WantedByContainer<'w> {
     }
 }
 
-/// Adds what is missing. A variable with another value stays, and `warning` makes the finding about it. Once
+/// Adds the missing parts. A variable with another value stays, and `warning` makes the finding about it. When
 /// `work` has ended, the rest is left out.
 #[must_use]
 pub fn merge(
@@ -186,7 +187,7 @@ fn merge_container(
     conflict
 }
 
-/// Only literals are replaced.
+/// Replaces the value of a literal; other entries are never replaced.
 fn replace_literal(entry: &Pointer, variable: Variable<'_>) -> Edit {
     let (variable, origin) = variable.into_entry();
     let text = match variable.source {
@@ -196,7 +197,7 @@ fn replace_literal(entry: &Pointer, variable: Variable<'_>) -> Edit {
     Edit { op: Op::Replace, pointer: entry.key("value"), value: Value::Text(text), origins: vec![origin] }
 }
 
-/// Why a pod gets nothing. Boxed, since it is rare and large.
+/// Why a pod gets no memory. Boxed, since it is rare and large.
 pub type Unmet = Box<Injection>;
 
 /// Changes nothing, and reports why.
@@ -249,8 +250,8 @@ pub(crate) fn annotation_pointer(key: &str) -> Pointer {
     Pointer::new("/metadata/annotations").key(key)
 }
 
-/// The controller that a pod's owner references name. Events regard it where no object of the family is
-/// known. `None` for a pod without a controller.
+/// The controller that a pod's owner references name. Events are about it if no object of the family is known.
+/// `None` for a pod without a controller.
 #[must_use]
 pub fn controller_of(pod: &Pod<'_>, namespace: &str) -> Option<InvolvedObject> {
     let controller = pod.metadata.as_ref()?.owner_references.as_ref()?.controller()?;

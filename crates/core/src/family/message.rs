@@ -2,14 +2,14 @@
 
 use memgate_primitives::plain_text::plain;
 
-/// The length up to which users of kubectl see a warning in one piece.
+/// The length up to which kubectl shows a warning in one piece.
 /// Source: Kubernetes documentation, dynamic admission control, response.
 const MAX_MESSAGE_CHARS: usize = 120;
 
-/// Longer names cannot exist and are always truncated.
+/// The longest part of a name in a message. Valid names are never longer.
 pub(crate) const MAX_NAME_CHARS: usize = 256;
 
-/// Whether a message has the length of a warning.
+/// Whether a message is short enough for a warning.
 pub(crate) fn fits(message: &str) -> bool {
     message.chars().count() <= MAX_MESSAGE_CHARS
 }
@@ -30,7 +30,7 @@ pub(crate) fn fit_message(message: impl Fn(usize) -> String) -> String {
     if fits(&whole) {
         return whole;
     }
-    // With a larger limit a message is never shorter.
+    // A larger limit never makes the message shorter.
     let (mut best, mut too_long) = (MIN_NAME_CHARS, MAX_NAME_CHARS);
     while too_long - best > 1 {
         let limit = best.midpoint(too_long);
@@ -43,8 +43,7 @@ pub(crate) fn fit_message(message: impl Fn(usize) -> String) -> String {
     message(best)
 }
 
-/// The first characters of a name, and an ellipsis where there were more; control characters as
-/// spaces.
+/// The first characters of a name, with an ellipsis if it is longer. Control characters become spaces.
 pub(crate) fn truncate(name: &str, limit: usize) -> String {
     let name = plain(name);
     if name.chars().nth(limit).is_none() {
@@ -53,13 +52,13 @@ pub(crate) fn truncate(name: &str, limit: usize) -> String {
     name.chars().take(limit.saturating_sub(1)).chain(['…']).collect()
 }
 
-/// Lists these names, at most `most` of them: `a, b, c and 2 more`.
+/// Lists these names, at most `max_names` of them: `a, b, c and 2 more`.
 #[must_use]
 pub fn and_more(names: &[String], max_names: usize) -> String {
     first_of(names.get(..max_names).unwrap_or(names), names.len())
 }
 
-/// Lists these names, the first of `all`: `a, b, c and 2 more`.
+/// Lists these names, which are the first of `all`: `a, b, c and 2 more`.
 pub(crate) fn first_of(names: &[String], all: usize) -> String {
     let shown = names.join(", ");
     match all.saturating_sub(names.len()) {

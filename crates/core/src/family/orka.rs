@@ -2,8 +2,8 @@
 //!
 //! Orka has no memory resource. Memories are rows behind the controller's API, and the worker of a Task of
 //! type `ai` puts some of them into its prompt. Annotations on a Task, its scheduled parent, its Agent and
-//! its Namespace set whether and how many, and whether the worker adds the memory tools. memgate writes these
-//! settings as up to four plain variables into the container `worker`.
+//! its Namespace decide whether it does so, how many memories it takes, and whether the worker adds the
+//! memory tools. memgate writes these settings as up to four plain variables into the container `worker`.
 //!
 //! ```text
 //! pod ──ORKA_TASK_NAME──▶ Task ──label──▶ scheduled parent

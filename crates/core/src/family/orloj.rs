@@ -2,8 +2,8 @@
 //!
 //! A Memory says where an agent's memory is, and a ModelEndpoint serves its embeddings. An Agent refers to
 //! the Memory and lists the operations that it may use. The container `agent` of the agent's Job gets
-//! environment variables. Orloj has its own namespaces, which an annotation can override, and every
-//! reference is resolved in these (`namespace`).
+//! environment variables. Orloj has its own namespaces, which an annotation can set, and every reference is
+//! resolved in them (`namespace`).
 
 mod api;
 pub mod codes;

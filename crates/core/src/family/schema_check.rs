@@ -13,7 +13,7 @@ use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::{Path, Pointer};
 use memgate_primitives::suggest::{did_you_mean, nearest, only_nearest};
 
-/// The codes and messages with which a family reports.
+/// The codes and messages that a family uses.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Codes {
     /// A wrong JSON type; denies.
@@ -55,15 +55,15 @@ pub(crate) fn unknown_fields(
     check.findings
 }
 
-/// Removes other findings at or below a field of the wrong type: they would only repeat that the value
-/// cannot be read.
+/// Removes other findings at or below a field of the wrong type. They would only repeat that memgate cannot
+/// read the value.
 pub(crate) fn drop_below_wrong_types(mut findings: Vec<Finding>, codes: Codes) -> Vec<Finding> {
     let is_wrong_type = |finding: &Finding| finding.code == codes.field_type;
     let (wrong, others): (Vec<&Finding>, Vec<&Finding>) = findings.iter().partition(|it| is_wrong_type(it));
     if wrong.is_empty() || others.is_empty() {
         return findings;
     }
-    // Of very many wrong types, few have another finding below them.
+    // Even with very many wrong types, few places have another finding below them.
     let places: Members<&str> =
         others.iter().flat_map(|finding| from_root(finding.pointer.as_str())).collect();
     let wrong: Members<&str> =
@@ -76,16 +76,16 @@ pub(crate) fn drop_below_wrong_types(mut findings: Vec<Finding>, codes: Codes) -
     findings
 }
 
-/// The places above a place and itself, from the root down.
+/// The pointers of all parents of a place and of the place itself, from the root down.
 fn from_root(place: &str) -> impl Iterator<Item = &str> {
     place.match_indices('/').filter_map(|(end, _)| place.get(..end)).chain([place])
 }
 
-/// A check under way.
+/// A check in progress.
 struct Check<'c> {
     codes: Codes,
     work: &'c Budget<'c>,
-    /// Whether wrong types are left to others.
+    /// Whether wrong types are not reported, since another check reports them.
     only_unknown: bool,
     findings: Vec<Finding>,
 }
@@ -112,7 +112,8 @@ impl Check<'_> {
             let before = self.findings.len();
             let mut known: Option<Pointer> = None;
             for (index, value) in tree.elements().iter().enumerate() {
-                // Where one element is wrong, many may be.
+                // After the first wrong element, the pointer of the list is kept: many more elements may be
+                // wrong.
                 if known.is_none() && self.findings.len() > before {
                     known = Some(here.pointer());
                 }
@@ -122,7 +123,7 @@ impl Check<'_> {
         }
     }
 
-    /// An entry of a map of strings whose value is not a string.
+    /// Reports an entry of a map of strings whose value is not a string.
     fn not_a_string(&mut self, pointer: Pointer, got: &'static str) {
         if self.only_unknown {
             return;
@@ -177,13 +178,13 @@ impl Check<'_> {
     }
 }
 
-/// The fix of a text where a value of this type belongs, if quotes can be all that is wrong.
+/// The fix for a string in place of a value of this type, if only its quotes can be wrong.
 pub(crate) fn unquote(expected: &str) -> Option<Fix> {
     ["integer", "number", "boolean"].into_iter().find(|known| *known == expected).map(Fix::Unquote)
 }
 
-/// What the user of a bare string meant where an object with a single string field belongs, or a list of
-/// them, as YAML.
+/// The YAML that the user probably meant by a bare string in place of an object with a single string field,
+/// or of a list of such objects.
 fn meant_instead(here: &Pointer, schema: &Schema, text: &str) -> Option<String> {
     let (object, is_list) = match schema {
         Schema::List(element) => (*element, true),
@@ -200,7 +201,7 @@ fn meant_instead(here: &Pointer, schema: &Schema, text: &str) -> Option<String> 
     Some(if last.ends_with(']') { meant } else { format!("{last}: {meant}") })
 }
 
-/// The field of an object that has a single string field, such as `{name: …}`: users write the bare string
+/// The field of an object whose only field is a string, such as `{name: …}`. Users write the bare string
 /// instead.
 fn only_string_field(schema: &Schema) -> Option<&'static str> {
     match schema.fields() {

@@ -1,8 +1,8 @@
 //! Persistent and shared memory of sympozium.ai.
 //!
 //! An Agent has private memory through the skill `memory`, and an Ensemble shares memory among its Agents.
-//! Pods of an AgentRun get variables, and init containers, sidecars and volumes where their memory needs
-//! them.
+//! The pods of an AgentRun get variables. They also get init containers, sidecars and volumes if their
+//! memory needs them.
 
 mod api;
 pub mod codes;

@@ -1,5 +1,5 @@
-//! The parts of a URL that rules on endpoints need: scheme, userinfo, hosts, path and query. memgate never
-//! connects to one.
+//! The parts of a URL that rules on endpoints need: scheme, userinfo, hosts, path and query. memgate never connects
+//! to the URL.
 
 use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -18,7 +18,7 @@ pub(crate) struct Endpoint<'u> {
     pub(crate) userinfo: bool,
     /// The user of the userinfo, without a password; may be empty.
     pub(crate) user: &'u str,
-    /// The host with its port, or several with commas in between, for [`server`]; may be empty.
+    /// The host with its port, or several separated by commas, for [`server`]; may be empty.
     pub(crate) servers: &'u str,
     /// The host without port and brackets; may be empty.
     pub(crate) host: &'u str,
@@ -26,7 +26,7 @@ pub(crate) struct Endpoint<'u> {
     pub(crate) path: &'u str,
     /// The query without its question mark; may be empty.
     pub(crate) query: &'u str,
-    /// Whether the text after the host is empty, or a colon with a port or without.
+    /// Whether the text after the host is empty, or a colon with or without a port.
     pub(crate) port_is_good: bool,
 }
 
@@ -50,13 +50,13 @@ impl<'u> Endpoint<'u> {
         Self { scheme, userinfo, user, servers, host, path, query, port_is_good }
     }
 
-    /// The parameters of the query, their names decoded and their values as they stand.
+    /// The parameters of the query. Names are decoded, values are not.
     pub(crate) fn parameters(&self) -> impl Iterator<Item = (Cow<'u, str>, &'u str)> + use<'u> {
         let parameters = self.query.split('&').filter_map(|parameter| parameter.split_once('='));
         parameters.map(|(name, value)| (percent_decoded(name), value))
     }
 
-    /// Whether the scheme is `http` or `https`, in any case, and there is a host, with a port or without.
+    /// Whether the scheme is `http` or `https`, in any case, and there is a host, with or without a port.
     pub(crate) fn is_http(&self) -> bool {
         let http = |scheme: &str| scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https");
         self.scheme.is_some_and(http) && self.has_host() && self.port_is_good
@@ -67,7 +67,7 @@ impl<'u> Endpoint<'u> {
         !self.host.is_empty() && !self.host.contains(char::is_whitespace)
     }
 
-    /// Whether the host ends in one of these suffixes, in any case, with a final dot or without.
+    /// Whether the host ends in one of these suffixes, in any case, with or without a final dot.
     pub(crate) fn host_ends_with(&self, suffixes: &[&str]) -> bool {
         let host = self.host.trim_end_matches('.').to_ascii_lowercase();
         suffixes.iter().any(|suffix| host.ends_with(suffix))
@@ -83,8 +83,8 @@ fn split_port(host_and_port: &str) -> (&str, &str) {
     host_and_port.split_at(at)
 }
 
-/// The host and the port of one entry of a list, as Postgres and Kafka write them. An IPv6 address can be without
-/// brackets there.
+/// The host and the port of one entry of a list, as Postgres and Kafka write them. In such lists an IPv6 address may
+/// have no brackets.
 pub(crate) fn server(host_and_port: &str) -> (&str, &str) {
     if let Some((host, port)) = host_and_port.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         return (host, port.strip_prefix(':').unwrap_or_default());
@@ -95,8 +95,8 @@ pub(crate) fn server(host_and_port: &str) -> (&str, &str) {
     }
 }
 
-/// The address that a host is: of IPv4 in any spelling, of IPv6 with a zone or without. One of IPv4 mapped into IPv6
-/// counts as itself.
+/// The IP address of a host: IPv4 in any spelling, IPv6 with or without a zone. An IPv4 address mapped into IPv6 is
+/// returned as IPv4.
 pub(crate) fn ip(host: &str) -> Option<IpAddr> {
     if let Some(ip) = ipv4(host) {
         return Some(IpAddr::V4(ip));
@@ -106,7 +106,7 @@ pub(crate) fn ip(host: &str) -> Option<IpAddr> {
     Some(ip.to_ipv4_mapped().map_or(IpAddr::V6(ip), IpAddr::V4))
 }
 
-/// Whether this is empty, or `:` and digits, which may be missing, as Go reads URLs.
+/// Whether this is empty, or `:` with or without digits, as Go reads URLs.
 fn is_port(text: &str) -> bool {
     let digits = text.strip_prefix(':').unwrap_or(text);
     digits.bytes().all(|digit| digit.is_ascii_digit()) && (text.is_empty() || text.starts_with(':'))
@@ -136,7 +136,7 @@ fn parse_number(text: &str) -> Option<u32> {
     plain.then(|| u32::from_str_radix(digits, radix).ok()).flatten()
 }
 
-/// The credential in the URL at this place: userinfo, or a parameter that is named like one.
+/// The credential in the URL at this place: userinfo, or a parameter whose name means a credential.
 pub(crate) fn inline_credential(text: &str, field: Pointer) -> Option<InlineView> {
     let url = Endpoint::parse(text);
     (url.userinfo || has_credential_parameter(url.query)).then(|| InlineView::new(field, text))

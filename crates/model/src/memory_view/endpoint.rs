@@ -61,7 +61,7 @@ pub struct HostView {
     pub port: Option<u16>,
     /// Whether it is the pod itself: a loopback or unspecified address, `localhost`.
     pub loopback: bool,
-    /// Whether it is a literal address of a private range: RFC 1918, ULA.
+    /// Whether it is a literal address in a private range: RFC 1918, ULA.
     pub private: bool,
     /// Whether it is a literal link-local address.
     pub link_local: bool,

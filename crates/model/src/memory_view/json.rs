@@ -6,7 +6,7 @@ use crate::memory_view::{
     ContainerView, EndpointView, MemoryView, ReferenceView, SecretView, SharingConfigView, SharingView,
 };
 
-/// The paths that hold one value or a whole list in the views of every platform. A policy can name them, and the
+/// The paths that hold one value or a whole list in the views of every platform. Policies can use them, and the
 /// path of each platform's own namespace.
 pub const PATHS: [&str; 31] = [
     "backend",

@@ -24,7 +24,7 @@ impl SecretView {
 }
 
 impl ReferenceView {
-    /// A reference by namespace and name, with what a lookup says of it.
+    /// A reference by namespace and name, with the result of a lookup.
     #[must_use]
     pub fn new(kind: &Kind, (namespace, name): (&str, &str), field: Pointer, lookup: Lookup<'_>) -> Self {
         let found = match lookup {

@@ -1,7 +1,7 @@
-//! Finds objects of a kind by what they hold, without a look at each of them.
+//! Indexes on the objects of a kind: finds objects by a key without a scan of all objects.
 //!
-//! An index is made for the first search and follows all changes from then on, so that kinds without searches
-//! need none.
+//! An index is made at the first search and then follows all changes, so kinds that are never searched need
+//! none.
 
 use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -15,19 +15,19 @@ use crate::object::objects::{CHUNK, Key, Objects, key_of};
 /// How many indexes a kind can have.
 const MAX_INDEXES: usize = 4;
 
-/// What the objects of a kind are found by.
+/// A key by which objects of a kind are found.
 #[derive(Debug)]
 pub struct Index {
-    /// The place among the indexes of the kind, from 0 to 3; each index of a kind has its own.
+    /// The slot of the index, from 0 to 3. Each index of a kind has its own slot.
     pub place: usize,
-    /// The key of an object, which nothing but the object decides; `None` for one that has none.
+    /// Returns the key of an object, from the object alone; `None` for an object without a key.
     pub key: for<'o> fn(&'o Object) -> Option<Cow<'o, str>>,
 }
 
-/// By its name, in whatever namespace.
+/// Finds objects by name, in any namespace.
 pub static BY_NAME: Index = Index { place: 0, key: |object| Some(Cow::Borrowed(&object.name)) };
 
-/// The indexes of one kind, as far as they were asked for.
+/// The indexes of one kind. Each is made when it is first needed.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Indexes([OnceLock<Entries>; MAX_INDEXES]);
 
@@ -39,7 +39,8 @@ struct Entries {
     sorted: Map<Position, Arc<Object>, CHUNK>,
 }
 
-/// The hash of a key, and the object that has it. Without an object it stands before all that have the hash.
+/// The hash of a key, and the object that has it. A position without an object sorts before all objects with
+/// that hash.
 type Position = (u64, Option<Key>);
 
 impl Indexes {
@@ -79,7 +80,7 @@ impl Indexes {
 }
 
 impl Index {
-    /// Where an object is in the index.
+    /// The position of an object in the index.
     fn position(&self, object: &Object) -> Option<Position> {
         Some((hash(&(self.key)(object)?), Some(key_of(object))))
     }

@@ -1,5 +1,5 @@
-//! The objects of a kind by namespace and name, in a map whose copies share what is the same in them: a change
-//! copies one of its chunks and the way to it, however many objects there are (docs/adr/0018).
+//! The objects of a kind by namespace and name, in a map whose copies share their equal parts. A change copies
+//! one chunk and the path to it, however many objects there are (docs/adr/0018).
 
 use std::ops::Bound;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,13 +9,13 @@ use immutable_chunkmap::map::Map;
 use crate::object::Object;
 use crate::recurring_texts::RecurringTexts;
 
-/// How many entries lie beside each other. More make it faster to read and to fill, fewer to change.
+/// How many entries a chunk holds. Larger chunks are faster to read and to fill, and slower to change.
 pub(super) const CHUNK: usize = 64;
 
 /// The namespace and the name of an object, shared with it.
 pub(super) type Key = (Arc<str>, Arc<str>);
 
-/// That of an object.
+/// The key of an object.
 pub(super) fn key_of(object: &Object) -> Key {
     (Arc::clone(&object.namespace), Arc::clone(&object.name))
 }
@@ -24,12 +24,12 @@ pub(super) fn key_of(object: &Object) -> Key {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Objects {
     map: Map<Key, Arc<Object>, CHUNK>,
-    /// The texts that objects of this kind share, copies of this map among them.
+    /// The texts that objects of this kind share. Copies of this map use the same table.
     recurring: Arc<Mutex<RecurringTexts>>,
 }
 
 impl Objects {
-    /// Adds an object; the one whose place it takes. It shares the texts that others have too.
+    /// Adds an object. Returns it, with the object that it replaces. Recurring texts become shared.
     pub(super) fn insert(&mut self, mut object: Object) -> (Arc<Object>, Option<Arc<Object>>) {
         let mut recurring = self.recurring.lock().unwrap_or_else(PoisonError::into_inner);
         object.tree.settle(&mut recurring);
@@ -50,39 +50,39 @@ impl Objects {
         self.map.get(&(namespace.into(), name.into())).map(AsRef::as_ref)
     }
 
-    /// How many there are.
+    /// How many objects there are.
     pub(super) fn len(&self) -> usize {
         self.map.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no objects.
     pub(super) fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether a namespace holds any.
+    /// Whether a namespace has any objects.
     pub(super) fn is_in_use(&self, namespace: &str) -> bool {
         self.in_namespace(namespace).next().is_some()
     }
 
-    /// All of them, by namespace and name.
+    /// All objects, by namespace and name.
     pub(super) fn shared(&self) -> impl Iterator<Item = &Arc<Object>> {
         self.map.into_iter().map(|(_, object)| object)
     }
 
-    /// All of them, by namespace and name.
+    /// All objects, by namespace and name.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Object> {
         self.shared().map(AsRef::as_ref)
     }
 
-    /// All behind this place, by namespace and name.
+    /// The objects after this namespace and name, in this order; all objects for `None`.
     pub(super) fn behind(&self, place: Option<(&str, &str)>) -> impl Iterator<Item = &Object> + use<'_> {
         let start = place.map(|(namespace, name)| (namespace.into(), name.into()));
         let start = start.map_or(Bound::Unbounded, Bound::Excluded);
         self.map.range::<Key, _>((start, Bound::Unbounded)).map(|(_, object)| object.as_ref())
     }
 
-    /// All of a namespace, by name.
+    /// The objects of a namespace, by name.
     pub(crate) fn in_namespace<'o>(&'o self, namespace: &str) -> impl Iterator<Item = &'o Object> + use<'o> {
         let namespace: Arc<str> = namespace.into();
         let entries = self.map.range::<Key, _>((Arc::clone(&namespace), "".into())..);
@@ -109,7 +109,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(32))]
 
-        /// As a sorted map with the same changes, and what was copied before stays as it was.
+        /// The map agrees with a sorted map after the same changes, and earlier copies stay unchanged.
         #[test]
         fn follows_any_changes(changes in prop::collection::vec((0_usize..4, 0_usize..400, prop::bool::weighted(0.7)), 0..1500)) {
             let (mut objects, mut expected) = (Objects::default(), BTreeMap::new());

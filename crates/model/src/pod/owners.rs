@@ -22,7 +22,7 @@ view! {
         name: Text<'a> = "name",
         /// Its uid.
         uid: Text<'a> = "uid",
-        /// Whether it is the one that made the pod.
+        /// Whether it is the controller of the pod.
         controller: bool = "controller",
     }
 }
@@ -31,7 +31,7 @@ view! {
 #[derive(Debug)]
 pub struct Owners<'a>(&'a RawValue);
 
-/// The owner that made a pod. Its texts are no longer than valid ones.
+/// The owner that made a pod. Its texts are at most as long as valid ones.
 #[derive(Debug, Clone)]
 pub struct Controller {
     /// Its API group and version.
@@ -51,7 +51,7 @@ impl<'de: 'a, 'a> View<'de> for Owners<'a> {
 }
 
 impl Owners<'_> {
-    /// The first owner that says that it made the pod, if it is complete.
+    /// The first owner that is marked as the pod's controller, if its fields are complete.
     #[must_use]
     pub fn controller(&self) -> Option<Controller> {
         let mut found = None;
@@ -75,7 +75,8 @@ impl Owners<'_> {
     }
 }
 
-/// The apiserver has not validated the pod yet, and the event queue keeps these texts: they are bounded.
+/// Bounds the length of the texts: the apiserver has not validated the pod yet, and the event queue keeps
+/// them.
 fn controller(owner: Owner<'_>) -> Option<Controller> {
     let text = |text: Option<Text<'_>>| {
         text.filter(|text| text.len() <= MAX_FIELD_BYTES).map(|text| text.0.into_owned())

@@ -1,4 +1,5 @@
-//! Reading a text within the limits of a decision: how many elements of a list are kept, and where they stand.
+//! Reads a text within the limits of a decision: limits how many elements of a list are kept, and tracks the
+//! path of each.
 
 use std::cell::Cell;
 use std::fmt;
@@ -9,16 +10,16 @@ use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, SeqAccess, Vis
 use memgate_primitives::budget::{Budget, Limit, MAX_CONTAINERS, MAX_ENTRIES, MAX_VARIABLES, MAX_VOLUMES};
 use memgate_primitives::pointer::Path;
 
-/// How many fields an object may have before they are counted. No object of a pod that an apiserver sends has
-/// more.
+/// How many fields an object may have before they are counted. An object of a pod that an apiserver sends
+/// never has more.
 const UNCOUNTED_FIELDS: usize = 64;
 
-/// What can be read of a text, within the limits of a decision.
+/// A type that can be read from JSON text, within the limits of a decision.
 pub trait View<'de>: Sized {
-    /// How many of them one list keeps.
+    /// How many values of this type one list keeps.
     const QUOTA: Quota = Quota { most: MAX_ENTRIES, limit: Limit::Entries, overall: false };
 
-    /// Reads one.
+    /// Reads one value.
     ///
     /// # Errors
     /// Those of the deserializer; when the value has another JSON type.
@@ -30,7 +31,7 @@ pub trait View<'de>: Sized {
 pub struct Quota {
     pub(super) most: usize,
     pub(super) limit: Limit,
-    /// Whether that is for all lists of one text together.
+    /// Whether the number holds for all lists of one text together.
     overall: bool,
 }
 
@@ -46,9 +47,9 @@ impl Quota {
 /// One reading of a text.
 #[derive(Debug, Default)]
 pub struct Reading<'w> {
-    /// What counts the values that are kept; without it nothing is limited.
+    /// Counts the values that are kept. Without it there is no limit.
     budget: Option<&'w Budget<'w>>,
-    /// How many elements of the lists with an overall quota are kept.
+    /// How many elements are kept so far in the lists with an overall quota.
     overall: Cell<usize>,
 }
 
@@ -59,7 +60,7 @@ impl<'w> Reading<'w> {
         Self { budget: Some(budget), overall: Cell::new(0) }
     }
 
-    /// Reads a text that stands at `path` of the object under review.
+    /// Reads a text that is at `path` of the object under review.
     ///
     /// # Errors
     /// When the text is not JSON or has another form.
@@ -104,7 +105,7 @@ impl<'w> Place<'w> {
         Place { reading: self.reading, path: Path::Index(&self.path, index) }
     }
 
-    /// Whether the list here, of which so many elements are kept, may keep another one.
+    /// Whether the list here, which has `kept` elements so far, may keep another one.
     pub(super) fn has_room(&self, quota: Quota, kept: usize) -> bool {
         let kept = if quota.overall { self.reading.overall.get() } else { kept };
         kept < quota.most || self.reading.budget.is_none()
@@ -118,14 +119,14 @@ impl<'w> Place<'w> {
         self.reading.budget.map(Budget::step);
     }
 
-    /// Ends the decision: there is more here than is read.
+    /// Ends the decision, since the text holds more here than the limit.
     pub(super) fn end(&self, limit: Limit) {
         if let Some(budget) = self.reading.budget {
             budget.over_limit(|| self.path.pointer(), limit);
         }
     }
 
-    /// Counts the fields of the object here, where they are many.
+    /// Counts the fields of the object here, if there are many.
     #[inline]
     pub fn count_fields(&self, fields: usize) {
         if fields > UNCOUNTED_FIELDS {

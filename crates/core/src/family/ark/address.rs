@@ -42,12 +42,12 @@ impl<'u> Address<'u> {
     }
 
     /// Whether the URL has a query string or a fragment. The client appends paths to the URL, so they would
-    /// end up in there.
+    /// become part of it.
     pub(crate) fn has_suffix(&self) -> bool {
         self.rest.contains(['?', '#'])
     }
 
-    /// Whether the URL holds nothing that may be a secret: no userinfo, and no query string.
+    /// Whether the URL contains no possible secret: neither userinfo nor a query string.
     pub(crate) fn is_public(&self) -> bool {
         let before_fragment = self.rest.split('#').next().unwrap_or_default();
         !self.userinfo && !before_fragment.contains('?')
@@ -77,7 +77,7 @@ impl<'u> Address<'u> {
         }
     }
 
-    /// The Service and the namespace, for a host of two labels.
+    /// The name and the namespace of the Service, for a host of two labels.
     pub(crate) fn service(&self) -> Option<(&'u str, &'u str)> {
         let (name, namespace) = self.name().split_once('.')?;
         (self.ip().is_none() && !namespace.contains('.')).then_some((name, namespace))
@@ -97,7 +97,7 @@ pub(crate) fn is_port(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_digit()) && text.parse::<u16>().is_ok_and(|port| port > 0)
 }
 
-/// The host, with its brackets if it has some, and the port, which may be empty.
+/// The host, with its brackets if it has any, and the port, which may be empty.
 fn split_port(host_and_port: &str) -> Option<(&str, &str)> {
     let end_of_brackets = host_and_port.starts_with('[').then(|| host_and_port.rfind(']'));
     let end = match end_of_brackets {
@@ -109,17 +109,17 @@ fn split_port(host_and_port: &str) -> Option<(&str, &str)> {
     Some((host, port))
 }
 
-/// Whether path and fragment have no broken escapes. Go takes any query string.
+/// Whether path and fragment have no invalid escapes. Go accepts any query string.
 fn is_rest(rest: &str) -> bool {
     let (path_and_query, fragment) = rest.split_once('#').unwrap_or((rest, ""));
     let path = path_and_query.split('?').next().unwrap_or_default();
     is_well_escaped(path) && is_well_escaped(fragment)
 }
 
-/// The characters of a host besides letters, digits and those beyond ASCII.
+/// The characters that a host can contain besides letters, digits and characters beyond ASCII.
 const HOST_MARKS: &[u8] = b"-_.~!$&'()*+,;=:[]<>\"";
 
-/// The characters of userinfo besides letters and digits.
+/// The characters that userinfo can contain besides letters and digits.
 const USERINFO_MARKS: &[u8] = b"-._:~!$&'()*+,;=%@";
 
 /// Whether each percent sign starts an escape of two digits.
@@ -141,12 +141,12 @@ pub(super) fn is_host(text: &str) -> bool {
     }
 }
 
-/// An escape in a name stands for a character beyond ASCII, or for the percent sign.
+/// In a name, an escape may only stand for a character beyond ASCII, or for the percent sign.
 fn in_host(escape: Option<u8>) -> bool {
     escape.is_some_and(|byte| !byte.is_ascii() || byte == b'%')
 }
 
-/// An IPv6 address, with a zone behind an escaped percent sign if it has one.
+/// An IPv6 address, with or without a zone after an escaped percent sign.
 fn is_ipv6(text: &str) -> bool {
     let (address, zone) = match text.split_once("%25") {
         Some((address, zone)) => (address, Some(zone)),
@@ -163,7 +163,7 @@ fn is_zone(text: &str) -> bool {
         && escapes(text).all(|escape| escape.is_some_and(in_zone))
 }
 
-/// Whether all characters but those of escapes may stand in a host.
+/// Whether a host may contain all characters outside the escapes.
 fn is_plain_host(text: &str) -> bool {
     text.bytes().all(|byte| byte == b'%' || is_host_byte(byte))
 }
@@ -172,7 +172,7 @@ fn is_host_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || !byte.is_ascii() || HOST_MARKS.contains(&byte)
 }
 
-/// What each escape stands for; `None` for a broken one.
+/// The byte of each escape; `None` for an invalid escape.
 fn escapes(text: &str) -> impl Iterator<Item = Option<u8>> + '_ {
     text.split('%').skip(1).map(|behind| {
         let digits =

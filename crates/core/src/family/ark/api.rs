@@ -9,16 +9,15 @@ use memgate_model::schema::{Field, METADATA, METADATA_OF_JUDGED, Schema};
 use memgate_model::selector::PodSelector;
 use memgate_model::tree::Tree;
 
-/// The name of the Memory that a Query uses by default, and the only name of an ArkConfig.
+/// The name of the Memory that a Query uses by default, and the only valid name of an ArkConfig.
 pub(crate) const DEFAULT: &str = "default";
 
-/// Where an address can come from, in the order in which the platform looks. It never resolves
-/// the last one.
+/// The sources of an address, in the order in which the platform looks. It never resolves the last one.
 pub(crate) const ADDRESS_SOURCES: [&str; 4] =
     ["secretKeyRef", "configMapKeyRef", "serviceRef", "queryParameterRef"];
 
-/// Where the value of a header can come from, in the order in which the platform looks. The first
-/// one also overrides a literal.
+/// The sources of a header's value, in the order in which the platform looks. The first one also overrides
+/// a literal.
 pub(crate) const HEADER_SOURCES: [&str; 3] = ["queryParameterRef", "secretKeyRef", "configMapKeyRef"];
 
 /// Headers whose value is a credential.
@@ -31,7 +30,7 @@ pub(crate) const MEMORY_ANNOTATION: &str = "memgate.dev/ark-memory";
 /// The annotation that names the containers that get the Memory.
 pub(crate) const CONTAINERS_ANNOTATION: &str = "memgate.dev/ark-containers";
 
-/// The annotation that says how long to wait for the memory service, in seconds.
+/// The annotation with the time to wait for the memory service, in seconds.
 pub(crate) const TIMEOUT_ANNOTATION: &str = "memgate.dev/ark-memory-timeout";
 
 const GROUP: &str = "ark.mckinsey.com";
@@ -108,7 +107,7 @@ const KEY_REF: Schema = Schema::Open(&[
 const SERVICE_REF: Schema = Schema::Open(&[
     Field::new("name", Schema::Text).guarded(),
     Field::new("namespace", Schema::Text).guarded(),
-    // Other types of port have rules of their own.
+    // Ports of other types have rules of their own.
     Field::new("port", Schema::Text).guarded(),
     Field::new("path", Schema::Text).guarded(),
 ]);
@@ -137,7 +136,8 @@ pub(crate) static QUERY: Kind = Kind {
     ]),
 };
 
-/// A Query in the state: which Memory it uses, for the DELETE of that. There can be very many of them.
+/// A Query in the state: the Memory that it uses, for warnings about a DELETE of that Memory. There can be
+/// very many Queries.
 pub(crate) static STATE_QUERY: Kind = Kind {
     schema: Schema::Pruned(&[
         Field::new(
@@ -159,13 +159,13 @@ pub(crate) static STATE_QUERY: Kind = Kind {
     ..QUERY
 };
 
-/// A reference to a Memory, also that of an ArkConfig.
+/// A reference to a Memory, in a Query or in an ArkConfig.
 const MEMORY_REF: Schema = Schema::Open(&[
     Field::new("name", Schema::Text).guarded(),
     Field::new("namespace", Schema::Text).guarded(),
 ]);
 
-/// The settings of the whole cluster.
+/// The settings for the whole cluster.
 pub(crate) static ARK_CONFIG: Kind = Kind {
     group: GROUP,
     version: "v1alpha1",
@@ -178,7 +178,7 @@ pub(crate) static ARK_CONFIG: Kind = Kind {
     ]),
 };
 
-/// core/v1 ConfigMap: what a `configMapKeyRef` leads to.
+/// core/v1 ConfigMap: the target of a `configMapKeyRef`.
 pub(crate) static CONFIG_MAP: Kind = Kind {
     group: "",
     version: "v1",
@@ -207,7 +207,7 @@ pub(crate) static MEMORIES: [&Kind; 1] = [&MEMORY];
 pub(crate) static POD_SELECTORS: [PodSelector; 1] =
     [PodSelector { annotation: Some(MEMORY_ANNOTATION), ..PodSelector::labelled("ark", &[]) }];
 
-/// The platform's API server on Postgres, of its chart `ark-apiserver`.
+/// The platform's API server on Postgres, from its chart `ark-apiserver`.
 pub(crate) const AGGREGATED_SERVER: AggregatedServer = AggregatedServer {
     api_service: "v1alpha1.ark.mckinsey.com",
     help: "pods and `memgate check` work; the component vap works with an ark newer than 0.1.67 (in its chart \
@@ -229,7 +229,7 @@ pub(crate) fn is_credential_header(name: &str) -> bool {
     CREDENTIAL_HEADERS.iter().any(|header| header.eq_ignore_ascii_case(name))
 }
 
-/// The address that the platform has found.
+/// The address that the platform resolved.
 pub(crate) fn resolved_address(memory: &Tree) -> Option<&str> {
     status(memory)?.get("lastResolvedAddress")?.text().filter(|address| !address.is_empty())
 }

@@ -27,23 +27,23 @@ codes! { "ark";
     MEMORY_PORT_INTEGER = "memory-port-integer", TypeInvalid;
     /// A port that the Service does not have.
     MEMORY_PORT_UNKNOWN = "memory-port-unknown", NotFound;
-    /// No port, and a Service that has several.
+    /// A Service with several ports, and a reference without a port.
     MEMORY_PORT_AMBIGUOUS = "memory-port-ambiguous", Invalid;
     /// A Service without ports.
     MEMORY_SERVICE_NO_PORTS = "memory-service-no-ports", Invalid;
     /// A Service that does not exist.
     MEMORY_SERVICE_MISSING = "memory-service-missing", NotFound;
-    /// A Service of another namespace.
+    /// A Service in another namespace.
     MEMORY_SERVICE_CROSS_NAMESPACE = "memory-service-cross-namespace", Conflict;
     /// A Secret that does not exist.
     MEMORY_SECRET_MISSING = "memory-secret-missing", NotFound;
-    /// A Secret without the key that is asked for.
+    /// A Secret without the referenced key.
     MEMORY_SECRET_KEY_MISSING = "memory-secret-key-missing", NotFound;
     /// A ConfigMap that does not exist.
     MEMORY_CONFIGMAP_MISSING = "memory-configmap-missing", NotFound;
-    /// A ConfigMap without the key that is asked for.
+    /// A ConfigMap without the referenced key.
     MEMORY_CONFIGMAP_KEY_MISSING = "memory-configmap-key-missing", NotFound;
-    /// A value of a ConfigMap that is not a clean URL.
+    /// A ConfigMap value that is not a clean URL.
     MEMORY_CONFIGMAP_VALUE = "memory-configmap-value", Invalid;
     /// An address from a query parameter.
     MEMORY_ADDRESS_QUERY_PARAMETER = "memory-address-query-parameter", NotSupported;
@@ -57,7 +57,7 @@ codes! { "ark";
     MEMORY_ADDRESS_PLAIN_HTTP = "memory-address-plain-http", Invalid;
     /// A header without a name, or with an invalid one.
     HEADER_NAME = "header-name", Invalid;
-    /// Two headers of one name.
+    /// Two headers with the same name.
     HEADER_DUPLICATE = "header-duplicate", Conflict;
     /// A header without a value.
     HEADER_VALUE_REQUIRED = "header-value-required", Required;
@@ -81,13 +81,13 @@ codes! { "ark";
     QUERY_MEMORY_MISSING = "query-memory-missing", NotFound;
     /// A Memory whose address is not resolved.
     QUERY_MEMORY_NOT_READY = "query-memory-not-ready", Invalid;
-    /// A Memory of another namespace.
+    /// A Memory in another namespace.
     QUERY_MEMORY_CROSS_NAMESPACE = "query-memory-cross-namespace", Conflict;
     /// A conversation without a Memory to keep it.
     QUERY_CONVERSATION_WITHOUT_MEMORY = "query-conversation-without-memory", NotFound;
-    /// Another Memory for a Query that has started.
+    /// A Query that changes its Memory after it has started.
     QUERY_MEMORY_CHANGED = "query-memory-changed", Conflict;
-    /// A list of targets where there is one.
+    /// A list of targets in place of a single target.
     QUERY_TARGET_LIST = "query-target-list", TypeInvalid;
     /// A default Memory without a name.
     CONFIG_DEFAULT_MEMORY_NAME = "config-default-memory-name", Required;
@@ -113,7 +113,7 @@ codes! { "ark";
     POD_ENV_EXISTS = "pod-env-exists", Conflict;
     /// A container that does not exist.
     POD_CONTAINER_UNKNOWN = "pod-container-unknown", NotFound;
-    /// The memory service itself asks for a Memory.
+    /// A pod of the memory service itself that asks for a Memory.
     POD_BROKER = "pod-broker", Conflict;
     /// A lookup without an answer.
     LOOKUP_FAILED = "lookup-failed", NotFound;

@@ -1,6 +1,6 @@
-//! The default Memory of a Query, and the name of a port that was given as a number.
+//! The default Memory of a Query, and the port name in place of a port number.
 //!
-//! A Query without a reference uses the Memory `default` of its namespace when it runs. Writing the default
+//! A Query without a reference uses the Memory `default` of its namespace when it runs. The written default
 //! makes that visible in the Query. The platform looks ports up by name, but its own documents show a
 //! number.
 
@@ -49,16 +49,16 @@ pub(crate) enum DefaultMemory {
     Memory {
         /// Its name.
         name: String,
-        /// What chose it.
+        /// The object and field that chose it.
         origin: Origin,
     },
     /// The namespace has none.
     None,
-    /// Not known yet.
+    /// The ArkConfig or the Memory is not known yet.
     Unknown,
 }
 
-/// The Memory that a Query of this namespace gets: the one of the ArkConfig if it is usable, or else
+/// The Memory that a Query of this namespace gets: the one named in the ArkConfig if it is usable, or else
 /// `default`.
 pub(crate) fn default_memory(namespace: &str, state: &mut StateReader<'_>) -> DefaultMemory {
     let config = state.get(&ARK_CONFIG, "", DEFAULT);
@@ -93,13 +93,14 @@ fn configured(config: Lookup<'_>) -> Option<&str> {
     name.filter(|name| !name.is_empty())
 }
 
-/// Objects from files have no status, so there a Memory without one is usable.
+/// Whether a Memory has an address. Objects from files have no status, so a Memory from a file is usable
+/// without one.
 fn is_usable(memory: &Object, state: &StateReader<'_>) -> bool {
     let unseen = !state.in_cluster(&MEMORY) && !memory.stored && status(&memory.tree).is_none();
     !memory.deleting() && (unseen || resolved_address(&memory.tree).is_some())
 }
 
-/// Only on CREATE: a Query that already ran without a Memory did not use the default.
+/// The default Memory, on CREATE only: a Query that already ran without a Memory did not use the default.
 fn memory(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<Edit> {
     let spec = subject.object.get("spec").filter(|spec| spec.is_object())?;
     let goes = is_deleting(subject.object);

@@ -1,7 +1,7 @@
 //! Injects the variables of a Memory into pods that ask for them.
 //!
-//! The platform creates no pods for agents, so pods that talk to a Memory have no common label and opt in
-//! by annotation. The annotation names the Memory, and the Memory says where its service is.
+//! The platform does not create pods for agents. So pods that use a Memory have no common label, and they opt in by
+//! annotation. The annotation names the Memory, and the Memory has the address of its service.
 
 mod find;
 mod recognise;
@@ -60,7 +60,7 @@ pub(crate) fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>
     Some(merge_variables(containers, &found, &variables, injection.warnings, work))
 }
 
-/// The Memory that a pod asks for, with the namespace that it was looked for in; empty where it is not found. `None` if
+/// The Memory that a pod asks for, with the namespace in which it was looked up. Empty if it is not found. `None` if
 /// the pod did not opt in.
 pub(super) fn memory_of<'p, 's>(
     pod: &'p Pod<'_>,
@@ -168,7 +168,7 @@ fn find<'s>(
             Some(PodMemory { memory, namespace: home.to_owned(), cross_namespace })
         }
         Lookup::Absent => {
-            // A pod without a container for it would not have it when it comes.
+            // Without a matching container, the pod would not get the Memory even if it is created later.
             if injection.unmet.is_empty() {
                 injection.missing = references([&MEMORY], home, name);
             }
@@ -181,8 +181,8 @@ fn find<'s>(
                 let message = format!("Memory {} could not be looked up; nothing injected", quoted(name));
                 add_unmet(injection, Reason::ReferenceUnknown, &LOOKUP_FAILED, message);
             } else {
-                // Files without any Memory do not show that this one is missing, so only a pod that requires
-                // its memory gets the finding.
+                // If the files contain no Memory at all, they do not show that this one is missing. So only a pod
+                // that requires its memory gets the finding.
                 injection.only_if_required = injection.unmet.is_empty();
                 add_unmet(injection, Reason::ReferenceUnknown, &POD_MEMORY_MISSING, missing(name, home));
             }

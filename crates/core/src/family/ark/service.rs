@@ -1,4 +1,4 @@
-//! Resolves a `serviceRef`: to a Service, one of its ports, and a URL.
+//! Resolves a `serviceRef` to a Service, one of its ports, and a URL.
 
 use memgate_model::kind::SERVICE;
 use memgate_model::object::{Lookup, Object};
@@ -8,7 +8,7 @@ use memgate_model::tree::Tree;
 use super::address::is_port;
 use super::value::ValueSource;
 
-/// The domain of all Services, as the platform writes it whatever that of the cluster is.
+/// The domain of all Services, as the platform writes it. The platform ignores the cluster's real domain.
 pub(crate) const SERVICE_DOMAIN: &str = ".svc.cluster.local";
 
 /// A `serviceRef` that names a Service.
@@ -16,7 +16,7 @@ pub(crate) const SERVICE_DOMAIN: &str = ".svc.cluster.local";
 pub(crate) struct ServiceRef<'t> {
     /// The name of the Service.
     pub(crate) name: &'t str,
-    /// Its namespace: that of the Memory unless the reference names one.
+    /// Its namespace: that of the Memory, unless the reference names another one.
     pub(crate) namespace: &'t str,
     /// The port, of any type; `None` if it is absent or an empty string.
     pub(crate) port: Option<&'t Tree>,
@@ -50,7 +50,7 @@ impl<'t> ServiceRef<'t> {
         state.get_if_known(&SERVICE, self.namespace, self.name)
     }
 
-    /// The number of the port that it means of a Service.
+    /// The number of the Service's port that the reference means.
     pub(crate) fn port_of(&self, service: &Object) -> Option<i64> {
         let ports = ports(&service.tree);
         let meant = match self.port {
@@ -63,12 +63,12 @@ impl<'t> ServiceRef<'t> {
         meant.map(|port| port.number)
     }
 
-    /// The port where it is given as a number, quoted or not.
+    /// The port, if it is given as a number, quoted or not.
     pub(crate) fn given_number(&self) -> Option<i64> {
         port_number(self.port?)
     }
 
-    /// The URL on a port of this number, or without one.
+    /// The URL with this port number, or without a port.
     pub(crate) fn url(&self, port: Option<i64>) -> String {
         let port = port.map(|port| format!(":{port}")).unwrap_or_default();
         let path = self.path.map(clean_path).unwrap_or_default();
@@ -101,8 +101,8 @@ pub(crate) fn port_by_name<'s>(ports: &[Port<'s>], name: &str) -> Option<Port<'s
     ports.iter().find(|port| port.name == name).copied()
 }
 
-/// The port that a number refers to: the port of that number, else the first with that target port, else
-/// the only port.
+/// The port that a number refers to: the port with that number, else the first port with that target port, else the
+/// only port.
 pub(crate) fn port_by_number<'s>(ports: &[Port<'s>], number: i64) -> Option<Port<'s>> {
     let exact = ports.iter().find(|port| port.number == number);
     let target = || ports.iter().find(|port| port.target == Some(number));
@@ -110,8 +110,8 @@ pub(crate) fn port_by_number<'s>(ports: &[Port<'s>], number: i64) -> Option<Port
     exact.or_else(target).or_else(only).copied()
 }
 
-/// The text that corrects a port number; `None` to remove the port. The platform looks a port up by its name, and uses the
-/// first port if the reference has none.
+/// The value that replaces a port number; `None` to remove the port. The platform looks a port up by its name, and
+/// uses the first port if the reference has none.
 pub(crate) fn fix_port(number: i64, service: Lookup<'_>) -> Option<String> {
     let port = service.found().and_then(|service| port_by_number(&ports(&service.tree), number));
     port.map_or_else(

@@ -1,8 +1,8 @@
 //! Validates a Memory, a Query or the ArkConfig.
 //!
-//! The platform accepts these objects unchecked and reports errors in a status at best. Validation never
-//! refuses what the platform can work with: if an object has several values, rules that deny only apply to
-//! the one that the platform uses.
+//! The platform accepts these objects unchecked and at best reports errors in a status. Validation never
+//! refuses an object that works: if an object has several values, rules that deny apply only to the value
+//! that the platform uses.
 
 mod address;
 mod header;
@@ -46,7 +46,7 @@ pub(crate) fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
     ratchet::apply(subject, findings)
 }
 
-/// A denial whose message starts with its field: a denial is often read without the object.
+/// A denial whose message starts with its field, since users often read a denial without the object.
 fn denial(
     work: &Budget<'_>,
     code: &'static Code,

@@ -1,8 +1,8 @@
 //! Which of several values the platform uses.
 //!
 //! An address and the value of a header are either a literal (`value`) or come from a source (`valueFrom`).
-//! If an object has several, the platform silently uses one and ignores the others. An empty literal
-//! counts as absent.
+//! If an object has several of them, the platform silently uses one and ignores the others. An empty
+//! literal counts as absent.
 
 use memgate_model::tree::Tree;
 

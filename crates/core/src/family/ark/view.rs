@@ -17,7 +17,7 @@ use super::api::{MEMORY, QUERY, is_credential_header};
 use super::inject::memory_of;
 use super::value::{EffectiveValue, ValueOrSource, ValueSource};
 
-/// The kinds of which there is a view.
+/// The kinds that have a view.
 pub(crate) static VIEWED: [(&Kind, Role); 2] = [(&MEMORY, Role::Memory), (&QUERY, Role::Referrer)];
 
 /// The view of an object of the family's own kinds.
@@ -38,15 +38,15 @@ pub(crate) fn view_pod(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'
     Some(MemoryView::of_pod(FAMILY.name, namespace, memories))
 }
 
-/// The only backend: the platform knows memory as a service.
+/// The only backend: in the platform, memory is always a service.
 const BACKEND: &str = "http";
 
-/// The view of a Memory of the state, which was looked for in this namespace.
+/// The view of a stored Memory, which was looked up in this namespace.
 fn of_stored(memory: &Object, namespace: &str, state: &mut StateReader<'_>) -> MemoryView {
     of_memory(&memory.tree, (namespace, &memory.name), state).labelled(&memory.tree)
 }
 
-/// The view of a Memory of this namespace and name.
+/// The view of a Memory with this namespace and name.
 fn of_memory(object: &Tree, (namespace, name): (&str, &str), state: &mut StateReader<'_>) -> MemoryView {
     let mut view = MemoryView::new(FAMILY.name, Role::Memory, MEMORY.kind, namespace, name);
     view.backend = Some(BACKEND.to_owned());
@@ -78,8 +78,8 @@ fn of_memory(object: &Tree, (namespace, name): (&str, &str), state: &mut StateRe
     view
 }
 
-/// Adds the Secret of a header, or the credential that stands in it. A literal is stored in clear text even where a
-/// source overrides it.
+/// Adds the Secret of a header, or the credential in its literal. The literal counts even if a source overrides it,
+/// since it is stored in clear text.
 fn add_header(view: &mut MemoryView, name: &str, value: &Tree, place: impl Fn() -> Pointer) {
     let value = ValueOrSource::read_header(value);
     if let Some(text) = value.literal.and_then(Tree::text).filter(|_| is_credential_header(name)) {
@@ -90,14 +90,14 @@ fn add_header(view: &mut MemoryView, name: &str, value: &Tree, place: impl Fn() 
     }
 }
 
-/// Adds the Secret that a value at this place comes from, if it comes from one.
+/// Adds the Secret of a value at this place, if the value comes from one.
 fn add_secret(view: &mut MemoryView, source: &ValueSource<'_>, place: &Pointer) {
     let Some(name) = source.text("name").filter(|_| source.field == "secretKeyRef") else { return };
     let field = place.key("valueFrom").key(source.field).key("name");
     view.secrets.push(SecretView::new((&view.namespace, name), source.text("key"), field));
 }
 
-/// The view of a Query. The Memory that it uses by default is written into it before.
+/// The view of a Query. The default Memory has already been written into it.
 fn of_query(subject: &Subject<'_>, state: &mut StateReader<'_>) -> MemoryView {
     let mut view = MemoryView::new(FAMILY.name, Role::Referrer, QUERY.kind, subject.namespace, subject.name);
     let place = Pointer::new("/spec/memory");

@@ -1,7 +1,7 @@
 //! The family's kinds, and the fields that memgate reads of them.
 //!
-//! The same resources have had four names. Each set of names is a [`Dialect`], and the code of the
-//! family is written once, for any dialect:
+//! The same resources have had four sets of names. Each set is a [`Dialect`], and the code of the family is
+//! written once, for any dialect:
 //!
 //! | dialect | memory | agent | settings | pod label |
 //! |---|---|---|---|---|
@@ -16,13 +16,13 @@ use memgate_model::selector::PodSelector;
 use memgate_model::tree::Tree;
 use memgate_primitives::pointer::Pointer;
 
-/// What an unset `spec.redis.ttlSeconds` means, in seconds: the default of the CRD's schema.
+/// The value of an unset `spec.redis.ttlSeconds`, in seconds: the default of the CRD's schema.
 pub(crate) const REDIS_TTL_DEFAULT: i64 = 3600;
 
-/// What an unset `spec.vectorStore.collection` means: the default of the CRD's schema.
+/// The value of an unset `spec.vectorStore.collection`: the default of the CRD's schema.
 pub(crate) const COLLECTION_DEFAULT: &str = "agent-memories";
 
-/// What an unset `spec.embedding.provider` of the successor means: the name of the model decides.
+/// The value of an unset `spec.embedding.provider` of the successor: the name of the model decides.
 pub(crate) const EMBEDDING_PROVIDER_DEFAULT: &str = "auto";
 
 /// The key that the Secret of a Redis memory must hold.
@@ -41,7 +41,7 @@ pub(crate) struct Dialect {
     pub(crate) memory: Kind,
     /// The referrer.
     pub(crate) agent: Kind,
-    /// The second source of the backend's name.
+    /// The settings, which can also name a backend.
     pub(crate) settings: Kind,
     /// The label of an agent pod; its value is the agent's name.
     pub(crate) pod_label: &'static str,
@@ -97,7 +97,7 @@ pub(crate) static AGENTOPS: Dialect = Dialect {
     successor: false,
 };
 
-/// The dialects, in the order in which a pod that bears several labels is read.
+/// The dialects, in the order in which they are tried for a pod with several labels.
 pub(crate) static DIALECTS: [&Dialect; 4] = [&ARKONIS, &ARKONIS_OLD, &KUBESWARM, &AGENTOPS];
 
 /// The kinds of this family, memory resources first in each dialect.
@@ -120,7 +120,7 @@ pub(crate) static VALIDATED: [&Kind; 12] = [
 pub(crate) static MEMORIES: [&Kind; 4] =
     [&ARKONIS.memory, &ARKONIS_OLD.memory, &KUBESWARM.memory, &AGENTOPS.memory];
 
-/// The pods of [`DIALECTS`], each label once.
+/// The selectors for the pods of [`DIALECTS`], each label once.
 pub(crate) static POD_SELECTORS: [PodSelector; 3] = [
     PodSelector::labelled("arkonis", &[("arkonis.dev/deployment", &[])]),
     PodSelector::labelled("arkonis-kubeswarm", &[("kubeswarm/deployment", &[])]),
@@ -260,7 +260,7 @@ impl Backend {
         }
     }
 
-    /// The field of the section that this backend uses.
+    /// The field of the section that this backend needs.
     pub(crate) const fn section(self) -> Option<&'static str> {
         match self {
             Self::InContext => None,
@@ -288,9 +288,9 @@ pub(crate) struct Memory<'t> {
 pub(crate) struct Redis<'t> {
     /// `secretRef.name`; `None` when it or the whole `secretRef` is absent.
     pub(crate) secret_name: Option<&'t str>,
-    /// Seconds; 0 and less mean no expiry, `None` is [`REDIS_TTL_DEFAULT`].
+    /// Seconds; 0 and negative numbers mean no expiry, `None` means [`REDIS_TTL_DEFAULT`].
     pub(crate) ttl_seconds: Option<i64>,
-    /// Entries; 0 and less, and `None`, is unlimited.
+    /// Entries; `None`, 0 and negative numbers mean unlimited.
     pub(crate) max_entries: Option<i64>,
 }
 
@@ -301,13 +301,13 @@ pub(crate) struct VectorStore<'t> {
     pub(crate) provider: Option<&'t str>,
     /// The base URL.
     pub(crate) endpoint: Option<&'t str>,
-    /// `None` is [`COLLECTION_DEFAULT`].
+    /// The collection; `None` means [`COLLECTION_DEFAULT`].
     pub(crate) collection: Option<&'t str>,
-    /// Whether there is a `secretRef`, with a name or without.
+    /// Whether there is a `secretRef`, with or without a name.
     pub(crate) has_secret_ref: bool,
     /// `secretRef.name`.
     pub(crate) secret_name: Option<&'t str>,
-    /// Seconds; 0 and less, and `None`, mean no expiry.
+    /// Seconds; `None`, 0 and negative numbers mean no expiry.
     pub(crate) ttl_seconds: Option<i64>,
 }
 
@@ -316,12 +316,12 @@ pub(crate) struct VectorStore<'t> {
 pub(crate) struct Embedding<'t> {
     /// The name of the embedding model.
     pub(crate) model: Option<&'t str>,
-    /// Who serves the model; `None` is `auto`.
+    /// The provider of the model; `None` means `auto`.
     pub(crate) provider: Option<&'t str>,
 }
 
 impl<'t> Memory<'t> {
-    /// Reads a memory resource. The successor's `secretRef` reads an absent name as an empty one.
+    /// Reads a memory resource. In the successor's `secretRef`, an absent name counts as an empty one.
     pub(crate) fn read(dialect: &Dialect, object: &'t Tree) -> Self {
         let secret_name = |section: &'t Tree| {
             let reference = section.get("secretRef")?;
@@ -369,19 +369,19 @@ impl<'t> Memory<'t> {
 }
 
 impl Redis<'_> {
-    /// Seconds until an entry expires, the default applied; `None` means no expiry.
+    /// Seconds until an entry expires, with the default applied; `None` means no expiry.
     pub(crate) fn ttl(&self) -> Option<i64> {
         positive(Some(self.ttl_seconds.unwrap_or(REDIS_TTL_DEFAULT)))
     }
 
-    /// How many entries are kept; `None` is unlimited.
+    /// How many entries are kept; `None` means unlimited.
     pub(crate) fn entry_limit(&self) -> Option<i64> {
         positive(self.max_entries)
     }
 }
 
 impl<'t> VectorStore<'t> {
-    /// The collection; an empty name stands for the default.
+    /// The collection; an empty name means the default.
     pub(crate) fn collection_or_default(&self) -> &'t str {
         self.collection.filter(|name| !name.is_empty()).unwrap_or(COLLECTION_DEFAULT)
     }
@@ -392,7 +392,7 @@ impl<'t> VectorStore<'t> {
     }
 }
 
-/// Zero and negative numbers mean the same as an absent one.
+/// Drops zero and negative numbers, which mean the same as an absent number.
 fn positive(number: Option<i64>) -> Option<i64> {
     number.filter(|number| *number > 0)
 }
@@ -412,7 +412,7 @@ pub(crate) fn memory_name<'t>(dialect: &Dialect, agent: &'t Tree) -> Option<&'t 
     memory_ref(dialect, agent).map(|reference| reference.get("name").and_then(Tree::text).unwrap_or_default())
 }
 
-/// The settings that an agent names, in order, each with its index if it stands in a list. The last existing
+/// The settings that an agent names, in order, each with its index if it is in a list. The last existing
 /// settings win.
 pub(crate) fn settings_names<'t>(
     dialect: &Dialect,
@@ -427,7 +427,7 @@ pub(crate) fn settings_names<'t>(
     list.chain(of_field.and_then(named).map(|name| (None, name)))
 }
 
-/// The pointer to the name of settings, given what [`settings_names`] says of them.
+/// The pointer to the name of settings, for an index from [`settings_names`].
 pub(crate) fn settings_pointer(index: Option<usize>) -> Pointer {
     match index {
         Some(index) => Pointer::new("/spec/settings").index(index).key("name"),
@@ -435,7 +435,7 @@ pub(crate) fn settings_pointer(index: Option<usize>) -> Pointer {
     }
 }
 
-/// `spec.memoryBackend` of settings; the CRD's schema makes an absent one `in-context`.
+/// `spec.memoryBackend` of settings; if absent, the CRD's schema sets `in-context`.
 pub(crate) fn memory_backend(settings: &Tree) -> &str {
     settings.text_at(&["spec", "memoryBackend"]).unwrap_or(Backend::InContext.name())
 }

@@ -3,7 +3,7 @@
 use memgate_model::codes::codes;
 
 codes! { "arkonis";
-    /// A value that only the schema of the definition, or a rule on metadata, refuses.
+    /// A value that violates only the CRD's schema, or a rule on metadata.
     SCHEMA = "schema", Invalid;
     /// Backend `redis` without the section.
     REDIS_REQUIRED = "redis-required", Required;
@@ -45,7 +45,7 @@ codes! { "arkonis";
     COLLECTION_EMPTY = "collection-empty", Invalid;
     /// A Secret that does not exist.
     SECRET_MISSING = "secret-missing", NotFound;
-    /// A Secret without the key that is asked for.
+    /// A Secret without the required key.
     SECRET_KEY_MISSING = "secret-key-missing", NotFound;
     /// A change to a memory that running agents use.
     IN_USE_CHANGED = "in-use-changed", Conflict;
@@ -53,7 +53,7 @@ codes! { "arkonis";
     IN_USE_DELETED = "in-use-deleted", Conflict;
     /// A negative number, which means 0.
     NUMBER_NEGATIVE = "number-negative", Invalid;
-    /// A successor's vector store without an embedding model.
+    /// A vector store of the successor without an embedding model.
     EMBEDDING_MISSING = "embedding-missing", Required;
     /// A `memoryRef.name` that cannot be the name of a memory.
     MEMORY_REF_UNUSABLE = "memory-ref-unusable", Invalid;
@@ -63,7 +63,7 @@ codes! { "arkonis";
     MEMORY_INVALID = "memory-invalid", Invalid;
     /// Settings that name a backend for an agent without memory.
     SETTINGS_WITHOUT_MEMORY = "settings-without-memory", Conflict;
-    /// Settings that name another backend than the memory.
+    /// Settings that name a backend other than the memory's.
     SETTINGS_CONFLICT = "settings-conflict", Conflict;
     /// Settings that name a durable backend for agents without memory.
     DURABLE_BACKEND = "durable-backend", Conflict;
@@ -77,9 +77,9 @@ codes! { "arkonis";
     POD_MEMORY_INVALID = "pod-memory-invalid", Invalid;
     /// A pod without the container that gets the memory.
     POD_NO_AGENT_CONTAINER = "pod-no-agent-container", NotFound;
-    /// A pod that sets a variable to another value than its memory.
+    /// A pod that sets a variable to a value other than its memory's.
     POD_ENV_CONFLICT = "pod-env-conflict", Conflict;
-    /// A pod that requires memory, of an agent that claims none.
+    /// A pod that requires memory although its agent claims none.
     AGENT_WITHOUT_MEMORY = "agent-without-memory", Required;
     /// A pod whose agent or memory could not be looked up.
     LOOKUP_FAILED = "lookup-failed", NotFound;

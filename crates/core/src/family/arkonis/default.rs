@@ -1,7 +1,7 @@
 //! The defaults of a memory resource.
 //!
-//! In a cluster the apiserver writes them, from the CRD's schema, before it calls a webhook; for files
-//! these edits replace it. An explicit 0 means "no expiry" and is kept.
+//! In a cluster the apiserver writes them from the CRD's schema before it calls a webhook. For files, these
+//! edits replace it. An explicit 0 means "no expiry" and is kept.
 
 use memgate_model::edit::{Edit, Origin, Value};
 use memgate_model::family::{PolicyField, Subject};

@@ -29,7 +29,8 @@ pub(crate) fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>
     Some(try_inject(pod, &agent_label, namespace, state).unwrap_or_else(|unmet| *unmet))
 }
 
-/// The memory of an agent pod, valid or not, or why it is not found; `None` if it is not an agent pod of this family.
+/// The memory of an agent pod, valid or not, or why it is not found; `None` if the pod is not an agent pod of this
+/// family.
 pub(super) fn memory_of<'s>(
     pod: &Pod<'_>,
     namespace: &str,
@@ -62,7 +63,7 @@ fn try_inject(
 ) -> Result<Injection, Unmet> {
     let agent = container_named(pod, AGENT_CONTAINER);
     let found = find::find(agent_label, namespace, state).map_err(|mut unmet| {
-        // A pod without the container would not have its memory when that comes.
+        // Without the container, the pod would not get its memory even if that is created later.
         unmet.missing.retain(|_| agent.is_some());
         unmet
     })?;

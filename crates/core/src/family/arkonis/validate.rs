@@ -1,7 +1,8 @@
 //! Validates a memory resource, an agent or settings.
 //!
-//! `schema_rules` repeat the CRD's schema, for files. `conditional_rules` depend on the backend and are
-//! enforced only here. The submodules also warn about objects that work, but probably not as intended.
+//! `schema_rules` repeat the CRD's schema, for files. `conditional_rules` depend on the backend, and the
+//! platform does not enforce them. The submodules also warn about objects that work, but probably not as
+//! intended.
 
 mod advice;
 mod agent;
@@ -49,8 +50,7 @@ pub(crate) fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
     drop_below_wrong_types(findings, SCHEMA_CODES)
 }
 
-/// The first denial of a memory resource, in document order. A stored resource with a denial
-/// is not usable.
+/// The first denial of a memory resource, in document order. A stored resource with a denial is not usable.
 pub(crate) fn first_denial(dialect: &'static Dialect, memory: &Tree) -> Option<Defect> {
     let mut findings = schema_rules(dialect, memory, &Budget::default());
     findings.extend(memory::conditional_rules(dialect, memory));
@@ -74,7 +74,7 @@ pub(crate) enum Role {
     Memory,
     /// The referrer.
     Agent,
-    /// The second source of the backend's name.
+    /// The settings, which can also name a backend.
     Settings,
 }
 

@@ -21,7 +21,7 @@ use super::api::{
 use super::inject::memory_of;
 use super::validate::{Role as KindRole, role};
 
-/// The kinds of which there is a view.
+/// The kinds that have a view.
 pub(crate) static VIEWED: [(&Kind, Role); 8] = [
     (&ARKONIS.memory, Role::Memory),
     (&ARKONIS.agent, Role::Referrer),
@@ -112,7 +112,7 @@ fn of_memory(
     view
 }
 
-/// Where the fields stand, or would stand with this backend.
+/// Sets the places of the fields: where they are, or where they would be with this backend.
 fn note_fields(view: &mut MemoryView, backend: Option<Backend>) {
     let [endpoint, secrets, ttl] = match backend {
         Some(Backend::Redis) => [REDIS_SECRET, REDIS_SECRET, "/spec/redis/ttlSeconds"],
@@ -148,12 +148,12 @@ fn add_vector_store(view: &mut MemoryView, object: &Tree) {
     .map(str::to_owned);
 }
 
-/// A number with a default, where a negative one counts as 0; `None` for a value that is not a number.
+/// A number with a default. A negative number counts as 0; `None` for a value that is not a number.
 fn number(object: &Tree, path: &[&str], default: i64) -> Option<i64> {
     object.at(path).map_or(Some(default), |number| number.integer().map(|number| number.max(0)))
 }
 
-/// The Secrets in use. Redis has its endpoint in there.
+/// Adds the Secrets in use. The Secret of Redis also contains its endpoint.
 fn add_secrets(view: &mut MemoryView, memory: &Memory<'_>, object: &Tree) {
     let field = view.pointer("secrets").key("name");
     if let Some((name, key)) = memory.secret().filter(|(name, _)| !name.is_empty()) {

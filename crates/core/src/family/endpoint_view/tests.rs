@@ -1,4 +1,4 @@
-//! What is read of endpoints, each on one line: the scheme, the hosts with what they are, and the path.
+//! The parsed endpoints, each on one line: the scheme, the hosts with their kinds, and the path.
 
 use serde_json::json;
 
@@ -184,7 +184,7 @@ fn builds_the_url_anew() {
     }
 }
 
-/// What looked at each character for each other one would not end.
+/// A parser that compares each character with every other one would not finish.
 #[test]
 fn reads_long_texts_once() {
     for unit in ["a,", "a=b ", "@", "/", "a:1,", "host=a ", "&host=a", "(", "'", "\\", "%41", ".svc"] {

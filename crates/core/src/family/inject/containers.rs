@@ -1,12 +1,12 @@
-//! What the containers that memgate adds have in common: they pass Pod Security "restricted", have
-//! requests and limits, and are probed.
+//! The common parts of the containers that memgate adds: they pass Pod Security "restricted", have requests
+//! and limits, and have probes.
 
 use serde_json::{Value, json};
 
-/// The user of containers in pods that set none, since root is not allowed.
+/// The user of added containers in pods that do not set one, since root is not allowed.
 const DEFAULT_USER_ID: u32 = 1000;
 
-/// What Pod Security "restricted" asks of a container, with a user unless the pod sets one.
+/// The security context that Pod Security "restricted" requires, with a user unless the pod sets one.
 /// Source: Kubernetes documentation, Pod Security Standards.
 pub(crate) fn security_context(pod_has_user: bool) -> Value {
     let mut context = json!({

@@ -1,4 +1,4 @@
-//! Places in other objects that findings about a pod are about.
+//! Places in other objects, for findings about a pod.
 
 use memgate_model::edit::Origin;
 use memgate_model::elsewhere::Elsewhere;
@@ -8,10 +8,10 @@ use memgate_primitives::pointer::Pointer;
 
 use super::Unmet;
 
-/// The label of the place from which a variable or an endpoint would have come, and does not.
+/// The label of the place that a missing variable or endpoint would have come from.
 pub(crate) const NOT_INJECTED: &str = "not injected";
 
-/// What a pod lacks, with the place in another object that is the cause.
+/// Adds to an unmet injection the place in another object that is the cause.
 pub(crate) fn unmet_by(mut unmet: Unmet, object: &Object, pointer: Pointer, label: &'static str) -> Unmet {
     if let Some(finding) = unmet.unmet.first_mut() {
         finding.elsewhere.push(Elsewhere::of(object, pointer, label));

@@ -1,4 +1,4 @@
-//! Environment variables: what a container should have, compared with what it has.
+//! Environment variables: compares the wanted variables with those of a container.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -38,7 +38,7 @@ enum Equality<'w> {
 }
 
 impl<'w> Variable<'w> {
-    /// A variable that only an equal entry satisfies.
+    /// A variable that only an exactly equal entry satisfies.
     pub fn new(name: impl Into<Cow<'static, str>>, source: EnvSource, origin: Origin) -> Self {
         let name = name.into();
         Self { name, source, origin, equality: Equality::Exact, replaces: false, only_with_others: false }
@@ -104,8 +104,8 @@ impl<'w> Variable<'w> {
     }
 }
 
-/// The entries of a container's `env` that can concern memory. The last of several with one name counts,
-/// as it does for the kubelet.
+/// The entries of a container's `env` that can concern memory. The last of several entries with one name
+/// counts, as for the kubelet.
 pub struct ExistingEnv<'p>(BTreeMap<&'p str, (usize, &'p pod::EnvVarView<'p>)>);
 
 impl<'p> ExistingEnv<'p> {
@@ -135,7 +135,7 @@ pub enum Position {
     End,
 }
 
-/// How the wanted variables compare with a container.
+/// The difference between the wanted variables and those of a container.
 pub(super) struct Comparison<'w> {
     /// Variables that the container lacks.
     pub(super) missing: Vec<Variable<'w>>,
@@ -147,7 +147,7 @@ pub(super) fn compare<'w>(existing: &ExistingEnv<'_>, wanted: Cow<'_, [Variable<
     let differs = |variable: &Variable<'_>| {
         existing.get(&variable.name).is_none_or(|(_, entry)| !variable.equals(entry))
     };
-    // Several containers may share the wanted variables, so only those that differ are copied.
+    // Several containers may share the wanted variables, so only the differing ones are copied.
     let open: Vec<Variable<'w>> = match wanted {
         Cow::Owned(wanted) => wanted.into_iter().filter(differs).collect(),
         Cow::Borrowed(wanted) => wanted.iter().filter(|variable| differs(variable)).cloned().collect(),

@@ -1,7 +1,7 @@
 //! The marker annotation: the version of memgate, and everything that it added to a pod, by family.
 //!
-//! The apiserver calls memgate again if another webhook changed the pod after it; the annotation then
-//! keeps what the first call added.
+//! If another webhook changes the pod after memgate, the apiserver calls memgate again. The annotation then
+//! still lists the additions of the first call.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,11 +18,12 @@ use memgate_primitives::pointer::Pointer;
 use super::INJECTED_ANNOTATION;
 use memgate_model::injection::Added;
 
-/// How long all annotations of an object may be together. What is longer is not read: no apiserver takes it.
+/// The maximum total size of an object's annotations. A longer annotation is not read, since an apiserver
+/// refuses it.
 /// Source: kubernetes/kubernetes, apimachinery/pkg/api/validation, TotalAnnotationSizeLimitB.
 const MAX_ANNOTATION_BYTES: usize = 256 << 10;
 
-/// What one family added to a pod.
+/// The additions of one family to a pod.
 #[derive(Serialize)]
 struct Marker<'a> {
     version: Cow<'a, str>,
@@ -31,9 +32,9 @@ struct Marker<'a> {
     added: Added,
 }
 
-/// The edit that writes the marker annotation. `families` are those that know the pod, each with what it
-/// adds; of one that adds nothing, what it added before stays. The annotation is an object, or a list of them
-/// when several families added something.
+/// The edit that writes the marker annotation. `families` are the families that know the pod, each with its
+/// additions. If a family adds nothing now, its earlier additions stay in the annotation. The annotation is an
+/// object, or a list of objects if several families added something.
 pub(crate) fn edit(pod: &Pod<'_>, families: Vec<(&'static Family, Option<Added>)>) -> Edit {
     let earlier = pod.annotation(INJECTED_ANNOTATION);
     let readable = earlier.filter(|text| text.len() <= MAX_ANNOTATION_BYTES);
@@ -77,7 +78,7 @@ pub fn objects(annotation: &Json) -> &[Json] {
     }
 }
 
-/// What an annotation says that a family added.
+/// The earlier additions of a family, as an annotation lists them.
 fn earlier_of<'j>(annotation: &'j Json, family: &Family) -> Option<Marker<'j>> {
     let text = |marker: &'j Json, key| marker.get(key).and_then(Json::as_str);
     let mut markers = objects(annotation).iter();
@@ -93,7 +94,7 @@ fn earlier_of<'j>(annotation: &'j Json, family: &Family) -> Option<Marker<'j>> {
     Some(Marker { version, family: family.name, added })
 }
 
-/// The strings of a list, or the only one.
+/// The strings of a list, or a single string.
 fn texts(value: Option<&Json>) -> Vec<String> {
     let one = value.and_then(Json::as_str).into_iter();
     let many = value.and_then(Json::as_array).into_iter().flatten().filter_map(Json::as_str);

@@ -1,5 +1,5 @@
-//! The other lists of a pod, besides variables: init containers, volumes and mounts. What exists, and what
-//! is inserted.
+//! The lists of a pod besides variables: init containers, volumes and mounts. Reads the existing ones and
+//! inserts the wanted ones.
 
 use serde_json::Value as Json;
 use serde_json::value::RawValue;
@@ -56,7 +56,7 @@ view! {
     }
 }
 
-/// The existing lists of a pod; `None` for an absent one.
+/// The existing lists of a pod; a list is `None` if it is absent.
 #[derive(Debug, Default)]
 pub struct ExistingParts<'p> {
     containers: &'p [Container<'p>],
@@ -65,12 +65,12 @@ pub struct ExistingParts<'p> {
     security_context: Option<PodSecurityContext<'p>>,
     /// Whether the pod uses the network of its node.
     pub host_network: bool,
-    /// How names are resolved.
+    /// The `dnsPolicy`.
     pub dns_policy: Option<&'p str>,
 }
 
 impl<'p> ExistingParts<'p> {
-    /// Reads the lists of a pod; `None` if one does not have the form of a pod's.
+    /// Reads the lists of a pod; `None` if one of them is malformed.
     pub(crate) fn read(pod: &'p Pod<'p>, work: &Budget<'_>) -> Option<Self> {
         let Some(spec) = &pod.spec else { return Some(Self::default()) };
         let path = |field| Path::Key(&SPEC, field);
@@ -84,7 +84,7 @@ impl<'p> ExistingParts<'p> {
         })
     }
 
-    /// Whether the pod sets the user of its containers, other than root.
+    /// Whether the pod sets a user other than root for its containers.
     pub(crate) fn has_user(&self) -> bool {
         let user = self.security_context.as_ref().and_then(|context| context.run_as_user);
         user.is_some_and(|user| user.get() != "0")
@@ -114,7 +114,7 @@ impl<'p> ExistingParts<'p> {
 pub struct ExistingMounts<'p>(Option<Vec<Mount<'p>>>);
 
 impl<'p> ExistingMounts<'p> {
-    /// Reads the mounts of the container of this index; `None` if they do not have the form of a container's.
+    /// Reads the mounts of the container at this index; `None` if they are malformed.
     pub(crate) fn read(index: usize, container: &Container<'p>, work: &Budget<'_>) -> Option<Self> {
         let list = Path::Key(&SPEC, "containers");
         let path = Path::Index(&list, index);
@@ -126,7 +126,7 @@ impl<'p> ExistingMounts<'p> {
         self.iter().enumerate().find(|(_, mount)| mount.clean_path() == path)
     }
 
-    /// All of them.
+    /// All existing mounts.
     pub fn iter(&self) -> impl Iterator<Item = &Mount<'p>> {
         self.0.iter().flatten()
     }
@@ -165,7 +165,7 @@ pub struct WantedParts {
     pub fs_group: Option<(i64, &'static str)>,
 }
 
-/// The edits that append mounts to those of the container of this index.
+/// The edits that append mounts to the container at this index.
 pub(super) fn add_mounts(
     container: usize,
     existing: &ExistingMounts<'_>,
@@ -179,7 +179,7 @@ pub(crate) fn mounts_pointer(container: usize) -> Pointer {
     Pointer::new(format!("/spec/containers/{container}/volumeMounts"))
 }
 
-/// The edits that add parts to those of a pod.
+/// The edits that add parts to a pod.
 pub(super) fn add_parts(existing: &ExistingParts<'_>, wanted: WantedParts) -> Vec<Edit> {
     let mut edits = init_containers(existing, wanted.first_init_container, wanted.last_init_container);
     let volumes = existing.volumes.as_ref().map(Vec::len);
@@ -197,7 +197,7 @@ fn init_containers(
     let Some(existing) = existing.init_containers.as_ref().map(Vec::len) else {
         return append(&pointer, None, first.into_iter().chain(last));
     };
-    // The insert at the front shifts the existing ones.
+    // The insert at the front shifts the existing init containers.
     let end = existing + usize::from(first.is_some());
     let mut edits = insert(&pointer, 0, first);
     edits.extend(insert(&pointer, end, last));

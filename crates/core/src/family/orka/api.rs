@@ -17,17 +17,17 @@ pub(crate) const MAX_CHARS_ANNOTATION: &str = "memgate.dev/orka-memory-context-m
 /// The annotation that switches the memory tools on or off.
 pub(crate) const TOOLS_ANNOTATION: &str = "memgate.dev/orka-memory-tools";
 
-/// The label of a pod that names its Task, made fit for a label.
+/// The label of a pod that names its Task, converted to a valid label value.
 pub(crate) const TASK_LABEL: &str = "orka.ai/task";
 /// The label of a pod with the type of its Task.
 pub(crate) const TASK_TYPE_LABEL: &str = "orka.ai/task-type";
 /// The prefix of all labels of Orka.
 pub(crate) const LABEL_PREFIX: &str = "orka.ai/";
-/// The label of a Task that a schedule made.
+/// The label of a Task that a schedule created.
 pub(crate) const SCHEDULED_LABEL: &str = "orka.ai/scheduled-run";
-/// The label of a Task that another Task made.
+/// The label of a Task that another Task created.
 pub(crate) const PARENT_LABEL: &str = "orka.ai/parent-task";
-/// The annotation of such a Task with the whole name of the other one.
+/// The annotation of such a Task with the full name of its parent Task.
 pub(crate) const PARENT_ANNOTATION: &str = "orka.ai/parent-task-name";
 
 /// The type of the Tasks whose worker reads memory.
@@ -36,7 +36,7 @@ pub(crate) const TASK_TYPE_AI: &str = "ai";
 /// The container of an AI worker.
 pub(crate) const WORKER_CONTAINER: &str = "worker";
 
-/// The tools that read and write memory, in the order in which the nearest one is proposed.
+/// The tools that read and write memory, in the order in which a suggestion prefers them.
 pub(crate) const MEMORY_TOOLS: [&str; 4] =
     ["recall_memory", "remember", "propose_memory", "search_transcript"];
 
@@ -125,7 +125,7 @@ pub(crate) static MEMORY_BACKEND: Kind = kind(
     ]),
 );
 
-/// An Agent in the state: its annotations, and which tools it gives to Tasks.
+/// An Agent in the state: its annotations, and the tools that it gives to Tasks.
 pub(crate) static STATE_AGENT: Kind = kind(
     "Agent",
     "agents",
@@ -163,13 +163,13 @@ pub(crate) static STATE_TASK: Kind = kind(
     ]),
 );
 
-/// A tool that users added; only its name is read.
+/// A tool that users added. Only its name is read.
 pub(crate) static TOOL: Kind = kind("Tool", "tools", Schema::Open(&[Field::new("metadata", METADATA)]));
 
 /// The kinds that the family validates.
 pub(crate) static VALIDATED: [&Kind; 4] = [&AGENT, &TASK, &MEMORY_BACKEND, &NAMESPACE];
 
-/// The kinds that are validated only with an annotation of this prefix.
+/// The kinds that are validated only if they have an annotation with this prefix.
 pub(crate) static VALIDATED_IF_ANNOTATED: [(&Kind, &str); 1] = [(&NAMESPACE, ANNOTATION_PREFIX)];
 
 /// The kinds that decisions look up and the server watches.
@@ -181,7 +181,8 @@ pub(crate) static POD_SELECTORS: [PodSelector; 1] = [PodSelector {
     ..PodSelector::labelled("orka", &[(TASK_LABEL, &[]), (TASK_TYPE_LABEL, &[TASK_TYPE_AI])])
 }];
 
-/// The prefix of labels on pods in a pool of runtimes. Any change to such a pod recycles the pool.
+/// The prefix of labels on pods in a pool of runtimes. Any change to such a pod makes Orka recycle the
+/// pool.
 pub(crate) const POOL_LABEL_PREFIX: &str = "orka.ai/runtime-pool";
 
 const NAME: Field = Field::new("name", Schema::Text);
@@ -209,12 +210,12 @@ const fn kind(kind: &'static str, plural: &'static str, schema: Schema) -> Kind 
     Kind { group: "core.orka.ai", version: "v1alpha1", kind, plural, namespaced: true, schema }
 }
 
-/// The value of an annotation, of a subject or of an object of the state.
+/// The value of an annotation, of an object under review or in the state.
 pub(crate) fn annotation<'t>(object: &'t Tree, key: &str) -> Option<&'t str> {
     entry(object, "annotations", key)
 }
 
-/// The value of a label, likewise.
+/// The value of a label, of an object under review or in the state.
 pub(crate) fn label<'t>(object: &'t Tree, key: &str) -> Option<&'t str> {
     entry(object, "labels", key)
 }
@@ -224,7 +225,7 @@ fn entry<'t>(object: &'t Tree, map: &str, key: &str) -> Option<&'t str> {
     map.entry(key).or_else(|| map.get(key).and_then(Tree::text))
 }
 
-/// The name of the Task whose schedule made this one.
+/// The name of the Task whose schedule created this one.
 pub(crate) fn scheduled_parent(task: &Tree) -> Option<&str> {
     if label(task, SCHEDULED_LABEL) != Some("true") {
         return None;

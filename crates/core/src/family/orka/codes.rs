@@ -3,7 +3,7 @@
 use memgate_model::codes::codes;
 
 codes! { "orka";
-    /// A value that only the schema of the definition, or a rule on metadata, refuses.
+    /// A value that violates only the CRD's schema, or a rule on metadata.
     SCHEMA = "schema", Invalid;
     /// A switch that is neither on nor off.
     ANNOTATION_ENABLED = "annotation-enabled", NotSupported;
@@ -19,21 +19,21 @@ codes! { "orka";
     ANNOTATION_UNKNOWN = "annotation-unknown", Invalid;
     /// An annotation on an object without a memory section.
     ANNOTATION_NO_EFFECT = "annotation-no-effect", Conflict;
-    /// A memory tool among those that need an approval.
+    /// A memory tool in the list of tools that need an approval.
     APPROVAL_BUILTIN = "approval-builtin", Conflict;
-    /// A tool that is almost a memory tool.
+    /// A tool name that is close to the name of a memory tool.
     TOOL_TYPO = "tool-typo", NotFound;
     /// A memory tool whose switch has no effect.
     TOOL_DISABLE_NO_EFFECT = "tool-disable-no-effect", Conflict;
     /// A memory tool that never reaches the runtime.
     TOOL_RUNTIME = "tool-runtime", Conflict;
-    /// A number of memories in a variable that the worker does not take.
+    /// A variable with a number of memories that the worker does not accept.
     ENV_LIMIT = "env-limit", Invalid;
-    /// A number of bytes in a variable that the worker does not take.
+    /// A variable with a number of bytes that the worker does not accept.
     ENV_MAX_CHARS = "env-max-chars", Invalid;
-    /// A switch in a variable that looks like off and is on.
+    /// A variable whose value looks like off, but switches memory on.
     ENV_ENABLED = "env-enabled", NotSupported;
-    /// A switch of the memory tools in a variable that looks like off and is on.
+    /// A variable whose value looks like off, but switches the memory tools on.
     ENV_TOOLS = "env-tools", NotSupported;
     /// A memory variable that is never read.
     ENV_NO_EFFECT = "env-no-effect", Conflict;
@@ -41,7 +41,7 @@ codes! { "orka";
     ENV_DUPLICATE = "env-duplicate", Conflict;
     /// A variable that the controller sets.
     ENV_RESERVED = "env-reserved", Conflict;
-    /// The name of an Agent that the Task does not have.
+    /// A variable with the name of an Agent other than the Task's.
     ENV_AGENT_FORGED = "env-agent-forged", Conflict;
     /// A token in clear text.
     ENV_LITERAL_TOKEN = "env-literal-token", Invalid;
@@ -55,9 +55,9 @@ codes! { "orka";
     OPT_OUT_TOOLS_ANNOTATION = "opt-out-tools-annotation", Conflict;
     /// An Agent that does not exist.
     AGENT_MISSING = "agent-missing", NotFound;
-    /// An Agent of another namespace.
+    /// An Agent in another namespace.
     AGENT_CROSS_NAMESPACE = "agent-cross-namespace", Conflict;
-    /// A MemoryBackend of another name than `default`.
+    /// A MemoryBackend with a name other than `default`.
     BACKEND_NAME = "backend-name", Invalid;
     /// A change of a MemoryBackend's protocol.
     BACKEND_PROTOCOL_IMMUTABLE = "backend-protocol-immutable", Conflict;
@@ -67,13 +67,13 @@ codes! { "orka";
     BACKEND_ENDPOINT = "backend-endpoint", Invalid;
     /// An endpoint that is not on the public network.
     BACKEND_ENDPOINT_PRIVATE = "backend-endpoint-private", Invalid;
-    /// A pod whose Task is said to be in another namespace.
+    /// A pod that names another namespace as the namespace of its Task.
     POD_NAMESPACE_DIFFERS = "pod-namespace-differs", Conflict;
     /// A pod whose label does not belong to its Task.
     POD_LABEL_DIFFERS = "pod-label-differs", Conflict;
-    /// A pod that sets a variable to another value than the annotations.
+    /// A pod that sets a variable to a value other than the annotations'.
     POD_ENV_CONFLICT = "pod-env-conflict", Conflict;
-    /// A pod without a token to ask for memories.
+    /// A pod without a token for requests for memories.
     POD_NO_TOKEN = "pod-no-token", Required;
     /// A pod whose Task or Agent could not be looked up.
     LOOKUP_FAILED = "lookup-failed", NotFound;

@@ -32,7 +32,7 @@ pub(crate) fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>
     }
     Some(match SettingSources::look_up(&worker, namespace, state) {
         Ok(sources) => merge_settings(pod, &worker, sources, state.budget()),
-        // Settings from some of the objects could override the opt-out of an Agent, which is final.
+        // Settings from only some of the objects could override an Agent's opt-out, which is final.
         Err(unknown) => {
             let message = format!("{unknown} could not be looked up");
             *unmet(Reason::ReferenceUnknown, &LOOKUP_FAILED, label_pointer(TASK_LABEL), message)
@@ -74,7 +74,8 @@ pub(crate) fn declared_namespace<'p>(pod: &'p Pod<'_>) -> Option<&'p str> {
     Worker::find(pod).map(|worker| worker.task_namespace)
 }
 
-/// Whether a pod belongs to Orka, worker or not. Such a pod is left alone, whatever its other labels ask for.
+/// Whether a pod belongs to Orka, worker or not. Such a pod stays unchanged, whatever its other labels ask
+/// for.
 pub(crate) fn is_orka_pod(pod: &Pod<'_>) -> bool {
     let labels = pod.metadata.as_ref().and_then(|metadata| metadata.labels.as_ref());
     labels.is_some_and(|labels| labels.keys().any(|key| key.starts_with(LABEL_PREFIX)))

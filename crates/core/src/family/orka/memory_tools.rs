@@ -1,4 +1,4 @@
-//! The tools that an Agent lists, and whether its workers add the memory tools to them.
+//! The tools that an Agent lists, and whether its workers also get the memory tools.
 
 use memgate_model::kind::NAMESPACE;
 use memgate_model::state_reader::StateReader;
@@ -43,7 +43,7 @@ pub(super) fn are_off(agent: &Tree, namespace: &str, state: &mut StateReader<'_>
     on == Some(false)
 }
 
-/// What a namespace says about the memory tools, if it is known.
+/// The switch of the memory tools in a namespace, if the namespace is known and sets it.
 pub(super) fn of_namespace(namespace: &str, state: &mut StateReader<'_>) -> Option<bool> {
     switch(Setting::Tools, &state.get(&NAMESPACE, "", namespace).found()?.tree)
 }

@@ -7,10 +7,10 @@ use ring::digest::{SHA256, digest};
 /// The longest value of a label. Source: Kubernetes documentation, Labels and Selectors.
 const MAX_LABEL_BYTES: usize = 63;
 
-/// How much of a longer name is kept, followed by a part of its hash.
+/// How many bytes of a longer name are kept, before a part of its hash.
 const NAME_PREFIX_BYTES: usize = 50;
 
-/// How many bytes of the hash are kept, two digits each.
+/// How many bytes of the hash are kept, as two digits each.
 const HASH_BYTES: usize = 6;
 
 /// The label value for a name. Source: orka-agents/orka, the function of this name.

@@ -1,5 +1,5 @@
-//! The settings of the worker, three of the memory section and one of the memory tools: how annotations spell
-//! them and how the worker reads its variables.
+//! The settings of the worker, three for the memory section and one for the memory tools: the format of the
+//! annotations, and how the worker reads its variables.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ use super::codes::{
     ENV_MAX_CHARS, ENV_TOOLS,
 };
 
-/// The size of the heading above the memories. A section of at most this size would hold no memory.
+/// The size of the heading above the memories. A section of this size or less has no room for a memory.
 pub(crate) const SECTION_HEADER_BYTES: i64 = 165;
 
 /// The message about a size that only fits the heading.
@@ -25,12 +25,12 @@ pub(crate) const NO_ROOM_MESSAGE: &str =
 pub(crate) enum Setting {
     /// Whether the prompt has a memory section.
     Enabled,
-    /// How many memories it holds at most.
+    /// The maximum number of memories in the section.
     Limit,
-    /// How many bytes it has at most; "chars" is what the platform calls them.
+    /// The maximum number of bytes in the section. The platform calls them "chars".
     MaxChars,
-    /// Whether the worker adds the memory tools that no list names. Workers of releases up to v0.1.3 do not know
-    /// it and add them.
+    /// Whether the worker adds memory tools that are in no tool list. Workers of releases up to v0.1.3 do not
+    /// know this setting and add them.
     Tools,
 }
 
@@ -79,7 +79,7 @@ impl Setting {
         }
     }
 
-    /// The variable in which the worker reads it.
+    /// The variable from which the worker reads it.
     pub(crate) const fn variable(self) -> &'static str {
         match self {
             Self::Enabled => "ORKA_MEMORY_CONTEXT_ENABLED",
@@ -138,7 +138,7 @@ impl Setting {
         }
     }
 
-    /// What is wrong with a literal of the variable.
+    /// The problem of a literal value of the variable, if it has one.
     pub(crate) fn literal_problem(self, literal: &str) -> Option<LiteralProblem> {
         if literal.is_empty() || literal.contains("$(") {
             return None;
@@ -182,7 +182,7 @@ impl Setting {
         format!("{} {} {text}", self.variable(), quoted(literal))
     }
 
-    /// The maximum in the worker; not used for a switch.
+    /// The maximum in the worker; unused for a switch.
     const fn max(self) -> i64 {
         match self {
             Self::Enabled | Self::Tools => 0,
@@ -191,7 +191,7 @@ impl Setting {
         }
     }
 
-    /// The default in the worker; not used for a switch.
+    /// The default in the worker; unused for a switch.
     const fn default(self) -> i64 {
         match self {
             Self::Enabled | Self::Tools => 0,
@@ -201,12 +201,12 @@ impl Setting {
     }
 }
 
-/// Whether an object switches this setting off. A Task cannot override an Agent that does.
+/// Whether an object switches this setting off. A Task cannot override an Agent's "off".
 pub(crate) fn is_off(setting: Setting, object: &Tree) -> bool {
     switch(setting, object) == Some(false)
 }
 
-/// How an object sets a switch, if it does so in a valid way.
+/// The value of a switch that an object sets; `None` if it is absent or invalid.
 pub(crate) fn switch(setting: Setting, object: &Tree) -> Option<bool> {
     annotation(object, setting.annotation()).and_then(parse_bool)
 }
@@ -223,14 +223,14 @@ pub(crate) fn parse_bool(text: &str) -> Option<bool> {
     }
 }
 
-/// A number from 1 to `most`, without sign or leading zeros.
+/// A number from 1 to `max`, without sign or leading zeros.
 fn parse_bound(text: &str, max: i64) -> Option<i64> {
     let text = text.trim();
     let plain = !text.starts_with('0') && text.bytes().all(|byte| byte.is_ascii_digit());
     text.parse().ok().filter(|number| plain && (1..=max).contains(number))
 }
 
-/// A positive integer as the worker reads it: with a sign or without, in 64 bits.
+/// A positive 64-bit integer as the worker reads it, with or without a sign.
 fn parse_positive(text: &str) -> Option<i64> {
     text.trim().parse().ok().filter(|number| *number > 0)
 }

@@ -33,7 +33,7 @@ impl<'t> TaskVariable<'t> {
         (!self.has_source && !literal.contains("$(")).then_some(literal)
     }
 
-    /// The token of the worker, where it stands here in clear text.
+    /// The token of the worker, if this variable has it in clear text.
     pub(super) fn token(&self) -> Option<&'t str> {
         self.literal().filter(|literal| self.name == TOKEN && !literal.is_empty())
     }

@@ -1,7 +1,7 @@
 //! Validates an Agent, a Task, a Namespace or a MemoryBackend.
 //!
 //! These are the platform's own running objects, and its CRDs check their form. So a field of the wrong type
-//! reads as absent here, and misspelled fields are not reported. Findings on one value come in the order of
+//! counts as absent here, and misspelled fields are not reported. Findings on one value have the order of
 //! the calls below.
 
 mod agent;
@@ -22,7 +22,7 @@ use memgate_primitives::pointer::Pointer;
 
 use super::api::{AGENT, MEMORY_BACKEND, TASK, TASK_TYPE_AI};
 
-/// All findings about the subject; those on one value have a fixed order.
+/// All findings about the subject. Findings on one value have a fixed order.
 pub(crate) fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
     let kind = subject.kind;
     if subject.operation == Operation::Delete {
@@ -40,7 +40,7 @@ pub(crate) fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
     }
 }
 
-/// A bad annotation only warns, so that it cannot block a namespace.
+/// Validates a Namespace. A bad annotation only warns, so that it cannot block a namespace.
 fn namespace(subject: &Subject<'_>, state: &StateReader<'_>) -> Vec<Finding> {
     let findings = annotations::findings(subject.object, false, state.budget()).into_iter();
     findings.map(|finding| Finding { severity: Severity::Warn, ..finding }).collect()
@@ -52,10 +52,10 @@ fn with_field(pointer: &Pointer, message: &str) -> String {
     format!("{}: {message}", field.trim_matches('"'))
 }
 
-/// What a Task runs.
+/// The type of a Task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum TaskType {
-    /// A worker of Orka's own; the only one with a memory section.
+    /// A worker of Orka's own. Only this type has a memory section.
     Ai,
     /// Any container.
     Container,
@@ -74,7 +74,7 @@ impl TaskType {
         }
     }
 
-    /// `None` for a Task that the schema refuses.
+    /// Reads the type of a Task; `None` for a Task that the schema refuses.
     fn read(task: &Tree) -> Option<Self> {
         let name = task.text_at(&["spec", "type"])?;
         Self::ALL.into_iter().find(|task_type| task_type.name() == name)

@@ -1,7 +1,7 @@
 //! The views of the family's objects, for rules of policies.
 //!
-//! Only a MemoryBackend declares memory. No release has that kind yet, so its objects have a view but are not the
-//! source of another object's memory. Agents, Tasks and Namespaces set which tools write and read memories.
+//! Only a MemoryBackend declares memory. The kind is not released yet, so its objects have a view but are not the
+//! source of another object's memory. Agents, Tasks and Namespaces decide which tools write and read memories.
 
 mod operations;
 
@@ -21,7 +21,7 @@ use super::api::{
 use super::inject::recognise::Worker;
 use super::task_variable::TaskVariable;
 
-/// The kinds of which there is a view.
+/// The kinds that have a view.
 pub(crate) static VIEWED: [(&Kind, Role); 4] = [
     (&MEMORY_BACKEND, Role::Memory),
     (&AGENT, Role::Referrer),
@@ -108,7 +108,7 @@ fn of_task(subject: &Subject<'_>, state: &mut StateReader<'_>) -> MemoryView {
     view.at("operations", annotation_pointer(TOOLS_ANNOTATION));
     let mut agent = None;
     if let Some((home, name)) = agent_ref(subject.object).filter(|(_, name)| !name.is_empty()) {
-        // It may be in another namespace; whether it exists there is not a secret.
+        // The Agent may be in another namespace; its existence there is not a secret.
         let home = home.unwrap_or(subject.namespace);
         let (field, lookup) = (Pointer::new("/spec/agentRef/name"), state.get(&STATE_AGENT, home, name));
         view.references.push(ReferenceView::new(&STATE_AGENT, (home, name), field, lookup));

@@ -8,7 +8,7 @@ use memgate_model::tree::Tree;
 /// The annotation that puts an object into another Orloj namespace.
 pub(crate) const TARGET_NAMESPACE: &str = "orloj.dev/target-namespace";
 
-/// The label with the component that a pod of Orloj is.
+/// The label with the component that a pod of Orloj runs.
 pub(crate) const COMPONENT_LABEL: &str = "orloj.dev/component";
 
 /// The value of [`COMPONENT_LABEL`] on the pods that run agents.
@@ -41,13 +41,13 @@ pub(crate) const OLLAMA_URL: &str = "http://127.0.0.1:11434";
 /// The memory resource.
 pub(crate) static MEMORY: Kind = kind("Memory", "memories", MEMORY_SCHEMA);
 
-/// The referrer, as decisions look it up.
+/// The referrer, with the fields that lookups need.
 pub(crate) static AGENT: Kind = kind("Agent", "agents", AGENT_SCHEMA);
 
-/// The referrer with all fields, as it is validated.
+/// The referrer, with all fields that validation needs.
 pub(crate) static VALIDATED_AGENT: Kind = kind("Agent", "agents", VALIDATED_AGENT_SCHEMA);
 
-/// What serves a Memory's embeddings.
+/// The resource that serves a Memory's embeddings.
 pub(crate) static MODEL_ENDPOINT: Kind = kind("ModelEndpoint", "modelendpoints", MODEL_ENDPOINT_SCHEMA);
 
 /// The kinds that the family validates.
@@ -56,7 +56,7 @@ pub(crate) static VALIDATED: [&Kind; 3] = [&MEMORY, &VALIDATED_AGENT, &MODEL_END
 /// The kinds that decisions look up and the server watches.
 pub(crate) static WATCHED: [&Kind; 3] = [&MEMORY, &AGENT, &MODEL_ENDPOINT];
 
-/// The memory resources, and what a Memory cannot do without.
+/// The memory resources, and the ModelEndpoints that a Memory depends on.
 pub(crate) static MEMORIES: [&Kind; 2] = [&MEMORY, &MODEL_ENDPOINT];
 
 /// Selects agent pods.
@@ -69,7 +69,7 @@ const fn kind(kind: &'static str, plural: &'static str, schema: Schema) -> Kind 
 
 const METADATA: Field = Field::new("metadata", metadata![UID, ANNOTATIONS]);
 
-/// Of kinds whose objects policies judge: they select by labels.
+/// The metadata of kinds whose objects policies judge: policies select by labels.
 const JUDGED_METADATA: Field = Field::new("metadata", metadata![UID, LABELS, ANNOTATIONS]);
 
 const ANNOTATIONS: Field =
@@ -156,7 +156,7 @@ const MODEL_ENDPOINT_SCHEMA: Schema = Schema::Open(&[
 /// Where a Memory is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Provider {
-    /// In the process; the default.
+    /// In the process. This is the default.
     InMemory,
     /// In Postgres.
     Pgvector,
@@ -187,10 +187,10 @@ impl Provider {
     }
 }
 
-/// The spec of a Memory. Texts are trimmed; a blank one, or one of the wrong type, reads as absent.
+/// The spec of a Memory. Strings are trimmed; a blank string, or a value of another type, counts as absent.
 #[derive(Debug, Clone)]
 pub(crate) struct Memory<'t> {
-    /// `None` when it has the wrong type.
+    /// The provider; `None` if the value has the wrong type.
     pub(crate) provider: Option<Provider>,
     /// The provider as it is written.
     pub(crate) provider_text: Option<&'t str>,
@@ -239,30 +239,31 @@ pub(crate) fn claimed_memory(agent: &Tree) -> Option<&str> {
     text(agent, &["spec", "memory", "ref"])
 }
 
-/// The operations that an Agent asks for, unparsed.
+/// The operations that an Agent requests, unparsed.
 pub(crate) fn allow(agent: &Tree) -> &[Tree] {
     agent.at(&["spec", "memory", "allow"]).map(Tree::elements).unwrap_or_default()
 }
 
-/// The text of an entry of `allow`, trimmed; one that is not a string reads as empty.
+/// The text of an entry of `allow`, trimmed; empty for an entry that is not a string.
 pub(crate) fn allow_text(entry: &Tree) -> &str {
     entry.text().unwrap_or_default().trim()
 }
 
-/// The operation that an entry of `allow` grants; `None` for a bad entry.
+/// The operation that an entry of `allow` grants; `None` for an invalid entry.
 pub(crate) fn operation(entry: &Tree) -> Option<&'static str> {
     const PREFIX: &str = "memory.";
     let entry = allow_text(entry);
     let start = entry.get(..PREFIX.len()).filter(|start| start.eq_ignore_ascii_case(PREFIX));
     let short = start.and_then(|_| entry.get(PREFIX.len()..)).unwrap_or(entry);
-    // No letter beyond ASCII has a small one among those of the operations.
+    // ASCII rules are enough: the lower-case form of other letters never occurs in the name of an
+    // operation.
     OPERATIONS.into_iter().find(|operation| operation.eq_ignore_ascii_case(short))
 }
 
 /// The spec of a ModelEndpoint, read as a [`Memory`] is.
 #[derive(Debug, Clone)]
 pub(crate) struct ModelEndpoint<'t> {
-    /// In lower case; `openai` when absent.
+    /// The provider, in lower case; `openai` if absent.
     pub(crate) provider: String,
     /// The URL of its API, if it sets one.
     pub(crate) base_url: Option<&'t str>,

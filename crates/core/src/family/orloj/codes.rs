@@ -3,7 +3,7 @@
 use memgate_model::codes::codes;
 
 codes! { "orloj";
-    /// A value that only the schema of the definition, or a rule on metadata, refuses.
+    /// A value that violates only the CRD's schema, or a rule on metadata.
     SCHEMA = "schema", Invalid;
     /// Provider `http` without an endpoint.
     HTTP_ENDPOINT_REQUIRED = "http-endpoint-required", Required;
@@ -11,7 +11,7 @@ codes! { "orloj";
     PGVECTOR_ENDPOINT_REQUIRED = "pgvector-endpoint-required", Required;
     /// Provider `pgvector` without a ModelEndpoint.
     PGVECTOR_EMBEDDING_REQUIRED = "pgvector-embedding-required", Required;
-    /// An endpoint beside a Secret that holds one.
+    /// An endpoint in addition to a Secret that holds one.
     ENDPOINT_EXCLUSIVE = "endpoint-exclusive", Conflict;
     /// An endpoint of provider `http` that is not a URL.
     HTTP_ENDPOINT_INVALID = "http-endpoint-invalid", Invalid;
@@ -23,7 +23,7 @@ codes! { "orloj";
     REF_INVALID = "ref-invalid", Invalid;
     /// A name that Orloj's API reserves.
     NAME_RESERVED = "name-reserved", Invalid;
-    /// A provider that Orloj itself does not have.
+    /// A provider that Orloj does not include.
     PROVIDER_UNKNOWN = "provider-unknown", NotSupported;
     /// A custom provider without an endpoint.
     CUSTOM_ENDPOINT_MISSING = "custom-endpoint-missing", Required;
@@ -35,25 +35,25 @@ codes! { "orloj";
     EMBEDDING_UNUSABLE = "embedding-unusable", Invalid;
     /// An endpoint with a password in it.
     INLINE_CREDENTIAL = "inline-credential", Invalid;
-    /// A Secret that nothing uses.
+    /// A Secret that is not used.
     AUTH_IGNORED = "auth-ignored", Conflict;
-    /// An endpoint that in-memory does not use.
+    /// An endpoint that the in-memory provider does not use.
     FIELD_IGNORED = "field-ignored", Conflict;
     /// A reference with a key that only memgate understands.
     SECRET_KEY_SUFFIX = "secret-key-suffix", Invalid;
     /// A token that leaves the cluster over plain http.
     CLEARTEXT_TOKEN = "cleartext-token", Invalid;
-    /// A database on the worker's own machine.
+    /// A database address that is the worker's own machine.
     PGVECTOR_LOOPBACK = "pgvector-loopback", Invalid;
-    /// Two Memories in one table.
+    /// Two Memories that use the same table.
     SHARED_TABLE = "shared-table", Conflict;
-    /// An object that writes into another Orloj namespace.
+    /// An object that belongs to another Orloj namespace.
     TARGET_NAMESPACE = "target-namespace", Conflict;
     /// A field that the schema does not have.
     UNKNOWN_FIELD = "unknown-field", Invalid;
     /// The deletion of a Memory that Agents use.
     MEMORY_IN_USE = "memory-in-use", Conflict;
-    /// Operations that are granted on no Memory.
+    /// Operations without a Memory to use them on.
     AGENT_ALLOW_NEEDS_REF = "agent-allow-needs-ref", Required;
     /// An operation that does not exist.
     AGENT_ALLOW_INVALID = "agent-allow-invalid", NotSupported;
@@ -63,7 +63,7 @@ codes! { "orloj";
     AGENT_MEMORY_MISSING = "agent-memory-missing", NotFound;
     /// An Agent whose Memory has failed.
     AGENT_MEMORY_FAILING = "agent-memory-failing", Invalid;
-    /// An Agent that may do nothing with its Memory.
+    /// An Agent that is not granted any operation on its Memory.
     AGENT_ALLOW_EMPTY = "agent-allow-empty", Required;
     /// An operation that is granted twice.
     AGENT_ALLOW_DUPLICATE = "agent-allow-duplicate", Conflict;
@@ -79,7 +79,7 @@ codes! { "orloj";
     POD_CONTAINER_MISSING = "pod-container-missing", NotFound;
     /// A pod whose label fits several Agents.
     POD_AGENT_AMBIGUOUS = "pod-agent-ambiguous", Conflict;
-    /// A pod whose Agent or memory several namespaces claim.
+    /// A pod whose Agent or memory is claimed by several namespaces.
     POD_AMBIGUOUS = "pod-ambiguous", Conflict;
     /// A pod whose Agent does not exist.
     POD_AGENT_MISSING = "pod-agent-missing", NotFound;
@@ -89,15 +89,15 @@ codes! { "orloj";
     POD_MEMORY_MISSING = "pod-memory-missing", NotFound;
     /// A pod outside the namespaces in which Orloj runs its Jobs.
     POD_FOREIGN_NAMESPACE = "pod-foreign-namespace", Conflict;
-    /// A pod that requires memory, of an Agent that uses none.
+    /// A pod that requires memory although its Agent uses none.
     POD_MEMORY_NONE = "pod-memory-none", Required;
-    /// A password that is kept out of a pod.
+    /// A password that is not copied into a pod.
     POD_ENDPOINT_WITHHELD = "pod-endpoint-withheld", Invalid;
-    /// A Secret that the pod cannot reach.
+    /// A Secret that is not in the pod's namespace.
     POD_SECRET_NAMESPACE = "pod-secret-namespace", NotFound;
-    /// A Secret that an object of another namespace may not hand to pods.
+    /// A Secret to which an object of another namespace may not give pods access.
     POD_SECRET_FOREIGN = "pod-secret-foreign", Invalid;
-    /// A pod that sets a variable to another value than its Memory.
+    /// A pod that sets a variable to a value other than its Memory's.
     POD_ENV_KEPT = "pod-env-kept", Conflict;
     /// A pod whose Agent or Memory could not be looked up.
     LOOKUP_FAILED = "lookup-failed", NotFound;

@@ -1,7 +1,7 @@
-//! The fields that policies may fill. The platform itself gets no defaults.
+//! The fields that policies may fill. memgate itself writes no defaults for the platform.
 //!
-//! An absent provider means `in-memory` and stays absent, an Agent without a Memory gets none, and only the author of
-//! an Agent grants its operations. Written defaults would show up as drift in tools that compare a cluster with
+//! An absent provider means `in-memory` and stays absent. An Agent without a Memory gets none, and only the author of
+//! an Agent grants its operations. Written defaults would be reported as drift by tools that compare a cluster with
 //! manifests.
 
 use memgate_model::family::PolicyField;

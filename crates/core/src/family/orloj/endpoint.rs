@@ -1,4 +1,4 @@
-//! Reads the endpoint of a Memory or ModelEndpoint. memgate never connects to one.
+//! Reads the endpoint of a Memory or ModelEndpoint. memgate never connects to it.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -11,12 +11,12 @@ pub(super) fn is_http(endpoint: &str) -> bool {
     Endpoint::parse(endpoint).is_http()
 }
 
-/// Whether this is a URL that Postgres drivers know.
+/// Whether this is a URL with a Postgres scheme.
 pub(super) fn is_postgres(endpoint: &str) -> bool {
     endpoint.starts_with("postgres://") || endpoint.starts_with("postgresql://")
 }
 
-/// Whether a Postgres driver can read this at all: a URL of its own, or `key=value` pairs.
+/// Whether a Postgres driver can read this: a Postgres URL, or `key=value` pairs.
 pub(super) fn is_connection_string(endpoint: &str) -> bool {
     is_postgres(endpoint) || (!starts_with_scheme(endpoint) && endpoint.contains('='))
 }
@@ -28,7 +28,7 @@ fn starts_with_scheme(text: &str) -> bool {
         && scheme.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'))
 }
 
-/// The class of an address that Orloj's dialer refuses, in its own word, with the address.
+/// The class of an address that Orloj's dialer refuses, as Orloj names the class, with the address.
 /// Source: OrlojHQ/orloj, runtime/safenet.go.
 pub(super) fn blocked_address(endpoint: &str) -> Option<(&'static str, String)> {
     let host = Endpoint::parse(endpoint).host;
@@ -49,12 +49,11 @@ fn is_localhost(host: &str) -> bool {
     host.eq_ignore_ascii_case("localhost")
 }
 
-/// The IP address in place of a host: a dotted quad, or IPv6 in brackets. An IPv4
-/// address mapped into IPv6 counts as itself.
+/// The IP address of a host: a dotted quad, or IPv6 in brackets. An IPv4 address mapped into IPv6 counts as IPv4.
 fn address(endpoint: &str) -> Option<IpAddr> {
     let host = Endpoint::parse(endpoint).host;
     match host.parse::<IpAddr>().ok()? {
-        // Only what stood in brackets can hold a colon.
+        // Only a host in brackets can contain a colon.
         IpAddr::V6(address) => Some(IpAddr::V6(address).to_canonical()),
         IpAddr::V4(_) if endpoint.contains(&format!("[{host}]")) => None,
         address @ IpAddr::V4(_) => Some(address),
@@ -81,7 +80,8 @@ fn address_class(address: IpAddr) -> Option<&'static str> {
     classes.into_iter().find(|(is, _)| *is).map(|(_, class)| class)
 }
 
-/// Whether a request to the host stays inside the cluster, as seen from an object of `namespace`.
+/// Whether a request to the host stays inside the cluster. `namespace` is the namespace of the object with the
+/// endpoint.
 pub(super) fn is_in_cluster(endpoint: &str, namespace: &str) -> bool {
     match address(endpoint) {
         Some(IpAddr::V4(address)) => return address.is_private(),
@@ -103,7 +103,7 @@ pub(super) fn is_plain_http(endpoint: &str) -> bool {
 /// The port of Postgres.
 const POSTGRES_PORT: &str = "5432";
 
-/// A database, equal for two URLs that mean the same tables.
+/// A database. Two URLs for the same tables give equal databases.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Database {
     /// Hosts and ports.
@@ -118,10 +118,10 @@ impl Database {
     }
 }
 
-/// The database of a Postgres URL. `None` for a URL without host or name, which the reading machine fills in, and for
-/// a text that is too long.
+/// The database of a Postgres URL. `None` for a URL without host or name, which the client's machine fills in, and
+/// for a text that is too long.
 pub(super) fn database(endpoint: &str) -> Option<Database> {
-    /// Longer texts are not URLs that users write.
+    /// The longest text that is read. Users do not write longer URLs.
     const MAX_READ_BYTES: usize = 4096;
     if !is_postgres(endpoint) || endpoint.len() > MAX_READ_BYTES {
         return None;
@@ -142,7 +142,7 @@ fn first<const N: usize>(texts: [Option<&str>; N]) -> Option<&str> {
     texts.into_iter().flatten().find(|text| !text.is_empty())
 }
 
-/// A host and its port, in one spelling; `None` without a host.
+/// A host and its port, normalized; `None` without a host.
 fn spelling(host_and_port: &str, default_port: &str) -> Option<String> {
     let (host, port) = server(host_and_port);
     let host = host.trim_end_matches('.').to_ascii_lowercase();
@@ -153,14 +153,14 @@ fn spelling(host_and_port: &str, default_port: &str) -> Option<String> {
 /// The key of a password in a connection string, and in the query of a URL.
 const PASSWORD_KEY: &str = "password";
 
-/// Whether an endpoint contains a password in clear text. In doubt it is true: an endpoint with a password is
+/// Whether an endpoint contains a password in clear text. In doubt it returns true. An endpoint with a password is
 /// neither shown nor copied.
 pub(super) fn contains_password(endpoint: &str) -> bool {
     has_password_key(endpoint) || userinfo_candidates(endpoint).any(ends_with_password)
 }
 
-/// Whether there is a key `password`, or one that ends so like `sslpassword`, with blanks before the `=` or
-/// without, and in any case. A URL may have percent-encoded it.
+/// Whether there is a key `password`, or one that ends in it, such as `sslpassword`. Case and blanks before the `=`
+/// do not matter. In a URL the key may be percent-encoded.
 fn has_password_key(endpoint: &str) -> bool {
     let endpoint = percent_decoded(endpoint).to_ascii_lowercase();
     endpoint.split(PASSWORD_KEY).skip(1).any(|behind| behind.trim_start().starts_with('='))
@@ -170,7 +170,8 @@ fn has_password_key(endpoint: &str) -> bool {
 fn userinfo_candidates(endpoint: &str) -> impl Iterator<Item = &str> {
     let authorities = endpoint.split("://").skip(1).map(|behind| up_to(behind, &['/']));
     let (_, behind) = endpoint.split_once("://").unwrap_or_default();
-    // A `/` in the password should be `%2F`. A plain one makes another URL, but not another password.
+    // A `/` in the password should be written as `%2F`. A plain one changes how the URL is parsed, but not the
+    // password.
     let postgres = is_postgres(endpoint).then(|| up_to(behind, &['?', '#']));
     let bare = (!starts_with_scheme(endpoint) && !is_key_value(endpoint)).then_some(endpoint);
     let at_start = bare.map(|text| up_to(text.strip_prefix("//").unwrap_or(text), &['/']));
@@ -214,13 +215,13 @@ pub(super) fn password_position(endpoint: &str) -> Option<usize> {
     (!user.is_empty() && !user.contains(':')).then_some(start + user.len())
 }
 
-/// Where an endpoint is copied to.
+/// The destination of a copied endpoint.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Copying {
-    /// Whether a Postgres driver reads it: a user without a password and parameters are part of most of its URLs.
+    /// Whether a Postgres driver reads it. Most Postgres URLs have a user without a password, and parameters.
     pub(super) to_postgres: bool,
-    /// Whether the object with the endpoint is in another namespace than the pod. Users of the pod's namespace would
-    /// read the endpoint.
+    /// Whether the object with the endpoint is in another namespace than the pod. Then users of the pod's namespace
+    /// could read the endpoint of another namespace.
     pub(super) foreign: bool,
 }
 

@@ -1,8 +1,8 @@
 //! Injects the variables of an agent's memory into its pods.
 //!
 //! The arguments of the pod's container name the task and the agent. The prefix of the task is the Orloj
-//! namespace, and the Agent there names the Memory. Users can write any arguments and labels, so a pod
-//! gets memory of another namespace only where Orloj runs its Jobs.
+//! namespace, and the Agent in it names the Memory. Users can write any arguments and labels, so a pod gets
+//! memory of another namespace only in the namespaces in which Orloj runs its Jobs.
 
 mod find;
 mod recognise;
@@ -46,7 +46,7 @@ fn try_inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Re
     Ok(injection)
 }
 
-/// What the container of a pod names.
+/// The memory of the agent that the container of a pod names.
 fn find<'p, 's>(
     pod: &'p Pod<'_>,
     (index, container): (usize, &'p Container<'_>),

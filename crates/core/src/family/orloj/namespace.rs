@@ -1,9 +1,10 @@
-//! Orloj's own namespaces: which one an object is in, and how references lead from one to another.
+//! Orloj's own namespaces: which one an object is in, and how references between them are resolved.
 //!
-//! Orloj keeps its resources in a store with its own namespaces. The annotation of an object names its Orloj
-//! namespace; without one it is the Kubernetes namespace. So two objects can have the same name there.
-//! With the annotation, a user of any Kubernetes namespace can claim a name in any Orloj namespace. So a pod gets the
-//! object only if it is the only claim, or if it lives in the Kubernetes namespace of that name.
+//! Orloj keeps its resources in a store with its own namespaces. An annotation of an object names its Orloj
+//! namespace; without the annotation it is the Kubernetes namespace. So two objects can have the same name in one
+//! Orloj namespace. With the annotation, a user of any Kubernetes namespace can claim a name in any Orloj namespace.
+//! So a pod gets an object only if the object is the only claim on the name, or if it is in the Kubernetes namespace
+//! with the name of the Orloj namespace.
 
 use std::borrow::Cow;
 
@@ -19,7 +20,7 @@ use memgate_primitives::suggest::nearest;
 
 use super::api::{SECRET_KEY, TARGET_NAMESPACE};
 
-/// The Orloj namespace of a name without one.
+/// The Orloj namespace of a reference that does not name one.
 pub(super) const DEFAULT: &str = "default";
 
 /// The Orloj namespace that an object's annotation names; `None` without one.
@@ -33,7 +34,7 @@ pub(super) fn annotation(object: &Tree) -> Option<&str> {
     object.text_at(&["metadata", "annotations", TARGET_NAMESPACE])
 }
 
-/// The Orloj namespace of an object that lives in this Kubernetes namespace.
+/// The Orloj namespace of an object in this Kubernetes namespace.
 pub(super) fn effective<'t>(object: &'t Tree, kubernetes: &'t str) -> &'t str {
     annotated(object).unwrap_or_else(|| or_default(kubernetes))
 }
@@ -46,31 +47,32 @@ pub(super) fn object_namespace(object: &Object) -> &str {
 /// Finds the objects of an Orloj namespace.
 static BY_NAMESPACE: Index = Index { place: 1, key: |object| Some(Cow::Borrowed(object_namespace(object))) };
 
-/// Finds the objects of a name in an Orloj namespace.
+/// Finds objects by name in an Orloj namespace.
 static BY_NAMESPACED_NAME: Index =
     Index { place: 2, key: |object| Some(namespaced(object_namespace(object), &object.name).into()) };
 
-/// The key of an object by Orloj namespace and name. It is unique because names have no slash.
+/// The key of an object by Orloj namespace and name. It is unambiguous, since names have no slash.
 pub(super) fn namespaced(namespace: &str, name: &str) -> String {
     format!("{namespace}/{name}")
 }
 
-/// How many names are compared for a suggestion. Each comparison costs time.
+/// How many names are compared for a suggestion, since each comparison costs time.
 const MAX_COMPARED: usize = 1_000;
 
-/// Whether an object of the state counts as one of an Orloj namespace.
+/// Whether an object of the state counts as an object of this Orloj namespace.
 pub(super) fn is_in(object: &Object, namespace: &str, settings: &Orloj) -> bool {
     object_namespace(object) == namespace && !is_ignored(&object.tree, &object.namespace, settings)
 }
 
-/// Whether an object claims another Orloj namespace, and the settings do not allow that in its own namespace.
+/// Whether an object claims another Orloj namespace although the settings do not allow that in its Kubernetes
+/// namespace.
 pub(super) fn is_ignored(object: &Tree, kubernetes: &str, settings: &Orloj) -> bool {
     let leads_elsewhere = annotated(object).is_some_and(|namespace| namespace != or_default(kubernetes));
     let allowed = |sources: &Vec<String>| sources.iter().any(|source| source == kubernetes);
     leads_elsewhere && !settings.source_namespaces.as_ref().is_none_or(allowed)
 }
 
-/// What a name in an Orloj namespace leads to.
+/// The result of resolving a name in an Orloj namespace.
 pub(super) enum Resolved<'s> {
     /// One object.
     Found(&'s Object),
@@ -82,7 +84,7 @@ pub(super) enum Resolved<'s> {
     Unknown,
 }
 
-/// Looks a name up, for a pod.
+/// Resolves a name for a pod.
 pub(super) fn resolve<'s>(
     kind: &'static Kind,
     namespace: &str,
@@ -104,7 +106,8 @@ pub(super) fn resolve<'s>(
     }
 }
 
-/// Looks a name up, for a warning about an object that refers to it: of several the first.
+/// Resolves a name for a warning about an object that refers to it. If several objects claim the name, the first one
+/// is returned.
 pub(super) fn find<'s>(
     kind: &'static Kind,
     namespace: &str,
@@ -182,7 +185,7 @@ impl<'t> SecretReference<'t> {
         SecretReference { secret: NamespacedName { name, ..reference }, written_key: key }
     }
 
-    /// The key that is read.
+    /// The key that Orloj reads.
     pub(super) fn key(&self) -> &'t str {
         self.written_key.filter(|key| !key.is_empty()).unwrap_or(SECRET_KEY)
     }

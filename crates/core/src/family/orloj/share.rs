@@ -1,8 +1,8 @@
-//! Which Secrets an object may hand to pods.
+//! Decides to which Secrets an object may give pods access.
 //!
 //! A job namespace holds Orloj's own Secrets and those of every team. A user who writes a Memory in another namespace
-//! may have no access to them. So a pod gets a reference to a Secret only from an object of its own namespace, or
-//! if the settings share the Secret.
+//! may not have access to them. So a pod gets a reference to a Secret only from an object of its own namespace,
+//! unless the settings share the Secret.
 
 use memgate_model::finding::Finding;
 use memgate_model::platform_settings::Orloj;
@@ -14,7 +14,7 @@ use super::codes::POD_SECRET_FOREIGN;
 use super::message::fit_names;
 use super::namespace::NamespacedName;
 
-/// Whether an object of this Kubernetes namespace may hand the Secret to a pod of the Secret's namespace.
+/// Whether an object of this Kubernetes namespace may give pods of the Secret's namespace access to the Secret.
 pub(super) fn may_hand_out(secret: NamespacedName<'_>, from: &str, settings: &Orloj) -> bool {
     let fits = |pattern: &String| Glob::new(pattern.as_str()).matches(secret.name);
     from == secret.namespace
@@ -26,8 +26,8 @@ pub(super) fn is_in_job_namespace(secret: NamespacedName<'_>, settings: &Orloj) 
     settings.job_namespaces.iter().any(|namespace| namespace == secret.namespace)
 }
 
-/// The finding about a Secret that an object may not hand out. `resource` is its kind, Kubernetes namespace
-/// and name.
+/// The finding about a Secret that an object may not give to pods. `resource` is the object's kind, Kubernetes
+/// namespace and name.
 pub(super) fn not_shared(
     secret: NamespacedName<'_>,
     resource: [&str; 3],

@@ -1,7 +1,7 @@
 //! Validates a Memory, an Agent or a ModelEndpoint.
 //!
-//! The CRDs accept almost anything, and the platform reports faults later and without a reason. So users
-//! learn the reason only here. Each kind has a module; rules for all kinds are in this one.
+//! The CRDs accept almost anything, and the platform reports faults later and without a reason. So users see the
+//! reason only here. Each kind has a module; rules for all kinds are in this one.
 
 mod advice;
 mod agent;
@@ -36,7 +36,7 @@ const SCHEMA_CODES: Codes = Codes {
     type_message: violation::type_message,
 };
 
-/// Names with another meaning in the paths of Orloj's API.
+/// Names that have another meaning in the paths of Orloj's API.
 /// Source: OrlojHQ/orloj, the API's check of names.
 const RESERVED_NAMES: [&str; 6] = ["status", "logs", "exec", "scale", "proxy", "binding"];
 
@@ -48,7 +48,7 @@ pub(crate) fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
     }
     let mut findings =
         schema_check::check(subject.object, &subject.kind.schema, SCHEMA_CODES, state.budget());
-    // The apiserver drops the status of whatever is written, before it looks at its types.
+    // The apiserver drops the status of every written object before it checks types.
     let status = Pointer::new("/status");
     findings.retain(|finding| !status.holds(&finding.pointer));
     findings.extend(name_reserved(subject));
@@ -68,8 +68,8 @@ pub(crate) fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
     findings
 }
 
-/// Keeps the warnings about what an UPDATE changes. The operator updates each object right after its creation, and
-/// warnings about unchanged fields were already given then.
+/// Keeps the warnings about fields that an UPDATE changes. The operator updates each object right after its
+/// creation, and the warnings about unchanged fields were already reported then.
 fn keep_changed(findings: &mut Vec<Finding>, object: &Tree, old: &Tree) {
     const PROVIDER: [&str; 2] = ["spec", "provider"];
     let spec_changed = match (object.get("spec"), old.get("spec")) {
@@ -98,7 +98,7 @@ fn name_reserved(subject: &Subject<'_>) -> Option<Finding> {
 fn target_namespace(subject: &Subject<'_>, settings: &Orloj) -> Option<Finding> {
     let target = namespace::annotated(subject.object).filter(|target| *target != subject.namespace)?;
     let pointer = Pointer::new("/metadata/annotations").key(api::TARGET_NAMESPACE);
-    // Orloj reads it all the same.
+    // Orloj reads the object even if memgate ignores it.
     let ignored = namespace::is_ignored(subject.object, subject.namespace, settings);
     let note = if ignored { "; memgate ignores it" } else { "" };
     let message = fit_names([target], |[target]| {
@@ -116,12 +116,12 @@ fn unknown_field(field: &str, meant: Option<&str>) -> String {
     fit_names([field], |[field]| format!("unknown field \"{field}\"{hint}"))
 }
 
-/// A fingerprint value: equal for two objects in which all these values are equal.
+/// A fingerprint value. Two objects have the same one if all these values are equal.
 fn fingerprint_value(values: &[Option<&str>]) -> String {
     fingerprint_of(values)
 }
 
-/// A fingerprint value for a list, short however long the list and what it holds.
+/// A fingerprint value for a list. It is short even for a long list.
 fn fingerprint_of<T: Hash>(values: impl IntoIterator<Item = T>) -> String {
     let mut hasher = DefaultHasher::new();
     let count = values.into_iter().map(|value| value.hash(&mut hasher)).count();

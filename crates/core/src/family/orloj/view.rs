@@ -25,10 +25,10 @@ use super::namespace::{self, NamespacedName, SecretReference};
 /// The path of views that holds the Orloj namespace of an object.
 pub(crate) const NAMESPACE_PATH: &str = "orlojNamespace";
 
-/// The kinds of which there is a view.
+/// The kinds that have a view.
 pub(crate) static VIEWED: [(&Kind, Role); 2] = [(&MEMORY, Role::Memory), (&VALIDATED_AGENT, Role::Referrer)];
 
-/// The view of an object of the family's own kinds; of an Agent only where it has a field for memory.
+/// The view of an object of the family's own kinds. An Agent has a view only if it has `spec.memory`.
 pub(crate) fn view(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<MemoryView> {
     if *subject.kind == MEMORY {
         Some(of_memory(subject.object, (subject.namespace, subject.name), state))
@@ -46,7 +46,7 @@ pub(crate) fn view_pod(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'
     Some(MemoryView { own_namespace, ..MemoryView::of_pod(FAMILY.name, namespace, memory) })
 }
 
-/// Sets the namespace that Orloj sees an object in.
+/// Sets the Orloj namespace of an object.
 fn set_orloj_namespace(view: &mut MemoryView, namespace: &str) {
     view.own_namespace = Some((NAMESPACE_PATH, namespace.to_owned()));
     view.at(NAMESPACE_PATH, Pointer::new("/metadata/annotations").key(TARGET_NAMESPACE));
@@ -117,7 +117,7 @@ fn of_memory(object: &Tree, (namespace, name): (&str, &str), state: &mut StateRe
     view
 }
 
-/// Whether memory outlives its process, as far as that is known of a provider.
+/// Whether memory outlives its process, if that is known for the provider.
 const fn durable(provider: &Provider) -> Option<bool> {
     match provider {
         Provider::InMemory => Some(false),
@@ -126,7 +126,7 @@ const fn durable(provider: &Provider) -> Option<bool> {
     }
 }
 
-/// Where the fields stand.
+/// Sets the places of the fields.
 fn note_fields(view: &mut MemoryView, memory: &Memory<'_>) {
     let endpoint = if memory.endpoint_secret_ref.is_some() { ENDPOINT_SECRET } else { ENDPOINT };
     view.at_all([

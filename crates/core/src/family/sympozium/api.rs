@@ -6,8 +6,8 @@
 //!    └── label agent-run ── Pod ┘ label instance        spec.sharedMemory, membrane
 //! ```
 //!
-//! A skill `memory` of an Agent turns its private memory on; an Ensemble shares another one among
-//! its Agents. Two kinds have had other names, and so have some fields and labels.
+//! The skill `memory` of an Agent turns its private memory on. An Ensemble shares another memory among its
+//! Agents. Two kinds, and some fields and labels, have had other names.
 
 pub(crate) mod agent;
 pub(crate) mod ensemble;
@@ -23,7 +23,7 @@ use memgate_model::selector::PodSelector;
 /// The API group.
 pub(crate) const GROUP: &str = "sympozium.ai";
 
-/// The skill that turns private memory on, and the SkillPack behind it.
+/// The skill that turns private memory on, and the name of its SkillPack.
 pub(crate) const MEMORY_SKILL: &str = "memory";
 
 /// The namespace of SkillPacks for all namespaces.
@@ -35,40 +35,40 @@ pub(crate) const AGENT_CONTAINER: &str = "agent";
 /// The container of the memory server.
 pub(crate) const MEMORY_SERVER: &str = "memory-server";
 
-/// The component that a pod is.
+/// The label with the component that a pod runs.
 pub(crate) const COMPONENT_LABEL: &str = "sympozium.ai/component";
-/// The component that is an agent at work.
+/// The component of a pod that runs an agent.
 pub(crate) const AGENT_RUN_COMPONENT: &str = "agent-run";
-/// Names the Agent of a pod.
+/// The label that names the Agent of a pod.
 pub(crate) const INSTANCE_LABEL: &str = "sympozium.ai/instance";
-/// Names the AgentRun of a pod.
+/// The label that names the AgentRun of a pod.
 pub(crate) const RUN_LABEL: &str = "sympozium.ai/agent-run";
-/// Names the Ensemble of an Agent or AgentRun.
+/// The label that names the Ensemble of an Agent or AgentRun.
 pub(crate) const ENSEMBLE_LABEL: &str = "sympozium.ai/ensemble";
 /// The same before release 0.9.
 pub(crate) const PACK_LABEL: &str = "sympozium.ai/persona-pack";
-/// Names the entry of the Ensemble that an Agent was made from.
+/// The label that names the Ensemble's entry from which an Agent was made.
 pub(crate) const CONFIG_LABEL: &str = "sympozium.ai/agent-config";
 /// The same before release 0.10.
 pub(crate) const PERSONA_LABEL: &str = "sympozium.ai/persona";
-/// The source of an AgentRun.
+/// The label with the source of an AgentRun.
 pub(crate) const SOURCE_LABEL: &str = "sympozium.ai/source";
-/// The source whose runs do not take their Agent's skills.
+/// The source whose runs do not inherit the skills of their Agent.
 pub(crate) const WEB_PROXY: &str = "web-proxy";
 
-/// On a pod or an Agent: whether the private memory is a service or a sidecar.
+/// The annotation, on a pod or an Agent, that chooses a service or a sidecar for the private memory.
 pub(crate) const MODE_ANNOTATION: &str = "memgate.dev/memory-mode";
 
 /// The port of every memory server.
 pub(crate) const MEMORY_SERVER_PORT: u16 = 8080;
 
-/// What an unset `spec.sharedMemory.storageSize` means: the default of the CRD's schema.
+/// The value of an unset `spec.sharedMemory.storageSize`: the default of the CRD's schema.
 pub(crate) const STORAGE_SIZE_DEFAULT: &str = "1Gi";
 
 /// The longest name of an Agent: the name of its Service `<agent>-memory` may have 63 bytes.
 pub(crate) const MAX_AGENT_NAME_BYTES: usize = 56;
 
-/// The longest name of an Ensemble, with its Service `<ensemble>-shared-memory`.
+/// The longest name of an Ensemble: the name of its Service `<ensemble>-shared-memory` may have 63 bytes.
 pub(crate) const MAX_ENSEMBLE_NAME_BYTES: usize = 49;
 
 /// The names of volumes that Sympozium reserves.
@@ -88,9 +88,9 @@ pub(crate) const RESERVED_VOLUMES: [&str; 9] = [
 pub(crate) const ACCESSES: [&str; 2] = ["read-write", "read-only"];
 /// The visibilities that the CRD's schema accepts; the first is the default.
 pub(crate) const VISIBILITIES: [&str; 3] = ["public", "trusted", "private"];
-/// What happens when the budget is spent, as the CRD's schema accepts it; the first is the default.
+/// The actions when the budget is spent that the CRD's schema accepts; the first is the default.
 pub(crate) const BUDGET_ACTIONS: [&str; 2] = ["halt", "warn"];
-/// How entries age, as the CRD's schema accepts it; the first is the default.
+/// The decay functions that the CRD's schema accepts; the first is the default.
 pub(crate) const DECAYS: [&str; 2] = ["linear", "exponential"];
 /// The kinds of evidence that the CRD's schema accepts, the best first.
 pub(crate) const EVIDENCE_KINDS: [&str; 4] =
@@ -99,15 +99,15 @@ pub(crate) const EVIDENCE_KINDS: [&str; 4] =
 pub(crate) static AGENT: Kind = kind("Agent", "agents", schemas::AGENT);
 /// The name of Agent before release 0.10.
 pub(crate) static AGENT_OLD: Kind = kind("SympoziumInstance", "sympoziuminstances", schemas::AGENT);
-/// What Agents are made from, with the memory that they share.
+/// The resource from which Agents are made, with the memory that they share.
 pub(crate) static ENSEMBLE: Kind = kind("Ensemble", "ensembles", schemas::ENSEMBLE);
 /// The name of Ensemble before release 0.9.
 pub(crate) static ENSEMBLE_OLD: Kind = kind("PersonaPack", "personapacks", schemas::ENSEMBLE);
 /// One invocation of an Agent.
 pub(crate) static AGENT_RUN: Kind = kind("AgentRun", "agentruns", schemas::AGENT_RUN);
-/// The same in the state.
+/// An AgentRun in the state.
 pub(crate) static STATE_AGENT_RUN: Kind = kind("AgentRun", "agentruns", schemas::STATE_AGENT_RUN);
-/// What a skill brings along.
+/// The resource behind a skill.
 pub(crate) static SKILL_PACK: Kind = kind("SkillPack", "skillpacks", schemas::SKILL_PACK);
 
 /// core/v1 PersistentVolumeClaim; only its existence is read.
@@ -131,18 +131,18 @@ pub(crate) static WATCHED: [&Kind; 6] =
 /// The kinds that decisions look up one object at a time.
 pub(crate) static FETCHED: [&Kind; 1] = [&CLAIM];
 
-/// The kinds for which defaults are written. Never Agents: the Ensemble's controller would
-/// revert them forever.
+/// The kinds for which defaults are written. Agents must not be among them: the Ensemble's controller would
+/// revert the defaults forever.
 pub(crate) static DEFAULTED: [&Kind; 1] = [&AGENT_RUN];
 
-/// The kinds whose DELETE deletes memories or leaves Agents without.
+/// The kinds whose DELETE deletes memories or leaves Agents without memory.
 pub(crate) static MEMORIES: [&Kind; 5] = [&AGENT, &ENSEMBLE, &SKILL_PACK, &AGENT_OLD, &ENSEMBLE_OLD];
 
 /// Selects agent pods.
 pub(crate) static POD_SELECTORS: [PodSelector; 1] =
     [PodSelector::labelled("sympozium", &[(COMPONENT_LABEL, &[AGENT_RUN_COMPONENT]), (INSTANCE_LABEL, &[])])];
 
-/// The URL of the private memory of an Agent, where it is a Service.
+/// The URL of the private memory of an Agent, if it is a Service.
 pub(crate) fn private_url(agent: &str, namespace: &str) -> String {
     format!("http://{agent}-memory.{namespace}.svc:{MEMORY_SERVER_PORT}")
 }

@@ -3,13 +3,13 @@
 use memgate_model::codes::codes;
 
 codes! { "sympozium";
-    /// A value that only the schema of the definition, or a rule on metadata, refuses.
+    /// A value that violates only the CRD's schema, or a rule on metadata.
     SCHEMA = "schema", Invalid;
     /// A field of the wrong JSON type.
     TYPE_INVALID = "type-invalid", TypeInvalid;
     /// A field name that is likely a misspelling.
     UNKNOWN_FIELD = "unknown-field", Invalid;
-    /// A field that the CRD's schema asks for.
+    /// A field that the CRD's schema requires.
     CRD_REQUIRED = "crd-required", Required;
     /// A visibility that does not exist.
     VISIBILITY_UNSUPPORTED = "visibility-unsupported", NotSupported;
@@ -17,13 +17,13 @@ codes! { "sympozium";
     ACCESS_UNSUPPORTED = "access-unsupported", NotSupported;
     /// An access rule without a config.
     ACCESS_CONFIG_REQUIRED = "access-config-required", Required;
-    /// An access rule with two names that differ.
+    /// An access rule whose two name fields differ.
     ACCESS_CONFIG_CONFLICT = "access-config-conflict", Conflict;
     /// An access rule for a config that does not exist.
     ACCESS_CONFIG_UNKNOWN = "access-config-unknown", NotFound;
     /// A second access rule for a config.
     ACCESS_DUPLICATE = "access-duplicate", Conflict;
-    /// A config without an access rule, among others that have one.
+    /// A config without an access rule, although other configs have one.
     ACCESS_UNCOVERED = "access-uncovered", Required;
     /// A permeability rule without a config.
     PERMEABILITY_CONFIG_REQUIRED = "permeability-config-required", Required;
@@ -33,17 +33,17 @@ codes! { "sympozium";
     PERMEABILITY_DUPLICATE = "permeability-duplicate", Conflict;
     /// A trust group without a name.
     TRUST_GROUP_NAME_REQUIRED = "trust-group-name-required", Required;
-    /// A second trust group of a name.
+    /// A second trust group with the same name.
     TRUST_GROUP_DUPLICATE = "trust-group-duplicate", Conflict;
-    /// A member of a trust group that does not exist.
+    /// A trust group with a member that does not exist.
     TRUST_GROUP_MEMBER_UNKNOWN = "trust-group-member-unknown", NotFound;
     /// A trust group with fewer than two members.
     TRUST_GROUP_TOO_SMALL = "trust-group-too-small", Invalid;
-    /// A tag that does not survive its way to the agent.
+    /// A tag that does not reach the agent as it is written.
     TAG_INVALID = "tag-invalid", Invalid;
-    /// Tags to show for an agent that cannot store.
+    /// Tags of entries to show, for an agent that cannot store entries.
     EXPOSE_READ_ONLY = "expose-read-only", Conflict;
-    /// An agent whose trusted entries only it can see.
+    /// An agent whose trusted entries only the agent itself can see.
     TRUSTED_WITHOUT_PEERS = "trusted-without-peers", Conflict;
     /// A budget action that does not exist.
     TOKEN_ACTION_UNSUPPORTED = "token-action-unsupported", NotSupported;
@@ -51,31 +51,31 @@ codes! { "sympozium";
     TOKEN_NEGATIVE = "token-negative", Invalid;
     /// A budget without a limit.
     TOKEN_NO_EFFECT = "token-no-effect", Invalid;
-    /// A budget for one run above the one for all.
+    /// A budget for one run that is larger than the budget for all runs.
     TOKEN_PER_RUN_ABOVE_TOTAL = "token-per-run-above-total", Conflict;
     /// A circuit breaker with a count below 1.
     BREAKER_FAILURES_LOW = "breaker-failures-low", Invalid;
     /// A cooldown that is not a duration.
     BREAKER_COOLDOWN_INVALID = "breaker-cooldown-invalid", Invalid;
-    /// A cooldown, which is never read.
+    /// A cooldown, which the platform never reads.
     BREAKER_COOLDOWN_IGNORED = "breaker-cooldown-ignored", Invalid;
     /// An age limit that is not a duration.
     TTL_INVALID = "ttl-invalid", Invalid;
     /// A decay function that does not exist.
     DECAY_UNSUPPORTED = "decay-unsupported", NotSupported;
-    /// A decay function that is never read.
+    /// A decay function, which the platform never reads.
     DECAY_IGNORED = "decay-ignored", Invalid;
     /// A kind of evidence that does not exist.
     EVIDENCE_KIND_UNSUPPORTED = "evidence-kind-unsupported", NotSupported;
     /// A storage size that is not a quantity.
     STORAGE_SIZE_INVALID = "storage-size-invalid", Invalid;
-    /// A change of the storage size, which the volume does not follow.
+    /// A change of the storage size, which does not resize the volume.
     STORAGE_SIZE_CHANGED = "storage-size-changed", Conflict;
-    /// Settings of a shared memory that is off.
+    /// Settings for a shared memory that is off.
     MEMBRANE_WITHOUT_MEMORY = "membrane-without-memory", Conflict;
     /// A config without a name.
     CONFIG_NAME_REQUIRED = "config-name-required", Required;
-    /// A second config of a name.
+    /// A second config with the same name.
     CONFIG_NAME_DUPLICATE = "config-name-duplicate", Conflict;
     /// A name that is too long for the name of its Service.
     NAME_TOO_LONG = "name-too-long", Invalid;
@@ -85,39 +85,39 @@ codes! { "sympozium";
     NAME_NOT_SERVICE = "name-not-service", Invalid;
     /// A relationship with a config that does not exist.
     RELATIONSHIP_UNKNOWN = "relationship-unknown", NotFound;
-    /// A field with its old name.
+    /// A field under its old name.
     LEGACY_PERSONAS = "legacy-personas", Invalid;
     /// The old name of an AgentRun's `agentRef`.
     LEGACY_INSTANCE_REF = "legacy-instance-ref", Invalid;
-    /// A skill of an Ensemble as an object.
+    /// A skill of an Ensemble that is written as an object.
     SKILLS_OBJECT_FORM = "skills-object-form", TypeInvalid;
     /// A blank seed.
     SEEDS_EMPTY = "seeds-empty", Invalid;
     /// Seeds for a memory that is off.
     SEEDS_DISABLED = "seeds-disabled", Conflict;
-    /// Seeds that no variable can hold.
+    /// Seeds that are too large for a variable.
     SEEDS_TOO_LARGE = "seeds-too-large", Invalid;
-    /// A size of memory without effect.
+    /// A memory size that has no effect.
     MAX_SIZE = "max-size", Invalid;
-    /// A shared memory that is deleted.
+    /// A DELETE that deletes a shared memory.
     SHARED_MEMORY_DATA_LOSS = "shared-memory-data-loss", Conflict;
     /// A config that is newly excluded.
     EXCLUDE_DATA_LOSS = "exclude-data-loss", Conflict;
-    /// A skill that is almost called memory.
+    /// A skill with a name that is almost `memory`.
     SKILL_NEAR_MISS = "skill-near-miss", Invalid;
-    /// A skill that refers to nothing.
+    /// A skill without a reference.
     SKILL_EMPTY = "skill-empty", Required;
     /// A SkillPack that does not exist.
     SKILLPACK_MISSING = "skillpack-missing", NotFound;
-    /// A setting of auto-store on an agent without memory.
+    /// An auto-store setting on an agent without memory.
     AUTO_STORE_NO_EFFECT = "auto-store-no-effect", Conflict;
     /// The older memory in a ConfigMap.
     LEGACY_MEMORY = "legacy-memory", Conflict;
     /// A volume name that Sympozium reserves.
     RESERVED_VOLUME = "reserved-volume", Conflict;
-    /// A variable that an Ensemble sets anyway.
+    /// A variable that an Ensemble overwrites.
     RESERVED_ENV = "reserved-env", Conflict;
-    /// The URL of a memory server of the user's own.
+    /// A URL of a memory server that the user sets.
     PRIVATE_URL_OVERRIDE = "private-url-override", Conflict;
     /// An AgentRun whose Agent does not exist.
     AGENT_MISSING = "agent-missing", NotFound;
@@ -127,13 +127,13 @@ codes! { "sympozium";
     CIRCUIT_OPEN = "circuit-open", Conflict;
     /// An AgentRun that names another Ensemble than its Agent.
     ENSEMBLE_LABEL_DIFFERS = "ensemble-label-differs", Conflict;
-    /// A memory that is turned off and whose data stays.
+    /// A memory that is turned off, while its data stays.
     SKILL_REMOVED = "skill-removed", Conflict;
     /// A change that the Ensemble reverts.
     MANAGED_AGENT_EDIT = "managed-agent-edit", Conflict;
     /// An Agent that is deleted with its memories.
     AGENT_DELETE_DATA_LOSS = "agent-delete-data-loss", Conflict;
-    /// A tool named like one of Sympozium's own.
+    /// A tool with the name of one of Sympozium's own tools.
     TOOL_NAME_BUILTIN = "tool-name-builtin", Conflict;
     /// A memory pack that task runs leave out.
     MEMORY_PACK_SERVER = "memory-pack-server", Conflict;
@@ -147,25 +147,25 @@ codes! { "sympozium";
     INSTANCE_MISMATCH = "instance-mismatch", Conflict;
     /// A pod without the container that gets the memory.
     POD_NO_AGENT_CONTAINER = "pod-no-agent-container", NotFound;
-    /// A pod that requires memory, of an agent that has none.
+    /// A pod that requires memory although its agent has none.
     AGENT_WITHOUT_MEMORY = "agent-without-memory", Required;
-    /// A pod that sets a variable to another value than its memory.
+    /// A pod that sets a variable to a value other than its memory's.
     POD_ENV_CONFLICT = "pod-env-conflict", Conflict;
-    /// A pod with another volume in the place of its memory's.
+    /// A pod with another volume under the name of its memory's volume.
     POD_VOLUME_CONFLICT = "pod-volume-conflict", Conflict;
     /// A memory mode that does not exist.
     MEMORY_MODE_UNKNOWN = "memory-mode-unknown", NotSupported;
     /// Sidecar mode for a pod that already has the URL of a server.
     SIDECAR_MODE_IGNORED = "sidecar-mode-ignored", Conflict;
-    /// A sidecar whose volume does not exist.
+    /// A sidecar whose volume claim does not exist.
     CLAIM_MISSING = "claim-missing", NotFound;
     /// An agent whose config is not known.
     CONFIG_UNKNOWN = "config-unknown", NotFound;
-    /// A pod on its node's network that cannot resolve Services.
+    /// A pod on its node's network whose DNS policy does not resolve Services.
     HOST_NETWORK_DNS = "host-network-dns", Conflict;
     /// A sidecar on its node's network.
     HOST_NETWORK_SIDECAR = "host-network-sidecar", Conflict;
-    /// A sidecar beside a harness, which may not have the volume of requests.
+    /// A memory sidecar next to a harness, which may not have the volume of requests.
     HARNESS_NO_IPC = "harness-no-ipc", Conflict;
     /// A credential in a SkillPack.
     POD_PACK_CREDENTIAL = "pod-pack-credential", Invalid;

@@ -1,5 +1,5 @@
-//! The defaults of an AgentRun, which upstream's controller applies in memory alone: the stored run
-//! lacks them, and what reads it later goes without memory, budget and circuit breaker.
+//! The defaults of an AgentRun. Upstream's controller applies them only in memory: the stored run lacks
+//! them, and its later readers use no memory, budget and circuit breaker.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use super::lookup;
 use super::validate::is_well_formed;
 use crate::family::inject::resource_name;
 
-/// The skills and the Ensemble of the run's Agent, for a new run without its own.
+/// The skills and the Ensemble of the run's Agent, for a new run that does not set them.
 pub(crate) fn default(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Edit> {
     let run = subject.object;
     if *subject.kind != AGENT_RUN || subject.operation != Operation::Create || !is_well_formed(subject) {
@@ -50,7 +50,7 @@ fn ensemble_label(run: &Tree, agent: &Object) -> Option<Edit> {
     Some(Edit { op, pointer, value, origins })
 }
 
-/// Only if memory is among them: upstream's controller handles the other skills.
+/// The Agent's skills, if memory is among them. Upstream's controller handles the other skills.
 fn agents_skills(run: &Tree, agent: &Object) -> Option<Edit> {
     let op = match run.at(&["spec", "skills"]) {
         None => Op::Add,
@@ -72,8 +72,8 @@ fn agents_skills(run: &Tree, agent: &Object) -> Option<Edit> {
     Some(Edit { op, pointer: Pointer::new("/spec/skills"), value: Value::Tree(Json::Array(list)), origins })
 }
 
-/// A skill of the Agent as JSON, with all its fields but those that are `null`, which the apiserver drops;
-/// `None` if it is not an object.
+/// A skill of the Agent as JSON, with all its fields except those that are `null`, which the apiserver
+/// drops; `None` if it is not an object.
 fn skill(skill: &Tree) -> Option<Json> {
     let mut fields = skill.whole()?;
     fields.retain(|_, value| !value.is_null());

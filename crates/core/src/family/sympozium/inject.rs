@@ -4,8 +4,8 @@
 //! pod ──find──▶ what is on: private, legacy, shared ──want──▶ variables, containers, volumes
 //! ```
 //!
-//! Private memory is a separate service or a native sidecar, shared memory is always a service, and the
-//! older memory in a ConfigMap is a volume.
+//! Private memory is a separate service or a native sidecar. Shared memory is always a service. The older
+//! memory in a ConfigMap is a volume.
 
 pub(super) mod find;
 pub(super) mod recognise;
@@ -52,7 +52,7 @@ pub(crate) fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>
     Some(injection.unwrap_or_else(|unmet| *unmet))
 }
 
-/// The Agent of the pod, or else its AgentRun, or else the pod's controller.
+/// The Agent of the pod, or else its AgentRun, or else its controller.
 pub(crate) fn involved_object(
     pod: &Pod<'_>,
     namespace: &str,
@@ -65,7 +65,7 @@ pub(crate) fn involved_object(
     objects.into_iter().find_map(known).or_else(|| controller_of(pod, namespace))
 }
 
-/// The metadata of a run's pod for each agent.
+/// The metadata of a made-up AgentRun pod for each agent.
 pub(crate) fn stand_in_pods(state: &mut StateReader<'_>) -> Vec<Value> {
     let metadata = |agent: &Object| {
         let labels = json!({COMPONENT_LABEL: AGENT_RUN_COMPONENT, INSTANCE_LABEL: &*agent.name});

@@ -1,5 +1,5 @@
-//! Finds the objects that belong to an agent, also under their old names, and where its private memory runs if the pod
-//! does not set that: the mode of an annotation, else of the settings, else of the SkillPack.
+//! Finds the objects that belong to an agent, under their current or old kinds. Also decides where its private memory
+//! runs if the pod does not set that: by the mode of an annotation, else of the settings, else by the SkillPack.
 
 use memgate_model::kind::Kind;
 use memgate_model::object::{Lookup, Object};
@@ -11,10 +11,10 @@ use super::api::agent::{ensemble_name, sidecar_image};
 use super::api::ensemble::{AgentConfig, find_config, is_excluded};
 use super::api::{AGENT, AGENT_OLD, ENSEMBLE, ENSEMBLE_OLD, MEMORY_SKILL, SKILL_PACK, SYSTEM_NAMESPACE};
 
-/// The kinds of an Agent, the new one first.
+/// The kinds of an Agent, the current one first.
 pub(super) const AGENTS: [&Kind; 2] = [&AGENT, &AGENT_OLD];
 
-/// The kinds of an Ensemble, the new one first.
+/// The kinds of an Ensemble, the current one first.
 pub(super) const ENSEMBLES: [&Kind; 2] = [&ENSEMBLE, &ENSEMBLE_OLD];
 
 /// The Agent of this name.
@@ -27,7 +27,7 @@ pub(super) fn ensemble<'s>(namespace: &str, name: &str, state: &mut StateReader<
     get_renamed(ENSEMBLES, namespace, name, state)
 }
 
-/// The Ensemble of an Agent, or of an AgentRun with its Agent where that is known.
+/// The Ensemble of an Agent, or of an AgentRun with its Agent if that is known.
 pub(super) fn ensemble_of<'s>(
     agent: Option<&Tree>,
     run: Option<&Tree>,
@@ -37,8 +37,8 @@ pub(super) fn ensemble_of<'s>(
     ensemble(namespace, ensemble_name(agent, run)?, state).found()
 }
 
-/// Among files: the Ensemble that will create the Agent of this name, with its config. `None` for an excluded config, and
-/// for a stored Ensemble, whose Agents already exist.
+/// For files: the Ensemble that will create the Agent of this name, with its config. `None` for an excluded config,
+/// and for an Ensemble stored in a cluster, whose Agents already exist.
 pub(super) fn maker<'s>(
     namespace: &str,
     agent: &str,
@@ -49,7 +49,7 @@ pub(super) fn maker<'s>(
     if agent.len() > MAX_NAME_BYTES || state.in_cluster(&AGENT) {
         return None;
     }
-    // Both names may hold dashes.
+    // The names of Ensembles and configs may both contain dashes, so each dash is tried.
     agent.match_indices('-').find_map(|(dash, _)| {
         let (name, rest) = agent.split_at(dash);
         let config = rest.strip_prefix('-')?;
@@ -63,7 +63,7 @@ pub(super) fn maker<'s>(
     })
 }
 
-/// The SkillPack of the memory: the namespace's own, else the one for all.
+/// The SkillPack `memory`: the namespace's own, or else the one for all namespaces.
 pub(super) fn memory_pack<'s>(namespace: &str, state: &mut StateReader<'s>) -> Lookup<'s> {
     match state.get(&SKILL_PACK, namespace, MEMORY_SKILL) {
         Lookup::Absent => state.get(&SKILL_PACK, SYSTEM_NAMESPACE, MEMORY_SKILL),

@@ -1,7 +1,7 @@
 //! Validates an Ensemble, an Agent, an AgentRun or a SkillPack.
 //!
-//! Rules deny what breaks a documented format, and what the platform refuses itself or can never run. They
-//! warn about what the platform ignores, clamps or overrides.
+//! Rules deny objects that break a documented format, and objects that the platform refuses or can never run. They
+//! warn about values that the platform ignores, clamps or overrides.
 
 mod access;
 mod agent;
@@ -71,7 +71,7 @@ pub(crate) fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
         Vec::new()
     });
     let mut findings = drop_above_wrong_types(drop_below_wrong_types(findings, SCHEMA_CODES));
-    // Only findings that are compared with others need the path.
+    // Only findings that are compared with those of another object need the path.
     if subject.old.is_some() || !state.budget().wants_warnings() {
         for finding in findings.iter_mut().filter(|finding| finding.severity == Severity::Deny) {
             finding.fingerprint_path = fingerprint_path(subject.object, &finding.pointer);
@@ -80,13 +80,13 @@ pub(crate) fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
     findings
 }
 
-/// Removes warnings about an object that holds a field of the wrong type: whether the object has an effect is not
-/// known yet.
+/// Removes warnings about an object that contains a field of the wrong type: it is not yet known what the object
+/// does.
 fn drop_above_wrong_types(mut findings: Vec<Finding>) -> Vec<Finding> {
     let mut above: Members<&str> = Members::default();
     for wrong in findings.iter().filter(|finding| *finding.code == TYPE_INVALID) {
         let mut here = wrong.pointer.as_str();
-        // Where one level is in the set, those above it are too.
+        // If a level is in the set, the levels above it are too.
         while let Some((holder, _)) = here.rsplit_once('/')
             && above.insert(holder)
         {
@@ -100,7 +100,7 @@ fn drop_above_wrong_types(mut findings: Vec<Finding>) -> Vec<Finding> {
     findings
 }
 
-/// Whether every field has the right type. Other objects are denied, so they get no defaults.
+/// Whether every field has the right type. Objects with a wrong type are denied, so they get no defaults.
 pub(crate) fn is_well_formed(subject: &Subject<'_>) -> bool {
     schema_rules(subject, &Budget::for_denials()).iter().all(|finding| finding.severity == Severity::Warn)
 }
@@ -113,8 +113,8 @@ fn schema_rules(subject: &Subject<'_>, work: &Budget<'_>) -> Vec<Finding> {
     findings
 }
 
-/// A place by the names of the list elements on the way to it, so that it stays the same when an element moves within
-/// its list. `None` where none of them has a name.
+/// The path of a place, with the names of list elements in place of indexes. It stays the same when an element moves
+/// in its list. `None` if no element on the path has a name.
 fn fingerprint_path(object: &Tree, pointer: &Pointer) -> Option<String> {
     const NAMES: [&str; 3] = ["name", "agentConfig", "persona"];
     let (mut path, mut has_name, mut here) = (String::new(), false, Some(object));
@@ -135,7 +135,7 @@ fn fingerprint_path(object: &Tree, pointer: &Pointer) -> Option<String> {
     has_name.then_some(path)
 }
 
-/// Appends the name of an element. Of a long one its hash is enough.
+/// Appends the name of an element. A long name is replaced by its hash.
 fn push_name(path: &mut String, name: &str) {
     const MAX_BYTES: usize = 64;
     path.push_str("/\"");
@@ -148,8 +148,9 @@ fn push_name(path: &mut String, name: &str) {
     }
 }
 
-/// A message about `Agent "a"`, or `Agents "a", "b", "c", "d", "e" and 2 more`: as many of them as fit, and one at
-/// least. `message` gets them, and how long other names in it may be. `None` for an empty list.
+/// A message about `Agent "a"`, or `Agents "a", "b", "c", "d", "e" and 2 more`. It names as many Agents as fit, and
+/// at least one. `message` gets this text, and the maximum length of other names in the message. `None` for an empty
+/// list.
 fn about_agents(mut users: Vec<Cow<'_, str>>, message: impl Fn(&str, usize) -> String) -> Option<String> {
     /// How many users a message names.
     const MAX_NAMES: usize = 5;
@@ -166,7 +167,7 @@ fn about_agents(mut users: Vec<Cow<'_, str>>, message: impl Fn(&str, usize) -> S
     (!users.is_empty()).then(|| whole.unwrap_or_else(|| fit_message(|limit| about(1, limit))))
 }
 
-/// Whether an object of this kind, as it was written, passes although it breaks the schema.
+/// Whether a violation of the schema is accepted in an object of this kind, given the object as it was written.
 pub(crate) fn tolerates(kind: &Kind, written: &Tree, violation: &SchemaViolation<'_>) -> bool {
     let place = violation.pointer.as_str();
     let missing = matches!(violation.rule, Rule::Required(..));
@@ -195,8 +196,8 @@ pub(crate) fn tolerates(kind: &Kind, written: &Tree, violation: &SchemaViolation
     }
 }
 
-/// Whether a place is that of a skill of a config. Every element of a list may be asked about, so it takes no list
-/// of tokens.
+/// Whether a pointer is to a skill of a config. It does not allocate a list of tokens, since it may be called for
+/// every element of a list.
 fn is_skill(pointer: &str) -> bool {
     let configs = ["/spec/agentConfigs/", "/spec/personas/"];
     let Some(rest) = configs.iter().find_map(|configs| pointer.strip_prefix(configs)) else { return false };
@@ -204,7 +205,7 @@ fn is_skill(pointer: &str) -> bool {
     tokens.next() == Some("skills") && tokens.next().is_some() && tokens.next().is_none()
 }
 
-/// Whether a rule of the shared memory names its config, under the old name or the new one.
+/// Whether a rule of the shared memory names its config, in the old field or the current one.
 fn has_config<'t>(written: &'t Tree, rule: &[&str]) -> bool {
     let below = |tree: &'t Tree, token: &&str| match token.parse::<usize>() {
         Ok(index) => tree.elements().get(index),

@@ -13,37 +13,37 @@ use super::api::membrane::{effective_visibility, peers};
 use super::api::shared_memory::{Membrane, SharedMemory};
 use super::api::{ACCESSES, BUDGET_ACTIONS, shared_url};
 
-/// Who the agent is; the runner sends it along with every request.
+/// The name of the agent. The runner sends it with every request.
 pub(crate) const INSTANCE: &str = "INSTANCE_NAME";
-/// Whether there is memory in a ConfigMap.
+/// Whether the older memory in a ConfigMap is on.
 pub(crate) const LEGACY: &str = "MEMORY_ENABLED";
-/// Where the private memory is.
+/// The URL of the private memory.
 pub(crate) const PRIVATE_URL: &str = "MEMORY_SERVER_URL";
-/// Where the shared memory is.
+/// The URL of the shared memory.
 pub(crate) const SHARED_URL: &str = "WORKFLOW_MEMORY_SERVER_URL";
-/// What may be done with it.
+/// The agent's access to the shared memory.
 pub(crate) const ACCESS: &str = "WORKFLOW_MEMORY_ACCESS";
-/// Whose trusted entries the agent sees.
+/// The agents whose trusted entries the agent sees.
 pub(crate) const TRUST_PEERS: &str = "WORKFLOW_MEMBRANE_TRUST_PEERS";
-/// What the agent's entries are to others.
+/// The visibility of the agent's entries.
 const VISIBILITY: &str = "WORKFLOW_MEMBRANE_VISIBILITY";
-/// What it gets to see.
+/// The tags of the entries that the agent sees.
 const ACCEPT_TAGS: &str = "WORKFLOW_MEMBRANE_ACCEPT_TAGS";
-/// What of its entries is shown.
+/// The tags of the agent's entries that others see.
 const EXPOSE_TAGS: &str = "WORKFLOW_MEMBRANE_EXPOSE_TAGS";
-/// How old entries may be.
+/// The maximum age of entries.
 const MAX_AGE: &str = "WORKFLOW_MEMBRANE_MAX_AGE";
-/// How many tokens one run may use.
+/// The maximum number of tokens for one run.
 const MAX_TOKENS_PER_RUN: &str = "WORKFLOW_MEMBRANE_MAX_TOKENS_PER_RUN";
-/// What happens when the budget is spent.
+/// The action when the budget is spent.
 const TOKEN_BUDGET_ACTION: &str = "WORKFLOW_MEMBRANE_TOKEN_BUDGET_ACTION";
-/// How good evidence must be.
+/// The lowest accepted kind of evidence.
 const MIN_EVIDENCE_KIND: &str = "WORKFLOW_MEMBRANE_MIN_EVIDENCE_KIND";
-/// Whether runs are remembered by themselves.
+/// Whether runs are stored automatically.
 pub(crate) const AUTO_STORE: &str = "MEMORY_AUTO_STORE";
 
-/// What the Ensemble gives to the agent of a config, in order; nothing while its memory is off. The names of the
-/// variables do not depend on the config.
+/// The variables that the Ensemble gives to the agent of a config, in order; empty while its memory is off. The
+/// names of the variables do not depend on the config.
 pub(crate) fn shared_variables(
     ensemble: &Object,
     namespace: &str,
@@ -63,8 +63,8 @@ pub(crate) fn shared_variables(
     variables.list
 }
 
-/// What the agent of a config may do with the shared memory. With rules, one whose config is not known may only
-/// read: a rule could forbid it to write.
+/// The access of a config's agent to the shared memory. If there are rules, an agent whose config is not known
+/// may only read, since a rule could forbid it to write.
 pub(crate) fn access<'t>(shared: &SharedMemory<'t>, config: Option<&str>) -> &'t str {
     match config {
         Some(config) => shared.rule(config).map_or(ACCESSES[0], |rule| rule.access()),
@@ -83,7 +83,7 @@ impl SharedVariables {
         self.list.push(Variable::literal(name, value, field_origin(&self.resource, of)));
     }
 
-    /// The first five always come together, empty or not.
+    /// Adds the variables of the membrane. The first five are always added together, empty or not.
     fn membrane<'t>(
         &mut self,
         ensemble: &Ensemble<'t>,
@@ -129,8 +129,8 @@ impl SharedVariables {
     }
 }
 
-/// Whether a literal names at least these peers. More of them, and peers by the names of their configs, are
-/// upstream's own way.
+/// Whether a literal names at least these peers. Upstream itself adds more peers, and names peers by their
+/// configs.
 fn names_peers(peers: String, ensemble_name: &str) -> impl Fn(&str) -> bool + 'static {
     let prefix = format!("{ensemble_name}-");
     move |literal| {

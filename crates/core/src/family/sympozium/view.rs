@@ -1,8 +1,8 @@
 //! The views of the family's objects, for rules of policies.
 //!
-//! Private memory is declared by an Agent, shared memory by an Ensemble, and the server of the private one by the
-//! SkillPack `memory`. An AgentRun and a pod use what their Agent has. What the controllers make of these objects
-//! (Deployments, Services, claims) has no view.
+//! An Agent declares private memory, an Ensemble shared memory, and the SkillPack `memory` the server of private
+//! memory. An AgentRun and a pod use the memory of their Agent. The objects that the controllers create
+//! (Deployments, Services, claims) have no view.
 
 mod memory;
 
@@ -23,7 +23,7 @@ use super::inject::find::find;
 use super::inject::recognise::recognise;
 use memory::Usage;
 
-/// The kinds of which there is a view.
+/// The kinds that have a view.
 pub(crate) static VIEWED: [(&Kind, Role); 6] = [
     (&AGENT, Role::Memory),
     (&AGENT_OLD, Role::Memory),
@@ -33,7 +33,7 @@ pub(crate) static VIEWED: [(&Kind, Role); 6] = [
     (&AGENT_RUN, Role::Referrer),
 ];
 
-/// A stored object as if it were sent.
+/// A stored object as a subject.
 fn subject_of(object: &Object) -> Subject<'_> {
     let Object { kind, namespace, name, tree, .. } = object;
     Subject { kind, operation: Operation::Create, namespace, name, object: tree, old: None }
@@ -62,7 +62,7 @@ pub(crate) fn view(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option
 pub(crate) fn view_pod(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Option<MemoryView> {
     let instance = recognise(pod)?;
     container_named(pod, AGENT_CONTAINER)?;
-    // The memory of a pod that contradicts itself, or whose objects are unknown, is unknown.
+    // If the pod contradicts itself, or its objects are unknown, its memory is unknown.
     let usage = find(pod, instance, namespace, state).map(|found| Usage {
         agent: found.agent,
         private: found.private.is_some(),

@@ -1,7 +1,7 @@
-//! What a pod gets from a Memory: the address of its service, and the headers to send there.
+//! The values that a pod gets from a Memory: the address of its service, and the headers to send there.
 //!
 //! A value from a Secret stays a reference, and a literal credential is not copied. A pod of another namespace
-//! gets the address only: otherwise everyone who can create pods could read the headers of all namespaces.
+//! gets only the address. Otherwise every user who can create pods could read the headers of all namespaces.
 
 use std::borrow::Cow;
 
@@ -23,9 +23,9 @@ use crate::family::inject::references;
 #[derive(Debug)]
 pub(super) struct PodMemory<'s> {
     pub(super) memory: &'s Object,
-    /// Its namespace; for a Memory of a file without one, the namespace that was searched.
+    /// The namespace of the Memory, or the searched namespace if the Memory comes from a file without one.
     pub(super) namespace: String,
-    /// Whether its namespace differs from that of the pod.
+    /// Whether its namespace differs from the namespace of the pod.
     pub(super) cross_namespace: bool,
 }
 
@@ -44,7 +44,7 @@ pub(super) struct HeaderVariable<'s> {
     pub(super) index: usize,
 }
 
-/// Where the value of a header comes from, as it stands in the Memory.
+/// Where the value of a header comes from, as written in the Memory.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum HeaderSource<'s> {
     Literal(&'s str),
@@ -64,7 +64,7 @@ pub(super) struct KeyName<'s> {
 #[derive(Debug)]
 pub(super) struct SkippedHeader<'s> {
     pub(super) name: &'s str,
-    /// Why, to be read behind the name.
+    /// The reason, which messages put after the name.
     pub(super) reason: &'static str,
     pub(super) index: usize,
 }
@@ -90,7 +90,8 @@ impl<'s> PodMemory<'s> {
         }
     }
 
-    /// A literal address, without one trailing slash. One of another namespace must not hold secrets.
+    /// A literal address, without one trailing slash. `None` if the Memory is in another namespace and the
+    /// address may contain a secret.
     fn literal(&self, text: &str) -> Option<EnvSource> {
         let usable = !self.cross_namespace || Address::parse(text).is_some_and(|address| address.is_public());
         usable.then(|| EnvSource::Value(escape_references(text.strip_suffix('/').unwrap_or(text))))
@@ -110,7 +111,7 @@ impl<'s> PodMemory<'s> {
         self.resolved().or_else(by_given_number)
     }
 
-    /// The Service that its address comes from, if that does not exist.
+    /// The Service of its address, if that Service does not exist.
     pub(super) fn missing_service(&self, state: &mut StateReader<'_>) -> Vec<Reference> {
         let address = self.memory.tree.at(&["spec", "address"]).map(ValueOrSource::read_address);
         let service = match address.as_ref().map(ValueOrSource::effective) {
@@ -138,7 +139,7 @@ impl<'s> PodMemory<'s> {
                 Err(reason) => skipped.push(SkippedHeader { name, reason, index }),
             }
         }
-        // From the back, the first one that is seen of each variable is the last of the list.
+        // Going backwards, the first header of each variable is the last one in the list.
         let mut seen = Members::default();
         let last = usable.iter().rev().filter(|header| seen.insert(header.variable.as_str()));
         let is_last: Members<usize> = last.map(|header| header.index).collect();
@@ -185,7 +186,7 @@ fn header_variable_name(header: &str) -> String {
 }
 
 impl HeaderSource<'_> {
-    /// The same as a variable has it.
+    /// The source as a variable has it.
     pub(super) fn to_env(self) -> EnvSource {
         match self {
             Self::Literal(text) => EnvSource::Value(escape_references(text)),

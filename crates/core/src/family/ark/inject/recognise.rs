@@ -1,4 +1,4 @@
-//! Which pods opt in, and what their annotations say. Blanks around values are ignored.
+//! Recognises pods that opt in, and reads their annotations. Blanks around values are ignored.
 
 use memgate_model::pod::Pod;
 use memgate_primitives::budget::MAX_ENTRIES;
@@ -13,17 +13,17 @@ const MAX_TIMEOUT_SECONDS: u16 = 3600;
 /// The label with the name of a pod's application.
 const NAME_LABEL: &str = "app.kubernetes.io/name";
 
-/// What comes of a pod's opting in.
+/// How a pod that opted in is treated.
 pub(super) enum OptIn<'p> {
     /// It asks for the Memory that this text names.
     Named(&'p str),
-    /// It is a pod of the cluster or of memgate, which gets none.
+    /// It is a pod of the cluster or of memgate, which never gets a Memory.
     OfOthers,
     /// It is a pod of the platform's own memory service.
     OfBroker,
 }
 
-/// Whether a pod of this namespace opted in; `None` if it did not.
+/// The opt-in of a pod of this namespace; `None` if it did not opt in.
 pub(super) fn recognise<'p>(pod: &'p Pod<'_>, namespace: &str) -> Option<OptIn<'p>> {
     let wanted = pod.annotation(MEMORY_ANNOTATION)?;
     Some(match pod.label(NAME_LABEL) {
@@ -37,9 +37,9 @@ pub(super) fn recognise<'p>(pod: &'p Pod<'_>, namespace: &str) -> Option<OptIn<'
 /// The reference to a Memory in an annotation.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct MemoryName<'a> {
-    /// `None` is the namespace of the pod.
+    /// The namespace; `None` for the namespace of the pod.
     pub(super) namespace: Option<&'a str>,
-    /// Empty for the default Memory.
+    /// The name; empty for the default Memory.
     pub(super) name: &'a str,
 }
 
@@ -68,14 +68,15 @@ fn is_namespace(text: &str) -> bool {
     is_dns_subdomain(text) && !text.contains('.') && text.len() <= 63
 }
 
-/// A number of seconds, written without sign and leading zeros.
+/// A number of seconds, written without a sign and leading zeros.
 pub(super) fn seconds(text: &str) -> Option<u16> {
     let text = trim_blanks(text);
     let plain = text.bytes().all(|byte| byte.is_ascii_digit()) && !text.starts_with('0');
     text.parse().ok().filter(|seconds| plain && *seconds <= MAX_TIMEOUT_SECONDS)
 }
 
-/// The items of a comma-separated list, without duplicates and empty items; of very many only the first ones.
+/// The items of a comma-separated list, without duplicates and empty items. Of a very long list, only the
+/// first items.
 pub(super) fn names(text: &str) -> Vec<&str> {
     let mut known = Members::default();
     let names = text.split(',').map(trim_blanks).filter(|name| !name.is_empty() && known.insert(*name));

@@ -8,7 +8,7 @@ use memgate_model::edit::{EnvSource, Origin};
 
 use super::find::{HeaderVariable, PodMemory};
 
-/// The prefix of all variables; others in the pod are skipped by it.
+/// The prefix of all variables. Variables of the pod without it are skipped.
 pub(super) const PREFIX: &str = "ARK_MEMORY_";
 
 /// All variables, in order. `memory` is the name of the Memory in origins.

@@ -136,7 +136,7 @@ fn url(text: &str, subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Fi
     value.map(finding).collect()
 }
 
-/// Whether the Memory has headers that would leave the cluster as plain text.
+/// Whether the Memory has headers that would leave the cluster in plain text.
 fn travels_unencrypted(address: &Address<'_>, subject: &Subject<'_>, state: &mut StateReader<'_>) -> bool {
     let headers = subject.object.at(&["spec", "headers"]).map(Tree::elements).unwrap_or_default();
     if address.encrypted || headers.is_empty() || address.is_inside() {

@@ -23,7 +23,7 @@ use super::reference::{self, ReferenceLocation, without_quotes};
 /// Headers that Go's client sets itself. Source: Go, net/http, Request.Write.
 const CLIENT_HEADERS: [&str; 4] = ["Host", "Content-Length", "Transfer-Encoding", "Trailer"];
 
-/// The characters, besides letters and digits, that a header name can contain. Source: RFC 9110, 5.6.2.
+/// The characters that a header name can contain besides letters and digits. Source: RFC 9110, 5.6.2.
 const HEADER_NAME_MARKS: &str = "!#$%&'*+-.^_`|~";
 
 /// The header that is being validated.

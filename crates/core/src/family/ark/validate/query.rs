@@ -1,4 +1,4 @@
-//! Validates a Query's claim to memory. The platform checks the rest of a Query.
+//! Validates a Query's reference to memory. The platform checks the rest of a Query.
 
 use memgate_model::elsewhere::Elsewhere;
 use memgate_model::family::Subject;
@@ -84,7 +84,8 @@ fn named_memory(memory: &Tree, subject: &Subject<'_>, state: &mut StateReader<'_
     findings
 }
 
-/// A Memory without a status has not been processed by the platform yet.
+/// Reports a Memory in phase `error` or without a resolved address. A Memory without a status is not
+/// reported, since the platform has not processed it yet.
 fn not_ready(memory: &Object, namespace: &str, pointer: Pointer) -> Option<Finding> {
     let status = status(&memory.tree)?;
     let home = format!("{}/{}", without_quotes(namespace), without_quotes(&memory.name));
@@ -100,7 +101,7 @@ fn not_ready(memory: &Object, namespace: &str, pointer: Pointer) -> Option<Findi
     Some(finding.elsewhere(memory, Pointer::new(field), label))
 }
 
-/// Without a Memory the platform silently drops the conversation.
+/// Reports a conversation without a Memory, which the platform silently drops.
 fn without_memory(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<Finding> {
     let spec = subject.object.get("spec")?;
     spec.get("conversationId").and_then(Tree::text).filter(|id| !id.is_empty())?;
@@ -117,7 +118,7 @@ fn without_memory(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<
     }
 }
 
-/// A Query that has started already wrote to the old Memory.
+/// Whether a stored Query has started. Then it already wrote to the old Memory.
 fn changed_after_start(object: &Tree, old: &Tree) -> bool {
     let phase = old.text_at(&["status", "phase"]).unwrap_or_default();
     let started = !phase.is_empty() && phase != "pending";

@@ -1,5 +1,5 @@
 //! The ratchet by parts of an object. Each rule depends on a part, such as the address. While an update leaves
-//! that part unchanged, its denials only warn and its warnings are not repeated.
+//! that part unchanged, its denials only warn, and most of its warnings are not repeated.
 
 use memgate_model::family::Subject;
 use memgate_model::finding::{Finding, Severity};
@@ -16,8 +16,9 @@ const PARTS: [(&str, [&str; 2]); 4] = [
     ("/spec/defaultMemory", ["spec", "defaultMemory"]),
 ];
 
-/// On an update, turns denials of unchanged parts into warnings and removes warnings about them. What is left
-/// to deny is new: findings about the stored object need not be compared with it.
+/// On an update, turns denials of unchanged parts into warnings and removes most warnings about them. Warnings
+/// about unknown fields, edits and a changed Memory stay. The remaining denials are new, so the caller need not
+/// compare them with findings about the stored object.
 pub(super) fn apply(subject: &Subject<'_>, mut findings: Vec<Finding>) -> Vec<Finding> {
     let Some(old) = subject.old.filter(|_| !findings.is_empty()) else { return findings };
     let unchanged = PARTS.map(|(_, path)| hash_part(subject.object, &path) == hash_part(old, &path));
@@ -33,8 +34,8 @@ pub(super) fn apply(subject: &Subject<'_>, mut findings: Vec<Finding>) -> Vec<Fi
     findings
 }
 
-/// Whether an update leaves what a finding depends on unchanged. An empty part equals an absent one here,
-/// although some rules deny only one of the two.
+/// Whether an update leaves the values that a finding depends on unchanged. An empty part equals an absent one
+/// here, although some rules deny only one of the two.
 fn is_unchanged(finding: &Finding, unchanged: [bool; PARTS.len()], new: &Tree, old: &Tree) -> bool {
     // Whether headers are sent in plain text depends on the address and the headers.
     if *finding.code == MEMORY_ADDRESS_PLAIN_HTTP {
@@ -51,7 +52,7 @@ fn is_unchanged(finding: &Finding, unchanged: [bool; PARTS.len()], new: &Tree, o
     )
 }
 
-/// The value at a pointer outside all parts: its type, and its text if it is one.
+/// The value at a pointer outside all parts: its type, and its text if it is a string.
 fn value_at<'t>(object: &'t Tree, pointer: &Pointer) -> Option<(&'static str, Option<&'t str>)> {
     let tokens: Vec<_> = pointer.tokens().collect();
     let path: Vec<&str> = tokens.iter().map(AsRef::as_ref).collect();

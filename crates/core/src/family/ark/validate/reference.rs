@@ -78,7 +78,7 @@ pub(super) fn findings(
     });
 }
 
-/// How a reference to an object of one kind is reported.
+/// How findings report a reference to an object of one kind.
 struct KeyRefCodes {
     kind: &'static Kind,
     /// The kind as messages name it.
@@ -132,7 +132,7 @@ fn missing(
     }
 }
 
-/// The platform uses the value as the address without trimming it.
+/// Checks that a ConfigMap value is a clean URL: the platform uses it as the address without trimming it.
 pub(super) fn config_map_value(
     source: &ValueSource<'_>,
     location: ReferenceLocation<'_>,
@@ -153,7 +153,8 @@ pub(super) fn config_map_value(
     (!clean).then(finding)
 }
 
-/// A name from user input for a message that has its own quotes: sanitized and shortened as `quoted` does.
+/// A name from user input, for a message that has its own quotes. The name is sanitized and shortened as
+/// `quoted` does.
 pub(super) fn without_quotes(name: &str) -> String {
     let quoted = quoted(name);
     let inner = quoted.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));

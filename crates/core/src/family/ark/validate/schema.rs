@@ -1,5 +1,5 @@
-//! The schemas of the CRDs, which an apiserver enforces before it calls a webhook: the messages for files, and the
-//! fields that are likely misspelled.
+//! The schemas of the CRDs, which an apiserver enforces before it calls a webhook. Contains the messages about
+//! files, and finds fields that are probably misspelled.
 
 use crate::family::schema_check::{self, Codes, expected_type_message};
 use memgate_model::finding::Finding;
@@ -34,8 +34,8 @@ pub(crate) fn schema_message(violation: &SchemaViolation<'_>) -> String {
     format!("{}: {text}", violation.pointer.field())
 }
 
-/// Whether a violation is not reported: of a Query only the fields about memory are checked, and the rules about
-/// ports have better messages.
+/// Whether a violation is not reported. In a Query only the fields about memory are checked. The rules about ports
+/// have better messages.
 pub(crate) fn tolerates(kind: &Kind, _written: &Tree, violation: &SchemaViolation<'_>) -> bool {
     let place = violation.pointer.as_str();
     let holds = |field: &&str| {
@@ -46,7 +46,7 @@ pub(crate) fn tolerates(kind: &Kind, _written: &Tree, violation: &SchemaViolatio
     *kind == QUERY && !is_checked() || matches!(violation.rule, Rule::Type { .. }) && is_port()
 }
 
-/// Likely misspellings of fields. Wrong types are left to the definitions.
+/// Fields that are probably misspelled. The definitions report wrong types.
 pub(super) fn misspellings(kind: &'static Kind, object: &Tree, work: &Budget<'_>) -> Vec<Finding> {
     schema_check::unknown_fields(object, &kind.schema, CODES, work)
 }

@@ -50,7 +50,8 @@ pub(super) fn findings(
     findings
 }
 
-/// Objects from files without namespaces may well be in the same one, so these do not count.
+/// Warns about a Service of another namespace. Objects from files without a namespace are not compared,
+/// since both may end up in the same namespace.
 fn crosses_namespaces(
     reference: &ServiceRef<'_>,
     location: ReferenceLocation<'_>,
@@ -91,7 +92,7 @@ fn port(reference: &ServiceRef<'_>, service: &Object, location: ReferenceLocatio
     }
 }
 
-/// The name of the port that a wrong name most likely means.
+/// The name of the port that a wrong name probably means.
 fn meant<'s>(text: &str, ports: &[Port<'s>]) -> Option<&'s str> {
     let number = text.parse().ok();
     let numbered = ports.iter().find(|port| Some(port.number) == number);
@@ -99,7 +100,7 @@ fn meant<'s>(text: &str, ports: &[Port<'s>]) -> Option<&'s str> {
     numbered.or(only).map(|port| port.name).filter(|name| !name.is_empty())
 }
 
-/// Findings about a port of another type than string. The schema requires a string even if the platform uses
+/// Findings about a port that is not a string. The schema requires a string even if the platform uses
 /// another source.
 pub(super) fn port_type(
     source: &ValueSource<'_>,

@@ -13,7 +13,7 @@ use super::super::codes::MEMORY_DELETE_REFERENCED;
 /// How many Queries a message names.
 const MAX_NAMES: usize = 3;
 
-/// A DELETE is never refused; the warning lists the Queries whose messages stay behind.
+/// Warns about a DELETE, and never refuses it. The warning lists the Queries whose messages stay behind.
 pub(super) fn deleted(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
     let queries = state.everywhere(&STATE_QUERY);
     let users = queries.filter(|query| !query.deleting() && uses(query, subject.namespace, subject.name));

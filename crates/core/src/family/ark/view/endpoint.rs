@@ -1,4 +1,4 @@
-//! Where the service of a Memory is, by the source that the platform takes.
+//! The endpoint of a Memory's service, from the source that the platform uses.
 
 use crate::family::endpoint_view;
 use memgate_model::kind::SERVICE;
@@ -62,7 +62,7 @@ fn of_config_map(source: &ValueSource<'_>, namespace: &str, state: &mut StateRea
     }
 }
 
-/// Adds the URL that the platform makes of a Service. Its port is known where the Service is.
+/// Adds the URL that the platform makes of a Service. The port is known only if the Service is known.
 fn add_service(
     view: &mut MemoryView,
     reference: &ServiceRef<'_>,
@@ -78,7 +78,7 @@ fn add_service(
         endpoint_view::parse(EndpointSource::Service, &reference.url(None), own_namespace, state);
     for host in &mut endpoint.hosts {
         host.port = port;
-        // It is a Service whatever the domain of this cluster is.
+        // The host is a Service, whatever the domain of this cluster is.
         host.in_cluster |= host.host.ends_with(SERVICE_DOMAIN);
     }
     if port.is_none() {
@@ -90,8 +90,8 @@ fn add_service(
     view.references.push(ReferenceView::new(&SERVICE, named, place.key("name"), lookup));
 }
 
-/// The namespace of a referenced object; empty if an object from a file does not set one, since both may be in the
-/// same namespace.
+/// The namespace of a referenced object. Empty if it differs from the referring object's namespace and one of
+/// these was not given in a file, since both objects may be in the same namespace.
 pub(super) fn home<'t>(
     namespace: &'t str,
     own: &str,

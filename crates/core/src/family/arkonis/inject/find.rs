@@ -1,4 +1,4 @@
-//! Finds the memory of a pod: its agent's.
+//! Finds the memory of a pod: the memory of its agent.
 
 use crate::family::inject::elsewhere::unmet_by;
 use crate::family::inject::{Unmet, label_pointer, no_memory, references, unmet};
@@ -25,7 +25,7 @@ pub(super) struct AgentMemory<'s> {
 }
 
 impl AgentMemory<'_> {
-    /// The memory as messages name it.
+    /// The memory, in the form that messages use.
     pub(super) fn memory_title(&self) -> String {
         format!("{} {}", self.dialect.memory.kind, quoted(&self.memory.name))
     }
@@ -75,7 +75,7 @@ pub(super) fn find_claimed<'s>(
     }
 }
 
-/// The agent in any dialect that uses the label, the newest first.
+/// The agent in any dialect that uses the label. The newest dialect is tried first.
 fn find_agent<'s>(
     agent_label: &AgentLabel<'_>,
     namespace: &str,
@@ -93,7 +93,7 @@ fn find_agent<'s>(
     Err(not_found(&POD_AGENT_NOT_FOUND, &kinds, agent_label.agent, namespace, agent_label))
 }
 
-/// The result for an object of one of these kinds, the newest first, that does not exist.
+/// The result for a missing object that could be of any of these kinds, the newest first.
 fn not_found(
     code: &'static Code,
     kinds: &[&'static Kind],

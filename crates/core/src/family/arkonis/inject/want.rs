@@ -50,11 +50,12 @@ const MEMORY_VARIABLES: [&str; 12] = [
 ];
 const SUCCESSOR_VARIABLE_COUNT: usize = 3;
 
-/// The prefix of all [`MEMORY_VARIABLES`]; others in the pod are skipped by it.
+/// The prefix of all [`MEMORY_VARIABLES`]. Variables of the pod without it are skipped.
 const PREFIX: &str = "AGENT_";
 
-/// What the agent's container should have. The memory's backend replaces one that came from the agent's
-/// settings. With any other backend nothing is added, since the variables of two backends would mix.
+/// What the agent's container should have. The memory's backend replaces a backend from the agent's
+/// settings. If the pod sets any other backend, nothing is added, since the variables of two backends would
+/// mix.
 pub(super) fn want<'s, 'p>(
     (index, container): (usize, &'p Container<'p>),
     found: &AgentMemory<'s>,
@@ -86,7 +87,7 @@ fn backend_pointer() -> Pointer {
     Pointer::new("/spec/backend")
 }
 
-/// The pod sets another backend on purpose.
+/// The result for a pod that sets another backend on purpose.
 fn backend_conflict(
     container: usize,
     entry: usize,
@@ -108,8 +109,8 @@ fn backend_conflict(
     Box::new(Injection { warnings: vec![warning], ..Injection::nothing(Reason::Conflict) })
 }
 
-/// The backend in the agent's settings, if they are known; the last existing settings count. An empty
-/// backend counts as absent, since operators write no variable for it.
+/// The backend in the agent's settings, if they are known. The last existing settings count. An empty
+/// backend counts as absent, since operators do not write a variable for it.
 fn settings_backend<'s>(
     found: &AgentMemory<'s>,
     namespace: &str,
@@ -231,8 +232,8 @@ fn successor_variables(
     variables.literal(EMBEDDING_PROVIDER, provider, "spec.embedding.provider");
 }
 
-/// `provider://endpoint without its scheme/collection`; the endpoint of pgvector is a connection
-/// string and stays as it is.
+/// The URL `PROVIDER://ENDPOINT/COLLECTION`, without the endpoint's own scheme. The endpoint of pgvector is
+/// a connection string and is used unchanged.
 fn vector_url(store: &VectorStore<'_>) -> String {
     let (provider, endpoint) = (store.provider.unwrap_or_default(), store.endpoint.unwrap_or_default());
     if provider == "pgvector" {
@@ -242,7 +243,7 @@ fn vector_url(store: &VectorStore<'_>) -> String {
     format!("{provider}://{without_scheme}/{}", store.collection_or_default())
 }
 
-/// How kubeswarm resolves `auto`, from the name of the model.
+/// The provider that kubeswarm chooses for `auto`, from the name of the model.
 fn provider_of_model(model: &str) -> &'static str {
     if model.starts_with("text-multilingual-embedding-") {
         "google"

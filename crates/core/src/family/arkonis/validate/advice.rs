@@ -81,7 +81,8 @@ fn unused_sections(memory: &Memory<'_>) -> Vec<Finding> {
     unused.map(finding).collect()
 }
 
-/// Also for an unused section, since the credentials are stored in plain text either way.
+/// Warns about credentials in an endpoint. An unused section counts too, since its credentials are also
+/// stored in plain text.
 fn credentials(store: &VectorStore<'_>) -> Option<Finding> {
     let message = "spec.vectorStore.endpoint contains credentials; use secretRef";
     let pointer = Pointer::new("/spec/vectorStore/endpoint");
@@ -118,8 +119,8 @@ fn negative(section: &str, field: &str, number: Option<i64>, meaning: &str) -> O
     number.filter(|number| *number < 0).map(|_| Finding::warn(&NUMBER_NEGATIVE, pointer, message))
 }
 
-/// Only the kubelet resolves a `$(NAME)`, so an endpoint with one is skipped. The
-/// successor accepts a bare `host:port` too, and a connection string of its own for pgvector.
+/// Warns about an endpoint that is not a URL. An endpoint with `$(NAME)` is skipped, since only the kubelet
+/// resolves it. The successor also accepts a bare `host:port`, and a connection string for pgvector.
 fn not_url(dialect: &Dialect, store: &VectorStore<'_>) -> Option<Finding> {
     let text = store.endpoint.filter(|text| !text.trim().is_empty() && !text.contains("$("))?;
     let endpoint = Endpoint::parse(text);

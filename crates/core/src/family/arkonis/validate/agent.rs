@@ -1,4 +1,4 @@
-//! Validates an agent's claim to memory.
+//! Validates an agent's reference to memory.
 
 use crate::family::schema_check;
 use memgate_model::elsewhere::Elsewhere;
@@ -22,7 +22,7 @@ use super::super::codes::{
 };
 use super::{SCHEMA_CODES, first_denial};
 
-/// With how many names a name that does not exist is compared.
+/// How many existing names a missing name is compared with.
 const MAX_COMPARED: usize = 1_000;
 
 pub(super) fn findings(
@@ -34,7 +34,7 @@ pub(super) fn findings(
     let mut findings = schema_check::check(agent, &dialect.agent.schema, SCHEMA_CODES, state.budget());
     let settings = effective_settings(dialect, subject, state);
     let Some(name) = memory_name(dialect, agent) else {
-        // A claim of the wrong type has its own finding and still counts as a claim.
+        // A reference of the wrong type has its own finding and still counts as a claim.
         let claims = agent.at(dialect.memory_ref).is_some();
         let settings = settings.filter(|_| !claims);
         findings.extend(settings.and_then(|(at, settings)| without_memory(dialect, at, settings)));
@@ -56,7 +56,7 @@ pub(super) fn findings(
     findings
 }
 
-/// With a name that cannot exist the agent starts without memory.
+/// Warns about a name that cannot exist: the agent starts without memory.
 fn unusable_name(dialect: &Dialect, agent: &Tree, name: &str, pointer: &Pointer) -> Option<Finding> {
     let field = pointer.field();
     let absent = memory_ref(dialect, agent).is_some_and(|reference| reference.get("name").is_none());
@@ -109,7 +109,7 @@ fn invalid(dialect: &'static Dialect, memory: &Object, pointer: Pointer) -> Opti
     Some(finding.elsewhere(memory, first.pointer.clone(), "invalid"))
 }
 
-/// The backend in settings.
+/// The pointer to the backend in settings.
 fn memory_backend_pointer() -> Pointer {
     Pointer::new("/spec/memoryBackend")
 }
@@ -126,7 +126,7 @@ fn effective_settings<'s>(
     })
 }
 
-/// The pod would get the name of a backend without connection data.
+/// Warns if the pod would get the name of a backend without connection data.
 fn without_memory(dialect: &Dialect, pointer: Pointer, settings: &Object) -> Option<Finding> {
     let backend = memory_backend(&settings.tree);
     let durable = Backend::from_name(backend).is_some_and(|backend| backend != Backend::InContext);

@@ -19,7 +19,7 @@ const REDIS_SECRET: &str = "/spec/redis/secretRef/name";
 const ENDPOINT: &str = "/spec/vectorStore/endpoint";
 const VECTOR_SECRET: &str = "/spec/vectorStore/secretRef/name";
 
-/// What the CRD's schema requires, for every backend.
+/// The rules of the CRD's schema, for every backend.
 pub(super) fn schema_rules(dialect: &Dialect, object: &Tree) -> Vec<Finding> {
     let memory = Memory::read(dialect, object);
     let mut findings: Vec<Finding> = backend(&memory, object).into_iter().collect();
@@ -35,7 +35,7 @@ pub(super) fn schema_rules(dialect: &Dialect, object: &Tree) -> Vec<Finding> {
     findings
 }
 
-/// What the backend requires. Without this check the agent would run without its memory.
+/// The rules of the backend. Without this check the agent would run without its memory.
 pub(super) fn conditional_rules(dialect: &Dialect, object: &Tree) -> Vec<Finding> {
     let memory = Memory::read(dialect, object);
     match memory.backend() {
@@ -82,7 +82,7 @@ fn provider(dialect: &Dialect, store: &VectorStore<'_>) -> Option<Finding> {
     Some(unsupported(&PROVIDER_UNKNOWN, pointer, provider, dialect.providers, None))
 }
 
-/// Refuses a value that is not one of those known; `synonym` is the one that is certainly meant.
+/// Refuses a value that is not one of the known values; `synonym` is the value that is certainly meant.
 pub(super) fn unsupported(
     code: &'static Code,
     pointer: Pointer,
@@ -101,7 +101,7 @@ pub(super) fn unsupported(
         .fix(fix.map(|meant| Fix::Text(meant.to_owned())))
 }
 
-/// The successor's CRD refuses a section that the backend does not use.
+/// Reports sections that the backend does not use, which the successor's CRD refuses.
 fn forbidden_sections(memory: &Memory<'_>) -> Vec<Finding> {
     let sections = [
         (memory.redis.is_some(), "redis", Backend::Redis),

@@ -34,7 +34,8 @@ pub(super) fn findings(
     findings
 }
 
-/// Where an agent names these settings, if they apply to it: they are the last existing ones that it names.
+/// Where an agent names these settings, if they apply to it. Settings apply if they are the last existing
+/// ones that the agent names.
 fn effective_for(
     dialect: &'static Dialect,
     subject: &Subject<'_>,
@@ -49,7 +50,8 @@ fn effective_for(
     last.filter(|(_, name)| *name == subject.name).map(|(index, _)| settings_pointer(index))
 }
 
-/// Settings have no connection data: an agent without a memory gets a backend that it cannot reach.
+/// Warns about a backend in settings. Settings have no connection data: an agent without a memory gets a
+/// backend that it cannot reach.
 fn unconnected_backend(
     dialect: &'static Dialect,
     subject: &Subject<'_>,

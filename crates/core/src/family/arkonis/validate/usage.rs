@@ -1,4 +1,4 @@
-//! Warnings about the change or DELETE of a memory resource that agents use.
+//! Warns about a change or DELETE of a memory resource that agents use.
 
 use crate::family::message::first_of;
 use memgate_model::family::Subject;
@@ -13,7 +13,7 @@ use super::super::api::{
 };
 use super::super::codes::{IN_USE_CHANGED, IN_USE_DELETED};
 
-/// The operator does not watch memories: running agents keep the old values.
+/// Warns about a change. The operator does not watch memories, so running agents keep the old values.
 pub(super) fn changed(
     dialect: &'static Dialect,
     subject: &Subject<'_>,
@@ -31,7 +31,7 @@ pub(super) fn changed(
     Some(Finding::warn(&IN_USE_CHANGED, Pointer::new("/spec"), message).when_allowed())
 }
 
-/// A DELETE is never refused; the warning lists the agents that use the memory.
+/// Warns about a DELETE, and never refuses it. The warning lists the agents that use the memory.
 pub(super) fn deleted(
     dialect: &'static Dialect,
     subject: &Subject<'_>,
@@ -63,8 +63,8 @@ fn user_names(kind: &str, users: &[&str]) -> Option<(&'static str, String)> {
     (!users.is_empty()).then(|| ("them", format!("{kind}s {}", first_of(&names, users.len()))))
 }
 
-/// What an agent gets from a memory, with defaults applied and numbers by their meaning. If it is equal in two versions,
-/// agents do not restart.
+/// The values that an agent gets from a memory, with defaults applied and numbers normalized. If two versions are
+/// equal, agents need no restart.
 fn injected<'t>(dialect: &Dialect, object: &'t Tree) -> Memory<'t> {
     let memory = Memory::read(dialect, object);
     let backend = memory.backend();

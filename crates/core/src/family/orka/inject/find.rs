@@ -31,7 +31,7 @@ pub(super) struct ResolvedSetting<'s> {
     pub(super) source: &'s Object,
 }
 
-/// The name of an object in messages and diffs; `separator` is behind the kind.
+/// The name of an object in messages and diffs; `separator` comes after the kind.
 pub(super) fn title(object: &Object, separator: char) -> String {
     let Object { kind, namespace, name, .. } = object;
     let slash = if namespace.is_empty() { "" } else { "/" };
@@ -123,8 +123,8 @@ fn get<'s>(
     }
 }
 
-/// The Agent that the Task names. The pod's variable counts only without a Task, since users can set it
-/// themselves.
+/// The Agent that the Task names. The pod's variable counts only if there is no Task, since users can set
+/// the variable themselves.
 fn agent_reference<'n>(
     task: Option<&'n Object>,
     worker: &Worker<'n, '_>,

@@ -36,7 +36,7 @@ pub(in super::super) struct Worker<'p, 'a> {
 }
 
 impl<'p, 'a> Worker<'p, 'a> {
-    /// Finds the worker of a pod, before its fields are compared with each other.
+    /// Finds the worker of a pod. Does not compare its fields with each other yet.
     pub(in super::super) fn find(pod: &'p Pod<'a>) -> Option<Self> {
         let is_ai_worker = pod.label(TASK_LABEL).is_some_and(|task| !task.is_empty())
             && pod.label(TASK_TYPE_LABEL) == Some(TASK_TYPE_AI);
@@ -57,7 +57,7 @@ impl<'p, 'a> Worker<'p, 'a> {
         })
     }
 
-    /// Contradictions in the pod. A pod with any is left alone.
+    /// Contradictions in the pod. A pod with a contradiction stays unchanged.
     pub(in super::super) fn contradictions(&self, pod: &Pod<'_>, namespace: &str) -> Vec<Finding> {
         let mut findings = Vec::new();
         if self.task_namespace != namespace {

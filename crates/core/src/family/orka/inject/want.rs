@@ -14,10 +14,10 @@ use super::super::setting::{Setting, SettingValue};
 use super::find::{ResolvedSetting, SettingSources, title};
 use super::recognise::Worker;
 
-/// The prefix of all variables; others in the pod are skipped by it.
+/// The prefix of all variables. Variables of the pod without it are skipped.
 const PREFIX: &str = "ORKA_";
 
-/// What the worker should have, `None` without any setting, and warnings about the pod.
+/// What the worker should have (`None` without any setting), and warnings about the pod.
 pub(super) fn want<'p, 's: 'p>(
     pod: &Pod<'_>,
     worker: &Worker<'p, 'p>,
@@ -60,7 +60,8 @@ pub(super) fn want<'p, 's: 'p>(
     (Some(WantedByPod { memory, containers, ..WantedByPod::default() }), warnings)
 }
 
-/// Accepts a literal that the worker reads as the same value. One that the kubelet expands is not known.
+/// A variable that also accepts a literal that the worker reads as the same value. The value of a literal
+/// that the kubelet expands is unknown.
 fn variable(setting: Setting, resolved: &ResolvedSetting<'_>) -> Variable<'static> {
     let key = format!("metadata.annotations[{}]", setting.annotation());
     let origin = field_origin(&Arc::from(title(resolved.source, ' ')), key);

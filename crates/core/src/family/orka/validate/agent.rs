@@ -44,7 +44,8 @@ pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
     findings
 }
 
-/// The platform accepts such an Agent and fails every Task that uses it.
+/// Reports memory tools that need an approval. The platform accepts such an Agent and fails every Task that
+/// uses it.
 fn approvals(subject: &Subject<'_>, work: &Budget<'_>) -> Vec<Finding> {
     let list = subject.object.at(&["spec", "coordination", "approvalRequiredTools"]);
     let tools = list.map(Tree::elements).unwrap_or_default().iter().enumerate();

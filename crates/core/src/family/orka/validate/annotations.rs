@@ -12,7 +12,7 @@ use super::super::codes::{ANNOTATION_MAX_CHARS_TINY, ANNOTATION_NO_EFFECT, ANNOT
 use super::super::setting::{NO_ROOM_MESSAGE, SECTION_HEADER_BYTES, Setting, SettingValue};
 use super::with_field;
 
-/// All findings about them; `no_effect` for an object that no worker of an AI Task reads.
+/// All findings about the annotations; `no_effect` is set for an object that no worker of an AI Task reads.
 pub(super) fn findings(object: &Tree, no_effect: bool, work: &Budget<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     for setting in Setting::ALL {
@@ -50,7 +50,7 @@ fn check_value(setting: Setting, text: &str) -> Option<Finding> {
     }
 }
 
-/// The keys that look like those of this family, in their order, each once.
+/// The unknown keys with the prefix of this family, in order, each once.
 fn unknown_keys(object: &Tree) -> Vec<&str> {
     let annotations = object.at(&["metadata", "annotations"]).into_iter();
     let is_unknown =

@@ -23,7 +23,7 @@ const ENDPOINT_CHARS: std::ops::RangeInclusive<usize> = 9..=2048;
 /// Names that mean this machine or this cluster.
 const LOCAL_NAMES: [&str; 5] = ["localhost", "local", "svc", "metadata", "instance-data"];
 
-/// What the names of a cluster or a private network end in.
+/// The suffixes of names in a cluster or a private network.
 const LOCAL_SUFFIXES: [&str; 4] = [".localhost", ".local", ".internal", ".svc"];
 
 const ENDPOINT: &str = "/spec/deployment/endpoint";
@@ -111,7 +111,8 @@ const fn is_public_v4(address: Ipv4Addr) -> bool {
         || matches!((a, b, c), (192, 0, 0) | (192, 88, 99)))
 }
 
-/// Global unicast without the blocks that lead back into IPv4 or nowhere.
+/// Whether an address is global unicast, outside the special-purpose blocks that embed IPv4 addresses or are
+/// not routed.
 /// Source: the IANA registry of special-purpose IPv6 addresses.
 fn is_public_v6(address: Ipv6Addr) -> bool {
     if let Some(mapped) = address.to_ipv4_mapped() {

@@ -65,7 +65,7 @@ fn agent(subject: &Subject<'_>, env: &[TaskVariable<'_>], state: &mut StateReade
     findings
 }
 
-/// What an Agent can opt out of for all of its Tasks.
+/// A setting that an Agent can switch off for all of its Tasks.
 struct OptOut {
     setting: Setting,
     what: &'static str,
@@ -89,7 +89,8 @@ static OPT_OUTS: [OptOut; 2] = [
 ];
 
 impl OptOut {
-    /// The last variable counts. A Task that Orka created is never refused, since users cannot correct it.
+    /// Reports a variable that switches the setting on. The last variable of that name counts. A Task that
+    /// Orka created is never refused, since users cannot correct it.
     fn turned_on_by_env(&self, task: &Tree, env: &[TaskVariable<'_>], agent: &str) -> Option<Finding> {
         let last = env.iter().rev().find(|variable| variable.name == self.setting.variable())?;
         let literal = last.literal().filter(|literal| parse_bool(literal) != Some(false))?;

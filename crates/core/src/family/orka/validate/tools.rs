@@ -1,4 +1,4 @@
-//! The names of tools.
+//! Validates the names of tools.
 
 use memgate_model::finding::{Finding, excerpt};
 use memgate_model::object::Lookup;
@@ -12,8 +12,8 @@ use super::super::codes::TOOL_TYPO;
 use super::super::memory_tools::is_memory_tool;
 use super::with_field;
 
-/// Warns about a trimmed name that does not exist and is close to that of a memory tool. The platform silently drops
-/// it.
+/// Warns about a name that does not exist and is close to the name of a memory tool. The platform silently drops
+/// such a tool. `name` is trimmed.
 pub(super) fn misspelled(
     name: &str,
     namespace: &str,
@@ -24,7 +24,7 @@ pub(super) fn misspelled(
         return None;
     }
     let meant = nearest_memory_tool(name)?;
-    // An invalid name certainly does not exist.
+    // A tool with an invalid name cannot exist.
     if is_dns_subdomain(name) && !matches!(state.get(&TOOL, namespace, name), Lookup::Absent) {
         return None;
     }
@@ -35,16 +35,16 @@ pub(super) fn misspelled(
     Some(Finding::warn_within(state.budget(), &TOOL_TYPO, pointer(), message))
 }
 
-/// The nearest memory tool, at most two edits away. No other built-in tool is that near to one.
+/// The nearest memory tool, at most two edits away. Other built-in tools are further away.
 fn nearest_memory_tool(name: &str) -> Option<&'static str> {
     const MAX_EDITS: usize = 2;
-    /// Longer names are too far from all of them.
+    /// The longest name that is compared. Longer names are too far from all of them.
     const MAX_NAME_BYTES: usize = 32;
     if name.len() > MAX_NAME_BYTES {
         return None;
     }
     let normalized = name.to_lowercase().replace('-', "_");
-    // Most names are far from every tool, and their lengths alone tell.
+    // The length alone excludes most names.
     let may_be_near = |tool: &&str| tool.len().abs_diff(normalized.len()) <= MAX_EDITS;
     let near = MEMORY_TOOLS.into_iter().filter(may_be_near);
     let near = near.map(|tool| (strsim::levenshtein(&normalized, tool), tool));

@@ -10,7 +10,7 @@ use super::super::setting::Setting;
 use super::super::task_variable::TaskVariable;
 use super::{TaskType, with_field};
 
-/// The prefix of all variables that mean something to Orka.
+/// The prefix of all variables that Orka reads.
 const PREFIX: &str = "ORKA_";
 
 /// The variable with the name of the Agent.

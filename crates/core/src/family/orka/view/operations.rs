@@ -1,7 +1,8 @@
-//! Which memory tools a worker has, and what gives it each.
+//! The memory tools of a worker, and the place that gives it each of them.
 //!
-//! The worker of a Task of type `ai` adds all memory tools unless a switch turns that off. Then it has the tools that
-//! the Agent or the Task lists, and an Agent with coordination adds all of them. A runtime has the allowed tools.
+//! The worker of a Task of type `ai` adds all memory tools unless a switch turns that off. If it is off, the worker
+//! has the tools that the Agent or the Task lists; an Agent with coordination adds all of them. A runtime has its
+//! allowed tools.
 
 use crate::family::inject::annotation_pointer;
 use memgate_model::family::Subject;
@@ -36,7 +37,7 @@ impl GivenTools {
         }
     }
 
-    /// Gives the names of a list.
+    /// Gives the tools that a list names.
     fn give_texts(&mut self, list: Option<&Tree>, place: &Pointer) {
         for (index, name) in list.map(Tree::elements).unwrap_or_default().iter().enumerate() {
             self.give(name.text().unwrap_or_default().trim(), || place.index(index));
@@ -70,7 +71,7 @@ pub(super) fn of_agent(agent: &Tree, namespace: &str, state: &mut StateReader<'_
     if let Some(runtime) = agent.at(&["spec", "runtime"]).filter(|runtime| runtime.is_object()) {
         let place = Pointer::new("/spec/runtime/defaultAllowedTools");
         given.give_texts(runtime.get("defaultAllowedTools"), &place);
-        // The tools of an Agent never reach a runtime that is built in.
+        // A built-in runtime never gets the tools of an Agent.
         if runtime.get("type").and_then(Tree::text).is_none_or(str::is_empty) {
             given.give_agents(agent, |tool| tool.pointer("name"));
         }
@@ -111,8 +112,8 @@ pub(super) fn of_task(
     given.operations()
 }
 
-/// The field that decides that the worker of a Task adds all memory tools; `None` if it does not add them. A variable
-/// of the Task wins over every annotation, even with an invalid value.
+/// The field that makes the worker of a Task add all memory tools; `None` if it does not add them. A variable of the
+/// Task wins over every annotation, even with an invalid value.
 fn adds_all(
     subject: &Subject<'_>,
     env: &[TaskVariable<'_>],
@@ -139,7 +140,7 @@ fn of_parent(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<bool>
     switch(Setting::Tools, &state.get(&STATE_TASK, subject.namespace, name).found()?.tree)
 }
 
-/// The memory tools that a Namespace switches on or off; `None` if it leaves that open.
+/// The memory tools that a Namespace switches on or off; `None` if it has no switch.
 pub(super) fn of_namespace(namespace: &Tree) -> Option<Vec<OperationView>> {
     let on = switch(Setting::Tools, namespace)?;
     let mut given = GivenTools::default();

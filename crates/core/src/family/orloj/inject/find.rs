@@ -25,7 +25,7 @@ use super::super::message::{fit_message, fit_names, truncate};
 use super::super::namespace::{self, Resolved, namespaced};
 use super::recognise::{self, AgentName, Identity};
 
-/// An Agent, what it may do, and the Memory that it claims.
+/// An Agent, its granted operations, and the Memory that it claims.
 pub(super) struct GrantedMemory<'s> {
     pub(super) agent: &'s Object,
     pub(super) operations: Vec<&'static str>,
@@ -43,7 +43,7 @@ static BY_SANITIZED_NAME: Index = Index {
 
 /// Finds the memory for the identity of a pod.
 pub(super) struct Finder<'p> {
-    /// Where findings point.
+    /// The pointer of the findings.
     pub(super) pointer: Pointer,
     pub(super) identity: Identity<'p>,
 }
@@ -57,7 +57,8 @@ impl Finder<'_> {
         let agent = self.find_agent(state)?;
         let name = claimed_memory(&agent.tree).ok_or_else(|| self.no_memory(agent))?;
         let operations = self.operations(agent)?;
-        // Before the lookup of the Memory: a pod of another namespace must not learn whether it exists.
+        // This comes before the lookup of the Memory: a pod of another namespace must not learn whether it
+        // exists.
         self.check_namespace(pod_namespace, state)?;
         let memory = self.resolve(&MEMORY, name, &POD_MEMORY_MISSING, state);
         let memory = memory
@@ -76,7 +77,8 @@ impl Finder<'_> {
         self.resolve(&AGENT, name, &POD_AGENT_MISSING, state)
     }
 
-    /// The only name of an Agent of the Orloj namespace that has this sanitized form.
+    /// The name of the Agents in the Orloj namespace with this sanitized name; an error if there are several
+    /// names.
     fn find_sanitized<'s>(
         &self,
         sanitized: &str,
@@ -103,7 +105,7 @@ impl Finder<'_> {
     }
 
     /// The operations of the Agent. An Agent without operations has no memory, and Orloj ignores an Agent with an
-    /// invalid one.
+    /// invalid operation.
     fn operations(&self, agent: &Object) -> Result<Vec<&'static str>, Unmet> {
         let mut operations = Vec::with_capacity(OPERATIONS.len());
         for (index, entry) in allow(&agent.tree).iter().enumerate() {
@@ -179,14 +181,14 @@ impl Finder<'_> {
         unmet(reason, code, self.pointer.clone(), message)
     }
 
-    /// A message about `"namespace/name"`, the Orloj namespace being that of the pod's task.
+    /// A message about `"namespace/name"`, in the Orloj namespace of the pod's task.
     fn message_about(&self, name: &str, message: impl Fn(&str) -> String) -> String {
         let home = self.identity.namespace.as_ref();
         fit_names([home, name], |[home, name]| message(&quoted(&format!("{home}/{name}"))))
     }
 }
 
-/// The Agent of this identity in a Kubernetes namespace that is its Orloj namespace too.
+/// The Agent of this identity, if it is in the Kubernetes namespace that has the name of its Orloj namespace.
 pub(super) fn agent_at_home<'s>(
     identity: &Identity<'_>,
     namespace: &str,
@@ -206,8 +208,8 @@ pub(super) fn agent_at_home<'s>(
     }
 }
 
-/// The finding about a name in an Orloj namespace that objects of several other namespaces claim. None of them
-/// counts: a user who may create objects in one namespace must not change the pods of another.
+/// The finding about a name in an Orloj namespace that objects of several other namespaces claim. memgate uses
+/// none of them: a user who may create objects in one namespace must not change the pods of another.
 pub(super) fn ambiguous(
     kind: &'static Kind,
     home: &str,

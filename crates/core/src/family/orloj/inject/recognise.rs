@@ -1,4 +1,4 @@
-//! Which agent a pod runs, and in which Orloj namespace: from its arguments, or else its labels.
+//! Reads which agent a pod runs, and in which Orloj namespace: from its arguments, or else its labels.
 
 use std::borrow::Cow;
 
@@ -15,10 +15,10 @@ use super::super::namespace::DEFAULT;
 /// The flag with the agent's exact name.
 const AGENT_FLAG: &str = "agent-name";
 
-/// The flag with the task, behind its Orloj namespace where that is not `default`.
+/// The flag with the task. Its Orloj namespace comes first unless it is `default`.
 const TASK_FLAG: &str = "task-id";
 
-/// The agent that a pod runs, by its own arguments or labels.
+/// The agent that a pod runs, according to its own arguments or labels.
 #[derive(Debug)]
 pub(super) struct Identity<'p> {
     /// The Orloj namespace of the task.
@@ -76,8 +76,8 @@ fn arguments<'p>(raw: Option<&'p RawValue>, path: Path<'_>, work: &Budget<'_>) -
     read_list(raw, path, work).unwrap_or_default()
 }
 
-/// The value of a flag as Go's `flag` package reads it: after one dash or two, with `=` or as the
-/// next word. The last one counts, and a blank one counts as none.
+/// The value of a flag as Go's `flag` package reads it: after one dash or two, with `=` or as the next
+/// word. The last value counts, and a blank value counts as absent.
 /// Source: Go documentation, package flag, command line flag syntax.
 fn flag_value<'w>(arguments: &'w [Text<'_>], name: &str) -> Option<&'w str> {
     let value = |(index, argument): (usize, &'w Text<'_>)| -> Option<Option<&'w str>> {
@@ -106,7 +106,7 @@ pub(super) fn sanitized(name: &str) -> String {
     const MAX_LABEL_BYTES: usize = 63;
     let to_label_char = |c: char| if matches!(c, 'a'..='z' | '0'..='9' | '-' | '_' | '.') { c } else { '-' };
     let mut label: String = name.trim().to_lowercase().chars().map(to_label_char).collect();
-    // Every character is one byte by now.
+    // Every character is one byte at this point.
     label.truncate(MAX_LABEL_BYTES);
     label.trim_matches(['-', '_', '.']).to_owned()
 }

@@ -36,10 +36,10 @@ const EMBEDDING_URL: &str = "ORLOJ_MEMORY_EMBEDDING_URL";
 const EMBEDDING_MODEL: &str = "ORLOJ_MEMORY_EMBEDDING_MODEL";
 const EMBEDDING_API_KEY: &str = "ORLOJ_MEMORY_EMBEDDING_API_KEY";
 
-/// The prefix of all variables; others in the pod are skipped by it.
+/// The prefix of all variables. Variables of the pod without it are skipped.
 const PREFIX: &str = "ORLOJ_MEMORY_";
 
-/// What the agent's container should have, and warnings about what is omitted.
+/// What the agent's container should have, and warnings about omitted parts.
 pub(super) fn want<'p>(
     (index, container): (usize, &'p Container<'p>),
     found: &GrantedMemory<'_>,
@@ -47,7 +47,7 @@ pub(super) fn want<'p>(
     state: &mut StateReader<'_>,
 ) -> (WantedByPod<'p>, Vec<Finding>) {
     let memory = Memory::read(&found.memory.tree);
-    // A provider of the wrong type cannot be reached.
+    // A Memory whose provider has the wrong type gets no connection variables, like an in-memory one.
     let provider = memory.provider.clone().unwrap_or(Provider::InMemory);
     let existing = ExistingEnv::read(container, &[PREFIX]);
     let settings = &state.settings().orloj;
@@ -69,15 +69,15 @@ pub(super) fn want<'p>(
 struct MemoryVariables<'p> {
     pod_namespace: &'p str,
     settings: &'p Orloj,
-    /// Where findings point.
+    /// The pointer of the findings.
     pointer: Pointer,
     /// The object that the next variables come from.
     resource: Arc<str>,
     variables: Vec<Variable<'static>>,
     omitted: Vec<Finding>,
-    /// What an operator has to allow first. A pod that requires its memory is refused for it.
+    /// Findings about permissions that an operator has to grant first. They refuse a pod that requires its memory.
     unmet: Vec<Finding>,
-    /// The variables for Secrets that the pod sets itself: they do not need a Secret.
+    /// The variables for Secrets that the pod sets itself. They need no Secret.
     kept: Vec<&'static str>,
 }
 
@@ -104,7 +104,7 @@ impl<'p> MemoryVariables<'p> {
         self.omitted.push(finding.and_elsewhere(|| Some(because_of())));
     }
 
-    /// Rows 1 to 5: which memory, and what may be done with it.
+    /// Adds variables 1 to 5: which memory, and which operations are allowed on it.
     fn add_identity(&mut self, found: &GrantedMemory<'_>, memory: &Memory<'_>, provider: &Provider) {
         self.literal(REF, &found.memory.name, "metadata.name");
         let target = namespace::annotated(&found.memory.tree).is_some();
@@ -120,7 +120,7 @@ impl<'p> MemoryVariables<'p> {
         self.resource = memory;
     }
 
-    /// Rows 6 and 7: where the memory is, and the credential for it.
+    /// Adds variables 6 and 7: where the memory is, and the credential for it.
     fn add_connection(
         &mut self,
         memory: &Memory<'_>,
@@ -150,7 +150,8 @@ impl<'p> MemoryVariables<'p> {
             return;
         }
         match endpoint::password_position(text).filter(|_| pgvector && has_credential) {
-            // The pod's own password would come after the string that refers to it, or have another value.
+            // A password that the pod sets itself would come after the connection string that refers to it, or would
+            // have another value.
             Some(_) if existing.get(PASSWORD).is_some() && existing.get(DSN).is_none() => {}
             Some(password_position) => self.add_dsn(text, password_position),
             None if *provider == Provider::Http => {
@@ -160,14 +161,14 @@ impl<'p> MemoryVariables<'p> {
         }
     }
 
-    /// The kubelet inserts the password; the pod never contains it.
+    /// Adds a connection string. The kubelet inserts the password, so the pod never contains it.
     fn add_dsn(&mut self, text: &str, password_position: usize) {
         let (user, host) = text.split_at(password_position);
         let value = format!("{}:$({PASSWORD}){}", escape_references(user), escape_references(host));
         self.add(DSN, EnvSource::Value(value), "spec.endpoint");
     }
 
-    /// Rows 8 to 10: who makes embeddings. Without the ModelEndpoint they are left out.
+    /// Adds variables 8 to 10: the embeddings API. Without the ModelEndpoint they are left out.
     fn add_embeddings(&mut self, memory: &Memory<'_>, object: &Object, state: &mut StateReader<'_>) {
         let Some(text) = memory.embedding_model else { return };
         let reference = NamespacedName::read(text, namespace::object_namespace(object));
@@ -194,8 +195,9 @@ impl<'p> MemoryVariables<'p> {
         }
     }
 
-    /// Adds a reference to a Secret and returns true, if the pod can have it. A pod cannot refer to a Secret of another
-    /// namespace, and an object of another namespace may not hand out Secrets of the pod's namespace.
+    /// Adds a reference to a Secret, and returns whether the pod can have it. A pod cannot refer to a Secret of
+    /// another namespace, and an object of another namespace may give it Secrets of its own namespace only if the
+    /// settings share them.
     fn add_secret(&mut self, name: &'static str, text: &str, object: &Object, field: &'static str) -> bool {
         let reference = SecretReference::read(text, namespace::object_namespace(object));
         let secret = reference.secret;
@@ -220,7 +222,7 @@ impl<'p> MemoryVariables<'p> {
             }
             return false;
         }
-        // Credentials may live in Orloj's store only; a missing Secret must not stop the task.
+        // Credentials may exist only in Orloj's store; a missing Secret must not stop the task.
         let secret_key_ref = KeyRef {
             name: secret.name.to_owned(),
             key: reference.key().to_owned().into(),

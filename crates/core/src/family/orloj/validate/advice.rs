@@ -52,7 +52,7 @@ fn warn(code: &'static Code, pointer: &str, message: impl Into<String>) -> Findi
     Finding::warn(code, Pointer::new(pointer), message)
 }
 
-/// Only a warning: custom builds of Orloj register more providers.
+/// An unknown provider only warns, since custom builds of Orloj register more providers.
 fn provider_unknown(memory: &Memory<'_>) -> Option<Finding> {
     let Some(Provider::Custom(name)) = &memory.provider else { return None };
     let hint =
@@ -63,7 +63,7 @@ fn provider_unknown(memory: &Memory<'_>) -> Option<Finding> {
     Some(warn(&PROVIDER_UNKNOWN, "/spec/provider", message))
 }
 
-/// The provider that a wrong name most likely stands for.
+/// The provider that a wrong name probably means.
 fn intended_provider(name: &str) -> Option<&'static str> {
     /// The largest edit distance of a suggestion.
     const MAX_EDITS: usize = 2;
@@ -83,7 +83,8 @@ fn intended_provider(name: &str) -> Option<&'static str> {
     distances.into_iter().filter(|(distance, _)| *distance <= MAX_EDITS).min().map(|(_, meant)| meant)
 }
 
-/// The fields that custom providers most likely need. Only warnings, because memgate does not know these providers.
+/// Warns about missing fields that custom providers probably need. memgate does not know these providers, so it
+/// does not deny.
 fn missing_with_custom_provider(memory: &Memory<'_>, object: &Tree) -> Vec<Finding> {
     let Some(Provider::Custom(name)) = &memory.provider else { return Vec::new() };
     let mut findings = Vec::new();
@@ -163,7 +164,8 @@ fn key_suffixes(memory: &Memory<'_>) -> Vec<Finding> {
     suffixed.map(finding).collect()
 }
 
-/// Secrets of a job namespace that pods there do not get from this Memory. In-memory does not use Secrets.
+/// Warns about Secrets of a job namespace that pods there do not get from this Memory. The in-memory provider does
+/// not use Secrets.
 fn foreign_secrets(memory: &Memory<'_>, subject: &Subject<'_>, settings: &Orloj) -> Vec<Finding> {
     let fields = [(AUTH_SECRET, memory.secret_ref), (ENDPOINT_SECRET, memory.endpoint_secret_ref)];
     let home = namespace::effective(subject.object, subject.namespace);
@@ -208,7 +210,7 @@ fn database(memory: &Memory<'_>) -> Option<String> {
     Some(endpoint::database(endpoint)?.key())
 }
 
-/// Every pgvector Memory uses the one table `orloj_memory` of its database.
+/// Warns about Memories that share a table: every pgvector Memory uses the table `orloj_memory` of its database.
 /// Source: OrlojHQ/orloj, the pgvector backend.
 fn shared_table(memory: &Memory<'_>, subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<Finding> {
     let itself = (subject.namespace, subject.name);
@@ -221,7 +223,8 @@ fn shared_table(memory: &Memory<'_>, subject: &Subject<'_>, state: &mut StateRea
     Some(finding.elsewhere(other, Pointer::new(ENDPOINT), "the same database"))
 }
 
-/// Orloj resolves the ModelEndpoint with every provider, and a Memory whose ModelEndpoint is missing fails.
+/// Checks the ModelEndpoint. Orloj resolves it for every provider, and a Memory whose ModelEndpoint is missing
+/// fails.
 fn embedding(memory: &Memory<'_>, subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<Finding> {
     let text = memory.embedding_model.filter(|text| is_valid_reference(text))?;
     let reference = NamespacedName::read(text, namespace::effective(subject.object, subject.namespace));

@@ -1,4 +1,4 @@
-//! Validates an Agent, above all its claim to memory.
+//! Validates an Agent, above all its reference to memory.
 
 use memgate_model::family::Subject;
 use memgate_model::finding::{Details, Finding, excerpt};
@@ -50,7 +50,7 @@ fn allow_needs_ref(allow: &[Tree]) -> Option<Finding> {
     (!allow.is_empty()).then(finding)
 }
 
-/// Findings about the named Memory, and about a claim without operations.
+/// Findings about the named Memory, and about a reference without operations.
 fn claimed(name: &str, allow: &[Tree], subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
     let mut findings: Vec<Finding> = match ref_invalid(name) {
         Some(finding) => vec![finding],
@@ -77,7 +77,7 @@ fn ref_invalid(name: &str) -> Option<Finding> {
     impossible.then(|| finding().fingerprint_value(fingerprint_value(&[Some(name)])))
 }
 
-/// A missing Memory only warns, since it may exist in Orloj's store alone.
+/// Findings about the Memory. A missing Memory only warns, since it may exist only in Orloj's store.
 fn memory(name: &str, subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<Finding> {
     let home = namespace::effective(subject.object, subject.namespace);
     let pointer = Pointer::new(REF);
@@ -104,12 +104,14 @@ fn memory(name: &str, subject: &Subject<'_>, state: &mut StateReader<'_>) -> Opt
     }
 }
 
-/// A fingerprint value for a list of grants, short however long the list: each finding has one of its own.
+/// A fingerprint value for a list of operations. It is short even for a long list, since each finding has
+/// its own copy.
 fn allow_fingerprint_value(allow: &[Tree]) -> String {
     fingerprint_of(allow.iter().map(allow_text))
 }
 
-/// Skips an entry that is not a string: it already has a finding about its type.
+/// Reports invalid operations. Skips an entry that is not a string, which already has a finding about its
+/// type.
 fn allow_invalid(allow: &[Tree], operations: &[Option<&str>], work: &Budget<'_>) -> Vec<Finding> {
     let bad = allow.iter().zip(operations).enumerate().filter(|(_, (_, operation))| operation.is_none());
     let mut bad = bad.filter_map(|(index, (entry, _))| Some((index, entry.text()?.trim()))).peekable();
@@ -168,7 +170,8 @@ fn legacy_fields(agent: &Tree) -> Vec<Finding> {
     set.map(finding).collect()
 }
 
-/// The platform looks for a Tool of that name and fails the task, even where it is granted.
+/// Reports memory tools in the Agent's tools. The platform looks for a Tool of that name and fails the
+/// task, even if the operation is granted.
 fn tools_listed(agent: &Tree, work: &Budget<'_>) -> Vec<Finding> {
     let list = Pointer::new("/spec/tools");
     let tools = agent.at(&["spec", "tools"]).map(Tree::elements).unwrap_or_default();

@@ -1,6 +1,6 @@
 //! Warns about the DELETE of a Memory or ModelEndpoint that is in use.
 //!
-//! A DELETE is never refused; the warning lists the users.
+//! A DELETE is never refused. The warning lists the users of the object.
 
 use std::collections::BTreeSet;
 

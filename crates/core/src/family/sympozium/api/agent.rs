@@ -1,4 +1,4 @@
-//! Agents, AgentRuns and SkillPacks as decisions read them.
+//! The fields of Agents, AgentRuns and SkillPacks that decisions read.
 
 use serde_json::{Value, json};
 
@@ -37,44 +37,44 @@ pub(crate) fn has_memory(object: &Tree) -> bool {
     memory_skill(skills(object)).is_some()
 }
 
-/// Whether the older memory in a ConfigMap is on: with `spec.memory` it is on by
-/// default, from the CRD's schema.
+/// Whether the older memory in a ConfigMap is on. If `spec.memory` is set, the CRD's schema turns it on by
+/// default.
 pub(crate) fn has_legacy_memory(agent: &Tree) -> bool {
     let memory = agent.at(&["spec", "memory"]).filter(|memory| memory.is_object());
     memory.is_some_and(|memory| memory.get("enabled") != Some(&Tree::Boolean(false)))
 }
 
-/// Whether the Agent disables storing its runs automatically.
+/// Whether the Agent turns off the automatic storing of its runs.
 pub(crate) fn auto_store_off(agent: &Tree) -> bool {
     agent.at(&["spec", "memory", "autoStore"]) == Some(&Tree::Boolean(false))
 }
 
-/// The name of the Agent that an AgentRun is of.
+/// The name of an AgentRun's Agent.
 pub(crate) fn agent_ref(run: &Tree) -> Option<&str> {
     run.text_at(&["spec", "agentRef"]).or_else(|| run.text_at(&["spec", "instanceRef"]))
 }
 
-/// The pointer to the name of the Agent, under the name that is used.
+/// The pointer to the name of the Agent, in the field that is used.
 pub(crate) fn agent_ref_pointer(run: &Tree) -> Pointer {
     let old = run.text_at(&["spec", "agentRef"]).is_none() && run.text_at(&["spec", "instanceRef"]).is_some();
     Pointer::new(if old { "/spec/instanceRef" } else { "/spec/agentRef" })
 }
 
-/// Whether an AgentRun without skills inherits those of its Agent.
+/// Whether an AgentRun without skills inherits the skills of its Agent.
 pub(crate) fn inherits_skills(run: &Tree) -> bool {
     label(run, SOURCE_LABEL) != Some(WEB_PROXY)
 }
 
-/// Whose skills a run has.
+/// The object whose skills a run uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum SkillsOwner {
-    /// Its own.
+    /// The run has skills of its own.
     Run,
-    /// Those of its Agent.
+    /// The run inherits the skills of its Agent.
     Agent,
 }
 
-/// Whose skills count: those of the run, and without any it takes its agent's. A pod can be without a run.
+/// The object whose skills count: the run, or its agent if the run has no skills. A pod may have no run.
 pub(crate) fn skills_owner(run: Option<&Tree>, agent: Option<&Tree>) -> Option<SkillsOwner> {
     if run.is_some_and(|run| !skills(run).is_empty()) {
         return Some(SkillsOwner::Run);
@@ -88,13 +88,15 @@ pub(crate) fn ensemble_label(agent: &Tree) -> Option<(&'static str, &str)> {
     [ENSEMBLE_LABEL, PACK_LABEL].into_iter().find_map(|key| Some((key, label(agent, key)?)))
 }
 
-/// The name of the Ensemble. The Agent's label overrides the run's, and the current label the old one.
+/// The name of the Ensemble. The Agent's label overrides the run's label, and the current label overrides
+/// the old one.
 pub(crate) fn ensemble_name<'t>(agent: Option<&'t Tree>, run: Option<&'t Tree>) -> Option<&'t str> {
     let of = |key| agent.and_then(|agent| label(agent, key)).or_else(|| run.and_then(|run| label(run, key)));
     of(ENSEMBLE_LABEL).or_else(|| of(PACK_LABEL))
 }
 
-/// The name of the Ensemble's entry that an Agent was made from; never guessed from its name.
+/// The name of the Ensemble's entry from which an Agent was made. It is never guessed from the Agent's
+/// name.
 pub(crate) fn config_name(agent: &Tree) -> Option<&str> {
     label(agent, CONFIG_LABEL).or_else(|| label(agent, PERSONA_LABEL))
 }

@@ -1,4 +1,4 @@
-//! An Ensemble as decisions read it. A field of the wrong type reads as absent, and list elements
+//! The fields of an Ensemble that decisions read. A field of the wrong type counts as absent, and list elements
 //! keep their index.
 
 use memgate_model::tree::Tree;
@@ -12,17 +12,17 @@ use super::shared_memory::SharedMemory;
 /// An Ensemble.
 #[derive(Debug)]
 pub(crate) struct Ensemble<'t> {
-    /// The field that lists the configs: today's name or the old one.
+    /// The field that lists the configs, under its current or its old name.
     pub(crate) configs_field: &'static str,
-    /// The agents that it makes.
+    /// The configs of the agents that it makes.
     pub(crate) configs: Vec<AgentConfig<'t>>,
-    /// The first config of each name, by its place in `configs`.
+    /// The first config of each name, by its index in `configs`.
     first_configs: Places<'t>,
-    /// The names of configs that are left out.
+    /// The names of excluded configs.
     pub(crate) excluded: Members<&'t str>,
     /// The relationships between its agents.
     pub(crate) relationships: Vec<Relationship<'t>>,
-    /// The part that each agent has in them.
+    /// The roles of its agents in these relationships.
     pub(crate) parts: Parts<'t>,
     /// The name of the stimulus.
     pub(crate) stimulus: Option<&'t str>,
@@ -33,35 +33,35 @@ pub(crate) struct Ensemble<'t> {
 /// One of the agents that an Ensemble makes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct AgentConfig<'t> {
-    /// Its place in the list.
+    /// Its index in the list.
     pub(crate) index: usize,
     /// Its name.
     pub(crate) name: Option<&'t str>,
-    /// All of it.
+    /// The whole entry.
     pub(crate) tree: &'t Tree,
 }
 
 /// A relationship.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Relationship<'t> {
-    /// Its place in the list.
+    /// Its index in the list.
     pub(crate) index: usize,
-    /// Where it starts.
+    /// The config at which it starts; for a stimulus, the stimulus.
     pub(crate) source: Option<&'t str>,
-    /// Where it ends.
+    /// The config at which it ends.
     pub(crate) target: Option<&'t str>,
-    /// What it is.
+    /// Its type, such as `delegation`.
     pub(crate) kind: Option<&'t str>,
 }
 
-/// Which configs take which part in relationships.
+/// The roles of configs in relationships.
 #[derive(Debug, Default)]
 pub(crate) struct Parts<'t> {
-    /// Those that delegate.
+    /// The configs that delegate.
     pub(crate) delegating: Members<&'t str>,
-    /// Those that are supervised.
+    /// The configs that are supervised.
     pub(crate) supervised: Members<&'t str>,
-    /// Those at which any relationship starts.
+    /// The configs at which any relationship starts.
     pub(crate) starting: Members<&'t str>,
 }
 
@@ -96,7 +96,7 @@ impl<'t> Ensemble<'t> {
         self.configs.get(*self.first_configs.get(name)?)
     }
 
-    /// Those of its configs that count: with a name that is not empty, and the first ones of theirs.
+    /// The names of the configs that count: names that are not empty, each once.
     pub(crate) fn named_configs(&self) -> impl Iterator<Item = &'t str> {
         let is_first = |config: &AgentConfig<'t>, name| {
             self.config(name).is_some_and(|first| first.index == config.index)
@@ -117,20 +117,20 @@ impl<'t> Ensemble<'t> {
     }
 }
 
-/// The field that lists the configs of an Ensemble: today's name or the old one.
+/// The field that lists the configs of an Ensemble, under its current or its old name.
 pub(crate) fn configs_field(object: &Tree) -> &'static str {
     let has = |field| object.at(&["spec", field]).is_some();
     if !has("agentConfigs") && has("personas") { "personas" } else { "agentConfigs" }
 }
 
-/// The first config of a name, for callers that ask for one alone.
+/// The first config of a name, for callers that need only this one.
 pub(crate) fn find_config<'t>(object: &'t Tree, name: &str) -> Option<AgentConfig<'t>> {
     let mut configs = objects(object, &["spec", configs_field(object)]);
     let (index, tree) = configs.find(|(_, config)| config.text_at(&["name"]) == Some(name))?;
     Some(AgentConfig::read(index, tree))
 }
 
-/// Whether a config is left out.
+/// Whether a config is excluded.
 pub(crate) fn is_excluded(object: &Tree, config: &str) -> bool {
     texts(object, &["spec", "excludePersonas"]).any(|excluded| excluded == config)
 }
@@ -165,8 +165,8 @@ impl<'t> AgentConfig<'t> {
         Self { index, name: tree.text_at(&["name"]), tree }
     }
 
-    /// Whether two have the same fields; a `null` is none. Of those that nest too deep, the fields that are read
-    /// count.
+    /// Whether two configs have the same fields. A `null` field counts as absent. If a config nests too deep for
+    /// a digest, only the fields in the schema are compared.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         match (self.tree.digest(), other.tree.digest()) {
             (Some(own), Some(others)) => own == others,
@@ -174,23 +174,24 @@ impl<'t> AgentConfig<'t> {
         }
     }
 
-    /// Whether its memory was switched off.
+    /// Whether its memory is switched off.
     pub(crate) fn memory_disabled(&self) -> bool {
         self.tree.at(&["memory", "enabled"]) == Some(&Tree::Boolean(false))
     }
 
-    /// Whether its Agent has the older memory in a ConfigMap: with `memory` it is on by default.
+    /// Whether its Agent has the older memory in a ConfigMap. If `memory` is set, it is on by default.
     pub(crate) fn has_legacy_memory(&self) -> bool {
         section(self.tree, &["memory"]).is_some() && !self.memory_disabled()
     }
 
-    /// Whether its Agent does not store its runs by itself, as its Ensemble `object` and it say together.
+    /// Whether its Agent does not store its runs automatically. The config's own setting overrides that of its
+    /// Ensemble `object`.
     pub(crate) fn auto_store_off(&self, object: &Tree) -> bool {
         let own = self.tree.at(&["memory", "autoStore"]);
         own.or_else(|| object.at(&["spec", "autoStoreMemory"])) == Some(&Tree::Boolean(false))
     }
 
-    /// Its first memories, without blank ones.
+    /// The initial memories (seeds), without blank ones.
     pub(crate) fn seeds(&self) -> impl Iterator<Item = &'t str> {
         texts(self.tree, &["memory", "seeds"]).filter(|seed| !seed.trim().is_empty())
     }

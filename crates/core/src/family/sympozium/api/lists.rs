@@ -1,20 +1,20 @@
-//! The lists of an Ensemble.
+//! Reads the lists of an Ensemble.
 
 use memgate_model::tree::Tree;
 use memgate_primitives::members::ByKey;
 
-/// The first place of each name in a list.
+/// The first index of each name in a list.
 pub(super) type Places<'t> = ByKey<&'t str, usize>;
 
-/// Finds the first place of each of these names.
+/// Finds the first index of each of these names.
 pub(super) fn first_places<'t>(
     names: impl DoubleEndedIterator<Item = Option<&'t str>> + ExactSizeIterator,
 ) -> Places<'t> {
-    // From the back, so that the first one stays.
+    // Going backwards, the first index of a name overwrites later ones.
     names.enumerate().rev().filter_map(|(place, name)| Some((name?, place))).collect()
 }
 
-/// What is read of the objects of a list.
+/// Reads each object of a list.
 pub(super) fn list<'t, T>(tree: &'t Tree, path: &[&str], read: impl Fn(usize, &'t Tree) -> T) -> Vec<T> {
     objects(tree, path).map(|(index, element)| read(index, element)).collect()
 }
@@ -28,7 +28,7 @@ pub(super) fn objects<'t>(
     elements.iter().enumerate().filter(|(_, element)| element.is_object())
 }
 
-/// The strings of a list. One that holds anything else is refused by the apiserver.
+/// The strings of a list. The apiserver refuses a list with other elements.
 pub(super) fn texts<'t>(tree: &'t Tree, path: &[&str]) -> impl Iterator<Item = &'t str> + use<'t> {
     let elements = tree.at(path).map(Tree::elements).unwrap_or_default();
     elements.iter().filter_map(Tree::text)

@@ -1,4 +1,4 @@
-//! What the membrane means for one agent: rules, relationships and defaults combined.
+//! The effect of the membrane on one agent: combines rules, relationships and defaults.
 
 use std::collections::BTreeSet;
 
@@ -7,18 +7,18 @@ use super::ensemble::{Ensemble, Parts, Relationship};
 use super::shared_memory::Membrane;
 use memgate_primitives::members::Members;
 
-/// What decides the visibility of an agent's entries.
+/// The setting that decides the visibility of an agent's entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum VisibilitySource {
-    /// The rule of this index.
+    /// The rule at this index.
     Rule(usize),
-    /// The agent's relationships: there are no rules at all.
+    /// The agent's relationships, since the membrane has no rules.
     Relationships,
     /// The default of the membrane, or of the CRD's schema.
     Default,
 }
 
-/// What the entries of the agent of a config are, and what decides this.
+/// The visibility of the entries of a config's agent, and the setting that decides it.
 pub(crate) fn effective_visibility<'t>(
     ensemble: &Ensemble<'t>,
     membrane: &Membrane<'t>,
@@ -38,12 +38,12 @@ pub(crate) fn effective_visibility<'t>(
     decided.unwrap_or((default, VisibilitySource::Default))
 }
 
-/// Whether relationships decide, since there are no rules at all.
+/// Whether relationships decide the visibility: there are relationships and no rules.
 const fn derives_visibility(ensemble: &Ensemble<'_>, membrane: &Membrane<'_>) -> bool {
     membrane.permeability.is_empty() && !ensemble.relationships.is_empty()
 }
 
-/// The visibility that follows from an agent's relationships; `None` leaves it to the default.
+/// The visibility that follows from an agent's relationships; `None` if the default applies.
 /// Source: upstream, `internal/controller/agentrun_controller.go`, the derived permeability.
 fn derived_visibility(ensemble: &Ensemble<'_>, config: &str) -> Option<&'static str> {
     let Parts { delegating, supervised, starting } = &ensemble.parts;
@@ -58,9 +58,9 @@ fn derived_visibility(ensemble: &Ensemble<'_>, config: &str) -> Option<&'static 
     }
 }
 
-/// The configs whose agents see the trusted entries of this one, in order: the other members of its
-/// trust groups; where there are no groups at all, those that it delegates to or supervises and
-/// those that do it to it.
+/// The configs whose agents see the trusted entries of this one, in order. With trust groups, they are the
+/// other members of its groups. Without any trust group, they are the configs with which it has a
+/// delegation or supervision, in either direction.
 pub(crate) fn peers<'t>(ensemble: &Ensemble<'t>, membrane: &Membrane<'t>, config: &str) -> Vec<&'t str> {
     let mut peers = BTreeSet::new();
     if membrane.groups.is_empty() {
@@ -103,7 +103,7 @@ pub(crate) fn with_peers<'t>(ensemble: &Ensemble<'t>, membrane: &Membrane<'t>) -
     all
 }
 
-/// The relationships that make peers where there are no trust groups.
+/// The relationships that make two configs peers if there are no trust groups.
 fn close_relationships<'e, 't>(ensemble: &'e Ensemble<'t>) -> impl Iterator<Item = &'e Relationship<'t>> {
     let close = |kind: Option<&str>| matches!(kind, Some("delegation" | "supervision"));
     ensemble.relationships.iter().filter(move |relationship| close(relationship.kind))

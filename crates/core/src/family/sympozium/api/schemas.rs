@@ -1,5 +1,5 @@
-//! The fields that are read, a table for each kind. Objects are open: the platform has many fields
-//! beside those of memory.
+//! The fields that are read: a table for each kind. Objects are open, since the platform has many fields
+//! besides those for memory.
 
 use memgate_model::schema::{Field, LABELS, Schema, UID, metadata};
 
@@ -32,7 +32,7 @@ const VOLUME_MOUNTS: Field = field("volumeMounts", Schema::List(&Schema::Open(&[
 
 const SKILL: &[Field] = &[text("skillPackRef"), text("configMapRef"), field("params", Schema::Texts)];
 
-/// Whole, since runs get copies of them.
+/// Kept whole, since runs get copies of these entries.
 const AGENT_SKILLS: Field = field("skills", Schema::List(&Schema::Whole(SKILL)));
 
 const RUN_SKILLS: Field = field("skills", Schema::List(&Schema::Open(SKILL)));
@@ -87,7 +87,7 @@ pub(super) const AGENT_RUN: Schema = Schema::Open(&[
     ),
 ]);
 
-/// An AgentRun in the state: whose it is, and its skills. There can be very many of them.
+/// An AgentRun in the state: its Agent, and its skills. There can be very many AgentRuns.
 pub(super) const STATE_AGENT_RUN: Schema = Schema::Pruned(&[
     Field::new(
         "metadata",
@@ -164,7 +164,7 @@ pub(super) const ENSEMBLE: Schema = Schema::Open(&[
     ),
 ]);
 
-/// With a digest, since two entries of one name may differ in any field.
+/// Kept with a digest, since two entries with the same name may differ in any field.
 const CONFIGS: Schema = Schema::List(&Schema::Compared(&[
     text("name"),
     text("systemPrompt"),

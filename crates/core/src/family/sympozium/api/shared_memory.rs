@@ -1,5 +1,5 @@
-//! The shared memory of an Ensemble as decisions read it. A field of the wrong type reads as absent, and list
-//! elements keep their index.
+//! The fields of an Ensemble's shared memory that decisions read. A field of the wrong type counts as absent,
+//! and list elements keep their index.
 
 use memgate_model::tree::Tree;
 
@@ -12,11 +12,11 @@ use super::{ACCESSES, STORAGE_SIZE_DEFAULT};
 pub(crate) struct SharedMemory<'t> {
     /// Whether it is on.
     pub(crate) enabled: bool,
-    /// The size of its volume, the default applied.
+    /// The size of its volume, with the default applied.
     pub(crate) storage_size: &'t str,
     /// The access rules.
     pub(crate) rules: Vec<AccessRule<'t>>,
-    /// The first rule of each config, by its place in `rules`.
+    /// The first rule of each config, by its index in `rules`.
     first_rules: Places<'t>,
     /// The membrane.
     pub(crate) membrane: Option<Membrane<'t>>,
@@ -25,13 +25,13 @@ pub(crate) struct SharedMemory<'t> {
 /// One of the `accessRules`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct AccessRule<'t> {
-    /// Its place in the list.
+    /// Its index in the list.
     pub(crate) index: usize,
     /// The config that it applies to.
     pub(crate) agent_config: Option<&'t str>,
     /// The same under its old name.
     pub(crate) persona: Option<&'t str>,
-    /// Whether it has a name at all, of whatever type.
+    /// Whether it has a name field at all, of any type.
     pub(crate) is_named: bool,
     /// The access, unparsed.
     pub(crate) access: Option<&'t str>,
@@ -44,35 +44,35 @@ pub(crate) struct Membrane<'t> {
     pub(crate) default_visibility: Option<&'t str>,
     /// The rules for single configs.
     pub(crate) permeability: Vec<PermeabilityRule<'t>>,
-    /// The first rule of each config, by its place in `permeability`.
+    /// The first rule of each config, by its index in `permeability`.
     first_permeability: Places<'t>,
     /// The trust groups.
     pub(crate) groups: Vec<TrustGroup<'t>>,
-    /// The first group of each name, by its place in `groups`.
+    /// The first group of each name, by its index in `groups`.
     first_groups: Places<'t>,
-    /// All of it.
+    /// The whole membrane.
     pub(crate) tree: &'t Tree,
 }
 
 /// One of the `permeability` rules.
 #[derive(Debug)]
 pub(crate) struct PermeabilityRule<'t> {
-    /// Its place in the list.
+    /// Its index in the list.
     pub(crate) index: usize,
     /// The config that it applies to.
     pub(crate) config: Option<&'t str>,
-    /// What its entries are.
+    /// The visibility of the config's entries.
     pub(crate) visibility: Option<&'t str>,
-    /// What of its entries is shown.
+    /// The tags of the config's entries that others see.
     pub(crate) expose_tags: Vec<&'t str>,
-    /// What it gets to see.
+    /// The tags of the entries that the config sees.
     pub(crate) accept_tags: Vec<&'t str>,
 }
 
 /// One of the `trustGroups`.
 #[derive(Debug)]
 pub(crate) struct TrustGroup<'t> {
-    /// Its place in the list.
+    /// Its index in the list.
     pub(crate) index: usize,
     /// Its name.
     pub(crate) name: Option<&'t str>,

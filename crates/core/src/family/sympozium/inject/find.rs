@@ -23,13 +23,13 @@ use super::super::codes::{INSTANCE_MISMATCH, LOOKUP_FAILED, POD_AGENT_NOT_FOUND,
 use super::super::lookup;
 use super::recognise::instance_label;
 
-/// The objects of a pod, and the memories that are on.
+/// The objects that belong to a pod, and the memories that are on.
 pub(in super::super) struct PodMemories<'s> {
     /// The name of the agent.
     pub(super) instance: String,
-    /// The Agent; absent if only its run sets memory, or if its Ensemble will create it.
+    /// The Agent; `None` if only the run sets memory, or if the Ensemble will create the Agent.
     pub(in super::super) agent: Option<&'s Object>,
-    /// The config of the Ensemble that will make the Agent.
+    /// The config of the Ensemble from which the Agent will be made.
     pub(super) made_from: Option<AgentConfig<'s>>,
     /// The object and the field that turn private memory on.
     pub(in super::super) private: Option<(&'s Object, String)>,
@@ -41,9 +41,9 @@ pub(in super::super) struct PodMemories<'s> {
     pub(in super::super) shared: bool,
     /// The Agent's entry in the Ensemble.
     pub(super) config: Option<&'s str>,
-    /// What is missing.
+    /// Findings about missing objects.
     pub(super) unmet: Vec<Finding>,
-    /// The same as references, under each kind that it could have.
+    /// The missing objects as references, under each kind that they could have.
     pub(super) missing: Vec<Reference>,
 }
 
@@ -81,7 +81,7 @@ pub(in super::super) fn find<'s>(
     Ok(found)
 }
 
-/// The run that the pod names, if it exists. A run of another agent is an error.
+/// The run that the pod names, if it exists; an error if the run belongs to another agent.
 fn find_run<'s>(
     pod: &Pod<'_>,
     instance: &str,
@@ -108,7 +108,8 @@ fn find_run<'s>(
     }
 }
 
-/// The run's own skills count; without any it takes its agent's.
+/// The object and the field that turn private memory on: the run's own skills count, or its agent's if the run has
+/// none.
 fn private<'s>(run: Option<&'s Object>, agent: Option<&'s Object>) -> Option<(&'s Object, String)> {
     let object = match skills_owner(run.map(|run| &run.tree), agent.map(|agent| &agent.tree))? {
         SkillsOwner::Run => run?,
@@ -152,7 +153,8 @@ impl<'s> PodMemories<'s> {
         self.private.is_some() || self.legacy || self.shared
     }
 
-    /// Uses the config of the Ensemble for the Agent that the Ensemble will create. Upstream gives each Agent the skill.
+    /// Uses the Ensemble's config for an Agent that the Ensemble will create. Upstream gives each such Agent the
+    /// skill.
     fn add_made_agent(&mut self, ensemble: &'s Object, config: AgentConfig<'s>, run: Option<&'s Object>) {
         let inherits = run.is_none_or(|run| skills(&run.tree).is_empty() && inherits_skills(&run.tree));
         if inherits {
@@ -166,7 +168,7 @@ impl<'s> PodMemories<'s> {
         self.made_from = Some(config);
     }
 
-    /// Reports the missing Agent. Private memory needs a valid name for its Service and claim.
+    /// Reports the missing Agent. Turns private memory off if the name is invalid for its Service and claim.
     fn add_missing_agent(&mut self, namespace: &str) {
         if !is_dns_subdomain(&self.instance) {
             self.private = None;

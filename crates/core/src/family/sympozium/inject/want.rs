@@ -1,7 +1,7 @@
-//! What a pod should have for its memories.
+//! The parts that a pod should have for its memories.
 //!
-//! Private memory is a service of its own ([`service`]) or a native sidecar ([`sidecar`]), as [`mode`]
-//! says; shared memory is always a service; the older memory in a ConfigMap is a volume ([`legacy`]).
+//! Private memory is a separate service ([`service`]) or a native sidecar ([`sidecar`]), as [`mode`]
+//! decides. Shared memory is always a service. The older memory in a ConfigMap is a volume ([`legacy`]).
 
 mod containers;
 mod legacy;
@@ -46,7 +46,7 @@ pub(super) struct PodContext<'p> {
     pub(super) namespace: &'p str,
 }
 
-/// What the pod should have.
+/// Returns the parts that the pod should have.
 pub(super) fn want<'p, 's>(
     pod: PodContext<'p>,
     found: PodMemories<'s>,
@@ -59,12 +59,12 @@ pub(super) fn want<'p, 's>(
     Ok(builder.wanted())
 }
 
-/// What is wanted so far.
+/// Collects the wanted parts.
 struct WantedBuilder<'p, 's> {
     pod: PodContext<'p>,
     existing: ExistingEnv<'p>,
     found: PodMemories<'s>,
-    /// Whether the agent gets its private memory, without any conflict.
+    /// Whether the agent gets its private memory, without a conflict.
     private_on: bool,
     /// All variables for the memory, in order.
     variables: Vec<Variable<'static>>,
@@ -73,7 +73,7 @@ struct WantedBuilder<'p, 's> {
     mounts: Vec<WantedPart>,
     unmet: Vec<Finding>,
     warnings: Vec<Finding>,
-    /// The images of what is added, as they were chosen.
+    /// The images of added containers, from the settings.
     wait_image: String,
     memory_image: String,
 }
@@ -97,7 +97,7 @@ impl<'p, 's> WantedBuilder<'p, 's> {
         }
     }
 
-    /// All of it. Whatever is missing refuses a pod that requires its memory.
+    /// Returns all collected parts. Findings in `unmet` refuse a pod that requires its memory.
     fn wanted(mut self) -> WantedByPod<'p> {
         let memory = self.memory_names();
         let mut env: Vec<Variable<'p>> = self.instance_name().into_iter().collect();
@@ -115,7 +115,7 @@ impl<'p, 's> WantedBuilder<'p, 's> {
         }
     }
 
-    /// The agent's name goes along with the first of the other variables.
+    /// The variable with the agent's name, which is added only together with other variables.
     fn instance_name(&self) -> Option<Variable<'static>> {
         let first = self.variables.first()?;
         let resource = self.found.agent.map_or_else(
@@ -133,7 +133,7 @@ impl<'p, 's> WantedBuilder<'p, 's> {
         agent.into_iter().chain(ensemble.map(|ensemble| format!("Ensemble/{}", ensemble.name))).collect()
     }
 
-    /// The memory of this agent alone.
+    /// Adds the private memory of this agent.
     fn private(&mut self, state: &mut StateReader<'s>) -> Result<(), Unmet> {
         let Some((object, field)) = self.found.private.clone() else { return Ok(()) };
         let origin = self.private_origin(object, &field);
@@ -162,7 +162,7 @@ impl<'p, 's> WantedBuilder<'p, 's> {
         field_origin(&resource_name(kind, object), field.to_owned())
     }
 
-    /// The last variable of private memory, which comes behind those of the shared one.
+    /// The last variable of private memory. It comes after those of shared memory.
     fn auto_store(&self) -> Option<Variable<'static>> {
         let origin = match (self.found.agent, self.found.made_from.zip(self.found.ensemble)) {
             (Some(agent), _) if auto_store_off(&agent.tree) => {
@@ -176,7 +176,7 @@ impl<'p, 's> WantedBuilder<'p, 's> {
         self.private_on.then(|| Variable::literal(AUTO_STORE, "false", origin))
     }
 
-    /// What the Ensemble shares.
+    /// Adds the shared memory of the Ensemble.
     fn shared(&mut self) {
         let Some(ensemble) = self.found.ensemble.filter(|_| self.found.shared) else {
             self.variables.extend(self.auto_store());

@@ -44,7 +44,8 @@ pub(super) fn findings(
     }
 }
 
-/// The schema asks for a name; upstream never applies a rule with an empty one.
+/// Reports a rule without a config. The schema requires a name; upstream never applies a rule with an empty
+/// name.
 fn without_config(
     rule: &AccessRule<'_>,
     here: impl FnOnce() -> Pointer,
@@ -102,7 +103,8 @@ fn duplicate(
     Some(finding.help("the first rule wins").related(first, "the rule that counts"))
 }
 
-/// Where all rules are read-only they are exceptions, and those without one are meant to write.
+/// Warns about configs without a rule, unless all rules are read-only: then the rules are exceptions, and
+/// the other configs are meant to write.
 fn uncovered(
     ensemble: &Ensemble<'_>,
     shared: &SharedMemory<'_>,

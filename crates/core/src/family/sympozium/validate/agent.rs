@@ -37,7 +37,7 @@ pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
     findings
 }
 
-/// What is deleted with an Agent.
+/// Warns about the data that is deleted with an Agent.
 pub(super) fn deleted(subject: &Subject<'_>) -> Vec<Finding> {
     if !has_memory(subject.object) {
         return Vec::new();

@@ -39,7 +39,8 @@ pub(super) fn findings(
     }
 }
 
-/// Two entries of one name make one Agent; where they differ they overwrite each other for ever.
+/// Reports entries with the same name. They make one Agent; if they differ, they overwrite each other
+/// forever.
 fn duplicates(ensemble: &Ensemble<'_>, report: Report<'_>, findings: &mut Vec<Finding>) {
     let list = ensemble.configs_pointer();
     for config in &ensemble.configs {
@@ -60,7 +61,7 @@ fn duplicates(ensemble: &Ensemble<'_>, report: Report<'_>, findings: &mut Vec<Fi
     }
 }
 
-/// The CRD's schema requires a plain name, but users copy objects from Agents.
+/// Validates skills. The CRD's schema requires a plain name, but users copy objects from Agents.
 fn skills(
     config: &AgentConfig<'_>,
     here: impl Fn() -> Pointer,
@@ -113,7 +114,7 @@ fn memory(
     }
 }
 
-/// Upstream enforces no size at all; beyond these bounds none could be.
+/// Warns about a memory size that could not be enforced. Upstream does not enforce any size.
 pub(super) fn max_size(memory: &Tree, here: impl FnOnce() -> Pointer, report: Report<'_>) -> Option<Finding> {
     /// KiB that a ConfigMap holds.
     /// Source: Kubernetes documentation, ConfigMaps.

@@ -52,7 +52,7 @@ pub(super) fn findings(subject: &Subject<'_>, report: Report<'_>) -> Vec<Finding
     findings
 }
 
-/// What is deleted with an Ensemble, and the Agents that use it.
+/// Warns about the memory that is deleted with an Ensemble, and names the Agents that use it.
 pub(super) fn deleted(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
     if !shares_memory(subject.object) {
         return Vec::new();
@@ -84,7 +84,7 @@ fn data_loss_message(name: &str) -> String {
     format!("PVC {name}-shared-memory-db will be deleted with all shared memories")
 }
 
-/// Reported once, since users who rename one field rename them all.
+/// Warns about old field names, once: users who rename one field rename them all.
 fn old_names(ensemble: &Ensemble<'_>, subject: &Subject<'_>) -> Option<Finding> {
     if *subject.kind == ENSEMBLE_OLD {
         return None;
@@ -102,7 +102,7 @@ fn old_names(ensemble: &Ensemble<'_>, subject: &Subject<'_>) -> Option<Finding> 
     Some(Finding::warn(&LEGACY_PERSONAS, at, message).at_key())
 }
 
-/// Upstream does not create any Agents of an Ensemble that names an unknown config here.
+/// Reports relationships with unknown configs. Upstream does not create any Agents of such an Ensemble.
 fn relationships(ensemble: &Ensemble<'_>, report: Report<'_>, findings: &mut Vec<Finding>) {
     let list = Pointer::new("/spec/relationships");
     for edge in &ensemble.relationships {
@@ -120,7 +120,8 @@ fn relationships(ensemble: &Ensemble<'_>, report: Report<'_>, findings: &mut Vec
     }
 }
 
-/// Read only while the shared memory is on: upstream parses it with a call that panics.
+/// Reports an invalid storage size. The size is read only while the shared memory is on: upstream parses it
+/// with a call that panics.
 fn storage_size(shared: &SharedMemory<'_>, report: Report<'_>) -> Option<Finding> {
     let size = shared.storage_size;
     if size.is_empty() || billionths(size).is_some_and(|size| size > 0) {
@@ -198,7 +199,7 @@ fn memory_lost(
     Some(data_loss(subject.name, at))
 }
 
-/// The volume is made once and never resized.
+/// Warns about a changed storage size. The volume is created once and never resized.
 fn resized(ensemble: &Ensemble<'_>, before: &Ensemble<'_>, report: Report<'_>) -> Option<Finding> {
     let (new, old) = (ensemble.shared.as_ref()?, before.shared.as_ref()?);
     let (new_size, old_size) = (effective_size(new)?, effective_size(old)?);

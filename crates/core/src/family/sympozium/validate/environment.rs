@@ -1,4 +1,4 @@
-//! Variables of the user's own that stand in the way of those that memory needs.
+//! Variables set by the user that conflict with those that memory needs.
 
 use memgate_model::finding::Finding;
 use memgate_model::object::Object;
@@ -11,7 +11,7 @@ use crate::family::message::fit_names;
 
 use super::super::variables::{PRIVATE_URL, shared_variables};
 
-/// Whether any variable at a path can be one that an Ensemble sets.
+/// Whether any variable at a path has a name that an Ensemble may set.
 pub(super) fn names_reserved(object: &Tree, path: &[&str]) -> bool {
     object.at(path).is_some_and(|entries| entries.keys().any(is_reserved))
 }
@@ -20,7 +20,7 @@ fn is_reserved(name: &str) -> bool {
     name.starts_with("WORKFLOW_MEMORY_") || name.starts_with("WORKFLOW_MEMBRANE_")
 }
 
-/// What is wrong with the variables at a path.
+/// Findings about the variables at a path.
 pub(super) fn findings(object: &Tree, path: &[&str], ensemble: Option<&Object>) -> Vec<Finding> {
     let Some(entries @ Tree::Texts(_)) = object.at(path) else { return Vec::new() };
     let at = path.iter().fold(Pointer::root(), |pointer, key| pointer.key(key));

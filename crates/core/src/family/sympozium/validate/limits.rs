@@ -73,7 +73,7 @@ fn failures(breaker: &Tree, here: &Pointer, report: Report<'_>) -> Option<Findin
     report.warn(&BREAKER_FAILURES_LOW, at, move || format!("{number} acts as 3"))
 }
 
-/// Upstream never reads the cooldown; an empty one asks for a manual reset.
+/// Warns about a cooldown, which upstream never reads. An empty cooldown asks for a manual reset.
 fn cooldown(breaker: &Tree, here: &Pointer, report: Report<'_>) -> Option<Finding> {
     let text = breaker.text_at(&["cooldownDuration"]).filter(|text| !text.is_empty())?;
     let at = || here.key("cooldownDuration");

@@ -44,7 +44,7 @@ pub(super) fn findings<'t>(
     }
 }
 
-/// What the rules look at.
+/// The objects that the rules read.
 struct Rules<'r, 't> {
     ensemble: &'r Ensemble<'t>,
     shared: &'r SharedMemory<'t>,
@@ -89,7 +89,7 @@ impl Rules<'_, '_> {
         }
     }
 
-    /// The runner gets tags as one comma-separated value.
+    /// Checks tags, which the runner gets as one comma-separated value.
     fn tags(&self, list: impl Fn() -> Pointer, tags: &[&str], findings: &mut Vec<Finding>) {
         if !self.report.wants_warnings() {
             return;
@@ -152,7 +152,7 @@ impl Rules<'_, '_> {
         }
     }
 
-    /// Only an agent itself sees its trusted entries if it has no peers.
+    /// Warns about an agent without peers, whose trusted entries only the agent itself sees.
     fn trusted_without_peers(&self, findings: &mut Vec<Finding>) {
         let (ensemble, membrane) = (self.ensemble, self.membrane);
         let with_peers = with_peers(ensemble, membrane);

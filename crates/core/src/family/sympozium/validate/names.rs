@@ -1,4 +1,4 @@
-//! Validates names from which Services are named.
+//! Validates names that become parts of Service names.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ fn own_name() -> Pointer {
     Pointer::new("/metadata/name")
 }
 
-/// What is wrong with the name of an Agent that needs a Service.
+/// Findings about the name of an Agent that needs a Service.
 pub(super) fn agent(subject: &Subject<'_>, report: Report<'_>) -> Vec<Finding> {
     let name = subject.name;
     if name.is_empty() || !has_memory(subject.object) {
@@ -33,7 +33,7 @@ pub(super) fn agent(subject: &Subject<'_>, report: Report<'_>) -> Vec<Finding> {
     too_long.into_iter().chain(not_service).collect()
 }
 
-/// What is wrong with the name of an Ensemble and those of its Agents; `before` is the stored one.
+/// Findings about the name of an Ensemble and the names of its Agents; `before` is the stored Ensemble.
 pub(super) fn ensemble(
     ensemble: &Ensemble<'_>,
     before: Option<&Ensemble<'_>>,
@@ -56,7 +56,7 @@ pub(super) fn ensemble(
     }
     for config in &ensemble.configs {
         let Some(name) = config.name.filter(|name| !name.is_empty()) else { continue };
-        // What is wrong with the Ensemble's own name is said there, once.
+        // Faults of the Ensemble's own name are reported once, at that name.
         let is_service = can_end_dns_label(name);
         let is_too_long = own.len() + 1 + name.len() > MAX_AGENT_NAME_BYTES;
         if is_service && !is_too_long || ensemble.excluded.contains(name) {
@@ -73,7 +73,7 @@ pub(super) fn ensemble(
     }
 }
 
-/// Names never change, so a stored one only warns.
+/// Reports a name that is too long. A stored object only warns, since its name cannot change.
 fn too_long(subject: &Subject<'_>, max_bytes: usize, suffix: &str, report: Report<'_>) -> Option<Finding> {
     if subject.name.len() <= max_bytes {
         return None;
@@ -93,14 +93,15 @@ fn too_long(subject: &Subject<'_>, max_bytes: usize, suffix: &str, report: Repor
 }
 
 /// The name of the Agent that is made from a config. Of an Ensemble's name that is too long for any object, only
-/// the start is taken.
+/// the start is used.
 pub(super) fn agent_of(ensemble: &str, config: &str) -> String {
     const MAX_BYTES: usize = 8 << 10;
     let start = ensemble.get(..ensemble.floor_char_boundary(MAX_BYTES)).unwrap_or(ensemble);
     format!("{start}-{config}")
 }
 
-/// A config that the stored Ensemble has already has its Agent, whatever its name.
+/// Reports an Agent name that is too long. A config of the stored Ensemble only warns, since its Agent already
+/// exists.
 fn agent_name_too_long(
     own: &Arc<str>,
     name: &str,
@@ -139,13 +140,13 @@ fn not_service(
     Some(finding.help("use a-z, 0-9 and '-', and start with a letter"))
 }
 
-/// Whether a name is a DNS-1035 label but for its length.
+/// Whether a name is a DNS-1035 label, except for its length.
 /// Source: Kubernetes documentation, Object Names and IDs, RFC 1035 Label Names.
 fn is_dns_label(name: &str) -> bool {
     name.as_bytes().first().is_some_and(u8::is_ascii_lowercase) && can_end_dns_label(name)
 }
 
-/// Whether a name behind a label and a dash makes a longer one.
+/// Whether a DNS-1035 label, a dash and this name make a DNS-1035 label, except for its length.
 fn can_end_dns_label(name: &str) -> bool {
     let alphanumeric = |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit();
     let bytes = name.as_bytes();

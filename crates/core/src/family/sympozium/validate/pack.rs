@@ -15,7 +15,7 @@ use super::super::api::{AGENT, AGENT_OLD, MEMORY_SKILL, SKILL_PACK, SYSTEM_NAMES
 use super::super::codes::{MEMORY_PACK_DELETE, MEMORY_PACK_SERVER, TOOL_NAME_BUILTIN};
 use super::{Report, about_agents, volumes};
 
-/// The tools that the agent's runner has by itself.
+/// The tools that the agent's runner has built in.
 /// Source: upstream, `internal/webhook/skillpack_validator.go`.
 const BUILT_IN_TOOLS: [&str; 20] = [
     "memory_search",
@@ -52,7 +52,7 @@ pub(super) fn findings(subject: &Subject<'_>, report: Report<'_>) -> Vec<Finding
     findings
 }
 
-/// Upstream's own webhook refuses these, in these words.
+/// Refuses tools that upstream's own webhook refuses, with the same message.
 fn tools(pack: &Tree, name: &str, report: Report<'_>) -> Vec<Finding> {
     let list = Pointer::new("/spec/sidecar/tools");
     let tools = pack.at(&["spec", "sidecar", "tools"]).map(Tree::elements).unwrap_or_default();
@@ -70,7 +70,7 @@ fn tools(pack: &Tree, name: &str, report: Report<'_>) -> Vec<Finding> {
     tools.iter().enumerate().filter_map(finding).collect()
 }
 
-/// The Agents that use the memory's SkillPack.
+/// Warns about the DELETE of the SkillPack `memory`, with the Agents that use it.
 pub(super) fn deleted(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
     if subject.name != MEMORY_SKILL {
         return Vec::new();

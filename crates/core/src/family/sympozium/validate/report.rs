@@ -10,7 +10,7 @@ use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
 use memgate_primitives::suggest;
 
-/// Makes findings within a budget. A text owns the values that it shows.
+/// Makes findings within a budget. Each text owns the values that it shows.
 #[derive(Clone, Copy)]
 pub(super) struct Report<'w> {
     budget: &'w Budget<'w>,
@@ -21,7 +21,7 @@ impl<'w> Report<'w> {
         Self { budget }
     }
 
-    /// Whether warnings are reported. Of a stored object only denials are.
+    /// Whether warnings are reported. For a stored object, only denials are.
     pub(super) fn wants_warnings(self) -> bool {
         self.budget.wants_warnings() && !self.budget.has_ended()
     }
@@ -66,7 +66,7 @@ impl<'w> Report<'w> {
         self.warn_whole(code, at, move |at| format!("{}: {}", at.field(), text()))
     }
 
-    /// A warning whose message starts with its field and fits, with these names as far as there is room.
+    /// A warning whose message starts with its field. These names are truncated until the message fits.
     pub(super) fn warn_of<const N: usize>(
         self,
         code: &'static Code,
@@ -104,7 +104,7 @@ impl<'w> Report<'w> {
         Some(self.deny_whole(code, at, details)?.fingerprint_value(value))
     }
 
-    /// A second entry of a name, of which the first one counts.
+    /// A warning about a second entry with the same name. The first entry counts.
     pub(super) fn duplicate_value(
         self,
         code: &'static Code,

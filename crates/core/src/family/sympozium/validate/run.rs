@@ -69,7 +69,7 @@ fn agent_missing(subject: &Subject<'_>, name: &str, report: Report<'_>) -> Optio
     Some(finding.help("apply the Agent first: Sympozium's own webhook refuses a run without it"))
 }
 
-/// Warns about a label that differs from the Agent's, which counts at run time.
+/// Warns about an Ensemble label that differs from the Agent's label. The Agent's label counts at run time.
 fn ensemble_label_differs(run: &Tree, agent: &Object) -> Option<Finding> {
     let (own, agents) = (label(run, ENSEMBLE_LABEL)?, label(&agent.tree, ENSEMBLE_LABEL)?);
     let at = Pointer::new("/metadata/labels").key(ENSEMBLE_LABEL);
@@ -82,7 +82,7 @@ fn ensemble_label_differs(run: &Tree, agent: &Object) -> Option<Finding> {
     (own != agents).then(|| finding().elsewhere(agent, of_agent, "the label of the Agent counts"))
 }
 
-/// Upstream's router refuses what the run asks it to spawn.
+/// Warns about an open circuit breaker: upstream's router refuses to spawn runs for this run.
 fn circuit_open(subject: &Subject<'_>, ensemble: &Object) -> Option<Finding> {
     let message = fit_names([&ensemble.name], |[name]| {
         format!("the circuit breaker of Ensemble {} is open: this run cannot spawn others", quoted(name))
@@ -93,7 +93,7 @@ fn circuit_open(subject: &Subject<'_>, ensemble: &Object) -> Option<Finding> {
     is_open.then(|| finding().elsewhere(ensemble, at, "open"))
 }
 
-/// Upstream fails such a run, in these words.
+/// Warns about a spent token budget, with upstream's message. Upstream fails such a run.
 fn budget_spent(subject: &Subject<'_>, ensemble: &Object) -> Option<Finding> {
     let budget = ensemble.tree.at(&["spec", "sharedMemory", "membrane", "tokenBudget"])?;
     let limit = budget.get("maxTokens").and_then(Tree::integer).filter(|limit| *limit > 0)?;

@@ -53,7 +53,7 @@ fn check_skill(skill: &Tree, here: impl FnOnce() -> Pointer, report: Report<'_>)
 }
 
 fn is_near_miss(name: &str) -> bool {
-    /// More than the longest one has, in any alphabet.
+    /// More bytes than the longest near miss has, in any alphabet.
     const MAX_BYTES: usize = 64;
     let trimmed = name.trim();
     if name == MEMORY_SKILL || trimmed.len() > MAX_BYTES {
@@ -63,13 +63,14 @@ fn is_near_miss(name: &str) -> bool {
     plain.strip_prefix("skillpack-").unwrap_or(&plain) == MEMORY_SKILL
 }
 
-/// Upstream's memory works without the pack, so files without any SkillPack give no warning.
+/// Warns about a missing SkillPack. Upstream's memory works without it, so files without any SkillPack give
+/// no warning.
 fn pack_missing(namespace: &str, skill: &Pointer, state: &mut StateReader<'_>) -> Option<Finding> {
     let absent = lookup::memory_pack(namespace, state) == Lookup::Absent;
     (absent && state.holds_any(&SKILL_PACK)).then(|| skill_pack_missing(namespace, skill.key("skillPackRef")))
 }
 
-/// The warning that the SkillPack of the memory is missing.
+/// The warning that the SkillPack `memory` is missing.
 pub(crate) fn skill_pack_missing(namespace: &str, at: Pointer) -> Finding {
     let message = fit_names([namespace], |[namespace]| {
         let namespace = quoted(namespace);

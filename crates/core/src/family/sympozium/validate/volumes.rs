@@ -15,7 +15,7 @@ use super::Report;
 const RESERVED_MESSAGE: &str = "name is reserved by Sympozium (including workspace, ipc, skills, tmp, memory, \
      mcp-config, and sympozium-run-api-access)";
 
-/// Upstream's own webhook refuses such a run.
+/// Refuses the reserved names of an AgentRun. Upstream's own webhook refuses such a run.
 pub(super) fn run_findings(run: &Tree, report: Report<'_>) -> impl Iterator<Item = Finding> {
     let volumes = reserved(run, &["spec", "volumes"]).filter_map(move |(at, name)| {
         let shown = excerpt(name);
@@ -26,7 +26,7 @@ pub(super) fn run_findings(run: &Tree, report: Report<'_>) -> impl Iterator<Item
     volumes.chain(mounts(run, report))
 }
 
-/// Of an Agent or Ensemble: each of its runs gets them.
+/// Warns about the reserved names of an Agent or Ensemble: each of its runs gets these volumes.
 pub(super) fn warnings(object: &Tree, report: Report<'_>) -> impl Iterator<Item = Finding> {
     let volumes = reserved(object, &["spec", "volumes"]).filter_map(move |(at, name)| {
         let name = excerpt(name);
@@ -36,7 +36,7 @@ pub(super) fn warnings(object: &Tree, report: Report<'_>) -> impl Iterator<Item 
     volumes.chain(mounts(object, report))
 }
 
-/// Of a SkillPack: it is taken, and the runs that use it are refused.
+/// Warns about the reserved names of a SkillPack: it is accepted, but the runs that use it are refused.
 pub(super) fn pack_findings(pack: &Tree, name: &str, report: Report<'_>) -> Vec<Finding> {
     let name: Arc<str> = excerpt(name).into();
     let reserved = reserved(pack, &["spec", "sidecar", "volumes"]).filter_map(|(at, volume)| {

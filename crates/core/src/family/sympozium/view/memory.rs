@@ -1,4 +1,4 @@
-//! The views of what declares memory: Agent, Ensemble and SkillPack.
+//! The views of the kinds that declare memory: Agent, Ensemble and SkillPack.
 
 use crate::family::{container_view, endpoint_view};
 use memgate_model::family::Subject;
@@ -27,17 +27,17 @@ use super::super::lookup::{self, PackMode};
 use super::super::variables::access;
 use super::{new_view, subject_of};
 
-/// Where a memory server keeps entries.
+/// The backend of a memory server.
 const SERVER: &str = "sqlite";
 
-/// Where the older memory is.
+/// The backend of the older memory.
 const LEGACY: &str = "configmap";
 
-/// How many of the smallest unit of a quantity a byte is.
+/// The number of billionths, the smallest unit of a quantity, in a byte.
 const BILLION: i128 = 1_000_000_000;
 
-/// The view of an Agent; `None` if it has no memory. Its private memory may be on although its own skills do not say
-/// so: a run can bring skills of its own.
+/// The view of an Agent; `None` if it has no memory. `private` can be true although the Agent's own skills do not
+/// include memory: a run can have skills of its own.
 pub(super) fn of_agent(
     agent: &Subject<'_>,
     private: bool,
@@ -66,7 +66,7 @@ fn skill_pointer(agent: &Tree) -> Pointer {
     }
 }
 
-/// Where the private memory is a Service. One in a sidecar is reached in the pod alone.
+/// The endpoint of private memory that is a Service. Memory in a sidecar is reachable only in its pod.
 fn private_endpoint(agent: &Subject<'_>, state: &mut StateReader<'_>) -> Option<EndpointView> {
     match pack_mode(agent, state) {
         PackMode::Sidecar(_) => None,
@@ -78,7 +78,7 @@ fn private_endpoint(agent: &Subject<'_>, state: &mut StateReader<'_>) -> Option<
     }
 }
 
-/// Where the private memory of an Agent runs, as far as its pods do not say it.
+/// Where the private memory of an Agent runs, unless its pods set that.
 pub(super) fn pack_mode<'s>(agent: &Subject<'_>, state: &mut StateReader<'s>) -> PackMode<'s> {
     let asked =
         agent.object.text_at(&["metadata", "annotations", MODE_ANNOTATION]).and_then(lookup::asked_mode);
@@ -86,7 +86,7 @@ pub(super) fn pack_mode<'s>(agent: &Subject<'_>, state: &mut StateReader<'s>) ->
     lookup::pack_mode(chosen, agent.namespace, state)
 }
 
-/// The endpoint of a Service that is named for an object; an object without a name has none yet.
+/// The endpoint of a Service that is named after an object; `None` for an object without a name.
 fn service(object: &Subject<'_>, state: &mut StateReader<'_>, url: &str) -> Option<EndpointView> {
     let parse = || endpoint_view::parse(EndpointSource::Derived, url, object.namespace, state);
     (!object.name.is_empty()).then(parse)
@@ -118,11 +118,11 @@ pub(super) fn of_ensemble(object: &Subject<'_>, state: &mut StateReader<'_>) -> 
     Some(view)
 }
 
-/// The size of the volume; an empty text counts as none.
+/// The size of the volume; an empty string counts as absent.
 fn storage(shared: &SharedMemory<'_>) -> Option<StorageView> {
     let text = Some(shared.storage_size).filter(|size| !size.is_empty()).unwrap_or(STORAGE_SIZE_DEFAULT);
     let billionths = quantity::billionths(text)?;
-    // Division cuts towards 0, which is up for what is negative.
+    // Division rounds towards 0, which rounds negative values up.
     let bytes = billionths / BILLION + i128::from(billionths % BILLION > 0);
     Some(StorageView { bytes, text: text.to_owned() })
 }
@@ -144,7 +144,7 @@ fn sharing<'t>(ensemble: &Ensemble<'t>, shared: &SharedMemory<'t>) -> SharingVie
     }
 }
 
-/// Who sees the entries of a config, and where that is said. Without a membrane all do.
+/// The visibility of the entries of a config, and the field that decides it. Without a membrane, entries are public.
 fn visibility<'t>(ensemble: &Ensemble<'t>, shared: &SharedMemory<'t>, config: &str) -> (&'t str, Pointer) {
     let membrane = Pointer::new("/spec/sharedMemory/membrane");
     let Some(found) = shared.membrane.as_ref().map(|it| effective_visibility(ensemble, it, Some(config)))
@@ -159,7 +159,7 @@ fn visibility<'t>(ensemble: &Ensemble<'t>, shared: &SharedMemory<'t>, config: &s
     (found.0, field)
 }
 
-/// The view of the SkillPack of the memory, with the container that serves the private memory of its users.
+/// The view of the SkillPack `memory`, with the container that serves the private memory of its users.
 pub(super) fn of_pack(pack: &Subject<'_>) -> MemoryView {
     let mut view = new_view(pack, Role::Memory);
     let sidecar = Pointer::new("/spec/sidecar");
@@ -216,7 +216,7 @@ pub(super) fn of_run(run: &Subject<'_>, state: &mut StateReader<'_>) -> MemoryVi
     view
 }
 
-/// The Agent of a run, or what will make it, and what the run uses of it.
+/// The Agent of a run, or the Ensemble that will make it, and the memories that the run uses.
 fn look_up<'s>(run: &Subject<'_>, agent: &str, state: &mut StateReader<'s>) -> (Lookup<'s>, Usage<'s>) {
     let lookup = lookup::agent(run.namespace, agent, state);
     match lookup {

@@ -1,4 +1,4 @@
-//! The containers that are added. They pass Pod Security "restricted" and have requests and limits.
+//! The containers that memgate adds. They pass Pod Security "restricted" and have requests and limits.
 
 use serde_json::{Value, json};
 
@@ -6,22 +6,22 @@ use crate::family::inject::containers::{health_checked_port, resources, security
 
 use super::super::super::api::{MEMORY_SERVER, MEMORY_SERVER_PORT};
 
-/// The group of volumes in pods that name none: the memory server could not write to a fresh one.
+/// The group of volumes in pods that do not set one. Without it the memory server could not write to a new volume.
 /// Source: upstream, issue 49.
 pub(super) const DEFAULT_FS_GROUP_ID: i64 = 1000;
 
-/// Where the memory server looks for requests in files.
+/// The directory in which the memory server looks for requests in files.
 const IPC_VARIABLE: &str = "MEMORY_IPC_DIR";
 
-/// The first memories of an agent, as a JSON list.
+/// The initial memories of an agent, as a JSON list.
 const SEEDS_VARIABLE: &str = "MEMORY_SEEDS";
 
-/// An init container that succeeds as soon as the memory server at this URL answers. `server` is its name in the message
-/// of a failure; `has_user` says whether the pod sets the user of its containers.
+/// An init container that succeeds as soon as the memory server at this URL answers. `server` is the server's name in
+/// the failure message; `has_user` tells whether the pod sets the user of its containers.
 pub(super) fn wait_container(name: &str, server: &str, url: &str, image: &str, has_user: bool) -> Value {
     let url = format!("{}/health", url.strip_suffix('/').unwrap_or(url)).replace('\'', r"'\''");
-    // `timeout` bounds the time on the clock, whatever the single tries take. There is no `$(` in it, which Kubernetes
-    // would take for a variable.
+    // `timeout` bounds the total time, however long each try takes. The script must not contain `$(`, which
+    // Kubernetes would read as a variable.
     let script = format!(
         "export URL='{url}'\n\
          timeout 120 sh -c 'until timeout 2 wget -q -O /dev/null \"$URL\"; do \
@@ -39,17 +39,17 @@ pub(super) fn wait_container(name: &str, server: &str, url: &str, image: &str, h
     })
 }
 
-/// The memory server in the agent's own pod.
+/// The memory server in the pod of the agent.
 pub(super) struct MemoryServer<'a> {
     pub(super) agent: &'a str,
     pub(super) image: &'a str,
-    /// The program, where the SkillPack names one.
+    /// The command, if the SkillPack sets one.
     pub(super) command: Vec<&'a str>,
     /// The seeds of an empty database, as the value of their variable.
     pub(super) seeds: Option<String>,
-    /// What the SkillPack adds: names, and entries of `env`.
+    /// The variables from the SkillPack: names, and entries of `env`.
     pub(super) env: Vec<(&'a str, Value)>,
-    /// The volume of the file requests; without one there is HTTP only.
+    /// The volume of the request files. Without it, the server accepts only HTTP.
     pub(super) ipc: Option<String>,
     pub(super) has_user: bool,
 }
@@ -91,9 +91,9 @@ impl MemoryServer<'_> {
             own.push((IPC_VARIABLE, "/ipc/tools".to_owned()));
         }
         own.extend(self.seeds.clone().map(|seeds| (SEEDS_VARIABLE, seeds)));
-        // The root is read-only, and SQLite sorts large answers on disk.
+        // The root file system is read-only, and SQLite sorts large results on disk.
         own.push(("SQLITE_TMPDIR", "/data".to_owned()));
-        // A pack must not bring back what a harness may not have.
+        // A SkillPack must not set the request directory, which a harness may not use.
         let is_own = |name: &str| name == IPC_VARIABLE || own.iter().any(|(own, _)| *own == name);
         let more = self.env.iter().filter(|(name, _)| !is_own(name)).map(|(_, variable)| variable.clone());
         own.iter().map(|(name, value)| json!({"name": name, "value": value})).chain(more).collect()

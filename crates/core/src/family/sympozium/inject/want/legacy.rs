@@ -36,7 +36,7 @@ impl WantedBuilder<'_, '_> {
         }
     }
 
-    /// What turns the ConfigMap on: the Agent, or the Ensemble that will make it.
+    /// The object that turns the ConfigMap on: the Agent, or the Ensemble that will make it.
     fn legacy_origin(&self) -> Option<Origin> {
         let made_by = self.found.ensemble.filter(|_| self.found.made_from.is_some());
         let (kind, object, field) = match (self.found.agent, made_by) {
@@ -47,7 +47,7 @@ impl WantedBuilder<'_, '_> {
         self.found.legacy.then(|| field_origin(&resource_name(kind, object), field))
     }
 
-    /// Something else in the place of the ConfigMap.
+    /// The finding about another volume or mount in place of the ConfigMap.
     fn volume_conflict(&self, config_map: &str) -> Option<Finding> {
         if let Some((index, volume)) = self.pod.parts.volume(VOLUME) {
             let config_map_name = volume.config_map.as_ref().and_then(|map| map.name.as_deref());

@@ -17,10 +17,10 @@ use super::WantedBuilder;
 use crate::family::inject::annotation_pointer;
 use crate::family::message::fit_names;
 
-/// What upstream calls the sidecar that a SkillPack brings along.
+/// Upstream's name for the sidecar of a SkillPack.
 const PACK_SIDECAR: &str = "skill-memory";
 
-/// Whether the pod has a memory server already, and no URL of another one.
+/// Whether the pod already has a memory server, and does not set the URL of another one.
 pub(super) fn has_server(builder: &WantedBuilder<'_, '_>) -> bool {
     let url = builder.existing.get(PRIVATE_URL).map(|(_, entry)| entry);
     let is_local = url.is_none_or(|entry| entry.literal().is_some_and(is_loopback));
@@ -55,7 +55,7 @@ pub(super) fn is_loopback(url: &str) -> bool {
     host == "localhost" || host == "::1" || is_v4()
 }
 
-/// What an annotation of the pod, or else of the Agent, asks for.
+/// The value of the mode annotation of the pod, or else of the Agent.
 fn requested_mode<'a>(builder: &'a WantedBuilder<'_, '_>) -> Option<&'a str> {
     let agent_annotation =
         || builder.found.agent?.tree.text_at(&["metadata", "annotations", MODE_ANNOTATION]);

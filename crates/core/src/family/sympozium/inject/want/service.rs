@@ -35,7 +35,8 @@ impl WantedBuilder<'_, '_> {
         self.check_dns_policy();
     }
 
-    /// Waits for the server that the agent will really use, where that can be known.
+    /// An init container that waits for the server that the agent will use. `None` if that server is not known or
+    /// is in the pod, or if the pod already has this init container.
     fn wait_container(
         &self,
         name: &str,

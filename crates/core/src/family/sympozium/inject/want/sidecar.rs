@@ -1,11 +1,11 @@
 //! Private memory in a native sidecar: an ordinary container would keep the Job's pod alive.
 //!
-//! A SkillPack can set the sidecar's image, program and variables. One pack serves many namespaces, and every user who
-//! may read pods there would read the credentials in it, so these are left out.
+//! A SkillPack can set the sidecar's image, program and variables. Credentials in it are left out: one pack serves
+//! many namespaces, and every user who can read pods there could read them.
 //!
-//! A harness is an agent container with a third-party image. Upstream gives it three directories of the volume `ipc` and
-//! not the whole, since a file elsewhere in it becomes an action of the control plane. It otherwise looks like any other
-//! agent, so one sign of a harness is enough.
+//! A harness is an agent container with a third-party image. Upstream gives it three directories of the volume `ipc`
+//! and not the whole volume, since a file elsewhere in it triggers an action of the control plane. Apart from that it
+//! looks like any other agent, so one sign of a harness is enough.
 
 use std::collections::BTreeSet;
 
@@ -37,16 +37,16 @@ use super::{PodContext, WantedBuilder};
 
 /// The volume of the database.
 const DATABASE: &str = "memory-db";
-/// The volume of requests in files, and where it is mounted.
+/// The volume of request files, and its mount path.
 pub(super) const IPC: &str = "ipc";
 pub(super) const IPC_PATH: &str = "/ipc";
 
-/// Linux starts no program with a variable above 128 KiB, its name among them.
+/// Linux does not start a program with a variable of more than 128 KiB, name included.
 /// Source: Linux, `MAX_ARG_STRLEN`.
 const MAX_SEEDS_BYTES: usize = 100 << 10;
 
 impl<'s> WantedBuilder<'_, 's> {
-    /// The URL of a sidecar that is in the pod already.
+    /// Adds the URL of a sidecar that is already in the pod.
     pub(super) fn private_sidecar_present(&mut self, origin: &Origin) {
         let has_url = self.existing.get(PRIVATE_URL).is_some();
         if has_url || !self.gives_up_on_host_network() {
@@ -59,7 +59,8 @@ impl<'s> WantedBuilder<'_, 's> {
         self.add_variable(PRIVATE_URL, format!("http://127.0.0.1:{MEMORY_SERVER_PORT}"), origin);
     }
 
-    /// On its node's network the server would be open to every client of the node, and two servers could not share one.
+    /// Whether the pod uses its node's network, which is reported: there the server would be open to every client of
+    /// the node, and two servers could not share the port.
     fn gives_up_on_host_network(&mut self) -> bool {
         if self.pod.parts.host_network {
             let message =
@@ -108,7 +109,7 @@ impl<'s> WantedBuilder<'_, 's> {
         self.private_sidecar_url(origin);
     }
 
-    /// The claim of the database, and whether it is known to exist. Upstream's documentation uses two names.
+    /// The claim of the database, and whether it is known to exist. Upstream's documentation uses two names for it.
     fn find_claim(&self, state: &mut StateReader<'s>) -> (String, bool) {
         let mut exists = |suffix| {
             let name = format!("{}-{suffix}", self.found.instance);
@@ -121,8 +122,8 @@ impl<'s> WantedBuilder<'_, 's> {
         }
     }
 
-    /// The name of the volume of requests, which the agent mounts. `None` for a harness, whose access to the volume stays
-    /// as it is.
+    /// The name of the volume of request files, which the agent mounts. `None` for a harness, whose access to the
+    /// volume stays unchanged.
     fn ipc_volume(&mut self, origin: &Origin) -> Option<String> {
         if self.pod.runs_harness() {
             let at = mounts_pointer(self.pod.index);
@@ -143,8 +144,8 @@ impl<'s> WantedBuilder<'_, 's> {
         Some(IPC.to_owned())
     }
 
-    /// The first memories of the agent, as the value of a variable. The kubelet takes `$(NAME)` and `$$` in it
-    /// for its own, so every `$` is doubled.
+    /// The initial memories of the agent, as the value of a variable. Every `$` is doubled, since the kubelet expands
+    /// `$(NAME)` and `$$`.
     fn seeds(&mut self) -> Option<String> {
         let ensemble = self.found.ensemble?;
         let config = find_config(&ensemble.tree, self.found.config?);
@@ -202,7 +203,7 @@ impl PodContext<'_> {
         if self.container.variable(CONTRACT).is_some() || self.parts.volume(HOME).is_some() {
             return true;
         }
-        // The volume of requests is known by its name, or since the agent has it at /ipc.
+        // The volume of request files is recognised by its name, or by the agent's mount at /ipc.
         let at_ipc = self.mounts.iter().filter(|mount| mount.clean_path() == IPC_PATH);
         let ipc: BTreeSet<&str> = at_ipc.filter_map(|mount| mount.name.as_deref()).chain([IPC]).collect();
         let is_ipc = |mount: &Mount<'_>| mount.name.as_deref().is_some_and(|name| ipc.contains(name));
@@ -233,7 +234,7 @@ impl<'s> WantedBuilder<'_, 's> {
         env
     }
 
-    /// The program of the sidecar, unless one of its words is a credential.
+    /// The command of the sidecar; empty if it contains a credential.
     pub(super) fn pack_command(&mut self, pack: &'s Object) -> Vec<&'s str> {
         let command = sidecar_command(&pack.tree);
         if value_spans(&command.join(" ")).is_empty() {
@@ -254,7 +255,7 @@ impl<'s> WantedBuilder<'_, 's> {
     }
 }
 
-/// Whether the literal value of a variable is a credential. What the kubelet fills in is none yet.
+/// Whether the literal value of a variable is a credential. A value that the kubelet fills in is not one yet.
 fn is_credential(name: &str, value: &str) -> bool {
     let named = is_credential_name(name) && !value.is_empty() && !value.starts_with("$(");
     named || !value_spans(value).is_empty()
