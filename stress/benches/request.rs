@@ -19,6 +19,10 @@ use memgate_model::finding::Phase;
 use memgate_model::snapshot::Snapshot;
 use serde_json::{Value, json};
 
+/// The allocator of the program.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// What the server does with a body, without the socket.
 fn respond(body: &[u8], snapshot: &Snapshot) -> Vec<u8> {
     let body = std::str::from_utf8(body).expect("UTF-8");
