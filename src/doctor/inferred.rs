@@ -2,10 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelectorRequirement;
-
 use crate::cluster::cluster_state::Installation;
-use crate::cluster::webhook_entry::{WebhookEntry, requirements};
+use crate::cluster::webhook_entry::WebhookEntry;
 use memgate_core::family;
 use memgate_core::family::default_settings;
 use memgate_model::family::Family;
@@ -66,18 +64,10 @@ pub(crate) fn elsewhere(found: &Installation, own: &[&'static Family]) -> Vec<&'
     others.filter(|family| leaves(required, family)).collect()
 }
 
-/// Whether the entry for pods that require their memory leaves those of a family alone.
+/// Whether the entry for pods that require their memory leaves those of a family to another installation.
 pub(super) fn leaves(required: &WebhookEntry, family: &Family) -> bool {
-    let asked = requirements(&required.object_selector);
-    let excludes = |one: &LabelSelectorRequirement| matches!(one.operator.as_str(), "DoesNotExist" | "NotIn");
-    family.pods.selectors.iter().all(|pods| match (pods.labels.first(), pods.annotation) {
-        (Some((label, _)), _) => asked.iter().any(|one| one.key == *label && excludes(one)),
-        (None, Some(annotation)) => {
-            let quoted = format!("'{annotation}'");
-            required.match_conditions.iter().any(|condition| condition.expression.contains(&quoted))
-        }
-        (None, None) => false,
-    })
+    let name = format!("not-{}", family.name);
+    required.match_conditions.iter().any(|condition| condition.name == name)
 }
 
 /// The names of the entries for a family's pods.
