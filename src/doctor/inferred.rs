@@ -40,13 +40,14 @@ pub(crate) fn components(found: &Installation) -> BTreeSet<Component> {
         entries.iter().partition(|entry| strict.contains(&entry.name));
     let deployment = found.deployment.found().and_then(|deployment| deployment.spec.as_ref());
     let is_alone = deployment.is_some_and(|spec| spec.replicas == Some(1));
+    let is_open = |entry: &&WebhookEntry| !entry.fails_closed || entry.name == REQUIRED_PODS;
     let is_there = |name: &str| entries.iter().any(|entry| entry.name == name);
     let chosen = [
         (Component::Policies, is_there("policies.memgate.dev")),
         (Component::PolicyStrict, entries.iter().any(|entry| entry.name.starts_with("strict."))),
         (
             Component::SingleNode,
-            is_alone && !others.is_empty() && others.iter().all(|entry| !entry.fails_closed),
+            is_alone && !others.is_empty() && others.iter().all(is_open),
         ),
         (Component::FailClosed, !of_pods.is_empty() && of_pods.iter().all(|entry| entry.fails_closed)),
         (Component::CertFiles, found.arguments().any(is_not_builtin)),

@@ -30,7 +30,7 @@ pub(super) const NOT_DELETING: (&str, &str) = (
 );
 /// The same for Namespaces, of which memgate reads labels and annotations.
 pub(super) const NOT_DELETING_NAMESPACE: (&str, &str) = (
-    "not-deleting",
+    "not-deleting-namespace",
     "object == null || oldObject == null || !has(oldObject.metadata.deletionTimestamp) || \
      has(object.metadata.labels) != has(oldObject.metadata.labels) || \
      (has(object.metadata.labels) && object.metadata.labels != oldObject.metadata.labels) || \
