@@ -115,7 +115,8 @@ impl Tree {
 
     fn parse_with(text: &str, schema: &Schema, budget: Option<&Budget<'_>>) -> serde_json::Result<Self> {
         let mut deserializer = serde_json::Deserializer::from_str(text);
-        let tree = TreeSeed { schema, budget, path: Path::Root }.deserialize(&mut deserializer)?;
+        let seed = TreeSeed { schema, budget, most_entries: MAX_ENTRIES, path: Path::Root };
+        let tree = seed.deserialize(&mut deserializer)?;
         deserializer.end()?;
         Ok(tree)
     }
@@ -125,37 +126,44 @@ impl Tree {
     /// # Errors
     /// Those of the deserializer.
     pub fn read<'de, D: Deserializer<'de>>(deserializer: D, schema: &Schema) -> Result<Self, D::Error> {
-        TreeSeed { schema, budget: None, path: Path::Root }.deserialize(deserializer)
+        TreeSeed { schema, budget: None, most_entries: MAX_ENTRIES, path: Path::Root }
+            .deserialize(deserializer)
+    }
+
+    /// The same with at most as many values as `budget` has steps. Where it has fewer, the rest is left out, and
+    /// `budget` has ended.
+    pub(super) fn read_stored(
+        text: &str,
+        schema: &Schema,
+        budget: &Budget<'_>,
+    ) -> serde_json::Result<Self> {
+        let seed = TreeSeed { schema, budget: Some(budget), most_entries: usize::MAX, path: Path::Root };
+        seed.deserialize(&mut serde_json::Deserializer::from_str(text))
     }
 
     /// Takes no more memory than needed, for a tree that is kept: no room to grow into, and texts that recur shared.
-    /// No deeper than its schema.
-    pub fn settle(&mut self, recurring: &mut RecurringTexts) {
+    /// Returns how many bytes it holds on to. No deeper than its schema.
+    pub fn settle(&mut self, recurring: &mut RecurringTexts) -> usize {
         match self {
             Self::Text(text) => recurring.share(text),
             Self::List(elements) => {
-                fit(elements);
-                for element in elements {
-                    element.settle(recurring);
-                }
+                let own = fit(elements);
+                elements.iter_mut().fold(own, |bytes, element| bytes + element.settle(recurring))
             }
             Self::Map(map) => {
-                fit(&mut map.known);
-                if let Some(rest) = &mut map.rest {
-                    fit(&mut rest.unknown);
-                }
-                for known in &mut map.known {
-                    known.tree.settle(recurring);
-                }
+                let own = fit(&mut map.known) + map.rest.as_mut().map_or(0, |rest| rest.settle());
+                let fields = map.known.iter_mut();
+                fields.fold(own, |bytes, known| bytes + known.tree.settle(recurring))
             }
             Self::Texts(texts) => {
-                fit(&mut texts.entries);
-                for (key, text) in &mut texts.entries {
-                    recurring.share(key);
-                    recurring.share(text);
-                }
+                let own = size_of::<Texts>() + fit(&mut texts.entries) + fit(&mut texts.others);
+                let others = texts.others.iter().map(|(key, _)| key.len() + 32).sum::<usize>();
+                let entries = texts.entries.iter_mut();
+                entries.fold(own + others, |bytes, (key, text)| {
+                    bytes + recurring.share(key) + recurring.share(text)
+                })
             }
-            Self::Null | Self::Boolean(_) | Self::Integer(_) | Self::Fraction(_) => {}
+            Self::Null | Self::Boolean(_) | Self::Integer(_) | Self::Fraction(_) => 0,
         }
     }
 
@@ -422,13 +430,22 @@ fn example(type_name: &str) -> Value {
     }
 }
 
-/// Frees the room that a list has to grow into. It is moved, since allocators leave a list that shrinks by less
-/// than half where it is.
-fn fit<T>(list: &mut Vec<T>) {
+/// Frees the room that a list has to grow into, and returns how many bytes it takes without it. It is moved, since
+/// allocators leave a list that shrinks by less than half where it is.
+fn fit<T>(list: &mut Vec<T>) -> usize {
     if list.capacity() > list.len() {
         let mut fitting = Vec::with_capacity(list.len());
         fitting.append(list);
         *list = fitting;
+    }
+    size_of_val(list.as_slice())
+}
+
+impl Rest {
+    /// As [`Tree::settle`].
+    fn settle(&mut self) -> usize {
+        let names: usize = self.unknown.iter().map(|(name, _)| name.len().next_multiple_of(16)).sum();
+        size_of::<Self>() + fit(&mut self.unknown) + names + self.text.as_ref().map_or(0, |text| text.len())
     }
 }
 
@@ -463,6 +480,8 @@ struct TreeSeed<'s, 'w> {
     schema: &'s Schema,
     /// Counts the values that are kept; `None` for objects of the state.
     budget: Option<&'w Budget<'w>>,
+    /// How many entries a list or map may have, if there is a budget.
+    most_entries: usize,
     path: Path<'w>,
 }
 
@@ -475,7 +494,7 @@ impl TreeSeed<'_, '_> {
     /// Whether a list or map that holds so many entries may have another one.
     fn has_room(&self, entries: usize) -> bool {
         let Some(budget) = self.budget else { return true };
-        if entries >= MAX_ENTRIES {
+        if entries >= self.most_entries {
             budget.over_limit(|| self.path.pointer(), Limit::Entries);
         }
         budget.step()

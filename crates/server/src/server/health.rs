@@ -115,5 +115,7 @@ impl Health {
         for (family, objects, age) in self.app.handler.store.stats() {
             self.metrics.set_store(family, objects, age);
         }
+        let (bytes, not_held) = handler.store.holdings();
+        self.metrics.set_holdings(bytes, not_held);
     }
 }

@@ -31,6 +31,7 @@ use crate::server::metrics::policies::PolicyMetrics;
 use crate::server::metrics::process::Process;
 pub(super) use crate::server::metrics::process::max_files;
 use memgate_model::family::Family;
+use memgate_model::kind::Kind;
 
 /// The content type of [`Metrics::text`].
 pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -44,6 +45,8 @@ pub(super) struct Metrics {
     pub(super) admission: AdmissionMetrics,
     store_objects: Gauges,
     store_age: Gauges<Seconds>,
+    store_bytes: Gauge,
+    store_not_held: Gauges,
     lookups: Counters<1>,
     events: Counters<1>,
     pub(super) policies: PolicyMetrics,
@@ -69,6 +72,12 @@ impl Metrics {
                 all,
                 "store_age_seconds",
                 "Time since the last activity of the most silent watch of a family; normally up to 75",
+            ),
+            store_bytes: add(all, "store_bytes", "Bytes of the objects in the state"),
+            store_not_held: add(
+                all,
+                "store_objects_not_held",
+                "Objects that take too much memory and are looked up when they are needed",
             ),
             lookups: add_results(all, "reference_lookups", "Lookups at the apiserver", ResultLabel::LOOKUPS),
             events: add_results(all, "events", "Events about pods without their memory", ResultLabel::EVENTS),
@@ -124,6 +133,14 @@ impl Metrics {
         let family = [("family", family.name)];
         self.store_objects.get_or_create(&family).set(number(objects));
         self.store_age.get_or_create(&family).set(age.as_secs_f64());
+    }
+
+    /// Sets how many bytes the state takes, and how many objects of each kind it does not hold.
+    pub(super) fn set_holdings(&self, bytes: usize, not_held: impl IntoIterator<Item = (&'static Kind, usize)>) {
+        self.store_bytes.set(number(bytes));
+        for (kind, count) in not_held {
+            self.store_not_held.get_or_create(&[("kind", kind.kind)]).set(number(count));
+        }
     }
 
     /// All series as text.
