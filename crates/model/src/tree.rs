@@ -115,7 +115,7 @@ impl Tree {
 
     fn parse_with(text: &str, schema: &Schema, budget: Option<&Budget<'_>>) -> serde_json::Result<Self> {
         let mut deserializer = serde_json::Deserializer::from_str(text);
-        let seed = TreeSeed { schema, budget, most_entries: MAX_ENTRIES, path: Path::Root };
+        let seed = TreeSeed { schema, budget, is_stored: false, path: Path::Root };
         let tree = seed.deserialize(&mut deserializer)?;
         deserializer.end()?;
         Ok(tree)
@@ -126,7 +126,7 @@ impl Tree {
     /// # Errors
     /// Those of the deserializer.
     pub fn read<'de, D: Deserializer<'de>>(deserializer: D, schema: &Schema) -> Result<Self, D::Error> {
-        TreeSeed { schema, budget: None, most_entries: MAX_ENTRIES, path: Path::Root }
+        TreeSeed { schema, budget: None, is_stored: false, path: Path::Root }
             .deserialize(deserializer)
     }
 
@@ -137,7 +137,7 @@ impl Tree {
         schema: &Schema,
         budget: &Budget<'_>,
     ) -> serde_json::Result<Self> {
-        let seed = TreeSeed { schema, budget: Some(budget), most_entries: usize::MAX, path: Path::Root };
+        let seed = TreeSeed { schema, budget: Some(budget), is_stored: true, path: Path::Root };
         seed.deserialize(&mut serde_json::Deserializer::from_str(text))
     }
 
@@ -480,8 +480,9 @@ struct TreeSeed<'s, 'w> {
     schema: &'s Schema,
     /// Counts the values that are kept; `None` for objects of the state.
     budget: Option<&'w Budget<'w>>,
-    /// How many entries a list or map may have, if there is a budget.
-    most_entries: usize,
+    /// Whether an apiserver stores it: a list or map may have any number of entries, and hardly any names are kept that
+    /// the schema does not have.
+    is_stored: bool,
     path: Path<'w>,
 }
 
@@ -494,7 +495,7 @@ impl TreeSeed<'_, '_> {
     /// Whether a list or map that holds so many entries may have another one.
     fn has_room(&self, entries: usize) -> bool {
         let Some(budget) = self.budget else { return true };
-        if entries >= self.most_entries {
+        if entries >= MAX_ENTRIES && !self.is_stored {
             budget.over_limit(|| self.path.pointer(), Limit::Entries);
         }
         budget.step()
@@ -629,11 +630,16 @@ fn read_fields<'de, A: MapAccess<'de>>(
             map.put(field, position, tree);
         } else {
             access.next_value::<IgnoredAny>()?;
-            if !matches!(seed.schema, Schema::Pruned(_)) {
+            // Of a stored object, a name is kept only to tell that it is not empty.
+            let is_wanted = !seed.is_stored || map == Map::default();
+            if is_wanted && !matches!(seed.schema, Schema::Pruned(_)) {
                 map.note_unknown(&key, position, seed);
             }
         }
         position += 1;
+    }
+    if seed.is_stored && !map.known.is_empty() {
+        map.rest = None;
     }
     Ok(map)
 }

@@ -31,7 +31,6 @@ use crate::server::metrics::policies::PolicyMetrics;
 use crate::server::metrics::process::Process;
 pub(super) use crate::server::metrics::process::max_files;
 use memgate_model::family::Family;
-use memgate_model::kind::Kind;
 
 /// The content type of [`Metrics::text`].
 pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -128,19 +127,23 @@ impl Metrics {
         self.ready.set(i64::from(ready));
     }
 
-    /// Sets how many objects of a family are cached, and how old the cache may be.
-    pub(super) fn set_store(&self, family: &'static Family, objects: usize, age: Duration) {
+    /// Sets how many objects of a family are cached, how many are not held, and how old the cache may be.
+    pub(super) fn set_store(
+        &self,
+        family: &'static Family,
+        objects: usize,
+        not_held: usize,
+        age: Duration,
+    ) {
         let family = [("family", family.name)];
         self.store_objects.get_or_create(&family).set(number(objects));
+        self.store_not_held.get_or_create(&family).set(number(not_held));
         self.store_age.get_or_create(&family).set(age.as_secs_f64());
     }
 
-    /// Sets how many bytes the state takes, and how many objects of each kind it does not hold.
-    pub(super) fn set_holdings(&self, bytes: usize, not_held: impl IntoIterator<Item = (&'static Kind, usize)>) {
+    /// Sets how many bytes the state takes.
+    pub(super) fn set_store_bytes(&self, bytes: usize) {
         self.store_bytes.set(number(bytes));
-        for (kind, count) in not_held {
-            self.store_not_held.get_or_create(&[("kind", kind.kind)]).set(number(count));
-        }
     }
 
     /// All series as text.

@@ -277,7 +277,7 @@ impl Store {
     }
 
     /// How many bytes the state takes, and how many objects of each kind are not held.
-    pub(super) fn holdings(&self) -> (usize, Vec<(&'static Kind, usize)>) {
+    pub(super) fn holdings(&self) -> (usize, BTreeMap<&'static Kind, usize>) {
         let latest = lock(&self.latest);
         (latest.holdings.bytes(), latest.holdings.lost().collect())
     }

@@ -114,3 +114,6 @@ fn hash(namespace: &str, name: &str) -> u64 {
     (namespace, name).hash(&mut hasher);
     hasher.finish()
 }
+
+#[cfg(test)]
+mod tests;
