@@ -396,7 +396,7 @@ fn is_for_pods(entry: &Value) -> bool {
 fn writes_whole_numbers_from_a_file_of_values() {
     let objects = rendered_with(
         "replicaCount: 1000000\nminReadySeconds: 2000000\nservice: {port: 8443}\n\
-         limits: {bodyBytes: 8388608, inFlight: 1000000, inFlightBytes: 134217728, connections: 3000000, queue: 2ms}\n\
+         limits: {bodyBytes: 8388608, inFlight: 1000000, inFlightBytes: 134217728, stateBytes: 67108864, connections: 3000000, queue: 2ms}\n\
          timeouts: {drain: 4000000}\ncerts: {renewFraction: 0.5}\n",
     );
     let deployment = &objects["apps/v1 Deployment memgate"]["spec"];
@@ -411,6 +411,7 @@ fn writes_whole_numbers_from_a_file_of_values() {
         "--max-requests=1000000",
         "--max-bytes-in-flight=134217728",
         "--max-connections=3000000",
+        "--max-state=67108864",
         "--queue-wait=2ms",
         "--drain=4000000",
         "--renew-fraction=0.5",

@@ -127,6 +127,13 @@ impl<'c> Budget<'c> {
         Self { only_denials: Cell::new(true), ..Self::default() }
     }
 
+    /// A budget of at most so many steps, and of [`MAX_STEPS`].
+    #[must_use]
+    pub fn of_steps(most: usize) -> Self {
+        let most = u32::try_from(most).unwrap_or(MAX_STEPS).min(MAX_STEPS);
+        Self { steps: Cell::new(MAX_STEPS - most), ..Self::default() }
+    }
+
     /// Runs a part of the decision, about an object of this many bytes, with [`MAX_STEPS`] of its own. Returns its
     /// result and the limit that it exceeded. A cancelled part ends the whole decision.
     pub fn apart<T>(&self, bytes: usize, run: impl FnOnce() -> T) -> (T, Option<OverLimit>) {
