@@ -151,10 +151,16 @@ impl InputArgs {
     /// When the settings or a glob are wrong.
     pub fn plan_without_paths(&self, project: &Project, root: &Path) -> anyhow::Result<InputPlan> {
         let settings = self.settings(project)?;
-        let paths = if self.paths.is_empty() { &project.paths } else { &self.paths };
+        let is_typed = !self.paths.is_empty();
+        let paths = if is_typed { &self.paths } else { &project.paths };
+        let within = (!is_typed && !paths.is_empty()).then(|| {
+            // A directory that cannot be resolved has nothing below it.
+            std::fs::canonicalize(root).unwrap_or_else(|_| root.to_owned())
+        });
         let PolicyArgs { policy, no_policies, .. } = &self.policies;
         Ok(InputPlan {
             checked: paths.clone(),
+            within,
             state: self.state.with.clone(),
             policies: if *no_policies { Vec::new() } else { policy.clone() },
             ignores_policies: *no_policies,
