@@ -67,6 +67,8 @@ pub struct Unread {
     pub files: Vec<String>,
     /// The charts and kustomizations whose files were not read as manifests.
     pub unrendered: Vec<Unrendered>,
+    /// What the file with the choices of the repository switched off.
+    pub switched_off: Vec<String>,
     /// Exclude globs that matched nothing.
     pub unused_excludes: Vec<String>,
     /// The snapshot of a cluster, if one was given.

@@ -120,6 +120,12 @@ pub fn load(plan: &InputPlan) -> Result<Inputs, Error> {
     loader.checked(checked, plan.within.as_deref())?;
     let Loader { mut inputs, notices, .. } = loader;
     inputs.unread.unused_excludes = plan.reading.exclude.unused();
+    inputs.unread.switched_off.clone_from(&plan.switched_off);
+    let left_out = plan.reading.exclude.left_out_by_file();
+    if left_out > 0 {
+        let noun = if left_out == 1 { "file or directory" } else { "files and directories" };
+        inputs.unread.switched_off.push(format!("{left_out} {noun} (exclude)"));
+    }
     inputs.notices = notices.finish();
     if plan.ignores_policies {
         inputs.snapshot.policies = Arc::default();
@@ -218,6 +224,7 @@ impl Loader<'_> {
             let is_named = is_named && within.is_none();
             let is_hidden = within.is_some() && !names_an_object(source.text());
             let mut origins = SourceOrigins::new(&source);
+            let mut is_manifest = within.is_none();
             for parsed in parse_parts(&source) {
                 if is_hidden && !parsed.errors.is_empty() {
                     let path = source.name().to_owned();
@@ -233,13 +240,17 @@ impl Loader<'_> {
                     self.inputs.passed_over.push(PassedOver::non_object(&source, &other));
                 }
                 for document in parsed.documents {
+                    is_manifest = true;
                     origins.add(&document);
                     self.add(PolicyOrigin::Checked, &document, &Pointer::root(), document.value())?;
                     self.add_document(document)?;
                 }
             }
             self.inputs.origins.add(origins);
-            self.inputs.sources.push(source);
+            // mutate prints every source.
+            if is_manifest {
+                self.inputs.sources.push(source);
+            }
         }
         Ok(())
     }
@@ -362,6 +373,8 @@ pub struct InputPlan {
     /// The directory below which these must lead, when a file that comes with a change names them. Nothing is shown of
     /// files there that are not manifests.
     pub within: Option<PathBuf>,
+    /// What the file with the choices of the repository switches off.
+    pub switched_off: Vec<String>,
     /// The paths of objects that decisions may look at and that are not checked.
     pub state: Vec<String>,
     /// The paths of policies and exemptions. Other objects in these files are ignored.
@@ -387,6 +400,7 @@ impl Default for InputPlan {
         Self {
             checked: Vec::new(),
             within: None,
+            switched_off: Vec::new(),
             state: Vec::new(),
             policies: Vec::new(),
             ignores_policies: false,
