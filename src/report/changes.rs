@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 
-use crate::report::{LocatedFinding, ObjectRef, Report, counted, plain};
+use crate::report::{LocatedFinding, ObjectRef, Report, at_line_start, counted, plain};
 
 const HEADER: Style = Style::new().bold();
 
@@ -73,7 +73,7 @@ pub fn write(report: &Report<'_>, changes: &[Change<'_>], out: &mut impl Write) 
     for of_namespace in sorted.chunk_by(|one, two| one.object_ref.namespace == two.object_ref.namespace) {
         let namespace = of_namespace.first().map(|it| it.object_ref.namespace.as_str()).unwrap_or_default();
         let title = if namespace.is_empty() { "without a namespace" } else { namespace };
-        writeln!(out, "{HEADER}{}{HEADER:#}", plain(title))?;
+        writeln!(out, "{HEADER}{}{HEADER:#}", at_line_start(title))?;
         for of_owner in of_namespace.chunk_by(|one, two| one.owner == two.owner) {
             let owner = of_owner.first().and_then(|it| it.owner);
             if let Some(owner) = owner {
@@ -101,7 +101,7 @@ fn write_change(
     writeln!(out, "{indent}{}: {} → {style}{}{style:#}", plain(&title), from.name(), to.name())?;
     for LocatedFinding { finding, location, .. } in findings {
         let place = format!("{}:{}:{}", location.file, location.line, location.column);
-        writeln!(out, "{indent}  {}: {}", plain(&place), plain(&finding.message()))?;
+        writeln!(out, "{indent}  {}: {}", at_line_start(&place), plain(&finding.message()))?;
     }
     Ok(())
 }

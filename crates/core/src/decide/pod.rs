@@ -4,6 +4,7 @@
 //! families, so a later one sees the pod with the edits of the earlier ones.
 
 mod controller;
+mod validity;
 
 use std::borrow::Cow;
 
@@ -16,7 +17,7 @@ use memgate_model::elsewhere::Elsewhere;
 use memgate_model::event::{InvolvedObject, PodEvent};
 use memgate_model::family::Family;
 use memgate_model::finding::{Finding, Severity};
-use memgate_model::injection::Injection;
+use memgate_model::injection::{Added, Injection};
 use memgate_model::kind::NAMESPACE;
 use memgate_model::object::{Lookup, Object};
 use memgate_model::pod::Pod;
@@ -156,7 +157,8 @@ fn decide_injection(
     join(pod, namespace, decisions, state)
 }
 
-/// Bases the edits of each family on the pod with the edits of the families before it. The findings stay those about
+/// Bases the edits of each family on the pod with the edits of the families before it, and leaves out those with which
+/// the pod would be invalid. The findings stay those about
 /// the sent pod, whose fields its author knows.
 fn make_edits_consecutive(
     text: &str,
@@ -165,20 +167,32 @@ fn make_edits_consecutive(
     state: &mut StateReader<'_>,
 ) {
     let mut text = Cow::Borrowed(text);
-    for index in 1..decisions.len() {
-        let [.., earlier, later] = decisions.get_mut(..=index).unwrap_or_default() else { return };
-        if !earlier.injection.edits.is_empty() {
-            // Edits that do not apply are a fault, which the check of the whole patch reports.
-            let Ok(edited) = apply(&text, &earlier.injection.edits) else { return };
-            text = Cow::Owned(edited);
-        }
+    let last = decisions.len().saturating_sub(1);
+    for (index, FamilyDecision { family, injection, .. }) in decisions.iter_mut().enumerate() {
         if let Cow::Owned(edited) = &text {
             let pod = Pod::parse(edited).ok();
-            let next = pod.and_then(|pod| (later.family.faces.inject)(&pod, namespace, state));
+            let next = pod.and_then(|pod| (family.faces.inject)(&pod, namespace, state));
             let next = next.map(|injection| (injection.edits, injection.added));
-            (later.injection.edits, later.injection.added) = next.unwrap_or_default();
+            (injection.edits, injection.added) = next.unwrap_or_default();
+        }
+        if let Some(finding) = validity::refusal(&text, &injection.edits) {
+            leave_out(injection, finding);
+        }
+        if index < last && !injection.edits.is_empty() {
+            // Edits that do not apply are a fault, which the check of the whole patch reports.
+            let Ok(edited) = apply(&text, &injection.edits) else { return };
+            text = Cow::Owned(edited);
         }
     }
+}
+
+/// Takes back what a family adds, since the pod would be invalid with it.
+fn leave_out(injection: &mut Injection, finding: Finding) {
+    injection.edits.clear();
+    injection.added = Added::default();
+    injection.reason = Reason::Conflict;
+    injection.only_if_required = false;
+    injection.unmet.push(finding);
 }
 
 /// Makes one decision of those of all families that recognise the pod.

@@ -11,6 +11,8 @@ codes! { "memgate";
     IGNORE_UNUSED = "ignore-unused", NotFound;
     /// A comment to ignore a finding that does not give a reason.
     IGNORE_WITHOUT_REASON = "ignore-without-reason", Required;
+    /// A pod that an apiserver would refuse with its memory.
+    INVALID_WITH_MEMORY = "invalid-with-memory", Invalid;
     /// A pod that requires its memory and is not recognised by any enabled family.
     POD_NOT_RECOGNISED = "pod-not-recognised", Invalid;
     /// A kind or group in a file that is nearly one that memgate checks.
