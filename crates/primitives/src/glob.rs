@@ -165,7 +165,11 @@ mod tests {
             ("**", "", true),
             ("***", "a/b", true),
         ] {
-            assert_eq!(Glob::within(pattern, '/').matches(name, &Budget::default()), fits, "{pattern} {name}");
+            assert_eq!(
+                Glob::within(pattern, '/').matches(name, &Budget::default()),
+                fits,
+                "{pattern} {name}"
+            );
         }
     }
 

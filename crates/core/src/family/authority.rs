@@ -14,7 +14,9 @@ use memgate_primitives::percent::is_percent_encoded;
 pub(crate) enum Reading {
     /// All in the same way.
     Same,
-    /// Some refuse it or write it in another way: an address in an odd form, a zone, a colon without a port.
+    /// Some refuse it: a zone, or a colon without a port.
+    Unusual,
+    /// An address for some and a name for others, as numbers in odd forms are.
     Odd,
     /// In different ways.
     Different,
@@ -92,12 +94,13 @@ fn of_list(list: &str, of_one: impl Fn(&str) -> Reading) -> Reading {
     readings.max().unwrap_or(Reading::Same)
 }
 
-/// Whether this is a scheme (RFC 3986, section 3.1), or one of JDBC, which has two parts.
+/// Whether this is a scheme without a dot, which urllib3 takes for a host (RFC 3986, section 3.1), or one of JDBC,
+/// which has two parts.
 fn is_scheme(text: &str) -> bool {
     let is_jdbc = text.get(..5).is_some_and(|start| start.eq_ignore_ascii_case("jdbc:"));
     let scheme = if is_jdbc { text.get(5..).unwrap_or_default() } else { text };
     scheme.starts_with(|c: char| c.is_ascii_alphabetic())
-        && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.'))
+        && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-'))
 }
 
 /// Whether clients agree where userinfo ends. One `@` at its end was cut off.
@@ -122,7 +125,7 @@ fn of_server(server: &str) -> Reading {
     };
     let port = match port.strip_prefix(':') {
         None if port.is_empty() => Reading::Same,
-        Some("") => Reading::Odd,
+        Some("") => Reading::Unusual,
         Some(digits) if is_port(digits) => Reading::Same,
         _ => Reading::Different,
     };
@@ -137,7 +140,7 @@ fn is_port(text: &str) -> bool {
 fn of_address(text: &str) -> Reading {
     match text.split_once('%') {
         None if text.parse::<Ipv6Addr>().is_ok() => Reading::Same,
-        Some((address, zone)) if address.parse::<Ipv6Addr>().is_ok() && is_name(zone) => Reading::Odd,
+        Some((address, zone)) if address.parse::<Ipv6Addr>().is_ok() && is_name(zone) => Reading::Unusual,
         _ => Reading::Different,
     }
 }

@@ -7,14 +7,17 @@ use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr};
 
 use crate::family::authority::{self, MAX_HOSTS, Reading};
+use crate::family::common::HOST_AMBIGUOUS;
 use crate::family::url;
 use crate::family::url::{Endpoint, server};
+use memgate_model::finding::Finding;
 use memgate_model::kind::SERVICE;
 use memgate_model::memory_view::{EndpointSource, EndpointView, HostView, Why};
 use memgate_model::object::Lookup;
 use memgate_model::state_reader::StateReader;
 use memgate_primitives::credential::masked;
 use memgate_primitives::percent::percent_decoded;
+use memgate_primitives::pointer::Pointer;
 
 /// The scheme of Postgres, which has two spellings.
 const POSTGRES: &str = "postgresql";
@@ -34,15 +37,22 @@ pub fn parse(from: EndpointSource, text: &str, namespace: &str, state: &mut Stat
     let mut host = |server: &Server| host_view(&server.host, port(&server.port), namespace, state);
     let hosts: Vec<HostView> = match found.reading {
         Reading::Different => vec![HostView { host: shown_host(text, &servers), ..HostView::default() }],
-        Reading::Same | Reading::Odd => servers.iter().map(&mut host).collect(),
+        Reading::Same | Reading::Unusual | Reading::Odd => servers.iter().map(&mut host).collect(),
     };
     let unknown = (found.reading != Reading::Same).then_some(Why::TwoReadings);
     EndpointView { from, scheme: found.scheme, hosts, path: found.path, unknown, port_unknown: None }
 }
 
-/// Whether clients read the host of an endpoint in different ways, so that no policy allows it.
-pub(crate) fn is_ambiguous(text: &str) -> bool {
-    !text.contains("$(") && read(text).reading != Reading::Same
+/// The warning about a URL of which clients read different hosts. The reading of a connection string in another form
+/// is the provider's own.
+pub(crate) fn ambiguous_host(text: &str, pointer: &str) -> Option<Finding> {
+    let is_url = text.contains(":/") || text.contains(":\\");
+    if !is_url || text.contains("$(") || read(text).reading <= Reading::Unusual {
+        return None;
+    }
+    let pointer = Pointer::new(pointer);
+    let message = format!("{}: clients read its host in different ways", pointer.field());
+    Some(Finding::warn(&HOST_AMBIGUOUS, pointer, message))
 }
 
 fn read(text: &str) -> WrittenEndpoint {

@@ -140,8 +140,10 @@ impl Endpoint {
                 add(outcome, pointer, judged, host, text);
             }
         }
-        let reads_more =
-            self.ports.is_some() || self.forbids_loopback || self.forbids_private || self.in_cluster.is_some();
+        let reads_more = self.ports.is_some()
+            || self.forbids_loopback
+            || self.forbids_private
+            || self.in_cluster.is_some();
         if outcome.violations.len() == before && reads_more {
             outcome.add_unknown(pointer.clone(), why.clone());
         }
@@ -172,7 +174,8 @@ impl Endpoint {
     ) {
         self.judge_scheme(endpoint, pointer, judged, outcome);
         for host in &endpoint.hosts {
-            let fits = |globs: &Vec<HostGlob>| globs.iter().any(|glob| glob.matches(&host.host, judged.budget));
+            let fits =
+                |globs: &Vec<HostGlob>| globs.iter().any(|glob| glob.matches(&host.host, judged.budget));
             if self.hosts.as_ref().is_some_and(|globs| !fits(globs)) {
                 add(outcome, pointer, judged, host, NOT_ALLOWED);
             }

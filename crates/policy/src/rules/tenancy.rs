@@ -263,7 +263,11 @@ mod tests {
             ("{tenant}-*", "*", "b-notes", false),
             ("{tenant}{tenant}", "a", "aa", true),
         ] {
-            assert_eq!(fits(pattern, tenant, text, &Budget::default()), expected, "{pattern} {tenant} {text}");
+            assert_eq!(
+                fits(pattern, tenant, text, &Budget::default()),
+                expected,
+                "{pattern} {tenant} {text}"
+            );
         }
     }
 }
