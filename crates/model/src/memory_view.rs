@@ -111,6 +111,8 @@ pub enum Why {
     Namespace(String),
     /// A value contains `$(…)`, which the kubelet expands.
     Placeholder,
+    /// Clients read the host of an endpoint in different ways.
+    TwoReadings,
     /// It is not known whether an object exists: `Kind "namespace/name"`.
     Object(String),
 }
@@ -124,6 +126,7 @@ impl fmt::Display for Why {
             Self::Service(name) => write!(f, "Service \"{name}\" is not known"),
             Self::Namespace(name) => write!(f, "Namespace \"{name}\" is not known"),
             Self::Placeholder => f.write_str("a value holds $(…)"),
+            Self::TwoReadings => f.write_str("the host can be read in two ways"),
             Self::Object(name) => write!(f, "{name} is not known"),
         }
     }
@@ -294,6 +297,15 @@ impl MemoryView {
     #[must_use]
     pub fn effective_namespace(&self) -> &str {
         self.own_namespace.as_ref().map_or(&self.namespace, |(_, namespace)| namespace)
+    }
+
+    /// How many entries its lists have, at least 1: what a rule may look at.
+    #[must_use]
+    pub fn entries(&self) -> usize {
+        let operations = self.operations.as_ref().map_or(0, Vec::len);
+        let sharing = self.sharing.as_ref().map_or(0, |sharing| sharing.configs.len());
+        let lists = [self.labels.len(), self.secrets.len(), self.inline.len(), self.references.len()];
+        1 + lists.into_iter().sum::<usize>() + self.containers.len() + operations + sharing
     }
 
     /// The name with the namespace in front, where there is one.

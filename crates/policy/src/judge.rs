@@ -21,6 +21,7 @@ use memgate_model::policy_rule::{AtAdmission, PolicyFinding, PolicyRule, PolicyS
 use memgate_model::snapshot::Snapshot;
 use memgate_model::state_reader::StateReader;
 use memgate_model::typed_rule::{Judged, RuleOutcome, RuleViolation, Unknown};
+use memgate_primitives::budget::{Budget, OverLimit};
 use memgate_primitives::members::Members;
 use memgate_primitives::pointer::Pointer;
 
@@ -151,7 +152,14 @@ pub fn judge<'p>(
     let object = views.object.as_deref().unwrap_or(subject.object);
     let object = LazyCell::new(|| serde_json::from_str(object).unwrap_or_default());
     let nearest = |pointer: &Pointer| nearest(&object, pointer);
-    Judge { subject, snapshot, selection: &selection, views: &views, nearest: &nearest }.all()
+    let budget = state.budget();
+    let judge = Judge { subject, snapshot, selection: &selection, views: &views, budget, nearest: &nearest };
+    // Judging has steps of its own: what many policies cost is not the object's fault.
+    let (judgement, over) = budget.apart(subject.object.len(), || judge.all());
+    if let Some(OverLimit { pointer, limit }) = over {
+        budget.over_limit(|| pointer, limit);
+    }
+    judgement
 }
 
 /// Whether a rule of the policy depends on other objects than the judged one. Otherwise nothing is looked up.
@@ -166,6 +174,7 @@ struct Judge<'j> {
     snapshot: &'j Snapshot,
     selection: &'j Selection<'j>,
     views: &'j Views,
+    budget: &'j Budget<'j>,
     /// The place of a finding: an existing field, or its nearest existing parent.
     nearest: &'j dyn Fn(&Pointer) -> Pointer,
 }
@@ -180,6 +189,9 @@ impl Judge<'_> {
                 continue;
             }
             for rule in &policy.rules {
+                if self.budget.has_ended() {
+                    return judgement;
+                }
                 self.rule(policy, rule, *matches, &mut judgement);
             }
         }
@@ -265,7 +277,8 @@ impl Judge<'_> {
         let own = matching::namespace_of(view.kind, &view.namespace, &view.name);
         let own_labels = (own != view.namespace).then_some(&view.labels);
         let namespace_labels = self.selection.namespaces.labels(own, own_labels);
-        Judged { view, old, namespace_labels, subject_namespace: &self.views.new.namespace }
+        let subject_namespace = &self.views.new.namespace;
+        Judged { view, old, namespace_labels, budget: self.budget, subject_namespace }
     }
 }
 
@@ -292,7 +305,12 @@ fn without_names(why: Why, namespace: &str) -> Why {
 /// The outcome of a rule, with the message of the policy if it has one.
 fn in_words(judged: &Judged<'_>, rule: &Rule) -> RuleOutcome {
     let mut outcome = RuleOutcome::default();
-    rule.check.judge(judged, &mut outcome);
+    if judged.budget.bytes(judged.view.entries()) {
+        rule.check.judge(judged, &mut outcome);
+    }
+    for _ in &outcome.violations {
+        judged.budget.finding();
+    }
     if let Some(message) = &rule.message {
         for violation in &mut outcome.violations {
             violation.message.clone_from(message);

@@ -7,7 +7,11 @@ use memgate_model::policy::{Match, Target};
 use memgate_model::request::{Operation, User};
 use memgate_model::settings::PolicySettings;
 use memgate_model::typed_rule::NamespaceLabels;
+use memgate_primitives::budget::Budget;
 use memgate_primitives::glob::Glob;
+
+/// The most bytes of the name of an object.
+const MAX_NAME_BYTES: usize = 253;
 
 /// The parts of an object that policies match before they look at its view.
 #[derive(Debug, Clone, Copy)]
@@ -56,7 +60,9 @@ pub(super) fn judges_name(matching: &Match, name: &str) -> bool {
 }
 
 fn fits(globs: &[Glob], name: &str) -> bool {
-    globs.iter().any(|glob| glob.matches(name))
+    // An apiserver has no longer names.
+    let budget = Budget::default();
+    name.len() <= MAX_NAME_BYTES && globs.iter().any(|glob| glob.matches(name, &budget))
 }
 
 /// Whether a name is in a list; an absent list has every name.

@@ -5,6 +5,8 @@ use memgate_model::codes::codes;
 codes! { "memgate";
     /// An entry of a baseline whose finding no longer occurs, or occurs less often.
     BASELINE_FIXED = "baseline-fixed", NotFound;
+    /// A URL of which clients read different hosts.
+    HOST_AMBIGUOUS = "host-ambiguous", Invalid;
     /// A comment to ignore a finding that names a code that does not exist.
     IGNORE_UNKNOWN = "ignore-unknown", NotSupported;
     /// A comment that ignores a finding that does not occur.

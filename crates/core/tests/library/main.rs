@@ -20,10 +20,12 @@
 //! warnings    how long the messages are
 //! ```
 //!
-//! Its cases are in `cases.rs` beside it.
+//! Its cases are in `cases.rs` of the project's tests, and `needs.rs` there runs what needs other programs.
 
 #[path = "../../../../tests/support/cases.rs"]
 mod cases;
+#[path = "../../../../tests/support/needs.rs"]
+mod needs;
 
 mod answers;
 mod deletion;

@@ -3,6 +3,7 @@
 //! ```text
 //! clocks    times at both ends, before, at and after what they are compared with
 //! every     each type of rule on the objects of each family, in each role
+//! hosts     which hosts are allowed, compared with the clients that connect to them
 //! large     very many elements, very long values, and policies as large as they may be
 //! locked    what passes where a policy refuses everything
 //! refused   what is wrong with a policy is said in words that help
@@ -15,6 +16,7 @@
 
 mod clocks;
 mod every;
+mod hosts;
 mod large;
 mod locked;
 mod refused;

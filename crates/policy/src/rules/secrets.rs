@@ -92,7 +92,7 @@ impl Secrets {
     fn judge_secret(&self, secret: &SecretView, judged: &Judged<'_>, outcome: &mut RuleOutcome) {
         let SecretView { name: secret_name, namespace, field, .. } = secret;
         if let Some(globs) = &self.names
-            && !globs.iter().any(|glob| glob.matches(secret_name))
+            && !globs.iter().any(|glob| glob.matches(secret_name, judged.budget))
         {
             let allowed = patterns(globs);
             let shown = name(judged, secret_name);
