@@ -10,9 +10,10 @@ use memgate_model::finding::{Finding, Severity};
 use memgate_model::pod::Pod;
 use memgate_model::policy::Question;
 use memgate_model::reason::Reason;
-use memgate_model::request::{Operation, Request};
+use memgate_model::request::{Operation, Point, Request};
 use memgate_model::snapshot::Snapshot;
 use memgate_model::state_reader::StateReader;
+use memgate_policy::defaults;
 use memgate_policy::judge::{Judgement, Views, judge};
 use memgate_policy::selection;
 use memgate_primitives::members::Members;
@@ -37,19 +38,23 @@ pub(super) fn of_resource<'s>(
     })
 }
 
-/// Adds the defaults that policies set to those of the family.
+/// Adds the defaults that policies set to those of the family. An audit judges objects as they are stored: there, the
+/// missing ones are notes among the findings.
 pub(super) fn add_defaults<'s>(
     mut edits: Vec<Edit>,
+    findings: &mut Vec<Finding>,
     family: &'static Family,
     subject: &Subject<'_>,
     request: &Request<'_>,
     snapshot: &'s Snapshot,
     state: &mut StateReader<'s>,
 ) -> Vec<Edit> {
-    if let Some(judged) = judged(family, subject, request, snapshot) {
-        memgate_policy::defaults::add(&mut edits, subject, &judged, snapshot, state);
-    }
-    edits
+    let Some(judged) = judged(family, subject, request, snapshot) else { return edits };
+    let of_family = (request.occasion.point == Point::Audit).then(|| edits.clone());
+    defaults::add(&mut edits, subject, &judged, snapshot, state);
+    let Some(of_family) = of_family else { return edits };
+    findings.extend(edits.iter().filter_map(defaults::missing));
+    of_family
 }
 
 /// An object of a family's own kind as policies see it; `None` without any policy.
