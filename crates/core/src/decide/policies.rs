@@ -14,8 +14,9 @@ use memgate_model::request::{Operation, Point, Request};
 use memgate_model::snapshot::Snapshot;
 use memgate_model::state_reader::StateReader;
 use memgate_policy::defaults;
-use memgate_policy::judge::{Judgement, Views, judge};
+use memgate_policy::judge::{Judgement, Views, judge, refuse_unread as refuse_unread_pod};
 use memgate_policy::selection;
+use memgate_primitives::budget::{Budget, OverLimit};
 use memgate_primitives::members::Members;
 
 use super::{reported, views};
@@ -100,13 +101,40 @@ pub(super) fn add_to_pod<'s>(
             let object = family.adds_containers().then(|| after().to_owned());
             Some(Views { new, old: None, object })
         });
-        all.findings.extend(judgement.findings);
-        all.not_shown = all.not_shown.and(judgement.not_shown);
-        all.policies.extend(judgement.policies);
-        all.exemptions.extend(judgement.exemptions);
-        all.fired.extend(judgement.fired);
+        all.add_all(judgement);
     }
     if all == Judgement::default() { decision } else { join(decision, all) }
+}
+
+/// Adds the denials of policies that judge pods: a pod that exceeds a limit could contain anything in the rest. Which
+/// families it belongs to is seen by its metadata.
+pub(super) fn refuse_unread(
+    decision: Decision,
+    pod: &Pod<'_>,
+    (text, namespace): (&str, &str),
+    over: &OverLimit,
+    request: &Request<'_>,
+    snapshot: &Snapshot,
+) -> Decision {
+    if snapshot.policies.is_silent(Question::Pod) {
+        return decision;
+    }
+    let request = &Request { operation: Operation::Create, old_object: None, ..request.clone() };
+    // Namespaces are looked up although the budget has ended.
+    let budget = Budget::default();
+    let mut state = StateReader::new(snapshot, &budget);
+    let is_cut = over.pointer.as_str().starts_with("/metadata");
+    let mut all = Judgement::default();
+    for family in &snapshot.settings.families {
+        let Some(subject) = selection::Subject::of(request, family, "Pod", namespace, text) else { continue };
+        let has_annotation = |key: &str| is_cut || pod.annotation(key).is_some();
+        let selectors = family.pods.selectors;
+        all.add_all(refuse_unread_pod(&subject, snapshot, &mut state, &over.pointer, |labels| {
+            selectors.iter().any(|selector| selector.selects(labels, has_annotation))
+        }));
+    }
+    let decision = if all == Judgement::default() { decision } else { join(decision, all) };
+    Decision { unknown: state.into_unknown(), ..decision }
 }
 
 /// Joins a decision about a pod with the findings of policies. Two families may recognise the pod; each finding

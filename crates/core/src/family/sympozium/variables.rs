@@ -26,7 +26,7 @@ pub(crate) const ACCESS: &str = "WORKFLOW_MEMORY_ACCESS";
 /// Whose trusted entries the agent sees.
 pub(crate) const TRUST_PEERS: &str = "WORKFLOW_MEMBRANE_TRUST_PEERS";
 /// What the agent's entries are to others.
-const VISIBILITY: &str = "WORKFLOW_MEMBRANE_VISIBILITY";
+pub(crate) const VISIBILITY: &str = "WORKFLOW_MEMBRANE_VISIBILITY";
 /// What it gets to see.
 const ACCEPT_TAGS: &str = "WORKFLOW_MEMBRANE_ACCEPT_TAGS";
 /// What of its entries is shown.
@@ -41,6 +41,23 @@ const TOKEN_BUDGET_ACTION: &str = "WORKFLOW_MEMBRANE_TOKEN_BUDGET_ACTION";
 const MIN_EVIDENCE_KIND: &str = "WORKFLOW_MEMBRANE_MIN_EVIDENCE_KIND";
 /// Whether runs are remembered by themselves.
 pub(crate) const AUTO_STORE: &str = "MEMORY_AUTO_STORE";
+
+/// All variables but the name of the agent, which other programs use too.
+pub(crate) const OF_MEMORY: [&str; 13] = [
+    LEGACY,
+    PRIVATE_URL,
+    SHARED_URL,
+    ACCESS,
+    TRUST_PEERS,
+    VISIBILITY,
+    ACCEPT_TAGS,
+    EXPOSE_TAGS,
+    MAX_AGE,
+    MAX_TOKENS_PER_RUN,
+    TOKEN_BUDGET_ACTION,
+    MIN_EVIDENCE_KIND,
+    AUTO_STORE,
+];
 
 /// What the Ensemble gives to the agent of a config, in order; nothing while its memory is off. The names of the
 /// variables do not depend on the config.

@@ -40,7 +40,7 @@ pub(in super::super) struct PodMemories<'s> {
     /// Whether its shared memory is on.
     pub(in super::super) shared: bool,
     /// The Agent's entry in the Ensemble.
-    pub(super) config: Option<&'s str>,
+    pub(in super::super) config: Option<&'s str>,
     /// What is missing.
     pub(super) unmet: Vec<Finding>,
     /// The same as references, under each kind that it could have.
