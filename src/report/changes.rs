@@ -1,6 +1,6 @@
 //! Writes the objects whose verdict other policies would change, by namespace and owner.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style};
@@ -86,6 +86,13 @@ pub fn write(report: &Report<'_>, changes: &[Change<'_>], out: &mut impl Write) 
             }
         }
     }
+    let changed: BTreeSet<_> = sorted.iter().map(|it| std::ptr::from_ref(it.object_ref)).collect();
+    // An object whose verdict stays has notes about defaults.
+    for located in &report.findings {
+        if !changed.contains(&std::ptr::from_ref(located.object_ref)) {
+            write_finding(located, &format!("{}: ", plain(&located.object_ref.title())), out)?;
+        }
+    }
     Ok(())
 }
 
@@ -99,11 +106,13 @@ fn write_change(
     let style = to.style();
     let title = format!("{} {}", object_ref.kind, object_ref.name);
     writeln!(out, "{indent}{}: {} → {style}{}{style:#}", plain(&title), from.name(), to.name())?;
-    for LocatedFinding { finding, location, .. } in findings {
-        let place = format!("{}:{}:{}", location.file, location.line, location.column);
-        writeln!(out, "{indent}  {}: {}", at_line_start(&place), plain(&finding.message()))?;
-    }
-    Ok(())
+    findings.iter().try_for_each(|located| write_finding(located, &format!("{indent}  "), out))
+}
+
+fn write_finding(located: &LocatedFinding<'_>, start: &str, out: &mut impl Write) -> io::Result<()> {
+    let LocatedFinding { finding, location, .. } = located;
+    let place = format!("{}:{}:{}", location.file, location.line, location.column);
+    writeln!(out, "{start}{}: {}", at_line_start(&place), plain(&finding.message()))
 }
 
 /// The numbers in one line.

@@ -113,7 +113,8 @@ fn decide_resource(
     }
     let has_defaults = !policies_only && request.operation != Operation::Delete;
     let defaults = if has_defaults { (family.faces.default)(&subject, &mut state) } else { Vec::new() };
-    let edits = policies::add_defaults(defaults, family, &subject, request, snapshot, &mut state);
+    let edits =
+        policies::add_defaults(defaults, &mut findings, family, &subject, request, snapshot, &mut state);
     let judgement = policies::of_resource(family, &subject, request, snapshot, &mut state);
     findings.extend(judgement.findings);
     if let Some(stop) = budget.stopped() {

@@ -92,7 +92,13 @@ pub struct MemoryView {
     pub sources: Vec<SourceView>,
     /// The containers that serve memory.
     pub containers: Vec<ContainerView>,
-    /// The place of each field in the object, by its path in the view. List elements have their own `field`.
+    /// The variables of its memory that a pod sets itself.
+    pub own_variables: Vec<OwnVariableView>,
+    /// The `envFrom` of a pod that may set variables which its memory leaves out.
+    pub env_from: Option<Pointer>,
+    /// The paths whose value is unknown, with the reason. Those of the endpoint are in the endpoint.
+    pub unknown: Vec<(&'static str, Why)>,
+    /// The place of each field in the object, by its path in the view. Elements of lists have a `field` of their own.
     pub fields: Vec<(&'static str, Pointer)>,
 }
 
@@ -115,6 +121,8 @@ pub enum Why {
     TwoReadings,
     /// It is not known whether an object exists: `Kind "namespace/name"`.
     Object(String),
+    /// The pod sets a variable of this name, or `envFrom`.
+    SetByPod(String),
 }
 
 impl fmt::Display for Why {
@@ -128,6 +136,7 @@ impl fmt::Display for Why {
             Self::Placeholder => f.write_str("a value holds $(…)"),
             Self::TwoReadings => f.write_str("the host can be read in two ways"),
             Self::Object(name) => write!(f, "{name} is not known"),
+            Self::SetByPod(name) => write!(f, "the pod sets {name} itself"),
         }
     }
 }
@@ -218,6 +227,17 @@ pub struct SourceView {
     pub field: Pointer,
 }
 
+/// A variable of its memory that a pod sets itself, to another value than the declared memory wants.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnVariableView {
+    /// Its name.
+    pub name: String,
+    /// The declared memory, as `Kind "name"`.
+    pub declared: String,
+    /// Its entry in the pod.
+    pub field: Pointer,
+}
+
 /// A container that serves memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContainerView {
@@ -275,8 +295,16 @@ impl MemoryView {
         self.fields.extend(places.map(|(path, pointer)| (path, Pointer::new(pointer))));
     }
 
-    /// The place of a field of the view, else of its nearest parent with a place, else `/spec`. The object may lack
-    /// the field.
+    /// Moves a field of the view to another place.
+    pub fn moved(&mut self, path: &'static str, pointer: &Pointer) {
+        match self.fields.iter_mut().find(|(field, _)| *field == path) {
+            Some((_, place)) => place.clone_from(pointer),
+            None => self.at(path, pointer.clone()),
+        }
+    }
+
+    /// The place of a field of the view, or of its nearest parent with a place, else the whole spec. The object may lack
+    /// it.
     #[must_use]
     pub fn pointer(&self, path: &str) -> Pointer {
         let noted =
@@ -291,6 +319,12 @@ impl MemoryView {
                 None => return Pointer::new("/spec"),
             }
         }
+    }
+
+    /// Why the value at a path is unknown; `None` for a known or absent one.
+    #[must_use]
+    pub fn unknown_at(&self, path: &str) -> Option<&Why> {
+        self.unknown.iter().find(|(unknown, _)| *unknown == path).map(|(_, why)| why)
     }
 
     /// The namespace in the platform's own sense; the Kubernetes namespace where the platform has no other.

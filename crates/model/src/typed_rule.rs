@@ -50,6 +50,13 @@ impl Judged<'_> {
     pub fn is_foreign(&self) -> bool {
         !self.view.namespace.is_empty() && self.view.namespace != self.subject_namespace
     }
+
+    /// Notes that the value at a path is unknown, if it is.
+    pub fn note_unknown(&self, path: &str, outcome: &mut RuleOutcome) {
+        if let Some(why) = self.view.unknown_at(path) {
+            outcome.add_unknown(self.view.pointer(path), why.clone());
+        }
+    }
 }
 
 /// The labels of a Namespace, as far as they are known.

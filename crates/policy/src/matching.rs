@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use memgate_model::kind::{NAMESPACE, SYSTEM_NAMESPACES};
+use memgate_model::memory_view::MemoryView;
 use memgate_model::policy::{Match, Target};
 use memgate_model::request::{Operation, User};
 use memgate_model::settings::PolicySettings;
@@ -24,6 +25,13 @@ pub(super) struct Candidate<'s> {
     pub(super) namespace: &'s str,
     /// The name, or else `generateName`.
     pub(super) name: &'s str,
+}
+
+impl<'s> Candidate<'s> {
+    /// A memory that another object uses.
+    pub(super) fn of_memory(view: &'s MemoryView, family: &'static str) -> Self {
+        Self { family, kind: view.kind, namespace: namespace_of(view.kind, &view.namespace, &view.name), name: &view.name }
+    }
 }
 
 /// Whether a policy judges an object.

@@ -26,7 +26,7 @@ use memgate_model::request::{Operation, Request};
 use memgate_model::snapshot::Snapshot;
 use memgate_model::state_reader::StateReader;
 use memgate_model::view::MIRROR_POD;
-use memgate_primitives::budget::{Budget, Limit, MAX_PATCH_BYTES};
+use memgate_primitives::budget::{Budget, Limit, MAX_PATCH_BYTES, OverLimit, Stop};
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
 
@@ -98,12 +98,24 @@ pub(super) fn decide_new(
         decide_injection(text, pod, namespace, &snapshot.settings.families, &mut state)
     };
     let known = !matches!(decision.reason, Reason::NotOurs | Reason::NotRecognised | Reason::OptedOut);
-    let ended = budget.stopped().and_then(|stop| over_limit::pod(stop, known, decision.required));
-    if let Some(ended) = ended {
-        return ended;
+    let required = decision.required;
+    let with_policies = |(decision, over): (Decision, OverLimit)| {
+        policies::refuse_unread(decision, pod, (text, namespace), &over, request, snapshot)
+    };
+    match budget.stopped() {
+        Some(Stop::Cancelled) => return Decision::pass(Reason::Cancelled),
+        Some(Stop::OverLimit(over)) => {
+            return with_policies((over_limit::pod(&over, known, required).unwrap_or(decision), over));
+        }
+        None => {}
     }
     let decision = policies::add_to_pod(decision, pod, (text, namespace), request, snapshot, &mut state);
-    Decision { unknown: state.into_unknown(), ..decision }
+    // The views read more of the pod than the injection, which an opt-out skips.
+    match budget.stopped() {
+        Some(Stop::Cancelled) => Decision::pass(Reason::Cancelled),
+        Some(Stop::OverLimit(over)) => with_policies((decision, over)),
+        None => Decision { unknown: state.into_unknown(), ..decision },
+    }
 }
 
 /// The decision of one family about a pod that it recognises.

@@ -19,6 +19,7 @@ pub(crate) mod containers;
 pub(crate) mod elsewhere;
 pub mod env;
 pub mod marker;
+pub(crate) mod own;
 pub mod parts;
 
 use std::borrow::Cow;

@@ -213,6 +213,11 @@ impl Tenancy {
                 outcome.add(secret.field.clone(), message, format!("{tenant} {}", secret.name));
             }
         }
+        for (path, pattern) in [("collection", &self.collection), ("secrets", &self.secrets)] {
+            if pattern.is_some() {
+                judged.note_unknown(path, outcome);
+            }
+        }
         if let Some((pattern, endpoint)) = self.endpoint_hosts.as_ref().zip(view.endpoint.as_ref()) {
             let pointer = view.pointer("endpoint");
             if let Some(why) = endpoint.unknown.as_ref().filter(|_| !endpoint.is_ambiguous()) {

@@ -45,6 +45,7 @@ pub(super) fn strict() -> Vec<(&'static str, Value)> {
         ("images", json!({"allow": ["none.such/**"], "digest": "require", "tags": {"deny": ["latest"]}})),
         ("limits", json!({"required": ["cpu", "memory"], "max": {"cpu": "1u", "memory": "1"}})),
         ("operations", json!({"allow": ["none-such"]})),
+        ("environment", json!({"overrides": "forbid"})),
         ("sharing", json!({"visibility": ["none-such"], "maxWriters": 0})),
         ("immutable", json!(["backend", "collection", "endpoint.url", "endpoint.port", "secrets", "labels"])),
         ("labels", json!({"required": ["none-such"], "values": {"app": ["none-such"]}})),

@@ -12,6 +12,7 @@ use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
 use memgate_primitives::members::Members;
 
+use super::want::HEADER_PREFIX;
 use super::super::address::Address;
 use super::super::api::{is_credential_header, resolved_address};
 use super::super::service::ServiceRef;
@@ -177,7 +178,6 @@ impl<'s> PodMemory<'s> {
 
 /// The name of the variable for a header.
 fn header_variable_name(header: &str) -> String {
-    const HEADER_PREFIX: &str = "ARK_MEMORY_HEADER_";
     let to_variable_char = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
     let mut name = String::with_capacity(HEADER_PREFIX.len() + header.len());
     name.push_str(HEADER_PREFIX);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::family::inject::elsewhere::NOT_INJECTED;
 use crate::family::inject::env::{self, ExistingEnv, Variable, escape_references};
+use crate::family::inject::own::MemoryVariableNames;
 use crate::family::inject::{WantedByContainer, WantedByPod, field_origin, resource_name};
 use memgate_model::edit::{EnvSource, KeyRef, ValueFrom};
 use memgate_model::elsewhere::Elsewhere;
@@ -25,13 +26,13 @@ use super::find::{GrantedMemory, ambiguous};
 
 const REF: &str = "ORLOJ_MEMORY_REF";
 const NAMESPACE: &str = "ORLOJ_MEMORY_NAMESPACE";
-const PROVIDER: &str = "ORLOJ_MEMORY_PROVIDER";
+pub(in super::super) const PROVIDER: &str = "ORLOJ_MEMORY_PROVIDER";
 const TYPE: &str = "ORLOJ_MEMORY_TYPE";
 const ALLOW: &str = "ORLOJ_MEMORY_ALLOW";
-const PASSWORD: &str = "ORLOJ_MEMORY_PASSWORD";
-const TOKEN: &str = "ORLOJ_MEMORY_TOKEN";
-const DSN: &str = "ORLOJ_MEMORY_DSN";
-const ENDPOINT: &str = "ORLOJ_MEMORY_ENDPOINT";
+pub(in super::super) const PASSWORD: &str = "ORLOJ_MEMORY_PASSWORD";
+pub(in super::super) const TOKEN: &str = "ORLOJ_MEMORY_TOKEN";
+pub(in super::super) const DSN: &str = "ORLOJ_MEMORY_DSN";
+pub(in super::super) const ENDPOINT: &str = "ORLOJ_MEMORY_ENDPOINT";
 const EMBEDDING_URL: &str = "ORLOJ_MEMORY_EMBEDDING_URL";
 const EMBEDDING_MODEL: &str = "ORLOJ_MEMORY_EMBEDDING_MODEL";
 const EMBEDDING_API_KEY: &str = "ORLOJ_MEMORY_EMBEDDING_API_KEY";
@@ -39,7 +40,27 @@ const EMBEDDING_API_KEY: &str = "ORLOJ_MEMORY_EMBEDDING_API_KEY";
 /// The prefix of all variables. Variables of the pod without it are skipped.
 const PREFIX: &str = "ORLOJ_MEMORY_";
 
-/// What the agent's container should have, and warnings about omitted parts.
+/// The names of all variables.
+pub(super) const NAMES: MemoryVariableNames<'static> = MemoryVariableNames {
+    prefixes: &[PREFIX],
+    names: &[
+        REF,
+        NAMESPACE,
+        PROVIDER,
+        TYPE,
+        ALLOW,
+        PASSWORD,
+        TOKEN,
+        DSN,
+        ENDPOINT,
+        EMBEDDING_URL,
+        EMBEDDING_MODEL,
+        EMBEDDING_API_KEY,
+    ],
+    open: None,
+};
+
+/// What the agent's container should have, and warnings about what is omitted.
 pub(super) fn want<'p>(
     (index, container): (usize, &'p Container<'p>),
     found: &GrantedMemory<'_>,
