@@ -58,7 +58,11 @@ fn fillings(schema: &Schema) -> Vec<Value> {
     let texts: [fn(usize) -> String; 5] = [
         |_| String::new(),
         |_| "a".to_owned(),
-        |number| char::from_u32(97 + u32::try_from(number % 26).expect("small")).map(String::from).expect("a letter"),
+        |number| {
+            char::from_u32(97 + u32::try_from(number % 26).expect("small"))
+                .map(String::from)
+                .expect("a letter")
+        },
         |number| format!("{number:x}"),
         |number| format!("{number:070}"),
     ];
@@ -68,8 +72,14 @@ fn fillings(schema: &Schema) -> Vec<Value> {
         };
         return texts.iter().map(|text| Value::Object(entries(text))).collect();
     }
-    let mut elements: Vec<fn(usize) -> Value> =
-        vec![|_| json!({}), |_| json!(null), |_| json!(0), |_| json!(true), |_| json!([]), |_| json!({"": 1})];
+    let mut elements: Vec<fn(usize) -> Value> = vec![
+        |_| json!({}),
+        |_| json!(null),
+        |_| json!(0),
+        |_| json!(true),
+        |_| json!([]),
+        |_| json!({"": 1}),
+    ];
     elements.push(|number| json!({"name": format!("{number:x}"), "value": ""}));
     let of = |element: &dyn Fn(usize) -> Value| (0..ELEMENTS).map(element).collect::<Value>();
     let plain = elements.iter().map(|element| of(element));

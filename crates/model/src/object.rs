@@ -305,17 +305,17 @@ impl KindState {
     /// Adds an object. Returns it as it is kept, and the one whose place it takes.
     pub fn put(&mut self, object: Object) -> (Arc<Object>, Option<Arc<Object>>) {
         let object = self.objects.settled(object);
-        let before = self.put_shared(Arc::clone(&object));
+        let before = self.put_shared(&object);
         (object, before)
     }
 
     /// Adds an object that is kept elsewhere too. Returns the one whose place it takes.
-    pub fn put_shared(&mut self, object: Arc<Object>) -> Option<Arc<Object>> {
-        let before = self.objects.insert(Arc::clone(&object));
+    pub fn put_shared(&mut self, object: &Arc<Object>) -> Option<Arc<Object>> {
+        let before = self.objects.insert(Arc::clone(object));
         if let Some(before) = &before {
             self.indexes.remove(before);
         }
-        self.indexes.insert(&object);
+        self.indexes.insert(object);
         before
     }
 

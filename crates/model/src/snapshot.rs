@@ -65,7 +65,7 @@ impl Snapshot {
         for (reference, object) in answers {
             let state = snapshot.kind_mut(reference.kind);
             match object {
-                Some(object) => drop(state.put_shared(object)),
+                Some(object) => drop(state.put_shared(&object)),
                 None => state.insert_absent(reference.namespace, reference.name),
             }
         }

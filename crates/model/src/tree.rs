@@ -126,17 +126,12 @@ impl Tree {
     /// # Errors
     /// Those of the deserializer.
     pub fn read<'de, D: Deserializer<'de>>(deserializer: D, schema: &Schema) -> Result<Self, D::Error> {
-        TreeSeed { schema, budget: None, is_stored: false, path: Path::Root }
-            .deserialize(deserializer)
+        TreeSeed { schema, budget: None, is_stored: false, path: Path::Root }.deserialize(deserializer)
     }
 
     /// The same with at most as many values as `budget` has steps. Where it has fewer, the rest is left out, and
     /// `budget` has ended.
-    pub(super) fn read_stored(
-        text: &str,
-        schema: &Schema,
-        budget: &Budget<'_>,
-    ) -> serde_json::Result<Self> {
+    pub(super) fn read_stored(text: &str, schema: &Schema, budget: &Budget<'_>) -> serde_json::Result<Self> {
         let seed = TreeSeed { schema, budget: Some(budget), is_stored: true, path: Path::Root };
         seed.deserialize(&mut serde_json::Deserializer::from_str(text))
     }

@@ -12,7 +12,7 @@ use crate::{
     installed::{MEMGATE, install_account, install_crds},
     parameters::Parameters,
     replicas::pace,
-    request::create,
+    request::{Answer, create},
     support::{
         cgroup::Cgroup,
         control_plane::ControlPlane,
@@ -58,7 +58,7 @@ pub(crate) fn run(parameters: &Parameters) -> Result<()> {
         object["metadata"] = json!({"name": format!("greedy-{number}")});
         Box::pin(async move {
             let failed = |error: anyhow::Error| Failure::new("apiserver", format!("{error:#}"));
-            create(&client, &namespace, &object, "").await.and_then(|made| made.object()).map_err(failed)?;
+            create(&client, &namespace, &object, "").await.and_then(Answer::object).map_err(failed)?;
             Ok(())
         })
     });
@@ -92,7 +92,9 @@ fn say_state(fleet: &Fleet) -> Result<()> {
     let replica = fleet.replicas.first().context("there is no replica")?;
     let (_, text) = replica.probe("/metrics").context("memgate has no metrics")?;
     let lines = text.lines().filter(|line| {
-        ["memgate_store_bytes", "memgate_store_objects", "process_resident"].iter().any(|it| line.starts_with(it))
+        ["memgate_store_bytes", "memgate_store_objects", "process_resident"]
+            .iter()
+            .any(|it| line.starts_with(it))
     });
     lines.for_each(|line| println!("  {line}"));
     Ok(())

@@ -120,7 +120,7 @@ const SCENARIOS: &[Scenario] = &[
         parameters: &[
             ("megabytes", "50"),
             ("elements", "9900"),
-            ("writes", "50"),
+            ("writes", "4"),
             ("quiet", "60"),
             ("rate", "20"),
             ("memgate", ""),

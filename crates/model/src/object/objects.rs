@@ -111,10 +111,7 @@ impl Objects {
     }
 
     /// All of a namespace, held or not, by name.
-    pub(crate) fn kept_in<'o>(
-        &'o self,
-        namespace: &str,
-    ) -> impl Iterator<Item = &'o Arc<Object>> + use<'o> {
+    pub(crate) fn kept_in<'o>(&'o self, namespace: &str) -> impl Iterator<Item = &'o Arc<Object>> + use<'o> {
         let namespace: Arc<str> = namespace.into();
         let entries = self.map.range::<Key, _>((Arc::clone(&namespace), "".into())..);
         let entries = entries.take_while(move |((home, _), _)| *home == namespace);

@@ -58,9 +58,7 @@ pub(super) struct LookedUp {
 
 impl LookedUp {
     /// The objects that were found.
-    pub(super) fn objects(
-        answers: &[(Reference, Option<Self>)],
-    ) -> Vec<(Reference, Option<Arc<Object>>)> {
+    pub(super) fn objects(answers: &[(Reference, Option<Self>)]) -> Vec<(Reference, Option<Arc<Object>>)> {
         let object = |found: &Self| Arc::clone(&found.object);
         answers.iter().map(|(reference, found)| (reference.clone(), found.as_ref().map(object))).collect()
     }

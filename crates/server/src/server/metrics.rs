@@ -128,13 +128,7 @@ impl Metrics {
     }
 
     /// Sets how many objects of a family are cached, how many are not held, and how old the cache may be.
-    pub(super) fn set_store(
-        &self,
-        family: &'static Family,
-        objects: usize,
-        not_held: usize,
-        age: Duration,
-    ) {
+    pub(super) fn set_store(&self, family: &'static Family, objects: usize, not_held: usize, age: Duration) {
         let family = [("family", family.name)];
         self.store_objects.get_or_create(&family).set(number(objects));
         self.store_not_held.get_or_create(&family).set(number(not_held));

@@ -13,9 +13,9 @@
 
 pub(super) mod apply_event;
 pub(super) mod discovery;
+mod holdings;
 pub(super) mod idle_timeout;
 pub(super) mod missing;
-mod holdings;
 mod policies;
 pub(super) mod watch;
 
@@ -239,7 +239,7 @@ impl Store {
         let known = latest.snapshot.kind(kind).and_then(|it| it.kept_of(&object.namespace, &object.name));
         let lost = match known.filter(|known| known.held && known.tree == object.tree).cloned() {
             Some(known) => {
-                let before = latest.list(kind).put_shared(known);
+                let before = latest.list(kind).put_shared(&known);
                 latest.release(before.as_ref());
                 None
             }
@@ -392,7 +392,8 @@ impl Latest {
     /// Begins a list. What was listed of an earlier one that broke off is forgotten.
     fn begin(&mut self, kind: &'static Kind) {
         let known = self.snapshot.kind(kind);
-        let empty = known.map_or_else(|| KindState::new(Coverage::Watched), |it| it.emptied(Coverage::Watched));
+        let empty =
+            known.map_or_else(|| KindState::new(Coverage::Watched), |it| it.emptied(Coverage::Watched));
         let broken = self.lists.insert(kind, empty);
         for object in broken.iter().flat_map(KindState::kept) {
             self.release(Some(object));
@@ -459,7 +460,9 @@ impl Latest {
         let mut lost = (!object.held).then(|| Arc::clone(object));
         while self.holdings.exceeded() {
             let Some(namespace) = self.holdings.largest() else { break };
-            let next = if namespace == object.namespace && !lost.as_ref().is_some_and(|it| Arc::ptr_eq(it, object)) {
+            let next = if namespace == object.namespace
+                && !lost.as_ref().is_some_and(|it| Arc::ptr_eq(it, object))
+            {
                 Some(Arc::clone(object))
             } else {
                 let mut states = self.snapshot.kinds().chain(self.lists.values());

@@ -160,9 +160,7 @@ impl<'c> Judges<'c> {
         wanted.dedup();
         let (mut answers, mut asked) = (Answers::new(), Vec::new());
         for reference in wanted {
-            if self.context.store.is_watched(reference.kind)
-                && self.context.store.holds_all(reference.kind)
-            {
+            if self.context.store.is_watched(reference.kind) && self.context.store.holds_all(reference.kind) {
                 answers.insert(reference, None);
             } else if let Some(answer) = self.remembered.get(&reference) {
                 answers.insert(reference, answer.clone());

@@ -225,7 +225,8 @@ fn agent_with_labels_that_say_nothing() -> Value {
 #[tokio::test]
 async fn an_object_that_is_not_held_is_looked_up_and_never_missing() {
     let agent = agent_with_labels_that_say_nothing();
-    let memory = json!({"metadata": {"name": "notes", "namespace": "team"}, "spec": {"backend": "in-context"}});
+    let memory =
+        json!({"metadata": {"name": "notes", "namespace": "team"}, "spec": {"backend": "in-context"}});
     // Kept by name; not kept at all; being deleted meanwhile.
     for (is_kept, is_there) in [(true, true), (false, true), (true, false)] {
         let answer = agent.clone();
@@ -243,7 +244,13 @@ async fn an_object_that_is_not_held_is_looked_up_and_never_missing() {
         if is_kept {
             let read = Object::read_to_keep(agents, ("team", "scout"), &agent.to_string());
             handler.store.apply(agents, StoreChange::Insert(read.expect("JSON").expect("a name")));
-            assert!(handler.store.snapshot().kind(agents).is_some_and(|state| state.object("team", "scout").is_none()));
+            assert!(
+                handler
+                    .store
+                    .snapshot()
+                    .kind(agents)
+                    .is_some_and(|state| state.object("team", "scout").is_none())
+            );
         }
         let read = Object::read_to_keep(memories, ("team", "notes"), &memory.to_string());
         handler.store.apply(memories, StoreChange::Insert(read.expect("JSON").expect("a name")));
@@ -261,8 +268,7 @@ async fn users_of_a_memory_are_named_although_they_are_not_held() {
     let agent = agent_with_labels_that_say_nothing();
     let answer = agent.clone();
     let (client, _) = client(move |path| {
-        let reply =
-            if path.ends_with("/arkagents/scout") { (200, answer.to_string()) } else { not_found() };
+        let reply = if path.ends_with("/arkagents/scout") { (200, answer.to_string()) } else { not_found() };
         async move { reply }.boxed()
     });
     let mut handler = unshared_handler(Duration::ZERO);

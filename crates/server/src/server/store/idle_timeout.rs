@@ -113,7 +113,8 @@ where
                 on_activity();
             }
             Ok::<_, axum::BoxError>(
-                answer.map(|body| Body::from_stream(chunks(Body::new(body), idle_timeout, list, on_activity))),
+                answer
+                    .map(|body| Body::from_stream(chunks(Body::new(body), idle_timeout, list, on_activity))),
             )
         }
     });

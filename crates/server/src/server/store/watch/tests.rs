@@ -206,7 +206,8 @@ async fn a_page_with_too_many_bytes_is_asked_for_in_smaller_ones() {
     let store = Arc::new(Store::watching(memgate_core::family::default_settings(), Duration::ZERO, true));
     let kind = store.kinds()[0];
     let (client, asked) = client(move |path| {
-        let limit = path.split(['?', '&']).find_map(|part| part.strip_prefix("limit=")?.parse::<usize>().ok());
+        let limit =
+            path.split(['?', '&']).find_map(|part| part.strip_prefix("limit=")?.parse::<usize>().ok());
         let (status, text) = if is_watch(&path) { (0, String::new()) } else { list("a") };
         // As many bytes for each object as the largest ones have.
         let reply = (status, text + &" ".repeat(limit.unwrap_or_default() * (1 << 20)));
