@@ -1,11 +1,15 @@
 //! Whether an apiserver would refuse a pod for what a family adds to it. The pod itself counts as valid: an apiserver
 //! validates it after this decision.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
 use serde_json::Value as Json;
 use serde_json::value::RawValue;
 
 use crate::family::common::INVALID_WITH_MEMORY;
-use memgate_model::edit::{Edit, EnvSource, EnvVar, Value};
+use crate::family::inject::INJECTED_ANNOTATION;
+use memgate_model::edit::{Edit, Entry, EnvSource, EnvVar, Value};
 use memgate_model::finding::Finding;
 use memgate_model::view::{self, Text, view};
 use memgate_primitives::plain_text::quoted;
@@ -82,7 +86,7 @@ pub(super) fn refusal(text: &str, edits: &[Edit]) -> Option<Finding> {
             _ => None,
         };
         if let Some(message) = wrong.or_else(|| containers.iter().find_map(|it| wrong_container(it))) {
-            return Some(finding(Pointer::new(pointer), &message));
+            return Some(finding(Pointer::new("/spec"), &message));
         }
     }
     if containers.is_empty() && !changes_context {
@@ -97,12 +101,45 @@ pub(super) fn refusal(text: &str, edits: &[Edit]) -> Option<Finding> {
     Some(finding(Pointer::new("/spec/resources").key(field), &message))
 }
 
-fn finding(at: Pointer, message: &str) -> Finding {
-    let at = if at.as_str().starts_with("/spec/resources") || at.as_str().starts_with("/spec/os") {
-        at
-    } else {
-        Pointer::new("/spec")
+/// How long the annotations of an object may be together, keys and values.
+/// Source: kubernetes/kubernetes, apimachinery/pkg/api/validation, TotalAnnotationSizeLimitB.
+const MAX_ANNOTATION_BYTES: usize = 256 << 10;
+
+view! {
+    /// A pod with its annotations.
+    AnnotatedForm {
+        /// Who it is.
+        metadata: MetadataForm<'a> = "metadata",
+    }
+}
+
+view! {
+    /// The annotations of a pod.
+    MetadataForm {
+        /// All of them.
+        annotations: &'a RawValue = "annotations",
+    }
+}
+
+/// Why an apiserver would refuse the pod with this annotation.
+pub(super) fn too_long(text: &str, marker: &Edit) -> Option<Finding> {
+    let new = match &marker.value {
+        Value::Text(text) | Value::Entry(Entry(_, text)) => text.len(),
+        _ => return None,
     };
+    if text.len() + new <= MAX_ANNOTATION_BYTES {
+        return None;
+    }
+    let raw = view::read::<AnnotatedForm<'_>>(text).ok()?.metadata?.annotations?;
+    let others: BTreeMap<Cow<'_, str>, Option<Cow<'_, str>>> = serde_json::from_str(raw.get()).ok()?;
+    let others = others.iter().filter(|(key, _)| *key != INJECTED_ANNOTATION);
+    let others: usize = others.map(|(key, value)| key.len() + value.as_ref().map_or(0, |it| it.len())).sum();
+    let message = "its annotations would have more than 256 KiB";
+    (others + INJECTED_ANNOTATION.len() + new > MAX_ANNOTATION_BYTES)
+        .then(|| finding(Pointer::new("/metadata/annotations"), message))
+}
+
+fn finding(at: Pointer, message: &str) -> Finding {
     let message = format!("the pod would be invalid with its memory, and gets none: {message}");
     Finding::warn(&INVALID_WITH_MEMORY, at, message)
 }
