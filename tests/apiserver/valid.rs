@@ -79,7 +79,8 @@ impl Random {
     }
 
     fn resources(&mut self) -> Value {
-        let (cpu, memory) = ([json!("10m"), json!("60m"), json!(1)], [json!("16Mi"), json!("70Mi"), json!("1Gi")]);
+        let (cpu, memory) =
+            ([json!("10m"), json!("60m"), json!(1)], [json!("16Mi"), json!("70Mi"), json!("1Gi")]);
         let mut resources = json!({});
         for field in ["requests", "limits"] {
             if self.one_in(2) {
@@ -98,7 +99,8 @@ impl Random {
             container["resources"] = self.resources();
         }
         if self.one_in(4) {
-            container["env"] = json!([{"name": "MEMORY_SERVER_URL", "value": "http://x"}, {"name": "INSTANCE_NAME"}]);
+            container["env"] =
+                json!([{"name": "MEMORY_SERVER_URL", "value": "http://x"}, {"name": "INSTANCE_NAME"}]);
         }
         if self.one_in(6) {
             container["ports"] = json!([{"name": "http", "containerPort": 8080}]);

@@ -114,9 +114,8 @@ pub(super) fn confirmed(pod: &Value, decide: impl FnOnce(&str) -> Vec<Edit>) -> 
 /// Everything in a pod that memgate could have added. Of a name that occurs twice the last counts.
 fn present(pod: &Value) -> BTreeMap<Item, Value> {
     let mut items = BTreeMap::new();
-    let elements = |value: &Value, field: &str| {
-        value.get(field).and_then(Value::as_array).cloned().unwrap_or_default()
-    };
+    let elements =
+        |value: &Value, field: &str| value.get(field).and_then(Value::as_array).cloned().unwrap_or_default();
     let Some(spec) = pod.get("spec") else { return items };
     for field in ["containers", "initContainers"] {
         for container in elements(spec, field) {

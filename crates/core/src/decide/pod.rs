@@ -166,7 +166,9 @@ fn decide_injection(
     let kept = kept(text, pod, namespace, families, state);
     let mut marker = mark(pod, &mut decisions, &kept);
     if let Some(finding) = marker.as_ref().and_then(|marker| validity::too_long(text, marker)) {
-        for FamilyDecision { injection, .. } in decisions.iter_mut().filter(|it| !it.injection.edits.is_empty()) {
+        for FamilyDecision { injection, .. } in
+            decisions.iter_mut().filter(|it| !it.injection.edits.is_empty())
+        {
             leave_out(injection, finding.clone());
         }
         marker = mark(pod, &mut decisions, &kept);

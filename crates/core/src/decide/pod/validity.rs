@@ -167,7 +167,8 @@ fn wrong_name(name: &str) -> Option<String> {
 
 fn wrong_key(name: &str, key: &str) -> Option<String> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
-    let is_key = (1..=253).contains(&key.len()) && key.chars().all(is_part) && key != "." && !key.starts_with("..");
+    let is_key =
+        (1..=253).contains(&key.len()) && key.chars().all(is_part) && key != "." && !key.starts_with("..");
     (name.is_empty() || !is_key).then(|| format!("{} has no key {}", quoted(name), quoted(key)))
 }
 
@@ -234,9 +235,8 @@ fn windows(spec: &SpecForm<'_>) -> Option<&'static str> {
     if spec.os.as_ref().and_then(|os| os.name.as_deref()) == Some("windows") {
         return Some("/spec/os/name");
     }
-    let has_options = |context: &Option<ContextForm<'_>>| {
-        context.as_ref().is_some_and(|context| context.windows.is_some())
-    };
+    let has_options =
+        |context: &Option<ContextForm<'_>>| context.as_ref().is_some_and(|context| context.windows.is_some());
     let mut containers = spec.containers.iter().flatten();
     let any = has_options(&spec.security_context)
         || containers.any(|container| has_options(&container.security_context));
@@ -275,7 +275,9 @@ fn too_large(spec: &SpecForm<'_>, pod: &Json, added: &[&Json]) -> Option<(&'stat
     let containers: Vec<Option<Json>> =
         spec.containers.iter().flatten().map(|it| parsed(it.resources)).collect();
     for resource in ["cpu", "memory"] {
-        let bound = |field: &str| pod.get(field).and_then(|it| it.get(resource)).map(|_| amount(Some(pod), field, resource));
+        let bound = |field: &str| {
+            pod.get(field).and_then(|it| it.get(resource)).map(|_| amount(Some(pod), field, resource))
+        };
         let request = |of: &Option<Json>| amount(of.as_ref(), "requests", resource);
         let mut all: i128 = containers.iter().map(request).fold(0, i128::saturating_add);
         let (mut sidecars, mut most) = (0_i128, 0_i128);
@@ -370,9 +372,21 @@ mod tests {
             (none(), env(json!({"name": ""})), true),
             (none(), env(json!({"name": "1A"})), true),
             (none(), env(json!({"name": "A B"})), true),
-            (none(), env(json!({"name": "A", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}})), false),
-            (none(), env(json!({"name": "A", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k/"}}})), true),
-            (none(), env(json!({"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}})), false),
+            (
+                none(),
+                env(json!({"name": "A", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}})),
+                false,
+            ),
+            (
+                none(),
+                env(json!({"name": "A", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k/"}}})),
+                true,
+            ),
+            (
+                none(),
+                env(json!({"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}})),
+                false,
+            ),
             (none(), env(json!({"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "spec.x"}}})), true),
             (none(), env(json!({"name": "A", "valueFrom": {"other": {}}})), true),
         ] {

@@ -121,11 +121,7 @@ pub fn objects(annotation: &Json) -> &[Json] {
 }
 
 /// What an annotation says that a family added, as far as it is `kept`.
-fn earlier_of(
-    annotation: &Json,
-    family: &Family,
-    kept: &dyn Fn(&Family, Part<'_>) -> bool,
-) -> Option<Added> {
+fn earlier_of(annotation: &Json, family: &Family, kept: &dyn Fn(&Family, Part<'_>) -> bool) -> Option<Added> {
     let is_of = |marker: &&Json| marker.get("family").and_then(Json::as_str) == Some(family.name);
     let marker = objects(annotation).iter().find(is_of)?;
     let mut added = Added {
