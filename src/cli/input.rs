@@ -179,7 +179,10 @@ impl InputArgs {
     fn switched_off(&self, project: &Project, families: &[&'static Family]) -> Vec<String> {
         let mut off = Vec::new();
         if self.paths.is_empty() && !project.paths.is_empty() {
-            off.push(format!("all files but those in {} (paths)", and_more(&project.paths, MAX_UNREAD_IN_NOTE)));
+            off.push(format!(
+                "all files but those in {} (paths)",
+                and_more(&project.paths, MAX_UNREAD_IN_NOTE)
+            ));
         }
         let other: Vec<&str> =
             family::ALL.iter().filter(|it| !families.contains(it)).map(|it| it.name).collect();

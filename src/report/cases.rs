@@ -151,10 +151,12 @@ fn junit(report: &CaseReport<'_>, out: &mut impl Write) -> io::Result<()> {
             [first, ..] => TestResult::Failed {
                 kind: "case".to_owned(),
                 message: first.clone(),
-                text: case.failures.iter().fold(
-                    format!("{}:{}:\n", at_line_start(&case.file), case.line),
-                    |text, failure| format!("{text}- {}\n", plain(failure)),
-                ),
+                text: case
+                    .failures
+                    .iter()
+                    .fold(format!("{}:{}:\n", at_line_start(&case.file), case.line), |text, failure| {
+                        format!("{text}- {}\n", plain(failure))
+                    }),
             },
         };
         add(relative(&case.file), Test { name: case.name.clone(), result });

@@ -75,11 +75,10 @@ fn group<'r>(located: &'r LocatedFinding<'r>, width: usize) -> Group<'r> {
         Severity::Warn => Level::WARNING.with_name("warn"),
         Severity::Note => Level::NOTE.with_name("note"),
     };
-    let mut group = level.primary_title(one_line(&finding.message())).id(finding.code_name()).elements(snippets(
-        &located.location,
-        &located.related,
-        width,
-    ));
+    let mut group = level
+        .primary_title(one_line(&finding.message()))
+        .id(finding.code_name())
+        .elements(snippets(&located.location, &located.related, width));
     // A finding about a file has no object.
     if !located.object_ref.kind.is_empty() {
         let title = one_line(&located.object_ref.title());

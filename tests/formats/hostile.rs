@@ -71,10 +71,7 @@ fn obeyed(output: &std::process::Output, format: &str) -> Vec<String> {
             || line.contains("##[")
             || line.contains("##vso[")
     };
-    text.split(['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}'])
-        .filter(is_command)
-        .map(str::to_owned)
-        .collect()
+    text.split(['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}']).filter(is_command).map(str::to_owned).collect()
 }
 
 #[test]
@@ -102,8 +99,10 @@ fn no_line_begins_with_a_text_of_an_input() {
                     assert_eq!(obeyed(&output, format), [""; 0], "{format} {field:?}");
                 }
                 let output = scratch.run(&["view", "."]);
-                let obeyed: Vec<String> =
-                    obeyed(&output, "").into_iter().filter(|line| line.trim_start().starts_with("::")).collect();
+                let obeyed: Vec<String> = obeyed(&output, "")
+                    .into_iter()
+                    .filter(|line| line.trim_start().starts_with("::"))
+                    .collect();
                 assert_eq!(obeyed, [""; 0], "view {field:?}");
             }
         }

@@ -78,16 +78,52 @@ fn paths_lead_nowhere_else() {
     let repo = scratch.path().join("repo");
     let absolute = [format!("{outside}/secret"), format!("{outside}/*.yaml"), format!("{outside}/none")];
     let mut paths = vec![
-        "/etc/passwd", "/dev/stdin", "/dev/fd/0", "/proc/self/environ", "/proc/self/fd/0", "-", "pipe", "link",
-        "link.yaml", "folder", "folder/secret", "folder/*", "folder/**/*.yaml", "../outside", "../outside/*",
-        "../outside/memory.yaml", "good/../../outside/secret", "zero.yaml", ".git/config", ".git/*", ".env",
-        "credentials.json", "good", "good/*", "good/**", "*", "**/*", "*.json", ".", "good/link.yaml", "..",
-        "good/git.yaml", "good/stdin.yaml", "good/pipe.yaml", "word.yaml", "./-", "/", "/dev", "../*",
+        "/etc/passwd",
+        "/dev/stdin",
+        "/dev/fd/0",
+        "/proc/self/environ",
+        "/proc/self/fd/0",
+        "-",
+        "pipe",
+        "link",
+        "link.yaml",
+        "folder",
+        "folder/secret",
+        "folder/*",
+        "folder/**/*.yaml",
+        "../outside",
+        "../outside/*",
+        "../outside/memory.yaml",
+        "good/../../outside/secret",
+        "zero.yaml",
+        ".git/config",
+        ".git/*",
+        ".env",
+        "credentials.json",
+        "good",
+        "good/*",
+        "good/**",
+        "*",
+        "**/*",
+        "*.json",
+        ".",
+        "good/link.yaml",
+        "..",
+        "good/git.yaml",
+        "good/stdin.yaml",
+        "good/pipe.yaml",
+        "word.yaml",
+        "./-",
+        "/",
+        "/dev",
+        "../*",
     ];
     paths.extend(absolute.iter().map(String::as_str));
     for path in paths {
         fs::write(repo.join(".memgate.yaml"), format!("paths: [\"{path}\"]")).expect("written");
-        for words in [&["check"][..], &["check", "-o", "json"], &["check", "--strict"], &["mutate"], &["view"]] {
+        for words in
+            [&["check"][..], &["check", "-o", "json"], &["check", "--strict"], &["mutate"], &["view"]]
+        {
             let output = run(&repo, words);
             let shown = text(&output);
             assert!(!shown.contains(SECRET), "{path} {words:?}\n{shown}");
@@ -103,7 +139,9 @@ fn paths_lead_nowhere_else() {
 
 #[test]
 fn the_file_itself_is_not_a_link() {
-    for target in ["../outside/secret", ".git/config", ".env", "pipe", "/dev/stdin", "credentials.json", "none"] {
+    for target in
+        ["../outside/secret", ".git/config", ".env", "pipe", "/dev/stdin", "credentials.json", "none"]
+    {
         let scratch = repository("");
         let repo = scratch.path().join("repo");
         fs::remove_file(repo.join(".memgate.yaml")).expect("is there");

@@ -8,8 +8,7 @@ use thiserror::Error;
 use crate::source::{Source, Span};
 
 /// What the paths of a file that comes with a change may be.
-const FROM_A_FILE: &str =
-    "a path in .memgate.yaml must be a file or directory below the directory of .memgate.yaml, links resolved";
+const FROM_A_FILE: &str = "a path in .memgate.yaml must be a file or directory below the directory of .memgate.yaml, links resolved";
 
 /// Why an input, or one document in it, cannot be used.
 #[derive(Debug, Error)]
@@ -60,7 +59,9 @@ pub enum Error {
         path: String,
     },
     /// Such a path of a file without a Kubernetes object in it. Its text is not shown.
-    #[error("{path}: this file cannot be read as YAML or JSON, and nothing in it looks like a Kubernetes object; to see why, name it on the command line")]
+    #[error(
+        "{path}: this file cannot be read as YAML or JSON, and nothing in it looks like a Kubernetes object; to see why, name it on the command line"
+    )]
     NotManifest {
         /// The path.
         path: String,

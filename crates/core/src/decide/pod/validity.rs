@@ -1,11 +1,15 @@
 //! Whether an apiserver would refuse a pod for what a family adds to it. The pod itself counts as valid: an apiserver
 //! validates it after this decision.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
 use serde_json::Value as Json;
 use serde_json::value::RawValue;
 
 use crate::family::common::INVALID_WITH_MEMORY;
-use memgate_model::edit::{Edit, EnvSource, EnvVar, Value};
+use crate::family::inject::INJECTED_ANNOTATION;
+use memgate_model::edit::{Edit, Entry, EnvSource, EnvVar, Value};
 use memgate_model::finding::Finding;
 use memgate_model::view::{self, Text, view};
 use memgate_primitives::plain_text::quoted;
@@ -82,7 +86,7 @@ pub(super) fn refusal(text: &str, edits: &[Edit]) -> Option<Finding> {
             _ => None,
         };
         if let Some(message) = wrong.or_else(|| containers.iter().find_map(|it| wrong_container(it))) {
-            return Some(finding(Pointer::new(pointer), &message));
+            return Some(finding(Pointer::new("/spec"), &message));
         }
     }
     if containers.is_empty() && !changes_context {
@@ -97,12 +101,45 @@ pub(super) fn refusal(text: &str, edits: &[Edit]) -> Option<Finding> {
     Some(finding(Pointer::new("/spec/resources").key(field), &message))
 }
 
-fn finding(at: Pointer, message: &str) -> Finding {
-    let at = if at.as_str().starts_with("/spec/resources") || at.as_str().starts_with("/spec/os") {
-        at
-    } else {
-        Pointer::new("/spec")
+/// How long the annotations of an object may be together, keys and values.
+/// Source: kubernetes/kubernetes, apimachinery/pkg/api/validation, TotalAnnotationSizeLimitB.
+const MAX_ANNOTATION_BYTES: usize = 256 << 10;
+
+view! {
+    /// A pod with its annotations.
+    AnnotatedForm {
+        /// Who it is.
+        metadata: MetadataForm<'a> = "metadata",
+    }
+}
+
+view! {
+    /// The annotations of a pod.
+    MetadataForm {
+        /// All of them.
+        annotations: &'a RawValue = "annotations",
+    }
+}
+
+/// Why an apiserver would refuse the pod with this annotation.
+pub(super) fn too_long(text: &str, marker: &Edit) -> Option<Finding> {
+    let new = match &marker.value {
+        Value::Text(text) | Value::Entry(Entry(_, text)) => text.len(),
+        _ => return None,
     };
+    if text.len() + new <= MAX_ANNOTATION_BYTES {
+        return None;
+    }
+    let raw = view::read::<AnnotatedForm<'_>>(text).ok()?.metadata?.annotations?;
+    let others: BTreeMap<Cow<'_, str>, Option<Cow<'_, str>>> = serde_json::from_str(raw.get()).ok()?;
+    let others = others.iter().filter(|(key, _)| *key != INJECTED_ANNOTATION);
+    let others: usize = others.map(|(key, value)| key.len() + value.as_ref().map_or(0, |it| it.len())).sum();
+    let message = "its annotations would have more than 256 KiB";
+    (others + INJECTED_ANNOTATION.len() + new > MAX_ANNOTATION_BYTES)
+        .then(|| finding(Pointer::new("/metadata/annotations"), message))
+}
+
+fn finding(at: Pointer, message: &str) -> Finding {
     let message = format!("the pod would be invalid with its memory, and gets none: {message}");
     Finding::warn(&INVALID_WITH_MEMORY, at, message)
 }
@@ -130,7 +167,8 @@ fn wrong_name(name: &str) -> Option<String> {
 
 fn wrong_key(name: &str, key: &str) -> Option<String> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
-    let is_key = (1..=253).contains(&key.len()) && key.chars().all(is_part) && key != "." && !key.starts_with("..");
+    let is_key =
+        (1..=253).contains(&key.len()) && key.chars().all(is_part) && key != "." && !key.starts_with("..");
     (name.is_empty() || !is_key).then(|| format!("{} has no key {}", quoted(name), quoted(key)))
 }
 
@@ -197,9 +235,8 @@ fn windows(spec: &SpecForm<'_>) -> Option<&'static str> {
     if spec.os.as_ref().and_then(|os| os.name.as_deref()) == Some("windows") {
         return Some("/spec/os/name");
     }
-    let has_options = |context: &Option<ContextForm<'_>>| {
-        context.as_ref().is_some_and(|context| context.windows.is_some())
-    };
+    let has_options =
+        |context: &Option<ContextForm<'_>>| context.as_ref().is_some_and(|context| context.windows.is_some());
     let mut containers = spec.containers.iter().flatten();
     let any = has_options(&spec.security_context)
         || containers.any(|container| has_options(&container.security_context));
@@ -238,7 +275,9 @@ fn too_large(spec: &SpecForm<'_>, pod: &Json, added: &[&Json]) -> Option<(&'stat
     let containers: Vec<Option<Json>> =
         spec.containers.iter().flatten().map(|it| parsed(it.resources)).collect();
     for resource in ["cpu", "memory"] {
-        let bound = |field: &str| pod.get(field).and_then(|it| it.get(resource)).map(|_| amount(Some(pod), field, resource));
+        let bound = |field: &str| {
+            pod.get(field).and_then(|it| it.get(resource)).map(|_| amount(Some(pod), field, resource))
+        };
         let request = |of: &Option<Json>| amount(of.as_ref(), "requests", resource);
         let mut all: i128 = containers.iter().map(request).fold(0, i128::saturating_add);
         let (mut sidecars, mut most) = (0_i128, 0_i128);
@@ -333,9 +372,21 @@ mod tests {
             (none(), env(json!({"name": ""})), true),
             (none(), env(json!({"name": "1A"})), true),
             (none(), env(json!({"name": "A B"})), true),
-            (none(), env(json!({"name": "A", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}})), false),
-            (none(), env(json!({"name": "A", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k/"}}})), true),
-            (none(), env(json!({"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}})), false),
+            (
+                none(),
+                env(json!({"name": "A", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}})),
+                false,
+            ),
+            (
+                none(),
+                env(json!({"name": "A", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k/"}}})),
+                true,
+            ),
+            (
+                none(),
+                env(json!({"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}})),
+                false,
+            ),
             (none(), env(json!({"name": "A", "valueFrom": {"fieldRef": {"fieldPath": "spec.x"}}})), true),
             (none(), env(json!({"name": "A", "valueFrom": {"other": {}}})), true),
         ] {
