@@ -86,10 +86,10 @@ pub fn write(report: &Report<'_>, changes: &[Change<'_>], out: &mut impl Write) 
             }
         }
     }
-    let changed: BTreeSet<_> = sorted.iter().map(|it| std::ptr::from_ref(it.object_ref)).collect();
+    let shown: BTreeSet<_> = sorted.iter().map(|it| std::ptr::from_ref(it.object_ref)).collect();
     // An object whose verdict stays has notes about defaults.
     for located in &report.findings {
-        if !changed.contains(&std::ptr::from_ref(located.object_ref)) {
+        if !shown.contains(&std::ptr::from_ref(located.object_ref)) {
             write_finding(located, &format!("{}: ", plain(&located.object_ref.title())), out)?;
         }
     }

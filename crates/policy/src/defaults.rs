@@ -65,7 +65,8 @@ pub fn missing(edit: &Edit) -> Option<Finding> {
     let Value::Tree(value) = &edit.value else { return None };
     let value = excerpt(&value.to_string());
     let message = format!("not set; policy {} sets {value} on new objects only", plain_name(policy));
-    let finding = Finding::warn(&DEFAULT_MISSING, edit.pointer.parent()?, with_field(&edit.pointer, &message));
+    let finding =
+        Finding::warn(&DEFAULT_MISSING, edit.pointer.parent()?, with_field(&edit.pointer, &message));
     let help = "set the field in the object if it is to have that value; no update writes it";
     Some(Finding { severity: Severity::Note, ..finding }.help(help))
 }

@@ -193,7 +193,9 @@ pub fn refuse_unread<'p>(
             let message = "cannot be judged: the pod is too large";
             verdict.finding(pointer, message, PolicyStatus::Violated, false, None)
         });
-        refusal.into_iter().for_each(|finding| judgement.add(finding));
+        if let Some(finding) = refusal {
+            judgement.add(finding);
+        }
     }
     judgement
 }
@@ -251,14 +253,15 @@ impl Judge<'_> {
         let policies = &self.snapshot.policies;
         let own = verdict.exemption(policies, &candidate, &self.selection.identity.labels);
         let ratchets = own.is_none() && verdict.ratchets(self.subject.operation);
-        let stored = ratchets.then(|| self.stored(rule)).unwrap_or_default();
+        let stored = if ratchets { self.stored(rule) } else { RuleOutcome::default() };
         let known: Members<RuleViolation> = stored.violations.into_iter().collect();
         // Compared before the pointers are cut to existing fields: two missing labels have two pointers.
         let placed = self.nearest;
         // A finding that several parts of an object share is reported once.
         let mut told = Members::default();
         let mut add = |finding: Option<Finding>| {
-            let new = |finding: &Finding| told.insert((finding.pointer.clone(), finding.message().into_owned()));
+            let new =
+                |finding: &Finding| told.insert((finding.pointer.clone(), finding.message().into_owned()));
             let Some(finding) = finding.filter(new) else { return };
             let exempt_by = finding.policy.as_ref().and_then(|policy| policy.exemption.as_ref());
             judgement.exemptions.extend(exempt_by.map(|exemption| exemption.name.clone()));

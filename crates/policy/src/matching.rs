@@ -30,7 +30,12 @@ pub(super) struct Candidate<'s> {
 impl<'s> Candidate<'s> {
     /// A memory that another object uses.
     pub(super) fn of_memory(view: &'s MemoryView, family: &'static str) -> Self {
-        Self { family, kind: view.kind, namespace: namespace_of(view.kind, &view.namespace, &view.name), name: &view.name }
+        Self {
+            family,
+            kind: view.kind,
+            namespace: namespace_of(view.kind, &view.namespace, &view.name),
+            name: &view.name,
+        }
     }
 }
 

@@ -6,6 +6,7 @@
 //! hosts     which hosts are allowed, compared with the clients that connect to them
 //! large     very many elements, very long values, and policies as large as they may be
 //! locked    what passes where a policy refuses everything
+//! pods      what a pod sets itself, and pods that are too large
 //! refused   what is wrong with a policy is said in words that help
 //! repeated  the second time, and updates that change nothing
 //! texts     odd texts in values, which must not reach a terminal
@@ -19,6 +20,7 @@ mod every;
 mod hosts;
 mod large;
 mod locked;
+mod pods;
 mod refused;
 mod repeated;
 mod texts;

@@ -10,8 +10,8 @@ pub(super) mod want;
 use std::sync::Arc;
 
 use crate::family::inject::elsewhere::NOT_INJECTED;
-use crate::family::inject::own::{self, OwnVariables};
 use crate::family::inject::env::{ExistingEnv, Variable};
+use crate::family::inject::own::{self, OwnVariables};
 use crate::family::inject::{
     Conflict, WantedByContainer, WantedByPod, annotation_pointer, controller_of, merge, references,
 };
@@ -61,18 +61,19 @@ pub(crate) fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>
     Some(merge_variables(containers, &found, &variables, injection.warnings, work))
 }
 
-/// The Memory that a pod asks for, with the namespace that it was looked for in, if it is found. `None` if the pod did
-/// not opt in.
+/// The Memory that a pod asks for, with the namespace that it was looked for in; empty where it is not found. `None` if
+/// the pod did not opt in.
 pub(super) fn memory_of<'p, 's>(
     pod: &'p Pod<'_>,
     namespace: &'p str,
     state: &mut StateReader<'s>,
-) -> Option<Option<(&'p str, &'s Object)>> {
+) -> Option<Vec<(&'p str, &'s Object)>> {
     let OptIn::Named(wanted) = recognise(pod, namespace)? else { return None };
     let Some((home, name)) = MemoryName::read(wanted).map(|name| name.within(namespace)) else {
-        return Some(None);
+        return Some(Vec::new());
     };
-    Some(state.get_if_known(&MEMORY, home, name).found().map(|memory| (home, memory)))
+    let memory = state.get_if_known(&MEMORY, home, name).found();
+    Some(memory.map(|memory| (home, memory)).into_iter().collect())
 }
 
 /// The variables that each of a pod's containers sets itself; empty without a usable Memory.

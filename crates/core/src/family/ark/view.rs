@@ -33,8 +33,12 @@ pub(crate) fn view(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option
 }
 
 /// The view of a pod that opts in.
-pub(crate) fn view_pod(pods: [&Pod<'_>; 2], namespace: &str, state: &mut StateReader<'_>) -> Option<MemoryView> {
-    let Some((home, memory)) = memory_of(pods[0], namespace, state)? else {
+pub(crate) fn view_pod(
+    pods: [&Pod<'_>; 2],
+    namespace: &str,
+    state: &mut StateReader<'_>,
+) -> Option<MemoryView> {
+    let Some((home, memory)) = memory_of(pods[0], namespace, state)?.into_iter().next() else {
         return Some(MemoryView::of_pod(FAMILY.name, namespace, None));
     };
     let declared = of_stored(memory, home, state);
@@ -51,7 +55,9 @@ pub(crate) fn view_pod(pods: [&Pod<'_>; 2], namespace: &str, state: &mut StateRe
         sources.push(source);
     }
     let mut view = MemoryView::of_pod(FAMILY.name, namespace, sources);
-    own.into_iter().for_each(|own| own.add_to(&mut view));
+    for own in own {
+        own.add_to(&mut view);
+    }
     Some(view)
 }
 

@@ -45,7 +45,11 @@ pub(crate) fn view(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option
 }
 
 /// The view of an agent pod.
-pub(crate) fn view_pod(pods: [&Pod<'_>; 2], namespace: &str, state: &mut StateReader<'_>) -> Option<MemoryView> {
+pub(crate) fn view_pod(
+    pods: [&Pod<'_>; 2],
+    namespace: &str,
+    state: &mut StateReader<'_>,
+) -> Option<MemoryView> {
     let Ok((dialect, memory)) = memory_of(pods[0], namespace, state)? else {
         return Some(MemoryView::of_pod(FAMILY.name, namespace, None));
     };
@@ -70,7 +74,9 @@ fn use_own(view: &mut MemoryView, own: &OwnVariables, state: &mut StateReader<'_
         view.backend = set.text(view, "backend");
         let backend = view.backend.as_deref().and_then(Backend::from_name);
         view.durable = set.value(view, "durable", |_| backend.map(|it| it != Backend::InContext));
-        OF_SECTION.iter().for_each(|path| view.moved(path, &set.field));
+        for path in OF_SECTION {
+            view.moved(path, &set.field);
+        }
         match backend {
             None => {
                 view.unknown.extend(OF_SECTION.iter().map(|path| (*path, set.why())));
@@ -120,7 +126,9 @@ fn use_own_store(
         // A client may use either variable.
         let other = view.endpoint.take().filter(|other| other.unknown.is_none());
         set.set_endpoint(view, &has_credential, state);
-        if let Some((endpoint, other)) = view.endpoint.as_mut().zip(other).filter(|(it, _)| it.unknown.is_none()) {
+        if let Some((endpoint, other)) =
+            view.endpoint.as_mut().zip(other).filter(|(it, _)| it.unknown.is_none())
+        {
             endpoint.scheme = other.scheme;
             endpoint.hosts.extend(other.hosts);
         }

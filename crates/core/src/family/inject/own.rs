@@ -6,7 +6,9 @@
 use std::collections::BTreeMap;
 
 use memgate_model::finding::excerpt;
-use memgate_model::memory_view::{EndpointSource, EndpointView, InlineView, MemoryView, OwnVariableView, Why};
+use memgate_model::memory_view::{
+    EndpointSource, EndpointView, InlineView, MemoryView, OwnVariableView, Why,
+};
 use memgate_model::pod::{self, Pod};
 use memgate_model::state_reader::StateReader;
 use memgate_primitives::plain_text::quoted;

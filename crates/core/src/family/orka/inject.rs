@@ -66,7 +66,9 @@ pub(super) fn own_variables(
     namespace: &str,
     state: &mut StateReader<'_>,
 ) -> OwnVariables {
-    let Ok(sources) = SettingSources::look_up(worker, namespace, state) else { return OwnVariables::default() };
+    let Ok(sources) = SettingSources::look_up(worker, namespace, state) else {
+        return OwnVariables::default();
+    };
     let (wanted, _) = want::want(pods[0], worker, sources, state.budget());
     let Some(wanted) = wanted else { return OwnVariables::default() };
     let wanted = wanted.containers.first().map(|it| it.env.as_ref()).unwrap_or_default();

@@ -45,8 +45,13 @@ pub(crate) fn view(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option
 }
 
 /// The view of the pod of an AI worker; `None` for a pod that contradicts itself.
-pub(crate) fn view_pod(pods: [&Pod<'_>; 2], namespace: &str, state: &mut StateReader<'_>) -> Option<MemoryView> {
-    let worker = Worker::find(pods[0]).filter(|worker| worker.contradictions(pods[0], namespace).is_empty())?;
+pub(crate) fn view_pod(
+    pods: [&Pod<'_>; 2],
+    namespace: &str,
+    state: &mut StateReader<'_>,
+) -> Option<MemoryView> {
+    let worker =
+        Worker::find(pods[0]).filter(|worker| worker.contradictions(pods[0], namespace).is_empty())?;
     let mut view = MemoryView::of_pod(super::FAMILY.name, namespace, []);
     own_variables(&worker, pods, namespace, state).add_to(&mut view);
     Some(view)

@@ -41,7 +41,11 @@ pub(crate) fn view(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option
 }
 
 /// The view of an agent pod.
-pub(crate) fn view_pod(pods: [&Pod<'_>; 2], namespace: &str, state: &mut StateReader<'_>) -> Option<MemoryView> {
+pub(crate) fn view_pod(
+    pods: [&Pod<'_>; 2],
+    namespace: &str,
+    state: &mut StateReader<'_>,
+) -> Option<MemoryView> {
     let mut memory = memory_of(pods[0], namespace, state)?.ok().map(|memory| of_stored(memory, state));
     let own_namespace = memory.as_ref().and_then(|memory| memory.own_namespace.clone());
     let own = own_variables(pods, namespace, state);
@@ -63,7 +67,9 @@ fn use_own(view: &mut MemoryView, own: &OwnVariables, state: &mut StateReader<'_
         view.backend = provider.as_ref().map(|provider| provider.name().to_owned());
         view.provider = set.value(view, "provider", |text| Some(named(text).name().to_owned()));
         view.durable = set.value(view, "durable", |text| Some(durable(&named(text)))).flatten();
-        OF_PROVIDER.iter().for_each(|path| view.moved(path, &set.field));
+        for path in OF_PROVIDER {
+            view.moved(path, &set.field);
+        }
         view.secrets.clear();
         view.inline.clear();
         view.endpoint = None;
@@ -82,7 +88,7 @@ fn use_own(view: &mut MemoryView, own: &OwnVariables, state: &mut StateReader<'_
     }
     if let Some(set) = own.get(address) {
         view.secrets.retain(|secret| secret.field.as_str() != ENDPOINT_SECRET);
-        set.set_endpoint(view, |text| contains_password(text), state);
+        set.set_endpoint(view, contains_password, state);
     }
 }
 

@@ -14,8 +14,8 @@ mod want;
 use serde_json::{Value, json};
 
 use crate::family::inject::elsewhere::origin_place;
-use crate::family::inject::parts::{ExistingMounts, ExistingParts};
 use crate::family::inject::own::OwnVariables;
+use crate::family::inject::parts::{ExistingMounts, ExistingParts};
 use crate::family::inject::{Conflict, Unmet, container_named, controller_of, merge, no_memory, unmet};
 use crate::family::message::fit_names;
 use memgate_model::event::InvolvedObject;
@@ -61,7 +61,8 @@ pub(super) fn own_variables<'s>(
     state: &mut StateReader<'s>,
 ) -> OwnVariables {
     let (pod, work) = (pods[0], state.budget());
-    let Some((index, container)) = container_named(pod, AGENT_CONTAINER).filter(|_| found.has_memory()) else {
+    let Some((index, container)) = container_named(pod, AGENT_CONTAINER).filter(|_| found.has_memory())
+    else {
         return OwnVariables::default();
     };
     let mounts = ExistingMounts::read(index, container, work);

@@ -64,7 +64,11 @@ pub(crate) fn view(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option
 }
 
 /// The view of an agent pod.
-pub(crate) fn view_pod(pods: [&Pod<'_>; 2], namespace: &str, state: &mut StateReader<'_>) -> Option<MemoryView> {
+pub(crate) fn view_pod(
+    pods: [&Pod<'_>; 2],
+    namespace: &str,
+    state: &mut StateReader<'_>,
+) -> Option<MemoryView> {
     let pod = pods[0];
     let instance = recognise(pod)?;
     container_named(pod, AGENT_CONTAINER)?;
@@ -109,7 +113,8 @@ fn use_own(
         }
     }
     for (name, is_access) in [(ACCESS, true), (VISIBILITY, false)] {
-        let (Some(set), Some(view)) = (own.get(name), memories.iter_mut().find(|it| it.sharing.is_some())) else {
+        let (Some(set), Some(view)) = (own.get(name), memories.iter_mut().find(|it| it.sharing.is_some()))
+        else {
             continue;
         };
         let Some(text) = &set.text else {

@@ -76,7 +76,7 @@ fn there_is_a_strict_rule_of_each_type() {
 
 /// The objects of all families with what is around them: those of the views, and those of some cases.
 fn scenes() -> Vec<(String, Vec<Value>, Value)> {
-    const FILES: [&str; 2] = ["policy/rules.yaml", "sympozium/inject-harness.yaml"];
+    const FILES: [&str; 3] = ["policy/pods.yaml", "policy/rules.yaml", "sympozium/inject-harness.yaml"];
     let of_family = |(family, cases): (&Family, Vec<Value>)| {
         let scene = |view: Value| (family.name.to_owned(), state_of(&view), view["object"].clone());
         cases.into_iter().map(scene).collect::<Vec<_>>()

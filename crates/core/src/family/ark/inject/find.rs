@@ -12,11 +12,11 @@ use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
 use memgate_primitives::members::Members;
 
-use super::want::HEADER_PREFIX;
 use super::super::address::Address;
 use super::super::api::{is_credential_header, resolved_address};
 use super::super::service::ServiceRef;
 use super::super::value::{EffectiveValue, ValueOrSource, ValueSource};
+use super::want::HEADER_PREFIX;
 use crate::family::inject::env::escape_references;
 use crate::family::inject::references;
 

@@ -16,8 +16,8 @@ use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
 
 use super::super::api::{
-    API_KEY_KEY, Backend, Dialect, EMBEDDING_PROVIDER_DEFAULT, Embedding, Memory, REDIS_URL_KEY, Redis, VectorStore,
-    memory_backend, settings_names,
+    API_KEY_KEY, Backend, Dialect, EMBEDDING_PROVIDER_DEFAULT, Embedding, Memory, REDIS_URL_KEY, Redis,
+    VectorStore, memory_backend, settings_names,
 };
 use super::super::codes::POD_ENV_CONFLICT;
 use super::find::AgentMemory;
