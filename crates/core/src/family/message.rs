@@ -1,5 +1,6 @@
 //! Messages: their length, and lists of names in them.
 
+use memgate_primitives::credential::masked_start;
 use memgate_primitives::plain_text::plain;
 
 /// The length up to which users of kubectl see a warning in one piece.
@@ -46,7 +47,9 @@ pub(crate) fn fit_message(message: impl Fn(usize) -> String) -> String {
 /// The first characters of a name, and an ellipsis where there were more; control characters as
 /// spaces.
 pub(crate) fn truncate(name: &str, limit: usize) -> String {
-    let name = plain(name);
+    // What is cut off must not make a key unrecognisable.
+    let name = masked_start(name);
+    let name = plain(&name);
     if name.chars().nth(limit).is_none() {
         return name.into_owned();
     }
