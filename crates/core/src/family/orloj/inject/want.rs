@@ -18,7 +18,7 @@ use memgate_primitives::pointer::Pointer;
 
 use super::super::api::{MODEL_ENDPOINT, Memory, ModelEndpoint, OPENAI_URL, Provider};
 use super::super::codes::{POD_ENDPOINT_WITHHELD, POD_SECRET_NAMESPACE};
-use super::super::endpoint::{self, Copying};
+use super::super::endpoint;
 use super::super::message::fit_names;
 use super::super::namespace::{self, NamespacedName, Resolved, SecretReference};
 use super::super::share::{may_hand_out, not_shared};
@@ -159,8 +159,7 @@ impl<'p> MemoryVariables<'p> {
             return;
         }
         let Some(text) = memory.endpoint else { return };
-        let copying = Copying { to_postgres: pgvector, foreign: *object.namespace != *self.pod_namespace };
-        if let Some(what) = endpoint::withheld(text, copying) {
+        if let Some(what) = endpoint::withheld(text, pgvector) {
             let home = namespace::object_namespace(object);
             let message = fit_names([home, &object.name], |[namespace, name]| {
                 let memory = quoted(&format!("{namespace}/{name}"));
@@ -204,8 +203,7 @@ impl<'p> MemoryVariables<'p> {
         };
         self.resource = resource_name("ModelEndpoint", object);
         let endpoint = ModelEndpoint::read(&object.tree);
-        let copying = Copying { to_postgres: false, foreign: *object.namespace != *self.pod_namespace };
-        if let Some(url) = embedding_url(&endpoint, copying) {
+        if let Some(url) = embedding_url(&endpoint) {
             self.literal(EMBEDDING_URL, url, "spec.base_url");
         }
         if let Some(model) = endpoint.default_model {
@@ -255,11 +253,11 @@ impl<'p> MemoryVariables<'p> {
 }
 
 /// The URL of the embeddings API, if it is known and may be copied.
-fn embedding_url<'t>(endpoint: &ModelEndpoint<'t>, copying: Copying) -> Option<&'t str> {
+fn embedding_url<'t>(endpoint: &ModelEndpoint<'t>) -> Option<&'t str> {
     let url = match (endpoint.base_url, endpoint.provider.as_str()) {
         (Some(url), _) => url,
         (None, "openai") => OPENAI_URL,
         (None, _) => return None,
     };
-    endpoint::withheld(url, copying).is_none().then(|| url.trim_end_matches('/'))
+    endpoint::withheld(url, false).is_none().then(|| url.trim_end_matches('/'))
 }
