@@ -14,17 +14,17 @@ use serde_json::{Map, Value, json};
 use crate::objects::printed;
 
 /// Labels of pods, each with the values that are tried; an empty one is one that is not there.
-const LABELS: [(&str, &[&str]); 9] = [
-    ("arkonis.dev/deployment", &["", "x"]),
-    ("kubeswarm/deployment", &["", "x"]),
-    ("agentops.io/deployment", &["", "x"]),
-    ("orloj.dev/component", &["", "agent-job", "other"]),
+const LABELS: [(&str, &[&str]); 7] = [
+    (ARKONIS, &["", "arkonis.dev/deployment", "kubeswarm/deployment", "agentops.io/deployment"]),
+    ("orloj.dev/component", &["", "agent-job"]),
     ("orka.ai/task", &["", "y"]),
     ("orka.ai/task-type", &["", "ai", "agent"]),
     ("orka.ai/runtime-pool-id", &["", "z"]),
-    ("sympozium.ai/component", &["", "agent-run", "other"]),
+    ("sympozium.ai/component", &["", "agent-run"]),
     ("sympozium.ai/instance", &["", "z"]),
 ];
+/// Of this platform the label's key says which of its dialects it is.
+const ARKONIS: &str = "arkonis";
 const ANNOTATIONS: [&str; 2] = ["", "memgate.dev/ark-memory"];
 const INJECT: [&str; 5] = ["", "required", "disabled", "other", " "];
 const NAMESPACE_INJECT: [&str; 4] = ["", "disabled", "required", "other"];
@@ -35,7 +35,9 @@ fn is_agents(family: &str, pod: &Pod) -> bool {
     let is = |key: &str, value: &str| pod.labels.get(key).is_some_and(|known| known == value);
     let has = |key: &str| pod.labels.contains_key(key);
     match family {
-        "arkonis" => ["arkonis.dev", "kubeswarm", "agentops.io"].iter().any(|of| has(&format!("{of}/deployment"))),
+        "arkonis" => {
+            ["arkonis.dev", "kubeswarm", "agentops.io"].iter().any(|of| has(&format!("{of}/deployment")))
+        }
         "ark" => pod.annotated,
         "orloj" => is("orloj.dev/component", "agent-job"),
         // A pod of a pool is no worker of a Task.
@@ -75,7 +77,9 @@ fn pods() -> Vec<Pod> {
     for (key, values) in LABELS.into_iter().chain([inject]) {
         let with = |labels: &BTreeMap<String, String>, value: &str| {
             let mut labels = labels.clone();
-            if !value.is_empty() {
+            if key == ARKONIS && !value.is_empty() {
+                labels.insert(value.to_owned(), "x".to_owned());
+            } else if !value.is_empty() {
                 labels.insert(key.to_owned(), value.trim().to_owned());
             }
             labels
@@ -119,27 +123,52 @@ fn selects(selector: &Value, labels: &BTreeMap<String, String>) -> bool {
     })
 }
 
-/// The results of match conditions, by their text: for each pod one.
-#[derive(Default)]
-struct Conditions(BTreeMap<String, Vec<bool>>);
+/// What selectors and match conditions say of every pod, by their text.
+struct Evaluated<'p> {
+    pods: &'p [Pod],
+    objects: Vec<cel::Value>,
+    request: cel::Value,
+    results: BTreeMap<String, Vec<bool>>,
+}
 
-impl Conditions {
-    fn of(&mut self, expression: &str, objects: &[Value]) -> &[bool] {
-        self.0.entry(expression.to_owned()).or_insert_with(|| {
+impl<'p> Evaluated<'p> {
+    fn new(pods: &'p [Pod]) -> Self {
+        let value = |value: &Value| cel::to_value(value).expect("a value");
+        let request = json!({"userInfo": {"username": "jane", "groups": ["system:authenticated"]}});
+        let objects = pods.iter().map(|pod| value(&pod.object())).collect();
+        Self { pods, objects, request: value(&request), results: BTreeMap::new() }
+    }
+
+    fn selector(&mut self, selector: &Value) -> &[bool] {
+        let evaluate = || self.pods.iter().map(|pod| selects(selector, &pod.labels)).collect();
+        self.results.entry(selector.to_string()).or_insert_with(evaluate)
+    }
+
+    fn condition(&mut self, expression: &str) -> &[bool] {
+        self.results.entry(expression.to_owned()).or_insert_with(|| {
             let program = Program::compile(expression).expect("it is CEL");
-            let request = json!({"userInfo": {"username": "jane", "groups": ["system:authenticated"]}});
-            let evaluate = |object: &Value| {
+            let evaluate = |object: &cel::Value| {
                 let mut context = Context::default();
-                context.add_variable("object", object).expect("a value");
-                context.add_variable("oldObject", Value::Null).expect("a value");
-                context.add_variable("request", &request).expect("a value");
+                context.add_variable_from_value("object", object.clone());
+                context.add_variable_from_value("oldObject", cel::Value::Null);
+                context.add_variable_from_value("request", self.request.clone());
                 match program.execute(&context) {
                     Ok(cel::Value::Bool(is_true)) => is_true,
-                    other => panic!("{expression}: {other:?} for {object}"),
+                    other => panic!("{expression}: {other:?} for {object:?}"),
                 }
             };
-            objects.iter().map(evaluate).collect()
+            self.objects.iter().map(evaluate).collect()
         })
+    }
+
+    /// Which pods an entry selects, whatever their namespace.
+    fn entry(&mut self, entry: &Value) -> Vec<bool> {
+        let mut all = self.selector(&entry["objectSelector"]).to_vec();
+        for condition in entry["matchConditions"].as_array().expect("conditions") {
+            let holds = self.condition(condition["expression"].as_str().expect("a text"));
+            all.iter_mut().zip(holds).for_each(|(all, holds)| *all &= holds);
+        }
+        all
     }
 }
 
@@ -209,7 +238,9 @@ fn entries(arguments: &[String]) -> Vec<Value> {
         }
         let of_pods = |entry: &&Value| {
             let rules = entry["rules"].as_array().expect("rules");
-            rules.iter().any(|rule| rule["resources"].as_array().is_some_and(|all| all.contains(&json!("pods"))))
+            rules
+                .iter()
+                .any(|rule| rule["resources"].as_array().is_some_and(|all| all.contains(&json!("pods"))))
         };
         entries.extend(object["webhooks"].as_array().expect("entries").iter().filter(of_pods).cloned());
     }
@@ -219,47 +250,35 @@ fn entries(arguments: &[String]) -> Vec<Value> {
 #[test]
 fn no_agent_pod_slips_between_the_entries() {
     let (pods, namespaces) = (pods(), namespaces());
-    let objects: Vec<Value> = pods.iter().map(Pod::object).collect();
-    let mut conditions = Conditions::default();
-    let mut known: BTreeMap<String, ()> = BTreeMap::new();
+    let mut evaluated = Evaluated::new(&pods);
+    let marks: Vec<_> = pods.iter().map(Marks::of).collect();
+    let mut known = BTreeSet::new();
     for installed in installations() {
         let entries = entries(&installed.arguments);
-        // Other components do not change them: the same entries make the same promises.
+        // Other components do not change them: the same entries keep the same promises.
         let short: Vec<Value> = entries.iter().map(selection).collect();
         let promise = (installed.has_policies, installed.is_strict, &installed.families);
-        if known.insert(format!("{promise:?} {short:?}"), ()).is_some() {
+        if !known.insert(format!("{promise:?} {short:?}")) {
             continue;
         }
-        let within: Vec<Vec<bool>> = entries
-            .iter()
-            .map(|entry| namespaces.iter().map(|labels| selects(&entry["namespaceSelector"], labels)).collect())
-            .collect();
-        let mut met: Vec<Vec<usize>> = vec![Vec::new(); pods.len()];
-        for (index, entry) in entries.iter().enumerate() {
-            let texts: Vec<&str> = entry["matchConditions"]
-                .as_array()
-                .expect("conditions")
-                .iter()
-                .map(|condition| condition["expression"].as_str().expect("a text"))
-                .collect();
-            let holds: Vec<Vec<bool>> =
-                texts.iter().map(|text| conditions.of(text, &objects).to_vec()).collect();
-            for (at, pod) in pods.iter().enumerate() {
-                if selects(&entry["objectSelector"], &pod.labels) && holds.iter().all(|all| all[at]) {
-                    met[at].push(index);
-                }
-            }
+        let selected: Vec<Vec<bool>> = entries.iter().map(|entry| evaluated.entry(entry)).collect();
+        // Pods that do not differ in anything that counts are judged once.
+        let mut sorts = BTreeMap::new();
+        for (at, marks) in marks.iter().enumerate() {
+            let met: Vec<bool> = selected.iter().map(|pods| pods[at]).collect();
+            sorts.entry((marks, met)).or_insert(at);
         }
-        for (at, pod) in pods.iter().enumerate() {
-            for (number, namespace) in namespaces.iter().enumerate() {
-                let called: Vec<&Value> =
-                    met[at].iter().filter(|index| within[**index][number]).map(|index| &entries[*index]).collect();
-                let wrong = judge(&installed, pod, namespace, &called);
+        for ((marks, met), at) in sorts {
+            for namespace in &namespaces {
+                let called = entries.iter().zip(&met).filter(|(_, is_met)| **is_met).map(|(entry, _)| entry);
+                let called: Vec<_> =
+                    called.filter(|entry| selects(&entry["namespaceSelector"], namespace)).collect();
+                let wrong = judge(&installed, marks, namespace, &called);
                 assert!(
                     wrong.is_none(),
                     "{:?}: {} in {namespace:?}: {wrong:?}: {:?}",
                     installed.arguments,
-                    objects[at],
+                    pods[at].object(),
                     called.iter().map(|entry| &entry["name"]).collect::<Vec<_>>()
                 );
             }
@@ -273,19 +292,38 @@ fn selection(entry: &Value) -> Value {
     Value::Object(keys.into_iter().map(|key| (key.to_owned(), entry[key].clone())).collect::<Map<_, _>>())
 }
 
+/// What counts of a pod.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Marks {
+    /// The platforms whose agent it is.
+    of: Vec<&'static str>,
+    /// The platforms whose first mark it has, by which their own installation may know it.
+    marked: Vec<&'static str>,
+    inject: String,
+}
+
+impl Marks {
+    fn of(pod: &Pod) -> Self {
+        let of = names().into_iter().filter(|family| is_agents(family, pod)).collect();
+        let marked = names().into_iter().filter(|family| has_mark_of(family, pod)).collect();
+        Self { of, marked, inject: pod.inject().to_owned() }
+    }
+}
+
 /// What is wrong with the entries that a pod meets.
 fn judge(
     installed: &Installed,
-    pod: &Pod,
+    pod: &Marks,
     namespace: &BTreeMap<String, String>,
     called: &[&Value],
 ) -> Option<&'static str> {
-    let of = |families: &[&str]| families.iter().any(|family| is_agents(family, pod));
+    let of = |families: &[&str]| families.iter().any(|family| pod.of.contains(family));
+    let is_marked = |families: &[&str]| families.iter().any(|family| pod.marked.contains(family));
     let is = |key: &str, value: &str| namespace.get(key).is_some_and(|known| known == value);
     let closed = called.iter().any(|entry| entry["failurePolicy"] == "Fail");
     let is_ours = of(&installed.families);
-    let is_required = pod.inject() == "required";
-    let opts_out = pod.inject() == "disabled" || is("memgate.dev/inject", "disabled");
+    let is_required = pod.inject == "required";
+    let opts_out = pod.inject == "disabled" || is("memgate.dev/inject", "disabled");
     let purposes: Vec<&str> = called.iter().filter_map(|entry| entry["name"].as_str()).collect();
     let distinct: BTreeSet<&str> = purposes.iter().map(|name| name.trim_start_matches("strict.")).collect();
     if is_ours && is_required && !closed {
@@ -294,7 +332,7 @@ fn judge(
         Some("its namespace is strict, and no entry fails closed")
     } else if is_ours && (installed.has_policies || !opts_out) && called.is_empty() {
         Some("no entry is for it")
-    } else if is_required && !of(&names()) && called.is_empty() && !has_mark_of(&installed.elsewhere, pod) {
+    } else if is_required && pod.of.is_empty() && called.is_empty() && !is_marked(&installed.elsewhere) {
         Some("it requires memory that no platform gives it, and is not refused")
     } else if is_required && called.len() > 1 {
         Some("more than the entry for pods that require their memory is called")
@@ -311,11 +349,11 @@ fn judge(
     }
 }
 
-/// Whether a pod has the first mark of one of these platforms, by which its own installation may know it.
-fn has_mark_of(families: &[&str], pod: &Pod) -> bool {
-    families.iter().any(|family| match *family {
+/// Whether a pod has the first mark of a platform.
+fn has_mark_of(family: &str, pod: &Pod) -> bool {
+    match family {
         "orka" => pod.labels.contains_key("orka.ai/task"),
         "sympozium" => pod.labels.get("sympozium.ai/component").is_some_and(|value| value == "agent-run"),
         other => is_agents(other, pod),
-    })
+    }
 }
