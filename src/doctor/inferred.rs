@@ -45,10 +45,7 @@ pub(crate) fn components(found: &Installation) -> BTreeSet<Component> {
     let chosen = [
         (Component::Policies, is_there("policies.memgate.dev")),
         (Component::PolicyStrict, entries.iter().any(|entry| entry.name.starts_with("strict."))),
-        (
-            Component::SingleNode,
-            is_alone && !others.is_empty() && others.iter().all(is_open),
-        ),
+        (Component::SingleNode, is_alone && !others.is_empty() && others.iter().all(is_open)),
         (Component::FailClosed, !of_pods.is_empty() && of_pods.iter().all(|entry| entry.fails_closed)),
         (Component::CertFiles, found.arguments().any(is_not_builtin)),
         (Component::NoEvents, found.arguments().any(|argument| argument == "--no-events")),

@@ -4,8 +4,8 @@
 use serde_json::value::RawValue;
 
 use crate::digest;
-use crate::request::{Operation, Request};
 use crate::kind::NAMESPACE;
+use crate::request::{Operation, Request};
 use crate::view::{self, Annotations, Text, view};
 
 view! {
