@@ -40,7 +40,7 @@ pub const STEPS_PER_FINDING: u32 = 8;
 pub const MIN_STEPS_PER_FINDING: u32 = 3;
 
 /// How many bytes of texts that are compared count for a step.
-pub const BYTES_PER_STEP: usize = 32;
+pub const BYTES_PER_STEP: usize = 64;
 
 /// The cancel flag is read each time that this many steps were taken.
 const STEPS_PER_LOOK: u32 = 1_000;

@@ -66,7 +66,9 @@ fn shown_host(text: &str, servers: &[Server]) -> String {
     /// More than a message shows.
     const MAX_BYTES: usize = 256;
     let (before, host) = match text.rsplit_once('@') {
-        Some((_, behind)) => ("…@", behind.split(['/', '?', '#', ':', ',', ';']).next().unwrap_or_default()),
+        Some((_, behind)) => {
+            ("…@", server(behind.split(['/', '?', '#', ',', ';']).next().unwrap_or_default()).0)
+        }
         None => ("", servers.first().map_or("", |server| server.host.as_str())),
     };
     format!("{before}{}", host.get(..host.floor_char_boundary(MAX_BYTES)).unwrap_or_default())

@@ -92,7 +92,7 @@ fn in_json(command: &mut Command, urls: &[String]) -> Vec<Option<String>> {
 }
 
 fn run(command: &mut Command, input: &str) -> String {
-    let program = format!("{:?}", command.get_program());
+    let program = command.get_program().to_string_lossy().into_owned();
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect(&program);
     let mut stdin = child.stdin.take().expect("an input");
     let input = input.to_owned();
