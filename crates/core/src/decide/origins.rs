@@ -104,11 +104,26 @@ pub(super) fn confirmed(pod: &Value, decide: impl FnOnce(&str) -> Vec<Edit>) -> 
     let is_confirmed = |item: &Item| {
         given.get(item).zip(present.get(item)).is_some_and(|(given, value)| match item {
             // Another webhook may have completed a container or a volume.
-            Item::Env(..) | Item::FsGroup(_) => given.value == *value,
+            Item::Env(..) => {
+                let only = |field: &str| {
+                    given.value.get(field).is_some() || value.get(field).is_none_or(Value::is_null)
+                };
+                has(value, &given.value) && ["value", "valueFrom"].into_iter().all(only)
+            }
+            Item::FsGroup(_) => given.value == *value,
             Item::InitContainer(_) | Item::Volume(_) | Item::Mount(..) => true,
         })
     };
     (marked(pod).unwrap_or_default().into_iter().filter(is_confirmed).collect(), annotation)
+}
+
+/// Whether a value has everything that was given. An apiserver adds defaults, and drops an empty text.
+fn has(value: &Value, given: &Value) -> bool {
+    let Some(given) = given.as_object() else { return value == given };
+    given.iter().all(|(field, given)| match value.get(field) {
+        Some(value) => has(value, given),
+        None => given == "",
+    })
 }
 
 /// Everything in a pod that memgate could have added. Of a name that occurs twice the last counts.
@@ -118,8 +133,13 @@ fn present(pod: &Value) -> BTreeMap<Item, Value> {
         |value: &Value, field: &str| value.get(field).and_then(Value::as_array).cloned().unwrap_or_default();
     let Some(spec) = pod.get("spec") else { return items };
     for field in ["containers", "initContainers"] {
+        // Variables go into the first of several containers with one name, which no apiserver accepts.
+        let mut seen = BTreeSet::new();
         for container in elements(spec, field) {
             let name = name_of(&container, "name");
+            if !seen.insert(name.clone()) {
+                continue;
+            }
             for variable in elements(&container, "env") {
                 items.insert(Item::Env(name.clone(), name_of(&variable, "name")), variable);
             }

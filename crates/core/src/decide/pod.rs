@@ -40,7 +40,7 @@ use super::origins::{Item, confirmed};
 use super::{namespace, over_limit, policies, reported, resolve_namespace};
 
 /// The longest pod that is read again for the sake of its marker annotation, in bytes: more than etcd stores of most pods.
-const MAX_READ_AGAIN_BYTES: usize = 256 << 10;
+const MAX_READ_AGAIN_BYTES: usize = 3 << 19;
 
 /// The value of the inject label of a pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
