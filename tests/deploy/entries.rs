@@ -40,7 +40,7 @@ fn is_agents(family: &str, pod: &Pod) -> bool {
         }
         "ark" => pod.annotated,
         "orloj" => is("orloj.dev/component", "agent-job"),
-        // A pod of a pool is no worker of a Task.
+        // A pod of a pool is not a worker of a Task.
         "orka" => has("orka.ai/task") && is("orka.ai/task-type", "ai") && !has("orka.ai/runtime-pool-id"),
         "sympozium" => is("sympozium.ai/component", "agent-run") && has("sympozium.ai/instance"),
         _ => unreachable!("a family without marks here: {family}"),
@@ -337,7 +337,7 @@ fn judge(
     } else if is_required && called.len() > 1 {
         Some("more than the entry for pods that require their memory is called")
     } else if !is_ours && !is_required && !called.is_empty() {
-        Some("it is no agent's, and is asked about")
+        Some("it is not a pod of an agent, and is asked about")
     } else if !is_ours && of(&installed.elsewhere) && !called.is_empty() {
         Some("it is of another installation")
     } else if !installed.has_policies && !is_required && opts_out && !called.is_empty() {

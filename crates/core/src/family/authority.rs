@@ -136,7 +136,7 @@ fn is_port(text: &str) -> bool {
     text.len() <= 5 && text.bytes().all(|byte| byte.is_ascii_digit()) && text.parse::<u16>().is_ok()
 }
 
-/// How clients read what stands in brackets.
+/// How clients read the text in brackets.
 fn of_address(text: &str) -> Reading {
     match text.split_once('%') {
         None if text.parse::<Ipv6Addr>().is_ok() => Reading::Same,

@@ -16,7 +16,6 @@ use super::super::address::Address;
 use super::super::api::{is_credential_header, resolved_address};
 use super::super::service::ServiceRef;
 use super::super::value::{EffectiveValue, ValueOrSource, ValueSource};
-use super::want::HEADER_PREFIX;
 use crate::family::inject::env::escape_references;
 use crate::family::inject::references;
 
@@ -30,6 +29,8 @@ pub(super) struct PodMemory<'s> {
     pub(super) cross_namespace: bool,
 }
 
+/// The beginning of the variables for headers.
+pub(in super::super) const HEADER_PREFIX: &str = "ARK_MEMORY_HEADER_";
 const NO_VALUE: &str = "cannot be injected: no value";
 const QUERY_PARAMETER: &str = "cannot be injected: value comes from a query parameter";
 const OTHER_NAMESPACE: &str = "cannot be injected: Memory of another namespace";

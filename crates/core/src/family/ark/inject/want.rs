@@ -7,6 +7,7 @@ use crate::family::inject::field_origin;
 use crate::family::inject::own::MemoryVariableNames;
 use memgate_model::edit::{EnvSource, Origin};
 
+pub(in super::super) use super::find::HEADER_PREFIX;
 use super::find::{HeaderVariable, PodMemory};
 
 /// The prefix of all variables. Variables of the pod without it are skipped.
@@ -14,9 +15,6 @@ pub(super) const PREFIX: &str = "ARK_MEMORY_";
 
 /// Where the Memory is.
 pub(in super::super) const URL: &str = "ARK_MEMORY_URL";
-
-/// The start of the variables with headers.
-pub(in super::super) const HEADER_PREFIX: &str = "ARK_MEMORY_HEADER_";
 
 /// The names of all variables.
 pub(super) const NAMES: MemoryVariableNames<'static> = MemoryVariableNames {

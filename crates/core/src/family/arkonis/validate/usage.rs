@@ -64,7 +64,7 @@ fn user_names(kind: &str, users: &[&str]) -> Option<(&'static str, String)> {
 }
 
 /// The values that an agent gets from a memory, with defaults applied and numbers normalized. If two versions are
-/// equal, agents need no restart.
+/// equal, agents do not have to restart.
 fn injected<'t>(dialect: &Dialect, object: &'t Tree) -> Memory<'t> {
     let memory = Memory::read(dialect, object);
     let backend = memory.backend();

@@ -98,7 +98,7 @@ struct MemoryVariables<'p> {
     omitted: Vec<Finding>,
     /// Findings about permissions that an operator has to grant first. They refuse a pod that requires its memory.
     unmet: Vec<Finding>,
-    /// The variables for Secrets that the pod sets itself. They need no Secret.
+    /// The variables for Secrets that the pod sets itself, without a Secret.
     kept: Vec<&'static str>,
 }
 
