@@ -268,6 +268,47 @@ pub fn write(
     options: FormatOptions,
     out: &mut impl io::Write,
 ) -> io::Result<()> {
+    let mut bytes = Vec::new();
+    write_format(report, format, options, &mut bytes)?;
+    let hash = match format {
+        ReportFormat::Text | ReportFormat::Concise => " #",
+        ReportFormat::Json | ReportFormat::Jsonl | ReportFormat::Gitlab | ReportFormat::Sarif => "\\u0023",
+        ReportFormat::Junit => "&#35;",
+        ReportFormat::Github => "%23",
+    };
+    out.write_all(&without_commands(bytes, hash))
+}
+
+/// Breaks what CI systems read as a command anywhere in a line: `##[…]` (GitHub), `##vso[…]` (Azure) and
+/// `##teamcity[…]`. `hash` stands for the second `#`.
+#[must_use]
+pub fn without_commands(text: Vec<u8>, hash: &str) -> Vec<u8> {
+    let is_command = |at: &usize| {
+        let behind = text.get(at + 2..).unwrap_or_default();
+        text.get(*at..).is_some_and(|rest| rest.starts_with(b"##"))
+            && behind.iter().find(|byte| !byte.is_ascii_lowercase()) == Some(&b'[')
+    };
+    let hashes = text.iter().enumerate().filter(|(_, byte)| **byte == b'#').map(|(at, _)| at);
+    let commands: Vec<usize> = hashes.filter(is_command).collect();
+    if commands.is_empty() {
+        return text;
+    }
+    let (mut broken, mut from) = (Vec::with_capacity(text.len()), 0);
+    for at in commands {
+        broken.extend_from_slice(text.get(from..=at).unwrap_or_default());
+        broken.extend_from_slice(hash.as_bytes());
+        from = at + 2;
+    }
+    broken.extend_from_slice(text.get(from..).unwrap_or_default());
+    broken
+}
+
+fn write_format(
+    report: &Report<'_>,
+    format: ReportFormat,
+    options: FormatOptions,
+    out: &mut Vec<u8>,
+) -> io::Result<()> {
     match format {
         ReportFormat::Text if let Some(changes) = &report.changes => changes::write(report, changes, out),
         ReportFormat::Text => text::write(report, options.width, out),
@@ -379,6 +420,15 @@ impl FileLocation<'_> {
     }
 }
 
+/// A path or name as it may begin a line: control characters as spaces, and `./` before one that CI systems could read
+/// as a command to themselves, such as `::stop-commands::x/a.yaml`.
+#[must_use]
+pub fn at_line_start(text: &str) -> Cow<'_, str> {
+    let text = plain(text);
+    let is_usual = |c: char| c.is_alphanumeric() || matches!(c, '.' | '/' | '_' | '<');
+    if text.trim_start().starts_with(is_usual) { text } else { Cow::Owned(format!("./{text}")) }
+}
+
 /// The path of a file without `./` at its start, which services that read reports take for a part of the name. They
 /// want it relative to the root of the repository, where memgate is expected to run.
 fn relative(file: &str) -> &str {
@@ -414,6 +464,17 @@ mod tests {
         let object = JudgedObject { object_ref: &object_ref, file: "x", line: 1 };
         let report = Report { files: 1, objects: vec![object; 2], ..Report::default() };
         assert_eq!(report.summary(), "2 objects checked in 1 file: 0 denied, 0 warnings");
+    }
+
+    #[test]
+    fn breaks_commands_to_ci_systems() {
+        for (text, expected) in [
+            ("a ##[stop-commands]x", "a # #[stop-commands]x"),
+            ("##vso[task.x] ##teamcity[y] ###[z]", "# #vso[task.x] # #teamcity[y] ## #[z]"),
+            ("## A [link] #[x] ##", "## A [link] #[x] ##"),
+        ] {
+            assert_eq!(without_commands(text.into(), " #"), expected.as_bytes(), "{text}");
+        }
     }
 
     #[test]

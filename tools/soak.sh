@@ -7,7 +7,7 @@
 #   tools/soak.sh wipes               caBundle wiped, over and over
 #   tools/soak.sh overload            more reviews than can be decided
 #   tools/soak.sh worst               the reviews that take the most time for their size, beside ordinary ones
-#   tools/soak.sh NAME KEY=VALUE…     one of stress/tests/soak: restarts, kills, outage, races, scale, state, audit, day, hostile,
+#   tools/soak.sh NAME KEY=VALUE…     one of stress/tests/soak: restarts, kills, outage, races, scale, state, audit, day, hostile, greedy,
 #                                     upgrade (tools/upgrade.sh builds what it needs)
 #
 # MEMGATE_SOAK_SECONDS is how long rotations and wipes go on.

@@ -21,9 +21,10 @@ use crate::offline::render::{Rendering, Unrendered, command};
 use crate::offline::repository::{Tool, normal};
 use crate::offline::stop::Stop;
 use crate::report::{counted, plain};
-use memgate_core::family::message::and_more;
+use memgate_core::family::{self, message::and_more};
 use memgate_core::state::cluster_snapshot::Assumed;
 use memgate_manifest::error::Error;
+use memgate_model::family::Family;
 use memgate_model::settings::Settings;
 
 /// The most charts and kustomizations with a note of their own.
@@ -137,6 +138,8 @@ impl InputArgs {
     pub fn base_plan(&self, project: &Project, base: &Base, stop: &Stop) -> anyhow::Result<InputPlan> {
         let mut plan = self.plan_without_paths(project, &base.directory_of(&project.directory))?;
         plan.checked = base.paths(&plan.checked);
+        // Links there may lead to any file of the commit, and to no other.
+        plan.within = Some(base.directory().to_owned());
         plan.state = base.state_paths(&plan.state);
         if let Some(rendering) = &mut plan.reading.rendering {
             rendering.values = base.values(&rendering.values);
@@ -151,10 +154,17 @@ impl InputArgs {
     /// When the settings or a glob are wrong.
     pub fn plan_without_paths(&self, project: &Project, root: &Path) -> anyhow::Result<InputPlan> {
         let settings = self.settings(project)?;
-        let paths = if self.paths.is_empty() { &project.paths } else { &self.paths };
+        let is_typed = !self.paths.is_empty();
+        let paths = if is_typed { &self.paths } else { &project.paths };
+        let within = (!is_typed && !paths.is_empty()).then(|| {
+            // A directory that cannot be resolved has nothing below it.
+            std::fs::canonicalize(root).unwrap_or_else(|_| root.to_owned())
+        });
         let PolicyArgs { policy, no_policies, .. } = &self.policies;
         Ok(InputPlan {
             checked: paths.clone(),
+            switched_off: self.switched_off(project, &settings.families),
+            within,
             state: self.state.with.clone(),
             policies: if *no_policies { Vec::new() } else { policy.clone() },
             ignores_policies: *no_policies,
@@ -163,6 +173,23 @@ impl InputArgs {
             settings,
             ..InputPlan::default()
         })
+    }
+
+    /// What the choices of the repository leave unchecked, unless a flag says otherwise.
+    fn switched_off(&self, project: &Project, families: &[&'static Family]) -> Vec<String> {
+        let mut off = Vec::new();
+        if self.paths.is_empty() && !project.paths.is_empty() {
+            off.push(format!(
+                "all files but those in {} (paths)",
+                and_more(&project.paths, MAX_UNREAD_IN_NOTE)
+            ));
+        }
+        let other: Vec<&str> =
+            family::ALL.iter().filter(|it| !families.contains(it)).map(|it| it.name).collect();
+        if project.settings.families.is_some() && !self.settings.names_families() && !other.is_empty() {
+            off.push(format!("{} (families)", other.join(", ")));
+        }
+        off
     }
 
     /// The settings: from flags, else from the settings file, else from the repository.
@@ -230,7 +257,7 @@ pub fn note_read(errors: &[Error], unread: &Unread, terminal: Terminal) {
 /// Writes notes about directories and globs without a file to read, and about files in them that were passed by.
 pub fn note_unread(unread: &Unread, what: &str, terminal: Terminal) {
     for path in &unread.empty {
-        terminal.note(&format!("note: no {what} (*.yaml, *.yml, *.json) in {path}"));
+        terminal.note(&format!("note: no {what} (*.yaml, *.yml, *.json) in {}", plain(path)));
     }
     if !unread.files.is_empty() {
         let (count, shown) =
@@ -243,6 +270,10 @@ pub fn note_unread(unread: &Unread, what: &str, terminal: Terminal) {
     let more = unread.unrendered.len().saturating_sub(MAX_UNRENDERED_IN_NOTES);
     if more > 0 {
         terminal.note(&format!("note: {more} more charts and kustomizations not read as manifests"));
+    }
+    if !unread.switched_off.is_empty() {
+        let off = unread.switched_off.join("; ");
+        terminal.note(&format!("note: switched off by the choices of the repository: {}", plain(&off)));
     }
     for glob in &unread.unused_excludes {
         terminal.note(&format!("note: exclude {} left nothing out", plain(glob)));

@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 use crate::offline::collect::{Reading, collect};
 use memgate_manifest::document::{Document, values};
 use memgate_manifest::error::{Error, SyntaxError};
+use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
 use memgate_primitives::suggest::{did_you_mean, nearest};
 
@@ -121,7 +122,7 @@ fn unknown_key(name: &str, schema: &Value) -> String {
     }
     let names = names(schema);
     let hint = did_you_mean(nearest(name, names.iter().map(String::as_str)));
-    format!("unknown key \"{name}\"; keys here are {}{hint}", names.join(", "))
+    format!("unknown key {}; keys here are {}{hint}", quoted(name), names.join(", "))
 }
 
 /// The name of a field at the start of a message; empty for the whole file.

@@ -28,6 +28,10 @@ pub struct LimitArgs {
     #[arg(long, value_name = "SIZE", value_parser = parse_size, default_value = "40Mi")]
     max_bytes_in_flight: usize,
 
+    /// The most bytes of objects of the cluster in memory; objects beyond it are looked up when they are needed
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, default_value = "128Mi")]
+    max_state: usize,
+
     /// The most connections; one more closes the one that has been idle the longest
     #[arg(long, value_name = "COUNT", value_parser = parse_count, default_value = "2048")]
     max_connections: usize,
@@ -75,6 +79,7 @@ impl LimitArgs {
             requests: self.max_requests,
             connections: self.max_connections,
             wait: self.queue_wait,
+            state: self.max_state,
             ..options.limits.clone()
         };
         self.check(&limits)?;
@@ -184,11 +189,12 @@ mod tests {
     #[test]
     fn sets_every_option() {
         let flags = "--max-body-bytes=1Mi --max-requests=8 --max-bytes-in-flight=4194304 --max-connections=16 \
-                     --queue-wait=1.5ms --timeout-handshake=1s --timeout-head=2s --timeout-body=3s \
+                     --max-state=64Mi --queue-wait=1.5ms --timeout-handshake=1s --timeout-head=2s --timeout-body=3s \
                      --timeout-write=4s --timeout-idle=1m30s";
         let options = options(&flags.split_whitespace().collect::<Vec<_>>()).expect("good");
-        let Limits { body, body_bytes, requests, connections, wait, .. } = options.limits;
+        let Limits { body, body_bytes, requests, connections, wait, state, .. } = options.limits;
         assert_eq!((body, body_bytes, requests, connections), (1 << 20, 4 << 20, 8, 16));
+        assert_eq!(state, 64 << 20);
         assert_eq!(wait, Duration::from_micros(1500));
         let Timers { handshake, head, body, write, idle, .. } = options.timers;
         assert_eq!([handshake, head, body, write, idle], [1, 2, 3, 4, 90].map(Duration::from_secs));

@@ -94,7 +94,8 @@ pub struct Args {
 
     /// Family of another installation in the cluster; repeatable
     ///
-    /// Pods of this family that require their memory are left to that installation.
+    /// Pods of this family that require their memory are left to that installation, unless they are of a family of this
+    /// one too.
     #[arg(long, value_name = "FAMILY", value_parser = parse_family)]
     elsewhere: Vec<&'static Family>,
 

@@ -163,6 +163,7 @@ fn write_files_back(files: &[(&Arc<Source>, Rewritten)], terminal: Terminal) -> 
 }
 
 fn note_reformatted(name: &str, new: &Rewritten, terminal: Terminal) {
+    let name = plain(name);
     for index in &new.reformatted {
         let number = index + 1;
         terminal.note(&format!("note: {name}: document {number} was written again, without its comments"));

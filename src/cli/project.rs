@@ -69,6 +69,13 @@ impl ProjectArgs {
             None => find(Path::new(".")),
         };
         let Some(file) = file else { return Ok(Project::default()) };
+        // Errors show lines of the file, and the author of a change could make it a link to any other.
+        let is_file = || std::fs::symlink_metadata(&file).is_ok_and(|metadata| metadata.is_file());
+        anyhow::ensure!(
+            self.project.is_some() || is_file(),
+            "{}: this is a link, or not a file; give it with --project, or --project none to read no such file",
+            plain(&file.to_string_lossy()),
+        );
         let project = read(&file)?;
         terminal.note(&format!("note: choices are from {}", plain(&file.to_string_lossy())));
         Ok(project)
@@ -80,7 +87,7 @@ fn find(directory: &Path) -> Option<PathBuf> {
     let absolute = std::path::absolute(directory).ok()?;
     let depth = absolute.ancestors().position(|ancestor| ancestor.join(".git").exists()).unwrap_or(0);
     let file = std::iter::repeat_n("..", depth).collect::<PathBuf>().join(FILE_NAME);
-    directory.join(&file).exists().then_some(file)
+    std::fs::symlink_metadata(directory.join(&file)).is_ok().then_some(file)
 }
 
 /// Reads the choices of a file.
@@ -93,6 +100,10 @@ pub(super) fn read(file: &Path) -> anyhow::Result<Project> {
     let directory = file.parent().unwrap_or_else(|| Path::new(""));
     for path in &mut project.paths {
         *path = directory.join(&*path).to_string_lossy().into_owned();
+        // Standard input is not a file of the repository.
+        if path == "-" {
+            "./-".clone_into(path);
+        }
     }
     project.directory = if directory.as_os_str().is_empty() { ".".into() } else { directory.to_owned() };
     Ok(project)

@@ -103,6 +103,12 @@ pub struct SettingsFile {
 }
 
 impl SettingsArgs {
+    /// Whether flags, or the file of a flag, choose the families.
+    #[must_use]
+    pub const fn names_families(&self) -> bool {
+        self.config.is_some() || self.families.is_chosen()
+    }
+
     /// Joins the defaults, the file and the flags. The settings of a repository count when no flag names a file.
     ///
     /// # Errors

@@ -10,7 +10,7 @@ use anstream::{AutoStream, ColorChoice};
 use anyhow::Context as _;
 use terminal_size::{Width, terminal_size_of};
 
-use crate::report::{DEFAULT_WIDTH, InputError, text};
+use crate::report::{DEFAULT_WIDTH, InputError, text, without_commands};
 use memgate_model::causes::{in_words, with_causes};
 
 /// With fewer columns, source lines could not be shown.
@@ -72,6 +72,7 @@ impl Terminal {
 
     /// Writes text to standard error, styled as [`Terminal::out`] does.
     pub fn err(self, text: &[u8]) {
+        let text = &without_commands(text.to_vec(), " #");
         let mut stream = AutoStream::new(io::stderr().lock(), self.color);
         // An error here cannot be shown, since standard error does not work.
         let _ = stream.write_all(text).and_then(|()| stream.flush());

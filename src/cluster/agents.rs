@@ -1,6 +1,7 @@
 //! Reads the pods of agents, and the state that decisions about these pods use.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use kube::api::ListParams;
 use serde_json::Value;
@@ -164,7 +165,7 @@ pub(super) async fn look_up(
             match reader.get_kind(reference.kind, &reference.namespace, &reference.name).await {
                 Fetched::Found(object) => {
                     let object = Object::read(reference.kind, &object).ok().flatten();
-                    results.extend(object.map(|object| (reference, Some(object))));
+                    results.extend(object.map(|object| (reference, Some(Arc::new(object)))));
                 }
                 Fetched::NotFound => results.push((reference, None)),
                 Fetched::Unknown(why) => add_once(incomplete, why),

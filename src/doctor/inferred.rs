@@ -2,10 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelectorRequirement;
-
 use crate::cluster::cluster_state::Installation;
-use crate::cluster::webhook_entry::{WebhookEntry, requirements};
+use crate::cluster::webhook_entry::WebhookEntry;
 use memgate_core::family;
 use memgate_core::family::default_settings;
 use memgate_model::family::Family;
@@ -42,14 +40,12 @@ pub(crate) fn components(found: &Installation) -> BTreeSet<Component> {
         entries.iter().partition(|entry| strict.contains(&entry.name));
     let deployment = found.deployment.found().and_then(|deployment| deployment.spec.as_ref());
     let is_alone = deployment.is_some_and(|spec| spec.replicas == Some(1));
+    let is_open = |entry: &&WebhookEntry| !entry.fails_closed || entry.name == REQUIRED_PODS;
     let is_there = |name: &str| entries.iter().any(|entry| entry.name == name);
     let chosen = [
         (Component::Policies, is_there("policies.memgate.dev")),
         (Component::PolicyStrict, entries.iter().any(|entry| entry.name.starts_with("strict."))),
-        (
-            Component::SingleNode,
-            is_alone && !others.is_empty() && others.iter().all(|entry| !entry.fails_closed),
-        ),
+        (Component::SingleNode, is_alone && !others.is_empty() && others.iter().all(is_open)),
         (Component::FailClosed, !of_pods.is_empty() && of_pods.iter().all(|entry| entry.fails_closed)),
         (Component::CertFiles, found.arguments().any(is_not_builtin)),
         (Component::NoEvents, found.arguments().any(|argument| argument == "--no-events")),
@@ -66,18 +62,10 @@ pub(crate) fn elsewhere(found: &Installation, own: &[&'static Family]) -> Vec<&'
     others.filter(|family| leaves(required, family)).collect()
 }
 
-/// Whether the entry for pods that require their memory leaves those of a family alone.
+/// Whether the entry for pods that require their memory leaves those of a family to another installation.
 pub(super) fn leaves(required: &WebhookEntry, family: &Family) -> bool {
-    let asked = requirements(&required.object_selector);
-    let excludes = |one: &LabelSelectorRequirement| matches!(one.operator.as_str(), "DoesNotExist" | "NotIn");
-    family.pods.selectors.iter().all(|pods| match (pods.labels.first(), pods.annotation) {
-        (Some((label, _)), _) => asked.iter().any(|one| one.key == *label && excludes(one)),
-        (None, Some(annotation)) => {
-            let quoted = format!("'{annotation}'");
-            required.match_conditions.iter().any(|condition| condition.expression.contains(&quoted))
-        }
-        (None, None) => false,
-    })
+    let name = format!("not-{}", family.name);
+    required.match_conditions.iter().any(|condition| condition.name == name)
 }
 
 /// The names of the entries for a family's pods.

@@ -103,7 +103,8 @@ pub fn read(reference: &str, read: BasePaths<'_>, directory: &Path, stop: &Stop)
     let working_directory = env::current_dir().map_err(Error::Write)?;
     let blobs = git::blobs(&commit, stop)?;
     let names = blobs.iter().map(|blob| blob.name.clone()).collect();
-    let (root, directory) = (repository.root, directory.to_owned());
+    let directory = directory.canonicalize().map_err(Error::Write)?;
+    let root = repository.root;
     let base = Base { commit, directory, root, working_directory, names };
     for path in paths {
         if base.relative(path).is_none() {
@@ -118,6 +119,12 @@ pub fn read(reference: &str, read: BasePaths<'_>, directory: &Path, stop: &Stop)
 }
 
 impl Base {
+    /// The directory with the files, without links in its path.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
     /// The path of a directory of the work tree among the files of the base.
     #[must_use]
     pub fn directory_of(&self, directory: &Path) -> PathBuf {

@@ -67,6 +67,8 @@ pub struct Unread {
     pub files: Vec<String>,
     /// The charts and kustomizations whose files were not read as manifests.
     pub unrendered: Vec<Unrendered>,
+    /// What the file with the choices of the repository switched off.
+    pub switched_off: Vec<String>,
     /// Exclude globs that matched nothing.
     pub unused_excludes: Vec<String>,
     /// The snapshot of a cluster, if one was given.
@@ -78,7 +80,19 @@ pub struct Unread {
 /// makes manifests are not read: they are rendered, or listed in [`Collected::unread`].
 #[must_use]
 pub fn collect(inputs: &[String], reading: &Reading, stdin: &mut dyn Read) -> Collected {
-    let walked = Walked::new(inputs, &reading.exclude, reading.max_bytes);
+    collect_within(inputs, None, reading, stdin)
+}
+
+/// The same for paths that the user did not give: each must lead to a file or directory below `within`, an absolute path
+/// without links.
+#[must_use]
+pub fn collect_within(
+    inputs: &[String],
+    within: Option<&Path>,
+    reading: &Reading,
+    stdin: &mut dyn Read,
+) -> Collected {
+    let walked = Walked::new(inputs, within, &reading.exclude, reading.max_bytes);
     let collected = Collected::default();
     let mut reader = Reader { reading, collected, read_files: BTreeSet::new(), units: BTreeMap::new() };
     reader.collected.unread.empty = walked.empty;

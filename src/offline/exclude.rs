@@ -1,7 +1,7 @@
 //! Globs for files and directories that the user excludes.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use globset::{GlobBuilder, GlobMatcher};
 
@@ -22,8 +22,8 @@ struct Glob {
     is_name: bool,
     /// The directory to which paths are relative, for a glob of a file.
     base: Option<PathBuf>,
-    /// Whether it matched; a glob that never matches is likely misspelt.
-    is_used: AtomicBool,
+    /// How often it matched; a glob that never matches is likely misspelt.
+    matched: AtomicUsize,
 }
 
 impl Exclude {
@@ -43,7 +43,7 @@ impl Exclude {
             matcher: built.compile_matcher(),
             is_name: !text.contains('/'),
             base: base.map(Path::to_owned),
-            is_used: AtomicBool::new(false),
+            matched: AtomicUsize::new(0),
         });
         Ok(())
     }
@@ -55,10 +55,17 @@ impl Exclude {
         self.globs.iter().filter(|glob| glob.excludes(path, root)).count() > 0
     }
 
+    /// How many files and directories the globs of a file left out.
+    #[must_use]
+    pub fn left_out_by_file(&self) -> usize {
+        let of_file = self.globs.iter().filter(|glob| glob.base.is_some());
+        of_file.map(|glob| glob.matched.load(Ordering::Relaxed)).sum()
+    }
+
     /// The globs that matched nothing.
     #[must_use]
     pub fn unused(&self) -> Vec<String> {
-        let unused = self.globs.iter().filter(|glob| !glob.is_used.load(Ordering::Relaxed));
+        let unused = self.globs.iter().filter(|glob| glob.matched.load(Ordering::Relaxed) == 0);
         unused.map(|glob| glob.text.clone()).collect()
     }
 }
@@ -75,7 +82,7 @@ impl Glob {
                 || path.strip_prefix(root).is_ok_and(|path| self.matcher.is_match(path))
         };
         if matches {
-            self.is_used.store(true, Ordering::Relaxed);
+            self.matched.fetch_add(1, Ordering::Relaxed);
         }
         matches
     }

@@ -16,6 +16,7 @@ use memgate_model::object::Reference;
 use memgate_model::policy::{Match, Policy, Rule};
 use memgate_model::request::Point;
 use memgate_primitives::glob::Glob;
+use memgate_primitives::plain_text::plain;
 
 /// The description of the rule, and then the page of its type.
 #[must_use]
@@ -39,7 +40,7 @@ pub fn rule(policy: &Policy, rule: &Rule, inputs: &Inputs) -> String {
     line("severity", about.severity);
     for (name, value) in [("message", &rule.message), ("hint", &about.hint), ("docs", &about.docs)] {
         if let Some(value) = value {
-            line(name, value);
+            line(name, &plain(value));
         }
     }
     text.push('\n');

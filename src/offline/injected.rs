@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::offline::load::Inputs;
 use crate::report::diff::describe_origin;
-use crate::report::plain;
+use crate::report::{at_line_start, plain};
 use memgate_core::decide::origins::{Given, Item, marked_by, origins};
 use memgate_core::family::inject::{INJECTED_ANNOTATION, marker};
 use memgate_manifest::mask;
@@ -88,10 +88,11 @@ fn write_added(annotation: &Value, variables: &Variables, given: &BTreeMap<Item,
                     last_container = Some(container.clone());
                 }
                 let value = variables.current(container, name);
-                format!("    {}{}", plain(name), value.as_deref().unwrap_or(" is no longer there"))
+                format!("    {}{}", at_line_start(name), value.as_deref().unwrap_or(" is no longer there"))
             }
             Item::InitContainer(name) => format!("  init container {}", plain(name)),
             Item::Volume(name) => format!("  volume {}", plain(name)),
+            Item::FsGroup(group) => format!("  fsGroup {group}"),
             Item::Mount(container, path) => {
                 format!("  mount {} in container {}", plain(path), plain(container))
             }

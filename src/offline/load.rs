@@ -12,7 +12,7 @@ use thiserror::Error;
 
 use crate::offline::checked_object::UndecidedObject;
 use crate::offline::classify::{has_required_annotation, is_checked, object_ref};
-use crate::offline::collect::{Collected, Reading, STDIN, Unread, collect};
+use crate::offline::collect::{Collected, Reading, STDIN, Unread, collect_within};
 use crate::offline::errors::{error_at, error_in};
 use crate::offline::notices::{Notice, Notices};
 use crate::offline::origin::{Origins, SourceOrigins};
@@ -117,9 +117,15 @@ pub fn load(plan: &InputPlan) -> Result<Inputs, Error> {
     }
     policies.iter().try_for_each(|path| loader.policies(path))?;
     state.iter().try_for_each(|path| loader.state(path))?;
-    loader.checked(checked)?;
+    loader.checked(checked, plan.within.as_deref())?;
     let Loader { mut inputs, notices, .. } = loader;
     inputs.unread.unused_excludes = plan.reading.exclude.unused();
+    inputs.unread.switched_off.clone_from(&plan.switched_off);
+    let left_out = plan.reading.exclude.left_out_by_file();
+    if left_out > 0 {
+        let noun = if left_out == 1 { "file or directory" } else { "files and directories" };
+        inputs.unread.switched_off.push(format!("{left_out} {noun} (exclude)"));
+    }
     inputs.notices = notices.finish();
     if plan.ignores_policies {
         inputs.snapshot.policies = Arc::default();
@@ -168,7 +174,7 @@ impl Loader<'_> {
     /// Reads policies and exemptions. Other objects in their files are ignored.
     fn policies(&mut self, path: &String) -> Result<(), Error> {
         let (known, errors) = (self.inputs.policies.len(), self.inputs.errors.len());
-        let sources = self.read(std::slice::from_ref(path));
+        let sources = self.read(std::slice::from_ref(path), None);
         for document in sources.iter().flat_map(each_value) {
             match document {
                 Ok(document) => {
@@ -188,7 +194,7 @@ impl Loader<'_> {
     /// Reads state that is not checked.
     fn state(&mut self, path: &String) -> Result<(), Error> {
         let (mut is_used, errors) = (false, self.inputs.errors.len());
-        let sources = self.read(std::slice::from_ref(path));
+        let sources = self.read(std::slice::from_ref(path), None);
         for document in sources.iter().flat_map(each_value) {
             match document {
                 Ok(document) if document.kind() == cluster_snapshot::KIND => {
@@ -212,11 +218,19 @@ impl Loader<'_> {
     }
 
     /// Reads the objects to check.
-    fn checked(&mut self, paths: &[String]) -> Result<(), Error> {
-        for source in self.read(paths) {
+    fn checked(&mut self, paths: &[String], within: Option<&Path>) -> Result<(), Error> {
+        for source in self.read(paths, within) {
             let is_named = source.name() == STDIN || paths.iter().any(|path| path == source.name());
+            let is_named = is_named && within.is_none();
+            let is_hidden = within.is_some() && !names_an_object(source.text());
             let mut origins = SourceOrigins::new(&source);
+            let mut is_manifest = within.is_none();
             for parsed in parse_parts(&source) {
+                if is_hidden && !parsed.errors.is_empty() {
+                    let path = source.name().to_owned();
+                    self.inputs.errors.push(memgate_manifest::error::Error::NotManifest { path });
+                    break;
+                }
                 self.inputs.errors.extend(parsed.errors);
                 for other in parsed.non_objects {
                     // Many files in a directory are not meant to be manifests.
@@ -226,19 +240,24 @@ impl Loader<'_> {
                     self.inputs.passed_over.push(PassedOver::non_object(&source, &other));
                 }
                 for document in parsed.documents {
+                    is_manifest = true;
                     origins.add(&document);
                     self.add(PolicyOrigin::Checked, &document, &Pointer::root(), document.value())?;
                     self.add_document(document)?;
                 }
             }
             self.inputs.origins.add(origins);
-            self.inputs.sources.push(source);
+            // mutate prints every source.
+            if is_manifest {
+                self.inputs.sources.push(source);
+            }
         }
         Ok(())
     }
 
-    fn read(&mut self, paths: &[String]) -> Vec<Arc<Source>> {
-        let Collected { sources, errors, unread, rendered } = collect(paths, self.reading, self.stdin);
+    fn read(&mut self, paths: &[String], within: Option<&Path>) -> Vec<Arc<Source>> {
+        let Collected { sources, errors, unread, rendered } =
+            collect_within(paths, within, self.reading, self.stdin);
         self.inputs.errors.extend(errors);
         self.inputs.unread.empty.extend(unread.empty);
         self.inputs.unread.files.extend(unread.files);
@@ -337,11 +356,25 @@ impl Loader<'_> {
     }
 }
 
+/// Whether a text has a line with the key of an object's version or kind.
+fn names_an_object(text: &str) -> bool {
+    text.lines().any(|line| {
+        let line = line.trim_start_matches(['\u{feff}', ' ', '-', '{', '"', '\'']);
+        let key = line.split(':').next().filter(|key| key.len() < line.len()).unwrap_or_default();
+        ["apiVersion", "kind"].contains(&key.trim_end_matches([' ', '"', '\'']))
+    })
+}
+
 /// What [`load`] reads, and how. A path is a file, a directory, a glob or `-`.
 #[derive(Debug)]
 pub struct InputPlan {
     /// The paths of the objects to check.
     pub checked: Vec<String>,
+    /// The directory below which these must lead, when a file that comes with a change names them. Nothing is shown of
+    /// files there that are not manifests.
+    pub within: Option<PathBuf>,
+    /// What the file with the choices of the repository switches off.
+    pub switched_off: Vec<String>,
     /// The paths of objects that decisions may look at and that are not checked.
     pub state: Vec<String>,
     /// The paths of policies and exemptions. Other objects in these files are ignored.
@@ -366,6 +399,8 @@ impl Default for InputPlan {
     fn default() -> Self {
         Self {
             checked: Vec::new(),
+            within: None,
+            switched_off: Vec::new(),
             state: Vec::new(),
             policies: Vec::new(),
             ignores_policies: false,

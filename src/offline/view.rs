@@ -15,6 +15,7 @@ use memgate_model::memory_view::MemoryView;
 use memgate_model::request::{Occasion, Request};
 use memgate_model::snapshot::Snapshot;
 use memgate_primitives::credential::{hide, is_credential_name, masked_value};
+use memgate_primitives::plain_text::plain;
 
 /// The objects of the inputs that have a view.
 #[derive(Debug)]
@@ -78,7 +79,8 @@ fn mask(key: &str, value: &mut Value) {
         Value::String(text) if is_credential_name(key) => {
             *text = hide(text, std::iter::once(0..text.len()).collect());
         }
-        Value::String(text) => *text = masked_value(text).into_owned(),
+        // Of a text with several lines each would begin a line of the output.
+        Value::String(text) => *text = plain(&masked_value(text)).into_owned(),
         Value::Array(list) => list.iter_mut().for_each(|element| mask(key, element)),
         Value::Object(map) => map.iter_mut().for_each(|(key, value)| mask(key, value)),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}

@@ -32,6 +32,8 @@ pub(super) enum Item {
 pub(super) struct Walked<'r> {
     exclude: &'r Arc<Exclude>,
     max_bytes: usize,
+    /// The directory below which every path must lead, for paths that the user did not give.
+    within: Option<&'r Path>,
     /// The inputs, in the order of the paths.
     pub(super) items: Vec<Item>,
     /// The charts and kustomizations.
@@ -41,9 +43,14 @@ pub(super) struct Walked<'r> {
 }
 
 impl<'r> Walked<'r> {
-    pub(super) fn new(inputs: &[String], exclude: &'r Arc<Exclude>, max_bytes: usize) -> Self {
+    pub(super) fn new(
+        inputs: &[String],
+        within: Option<&'r Path>,
+        exclude: &'r Arc<Exclude>,
+        max_bytes: usize,
+    ) -> Self {
         let (items, repository, empty) = (Vec::new(), Repository::default(), Vec::new());
-        let mut walked = Self { exclude, max_bytes, items, repository, empty };
+        let mut walked = Self { exclude, max_bytes, within, items, repository, empty };
         for input in inputs {
             walked.input(input);
         }
@@ -54,6 +61,9 @@ impl<'r> Walked<'r> {
     fn input(&mut self, input: &str) {
         if input == "-" {
             return self.items.push(Item::Stdin);
+        }
+        if self.within.is_some_and(|within| leads_out(input, within)) {
+            return self.items.push(Item::Error(Error::Outside { path: input.to_owned() }));
         }
         match fs::metadata(input) {
             Ok(metadata) if metadata.is_dir() => {
@@ -87,6 +97,7 @@ impl<'r> Walked<'r> {
     /// mounted ConfigMap is made of them; links to directories are not, since they may form a loop.
     fn walk(&mut self, input: &str, root: &Path, wanted: &dyn Fn(&Path) -> bool) {
         let mut errors = Vec::new();
+        let boundary = self.within.map_or_else(|| boundary(root), Path::to_owned);
         self.repository.add_chart_around(root, self.max_bytes, &mut errors);
         let mut found = false;
         for entry in self.entries(root) {
@@ -99,10 +110,14 @@ impl<'r> Walked<'r> {
                 }
             };
             let path = entry.path();
-            if is_marker(path) && path.is_file() {
+            let is_inside = !entry.path_is_symlink() || is_below(path, &boundary);
+            if is_marker(path) && path.is_file() && is_inside {
                 self.repository.add(path, self.max_bytes, &mut errors);
             }
             match judge(&entry, wanted) {
+                Judged::Read if !is_inside => {
+                    self.items.push(Item::Unread(path.to_owned(), "a link that leads out of the repository"));
+                }
                 Judged::Read => {
                     found = true;
                     self.items.push(Item::Found(path.to_owned()));
@@ -126,6 +141,37 @@ impl<'r> Walked<'r> {
             entry.depth() == 0 || !hidden && !exclude.excludes(entry.path(), &root)
         });
         walk.build()
+    }
+}
+
+/// The directory out of which no link of a walk may lead: the repository around it, else its own. The author of a change
+/// must not learn from the output what other files of the machine hold.
+fn boundary(root: &Path) -> PathBuf {
+    let root = fs::canonicalize(root).unwrap_or_else(|_| root.to_owned());
+    let repository = root.ancestors().find(|ancestor| ancestor.join(".git").exists());
+    repository.map(Path::to_owned).unwrap_or(root)
+}
+
+/// Whether a path leads to something at or below a directory, which has no links, and not into git's own files.
+fn is_below(path: &Path, directory: &Path) -> bool {
+    fs::canonicalize(path).is_ok_and(|path| {
+        path.strip_prefix(directory).is_ok_and(|below| below.iter().all(|part| part != ".git"))
+    })
+}
+
+/// Whether a path that the user did not give leads out of a directory, or to a pipe or a device. Of a glob the directory
+/// counts from which its walk starts. A path to nothing is reported as missing.
+fn leads_out(input: &str, within: &Path) -> bool {
+    let start = |path: &Path| {
+        let mut path = path.ancestors().filter(|path| fs::symlink_metadata(path).is_ok());
+        path.next().map_or_else(|| PathBuf::from("."), Path::to_owned)
+    };
+    let named = Path::new(input);
+    match fs::metadata(named) {
+        Ok(metadata) => !is_below(named, within) || !(metadata.is_file() || metadata.is_dir()),
+        Err(_) if is_glob(input) => !is_below(&start(&fixed_part(input)), within),
+        // Whether a file exists elsewhere is not told either.
+        Err(_) => !is_below(&start(named), within),
     }
 }
 

@@ -11,17 +11,19 @@ use crate::offline::findings::report;
 use crate::offline::load::Inputs;
 use crate::report::Report;
 use crate::report::changes::{Change, Verdict};
+use memgate_core::admission::Admitted;
 use memgate_manifest::source::Source;
 use memgate_model::decision::NotShown;
 use memgate_model::finding::{Finding, Severity};
 use memgate_model::policy::Policies;
 use memgate_model::request::Occasion;
+use memgate_policy::defaults::missing;
 use memgate_primitives::pointer::Pointer;
 
 /// The objects with the verdicts under the new policies.
 #[derive(Debug)]
 pub struct WhatIf {
-    /// All objects. An object has findings only if its verdict changes, and only those that change it.
+    /// All objects. An object has the findings that change its verdict, and notes about defaults that it lacks.
     checked: Checked,
     changes: Vec<Changed>,
 }
@@ -112,6 +114,8 @@ fn compare(mut before: BTreeMap<Key, Decided>, checked: Checked, owners: &BTreeM
                 if stays { only_in(findings, &base) } else { lifted(base, &findings) };
             changes.push(Changed { index: all.len(), owner: owners.get(&key).cloned(), from, to });
         }
+        let Admitted { edits, decision, .. } = &mut after.admitted;
+        decision.findings.extend(edits.iter().filter_map(missing));
         all.push(after);
     }
     // The new policies do not judge these objects.

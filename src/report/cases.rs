@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::report::github::{self, AnnotationPlace, Command};
 use crate::report::json;
 use crate::report::junit::{Suite, Test, TestResult, write_suites};
-use crate::report::{InputError, ReportFormat, plain, relative};
+use crate::report::{InputError, ReportFormat, at_line_start, plain, relative};
 use memgate_model::finding::Severity;
 
 /// What came of one run.
@@ -90,7 +90,7 @@ fn text(report: &CaseReport<'_>, verbose: bool, out: &mut impl Write) -> io::Res
             writeln!(out, "ok    {name} ({file}:{line})")?;
         }
         for failure in &case.failures {
-            writeln!(out, "      {}", plain(failure))?;
+            writeln!(out, "      {}", at_line_start(failure))?;
         }
     }
     if verbose {
@@ -151,7 +151,12 @@ fn junit(report: &CaseReport<'_>, out: &mut impl Write) -> io::Result<()> {
             [first, ..] => TestResult::Failed {
                 kind: "case".to_owned(),
                 message: first.clone(),
-                text: format!("{}:{}:\n{}\n", plain(&case.file), case.line, case.failures.join("\n")),
+                text: case
+                    .failures
+                    .iter()
+                    .fold(format!("{}:{}:\n", at_line_start(&case.file), case.line), |text, failure| {
+                        format!("{text}- {}\n", plain(failure))
+                    }),
             },
         };
         add(relative(&case.file), Test { name: case.name.clone(), result });

@@ -1,12 +1,12 @@
 //! Writes the objects whose verdict other policies would change, by namespace and owner.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 
-use crate::report::{LocatedFinding, ObjectRef, Report, counted, plain};
+use crate::report::{LocatedFinding, ObjectRef, Report, at_line_start, counted, plain};
 
 const HEADER: Style = Style::new().bold();
 
@@ -73,7 +73,7 @@ pub fn write(report: &Report<'_>, changes: &[Change<'_>], out: &mut impl Write) 
     for of_namespace in sorted.chunk_by(|one, two| one.object_ref.namespace == two.object_ref.namespace) {
         let namespace = of_namespace.first().map(|it| it.object_ref.namespace.as_str()).unwrap_or_default();
         let title = if namespace.is_empty() { "without a namespace" } else { namespace };
-        writeln!(out, "{HEADER}{}{HEADER:#}", plain(title))?;
+        writeln!(out, "{HEADER}{}{HEADER:#}", at_line_start(title))?;
         for of_owner in of_namespace.chunk_by(|one, two| one.owner == two.owner) {
             let owner = of_owner.first().and_then(|it| it.owner);
             if let Some(owner) = owner {
@@ -84,6 +84,13 @@ pub fn write(report: &Report<'_>, changes: &[Change<'_>], out: &mut impl Write) 
                 let found = findings.get(&std::ptr::from_ref(change.object_ref)).map(Vec::as_slice);
                 write_change(change, found.unwrap_or_default(), indent, out)?;
             }
+        }
+    }
+    let shown: BTreeSet<_> = sorted.iter().map(|it| std::ptr::from_ref(it.object_ref)).collect();
+    // An object whose verdict stays has notes about defaults.
+    for located in &report.findings {
+        if !shown.contains(&std::ptr::from_ref(located.object_ref)) {
+            write_finding(located, &format!("{}: ", plain(&located.object_ref.title())), out)?;
         }
     }
     Ok(())
@@ -99,11 +106,13 @@ fn write_change(
     let style = to.style();
     let title = format!("{} {}", object_ref.kind, object_ref.name);
     writeln!(out, "{indent}{}: {} → {style}{}{style:#}", plain(&title), from.name(), to.name())?;
-    for LocatedFinding { finding, location, .. } in findings {
-        let place = format!("{}:{}:{}", location.file, location.line, location.column);
-        writeln!(out, "{indent}  {}: {}", plain(&place), plain(&finding.message()))?;
-    }
-    Ok(())
+    findings.iter().try_for_each(|located| write_finding(located, &format!("{indent}  "), out))
+}
+
+fn write_finding(located: &LocatedFinding<'_>, start: &str, out: &mut impl Write) -> io::Result<()> {
+    let LocatedFinding { finding, location, .. } = located;
+    let place = format!("{}:{}:{}", location.file, location.line, location.column);
+    writeln!(out, "{start}{}: {}", at_line_start(&place), plain(&finding.message()))
 }
 
 /// The numbers in one line.

@@ -4,7 +4,7 @@
 
 use std::io::{self, Write};
 
-use crate::report::{Report, plain};
+use crate::report::{Report, at_line_start, plain};
 
 /// Writes errors and findings, one a line.
 ///
@@ -13,7 +13,7 @@ use crate::report::{Report, plain};
 pub fn write(report: &Report<'_>, out: &mut impl Write) -> io::Result<()> {
     for error in &report.errors {
         let (file, (line, column)) = (error.file.unwrap_or("memgate"), error.position.unwrap_or((1, 1)));
-        let (file, code, advice) = (plain(file), error.code(), error.advice());
+        let (file, code, advice) = (at_line_start(file), error.code(), error.advice());
         writeln!(out, "{file}:{line}:{column}: error [{code}] {}", plain(&advice))?;
     }
     for located in &report.findings {
@@ -21,7 +21,7 @@ pub fn write(report: &Report<'_>, out: &mut impl Write) -> io::Result<()> {
         writeln!(
             out,
             "{}:{}:{}: {} [{}] {}",
-            plain(location.file),
+            at_line_start(location.file),
             location.line,
             location.column,
             finding.severity.name(),

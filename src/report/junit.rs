@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use crate::report::{LocatedFinding, ObjectRef, Report, plain, relative};
+use crate::report::{LocatedFinding, ObjectRef, Report, at_line_start, plain, relative};
 use memgate_model::finding::Severity;
 use memgate_model::policy_rule::PolicyStatus;
 
@@ -139,7 +139,7 @@ fn lines(located: &LocatedFinding<'_>) -> String {
     let (location, finding) = (&located.location, located.finding);
     let mut text = format!(
         "{}:{}:{}: {} {}\n",
-        plain(location.file),
+        at_line_start(location.file),
         location.line,
         location.column,
         finding.severity.name(),

@@ -9,7 +9,7 @@ use annotate_snippets::{
 };
 
 use crate::report::excerpt::Excerpt;
-use crate::report::{FileLocation, InputError, LocatedFinding, Related, Report, plain};
+use crate::report::{FileLocation, InputError, LocatedFinding, Related, Report, at_line_start, plain};
 use memgate_model::finding::Severity;
 
 /// Placeholders for the names of files. The renderer counts columns in the text that it gets, which may be a part of a
@@ -43,16 +43,25 @@ pub fn write(report: &Report<'_>, width: usize, out: &mut impl Write) -> io::Res
 /// Those of the writer.
 pub fn write_error(error: &InputError<'_>, width: usize, out: &mut impl Write) -> io::Result<()> {
     let Some(location) = &error.location else {
-        let group = Group::with_title(Level::ERROR.primary_title(error.line.as_str()));
+        // Some errors have several lines. The names in them are on one, but for those that an author of files makes up.
+        let mut lines = error.line.split('\n').map(one_line);
+        let first = lines.next().unwrap_or_default();
+        let line = lines.fold(first, |all, line| format!("{all}\n{}", at_line_start(&line)));
+        let group = Group::with_title(Level::ERROR.primary_title(line));
         return writeln!(out, "{}", renderer(width).render(&[group]));
     };
     let related = error.related.as_slice();
     let mut group =
-        Level::ERROR.primary_title(error.message.as_str()).elements(snippets(location, related, width));
+        Level::ERROR.primary_title(one_line(&error.message)).elements(snippets(location, related, width));
     if let Some(help) = &error.help {
-        group = group.element(Level::HELP.message(normalize_untrusted_str(help)));
+        group = group.element(Level::HELP.message(one_line(help)));
     }
     writeln!(out, "{}\n", with_places(&renderer(width).render(&[group]), location, related))
+}
+
+/// A text that cannot begin a line of the output.
+fn one_line(text: &str) -> String {
+    normalize_untrusted_str(&plain(text))
 }
 
 const fn renderer(width: usize) -> Renderer {
@@ -66,24 +75,23 @@ fn group<'r>(located: &'r LocatedFinding<'r>, width: usize) -> Group<'r> {
         Severity::Warn => Level::WARNING.with_name("warn"),
         Severity::Note => Level::NOTE.with_name("note"),
     };
-    let mut group = level.primary_title(finding.message()).id(finding.code_name()).elements(snippets(
-        &located.location,
-        &located.related,
-        width,
-    ));
+    let mut group = level
+        .primary_title(one_line(&finding.message()))
+        .id(finding.code_name())
+        .elements(snippets(&located.location, &located.related, width));
     // A finding about a file has no object.
     if !located.object_ref.kind.is_empty() {
-        let title = normalize_untrusted_str(&located.object_ref.title());
+        let title = one_line(&located.object_ref.title());
         group = group.element(Level::NOTE.with_name("in").message(title));
     }
     if let Some(file) = located.source_file {
-        group = group.element(Level::NOTE.with_name("from").message(normalize_untrusted_str(file)));
+        group = group.element(Level::NOTE.with_name("from").message(one_line(file)));
     }
     if let Some(at_admission) = finding.policy.as_ref().and_then(|policy| policy.at_admission) {
         group = group.element(Level::NOTE.with_name("at admission").message(at_admission.words()));
     }
     if let Some(help) = finding.help_text() {
-        group = group.element(Level::HELP.message(normalize_untrusted_str(&help)));
+        group = group.element(Level::HELP.message(one_line(&help)));
     }
     group
 }
@@ -114,7 +122,7 @@ fn snippets<'r>(
 fn annotation<'r>(span: Range<usize>, related: Option<&Related<'_>>) -> Annotation<'r> {
     match related {
         None => AnnotationKind::Primary.span(span),
-        Some(related) => AnnotationKind::Context.span(span).label(normalize_untrusted_str(&related.label)),
+        Some(related) => AnnotationKind::Context.span(span).label(one_line(&related.label)),
     }
 }
 

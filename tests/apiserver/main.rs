@@ -68,6 +68,7 @@ mod schema_parity;
 mod side_by_side;
 mod snapshot;
 mod stub;
+mod valid;
 mod wait;
 mod what_if;
 
@@ -104,6 +105,7 @@ fn trials() -> Result<Vec<Trial>> {
         control_plane::trials(),
         manifests::trials(),
         pods::trials(),
+        valid::trials(),
         families::trials(),
         order::trials(),
         crds::trials(),

@@ -67,9 +67,9 @@ fn being_deleted(fixture: &Fixture) -> Result<()> {
     let delete = ["delete", "arkmemory", "notes", "-n", &namespace, "--wait=false"];
     let deleted = cluster.kubectl(&delete)?.ok()?;
     ensure!(deleted.stderr.is_empty(), "{}", deleted.stderr);
-    // Someone who still writes to it meanwhile.
-    let written = patch(cluster, &namespace, &json!({"spec": {"backend": "vector-store"}}))?.ok()?;
-    ensure!(written.stderr.is_empty(), "{}", written.stderr);
+    // Pods still use it, so a new spec is validated.
+    let refused = patch(cluster, &namespace, &json!({"spec": {"backend": "vector-store"}}))?.refusal()?;
+    ensure!(refused.contains(VECTOR_STORE_REQUIRED), "{refused}");
     let freed = patch(cluster, &namespace, &json!({"metadata": {"finalizers": null}}))?.ok()?;
     ensure!(freed.stderr.is_empty(), "{}", freed.stderr);
     let gone = cluster.kubectl(&["get", "arkmemory", "notes", "-n", &namespace])?.refusal()?;

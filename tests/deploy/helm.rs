@@ -25,6 +25,12 @@ use serde_json::{Map, Value, json};
 
 use crate::{objects::differ, support::tools};
 
+/// The condition of `--elsewhere=orloj` beside ark alone.
+const NOT_ORLOJ: &str = "webhooks.required.extraMatchConditions[0].expression=object == null || \
+    !((has(object.metadata.labels) && 'orloj.dev/component' in object.metadata.labels && \
+    object.metadata.labels['orloj.dev/component'] in ['agent-job'])) || \
+    (has(object.metadata.annotations) && 'memgate.dev/ark-memory' in object.metadata.annotations)";
+
 /// Values, and the arguments of `memgate manifests` that say the same.
 const SAME: &[(&[&str], &[&str])] = &[
     (&[], &[]),
@@ -90,12 +96,14 @@ const SAME: &[(&[&str], &[&str])] = &[
     ),
     (
         &[
-            "webhooks.required.objectSelector[0].key=orloj.dev/component",
-            "webhooks.required.objectSelector[0].operator=NotIn",
-            "webhooks.required.objectSelector[0].values={agent-job}",
+            "webhooks.required.extraMatchConditions[0].name=not-orloj",
+            NOT_ORLOJ,
             "families.orloj.enabled=false",
+            "families.arkonis.enabled=false",
+            "families.orka.enabled=false",
+            "families.sympozium.enabled=false",
         ],
-        &["--family=arkonis", "--family=ark", "--family=orka", "--family=sympozium", "--elsewhere=orloj"],
+        &["--family=ark", "--elsewhere=orloj"],
     ),
     (&["image.repository=example.org/memgate", "image.tag=v1"], &["--image=example.org/memgate:v1"]),
 ];
@@ -396,7 +404,7 @@ fn is_for_pods(entry: &Value) -> bool {
 fn writes_whole_numbers_from_a_file_of_values() {
     let objects = rendered_with(
         "replicaCount: 1000000\nminReadySeconds: 2000000\nservice: {port: 8443}\n\
-         limits: {bodyBytes: 8388608, inFlight: 1000000, inFlightBytes: 134217728, connections: 3000000, queue: 2ms}\n\
+         limits: {bodyBytes: 8388608, inFlight: 1000000, inFlightBytes: 134217728, stateBytes: 67108864, connections: 3000000, queue: 2ms}\n\
          timeouts: {drain: 4000000}\ncerts: {renewFraction: 0.5}\n",
     );
     let deployment = &objects["apps/v1 Deployment memgate"]["spec"];
@@ -411,6 +419,7 @@ fn writes_whole_numbers_from_a_file_of_values() {
         "--max-requests=1000000",
         "--max-bytes-in-flight=134217728",
         "--max-connections=3000000",
+        "--max-state=67108864",
         "--queue-wait=2ms",
         "--drain=4000000",
         "--renew-fraction=0.5",
@@ -576,9 +585,7 @@ fn the_tables_are_memgates() {
         role["rules"].as_array().cloned().expect("rules")
     };
     let (mutating, validating) = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration");
-    let mut required = short(&entry(mutating, "required.pods.memgate.dev"));
-    let own: Vec<Value> = required["objects"].as_array().expect("a selector")[..1].to_vec();
-    required["objects"] = json!(own);
+    let required = short(&entry(mutating, "required.pods.memgate.dev"));
     let shared = |kind: &str, name: &str, always: bool| {
         let mut entry = short(&entry(kind, name));
         entry["rules"] = json!([]);
@@ -601,6 +608,7 @@ fn the_tables_are_memgates() {
         "templates": short(&templates),
         "policies": short(&entry(validating, "policies.memgate.dev")),
         "policyRights": rights(&all)[rights(&without).len()..],
+        "inject": required["objects"][0]["key"],
         "notDisabled": last(&pods),
         "previewed": last(&templates),
         "families": families,
@@ -652,16 +660,19 @@ fn table(family: &str) -> Value {
     let judged = |name: &str| judged.iter().find(|entry| entry["name"] == name).expect("the same entry");
     let entries = |kind: &str| of(kind)["webhooks"].as_array().cloned().expect("entries");
     let rights = of("ClusterRole")["rules"].as_array().expect("rules")[2..].to_vec();
+    let row = family::ALL.into_iter().find(|row| row.name == family).expect("a family");
+    let stays_open = !row.pods.honour_required;
     let mut row = json!({
-        "name": family, "rights": rights, "spared": [], "pods": [], "marked": [],
+        "name": family, "rights": rights, "staysOpen": stays_open, "pods": [], "marked": [],
         "defaultsIn": "", "defaults": [], "validatedIn": "", "validated": [], "memories": [],
         "policyDefaultsIn": "", "policyDefaults": [],
     });
     for entry in entries("MutatingWebhookConfiguration") {
         let name = entry["name"].as_str().expect("a name");
         if name == "required.pods.memgate.dev" {
-            row["spared"] = json!(short(&entry)["objects"].as_array().expect("a selector")[1..]);
-        } else if name.starts_with("defaults.") {
+            continue;
+        }
+        if name.starts_with("defaults.") {
             if entry["rules"] != json!([]) {
                 (row["defaultsIn"], row["defaults"]) = (entry["name"].clone(), entry["rules"].clone());
             }

@@ -4,6 +4,7 @@
 //! ```text
 //! arguments     what the Deployment gives to memgate
 //! objects       sets of objects, and how they are compared
+//! entries       which entries of the webhook configurations each sort of pod meets
 //! generate      the tables among the files, printed by the renderer
 //! generate_policies  the same of the components about policies
 //! kustomize     base, families and components against the renderer
@@ -23,6 +24,7 @@ mod alerts;
 mod arguments;
 mod cert_manager;
 mod chart;
+mod entries;
 mod generate;
 mod generate_policies;
 mod helm;

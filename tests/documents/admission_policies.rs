@@ -141,7 +141,7 @@ of memgate runs. They use CEL functions of Kubernetes 1.31 or newer, and are tes
 - A refusal starts as memgate's own message does and ends with the code in square brackets;
   `memgate explain CODE` explains what to do. The apiserver names the first fault, memgate names all.
 - An update may keep a fault that the stored object already has, as long as it does not change the fields that
-  cause it. Policies do not refuse an object that is being deleted, and skip subresources.
+  cause it. Updates of an object that is being deleted are refused only when they change its spec; subresources are skipped.
 - If a policy and the webhook are both installed, the apiserver evaluates the policy first, and the refusal comes
   from the policy.
 - The cost of an evaluation is bounded: policies leave lists with more than 128 entries, text with more than

@@ -33,6 +33,7 @@ const WITHOUT_EXAMPLE: &[(&str, &str)] = &[
     ("sympozium/lookup-failed", "files are never out of reach"),
     ("memgate/state-unused", "it is about --with; tests/ui shows it"),
     ("memgate/baseline-fixed", "it is about --baseline; tests/ui shows it"),
+    ("policy/default-missing", "only audits report it; tests/ui shows it"),
     ("policy/unused", "it is about --policy; tests/ui shows it"),
     ("policy/exemption-unused", "it hangs on the day; tests/ui shows it with --at"),
     ("memgate/over-limit", "ten thousand lines; `limits` among the tests of the core has them"),

@@ -53,3 +53,80 @@ fn a_directory_that_is_none_is_an_entry_everywhere() {
         assert!(text.contains("missing/") && text.contains("no such file or directory"), "{format}: {text}");
     }
 }
+
+/// What CI systems read as a command: `::` at the head of a line behind blanks, `##[…]` anywhere.
+const COMMANDS: [&str; 3] = ["::stop-commands::x", "##[stop-commands]x", "##vso[task.setvariable]x"];
+
+/// The lines that a CI system would obey, but for those that memgate writes as `-o github`.
+fn obeyed(output: &std::process::Output, format: &str) -> Vec<String> {
+    let text = [output.stdout.as_slice(), b"\n", &output.stderr].concat();
+    let text = String::from_utf8(text).expect("UTF-8");
+    let is_own = |line: &str| {
+        let kinds = ["::error ", "::warning ", "::notice "];
+        format == "github" && kinds.iter().any(|kind| line.starts_with(kind))
+    };
+    let is_command = |line: &&str| {
+        // The renderer's own `:::` before a second place is not a command.
+        line.trim_start().starts_with("::") && !line.starts_with(" ::: ") && !is_own(line)
+            || line.contains("##[")
+            || line.contains("##vso[")
+    };
+    text.split(['\n', '\r', '\u{85}', '\u{2028}', '\u{2029}']).filter(is_command).map(str::to_owned).collect()
+}
+
+#[test]
+fn no_line_begins_with_a_text_of_an_input() {
+    let fields = [
+        "metadata: {name: \"X\"}\nspec: {backend: redis}",
+        "metadata: {name: a, namespace: \"X\"}\nspec: {backend: redis}",
+        "metadata: {name: a, labels: {\"X\": \"X\"}}\nspec: {backend: redis}",
+        "metadata: {name: a}\nspec: {backend: \"X\"}",
+        "metadata: {name: a}\nspec: {backend: redis, \"X\": 1, redis: {\"X\": \"X\"}}",
+        "metadata: {name: a, \"X\": 1, \"X\": 2}\nspec: {backend: redis}",
+        "# memgate: ignore[X] because\nmetadata: {name: a}\nspec: {backend: redis}",
+        "metadata: {name: a}\nspec:\n  backend: |\n    Y\n    Y",
+    ];
+    for command in COMMANDS {
+        for end in ["\\n", "\\r\\n", "\\u0085", "\\u2028", "", "\\n  \\t"] {
+            for field in fields {
+                let field = field.replace('X', &format!("a{end}{command}")).replace('Y', command);
+                let memory = format!("apiVersion: arkonis.dev/v1alpha1\nkind: ArkMemory\n{field}\n");
+                let name = format!("{command}\n{command}.yaml").replace('/', "");
+                let scratch = Scratch::with(&[(&name, &memory), (&format!("{command}/a.yaml"), &memory)]);
+                let formats = ["text", "concise", "json", "jsonl", "github", "gitlab", "sarif", "junit"];
+                for format in if end == "\\n" { &formats[..] } else { &formats[..1] } {
+                    let output = scratch.run(&["check", ".", command, "--strict", "-o", format]);
+                    assert_eq!(obeyed(&output, format), [""; 0], "{format} {field:?}");
+                }
+                let output = scratch.run(&["view", "."]);
+                let obeyed: Vec<String> = obeyed(&output, "")
+                    .into_iter()
+                    .filter(|line| line.trim_start().starts_with("::"))
+                    .collect();
+                assert_eq!(obeyed, [""; 0], "view {field:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn no_error_begins_a_line_with_a_text_of_an_input() {
+    for command in COMMANDS {
+        let key = format!("\"a\\n{command}\"");
+        for project in [
+            format!("{key}: 1"),
+            format!("failOn: {key}"),
+            format!("families: [{key}]"),
+            format!("settings: {{orloj: {{{key}: 1}}}}"),
+            format!("paths: [{key}]"),
+            format!("exclude: [{key}, \"[\\n{command}\"]"),
+            format!("settings: {{orloj: {{sharedSecrets: [{key}]}}}}"),
+        ] {
+            let scratch = Scratch::with(&[(".memgate.yaml", &project), ("a.yaml", BAD)]);
+            for arguments in [&["check"][..], &["check", "."], &["mutate", "."], &["view", "."]] {
+                let output = scratch.run(arguments);
+                assert_eq!(obeyed(&output, ""), [""; 0], "{arguments:?} {project}");
+            }
+        }
+    }
+}

@@ -24,6 +24,7 @@ mod hostile;
 mod junit;
 mod kinds;
 mod policies;
+mod project;
 mod run;
 mod sarif;
 mod schema;

@@ -250,7 +250,7 @@ fn knows_what_is_only_counted() {
 fn hides_what_an_error_of_the_base_quotes() {
     let repository = Repository::new();
     let key = "\"postgres://user:hunter2@db/x\": 1\n";
-    repository.write("bad.yaml", &format!("{key}{key}"));
+    repository.write("bad.yaml", &format!("apiVersion: v1\nkind: ConfigMap\n{key}{key}"));
     repository.commit();
     repository.git(&["switch", "--quiet", "--create", "corrected"]);
     repository.git(&["rm", "--quiet", "bad.yaml"]);

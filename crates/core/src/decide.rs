@@ -24,13 +24,12 @@ pub mod views;
 
 use crate::family;
 use crate::patch::Patch;
-use memgate_model::change::is_metadata_only_update;
+use memgate_model::change::{is_metadata_only_update, only_lets_go};
 use memgate_model::decision::{Decision, FamilyShare, NotShown};
 use memgate_model::edit::Edit;
 use memgate_model::family::{Family, Subject};
 use memgate_model::finding::{Finding, Phase};
 use memgate_model::kind::Kind;
-use memgate_model::object::is_deleting;
 use memgate_model::reason::Reason;
 use memgate_model::request::{Operation, Request};
 use memgate_model::snapshot::Snapshot;
@@ -89,8 +88,7 @@ fn decide_resource(
         Ok(object) => object,
         Err(reason) => return Decision::pass(reason),
     };
-    // On CREATE the apiserver removes the timestamp, so there it means nothing.
-    if is_deleting(&object) && request.operation == Operation::Update {
+    if only_lets_go(request) {
         return Decision::pass(Reason::Deleting);
     }
     // Policies judge an update that the family skips.
@@ -115,7 +113,8 @@ fn decide_resource(
     }
     let has_defaults = !policies_only && request.operation != Operation::Delete;
     let defaults = if has_defaults { (family.faces.default)(&subject, &mut state) } else { Vec::new() };
-    let edits = policies::add_defaults(defaults, family, &subject, request, snapshot, &mut state);
+    let edits =
+        policies::add_defaults(defaults, &mut findings, family, &subject, request, snapshot, &mut state);
     let judgement = policies::of_resource(family, &subject, request, snapshot, &mut state);
     findings.extend(judgement.findings);
     if let Some(stop) = budget.stopped() {

@@ -2,12 +2,13 @@
 //!
 //! A row ([`Family`]) at the head of each folder is all that the rest of memgate knows about the platform.
 //! Platforms never use each other. They share the modules beside them: `schema_check` for
-//! validation, [`message`] for wording, `url`, [`endpoint_view`] and `container_view` for the views that
+//! validation, [`message`] for wording, `url`, `authority`, [`endpoint_view`] and `container_view` for the views that
 //! policies judge, and the injection engine, [`inject`]. [`in_cel`] reads what an
 //! apiserver can do by itself, and [`common`] holds the codes that do not belong to a platform.
 
 pub mod ark;
 pub mod arkonis;
+mod authority;
 pub mod common;
 pub(crate) mod container_view;
 pub mod endpoint_view;

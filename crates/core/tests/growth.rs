@@ -59,8 +59,7 @@ fn object((group, kind, rest): (&str, &str, &str), number: usize) -> Object {
         r#"{{"apiVersion":"{group}/v1alpha1","kind":"{kind}","metadata":{{"name":"{name}","namespace":"team","uid":"0c2a5b7e-6393-11e8-b7cc-{number:012x}","resourceVersion":"{number}","generation":1,"creationTimestamp":"2026-01-01T00:00:00Z","labels":{{"app.kubernetes.io/name":"chat","sympozium.ai/ensemble":"desk"}},"annotations":{{"example.dev/owner":"team"}},"ownerReferences":[{{"kind":"Agent","name":"scout"}}],"managedFields":[{{"manager":"controller","operation":"Update"}}]}},{rest}}}"#
     );
     let kind = family::state_kind(&family::ALL, group, kind).expect("a kind that is watched");
-    let read = Object::read(kind, &mut serde_json::Deserializer::from_str(&text)).expect("JSON");
-    read.expect("it has a name")
+    Object::read_to_keep(kind, ("team", &name), &text).expect("JSON").expect("it has a name")
 }
 
 /// Of the whole process, in KiB.
@@ -80,6 +79,11 @@ fn many_objects_take_little_and_changes_nothing() {
         for number in 0..OBJECTS {
             state.insert(object(of_kind, number));
         }
+        let counted = state.kept().map(|object| object.bytes()).sum::<usize>() / OBJECTS;
+        assert_eq!(state.len(), OBJECTS, "all are held");
+        println!("counted {counted} bytes each");
+        // A hundred thousand fit into the 128 MiB that the state may take.
+        assert!(counted * 100_000 <= 128 << 20, "{counted}");
         latest.set(kind, state);
         let each = (resident() - before) * 1024 / OBJECTS;
         println!("{OBJECTS} {}: {} KiB, {each} bytes each", kind.plural, resident() - before);

@@ -7,6 +7,9 @@ use thiserror::Error;
 
 use crate::source::{Source, Span};
 
+/// What the paths of a file that comes with a change may be.
+const FROM_A_FILE: &str = "a path in .memgate.yaml must be a file or directory below the directory of .memgate.yaml, links resolved";
+
 /// Why an input, or one document in it, cannot be used.
 #[derive(Debug, Error)]
 pub enum Error {
@@ -47,6 +50,20 @@ pub enum Error {
     #[error("{path}: this is a binary file; only YAML and JSON are read")]
     Binary {
         /// The path, or `<stdin>`.
+        path: String,
+    },
+    /// A path of a file that comes with a change, such as `.memgate.yaml`, which leads elsewhere.
+    #[error("{path}: {FROM_A_FILE}; to read it, name it on the command line")]
+    Outside {
+        /// The path.
+        path: String,
+    },
+    /// Such a path of a file without a Kubernetes object in it. Its text is not shown.
+    #[error(
+        "{path}: this file cannot be read as YAML or JSON, and nothing in it looks like a Kubernetes object; to see why, name it on the command line"
+    )]
+    NotManifest {
+        /// The path.
         path: String,
     },
     /// The program that renders manifests failed.
@@ -155,7 +172,9 @@ impl Error {
             Self::Missing { path }
             | Self::Read { path, .. }
             | Self::TooLarge { path, .. }
-            | Self::Binary { path, .. }
+            | Self::Binary { path }
+            | Self::Outside { path }
+            | Self::NotManifest { path }
             | Self::Edit { path, .. }
             | Self::Rewrite { path } => (path, None),
             Self::Encoding { path, line, .. } => (path, Some(*line)),

@@ -1,10 +1,12 @@
-//! Compares the old and the new object of an update: whether the update changes fields that users write.
+//! Compares the old and the new object of an update: whether the update changes fields that users write, and whether it
+//! only lets an object go that is being deleted.
 
 use serde_json::value::RawValue;
 
 use crate::digest;
+use crate::kind::NAMESPACE;
 use crate::request::{Operation, Request};
-use crate::view::{self, Annotations, view};
+use crate::view::{self, Annotations, Text, view};
 
 view! {
     /// The parts of an object that users write and memgate reads, unparsed.
@@ -24,6 +26,50 @@ view! {
     }
 }
 
+view! {
+    /// The parts of an object that say what it is for as long as it exists, unparsed.
+    LastingFields {
+        /// Who it is.
+        metadata: LastingMetadata<'a> = "metadata",
+        /// What it is to be, unread.
+        spec: &'a RawValue = "spec",
+    }
+}
+
+view! {
+    /// The metadata of an object that may be on its way out.
+    LastingMetadata {
+        /// When its deletion was asked for.
+        deletion_timestamp: Text<'a> = "deletionTimestamp",
+        /// Its labels, unread.
+        labels: &'a RawValue = "labels",
+        /// Its annotations, unread.
+        annotations: &'a RawValue = "annotations",
+    }
+}
+
+/// Whether this is an update of an object that is being deleted which leaves its spec as it was, or the labels and
+/// annotations of a Namespace, compared as JSON: that of a controller that removes a finalizer. Any other update of such
+/// an object is judged, since it exists until its last finalizer is gone. What cannot be read counts as changed.
+#[must_use]
+pub fn only_lets_go(request: &Request<'_>) -> bool {
+    let (Operation::Update, Some(new), Some(old)) = (request.operation, request.object, request.old_object)
+    else {
+        return false;
+    };
+    let Ok(old) = view::read::<LastingFields<'_>>(old) else { return false };
+    let stored = old.metadata.unwrap_or_default();
+    if stored.deletion_timestamp.is_none() {
+        return false;
+    }
+    let Ok(new) = view::read::<LastingFields<'_>>(new) else { return false };
+    if (&*request.group, &*request.kind) != (NAMESPACE.group, NAMESPACE.kind) {
+        return is_same(new.spec, old.spec);
+    }
+    let sent = new.metadata.unwrap_or_default();
+    is_same(sent.labels, stored.labels) && is_same(sent.annotations, stored.annotations)
+}
+
 /// Whether an update leaves the spec and memgate's annotations unchanged, compared as JSON. Controllers
 /// send such updates to write finalizers, labels or a status. An object that cannot be read counts as
 /// changed.
@@ -36,13 +82,17 @@ pub fn is_metadata_only_update(request: &Request<'_>) -> bool {
     let (Ok(new), Ok(old)) = (view::read::<UserFields<'_>>(new), view::read::<UserFields<'_>>(old)) else {
         return false;
     };
-    let same_spec = match (new.spec, old.spec) {
+    is_same(new.spec, old.spec) && annotations(new) == annotations(old)
+}
+
+/// Whether both are the same as JSON.
+fn is_same(new: Option<&RawValue>, old: Option<&RawValue>) -> bool {
+    match (new, old) {
         (None, None) => true,
         (Some(new), Some(old)) if new.get() == old.get() => true,
         (Some(new), Some(old)) => digest::of(new.get()).is_some_and(|new| digest::of(old.get()) == Some(new)),
         _ => false,
-    };
-    same_spec && annotations(new) == annotations(old)
+    }
 }
 
 fn annotations(fields: UserFields<'_>) -> Annotations<'_> {

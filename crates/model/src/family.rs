@@ -139,10 +139,10 @@ pub struct Views {
     /// The view of an object of one of these kinds; `None` for one that has nothing to do with memory. The caller
     /// adds the object's own labels and name; the labels of the memory that it uses are set here.
     pub of_object: fn(&Subject<'_>, &mut StateReader<'_>) -> Option<MemoryView>,
-    /// The view of an agent pod of this namespace, even if the pod opts out of injection; `None` if the family does
-    /// not know the pod. The caller adds the containers that serve memory.
-    pub of_pod: fn(&Pod<'_>, &str, &mut StateReader<'_>) -> Option<MemoryView>,
-    /// The path of views that holds the namespace in the platform's own sense. `None` if that is always the
+    /// The view of an agent pod of this namespace, as it was sent and as it would be stored, whether it opts out of
+    /// injection or not; `None` if the family does not know the pod. The caller adds the containers that serve memory.
+    pub of_pod: fn([&Pod<'_>; 2], &str, &mut StateReader<'_>) -> Option<MemoryView>,
+    /// The path of views that holds the namespace in the platform's own sense. `None` where that is always the
     /// Kubernetes namespace.
     pub own_namespace_path: Option<&'static str>,
     /// The fields that policies may fill.

@@ -92,7 +92,13 @@ pub struct MemoryView {
     pub sources: Vec<SourceView>,
     /// The containers that serve memory.
     pub containers: Vec<ContainerView>,
-    /// The place of each field in the object, by its path in the view. List elements have their own `field`.
+    /// The variables of its memory that a pod sets itself.
+    pub own_variables: Vec<OwnVariableView>,
+    /// The `envFrom` of a pod that may set variables which its memory leaves out.
+    pub env_from: Option<Pointer>,
+    /// The paths whose value is unknown, with the reason. Those of the endpoint are in the endpoint.
+    pub unknown: Vec<(&'static str, Why)>,
+    /// The place of each field in the object, by its path in the view. Elements of lists have a `field` of their own.
     pub fields: Vec<(&'static str, Pointer)>,
 }
 
@@ -111,8 +117,12 @@ pub enum Why {
     Namespace(String),
     /// A value contains `$(…)`, which the kubelet expands.
     Placeholder,
+    /// Clients read the host of an endpoint in different ways.
+    TwoReadings,
     /// It is not known whether an object exists: `Kind "namespace/name"`.
     Object(String),
+    /// The pod sets a variable of this name, or `envFrom`.
+    SetByPod(String),
 }
 
 impl fmt::Display for Why {
@@ -124,7 +134,9 @@ impl fmt::Display for Why {
             Self::Service(name) => write!(f, "Service \"{name}\" is not known"),
             Self::Namespace(name) => write!(f, "Namespace \"{name}\" is not known"),
             Self::Placeholder => f.write_str("a value holds $(…)"),
+            Self::TwoReadings => f.write_str("the host can be read in two ways"),
             Self::Object(name) => write!(f, "{name} is not known"),
+            Self::SetByPod(name) => write!(f, "the pod sets {name} itself"),
         }
     }
 }
@@ -215,6 +227,17 @@ pub struct SourceView {
     pub field: Pointer,
 }
 
+/// A variable of its memory that a pod sets itself, to another value than the declared memory wants.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OwnVariableView {
+    /// Its name.
+    pub name: String,
+    /// The declared memory, as `Kind "name"`.
+    pub declared: String,
+    /// Its entry in the pod.
+    pub field: Pointer,
+}
+
 /// A container that serves memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContainerView {
@@ -272,8 +295,16 @@ impl MemoryView {
         self.fields.extend(places.map(|(path, pointer)| (path, Pointer::new(pointer))));
     }
 
-    /// The place of a field of the view, else of its nearest parent with a place, else `/spec`. The object may lack
-    /// the field.
+    /// Moves a field of the view to another place.
+    pub fn moved(&mut self, path: &'static str, pointer: &Pointer) {
+        match self.fields.iter_mut().find(|(field, _)| *field == path) {
+            Some((_, place)) => place.clone_from(pointer),
+            None => self.at(path, pointer.clone()),
+        }
+    }
+
+    /// The place of a field of the view, or of its nearest parent with a place, else the whole spec. The object may lack
+    /// it.
     #[must_use]
     pub fn pointer(&self, path: &str) -> Pointer {
         let noted =
@@ -290,10 +321,25 @@ impl MemoryView {
         }
     }
 
+    /// Why the value at a path is unknown; `None` for a known or absent one.
+    #[must_use]
+    pub fn unknown_at(&self, path: &str) -> Option<&Why> {
+        self.unknown.iter().find(|(unknown, _)| *unknown == path).map(|(_, why)| why)
+    }
+
     /// The namespace in the platform's own sense; the Kubernetes namespace where the platform has no other.
     #[must_use]
     pub fn effective_namespace(&self) -> &str {
         self.own_namespace.as_ref().map_or(&self.namespace, |(_, namespace)| namespace)
+    }
+
+    /// How many entries its lists have, at least 1: what a rule may look at.
+    #[must_use]
+    pub fn entries(&self) -> usize {
+        let operations = self.operations.as_ref().map_or(0, Vec::len);
+        let sharing = self.sharing.as_ref().map_or(0, |sharing| sharing.configs.len());
+        let lists = [self.labels.len(), self.secrets.len(), self.inline.len(), self.references.len()];
+        1 + lists.into_iter().sum::<usize>() + self.containers.len() + operations + sharing
     }
 
     /// The name with the namespace in front, where there is one.

@@ -11,16 +11,28 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
 use serde::de::Deserializer;
+use serde_json::Error;
 
 use self::index::{Index, Indexes};
 use self::objects::Objects;
 use crate::kind::Kind;
+use crate::recurring_texts::RecurringTexts;
 use crate::tree::Tree;
+use memgate_primitives::budget::Budget;
 use memgate_primitives::members::Members;
 use memgate_primitives::name::is_dns_subdomain;
 use memgate_primitives::pointer::Pointer;
 
-/// One object of the state, pruned to the fields in its kind's schema.
+/// How many bytes of an object beside its tree take: its fields, its place in the map, and up to three in indexes.
+const BYTES_BESIDE_TREE: usize = size_of::<Object>() + 16 + 64 + 3 * 48;
+
+/// What is kept of an object takes at most this many times its JSON.
+const MOST_TIMES_JSON: usize = 4;
+
+/// An object counts as at least so many bytes of JSON; no apiserver stores a smaller one.
+const LEAST_JSON: usize = 256;
+
+/// One object of the state, pruned to what its kind's schema names.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Object {
     /// The kind under which the state holds the object.
@@ -34,6 +46,12 @@ pub struct Object {
     /// Whether a snapshot file marks the object as stored in a cluster. Then the objects that its controllers
     /// create exist too.
     pub stored: bool,
+    /// Whether all that is read of it is here. If not, only its name is, and decisions look it up.
+    pub held: bool,
+    /// The length of its JSON; 0 where that does not matter.
+    json: usize,
+    /// How many bytes it takes in the state.
+    bytes: usize,
     /// The whole object, as far as it is read.
     pub tree: Tree,
     /// The result of the first call of [`Object::defect`]; it never changes.
@@ -64,17 +82,83 @@ impl Object {
             _ => Arc::default(),
         };
         let (namespace, name) = (text("namespace"), text("name"));
-        let namespace_given = !namespace.is_empty();
-        Ok((!name.is_empty()).then_some(Self {
+        Ok((!name.is_empty()).then(|| Self::new(kind, namespace, name, tree)))
+    }
+
+    fn new(kind: &'static Kind, namespace: Arc<str>, name: Arc<str>, tree: Tree) -> Self {
+        Self {
             kind,
+            namespace_given: !namespace.is_empty(),
             namespace,
             name,
-            namespace_given,
             stored: false,
+            held: true,
+            json: 0,
+            bytes: 0,
             tree,
             defect: OnceLock::new(),
             data_keys: OnceLock::new(),
-        }))
+        }
+    }
+
+    /// Reads an object that an apiserver stores under this namespace and name, to be kept. One that would take more than
+    /// 4 times its JSON, for example with a long list of empty texts, is not held: only its name is kept.
+    ///
+    /// # Errors
+    /// When it is not JSON that can be read.
+    pub fn read_to_keep(
+        kind: &'static Kind,
+        (namespace, name): (&str, &str),
+        text: &str,
+    ) -> Result<Option<Self>, Error> {
+        let json = text.len().max(LEAST_JSON);
+        // A list has this many bytes for each value, and a map has more.
+        let budget = Budget::of_steps(json * MOST_TIMES_JSON / size_of::<Tree>());
+        let tree = Tree::read_stored(text, &kind.schema, &budget)?;
+        let mut object = Self::new(kind, namespace.into(), name.into(), tree);
+        object.json = json;
+        if budget.has_ended() {
+            object.let_go();
+        } else if let Some(Tree::Text(name)) = object.tree.at(&["metadata", "name"]) {
+            object.name = Arc::clone(name);
+        }
+        Ok((!name.is_empty()).then_some(object))
+    }
+
+    /// Reads an object for one decision; `None` if it has more values than a decision may read.
+    ///
+    /// # Errors
+    /// Those of the deserializer.
+    pub fn read_once(
+        kind: &'static Kind,
+        (namespace, name): (&str, &str),
+        text: &str,
+    ) -> Result<Option<Self>, Error> {
+        let budget = Budget::default();
+        let tree = Tree::read_stored(text, &kind.schema, &budget)?;
+        Ok((!budget.has_ended()).then(|| Self::new(kind, namespace.into(), name.into(), tree)))
+    }
+
+    /// Takes no more memory than needed, and lets go of a tree that takes too much of it.
+    fn settle(&mut self, recurring: &mut RecurringTexts) {
+        self.bytes = BYTES_BESIDE_TREE + self.tree.settle(recurring);
+        if self.json > 0 && self.bytes > MOST_TIMES_JSON * self.json {
+            self.let_go();
+        }
+        recurring.share(&mut self.namespace);
+    }
+
+    /// Keeps the name only.
+    fn let_go(&mut self) {
+        (self.held, self.tree) = (false, Tree::Null);
+        // It may be the text of the object that was read.
+        self.bytes = BYTES_BESIDE_TREE + self.name.len() + 16;
+    }
+
+    /// How many bytes it takes in the state; 0 before it is there.
+    #[must_use]
+    pub const fn bytes(&self) -> usize {
+        self.bytes
     }
 
     /// Whether the object is being deleted.
@@ -207,20 +291,56 @@ impl KindState {
         Self { coverage, ..Self::default() }
     }
 
+    /// No objects, for a new list of the same kind.
+    #[must_use]
+    pub fn emptied(&self, coverage: Coverage) -> Self {
+        Self { coverage, objects: self.objects.emptied(), ..Self::default() }
+    }
+
     /// Adds an object, or replaces the one of the same name.
     pub fn insert(&mut self, object: Object) {
-        let (object, before) = self.objects.insert(object);
-        if let Some(before) = before {
-            self.indexes.remove(&before);
+        self.put(object);
+    }
+
+    /// Adds an object. Returns it as it is kept, and the one whose place it takes.
+    pub fn put(&mut self, object: Object) -> (Arc<Object>, Option<Arc<Object>>) {
+        let object = self.objects.settled(object);
+        let before = self.put_shared(&object);
+        (object, before)
+    }
+
+    /// Adds an object that is kept elsewhere too. Returns the one whose place it takes.
+    pub fn put_shared(&mut self, object: &Arc<Object>) -> Option<Arc<Object>> {
+        let before = self.objects.insert(Arc::clone(object));
+        if let Some(before) = &before {
+            self.indexes.remove(before);
         }
-        self.indexes.insert(&object);
+        self.indexes.insert(object);
+        before
     }
 
     /// Removes an object, if it is there.
-    pub fn remove(&mut self, namespace: &str, name: &str) {
-        if let Some(before) = self.objects.remove(namespace, name) {
-            self.indexes.remove(&before);
-        }
+    pub fn remove(&mut self, namespace: &str, name: &str) -> Option<Arc<Object>> {
+        let before = self.objects.remove(namespace, name)?;
+        self.indexes.remove(&before);
+        Some(before)
+    }
+
+    /// All that is kept of any object, those among them that are not held.
+    pub fn kept(&self) -> impl Iterator<Item = &Arc<Object>> {
+        self.objects.kept()
+    }
+
+    /// What is kept of an object, held or not.
+    #[must_use]
+    pub fn kept_of(&self, namespace: &str, name: &str) -> Option<&Arc<Object>> {
+        self.objects.kept_of(namespace, name)
+    }
+
+    /// What is kept of the first object of a namespace, held or not.
+    #[must_use]
+    pub fn first_of(&self, namespace: &str) -> Option<&Arc<Object>> {
+        self.objects.kept_in(namespace).next()
     }
 
     /// Whether a list of this namespace counts as complete; `None` stands for all namespaces.
@@ -234,6 +354,7 @@ impl KindState {
 
     /// Notes that an object was looked up and does not exist.
     pub(super) fn insert_absent(&mut self, namespace: String, name: String) {
+        self.remove(&namespace, &name);
         self.absent.entry(namespace).or_default().insert(name);
     }
 
@@ -270,8 +391,13 @@ impl KindState {
         &'k self,
         index: &'static Index,
         key: &str,
-    ) -> impl Iterator<Item = &'k Object> + use<'k> {
+    ) -> impl Iterator<Item = &'k Arc<Object>> + use<'k> {
         self.indexes.find(index, key.to_owned(), &self.objects)
+    }
+
+    /// Whether all objects that are here are held.
+    pub(super) fn holds_all(&self) -> bool {
+        self.objects.all_held()
     }
 
     pub(super) fn get(&self, namespace: &str, name: &str) -> Lookup<'_> {

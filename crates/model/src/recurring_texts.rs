@@ -19,7 +19,10 @@ const LONGEST: usize = 64;
 /// objects, and in this table.
 const HELD_BY_ONE_OBJECT: usize = 4;
 
-/// The texts that were seen recently, and the shared ones.
+/// How many hold a text that counts as nothing for one more: those before them have counted it.
+const SHARED_BY_MANY: usize = 16;
+
+/// The texts that were seen lately, and those that are shared.
 #[derive(Debug)]
 pub struct RecurringTexts {
     texts: HashSet<Arc<str>>,
@@ -34,14 +37,17 @@ impl Default for RecurringTexts {
 }
 
 impl RecurringTexts {
-    /// Replaces `text` with the remembered text of the same content. Without one, remembers `text`, if it is short.
-    pub(super) fn share(&mut self, text: &mut Arc<str>) {
+    /// Has `text` be the one with the same content that is remembered. Returns how many bytes it adds to what is kept;
+    /// none if very many share it.
+    pub(super) fn share(&mut self, text: &mut Arc<str>) -> usize {
+        // With both its counts, in steps of 16 bytes as allocators have them.
+        let bytes = (text.len() + 16).next_multiple_of(16);
         if text.len() > LONGEST {
-            return;
+            return bytes;
         }
         if let Some(known) = self.texts.get(text) {
             *text = Arc::clone(known);
-            return;
+            return if Arc::strong_count(known) > SHARED_BY_MANY { 0 } else { bytes };
         }
         if self.texts.len() >= self.limit {
             self.texts.retain(|text| Arc::strong_count(text) > HELD_BY_ONE_OBJECT);
@@ -50,6 +56,7 @@ impl RecurringTexts {
             self.limit = FIRST_LIMIT.max(2 * self.texts.len());
         }
         self.texts.insert(Arc::clone(text));
+        bytes
     }
 }
 

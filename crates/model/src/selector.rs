@@ -1,6 +1,8 @@
 //! Recognises agent pods of a platform by their labels and annotations, before any other field is read.
 
-/// Selects one group of agent pods. Each selector has an entry in the webhook configuration.
+use std::collections::BTreeMap;
+
+/// What the pods of one sort have in common; an entry of the webhook configuration each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PodSelector {
     /// The start of the entry's name: the family, with a suffix if the family has several selectors.
@@ -21,5 +23,20 @@ impl PodSelector {
         labels: &'static [(&'static str, &'static [&'static str])],
     ) -> Self {
         Self { name, labels, annotation: None, without: None }
+    }
+
+    /// Whether it selects a pod with these labels.
+    pub fn selects(
+        &self,
+        labels: &BTreeMap<String, String>,
+        has_annotation: impl Fn(&'static str) -> bool,
+    ) -> bool {
+        let is_label = |(key, values): &(&str, &[&str])| {
+            labels.get(*key).is_some_and(|value| values.is_empty() || values.contains(&value.as_str()))
+        };
+        let is_left_out = |start: &str| labels.keys().any(|key| key.starts_with(start));
+        self.labels.iter().all(is_label)
+            && self.annotation.is_none_or(has_annotation)
+            && !self.without.is_some_and(is_left_out)
     }
 }

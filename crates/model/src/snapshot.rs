@@ -47,6 +47,11 @@ impl Snapshot {
         self.kinds.remove(kind);
     }
 
+    /// The states of all kinds.
+    pub fn kinds(&self) -> impl Iterator<Item = &KindState> {
+        self.kinds.values().map(AsRef::as_ref)
+    }
+
     /// The state of a kind.
     #[must_use]
     pub fn kind(&self, kind: &Kind) -> Option<&KindState> {
@@ -55,12 +60,12 @@ impl Snapshot {
 
     /// This snapshot overlaid with the answers of lookups: each is an object, or `None` if it does not exist.
     #[must_use]
-    pub fn overlaid(&self, answers: impl IntoIterator<Item = (Reference, Option<Object>)>) -> Self {
+    pub fn overlaid(&self, answers: impl IntoIterator<Item = (Reference, Option<Arc<Object>>)>) -> Self {
         let mut snapshot = self.clone();
         for (reference, object) in answers {
             let state = snapshot.kind_mut(reference.kind);
             match object {
-                Some(object) => state.insert(object),
+                Some(object) => drop(state.put_shared(&object)),
                 None => state.insert_absent(reference.namespace, reference.name),
             }
         }

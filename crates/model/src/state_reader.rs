@@ -1,6 +1,8 @@
 //! Reads the state for a decision. No other code looks up whether an object exists.
 
+use std::cell::RefCell;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use crate::kind::Kind;
 use crate::object::index::{BY_NAME, Index};
@@ -20,19 +22,19 @@ pub struct StateReader<'s> {
     cluster_domain: &'s str,
     namespace_given: bool,
     budget: &'s Budget<'s>,
-    unknown: BTreeSet<Reference>,
+    unknown: RefCell<BTreeSet<Reference>>,
 }
 
 impl<'s> StateReader<'s> {
     /// A reader for the decision about an object whose namespace was given or not.
     #[must_use]
-    pub const fn of(
+    pub fn of(
         kinds: &'s Kinds,
         (platforms, cluster_domain): (&'s PlatformSettings, &'s str),
         namespace_given: bool,
         budget: &'s Budget<'s>,
     ) -> Self {
-        Self { kinds, platforms, cluster_domain, namespace_given, budget, unknown: BTreeSet::new() }
+        Self { kinds, platforms, cluster_domain, namespace_given, budget, unknown: RefCell::default() }
     }
 
     /// The budget of the decision.
@@ -80,17 +82,44 @@ impl<'s> StateReader<'s> {
         }
     }
 
-    /// One object by name, if it is known. Does not note an unknown object.
+    /// One object by name, if it is known. An unknown one is not noted, unless it exists and is not held.
     #[must_use]
     pub fn peek(&self, kind: &Kind, namespace: &str, name: &str) -> Option<&'s Object> {
-        self.kinds.get(kind)?.object(namespace, name)
+        let object = self.kinds.get(kind)?.kept_of(namespace, name)?;
+        self.held(object)
     }
 
-    /// The known objects of one namespace, by name. Notes nothing.
+    /// The known objects of one namespace, by name. Notes those that are not held.
     #[must_use]
     pub fn all(&self, kind: &Kind, namespace: &str) -> Vec<&'s Object> {
         let state = self.kinds.get(kind).into_iter();
-        state.flat_map(|state| state.objects.in_namespace(namespace)).collect()
+        let objects = state.flat_map(|state| state.objects.kept_in(namespace));
+        objects.filter_map(|object| self.held(object)).collect()
+    }
+
+    /// The object, unless it has to be looked up first, which is noted.
+    fn held(&self, object: &'s Arc<Object>) -> Option<&'s Object> {
+        if !object.held {
+            self.note(object);
+        }
+        Some(&**object).filter(|object| object.held)
+    }
+
+    fn note(&self, object: &Object) {
+        self.note_unknown(object.kind, &object.namespace, &object.name);
+    }
+
+    /// Notes those that are not held.
+    fn note_not_held(&self, state: Option<&'s Arc<KindState>>, namespace: Option<&str>) {
+        let Some(state) = state.filter(|state| !state.holds_all()) else { return };
+        let not_held = |object: &&Arc<Object>| !object.held;
+        let note = |object: &'s Arc<Object>| self.note(object);
+        match namespace {
+            Some(namespace) => {
+                state.objects.kept_in(namespace).filter(not_held).take(MAX_UNKNOWN).for_each(note);
+            }
+            None => state.objects.kept().filter(not_held).take(MAX_UNKNOWN).for_each(note),
+        }
     }
 
     /// Whether it is known which objects of a kind exist: in a cluster always, outside when there is
@@ -123,6 +152,7 @@ impl<'s> StateReader<'s> {
         if state.is_none_or(|state| !state.knows_all(Some(namespace))) {
             self.note_unknown(kind, namespace, "");
         }
+        self.note_not_held(state, Some(namespace));
         state.map(|state| state.objects.in_namespace(namespace)).into_iter().flatten()
     }
 
@@ -132,6 +162,7 @@ impl<'s> StateReader<'s> {
         if state.is_none_or(|state| !state.knows_all(None)) {
             self.note_unknown(kind, "", "");
         }
+        self.note_not_held(state, None);
         state.into_iter().flat_map(|state| state.objects.all())
     }
 
@@ -149,15 +180,21 @@ impl<'s> StateReader<'s> {
         self.peek_indexed(kind, index, key)
     }
 
-    /// The known objects with this key, by namespace and name. Notes nothing.
+    /// The known objects with this key, by namespace and name. Notes those that are not held, as far as the key is in
+    /// their name.
     pub fn peek_indexed(
         &self,
         kind: &Kind,
         index: &'static Index,
         key: &str,
     ) -> impl Iterator<Item = &'s Object> + use<'s> {
-        let found = self.kinds.get(kind).map(|state| state.find(index, key));
-        found.into_iter().flatten()
+        let state = self.kinds.get(kind);
+        if let Some(state) = state.filter(|state| !state.holds_all()) {
+            let found = state.find(index, key).filter(|object| !object.held);
+            found.take(MAX_UNKNOWN).for_each(|object| self.note(object));
+        }
+        let found = state.map(|state| state.find(index, key));
+        found.into_iter().flatten().map(AsRef::as_ref).filter(|object: &&Object| object.held)
     }
 
     /// The known objects of this name, by namespace.
@@ -192,22 +229,23 @@ impl<'s> StateReader<'s> {
 
     /// Reads without noting unknown references, so that they are not looked up.
     pub fn quietly<T>(&mut self, read: impl FnOnce(&mut Self) -> T) -> T {
-        let noted = std::mem::take(&mut self.unknown);
+        let noted = self.unknown.take();
         let value = read(self);
-        self.unknown = noted;
+        self.unknown.replace(noted);
         value
     }
 
     /// The unknown references, each once, in the order of kinds, namespaces and names.
     #[must_use]
     pub fn into_unknown(self) -> Vec<Reference> {
-        self.unknown.into_iter().collect()
+        self.unknown.into_inner().into_iter().collect()
     }
 
-    fn note_unknown(&mut self, kind: &'static Kind, namespace: &str, name: &str) {
-        if self.unknown.len() < MAX_UNKNOWN {
+    fn note_unknown(&self, kind: &'static Kind, namespace: &str, name: &str) {
+        let mut unknown = self.unknown.borrow_mut();
+        if unknown.len() < MAX_UNKNOWN {
             let reference = Reference { kind, namespace: namespace.to_owned(), name: name.to_owned() };
-            self.unknown.insert(reference);
+            unknown.insert(reference);
         }
     }
 }

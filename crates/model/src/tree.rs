@@ -115,7 +115,8 @@ impl Tree {
 
     fn parse_with(text: &str, schema: &Schema, budget: Option<&Budget<'_>>) -> serde_json::Result<Self> {
         let mut deserializer = serde_json::Deserializer::from_str(text);
-        let tree = TreeSeed { schema, budget, path: Path::Root }.deserialize(&mut deserializer)?;
+        let seed = TreeSeed { schema, budget, is_stored: false, path: Path::Root };
+        let tree = seed.deserialize(&mut deserializer)?;
         deserializer.end()?;
         Ok(tree)
     }
@@ -125,37 +126,39 @@ impl Tree {
     /// # Errors
     /// Those of the deserializer.
     pub fn read<'de, D: Deserializer<'de>>(deserializer: D, schema: &Schema) -> Result<Self, D::Error> {
-        TreeSeed { schema, budget: None, path: Path::Root }.deserialize(deserializer)
+        TreeSeed { schema, budget: None, is_stored: false, path: Path::Root }.deserialize(deserializer)
     }
 
-    /// Shrinks a tree that is kept: frees the spare capacity of lists, and shares texts that recur. The recursion
-    /// goes no deeper than the schema.
-    pub fn settle(&mut self, recurring: &mut RecurringTexts) {
+    /// The same with at most as many values as `budget` has steps. Where it has fewer, the rest is left out, and
+    /// `budget` has ended.
+    pub(super) fn read_stored(text: &str, schema: &Schema, budget: &Budget<'_>) -> serde_json::Result<Self> {
+        let seed = TreeSeed { schema, budget: Some(budget), is_stored: true, path: Path::Root };
+        seed.deserialize(&mut serde_json::Deserializer::from_str(text))
+    }
+
+    /// Takes no more memory than needed, for a tree that is kept: no room to grow into, and texts that recur shared.
+    /// Returns how many bytes it holds on to. No deeper than its schema.
+    pub fn settle(&mut self, recurring: &mut RecurringTexts) -> usize {
         match self {
             Self::Text(text) => recurring.share(text),
             Self::List(elements) => {
-                fit(elements);
-                for element in elements {
-                    element.settle(recurring);
-                }
+                let own = fit(elements);
+                elements.iter_mut().fold(own, |bytes, element| bytes + element.settle(recurring))
             }
             Self::Map(map) => {
-                fit(&mut map.known);
-                if let Some(rest) = &mut map.rest {
-                    fit(&mut rest.unknown);
-                }
-                for known in &mut map.known {
-                    known.tree.settle(recurring);
-                }
+                let own = fit(&mut map.known) + map.rest.as_mut().map_or(0, |rest| rest.settle());
+                let fields = map.known.iter_mut();
+                fields.fold(own, |bytes, known| bytes + known.tree.settle(recurring))
             }
             Self::Texts(texts) => {
-                fit(&mut texts.entries);
-                for (key, text) in &mut texts.entries {
-                    recurring.share(key);
-                    recurring.share(text);
-                }
+                let own = size_of::<Texts>() + fit(&mut texts.entries) + fit(&mut texts.others);
+                let others = texts.others.iter().map(|(key, _)| key.len() + 32).sum::<usize>();
+                let entries = texts.entries.iter_mut();
+                entries.fold(own + others, |bytes, (key, text)| {
+                    bytes + recurring.share(key) + recurring.share(text)
+                })
             }
-            Self::Null | Self::Boolean(_) | Self::Integer(_) | Self::Fraction(_) => {}
+            Self::Null | Self::Boolean(_) | Self::Integer(_) | Self::Fraction(_) => 0,
         }
     }
 
@@ -423,13 +426,22 @@ fn example(type_name: &str) -> Value {
     }
 }
 
-/// Frees the spare capacity of a list. Moves the elements to a new list, since allocators leave a list in place if
-/// it shrinks by less than half.
-fn fit<T>(list: &mut Vec<T>) {
+/// Frees the room that a list has to grow into, and returns how many bytes it takes without it. It is moved, since
+/// allocators leave a list that shrinks by less than half where it is.
+fn fit<T>(list: &mut Vec<T>) -> usize {
     if list.capacity() > list.len() {
         let mut fitting = Vec::with_capacity(list.len());
         fitting.append(list);
         *list = fitting;
+    }
+    size_of_val(list.as_slice())
+}
+
+impl Rest {
+    /// As [`Tree::settle`].
+    fn settle(&mut self) -> usize {
+        let names: usize = self.unknown.iter().map(|(name, _)| name.len().next_multiple_of(16)).sum();
+        size_of::<Self>() + fit(&mut self.unknown) + names + self.text.as_ref().map_or(0, |text| text.len())
     }
 }
 
@@ -464,6 +476,9 @@ struct TreeSeed<'s, 'w> {
     schema: &'s Schema,
     /// Counts the values that are kept; `None` for objects of the state.
     budget: Option<&'w Budget<'w>>,
+    /// Whether an apiserver stores it: a list or map may have any number of entries, and hardly any names are kept that
+    /// the schema does not have.
+    is_stored: bool,
     path: Path<'w>,
 }
 
@@ -476,7 +491,7 @@ impl TreeSeed<'_, '_> {
     /// Whether a list or map with this many entries may get another one.
     fn has_room(&self, entries: usize) -> bool {
         let Some(budget) = self.budget else { return true };
-        if entries >= MAX_ENTRIES {
+        if entries >= MAX_ENTRIES && !self.is_stored {
             budget.over_limit(|| self.path.pointer(), Limit::Entries);
         }
         budget.step()
@@ -612,11 +627,16 @@ fn read_fields<'de, A: MapAccess<'de>>(
             map.put(field, position, tree);
         } else {
             access.next_value::<IgnoredAny>()?;
-            if !matches!(seed.schema, Schema::Pruned(_)) {
+            // Of a stored object, a name is kept only to tell that it is not empty.
+            let is_wanted = !seed.is_stored || map == Map::default();
+            if is_wanted && !matches!(seed.schema, Schema::Pruned(_)) {
                 map.note_unknown(&key, position, seed);
             }
         }
         position += 1;
+    }
+    if seed.is_stored && !map.known.is_empty() {
+        map.rest = None;
     }
     Ok(map)
 }

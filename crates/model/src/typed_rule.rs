@@ -6,6 +6,7 @@ use std::fmt;
 use crate::cel_view::{CelSide, InCel};
 use crate::label_selector::LabelValue;
 use crate::memory_view::{MemoryView, Why};
+use memgate_primitives::budget::Budget;
 use memgate_primitives::pointer::Pointer;
 
 /// A rule that judges the view of an object.
@@ -37,6 +38,8 @@ pub struct Judged<'v> {
     pub old: Option<&'v MemoryView>,
     /// The labels of the view's Namespace.
     pub namespace_labels: NamespaceLabels<'v>,
+    /// Counts the comparisons of rules. Once it has ended, the decision counts for nothing.
+    pub budget: &'v Budget<'v>,
     /// The namespace of the subject. Values from another namespace are not reported.
     pub subject_namespace: &'v str,
 }
@@ -46,6 +49,13 @@ impl Judged<'_> {
     #[must_use]
     pub fn is_foreign(&self) -> bool {
         !self.view.namespace.is_empty() && self.view.namespace != self.subject_namespace
+    }
+
+    /// Notes that the value at a path is unknown, if it is.
+    pub fn note_unknown(&self, path: &str, outcome: &mut RuleOutcome) {
+        if let Some(why) = self.view.unknown_at(path) {
+            outcome.add_unknown(self.view.pointer(path), why.clone());
+        }
     }
 }
 

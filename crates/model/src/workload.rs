@@ -39,8 +39,6 @@ pub struct WorkloadFields<'a> {
     pub namespace: Option<Text<'a>>,
     /// The name; empty if the apiserver generates it.
     pub name: Text<'a>,
-    /// Whether it is being deleted.
-    pub deleting: bool,
     /// The pod template, unread. It can be read as a pod without a status.
     pub template: Option<&'a RawValue>,
     /// The templates of the claims that each pod of a StatefulSet has, unread.
@@ -64,8 +62,6 @@ view! {
         namespace: Text<'a> = "namespace",
         /// The name.
         name: Text<'a> = "name",
-        /// The time of the request to delete it.
-        deletion_timestamp: Text<'a> = "deletionTimestamp",
     }
 }
 
@@ -114,9 +110,8 @@ impl Workload {
         let of_job = || spec.job_template.and_then(|jobs| jobs.spec).and_then(|spec| spec.template);
         let template = if self.kind == "CronJob" { of_job() } else { spec.template };
         let claim_templates = spec.claim_templates.filter(|_| self.has_claims());
-        let deleting = metadata.deletion_timestamp.is_some();
         let (namespace, name) = (metadata.namespace, metadata.name.unwrap_or_default());
-        Ok(WorkloadFields { namespace, name, deleting, template, claim_templates })
+        Ok(WorkloadFields { namespace, name, template, claim_templates })
     }
 }
 

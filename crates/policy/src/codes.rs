@@ -6,6 +6,8 @@ use memgate_model::finding::{Cause, Code};
 codes! { "policy";
     /// Rules of a policy that contradict each other, so that nothing passes.
     CONTRADICTION = "contradiction", Conflict;
+    /// A stored object that lacks a field which policies set on new objects.
+    DEFAULT_MISSING = "default-missing", Required;
     /// A default that another policy writes too, and wins.
     DEFAULT_OVERLAP = "default-overlap", Duplicate;
     /// An exemption that has ended.

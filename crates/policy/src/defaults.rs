@@ -6,14 +6,17 @@ use serde_json::Value as Json;
 
 use memgate_model::edit::{Edit, NAMESPACE_DEFAULT, Op, Origin, Value};
 use memgate_model::family;
-use memgate_model::finding::Cause;
+use memgate_model::finding::{Cause, Finding, Severity, excerpt};
 use memgate_model::policy::{PolicyDefault, Question};
+use memgate_model::request::Operation;
 use memgate_model::snapshot::Snapshot;
 use memgate_model::state_reader::StateReader;
 use memgate_primitives::pointer::Pointer;
 
-use super::reader::{Reader, one_of};
+use super::codes::DEFAULT_MISSING;
+use super::reader::{Reader, one_of, with_field};
 use super::selection::{Subject, select};
+use super::text::plain_name;
 
 /// Reads one default of a policy.
 pub(super) fn read(reader: &Reader<'_>) -> Option<PolicyDefault> {
@@ -52,8 +55,25 @@ pub(super) fn read(reader: &Reader<'_>) -> Option<PolicyDefault> {
     Some(PolicyDefault { family, kind, field: Pointer::new(pointer), value: value.value().clone() })
 }
 
+/// The start of the origin of a policy's edit.
+const BY_POLICY: &str = "MemoryPolicy ";
+
+/// The note about a stored object that lacks the field of an edit; `None` for an edit that no policy makes.
+#[must_use]
+pub fn missing(edit: &Edit) -> Option<Finding> {
+    let policy = edit.origins.first()?.resource.strip_prefix(BY_POLICY)?;
+    let Value::Tree(value) = &edit.value else { return None };
+    let value = excerpt(&value.to_string());
+    let message = format!("not set; policy {} sets {value} on new objects only", plain_name(policy));
+    let finding =
+        Finding::warn(&DEFAULT_MISSING, edit.pointer.parent()?, with_field(&edit.pointer, &message));
+    let help = "set the field in the object if it is to have that value; no update writes it";
+    Some(Finding { severity: Severity::Note, ..finding }.help(help))
+}
+
 /// Adds the defaults of policies to the edits of a platform. Where both fill a field, the edit of the platform stays,
-/// unless it writes the default memory of a namespace.
+/// unless it writes the default memory of a namespace. On UPDATE, a field that the stored object has and the update drops
+/// keeps its stored value; memory that was stored without a limit stays without one.
 pub fn add<'p>(
     edits: &mut Vec<Edit>,
     object: &family::Subject<'_>,
@@ -63,13 +83,14 @@ pub fn add<'p>(
 ) {
     let Some(selection) = select(subject, snapshot, state, Question::Defaults) else { return };
     let Ok(json) = serde_json::from_str::<Json>(subject.object) else { return };
+    let stored = subject.old.and_then(|old| serde_json::from_str::<Json>(old).ok());
     let (family, kind) = (subject.family, subject.kind);
     let mut defaults = BTreeMap::new();
     for policy in selection.certain() {
         let of_kind = policy.defaults.iter().filter(|it| it.family == family.name && it.kind == kind);
         for (default, index) in of_kind.zip(0..) {
             let origin = Origin {
-                resource: format!("MemoryPolicy {}", policy.name).into(),
+                resource: format!("{BY_POLICY}{}", policy.name).into(),
                 field: format!("spec.defaults[{index}]").into(),
                 rule: "",
             };
@@ -77,15 +98,20 @@ pub fn add<'p>(
         }
     }
     let object = family::Subject { operation: subject.operation, ..*object };
+    let creates = subject.operation == Operation::Create;
+    if defaults.is_empty() || !creates && !keeps_its_store(family, &object, state) {
+        return;
+    }
     for (pointer, (default, origin)) in defaults {
         let field = family.views.policy_fields.iter().find(|field| field.pointer == pointer.as_str());
-        let fits = field.is_some_and(|field| (field.fits)(&default.value, &object, state));
-        if !fits || !is_open(&json, &pointer) {
+        let stored = stored.as_ref().and_then(|stored| stored.pointer(pointer.as_str()));
+        let value = if creates { Some(&default.value) } else { stored.filter(|value| !value.is_null()) };
+        let Some(value) = value.filter(|_| is_open(&json, &pointer)) else { continue };
+        if !field.is_some_and(|field| (field.fits)(value, &object, state)) {
             continue;
         }
         let others = edits.iter().position(|edit| edit.pointer == pointer);
-        let edit =
-            Edit { op: Op::Add, pointer, value: Value::Tree(default.value.clone()), origins: vec![origin] };
+        let edit = Edit { op: Op::Add, pointer, value: Value::Tree(value.clone()), origins: vec![origin] };
         match others.and_then(|at| edits.get_mut(at)) {
             None => edits.push(edit),
             Some(other) if other.origins.iter().any(|origin| origin.rule == NAMESPACE_DEFAULT) => {
@@ -94,6 +120,21 @@ pub fn add<'p>(
             Some(_) => {}
         }
     }
+}
+
+/// Whether an update leaves backend and provider as they are stored. The limits of another store are not known.
+fn keeps_its_store(
+    family: &family::Family,
+    object: &family::Subject<'_>,
+    state: &mut StateReader<'_>,
+) -> bool {
+    let Some(old) = object.old else { return false };
+    let old = family::Subject { object: old, old: None, ..*object };
+    let mut store = |subject| {
+        let view = (family.views.of_object)(subject, state)?;
+        Some((view.backend, view.provider))
+    };
+    store(object) == store(&old)
 }
 
 /// Whether a field is absent or null in an object that has its parent.

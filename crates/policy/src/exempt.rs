@@ -1,5 +1,6 @@
 //! Which exemption counts for a finding.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -26,10 +27,13 @@ pub(super) fn find<'p>(
             && covers(&exemption.target, candidate, labels)
     };
     let exemptions = policies.exemptions_of(&policy.name).iter().map(AsRef::as_ref);
-    exemptions.filter(counts).min_by(|one, other| {
-        let by_name = (&one.namespace, &one.name).cmp(&(&other.namespace, &other.name));
-        other.expires_at.cmp(&one.expires_at).then(by_name)
-    })
+    exemptions.filter(counts).min_by(|one, other| order(one, other))
+}
+
+/// Sorts the exemption in front that counts: the one that lasts longest, then the first by namespace and name.
+pub(super) fn order(one: &Exemption, other: &Exemption) -> Ordering {
+    let by_name = (&one.namespace, &one.name).cmp(&(&other.namespace, &other.name));
+    other.expires_at.cmp(&one.expires_at).then(by_name)
 }
 
 /// Whether an exemption counts at this time.

@@ -15,18 +15,20 @@ use serde_json::Value;
 use crate::codes::INVALID;
 use memgate_model::decision::NotShown;
 use memgate_model::finding::{Finding, Severity};
-use memgate_model::memory_view::{MemoryView, SourceView, Why};
+use memgate_model::memory_view::{MemoryView, Role, SourceView, Why};
 use memgate_model::policy::{Policy, Question, Rule, When};
 use memgate_model::policy_rule::{AtAdmission, PolicyFinding, PolicyRule, PolicyStatus};
 use memgate_model::snapshot::Snapshot;
 use memgate_model::state_reader::StateReader;
 use memgate_model::typed_rule::{Judged, RuleOutcome, RuleViolation, Unknown};
+use memgate_primitives::budget::{Budget, OverLimit};
 use memgate_primitives::members::Members;
 use memgate_primitives::pointer::Pointer;
 
 use self::verdict::Verdict;
 pub use self::verdict::{action, promotion};
-use super::matching::{self, Matches};
+use super::exempt;
+use super::matching::{self, Candidate, Matches};
 use super::selection::{Selection, Subject, select};
 use super::text::plain_name;
 
@@ -110,6 +112,15 @@ impl Counts {
 }
 
 impl Judgement {
+    /// Adds those of another family about the same pod, which reports no numbers.
+    pub fn add_all(&mut self, other: Self) {
+        self.findings.extend(other.findings);
+        self.not_shown = self.not_shown.and(other.not_shown);
+        self.policies.extend(other.policies);
+        self.exemptions.extend(other.exemptions);
+        self.fired.extend(other.fired);
+    }
+
     /// Adds a finding. A rule may have ten thousand findings about one object: of each severity, only the first are
     /// kept and the later ones are counted.
     fn add(&mut self, finding: Finding) {
@@ -151,7 +162,42 @@ pub fn judge<'p>(
     let object = views.object.as_deref().unwrap_or(subject.object);
     let object = LazyCell::new(|| serde_json::from_str(object).unwrap_or_default());
     let nearest = |pointer: &Pointer| nearest(&object, pointer);
-    Judge { subject, snapshot, selection: &selection, views: &views, nearest: &nearest }.all()
+    let budget = state.budget();
+    let judge = Judge { subject, snapshot, selection: &selection, views: &views, budget, nearest: &nearest };
+    // Judging has steps of its own: what many policies cost is not the object's fault.
+    let (judgement, over) = budget.apart(subject.object.len(), || judge.all());
+    if let Some(OverLimit { pointer, limit }) = over {
+        budget.over_limit(|| pointer, limit);
+    }
+    judgement
+}
+
+/// Refuses a pod that is too large to be judged, by each denying policy that has a rule for pods. `is_known` says
+/// whether a pod with these labels may belong to the family.
+pub fn refuse_unread<'p>(
+    subject: &Subject<'_>,
+    snapshot: &'p Snapshot,
+    state: &mut StateReader<'p>,
+    pointer: &Pointer,
+    is_known: impl Fn(&BTreeMap<String, String>) -> bool,
+) -> Judgement {
+    let mut judgement = Judgement::default();
+    let selection = select(subject, snapshot, state, Question::Pod);
+    let Some(selection) = selection.filter(|it| is_known(&it.identity.labels)) else { return judgement };
+    let candidate = selection.candidate(subject);
+    for (policy, matches) in &selection.policies {
+        judgement.policies.push(policy.name.clone());
+        let verdict = |rule| Verdict::new(policy, rule, *matches, subject.occasion, &candidate);
+        let of_pods = policy.rules.iter().filter(|rule| rule.roles.contains(&Role::Pod)).map(verdict);
+        let refusal = { of_pods }.find(Verdict::denies).and_then(|verdict| {
+            let message = "cannot be judged: the pod is too large";
+            verdict.finding(pointer, message, PolicyStatus::Violated, false, None)
+        });
+        if let Some(finding) = refusal {
+            judgement.add(finding);
+        }
+    }
+    judgement
 }
 
 /// Whether a rule of the policy depends on other objects than the judged one. Otherwise nothing is looked up.
@@ -166,6 +212,7 @@ struct Judge<'j> {
     snapshot: &'j Snapshot,
     selection: &'j Selection<'j>,
     views: &'j Views,
+    budget: &'j Budget<'j>,
     /// The place of a finding: an existing field, or its nearest existing parent.
     nearest: &'j dyn Fn(&Pointer) -> Pointer,
 }
@@ -180,6 +227,9 @@ impl Judge<'_> {
                 continue;
             }
             for rule in &policy.rules {
+                if self.budget.has_ended() {
+                    return judgement;
+                }
                 self.rule(policy, rule, *matches, &mut judgement);
             }
         }
@@ -193,80 +243,114 @@ impl Judge<'_> {
         if !rule.roles.contains(&view.role) || !verdict.counts() {
             return;
         }
-        let RuleOutcome { violations, unknown } = self.outcome(rule, view, self.views.old.as_ref());
-        if violations.is_empty() && unknown.is_none() {
+        let parts = self.outcomes(rule, view, self.views.old.as_ref());
+        if parts.iter().all(|part| part.outcome == RuleOutcome::default()) {
             return;
         }
-        if !violations.is_empty() {
+        if parts.iter().any(|part| !part.outcome.violations.is_empty()) {
             judgement.fired.push(Arc::clone(&rule.about));
         }
-        let exemption = verdict.exemption(&self.snapshot.policies, &self.selection.identity.labels);
-        let stored =
-            (exemption.is_none() && verdict.ratchets(self.subject.operation)).then(|| self.stored(rule));
-        let stored = stored.flatten().unwrap_or_default();
+        let policies = &self.snapshot.policies;
+        let own = verdict.exemption(policies, &candidate, &self.selection.identity.labels);
+        let ratchets = own.is_none() && verdict.ratchets(self.subject.operation);
+        let stored = if ratchets { self.stored(rule) } else { RuleOutcome::default() };
         let known: Members<RuleViolation> = stored.violations.into_iter().collect();
         // Compared before the pointers are cut to existing fields: two missing labels have two pointers.
         let placed = self.nearest;
-        let violated = violations.iter().filter_map(|it| {
-            let is_stored = known.contains(it);
-            verdict.finding(&placed(&it.pointer), &it.message, PolicyStatus::Violated, is_stored, exemption)
-        });
-        let is_stored = unknown.as_ref().is_some_and(|unknown| stored.unknown.as_ref() == Some(unknown));
-        let unknown = unknown.and_then(|it| {
-            let message = format!("cannot be judged: {}{}", it.why, it.of);
-            verdict.finding(&placed(&it.pointer), &message, PolicyStatus::Unknown, is_stored, exemption)
-        });
         // A finding that several parts of an object share is reported once.
         let mut told = Members::default();
-        let new = |finding: &Finding| told.insert((finding.pointer.clone(), finding.message().into_owned()));
-        let mut findings = violated.chain(unknown).filter(new).peekable();
-        if let Some(exemption) = exemption.filter(|_| findings.peek().is_some()) {
-            judgement.exemptions.insert(exemption.key());
+        let mut add = |finding: Option<Finding>| {
+            let new =
+                |finding: &Finding| told.insert((finding.pointer.clone(), finding.message().into_owned()));
+            let Some(finding) = finding.filter(new) else { return };
+            let exempt_by = finding.policy.as_ref().and_then(|policy| policy.exemption.as_ref());
+            judgement.exemptions.extend(exempt_by.map(|exemption| exemption.name.clone()));
+            judgement.add(finding);
+        };
+        let mut unknowns = Vec::new();
+        for OutcomePart { outcome, memory } in parts {
+            let of_memory = memory.and_then(|memory| {
+                let candidate = Candidate::of_memory(memory, self.subject.family.name);
+                verdict.exemption(policies, &candidate, &memory.labels)
+            });
+            let longest = own.into_iter().chain(of_memory).min_by(|one, other| exempt::order(one, other));
+            // An exemption of memory does not reach what a pod sets itself.
+            let exemption = |pointer: &Pointer| if is_in_container(pointer) { own } else { longest };
+            for it in outcome.violations {
+                let (is_stored, exemption) = (known.contains(&it), exemption(&it.pointer));
+                let (place, status) = (placed(&it.pointer), PolicyStatus::Violated);
+                add(verdict.finding(&place, &it.message, status, is_stored, exemption));
+            }
+            unknowns.extend(outcome.unknown.map(|it| (exemption(&it.pointer), it)));
         }
-        findings.for_each(|finding| judgement.add(finding));
+        // The first one is reported, and an exempt one only if it is alone.
+        if let Some((exemption, it)) = unknowns.into_iter().min_by_key(|(exemption, _)| exemption.is_some()) {
+            let is_stored = stored.unknown.as_ref() == Some(&it);
+            let message = format!("cannot be judged: {}{}", it.why, it.of);
+            add(verdict.finding(&placed(&it.pointer), &message, PolicyStatus::Unknown, is_stored, exemption));
+        }
     }
 
     /// The outcome of a rule for the stored object, compared with itself: it has no changes.
-    fn stored(&self, rule: &Rule) -> Option<RuleOutcome> {
-        let old = self.views.old.as_ref()?;
-        Some(self.outcome(rule, old, Some(old)))
-    }
-
-    /// The outcome of a rule for a view, or for the memory that the object uses.
-    fn outcome(&self, rule: &Rule, view: &MemoryView, old: Option<&MemoryView>) -> RuleOutcome {
-        if !rule.by_sources.contains(&view.role) {
-            let applies = rule.when.as_ref().is_none_or(|when| applies(when, view));
-            return if applies { in_words(&self.judged(view, old), rule) } else { RuleOutcome::default() };
-        }
+    fn stored(&self, rule: &Rule) -> RuleOutcome {
         let mut all = RuleOutcome::default();
-        for SourceView { view, field } in &view.sources {
-            if rule.when.as_ref().is_some_and(|when| !applies(when, view)) {
-                continue;
-            }
-            let of = format!(" ({} {})", view.kind, plain_name(&view.path()));
-            let judged = self.judged(view, None);
-            let outcome = in_words(&judged, rule);
-            all.violations.extend(outcome.violations.into_iter().map(
-                |RuleViolation { message, value, .. }| RuleViolation {
-                    pointer: field.clone(),
-                    message: message + &of,
-                    value: value + &of,
-                },
-            ));
-            if let Some(Unknown { why, .. }) = outcome.unknown {
-                let why = if judged.is_foreign() { without_names(why, &view.namespace) } else { why };
-                all.unknown.get_or_insert_with(|| Unknown { pointer: field.clone(), why, of });
-            }
+        let Some(old) = self.views.old.as_ref() else { return all };
+        for OutcomePart { outcome, .. } in self.outcomes(rule, old, Some(old)) {
+            all.violations.extend(outcome.violations);
+            all.unknown = all.unknown.or(outcome.unknown);
         }
         all
+    }
+
+    /// The outcome of a rule for a view, or for each memory that the object uses.
+    fn outcomes<'v>(
+        &'v self,
+        rule: &Rule,
+        view: &'v MemoryView,
+        old: Option<&'v MemoryView>,
+    ) -> Vec<OutcomePart<'v>> {
+        if !rule.by_sources.contains(&view.role) {
+            return vec![OutcomePart { outcome: outcome(&self.judged(view, old), rule), memory: None }];
+        }
+        let of_source = |SourceView { view, field }: &'v SourceView| {
+            let of = format!(" ({} {})", view.kind, plain_name(&view.path()));
+            let judged = self.judged(view, None);
+            let place = |own: Pointer| if is_in_container(&own) { own } else { field.clone() };
+            let RuleOutcome { violations, unknown } = outcome(&judged, rule);
+            let violation = |RuleViolation { pointer, message, value }| RuleViolation {
+                pointer: place(pointer),
+                message: message + &of,
+                value: value + &of,
+            };
+            let violations = violations.into_iter().map(violation).collect();
+            let unknown = unknown.map(|Unknown { pointer, why, .. }| {
+                let why = if judged.is_foreign() { without_names(why, &view.namespace) } else { why };
+                Unknown { pointer: place(pointer), why, of: of.clone() }
+            });
+            OutcomePart { outcome: RuleOutcome { violations, unknown }, memory: Some(view) }
+        };
+        view.sources.iter().map(of_source).collect()
     }
 
     fn judged<'v>(&'v self, view: &'v MemoryView, old: Option<&'v MemoryView>) -> Judged<'v> {
         let own = matching::namespace_of(view.kind, &view.namespace, &view.name);
         let own_labels = (own != view.namespace).then_some(&view.labels);
         let namespace_labels = self.selection.namespaces.labels(own, own_labels);
-        Judged { view, old, namespace_labels, subject_namespace: &self.views.new.namespace }
+        let subject_namespace = &self.views.new.namespace;
+        Judged { view, old, namespace_labels, budget: self.budget, subject_namespace }
     }
+}
+
+/// The outcome of a rule for one view.
+struct OutcomePart<'v> {
+    outcome: RuleOutcome,
+    /// The memory that the object uses, if the rule judges that.
+    memory: Option<&'v MemoryView>,
+}
+
+/// Whether a place in the view of a pod's memory is a variable in the pod. Memory resources have no such place.
+fn is_in_container(pointer: &Pointer) -> bool {
+    pointer.as_str().starts_with("/spec/containers/")
 }
 
 /// The pointer, or its nearest parent that exists in the object.
@@ -289,10 +373,16 @@ fn without_names(why: Why, namespace: &str) -> Why {
     }
 }
 
-/// The outcome of a rule, with the message of the policy if it has one.
-fn in_words(judged: &Judged<'_>, rule: &Rule) -> RuleOutcome {
+/// The outcome of a rule, if it applies, with the message of the policy if it has one.
+fn outcome(judged: &Judged<'_>, rule: &Rule) -> RuleOutcome {
     let mut outcome = RuleOutcome::default();
-    rule.check.judge(judged, &mut outcome);
+    let applies = rule.when.as_ref().is_none_or(|when| applies(when, judged, &mut outcome));
+    if applies && judged.budget.bytes(judged.view.entries()) {
+        rule.check.judge(judged, &mut outcome);
+    }
+    for _ in &outcome.violations {
+        judged.budget.finding();
+    }
     if let Some(message) = &rule.message {
         for violation in &mut outcome.violations {
             violation.message.clone_from(message);
@@ -301,15 +391,20 @@ fn in_words(judged: &Judged<'_>, rule: &Rule) -> RuleOutcome {
     outcome
 }
 
-/// Whether the backends and providers of a rule include those of this memory.
-fn applies(when: &When, view: &MemoryView) -> bool {
-    let fits = |wanted: &Option<Vec<String>>, value: &Option<String>| {
-        let is_among = |wanted: &Vec<String>| {
-            value.as_ref().is_some_and(|value| wanted.iter().any(|one| *one == value.to_lowercase()))
-        };
-        wanted.as_ref().is_none_or(is_among)
+/// Whether the backends and providers of a rule include those of this memory. An unknown one is noted.
+fn applies(when: &When, judged: &Judged<'_>, outcome: &mut RuleOutcome) -> bool {
+    let view = judged.view;
+    let parts = [("backend", &when.backends, &view.backend), ("provider", &when.providers, &view.provider)];
+    let fits = |wanted: &Vec<String>, value: &Option<String>| {
+        value.as_ref().is_some_and(|value| wanted.contains(&value.to_lowercase()))
     };
-    fits(&when.backends, &view.backend) && fits(&when.providers, &view.provider)
+    for (path, wanted, value) in parts {
+        if wanted.as_ref().is_some_and(|wanted| !fits(wanted, value)) {
+            judged.note_unknown(path, outcome);
+            return false;
+        }
+    }
+    true
 }
 
 /// The note on every object that a policy with faults would judge.

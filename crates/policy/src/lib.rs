@@ -4,7 +4,7 @@
 //!
 //! - [`read`] with `reader` and `values`: a manifest to a policy or an exemption. `advice` warns about valid policies
 //!   that probably do not do what their author means.
-//! - [`rules`]: the fourteen typed rules, one file each; `names`, `text` and [`in_cel`] are what they share.
+//! - [`rules`]: the fifteen typed rules, one file each; `names`, `text` and [`in_cel`] are what they share.
 //! - [`put`] and [`take`]: policies and exemptions enter and leave a snapshot.
 //! - [`selection`], `matching`, `namespaces`: which policies judge an object.
 //! - [`judge`]: the findings of the policies in force, after exemptions ([`next_expiries`] says when those end).

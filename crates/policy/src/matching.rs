@@ -3,11 +3,16 @@
 use std::collections::BTreeMap;
 
 use memgate_model::kind::{NAMESPACE, SYSTEM_NAMESPACES};
+use memgate_model::memory_view::MemoryView;
 use memgate_model::policy::{Match, Target};
 use memgate_model::request::{Operation, User};
 use memgate_model::settings::PolicySettings;
 use memgate_model::typed_rule::NamespaceLabels;
+use memgate_primitives::budget::Budget;
 use memgate_primitives::glob::Glob;
+
+/// The most bytes of the name of an object.
+const MAX_NAME_BYTES: usize = 253;
 
 /// The parts of an object that policies match before they look at its view.
 #[derive(Debug, Clone, Copy)]
@@ -20,6 +25,18 @@ pub(super) struct Candidate<'s> {
     pub(super) namespace: &'s str,
     /// The name, or else `generateName`.
     pub(super) name: &'s str,
+}
+
+impl<'s> Candidate<'s> {
+    /// A memory that another object uses.
+    pub(super) fn of_memory(view: &'s MemoryView, family: &'static str) -> Self {
+        Self {
+            family,
+            kind: view.kind,
+            namespace: namespace_of(view.kind, &view.namespace, &view.name),
+            name: &view.name,
+        }
+    }
 }
 
 /// Whether a policy judges an object.
@@ -56,7 +73,9 @@ pub(super) fn judges_name(matching: &Match, name: &str) -> bool {
 }
 
 fn fits(globs: &[Glob], name: &str) -> bool {
-    globs.iter().any(|glob| glob.matches(name))
+    // An apiserver has no longer names.
+    let budget = Budget::default();
+    name.len() <= MAX_NAME_BYTES && globs.iter().any(|glob| glob.matches(name, &budget))
 }
 
 /// Whether a name is in a list; an absent list has every name.

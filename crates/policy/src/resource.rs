@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use memgate_model::change::only_lets_go;
 use memgate_model::decision::Decision;
 use memgate_model::family::Family;
 use memgate_model::finding::{Finding, Phase, Severity};
@@ -40,12 +41,11 @@ pub fn decide(
     let Some(Ok(object)) = request.object.map(serde_json::from_str::<Value>) else {
         return Decision::pass(Reason::Malformed);
     };
-    let is_update = request.operation == Operation::Update;
-    if is_update && object.pointer("/metadata/deletionTimestamp").is_some_and(|it| !it.is_null()) {
+    if only_lets_go(request) {
         return Decision::pass(Reason::Deleting);
     }
     let mut findings = faults(kind, &object, families);
-    if let Some(old) = request.old_object.filter(|_| is_update) {
+    if let Some(old) = request.old_object.filter(|_| request.operation == Operation::Update) {
         let old = serde_json::from_str(old).unwrap_or_default();
         ratchet(&mut findings, &faults(kind, &old, families));
     }

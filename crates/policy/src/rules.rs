@@ -7,6 +7,7 @@ mod backends;
 mod bounds;
 mod capacity;
 mod endpoint;
+mod environment;
 mod host_glob;
 mod images;
 mod immutable;
@@ -57,7 +58,7 @@ macro_rules! rule_type {
 }
 
 /// All types, in the order of the documentation.
-pub static TYPES: [RuleType; 14] = [
+pub static TYPES: [RuleType; 15] = [
     rule_type!("backends", [Role::Memory], [], backends),
     rule_type!("providers", [Role::Memory], ["provider"], providers),
     rule_type!("endpoint", [Role::Memory], [], endpoint),
@@ -69,6 +70,7 @@ pub static TYPES: [RuleType; 14] = [
     rule_type!("images", [Role::Pod, Role::Memory], ["containers"], images),
     rule_type!("limits", [Role::Pod], ["containers"], limits),
     rule_type!("operations", [Role::Referrer], ["operations"], operations),
+    rule_type!("environment", [Role::Pod], [], environment),
     rule_type!("sharing", [Role::Memory], ["sharing"], sharing),
     rule_type!("immutable", [Role::Memory, Role::Referrer], [], immutable),
     rule_type!("labels", [Role::Memory, Role::Referrer, Role::Pod], [], labels),

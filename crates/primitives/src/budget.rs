@@ -39,6 +39,9 @@ pub const STEPS_PER_FINDING: u32 = 8;
 /// about each stays within the budget.
 pub const MIN_STEPS_PER_FINDING: u32 = 3;
 
+/// How many bytes of texts that are compared count for a step.
+pub const BYTES_PER_STEP: usize = 64;
+
 /// The cancel flag is read each time that this many steps were taken.
 const STEPS_PER_LOOK: u32 = 1_000;
 
@@ -47,6 +50,8 @@ const STEPS_PER_LOOK: u32 = 1_000;
 pub struct Budget<'c> {
     cancelled: Option<&'c AtomicBool>,
     steps: Cell<u32>,
+    /// The compared bytes that are not a whole step yet.
+    bytes: Cell<usize>,
     steps_per_finding: Cell<u32>,
     stop: RefCell<Option<Stop>>,
     only_denials: Cell<bool>,
@@ -115,6 +120,7 @@ impl<'c> Budget<'c> {
         Self {
             cancelled,
             steps: Cell::new(0),
+            bytes: Cell::new(0),
             steps_per_finding: Cell::new(steps_per_finding(bytes)),
             stop: RefCell::new(None),
             only_denials: Cell::new(false),
@@ -125,6 +131,13 @@ impl<'c> Budget<'c> {
     #[must_use]
     pub fn for_denials() -> Self {
         Self { only_denials: Cell::new(true), ..Self::default() }
+    }
+
+    /// A budget of at most so many steps, and of [`MAX_STEPS`].
+    #[must_use]
+    pub fn of_steps(most: usize) -> Self {
+        let most = u32::try_from(most).unwrap_or(MAX_STEPS).min(MAX_STEPS);
+        Self { steps: Cell::new(MAX_STEPS - most), ..Self::default() }
     }
 
     /// Runs a part of the decision, about an object of this many bytes, with [`MAX_STEPS`] of its own. Returns its
@@ -190,6 +203,13 @@ impl<'c> Budget<'c> {
             self.end(|| Stop::Cancelled);
         }
         !self.has_ended()
+    }
+
+    /// Counts the comparison of so many bytes; returns whether to go on.
+    pub fn bytes(&self, count: usize) -> bool {
+        let count = self.bytes.get().saturating_add(count);
+        self.bytes.set(count % BYTES_PER_STEP);
+        self.steps(u32::try_from(count / BYTES_PER_STEP).unwrap_or(u32::MAX))
     }
 
     /// Ends the decision because the object exceeds a limit at this place.

@@ -11,7 +11,7 @@ use std::ops::Range;
 use crate::percent::percent_decoded;
 
 /// What a name has in it when its value is a credential; the name in lower case, letters and digits only.
-const CREDENTIAL_WORDS: [&str; 14] = [
+const CREDENTIAL_WORDS: [&str; 15] = [
     "password",
     "passwd",
     "passphrase",
@@ -21,6 +21,7 @@ const CREDENTIAL_WORDS: [&str; 14] = [
     "secret",
     "apikey",
     "accesskey",
+    "accountkey",
     "privatekey",
     "signingkey",
     "credential",
@@ -67,6 +68,27 @@ const AUTH_SCHEMES: [&str; 2] = ["bearer ", "basic "];
 
 /// The least length of a credential behind such a scheme: in prose, shorter words follow it.
 const MIN_AUTH_CHARS: usize = 8;
+
+/// Keys that are known by their form: how each begins, and the fewest bytes that follow. Sources: the documentation of
+/// OpenAI and Anthropic, GitHub, AWS, Google Cloud and Slack.
+const KNOWN_KEYS: [(&str, usize); 16] = [
+    ("sk-", 12),
+    ("ghp_", 8),
+    ("gho_", 8),
+    ("ghu_", 8),
+    ("ghs_", 8),
+    ("ghr_", 8),
+    ("github_pat_", 8),
+    ("AKIA", 12),
+    ("ASIA", 12),
+    ("AIza", 16),
+    ("xoxa-", 8),
+    ("xoxb-", 8),
+    ("xoxp-", 8),
+    ("xoxr-", 8),
+    ("xoxs-", 8),
+    ("eyJ", 8),
+];
 
 /// How long the name of a parameter may be.
 const MAX_NAME_BYTES: usize = 128;
@@ -196,7 +218,7 @@ const fn mask(c: char) -> char {
 #[must_use]
 pub fn value_spans(value: &str) -> Vec<Range<usize>> {
     if !may_hold_a_credential(value) {
-        return Vec::new();
+        return known_keys(value);
     }
     let mut spans = spans(value);
     if let Some(authority) = behind_scheme(value) {
@@ -243,6 +265,7 @@ pub fn spans(text: &str) -> Vec<Range<usize>> {
     spans.extend(json_entries(text));
     spans.extend(flags(text));
     spans.extend(auth_schemes(text));
+    spans.extend(known_keys(text));
     spans.retain(|span| !span.is_empty());
     spans
 }
@@ -420,9 +443,141 @@ fn auth_schemes(text: &str) -> Vec<Range<usize>> {
     found
 }
 
+/// Keys that are known by their form, wherever they stand.
+fn known_keys(text: &str) -> Vec<Range<usize>> {
+    let bytes = text.as_bytes();
+    let mut found = Vec::new();
+    // What is not a key of a form has none of this form within, so it is read once for each form.
+    let mut not_before = [0; KNOWN_KEYS.len()];
+    let mut at = 0;
+    while let Some(byte) = bytes.get(at) {
+        let here = at;
+        at += 1;
+        if !matches!(byte, b's' | b'g' | b'A' | b'x' | b'e') || !begins_word(bytes, here) {
+            continue;
+        }
+        let Some(rest) = text.get(here..) else { continue };
+        let mut forms = KNOWN_KEYS.iter().zip(&mut not_before);
+        let form = forms.find(|((start, _), not_before)| here >= **not_before && rest.starts_with(start));
+        let Some(((start, least), not_before)) = form else { continue };
+        let (length, is_key) = key_at(rest, start, *least);
+        *not_before = here + length;
+        if is_key {
+            found.push(here..here + length);
+            at = here + length;
+        }
+    }
+    found
+}
+
+/// Whether no word goes on here. An escape such as `%3D` or `\n` is not part of one.
+fn begins_word(bytes: &[u8], at: usize) -> bool {
+    let is = |before: usize, byte: u8| at.checked_sub(before).and_then(|at| bytes.get(at)) == Some(&byte);
+    let before = at.checked_sub(1).and_then(|at| bytes.get(at));
+    !before.is_some_and(u8::is_ascii_alphanumeric) || is(2, b'\\') || is(3, b'%')
+}
+
+/// The length of what may be a key with this start, and whether it is one.
+fn key_at(text: &str, start: &str, least: usize) -> (usize, bool) {
+    let behind = text.get(start.len()..).unwrap_or_default();
+    let (is_token, is_upper) = (start == "eyJ", matches!(start, "AKIA" | "ASIA"));
+    let in_key = |byte: u8| match byte {
+        b'.' => is_token,
+        b'-' | b'_' | b'a'..=b'z' => !is_upper,
+        _ => byte.is_ascii_alphanumeric(),
+    };
+    let length = behind.bytes().position(|byte| !in_key(byte)).unwrap_or(behind.len());
+    let key = behind.get(..length).unwrap_or_default();
+    let fits = match start {
+        // Three parts, the last of which may be empty.
+        "eyJ" => key.matches('.').count() >= 2,
+        // Names of objects may begin so too, but they are words.
+        "sk-" => !key.split(['-', '_']).all(is_word),
+        _ => true,
+    };
+    (start.len() + length, fits && length >= least)
+}
+
+/// Whether this is a word of a name rather than a part of a key.
+fn is_word(text: &str) -> bool {
+    text.len() < 16 && text.bytes().all(|byte| byte.is_ascii_lowercase())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn masks_keys_of_known_forms_wherever_they_stand() {
+        let keys = [
+            "sk-0123456789abcdef0123",
+            "sk-proj-Ab1_cdefghijklmnop-qrst",
+            "sk-ant-api03-abcdefghijklmnop",
+            "sk-abcdefghijklmnopqrstuvwx",
+            "ghp_0123456789abcdefghijABCDEFGHIJ012345",
+            "gho_0123456789abcdefghijABCDEFGHIJ012345",
+            "github_pat_11ABCDEFG0_abcdefghijklmnop",
+            "AKIAIOSFODNN7EXAMPLE",
+            "ASIAIOSFODNN7EXAMPLE",
+            "AIzaSyA-0123456789_abcdefghijklmnopqrst",
+            "xoxb-123456789012-abcdefABCDEF",
+            "xoxp-123456789012-abcdefABCDEF",
+            "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl",
+            "eyJhbGciOiJub25lIn0.eyJzdWIiOiIxIn0.",
+        ];
+        let around = [
+            ("", ""),
+            (" ", " "),
+            ("\"", "\""),
+            ("'", "'"),
+            ("/", "/"),
+            ("a=", ";b"),
+            ("?x%3D", "&y"),
+            ("\\n", "\\n"),
+            ("ä", "ä"),
+            ("x-", ","),
+            ("x.", ")"),
+            ("x_", "\n"),
+            ("host/", "?q"),
+            ("{\"a\":\"", "\"}"),
+        ];
+        for key in keys {
+            for (before, behind) in around {
+                let text = format!("{before}{key}{behind}");
+                for shown in [masked(&text), masked_value(&text), masked_start(&text)] {
+                    let hidden = "*".repeat(key.len());
+                    assert!(shown.contains(&hidden) && shown.len() == text.len(), "{text} {shown}");
+                    assert!(shown.starts_with(before), "{text} {shown}");
+                }
+            }
+        }
+        let azure = "DefaultEndpointsProtocol=https;AccountName=a;AccountKey=c2VjcmV0c2VjcmV0==";
+        assert!(!masked(azure).contains("c2Vj") && !masked_value(azure).contains("c2Vj"));
+        for text in [
+            "sk-learn",
+            "sk-team-a-production-memory",
+            "task-0123456789abcdef0123",
+            "disk-0123456789abcdef0123",
+            "AKIA",
+            "AKIAnotakeyatallnever",
+            "AIza-short",
+            "ghp_",
+            "xoxb-",
+            "eyJ.a.b",
+            "eyJhbGciOiJIUzI1NiJ9",
+            "monkeyJhbGciOiJIUzI1NiJ9.a.b",
+        ] {
+            assert_eq!(masked(text), text);
+            assert_eq!(masked_value(text), text);
+        }
+    }
+
+    #[test]
+    fn looks_for_keys_once() {
+        for unit in ["sk-", "eyJ.", "eyJaaaaaaaa.", "ghp_", "AKIA", "x-", "%3Dsk-", "AIza-"] {
+            assert!(spans(&unit.repeat(100_000)).len() <= 100_000, "{unit}");
+        }
+    }
 
     #[test]
     fn knows_names_of_credentials() {

@@ -4,6 +4,8 @@
 
 use std::mem;
 
+use crate::budget::Budget;
+
 /// A pattern of names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Glob {
@@ -58,21 +60,32 @@ impl Glob {
     }
 
     /// Whether a name fits. All ways to read the pattern are followed at once, so no way is tried again, and the cost
-    /// grows with the name as it grows with the pattern.
+    /// grows with the name as it grows with the pattern. It counts for the budget; once that has ended, nothing fits.
     #[must_use]
-    pub fn matches(&self, name: &str) -> bool {
+    pub fn matches(&self, name: &str, budget: &Budget<'_>) -> bool {
+        /// The budget counts so many comparisons at once.
+        const COUNTED: usize = 1_000;
         // Most names that do not fit differ in front of the first wildcard.
         let mut chars = name.chars();
+        let mut compared = 1;
         for token in &self.tokens {
+            compared += 1;
             match token {
                 Token::Char(wanted) if chars.next() == Some(*wanted) => {}
-                Token::Char(_) => return false,
+                Token::Char(_) => {
+                    budget.bytes(compared);
+                    return false;
+                }
                 Token::One | Token::Many | Token::All => break,
             }
         }
         let (mut here, mut next) = (Vec::new(), Vec::new());
         self.enter(0, &mut here);
         for c in name.chars() {
+            compared += here.len();
+            if compared > COUNTED && !budget.bytes(mem::take(&mut compared)) {
+                return false;
+            }
             for &position in &here {
                 match self.tokens.get(position) {
                     Some(Token::Char(wanted)) if *wanted == c => self.enter(position + 1, &mut next),
@@ -85,10 +98,11 @@ impl Glob {
             mem::swap(&mut here, &mut next);
             next.clear();
             if here.is_empty() {
+                budget.bytes(compared);
                 return false;
             }
         }
-        here.last() == Some(&self.tokens.len())
+        budget.bytes(compared) && here.last() == Some(&self.tokens.len())
     }
 
     /// Adds a position in the pattern, and the positions behind it that match the empty text. Positions come in their order.
@@ -105,7 +119,8 @@ impl Glob {
 
 #[cfg(test)]
 mod tests {
-    use super::Glob;
+    use super::{Budget, Glob};
+    use crate::budget::MAX_STEPS;
 
     #[test]
     fn fits_patterns() {
@@ -131,7 +146,7 @@ mod tests {
             ("kb-?", "kb-12", false),
             ("k?-*", "kb-12", true),
         ] {
-            assert_eq!(Glob::new(pattern).matches(name), fits, "{pattern} {name}");
+            assert_eq!(Glob::new(pattern).matches(name, &Budget::default()), fits, "{pattern} {name}");
         }
     }
 
@@ -150,12 +165,27 @@ mod tests {
             ("**", "", true),
             ("***", "a/b", true),
         ] {
-            assert_eq!(Glob::within(pattern, '/').matches(name), fits, "{pattern} {name}");
+            assert_eq!(
+                Glob::within(pattern, '/').matches(name, &Budget::default()),
+                fits,
+                "{pattern} {name}"
+            );
         }
     }
 
     #[test]
     fn gives_up_soon_where_nothing_fits() {
-        assert!(!Glob::new(format!("{}b", "*a".repeat(120))).matches(&"a".repeat(10_000)));
+        let glob = Glob::new(format!("{}b", "*a".repeat(120)));
+        assert!(!glob.matches(&"a".repeat(10_000), &Budget::default()));
+    }
+
+    #[test]
+    fn counts_what_it_compares() {
+        let glob = Glob::new("*a*a*b");
+        let budget = Budget::default();
+        assert!(glob.matches(&format!("{}b", "a".repeat(300_000)), &budget) && !budget.has_ended());
+        let used = (1..10_000_000).take_while(|_| budget.step()).count();
+        assert!(used < MAX_STEPS as usize, "{used} steps are left");
+        assert!(!glob.matches("ab", &budget), "nothing fits after the end");
     }
 }

@@ -23,9 +23,24 @@ pub fn percent_decoded(text: &str) -> Cow<'_, str> {
     String::from_utf8_lossy(&bytes).into_owned().into()
 }
 
+/// Whether each percent sign of a text begins two hexadecimal digits.
+#[must_use]
+pub fn is_percent_encoded(text: &str) -> bool {
+    text.split('%').skip(1).all(|behind| {
+        behind.get(..2).is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()))
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn knows_percent_signs_that_encode_nothing() {
+        for (text, expected) in [("a", true), ("%41b", true), ("%4", false), ("%", false), ("%4ä", false)] {
+            assert_eq!(is_percent_encoded(text), expected, "{text}");
+        }
+    }
 
     #[test]
     fn decodes_percent_signs() {

@@ -4,7 +4,8 @@ use std::borrow::Cow;
 
 use crate::credential;
 
-/// A text with a space for each control character: it cannot end a line or start an escape sequence of a terminal.
+/// A text with a space for each control character and line separator: it cannot end a line or start an escape sequence
+/// of a terminal.
 #[must_use]
 pub fn plain(text: &str) -> Cow<'_, str> {
     plain_except(text, |_| false)
@@ -13,7 +14,8 @@ pub fn plain(text: &str) -> Cow<'_, str> {
 /// The same, with the control characters that `kept` accepts left as they are.
 #[must_use]
 pub fn plain_except(text: &str, kept: impl Fn(char) -> bool) -> Cow<'_, str> {
-    let blanked = |c: char| c.is_control() && !kept(c);
+    let ends_line = |c: char| matches!(c, '\u{2028}' | '\u{2029}');
+    let blanked = |c: char| (c.is_control() || ends_line(c)) && !kept(c);
     if text.contains(blanked) { text.replace(blanked, " ").into() } else { text.into() }
 }
 
@@ -38,6 +40,11 @@ pub fn cut(text: &str, most: usize) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn keeps_a_text_on_one_line() {
+        assert_eq!(plain("a\nb\r\u{85}c\u{2028}d\u{2029}e\u{1b}["), "a b  c d e [");
+    }
 
     #[test]
     fn cuts_between_characters() {

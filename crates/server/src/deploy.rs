@@ -35,7 +35,7 @@ pub fn objects(plan: &InstallPlan) -> Objects {
         families::add(&mut objects, plan, family);
     }
     for family in &plan.elsewhere {
-        families::leave(&mut objects, family);
+        families::leave(&mut objects, plan, family);
     }
     objects.arguments().extend(plan.flags.iter().cloned());
     for component in &plan.components {

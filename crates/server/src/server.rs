@@ -373,7 +373,8 @@ fn app_state(
                 (event_recorder, event_writer) = (Some(to), Some(from));
             }
             let lookups = Lookups::new(client, options.limits.lookups, Arc::clone(metrics));
-            (Store::watching(settings, options.reference_grace, options.policies), Some(lookups))
+            let store = Store::watching(settings, options.reference_grace, options.policies);
+            (store.holding(options.limits.state), Some(lookups))
         }
     };
     let decide = options.decide;

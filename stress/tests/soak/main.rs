@@ -44,6 +44,7 @@ mod support;
 
 mod audit;
 mod day;
+mod greedy;
 mod hostile;
 mod outage;
 mod parameters;
@@ -112,6 +113,19 @@ const SCENARIOS: &[Scenario] = &[
             ("memgate", ""),
         ],
         run: hostile::run,
+    },
+    Scenario {
+        name: "greedy",
+        about: "a tenant writes 50 MB of lists that say nothing, in the memory of a container (as root): others stay as fast",
+        parameters: &[
+            ("megabytes", "50"),
+            ("elements", "9900"),
+            ("writes", "4"),
+            ("quiet", "60"),
+            ("rate", "20"),
+            ("memgate", ""),
+        ],
+        run: greedy::run,
     },
     Scenario {
         name: "upgrade",

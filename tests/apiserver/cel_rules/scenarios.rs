@@ -153,8 +153,9 @@ pub(super) fn lets_objects_go(fixture: &Fixture) -> Result<()> {
     let refused = policies.send(Method::PUT, &at, Some(&changed(&bad)?))?;
     ensure!(refused_for(&refused)?.as_deref() == Some("arkonis/redis-required"), "{}", refused.message());
     policies.send(Method::DELETE, &at, None)?.object()?;
-    policies.send(Method::PUT, &at, Some(&changed(&bad)?))?.object()?;
-    let mut free = changed(&bad)?;
+    let refused = policies.send(Method::PUT, &at, Some(&changed(&bad)?))?;
+    ensure!(refused_for(&refused)?.as_deref() == Some("arkonis/redis-required"), "{}", refused.message());
+    let mut free = changed(&held["spec"])?;
     free["metadata"]["finalizers"] = json!([]);
     policies.send(Method::PUT, &at, Some(&free))?.object()?;
     ensure!(policies.send(Method::GET, &at, None)?.status == 404, "it is still there");

@@ -29,10 +29,10 @@ const KEYS: [(&str, &str); 4] = [
 ];
 
 /// Objects by what their metadata is like. All but the last are there twice: stored, and to be.
-const OBJECTS: [&str; 6] = ["bare", "empty", "null", "other", "keyed", "going"];
+const OBJECTS: [&str; 7] = ["bare", "empty", "null", "other", "keyed", "changed", "going"];
 
 /// For each condition and request, whether memgate is asked: `verb stored to-be`, and by whom.
-const ROWS: [(&str, &[(&str, bool)]); 6] = [
+const ROWS: [(&str, &[(&str, bool)]); 7] = [
     (
         "not-node",
         &[
@@ -109,8 +109,25 @@ const ROWS: [(&str, &[(&str, bool)]); 6] = [
         &[
             ("create bare", true),
             ("update bare other", true),
+            ("update bare bare", true),
             ("update going going", false),
             ("update going bare", false),
+            ("update going other", false),
+            ("update going changed", true),
+            ("create changed", true),
+            ("delete bare", true),
+        ],
+    ),
+    (
+        "not-deleting-namespace",
+        &[
+            ("create bare", true),
+            ("update bare bare", true),
+            ("update going going", false),
+            ("update going bare", false),
+            ("update going changed", false),
+            ("update going other", true),
+            ("update going keyed", true),
             ("delete bare", true),
         ],
     ),
@@ -180,6 +197,8 @@ struct Probe {
 
 impl Probe {
     fn new(cluster: &ControlPlane, name: &str, expression: &str, failure: &str) -> Result<Self> {
+        // The objects here are ConfigMaps, which have data where others have a spec.
+        let expression = expression.replace("bject.spec", "bject.data");
         let namespace = cluster.fresh_namespace("condition")?;
         let stub = Stub::start(|_| json!({"allowed": false, "status": {"message": ASKED}}))?;
         let probe = Self { condition: name.to_owned(), namespace, stub };
@@ -237,7 +256,11 @@ impl Probe {
         if name == "going" {
             metadata["finalizers"] = json!(["memgate.dev/held"]);
         }
-        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+        let mut object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata});
+        if like == "changed" {
+            object["data"] = json!({"any": "thing"});
+        }
+        object
     }
 
     /// Whether the webhook is asked about a request of the table.

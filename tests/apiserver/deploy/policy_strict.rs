@@ -47,6 +47,9 @@ fn away(fixture: &Fixture) -> Result<()> {
     }
     // These fail closed everywhere.
     for namespace in [&strict, &open] {
+        let refused = rehearse(cluster, namespace, &between())?;
+        let words = "failed calling webhook \"required.pods.memgate.dev\"";
+        ensure!(refused.message().contains(words), "{namespace}: {:?}", refused.body);
         let refused = rehearse(cluster, namespace, &memory("notes"))?;
         ensure!(refused.message().contains("failed calling webhook"), "{namespace}: {:?}", refused.body);
     }
@@ -108,6 +111,7 @@ fn once(fixture: &Fixture) -> Result<()> {
             Ok((answer.granted() && env_names(&answer.body) == COMPLETE).then_some(()))
         })?;
     }
+    let between = between();
     let required = pod("scout", "scout", &[("memgate.dev/inject", "required")]);
     for (namespace, prefix) in [(&strict, "strict."), (&open, "")] {
         for (entry, object) in pods() {
@@ -115,9 +119,11 @@ fn once(fixture: &Fixture) -> Result<()> {
             let called = called(&cluster.annotations(&answer.audit_id)?)?;
             ensure!(called == [format!("{prefix}{entry}.memgate.dev")], "{namespace}, {entry}: {called:?}");
         }
-        let answer = rehearse(cluster, namespace, &required)?;
-        let called = called(&cluster.annotations(&answer.audit_id)?)?;
-        ensure!(called == ["required.pods.memgate.dev"], "{namespace}: {called:?}");
+        for required in [&required, &between] {
+            let answer = rehearse(cluster, namespace, required)?;
+            let called = called(&cluster.annotations(&answer.audit_id)?)?;
+            ensure!(called == ["required.pods.memgate.dev"], "{namespace}: {called:?}");
+        }
 
         let answer = rehearse(cluster, namespace, &orka_agent())?;
         let annotations = cluster.annotations(&answer.audit_id)?;
@@ -167,6 +173,11 @@ fn pods() -> Vec<(&'static str, Value)> {
             of(json!({"sympozium.ai/component": "agent-run", "sympozium.ai/instance": "any"}), none()),
         ),
     ]
+}
+
+/// A pod that requires the memory of its agent, with a mark of a platform that makes do without.
+fn between() -> Value {
+    pod("scout", "scout", &[("memgate.dev/inject", "required"), ("orka.ai/task", "any")])
 }
 
 fn orka_agent() -> Value {

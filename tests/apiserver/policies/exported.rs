@@ -29,7 +29,7 @@ const RULES: &str = include_str!("exported.yaml");
 const ENOUGH_PAIRS: usize = 2_000;
 
 /// How many objects are taken from the cases.
-const MOST_OBJECTS: usize = 250;
+const MOST_OBJECTS: usize = 320;
 
 /// How many of them have to be broken rules.
 const ENOUGH_BROKEN: usize = 200;
@@ -157,17 +157,27 @@ impl<'f> Scene<'f> {
                 continue;
             }
             let code = finding.policy.as_ref().map(|it| format!("/{}", it.rule.id)).unwrap_or_default();
-            let kind = object["kind"].as_str().unwrap_or_default();
-            said.denied |= finding.severity == Severity::Deny && !self.is_left_out(&code, kind);
+            said.denied |= finding.severity == Severity::Deny && !self.is_left_out(&code, object);
             said.add(&finding.message());
         }
         Ok(said)
     }
 
     /// Whether it was said that a rule is not exported for objects of this kind.
-    fn is_left_out(&self, rule: &str, kind: &str) -> bool {
+    fn is_left_out(&self, rule: &str, object: &Value) -> bool {
         let id = rule.split('/').nth(1).unwrap_or_default();
-        let of_kind = |what: &str| what.split([' ', ',', ':']).any(|word| word == kind);
+        let kind = object["kind"].as_str().unwrap_or_default();
+        let group = object["apiVersion"].as_str().and_then(|it| it.split_once('/')).unwrap_or_default().0;
+        let is_of = |family: &&memgate_model::family::Family| {
+            family.views.kinds.iter().any(|(it, _)| it.group == group && it.kind == kind)
+        };
+        let family = family::ALL.into_iter().find(is_of).map_or("", |family| family.name);
+        // `orka Agent` where the kind has one name on several platforms.
+        let named = format!("{family} {kind}");
+        let of_kind = |what: &str| {
+            let several = family::ALL.iter().any(|family| what.contains(&format!("{} {kind}", family.name)));
+            if several { what.contains(&named) } else { what.split([' ', ',', ':']).any(|word| word == kind) }
+        };
         self.exported.left_out.iter().any(|it| it.rule.as_deref() == Some(id) && of_kind(&it.what))
     }
 
@@ -177,7 +187,7 @@ impl<'f> Scene<'f> {
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
         for (rule, words) in &here.rules {
             match there.rules.get(rule) {
-                None if self.is_left_out(rule, kind) || here.denied && there.denied => {}
+                None if self.is_left_out(rule, object) || here.denied && there.denied => {}
                 None => wrong
                     .push(format!("{kind} {name}: only memgate says {rule}: {words:?}: {}", object["spec"])),
                 Some(said) => {

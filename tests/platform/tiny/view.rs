@@ -27,7 +27,11 @@ pub(crate) fn of_object(subject: &Subject<'_>, state: &mut StateReader<'_>) -> O
     Some(of_notebook(subject.object, (subject.namespace, subject.name), state))
 }
 
-pub(crate) fn of_pod(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Option<MemoryView> {
+pub(crate) fn of_pod(
+    [pod, _]: [&Pod<'_>; 2],
+    namespace: &str,
+    state: &mut StateReader<'_>,
+) -> Option<MemoryView> {
     let name = pod.label(LABEL)?;
     let notebook = match state.get(&NOTEBOOK, namespace, name) {
         Lookup::Found(notebook) => Some(of_notebook(&notebook.tree, (namespace, name), state)),

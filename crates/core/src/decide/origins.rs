@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::decide::decide;
 use crate::family::inject::{INJECTED_ANNOTATION, marker};
-use memgate_model::edit::{Edit, Origin};
+use memgate_model::edit::{Edit, Entry, Origin};
 use memgate_model::object::Reference;
 use memgate_model::request::Request;
 use memgate_model::snapshot::Snapshot;
@@ -27,6 +27,8 @@ pub enum Item {
     Volume(String),
     /// A mount: the container and the path.
     Mount(String, String),
+    /// The group of the pod's volumes.
+    FsGroup(i64),
 }
 
 /// What the state gives for an item.
@@ -77,6 +79,84 @@ pub fn marked_by(marker: &Value) -> Vec<Item> {
     items.extend(names(marker.get("initContainers")).map(Item::InitContainer));
     items.extend(names(marker.get("volumes")).map(Item::Volume));
     items.extend(pairs(marker, "mounts", Item::Mount));
+    items.extend(marker.get("fsGroup").and_then(Value::as_i64).map(Item::FsGroup));
+    items
+}
+
+/// The items that the annotation of a pod names, that the pod has, and that a decision about the pod without them adds,
+/// with the annotation of that decision. `decide` makes the edits of this decision.
+pub(super) fn confirmed(pod: &Value, decide: impl FnOnce(&str) -> Vec<Edit>) -> (BTreeSet<Item>, Value) {
+    let Some(bare) = bare(pod) else { return (BTreeSet::new(), Value::Null) };
+    let edits = decide(&bare.to_string());
+    let mut names = Names::of(&bare);
+    let mut given = BTreeMap::new();
+    let mut annotation = Value::Null;
+    for edit in &edits {
+        add_items(edit, &mut names, &mut given);
+        if let memgate_model::edit::Value::Text(text) | memgate_model::edit::Value::Entry(Entry(_, text)) =
+            &edit.value
+            && edit.pointer.as_str().starts_with("/metadata/annotations")
+        {
+            annotation = serde_json::from_str(text).unwrap_or_default();
+        }
+    }
+    let present = present(pod);
+    let is_confirmed = |item: &Item| {
+        given.get(item).zip(present.get(item)).is_some_and(|(given, value)| match item {
+            // Another webhook may have completed a container or a volume.
+            Item::Env(..) => {
+                let only = |field: &str| {
+                    given.value.get(field).is_some() || value.get(field).is_none_or(Value::is_null)
+                };
+                has(value, &given.value) && ["value", "valueFrom"].into_iter().all(only)
+            }
+            Item::FsGroup(_) => given.value == *value,
+            Item::InitContainer(_) | Item::Volume(_) | Item::Mount(..) => true,
+        })
+    };
+    (marked(pod).unwrap_or_default().into_iter().filter(is_confirmed).collect(), annotation)
+}
+
+/// Whether a value has everything that was given. An apiserver adds defaults, and drops an empty text.
+fn has(value: &Value, given: &Value) -> bool {
+    let Some(given) = given.as_object() else { return value == given };
+    given.iter().all(|(field, given)| match value.get(field) {
+        Some(value) => has(value, given),
+        None => given == "",
+    })
+}
+
+/// Everything in a pod that memgate could have added. Of a name that occurs twice the last counts.
+fn present(pod: &Value) -> BTreeMap<Item, Value> {
+    let mut items = BTreeMap::new();
+    let elements =
+        |value: &Value, field: &str| value.get(field).and_then(Value::as_array).cloned().unwrap_or_default();
+    let Some(spec) = pod.get("spec") else { return items };
+    for field in ["containers", "initContainers"] {
+        // Variables go into the first of several containers with one name, which no apiserver accepts.
+        let mut seen = BTreeSet::new();
+        for container in elements(spec, field) {
+            let name = name_of(&container, "name");
+            if !seen.insert(name.clone()) {
+                continue;
+            }
+            for variable in elements(&container, "env") {
+                items.insert(Item::Env(name.clone(), name_of(&variable, "name")), variable);
+            }
+            for mount in elements(&container, "volumeMounts") {
+                items.insert(Item::Mount(name.clone(), name_of(&mount, "mountPath")), mount);
+            }
+            if field == "initContainers" {
+                items.insert(Item::InitContainer(name), container);
+            }
+        }
+    }
+    for volume in elements(spec, "volumes") {
+        items.insert(Item::Volume(name_of(&volume, "name")), volume);
+    }
+    if let Some(group) = spec.pointer("/securityContext/fsGroup").and_then(Value::as_i64) {
+        items.insert(Item::FsGroup(group), group.into());
+    }
     items
 }
 
@@ -114,6 +194,13 @@ fn bare(pod: &Value) -> Option<Value> {
     }
     retain(spec.get_mut("initContainers"), |it| !added.contains(&Item::InitContainer(named(it, "name"))));
     retain(spec.get_mut("volumes"), |it| !added.contains(&Item::Volume(named(it, "name"))));
+    let context = spec.get_mut("securityContext").and_then(Value::as_object_mut);
+    if let Some(context) = context {
+        let group = context.get("fsGroup").and_then(Value::as_i64);
+        if group.is_some_and(|group| added.contains(&Item::FsGroup(group))) {
+            context.remove("fsGroup");
+        }
+    }
     Some(bare)
 }
 
@@ -153,6 +240,13 @@ fn add_items(edit: &Edit, names: &mut Names, given: &mut BTreeMap<Item, Given>) 
     let Ok(value) = serde_json::to_value(&edit.value) else { return };
     let tokens: Vec<Cow<'_, str>> = edit.pointer.tokens().collect();
     let tokens: Vec<&str> = tokens.iter().map(AsRef::as_ref).collect();
+    if let ["spec", "securityContext", ..] = tokens.as_slice() {
+        let group = value.as_i64().or_else(|| value.get("fsGroup")?.as_i64());
+        if let Some((group, origin)) = group.zip(edit.origins.first().cloned()) {
+            given.insert(Item::FsGroup(group), Given { origin, value: group.into() });
+        }
+        return;
+    }
     let (list, at, elements) = match (value, tokens.as_slice()) {
         (Value::Array(elements), list) => (list, None, elements),
         (element, [list @ .., index]) => (list, list_index(index), vec![element]),

@@ -41,23 +41,19 @@ pub(super) fn no_defaults() -> Finding {
     Finding::warn(&OVER_LIMIT, Pointer::root(), message).on_rewrite()
 }
 
-/// The decision about a pod that ended early. `None` if neither a family recognises the pod (`known`) nor the pod
+/// The decision about a pod that exceeds a limit. `None` if neither a family recognises the pod (`known`) nor the pod
 /// asks to be refused rather than started without its memory (`required`).
-pub(super) fn pod(stop: Stop, known: bool, required: bool) -> Option<Decision> {
-    let over = match stop {
-        Stop::Cancelled => return Some(Decision::pass(Reason::Cancelled)),
-        Stop::OverLimit(over) => over,
-    };
+pub(super) fn pod(over: &OverLimit, known: bool, required: bool) -> Option<Decision> {
     if !known && !required {
         return None;
     }
-    let (place, most) = (place(&over), over.limit.at_most());
+    let (place, most) = (place(over), over.limit.at_most());
     let message = match over.limit {
         Limit::Patch => format!("{place}: its memory needs more than {most}; it gets nothing"),
         _ => format!("{place}: memgate reads {most} at most; the pod gets no memory"),
     };
     let severity = if required { Severity::Deny } else { Severity::Warn };
-    let findings = vec![Finding { severity, ..Finding::warn(&OVER_LIMIT, over.pointer, message) }];
+    let findings = vec![Finding { severity, ..Finding::warn(&OVER_LIMIT, over.pointer.clone(), message) }];
     Some(Decision { findings, required, ..Decision::pass(Reason::OverLimit) })
 }
 

@@ -4,19 +4,25 @@
 //! families, so a later one sees the pod with the edits of the earlier ones.
 
 mod controller;
+mod validity;
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+use serde_json::Value as Json;
 
 use crate::family::common;
+use crate::family::inject::marker::Part;
 use crate::family::inject::{INJECT_LABEL, label_pointer, marker};
 use crate::patch::Patch;
 use crate::patch::apply::apply;
 use memgate_model::decision::{Decision, FamilyShare};
+use memgate_model::edit::Edit;
 use memgate_model::elsewhere::Elsewhere;
 use memgate_model::event::{InvolvedObject, PodEvent};
 use memgate_model::family::Family;
 use memgate_model::finding::{Finding, Severity};
-use memgate_model::injection::Injection;
+use memgate_model::injection::{Added, Injection};
 use memgate_model::kind::NAMESPACE;
 use memgate_model::object::{Lookup, Object};
 use memgate_model::pod::Pod;
@@ -25,12 +31,16 @@ use memgate_model::request::{Operation, Request};
 use memgate_model::snapshot::Snapshot;
 use memgate_model::state_reader::StateReader;
 use memgate_model::view::MIRROR_POD;
-use memgate_primitives::budget::{Budget, Limit, MAX_PATCH_BYTES};
+use memgate_primitives::budget::{Budget, Limit, MAX_PATCH_BYTES, OverLimit, Stop};
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
 
 use self::controller::is_from_controller;
+use super::origins::{Item, confirmed};
 use super::{namespace, over_limit, policies, reported, resolve_namespace};
+
+/// The longest pod that is read again for the sake of its marker annotation, in bytes: more than etcd stores of most pods.
+const MAX_READ_AGAIN_BYTES: usize = 3 << 19;
 
 /// The value of the inject label of a pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,12 +107,24 @@ pub(super) fn decide_new(
         decide_injection(text, pod, namespace, &snapshot.settings.families, &mut state)
     };
     let known = !matches!(decision.reason, Reason::NotOurs | Reason::NotRecognised | Reason::OptedOut);
-    let ended = budget.stopped().and_then(|stop| over_limit::pod(stop, known, decision.required));
-    if let Some(ended) = ended {
-        return ended;
+    let required = decision.required;
+    let with_policies = |(decision, over): (Decision, OverLimit)| {
+        policies::refuse_unread(decision, pod, (text, namespace), &over, request, snapshot)
+    };
+    match budget.stopped() {
+        Some(Stop::Cancelled) => return Decision::pass(Reason::Cancelled),
+        Some(Stop::OverLimit(over)) => {
+            return with_policies((over_limit::pod(&over, known, required).unwrap_or(decision), over));
+        }
+        None => {}
     }
     let decision = policies::add_to_pod(decision, pod, (text, namespace), request, snapshot, &mut state);
-    Decision { unknown: state.into_unknown(), ..decision }
+    // The views read more of the pod than the injection, which an opt-out skips.
+    match budget.stopped() {
+        Some(Stop::Cancelled) => Decision::pass(Reason::Cancelled),
+        Some(Stop::OverLimit(over)) => with_policies((decision, over)),
+        None => Decision { unknown: state.into_unknown(), ..decision },
+    }
 }
 
 /// The decision of one family about a pod that it recognises.
@@ -153,10 +175,80 @@ fn decide_injection(
         return Decision { required, ..Decision::pass(joined_reason(&decisions)) };
     }
     make_edits_consecutive(text, namespace, &mut decisions, state);
-    join(pod, namespace, decisions, state)
+    let kept = kept(text, pod, namespace, families, state);
+    let mut marker = mark(pod, &mut decisions, &kept);
+    if let Some(finding) = marker.as_ref().and_then(|marker| validity::too_long(text, marker)) {
+        for FamilyDecision { injection, .. } in
+            decisions.iter_mut().filter(|it| !it.injection.edits.is_empty())
+        {
+            leave_out(injection, finding.clone());
+        }
+        marker = mark(pod, &mut decisions, &kept);
+    }
+    join(pod, namespace, decisions, marker, state)
 }
 
-/// Bases the edits of each family on the pod with the edits of the families before it. The findings stay those about
+/// What stays of the marker annotation that a pod brings.
+#[derive(Default)]
+struct Kept {
+    items: BTreeSet<Item>,
+    /// The annotation that memgate would write itself.
+    own: Json,
+}
+
+/// Decides about the pod without what its annotation names. Another webhook may have changed the pod since, so a large
+/// pod is not read a second time, and nothing of its annotation stays.
+fn kept(
+    text: &str,
+    pod: &Pod<'_>,
+    namespace: &str,
+    families: &[&'static Family],
+    state: &mut StateReader<'_>,
+) -> Kept {
+    let has_earlier = marker::earlier(pod).is_some_and(|earlier| !marker::objects(&earlier).is_empty());
+    if !has_earlier || text.len() > MAX_READ_AGAIN_BYTES {
+        return Kept::default();
+    }
+    let Ok(value) = serde_json::from_str::<Json>(text) else { return Kept::default() };
+    let (items, own) = confirmed(&value, |bare| {
+        let Ok(pod) = Pod::parse(bare) else { return Vec::new() };
+        decide_injection(bare, &pod, namespace, families, state).edits
+    });
+    Kept { items, own }
+}
+
+impl Kept {
+    fn has(&self, family: &Family, part: Part<'_>) -> bool {
+        let text = str::to_owned;
+        let item = match part {
+            Part::Memory(name) => {
+                let is_of = |own: &&Json| own.get("family").and_then(Json::as_str) == Some(family.name);
+                let own = marker::objects(&self.own).iter().find(is_of).and_then(|own| own.get("memory"));
+                return own.is_some_and(|own| {
+                    own == name || own.as_array().is_some_and(|names| names.iter().any(|own| own == name))
+                });
+            }
+            Part::Env(container, name) => Item::Env(text(container), text(name)),
+            Part::InitContainer(name) => Item::InitContainer(text(name)),
+            Part::Volume(name) => Item::Volume(text(name)),
+            Part::Mount(container, path) => Item::Mount(text(container), text(path)),
+            Part::FsGroup(group) => Item::FsGroup(group),
+        };
+        self.items.contains(&item)
+    }
+}
+
+/// The edit that writes the marker annotation, for what the families add and what stays.
+fn mark(pod: &Pod<'_>, decisions: &mut [FamilyDecision<'_>], kept: &Kept) -> Option<Edit> {
+    let added = decisions.iter_mut().map(|FamilyDecision { family, injection, .. }| {
+        let added = (!injection.edits.is_empty()).then(|| std::mem::take(&mut injection.added));
+        (*family, added)
+    });
+    marker::edit(pod, added.collect(), &|family, part| kept.has(family, part))
+}
+
+/// Bases the edits of each family on the pod with the edits of the families before it, and leaves out those with which
+/// the pod would be invalid. The findings stay those about
 /// the sent pod, whose fields its author knows.
 fn make_edits_consecutive(
     text: &str,
@@ -165,20 +257,32 @@ fn make_edits_consecutive(
     state: &mut StateReader<'_>,
 ) {
     let mut text = Cow::Borrowed(text);
-    for index in 1..decisions.len() {
-        let [.., earlier, later] = decisions.get_mut(..=index).unwrap_or_default() else { return };
-        if !earlier.injection.edits.is_empty() {
-            // Edits that do not apply are a fault, which the check of the whole patch reports.
-            let Ok(edited) = apply(&text, &earlier.injection.edits) else { return };
-            text = Cow::Owned(edited);
-        }
+    let last = decisions.len().saturating_sub(1);
+    for (index, FamilyDecision { family, injection, .. }) in decisions.iter_mut().enumerate() {
         if let Cow::Owned(edited) = &text {
             let pod = Pod::parse(edited).ok();
-            let next = pod.and_then(|pod| (later.family.faces.inject)(&pod, namespace, state));
+            let next = pod.and_then(|pod| (family.faces.inject)(&pod, namespace, state));
             let next = next.map(|injection| (injection.edits, injection.added));
-            (later.injection.edits, later.injection.added) = next.unwrap_or_default();
+            (injection.edits, injection.added) = next.unwrap_or_default();
+        }
+        if let Some(finding) = validity::refusal(&text, &injection.edits) {
+            leave_out(injection, finding);
+        }
+        if index < last && !injection.edits.is_empty() {
+            // Edits that do not apply are a fault, which the check of the whole patch reports.
+            let Ok(edited) = apply(&text, &injection.edits) else { return };
+            text = Cow::Owned(edited);
         }
     }
+}
+
+/// Takes back what a family adds, since the pod would be invalid with it.
+fn leave_out(injection: &mut Injection, finding: Finding) {
+    injection.edits.clear();
+    injection.added = Added::default();
+    injection.reason = Reason::Conflict;
+    injection.only_if_required = false;
+    injection.unmet.push(finding);
 }
 
 /// Makes one decision of those of all families that recognise the pod.
@@ -186,10 +290,10 @@ fn join(
     pod: &Pod<'_>,
     namespace: &str,
     decisions: Vec<FamilyDecision<'_>>,
+    marker: Option<Edit>,
     state: &StateReader<'_>,
 ) -> Decision {
     let mut joined = Decision::pass(joined_reason(&decisions));
-    let mut added = Vec::new();
     for decision in decisions {
         let FamilyDecision { family, injection, required, namespace_label } = decision;
         let edits = injection.edits.len();
@@ -214,11 +318,13 @@ fn join(
         joined.findings.extend(unknown);
         joined.edits.extend(injection.edits);
         joined.missing.extend(injection.missing);
-        added.push((family, (edits > 0).then_some(injection.added)));
     }
-    if let Some(last) = joined.families.iter_mut().rfind(|share| share.edits > 0) {
-        last.edits += 1;
-        joined.edits.push(marker::edit(pod, added));
+    if let Some(marker) = marker {
+        let adding = joined.families.iter().rposition(|share| share.edits > 0).unwrap_or(0);
+        if let Some(share) = joined.families.get_mut(adding) {
+            share.edits += 1;
+        }
+        joined.edits.push(marker);
     }
     if Patch(&joined.edits).is_longer_than(MAX_PATCH_BYTES) {
         state.budget().over_limit(Pointer::root, Limit::Patch);

@@ -10,11 +10,13 @@ use memgate_model::finding::{Finding, Severity};
 use memgate_model::pod::Pod;
 use memgate_model::policy::Question;
 use memgate_model::reason::Reason;
-use memgate_model::request::{Operation, Request};
+use memgate_model::request::{Operation, Point, Request};
 use memgate_model::snapshot::Snapshot;
 use memgate_model::state_reader::StateReader;
-use memgate_policy::judge::{Judgement, Views, judge};
+use memgate_policy::defaults;
+use memgate_policy::judge::{Judgement, Views, judge, refuse_unread as refuse_unread_pod};
 use memgate_policy::selection;
+use memgate_primitives::budget::{Budget, OverLimit};
 use memgate_primitives::members::Members;
 
 use super::{reported, views};
@@ -37,19 +39,23 @@ pub(super) fn of_resource<'s>(
     })
 }
 
-/// Adds the defaults that policies set to those of the family.
+/// Adds the defaults that policies set to those of the family. An audit judges objects as they are stored: there, the
+/// missing ones are notes among the findings.
 pub(super) fn add_defaults<'s>(
     mut edits: Vec<Edit>,
+    findings: &mut Vec<Finding>,
     family: &'static Family,
     subject: &Subject<'_>,
     request: &Request<'_>,
     snapshot: &'s Snapshot,
     state: &mut StateReader<'s>,
 ) -> Vec<Edit> {
-    if let Some(judged) = judged(family, subject, request, snapshot) {
-        memgate_policy::defaults::add(&mut edits, subject, &judged, snapshot, state);
-    }
-    edits
+    let Some(judged) = judged(family, subject, request, snapshot) else { return edits };
+    let of_family = (request.occasion.point == Point::Audit).then(|| edits.clone());
+    defaults::add(&mut edits, subject, &judged, snapshot, state);
+    let Some(of_family) = of_family else { return edits };
+    findings.extend(edits.iter().filter_map(defaults::missing));
+    of_family
 }
 
 /// An object of a family's own kind as policies see it; `None` without any policy.
@@ -95,13 +101,40 @@ pub(super) fn add_to_pod<'s>(
             let object = family.adds_containers().then(|| after().to_owned());
             Some(Views { new, old: None, object })
         });
-        all.findings.extend(judgement.findings);
-        all.not_shown = all.not_shown.and(judgement.not_shown);
-        all.policies.extend(judgement.policies);
-        all.exemptions.extend(judgement.exemptions);
-        all.fired.extend(judgement.fired);
+        all.add_all(judgement);
     }
     if all == Judgement::default() { decision } else { join(decision, all) }
+}
+
+/// Adds the denials of policies that judge pods: a pod that exceeds a limit could contain anything in the rest. Which
+/// families it belongs to is seen by its metadata.
+pub(super) fn refuse_unread(
+    decision: Decision,
+    pod: &Pod<'_>,
+    (text, namespace): (&str, &str),
+    over: &OverLimit,
+    request: &Request<'_>,
+    snapshot: &Snapshot,
+) -> Decision {
+    if snapshot.policies.is_silent(Question::Pod) {
+        return decision;
+    }
+    let request = &Request { operation: Operation::Create, old_object: None, ..request.clone() };
+    // Namespaces are looked up although the budget has ended.
+    let budget = Budget::default();
+    let mut state = StateReader::new(snapshot, &budget);
+    let is_cut = over.pointer.as_str().starts_with("/metadata");
+    let mut all = Judgement::default();
+    for family in &snapshot.settings.families {
+        let Some(subject) = selection::Subject::of(request, family, "Pod", namespace, text) else { continue };
+        let has_annotation = |key: &str| is_cut || pod.annotation(key).is_some();
+        let selectors = family.pods.selectors;
+        all.add_all(refuse_unread_pod(&subject, snapshot, &mut state, &over.pointer, |labels| {
+            selectors.iter().any(|selector| selector.selects(labels, has_annotation))
+        }));
+    }
+    let decision = if all == Judgement::default() { decision } else { join(decision, all) };
+    Decision { unknown: state.into_unknown(), ..decision }
 }
 
 /// Joins a decision about a pod with the findings of policies. Two families may recognise the pod; each finding

@@ -48,9 +48,6 @@ pub(super) fn decide(workload: &Workload, request: &Request<'_>, snapshot: &Snap
     let Some(Ok(parts)) = request.object.map(|object| workload.read(object)) else {
         return Decision::pass(Reason::Malformed);
     };
-    if parts.deleting && request.operation == Operation::Update {
-        return Decision::pass(Reason::Deleting);
-    }
     let Some(template) = parts.template else { return Decision::pass(Reason::Malformed) };
     let namespace = first_non_empty([&*request.namespace, parts.namespace.as_deref().unwrap_or_default()]);
     let (pod, claims) = pod_of_template(template, &parts.name, parts.claim_templates);

@@ -75,9 +75,11 @@ pub(super) fn of_pod<'p>(
     namespace: &str,
     state: &mut StateReader<'_>,
 ) -> Option<MemoryView> {
-    let mut view = (family.views.of_pod)(pod, namespace, state)?;
+    let stored = stored();
+    let edited = (stored != sent).then(|| Pod::parse(stored).ok()).flatten();
+    let mut view = (family.views.of_pod)([pod, edited.as_ref().unwrap_or(pod)], namespace, state)?;
     if family.adds_containers() {
-        view.containers = container_view::containers(stored(), sent);
+        view.containers = container_view::containers(stored, sent);
     }
     Some(view)
 }

@@ -5,12 +5,16 @@ use memgate_model::codes::codes;
 codes! { "memgate";
     /// An entry of a baseline whose finding no longer occurs, or occurs less often.
     BASELINE_FIXED = "baseline-fixed", NotFound;
+    /// A URL of which clients read different hosts.
+    HOST_AMBIGUOUS = "host-ambiguous", Invalid;
     /// A comment to ignore a finding that names a code that does not exist.
     IGNORE_UNKNOWN = "ignore-unknown", NotSupported;
     /// A comment that ignores a finding that does not occur.
     IGNORE_UNUSED = "ignore-unused", NotFound;
     /// A comment to ignore a finding that does not give a reason.
     IGNORE_WITHOUT_REASON = "ignore-without-reason", Required;
+    /// A pod that an apiserver would refuse with its memory.
+    INVALID_WITH_MEMORY = "invalid-with-memory", Invalid;
     /// A pod that requires its memory and is not recognised by any enabled family.
     POD_NOT_RECOGNISED = "pod-not-recognised", Invalid;
     /// A kind or group in a file that is nearly one that memgate checks.

@@ -1,19 +1,23 @@
 //! Where memory is reached, read from the text of an endpoint: a URL, `host:port` or a connection string.
 //!
-//! The view has every host that the text names, since a client may use any of them. It contains nothing from the
-//! userinfo and the query, except the hosts in the query of a Postgres URL.
+//! The view has every host that the text names, since a client may use any of them. It has nothing from userinfo and
+//! query except the hosts in the query of a Postgres URL. A host that clients read in two ways is unknown.
 
 use std::borrow::Cow;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
+use crate::family::authority::{self, MAX_HOSTS, Reading};
+use crate::family::common::HOST_AMBIGUOUS;
 use crate::family::url;
 use crate::family::url::{Endpoint, server};
+use memgate_model::finding::Finding;
 use memgate_model::kind::SERVICE;
 use memgate_model::memory_view::{EndpointSource, EndpointView, HostView, Why};
 use memgate_model::object::Lookup;
 use memgate_model::state_reader::StateReader;
 use memgate_primitives::credential::masked;
 use memgate_primitives::percent::percent_decoded;
+use memgate_primitives::pointer::Pointer;
 
 /// The scheme of Postgres, which has two spellings.
 const POSTGRES: &str = "postgresql";
@@ -25,15 +29,49 @@ const HOST_PARAMETERS: [&str; 2] = ["host", "hostaddr"];
 /// The view of an endpoint; `namespace` is the namespace of the object that has it.
 #[must_use]
 pub fn parse(from: EndpointSource, text: &str, namespace: &str, state: &mut StateReader<'_>) -> EndpointView {
-    let text = text.trim();
     if text.contains("$(") {
         return EndpointView::unknown(from, Why::Placeholder);
     }
-    let found = if is_pairs(text) { read_pairs(text) } else { read_url(text) };
+    let found = read(text);
     let servers = if found.servers.is_empty() { vec![Server::default()] } else { found.servers };
     let mut host = |server: &Server| host_view(&server.host, port(&server.port), namespace, state);
-    let hosts: Vec<HostView> = servers.iter().map(&mut host).collect();
-    EndpointView { from, scheme: found.scheme, hosts, path: found.path, unknown: None, port_unknown: None }
+    let hosts: Vec<HostView> = match found.reading {
+        Reading::Different => vec![HostView { host: shown_host(text, &servers), ..HostView::default() }],
+        Reading::Same | Reading::Unusual | Reading::Odd => servers.iter().map(&mut host).collect(),
+    };
+    let unknown = (found.reading != Reading::Same).then_some(Why::TwoReadings);
+    EndpointView { from, scheme: found.scheme, hosts, path: found.path, unknown, port_unknown: None }
+}
+
+/// The warning about a URL of which clients read different hosts. The reading of a connection string in another form
+/// is the provider's own.
+pub(crate) fn ambiguous_host(text: &str, pointer: &str) -> Option<Finding> {
+    let is_url = text.contains(":/") || text.contains(":\\");
+    if !is_url || text.contains("$(") || read(text).reading <= Reading::Unusual {
+        return None;
+    }
+    let pointer = Pointer::new(pointer);
+    let message = format!("{}: clients read its host in different ways", pointer.field());
+    Some(Finding::warn(&HOST_AMBIGUOUS, pointer, message))
+}
+
+fn read(text: &str) -> WrittenEndpoint {
+    let trimmed = text.trim();
+    if is_pairs(trimmed) { read_pairs(trimmed) } else { read_url(trimmed, authority::of_url(text)) }
+}
+
+/// The host of a text that clients read in different ways, as messages show it: without userinfo, in place of which
+/// is `…`.
+fn shown_host(text: &str, servers: &[Server]) -> String {
+    /// More than a message shows.
+    const MAX_BYTES: usize = 256;
+    let (before, host) = match text.rsplit_once('@') {
+        Some((_, behind)) => {
+            ("…@", server(behind.split(['/', '?', '#', ',', ';']).next().unwrap_or_default()).0)
+        }
+        None => ("", servers.first().map_or("", |server| server.host.as_str())),
+    };
+    format!("{before}{}", host.get(..host.floor_char_boundary(MAX_BYTES)).unwrap_or_default())
 }
 
 /// The parts of an endpoint, as they are written.
@@ -42,6 +80,7 @@ struct WrittenEndpoint {
     /// Empty if the text does not name a host.
     servers: Vec<Server>,
     path: Option<String>,
+    reading: Reading,
 }
 
 /// A host with its port. An empty host means the client's own machine, as for Go's dialer and the Postgres drivers.
@@ -51,8 +90,8 @@ struct Server {
     port: String,
 }
 
-/// Reads a URL, or an endpoint without scheme.
-fn read_url(text: &str) -> WrittenEndpoint {
+/// Reads a URL, or an endpoint without scheme; `reading` is how clients read its authority.
+fn read_url(text: &str, mut reading: Reading) -> WrittenEndpoint {
     let url = Endpoint::parse(text.strip_prefix("//").unwrap_or(text));
     let scheme = url.scheme.map(|scheme| match scheme.to_lowercase().as_str() {
         "postgres" => POSTGRES.to_owned(),
@@ -64,7 +103,7 @@ fn read_url(text: &str) -> WrittenEndpoint {
         None => (decoded, url.path),
     };
     let listed = listed.split(';').next().unwrap_or_default();
-    let is_postgres = scheme.as_deref().is_some_and(|scheme| scheme.starts_with(POSTGRES));
+    let is_postgres = scheme.as_deref().is_some_and(authority::is_postgres);
     let in_query: Vec<_> = url.parameters().filter(|_| is_postgres).collect();
     let ports = last(&in_query, "port").map(percent_decoded);
     let ports: Vec<&str> = ports.iter().flat_map(|ports| ports.split(',')).collect();
@@ -72,21 +111,35 @@ fn read_url(text: &str) -> WrittenEndpoint {
     if !listed.is_empty() {
         add_servers(listed, &ports, &mut servers);
     }
-    for (_, hosts) in in_query.iter().filter(|(name, _)| HOST_PARAMETERS.contains(&name.as_ref())) {
-        add_servers(&percent_decoded(hosts), &ports, &mut servers);
+    for (_, hosts) in in_query.iter().filter(|(name, _)| is_host_parameter(name)) {
+        let hosts = percent_decoded(hosts);
+        reading = reading.max(authority::of_hosts(&hosts));
+        add_servers(&hosts, &ports, &mut servers);
     }
-    WrittenEndpoint { scheme, servers, path: public_path(path) }
+    WrittenEndpoint { scheme, path: public_path(path), reading: reading.max(of_number(&servers)), servers }
 }
 
 /// Reads `key=value` pairs as Postgres drivers do.
 fn read_pairs(text: &str) -> WrittenEndpoint {
     let pairs = key_value_pairs(text);
     let ports: Vec<&str> = last(&pairs, "port").into_iter().flat_map(|ports| ports.split(',')).collect();
-    let mut servers = Vec::new();
-    for (_, hosts) in pairs.iter().filter(|(key, _)| HOST_PARAMETERS.contains(&key.as_ref())) {
+    let (mut servers, mut reading) = (Vec::new(), Reading::Same);
+    for (_, hosts) in pairs.iter().filter(|(key, _)| is_host_parameter(key)) {
+        reading = reading.max(authority::of_hosts(hosts));
         add_servers(hosts, &ports, &mut servers);
     }
-    WrittenEndpoint { scheme: Some(POSTGRES.to_owned()), servers, path: None }
+    let reading = reading.max(of_number(&servers));
+    WrittenEndpoint { scheme: Some(POSTGRES.to_owned()), servers, path: None, reading }
+}
+
+/// Whether a parameter has hosts. Some drivers ignore the case of its name.
+fn is_host_parameter(name: &str) -> bool {
+    HOST_PARAMETERS.iter().any(|known| known.eq_ignore_ascii_case(name))
+}
+
+/// Very many hosts are not compared.
+const fn of_number(servers: &[Server]) -> Reading {
+    if servers.len() > MAX_HOSTS { Reading::Different } else { Reading::Same }
 }
 
 /// The last value with this name; earlier ones are ignored.
@@ -96,7 +149,9 @@ fn last<'p, K: AsRef<str>, V: AsRef<str>>(pairs: &'p [(K, V)], name: &str) -> Op
 
 /// Adds each host of a list. A host without a port gets the port at the same index of `ports`, or the only port.
 fn add_servers(list: &str, ports: &[&str], servers: &mut Vec<Server>) {
-    for (index, listed) in list.split(',').enumerate() {
+    // One host too many tells that there are too many.
+    let room = (MAX_HOSTS + 1).saturating_sub(servers.len());
+    for (index, listed) in list.split(',').take(room).enumerate() {
         let (host, port) = server(listed.trim());
         // More colons are not part of an address; the text after them could be a password.
         let (host, _) = host.split_once(':').filter(|_| !is_address(host)).unwrap_or((host, ""));
@@ -199,12 +254,12 @@ fn is_address(host: &str) -> bool {
 fn host_view(host: &str, port: Option<u16>, namespace: &str, state: &mut StateReader<'_>) -> HostView {
     let host = host.trim().to_lowercase();
     let host = host.strip_suffix('.').unwrap_or(&host).to_owned();
-    match url::ip(&host) {
+    match url::ip(&host).map(leads_to) {
         Some(ip) => HostView {
             port,
             loopback: ip.is_loopback() || ip.is_unspecified(),
             private: match ip {
-                IpAddr::V4(ip) => ip.is_private(),
+                IpAddr::V4(ip) => ip.is_private() || is_shared(ip),
                 IpAddr::V6(ip) => ip.is_unique_local(),
             },
             link_local: match ip {
@@ -222,7 +277,24 @@ fn host_view(host: &str, port: Option<u16>, namespace: &str, state: &mut StateRe
     }
 }
 
-/// Whether a name means the pod itself: `localhost`, an empty host, or a Unix socket.
+/// The address that a packet arrives at: of IPv4 where a gateway translates IPv6. Source: RFC 6052, section 2.1.
+fn leads_to(ip: IpAddr) -> IpAddr {
+    let IpAddr::V6(v6) = ip else { return ip };
+    match v6.segments() {
+        [0x64, 0xff9b, 0, 0, 0, 0, ..] => {
+            let [.., a, b, c, d] = v6.octets();
+            IpAddr::V4(Ipv4Addr::new(a, b, c, d))
+        }
+        _ => ip,
+    }
+}
+
+/// Whether an address is in the space that carriers, and some clouds for their pods, share. Source: RFC 6598.
+const fn is_shared(ip: Ipv4Addr) -> bool {
+    matches!(ip.octets(), [100, 64..=127, ..])
+}
+
+/// Whether a name leads to the pod itself: `localhost`, an empty host, or the socket of a process.
 fn is_own_name(host: &str) -> bool {
     host.is_empty() || host.starts_with(['/', '@']) || host == "localhost" || host.ends_with(".localhost")
 }

@@ -19,6 +19,7 @@ pub(crate) mod containers;
 pub(crate) mod elsewhere;
 pub mod env;
 pub mod marker;
+pub(crate) mod own;
 pub mod parts;
 
 use std::borrow::Cow;
@@ -139,6 +140,7 @@ pub fn merge(
         let inits = parts.first_init_container.iter().chain(&parts.last_init_container);
         added.init_containers = inits.map(|part| part.name.clone()).collect();
         added.volumes = parts.volumes.iter().map(|part| part.name.clone()).collect();
+        added.fs_group = parts.fs_group.map(|(group, _)| group);
         edits.extend(parts::add_parts(existing, parts));
     }
     let reason = match (edits.is_empty(), conflict) {

@@ -1,5 +1,6 @@
 //! Messages: their length, and lists of names in them.
 
+use memgate_primitives::credential::masked_start;
 use memgate_primitives::plain_text::plain;
 
 /// The length up to which kubectl shows a warning in one piece.
@@ -45,7 +46,9 @@ pub(crate) fn fit_message(message: impl Fn(usize) -> String) -> String {
 
 /// The first characters of a name, with an ellipsis if it is longer. Control characters become spaces.
 pub(crate) fn truncate(name: &str, limit: usize) -> String {
-    let name = plain(name);
+    // What is cut off must not make a key unrecognisable.
+    let name = masked_start(name);
+    let name = plain(&name);
     if name.chars().nth(limit).is_none() {
         return name.into_owned();
     }

@@ -9,6 +9,7 @@
 //! answers     how large answers are, and that they say each thing once
 //! long_lists  the check of patches with very many edits
 //! fields      wrong values in every field that is read
+//! deletion    what is judged of objects that a finalizer keeps
 //! missing     what a pod's memory lacks, and who made the pod
 //! orloj_settings  what an installation of Orloj shares
 //! pod_events  which object the event of a missing memory regards
@@ -19,12 +20,15 @@
 //! warnings    how long the messages are
 //! ```
 //!
-//! Its cases are in `cases.rs` beside it.
+//! Its cases are in `cases.rs` of the project's tests, and `needs.rs` there runs what needs other programs.
 
 #[path = "../../../../tests/support/cases.rs"]
 mod cases;
+#[path = "../../../../tests/support/needs.rs"]
+mod needs;
 
 mod answers;
+mod deletion;
 mod fields;
 mod large_pods;
 mod large_views;

@@ -3,8 +3,10 @@
 //! ```text
 //! clocks    times at both ends, before, at and after what they are compared with
 //! every     each type of rule on the objects of each family, in each role
+//! hosts     which hosts are allowed, compared with the clients that connect to them
 //! large     very many elements, very long values, and policies as large as they may be
 //! locked    what passes where a policy refuses everything
+//! pods      what a pod sets itself, and pods that are too large
 //! refused   what is wrong with a policy is said in words that help
 //! repeated  the second time, and updates that change nothing
 //! texts     odd texts in values, which must not reach a terminal
@@ -15,8 +17,10 @@
 
 mod clocks;
 mod every;
+mod hosts;
 mod large;
 mod locked;
+mod pods;
 mod refused;
 mod repeated;
 mod texts;

@@ -263,7 +263,7 @@ fn patched(object: &Value, edits: &[Edit]) -> Result<Value, String> {
     Ok(object)
 }
 
-/// Takes the edits back, the last one first: `add` by removing, `replace` by the old value.
+/// Takes the edits back, the last one first: `add` by removing, `replace` and `remove` by the old value.
 fn taken_back(object: &Value, original: &Value, edits: &[Edit]) -> Value {
     let mut object = object.clone();
     for (number, edit) in edits.iter().enumerate().rev() {
@@ -272,6 +272,7 @@ fn taken_back(object: &Value, original: &Value, edits: &[Edit]) -> Value {
         let old = before.pointer(path);
         let inserted = edit.op == Op::Add && before.pointer(parent(path)).is_some_and(Value::is_array);
         let undo = match old {
+            Some(old) if edit.op == Op::Remove => json!([{"op": "add", "path": path, "value": old}]),
             Some(old) if !inserted => json!([{"op": "replace", "path": path, "value": old}]),
             _ => json!([{"op": "remove", "path": path}]),
         };

@@ -124,7 +124,7 @@ pub(super) fn view(
     let view = if text(object, "/kind") == "Pod" && group.is_empty() {
         let text = object.to_string();
         let pod = Pod::parse(&text).expect("a pod");
-        (family.views.of_pod)(&pod, namespace, &mut state)
+        (family.views.of_pod)([&pod, &pod], namespace, &mut state)
     } else {
         let kinds = family.views.kinds.iter().map(|(kind, _)| *kind);
         let kind = { kinds }.find(|kind| kind.is(group, text(object, "/kind"))).expect("a viewed kind");

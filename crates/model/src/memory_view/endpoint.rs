@@ -41,18 +41,19 @@ pub struct EndpointView {
     pub from: EndpointSource,
     /// The scheme in small letters; absent where none is written.
     pub scheme: Option<String>,
-    /// Each host with its port; several in a DSN. Empty where none is known.
+    /// Each host with its port; several in a DSN. Empty where none is known. Of a host that clients read in two ways,
+    /// the text that messages show.
     pub hosts: Vec<HostView>,
     /// The path, if there is one.
     pub path: Option<String>,
-    /// Why only its source is known.
+    /// Why its hosts are not known.
     pub unknown: Option<Why>,
     /// Why the port is unknown, if the rest is known.
     pub port_unknown: Option<Why>,
 }
 
 /// One host of an endpoint.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a field of the view")]
 pub struct HostView {
     /// In small letters, without brackets and final dot.
@@ -76,9 +77,18 @@ impl EndpointView {
         Self { from, scheme: None, hosts: Vec::new(), path: None, unknown: Some(why), port_unknown: None }
     }
 
-    /// The URL from the parts of the view; absent without scheme or host.
+    /// Whether clients read its host in different ways. Such a host is never among the allowed ones.
+    #[must_use]
+    pub fn is_ambiguous(&self) -> bool {
+        self.unknown == Some(Why::TwoReadings)
+    }
+
+    /// The URL from the parts of the view; absent without scheme or known host.
     #[must_use]
     pub fn url(&self) -> Option<String> {
+        if self.unknown.is_some() {
+            return None;
+        }
         let (scheme, first) = (self.scheme.as_deref()?, self.hosts.first()?);
         let host = if first.host.contains(':') { format!("[{}]", first.host) } else { first.host.clone() };
         let port = first.port.map(|port| format!(":{port}")).unwrap_or_default();

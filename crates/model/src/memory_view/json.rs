@@ -113,17 +113,18 @@ fn integer(number: i128) -> i64 {
 
 fn endpoint(endpoint: &EndpointView) -> Value {
     let first = endpoint.hosts.first();
+    let known = first.filter(|_| endpoint.unknown.is_none());
     present(json!({
         "from": endpoint.from.name(),
         "url": endpoint.url(),
         "scheme": endpoint.scheme,
         "host": first.map(|host| &host.host),
-        "port": first.and_then(|host| host.port),
+        "port": known.and_then(|host| host.port),
         "path": endpoint.path,
-        "loopback": first.map(|host| host.loopback),
-        "private": first.map(|host| host.private),
-        "linkLocal": first.map(|host| host.link_local),
-        "inCluster": first.map(|host| host.in_cluster),
+        "loopback": known.map(|host| host.loopback),
+        "private": known.map(|host| host.private),
+        "linkLocal": known.map(|host| host.link_local),
+        "inCluster": known.map(|host| host.in_cluster),
     }))
 }
 

@@ -50,13 +50,13 @@ impl Indexes {
         index: &'static Index,
         key: String,
         all: &'i Objects,
-    ) -> impl Iterator<Item = &'i Object> + use<'i> {
+    ) -> impl Iterator<Item = &'i Arc<Object>> + use<'i> {
         let entries = self.0.get(index.place).map(|place| place.get_or_init(|| Entries::of(index, all)));
         let wanted = hash(&key);
         let from_first = |entries: &'i Entries| entries.sorted.range::<Position, _>((wanted, None)..);
         let same_hash = entries.map(from_first).into_iter().flatten();
         let same_hash = same_hash.take_while(move |((hash, _), _)| *hash == wanted);
-        let objects = same_hash.map(|(_, object)| object.as_ref());
+        let objects = same_hash.map(|(_, object)| object);
         objects.filter(move |object| (index.key)(object).is_some_and(|found| *found == *key))
     }
 
@@ -89,7 +89,7 @@ impl Index {
 impl Entries {
     fn of(index: &'static Index, all: &Objects) -> Self {
         let entry = |object: &Arc<Object>| Some((index.position(object)?, Arc::clone(object)));
-        Self { index, sorted: all.shared().filter_map(entry).collect() }
+        Self { index, sorted: all.kept().filter_map(entry).collect() }
     }
 }
 

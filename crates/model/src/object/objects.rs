@@ -24,40 +24,62 @@ pub(super) fn key_of(object: &Object) -> Key {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Objects {
     map: Map<Key, Arc<Object>, CHUNK>,
-    /// The texts that objects of this kind share. Copies of this map use the same table.
+    /// How many of them are not held: of these only the names are here.
+    not_held: usize,
+    /// The texts that objects of this kind share, copies of this map among them.
     recurring: Arc<Mutex<RecurringTexts>>,
 }
 
 impl Objects {
-    /// Adds an object. Returns it, with the object that it replaces. Recurring texts become shared.
-    pub(super) fn insert(&mut self, mut object: Object) -> (Arc<Object>, Option<Arc<Object>>) {
-        let mut recurring = self.recurring.lock().unwrap_or_else(PoisonError::into_inner);
-        object.tree.settle(&mut recurring);
-        recurring.share(&mut object.namespace);
-        drop(recurring);
-        let object = Arc::new(object);
-        let before = self.map.insert_cow(key_of(&object), Arc::clone(&object));
-        (object, before)
+    /// None yet. They will share texts with these.
+    pub(super) fn emptied(&self) -> Self {
+        Self { recurring: Arc::clone(&self.recurring), ..Self::default() }
+    }
+
+    /// An object as it is kept: it shares the texts that others have too.
+    pub(super) fn settled(&self, mut object: Object) -> Arc<Object> {
+        object.settle(&mut self.recurring.lock().unwrap_or_else(PoisonError::into_inner));
+        Arc::new(object)
+    }
+
+    /// Adds an object; the one whose place it takes.
+    pub(super) fn insert(&mut self, object: Arc<Object>) -> Option<Arc<Object>> {
+        self.not_held += usize::from(!object.held);
+        let before = self.map.insert_cow(key_of(&object), object);
+        self.not_held -= usize::from(before.as_ref().is_some_and(|before| !before.held));
+        before
     }
 
     /// Removes an object.
     pub(super) fn remove(&mut self, namespace: &str, name: &str) -> Option<Arc<Object>> {
-        self.map.remove_cow(&(namespace.into(), name.into()))
+        let before = self.map.remove_cow(&(namespace.into(), name.into()));
+        self.not_held -= usize::from(before.as_ref().is_some_and(|before| !before.held));
+        before
+    }
+
+    /// What is kept of the object of this name.
+    pub(super) fn kept_of(&self, namespace: &str, name: &str) -> Option<&Arc<Object>> {
+        self.map.get(&(namespace.into(), name.into()))
     }
 
     /// The object of this name.
     pub(crate) fn get(&self, namespace: &str, name: &str) -> Option<&Object> {
-        self.map.get(&(namespace.into(), name.into())).map(AsRef::as_ref)
+        self.kept_of(namespace, name).map(AsRef::as_ref).filter(|object| object.held)
     }
 
-    /// How many objects there are.
+    /// How many are held.
     pub(super) fn len(&self) -> usize {
-        self.map.len()
+        self.map.len() - self.not_held
+    }
+
+    /// Whether all are held.
+    pub(super) const fn all_held(&self) -> bool {
+        self.not_held == 0
     }
 
     /// Whether there are no objects.
     pub(super) fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.map.len() == 0
     }
 
     /// Whether a namespace has any objects.
@@ -65,29 +87,35 @@ impl Objects {
         self.in_namespace(namespace).next().is_some()
     }
 
-    /// All objects, by namespace and name.
-    pub(super) fn shared(&self) -> impl Iterator<Item = &Arc<Object>> {
+    /// All of them, held or not, by namespace and name.
+    pub(crate) fn kept(&self) -> impl Iterator<Item = &Arc<Object>> {
         self.map.into_iter().map(|(_, object)| object)
     }
 
     /// All objects, by namespace and name.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Object> {
-        self.shared().map(AsRef::as_ref)
+        self.kept().map(AsRef::as_ref).filter(|object| object.held)
     }
 
     /// The objects after this namespace and name, in this order; all objects for `None`.
     pub(super) fn behind(&self, place: Option<(&str, &str)>) -> impl Iterator<Item = &Object> + use<'_> {
         let start = place.map(|(namespace, name)| (namespace.into(), name.into()));
         let start = start.map_or(Bound::Unbounded, Bound::Excluded);
-        self.map.range::<Key, _>((start, Bound::Unbounded)).map(|(_, object)| object.as_ref())
+        let behind = self.map.range::<Key, _>((start, Bound::Unbounded));
+        behind.map(|(_, object)| object.as_ref()).filter(|object| object.held)
     }
 
     /// The objects of a namespace, by name.
     pub(crate) fn in_namespace<'o>(&'o self, namespace: &str) -> impl Iterator<Item = &'o Object> + use<'o> {
+        self.kept_in(namespace).map(AsRef::as_ref).filter(|object| object.held)
+    }
+
+    /// All of a namespace, held or not, by name.
+    pub(crate) fn kept_in<'o>(&'o self, namespace: &str) -> impl Iterator<Item = &'o Arc<Object>> + use<'o> {
         let namespace: Arc<str> = namespace.into();
         let entries = self.map.range::<Key, _>((Arc::clone(&namespace), "".into())..);
         let entries = entries.take_while(move |((home, _), _)| *home == namespace);
-        entries.map(|(_, object)| object.as_ref())
+        entries.map(|(_, object)| object)
     }
 }
 
@@ -117,7 +145,7 @@ mod tests {
             for (step, (namespace, name, is_added)) in changes.into_iter().enumerate() {
                 let (namespace, name) = (["", "a", "a-b", "b"][namespace].to_owned(), format!("n{name}"));
                 let before = if is_added {
-                    let before = objects.insert(object(&namespace, &name, step)).1;
+                    let before = objects.insert(objects.settled(object(&namespace, &name, step)));
                     prop_assert_eq!(before.is_some(), expected.insert((namespace.clone(), name.clone()), step).is_some());
                     before
                 } else {
@@ -158,7 +186,7 @@ mod tests {
     fn objects_of_a_namespace_share_its_text() {
         let mut objects = Objects::default();
         for (namespace, name) in [("a", "one"), ("b", "one"), ("a", "two"), ("a", "one")] {
-            objects.insert(object(namespace, name, 0));
+            objects.insert(objects.settled(object(namespace, name, 0)));
         }
         let texts: Vec<_> = objects.in_namespace("a").map(|object| object.namespace.as_ptr()).collect();
         assert_eq!(texts.len(), 2);

@@ -50,13 +50,19 @@ impl<'v> Verdict<'v> {
         self.action != Action::None
     }
 
-    /// The exemption that counts.
+    /// The exemption that counts for the object, or for a memory that it uses.
     pub(super) fn exemption(
         &self,
         policies: &'v Policies,
+        candidate: &Candidate<'_>,
         labels: &BTreeMap<String, String>,
     ) -> Option<&'v Exemption> {
-        exempt::find(policies, (self.policy, self.rule), (self.candidate, labels), self.occasion.now)
+        exempt::find(policies, (self.policy, self.rule), (candidate, labels), self.occasion.now)
+    }
+
+    /// Whether the rule denies.
+    pub(super) fn denies(&self) -> bool {
+        self.action == Action::Deny
     }
 
     /// Whether violations of the stored object only warn.

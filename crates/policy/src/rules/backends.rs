@@ -22,7 +22,7 @@ pub(super) fn read(reader: &Reader<'_>) -> Option<Box<dyn TypedRule>> {
 
 impl TypedRule for Backends {
     fn judge(&self, judged: &Judged<'_>, outcome: &mut RuleOutcome) {
-        let Some(backend) = &judged.view.backend else { return };
+        let Some(backend) = &judged.view.backend else { return judged.note_unknown("backend", outcome) };
         let shown = value(judged, backend);
         let mut add = |message| outcome.add(judged.view.pointer("backend"), message, backend);
         if !self.allowed.accepts(backend) {
@@ -30,6 +30,9 @@ impl TypedRule for Backends {
         }
         if self.must_be_durable && judged.view.durable == Some(false) {
             add(format!("backend {shown} loses its memory with its process"));
+        }
+        if self.must_be_durable {
+            judged.note_unknown("durable", outcome);
         }
     }
 

@@ -76,6 +76,9 @@ impl TypedRule for Capacity {
         if let Some((entries, count)) = self.entries.as_ref().zip(judged.view.max_entries) {
             entries.judge(&MAX_ENTRIES, count, judged, outcome);
         }
+        if self.entries.is_some() {
+            judged.note_unknown(MAX_ENTRIES.path, outcome);
+        }
         if let Some((storage, max)) = judged.view.storage.as_ref().zip(self.storage.as_ref())
             && storage.bytes.saturating_mul(BYTE) > max.billionths
         {

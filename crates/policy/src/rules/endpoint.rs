@@ -2,7 +2,7 @@
 
 use memgate_model::cel_view::{CelSide, InCel, Sayable};
 use memgate_model::finding::Cause;
-use memgate_model::memory_view::{EndpointSource, EndpointView, HostView};
+use memgate_model::memory_view::{EndpointSource, EndpointView, HostView, Why};
 use memgate_model::typed_rule::{Judged, RuleOutcome, TypedRule};
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
@@ -30,6 +30,8 @@ enum InCluster {
     Require,
     Forbid,
 }
+
+const NOT_ALLOWED: &str = "is not among the allowed hosts";
 
 const FIELDS: [&str; 7] = ["schemes", "hosts", "ports", "loopback", "private", "inCluster", "fromSecret"];
 
@@ -78,6 +80,9 @@ impl TypedRule for Endpoint {
         let Some(endpoint) = &judged.view.endpoint else { return };
         let pointer = judged.view.pointer("endpoint");
         match &endpoint.unknown {
+            Some(why) if endpoint.is_ambiguous() => {
+                self.judge_ambiguous(endpoint, why, &pointer, judged, outcome);
+            }
             Some(why) if self.reads_address() => outcome.add_unknown(pointer.clone(), why.clone()),
             Some(_) => {}
             None => self.judge_address(endpoint, &pointer, judged, outcome),
@@ -115,7 +120,36 @@ impl Endpoint {
             || self.in_cluster.is_some()
     }
 
-    fn judge_address(
+    /// Judges an endpoint whose host clients read in different ways. It is not among any allowed hosts, and an
+    /// address that is loopback or private in our reading stays forbidden.
+    fn judge_ambiguous(
+        &self,
+        endpoint: &EndpointView,
+        why: &Why,
+        pointer: &Pointer,
+        judged: &Judged<'_>,
+        outcome: &mut RuleOutcome,
+    ) {
+        self.judge_scheme(endpoint, pointer, judged, outcome);
+        let before = outcome.violations.len();
+        if let Some(host) = endpoint.hosts.first().filter(|_| self.hosts.is_some()) {
+            add(outcome, pointer, judged, host, NOT_ALLOWED);
+        }
+        for host in &endpoint.hosts {
+            for text in self.address_faults(host) {
+                add(outcome, pointer, judged, host, text);
+            }
+        }
+        let reads_more = self.ports.is_some()
+            || self.forbids_loopback
+            || self.forbids_private
+            || self.in_cluster.is_some();
+        if outcome.violations.len() == before && reads_more {
+            outcome.add_unknown(pointer.clone(), why.clone());
+        }
+    }
+
+    fn judge_scheme(
         &self,
         endpoint: &EndpointView,
         pointer: &Pointer,
@@ -129,9 +163,21 @@ impl Endpoint {
             let (shown, instead) = (value(judged, scheme), use_a_or_b(schemes));
             outcome.add(pointer.clone(), format!("endpoint scheme {shown} is not allowed{instead}"), scheme);
         }
+    }
+
+    fn judge_address(
+        &self,
+        endpoint: &EndpointView,
+        pointer: &Pointer,
+        judged: &Judged<'_>,
+        outcome: &mut RuleOutcome,
+    ) {
+        self.judge_scheme(endpoint, pointer, judged, outcome);
         for host in &endpoint.hosts {
-            if self.hosts.as_ref().is_some_and(|globs| !globs.iter().any(|glob| glob.matches(&host.host))) {
-                add(outcome, pointer, judged, host, "is not among the allowed hosts");
+            let fits =
+                |globs: &Vec<HostGlob>| globs.iter().any(|glob| glob.matches(&host.host, judged.budget));
+            if self.hosts.as_ref().is_some_and(|globs| !fits(globs)) {
+                add(outcome, pointer, judged, host, NOT_ALLOWED);
             }
         }
         self.judge_ports(endpoint, pointer, judged, outcome);
@@ -149,10 +195,15 @@ impl Endpoint {
             Some(InCluster::Forbid) if host.in_cluster => Some("is inside the cluster"),
             _ => None,
         };
+        self.address_faults(host).chain(in_cluster)
+    }
+
+    /// What is wrong with the address of a host.
+    fn address_faults(&self, host: &HostView) -> impl Iterator<Item = &'static str> + use<> {
         let is_private = host.private || host.link_local;
         let loopback = (self.forbids_loopback && host.loopback).then_some("is a loopback address");
         let private = (self.forbids_private && is_private).then_some("is a private address");
-        [loopback, private, in_cluster].into_iter().flatten()
+        [loopback, private].into_iter().flatten()
     }
 
     fn judge_ports(

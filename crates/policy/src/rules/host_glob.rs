@@ -1,5 +1,6 @@
 //! Patterns of hosts: `*` for any text within one label, a leading `**.` for one or more labels.
 
+use memgate_primitives::budget::Budget;
 use memgate_primitives::glob::Glob;
 
 /// A pattern of hosts.
@@ -28,20 +29,25 @@ impl HostGlob {
         Some(Self { pattern: Glob::within(rest, '.'), labels: rest.split('.').count(), takes_more })
     }
 
-    /// Whether a host in small letters, without final dot, fits.
-    pub(super) fn matches(&self, host: &str) -> bool {
+    /// Whether a host in small letters, without final dot, fits. Nothing but names and addresses does: neither the
+    /// socket of a process nor an empty host.
+    pub(super) fn matches(&self, host: &str, budget: &Budget<'_>) -> bool {
+        let in_host = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_' | b':');
+        if host.is_empty() || !host.bytes().all(in_host) {
+            return false;
+        }
         if !self.takes_more {
-            return self.pattern.matches(host);
+            return self.pattern.matches(host, budget);
         }
         // As many labels as the pattern has stand at the end, and at least one in front of them.
         let Some((before, _)) = host.rmatch_indices('.').nth(self.labels - 1) else { return false };
-        before > 0 && host.get(before + 1..).is_some_and(|end| self.pattern.matches(end))
+        before > 0 && host.get(before + 1..).is_some_and(|end| self.pattern.matches(end, budget))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::HostGlob;
+    use super::{Budget, HostGlob};
 
     #[test]
     fn fits_hosts() {
@@ -63,9 +69,12 @@ mod tests {
             ("*", "a.b", false),
             ("EXAMPLE.com.", "example.com", true),
             ("10.0.*.*", "10.0.3.4", true),
+            ("*", "", false),
+            ("*", "/run/pg", false),
+            ("*", "::1", true),
         ] {
             assert_eq!(
-                HostGlob::new(pattern).is_some_and(|glob| glob.matches(host)),
+                HostGlob::new(pattern).is_some_and(|glob| glob.matches(host, &Budget::default())),
                 fits,
                 "{pattern} {host}"
             );

@@ -50,7 +50,7 @@ impl TypedRule for Images {
 impl Images {
     fn judge_container(&self, container: &ContainerView, judged: &Judged<'_>, outcome: &mut RuleOutcome) {
         let (image, of) = (value(judged, &container.image), name(judged, &container.name));
-        let fits = |glob: &Glob| glob.matches(&container.repository);
+        let fits = |glob: &Glob| glob.matches(&container.repository, judged.budget);
         let rest = if self.deny.iter().any(fits)
             || self.allow.as_ref().is_some_and(|allow| !allow.iter().any(fits))
         {

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use memgate_model::cel_view::{CelFault, CelSide, InCel, MessagePart, Sayable};
 use memgate_model::finding::Cause;
-use memgate_model::memory_view::{MemoryView, PATHS, Why};
+use memgate_model::memory_view::{EndpointView, MemoryView, PATHS, Why};
 use memgate_model::typed_rule::{Judged, RuleOutcome, TypedRule};
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::suggest::{did_you_mean, nearest};
@@ -36,13 +36,16 @@ pub(super) fn read(reader: &Reader<'_>) -> Option<Box<dyn TypedRule>> {
 impl TypedRule for Immutable {
     fn judge(&self, judged: &Judged<'_>, outcome: &mut RuleOutcome) {
         let Some(old) = judged.old else { return };
+        let (before, now) = (old.to_json(), judged.view.to_json());
         for path in &self.0 {
             let pointer = judged.view.pointer(path);
-            if let Some(why) = unknown(judged.view, path).or_else(|| unknown(old, path)) {
+            let is_certain = path_names_host(path) && is_ambiguous(judged.view) != is_ambiguous(old);
+            let why = unknown(judged.view, path).or_else(|| unknown(old, path));
+            if let Some(why) = why.filter(|_| !is_certain) {
                 outcome.add_unknown(pointer, why);
                 continue;
             }
-            let (was, is) = (old.value(path), judged.view.value(path));
+            let (was, is) = (at(&before, path), at(&now, path));
             if was != is {
                 let message = match (&was, &is) {
                     (Some(Value::Array(_) | Value::Object(_)), _)
@@ -50,7 +53,7 @@ impl TypedRule for Immutable {
                         format!("{path} cannot change")
                     }
                     (was, is) => {
-                        let (was, is) = (shown(judged, was.as_ref()), shown(judged, is.as_ref()));
+                        let (was, is) = (shown(judged, *was), shown(judged, *is));
                         format!("{path} cannot change (was {was}, is {is})")
                     }
                 };
@@ -96,6 +99,21 @@ impl TypedRule for Immutable {
     fn reads_other_objects(&self) -> bool {
         true
     }
+}
+
+/// Whether the host is part of the value at a path.
+fn path_names_host(path: &str) -> bool {
+    matches!(path, "endpoint" | "endpoint.host" | "endpoint.url")
+}
+
+/// Whether clients read the host in different ways. Then it differs from every host that they agree on.
+fn is_ambiguous(view: &MemoryView) -> bool {
+    view.endpoint.as_ref().is_some_and(EndpointView::is_ambiguous)
+}
+
+/// The value at a path of a view.
+fn at<'v>(view: &'v Value, path: &str) -> Option<&'v Value> {
+    path.split('.').try_fold(view, |value, key| value.get(key))
 }
 
 /// Why the value at a path cannot be known, though there is one.

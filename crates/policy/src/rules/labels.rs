@@ -52,7 +52,8 @@ impl TypedRule for Labels {
             outcome.add(place.key(key), format!("label \"{key}\" is required"), "");
         }
         for (key, globs) in &self.values {
-            let Some(found) = labels.get(key).filter(|found| !globs.iter().any(|glob| glob.matches(found)))
+            let Some(found) =
+                labels.get(key).filter(|found| !globs.iter().any(|glob| glob.matches(found, judged.budget)))
             else {
                 continue;
             };

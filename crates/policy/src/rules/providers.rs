@@ -22,6 +22,7 @@ impl TypedRule for Providers {
             let message = format!("provider {shown} is not allowed{}", use_one_of(self.0.instead()));
             outcome.add(judged.view.pointer("provider"), message, provider);
         }
+        judged.note_unknown("provider", outcome);
     }
 
     fn in_cel(&self, side: &CelSide<'_>, said: &mut InCel) {

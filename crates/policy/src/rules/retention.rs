@@ -50,6 +50,7 @@ impl TypedRule for Retention {
         if let Some(seconds) = judged.view.ttl_seconds {
             self.0.judge(&TTL, seconds, judged, outcome);
         }
+        judged.note_unknown(TTL.path, outcome);
     }
 
     fn in_cel(&self, side: &CelSide<'_>, said: &mut InCel) {

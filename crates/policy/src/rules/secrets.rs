@@ -48,7 +48,12 @@ impl TypedRule for Secrets {
             }
         }
         let can_have_one = view.fields.iter().any(|(path, _)| *path == "secrets");
-        if self.is_required && view.secrets.is_empty() && can_have_one && view.durable != Some(false) {
+        let is_unknown = view.unknown_at("secrets").is_some();
+        if self.is_required || self.names.is_some() || self.namespaces.is_some() {
+            judged.note_unknown("secrets", outcome);
+        }
+        let has_none = view.secrets.is_empty() && !is_unknown;
+        if self.is_required && has_none && can_have_one && view.durable != Some(false) {
             outcome.add(view.pointer("secrets"), "a Secret reference is required", "");
         }
         for secret in &view.secrets {
@@ -92,7 +97,7 @@ impl Secrets {
     fn judge_secret(&self, secret: &SecretView, judged: &Judged<'_>, outcome: &mut RuleOutcome) {
         let SecretView { name: secret_name, namespace, field, .. } = secret;
         if let Some(globs) = &self.names
-            && !globs.iter().any(|glob| glob.matches(secret_name))
+            && !globs.iter().any(|glob| glob.matches(secret_name, judged.budget))
         {
             let allowed = patterns(globs);
             let shown = name(judged, secret_name);

@@ -24,6 +24,7 @@ pub(super) fn read(reader: &Reader<'_>) -> Option<Box<dyn TypedRule>> {
 impl TypedRule for Sharing {
     fn judge(&self, judged: &Judged<'_>, outcome: &mut RuleOutcome) {
         let Some(sharing) = &judged.view.sharing else { return };
+        judged.note_unknown("sharing", outcome);
         if let Some(allowed) = &self.visibility {
             for config in &sharing.configs {
                 let Some(visibility) = &config.visibility else { continue };

@@ -5,6 +5,7 @@ use memgate_model::finding::Cause;
 use memgate_model::label_selector::LabelValue;
 use memgate_model::memory_view::Why;
 use memgate_model::typed_rule::{Judged, RuleOutcome, TypedRule};
+use memgate_primitives::budget::Budget;
 use memgate_primitives::pointer::Pointer;
 
 use super::super::in_cel::{VALUE, literal, pattern_of_tenant, text};
@@ -196,28 +197,34 @@ impl Tenancy {
     }
 
     fn judge_names(&self, tenant: &str, judged: &Judged<'_>, outcome: &mut RuleOutcome) {
-        let view = judged.view;
+        let (view, budget) = (judged.view, judged.budget);
         let must = |what: &str, shown: &str, pattern: &str| {
             format!("{what} {shown} must match \"{pattern}\" for tenant {}", value(judged, tenant))
         };
         if let Some((pattern, collection)) = self.collection.as_ref().zip(view.collection.as_ref())
-            && !fits(pattern, tenant, collection)
+            && !fits(pattern, tenant, collection, budget)
         {
             let message = must("collection", &value(judged, collection), pattern);
             outcome.add(view.pointer("collection"), message, format!("{tenant} {collection}"));
         }
         if let Some(pattern) = &self.secrets {
-            for secret in view.secrets.iter().filter(|secret| !fits(pattern, tenant, &secret.name)) {
+            for secret in view.secrets.iter().filter(|secret| !fits(pattern, tenant, &secret.name, budget)) {
                 let message = must("Secret", &name(judged, &secret.name), pattern);
                 outcome.add(secret.field.clone(), message, format!("{tenant} {}", secret.name));
             }
         }
+        for (path, pattern) in [("collection", &self.collection), ("secrets", &self.secrets)] {
+            if pattern.is_some() {
+                judged.note_unknown(path, outcome);
+            }
+        }
         if let Some((pattern, endpoint)) = self.endpoint_hosts.as_ref().zip(view.endpoint.as_ref()) {
             let pointer = view.pointer("endpoint");
-            if let Some(why) = &endpoint.unknown {
+            if let Some(why) = endpoint.unknown.as_ref().filter(|_| !endpoint.is_ambiguous()) {
                 return outcome.add_unknown(pointer, why.clone());
             }
-            for host in endpoint.hosts.iter().filter(|host| !fits(pattern, tenant, &host.host)) {
+            let is_allowed = |host: &str| !endpoint.is_ambiguous() && fits(pattern, tenant, host, budget);
+            for host in endpoint.hosts.iter().filter(|host| !is_allowed(&host.host)) {
                 let message = must("endpoint host", &value(judged, &host.host), pattern);
                 outcome.add(pointer.clone(), message, format!("{tenant} {}", host.host));
             }
@@ -227,7 +234,10 @@ impl Tenancy {
 
 /// Whether a text fits a pattern in which `{tenant}` stands for the tenant and `*` for anything. Each part between
 /// two `*` is looked for once, from left to right.
-fn fits(pattern: &str, tenant: &str, text: &str) -> bool {
+fn fits(pattern: &str, tenant: &str, text: &str, budget: &Budget<'_>) -> bool {
+    if !budget.bytes(pattern.len() + text.len()) {
+        return false;
+    }
     let parts: Vec<String> = pattern.split('*').map(|part| part.replace("{tenant}", tenant)).collect();
     let [first, rest @ ..] = parts.as_slice() else { return false };
     let Some(mut text) = text.strip_prefix(first.as_str()) else { return false };
@@ -241,7 +251,7 @@ fn fits(pattern: &str, tenant: &str, text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::fits;
+    use super::{Budget, fits};
 
     #[test]
     fn fits_names_of_tenants() {
@@ -258,7 +268,11 @@ mod tests {
             ("{tenant}-*", "*", "b-notes", false),
             ("{tenant}{tenant}", "a", "aa", true),
         ] {
-            assert_eq!(fits(pattern, tenant, text), expected, "{pattern} {tenant} {text}");
+            assert_eq!(
+                fits(pattern, tenant, text, &Budget::default()),
+                expected,
+                "{pattern} {tenant} {text}"
+            );
         }
     }
 }

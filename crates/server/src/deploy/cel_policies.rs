@@ -13,7 +13,7 @@ use k8s_openapi::api::admissionregistration::v1::{
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use crate::deploy::entry::{NOT_DELETING, condition};
+use crate::deploy::entry::{condition, not_deleting};
 use crate::deploy::metadata::suffixed_metadata;
 use memgate_model::cel::{CelDefault, CelRule, CelTable};
 use memgate_model::family::Family;
@@ -62,7 +62,7 @@ fn policy(installation: &str, table: &CelTable, fail_open: bool) -> ValidatingAd
         spec: Some(ValidatingAdmissionPolicySpec {
             failure_policy: Some(if fail_open { "Ignore" } else { "Fail" }.to_owned()),
             match_constraints: Some(constraints(table.kinds, &["CREATE", "UPDATE"])),
-            match_conditions: Some(vec![condition(NOT_DELETING)]),
+            match_conditions: Some(vec![not_deleting(table.kinds)]),
             variables: Some(variables),
             validations: Some(named(table.rules).map(validation).collect()),
             ..ValidatingAdmissionPolicySpec::default()
@@ -94,14 +94,13 @@ pub(super) fn policy_binding(metadata: ObjectMeta, action: &str) -> ValidatingAd
 }
 
 fn writer(installation: &str, default: &CelDefault) -> MutatingAdmissionPolicy {
-    let conditions = std::iter::once(&NOT_DELETING).chain(default.conditions);
     MutatingAdmissionPolicy {
         metadata: suffixed_metadata(installation, default.name),
         spec: Some(MutatingAdmissionPolicySpec {
             // A default that is not written is one that the platform finds by itself later.
             failure_policy: Some("Ignore".to_owned()),
             match_constraints: Some(constraints(&[default.kind], &["CREATE"])),
-            match_conditions: Some(conditions.copied().map(condition).collect()),
+            match_conditions: Some(default.conditions.iter().copied().map(condition).collect()),
             param_kind: Some(ParamKind {
                 api_version: Some(default.param.api_version()),
                 kind: Some(default.param.kind.to_owned()),

@@ -10,7 +10,7 @@ use crate::deploy::install_plan::{InstallPlan, WebhookEndpoint};
 use crate::deploy::metadata::NAME;
 use crate::review_path;
 use memgate_model::finding::Phase;
-use memgate_model::kind::{Kind, SYSTEM_NAMESPACES};
+use memgate_model::kind::{Kind, NAMESPACE, SYSTEM_NAMESPACES};
 
 /// Excludes mirror pods, which a kubelet creates: additions to them do not reach the container.
 const NOT_NODE: (&str, &str) =
@@ -21,9 +21,35 @@ const NOT_MIRROR: (&str, &str) = (
     "object == null || !has(object.metadata.annotations) || \
      !('kubernetes.io/config.mirror' in object.metadata.annotations)",
 );
-/// Excludes objects that are being deleted: their updates only remove finalizers.
-pub(super) const NOT_DELETING: (&str, &str) =
-    ("not-deleting", "object == null || !has(object.metadata.deletionTimestamp)");
+/// Excludes updates of an object that is being deleted which leave its spec as it is: those that remove its finalizers
+/// must not depend on memgate. A new spec is still in use for as long as a finalizer keeps the object.
+pub(super) const NOT_DELETING: (&str, &str) = (
+    "not-deleting",
+    "object == null || oldObject == null || !has(oldObject.metadata.deletionTimestamp) || \
+     has(object.spec) != has(oldObject.spec) || (has(object.spec) && object.spec != oldObject.spec)",
+);
+/// The same for Namespaces, of which memgate reads labels and annotations.
+pub(super) const NOT_DELETING_NAMESPACE: (&str, &str) = (
+    "not-deleting-namespace",
+    "object == null || oldObject == null || !has(oldObject.metadata.deletionTimestamp) || \
+     has(object.metadata.labels) != has(oldObject.metadata.labels) || \
+     (has(object.metadata.labels) && object.metadata.labels != oldObject.metadata.labels) || \
+     has(object.metadata.annotations) != has(oldObject.metadata.annotations) || \
+     (has(object.metadata.annotations) && object.metadata.annotations != oldObject.metadata.annotations)",
+);
+
+/// The condition that excludes updates of objects of these kinds that are being deleted and stay what they are.
+pub(super) fn not_deleting(kinds: &[&Kind]) -> MatchCondition {
+    let is_namespace = |kind: &&Kind| **kind == NAMESPACE;
+    if kinds.iter().all(is_namespace) {
+        return condition(NOT_DELETING_NAMESPACE);
+    }
+    if !kinds.iter().any(is_namespace) {
+        return condition(NOT_DELETING);
+    }
+    let ((name, others), (_, namespaces)) = (NOT_DELETING, NOT_DELETING_NAMESPACE);
+    condition((name, &format!("request.kind.kind == 'Namespace' ? ({namespaces}) : ({others})")))
+}
 
 /// What the apiserver does when memgate does not answer.
 #[derive(Clone, Copy)]

@@ -4,8 +4,8 @@
 use k8s_openapi::api::admissionregistration::v1::{MatchCondition, RuleWithOperations};
 
 use crate::deploy::entry::{
-    Failure, NOT_DELETING, Webhook, condition, conditions, expressions, full_name, outside_the_system,
-    pods_webhook, requirement, rules, webhook,
+    Failure, Webhook, condition, expressions, full_name, not_deleting, outside_the_system, pods_webhook,
+    requirement, rules, webhook,
 };
 use crate::deploy::install_plan::InstallPlan;
 use crate::deploy::objects::Objects;
@@ -29,12 +29,9 @@ pub(super) fn add(objects: &mut Objects, plan: &InstallPlan, family: &Family) {
 }
 
 fn mutating(webhooks: &mut Vec<Webhook>, plan: &InstallPlan, family: &Family) {
-    if !family.pods.honour_required {
-        spare(webhooks, family);
-    }
     let defaulted = rules(family.kinds.defaulted.iter(), &WRITES);
     add_rules(webhooks, webhooks::defaults(plan, family.validation.fails_open), defaulted);
-    webhooks.extend(family.pods.selectors.iter().map(|pods| agent_pods(plan, family, pods)));
+    webhooks.extend(family.pods.selectors.iter().map(|pods| agent_pods(plan, pods)));
 }
 
 fn validating(webhooks: &mut Vec<Webhook>, plan: &InstallPlan, family: &Family) {
@@ -57,68 +54,75 @@ fn add_rules(webhooks: &mut Vec<Webhook>, entry: Webhook, rules: Vec<RuleWithOpe
     }
 }
 
-/// Excludes the family's pods from the entry for pods that require their memory: they can run without it.
-fn spare(webhooks: &mut [Webhook], family: &Family) {
-    let labels = family.pods.selectors.iter().filter_map(|pods| pods.labels.first());
-    let others: Vec<_> = labels.map(|(key, _)| requirement(key, "DoesNotExist", &[])).collect();
-    let required = webhooks.iter_mut().filter(|webhook| webhook.name == full_name(REQUIRED));
-    for selector in required.filter_map(|webhook| webhook.object_selector.as_mut()) {
-        selector.match_expressions.get_or_insert_default().extend(others.clone());
-    }
-}
-
-/// Excludes pods of a family that another installation handles from the entry for pods that require their memory. This
-/// installation does not know the family, and would refuse them.
-pub(super) fn leave(objects: &mut Objects, family: &Family) {
+/// Excludes pods of a family that another installation handles from the entry for pods that require their memory, unless
+/// they are of a family of this installation too. This installation does not know the other family, and would refuse
+/// them.
+pub(super) fn leave(objects: &mut Objects, plan: &InstallPlan, family: &Family) {
     let required = objects.mutating.webhooks.iter_mut().flatten();
     for webhook in required.filter(|webhook| webhook.name == full_name(REQUIRED)) {
-        for pods in family.pods.selectors {
-            match pods.labels.first() {
-                Some((key, values)) => {
-                    let operator = if values.is_empty() { "DoesNotExist" } else { "NotIn" };
-                    let selector = webhook.object_selector.get_or_insert_default();
-                    selector
-                        .match_expressions
-                        .get_or_insert_default()
-                        .push(requirement(key, operator, values));
-                }
-                None => {
-                    webhook.match_conditions.get_or_insert_default().extend(pods.annotation.map(unmarked));
-                }
-            }
-        }
+        webhook.match_conditions.get_or_insert_default().push(not_elsewhere(&plan.families, family));
     }
 }
 
-/// Pods without an annotation.
-fn unmarked(annotation: &str) -> MatchCondition {
-    let expression = format!(
-        "object == null || !has(object.metadata.annotations) || !('{annotation}' in object.metadata.annotations)"
-    );
-    condition(("not-elsewhere", &expression))
+/// The condition that excludes the pods of a family which are of none of the other ones.
+fn not_elsewhere(own: &[&Family], family: &Family) -> MatchCondition {
+    // What another platform calls its own by its first mark alone is not for this installation to refuse.
+    let marks = family.pods.selectors.iter().map(|pods| {
+        let first = pods.labels.get(..1).unwrap_or_default();
+        is_selected(&PodSelector { labels: first, without: None, ..*pods })
+    });
+    let marks: Vec<_> = marks.collect();
+    let own: Vec<_> = own.iter().flat_map(|family| family.pods.selectors).map(is_selected).collect();
+    let own = if own.is_empty() { String::new() } else { format!(" || {}", own.join(" || ")) };
+    let expression = format!("object == null || !({}){own}", marks.join(" || "));
+    condition((&format!("not-{}", family.name), &expression))
+}
+
+/// Whether a pod is selected, in CEL.
+fn is_selected(selector: &PodSelector) -> String {
+    let mut parts = Vec::new();
+    if !selector.labels.is_empty() {
+        parts.push("has(object.metadata.labels)".to_owned());
+    }
+    for (key, values) in selector.labels {
+        parts.push(format!("'{key}' in object.metadata.labels"));
+        let values: Vec<_> = values.iter().map(|value| format!("'{value}'")).collect();
+        if !values.is_empty() {
+            parts.push(format!("object.metadata.labels['{key}'] in [{}]", values.join(", ")));
+        }
+    }
+    parts.extend(selector.annotation.map(is_annotated));
+    parts.extend(selector.without.map(is_without));
+    format!("({})", parts.join(" && "))
+}
+
+/// Whether a pod has an annotation, in CEL.
+fn is_annotated(annotation: &str) -> String {
+    format!("has(object.metadata.annotations) && '{annotation}' in object.metadata.annotations")
+}
+
+/// Whether no label of a pod has a key with this start, in CEL.
+fn is_without(start: &str) -> String {
+    let pooled = format!("object.metadata.labels.exists(key, key.startsWith('{start}'))");
+    format!("(!has(object.metadata.labels) || !{pooled})")
 }
 
 /// The entry for agent pods that match one selector. A label selector has no "or", so each selector has an entry of its
-/// own. Pods that require their memory have another entry.
-fn agent_pods(plan: &InstallPlan, family: &Family, selector: &PodSelector) -> Webhook {
-    let elsewhere: &[&str] =
-        if family.pods.honour_required { &["disabled", "required"] } else { &["disabled"] };
+/// own. Pods that require their memory have another entry, which fails closed, whatever their platform.
+fn agent_pods(plan: &InstallPlan, selector: &PodSelector) -> Webhook {
     let operator = |values: &[&str]| if values.is_empty() { "Exists" } else { "In" };
     let labels = selector.labels.iter();
     let mut pods: Vec<_> = labels.map(|(key, values)| requirement(key, operator(values), values)).collect();
-    pods.push(requirement(INJECT_LABEL, "NotIn", elsewhere));
+    pods.push(requirement(INJECT_LABEL, "NotIn", &["disabled", "required"]));
     let mut namespaces = outside_the_system(plan);
     namespaces.push(requirement(INJECT_LABEL, "NotIn", &["disabled"]));
     let entry = pods_webhook(plan, &agent_pods_name(selector), Failure::Ignore, 2);
     let mut conditions = entry.match_conditions.clone().unwrap_or_default();
+    let when = |test: String| format!("object == null || {test}");
     conditions.extend(selector.annotation.map(|annotation| {
-        let marked = "object != null && has(object.metadata.annotations)";
-        condition(("opted-in", &format!("{marked} && '{annotation}' in object.metadata.annotations")))
+        condition(("opted-in", &format!("object != null && {}", is_annotated(annotation))))
     }));
-    conditions.extend(selector.without.map(|start| {
-        let pooled = format!("object.metadata.labels.exists(key, key.startsWith('{start}'))");
-        condition(("not-pooled", &format!("object == null || !has(object.metadata.labels) || !{pooled}")))
-    }));
+    conditions.extend(selector.without.map(|start| condition(("not-pooled", &when(is_without(start))))));
     Webhook {
         object_selector: Some(expressions(pods)),
         namespace_selector: Some(expressions(namespaces)),
@@ -143,8 +147,7 @@ fn marked_resources(plan: &InstallPlan, family: &Family, (kind, start): (&'stati
         )
     };
     let expression = format!("({}) || ({})", marked("object"), marked("oldObject"));
-    let mut conditions = conditions(&[NOT_DELETING]);
-    conditions.push(condition(("marked", &expression)));
+    let conditions = vec![not_deleting(&[kind]), condition(("marked", &expression))];
     Webhook {
         rules: Some(rules([&kind].into_iter(), &WRITES)),
         match_conditions: Some(conditions),

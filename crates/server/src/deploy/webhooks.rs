@@ -60,8 +60,8 @@ pub(super) fn deletions(plan: &InstallPlan) -> Webhook {
     Webhook { rules: Some(Vec::new()), ..webhook(plan, Phase::Validate, "deletions", Failure::Ignore, 1) }
 }
 
-/// The entry for pods that ask to be refused rather than started without their memory. The label of a pod wins over the
-/// label of its namespace. A family whose pods always start without memory excludes them.
+/// The entry for pods that ask to be refused rather than started without their memory, of every family. The label of a
+/// pod wins over the label of its namespace.
 fn required_pods(plan: &InstallPlan) -> Webhook {
     Webhook {
         object_selector: Some(expressions(vec![requirement(INJECT_LABEL, "In", &["required"])])),

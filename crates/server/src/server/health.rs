@@ -112,8 +112,12 @@ impl Health {
         }
         let handler = &self.app.handler;
         self.metrics.policies.set(&handler.store.snapshot().policies, handler.clock.timestamp());
-        for (family, objects, age) in self.app.handler.store.stats() {
-            self.metrics.set_store(family, objects, age);
+        let (bytes, not_held) = handler.store.holdings();
+        self.metrics.set_store_bytes(bytes);
+        for (family, objects, age) in handler.store.stats() {
+            let kinds = family.kinds.watched.iter();
+            let not_held = kinds.filter_map(|kind| not_held.get(kind)).sum();
+            self.metrics.set_store(family, objects, not_held, age);
         }
     }
 }

@@ -15,7 +15,7 @@ use futures::FutureExt;
 use futures::future::{BoxFuture, Shared, WeakShared, join_all};
 use kube::core::{Request, Resource};
 use kube::{Client, api::GetParams};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::server::log_rate_limiter::{LogRate, LogRateLimiter};
@@ -32,13 +32,37 @@ const PREVIOUS_LOOKUP_WAIT: Duration = Duration::from_millis(200);
 /// How many lines about failed lookups of one kind are logged.
 const FAILURE_LOG_RATE: LogRate = LogRate { burst: 5, refill: Duration::from_secs(1) };
 
+/// How many KiB the objects may take that were looked up for reviews that are not answered yet.
+const MOST_KIB: usize = 32 << 10;
+
+/// How many times its JSON an object takes at most while it is read, and the most KiB that one takes: it has no more
+/// values than a decision may read.
+const MOST_TIMES_JSON: usize = 16;
+const MOST_KIB_EACH: usize = 16 << 10;
+
 /// The timeout of one request, also of a request that no review waits for any more.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The object, or `None` when it does not exist.
-type LookupResult = Result<Option<Object>, LookupFailed>;
+type LookupResult = Result<Option<LookedUp>, LookupFailed>;
 
 type SharedLookup = Shared<BoxFuture<'static, LookupResult>>;
+
+/// An object that was looked up, which all who asked for it share.
+#[derive(Debug, Clone)]
+pub(super) struct LookedUp {
+    object: Arc<Object>,
+    /// Its part of the memory for all objects that were looked up, until it is dropped.
+    _claim: Arc<OwnedSemaphorePermit>,
+}
+
+impl LookedUp {
+    /// The objects that were found.
+    pub(super) fn objects(answers: &[(Reference, Option<Self>)]) -> Vec<(Reference, Option<Arc<Object>>)> {
+        let object = |found: &Self| Arc::clone(&found.object);
+        answers.iter().map(|(reference, found)| (reference.clone(), found.as_ref().map(object))).collect()
+    }
+}
 
 /// A lookup failed; the log has the cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,6 +72,7 @@ struct LookupFailed;
 pub(super) struct Lookups {
     client: Client,
     permits: Arc<Semaphore>,
+    memory: Arc<Semaphore>,
     latest: Mutex<BTreeMap<Reference, Latest>>,
     metrics: Arc<Metrics>,
     log_limiter: Arc<LogRateLimiter>,
@@ -67,7 +92,8 @@ impl Lookups {
     pub(super) fn new(client: Client, max_requests: usize, metrics: Arc<Metrics>) -> Self {
         let permits = Arc::new(Semaphore::new(max_requests.clamp(1, Semaphore::MAX_PERMITS)));
         let log_limiter = Arc::new(LogRateLimiter::new(FAILURE_LOG_RATE));
-        Self { client, permits, latest: Mutex::default(), metrics, log_limiter }
+        let memory = Arc::new(Semaphore::new(MOST_KIB));
+        Self { client, permits, memory, latest: Mutex::default(), metrics, log_limiter }
     }
 
     /// Whether a reference can be looked up: it has a name, and is not a Secret.
@@ -80,7 +106,7 @@ impl Lookups {
         &self,
         references: Vec<Reference>,
         until: Instant,
-    ) -> Vec<(Reference, Option<Object>)> {
+    ) -> Vec<(Reference, Option<LookedUp>)> {
         let lookups = references.into_iter().take(Self::MOST).map(|reference| async {
             let answer = self.get_one(&reference, until).await.ok()?;
             Some((reference, answer))
@@ -133,13 +159,14 @@ impl Lookups {
     ) -> impl Future<Output = LookupResult> + use<> {
         let (client, permits, log_limiter) =
             (self.client.clone(), Arc::clone(&self.permits), Arc::clone(&self.log_limiter));
+        let memory = Arc::clone(&self.memory);
         async move {
             if let Some(previous) = previous {
                 let _either_way = timeout(PREVIOUS_LOOKUP_WAIT, previous).await;
             }
             let _permit = permits.acquire().await;
             sent.store(true, Ordering::Release);
-            match timeout(REQUEST_TIMEOUT, get(&client, &reference)).await {
+            match timeout(REQUEST_TIMEOUT, get(&client, &reference, memory)).await {
                 Ok(Ok(object)) => Ok(object),
                 Ok(Err(error)) => {
                     let kind = reference.kind.kind;
@@ -155,7 +182,11 @@ impl Lookups {
     }
 }
 
-async fn get(client: &Client, reference: &Reference) -> kube::Result<Option<Object>> {
+async fn get(
+    client: &Client,
+    reference: &Reference,
+    memory: Arc<Semaphore>,
+) -> kube::Result<Option<LookedUp>> {
     let namespace = Some(reference.namespace.as_str()).filter(|namespace| !namespace.is_empty());
     let request = Request::new(RawObject::url_path(&reference.kind, namespace));
     let request = request.get(&reference.name, &GetParams::default()).map_err(kube::Error::BuildRequest)?;
@@ -164,9 +195,14 @@ async fn get(client: &Client, reference: &Reference) -> kube::Result<Option<Obje
         Err(kube::Error::Api(status)) if status.code == 404 => return Ok(None),
         Err(error) => return Err(error),
     };
-    let object = Object::read(reference.kind, &mut serde_json::Deserializer::from_str(&text));
-    let no_object = || kube::Error::Service("the answer is not an object".into());
-    object.map_err(kube::Error::SerdeError)?.ok_or_else(no_object).map(Some)
+    let kib = (text.len() * MOST_TIMES_JSON).div_ceil(1 << 10).min(MOST_KIB_EACH);
+    let claim = memory.acquire_many_owned(u32::try_from(kib).unwrap_or(u32::MAX)).await;
+    let claim = claim.map_err(|error| kube::Error::Service(error.into()))?;
+    let place = (reference.namespace.as_str(), reference.name.as_str());
+    let object = Object::read_once(reference.kind, place, &text).map_err(kube::Error::SerdeError)?;
+    let too_large = || kube::Error::Service("the object has too many values".into());
+    let object = Arc::new(object.ok_or_else(too_large)?);
+    Ok(Some(LookedUp { object, _claim: Arc::new(claim) }))
 }
 
 #[cfg(test)]

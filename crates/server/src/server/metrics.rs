@@ -44,6 +44,8 @@ pub(super) struct Metrics {
     pub(super) admission: AdmissionMetrics,
     store_objects: Gauges,
     store_age: Gauges<Seconds>,
+    store_bytes: Gauge,
+    store_not_held: Gauges,
     lookups: Counters<1>,
     events: Counters<1>,
     pub(super) policies: PolicyMetrics,
@@ -69,6 +71,12 @@ impl Metrics {
                 all,
                 "store_age_seconds",
                 "Time since the last activity of the most silent watch of a family; normally up to 75",
+            ),
+            store_bytes: add(all, "store_bytes", "Bytes of the objects in the state"),
+            store_not_held: add(
+                all,
+                "store_objects_not_held",
+                "Objects that take too much memory and are looked up when they are needed",
             ),
             lookups: add_results(all, "reference_lookups", "Lookups at the apiserver", ResultLabel::LOOKUPS),
             events: add_results(all, "events", "Events about pods without their memory", ResultLabel::EVENTS),
@@ -119,11 +127,17 @@ impl Metrics {
         self.ready.set(i64::from(ready));
     }
 
-    /// Sets how many objects of a family are cached, and how old the cache may be.
-    pub(super) fn set_store(&self, family: &'static Family, objects: usize, age: Duration) {
+    /// Sets how many objects of a family are cached, how many are not held, and how old the cache may be.
+    pub(super) fn set_store(&self, family: &'static Family, objects: usize, not_held: usize, age: Duration) {
         let family = [("family", family.name)];
         self.store_objects.get_or_create(&family).set(number(objects));
+        self.store_not_held.get_or_create(&family).set(number(not_held));
         self.store_age.get_or_create(&family).set(age.as_secs_f64());
+    }
+
+    /// Sets how many bytes the state takes.
+    pub(super) fn set_store_bytes(&self, bytes: usize) {
+        self.store_bytes.set(number(bytes));
     }
 
     /// All series as text.

@@ -120,6 +120,8 @@ pub struct Limits {
     pub wait: Duration,
     /// The most lookups at the apiserver at once.
     pub lookups: usize,
+    /// The most bytes of the state; objects beyond are looked up.
+    pub state: usize,
 }
 
 impl Default for Limits {
@@ -133,6 +135,7 @@ impl Default for Limits {
             head: 32 << 10,
             wait: Duration::from_millis(4),
             lookups: 16,
+            state: 128 << 20,
         }
     }
 }

@@ -20,7 +20,7 @@ use crate::server::clock::Clock;
 use crate::server::deadline::Deadline;
 use crate::server::events::EventRecorder;
 use crate::server::log_rate_limiter::{LogRateLimiter, truncate};
-use crate::server::lookup::Lookups;
+use crate::server::lookup::{LookedUp, Lookups};
 use crate::server::metrics::Metrics;
 use crate::server::metrics::labels::{RequestLabels, ShedCause};
 use crate::server::options::Decide;
@@ -142,7 +142,7 @@ impl ReviewHandler {
         trace: &Trace,
     ) -> Result<HandledReview, Rejection> {
         let mut snapshot = self.store.snapshot();
-        let mut looked_up = BTreeSet::new();
+        let (mut looked_up, mut claims) = (BTreeSet::new(), Vec::new());
         let now = self.clock.timestamp();
         let mut steps = 1;
         loop {
@@ -168,8 +168,11 @@ impl ReviewHandler {
             looked_up.extend(new.iter().cloned());
             let _span = trace.lookup(new.iter().map(|reference| reference.kind.kind));
             let answers = lookups.get_all(new, deadline.lookups).await;
-            self.store.record_found(&answers);
-            snapshot = Arc::new(Snapshot::overlaid(&snapshot, answers));
+            let objects = LookedUp::objects(&answers);
+            // Until the review is answered, what was looked up for it counts.
+            claims.extend(answers);
+            self.store.record_found(&objects);
+            snapshot = Arc::new(Snapshot::overlaid(&snapshot, objects));
             steps += 1;
         }
     }

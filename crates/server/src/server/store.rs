@@ -13,6 +13,7 @@
 
 pub(super) mod apply_event;
 pub(super) mod discovery;
+mod holdings;
 pub(super) mod idle_timeout;
 pub(super) mod missing;
 mod policies;
@@ -25,7 +26,9 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 use tokio::sync::watch as watch_channel;
 
+use crate::server::log_rate_limiter::{LogRate, LogRateLimiter};
 use crate::server::store::apply_event::StoreChange;
+use crate::server::store::holdings::Holdings;
 use crate::server::store::missing::{MissingReferences, Wait};
 use memgate_model::family::Family;
 use memgate_model::kind::Kind;
@@ -38,11 +41,16 @@ use memgate_primitives::budget::Budget;
 /// After this time without activity a watch is stale: two bookmarks are missing, also on a new connection.
 const STALE_AFTER: Duration = Duration::from_mins(2);
 
+/// The rate of log lines about objects that are not held: any user may write such objects.
+const NOT_HELD_LOG_RATE: LogRate = LogRate { burst: 1, refill: Duration::from_mins(1) };
+
 /// The state, and the status of its watches.
 #[derive(Debug)]
 pub(super) struct Store {
     published: ArcSwap<Snapshot>,
-    latest: Mutex<Snapshot>,
+    latest: Mutex<Latest>,
+    /// Limits the log lines about objects that are not held.
+    not_held_log: LogRateLimiter,
     watches: Mutex<BTreeMap<&'static Kind, Watch>>,
     families: Vec<&'static Family>,
     missing: MissingReferences,
@@ -52,6 +60,16 @@ pub(super) struct Store {
     changes: watch_channel::Sender<u64>,
     /// The digests of policies and exemptions, of which the state keeps only the compiled form.
     specs: Mutex<policies::Specs>,
+}
+
+/// The state that changes are applied to.
+#[derive(Debug)]
+struct Latest {
+    snapshot: Snapshot,
+    /// The objects of lists that are not complete yet. Those that have not changed are shared with the snapshot.
+    lists: BTreeMap<&'static Kind, KindState>,
+    /// The bytes of both.
+    holdings: Holdings,
 }
 
 /// The status of one watch.
@@ -94,7 +112,12 @@ impl Store {
         let watches = kinds.map(|kind| (*kind, Watch { synced, last_activity })).collect();
         Self {
             published: ArcSwap::from_pointee(snapshot.clone()),
-            latest: Mutex::new(snapshot),
+            latest: Mutex::new(Latest {
+                snapshot,
+                lists: BTreeMap::new(),
+                holdings: Holdings::new(usize::MAX),
+            }),
+            not_held_log: LogRateLimiter::new(NOT_HELD_LOG_RATE),
             watches: Mutex::new(watches),
             families,
             missing: MissingReferences::new(reference_grace),
@@ -102,6 +125,12 @@ impl Store {
             changes: watch_channel::Sender::new(0),
             specs: Mutex::default(),
         }
+    }
+
+    /// The same with at most so many bytes of objects.
+    pub(super) fn holding(self, most_bytes: usize) -> Self {
+        lock(&self.latest).holdings = Holdings::new(most_bytes);
+        self
     }
 
     /// The current state.
@@ -151,26 +180,45 @@ impl Store {
 
     /// Applies a change from a watch.
     pub(super) fn apply(&self, kind: &'static Kind, change: StoreChange) {
-        let inserted = match &change {
+        let mut inserted = None;
+        let change = match change {
+            StoreChange::Begin => return lock(&self.latest).begin(kind),
+            StoreChange::Listed(object) => return self.add_to_list(kind, object),
+            StoreChange::Replace(state) => {
+                lock(&self.latest).begin(kind);
+                for object in state.kept() {
+                    self.add_to_list(kind, Object::clone(object));
+                }
+                return self.apply(kind, StoreChange::End);
+            }
+            StoreChange::End => {
+                // A copy of the list shares its objects.
+                let Some(listed) = lock(&self.latest).lists.get(kind).cloned() else { return };
+                StoreChange::Replace(listed)
+            }
             StoreChange::Insert(object) => {
                 let (namespace, name) = (object.namespace.to_string(), object.name.to_string());
-                Some(Reference { kind, namespace, name })
+                inserted = Some(Reference { kind, namespace, name });
+                StoreChange::Insert(object)
             }
-            StoreChange::Replace(_) | StoreChange::Remove { .. } => None,
+            StoreChange::Remove { .. } => change,
         };
         let is_removal = matches!(change, StoreChange::Remove { .. });
         let is_news = self.is_news(kind, &change);
         let mut latest = lock(&self.latest);
-        match change {
-            change if policies::is_compiled(kind) => policies::apply(&mut latest, kind, &change),
-            StoreChange::Replace(state) => latest.set(kind, state),
-            StoreChange::Insert(object) => latest.kind_mut(kind).insert(object),
-            StoreChange::Remove { namespace, name } => latest.kind_mut(kind).remove(&namespace, &name),
-        }
-        let before = self.published.swap(Arc::new(latest.clone()));
+        let mut before = Vec::new();
+        let lost = if policies::is_compiled(kind) {
+            policies::apply(&mut latest.snapshot, kind, &change);
+            latest.lists.remove(kind);
+            None
+        } else {
+            latest.apply(kind, change, &mut before)
+        };
+        let published = self.published.swap(Arc::new(latest.snapshot.clone()));
         drop(latest);
-        // Dropped without the lock: it may hold the last reference to ten thousand objects.
-        drop(before);
+        // Dropped without the lock: they may hold the last references to ten thousand objects.
+        drop((before, published));
+        self.log_not_held(lost.as_deref());
         self.watches().insert(kind, Watch { synced: true, last_activity: Instant::now() });
         // Only now: a review that finds the object missing from here on checks the state again.
         if !is_removal {
@@ -179,6 +227,64 @@ impl Store {
         if is_news {
             self.changes.send_modify(|count| *count += 1);
         }
+    }
+
+    /// Adds an object to a list that is not complete yet.
+    fn add_to_list(&self, kind: &'static Kind, object: Object) {
+        let mut latest = lock(&self.latest);
+        if policies::is_compiled(kind) {
+            latest.list(kind).insert(object);
+            return;
+        }
+        let known = latest.snapshot.kind(kind).and_then(|it| it.kept_of(&object.namespace, &object.name));
+        let lost = match known.filter(|known| known.held && known.tree == object.tree).cloned() {
+            Some(known) => {
+                let before = latest.list(kind).put_shared(&known);
+                latest.release(before.as_ref());
+                None
+            }
+            None => {
+                let (object, before) = latest.list(kind).put(object);
+                latest.release(before.as_ref());
+                latest.holdings.add(&object);
+                latest.shed(&object)
+            }
+        };
+        // Room for it may have been made elsewhere.
+        let published = lost.as_ref().map(|_| self.published.swap(Arc::new(latest.snapshot.clone())));
+        drop(latest);
+        drop(published);
+        self.log_not_held(lost.as_deref());
+    }
+
+    fn log_not_held(&self, lost: Option<&Object>) {
+        let Some(object) = lost else { return };
+        if let Ok(suppressed) = self.not_held_log.take("not held") {
+            let latest = lock(&self.latest);
+            let (bytes, count) =
+                (latest.holdings.bytes(), latest.holdings.lost().map(|(_, count)| count).sum::<usize>());
+            drop(latest);
+            tracing::warn!(
+                kind = object.kind.kind,
+                namespace = &*object.namespace,
+                name = &*object.name,
+                bytes,
+                count,
+                suppressed,
+                "objects are not held, since they take too much memory; they are looked up when they are needed"
+            );
+        }
+    }
+
+    /// How many bytes the state takes, and how many objects of each kind are not held.
+    pub(super) fn holdings(&self) -> (usize, BTreeMap<&'static Kind, usize>) {
+        let latest = lock(&self.latest);
+        (latest.holdings.bytes(), latest.holdings.lost().collect())
+    }
+
+    /// Whether all objects of a kind are held, as far as the watch has delivered them.
+    pub(super) fn holds_all(&self, kind: &Kind) -> bool {
+        lock(&self.latest).holdings.lost().all(|(of, lost)| *of != *kind || lost == 0)
     }
 
     /// Whether a change differs from the state, in an object that audits judge.
@@ -193,17 +299,19 @@ impl Store {
         let known = snapshot.kind(kind);
         let is_known = |object: &Object| {
             let before = known.and_then(|state| state.object(&object.namespace, &object.name));
-            before.is_some_and(|before| before.tree == object.tree)
+            object.held && before.is_some_and(|before| before.tree == object.tree)
         };
         match change {
             StoreChange::Insert(object) => !is_known(object),
             // A kind without a definition is replaced by an empty list every few seconds.
             StoreChange::Replace(state) => {
-                state.len() != known.map_or(0, KindState::len) || !state.objects().all(is_known)
+                let kept = state.kept().map(AsRef::as_ref);
+                state.len() != known.map_or(0, KindState::len) || !kept.map(|it: &Object| it).all(is_known)
             }
             StoreChange::Remove { namespace, name } => {
-                known.is_some_and(|state| state.object(namespace, name).is_some())
+                known.is_some_and(|state| state.kept_of(namespace, name).is_some())
             }
+            StoreChange::Begin | StoreChange::Listed(_) | StoreChange::End => false,
         }
     }
 
@@ -231,7 +339,7 @@ impl Store {
     }
 
     /// Forgets missing references that a lookup found: watches deliver only some of the kinds.
-    pub(super) fn record_found(&self, answers: &[(Reference, Option<Object>)]) {
+    pub(super) fn record_found(&self, answers: &[(Reference, Option<Arc<Object>>)]) {
         if !self.missing.is_empty() {
             let found = answers.iter().filter(|(_, object)| object.is_some());
             self.missing.forget(found.map(|(reference, _)| reference), |_| true);
@@ -277,6 +385,101 @@ impl Store {
 
     fn watches(&self) -> MutexGuard<'_, BTreeMap<&'static Kind, Watch>> {
         lock(&self.watches)
+    }
+}
+
+impl Latest {
+    /// Begins a list. What was listed of an earlier one that broke off is forgotten.
+    fn begin(&mut self, kind: &'static Kind) {
+        let known = self.snapshot.kind(kind);
+        let empty =
+            known.map_or_else(|| KindState::new(Coverage::Watched), |it| it.emptied(Coverage::Watched));
+        let broken = self.lists.insert(kind, empty);
+        for object in broken.iter().flat_map(KindState::kept) {
+            self.release(Some(object));
+        }
+        self.holdings.forget_lost(kind);
+    }
+
+    /// The list of a kind that is not complete yet.
+    fn list(&mut self, kind: &'static Kind) -> &mut KindState {
+        self.lists.entry(kind).or_insert_with(|| KindState::new(Coverage::Watched))
+    }
+
+    /// Applies a change to the snapshot. Returns an object that is not held because of it, if there is any, and puts what
+    /// it replaces into `before`.
+    fn apply(
+        &mut self,
+        kind: &'static Kind,
+        change: StoreChange,
+        before: &mut Vec<KindState>,
+    ) -> Option<Arc<Object>> {
+        match change {
+            StoreChange::Replace(_) => {
+                before.extend(self.snapshot.kind(kind).cloned());
+                // As it is now: it may have let go of objects.
+                let listed = self.lists.remove(kind)?;
+                self.snapshot.set(kind, listed);
+                for object in before.iter().flat_map(KindState::kept) {
+                    self.release(Some(object));
+                }
+                None
+            }
+            StoreChange::Insert(object) => {
+                let (object, before) = self.snapshot.kind_mut(kind).put(object);
+                self.release(before.as_ref());
+                self.holdings.add(&object);
+                self.shed(&object)
+            }
+            StoreChange::Remove { namespace, name } => {
+                let before = self.snapshot.kind_mut(kind).remove(&namespace, &name);
+                self.release(before.as_ref());
+                self.holdings.find(kind, &namespace, &name);
+                None
+            }
+            StoreChange::Begin | StoreChange::Listed(_) | StoreChange::End => None,
+        }
+    }
+
+    /// Counts an object no more that was kept in a place, unless it is kept in the other one.
+    fn release(&mut self, object: Option<&Arc<Object>>) {
+        let Some(object) = object.filter(|object| !policies::is_compiled(object.kind)) else { return };
+        let places = [self.snapshot.kind(object.kind), self.lists.get(object.kind)];
+        let mut kept = places.into_iter().flatten();
+        let is_it = |state: &KindState| {
+            state.kept_of(&object.namespace, &object.name).is_some_and(|kept| Arc::ptr_eq(kept, object))
+        };
+        if !kept.any(is_it) {
+            self.holdings.take(object);
+        }
+    }
+
+    /// Lets go of objects until the rest fits, of this new one first if its namespace has the most bytes. Returns one that
+    /// is not held.
+    fn shed(&mut self, object: &Arc<Object>) -> Option<Arc<Object>> {
+        let mut lost = (!object.held).then(|| Arc::clone(object));
+        while self.holdings.exceeded() {
+            let Some(namespace) = self.holdings.largest() else { break };
+            let next = if namespace == object.namespace
+                && !lost.as_ref().is_some_and(|it| Arc::ptr_eq(it, object))
+            {
+                Some(Arc::clone(object))
+            } else {
+                let mut states = self.snapshot.kinds().chain(self.lists.values());
+                states.find_map(|state| state.first_of(&namespace)).cloned()
+            };
+            let Some(next) = next else { break };
+            let Object { kind, namespace, name, .. } = &*next;
+            let is_known = self.snapshot.kind(kind).is_some();
+            let first = is_known.then(|| self.snapshot.kind_mut(kind).remove(namespace, name)).flatten();
+            let second = self.lists.get_mut(kind).and_then(|list| list.remove(namespace, name));
+            let is_same = matches!((&first, &second), (Some(a), Some(b)) if Arc::ptr_eq(a, b));
+            self.release(first.as_ref());
+            self.release(second.as_ref().filter(|_| !is_same));
+            self.holdings.lose(&next);
+            lost = Some(next);
+        }
+        lost
     }
 }
 
@@ -353,7 +556,7 @@ mod tests {
                 listed.insert(object(kind, "a"));
                 store.apply(kind, StoreChange::Replace(listed));
             },
-            &|| store.record_found(&[(reference.clone(), Some(object(kind, "a")))]),
+            &|| store.record_found(&[(reference.clone(), Some(Arc::new(object(kind, "a"))))]),
         ];
         for appear in appear {
             assert!(waits(start));

@@ -206,7 +206,7 @@ volumes:
 {{- include "memgate.flags" (dict "audit-interval" .interval "audit-rate" .rate "max-reports" .maxReports) }}
 {{- end }}
 {{- with .Values.limits }}
-{{- include "memgate.flags" (dict "max-body-bytes" .bodyBytes "max-bytes-in-flight" .inFlightBytes "max-connections" .connections "max-requests" .inFlight "queue-wait" .queue) }}
+{{- include "memgate.flags" (dict "max-body-bytes" .bodyBytes "max-bytes-in-flight" .inFlightBytes "max-connections" .connections "max-requests" .inFlight "max-state" .stateBytes "queue-wait" .queue) }}
 {{- end }}
 {{- with .Values.timeouts }}
 {{- include "memgate.flags" (dict "drain" .drain "timeout-body" .body "timeout-handshake" .handshake "timeout-head" .header "timeout-idle" .idle "timeout-write" .write) }}

@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 
 use memgate_model::edit::{Edit, NAMESPACE_DEFAULT, Op, Origin, Value};
 use memgate_model::family::{PolicyField, Subject};
-use memgate_model::object::{Lookup, Object, is_deleting};
+use memgate_model::object::{Lookup, Object};
 use memgate_model::policy_field::FieldForm;
 use memgate_model::request::Operation;
 use memgate_model::state_reader::StateReader;
@@ -103,8 +103,7 @@ fn is_usable(memory: &Object, state: &StateReader<'_>) -> bool {
 /// The default Memory, on CREATE only: a Query that already ran without a Memory did not use the default.
 fn memory(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<Edit> {
     let spec = subject.object.get("spec").filter(|spec| spec.is_object())?;
-    let goes = is_deleting(subject.object);
-    if subject.operation != Operation::Create || goes || spec.get("memory").is_some() {
+    if subject.operation != Operation::Create || spec.get("memory").is_some() {
         return None;
     }
     let DefaultMemory::Memory { name, origin } = default_memory(subject.namespace, state) else {

@@ -5,12 +5,13 @@
 
 mod find;
 mod recognise;
-mod want;
+pub(super) mod want;
 
 use std::sync::Arc;
 
 use crate::family::inject::elsewhere::NOT_INJECTED;
 use crate::family::inject::env::{ExistingEnv, Variable};
+use crate::family::inject::own::{self, OwnVariables};
 use crate::family::inject::{
     Conflict, WantedByContainer, WantedByPod, annotation_pointer, controller_of, merge, references,
 };
@@ -60,7 +61,7 @@ pub(crate) fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>
     Some(merge_variables(containers, &found, &variables, injection.warnings, work))
 }
 
-/// The Memory that a pod asks for, with the namespace in which it was looked up. Empty if it is not found. `None` if
+/// The Memory that a pod asks for, with the namespace that it was looked for in; empty where it is not found. `None` if
 /// the pod did not opt in.
 pub(super) fn memory_of<'p, 's>(
     pod: &'p Pod<'_>,
@@ -73,6 +74,27 @@ pub(super) fn memory_of<'p, 's>(
     };
     let memory = state.get_if_known(&MEMORY, home, name).found();
     Some(memory.map(|memory| (home, memory)).into_iter().collect())
+}
+
+/// The variables that each of a pod's containers sets itself; empty without a usable Memory.
+pub(super) fn own_variables(
+    pods: [&Pod<'_>; 2],
+    namespace: &str,
+    state: &mut StateReader<'_>,
+) -> Vec<OwnVariables> {
+    let pod = pods[0];
+    let mut unused = Injection::nothing(Reason::Complete);
+    let Some(OptIn::Named(wanted)) = recognise(pod, namespace) else { return Vec::new() };
+    let timeout = timeout(pod, &mut unused);
+    let containers = containers(pod, &mut unused, state.budget());
+    unused.unmet.clear();
+    let Some(found) = find(wanted, namespace, &mut unused, state) else { return Vec::new() };
+    let memory = Arc::from(format!("Memory {}/{}", found.namespace, found.memory.name));
+    let wanted = variables(&found, &memory, timeout, &mut unused, state);
+    let declared = own::declared(MEMORY.kind, &found.memory.name);
+    let steps = u32::try_from(wanted.len()).unwrap_or(u32::MAX);
+    let read = |(index, _)| OwnVariables::read(index, pods, &wanted, want::NAMES, Some(&declared));
+    containers.into_iter().take_while(|_| state.budget().steps(steps)).map(read).collect()
 }
 
 /// The pod's controller, since the platform has no object for a pod.

@@ -2,6 +2,7 @@
 
 mod endpoint;
 
+use crate::family::inject::own::OwnVariables;
 use crate::family::url::inline_credential;
 use memgate_model::family::Subject;
 use memgate_model::kind::Kind;
@@ -14,7 +15,7 @@ use memgate_primitives::pointer::Pointer;
 
 use super::FAMILY;
 use super::api::{MEMORY, QUERY, is_credential_header};
-use super::inject::memory_of;
+use super::inject::{memory_of, own_variables, want};
 use super::value::{EffectiveValue, ValueOrSource, ValueSource};
 
 /// The kinds that have a view.
@@ -32,10 +33,48 @@ pub(crate) fn view(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option
 }
 
 /// The view of a pod that opts in.
-pub(crate) fn view_pod(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Option<MemoryView> {
-    let found = memory_of(pod, namespace, state)?;
-    let memories = found.into_iter().map(|(home, memory)| of_stored(memory, home, state));
-    Some(MemoryView::of_pod(FAMILY.name, namespace, memories))
+pub(crate) fn view_pod(
+    pods: [&Pod<'_>; 2],
+    namespace: &str,
+    state: &mut StateReader<'_>,
+) -> Option<MemoryView> {
+    let Some((home, memory)) = memory_of(pods[0], namespace, state)?.into_iter().next() else {
+        return Some(MemoryView::of_pod(FAMILY.name, namespace, None));
+    };
+    let declared = of_stored(memory, home, state);
+    let own = own_variables(pods, namespace, state);
+    let is_used = own.is_empty() || own.iter().any(OwnVariables::is_empty);
+    let mut sources: Vec<MemoryView> = is_used.then(|| declared.clone()).into_iter().collect();
+    for own in own.iter().filter(|own| !own.is_empty()) {
+        let size = declared.secrets.len() + declared.inline.len();
+        if !state.budget().steps(u32::try_from(size).unwrap_or(u32::MAX)) {
+            break;
+        }
+        let mut source = declared.clone();
+        use_own(&mut source, own, state);
+        sources.push(source);
+    }
+    let mut view = MemoryView::of_pod(FAMILY.name, namespace, sources);
+    for own in own {
+        own.add_to(&mut view);
+    }
+    Some(view)
+}
+
+/// Puts what a container itself sets in the place of what its Memory declares.
+fn use_own(view: &mut MemoryView, own: &OwnVariables, state: &mut StateReader<'_>) {
+    let has_credential = |text: &str| inline_credential(text, Pointer::root()).is_some();
+    for (name, set) in own.iter() {
+        if name == want::URL {
+            set.set_endpoint(view, has_credential, state);
+        } else if name.starts_with(want::HEADER_PREFIX) && (set.replaces_secret || set.text.is_none()) {
+            view.moved("secrets", &set.field);
+            match &set.text {
+                Some(text) => view.inline.push(InlineView::new(set.field.clone(), text)),
+                None => view.unknown.push(("secrets", set.why())),
+            }
+        }
+    }
 }
 
 /// The only backend: in the platform, memory is always a service.

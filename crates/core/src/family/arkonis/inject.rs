@@ -4,9 +4,10 @@
 
 mod find;
 mod recognise;
-mod want;
+pub(super) mod want;
 
 use crate::family::inject::elsewhere::origin_place;
+use crate::family::inject::own::{self, OwnVariables};
 use crate::family::inject::{Conflict, Unmet, container_named, controller_of, merge, unmet};
 use memgate_model::event::InvolvedObject;
 use memgate_model::finding::Finding;
@@ -39,6 +40,13 @@ pub(super) fn memory_of<'s>(
     let agent_label = recognise::recognise(pod)?;
     let found = find::find_claimed(&agent_label, namespace, state);
     Some(found.map(|found| (found.dialect, found.memory)))
+}
+
+/// The variables that a pod with this memory sets itself.
+pub(super) fn own_variables(pods: [&Pod<'_>; 2], dialect: &'static Dialect, memory: &Object) -> OwnVariables {
+    let Some((index, _)) = container_named(pods[0], AGENT_CONTAINER) else { return OwnVariables::default() };
+    let declared = own::declared(dialect.memory.kind, &memory.name);
+    OwnVariables::read(index, pods, &want::variables(dialect, memory), want::names(dialect), Some(&declared))
 }
 
 /// The agent of the pod, or else the pod's controller.

@@ -1,6 +1,7 @@
 //! The views of the family's objects, for rules of policies.
 
 use crate::family::endpoint_view;
+use crate::family::inject::own::OwnVariables;
 use crate::family::url::inline_credential;
 use memgate_model::family::Subject;
 use memgate_model::kind::Kind;
@@ -18,7 +19,7 @@ use super::api::{
     AGENTOPS, ARKONIS, ARKONIS_OLD, Backend, COLLECTION_DEFAULT, Dialect, KUBESWARM, Memory,
     REDIS_TTL_DEFAULT, memory_name, memory_ref_pointer, settings_names, settings_pointer,
 };
-use super::inject::memory_of;
+use super::inject::{memory_of, own_variables, want};
 use super::validate::{Role as KindRole, role};
 
 /// The kinds that have a view.
@@ -44,10 +45,104 @@ pub(crate) fn view(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option
 }
 
 /// The view of an agent pod.
-pub(crate) fn view_pod(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Option<MemoryView> {
-    let found = memory_of(pod, namespace, state)?;
-    let memory = found.ok().map(|(dialect, memory)| of_stored(dialect, memory, state));
-    Some(MemoryView::of_pod(FAMILY.name, namespace, memory))
+pub(crate) fn view_pod(
+    pods: [&Pod<'_>; 2],
+    namespace: &str,
+    state: &mut StateReader<'_>,
+) -> Option<MemoryView> {
+    let Ok((dialect, memory)) = memory_of(pods[0], namespace, state)? else {
+        return Some(MemoryView::of_pod(FAMILY.name, namespace, None));
+    };
+    let mut source = of_stored(dialect, memory, state);
+    let own = own_variables(pods, dialect, memory);
+    use_own(&mut source, &own, state);
+    let mut view = MemoryView::of_pod(FAMILY.name, namespace, Some(source));
+    own.add_to(&mut view);
+    Some(view)
+}
+
+/// Puts what the pod itself sets in the place of what its memory declares. Of another backend, only the pod's own
+/// variables count, and a limit without a variable is none.
+fn use_own(view: &mut MemoryView, own: &OwnVariables, state: &mut StateReader<'_>) {
+    const OF_SECTION: [&str; 7] =
+        ["provider", "endpoint", "ttlSeconds", "maxEntries", "collection", "secrets", "inline"];
+    if let Some(set) = own.get(want::BACKEND) {
+        (view.provider, view.endpoint, view.collection) = (None, None, None);
+        (view.ttl_seconds, view.max_entries) = (None, None);
+        view.secrets.clear();
+        view.inline.clear();
+        view.backend = set.text(view, "backend");
+        let backend = view.backend.as_deref().and_then(Backend::from_name);
+        view.durable = set.value(view, "durable", |_| backend.map(|it| it != Backend::InContext));
+        for path in OF_SECTION {
+            view.moved(path, &set.field);
+        }
+        match backend {
+            None => {
+                view.unknown.extend(OF_SECTION.iter().map(|path| (*path, set.why())));
+                view.endpoint = Some(EndpointView::unknown(EndpointSource::Literal, set.why()));
+            }
+            Some(Backend::InContext) => {}
+            Some(Backend::Redis) => (view.ttl_seconds, view.max_entries) = (Some(0), Some(0)),
+            Some(Backend::VectorStore) => {
+                (view.ttl_seconds, view.collection) = (Some(0), Some(COLLECTION_DEFAULT.to_owned()));
+            }
+        }
+    }
+    let has_credential = |text: &str| inline_credential(text, Pointer::root()).is_some();
+    match view.backend.as_deref().and_then(Backend::from_name) {
+        Some(Backend::Redis) => {
+            if let Some(set) = own.get(want::REDIS_URL) {
+                set.set_endpoint(view, has_credential, state);
+                view.secrets.clear();
+                // The URL has its own credential.
+                set.value(view, "secrets", |_| Some(()));
+            }
+            if let Some(set) = own.get(want::REDIS_TTL) {
+                view.ttl_seconds = set.number(view, "ttlSeconds");
+            }
+            if let Some(set) = own.get(want::REDIS_MAX_ENTRIES) {
+                view.max_entries = set.number(view, "maxEntries");
+            }
+        }
+        Some(Backend::VectorStore) => use_own_store(view, own, has_credential, state),
+        Some(Backend::InContext) | None => {}
+    }
+}
+
+fn use_own_store(
+    view: &mut MemoryView,
+    own: &OwnVariables,
+    has_credential: impl Fn(&str) -> bool,
+    state: &mut StateReader<'_>,
+) {
+    if let Some(set) = own.get(want::PROVIDER) {
+        view.provider = set.text(view, "provider");
+    }
+    if let Some(set) = own.get(want::ENDPOINT) {
+        set.set_endpoint(view, &has_credential, state);
+    }
+    if let Some(set) = own.get(want::VECTOR_URL) {
+        // A client may use either variable.
+        let other = view.endpoint.take().filter(|other| other.unknown.is_none());
+        set.set_endpoint(view, &has_credential, state);
+        if let Some((endpoint, other)) =
+            view.endpoint.as_mut().zip(other).filter(|(it, _)| it.unknown.is_none())
+        {
+            endpoint.scheme = other.scheme;
+            endpoint.hosts.extend(other.hosts);
+        }
+    }
+    if let Some(set) = own.get(want::COLLECTION) {
+        let name = |text: &str| if text.trim().is_empty() { COLLECTION_DEFAULT } else { text }.to_owned();
+        view.collection = set.value(view, "collection", |text| Some(name(text)));
+    }
+    if let Some(set) = own.get(want::API_KEY) {
+        set.set_credential(view, Some(&Pointer::new(VECTOR_SECRET).key("name")));
+    }
+    if let Some(set) = own.get(want::VECTOR_TTL) {
+        view.ttl_seconds = set.number(view, "ttlSeconds");
+    }
 }
 
 /// The view of an agent. A reference without a name refers to nothing.

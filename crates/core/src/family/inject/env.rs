@@ -89,6 +89,11 @@ impl<'w> Variable<'w> {
         }
     }
 
+    /// Whether its value comes from a Secret.
+    pub(crate) fn is_secret(&self) -> bool {
+        matches!(self.source, EnvSource::ValueFrom(_))
+    }
+
     /// An absent `optional` means false.
     fn is_same_key(&self, wanted: &KeyRef, there: Option<pod::KeyRefView<'_>>) -> bool {
         there.is_some_and(|there| {
@@ -118,6 +123,11 @@ impl<'p> ExistingEnv<'p> {
             prefixes.iter().any(|prefix| name.starts_with(prefix)).then_some((name, (index, entry)))
         });
         Self(ours.collect())
+    }
+
+    /// The entries by name.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&'p str, &'p pod::EnvVarView<'p>)> {
+        self.0.iter().map(|(name, (_, entry))| (*name, *entry))
     }
 
     /// The entry of this name, with its index.

@@ -32,20 +32,42 @@ struct Marker<'a> {
     added: Added,
 }
 
-/// The edit that writes the marker annotation. `families` are the families that know the pod, each with its
-/// additions. If a family adds nothing now, its earlier additions stay in the annotation. The annotation is an
-/// object, or a list of objects if several families added something.
-pub(crate) fn edit(pod: &Pod<'_>, families: Vec<(&'static Family, Option<Added>)>) -> Edit {
+/// The annotation that a pod brings, if it can be read.
+pub(crate) fn earlier(pod: &Pod<'_>) -> Option<Json> {
+    let text = pod.annotation(INJECTED_ANNOTATION).filter(|text| text.len() <= MAX_ANNOTATION_BYTES)?;
+    serde_json::from_str(text).ok()
+}
+
+/// Whether an annotation names nothing, so that no reader can be misled by it.
+fn is_empty(annotation: &Json) -> bool {
+    objects(annotation).iter().all(|marker| marker.as_object().is_some_and(serde_json::Map::is_empty))
+}
+
+/// The edit that writes the marker annotation, `None` if it stays as it is. `families` are those that know the pod, each
+/// with what it adds, and `kept` is true for each part of an earlier annotation that memgate would add to the pod and that
+/// is in it. Of anything else that the pod brings under this name nothing stays. The annotation is an object, or a
+/// list of them when several families added something.
+pub(crate) fn edit(
+    pod: &Pod<'_>,
+    families: Vec<(&'static Family, Option<Added>)>,
+    kept: &dyn Fn(&Family, Part<'_>) -> bool,
+) -> Option<Edit> {
     let earlier = pod.annotation(INJECTED_ANNOTATION);
-    let readable = earlier.filter(|text| text.len() <= MAX_ANNOTATION_BYTES);
-    let earlier_markers = readable.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default();
+    let adds = families.iter().any(|(_, added)| added.is_some());
+    let earlier_markers = if earlier.is_some() { self::earlier(pod) } else { None };
+    if !adds && earlier.is_none_or(|_| earlier_markers.as_ref().is_some_and(is_empty)) {
+        return None;
+    }
+    let earlier_markers = earlier_markers.unwrap_or_default();
     let markers = families.into_iter().filter_map(|(family, added)| {
-        let earlier = earlier_of(&earlier_markers, family);
+        let earlier = earlier_of(&earlier_markers, family, kept);
         match (earlier, added) {
+            (None, None) => None,
             (earlier, None) => earlier,
-            (None, Some(added)) => Some(current(family, added)),
-            (Some(earlier), Some(added)) => Some(current(family, merged(earlier.added, added))),
+            (None, Some(added)) => Some(added),
+            (Some(earlier), Some(added)) => Some(merged(earlier, added)),
         }
+        .map(|added| current(family, added))
     });
     let markers: Vec<Marker<'_>> = markers.collect();
     let text = match markers.as_slice() {
@@ -53,16 +75,37 @@ pub(crate) fn edit(pod: &Pod<'_>, families: Vec<(&'static Family, Option<Added>)
         many => serde_json::to_string(many),
     };
     let text = text.unwrap_or_default();
+    if earlier == Some(&text) {
+        return None;
+    }
     let annotations = Pointer::new("/metadata/annotations");
     let origins =
         vec![Origin { resource: "".into(), field: "".into(), rule: "what memgate added to this pod" }];
     let has_map = pod.metadata.as_ref().is_some_and(|metadata| metadata.annotations.is_some());
     let (op, pointer, value) = match (has_map, earlier) {
+        _ if markers.is_empty() => (Op::Remove, annotations.key(INJECTED_ANNOTATION), Value::Nothing),
         (false, _) => (Op::Add, annotations, Value::Entry(Entry(INJECTED_ANNOTATION.to_owned(), text))),
         (true, Some(_)) => (Op::Replace, annotations.key(INJECTED_ANNOTATION), Value::Text(text)),
         (true, None) => (Op::Add, annotations.key(INJECTED_ANNOTATION), Value::Text(text)),
     };
-    Edit { op, pointer, value, origins }
+    Some(Edit { op, pointer, value, origins })
+}
+
+/// A part of what a marker says that memgate added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part<'m> {
+    /// A memory resource.
+    Memory(&'m str),
+    /// A variable, by the name of its container.
+    Env(&'m str, &'m str),
+    /// An init container.
+    InitContainer(&'m str),
+    /// A volume.
+    Volume(&'m str),
+    /// A mount, by the name of its container.
+    Mount(&'m str, &'m str),
+    /// The group of the pod's volumes.
+    FsGroup(i64),
 }
 
 fn current(family: &Family, added: Added) -> Marker<'static> {
@@ -78,20 +121,37 @@ pub fn objects(annotation: &Json) -> &[Json] {
     }
 }
 
-/// The earlier additions of a family, as an annotation lists them.
-fn earlier_of<'j>(annotation: &'j Json, family: &Family) -> Option<Marker<'j>> {
-    let text = |marker: &'j Json, key| marker.get(key).and_then(Json::as_str);
-    let mut markers = objects(annotation).iter();
-    let marker = markers.find(|marker| text(marker, "family") == Some(family.name))?;
-    let added = Added {
+/// What an annotation says that a family added, as far as it is `kept`.
+fn earlier_of(annotation: &Json, family: &Family, kept: &dyn Fn(&Family, Part<'_>) -> bool) -> Option<Added> {
+    let is_of = |marker: &&Json| marker.get("family").and_then(Json::as_str) == Some(family.name);
+    let marker = objects(annotation).iter().find(is_of)?;
+    let mut added = Added {
         memory: texts(marker.get("memory")),
         env: lists(marker.get("env")),
         init_containers: texts(marker.get("initContainers")),
         volumes: texts(marker.get("volumes")),
         mounts: lists(marker.get("mounts")),
+        fs_group: marker.get("fsGroup").and_then(Json::as_i64),
     };
-    let version = text(marker, "version").unwrap_or_default().into();
-    Some(Marker { version, family: family.name, added })
+    added.memory.retain(|name| kept(family, Part::Memory(name)));
+    added.init_containers.retain(|name| kept(family, Part::InitContainer(name)));
+    added.volumes.retain(|name| kept(family, Part::Volume(name)));
+    retain(&mut added.env, |container, name| kept(family, Part::Env(container, name)));
+    retain(&mut added.mounts, |container, path| kept(family, Part::Mount(container, path)));
+    added.fs_group = added.fs_group.filter(|group| kept(family, Part::FsGroup(*group)));
+    let is_empty = added.env.is_empty()
+        && added.mounts.is_empty()
+        && added.init_containers.is_empty()
+        && added.volumes.is_empty()
+        && added.fs_group.is_none();
+    (!is_empty).then_some(added)
+}
+
+fn retain(lists: &mut Lists, kept: impl Fn(&str, &str) -> bool) {
+    for (container, list) in lists.iter_mut() {
+        list.retain(|item| kept(container, item));
+    }
+    lists.retain(|(_, list)| !list.is_empty());
 }
 
 /// The strings of a list, or a single string.
@@ -116,6 +176,7 @@ fn merged(mut earlier: Added, later: Added) -> Added {
     add_new(&mut earlier.volumes, later.volumes);
     add_lists(&mut earlier.env, later.env);
     add_lists(&mut earlier.mounts, later.mounts);
+    earlier.fs_group = later.fs_group.or(earlier.fs_group);
     earlier
 }
 
@@ -152,8 +213,10 @@ mod tests {
     }
 
     fn edited(pod: &str, families: Vec<(&'static Family, Option<Added>)>) -> String {
-        match edit(&Pod::parse(pod).expect("a pod"), families).value {
-            Value::Text(text) | Value::Entry(Entry(_, text)) => text,
+        let parsed = Pod::parse(pod).expect("a pod");
+        match edit(&parsed, families, &|_, _| true).map(|edit| edit.value) {
+            Some(Value::Text(text) | Value::Entry(Entry(_, text))) => text,
+            None => parsed.annotation(INJECTED_ANNOTATION).expect("stays").to_owned(),
             other => panic!("{other:?}"),
         }
     }
@@ -200,10 +263,10 @@ mod tests {
         let families: Vec<Json> =
             objects(&json(&both)).iter().map(|marker| marker["family"].clone()).collect();
         assert_eq!(families, ["ark", "sympozium"]);
-        // A family that adds nothing the second time keeps its place and its words.
+        // A family that adds nothing the second time keeps its place.
         let later =
             of(&both.replace(env!("CARGO_PKG_VERSION"), "0.0.1"), None, Some(added("Agent/b", &["C"])));
-        assert_eq!(json(&later)[0]["version"], "0.0.1");
+        assert_eq!(json(&later)[0]["version"], env!("CARGO_PKG_VERSION"));
         assert_eq!(json(&later)[0]["memory"], "Memory/a");
         assert_eq!(json(&later)[1]["env"], serde_json::json!({"agent": ["B", "C"]}));
         let only_ark = of("", Some(added("Memory/a", &["A"])), None);

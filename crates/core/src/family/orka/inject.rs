@@ -8,6 +8,7 @@ pub(super) mod recognise;
 mod want;
 
 use crate::family::inject::elsewhere::origin_place;
+use crate::family::inject::own::OwnVariables;
 use crate::family::inject::{Conflict, controller_of, label_pointer, merge, unmet};
 use memgate_model::event::InvolvedObject;
 use memgate_model::finding::Finding;
@@ -56,6 +57,22 @@ fn merge_settings(
     });
     injection.warnings.extend(warnings);
     injection
+}
+
+/// The variables that a worker sets itself; empty where no annotation wants any.
+pub(super) fn own_variables(
+    worker: &Worker<'_, '_>,
+    pods: [&Pod<'_>; 2],
+    namespace: &str,
+    state: &mut StateReader<'_>,
+) -> OwnVariables {
+    let Ok(sources) = SettingSources::look_up(worker, namespace, state) else {
+        return OwnVariables::default();
+    };
+    let (wanted, _) = want::want(pods[0], worker, sources, state.budget());
+    let Some(wanted) = wanted else { return OwnVariables::default() };
+    let wanted = wanted.containers.first().map(|it| it.env.as_ref()).unwrap_or_default();
+    OwnVariables::read(worker.index, pods, wanted, want::NAMES, None)
 }
 
 /// The Task of the worker, or else the pod's controller.

@@ -18,6 +18,7 @@ use memgate_primitives::pointer::Pointer;
 use super::api::{
     AGENT, ANNOTATION_PREFIX, MEMORY_BACKEND, STATE_AGENT, TASK, TASK_TYPE_AI, TOOLS_ANNOTATION, agent_ref,
 };
+use super::inject::own_variables;
 use super::inject::recognise::Worker;
 use super::task_variable::TaskVariable;
 
@@ -44,10 +45,16 @@ pub(crate) fn view(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option
 }
 
 /// The view of the pod of an AI worker; `None` for a pod that contradicts itself.
-pub(crate) fn view_pod(pod: &Pod<'_>, namespace: &str, _state: &mut StateReader<'_>) -> Option<MemoryView> {
-    let worker = Worker::find(pod)?;
-    let is_whole = worker.contradictions(pod, namespace).is_empty();
-    is_whole.then(|| MemoryView::of_pod(super::FAMILY.name, namespace, []))
+pub(crate) fn view_pod(
+    pods: [&Pod<'_>; 2],
+    namespace: &str,
+    state: &mut StateReader<'_>,
+) -> Option<MemoryView> {
+    let worker =
+        Worker::find(pods[0]).filter(|worker| worker.contradictions(pods[0], namespace).is_empty())?;
+    let mut view = MemoryView::of_pod(super::FAMILY.name, namespace, []);
+    own_variables(&worker, pods, namespace, state).add_to(&mut view);
+    Some(view)
 }
 
 fn is_ai(task: &Tree) -> bool {

@@ -167,7 +167,7 @@ pub(crate) enum Provider {
 }
 
 impl Provider {
-    fn parse(name: Option<&str>) -> Self {
+    pub(crate) fn parse(name: Option<&str>) -> Self {
         match name.map(str::to_lowercase).as_deref() {
             None | Some("in-memory" | "memory") => Self::InMemory,
             Some("pgvector") => Self::Pgvector,

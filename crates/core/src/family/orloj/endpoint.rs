@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use crate::family::url::{Endpoint, server};
 use memgate_primitives::credential::has_credential_parameter;
-use memgate_primitives::percent::percent_decoded;
+use memgate_primitives::percent::{is_percent_encoded, percent_decoded};
 
 /// Whether this is an absolute http or https URL with a host.
 pub(super) fn is_http(endpoint: &str) -> bool {
@@ -215,30 +215,33 @@ pub(super) fn password_position(endpoint: &str) -> Option<usize> {
     (!user.is_empty() && !user.contains(':')).then_some(start + user.len())
 }
 
-/// The destination of a copied endpoint.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Copying {
-    /// Whether a Postgres driver reads it. Most Postgres URLs have a user without a password, and parameters.
-    pub(super) to_postgres: bool,
-    /// Whether the object with the endpoint is in another namespace than the pod. Then users of the pod's namespace
-    /// could read the endpoint of another namespace.
-    pub(super) foreign: bool,
-}
-
 /// The part of an endpoint that may not be copied into a pod, as messages name it; `None` if all of it may be copied.
-pub(super) fn withheld(endpoint: &str, copying: Copying) -> Option<&'static str> {
-    let url = Endpoint::parse(endpoint);
+/// For Postgres drivers (`to_postgres`) a user without a password is part of most URLs.
+pub(super) fn withheld(endpoint: &str, to_postgres: bool) -> Option<&'static str> {
     if contains_password(endpoint) {
         return Some("a password");
     }
+    let url = Endpoint::parse(endpoint);
+    let fragment = endpoint.split_once('#').map_or("", |(_, fragment)| fragment);
+    let parameters = [url.query, fragment].into_iter().flat_map(|text| text.split(['&', ';']));
+    let token = parameters.filter(|it| !it.is_empty()).any(is_credential_parameter);
+    (token || (url.userinfo && !to_postgres)).then_some("a credential")
+}
+
+/// Whether a parameter is a credential by its name, holds a URL with userinfo, or cannot be decoded.
+fn is_credential_parameter(parameter: &str) -> bool {
+    let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
+    let decoded = percent_decoded(value);
     // `sslkey` is the path of a file.
-    let parameters = url.query.split('&').filter(|parameter| !parameter.starts_with("sslkey="));
-    let token = parameters.into_iter().any(has_credential_parameter);
-    let Copying { to_postgres, foreign } = copying;
-    if token || (url.userinfo && !to_postgres) {
-        return Some("a credential");
-    }
-    (foreign && !to_postgres && !url.query.is_empty()).then_some("a query")
+    let named = name != "sslkey" && (has_credential_parameter(parameter) || is_session(name, value));
+    let has_userinfo = decoded.split_once("://").is_some_and(|(_, behind)| behind.contains('@'));
+    named || has_userinfo || !is_percent_encoded(parameter)
+}
+
+/// Whether this is the identifier of a session, which is a credential in the parameters of a URL.
+fn is_session(name: &str, value: &str) -> bool {
+    let is_set = !value.is_empty() && !value.starts_with("$(");
+    is_set && percent_decoded(name).to_ascii_lowercase().ends_with("session")
 }
 
 #[cfg(test)]
@@ -397,22 +400,54 @@ mod tests {
 
     #[test]
     fn withholds_what_others_should_not_read() {
-        let own = Copying { to_postgres: false, foreign: false };
-        let foreign = Copying { foreign: true, ..own };
-        let database = Copying { to_postgres: true, foreign: true };
-        for (endpoint, copying, expected) in [
-            ("https://u:p@kb", own, Some("a password")),
-            ("https://token@kb", own, Some("a credential")),
-            ("https://kb/v1?api_key=a", own, Some("a credential")),
-            ("https://kb/v1?api_key=$(KEY)", own, None),
-            ("https://kb/v1?a=b", own, None),
-            ("https://kb/v1?a=b", foreign, Some("a query")),
-            ("https://kb/v1#a", foreign, None),
-            ("postgres://u@db/m?sslmode=require&sslkey=/certs/key", database, None),
-            ("postgres://u@db/m?token=a", database, Some("a credential")),
-            ("postgres://u:p@db/m", database, Some("a password")),
+        for (endpoint, to_postgres, expected) in [
+            ("https://u:p@kb", false, Some("a password")),
+            ("https://token@kb", false, Some("a credential")),
+            ("https://kb/v1?api_key=a", false, Some("a credential")),
+            ("https://kb/v1?api_key=$(KEY)", false, None),
+            ("https://kb/v1?a=b", false, None),
+            ("redis://f:6379?db=2", false, None),
+            ("https://kb/v1#a", false, None),
+            ("https://kb/v1#access_token=a", false, Some("a credential")),
+            ("https://kb/v1?next=http%3A%2F%2Fu%40h", false, Some("a credential")),
+            ("https://kb/v1?a=%zz", false, Some("a credential")),
+            ("https://kb/v1?session=a", false, Some("a credential")),
+            ("postgres://u@db/m?sslmode=require&sslkey=/certs/key", true, None),
+            ("postgres://u@db/m?token=a", true, Some("a credential")),
+            ("postgres://u:p@db/m", true, Some("a password")),
         ] {
-            assert_eq!(withheld(endpoint, copying), expected, "{endpoint}");
+            assert_eq!(withheld(endpoint, to_postgres), expected, "{endpoint}");
+        }
+        for name in [
+            "password",
+            "passwd",
+            "pwd",
+            "pass",
+            "secret",
+            "token",
+            "key",
+            "apikey",
+            "api_key",
+            "auth",
+            "authorization",
+            "credential",
+            "credentials",
+            "sig",
+            "signature",
+            "sas",
+            "jwt",
+            "session",
+        ] {
+            for name in [
+                name.to_owned(),
+                name.to_uppercase(),
+                format!("x_{name}"),
+                format!("x-{name}"),
+                format!("x.{name}"),
+            ] {
+                let endpoint = format!("https://kb/v1?db=2&{name}=a");
+                assert!(withheld(&endpoint, false).is_some(), "{endpoint}");
+            }
         }
     }
 }

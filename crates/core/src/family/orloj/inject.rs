@@ -6,9 +6,10 @@
 
 mod find;
 mod recognise;
-mod want;
+pub(super) mod want;
 
 use crate::family::inject::elsewhere::origin_place;
+use crate::family::inject::own::{self, OwnVariables};
 use crate::family::inject::{Conflict, Unmet, container_named, controller_of, env, merge, unmet};
 use memgate_model::event::InvolvedObject;
 use memgate_model::finding::Finding;
@@ -68,6 +69,20 @@ pub(super) fn memory_of<'s>(
     }
     let found = agent_container(pod).and_then(|container| find(pod, container, namespace, state));
     Some(found.map(|found| found.memory))
+}
+
+/// The variables that a pod sets itself; empty where its Memory is not found.
+pub(super) fn own_variables(
+    pods: [&Pod<'_>; 2],
+    namespace: &str,
+    state: &mut StateReader<'_>,
+) -> OwnVariables {
+    let Ok(container) = agent_container(pods[0]) else { return OwnVariables::default() };
+    let Ok(found) = find(pods[0], container, namespace, state) else { return OwnVariables::default() };
+    let (wanted, _) = want::want(container, &found, namespace, state);
+    let wanted = wanted.containers.first().map(|it| it.env.as_ref()).unwrap_or_default();
+    let declared = own::declared(MEMORY.kind, &found.memory.name);
+    OwnVariables::read(container.0, pods, wanted, want::NAMES, Some(&declared))
 }
 
 fn is_agent_pod(pod: &Pod<'_>) -> bool {

@@ -6,6 +6,7 @@
 
 use memgate_model::finding::Finding;
 use memgate_model::platform_settings::Orloj;
+use memgate_primitives::budget::Budget;
 use memgate_primitives::glob::Glob;
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
@@ -16,7 +17,8 @@ use super::namespace::NamespacedName;
 
 /// Whether an object of this Kubernetes namespace may give pods of the Secret's namespace access to the Secret.
 pub(super) fn may_hand_out(secret: NamespacedName<'_>, from: &str, settings: &Orloj) -> bool {
-    let fits = |pattern: &String| Glob::new(pattern.as_str()).matches(secret.name);
+    let budget = Budget::default();
+    let fits = |pattern: &String| Glob::new(pattern.as_str()).matches(secret.name, &budget);
     from == secret.namespace
         || is_in_job_namespace(secret, settings) && settings.shared_secrets.iter().any(fits)
 }

@@ -1,6 +1,7 @@
 //! The views of the family's objects, for rules of policies.
 
 use crate::family::endpoint_view;
+use crate::family::inject::own::OwnVariables;
 use memgate_model::family::Subject;
 use memgate_model::kind::Kind;
 use memgate_model::memory_view::{
@@ -19,7 +20,7 @@ use super::api::{
     claimed_memory, operation,
 };
 use super::endpoint::contains_password;
-use super::inject::memory_of;
+use super::inject::{memory_of, own_variables, want};
 use super::namespace::{self, NamespacedName, SecretReference};
 
 /// The path of views that holds the Orloj namespace of an object.
@@ -40,10 +41,55 @@ pub(crate) fn view(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option
 }
 
 /// The view of an agent pod.
-pub(crate) fn view_pod(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Option<MemoryView> {
-    let memory = memory_of(pod, namespace, state)?.ok().map(|memory| of_stored(memory, state));
+pub(crate) fn view_pod(
+    pods: [&Pod<'_>; 2],
+    namespace: &str,
+    state: &mut StateReader<'_>,
+) -> Option<MemoryView> {
+    let mut memory = memory_of(pods[0], namespace, state)?.ok().map(|memory| of_stored(memory, state));
     let own_namespace = memory.as_ref().and_then(|memory| memory.own_namespace.clone());
-    Some(MemoryView { own_namespace, ..MemoryView::of_pod(FAMILY.name, namespace, memory) })
+    let own = own_variables(pods, namespace, state);
+    if let Some(memory) = &mut memory {
+        use_own(memory, &own, state);
+    }
+    let mut view = MemoryView { own_namespace, ..MemoryView::of_pod(FAMILY.name, namespace, memory) };
+    own.add_to(&mut view);
+    Some(view)
+}
+
+/// Puts what the pod itself sets in the place of what its Memory declares. Of another provider, only the pod's own
+/// variables count.
+fn use_own(view: &mut MemoryView, own: &OwnVariables, state: &mut StateReader<'_>) {
+    const OF_PROVIDER: [&str; 3] = ["endpoint", "secrets", "inline"];
+    if let Some(set) = own.get(want::PROVIDER) {
+        let named = |text: &str| Provider::parse(Some(text.trim()).filter(|text| !text.is_empty()));
+        let provider = set.value(view, "backend", |text| Some(named(text)));
+        view.backend = provider.as_ref().map(|provider| provider.name().to_owned());
+        view.provider = set.value(view, "provider", |text| Some(named(text).name().to_owned()));
+        view.durable = set.value(view, "durable", |text| Some(durable(&named(text)))).flatten();
+        for path in OF_PROVIDER {
+            view.moved(path, &set.field);
+        }
+        view.secrets.clear();
+        view.inline.clear();
+        view.endpoint = None;
+        if provider.is_none() {
+            view.unknown.extend(OF_PROVIDER.iter().map(|path| (*path, set.why())));
+            view.endpoint = Some(EndpointView::unknown(EndpointSource::Literal, set.why()));
+        }
+    }
+    let (credential, address) = match view.provider.as_deref().map(|name| Provider::parse(Some(name))) {
+        None | Some(Provider::InMemory) => return,
+        Some(Provider::Pgvector) => (want::PASSWORD, want::DSN),
+        Some(Provider::Http | Provider::Custom(_)) => (want::TOKEN, want::ENDPOINT),
+    };
+    if let Some(set) = own.get(credential) {
+        set.set_credential(view, Some(&Pointer::new(AUTH_SECRET)));
+    }
+    if let Some(set) = own.get(address) {
+        view.secrets.retain(|secret| secret.field.as_str() != ENDPOINT_SECRET);
+        set.set_endpoint(view, contains_password, state);
+    }
 }
 
 /// Sets the Orloj namespace of an object.

@@ -14,6 +14,7 @@ mod want;
 use serde_json::{Value, json};
 
 use crate::family::inject::elsewhere::origin_place;
+use crate::family::inject::own::OwnVariables;
 use crate::family::inject::parts::{ExistingMounts, ExistingParts};
 use crate::family::inject::{Conflict, Unmet, container_named, controller_of, merge, no_memory, unmet};
 use crate::family::message::fit_names;
@@ -27,7 +28,7 @@ use memgate_model::state_reader::StateReader;
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
 
-use self::find::find;
+use self::find::{PodMemories, find};
 use self::recognise::{instance_label, recognise};
 use self::want::PodContext;
 use super::api::{
@@ -52,7 +53,29 @@ pub(crate) fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>
     Some(injection.unwrap_or_else(|unmet| *unmet))
 }
 
-/// The Agent of the pod, or else its AgentRun, or else its controller.
+/// The variables that a pod sets itself; empty where its memory cannot be told.
+pub(super) fn own_variables<'s>(
+    pods: [&Pod<'_>; 2],
+    found: PodMemories<'s>,
+    namespace: &str,
+    state: &mut StateReader<'s>,
+) -> OwnVariables {
+    let (pod, work) = (pods[0], state.budget());
+    let Some((index, container)) = container_named(pod, AGENT_CONTAINER).filter(|_| found.has_memory())
+    else {
+        return OwnVariables::default();
+    };
+    let mounts = ExistingMounts::read(index, container, work);
+    let Some((parts, mounts)) = ExistingParts::read(pod, work).zip(mounts) else {
+        return OwnVariables::default();
+    };
+    let context = PodContext { pod, parts: &parts, index, container, mounts, namespace };
+    let Ok(wanted) = want::want(context, found, state) else { return OwnVariables::default() };
+    let wanted = wanted.containers.first().map(|it| it.env.as_ref()).unwrap_or_default();
+    OwnVariables::read(index, pods, wanted, want::NAMES, None)
+}
+
+/// The Agent of the pod, or else its AgentRun, or else the pod's controller.
 pub(crate) fn involved_object(
     pod: &Pod<'_>,
     namespace: &str,

@@ -25,9 +25,9 @@ pub(crate) const SHARED_URL: &str = "WORKFLOW_MEMORY_SERVER_URL";
 pub(crate) const ACCESS: &str = "WORKFLOW_MEMORY_ACCESS";
 /// The agents whose trusted entries the agent sees.
 pub(crate) const TRUST_PEERS: &str = "WORKFLOW_MEMBRANE_TRUST_PEERS";
-/// The visibility of the agent's entries.
-const VISIBILITY: &str = "WORKFLOW_MEMBRANE_VISIBILITY";
-/// The tags of the entries that the agent sees.
+/// What the agent's entries are to others.
+pub(crate) const VISIBILITY: &str = "WORKFLOW_MEMBRANE_VISIBILITY";
+/// What it gets to see.
 const ACCEPT_TAGS: &str = "WORKFLOW_MEMBRANE_ACCEPT_TAGS";
 /// The tags of the agent's entries that others see.
 const EXPOSE_TAGS: &str = "WORKFLOW_MEMBRANE_EXPOSE_TAGS";
@@ -42,8 +42,25 @@ const MIN_EVIDENCE_KIND: &str = "WORKFLOW_MEMBRANE_MIN_EVIDENCE_KIND";
 /// Whether runs are stored automatically.
 pub(crate) const AUTO_STORE: &str = "MEMORY_AUTO_STORE";
 
-/// The variables that the Ensemble gives to the agent of a config, in order; empty while its memory is off. The
-/// names of the variables do not depend on the config.
+/// All variables but the name of the agent, which other programs use too.
+pub(crate) const OF_MEMORY: [&str; 13] = [
+    LEGACY,
+    PRIVATE_URL,
+    SHARED_URL,
+    ACCESS,
+    TRUST_PEERS,
+    VISIBILITY,
+    ACCEPT_TAGS,
+    EXPOSE_TAGS,
+    MAX_AGE,
+    MAX_TOKENS_PER_RUN,
+    TOKEN_BUDGET_ACTION,
+    MIN_EVIDENCE_KIND,
+    AUTO_STORE,
+];
+
+/// What the Ensemble gives to the agent of a config, in order; nothing while its memory is off. The names of the
+/// variables do not depend on the config.
 pub(crate) fn shared_variables(
     ensemble: &Object,
     namespace: &str,

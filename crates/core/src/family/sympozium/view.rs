@@ -7,6 +7,8 @@
 mod memory;
 
 use crate::family::inject::container_named;
+use crate::family::inject::own::OwnVariables;
+use crate::family::url::inline_credential;
 use memgate_model::family::Subject;
 use memgate_model::kind::Kind;
 use memgate_model::memory_view::{MemoryView, Role};
@@ -14,13 +16,16 @@ use memgate_model::object::Object;
 use memgate_model::pod::Pod;
 use memgate_model::request::Operation;
 use memgate_model::state_reader::StateReader;
+use memgate_primitives::pointer::Pointer;
 
 use super::api::agent::has_memory;
 use super::api::{
     AGENT, AGENT_CONTAINER, AGENT_OLD, AGENT_RUN, ENSEMBLE, ENSEMBLE_OLD, MEMORY_SKILL, SKILL_PACK,
 };
 use super::inject::find::find;
+use super::inject::own_variables;
 use super::inject::recognise::recognise;
+use super::variables::{ACCESS, PRIVATE_URL, SHARED_URL, VISIBILITY};
 use memory::Usage;
 
 /// The kinds that have a view.
@@ -59,15 +64,73 @@ pub(crate) fn view(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option
 }
 
 /// The view of an agent pod.
-pub(crate) fn view_pod(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Option<MemoryView> {
+pub(crate) fn view_pod(
+    pods: [&Pod<'_>; 2],
+    namespace: &str,
+    state: &mut StateReader<'_>,
+) -> Option<MemoryView> {
+    let pod = pods[0];
     let instance = recognise(pod)?;
     container_named(pod, AGENT_CONTAINER)?;
-    // If the pod contradicts itself, or its objects are unknown, its memory is unknown.
-    let usage = find(pod, instance, namespace, state).map(|found| Usage {
+    // The memory of a pod that contradicts itself, or whose objects are unknown, is unknown.
+    let Ok(found) = find(pod, instance, namespace, state) else {
+        return Some(MemoryView::of_pod(super::FAMILY.name, namespace, []));
+    };
+    let usage = Usage {
         agent: found.agent,
         private: found.private.is_some(),
         ensemble: found.ensemble.filter(|_| found.shared),
-    });
-    let memories = usage.unwrap_or_default().memories(state);
-    Some(MemoryView::of_pod(super::FAMILY.name, namespace, memories))
+    };
+    let (mut memories, config) = (usage.memories(state), found.config.unwrap_or(instance).to_owned());
+    let own = own_variables(pods, found, namespace, state);
+    if !memories.is_empty() {
+        use_own(&mut memories, &own, (namespace, instance, &config), state);
+    }
+    let mut view = MemoryView::of_pod(super::FAMILY.name, namespace, memories);
+    own.add_to(&mut view);
+    Some(view)
+}
+
+/// Puts what the pod itself sets in the place of what its memories declare. A memory that only the pod names is one
+/// of its agent.
+fn use_own(
+    memories: &mut Vec<MemoryView>,
+    own: &OwnVariables,
+    (namespace, instance, config): (&str, &str, &str),
+    state: &mut StateReader<'_>,
+) {
+    let has_credential = |text: &str| inline_credential(text, Pointer::root()).is_some();
+    for (name, kinds) in [(PRIVATE_URL, [&AGENT, &AGENT_OLD]), (SHARED_URL, [&ENSEMBLE, &ENSEMBLE_OLD])] {
+        let Some(set) = own.get(name) else { continue };
+        let is_its = |view: &MemoryView| kinds.iter().any(|kind| kind.kind == view.kind);
+        if !memories.iter().any(is_its) {
+            let agent = MemoryView::new(super::FAMILY.name, Role::Memory, AGENT.kind, namespace, instance);
+            memories.push(agent);
+        }
+        let named = memories.iter_mut().rfind(|view| is_its(view) || view.backend.is_none());
+        if let Some(view) = named {
+            set.set_endpoint(view, has_credential, state);
+        }
+    }
+    for (name, is_access) in [(ACCESS, true), (VISIBILITY, false)] {
+        let (Some(set), Some(view)) = (own.get(name), memories.iter_mut().find(|it| it.sharing.is_some()))
+        else {
+            continue;
+        };
+        let Some(text) = &set.text else {
+            view.moved("sharing", &set.field);
+            view.unknown.push(("sharing", set.why()));
+            continue;
+        };
+        let sharing = view.sharing.as_mut().map(|sharing| &mut sharing.configs);
+        let Some(of_pod) = sharing.and_then(|configs| configs.iter_mut().find(|it| it.name == config)) else {
+            continue;
+        };
+        let value = Some(text.clone());
+        if is_access {
+            of_pod.access = value;
+        } else {
+            (of_pod.visibility, of_pod.field) = (value, set.field.clone());
+        }
+    }
 }

@@ -45,6 +45,7 @@ pub(super) fn strict() -> Vec<(&'static str, Value)> {
         ("images", json!({"allow": ["none.such/**"], "digest": "require", "tags": {"deny": ["latest"]}})),
         ("limits", json!({"required": ["cpu", "memory"], "max": {"cpu": "1u", "memory": "1"}})),
         ("operations", json!({"allow": ["none-such"]})),
+        ("environment", json!({"overrides": "forbid"})),
         ("sharing", json!({"visibility": ["none-such"], "maxWriters": 0})),
         ("immutable", json!(["backend", "collection", "endpoint.url", "endpoint.port", "secrets", "labels"])),
         ("labels", json!({"required": ["none-such"], "values": {"app": ["none-such"]}})),
@@ -75,7 +76,7 @@ fn there_is_a_strict_rule_of_each_type() {
 
 /// The objects of all families with what is around them: those of the views, and those of some cases.
 fn scenes() -> Vec<(String, Vec<Value>, Value)> {
-    const FILES: [&str; 2] = ["policy/rules.yaml", "sympozium/inject-harness.yaml"];
+    const FILES: [&str; 3] = ["policy/pods.yaml", "policy/rules.yaml", "sympozium/inject-harness.yaml"];
     let of_family = |(family, cases): (&Family, Vec<Value>)| {
         let scene = |view: Value| (family.name.to_owned(), state_of(&view), view["object"].clone());
         cases.into_iter().map(scene).collect::<Vec<_>>()

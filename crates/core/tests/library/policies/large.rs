@@ -46,7 +46,7 @@ fn ten_thousand_findings_of_a_rule_are_counted() {
 #[test]
 fn ten_thousand_findings_of_each_of_many_rules() {
     let memory = headers();
-    let rule = |number: usize| json!({"id": format!("r{number}"), "secrets": {"names": &longest()[..64]}});
+    let rule = |number: usize| json!({"id": format!("r{number}"), "secrets": {"names": &longest()[..16]}});
     let rules: Vec<Value> = (0..4).map(rule).collect();
     let admitted = admitted(&case(&[denying(&json!(rules))], &memory, &json!({}))).expect("can be read");
     assert_eq!(admitted.decision.findings.len(), REPORTED);
@@ -58,6 +58,41 @@ fn ten_thousand_findings_of_each_of_many_rules() {
 fn of_family(object: &Value) -> usize {
     let decision = admitted(&case(&[], object, &json!({}))).expect("can be read").decision;
     decision.findings.iter().filter(|finding| denies(finding)).count() + decision.not_shown.denials
+}
+
+/// Texts of any length against the longest list of the worst patterns, in twenty policies: what is too long is not
+/// compared, and comparing the rest ends with the budget. A pattern for each character of a host of 140 KB took half a
+/// second.
+#[test]
+fn long_texts_against_the_longest_lists_of_patterns() {
+    let patterns = longest();
+    let rules = json!([
+        {"id": "hosts", "endpoint": {"hosts": patterns}},
+        {"id": "names", "secrets": {"names": patterns}},
+        {"id": "tenant", "tenancy": {"from": {"namespace": true}, "collection": "*a*a*a*a*b", "endpointHosts": "*a*b"}},
+        {"id": "labels", "labels": {"values": {"team": patterns}}},
+        {"id": "fixed", "immutable": ["endpoint", "secrets", "labels"]},
+    ]);
+    let spec = json!({"actions": {"admission": "deny"}, "rules": rules});
+    let policies: Vec<Value> = (0..20).map(|number| policy(&format!("p{number}"), &spec)).collect();
+    for unit in ["a", "a.", "a,", "a@", "\\", "%61", "ä", "1.", "[", ":"] {
+        let long = unit.repeat(140_000 / unit.len());
+        let store = json!({
+            "provider": "qdrant", "endpoint": format!("http://{long}"), "collection": long,
+            "secretRef": {"name": long},
+        });
+        let spec = json!({"backend": "vector-store", "vectorStore": store});
+        let mut memory = object("arkonis.dev/v1alpha1", "ArkMemory", &spec);
+        memory["metadata"]["labels"] = json!({"team": long});
+        for also in [json!({}), json!({"operation": "UPDATE", "oldObject": memory})] {
+            let start = std::time::Instant::now();
+            let admitted = admitted(&case(&policies, &memory, &also)).expect("can be read");
+            let is_update = also["operation"] == "UPDATE";
+            assert!(is_update || admitted.decision.findings.iter().any(denies), "{unit}");
+            // A debug build on a busy machine; without the budget it is minutes.
+            assert!(start.elapsed().as_secs() < 20, "{unit}: {:?}", start.elapsed());
+        }
+    }
 }
 
 #[test]

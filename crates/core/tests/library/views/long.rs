@@ -62,7 +62,9 @@ fn many_hosts_and_a_long_path() {
         json!({"backend": "vector-store", "vectorStore": {"provider": "pgvector", "endpoint": endpoint}});
     let memory = object("kubeswarm.io/v1alpha1", "SwarmMemory", &spec);
     let view = seen(&arkonis::FAMILY, &memory, &[]);
-    assert_eq!(view.endpoint.expect("an endpoint").hosts.len(), MANY);
+    // So many are not compared.
+    let endpoint = view.endpoint.expect("an endpoint");
+    assert!(endpoint.is_ambiguous() && endpoint.hosts.len() == 1, "{:?}", endpoint.hosts);
 }
 
 #[test]

@@ -2,8 +2,9 @@
 
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-use crate::deploy::entry::Failure;
+use crate::deploy::entry::{Failure, full_name};
 use crate::deploy::objects::Objects;
+use crate::deploy::webhooks::REQUIRED;
 use crate::deploy::workload::ZONE_LABEL;
 
 /// Three replicas, always in different zones; a drain takes one at a time.
@@ -20,13 +21,14 @@ pub(super) fn ha(objects: &mut Objects) {
     }
 }
 
-/// One replica. Since no other replica takes over, requests are admitted while it does not answer, and it does not
-/// block a drain.
+/// One replica. Since no other replica takes over, requests are admitted while it does not answer, except pods that
+/// require their memory, and it does not block a drain.
 pub(super) fn single_node(objects: &mut Objects) {
     objects.workload().replicas = Some(1);
     objects.disruption_budget = None;
     let mutating = objects.mutating.webhooks.iter_mut().flatten();
-    for entry in mutating.chain(objects.validating.webhooks.iter_mut().flatten()) {
+    let entries = mutating.chain(objects.validating.webhooks.iter_mut().flatten());
+    for entry in entries.filter(|entry| entry.name != full_name(REQUIRED)) {
         entry.failure_policy = Some(Failure::Ignore.name());
     }
 }

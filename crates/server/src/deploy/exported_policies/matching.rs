@@ -4,7 +4,7 @@ use k8s_openapi::api::admissionregistration::v1::{MatchCondition, MatchResources
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 
 use crate::deploy::cel_policies::constraints;
-use crate::deploy::entry::{NOT_DELETING, condition};
+use crate::deploy::entry::{condition, not_deleting};
 use memgate_model::kind::{Kind, SYSTEM_NAMESPACES};
 use memgate_model::label_selector::{self, SelectorOperator};
 use memgate_model::policy::Match;
@@ -51,12 +51,12 @@ fn selector(selector: &label_selector::LabelSelector) -> LabelSelector {
 }
 
 /// The further conditions, in CEL.
-pub(super) fn conditions(matching: &Match, excluded: &[String]) -> Vec<MatchCondition> {
+pub(super) fn conditions(matching: &Match, kinds: &[&Kind], excluded: &[String]) -> Vec<MatchCondition> {
     let namespaces: Vec<String> =
         SYSTEM_NAMESPACES.iter().map(|name| (*name).to_owned()).chain(excluded.iter().cloned()).collect();
     let fits = |subject: &str, patterns: &[Glob]| format!("{subject}.matches({})", globs(patterns));
     let mut all = vec![
-        condition(NOT_DELETING),
+        not_deleting(kinds),
         condition(("not-excluded", &format!("!({NAMESPACE} in {})", list(&namespaces)))),
     ];
     let mut add = |name: &str, expression: String| all.push(condition((name, &expression)));

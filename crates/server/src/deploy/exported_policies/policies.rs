@@ -39,7 +39,7 @@ pub(super) fn pair(
         // An object must not be admitted when a rule that could deny it fails to evaluate.
         failure_policy: Some(if action == Action::Deny { "Fail" } else { "Ignore" }.to_owned()),
         match_constraints: Some(matching::resources(&policy.matching, &kinds)),
-        match_conditions: Some(matching::conditions(&policy.matching, excluded)),
+        match_conditions: Some(matching::conditions(&policy.matching, &kinds, excluded)),
         variables: Some(needed(variables(checks), &validations)),
         validations: Some(validations),
         ..ValidatingAdmissionPolicySpec::default()

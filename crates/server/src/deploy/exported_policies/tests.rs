@@ -43,6 +43,7 @@ fn rules() -> Vec<Value> {
         json!({"id": "sharing", "sharing": {"visibility": ["trusted"], "maxWriters": 1}}),
         json!({"id": "immutable", "immutable": ["backend", "endpoint", "secrets"]}),
         json!({"id": "labels", "labels": {"required": ["team"]}}),
+        json!({"id": "environment", "environment": {"overrides": "forbid"}}),
     ]
 }
 

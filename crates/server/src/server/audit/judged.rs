@@ -10,7 +10,7 @@ use kube::Client;
 use tokio::task::{JoinError, spawn_blocking};
 use tokio::time::Instant;
 
-use crate::server::lookup::Lookups;
+use crate::server::lookup::{LookedUp, Lookups};
 use crate::server::store::Store;
 use memgate_core::decide::audit::{Audit, audit};
 use memgate_model::object::{Object, Reference};
@@ -60,7 +60,7 @@ impl Judged {
 }
 
 /// Answers of lookups.
-type Answers = BTreeMap<Reference, Option<Object>>;
+type Answers = BTreeMap<Reference, Option<Arc<Object>>>;
 
 /// Judges one object at a time, without I/O.
 struct Judge {
@@ -153,14 +153,14 @@ impl<'c> Judges<'c> {
         Ok(Judged::unsure(stored))
     }
 
-    /// Answers for these references. An object of a watched kind that the state does not hold does not exist; others are
-    /// looked up.
+    /// Answers for these references. An object of a watched kind that the state does not have does not exist, if the state
+    /// holds all of the kind; others are looked up.
     async fn look_up(&mut self, mut wanted: Vec<Reference>) -> Answers {
         wanted.sort();
         wanted.dedup();
         let (mut answers, mut asked) = (Answers::new(), Vec::new());
         for reference in wanted {
-            if self.context.store.is_watched(reference.kind) {
+            if self.context.store.is_watched(reference.kind) && self.context.store.holds_all(reference.kind) {
                 answers.insert(reference, None);
             } else if let Some(answer) = self.remembered.get(&reference) {
                 answers.insert(reference, answer.clone());
@@ -171,6 +171,7 @@ impl<'c> Judges<'c> {
         while !asked.is_empty() {
             let some = asked.split_off(asked.len().saturating_sub(Lookups::MOST));
             let found = self.context.lookups.get_all(some, Instant::now() + API_TIMEOUT).await;
+            let found = LookedUp::objects(&found);
             self.remember(&found);
             answers.extend(found);
         }
@@ -178,7 +179,7 @@ impl<'c> Judges<'c> {
     }
 
     /// Remembers small objects, so that they are looked up once per pass.
-    fn remember(&mut self, found: &[(Reference, Option<Object>)]) {
+    fn remember(&mut self, found: &[(Reference, Option<Arc<Object>>)]) {
         for (reference, object) in found {
             let bytes = object.as_ref().map_or(0, |object| object.tree.to_json().to_string().len());
             if bytes <= MAX_REMEMBERED_BYTES && self.remembered.len() < MAX_REMEMBERED {

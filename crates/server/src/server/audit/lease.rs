@@ -15,7 +15,7 @@ use crate::server::certs::kube_api::with_timeout;
 use crate::server::jitter::jitter;
 use crate::server::log_rate_limiter::{LogRate, LogRateLimiter};
 use crate::server::options::AuditOptions;
-use crate::server::store::idle_timeout::with_idle_timeout;
+use crate::server::store::idle_timeout::{Pages, with_idle_timeout};
 use memgate_model::causes::with_causes;
 
 use super::API_TIMEOUT;
@@ -66,7 +66,7 @@ pub(super) async fn until_gone(client: &Client, options: &AuditOptions) {
 
 async fn manager(client: &Client, options: &AuditOptions) -> Result<LeaseManager, LeaseManagerError> {
     // A request that is never answered must not keep the Lease from its next holder.
-    let client = with_idle_timeout(client, API_TIMEOUT, || ());
+    let client = with_idle_timeout(client, API_TIMEOUT, &Pages::default(), || ());
     LeaseManagerBuilder::new(client, &options.lease)
         .with_namespace(&options.namespace)
         .with_identity(identity())

@@ -1,5 +1,5 @@
-//! Reads the stored objects that policies judge, in steps: from the state if it holds the whole object, else from paged
-//! lists.
+//! Reads the stored objects that policies judge, in steps: from the state if it holds all objects of the kind whole, else
+//! from paged lists.
 
 use std::collections::VecDeque;
 
@@ -102,7 +102,9 @@ impl<'s> Subjects<'s> {
     /// When a thread ends that reads the state.
     pub(super) async fn next(&mut self, most: u32) -> Result<Vec<Stored>, JoinError> {
         while let Some(&(family, kind)) = self.kinds.front() {
-            let (objects, is_last) = if family.holds_whole(kind) {
+            // What was begun in one way goes on in that way.
+            let is_here = self.place.is_some() || self.token.is_none() && self.store.holds_all(kind);
+            let (objects, is_last) = if family.holds_whole(kind) && is_here {
                 self.of_state(kind, most).await?
             } else {
                 self.of_list(kind, most).await.unwrap_or_else(|error| {

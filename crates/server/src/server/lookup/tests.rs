@@ -133,3 +133,43 @@ async fn asks_only_so_many_things_at_a_time() {
     assert!(answers.is_empty());
     assert_eq!(asked.all().len(), 2);
 }
+
+/// Reviews keep what was looked up for them until they are answered, and tenants choose how large it is.
+#[tokio::test]
+async fn what_was_looked_up_takes_a_bounded_part_of_memory() {
+    let (lookups, _) = lookups(16, |path| {
+        let name = path.rsplit('/').next().unwrap_or_default();
+        let padding = if name == "small" { 0 } else { 1 << 20 };
+        let text = format!(
+            r#"{{"metadata":{{"name":"{name}","namespace":"team"}},"other":"{}"}}"#,
+            "x".repeat(padding)
+        );
+        async move { (200, text) }.boxed()
+    });
+    let shortly = || Instant::now() + Duration::from_millis(300);
+    let names: Vec<_> = (0..6).map(|number| reference(&format!("large-{number}"))).collect();
+    let first = lookups.get_all(names.clone(), shortly()).await;
+    assert_eq!(first.len(), 2, "the others wait for memory");
+    assert!(lookups.get_all(vec![reference("small")], shortly()).await.is_empty(), "all of it is used");
+    drop(first);
+    assert_eq!(lookups.get_all(vec![reference("small")], soon()).await.len(), 1);
+    let again = lookups.get_all(vec![reference("large-9")], soon()).await;
+    assert!(matches!(again.as_slice(), [(_, Some(_))]));
+}
+
+#[tokio::test]
+async fn an_object_with_more_values_than_a_decision_may_read_is_not_found_out_about() {
+    let (lookups, _) = lookups(4, |path| {
+        let name = path.rsplit('/').next().unwrap_or_default();
+        let count = if name == "many" { 200_000 } else { 150_000 };
+        let labels: Vec<_> = (0..count).map(|number| format!("\"{number:x}\":\"\"")).collect();
+        let text = format!(
+            r#"{{"metadata":{{"name":"{name}","namespace":"team","labels":{{{}}}}}}}"#,
+            labels.join(",")
+        );
+        async move { (200, text) }.boxed()
+    });
+    assert!(lookups.get_all(vec![reference("many")], soon()).await.is_empty());
+    let answers = lookups.get_all(vec![reference("fewer")], soon()).await;
+    assert!(matches!(answers.as_slice(), [(_, Some(_))]));
+}

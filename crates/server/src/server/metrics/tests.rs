@@ -46,7 +46,7 @@ fn all() -> Metrics {
     for family in family::ALL {
         metrics.admission.observe_patch(family, 1);
         metrics.admission.count_held(family);
-        metrics.set_store(family, 1, Duration::ZERO);
+        metrics.set_store(family, 1, 1, Duration::ZERO);
     }
     for outcome in ResultLabel::SPANS {
         metrics.count_spans(outcome, 1);

@@ -212,3 +212,84 @@ async fn a_failed_lookup_does_not_make_a_pod_wait() {
     let admitted = asked_about(&handler, &pod()).await;
     assert_eq!(admitted["auditAnnotations"]["reason"], "reference-unknown");
 }
+
+/// An agent whose labels would take more than 4 times their JSON.
+fn agent_with_labels_that_say_nothing() -> Value {
+    let labels: serde_json::Map<_, _> = (0..9_900).map(|number| (format!("{number:x}"), "".into())).collect();
+    json!({
+        "metadata": {"labels": labels, "name": "scout", "namespace": "team"},
+        "spec": {"model": "m", "systemPrompt": "s", "memoryRef": {"name": "notes"}},
+    })
+}
+
+#[tokio::test]
+async fn an_object_that_is_not_held_is_looked_up_and_never_missing() {
+    let agent = agent_with_labels_that_say_nothing();
+    let memory =
+        json!({"metadata": {"name": "notes", "namespace": "team"}, "spec": {"backend": "in-context"}});
+    // Kept by name; not kept at all; being deleted meanwhile.
+    for (is_kept, is_there) in [(true, true), (false, true), (true, false)] {
+        let answer = agent.clone();
+        let (client, asked_for) = client(move |path| {
+            let reply = if is_there && path.ends_with("/arkagents/scout") {
+                (200, answer.to_string())
+            } else {
+                not_found()
+            };
+            async move { reply }.boxed()
+        });
+        let mut handler = unshared_handler(Duration::ZERO);
+        handler.lookups = Some(Lookups::new(client, 4, Arc::clone(&handler.metrics)));
+        let (agents, memories) = (kind("ArkAgent"), kind("ArkMemory"));
+        if is_kept {
+            let read = Object::read_to_keep(agents, ("team", "scout"), &agent.to_string());
+            handler.store.apply(agents, StoreChange::Insert(read.expect("JSON").expect("a name")));
+            assert!(
+                handler
+                    .store
+                    .snapshot()
+                    .kind(agents)
+                    .is_some_and(|state| state.object("team", "scout").is_none())
+            );
+        }
+        let read = Object::read_to_keep(memories, ("team", "notes"), &memory.to_string());
+        handler.store.apply(memories, StoreChange::Insert(read.expect("JSON").expect("a name")));
+        let handler = Arc::new(handler);
+        let answer = asked_about(&handler, &pod()).await;
+        let reason = if is_there { "injected" } else { "reference-missing" };
+        assert_eq!(answer["auditAnnotations"]["reason"], reason, "{is_kept} {is_there}: {answer}");
+        let wanted = |path: &&String| path.ends_with("/arkagents/scout");
+        assert_eq!(asked_for.all().iter().filter(wanted).count(), 1, "once");
+    }
+}
+
+#[tokio::test]
+async fn users_of_a_memory_are_named_although_they_are_not_held() {
+    let agent = agent_with_labels_that_say_nothing();
+    let answer = agent.clone();
+    let (client, _) = client(move |path| {
+        let reply = if path.ends_with("/arkagents/scout") { (200, answer.to_string()) } else { not_found() };
+        async move { reply }.boxed()
+    });
+    let mut handler = unshared_handler(Duration::ZERO);
+    handler.lookups = Some(Lookups::new(client, 4, Arc::clone(&handler.metrics)));
+    let read = Object::read_to_keep(kind("ArkAgent"), ("team", "scout"), &agent.to_string());
+    handler.store.apply(kind("ArkAgent"), StoreChange::Insert(read.expect("JSON").expect("a name")));
+    let memory = json!({
+        "apiVersion": "arkonis.dev/v1alpha1", "kind": "ArkMemory",
+        "metadata": {"name": "notes", "namespace": "team"}, "spec": {"backend": "in-context"},
+    });
+    let review = json!({
+        "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+        "request": {
+            "uid": "u-1", "operation": "DELETE", "namespace": "team", "name": "notes", "oldObject": memory,
+            "kind": {"group": "arkonis.dev", "version": "v1alpha1", "kind": "ArkMemory"},
+        },
+    });
+    let now = Instant::now();
+    let arrival = Arrival { phase: Phase::Validate, body: review.to_string().into(), start: now, peer: None };
+    let handler = Arc::new(handler);
+    let answer = handler.answer(arrival, Deadline::new(now, Duration::from_secs(10)), &Trace::off()).await;
+    let body = String::from_utf8_lossy(&answer.expect("an answer").body).into_owned();
+    assert!(body.contains("scout"), "{body}");
+}

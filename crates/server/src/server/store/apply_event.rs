@@ -1,10 +1,11 @@
 //! Turns watch events into changes of the state. No I/O here.
 //!
-//! The objects of a list are collected, and replace the kind in one step when the list is complete: no
+//! The store collects the objects of a list, and they replace the kind in one step when the list is complete: no
 //! decision ever sees half a list.
 
 use std::borrow::Cow;
 use std::fmt;
+use std::sync::Mutex;
 use std::time::Duration;
 
 use kube::Resource;
@@ -14,8 +15,15 @@ use serde::de::{Deserialize, Deserializer, Error};
 use serde_json::value::RawValue;
 
 use crate::server::log_rate_limiter::{LogRate, LogRateLimiter};
+use crate::server::store::lock;
 use memgate_model::kind::Kind;
-use memgate_model::object::{Coverage, KindState, Object};
+use memgate_model::object::{KindState, Object};
+
+/// How many bytes of JSON make an object large.
+const LARGE_BYTES: usize = 64 << 10;
+
+/// The turn to read a large object.
+static LARGE: Mutex<()> = Mutex::new(());
 
 /// The rate of log lines about unreadable objects of one kind: any user may write such objects.
 pub(in crate::server) const UNREADABLE_LOG_RATE: LogRate =
@@ -32,6 +40,12 @@ pub(in crate::server) struct RawObject {
 /// One step from one state to the next.
 #[derive(Debug)]
 pub(in crate::server) enum StoreChange {
+    /// A list begins.
+    Begin,
+    /// This object is in the list.
+    Listed(Object),
+    /// The list is complete: its objects are all of the kind.
+    End,
     /// These are all objects of the kind.
     Replace(KindState),
     /// This object is new, or has changed.
@@ -45,29 +59,19 @@ pub(in crate::server) enum StoreChange {
     },
 }
 
-/// The objects of a list that is not complete yet.
-pub(in crate::server) type PartialList = Option<KindState>;
-
-/// The change that an event makes, if any. `partial` keeps the list that is being received between calls;
-/// `log_limiter` limits the log lines about unreadable objects.
+/// The change that an event makes, if any. `log_limiter` limits the log lines about unreadable objects.
 pub(in crate::server) fn apply_event(
     kind: &'static Kind,
     log_limiter: &LogRateLimiter,
-    partial: &mut PartialList,
     event: Event<RawObject>,
 ) -> Option<StoreChange> {
     match event {
-        Event::Init => {
-            *partial = Some(KindState::new(Coverage::Watched));
-            None
-        }
-        Event::InitApply(raw) => {
-            if let StoreChange::Insert(object) = insert_or_remove(kind, log_limiter, &raw) {
-                partial.get_or_insert_with(|| KindState::new(Coverage::Watched)).insert(object);
-            }
-            None
-        }
-        Event::InitDone => partial.take().map(StoreChange::Replace),
+        Event::Init => Some(StoreChange::Begin),
+        Event::InitApply(raw) => match insert_or_remove(kind, log_limiter, &raw) {
+            StoreChange::Insert(object) => Some(StoreChange::Listed(object)),
+            _ => None,
+        },
+        Event::InitDone => Some(StoreChange::End),
         Event::Apply(raw) => Some(insert_or_remove(kind, log_limiter, &raw)),
         Event::Delete(raw) => Some(removal(&raw)),
     }
@@ -103,7 +107,11 @@ impl RawObject {
     }
 
     fn read(&self, kind: &'static Kind) -> serde_json::Result<Option<Object>> {
-        Object::read(kind, &mut serde_json::Deserializer::from_str(self.text.get()))
+        let [namespace, name] = [&self.metadata.namespace, &self.metadata.name];
+        let place = [namespace, name].map(|text| text.as_deref().unwrap_or_default());
+        // Reading takes several times its size; so one large object at a time.
+        let _turn = (self.text.get().len() > LARGE_BYTES).then(|| lock(&LARGE));
+        Object::read_to_keep(kind, place.into(), self.text.get())
     }
 }
 
@@ -171,7 +179,10 @@ impl Resource for RawObject {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
+    use crate::server::store::Store;
     use kube::core::{ObjectList, WatchEvent};
 
     use memgate_model::kind::NAMESPACE;
@@ -187,21 +198,15 @@ mod tests {
         serde_json::from_str(&text).expect("an object")
     }
 
-    fn applied(events: Vec<Event<RawObject>>) -> Snapshot {
-        let mut snapshot = Snapshot::new(memgate_core::family::default_settings());
-        let mut partial = None;
+    fn applied(events: Vec<Event<RawObject>>) -> Arc<Snapshot> {
+        let store = Store::watching(memgate_core::family::default_settings(), Duration::ZERO, true);
         let log_limiter = LogRateLimiter::new(UNREADABLE_LOG_RATE);
         for event in events {
-            match apply_event(&NAMESPACE, &log_limiter, &mut partial, event) {
-                Some(StoreChange::Replace(state)) => snapshot.set(&NAMESPACE, state),
-                Some(StoreChange::Insert(object)) => snapshot.kind_mut(&NAMESPACE).insert(object),
-                Some(StoreChange::Remove { namespace, name }) => {
-                    snapshot.kind_mut(&NAMESPACE).remove(&namespace, &name);
-                }
-                None => {}
+            if let Some(change) = apply_event(&NAMESPACE, &log_limiter, event) {
+                store.apply(&NAMESPACE, change);
             }
         }
-        snapshot
+        store.snapshot()
     }
 
     fn holds(snapshot: &Snapshot, name: &str) -> bool {
@@ -273,7 +278,7 @@ mod tests {
         let broken: RawObject = serde_json::from_str(broken).expect("an object");
         let log_limiter = LogRateLimiter::new(UNREADABLE_LOG_RATE);
         for _ in 0..=UNREADABLE_LOG_RATE.burst {
-            apply_event(&NAMESPACE, &log_limiter, &mut None, Event::Apply(broken.clone()));
+            apply_event(&NAMESPACE, &log_limiter, Event::Apply(broken.clone()));
         }
         assert!(log_limiter.take(NAMESPACE.kind).is_err(), "all log_limiter are used up");
     }

@@ -38,6 +38,7 @@ pub(super) fn apply(snapshot: &mut Snapshot, kind: &Kind, change: &StoreChange) 
         }
         StoreChange::Insert(object) => put(policies, kind, object),
         StoreChange::Remove { namespace, name } => memgate_policy::take(policies, kind, namespace, name),
+        StoreChange::Begin | StoreChange::Listed(_) | StoreChange::End => {}
     }
 }
 
@@ -64,6 +65,7 @@ pub(super) fn is_news(specs: &mut Specs, kind: &'static Kind, change: &StoreChan
         StoreChange::Remove { namespace, name } => {
             specs.remove(&(kind, namespace.clone(), name.clone())).is_some()
         }
+        StoreChange::Begin | StoreChange::Listed(_) | StoreChange::End => false,
     }
 }
 

@@ -23,11 +23,9 @@ use crate::server::jitter::jitter;
 use crate::server::log_rate_limiter::{LogRate, LogRateLimiter};
 use crate::server::options::Timers;
 use crate::server::store::Store;
-use crate::server::store::apply_event::{
-    PartialList, RawObject, StoreChange, UNREADABLE_LOG_RATE, apply_event,
-};
+use crate::server::store::apply_event::{RawObject, StoreChange, UNREADABLE_LOG_RATE, apply_event};
 use crate::server::store::discovery::ApiGroups;
-use crate::server::store::idle_timeout::with_idle_timeout;
+use crate::server::store::idle_timeout::{Pages, with_idle_timeout};
 use memgate_model::kind::Kind;
 use memgate_model::object::{Coverage, KindState};
 
@@ -44,6 +42,9 @@ const RELIST_DELAY: Duration = Duration::from_secs(1);
 /// How many objects of a list are read before other tasks may run: it takes less than half a millisecond.
 const OBJECTS_PER_TURN: usize = 50;
 
+/// How many objects a page of a list has; a fifth of it, again and again, if such a page has too many bytes.
+const PAGE_SIZE: u32 = 500;
+
 /// The rate of log lines about failures of a watch, so that a long outage does not fill the log.
 const FAILURE_LOG_RATE: LogRate = LogRate { burst: 1, refill: Duration::from_mins(5) };
 
@@ -57,13 +58,15 @@ pub(in crate::server) async fn follow(
 ) {
     let (idle_timeout, discovery_interval) = (timers.watch_idle, timers.discovery_interval);
     let limiters = [UNREADABLE_LOG_RATE, FAILURE_LOG_RATE].map(LogRateLimiter::new);
+    let mut page_size = PAGE_SIZE;
     loop {
         until_served(&store, kind, &mut groups).await;
-        match follow_until_it_ends(&store, &client, kind, idle_timeout, &limiters).await {
+        match follow_until_it_ends(&store, &client, kind, (idle_timeout, page_size), &limiters).await {
             WatchEnd::NotServed => {
                 not_installed(&store, kind);
                 tokio::time::sleep(jitter(discovery_interval)).await;
             }
+            WatchEnd::SmallerPages => page_size = page_size.div_ceil(5),
             WatchEnd::Relist => tokio::time::sleep(jitter(RELIST_DELAY)).await,
         }
     }
@@ -100,6 +103,8 @@ fn not_installed(store: &Store, kind: &'static Kind) {
 enum WatchEnd {
     /// The apiserver does not serve the kind.
     NotServed,
+    /// A page of the list has too many bytes.
+    SmallerPages,
     /// The watch cannot be resumed; a new list shows whether the kind is still served.
     Relist,
 }
@@ -108,17 +113,20 @@ async fn follow_until_it_ends(
     store: &Arc<Store>,
     client: &Client,
     kind: &'static Kind,
-    idle_timeout: Duration,
+    (idle_timeout, page_size): (Duration, u32),
     [unreadable, failures]: &[LogRateLimiter; 2],
 ) -> WatchEnd {
     let listener = Arc::clone(store);
-    let client = with_idle_timeout(client, idle_timeout, move || listener.record_activity(kind));
+    let pages = Pages::default();
+    let client = with_idle_timeout(client, idle_timeout, &pages, move || listener.record_activity(kind));
     let api = Api::<RawObject>::all_with(client, &kind);
-    let mut events = pin!(watcher(api, watcher::Config::default()));
+    let mut events = pin!(watcher(api, watcher::Config::default().page_size(page_size)));
     let mut backoff = watcher::DefaultBackoff::default();
-    let mut partial = None;
     let mut listed = 0;
     while let Some(event) = events.next().await {
+        if event.is_err() {
+            pages.done();
+        }
         match event {
             Ok(event) => {
                 // `Init` only announces a list; it comes before the first answer of the apiserver.
@@ -131,10 +139,13 @@ async fn follow_until_it_ends(
                         yield_now().await;
                     }
                 }
-                apply(store, kind, unreadable, &mut partial, event).await;
+                apply(store, kind, unreadable, event).await;
             }
             Err(watcher::Error::InitialListFailed(error)) if has_code(&error, &[HTTP_NOT_FOUND]) => {
                 return WatchEnd::NotServed;
+            }
+            Err(watcher::Error::InitialListFailed(_)) if pages.were_too_large() && page_size > 1 => {
+                return WatchEnd::SmallerPages;
             }
             Err(watcher::Error::WatchStartFailed(error))
                 if has_code(&error, &[HTTP_NOT_FOUND, HTTP_GONE]) =>
@@ -162,16 +173,13 @@ async fn apply(
     store: &Arc<Store>,
     kind: &'static Kind,
     log_limiter: &LogRateLimiter,
-    partial: &mut PartialList,
     event: Event<RawObject>,
 ) {
     if let Event::InitDone = event {
         tracing::info!(kind = kind.kind, group = kind.group, "all objects are read");
     }
-    match apply_event(kind, log_limiter, partial, event) {
-        Some(StoreChange::Replace(state)) if state.len() > OBJECTS_PER_TURN => {
-            replace_aside(store, kind, state).await;
-        }
+    match apply_event(kind, log_limiter, event) {
+        Some(StoreChange::End) => replace_aside(store, kind).await,
         Some(change) => store.apply(kind, change),
         None => {}
     }
@@ -179,9 +187,9 @@ async fn apply(
 
 /// Replaces the objects of a kind on another thread: comparing and dropping ten thousand objects takes tens of
 /// milliseconds, and would delay reviews.
-async fn replace_aside(store: &Arc<Store>, kind: &'static Kind, state: KindState) {
+async fn replace_aside(store: &Arc<Store>, kind: &'static Kind) {
     let store = Arc::clone(store);
-    let replacing = spawn_blocking(move || store.apply(kind, StoreChange::Replace(state)));
+    let replacing = spawn_blocking(move || store.apply(kind, StoreChange::End));
     match replacing.await {
         Err(error) if error.is_panic() => std::panic::resume_unwind(error.into_panic()),
         // The runtime is shutting down.

@@ -29,6 +29,8 @@ pub(super) struct PodMemory<'s> {
     pub(super) cross_namespace: bool,
 }
 
+/// The beginning of the variables for headers.
+pub(in super::super) const HEADER_PREFIX: &str = "ARK_MEMORY_HEADER_";
 const NO_VALUE: &str = "cannot be injected: no value";
 const QUERY_PARAMETER: &str = "cannot be injected: value comes from a query parameter";
 const OTHER_NAMESPACE: &str = "cannot be injected: Memory of another namespace";
@@ -177,7 +179,6 @@ impl<'s> PodMemory<'s> {
 
 /// The name of the variable for a header.
 fn header_variable_name(header: &str) -> String {
-    const HEADER_PREFIX: &str = "ARK_MEMORY_HEADER_";
     let to_variable_char = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
     let mut name = String::with_capacity(HEADER_PREFIX.len() + header.len());
     name.push_str(HEADER_PREFIX);

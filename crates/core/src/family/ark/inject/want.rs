@@ -4,12 +4,30 @@ use std::sync::Arc;
 
 use crate::family::inject::env::{Variable, escape_references};
 use crate::family::inject::field_origin;
+use crate::family::inject::own::MemoryVariableNames;
 use memgate_model::edit::{EnvSource, Origin};
 
+pub(in super::super) use super::find::HEADER_PREFIX;
 use super::find::{HeaderVariable, PodMemory};
 
 /// The prefix of all variables. Variables of the pod without it are skipped.
 pub(super) const PREFIX: &str = "ARK_MEMORY_";
+
+/// Where the Memory is.
+pub(in super::super) const URL: &str = "ARK_MEMORY_URL";
+
+/// The names of all variables.
+pub(super) const NAMES: MemoryVariableNames<'static> = MemoryVariableNames {
+    prefixes: &[PREFIX],
+    names: &[
+        "ARK_MEMORY_NAME",
+        "ARK_MEMORY_NAMESPACE",
+        URL,
+        "ARK_MEMORY_HTTP_TIMEOUT_SECONDS",
+        "ARK_MEMORY_HEADERS",
+    ],
+    open: Some(HEADER_PREFIX),
+};
 
 /// All variables, in order. `memory` is the name of the Memory in origins.
 pub(super) fn variables(
@@ -25,7 +43,7 @@ pub(super) fn variables(
     let mut variables = vec![
         literal("ARK_MEMORY_NAME", &found.memory.name, "metadata.name"),
         literal("ARK_MEMORY_NAMESPACE", &found.namespace, "metadata.namespace"),
-        Variable::new("ARK_MEMORY_URL", address, field_origin(memory, "spec.address")),
+        Variable::new(URL, address, field_origin(memory, "spec.address")),
     ];
     variables.extend(timeout.map(|seconds| {
         let rule = "the pod's annotation for the timeout";

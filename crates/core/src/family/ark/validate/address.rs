@@ -1,5 +1,6 @@
 //! Validates the address of a Memory.
 
+use crate::family::endpoint_view::ambiguous_host;
 use memgate_model::family::Subject;
 use memgate_model::finding::Finding;
 use memgate_model::kind::SERVICE;
@@ -133,7 +134,9 @@ fn url(text: &str, subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Fi
     ];
     let value = advice.into_iter().filter(|(applies, ..)| *applies);
     let finding = |(_, code, message)| Finding::warn(code, pointer.clone(), message);
-    value.map(finding).collect()
+    let findings: Vec<Finding> = value.map(finding).collect();
+    // What is wrong with the userinfo or with a local address is reported already.
+    if findings.is_empty() { ambiguous_host(text, VALUE).into_iter().collect() } else { findings }
 }
 
 /// Whether the Memory has headers that would leave the cluster in plain text.

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use crate::family::inject::env::{self, ExistingEnv, Position, Variable};
+use crate::family::inject::own::MemoryVariableNames;
 use crate::family::inject::{self, Unmet, WantedByContainer, WantedByPod};
 use memgate_model::edit::{EnvSource, KeyRef, ValueFrom};
 use memgate_model::finding::Finding;
 use memgate_model::injection::Injection;
+use memgate_model::object::Object;
 use memgate_model::pod::Container;
 use memgate_model::reason::Reason;
 use memgate_model::state_reader::StateReader;
@@ -14,27 +16,27 @@ use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
 
 use super::super::api::{
-    API_KEY_KEY, Backend, EMBEDDING_PROVIDER_DEFAULT, Embedding, Memory, REDIS_URL_KEY, Redis, VectorStore,
-    memory_backend, settings_names,
+    API_KEY_KEY, Backend, Dialect, EMBEDDING_PROVIDER_DEFAULT, Embedding, Memory, REDIS_URL_KEY, Redis,
+    VectorStore, memory_backend, settings_names,
 };
 use super::super::codes::POD_ENV_CONFLICT;
 use super::find::AgentMemory;
 
-const BACKEND: &str = "AGENT_MEMORY_BACKEND";
-const REDIS_URL: &str = "AGENT_MEMORY_REDIS_URL";
-const REDIS_TTL: &str = "AGENT_MEMORY_REDIS_TTL";
-const REDIS_MAX_ENTRIES: &str = "AGENT_MEMORY_REDIS_MAX_ENTRIES";
-const PROVIDER: &str = "AGENT_MEMORY_VECTOR_STORE_PROVIDER";
-const ENDPOINT: &str = "AGENT_MEMORY_VECTOR_STORE_ENDPOINT";
-const COLLECTION: &str = "AGENT_MEMORY_VECTOR_STORE_COLLECTION";
-const API_KEY: &str = "AGENT_MEMORY_VECTOR_STORE_API_KEY";
-const VECTOR_TTL: &str = "AGENT_MEMORY_VECTOR_STORE_TTL";
-const VECTOR_URL: &str = "AGENT_VECTOR_STORE_URL";
+pub(in super::super) const BACKEND: &str = "AGENT_MEMORY_BACKEND";
+pub(in super::super) const REDIS_URL: &str = "AGENT_MEMORY_REDIS_URL";
+pub(in super::super) const REDIS_TTL: &str = "AGENT_MEMORY_REDIS_TTL";
+pub(in super::super) const REDIS_MAX_ENTRIES: &str = "AGENT_MEMORY_REDIS_MAX_ENTRIES";
+pub(in super::super) const PROVIDER: &str = "AGENT_MEMORY_VECTOR_STORE_PROVIDER";
+pub(in super::super) const ENDPOINT: &str = "AGENT_MEMORY_VECTOR_STORE_ENDPOINT";
+pub(in super::super) const COLLECTION: &str = "AGENT_MEMORY_VECTOR_STORE_COLLECTION";
+pub(in super::super) const API_KEY: &str = "AGENT_MEMORY_VECTOR_STORE_API_KEY";
+pub(in super::super) const VECTOR_TTL: &str = "AGENT_MEMORY_VECTOR_STORE_TTL";
+pub(in super::super) const VECTOR_URL: &str = "AGENT_VECTOR_STORE_URL";
 const EMBEDDING_MODEL: &str = "AGENT_EMBEDDING_MODEL";
 const EMBEDDING_PROVIDER: &str = "AGENT_EMBEDDING_PROVIDER";
 
 /// The variables about memory, in order; only the successor has the last three.
-const MEMORY_VARIABLES: [&str; 12] = [
+static MEMORY_VARIABLES: [&str; 12] = [
     BACKEND,
     REDIS_URL,
     REDIS_TTL,
@@ -63,7 +65,7 @@ pub(super) fn want<'s, 'p>(
     state: &mut StateReader<'s>,
 ) -> Result<WantedByPod<'p>, Unmet> {
     let existing = ExistingEnv::read(container, &[PREFIX]);
-    let mut variables = variables(found);
+    let mut variables = variables(found.dialect, found.memory);
     let backend = variables.iter_mut().find(|variable| variable.name == BACKEND);
     if let Some((entry_index, entry)) = existing.get(BACKEND)
         && let Some(variable) = backend.filter(|variable| !variable.equals(entry))
@@ -130,13 +132,8 @@ fn unwanted(
     wanted: &[Variable<'_>],
     found: &AgentMemory<'_>,
 ) -> Vec<Finding> {
-    let own = if found.dialect.successor {
-        MEMORY_VARIABLES.len()
-    } else {
-        MEMORY_VARIABLES.len() - SUCCESSOR_VARIABLE_COUNT
-    };
-    let unwanted =
-        MEMORY_VARIABLES.into_iter().take(own).filter(|name| wanted.iter().all(|other| other.name != *name));
+    let unwanted = names(found.dialect).names.iter().copied();
+    let unwanted = unwanted.filter(|name| wanted.iter().all(|other| other.name != *name));
     let there = unwanted.filter_map(|name| Some((existing.get(name)?.0, name)));
     let warning = |(entry, name)| {
         let message = format!("{name} is set but not wanted by {}", found.memory_title());
@@ -147,6 +144,13 @@ fn unwanted(
         )
     };
     there.map(warning).collect()
+}
+
+/// The names of the variables about memory.
+pub(in super::super) fn names(dialect: &Dialect) -> MemoryVariableNames<'static> {
+    let others = if dialect.successor { 0 } else { SUCCESSOR_VARIABLE_COUNT };
+    let names = MEMORY_VARIABLES.get(..MEMORY_VARIABLES.len() - others).unwrap_or_default();
+    MemoryVariableNames { prefixes: &[PREFIX], names, open: None }
 }
 
 /// Collects variables that come from fields of the memory.
@@ -169,17 +173,17 @@ impl BackendVariables {
 }
 
 /// The variables of a valid memory, in order.
-fn variables(found: &AgentMemory<'_>) -> Vec<Variable<'static>> {
-    let memory = Memory::read(found.dialect, &found.memory.tree);
+pub(super) fn variables(dialect: &Dialect, object: &Object) -> Vec<Variable<'static>> {
+    let memory = Memory::read(dialect, &object.tree);
     let Some(backend) = memory.backend() else { return Vec::new() };
-    let resource = inject::resource_name(found.dialect.memory.kind, found.memory);
+    let resource = inject::resource_name(dialect.memory.kind, object);
     let mut variables = BackendVariables { memory: resource, variables: Vec::new() };
     variables.literal(BACKEND, backend.name(), "spec.backend");
     match (backend, &memory.redis, &memory.vector_store) {
         (Backend::Redis, Some(redis), _) => redis_variables(redis, &mut variables),
         (Backend::VectorStore, _, Some(store)) => {
             vector_store_variables(store, &mut variables);
-            if found.dialect.successor {
+            if dialect.successor {
                 successor_variables(store, memory.embedding.as_ref(), &mut variables);
             }
         }

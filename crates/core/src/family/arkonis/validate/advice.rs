@@ -1,5 +1,6 @@
 //! Warnings about a memory resource that works, but probably not as intended.
 
+use crate::family::endpoint_view::ambiguous_host;
 use crate::family::url::Endpoint;
 use memgate_model::family::Subject;
 use memgate_model::finding::Finding;
@@ -100,7 +101,9 @@ fn redis_in_use(redis: &Redis<'_>) -> Vec<Finding> {
 fn vector_store_in_use(dialect: &Dialect, store: &VectorStore<'_>) -> Vec<Finding> {
     let mut findings: Vec<Finding> =
         negative("vectorStore", "ttlSeconds", store.ttl_seconds, "no expiry").into_iter().collect();
-    findings.extend(not_url(dialect, store));
+    let not_url = not_url(dialect, store);
+    let ambiguous = || ambiguous_host(store.endpoint?, "/spec/vectorStore/endpoint");
+    findings.extend(not_url.or_else(ambiguous));
     findings.extend(hosted_without_secret(store));
     if store.collection == Some("") {
         let message = "spec.vectorStore.collection is empty; leave it out to get \"agent-memories\"";

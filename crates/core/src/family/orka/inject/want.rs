@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::family::inject::env::{self, ExistingEnv, Variable};
+use crate::family::inject::own::MemoryVariableNames;
 use crate::family::inject::{WantedByContainer, WantedByPod, field_origin};
 use memgate_model::finding::{Finding, excerpt};
 use memgate_model::pod::{self, Pod};
@@ -17,7 +18,11 @@ use super::recognise::Worker;
 /// The prefix of all variables. Variables of the pod without it are skipped.
 const PREFIX: &str = "ORKA_";
 
-/// What the worker should have (`None` without any setting), and warnings about the pod.
+/// The names of all variables. None of them is judged that no annotation wants: a Task may set it.
+pub(super) const NAMES: MemoryVariableNames<'static> =
+    MemoryVariableNames { prefixes: &[PREFIX], names: &[], open: None };
+
+/// What the worker should have, `None` without any setting, and warnings about the pod.
 pub(super) fn want<'p, 's: 'p>(
     pod: &Pod<'_>,
     worker: &Worker<'p, 'p>,

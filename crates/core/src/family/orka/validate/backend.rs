@@ -5,6 +5,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use crate::family::endpoint_view::ambiguous_host;
 use crate::family::url::Endpoint;
 use memgate_model::family::Subject;
 use memgate_model::finding::{Code, Finding};
@@ -34,7 +35,7 @@ pub(super) fn findings(subject: &Subject<'_>) -> Vec<Finding> {
     findings.extend(store(subject));
     let endpoint = subject.object.text_at(&["spec", "deployment", "endpoint"]);
     if let Some(endpoint) = endpoint {
-        findings.extend(not_https_url(endpoint));
+        findings.extend(not_https_url(endpoint).or_else(|| ambiguous_host(endpoint, ENDPOINT)));
         findings.extend(private_endpoint(endpoint));
     }
     findings

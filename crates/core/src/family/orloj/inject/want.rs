@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::family::inject::elsewhere::NOT_INJECTED;
 use crate::family::inject::env::{self, ExistingEnv, Variable, escape_references};
+use crate::family::inject::own::MemoryVariableNames;
 use crate::family::inject::{WantedByContainer, WantedByPod, field_origin, resource_name};
 use memgate_model::edit::{EnvSource, KeyRef, ValueFrom};
 use memgate_model::elsewhere::Elsewhere;
@@ -17,7 +18,7 @@ use memgate_primitives::pointer::Pointer;
 
 use super::super::api::{MODEL_ENDPOINT, Memory, ModelEndpoint, OPENAI_URL, Provider};
 use super::super::codes::{POD_ENDPOINT_WITHHELD, POD_SECRET_NAMESPACE};
-use super::super::endpoint::{self, Copying};
+use super::super::endpoint;
 use super::super::message::fit_names;
 use super::super::namespace::{self, NamespacedName, Resolved, SecretReference};
 use super::super::share::{may_hand_out, not_shared};
@@ -25,13 +26,13 @@ use super::find::{GrantedMemory, ambiguous};
 
 const REF: &str = "ORLOJ_MEMORY_REF";
 const NAMESPACE: &str = "ORLOJ_MEMORY_NAMESPACE";
-const PROVIDER: &str = "ORLOJ_MEMORY_PROVIDER";
+pub(in super::super) const PROVIDER: &str = "ORLOJ_MEMORY_PROVIDER";
 const TYPE: &str = "ORLOJ_MEMORY_TYPE";
 const ALLOW: &str = "ORLOJ_MEMORY_ALLOW";
-const PASSWORD: &str = "ORLOJ_MEMORY_PASSWORD";
-const TOKEN: &str = "ORLOJ_MEMORY_TOKEN";
-const DSN: &str = "ORLOJ_MEMORY_DSN";
-const ENDPOINT: &str = "ORLOJ_MEMORY_ENDPOINT";
+pub(in super::super) const PASSWORD: &str = "ORLOJ_MEMORY_PASSWORD";
+pub(in super::super) const TOKEN: &str = "ORLOJ_MEMORY_TOKEN";
+pub(in super::super) const DSN: &str = "ORLOJ_MEMORY_DSN";
+pub(in super::super) const ENDPOINT: &str = "ORLOJ_MEMORY_ENDPOINT";
 const EMBEDDING_URL: &str = "ORLOJ_MEMORY_EMBEDDING_URL";
 const EMBEDDING_MODEL: &str = "ORLOJ_MEMORY_EMBEDDING_MODEL";
 const EMBEDDING_API_KEY: &str = "ORLOJ_MEMORY_EMBEDDING_API_KEY";
@@ -39,7 +40,27 @@ const EMBEDDING_API_KEY: &str = "ORLOJ_MEMORY_EMBEDDING_API_KEY";
 /// The prefix of all variables. Variables of the pod without it are skipped.
 const PREFIX: &str = "ORLOJ_MEMORY_";
 
-/// What the agent's container should have, and warnings about omitted parts.
+/// The names of all variables.
+pub(super) const NAMES: MemoryVariableNames<'static> = MemoryVariableNames {
+    prefixes: &[PREFIX],
+    names: &[
+        REF,
+        NAMESPACE,
+        PROVIDER,
+        TYPE,
+        ALLOW,
+        PASSWORD,
+        TOKEN,
+        DSN,
+        ENDPOINT,
+        EMBEDDING_URL,
+        EMBEDDING_MODEL,
+        EMBEDDING_API_KEY,
+    ],
+    open: None,
+};
+
+/// What the agent's container should have, and warnings about what is omitted.
 pub(super) fn want<'p>(
     (index, container): (usize, &'p Container<'p>),
     found: &GrantedMemory<'_>,
@@ -138,8 +159,7 @@ impl<'p> MemoryVariables<'p> {
             return;
         }
         let Some(text) = memory.endpoint else { return };
-        let copying = Copying { to_postgres: pgvector, foreign: *object.namespace != *self.pod_namespace };
-        if let Some(what) = endpoint::withheld(text, copying) {
+        if let Some(what) = endpoint::withheld(text, pgvector) {
             let home = namespace::object_namespace(object);
             let message = fit_names([home, &object.name], |[namespace, name]| {
                 let memory = quoted(&format!("{namespace}/{name}"));
@@ -183,8 +203,7 @@ impl<'p> MemoryVariables<'p> {
         };
         self.resource = resource_name("ModelEndpoint", object);
         let endpoint = ModelEndpoint::read(&object.tree);
-        let copying = Copying { to_postgres: false, foreign: *object.namespace != *self.pod_namespace };
-        if let Some(url) = embedding_url(&endpoint, copying) {
+        if let Some(url) = embedding_url(&endpoint) {
             self.literal(EMBEDDING_URL, url, "spec.base_url");
         }
         if let Some(model) = endpoint.default_model {
@@ -234,11 +253,11 @@ impl<'p> MemoryVariables<'p> {
 }
 
 /// The URL of the embeddings API, if it is known and may be copied.
-fn embedding_url<'t>(endpoint: &ModelEndpoint<'t>, copying: Copying) -> Option<&'t str> {
+fn embedding_url<'t>(endpoint: &ModelEndpoint<'t>) -> Option<&'t str> {
     let url = match (endpoint.base_url, endpoint.provider.as_str()) {
         (Some(url), _) => url,
         (None, "openai") => OPENAI_URL,
         (None, _) => return None,
     };
-    endpoint::withheld(url, copying).is_none().then(|| url.trim_end_matches('/'))
+    endpoint::withheld(url, false).is_none().then(|| url.trim_end_matches('/'))
 }

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use crate::family::endpoint_view::ambiguous_host;
 use memgate_model::family::Subject;
 use memgate_model::finding::{Code, Finding};
 use memgate_model::object::Lookup;
@@ -22,7 +23,7 @@ use super::super::endpoint;
 use super::super::message::fit_names;
 use super::super::namespace::{self, DEFAULT, NamespacedName, SecretReference};
 use super::super::share::{is_in_job_namespace, may_hand_out, not_shared};
-use super::memory::{has_endpoint, is_valid_reference};
+use super::memory::{has_endpoint, is_valid_reference, unusable_endpoint};
 
 const ENDPOINT: &str = "/spec/endpoint";
 const ENDPOINT_SECRET: &str = "/spec/endpoint_secret_ref";
@@ -42,6 +43,9 @@ pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
     if let Some(endpoint) = memory.effective_endpoint() {
         findings.extend(cleartext_token(&memory, endpoint, subject.namespace));
         findings.extend(loopback_host(&memory, endpoint));
+        let is_reported =
+            unusable_endpoint(&memory, endpoint).is_some() || endpoint::contains_password(endpoint);
+        findings.extend(ambiguous_host(endpoint, ENDPOINT).filter(|_| !is_reported));
         findings.extend(shared_table(&memory, subject, state));
     }
     findings.extend(embedding(&memory, subject, state));

@@ -66,7 +66,8 @@ fn missing_embedding(memory: &Memory<'_>) -> Option<Finding> {
     })
 }
 
-fn unusable_endpoint(memory: &Memory<'_>, endpoint: &str) -> Option<Finding> {
+/// The denial of an endpoint that the provider cannot use.
+pub(super) fn unusable_endpoint(memory: &Memory<'_>, endpoint: &str) -> Option<Finding> {
     let (code, message) = match memory.provider.as_ref()? {
         Provider::Http if !endpoint::is_http(endpoint) => {
             (&HTTP_ENDPOINT_INVALID, "spec.endpoint must be an http or https URL with a host".to_owned())

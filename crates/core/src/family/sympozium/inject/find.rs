@@ -40,8 +40,8 @@ pub(in super::super) struct PodMemories<'s> {
     /// Whether its shared memory is on.
     pub(in super::super) shared: bool,
     /// The Agent's entry in the Ensemble.
-    pub(super) config: Option<&'s str>,
-    /// Findings about missing objects.
+    pub(in super::super) config: Option<&'s str>,
+    /// What is missing.
     pub(super) unmet: Vec<Finding>,
     /// The missing objects as references, under each kind that they could have.
     pub(super) missing: Vec<Reference>,

@@ -10,6 +10,7 @@ mod service;
 mod sidecar;
 
 use crate::family::inject::env::{self, ExistingEnv, Variable};
+use crate::family::inject::own::MemoryVariableNames;
 use crate::family::inject::parts::{ExistingMounts, ExistingParts, WantedPart, WantedParts};
 use crate::family::inject::{Unmet, WantedByContainer, WantedByPod, field_origin, resource_name};
 use crate::family::message::fit_names;
@@ -34,6 +35,10 @@ use super::recognise::instance_label;
 
 /// The prefixes of all variables.
 const PREFIXES: [&str; 3] = [INSTANCE, "MEMORY_", "WORKFLOW_"];
+
+/// The names of all variables.
+pub(super) const NAMES: MemoryVariableNames<'static> =
+    MemoryVariableNames { prefixes: &PREFIXES, names: &variables::OF_MEMORY, open: None };
 
 /// A pod, and the container of the agent in it.
 pub(super) struct PodContext<'p> {

@@ -199,3 +199,27 @@ async fn bookmarks_are_activity_and_failures_are_not() {
     until(|| store.watches()[kind].last_activity > last_activity).await;
     assert_eq!(count(&asked, |path| !is_watch(path)), 1);
 }
+
+/// Objects of any size stand in a page, so it is asked for fewer of them until they are few bytes.
+#[tokio::test]
+async fn a_page_with_too_many_bytes_is_asked_for_in_smaller_ones() {
+    let store = Arc::new(Store::watching(memgate_core::family::default_settings(), Duration::ZERO, true));
+    let kind = store.kinds()[0];
+    let (client, asked) = client(move |path| {
+        let limit =
+            path.split(['?', '&']).find_map(|part| part.strip_prefix("limit=")?.parse::<usize>().ok());
+        let (status, text) = if is_watch(&path) { (0, String::new()) } else { list("a") };
+        // As many bytes for each object as the largest ones have.
+        let reply = (status, text + &" ".repeat(limit.unwrap_or_default() * (1 << 20)));
+        async move { reply }.boxed()
+    });
+    let (groups, known) = watch::channel(ApiGroups::Any);
+    tokio::spawn(follow(Arc::clone(&store), client, kind, known, timers()));
+    until(|| store.is_synced(kind)).await;
+    let limits = [500, 100, 20, 4].map(|limit| format!("limit={limit}"));
+    for limit in &limits {
+        assert_eq!(count(&asked, |path| path.split(['?', '&']).any(|part| part == limit)), 1, "{limit}");
+    }
+    assert!(lookup_is(&store, kind, |lookup| matches!(lookup, Lookup::Found(_))));
+    drop(groups);
+}

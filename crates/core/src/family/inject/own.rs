@@ -1,0 +1,201 @@
+//! The variables of its memory that a pod sets itself, in the containers that memgate injects.
+//!
+//! What the declared memory wants is asked of the pod as it was sent; what it gets is read from the pod as it would be
+//! stored, so that memgate's own rewrites do not count.
+
+use std::collections::BTreeMap;
+
+use memgate_model::finding::excerpt;
+use memgate_model::memory_view::{
+    EndpointSource, EndpointView, InlineView, MemoryView, OwnVariableView, Why,
+};
+use memgate_model::pod::{self, Pod};
+use memgate_model::state_reader::StateReader;
+use memgate_primitives::plain_text::quoted;
+use memgate_primitives::pointer::Pointer;
+
+use super::env::{self, ExistingEnv, Variable};
+use crate::family::endpoint_view;
+
+/// The variables of a family's memory.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct MemoryVariableNames<'n> {
+    /// The start of all names; others in the pod are skipped by it.
+    pub(crate) prefixes: &'n [&'n str],
+    /// The names.
+    pub(crate) names: &'n [&'n str],
+    /// The start of names that depend on the memory.
+    pub(crate) open: Option<&'n str>,
+}
+
+/// The variables that one container sets itself.
+#[derive(Default)]
+pub(crate) struct OwnVariables {
+    /// By name.
+    list: Vec<OwnVariable>,
+    /// The container's `envFrom`, if it may set what the memory leaves out.
+    env_from: Option<Pointer>,
+}
+
+/// A variable that a container sets to another value than its declared memory wants, or that the memory leaves out.
+pub(crate) struct OwnVariable {
+    name: String,
+    /// The declared memory, as `Kind "name"`.
+    declared: String,
+    /// Its entry.
+    pub(crate) field: Pointer,
+    /// Its value; `None` for one from elsewhere, or that the kubelet expands.
+    pub(crate) text: Option<String>,
+    /// Where its value comes from.
+    from: EndpointSource,
+    /// Whether the declared memory has it in a Secret.
+    pub(crate) replaces_secret: bool,
+}
+
+impl OwnVariables {
+    /// Compares a container, by its index in the pod as it was sent and as it would be stored, with what its memory
+    /// wants. `declared` names the memory; without it, variables are named after what they come from.
+    pub(crate) fn read(
+        index: usize,
+        [sent, stored]: [&Pod<'_>; 2],
+        wanted: &[Variable<'_>],
+        names: MemoryVariableNames<'_>,
+        declared: Option<&str>,
+    ) -> Self {
+        let containers = sent.containers().get(index).zip(stored.containers().get(index));
+        let Some((sent, stored)) = containers else { return Self::default() };
+        let sent = ExistingEnv::read(sent, names.prefixes);
+        let existing = ExistingEnv::read(stored, names.prefixes);
+        let by_name: BTreeMap<&str, &Variable<'_>> = wanted.iter().map(|it| (it.name.as_ref(), it)).collect();
+        let is_open = |name: &str| names.open.is_some_and(|start| name.starts_with(start));
+        let list = env::pointer(index);
+        let first = wanted.first();
+        let own = existing.iter().filter_map(|(name, entry)| {
+            let variable = by_name.get(name).copied();
+            let differs = match variable {
+                Some(variable) => !variable.equals(entry),
+                None => names.names.contains(&name) || is_open(name),
+            };
+            let (at, _) = sent.get(name).filter(|_| differs)?;
+            let of_origin = || variable.or(first).map(|it| title(&it.origin.resource)).unwrap_or_default();
+            let text = entry.literal().filter(|text| !text.contains("$("));
+            Some(OwnVariable {
+                name: name.to_owned(),
+                declared: declared.map_or_else(of_origin, str::to_owned),
+                field: list.index(at),
+                text: text.map(|text| text.replace("$$", "$")),
+                from: source(entry),
+                replaces_secret: variable.is_some_and(Variable::is_secret),
+            })
+        });
+        let own = own.collect();
+        let leaves_out = names.names.iter().any(|name| existing.get(name).is_none());
+        let env_from = stored.env_from.filter(|raw| !matches!(raw.get().trim(), "null" | "[]") && leaves_out);
+        let env_from = env_from.map(|_| Pointer::new(format!("/spec/containers/{index}/envFrom")));
+        Self { list: own, env_from }
+    }
+
+    /// Whether the container is as its memory wants it.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    /// The variable of this name.
+    pub(crate) fn get(&self, name: &str) -> Option<&OwnVariable> {
+        self.list.iter().find(|own| own.name == name)
+    }
+
+    /// All of them, by name.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &OwnVariable)> {
+        self.list.iter().map(|own| (own.name.as_str(), own))
+    }
+
+    /// Adds them to the view of their pod.
+    pub(crate) fn add_to(self, view: &mut MemoryView) {
+        view.own_variables.extend(self.list.into_iter().map(|own| {
+            let OwnVariable { name, declared, field, .. } = own;
+            OwnVariableView { name, declared, field }
+        }));
+        view.env_from = view.env_from.take().or(self.env_from);
+    }
+}
+
+/// `Kind namespace/name` as `Kind "name"`.
+fn title(resource: &str) -> String {
+    let (kind, name) = resource.split_once(' ').unwrap_or_default();
+    declared(kind, name.rsplit('/').next().unwrap_or_default())
+}
+
+/// A declared memory as messages name it.
+pub(crate) fn declared(kind: &str, name: &str) -> String {
+    format!("{kind} {}", quoted(&excerpt(name)))
+}
+
+fn source(entry: &pod::EnvVarView<'_>) -> EndpointSource {
+    let from = pod::read::<pod::ValueFromView<'_>>(entry.value_from);
+    match from {
+        Some(from) if from.secret_key_ref.is_some() => EndpointSource::Secret,
+        Some(from) if from.config_map_key_ref.is_some() => EndpointSource::ConfigMap,
+        _ => EndpointSource::Literal,
+    }
+}
+
+impl OwnVariable {
+    /// Why its value is unknown.
+    pub(crate) fn why(&self) -> Why {
+        Why::SetByPod(self.name.clone())
+    }
+
+    /// The value at a path of the view, which is this variable's from now on.
+    pub(crate) fn value<T>(
+        &self,
+        view: &mut MemoryView,
+        path: &'static str,
+        read: impl FnOnce(&str) -> Option<T>,
+    ) -> Option<T> {
+        view.moved(path, &self.field);
+        let value = self.text.as_deref().and_then(read);
+        if value.is_none() {
+            view.unknown.push((path, self.why()));
+        }
+        value
+    }
+
+    /// A number of which 0 means "without limit", as is a negative one.
+    pub(crate) fn number(&self, view: &mut MemoryView, path: &'static str) -> Option<i64> {
+        self.value(view, path, |text| text.trim().parse().ok().map(|number: i64| number.max(0)))
+    }
+
+    /// Makes it the endpoint of a memory.
+    pub(crate) fn set_endpoint(
+        &self,
+        view: &mut MemoryView,
+        has_credential: impl Fn(&str) -> bool,
+        state: &mut StateReader<'_>,
+    ) {
+        view.moved("endpoint", &self.field);
+        view.endpoint = match &self.text {
+            None => Some(EndpointView::unknown(self.from, self.why())),
+            Some(text) if text.trim().is_empty() => None,
+            Some(text) => Some(endpoint_view::parse(EndpointSource::Literal, text, &view.namespace, state)),
+        };
+        let inline = self.text.as_ref().filter(|text| has_credential(text));
+        view.inline.extend(inline.map(|text| InlineView::new(self.field.clone(), text)));
+    }
+
+    /// Makes it the credential of a memory, in place of the Secret that the memory names at `replaced`.
+    pub(crate) fn set_credential(&self, view: &mut MemoryView, replaced: Option<&Pointer>) {
+        view.secrets.retain(|secret| Some(&secret.field) != replaced);
+        view.moved("secrets", &self.field);
+        match &self.text {
+            None => view.unknown.push(("secrets", self.why())),
+            Some(text) if text.is_empty() => {}
+            Some(text) => view.inline.push(InlineView::new(self.field.clone(), text)),
+        }
+    }
+
+    /// Its text, for a path that holds one.
+    pub(crate) fn text(&self, view: &mut MemoryView, path: &'static str) -> Option<String> {
+        self.value(view, path, |text| Some(text.to_owned()))
+    }
+}

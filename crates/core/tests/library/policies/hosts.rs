@@ -1,0 +1,261 @@
+//! Which hosts an allow list of a policy lets through, compared with the clients that connect to them.
+//!
+//! ```text
+//! clients     what Go, Python, Node and curl read of a URL
+//! generated   authorities made of parts that URL parsers have disagreed on
+//! ```
+
+mod clients;
+mod generated;
+
+use std::collections::BTreeMap;
+use std::net::Ipv6Addr;
+
+use memgate_model::finding::{Finding, Severity};
+use serde_json::{Value, json};
+
+use super::{admitted, case, denying, object, reported};
+
+/// The hosts that the policy allows.
+const ALLOWED: [&str; 6] =
+    ["good.example.com", "*.good.example.com", "a_b.example.com", "10.0.0.1", "::1", "kb"];
+
+/// An object with this endpoint of each platform that has literal ones.
+fn objects(endpoint: &str) -> [Value; 4] {
+    let store = json!({"provider": "qdrant", "endpoint": endpoint});
+    let memory = json!({"backend": "vector-store", "vectorStore": store});
+    let backend =
+        json!({"deployment": {"endpoint": endpoint}, "protocol": {"profile": "a", "omsVersion": "b"}});
+    [
+        object("arkonis.dev/v1alpha1", "ArkMemory", &memory),
+        object("ark.mckinsey.com/v1alpha1", "Memory", &json!({"address": {"value": endpoint}})),
+        object("orloj.dev/v1", "Memory", &json!({"provider": "custom", "endpoint": endpoint})),
+        object("core.orka.ai/v1alpha1", "MemoryBackend", &backend),
+    ]
+}
+
+/// The severities and messages of a rule `endpoint` about an object.
+fn judged(rule: &Value, object: &Value) -> Vec<(Severity, String)> {
+    let policy = denying(&json!([{"id": "hosts", "endpoint": rule}]));
+    let said = |finding: &Finding| (finding.severity, finding.message().into_owned());
+    reported(&[policy], object).iter().map(said).collect()
+}
+
+fn is_allowed(endpoint: &str) -> bool {
+    let [object, ..] = objects(endpoint);
+    judged(&json!({"hosts": ALLOWED}), &object).is_empty()
+}
+
+/// A host as it is compared: small letters, no brackets, no final dot, one spelling of IPv6.
+fn plain(host: &str) -> String {
+    let host = host.trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase();
+    let host = host.strip_suffix('.').unwrap_or(&host);
+    host.parse::<Ipv6Addr>().map_or_else(|_| host.to_owned(), |address| address.to_string())
+}
+
+/// Whether the policy allows this host, in the words of the test.
+fn is_good(host: &str) -> bool {
+    let host = plain(host);
+    let below = host.strip_suffix(".good.example.com").is_some_and(|label| !label.contains('.'));
+    below || ALLOWED.contains(&host.as_str())
+}
+
+#[test]
+fn plain_endpoints_are_allowed() {
+    for endpoint in [
+        "https://good.example.com",
+        "HTTPS://GOOD.example.com.:443/a@b?c=d@e#f",
+        "http://user:p%20w@good.example.com:80/",
+        "good.example.com:6333/x",
+        "//good.example.com/x",
+        "http://a.good.example.com",
+        "http://a_b.example.com",
+        "http://10.0.0.1:80",
+        "http://[::1]:80/",
+        "http://kb",
+        "postgres://u@good.example.com,kb:1/x?host=10.0.0.1",
+        "host=good.example.com,kb hostaddr=10.0.0.1",
+        "jdbc:postgresql://good.example.com/x",
+    ] {
+        assert!(is_allowed(endpoint), "{endpoint}");
+    }
+}
+
+/// Each endpoint names an allowed host, and some client reads another one or none.
+const AMBIGUOUS: [&str; 44] = [
+    "https://evil.example\\@good.example.com",
+    "https://good.example.com\\@evil.example",
+    "https://good.example.com\\.evil.example",
+    "https://evil.example@good.example.com@good.example.com",
+    "https://good.example.com:80@@good.example.com",
+    "https://u%40evil.example@good.example.com",
+    "https://evil.example%2f@good.example.com",
+    "https://evil.example%5C@good.example.com",
+    "https://good.example.com\u{0}",
+    "https://good.example.com\n.evil.example",
+    "https://good.\texample.com",
+    "https://good.example.com ",
+    " https://good.example.com",
+    "https://g o.good.example.com",
+    "https://good%2eexample.com",
+    "https://%67ood.example.com",
+    "https://good。example。com",
+    "https://ｇood.example.com",
+    "https://goo\u{ad}d.example.com",
+    "https://good.example.com:",
+    "https://good.example.com:65536",
+    "https://good.example.com:+80",
+    "https://good.example.com:80:80",
+    "https://good.example.com:443@",
+    "https://kb,good.example.com",
+    "https://good.example.com;kb",
+    "https://a..good.example.com",
+    "https://.good.example.com",
+    "https://good.example.com..",
+    "http://10.0.1",
+    "http://012.0.0.1",
+    "http://0xa.0.0.1",
+    "http://167772161",
+    "http://10.0.0.1.",
+    "http://[::1%25eth0]",
+    "http://[::1",
+    "http://[10.0.0.1]",
+    "http:/good.example.com",
+    "http:///good.example.com",
+    "http:80",
+    "good.example.com(tcp)",
+    "postgres://good.example.com?x@good.example.com",
+    "postgres://good.example.com/x#&host=good.example.com",
+    "evil.example/x://good.example.com",
+];
+
+#[test]
+fn what_clients_read_differently_is_never_allowed() {
+    let long = format!("http://{}good.example.com", "a.".repeat(120));
+    let many = format!("postgres://{}/x", vec!["good.example.com"; 65].join(","));
+    for endpoint in AMBIGUOUS.into_iter().chain([long.as_str(), &many]) {
+        for object in objects(endpoint) {
+            let found = judged(&json!({"hosts": ["**.example.com", "*", "*.*", "*.*.*.*"]}), &object);
+            let [(Severity::Deny, message)] = found.as_slice() else {
+                // Orloj trims.
+                assert!(endpoint.trim() != endpoint && object["kind"] == "Memory", "{object} {found:?}");
+                continue;
+            };
+            assert!(message.contains("is not among the allowed hosts"), "{endpoint}: {message}");
+        }
+        let [object, ..] = objects(endpoint);
+        let tenancy = json!([{"id": "t", "tenancy": {"from": {"namespace": true}, "endpointHosts": "*"}}]);
+        assert_eq!(reported(&[denying(&tenancy)], &object).len(), 1, "{endpoint}");
+    }
+}
+
+/// For the other conditions on a host such an endpoint is unknown, and its scheme is judged as ever.
+#[test]
+fn other_conditions_cannot_judge_what_clients_read_differently() {
+    const NOTE: &str = "cannot be judged: the host can be read in two ways";
+    let [object, ..] = objects("https://evil.example\\@10.0.0.1:80");
+    for (rule, expected) in [
+        (json!({"private": "forbid"}), [(Severity::Note, NOTE)].as_slice()),
+        (json!({"loopback": "forbid"}), &[(Severity::Note, NOTE)]),
+        (json!({"inCluster": "require"}), &[(Severity::Note, NOTE)]),
+        (json!({"inCluster": "forbid"}), &[(Severity::Note, NOTE)]),
+        (json!({"ports": [443]}), &[(Severity::Note, NOTE)]),
+        (json!({"schemes": ["https"]}), &[]),
+        (
+            json!({"schemes": ["http"]}),
+            &[(Severity::Deny, "endpoint scheme \"https\" is not allowed; use http")],
+        ),
+        (
+            json!({"hosts": ["*.*.*.*"], "private": "forbid"}),
+            &[(Severity::Deny, "endpoint host \"…@10.0.0.1\" is not among the allowed hosts")],
+        ),
+    ] {
+        let found = judged(&rule, &object);
+        assert_eq!(found.len(), expected.len(), "{rule} {found:?}");
+        for ((severity, message), (wanted, text)) in found.iter().zip(expected) {
+            assert!(severity == wanted && message.contains(text), "{rule}: {message}");
+        }
+    }
+    // An odd address stays what it leads to.
+    for (endpoint, text) in
+        [("http://0x7f.1", "a loopback"), ("http://012.1", "a private"), ("http://10.1:", "a private")]
+    {
+        let [object, ..] = objects(endpoint);
+        let found = judged(&json!({"loopback": "forbid", "private": "forbid"}), &object);
+        assert!(
+            matches!(found.as_slice(), [(Severity::Deny, it)] if it.contains(text)),
+            "{endpoint} {found:?}"
+        );
+    }
+}
+
+/// No credential is in the finding about such an endpoint.
+#[test]
+fn messages_about_ambiguous_hosts_show_no_userinfo() {
+    for userinfo in
+        ["u:ZEBRA", "ZEBRA", "u:x@ZEBRA", "u:x\\ZEBRA", "u:x/ZEBRA", "u:x?ZEBRA", "u:x#ZEBRA", "u:x ZEBRA"]
+    {
+        for host in ["h.example", "h.example:x", "h%2e", "0x7f.1", ""] {
+            for object in objects(&format!("https://{userinfo}@{host}/x")) {
+                let found = judged(&json!({"hosts": ["x"]}), &object);
+                assert!(!found.is_empty() && !format!("{found:?}").contains("ZEBRA"), "{object} {found:?}");
+            }
+        }
+    }
+}
+
+/// An update from a known host to one that clients read in two ways changes the endpoint.
+#[test]
+fn an_immutable_endpoint_stays_what_clients_agree_on() {
+    let rules = json!([{"id": "fixed", "immutable": ["endpoint.host"]}]);
+    let [stored, ..] = objects("https://good.example.com");
+    for (endpoint, changes) in
+        [("https://evil.example\\@good.example.com", 1), ("https://good.example.com/x", 0)]
+    {
+        let [object, ..] = objects(endpoint);
+        let update = case(&[denying(&rules)], &object, &json!({"operation": "UPDATE", "oldObject": stored}));
+        let admitted = admitted(&update).expect("can be read");
+        let denials = admitted.decision.findings.iter().filter(|it| it.severity == Severity::Deny);
+        assert_eq!(denials.count(), changes, "{endpoint}");
+    }
+}
+
+/// Ten thousand authorities: what memgate allows, every client reads as an allowed host.
+#[test]
+#[ignore = "needs Go, Python, Node and curl"]
+fn every_client_agrees_on_an_allowed_host() {
+    let endpoints = generated::endpoints(10_000);
+    let is_allowed = |endpoint: &&String| !endpoint.trim().is_empty() && is_allowed(endpoint);
+    let allowed: Vec<&String> = endpoints.iter().filter(is_allowed).collect();
+    assert!(allowed.len() > 300, "only {} are allowed, which proves little", allowed.len());
+    let written: Vec<String> = allowed.iter().map(|text| (*text).clone()).collect();
+    // Clients need a scheme; without one they must not find another host either. Some refuse a path.
+    let whole: Vec<String> = written.iter().map(|text| with_scheme(text)).collect();
+    let authorities: Vec<String> = whole.iter().map(|text| without_path(text)).collect();
+    let mut wrong = BTreeMap::new();
+    for client in clients::ALL {
+        let readings = [&written, &whole, &authorities].map(|urls| client.hosts(urls));
+        for (index, endpoint) in allowed.iter().enumerate() {
+            let read = readings.each_ref().map(|hosts| hosts[index].as_deref());
+            let strays = read.iter().flatten().any(|host| !host.is_empty() && !is_good(host));
+            let agrees = read[2].is_some_and(is_good) || !client.knows(&whole[index]);
+            if strays || !agrees {
+                wrong.insert((client.name(), endpoint), read.map(|host| host.map(str::to_owned)));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {}: {wrong:#?}", wrong.len(), allowed.len());
+}
+
+fn with_scheme(text: &str) -> String {
+    if text.contains("://") {
+        return text.to_owned();
+    }
+    format!("http://{}", text.strip_prefix("//").unwrap_or(text))
+}
+
+fn without_path(url: &str) -> String {
+    let authority = url.find("://").map_or(0, |at| at + "://".len());
+    let end = url[authority..].find(['/', '?', '#']).map_or(url.len(), |end| authority + end);
+    url[..end].to_owned()
+}

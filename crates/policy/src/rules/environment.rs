@@ -1,0 +1,44 @@
+//! `environment`: whether a pod may set the variables of its memory itself.
+
+use memgate_model::cel_view::{CelSide, InCel};
+use memgate_model::memory_view::Why;
+use memgate_model::typed_rule::{Judged, RuleOutcome, TypedRule};
+use memgate_primitives::plain_text::cut;
+
+use super::super::reader::Reader;
+use super::words::{MAX_CHARS, fields};
+
+#[derive(Debug)]
+struct Environment {
+    forbids_overrides: bool,
+}
+
+pub(super) fn read(reader: &Reader<'_>) -> Option<Box<dyn TypedRule>> {
+    let fields = fields(reader, &["overrides"])?;
+    let overrides = fields.choice("overrides", &[("forbid", true), ("allow", false)]);
+    Some(Box::new(Environment { forbids_overrides: overrides == Some(true) }))
+}
+
+impl TypedRule for Environment {
+    fn judge(&self, judged: &Judged<'_>, outcome: &mut RuleOutcome) {
+        if !self.forbids_overrides {
+            return;
+        }
+        for own in &judged.view.own_variables {
+            let name = cut(&own.name, MAX_CHARS);
+            let message = format!("{name} is set by the pod and differs from {}", own.declared);
+            outcome.add(own.field.clone(), message, &own.name);
+        }
+        if let Some(field) = &judged.view.env_from {
+            outcome.add_unknown(field.clone(), Why::SetByPod("envFrom".to_owned()));
+        }
+    }
+
+    fn in_cel(&self, side: &CelSide<'_>, said: &mut InCel) {
+        let _no_table_has_it = said.entries(side, "environment", "environment");
+    }
+
+    fn reads_other_objects(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,113 @@
+//! A tenant writes objects whose lists say nothing, up to many megabytes, beside ordinary calls of another tenant, in the
+//! memory of a small container; then the replica is killed and lists all of them: nothing ends for want of memory, and the
+//! ordinary calls are about as fast as alone.
+
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+
+use crate::{
+    faults::{calls::through_apiserver, fleet::Fleet},
+    installed::{MEMGATE, install_account, install_crds},
+    parameters::Parameters,
+    replicas::pace,
+    request::{Answer, create},
+    support::{
+        cgroup::Cgroup,
+        control_plane::ControlPlane,
+        load::{Failure, Load, Pace},
+        scratch::Scratch,
+    },
+};
+
+/// The memory limit of the container in the manifests.
+const MEMORY_LIMIT: u64 = 256 << 20;
+
+/// How much slower the slowest hundredth of ordinary calls may be beside the greedy ones.
+const MAX_SLOWDOWN: u32 = 2;
+
+pub(crate) fn run(parameters: &Parameters) -> Result<()> {
+    let (cgroup, scratch) = (Cgroup::new(MEMORY_LIMIT)?, Scratch::new("greedy")?);
+    let program = match parameters.text("memgate")? {
+        "" => Path::new(MEMGATE),
+        path => Path::new(path),
+    };
+    let cluster = ControlPlane::start()?;
+    install_crds(&cluster)?;
+    let kubeconfig = install_account(&cluster)?;
+    let mut fleet = Fleet::of(&[cgroup.program(program, &scratch)?], &cluster, &kubeconfig, 1)?;
+    let call = through_apiserver(&cluster, &fleet.namespace)?;
+
+    let quiet = Load::start(cluster.runtime(), pace(parameters)?, call.clone());
+    std::thread::sleep(parameters.seconds("quiet")?);
+    let alone = quiet.stop()?;
+    println!("alone: {alone}");
+    alone.all_good()?;
+
+    let elements = usize::try_from(parameters.number("elements")?)?;
+    let object = greedy(elements);
+    let bytes = u64::try_from(object.to_string().len())?;
+    let objects = (u64::from(parameters.number("megabytes")?) << 20).div_ceil(bytes);
+    println!("{objects} objects of {bytes} bytes");
+    let (client, namespace) = (cluster.client(), cluster.fresh_namespace("greedy")?);
+    let ordinary = Load::start(cluster.runtime(), pace(parameters)?, call.clone());
+    let greedy_pace = Pace { per_second: parameters.number("writes")?, at_once: 8 };
+    let writes = Load::start(cluster.runtime(), greedy_pace, move |number| {
+        let (client, namespace, mut object) = (client.clone(), namespace.clone(), object.clone());
+        object["metadata"] = json!({"name": format!("greedy-{number}")});
+        Box::pin(async move {
+            let failed = |error: anyhow::Error| Failure::new("apiserver", format!("{error:#}"));
+            create(&client, &namespace, &object, "").await.and_then(Answer::object).map_err(failed)?;
+            Ok(())
+        })
+    });
+    let time = objects / u64::from(greedy_pace.per_second) + 1;
+    std::thread::sleep(std::time::Duration::from_secs(time));
+    let (written, beside) = (writes.stop()?, ordinary.stop()?);
+    println!("written: {written}\nbeside them: {beside}");
+    written.all_good()?;
+    println!("at most {} KiB in all, {} killed", cgroup.peak()? >> 10, cgroup.kills()?);
+    say_state(&fleet)?;
+
+    fleet.kill()?;
+    fleet.add()?;
+    let again = Load::start(cluster.runtime(), pace(parameters)?, call);
+    std::thread::sleep(parameters.seconds("quiet")?);
+    let again = again.stop()?;
+    println!("after a start with all of them: {again}");
+    println!("at most {} KiB in all, {} killed", cgroup.peak()? >> 10, cgroup.kills()?);
+    say_state(&fleet)?;
+
+    ensure!(cgroup.kills()? == 0, "the memory of the container did not do");
+    beside.all_good()?;
+    again.all_good()?;
+    let (fast, slow) = (alone.within(0.99), beside.within(0.99));
+    ensure!(slow <= fast * MAX_SLOWDOWN, "p99 went from {fast:.1?} to {slow:.1?}");
+    Ok(())
+}
+
+/// Prints what the replica says of its state.
+fn say_state(fleet: &Fleet) -> Result<()> {
+    let replica = fleet.replicas.first().context("there is no replica")?;
+    let (_, text) = replica.probe("/metrics").context("memgate has no metrics")?;
+    let lines = text.lines().filter(|line| {
+        ["memgate_store_bytes", "memgate_store_objects", "process_resident"]
+            .iter()
+            .any(|it| line.starts_with(it))
+    });
+    lines.for_each(|line| println!("  {line}"));
+    Ok(())
+}
+
+/// An object of a watched kind with a list of so many elements that say nothing.
+fn greedy(elements: usize) -> Value {
+    json!({
+        "apiVersion": "sympozium.ai/v1alpha1", "kind": "Agent",
+        "spec": {
+            "agents": {"default": {"model": "m"}},
+            "authRefs": [],
+            "skills": vec![json!({}); elements],
+        },
+    })
+}

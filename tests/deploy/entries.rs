@@ -1,0 +1,359 @@
+//! Which entries of the webhook configurations a pod meets: for every combination of marks of platforms, values of
+//! `memgate.dev/inject` and labels of the namespace, in every set of components that changes an entry for pods.
+//!
+//! Selectors are evaluated here, and match conditions by an interpreter of CEL, so a text that it does not know fails.
+
+#![expect(clippy::indexing_slicing, clippy::panic, reason = "a test may panic, and reads JSON by indexing")]
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use cel::{Context, Program};
+use memgate_core::family;
+use serde_json::{Map, Value, json};
+
+use crate::objects::printed;
+
+/// Labels of pods, each with the values that are tried; an empty one is one that is not there.
+const LABELS: [(&str, &[&str]); 7] = [
+    (ARKONIS, &["", "arkonis.dev/deployment", "kubeswarm/deployment", "agentops.io/deployment"]),
+    ("orloj.dev/component", &["", "agent-job"]),
+    ("orka.ai/task", &["", "y"]),
+    ("orka.ai/task-type", &["", "ai", "agent"]),
+    ("orka.ai/runtime-pool-id", &["", "z"]),
+    ("sympozium.ai/component", &["", "agent-run"]),
+    ("sympozium.ai/instance", &["", "z"]),
+];
+/// Of this platform the label's key says which of its dialects it is.
+const ARKONIS: &str = "arkonis";
+const ANNOTATIONS: [&str; 2] = ["", "memgate.dev/ark-memory"];
+const INJECT: [&str; 5] = ["", "required", "disabled", "other", " "];
+const NAMESPACE_INJECT: [&str; 4] = ["", "disabled", "required", "other"];
+const NAMESPACE_POLICY: [&str; 3] = ["", "strict", "other"];
+
+/// Which pods are agents', by their marks alone: what each platform's facts say.
+fn is_agents(family: &str, pod: &Pod) -> bool {
+    let is = |key: &str, value: &str| pod.labels.get(key).is_some_and(|known| known == value);
+    let has = |key: &str| pod.labels.contains_key(key);
+    match family {
+        "arkonis" => {
+            ["arkonis.dev", "kubeswarm", "agentops.io"].iter().any(|of| has(&format!("{of}/deployment")))
+        }
+        "ark" => pod.annotated,
+        "orloj" => is("orloj.dev/component", "agent-job"),
+        // A pod of a pool is not a worker of a Task.
+        "orka" => has("orka.ai/task") && is("orka.ai/task-type", "ai") && !has("orka.ai/runtime-pool-id"),
+        "sympozium" => is("sympozium.ai/component", "agent-run") && has("sympozium.ai/instance"),
+        _ => unreachable!("a family without marks here: {family}"),
+    }
+}
+
+/// The metadata of a pod.
+struct Pod {
+    labels: BTreeMap<String, String>,
+    annotated: bool,
+}
+
+impl Pod {
+    fn inject(&self) -> &str {
+        self.labels.get("memgate.dev/inject").map_or("", String::as_str)
+    }
+
+    fn object(&self) -> Value {
+        let mut metadata = json!({"name": "pod", "namespace": "team"});
+        if !self.labels.is_empty() {
+            metadata["labels"] = json!(self.labels);
+        }
+        if self.annotated {
+            metadata["annotations"] = json!({ANNOTATIONS[1]: "notes"});
+        }
+        json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata})
+    }
+}
+
+/// Every combination.
+fn pods() -> Vec<Pod> {
+    let mut all = vec![BTreeMap::new()];
+    let inject = ("memgate.dev/inject", &INJECT[..]);
+    for (key, values) in LABELS.into_iter().chain([inject]) {
+        let with = |labels: &BTreeMap<String, String>, value: &str| {
+            let mut labels = labels.clone();
+            if key == ARKONIS && !value.is_empty() {
+                labels.insert(value.to_owned(), "x".to_owned());
+            } else if !value.is_empty() {
+                labels.insert(key.to_owned(), value.trim().to_owned());
+            }
+            labels
+        };
+        all = all.iter().flat_map(|labels| values.iter().map(move |value| with(labels, value))).collect();
+    }
+    let pod = |labels: &BTreeMap<String, String>, annotated| Pod { labels: labels.clone(), annotated };
+    all.iter().flat_map(|labels| [false, true].map(|annotated| pod(labels, annotated))).collect()
+}
+
+fn namespaces() -> Vec<BTreeMap<String, String>> {
+    let label = |key: &str, value: &str| (!value.is_empty()).then(|| (key.to_owned(), value.to_owned()));
+    let labels = |inject: &str, policy: &str| {
+        let name = label("kubernetes.io/metadata.name", "team");
+        let own = [label("memgate.dev/inject", inject), label("memgate.dev/policy", policy)];
+        name.into_iter().chain(own.into_iter().flatten()).collect()
+    };
+    NAMESPACE_INJECT
+        .into_iter()
+        .flat_map(|inject| NAMESPACE_POLICY.map(|policy| labels(inject, policy)))
+        .collect()
+}
+
+/// Whether a selector selects, as an apiserver reads it.
+fn selects(selector: &Value, labels: &BTreeMap<String, String>) -> bool {
+    let Some(fields) = selector.as_object() else { return true };
+    assert!(fields.keys().all(|key| key == "matchExpressions"), "{selector}");
+    fields.values().flat_map(|all| all.as_array().expect("a list")).all(|requirement| {
+        let value = labels.get(requirement["key"].as_str().expect("a key"));
+        let among = || {
+            let values = requirement["values"].as_array().expect("values");
+            value.is_some_and(|value| values.iter().any(|known| known == value))
+        };
+        match requirement["operator"].as_str() {
+            Some("In") => among(),
+            Some("NotIn") => !among(),
+            Some("Exists") => value.is_some(),
+            Some("DoesNotExist") => value.is_none(),
+            _ => panic!("an unknown operator: {requirement}"),
+        }
+    })
+}
+
+/// What selectors and match conditions say of every pod, by their text.
+struct Evaluated<'p> {
+    pods: &'p [Pod],
+    objects: Vec<cel::Value>,
+    request: cel::Value,
+    results: BTreeMap<String, Vec<bool>>,
+}
+
+impl<'p> Evaluated<'p> {
+    fn new(pods: &'p [Pod]) -> Self {
+        let value = |value: &Value| cel::to_value(value).expect("a value");
+        let request = json!({"userInfo": {"username": "jane", "groups": ["system:authenticated"]}});
+        let objects = pods.iter().map(|pod| value(&pod.object())).collect();
+        Self { pods, objects, request: value(&request), results: BTreeMap::new() }
+    }
+
+    fn selector(&mut self, selector: &Value) -> &[bool] {
+        let evaluate = || self.pods.iter().map(|pod| selects(selector, &pod.labels)).collect();
+        self.results.entry(selector.to_string()).or_insert_with(evaluate)
+    }
+
+    fn condition(&mut self, expression: &str) -> &[bool] {
+        self.results.entry(expression.to_owned()).or_insert_with(|| {
+            let program = Program::compile(expression).expect("it is CEL");
+            let evaluate = |object: &cel::Value| {
+                let mut context = Context::default();
+                context.add_variable_from_value("object", object.clone());
+                context.add_variable_from_value("oldObject", cel::Value::Null);
+                context.add_variable_from_value("request", self.request.clone());
+                match program.execute(&context) {
+                    Ok(cel::Value::Bool(is_true)) => is_true,
+                    other => panic!("{expression}: {other:?} for {object:?}"),
+                }
+            };
+            self.objects.iter().map(evaluate).collect()
+        })
+    }
+
+    /// Which pods an entry selects, whatever their namespace.
+    fn entry(&mut self, entry: &Value) -> Vec<bool> {
+        let mut all = self.selector(&entry["objectSelector"]).to_vec();
+        for condition in entry["matchConditions"].as_array().expect("conditions") {
+            let holds = self.condition(condition["expression"].as_str().expect("a text"));
+            all.iter_mut().zip(holds).for_each(|(all, holds)| *all &= holds);
+        }
+        all
+    }
+}
+
+/// A set of components, as arguments, and what it promises.
+struct Installed {
+    arguments: Vec<String>,
+    families: Vec<&'static str>,
+    /// The families of another installation.
+    elsewhere: Vec<&'static str>,
+    has_policies: bool,
+    is_strict: bool,
+}
+
+fn names() -> Vec<&'static str> {
+    family::ALL.map(|family| family.name).to_vec()
+}
+
+/// Each family alone, with and without the others elsewhere; pairs; and all of them.
+fn choices_of_families() -> Vec<(Vec<&'static str>, Vec<&'static str>)> {
+    let names = names();
+    let mut all = vec![(names.clone(), Vec::new())];
+    for name in &names {
+        let others: Vec<_> = names.iter().copied().filter(|other| other != name).collect();
+        all.push((vec![name], Vec::new()));
+        all.push((vec![name], others.clone()));
+        all.push((others, vec![name]));
+    }
+    all
+}
+
+fn installations() -> Vec<Installed> {
+    const COMPONENTS: [&[&str]; 8] = [
+        &["--no-policies"],
+        &[],
+        &["--component=policy-strict"],
+        &["--component=policy-strict", "--component=ha", "--component=fail-closed"],
+        &["--no-policies", "--component=ha", "--component=fail-closed"],
+        &["--component=single-node"],
+        &["--component=kind-dev", "--component=templates", "--component=vap", "--component=map"],
+        &["--component=static-manifest", "--url=https://127.0.0.1:1", "--component=policy-strict"],
+    ];
+    let mut all = Vec::new();
+    for (families, elsewhere) in choices_of_families() {
+        for components in COMPONENTS {
+            let family = families.iter().map(|name| format!("--family={name}"));
+            let others = elsewhere.iter().map(|name| format!("--elsewhere={name}"));
+            let components_given = components.iter().map(|&argument| argument.to_owned());
+            all.push(Installed {
+                arguments: family.chain(others).chain(components_given).collect(),
+                families: families.clone(),
+                elsewhere: elsewhere.clone(),
+                has_policies: !components.contains(&"--no-policies"),
+                is_strict: components.contains(&"--component=policy-strict"),
+            });
+        }
+    }
+    all
+}
+
+/// The entries of the mutating configuration that are about pods, once for each.
+fn entries(arguments: &[String]) -> Vec<Value> {
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let mut entries = Vec::new();
+    for (name, object) in printed(&arguments) {
+        if !name.contains("WebhookConfiguration") {
+            continue;
+        }
+        let of_pods = |entry: &&Value| {
+            let rules = entry["rules"].as_array().expect("rules");
+            rules
+                .iter()
+                .any(|rule| rule["resources"].as_array().is_some_and(|all| all.contains(&json!("pods"))))
+        };
+        entries.extend(object["webhooks"].as_array().expect("entries").iter().filter(of_pods).cloned());
+    }
+    entries
+}
+
+#[test]
+fn no_agent_pod_slips_between_the_entries() {
+    let (pods, namespaces) = (pods(), namespaces());
+    let mut evaluated = Evaluated::new(&pods);
+    let marks: Vec<_> = pods.iter().map(Marks::of).collect();
+    let mut known = BTreeSet::new();
+    for installed in installations() {
+        let entries = entries(&installed.arguments);
+        // Other components do not change them: the same entries keep the same promises.
+        let short: Vec<Value> = entries.iter().map(selection).collect();
+        let promise = (installed.has_policies, installed.is_strict, &installed.families);
+        if !known.insert(format!("{promise:?} {short:?}")) {
+            continue;
+        }
+        let selected: Vec<Vec<bool>> = entries.iter().map(|entry| evaluated.entry(entry)).collect();
+        // Pods that do not differ in anything that counts are judged once.
+        let mut sorts = BTreeMap::new();
+        for (at, marks) in marks.iter().enumerate() {
+            let met: Vec<bool> = selected.iter().map(|pods| pods[at]).collect();
+            sorts.entry((marks, met)).or_insert(at);
+        }
+        for ((marks, met), at) in sorts {
+            for namespace in &namespaces {
+                let called = entries.iter().zip(&met).filter(|(_, is_met)| **is_met).map(|(entry, _)| entry);
+                let called: Vec<_> =
+                    called.filter(|entry| selects(&entry["namespaceSelector"], namespace)).collect();
+                let wrong = judge(&installed, marks, namespace, &called);
+                assert!(
+                    wrong.is_none(),
+                    "{:?}: {} in {namespace:?}: {wrong:?}: {:?}",
+                    installed.arguments,
+                    pods[at].object(),
+                    called.iter().map(|entry| &entry["name"]).collect::<Vec<_>>()
+                );
+            }
+        }
+    }
+}
+
+/// The parts of an entry that say when and how it is called.
+fn selection(entry: &Value) -> Value {
+    let keys = ["name", "objectSelector", "namespaceSelector", "matchConditions", "failurePolicy"];
+    Value::Object(keys.into_iter().map(|key| (key.to_owned(), entry[key].clone())).collect::<Map<_, _>>())
+}
+
+/// What counts of a pod.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Marks {
+    /// The platforms whose agent it is.
+    of: Vec<&'static str>,
+    /// The platforms whose first mark it has, by which their own installation may know it.
+    marked: Vec<&'static str>,
+    inject: String,
+}
+
+impl Marks {
+    fn of(pod: &Pod) -> Self {
+        let of = names().into_iter().filter(|family| is_agents(family, pod)).collect();
+        let marked = names().into_iter().filter(|family| has_mark_of(family, pod)).collect();
+        Self { of, marked, inject: pod.inject().to_owned() }
+    }
+}
+
+/// What is wrong with the entries that a pod meets.
+fn judge(
+    installed: &Installed,
+    pod: &Marks,
+    namespace: &BTreeMap<String, String>,
+    called: &[&Value],
+) -> Option<&'static str> {
+    let of = |families: &[&str]| families.iter().any(|family| pod.of.contains(family));
+    let is_marked = |families: &[&str]| families.iter().any(|family| pod.marked.contains(family));
+    let is = |key: &str, value: &str| namespace.get(key).is_some_and(|known| known == value);
+    let closed = called.iter().any(|entry| entry["failurePolicy"] == "Fail");
+    let is_ours = of(&installed.families);
+    let is_required = pod.inject == "required";
+    let opts_out = pod.inject == "disabled" || is("memgate.dev/inject", "disabled");
+    let purposes: Vec<&str> = called.iter().filter_map(|entry| entry["name"].as_str()).collect();
+    let distinct: BTreeSet<&str> = purposes.iter().map(|name| name.trim_start_matches("strict.")).collect();
+    if is_ours && is_required && !closed {
+        Some("it requires its memory, and no entry fails closed")
+    } else if is_ours && installed.is_strict && is("memgate.dev/policy", "strict") && !closed {
+        Some("its namespace is strict, and no entry fails closed")
+    } else if is_ours && (installed.has_policies || !opts_out) && called.is_empty() {
+        Some("no entry is for it")
+    } else if is_required && pod.of.is_empty() && called.is_empty() && !is_marked(&installed.elsewhere) {
+        Some("it requires memory that no platform gives it, and is not refused")
+    } else if is_required && called.len() > 1 {
+        Some("more than the entry for pods that require their memory is called")
+    } else if !is_ours && !is_required && !called.is_empty() {
+        Some("it is not a pod of an agent, and is asked about")
+    } else if !is_ours && of(&installed.elsewhere) && !called.is_empty() {
+        Some("it is of another installation")
+    } else if !installed.has_policies && !is_required && opts_out && !called.is_empty() {
+        Some("it opted out")
+    } else if distinct.len() < purposes.len() {
+        Some("two entries of one purpose are called")
+    } else {
+        None
+    }
+}
+
+/// Whether a pod has the first mark of a platform.
+fn has_mark_of(family: &str, pod: &Pod) -> bool {
+    match family {
+        "orka" => pod.labels.contains_key("orka.ai/task"),
+        "sympozium" => pod.labels.get("sympozium.ai/component").is_some_and(|value| value == "agent-run"),
+        other => is_agents(other, pod),
+    }
+}

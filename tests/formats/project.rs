@@ -1,0 +1,204 @@
+//! `.memgate.yaml` of a hostile change: it names files below its own directory and no others, and nothing is shown of a
+//! file that is not a manifest.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::run::{BAD, Scratch};
+
+/// What no output may hold: the text of files that are not manifests.
+const SECRET: &str = "hunter2-of-another-file";
+
+/// A repository beside a file with a secret, and what a change may put into it.
+fn repository(project: &str) -> Scratch {
+    let secret = format!("{SECRET}: [\n  {SECRET}\n\t{SECRET}\n");
+    let scratch = Scratch::with(&[
+        ("outside/secret", &secret),
+        ("outside/secret.yaml", &secret),
+        ("outside/memory.yaml", BAD),
+        ("repo/.git/config", &format!("[core]\n\ttoken = {SECRET}\n")),
+        ("repo/.env", &secret),
+        ("repo/credentials.json", &format!("{{\"type\": \"account\", \"key\": \"{SECRET}\",}}")),
+        ("repo/word.yaml", SECRET),
+        ("repo/good/memory.yaml", &BAD.replace("reddis", "in-context")),
+        ("repo/.memgate.yaml", project),
+    ]);
+    let repo = scratch.path().join("repo");
+    for (target, link) in [
+        ("../outside/secret", "link"),
+        ("../outside/secret.yaml", "link.yaml"),
+        ("../outside", "folder"),
+        ("../../outside/secret.yaml", "good/link.yaml"),
+        ("../.git/config", "good/git.yaml"),
+        ("/dev/stdin", "good/stdin.yaml"),
+        ("/dev/zero", "zero.yaml"),
+        ("../../outside/secret.yaml", "good/kustomization.yaml"),
+        ("memory.yaml", "good/same.yaml"),
+    ] {
+        symlink(target, repo.join(link)).expect("a link");
+    }
+    for pipe in ["pipe", "good/pipe.yaml"] {
+        let made = Command::new("mkfifo").arg(repo.join(pipe)).status().expect("mkfifo runs");
+        assert!(made.success());
+    }
+    scratch
+}
+
+/// Runs memgate in the repository. Standard input stays open and empty, so that reading it takes too long.
+fn run(directory: &Path, words: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_memgate"));
+    command.args(words).env_clear().current_dir(directory);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("memgate starts");
+    let stdin = child.stdin.take();
+    let start = Instant::now();
+    while child.try_wait().expect("can be asked").is_none() {
+        if start.elapsed() > Duration::from_secs(20) {
+            child.kill().expect("can be ended");
+            panic!("{words:?} hangs");
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    drop(stdin);
+    child.wait_with_output().expect("its output")
+}
+
+fn text(output: &Output) -> String {
+    String::from_utf8_lossy(&[output.stdout.as_slice(), &output.stderr].concat()).into_owned()
+}
+
+#[test]
+fn paths_lead_nowhere_else() {
+    let scratch = repository("");
+    let outside = scratch.path().join("outside");
+    let outside = outside.to_str().expect("UTF-8");
+    let repo = scratch.path().join("repo");
+    let absolute = [format!("{outside}/secret"), format!("{outside}/*.yaml"), format!("{outside}/none")];
+    let mut paths = vec![
+        "/etc/passwd",
+        "/dev/stdin",
+        "/dev/fd/0",
+        "/proc/self/environ",
+        "/proc/self/fd/0",
+        "-",
+        "pipe",
+        "link",
+        "link.yaml",
+        "folder",
+        "folder/secret",
+        "folder/*",
+        "folder/**/*.yaml",
+        "../outside",
+        "../outside/*",
+        "../outside/memory.yaml",
+        "good/../../outside/secret",
+        "zero.yaml",
+        ".git/config",
+        ".git/*",
+        ".env",
+        "credentials.json",
+        "good",
+        "good/*",
+        "good/**",
+        "*",
+        "**/*",
+        "*.json",
+        ".",
+        "good/link.yaml",
+        "..",
+        "good/git.yaml",
+        "good/stdin.yaml",
+        "good/pipe.yaml",
+        "word.yaml",
+        "./-",
+        "/",
+        "/dev",
+        "../*",
+    ];
+    paths.extend(absolute.iter().map(String::as_str));
+    for path in paths {
+        fs::write(repo.join(".memgate.yaml"), format!("paths: [\"{path}\"]")).expect("written");
+        for words in
+            [&["check"][..], &["check", "-o", "json"], &["check", "--strict"], &["mutate"], &["view"]]
+        {
+            let output = run(&repo, words);
+            let shown = text(&output);
+            assert!(!shown.contains(SECRET), "{path} {words:?}\n{shown}");
+            assert!(!shown.contains("root:"), "{path} {words:?}\n{shown}");
+            assert!(!shown.contains("reddis"), "{path} {words:?}\n{shown}");
+        }
+        let code = run(&repo, &["check"]).status.code();
+        let is_good = ["good", "good/*", "good/**", "*", "**/*", "."].contains(&path);
+        assert!(code != Some(1), "{path} denies");
+        assert!(is_good || code != Some(0), "{path} checks something");
+    }
+}
+
+#[test]
+fn the_file_itself_is_not_a_link() {
+    for target in
+        ["../outside/secret", ".git/config", ".env", "pipe", "/dev/stdin", "credentials.json", "none"]
+    {
+        let scratch = repository("");
+        let repo = scratch.path().join("repo");
+        fs::remove_file(repo.join(".memgate.yaml")).expect("is there");
+        symlink(target, repo.join(".memgate.yaml")).expect("a link");
+        let output = run(&repo, &["check", "good"]);
+        assert_eq!(output.status.code(), Some(2), "{target}");
+        assert!(!text(&output).contains(SECRET), "{target} {}", text(&output));
+        assert_eq!(run(&repo, &["check", "good", "--project", "none"]).status.code(), Some(0), "{target}");
+    }
+}
+
+#[test]
+fn links_of_a_directory_lead_nowhere_else() {
+    let scratch = repository("");
+    for (directory, words) in [
+        ("repo", &["check", "."][..]),
+        ("repo", &["check", "good"]),
+        ("repo", &["check", "good/*.yaml"]),
+        ("repo/good", &["check", "."]),
+        ("", &["check", "repo/good"]),
+    ] {
+        let output = run(&scratch.path().join(directory), words);
+        let shown = text(&output).replace(&format!("{SECRET}\n"), "");
+        assert!(!shown.contains(SECRET), "{directory} {words:?}\n{shown}");
+        let note = "link.yaml (a link that leads out of the repository)";
+        assert!(shown.contains(note), "{directory} {words:?}\n{shown}");
+    }
+}
+
+#[test]
+fn the_user_may_name_anything() {
+    let scratch = repository("paths: [good]");
+    let repo = scratch.path().join("repo");
+    for path in ["../outside/memory.yaml", "folder/memory.yaml", "../outside/m*.yaml"] {
+        assert_eq!(run(&repo, &["check", path]).status.code(), Some(1), "{path}");
+    }
+    assert!(text(&run(&repo, &["check", "link.yaml"])).contains(SECRET));
+    let writer = format!("cat {}/outside/memory.yaml > pipe", scratch.path().display());
+    let writer = Command::new("sh").args(["-c", &writer]).current_dir(&repo).spawn();
+    assert_eq!(run(&repo, &["check", "pipe"]).status.code(), Some(1));
+    writer.expect("sh runs").wait().expect("ends");
+}
+
+#[test]
+fn a_summary_says_what_is_switched_off() {
+    for (project, expected) in [
+        ("paths: [good]", Some("all files but those in good (paths)")),
+        ("paths: [good]\nexclude: [same.yaml]", Some("(paths); 1 file or directory (exclude)")),
+        ("paths: [good]\nfamilies: [ark]", Some("(paths); arkonis, orloj, orka, sympozium (families)")),
+        ("strict: false", None),
+    ] {
+        let scratch = repository(project);
+        for command in ["check", "mutate"] {
+            let shown = text(&run(&scratch.path().join("repo"), &[command]));
+            let line = shown.lines().find(|line| line.contains("switched off"));
+            assert_eq!(line.is_some(), expected.is_some(), "{command} {project}\n{shown}");
+            assert!(line.zip(expected).is_none_or(|(line, words)| line.contains(words)), "{line:?}");
+        }
+    }
+}
