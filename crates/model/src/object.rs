@@ -136,7 +136,11 @@ impl Object {
     ) -> Result<Option<Self>, Error> {
         let budget = Budget::default();
         let tree = Tree::read_stored(text, &kind.schema, &budget)?;
-        Ok((!budget.has_ended()).then(|| Self::new(kind, namespace.into(), name.into(), tree)))
+        Ok((!budget.has_ended()).then(|| {
+            let mut object = Self::new(kind, namespace.into(), name.into(), tree);
+            object.settle(&mut RecurringTexts::default());
+            object
+        }))
     }
 
     /// Takes no more memory than needed, and lets go of a tree that takes too much of it.

@@ -5,14 +5,17 @@
 //!
 //! The number of concurrent requests is limited, and lookups of one object share a request. But a lookup never shares a
 //! request that was sent before the lookup began: its answer could be older than the object.
+//!
+//! Tenants choose how large the objects are. So each review has a bounded part of the memory from its first lookup on,
+//! and a review that would need more goes without: none of them waits for memory while it holds some.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use futures::FutureExt;
-use futures::future::{BoxFuture, Shared, WeakShared, join_all};
+use futures::future::{BoxFuture, Shared, WeakShared};
+use futures::{FutureExt, StreamExt, stream};
 use kube::core::{Request, Resource};
 use kube::{Client, api::GetParams};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -32,37 +35,28 @@ const PREVIOUS_LOOKUP_WAIT: Duration = Duration::from_millis(200);
 /// How many lines about failed lookups of one kind are logged.
 const FAILURE_LOG_RATE: LogRate = LogRate { burst: 5, refill: Duration::from_secs(1) };
 
-/// How many KiB the objects may take that were looked up for reviews that are not answered yet.
-const MOST_KIB: usize = 32 << 10;
+/// How many reviews may hold objects that were looked up for them, and how many bytes of them each.
+const MOST_REVIEWS: usize = 16;
+const MOST_BYTES: usize = 2 << 20;
 
-/// How many times its JSON an object takes at most while it is read, and the most KiB that one takes: it has no more
-/// values than a decision may read.
-const MOST_TIMES_JSON: usize = 16;
-const MOST_KIB_EACH: usize = 16 << 10;
+/// How many lookups of one review run at a time.
+const AT_A_TIME: usize = 4;
+
+/// From how many bytes of JSON on an object is large, and how many large ones are read at a time. One takes at most 16
+/// times its JSON while it is read, and has no more values than a decision may read.
+const LARGE_BYTES: usize = 64 << 10;
+const MOST_LARGE: usize = 2;
 
 /// The timeout of one request, also of a request that no review waits for any more.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The object, or `None` when it does not exist.
-type LookupResult = Result<Option<LookedUp>, LookupFailed>;
+type LookupResult = Result<Option<Arc<Object>>, LookupFailed>;
 
 type SharedLookup = Shared<BoxFuture<'static, LookupResult>>;
 
-/// An object that was looked up, which all who asked for it share.
-#[derive(Debug, Clone)]
-pub(super) struct LookedUp {
-    object: Arc<Object>,
-    /// Its part of the memory for all objects that were looked up, until it is dropped.
-    _claim: Arc<OwnedSemaphorePermit>,
-}
-
-impl LookedUp {
-    /// The objects that were found.
-    pub(super) fn objects(answers: &[(Reference, Option<Self>)]) -> Vec<(Reference, Option<Arc<Object>>)> {
-        let object = |found: &Self| Arc::clone(&found.object);
-        answers.iter().map(|(reference, found)| (reference.clone(), found.as_ref().map(object))).collect()
-    }
-}
+/// What was looked up; `None` for an object that does not exist.
+pub(super) type Answers = Vec<(Reference, Option<Arc<Object>>)>;
 
 /// A lookup failed; the log has the cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,10 +66,20 @@ struct LookupFailed;
 pub(super) struct Lookups {
     client: Client,
     permits: Arc<Semaphore>,
-    memory: Arc<Semaphore>,
+    /// The turn to read a large object.
+    large: Arc<Semaphore>,
+    reviews: Arc<Semaphore>,
     latest: Mutex<BTreeMap<Reference, Latest>>,
     metrics: Arc<Metrics>,
     log_limiter: Arc<LogRateLimiter>,
+}
+
+/// The lookups of one review, until it is answered.
+pub(super) struct ReviewLookups<'l> {
+    lookups: &'l Lookups,
+    /// How many bytes of objects it may still get.
+    bytes: usize,
+    _turn: OwnedSemaphorePermit,
 }
 
 /// The last request for an object, and whether it was sent already.
@@ -92,8 +96,8 @@ impl Lookups {
     pub(super) fn new(client: Client, max_requests: usize, metrics: Arc<Metrics>) -> Self {
         let permits = Arc::new(Semaphore::new(max_requests.clamp(1, Semaphore::MAX_PERMITS)));
         let log_limiter = Arc::new(LogRateLimiter::new(FAILURE_LOG_RATE));
-        let memory = Arc::new(Semaphore::new(MOST_KIB));
-        Self { client, permits, memory, latest: Mutex::default(), metrics, log_limiter }
+        let (large, reviews) = [MOST_LARGE, MOST_REVIEWS].map(|most| Arc::new(Semaphore::new(most))).into();
+        Self { client, permits, large, reviews, latest: Mutex::default(), metrics, log_limiter }
     }
 
     /// Whether a reference can be looked up: it has a name, and is not a Secret.
@@ -101,17 +105,10 @@ impl Lookups {
         *reference.kind != SECRET && !reference.name.is_empty()
     }
 
-    /// The objects whose lookups ended by `until`; `None` for one that does not exist.
-    pub(super) async fn get_all(
-        &self,
-        references: Vec<Reference>,
-        until: Instant,
-    ) -> Vec<(Reference, Option<LookedUp>)> {
-        let lookups = references.into_iter().take(Self::MOST).map(|reference| async {
-            let answer = self.get_one(&reference, until).await.ok()?;
-            Some((reference, answer))
-        });
-        join_all(lookups).await.into_iter().flatten().collect()
+    /// The lookups of a review; `None` if other reviews have all of the memory until then.
+    pub(super) async fn of_review(&self, until: Instant) -> Option<ReviewLookups<'_>> {
+        let turn = timeout_at(until, Arc::clone(&self.reviews).acquire_owned()).await.ok()?.ok()?;
+        Some(ReviewLookups { lookups: self, bytes: MOST_BYTES, _turn: turn })
     }
 
     async fn get_one(&self, reference: &Reference, until: Instant) -> LookupResult {
@@ -159,14 +156,14 @@ impl Lookups {
     ) -> impl Future<Output = LookupResult> + use<> {
         let (client, permits, log_limiter) =
             (self.client.clone(), Arc::clone(&self.permits), Arc::clone(&self.log_limiter));
-        let memory = Arc::clone(&self.memory);
+        let large = Arc::clone(&self.large);
         async move {
             if let Some(previous) = previous {
                 let _either_way = timeout(PREVIOUS_LOOKUP_WAIT, previous).await;
             }
             let _permit = permits.acquire().await;
             sent.store(true, Ordering::Release);
-            match timeout(REQUEST_TIMEOUT, get(&client, &reference, memory)).await {
+            match timeout(REQUEST_TIMEOUT, get(&client, &reference, &large)).await {
                 Ok(Ok(object)) => Ok(object),
                 Ok(Err(error)) => {
                     let kind = reference.kind.kind;
@@ -182,11 +179,29 @@ impl Lookups {
     }
 }
 
-async fn get(
-    client: &Client,
-    reference: &Reference,
-    memory: Arc<Semaphore>,
-) -> kube::Result<Option<LookedUp>> {
+impl ReviewLookups<'_> {
+    /// The objects whose lookups ended by `until`, as far as there is memory for them.
+    pub(super) async fn get_all(&mut self, references: Vec<Reference>, until: Instant) -> Answers {
+        let lookups = self.lookups;
+        let answers = references.into_iter().take(Lookups::MOST).map(|reference| async move {
+            let answer = lookups.get_one(&reference, until).await.ok()?;
+            Some((reference, answer))
+        });
+        let mut answers = stream::iter(answers).buffered(AT_A_TIME);
+        let mut kept = Vec::new();
+        while let Some(answer) = answers.next().await {
+            let Some((reference, object)) = answer else { continue };
+            let Some(left) = self.bytes.checked_sub(object.as_ref().map_or(0, |it| it.bytes())) else {
+                break;
+            };
+            self.bytes = left;
+            kept.push((reference, object));
+        }
+        kept
+    }
+}
+
+async fn get(client: &Client, reference: &Reference, large: &Semaphore) -> kube::Result<Option<Arc<Object>>> {
     let namespace = Some(reference.namespace.as_str()).filter(|namespace| !namespace.is_empty());
     let request = Request::new(RawObject::url_path(&reference.kind, namespace));
     let request = request.get(&reference.name, &GetParams::default()).map_err(kube::Error::BuildRequest)?;
@@ -195,14 +210,11 @@ async fn get(
         Err(kube::Error::Api(status)) if status.code == 404 => return Ok(None),
         Err(error) => return Err(error),
     };
-    let kib = (text.len() * MOST_TIMES_JSON).div_ceil(1 << 10).min(MOST_KIB_EACH);
-    let claim = memory.acquire_many_owned(u32::try_from(kib).unwrap_or(u32::MAX)).await;
-    let claim = claim.map_err(|error| kube::Error::Service(error.into()))?;
+    let _turn = if text.len() > LARGE_BYTES { large.acquire().await.ok() } else { None };
     let place = (reference.namespace.as_str(), reference.name.as_str());
     let object = Object::read_once(reference.kind, place, &text).map_err(kube::Error::SerdeError)?;
     let too_large = || kube::Error::Service("the object has too many values".into());
-    let object = Arc::new(object.ok_or_else(too_large)?);
-    Ok(Some(LookedUp { object, _claim: Arc::new(claim) }))
+    Ok(Some(Arc::new(object.ok_or_else(too_large)?)))
 }
 
 #[cfg(test)]

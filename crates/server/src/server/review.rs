@@ -20,7 +20,7 @@ use crate::server::clock::Clock;
 use crate::server::deadline::Deadline;
 use crate::server::events::EventRecorder;
 use crate::server::log_rate_limiter::{LogRateLimiter, truncate};
-use crate::server::lookup::{LookedUp, Lookups};
+use crate::server::lookup::Lookups;
 use crate::server::metrics::Metrics;
 use crate::server::metrics::labels::{RequestLabels, ShedCause};
 use crate::server::options::Decide;
@@ -142,7 +142,8 @@ impl ReviewHandler {
         trace: &Trace,
     ) -> Result<HandledReview, Rejection> {
         let mut snapshot = self.store.snapshot();
-        let (mut looked_up, mut claims) = (BTreeSet::new(), Vec::new());
+        // Until the review is answered, it holds what was looked up for it.
+        let (mut looked_up, mut own_lookups) = (BTreeSet::new(), None);
         let now = self.clock.timestamp();
         let mut steps = 1;
         loop {
@@ -167,10 +168,13 @@ impl ReviewHandler {
             let Some(lookups) = &self.lookups else { return Err(Rejection::LookupFailed) };
             looked_up.extend(new.iter().cloned());
             let _span = trace.lookup(new.iter().map(|reference| reference.kind.kind));
-            let answers = lookups.get_all(new, deadline.lookups).await;
-            let objects = LookedUp::objects(&answers);
-            // Until the review is answered, what was looked up for it counts.
-            claims.extend(answers);
+            if own_lookups.is_none() {
+                own_lookups = lookups.of_review(deadline.lookups).await;
+            }
+            let objects = match &mut own_lookups {
+                Some(lookups) => lookups.get_all(new, deadline.lookups).await,
+                None => Vec::new(),
+            };
             self.store.record_found(&objects);
             snapshot = Arc::new(Snapshot::overlaid(&snapshot, objects));
             steps += 1;

@@ -10,7 +10,7 @@ use kube::Client;
 use tokio::task::{JoinError, spawn_blocking};
 use tokio::time::Instant;
 
-use crate::server::lookup::{LookedUp, Lookups};
+use crate::server::lookup::Lookups;
 use crate::server::store::Store;
 use memgate_core::decide::audit::{Audit, audit};
 use memgate_model::object::{Object, Reference};
@@ -170,8 +170,9 @@ impl<'c> Judges<'c> {
         }
         while !asked.is_empty() {
             let some = asked.split_off(asked.len().saturating_sub(Lookups::MOST));
-            let found = self.context.lookups.get_all(some, Instant::now() + API_TIMEOUT).await;
-            let found = LookedUp::objects(&found);
+            let until = Instant::now() + API_TIMEOUT;
+            let Some(mut lookups) = self.context.lookups.of_review(until).await else { continue };
+            let found = lookups.get_all(some, until).await;
             self.remember(&found);
             answers.extend(found);
         }

@@ -29,6 +29,11 @@ fn object(path: &str) -> Reply {
     (200, format!(r#"{{"metadata":{{"name":"{name}","namespace":"team"}}}}"#))
 }
 
+/// Looks up for a review of its own.
+async fn get_all(lookups: &Lookups, references: Vec<Reference>, until: Instant) -> Answers {
+    lookups.of_review(until).await.expect("a turn").get_all(references, until).await
+}
+
 fn soon() -> Instant {
     Instant::now() + Duration::from_secs(20)
 }
@@ -38,7 +43,7 @@ async fn reports_what_exists_and_what_does_not() {
     let (lookups, asked) = lookups(4, |path| {
         async move { if path.ends_with("/there") { object(&path) } else { not_found() } }.boxed()
     });
-    let answers = lookups.get_all(vec![reference("there"), reference("gone")], soon()).await;
+    let answers = get_all(&lookups, vec![reference("there"), reference("gone")], soon()).await;
     let found: Vec<_> = answers.iter().map(|(_, object)| object.is_some()).collect();
     assert_eq!(found, [true, false]);
     let base = format!("/apis/{}/{}/namespaces/team/{}", kind().group, kind().version, kind().plural);
@@ -51,27 +56,27 @@ async fn reports_what_exists_and_what_does_not() {
 #[tokio::test]
 async fn a_failure_does_not_count_as_an_answer() {
     let (lookups, _) = lookups(4, |_| async { (500, "{}".to_owned()) }.boxed());
-    assert!(lookups.get_all(vec![reference("a")], soon()).await.is_empty());
+    assert!(get_all(&lookups, vec![reference("a")], soon()).await.is_empty());
     let (lookups, _) = self::lookups(4, |_| async { (200, "hello".to_owned()) }.boxed());
-    assert!(lookups.get_all(vec![reference("a")], soon()).await.is_empty());
+    assert!(get_all(&lookups, vec![reference("a")], soon()).await.is_empty());
 }
 
 #[tokio::test]
 async fn does_not_wait_beyond_its_time() {
     let (lookups, _) = lookups(4, |_| futures::future::pending().boxed());
     let until = Instant::now() + Duration::from_millis(20);
-    assert!(lookups.get_all(vec![reference("a")], until).await.is_empty());
+    assert!(get_all(&lookups, vec![reference("a")], until).await.is_empty());
 }
 
 #[tokio::test]
 async fn never_asks_for_a_name_that_cannot_be() {
     let (lookups, asked) = lookups(4, |path| async move { object(&path) }.boxed());
     for name in ["../../../../../api/v1/namespaces/team/secrets/s", "a/b", "a?b", "A", "..", "a%2f"] {
-        let answers = lookups.get_all(vec![reference(name)], soon()).await;
+        let answers = get_all(&lookups, vec![reference(name)], soon()).await;
         assert!(matches!(answers.as_slice(), [(_, None)]), "{name}");
     }
     let elsewhere = Reference { namespace: "../x".to_owned(), ..reference("a") };
-    assert!(matches!(lookups.get_all(vec![elsewhere], soon()).await.as_slice(), [(_, None)]));
+    assert!(matches!(get_all(&lookups, vec![elsewhere], soon()).await.as_slice(), [(_, None)]));
     assert!(asked.all().is_empty());
 }
 
@@ -94,11 +99,11 @@ async fn equal_questions_share_a_request_that_is_still_to_be_sent() {
         .boxed()
     });
     let until = soon();
-    let ask = || lookups.get_all(vec![reference("a")], until);
+    let ask = || get_all(&lookups, vec![reference("a")], until);
     let later = async {
         tokio::time::sleep(Duration::from_millis(100)).await;
         // The first request is under way: its answer may be older than these questions.
-        join_all([ask(), ask(), ask()]).await
+        futures::future::join_all([ask(), ask(), ask()]).await
     };
     let (first, later) = tokio::join!(ask(), later);
     assert_eq!(first.len() + later.iter().map(Vec::len).sum::<usize>(), 4);
@@ -112,12 +117,12 @@ async fn a_request_that_hangs_delays_others_briefly() {
         let first = number.fetch_add(1, Ordering::SeqCst) == 0;
         async move { if first { futures::future::pending().await } else { object(&path) } }.boxed()
     });
-    let hanging = lookups.get_all(vec![reference("a")], soon());
+    let hanging = get_all(&lookups, vec![reference("a")], soon());
     let later = async {
         while asked.all().is_empty() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        lookups.get_all(vec![reference("a")], soon()).await
+        get_all(&lookups, vec![reference("a")], soon()).await
     };
     tokio::select! {
         _ = hanging => panic!("the first request must still be under way"),
@@ -129,39 +134,68 @@ async fn a_request_that_hangs_delays_others_briefly() {
 async fn asks_only_so_many_things_at_a_time() {
     let (lookups, asked) = lookups(2, |_| futures::future::pending().boxed());
     let names: Vec<_> = (0..10).map(|number| reference(&format!("a{number}"))).collect();
-    let answers = lookups.get_all(names, Instant::now() + Duration::from_millis(50)).await;
+    let answers = get_all(&lookups, names, Instant::now() + Duration::from_millis(50)).await;
     assert!(answers.is_empty());
     assert_eq!(asked.all().len(), 2);
 }
 
-/// Reviews keep what was looked up for them until they are answered, and tenants choose how large it is.
-#[tokio::test]
-async fn what_was_looked_up_takes_a_bounded_part_of_memory() {
+fn config_map(name: &str) -> Reference {
+    let mut kinds = family::ALL.iter().flat_map(|family| family.kinds.fetched);
+    let kind = kinds.find(|kind| kind.kind == "ConfigMap").expect("ark's");
+    Reference { kind, ..reference(name) }
+}
+
+/// A ConfigMap with so many bytes of data as the end of its name says.
+fn lookups_of_config_maps() -> Lookups {
     let (lookups, _) = lookups(16, |path| {
         let name = path.rsplit('/').next().unwrap_or_default();
-        let padding = if name == "small" { 0 } else { 1 << 20 };
-        let text = format!(
-            r#"{{"metadata":{{"name":"{name}","namespace":"team"}},"other":"{}"}}"#,
-            "x".repeat(padding)
-        );
+        let length = name.rsplit('-').next().and_then(|length| length.parse().ok()).unwrap_or_default();
+        let data = "x".repeat(length);
+        let text =
+            format!(r#"{{"metadata":{{"name":"{name}","namespace":"team"}},"data":{{"key":"{data}"}}}}"#);
         async move { (200, text) }.boxed()
     });
-    let shortly = || Instant::now() + Duration::from_millis(300);
-    let names: Vec<_> = (0..6).map(|number| reference(&format!("large-{number}"))).collect();
-    let first = lookups.get_all(names.clone(), shortly()).await;
-    assert_eq!(first.len(), 2, "the others wait for memory");
-    assert!(lookups.get_all(vec![reference("small")], shortly()).await.is_empty(), "all of it is used");
-    drop(first);
-    assert_eq!(lookups.get_all(vec![reference("small")], soon()).await.len(), 1);
-    let again = lookups.get_all(vec![reference("large-9")], soon()).await;
-    assert!(matches!(again.as_slice(), [(_, Some(_))]));
+    lookups
+}
+
+/// Reviews keep what was looked up for them until they are answered, and tenants choose how large it is.
+#[tokio::test]
+async fn large_objects_of_one_review_take_nothing_from_another() {
+    let lookups = lookups_of_config_maps();
+    for (large, most) in [(3, 1_500_000), (16, 700_000), (16, 100_000), (16, 1_000_000), (1, 3_000_000)] {
+        let names = (0..large).map(|number| config_map(&format!("large-{number}-{most}"))).collect();
+        let mut evil = lookups.of_review(soon()).await.expect("a turn");
+        let begun = Instant::now();
+        let answers = evil.get_all(names, begun + Duration::from_secs(3600)).await;
+        assert_eq!(answers.len(), large.min(MOST_BYTES / most), "{most}: the others are left out");
+        let bytes: usize = answers.iter().filter_map(|(_, it)| Some(it.as_ref()?.bytes())).sum();
+        assert!((most * answers.len()..=MOST_BYTES).contains(&bytes), "{bytes}");
+        // It still has all of that.
+        let small = get_all(&lookups, vec![config_map("small-10")], soon()).await;
+        assert!(matches!(small.as_slice(), [(_, Some(_))]), "{most}");
+        drop(answers);
+    }
+}
+
+#[tokio::test]
+async fn reviews_take_turns() {
+    let lookups = lookups_of_config_maps();
+    let mut turns = Vec::new();
+    for _ in 0..MOST_REVIEWS {
+        turns.push(lookups.of_review(soon()).await.expect("a turn"));
+    }
+    let shortly = Instant::now() + Duration::from_millis(20);
+    assert!(lookups.of_review(shortly).await.is_none(), "all of the memory is promised");
+    turns.pop();
+    let names = vec![config_map("small-10"), config_map("large-1000000")];
+    assert_eq!(get_all(&lookups, names, soon()).await.len(), 2);
 }
 
 #[tokio::test]
 async fn an_object_with_more_values_than_a_decision_may_read_is_not_found_out_about() {
     let (lookups, _) = lookups(4, |path| {
         let name = path.rsplit('/').next().unwrap_or_default();
-        let count = if name == "many" { 200_000 } else { 150_000 };
+        let count = if name == "many" { 200_000 } else { 10_000 };
         let labels: Vec<_> = (0..count).map(|number| format!("\"{number:x}\":\"\"")).collect();
         let text = format!(
             r#"{{"metadata":{{"name":"{name}","namespace":"team","labels":{{{}}}}}}}"#,
@@ -169,7 +203,7 @@ async fn an_object_with_more_values_than_a_decision_may_read_is_not_found_out_ab
         );
         async move { (200, text) }.boxed()
     });
-    assert!(lookups.get_all(vec![reference("many")], soon()).await.is_empty());
-    let answers = lookups.get_all(vec![reference("fewer")], soon()).await;
+    assert!(get_all(&lookups, vec![reference("many")], soon()).await.is_empty());
+    let answers = get_all(&lookups, vec![reference("fewer")], soon()).await;
     assert!(matches!(answers.as_slice(), [(_, Some(_))]));
 }
