@@ -52,7 +52,7 @@ pub struct Origins {
 /// What the state gives a pod of this namespace for which memgate added something; empty for any other.
 #[must_use]
 pub fn origins(pod: &Value, namespace: &str, snapshot: &Snapshot) -> Origins {
-    let Some(bare) = bare(pod) else { return Origins::default() };
+    let Some(bare) = bare(pod.clone()) else { return Origins::default() };
     let text = bare.to_string();
     let request = Request::to_create_pod(namespace, "", &text);
     let decision = decide(&request, snapshot);
@@ -85,7 +85,9 @@ pub fn marked_by(marker: &Value) -> Vec<Item> {
 
 /// The items that the annotation of a pod names, that the pod has, and that a decision about the pod without them adds,
 /// with the annotation of that decision. `decide` makes the edits of this decision.
-pub(super) fn confirmed(pod: &Value, decide: impl FnOnce(&str) -> Vec<Edit>) -> (BTreeSet<Item>, Value) {
+pub(super) fn confirmed(pod: Value, decide: impl FnOnce(&str) -> Vec<Edit>) -> (BTreeSet<Item>, Value) {
+    let mut marked: BTreeSet<Item> = marked(&pod).unwrap_or_default().into_iter().collect();
+    let present = present(&pod, &marked);
     let Some(bare) = bare(pod) else { return (BTreeSet::new(), Value::Null) };
     let edits = decide(&bare.to_string());
     let mut names = Names::of(&bare);
@@ -100,7 +102,6 @@ pub(super) fn confirmed(pod: &Value, decide: impl FnOnce(&str) -> Vec<Edit>) -> 
             annotation = serde_json::from_str(text).unwrap_or_default();
         }
     }
-    let present = present(pod);
     let is_confirmed = |item: &Item| {
         given.get(item).zip(present.get(item)).is_some_and(|(given, value)| match item {
             // Another webhook may have completed a container or a volume.
@@ -114,7 +115,8 @@ pub(super) fn confirmed(pod: &Value, decide: impl FnOnce(&str) -> Vec<Edit>) -> 
             Item::InitContainer(_) | Item::Volume(_) | Item::Mount(..) => true,
         })
     };
-    (marked(pod).unwrap_or_default().into_iter().filter(is_confirmed).collect(), annotation)
+    marked.retain(is_confirmed);
+    (marked, annotation)
 }
 
 /// Whether a value has everything that was given. An apiserver adds defaults, and drops an empty text.
@@ -126,36 +128,42 @@ fn has(value: &Value, given: &Value) -> bool {
     })
 }
 
-/// Everything in a pod that memgate could have added. Of a name that occurs twice the last counts.
-fn present(pod: &Value) -> BTreeMap<Item, Value> {
+/// Which of these items a pod has. Of a name that occurs twice the last counts.
+fn present(pod: &Value, marked: &BTreeSet<Item>) -> BTreeMap<Item, Value> {
     let mut items = BTreeMap::new();
-    let elements =
-        |value: &Value, field: &str| value.get(field).and_then(Value::as_array).cloned().unwrap_or_default();
-    let Some(spec) = pod.get("spec") else { return items };
+    let mut add = |item: Item, value: &Value| {
+        if marked.contains(&item) {
+            items.insert(item, value.clone());
+        }
+    };
+    fn elements<'v>(value: &'v Value, field: &str) -> impl Iterator<Item = &'v Value> {
+        value.get(field).and_then(Value::as_array).into_iter().flatten()
+    }
+    let spec = pod.get("spec").unwrap_or(&Value::Null);
     for field in ["containers", "initContainers"] {
         // Variables go into the first of several containers with one name, which no apiserver accepts.
         let mut seen = BTreeSet::new();
         for container in elements(spec, field) {
-            let name = name_of(&container, "name");
+            let name = name_of(container, "name");
             if !seen.insert(name.clone()) {
                 continue;
             }
-            for variable in elements(&container, "env") {
-                items.insert(Item::Env(name.clone(), name_of(&variable, "name")), variable);
+            for variable in elements(container, "env") {
+                add(Item::Env(name.clone(), name_of(variable, "name")), variable);
             }
-            for mount in elements(&container, "volumeMounts") {
-                items.insert(Item::Mount(name.clone(), name_of(&mount, "mountPath")), mount);
+            for mount in elements(container, "volumeMounts") {
+                add(Item::Mount(name.clone(), name_of(mount, "mountPath")), mount);
             }
             if field == "initContainers" {
-                items.insert(Item::InitContainer(name), container);
+                add(Item::InitContainer(name), container);
             }
         }
     }
     for volume in elements(spec, "volumes") {
-        items.insert(Item::Volume(name_of(&volume, "name")), volume);
+        add(Item::Volume(name_of(volume, "name")), volume);
     }
     if let Some(group) = spec.pointer("/securityContext/fsGroup").and_then(Value::as_i64) {
-        items.insert(Item::FsGroup(group), group.into());
+        add(Item::FsGroup(group), &group.into());
     }
     items
 }
@@ -174,9 +182,9 @@ fn names(list: Option<&Value>) -> impl Iterator<Item = String> + use<'_> {
 }
 
 /// The pod without what its annotation names, and without the annotation.
-fn bare(pod: &Value) -> Option<Value> {
-    let added: BTreeSet<Item> = marked(pod)?.into_iter().collect();
-    let mut bare = pod.clone();
+fn bare(pod: Value) -> Option<Value> {
+    let added: BTreeSet<Item> = marked(&pod)?.into_iter().collect();
+    let mut bare = pod;
     bare.pointer_mut("/metadata/annotations")?.as_object_mut()?.remove(INJECTED_ANNOTATION);
     let spec = bare.get_mut("spec")?;
     let named =

@@ -94,7 +94,7 @@ pub(super) fn decide_new(
     };
     let opts_out = inject_mode(pod) == InjectMode::Disabled;
     if opts_out && snapshot.policies.is_empty() {
-        return Decision::pass(Reason::OptedOut);
+        return opted_out(pod);
     }
     if pod.annotation(MIRROR_POD).is_some() {
         return Decision::pass(Reason::MirrorPod);
@@ -102,7 +102,7 @@ pub(super) fn decide_new(
     let (namespace, mut state) =
         resolve_namespace(namespace::of_pod(pod, namespace, snapshot), snapshot, &budget);
     let decision = if opts_out {
-        Decision::pass(Reason::OptedOut)
+        opted_out(pod)
     } else {
         decide_injection(text, pod, namespace, &snapshot.settings.families, &mut state)
     };
@@ -143,6 +143,12 @@ impl FamilyDecision<'_> {
     }
 }
 
+/// A pod to which nothing is added. What it brings as the annotation of memgate goes.
+fn opted_out(pod: &Pod<'_>) -> Decision {
+    let edits = marker::edit(pod, Vec::new(), &|_, _| false).into_iter().collect();
+    Decision { edits, ..Decision::pass(Reason::OptedOut) }
+}
+
 /// Joins the decisions of the enabled families that recognise the pod.
 fn decide_injection(
     text: &str,
@@ -167,7 +173,7 @@ fn decide_injection(
     }
     decisions.retain(|decision| decision.namespace_label != Some("disabled"));
     if decisions.is_empty() {
-        return Decision::pass(Reason::OptedOut);
+        return opted_out(pod);
     }
     if state.budget().has_ended() {
         // The edits are incomplete and are not used.
@@ -206,11 +212,14 @@ fn kept(
     state: &mut StateReader<'_>,
 ) -> Kept {
     let has_earlier = marker::earlier(pod).is_some_and(|earlier| !marker::objects(&earlier).is_empty());
-    if !has_earlier || text.len() > MAX_READ_AGAIN_BYTES {
+    if !has_earlier || text.len() > MAX_READ_AGAIN_BYTES || !state.budget().bytes(text.len()) {
         return Kept::default();
     }
     let Ok(value) = serde_json::from_str::<Json>(text) else { return Kept::default() };
-    let (items, own) = confirmed(&value, |bare| {
+    let (items, own) = confirmed(value, |bare| {
+        if !state.budget().bytes(text.len()) {
+            return Vec::new();
+        }
         let Ok(pod) = Pod::parse(bare) else { return Vec::new() };
         decide_injection(bare, &pod, namespace, families, state).edits
     });
@@ -248,8 +257,7 @@ fn mark(pod: &Pod<'_>, decisions: &mut [FamilyDecision<'_>], kept: &Kept) -> Opt
 }
 
 /// Bases the edits of each family on the pod with the edits of the families before it, and leaves out those with which
-/// the pod would be invalid. The findings stay those about
-/// the sent pod, whose fields its author knows.
+/// the pod would be invalid. The findings stay those about the sent pod, whose fields its author knows.
 fn make_edits_consecutive(
     text: &str,
     namespace: &str,

@@ -81,3 +81,22 @@ fn their_findings_point_into_the_pod_that_was_sent() {
         decision.findings.iter().map(|finding| (finding.code.name, finding.pointer.as_str())).collect();
     assert_eq!(places, [("ark/pod-env-exists", "/spec/containers/0/env/2")]);
 }
+
+/// The annotation is memgate's alone, also in a pod that opts out of it.
+#[test]
+fn no_pod_that_opts_out_keeps_an_annotation_of_its_own() {
+    for brought in [r#"{"family":"ark","env":{"agent":["PATH"]}}"#, "[]", "x", r#"[{"family":"x"}, 1]"#] {
+        for labels in [
+            json!({"arkonis.dev/deployment": "scout", "memgate.dev/inject": "disabled"}),
+            json!({"memgate.dev/inject": "disabled"}),
+        ] {
+            let annotations = json!({"memgate.dev/injected": brought, "memgate.dev/ark-memory": "shared"});
+            let metadata = json!({"labels": labels, "annotations": annotations});
+            let text = json!({"metadata": metadata, "spec": {"containers": [{"name": "agent"}]}}).to_string();
+            let edits = decided(&text, vec![&arkonis::FAMILY, &ark::FAMILY]).edits;
+            let after = apply(&text, &edits).expect("applies");
+            assert_eq!(after.contains("memgate.dev/injected"), brought == "[]", "{brought}");
+            assert!(decided(&after, vec![&arkonis::FAMILY]).edits.is_empty());
+        }
+    }
+}

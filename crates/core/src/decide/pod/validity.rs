@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::slice;
 
 use serde_json::Value as Json;
 use serde_json::value::RawValue;
@@ -79,13 +80,13 @@ pub(super) fn refusal(text: &str, edits: &[Edit]) -> Option<Finding> {
             Value::Env(variable) => wrong_variable(variable),
             Value::EnvList(variables) => variables.iter().find_map(wrong_variable),
             Value::Tree(tree) if pointer.starts_with("/spec/initContainers") => {
-                let of_list = tree.as_array().map(|list| list.iter().collect());
-                containers.extend::<Vec<&Json>>(of_list.unwrap_or_else(|| vec![tree]));
-                None
+                let added = tree.as_array().map_or(slice::from_ref(tree), Vec::as_slice);
+                containers.extend(added);
+                added.iter().find_map(wrong_container)
             }
             _ => None,
         };
-        if let Some(message) = wrong.or_else(|| containers.iter().find_map(|it| wrong_container(it))) {
+        if let Some(message) = wrong {
             return Some(finding(Pointer::new("/spec"), &message));
         }
     }
