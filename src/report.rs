@@ -266,17 +266,31 @@ pub fn write(
     report: &Report<'_>,
     format: ReportFormat,
     options: FormatOptions,
-    out: &mut impl io::Write,
+    out: &mut Vec<u8>,
 ) -> io::Result<()> {
-    let mut bytes = Vec::new();
-    write_format(report, format, options, &mut bytes)?;
+    match format {
+        ReportFormat::Text if let Some(changes) = &report.changes => changes::write(report, changes, out),
+        ReportFormat::Text => text::write(report, options.width, out),
+        ReportFormat::Concise => concise::write(report, out),
+        ReportFormat::Json => json::write(report, out),
+        ReportFormat::Jsonl => json::write_lines(report, out),
+        ReportFormat::Github => github::write(report, out),
+        ReportFormat::Gitlab => gitlab::write(report, out),
+        ReportFormat::Sarif => sarif::write(report, out),
+        ReportFormat::Junit => junit::write(report, options.warnings_fail, out),
+    }
+}
+
+/// A report in this format with [`without_commands`].
+#[must_use]
+pub fn in_format_without_commands(text: Vec<u8>, format: ReportFormat) -> Vec<u8> {
     let hash = match format {
         ReportFormat::Text | ReportFormat::Concise => " #",
         ReportFormat::Json | ReportFormat::Jsonl | ReportFormat::Gitlab | ReportFormat::Sarif => "\\u0023",
         ReportFormat::Junit => "&#35;",
         ReportFormat::Github => "%23",
     };
-    out.write_all(&without_commands(bytes, hash))
+    without_commands(text, hash)
 }
 
 /// Breaks what CI systems read as a command anywhere in a line: `##[…]` (GitHub), `##vso[…]` (Azure) and
@@ -301,25 +315,6 @@ pub fn without_commands(text: Vec<u8>, hash: &str) -> Vec<u8> {
     }
     broken.extend_from_slice(text.get(from..).unwrap_or_default());
     broken
-}
-
-fn write_format(
-    report: &Report<'_>,
-    format: ReportFormat,
-    options: FormatOptions,
-    out: &mut Vec<u8>,
-) -> io::Result<()> {
-    match format {
-        ReportFormat::Text if let Some(changes) = &report.changes => changes::write(report, changes, out),
-        ReportFormat::Text => text::write(report, options.width, out),
-        ReportFormat::Concise => concise::write(report, out),
-        ReportFormat::Json => json::write(report, out),
-        ReportFormat::Jsonl => json::write_lines(report, out),
-        ReportFormat::Github => github::write(report, out),
-        ReportFormat::Gitlab => gitlab::write(report, out),
-        ReportFormat::Sarif => sarif::write(report, out),
-        ReportFormat::Junit => junit::write(report, options.warnings_fail, out),
-    }
 }
 
 impl Report<'_> {

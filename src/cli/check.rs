@@ -226,6 +226,7 @@ fn assumed(unknown: &[String]) -> Vec<String> {
 fn unknown_note(names: &[String]) -> Option<String> {
     let names = assumed(names);
     let shown = and_more(&names, MAX_NAMES_IN_NOTE);
+    let shown = plain(&shown);
     let note = format!(
         "note: not among the inputs, so whether it is there is not known: {shown} (add it with --with)"
     );

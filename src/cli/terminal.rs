@@ -51,12 +51,13 @@ impl Terminal {
             .map_or(DEFAULT_WIDTH, |columns| columns.max(MIN_WIDTH))
     }
 
-    /// Writes text to standard output, without ANSI styles if colours are off. A pipe whose reader has
-    /// closed it (`| head`) is not an error.
+    /// Writes text for people to standard output, without ANSI styles if colours are off, and without what CI systems
+    /// read as a command. A pipe whose reader has closed it (`| head`) is not an error.
     ///
     /// # Errors
     /// When the text cannot be written.
     pub fn out(self, text: &[u8]) -> anyhow::Result<()> {
+        let text = &without_commands(text.to_vec(), " #");
         let mut stream = AutoStream::new(io::stdout().lock(), self.color);
         ignore_closed_pipe(stream.write_all(text).and_then(|()| stream.flush()))
     }

@@ -80,19 +80,20 @@ pub struct Unread {
 /// makes manifests are not read: they are rendered, or listed in [`Collected::unread`].
 #[must_use]
 pub fn collect(inputs: &[String], reading: &Reading, stdin: &mut dyn Read) -> Collected {
-    collect_within(inputs, None, reading, stdin)
+    collect_within(inputs, None, &reading.exclude, reading, stdin)
 }
 
-/// The same for paths that the user did not give: each must lead to a file or directory below `within`, an absolute path
-/// without links.
+/// The same without what `exclude` leaves out, and for paths that the user did not give: each must lead to a file or
+/// directory below `within`, an absolute path without links.
 #[must_use]
 pub fn collect_within(
     inputs: &[String],
     within: Option<&Path>,
+    exclude: &Arc<Exclude>,
     reading: &Reading,
     stdin: &mut dyn Read,
 ) -> Collected {
-    let walked = Walked::new(inputs, within, &reading.exclude, reading.max_bytes);
+    let walked = Walked::new(inputs, within, exclude, reading.max_bytes);
     let collected = Collected::default();
     let mut reader = Reader { reading, collected, read_files: BTreeSet::new(), units: BTreeMap::new() };
     reader.collected.unread.empty = walked.empty;

@@ -1,6 +1,7 @@
 //! Globs for files and directories that the user excludes.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use globset::{GlobBuilder, GlobMatcher};
@@ -14,7 +15,7 @@ pub struct Exclude {
     globs: Vec<Glob>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Glob {
     text: String,
     matcher: GlobMatcher,
@@ -23,7 +24,7 @@ struct Glob {
     /// The directory to which paths are relative, for a glob of a file.
     base: Option<PathBuf>,
     /// How often it matched; a glob that never matches is likely misspelt.
-    matched: AtomicUsize,
+    matched: Arc<AtomicUsize>,
 }
 
 impl Exclude {
@@ -43,7 +44,7 @@ impl Exclude {
             matcher: built.compile_matcher(),
             is_name: !text.contains('/'),
             base: base.map(Path::to_owned),
-            matched: AtomicUsize::new(0),
+            matched: Arc::default(),
         });
         Ok(())
     }
@@ -53,6 +54,12 @@ impl Exclude {
     pub fn excludes(&self, path: &Path, root: &Path) -> bool {
         // Not `any`: each glob that matches counts as used.
         self.globs.iter().filter(|glob| glob.excludes(path, root)).count() > 0
+    }
+
+    /// The globs of flags alone: a file of the repository has no say in what the caller names.
+    #[must_use]
+    pub fn of_flags(&self) -> Self {
+        Self { globs: self.globs.iter().filter(|glob| glob.base.is_none()).cloned().collect() }
     }
 
     /// How many files and directories the globs of a file left out.
@@ -72,10 +79,14 @@ impl Exclude {
 
 impl Glob {
     fn excludes(&self, path: &Path, root: &Path) -> bool {
-        let matches = if self.is_name {
-            path.file_name().is_some_and(|name| self.matcher.is_match(name))
-        } else if let Some(base) = &self.base {
-            normal(path).strip_prefix(base).is_ok_and(|path| self.matcher.is_match(path))
+        let is_name = |path: &Path| path.file_name().is_some_and(|name| self.matcher.is_match(name));
+        let matches = if let Some(base) = &self.base {
+            // A file leaves out nothing beside its own directory.
+            let below = normal(path);
+            let path = below.strip_prefix(base);
+            path.is_ok_and(|path| if self.is_name { is_name(path) } else { self.matcher.is_match(path) })
+        } else if self.is_name {
+            is_name(path)
         } else {
             let plain = path.strip_prefix(".").unwrap_or(path);
             self.matcher.is_match(plain)

@@ -14,6 +14,7 @@ use crate::offline::checked_object::UndecidedObject;
 use crate::offline::classify::{has_required_annotation, is_checked, object_ref};
 use crate::offline::collect::{Collected, Reading, STDIN, Unread, collect_within};
 use crate::offline::errors::{error_at, error_in};
+use crate::offline::exclude::Exclude;
 use crate::offline::notices::{Notice, Notices};
 use crate::offline::origin::{Origins, SourceOrigins};
 use crate::offline::passed_over::{PassedOver, Why, pass_over};
@@ -174,7 +175,8 @@ impl Loader<'_> {
     /// Reads policies and exemptions. Other objects in their files are ignored.
     fn policies(&mut self, path: &String) -> Result<(), Error> {
         let (known, errors) = (self.inputs.policies.len(), self.inputs.errors.len());
-        let sources = self.read(std::slice::from_ref(path), None);
+        let exclude = Arc::new(self.reading.exclude.of_flags());
+        let sources = self.read(std::slice::from_ref(path), None, &exclude);
         for document in sources.iter().flat_map(each_value) {
             match document {
                 Ok(document) => {
@@ -194,7 +196,7 @@ impl Loader<'_> {
     /// Reads state that is not checked.
     fn state(&mut self, path: &String) -> Result<(), Error> {
         let (mut is_used, errors) = (false, self.inputs.errors.len());
-        let sources = self.read(std::slice::from_ref(path), None);
+        let sources = self.read(std::slice::from_ref(path), None, &self.reading.exclude);
         for document in sources.iter().flat_map(each_value) {
             match document {
                 Ok(document) if document.kind() == cluster_snapshot::KIND => {
@@ -219,7 +221,7 @@ impl Loader<'_> {
 
     /// Reads the objects to check.
     fn checked(&mut self, paths: &[String], within: Option<&Path>) -> Result<(), Error> {
-        for source in self.read(paths, within) {
+        for source in self.read(paths, within, &self.reading.exclude) {
             let is_named = source.name() == STDIN || paths.iter().any(|path| path == source.name());
             let is_named = is_named && within.is_none();
             let is_hidden = within.is_some() && !names_an_object(source.text());
@@ -240,7 +242,9 @@ impl Loader<'_> {
                     self.inputs.passed_over.push(PassedOver::non_object(&source, &other));
                 }
                 for document in parsed.documents {
-                    is_manifest = true;
+                    // A kubeconfig has a kind too.
+                    let value = document.value();
+                    is_manifest |= ["metadata", "items"].iter().any(|field| value.get(field).is_some());
                     origins.add(&document);
                     self.add(PolicyOrigin::Checked, &document, &Pointer::root(), document.value())?;
                     self.add_document(document)?;
@@ -255,9 +259,9 @@ impl Loader<'_> {
         Ok(())
     }
 
-    fn read(&mut self, paths: &[String], within: Option<&Path>) -> Vec<Arc<Source>> {
+    fn read(&mut self, paths: &[String], within: Option<&Path>, exclude: &Arc<Exclude>) -> Vec<Arc<Source>> {
         let Collected { sources, errors, unread, rendered } =
-            collect_within(paths, within, self.reading, self.stdin);
+            collect_within(paths, within, exclude, self.reading, self.stdin);
         self.inputs.errors.extend(errors);
         self.inputs.unread.empty.extend(unread.empty);
         self.inputs.unread.files.extend(unread.files);

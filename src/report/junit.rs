@@ -204,7 +204,8 @@ fn text(text: &str) -> String {
     })
 }
 
-/// The value of an attribute, with its quotes. Line ends are escaped, since a reader would turn them into blanks.
+/// The value of an attribute, with its quotes. Line ends are escaped, since a reader would turn them into blanks or end
+/// its line there.
 fn quoted(text: &str) -> String {
     format!("\"{}\"", escaped(text))
 }
@@ -219,7 +220,7 @@ fn escaped(text: &str) -> String {
             // In text only needed behind ]], and harmless elsewhere.
             '>' => all.push_str("&gt;"),
             '"' => all.push_str("&quot;"),
-            '\n' | '\r' | '\t' => {
+            '\n' | '\r' | '\t' | '\u{2028}' | '\u{2029}' => {
                 let _infallible = write!(all, "&#{};", u32::from(c));
             }
             c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => all.push('?'),

@@ -109,6 +109,45 @@ fn no_line_begins_with_a_text_of_an_input() {
     }
 }
 
+/// What the findings and notes about other kinds quote.
+#[test]
+fn no_line_about_any_kind_begins_with_a_text_of_an_input() {
+    let kinds = [
+        "apiVersion: ark.mckinsey.com/v1alpha1\nkind: Query\nmetadata: {name: q, namespace: \"X\"}\n\
+         spec: {input: a, memory: {name: \"X\"}, target: {type: agent, name: \"X\"}}",
+        "apiVersion: arkonis.dev/v1alpha1\nkind: ArkAgent\nmetadata: {name: a, namespace: \"X\"}\n\
+         spec: {model: m, systemPrompt: p, memoryRef: {name: \"X\"}}",
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: a, namespace: \"X\", labels: {arkonis.dev/deployment: \"X\"}}\n\
+         spec: {containers: [{name: agent, image: \"X\", env: [{name: AGENT_MEMORY_BACKEND, value: \"X\"}]}]}",
+        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: \"X\"}\nspec: {selector: {}, template: {metadata: \
+         {annotations: {memgate.dev/ark-memory: \"X\"}}, spec: {containers: [{name: \"X\", image: a}]}}}",
+        "apiVersion: orloj.dev/v1\nkind: Agent\nmetadata: {name: a, annotations: {orloj.dev/target-namespace: \"X\"}}\n\
+         spec: {memory: {ref: \"X\", allow: [\"X\"]}}",
+    ];
+    for command in COMMANDS {
+        for end in ["\\n", "\\r\\n", "\\u0085", "\\u2028", ""] {
+            for kind in kinds {
+                let text = kind.replace('X', &format!("a{end}{command}"));
+                let scratch = Scratch::with(&[("a.yaml", &text)]);
+                for words in [
+                    &["check", "."][..],
+                    &["check", ".", "-o", "concise"],
+                    &["check", ".", "-o", "junit", "--strict"],
+                    &["mutate", ".", "--diff"],
+                    &["explain-pod", "a.yaml"],
+                    &["test", "a.yaml"],
+                ] {
+                    let diff =
+                        |line: &String| !words.contains(&"--diff") || !line.starts_with(['+', '-', ' ']);
+                    let obeyed: Vec<String> =
+                        obeyed(&scratch.run(words), "").into_iter().filter(diff).collect();
+                    assert_eq!(obeyed, [""; 0], "{words:?} {text}");
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn no_error_begins_a_line_with_a_text_of_an_input() {
     for command in COMMANDS {

@@ -202,3 +202,44 @@ fn a_summary_says_what_is_switched_off() {
         }
     }
 }
+
+#[test]
+fn policies_that_the_caller_names_are_read_whatever_the_repository_leaves_out() {
+    let policy = "apiVersion: policy.memgate.dev/v1alpha1\nkind: MemoryPolicy\nmetadata: {name: p}\nspec:\n  \
+                  rules:\n  - {id: durable, backends: {durable: true}}\n";
+    let memory = BAD.split("---").next().expect("a memory").replace("reddis", "in-context");
+    for exclude in ["policy.yaml", "*.yaml", "**", "rules", "rules/**", "**/policy.yaml", "../rules/*"] {
+        let project = format!("exclude: [\"{exclude}\"]");
+        let scratch = Scratch::with(&[
+            ("repo/.memgate.yaml", &project),
+            ("repo/memory.yaml", &memory),
+            ("repo/rules/policy.yaml", policy),
+            ("rules/policy.yaml", policy),
+        ]);
+        for path in ["../rules", "rules", "rules/policy.yaml"] {
+            let output = run(&scratch.path().join("repo"), &["check", "memory.yaml", "--policy", path]);
+            assert_eq!(output.status.code(), Some(1), "{exclude} {path}: {}", text(&output));
+        }
+        let words = ["check", "memory.yaml", "--with", "../rules"];
+        let output = run(&scratch.path().join("repo"), &words);
+        assert_eq!(output.status.code(), Some(1), "{exclude}: {}", text(&output));
+    }
+}
+
+#[test]
+fn a_kubeconfig_is_not_shown() {
+    let kubeconfig =
+        format!("apiVersion: v1\nkind: Config\nusers: [{{name: a, user: {{token: {SECRET}}}}}]\n");
+    for other in ["", BAD] {
+        let scratch = Scratch::with(&[
+            (".memgate.yaml", "paths: [\".\"]"),
+            ("kube.yaml", &kubeconfig),
+            ("a.yaml", other),
+        ]);
+        for words in
+            [&["check"][..], &["mutate"], &["mutate", "--diff"], &["view"], &["check", "-o", "sarif"]]
+        {
+            assert!(!text(&run(scratch.path(), words)).contains(SECRET), "{words:?}");
+        }
+    }
+}

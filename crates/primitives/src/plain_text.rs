@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use crate::credential;
 
-/// A text with a space for each control character and line separator: it cannot end a line or start an escape sequence
-/// of a terminal.
+/// A text with a space for each control character, line separator and mark of a writing direction: it cannot end a line,
+/// start an escape sequence of a terminal, or be read in another order than it has.
 #[must_use]
 pub fn plain(text: &str) -> Cow<'_, str> {
     plain_except(text, |_| false)
@@ -14,8 +14,8 @@ pub fn plain(text: &str) -> Cow<'_, str> {
 /// The same, with the control characters that `kept` accepts left as they are.
 #[must_use]
 pub fn plain_except(text: &str, kept: impl Fn(char) -> bool) -> Cow<'_, str> {
-    let ends_line = |c: char| matches!(c, '\u{2028}' | '\u{2029}');
-    let blanked = |c: char| (c.is_control() || ends_line(c)) && !kept(c);
+    let misleads = |c: char| matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let blanked = |c: char| (c.is_control() || misleads(c)) && !kept(c);
     if text.contains(blanked) { text.replace(blanked, " ").into() } else { text.into() }
 }
 
@@ -44,6 +44,7 @@ mod tests {
     #[test]
     fn keeps_a_text_on_one_line() {
         assert_eq!(plain("a\nb\r\u{85}c\u{2028}d\u{2029}e\u{1b}["), "a b  c d e [");
+        assert_eq!(plain("a\u{202e}b\u{2066}c\u{200f}d\u{200d}"), "a b c d\u{200d}");
     }
 
     #[test]
