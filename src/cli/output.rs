@@ -8,7 +8,7 @@ use anstream::adapter::strip_bytes;
 use anyhow::Context as _;
 
 use crate::cli::file::write_whole;
-use crate::cli::terminal::Terminal;
+use crate::cli::terminal::{Terminal, masked_bytes};
 use crate::report::{
     DEFAULT_WIDTH, FormatOptions, Report, ReportFormat, in_format_without_commands, text, write,
 };
@@ -112,7 +112,7 @@ pub fn write_each(
     let text = [OutputArg { format: ReportFormat::Text, file: None }];
     for OutputArg { format, file } in if outputs.is_empty() { &text } else { outputs } {
         let bytes = render(*format, file.is_some()).context("failed to write the report")?;
-        let bytes = in_format_without_commands(bytes, *format);
+        let bytes = masked_bytes(in_format_without_commands(bytes, *format));
         match file {
             Some(path) => write_whole(path, &strip_bytes(&bytes).into_vec())?,
             None if *format == ReportFormat::Text => terminal.out(&bytes)?,

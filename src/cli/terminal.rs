@@ -1,5 +1,6 @@
 //! Standard output and standard error.
 
+use std::borrow::Cow;
 use std::io::{self, ErrorKind, IsTerminal as _, Write};
 #[cfg(unix)]
 use std::os::fd::AsFd as Stream;
@@ -12,6 +13,7 @@ use terminal_size::{Width, terminal_size_of};
 
 use crate::report::{DEFAULT_WIDTH, InputError, text, without_commands};
 use memgate_model::causes::{in_words, with_causes};
+use memgate_primitives::credential::masked_keys;
 
 /// With fewer columns, source lines could not be shown.
 const MIN_WIDTH: usize = 40;
@@ -51,13 +53,13 @@ impl Terminal {
             .map_or(DEFAULT_WIDTH, |columns| columns.max(MIN_WIDTH))
     }
 
-    /// Writes text for people to standard output, without ANSI styles if colours are off, and without what CI systems
-    /// read as a command. A pipe whose reader has closed it (`| head`) is not an error.
+    /// Writes text for people to standard output, without ANSI styles if colours are off, without what CI systems read as
+    /// a command, and with keys of known forms masked. A pipe whose reader has closed it (`| head`) is not an error.
     ///
     /// # Errors
     /// When the text cannot be written.
     pub fn out(self, text: &[u8]) -> anyhow::Result<()> {
-        let text = &without_commands(text.to_vec(), " #");
+        let text = &masked_bytes(without_commands(text.to_vec(), " #"));
         let mut stream = AutoStream::new(io::stdout().lock(), self.color);
         ignore_closed_pipe(stream.write_all(text).and_then(|()| stream.flush()))
     }
@@ -73,7 +75,7 @@ impl Terminal {
 
     /// Writes text to standard error, styled as [`Terminal::out`] does.
     pub fn err(self, text: &[u8]) {
-        let text = &without_commands(text.to_vec(), " #");
+        let text = &masked_bytes(without_commands(text.to_vec(), " #"));
         let mut stream = AutoStream::new(io::stderr().lock(), self.color);
         // An error here cannot be shown, since standard error does not work.
         let _ = stream.write_all(text).and_then(|()| stream.flush());
@@ -95,6 +97,14 @@ impl Terminal {
         if text::write_error(error, Self::width(&io::stderr()), &mut text).is_ok() {
             self.err(&text);
         }
+    }
+}
+
+/// The text with keys of known forms masked.
+pub fn masked_bytes(text: Vec<u8>) -> Vec<u8> {
+    match std::str::from_utf8(&text).map(masked_keys) {
+        Ok(Cow::Owned(masked)) => masked.into_bytes(),
+        _ => text,
     }
 }
 

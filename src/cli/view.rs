@@ -10,7 +10,7 @@ use crate::offline::view::{Viewed, ViewedObject, shown, view};
 use crate::report::plain;
 use memgate_manifest::rewrite::yaml;
 use memgate_model::request::Point;
-use memgate_primitives::credential::masked;
+use memgate_primitives::credential::{masked, masked_keys};
 
 /// Print the fields of memory resources, agents and pods that policies judge
 ///
@@ -39,7 +39,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let project = args.input.project(terminal)?;
     let Viewed { objects, errors, unread } =
         view(load(&args.input.plan(&project)?)?, args.input.policies.occasion(Point::Ci));
-    terminal.raw(documents(&objects).as_bytes())?;
+    terminal.raw(masked_keys(&documents(&objects)).as_bytes())?;
     note_read(&errors, &unread, terminal);
     if objects.is_empty() && errors.is_empty() {
         terminal.note(

@@ -12,6 +12,7 @@ use memgate_model::edit::Edit;
 use memgate_model::finding::{Finding, Severity, codes};
 use memgate_model::reason::Reason;
 use memgate_model::request::Request;
+use memgate_primitives::credential::masked_keys;
 use memgate_primitives::members::Members;
 use memgate_primitives::plain_text::cut;
 
@@ -93,7 +94,7 @@ impl ReviewResponse<'_> {
             None => out.extend_from_slice(br#","allowed":true"#),
             Some(status) => {
                 out.extend_from_slice(br#","allowed":false,"status":"#);
-                json(&mut out, &status);
+                texts(&mut out, &status);
             }
         }
         if !patch.is_empty() {
@@ -102,7 +103,7 @@ impl ReviewResponse<'_> {
         let warnings = if self.waits.is_some() { Vec::new() } else { self.warnings() };
         if !warnings.is_empty() {
             out.extend_from_slice(br#","warnings":"#);
-            json(&mut out, &warnings);
+            texts(&mut out, &warnings);
         }
         self.audit(&mut out);
         out.extend_from_slice(b"}}");
@@ -233,6 +234,13 @@ fn write_patch(out: &mut Vec<u8>, patch: &[u8]) {
     let written = out.get_mut(start..).map_or(Ok(0), |room| STANDARD.encode_slice(patch, room));
     out.truncate(start + written.unwrap_or_default());
     out.push(b'"');
+}
+
+/// Writes what people read, with keys of known forms masked: they may stand in any name.
+fn texts<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
+    let written = serde_json::to_string(value);
+    debug_assert!(written.is_ok(), "plain data serializes");
+    out.extend_from_slice(masked_keys(&written.unwrap_or_default()).as_bytes());
 }
 
 /// Writes a value as JSON. Neither writing to memory nor serializing these types can fail.
