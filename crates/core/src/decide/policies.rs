@@ -117,7 +117,7 @@ pub(super) fn add_to_pod<'s>(
 }
 
 /// Adds the denials of policies that judge pods: a pod that exceeds a limit could contain anything in the rest. Which
-/// families it belongs to is seen by its metadata.
+/// families it belongs to is seen by its metadata, and by the decision so far.
 pub(super) fn refuse_unread(
     decision: Decision,
     pod: &Pod<'_>,
@@ -138,9 +138,10 @@ pub(super) fn refuse_unread(
     for family in &snapshot.settings.families {
         let Some(subject) = selection::Subject::of(request, family, "Pod", namespace, text) else { continue };
         let has_annotation = |key: &str| is_cut || pod.annotation(key).is_some();
-        let selectors = family.pods.selectors;
+        let (selectors, injecting) = (family.pods.selectors, &decision.families);
         all.add_all(refuse_unread_pod(&subject, snapshot, &mut state, &over.pointer, |labels| {
             selectors.iter().any(|selector| selector.selects(labels, has_annotation))
+                || injecting.iter().any(|share| share.family.name == family.name)
         }));
     }
     let decision = if all == Judgement::default() { decision } else { join(decision, all) };
