@@ -79,6 +79,13 @@ pub fn is_metadata_only_update(request: &Request<'_>) -> bool {
     else {
         return false;
     };
+    keeps_what_is_read(new, old)
+}
+
+/// Whether two objects have the same spec and the same annotations of memgate, compared as JSON. One that cannot be read
+/// counts as another.
+#[must_use]
+pub fn keeps_what_is_read(new: &str, old: &str) -> bool {
     let (Ok(new), Ok(old)) = (view::read::<UserFields<'_>>(new), view::read::<UserFields<'_>>(old)) else {
         return false;
     };

@@ -82,6 +82,10 @@ pub fn add<'p>(
     state: &mut StateReader<'p>,
 ) {
     let Some(selection) = select(subject, snapshot, state, Question::Defaults) else { return };
+    // Then policies are among them that do not match.
+    if state.budget().has_ended() {
+        return;
+    }
     let Ok(json) = serde_json::from_str::<Json>(subject.object) else { return };
     let stored = subject.old.and_then(|old| serde_json::from_str::<Json>(old).ok());
     let (family, kind) = (subject.family, subject.kind);
@@ -97,9 +101,8 @@ pub fn add<'p>(
             defaults.entry(default.field.clone()).or_insert((default, origin));
         }
     }
-    let object = family::Subject { operation: subject.operation, ..*object };
     let creates = subject.operation == Operation::Create;
-    if defaults.is_empty() || !creates && !keeps_its_store(family, &object, state) {
+    if defaults.is_empty() || !creates && !keeps_its_store(family, object, state) {
         return;
     }
     for (pointer, (default, origin)) in defaults {
@@ -107,7 +110,7 @@ pub fn add<'p>(
         let stored = stored.as_ref().and_then(|stored| stored.pointer(pointer.as_str()));
         let value = if creates { Some(&default.value) } else { stored.filter(|value| !value.is_null()) };
         let Some(value) = value.filter(|_| is_open(&json, &pointer)) else { continue };
-        if !field.is_some_and(|field| (field.fits)(value, &object, state)) {
+        if !field.is_some_and(|field| (field.fits)(value, object, state)) {
             continue;
         }
         let others = edits.iter().position(|edit| edit.pointer == pointer);

@@ -7,9 +7,13 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use memgate_model::policy::{Exemption, ExemptionTerms, Policies, Policy, Rule};
+use memgate_primitives::budget::Budget;
 
 use super::matching::{Candidate, covers};
 use super::values::day;
+
+/// To look at an exemption takes about as long as comparing so many bytes.
+const BYTES_PER_EXEMPTION: usize = 16;
 
 /// The exemption that counts for the findings of a rule about an object: of several the one that lasts longest, then
 /// the first by namespace and name.
@@ -18,13 +22,16 @@ pub(super) fn find<'p>(
     (policy, rule): (&Policy, &Rule),
     (candidate, labels): (&Candidate<'_>, &BTreeMap<String, String>),
     now: Timestamp,
+    budget: &Budget<'_>,
 ) -> Option<&'p Exemption> {
     let terms = policy.exemptions.as_ref().filter(|_| rule.exemptable)?;
     let counts = |exemption: &&'p Exemption| {
-        exemption.rules.contains(&rule.about.id)
+        let compared = exemption.rules.len() + exemption.target.namespaces.len();
+        budget.bytes(BYTES_PER_EXEMPTION + compared)
+            && exemption.rules.contains(&rule.about.id)
             && rejection(exemption, terms).is_none()
             && is_current(exemption, now)
-            && covers(&exemption.target, candidate, labels)
+            && covers(&exemption.target, candidate, labels, budget)
     };
     let exemptions = policies.exemptions_of(&policy.name).iter().map(AsRef::as_ref);
     exemptions.filter(counts).min_by(|one, other| order(one, other))

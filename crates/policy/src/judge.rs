@@ -6,6 +6,7 @@
 mod verdict;
 
 use std::cell::LazyCell;
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::iter::successors;
 use std::sync::Arc;
@@ -13,15 +14,16 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::codes::INVALID;
+use memgate_model::change::keeps_what_is_read;
 use memgate_model::decision::NotShown;
 use memgate_model::finding::{Finding, Severity};
 use memgate_model::memory_view::{MemoryView, Role, SourceView, Why};
-use memgate_model::policy::{Policy, Question, Rule, When};
+use memgate_model::policy::{Action, Policy, Question, Rule, When};
 use memgate_model::policy_rule::{AtAdmission, PolicyFinding, PolicyRule, PolicyStatus};
 use memgate_model::snapshot::Snapshot;
 use memgate_model::state_reader::StateReader;
 use memgate_model::typed_rule::{Judged, RuleOutcome, RuleViolation, Unknown};
-use memgate_primitives::budget::{Budget, OverLimit};
+use memgate_primitives::budget::{Budget, Stop};
 use memgate_primitives::members::Members;
 use memgate_primitives::pointer::Pointer;
 
@@ -139,7 +141,8 @@ impl Judgement {
 }
 
 /// Judges an object by the policies of a snapshot. `views` makes the object's views, once a policy may match; it returns
-/// `None` for an object that has nothing to do with memory.
+/// `None` for an object that has nothing to do with memory. Where the budget ends, every policy that may judge a resource
+/// says that it cannot; a pod is left to [`refuse_unread`].
 pub fn judge<'p>(
     subject: &Subject<'_>,
     snapshot: &'p Snapshot,
@@ -152,6 +155,10 @@ pub fn judge<'p>(
     };
     let reads_others = selection.policies.iter().any(|(policy, _)| reads_other_objects(policy));
     let views = if reads_others { views(state) } else { state.quietly(views) };
+    let budget = state.budget();
+    if let Some(stop) = budget.stopped() {
+        return not_judged(subject, &selection, &stop);
+    }
     let Some(mut views) = views else { return Judgement::default() };
     selection.identity.complete(&mut views.new);
     if let (Some(view), Some(old)) = (&mut views.old, &selection.old) {
@@ -162,12 +169,34 @@ pub fn judge<'p>(
     let object = views.object.as_deref().unwrap_or(subject.object);
     let object = LazyCell::new(|| serde_json::from_str(object).unwrap_or_default());
     let nearest = |pointer: &Pointer| nearest(&object, pointer);
-    let budget = state.budget();
     let judge = Judge { subject, snapshot, selection: &selection, views: &views, budget, nearest: &nearest };
-    // Judging has steps of its own: what many policies cost is not the object's fault.
-    let (judgement, over) = budget.apart(subject.object.len(), || judge.all());
-    if let Some(OverLimit { pointer, limit }) = over {
-        budget.over_limit(|| pointer, limit);
+    let judgement = judge.all();
+    budget.stopped().map_or(judgement, |stop| not_judged(subject, &selection, &stop))
+}
+
+/// What the policies say of a resource whose judging ended early: of each the strictest of its rules. An update that
+/// changes nothing but metadata ratchets.
+fn not_judged(subject: &Subject<'_>, selection: &Selection<'_>, stop: &Stop) -> Judgement {
+    let mut judgement = Judgement::default();
+    let Stop::OverLimit(over) = stop else { return judgement };
+    if subject.kind == "Pod" {
+        return judgement;
+    }
+    let candidate = selection.candidate(subject);
+    let is_stored = subject.old.is_some_and(|old| keeps_what_is_read(subject.object, old));
+    for (policy, matches) in &selection.policies {
+        judgement.policies.push(policy.name.clone());
+        let verdict = |rule| Verdict::new(policy, rule, *matches, subject.occasion, &candidate);
+        let of_resources = policy.rules.iter().filter(|rule| rule.roles.iter().any(|it| *it != Role::Pod));
+        let strictest = of_resources.map(verdict).min_by_key(|verdict| Reverse(verdict.action));
+        let finding = strictest.and_then(|verdict| {
+            let is_stored = is_stored && verdict.ratchets(subject.operation);
+            let message = "cannot be judged: the object is too large";
+            verdict.finding(&over.pointer, message, PolicyStatus::Violated, is_stored, None)
+        });
+        if let Some(finding) = finding {
+            judgement.add(finding);
+        }
     }
     judgement
 }
@@ -189,7 +218,7 @@ pub fn refuse_unread<'p>(
         judgement.policies.push(policy.name.clone());
         let verdict = |rule| Verdict::new(policy, rule, *matches, subject.occasion, &candidate);
         let of_pods = policy.rules.iter().filter(|rule| rule.roles.contains(&Role::Pod)).map(verdict);
-        let refusal = { of_pods }.find(Verdict::denies).and_then(|verdict| {
+        let refusal = { of_pods }.find(|verdict| verdict.action == Action::Deny).and_then(|verdict| {
             let message = "cannot be judged: the pod is too large";
             verdict.finding(pointer, message, PolicyStatus::Violated, false, None)
         });
@@ -244,14 +273,16 @@ impl Judge<'_> {
             return;
         }
         let parts = self.outcomes(rule, view, self.views.old.as_ref());
-        if parts.iter().all(|part| part.outcome == RuleOutcome::default()) {
+        if parts.is_empty() {
             return;
         }
         if parts.iter().any(|part| !part.outcome.violations.is_empty()) {
             judgement.fired.push(Arc::clone(&rule.about));
         }
         let policies = &self.snapshot.policies;
-        let own = verdict.exemption(policies, &candidate, &self.selection.identity.labels);
+        let own = verdict.exemption(policies, &candidate, &self.selection.identity.labels, self.budget);
+        // Ten thousand parts may be about one memory.
+        let mut of_memories = BTreeMap::new();
         let ratchets = own.is_none() && verdict.ratchets(self.subject.operation);
         let stored = if ratchets { self.stored(rule) } else { RuleOutcome::default() };
         let known: Members<RuleViolation> = stored.violations.into_iter().collect();
@@ -270,8 +301,10 @@ impl Judge<'_> {
         let mut unknowns = Vec::new();
         for OutcomePart { outcome, memory } in parts {
             let of_memory = memory.and_then(|memory| {
-                let candidate = Candidate::of_memory(memory, self.subject.family.name);
-                verdict.exemption(policies, &candidate, &memory.labels)
+                *of_memories.entry((memory.kind, &memory.namespace, &memory.name)).or_insert_with(|| {
+                    let candidate = Candidate::of_memory(memory, self.subject.family.name);
+                    verdict.exemption(policies, &candidate, &memory.labels, self.budget)
+                })
             });
             let longest = own.into_iter().chain(of_memory).min_by(|one, other| exempt::order(one, other));
             // An exemption of memory does not reach what a pod sets itself.
@@ -302,7 +335,7 @@ impl Judge<'_> {
         all
     }
 
-    /// The outcome of a rule for a view, or for each memory that the object uses.
+    /// The outcome of a rule for a view, or for each memory that the object uses, where there is any.
     fn outcomes<'v>(
         &'v self,
         rule: &Rule,
@@ -310,13 +343,14 @@ impl Judge<'_> {
         old: Option<&'v MemoryView>,
     ) -> Vec<OutcomePart<'v>> {
         if !rule.by_sources.contains(&view.role) {
-            return vec![OutcomePart { outcome: outcome(&self.judged(view, old), rule), memory: None }];
+            let outcome = outcome(&self.judged(view, old), rule);
+            return outcome.map(|outcome| OutcomePart { outcome, memory: None }).into_iter().collect();
         }
         let of_source = |SourceView { view, field }: &'v SourceView| {
-            let of = format!(" ({} {})", view.kind, plain_name(&view.path()));
             let judged = self.judged(view, None);
+            let RuleOutcome { violations, unknown } = outcome(&judged, rule)?;
+            let of = format!(" ({} {})", view.kind, plain_name(&view.path()));
             let place = |own: Pointer| if is_in_container(&own) { own } else { field.clone() };
-            let RuleOutcome { violations, unknown } = outcome(&judged, rule);
             let violation = |RuleViolation { pointer, message, value }| RuleViolation {
                 pointer: place(pointer),
                 message: message + &of,
@@ -327,9 +361,9 @@ impl Judge<'_> {
                 let why = if judged.is_foreign() { without_names(why, &view.namespace) } else { why };
                 Unknown { pointer: place(pointer), why, of: of.clone() }
             });
-            OutcomePart { outcome: RuleOutcome { violations, unknown }, memory: Some(view) }
+            Some(OutcomePart { outcome: RuleOutcome { violations, unknown }, memory: Some(view) })
         };
-        view.sources.iter().map(of_source).collect()
+        view.sources.iter().take_while(|_| !self.budget.has_ended()).filter_map(of_source).collect()
     }
 
     fn judged<'v>(&'v self, view: &'v MemoryView, old: Option<&'v MemoryView>) -> Judged<'v> {
@@ -373,11 +407,15 @@ fn without_names(why: Why, namespace: &str) -> Why {
     }
 }
 
-/// The outcome of a rule, if it applies, with the message of the policy if it has one.
-fn outcome(judged: &Judged<'_>, rule: &Rule) -> RuleOutcome {
+/// What a rule finds, if it applies, with the message of the policy if it has one. Each rule counts for each view.
+fn outcome(judged: &Judged<'_>, rule: &Rule) -> Option<RuleOutcome> {
     let mut outcome = RuleOutcome::default();
-    let applies = rule.when.as_ref().is_none_or(|when| applies(when, judged, &mut outcome));
-    if applies && judged.budget.bytes(judged.view.entries()) {
+    let MemoryView { backend, provider, .. } = judged.view;
+    let words = [backend, provider].into_iter().flatten().map(String::len).sum::<usize>();
+    if !(judged.budget.step() && judged.budget.bytes(words + judged.view.entries())) {
+        return None;
+    }
+    if rule.when.as_ref().is_none_or(|when| applies(when, judged, &mut outcome)) {
         rule.check.judge(judged, &mut outcome);
     }
     for _ in &outcome.violations {
@@ -388,7 +426,7 @@ fn outcome(judged: &Judged<'_>, rule: &Rule) -> RuleOutcome {
             violation.message.clone_from(message);
         }
     }
-    outcome
+    (outcome != RuleOutcome::default()).then_some(outcome)
 }
 
 /// Whether the backends and providers of a rule include those of this memory. An unknown one is noted.

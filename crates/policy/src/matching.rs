@@ -61,21 +61,22 @@ pub(super) fn judges_kind(matching: &Match, kind: &str, operation: Operation) ->
         && matching.operations.as_ref().is_none_or(|operations| operations.contains(&operation))
 }
 
-/// Whether a policy may judge objects of this namespace.
-pub(super) fn judges_namespace(matching: &Match, namespace: &str) -> bool {
-    matching.namespaces.as_ref().is_none_or(|globs| fits(globs, namespace))
-        && !fits(&matching.exclude_namespaces, namespace)
+/// Whether a policy may judge objects of this namespace. Once the budget has ended, every policy may.
+pub(super) fn judges_namespace(matching: &Match, namespace: &str, budget: &Budget<'_>) -> bool {
+    let is_asked = matching.namespaces.as_ref().is_none_or(|globs| fits(globs, namespace, budget))
+        && !fits(&matching.exclude_namespaces, namespace, budget);
+    is_asked || budget.has_ended()
 }
 
-/// Whether a policy may judge an object of this name.
-pub(super) fn judges_name(matching: &Match, name: &str) -> bool {
-    matching.names.as_ref().is_none_or(|globs| fits(globs, name))
+/// Whether a policy may judge an object of this name. Once the budget has ended, every policy may.
+pub(super) fn judges_name(matching: &Match, name: &str, budget: &Budget<'_>) -> bool {
+    matching.names.as_ref().is_none_or(|globs| fits(globs, name, budget)) || budget.has_ended()
 }
 
-fn fits(globs: &[Glob], name: &str) -> bool {
+/// Whether a name fits a pattern; once the budget has ended, it fits none.
+fn fits(globs: &[Glob], name: &str, budget: &Budget<'_>) -> bool {
     // An apiserver has no longer names.
-    let budget = Budget::default();
-    name.len() <= MAX_NAME_BYTES && globs.iter().any(|glob| glob.matches(name, &budget))
+    name.len() <= MAX_NAME_BYTES && globs.iter().any(|glob| !budget.has_ended() && glob.matches(name, budget))
 }
 
 /// Whether a name is in a list; an absent list has every name.
@@ -110,10 +111,11 @@ pub(super) fn selects(matching: &Match, labels: &Labels<'_>) -> Matches {
     }
 }
 
-/// Whether requests of this user are not judged.
-pub(super) fn excludes_user(matching: &Match, user: &User) -> bool {
-    matching.exclude_users.contains(&user.name)
-        || user.groups.iter().any(|group| matching.exclude_groups.contains(group))
+/// Whether requests of this user are not judged. Once the budget has ended, they are.
+pub(super) fn excludes_user(matching: &Match, user: &User, budget: &Budget<'_>) -> bool {
+    budget.bytes(matching.exclude_users.len() + user.groups.len() * matching.exclude_groups.len())
+        && (matching.exclude_users.contains(&user.name)
+            || user.groups.iter().any(|group| matching.exclude_groups.contains(group)))
 }
 
 /// Whether a policy asks who makes the request.
@@ -121,12 +123,17 @@ pub(super) fn asks_for_user(matching: &Match) -> bool {
     !matching.exclude_users.is_empty() || !matching.exclude_groups.is_empty()
 }
 
-/// Whether an object is among what is exempted.
-pub(super) fn covers(target: &Target, candidate: &Candidate<'_>, labels: &BTreeMap<String, String>) -> bool {
+/// Whether an object is among what is exempted. Once the budget has ended, none is.
+pub(super) fn covers(
+    target: &Target,
+    candidate: &Candidate<'_>,
+    labels: &BTreeMap<String, String>,
+    budget: &Budget<'_>,
+) -> bool {
     target.namespaces.iter().any(|namespace| namespace == candidate.namespace)
         && named(target.families.as_ref(), candidate.family)
         && named(target.kinds.as_ref(), candidate.kind)
-        && target.names.as_ref().is_none_or(|globs| fits(globs, candidate.name))
+        && target.names.as_ref().is_none_or(|globs| fits(globs, candidate.name, budget))
         && target.selector.as_ref().is_none_or(|selector| selector.fits(labels))
 }
 

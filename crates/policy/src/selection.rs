@@ -103,19 +103,19 @@ pub fn may_be_judged(policies: &Policies, family: &Family, kind: &Kind) -> bool 
     asked.any(|policy| matching::judges_kind(&policy.matching, kind.kind, Operation::Create))
 }
 
-/// The policies that match an object; `None` if none does.
+/// The policies that match an object, with those that may once the budget has ended; `None` if none does.
 pub(super) fn select<'p>(
     subject: &Subject<'_>,
     snapshot: &'p Snapshot,
     state: &mut StateReader<'p>,
     question: Question,
 ) -> Option<Selection<'p>> {
-    let Subject { family, kind, operation, .. } = *subject;
+    let (Subject { family, kind, operation, .. }, budget) = (*subject, state.budget());
     // A Namespace is matched by its own name, which is yet to be read.
     let known_namespace = (kind != NAMESPACE.kind).then_some(subject.namespace);
     let judges = |policy: &&Arc<Policy>| {
         matching::judges_kind(&policy.matching, kind, operation)
-            && known_namespace.is_none_or(|it| matching::judges_namespace(&policy.matching, it))
+            && known_namespace.is_none_or(|it| matching::judges_namespace(&policy.matching, it, budget))
     };
     let mut policies: Vec<&Arc<Policy>> =
         snapshot.policies.asked(question, family.name).filter(judges).collect();
@@ -132,8 +132,8 @@ pub(super) fn select<'p>(
         return None;
     }
     policies.retain(|policy| {
-        (known_namespace.is_some() || matching::judges_namespace(&policy.matching, namespace))
-            && matching::judges_name(&policy.matching, &identity.name)
+        (known_namespace.is_some() || matching::judges_namespace(&policy.matching, namespace, budget))
+            && matching::judges_name(&policy.matching, &identity.name, budget)
     });
     let reads_namespaces = policies.iter().any(|policy| reads_namespaces(policy));
     let mut namespaces = Namespaces::new(&snapshot.settings.policies);
@@ -151,7 +151,8 @@ pub(super) fn select<'p>(
     let is_admission = subject.occasion.point == Point::Admission;
     let user = (asks_for_user && is_admission).then(|| subject.occasion.user());
     let selected = |policy: &'p Arc<Policy>| {
-        let is_excluded = user.as_ref().is_some_and(|user| matching::excludes_user(&policy.matching, user));
+        let is_excluded =
+            user.as_ref().is_some_and(|user| matching::excludes_user(&policy.matching, user, budget));
         let matches = if is_excluded { Matches::No } else { matching::selects(&policy.matching, &labels) };
         (matches != Matches::No).then_some((policy, matches))
     };

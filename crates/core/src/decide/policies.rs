@@ -52,6 +52,9 @@ pub(super) fn add_defaults<'s>(
 ) -> Vec<Edit> {
     let Some(judged) = judged(family, subject, request, snapshot) else { return edits };
     let of_family = (request.occasion.point == Point::Audit).then(|| edits.clone());
+    // What an update drops keeps its stored value at every point.
+    let old = request.old_object.filter(|_| request.operation == Operation::Update);
+    let judged = selection::Subject { operation: request.operation, old, ..judged };
     defaults::add(&mut edits, subject, &judged, snapshot, state);
     let Some(of_family) = of_family else { return edits };
     findings.extend(edits.iter().filter_map(defaults::missing));
@@ -93,21 +96,28 @@ pub(super) fn add_to_pod<'s>(
         edited.get_or_init(|| apply(text, &decision.edits).unwrap_or_default())
     };
     let mut all = Judgement::default();
-    for family in &snapshot.settings.families {
-        let subject = selection::Subject::of(request, family, "Pod", namespace, text);
-        let Some(subject) = subject else { continue };
-        let judgement = judge(&subject, snapshot, state, |state| {
-            let new = views::of_pod(family, pod, (&after, text), namespace, state)?;
-            let object = family.adds_containers().then(|| after().to_owned());
-            Some(Views { new, old: None, object })
-        });
-        all.add_all(judgement);
+    // Judging has steps of its own: what many policies cost is not the pod's fault.
+    let (budget, families) = (state.budget(), &snapshot.settings.families);
+    let ((), over) = budget.apart(text.len(), || {
+        for family in families.iter().take_while(|_| !budget.has_ended()) {
+            let subject = selection::Subject::of(request, family, "Pod", namespace, text);
+            let Some(subject) = subject else { continue };
+            let judgement = judge(&subject, snapshot, state, |state| {
+                let new = views::of_pod(family, pod, (&after, text), namespace, state)?;
+                let object = family.adds_containers().then(|| after().to_owned());
+                Some(Views { new, old: None, object })
+            });
+            all.add_all(judgement);
+        }
+    });
+    if let Some(OverLimit { pointer, limit }) = over {
+        budget.over_limit(|| pointer, limit);
     }
     if all == Judgement::default() { decision } else { join(decision, all) }
 }
 
 /// Adds the denials of policies that judge pods: a pod that exceeds a limit could contain anything in the rest. Which
-/// families it belongs to is seen by its metadata.
+/// families it belongs to is seen by its metadata, and by the decision so far.
 pub(super) fn refuse_unread(
     decision: Decision,
     pod: &Pod<'_>,
@@ -120,17 +130,18 @@ pub(super) fn refuse_unread(
         return decision;
     }
     let request = &Request { operation: Operation::Create, old_object: None, ..request.clone() };
-    // Namespaces are looked up although the budget has ended.
-    let budget = Budget::default();
+    // The budget of the decision has ended. If this one does too, every policy matches.
+    let budget = Budget::new(request.cancelled, text.len());
     let mut state = StateReader::new(snapshot, &budget);
     let is_cut = over.pointer.as_str().starts_with("/metadata");
     let mut all = Judgement::default();
     for family in &snapshot.settings.families {
         let Some(subject) = selection::Subject::of(request, family, "Pod", namespace, text) else { continue };
         let has_annotation = |key: &str| is_cut || pod.annotation(key).is_some();
-        let selectors = family.pods.selectors;
+        let (selectors, injecting) = (family.pods.selectors, &decision.families);
         all.add_all(refuse_unread_pod(&subject, snapshot, &mut state, &over.pointer, |labels| {
             selectors.iter().any(|selector| selector.selects(labels, has_annotation))
+                || injecting.iter().any(|share| share.family.name == family.name)
         }));
     }
     let decision = if all == Judgement::default() { decision } else { join(decision, all) };

@@ -1,6 +1,7 @@
 //! What tenants and authors of policies may write, and what no policy may do.
 //!
 //! ```text
+//! budget    what policies cost counts, and hides nothing
 //! clocks    times at both ends, before, at and after what they are compared with
 //! every     each type of rule on the objects of each family, in each role
 //! hosts     which hosts are allowed, compared with the clients that connect to them
@@ -15,6 +16,7 @@
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test stops where something is wrong")]
 
+mod budget;
 mod clocks;
 mod every;
 mod hosts;

@@ -12,6 +12,7 @@ use memgate_model::object::Reference;
 use memgate_model::policy::{Action, Exemption, Policies, Policy, Promotion, Rule};
 use memgate_model::policy_rule::{AtAdmission, ExemptBy, PolicyFinding, PolicyStatus};
 use memgate_model::request::{Occasion, Operation, Point};
+use memgate_primitives::budget::Budget;
 use memgate_primitives::pointer::Pointer;
 
 use super::super::exempt;
@@ -28,7 +29,8 @@ pub(super) struct Verdict<'v> {
     candidate: &'v Candidate<'v>,
     /// Whether the policy matches only because a Namespace is not known.
     is_assumed: bool,
-    action: Action,
+    /// What follows from a violation.
+    pub(super) action: Action,
 }
 
 impl<'v> Verdict<'v> {
@@ -56,13 +58,9 @@ impl<'v> Verdict<'v> {
         policies: &'v Policies,
         candidate: &Candidate<'_>,
         labels: &BTreeMap<String, String>,
+        budget: &Budget<'_>,
     ) -> Option<&'v Exemption> {
-        exempt::find(policies, (self.policy, self.rule), (candidate, labels), self.occasion.now)
-    }
-
-    /// Whether the rule denies.
-    pub(super) fn denies(&self) -> bool {
-        self.action == Action::Deny
+        exempt::find(policies, (self.policy, self.rule), (candidate, labels), self.occasion.now, budget)
     }
 
     /// Whether violations of the stored object only warn.

@@ -116,6 +116,36 @@ fn defaults_are_written_once() {
     }
 }
 
+/// At every point, an update gets back what it drops and nothing else.
+#[test]
+fn an_update_gets_no_default_at_any_point() {
+    let store = |spec: Value| super::object("arkonis.dev/v1alpha1", "ArkMemory", &spec);
+    let without = store(json!({"backend": "redis", "redis": {"secretRef": {"name": "s"}}}));
+    let with = store(json!({"backend": "redis", "redis": {"secretRef": {"name": "s"}, "maxEntries": 7}}));
+    let other =
+        store(json!({"backend": "in-context", "redis": {"secretRef": {"name": "s"}, "maxEntries": 7}}));
+    for point in ["admission", "ci"] {
+        for (operation, object, stored, written) in [
+            ("CREATE", &without, None, json!(100)),
+            ("CREATE", &with, None, json!(7)),
+            ("UPDATE", &without, Some(&without), Value::Null),
+            ("UPDATE", &without, Some(&with), json!(7)),
+            ("UPDATE", &without, Some(&other), Value::Null),
+            ("UPDATE", &with, Some(&without), json!(7)),
+        ] {
+            let also = json!({"point": point, "operation": operation});
+            let also = match stored {
+                Some(stored) => json!({"point": point, "operation": operation, "oldObject": stored}),
+                None => also,
+            };
+            let admitted = admitted(&case(&[defaults()], object, &also)).expect("can be read");
+            let after = admitted.object.map(|text| serde_json::from_str::<Value>(&text).expect("JSON"));
+            let after = after.unwrap_or_else(|| object.clone());
+            assert_eq!(after["spec"]["redis"]["maxEntries"], written, "{also} {object}");
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
 
