@@ -165,7 +165,8 @@ fn run(cluster: &ControlPlane, isolated: &IsolatedCase) -> Result<()> {
     }
     let annotations = cluster.annotations(&answer.audit_id)?;
     let asked = annotations.keys().any(|key| key.ends_with(".memgate.dev/reason"));
-    ensure!(asked || !is_always_asked_about(&isolated.case), "memgate was not asked: {annotations:?}");
+    let unexpected = !asked && is_always_asked_about(&isolated.case);
+    ensure!(!unexpected, "memgate was not asked: {annotations:?}: {} {}", answer.status, answer.message());
     ensure!(!(asked && only_goes(&isolated.case)), "memgate was asked: {annotations:?}");
     let failures = failures(&isolated.case.expect, &outcome(answer, &annotations)?);
     ensure!(failures.is_empty(), "{}", failures.join("\n"));
