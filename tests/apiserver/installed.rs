@@ -80,9 +80,9 @@ impl Installed {
         self.exempt.clone()
     }
 
-    /// How many objects memgate knows.
+    /// How many objects of families, and how many policies, memgate knows.
     pub(crate) fn known_objects(&self) -> Result<u64> {
-        known_objects(&self.webhook)
+        Ok(known_objects(&self.webhook)? + counted(&self.webhook, "memgate_policies{")?)
     }
 }
 
@@ -96,10 +96,15 @@ pub(crate) fn guarded_namespace(cluster: &ControlPlane, name: &str) -> Result<()
     Ok(())
 }
 
-/// How many objects a memgate knows, by its own word.
+/// How many objects of families a memgate knows, by its own word.
 pub(crate) fn known_objects(webhook: &Webhook) -> Result<u64> {
+    counted(webhook, "memgate_store_objects{")
+}
+
+/// The sum of a metric.
+fn counted(webhook: &Webhook, metric: &str) -> Result<u64> {
     let (_, metrics) = webhook.probe("/metrics").context("memgate has no metrics")?;
-    let counts = metrics.lines().filter(|line| line.starts_with("memgate_store_objects{"));
+    let counts = metrics.lines().filter(|line| line.starts_with(metric));
     let counts = counts.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok());
     Ok(counts.sum())
 }

@@ -6,6 +6,7 @@
 //! control_plane, stub                                the cluster itself, and a webhook that is not memgate
 //! installed                                          memgate in it, installed by its own commands
 //! manifests, access                                  its objects and its rights
+//! deletion                                           objects that a finalizer keeps after their deletion
 //! deploy                                             components, upgrades and removal
 //! side_by_side                                       two installations in one cluster
 //! cases                                              cases of tests/cases
@@ -46,6 +47,7 @@ mod cel_rules;
 mod certs;
 mod control_plane;
 mod crds;
+mod deletion;
 mod deploy;
 mod doctor;
 mod events;
@@ -114,6 +116,7 @@ fn trials() -> Result<Vec<Trial>> {
         events::trials(),
         faults::trials(),
         access::trials(),
+        deletion::trials(),
         deploy::trials(),
         side_by_side::trials(),
         wait::trials(),

@@ -5,6 +5,7 @@
 //! arguments     what the Deployment gives to memgate
 //! objects       sets of objects, and how they are compared
 //! entries       which entries of the webhook configurations each sort of pod meets
+//! deletion      what of objects that a finalizer keeps is passed over
 //! generate      the tables among the files, printed by the renderer
 //! generate_policies  the same of the components about policies
 //! kustomize     base, families and components against the renderer
@@ -24,6 +25,7 @@ mod alerts;
 mod arguments;
 mod cert_manager;
 mod chart;
+mod deletion;
 mod entries;
 mod generate;
 mod generate_policies;

@@ -6,6 +6,7 @@ use anyhow::{Context, Result, anyhow};
 use memgate_core::casefile::read::read;
 use memgate_core::casefile::{self};
 use memgate_core::family;
+use memgate_model::kind::MEMORY_POLICY;
 use serde_json::Value;
 
 /// The namespaces of cases whose names mean nothing to a platform. The others do, or are
@@ -85,6 +86,9 @@ fn namespaces(case: &casefile::Case) -> BTreeSet<String> {
 fn is_cluster_wide(object: &Value) -> bool {
     let text = |field: &str| object[field].as_str().unwrap_or_default();
     let group = text("apiVersion").rsplit_once('/').map_or("", |(group, _)| group);
+    if MEMORY_POLICY.is(group, text("kind")) {
+        return true;
+    }
     let kind = family::state_kind(&family::ALL, group, text("kind"));
     kind.is_some_and(|kind| !kind.namespaced && kind.kind != "Namespace")
 }

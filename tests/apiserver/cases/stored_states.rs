@@ -10,6 +10,7 @@ use axum::http::Method;
 use futures::{StreamExt, TryStreamExt, stream};
 use kube::Client;
 use memgate_core::family;
+use memgate_model::kind::MEMORY_POLICY;
 use serde_json::{Value, json};
 
 use super::isolated::IsolatedCase;
@@ -191,7 +192,9 @@ fn fitted(object: &Value) -> Value {
     }
     if is_going(&object) {
         object["metadata"]["deletionTimestamp"] = Value::Null;
-        object["metadata"]["finalizers"] = json!(["test.memgate.dev/hold"]);
+        if object["metadata"]["finalizers"].is_null() {
+            object["metadata"]["finalizers"] = json!(["test.memgate.dev/hold"]);
+        }
     }
     object
 }
@@ -202,10 +205,11 @@ fn path_of(isolated: &IsolatedCase, object: &Value) -> Result<String> {
     path(object, metadata["namespace"].as_str().unwrap_or_else(|| isolated.home()), Some(name))
 }
 
-/// How many objects there are of the kinds that memgate watches.
+/// How many objects there are of the kinds that memgate counts: those that families watch, and policies.
 async fn stored_objects(client: &Client) -> Result<u64> {
     let mut count = 0;
-    for kind in family::ALL.into_iter().flat_map(|family| family.kinds.watched) {
+    let watched = family::ALL.into_iter().flat_map(|family| family.kinds.watched);
+    for kind in watched.copied().chain([&MEMORY_POLICY]) {
         let root = if kind.group.is_empty() { "api".to_owned() } else { format!("apis/{}", kind.group) };
         let path = format!("/{root}/{}/{}?limit=1", kind.version, kind.plural);
         let list = send(client, Method::GET, &path, None).await?.object()?;

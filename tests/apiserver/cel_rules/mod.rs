@@ -50,7 +50,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         Trial::new("cel_rules::knows_the_types_of_all_kinds", scenarios::knows_types),
         Trial::new("cel_rules::lets_stored_faults_be", scenarios::lets_stored_faults_be),
         Trial::new("cel_rules::costs_little", scenarios::costs_little),
-        Trial::new("cel_rules::lets_objects_go", scenarios::lets_objects_go),
+        Trial::new("cel_rules::judges_objects_that_go", scenarios::judges_objects_that_go),
         Trial::new("cel_rules::gives_a_query_its_memory", scenarios::gives_a_query_its_memory)
             .since(Component::Map.min_kubernetes()),
     ]

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::{PolicyCluster, objects, refused_for};
 use crate::{
+    deletion::{self, Also, Going},
     fixture::Fixture,
     request::{Answer, path},
     samples::{memory, memory_of},
@@ -136,29 +137,32 @@ fn large(count: usize) -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// What is on its way out only has its finalizers removed, and what it says does not matter.
-pub(super) fn lets_objects_go(fixture: &Fixture) -> Result<()> {
+/// An object that a finalizer keeps is judged where its spec changes; its labels and finalizers go unseen.
+pub(super) fn judges_objects_that_go(fixture: &Fixture) -> Result<()> {
     let policies = fixture.policies()?;
     let namespace = policies.cluster.fresh_namespace("going")?;
-    let mut held = memory("notes");
-    held["metadata"]["finalizers"] = json!(["test.memgate.dev/hold"]);
-    policies.store(&namespace, &held)?.object()?;
-    let at = path(&held, &namespace, Some("notes"))?;
-    let changed = |spec: &Value| {
-        let mut object = policies.send(Method::GET, &at, None)?.object()?;
-        object["spec"] = spec.clone();
-        anyhow::Ok(object)
-    };
-    let bad = json!({"backend": "redis"});
-    let refused = policies.send(Method::PUT, &at, Some(&changed(&bad)?))?;
-    ensure!(refused_for(&refused)?.as_deref() == Some("arkonis/redis-required"), "{}", refused.message());
-    policies.send(Method::DELETE, &at, None)?.object()?;
-    let refused = policies.send(Method::PUT, &at, Some(&changed(&bad)?))?;
-    ensure!(refused_for(&refused)?.as_deref() == Some("arkonis/redis-required"), "{}", refused.message());
-    let mut free = changed(&held["spec"])?;
-    free["metadata"]["finalizers"] = json!([]);
-    policies.send(Method::PUT, &at, Some(&free))?.object()?;
-    ensure!(policies.send(Method::GET, &at, None)?.status == 404, "it is still there");
+    let mut kinds = 0;
+    for row in deletion::rows(&namespace) {
+        let changes: Vec<_> = row.changes.iter().filter(|change| change.also == Also::Vap).collect();
+        if changes.is_empty() {
+            continue;
+        }
+        kinds += 1;
+        let going = Going::store(&policies.cluster, &policies.cluster.client(), &namespace, &row.object)?;
+        let refuses = || {
+            for change in &changes {
+                let answer = going.with_spec(&change.spec)?;
+                let code = refused_for(&answer)?;
+                ensure!(code.as_deref() == Some(change.code), "{}: {}", change.code, answer.message());
+            }
+            anyhow::Ok(())
+        };
+        refuses()?;
+        going.delete()?;
+        refuses()?;
+        going.let_go()?;
+    }
+    ensure!(kinds >= 7, "{kinds} kinds");
     Ok(())
 }
 

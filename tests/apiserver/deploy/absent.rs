@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// An installation without a memgate; its configurations go when the value does.
-pub(super) struct Absent<'c> {
+pub(crate) struct Absent<'c> {
     cluster: &'c ControlPlane,
     /// Its own namespace.
     pub(super) home: String,
@@ -23,7 +23,7 @@ pub(super) struct Absent<'c> {
 
 impl<'c> Absent<'c> {
     /// Installs everything, with further arguments, and waits until the apiserver asks in vain.
-    pub(super) fn new(cluster: &'c ControlPlane, arguments: &[&str]) -> Result<Self> {
+    pub(crate) fn new(cluster: &'c ControlPlane, arguments: &[&str]) -> Result<Self> {
         let home = cluster.fresh_namespace("home")?;
         let mut objects = manifests(&home, arguments)?;
         lead(&mut objects, &unserved(cluster));

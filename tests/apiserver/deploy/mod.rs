@@ -3,7 +3,7 @@
 //!
 //! The objects are renamed, for the memgate that other trials share bears the usual names.
 
-mod absent;
+pub(crate) mod absent;
 mod accepted;
 mod conditions;
 mod lifecycle;

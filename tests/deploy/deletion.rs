@@ -1,0 +1,158 @@
+//! Objects that a finalizer keeps after their deletion: every condition about them, of webhook entries, of the policies
+//! in CEL and of exported ones, lets by only updates that leave alone what memgate judges. An interpreter of CEL
+//! evaluates them over all combinations of two versions of an object.
+
+#![expect(clippy::indexing_slicing, clippy::panic, reason = "a test may panic, and reads JSON by indexing")]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::process::Command;
+
+use cel::{Context, Program};
+use serde_json::{Value, json};
+
+use crate::objects::{Objects, printed, read};
+
+/// The resources whose updates meet a condition, and its text.
+type Condition = (BTreeSet<String>, String);
+
+/// What `memgate policy export` prints of a policy with a rule for every kind.
+fn exported() -> Objects {
+    let policy = json!({
+        "apiVersion": "policy.memgate.dev/v1alpha1", "kind": "MemoryPolicy", "metadata": {"name": "all"},
+        "spec": {
+            "actions": {"admission": "deny"},
+            "rules": [{"id": "team", "labels": {"required": ["team"]}, "roles": ["memory", "referrer"]}],
+        },
+    });
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("policy.json");
+    fs::write(&file, policy.to_string()).expect("it is written");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_memgate"));
+    let command = command.args(["policy", "export", "--to", "vap"]).arg(file).env_clear();
+    let output = command.output().expect("memgate starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    read(&String::from_utf8(output.stdout).expect("a text"))
+}
+
+/// The conditions of all entries and policies that see updates of resources.
+fn conditions() -> Vec<Condition> {
+    let components = ["vap", "map", "templates", "policy-strict"].map(|name| format!("--component={name}"));
+    let components: Vec<&str> = components.iter().map(String::as_str).collect();
+    let objects = printed(&components).into_iter().chain(exported());
+    // The guard of memgate's own configurations is about its account.
+    let objects = objects.filter(|(name, _)| !name.ends_with("memgate-self-guard"));
+    let mut conditions = Vec::new();
+    for (name, object) in objects {
+        let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+        let entries = list(&object["webhooks"]).into_iter();
+        let spec = &object["spec"];
+        let entries = entries.map(|entry| (list(&entry["rules"]), list(&entry["matchConditions"])));
+        let policy = (list(&spec["matchConstraints"]["resourceRules"]), list(&spec["matchConditions"]));
+        for (rules, all) in entries.chain([policy]) {
+            let updates = |rule: &&Value| {
+                let operations = list(&rule["operations"]);
+                operations.contains(&json!("UPDATE")) || operations.contains(&json!("*"))
+            };
+            let resources = rules.iter().filter(updates).flat_map(|rule| list(&rule["resources"]));
+            let resources: BTreeSet<_> = resources.filter_map(|it| it.as_str().map(str::to_owned)).collect();
+            if resources.is_empty() {
+                continue;
+            }
+            let is_about_it =
+                |it: &&Value| it["name"].as_str().is_some_and(|it| it.starts_with("not-deleting"));
+            let found: Vec<_> = all.iter().filter(is_about_it).collect();
+            let [condition] = found[..] else { panic!("{name}, {resources:?}: {found:?}") };
+            conditions.push((resources, condition["expression"].as_str().expect("a text").to_owned()));
+        }
+    }
+    conditions
+}
+
+/// The version of an object before or after a request.
+fn versions() -> Vec<Value> {
+    let specs = [None, Some(json!({})), Some(json!({"a": 1})), Some(json!({"a": {"b": []}}))];
+    let maps = [None, Some(json!({})), Some(json!({"team": "a"}))];
+    let mut all = Vec::new();
+    for spec in &specs {
+        for labels in &maps {
+            for annotations in &maps {
+                let mut object = json!({"metadata": {"name": "some"}});
+                for (field, map) in [("labels", labels), ("annotations", annotations)] {
+                    map.iter().for_each(|map| object["metadata"][field] = map.clone());
+                }
+                spec.iter().for_each(|spec| object["spec"] = spec.clone());
+                all.push(object);
+            }
+        }
+    }
+    all
+}
+
+fn stamped(object: &Value, goes: bool) -> Value {
+    let mut object = object.clone();
+    if goes {
+        object["metadata"]["deletionTimestamp"] = json!("2026-03-15T10:00:00Z");
+        object["metadata"]["finalizers"] = json!(["example.com/hold"]);
+    }
+    object
+}
+
+/// What memgate judges of an object: `None` is not there.
+fn judged<'o>(kind: &str, object: &'o Value) -> [Option<&'o Value>; 2] {
+    if kind == "Namespace" {
+        ["/metadata/labels", "/metadata/annotations"].map(|pointer| object.pointer(pointer))
+    } else {
+        [object.get("spec"), None]
+    }
+}
+
+#[test]
+fn only_updates_that_leave_all_alone_are_let_by() {
+    let conditions = conditions();
+    let is_mixed = |resources: &BTreeSet<String>| resources.len() > 1 && resources.contains("namespaces");
+    assert!(conditions.iter().any(|(resources, _)| is_mixed(resources)), "none is about several kinds");
+    assert!(conditions.len() > 20, "{} conditions", conditions.len());
+    let kinds_of = |resources: &BTreeSet<String>| {
+        let namespace = resources.contains("namespaces").then_some("Namespace");
+        let other = resources.iter().any(|name| name != "namespaces").then_some("Memory");
+        namespace.into_iter().chain(other).collect::<Vec<_>>()
+    };
+    let each: BTreeSet<(&'static str, &str)> = conditions
+        .iter()
+        .flat_map(|(resources, text)| kinds_of(resources).into_iter().map(move |kind| (kind, text.as_str())))
+        .collect();
+    let versions = versions();
+    for (kind, expression) in each {
+        let program = Program::compile(expression).expect("it is CEL");
+        let is_let_by = |object: Option<&Value>, old: Option<&Value>| {
+            let mut context = Context::default();
+            let request = json!({"kind": {"kind": kind}});
+            let values = [("object", object), ("oldObject", old), ("request", Some(&request))];
+            for (name, value) in values {
+                let value = value.map_or(cel::Value::Null, |value| cel::to_value(value).expect("a value"));
+                context.add_variable_from_value(name, value);
+            }
+            match program.execute(&context) {
+                Ok(cel::Value::Bool(is_asked)) => !is_asked,
+                other => panic!("{expression}: {other:?} for {object:?} of {old:?}"),
+            }
+        };
+        for old in &versions {
+            for goes in [false, true] {
+                let old = stamped(old, goes);
+                assert!(!is_let_by(Some(&old), None), "{kind}: create {old}: {expression}");
+                assert!(!is_let_by(None, Some(&old)), "{kind}: delete {old}: {expression}");
+                for object in &versions {
+                    // A client can leave the time out, or write one.
+                    for says in [false, true] {
+                        let object = stamped(object, says);
+                        let expected = goes && judged(kind, &object) == judged(kind, &old);
+                        let let_by = is_let_by(Some(&object), Some(&old));
+                        assert_eq!(let_by, expected, "{kind}: {object} of {old}: {expression}");
+                    }
+                }
+            }
+        }
+    }
+}
