@@ -54,23 +54,29 @@ pub fn decide(request: &Request<'_>, snapshot: &Snapshot) -> Decision {
         return preview::decide(workload, request, snapshot);
     }
     if let Some(kind) = memgate_policy::resource::kind(&request.group, &request.kind) {
-        let mut decision = memgate_policy::resource::decide(
-            kind,
-            request,
-            snapshot,
-            &family::known(&snapshot.settings.families),
-        );
-        // In a file the version may be one that no apiserver serves.
-        if snapshot.crds.is_some() && matches!(decision.reason, Reason::Valid | Reason::Invalid) {
-            decision.findings.splice(0..0, form::unserved(request, kind.version));
-        }
-        decision.not_shown = reported::keep_first(&mut decision.findings);
-        return decision;
+        return decide_policy(kind, request, snapshot);
     }
     match family::validated(&snapshot.settings.families, &request.group, &request.kind) {
         Some((family, kind)) => decide_resource(family, kind, request, snapshot),
         None => Decision::pass(Reason::NotOurs),
     }
+}
+
+/// Decides about a policy or an exemption.
+fn decide_policy(kind: &'static Kind, request: &Request<'_>, snapshot: &Snapshot) -> Decision {
+    let budget = Budget::new(request.cancelled, request.object.map_or(0, str::len));
+    let families = family::known(&snapshot.settings.families);
+    let (mut decision, stored_over) =
+        memgate_policy::resource::decide(kind, request, snapshot, &families, &budget);
+    if let Some(stop) = budget.stopped() {
+        return over_limit::resource(request, stop, stored_over.as_slice(), false);
+    }
+    // In a file the version may be one that no apiserver serves.
+    if snapshot.crds.is_some() && matches!(decision.reason, Reason::Valid | Reason::Invalid) {
+        decision.findings.splice(0..0, form::unserved(request, kind.version));
+    }
+    decision.not_shown = reported::keep_first(&mut decision.findings);
+    decision
 }
 
 /// Decides about an object of a family's own kind.

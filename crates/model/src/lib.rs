@@ -21,6 +21,7 @@
 //!   and the views that it judges ([`memory_view`], [`cel_view`]).
 //! - Errors: [`causes`].
 
+pub mod bounded_value;
 pub mod causes;
 pub mod cel;
 pub mod cel_view;

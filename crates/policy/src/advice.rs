@@ -15,17 +15,17 @@ use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
 
 use super::reader::with_field;
+use super::rules;
 use super::values::{day, duration};
-use super::{read, rules};
 
 /// The warnings about the manifest of a valid policy.
 pub(super) fn about(
     manifest: &Value,
+    policy: &Policy,
     families: &[&'static Family],
     others: &Policies,
     now: Timestamp,
 ) -> Vec<Finding> {
-    let (policy, _) = read::policy(manifest, families);
     let mut findings = Vec::new();
     if let Some(promotion) = policy.promote.filter(|promotion| promotion.at <= now) {
         let message =
@@ -35,14 +35,14 @@ pub(super) fn about(
     for (rule, index) in policy.rules.iter().zip(0_usize..) {
         let place = Pointer::new("/spec/rules").index(index);
         let written = manifest.pointer(place.key(rule.about.type_name).as_str()).unwrap_or(&Value::Null);
-        findings.extend(never_applies(&policy, rule, families, &place));
+        findings.extend(never_applies(policy, rule, families, &place));
         findings.extend(contradictions(written, &place.key(rule.about.type_name)));
         if rule.about.hint.is_none() {
             let message = format!("rule {} does not say what to do", quoted(&rule.about.id));
             findings.push(warning(&HINT_MISSING, place, &message).help("add a hint"));
         }
     }
-    findings.extend(overlaps(&policy, others));
+    findings.extend(overlaps(policy, others));
     findings
 }
 

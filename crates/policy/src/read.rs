@@ -14,6 +14,7 @@ use memgate_model::finding::{Cause, Finding};
 use memgate_model::policy::{
     Action, ActionOverrides, Actions, Exemption, ExemptionTerms, Policy, Promotion, Rule,
 };
+use memgate_primitives::budget::Budget;
 use memgate_primitives::name::is_dns_subdomain;
 use memgate_primitives::plain_text::quoted;
 
@@ -44,7 +45,16 @@ pub(super) const ACTIONS: [(&str, Action); 4] =
 /// A policy with its faults. A policy with faults is not in force.
 #[must_use]
 pub fn policy(manifest: &Value, families: &[&'static Family]) -> (Policy, Vec<Finding>) {
-    let (mut policy, faults) = Reading::read(manifest, families, |reader| {
+    policy_within(manifest, families, &Budget::default())
+}
+
+/// The same within a budget.
+pub(super) fn policy_within(
+    manifest: &Value,
+    families: &[&'static Family],
+    budget: &Budget<'_>,
+) -> (Policy, Vec<Finding>) {
+    let (mut policy, faults) = Reading::read(manifest, families, budget, |reader| {
         let fields = reader.fields(&OBJECT_FIELDS);
         let name = name(fields.as_ref());
         let spec = fields.and_then(|fields| fields.required("spec")).and_then(|spec| {
@@ -63,7 +73,16 @@ pub fn policy(manifest: &Value, families: &[&'static Family]) -> (Policy, Vec<Fi
 /// An exemption with its faults; `None` if it has any.
 #[must_use]
 pub fn exemption(manifest: &Value, families: &[&'static Family]) -> (Option<Exemption>, Vec<Finding>) {
-    let (exemption, faults) = Reading::read(manifest, families, |reader| {
+    exemption_within(manifest, families, &Budget::default())
+}
+
+/// The same within a budget.
+pub(super) fn exemption_within(
+    manifest: &Value,
+    families: &[&'static Family],
+    budget: &Budget<'_>,
+) -> (Option<Exemption>, Vec<Finding>) {
+    let (exemption, faults) = Reading::read(manifest, families, budget, |reader| {
         let fields = reader.fields(&OBJECT_FIELDS);
         let name = name(fields.as_ref());
         let metadata = manifest.pointer("/metadata/namespace").and_then(Value::as_str);

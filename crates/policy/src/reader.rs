@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 use crate::codes::INVALID;
 use memgate_model::family::Family;
 use memgate_model::finding::{Cause, Finding};
+use memgate_primitives::budget::Budget;
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
 use memgate_primitives::suggest::{did_you_mean, nearest};
@@ -20,6 +21,8 @@ use memgate_primitives::suggest::{did_you_mean, nearest};
 pub(super) struct Reading<'v> {
     /// The platforms that the manifest may name.
     families: &'v [&'static Family],
+    /// Counts what is wrong; once it has ended, no more is noted.
+    budget: &'v Budget<'v>,
     /// What is wrong with the manifest, in the order in which it is read.
     faults: RefCell<Vec<Finding>>,
 }
@@ -45,9 +48,10 @@ impl Reading<'_> {
     pub(super) fn read<T>(
         manifest: &Value,
         families: &[&'static Family],
+        budget: &Budget<'_>,
         read: impl FnOnce(&Reader<'_>) -> T,
     ) -> (T, Vec<Finding>) {
-        let reading = Reading { families, faults: RefCell::default() };
+        let reading = Reading { families, budget, faults: RefCell::default() };
         let value = read(&Reader { value: manifest, pointer: Pointer::root(), reading: &reading });
         let mut faults = reading.faults.into_inner();
         sort(&mut faults, manifest);
@@ -56,12 +60,18 @@ impl Reading<'_> {
 
     fn note(&self, pointer: Pointer, cause: Cause, message: &str) {
         let text = with_field(&pointer, message);
-        self.faults.borrow_mut().push(Finding { cause, ..Finding::deny(&INVALID, pointer, text) });
+        self.push(Finding { cause, ..Finding::deny(&INVALID, pointer, text) });
     }
 
     fn note_at_key(&self, pointer: Pointer, message: &str) {
         let text = with_field(&pointer, message);
-        self.faults.borrow_mut().push(Finding::deny(&INVALID, pointer, text).at_key());
+        self.push(Finding::deny(&INVALID, pointer, text).at_key());
+    }
+
+    fn push(&self, fault: Finding) {
+        if self.budget.finding() {
+            self.faults.borrow_mut().push(fault);
+        }
     }
 }
 
@@ -278,6 +288,9 @@ impl<'v> Fields<'v> {
     /// Notes each field that is not among these.
     pub(super) fn refuse_unknown(&self, known: &[&str]) {
         for name in self.map.keys().filter(|name| !known.contains(&name.as_str())) {
+            if self.reading.budget.has_ended() {
+                return;
+            }
             let hint = match nearest(name, known.iter().copied()) {
                 None if known.len() <= 8 => format!("; use {}", one_of(known)),
                 near => did_you_mean(near),

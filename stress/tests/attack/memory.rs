@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures::future::join_all;
 use tokio::sync::Mutex;
 
-use crate::client::{Answer, head};
+use crate::client::{Answer, head, post};
 use crate::running::Victim;
 
 const CALLERS: usize = 64;
@@ -96,6 +96,90 @@ async fn all_callers_are_served_when_they_retry() {
     let _alone = ALONE.lock().await;
     let victim = Victim::start(&["--timeout-body=1m"]).await;
     join_all((0..CALLERS).map(|uid| insist(&victim, uid))).await;
+    assert!(victim.peak_mib() <= BOUND_MIB, "{} MiB", victim.peak_mib());
+    assert_eq!(victim.metric("memgate_admission_bytes_in_flight").await, 0);
+    victim.is_well().await;
+}
+
+/// How many bytes each policy has.
+const POLICY_BYTES: usize = 3_700_000;
+
+/// MemoryPolicies of [`POLICY_BYTES`] that take the most memory for their bytes, by what they repeat. The last two
+/// are valid.
+fn policies() -> Vec<(&'static str, String)> {
+    let policy = |metadata: &str, spec: &str, more: &str| {
+        format!(
+            r#"{{"apiVersion":"policy.memgate.dev/v1alpha1","kind":"MemoryPolicy","metadata":{{"name":"large"{metadata}}},"spec":{{"rules":[{{"id":"a","hint":"b","labels":{{"required":["a"]}}}}]{spec}}}{more}}}"#
+        )
+    };
+    let room = POLICY_BYTES - policy("", "", "").len() - 100;
+    let many = |part: &dyn Fn(usize) -> String| {
+        let mut text = String::with_capacity(room);
+        for number in 0.. {
+            let part = part(number);
+            if text.len() + part.len() + 1 > room {
+                break;
+            }
+            text.push_str(if text.is_empty() { "" } else { "," });
+            text.push_str(&part);
+        }
+        text
+    };
+    let zeros = many(&|_| "0".to_owned());
+    let empty = many(&|_| "{}".to_owned());
+    let fields = many(&|number| format!(r#""f{number:x}":0"#));
+    let words = many(&|number| format!(r#""{number:x}""#));
+    let rule = |number| format!(r#"{{"id":"r{number}","labels":{{"a":0,"b":0,"c":0,"d":0}}}}"#);
+    let lists = format!("{}{}", "[],".repeat(room / 3 - 1), "[]");
+    vec![
+        ("zeros in an unknown field", policy("", &format!(r#","more":[{zeros}]"#), "")),
+        ("objects in an unknown field", policy("", &format!(r#","more":[{empty}]"#), "")),
+        ("unknown fields", policy("", &format!(",{fields}"), "")),
+        ("unknown fields of the object", policy("", "", &format!(",{fields}"))),
+        ("labels", policy(&format!(r#","labels":{{{fields}}}"#), "", "")),
+        ("rules", policy("", &format!(r#","rules":[{}]"#, many(&rule)), "")),
+        ("namespaces", policy("", &format!(r#","match":{{"namespaces":[{words}]}}"#), "")),
+        ("lists in the status", policy("", "", &format!(r#","status":{{"a":[{lists}]}}"#))),
+        ("a long text", policy(&format!(r#","annotations":{{"a":"{}"}}"#, "x".repeat(room)), "", "")),
+        ("blanks", policy("", "", &" ".repeat(room))),
+    ]
+}
+
+/// A review of a new policy.
+fn review_of(policy: &str, uid: usize) -> String {
+    let kind = r#"{"group":"policy.memgate.dev","version":"v1alpha1","kind":"MemoryPolicy"}"#;
+    format!(
+        r#"{{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","request":{{"uid":"u-{uid}","kind":{kind},"name":"large","operation":"CREATE","object":{policy}}}}}"#
+    )
+}
+
+/// The answer to a review that is sent again after each 429.
+async fn answer_to(victim: &Victim, review: &str) -> Answer {
+    let request = post("/validate?timeout=30s", review.as_bytes());
+    for _ in 0..600 {
+        let answer = victim.connect().await.send_for_answer(&request).await;
+        if !may_come_again(&answer) {
+            return answer;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    panic!("never answered");
+}
+
+/// S24 of docs/reliability.md.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn large_policies_at_once() {
+    let _alone = ALONE.lock().await;
+    let victim = Victim::start(&["--timeout-body=1m"]).await;
+    let policies = policies();
+    let answers = (0..CALLERS).zip(policies.iter().cycle()).map(async |(uid, (sort, policy))| {
+        let answer = answer_to(&victim, &review_of(policy, uid)).await;
+        // A debug build on a busy machine may not end in time.
+        let allowed = (answer.status != 504).then(|| answer.review()["allowed"] == true);
+        let is_valid = matches!(*sort, "a long text" | "blanks");
+        assert!(allowed.is_none_or(|allowed| allowed == is_valid), "{sort}: {}", answer.text());
+    });
+    join_all(answers).await;
     assert!(victim.peak_mib() <= BOUND_MIB, "{} MiB", victim.peak_mib());
     assert_eq!(victim.metric("memgate_admission_bytes_in_flight").await, 0);
     victim.is_well().await;

@@ -1,7 +1,7 @@
 //! What inputs cost: `just cost` lists the ways to run this, `just cost NAME [KEY=VALUE]…` runs one.
 //!
 //! ```text
-//! tests/cases ──scene──▶ bases and their state          deploy/crds ──shape──▶ places of each kind
+//! tests/cases, policies ──scene──▶ bases, their state   deploy/crds ──shape──▶ places of each kind
 //! base + place + fill ──plan──▶ inputs ──outline──▶ a review of any size
 //! review ──target──▶ CPU time, answer, memory ──measure──▶ share of each bound ──table──▶ target/cost
 //! ```
@@ -29,6 +29,7 @@ mod outline;
 #[path = "../soak/parameters.rs"]
 mod parameters;
 mod plan;
+mod policies;
 mod scene;
 mod search;
 mod shape;

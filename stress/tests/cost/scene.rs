@@ -9,6 +9,7 @@ use memgate_model::kind::POLICY_GROUP;
 use memgate_model::request::Operation;
 use serde_json::{Value, json};
 
+use crate::policies::policies;
 use crate::shape;
 use crate::support::cases;
 
@@ -28,7 +29,7 @@ pub(crate) struct Base {
     pub(crate) referrer: Option<Box<Self>>,
 }
 
-/// All bases and the state of all of them.
+/// All bases and the state of all of them, with policies that judge them.
 pub(crate) struct Scene {
     pub(crate) bases: Vec<Base>,
     pub(crate) state: Vec<Value>,
@@ -56,6 +57,7 @@ pub(crate) fn scene(per_kind: usize, wanted: &BTreeSet<String>) -> Result<Scene>
         }
     }
     scene.add_reviews();
+    scene.state.extend(policies());
     Ok(scene)
 }
 
@@ -113,7 +115,7 @@ impl Scene {
         let new =
             if old == "team-a" || old == "ops" { format!("n{}", self.bases.len()) } else { old.clone() };
         move_to(&mut object, &old, &new);
-        // A policy is for all objects; what policies cost is measured by themselves.
+        // A policy is for all objects.
         let is_policy =
             |object: &&Value| object["apiVersion"].as_str().is_some_and(|it| it.starts_with(POLICY_GROUP));
         for object in case.state.iter().filter(|object| !is_policy(object)) {

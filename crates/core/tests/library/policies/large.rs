@@ -172,15 +172,29 @@ fn what_names_the_rule_is_never_cut() {
 
 #[test]
 fn a_policy_with_ten_thousand_unknown_fields() {
-    let fields: Map<String, Value> = (0..MANY).map(|number| (format!("field-{number}"), json!(1))).collect();
-    let mut spec = Value::Object(fields);
-    spec["rules"] = json!([{"id": "a", "labels": {"required": ["a"]}}]);
-    let manifest = policy("org", &spec);
+    let with_fields = |count: usize| {
+        let fields: Map<String, Value> =
+            (0..count).map(|number| (format!("field-{number}"), json!(1))).collect();
+        let mut spec = Value::Object(fields);
+        spec["rules"] = json!([{"id": "a", "labels": {"required": ["a"]}}]);
+        policy("org", &spec)
+    };
+    // With `rules` as many as are read.
+    let manifest = with_fields(MANY - 1);
     let decision = admitted(&case(&[], &manifest, &json!({}))).expect("can be read").decision;
-    assert_eq!((decision.findings.len(), decision.not_shown.denials), (REPORTED, MANY - REPORTED));
+    assert_eq!((decision.findings.len(), decision.not_shown.denials), (REPORTED, MANY - 1 - REPORTED));
     let messages = super::messages(&decision.findings);
     assert!(messages[0].starts_with("spec.field-0: unknown field \"field-0\""), "{}", messages[0]);
     assert!(messages[REPORTED - 1].starts_with("spec.field-49: "), "{}", messages[REPORTED - 1]);
+    // A larger one is refused for its size, and may be changed where it is stored.
+    let manifest = with_fields(MANY);
+    for (also, refuses) in [(json!({}), true), (json!({"operation": "UPDATE", "oldObject": manifest}), false)]
+    {
+        let decision = admitted(&case(&[], &manifest, &also)).expect("can be read").decision;
+        let [finding] = decision.findings.as_slice() else { panic!("{:?}", decision.findings) };
+        assert_eq!((finding.code_name(), denies(finding)), ("memgate/over-limit", refuses));
+        assert_eq!(finding.pointer.as_str(), "/spec");
+    }
 }
 
 #[test]
