@@ -110,7 +110,12 @@ fn read_url(text: &str, mut reading: Reading) -> WrittenEndpoint {
         reading = reading.max(authority::of_hosts(&hosts));
         add_servers(&hosts, &ports, &mut servers);
     }
-    WrittenEndpoint { scheme, path: public_path(url.path), reading: reading.max(of_number(&servers)), servers }
+    WrittenEndpoint {
+        scheme,
+        path: public_path(url.path),
+        reading: reading.max(of_number(&servers)),
+        servers,
+    }
 }
 
 /// Reads `key=value` pairs as Postgres drivers do.
@@ -138,7 +143,11 @@ const fn of_number(servers: &[Server]) -> Reading {
 
 /// The last value with this name; earlier ones are ignored.
 fn last<'p, K: AsRef<str>, V: AsRef<str>>(pairs: &'p [(K, V)], name: &str) -> Option<&'p str> {
-    pairs.iter().rev().find(|(key, _)| key.as_ref().eq_ignore_ascii_case(name)).map(|(_, value)| value.as_ref())
+    pairs
+        .iter()
+        .rev()
+        .find(|(key, _)| key.as_ref().eq_ignore_ascii_case(name))
+        .map(|(_, value)| value.as_ref())
 }
 
 /// Adds each host of a list, also with the port at the same index of `ports`, or the only port: with two ports, some

@@ -95,7 +95,10 @@ fn reads_every_host_of_a_connection_string() {
         ("postgres+psycopg://a.example/x?host=b.example", "postgres+psycopg a.example b.example /x"),
         ("postgres://a.example/x?y=z#&host=b.example", "postgresql ? a.example…"),
         ("postgres://a.example?x@b.example/y", "postgresql ? …"),
-        ("jdbc:postgresql://a.example/x?PGHOST=b.example&PGPORT=7", "jdbc:postgresql a.example:7 b.example:7 /x"),
+        (
+            "jdbc:postgresql://a.example/x?PGHOST=b.example&PGPORT=7",
+            "jdbc:postgresql a.example:7 b.example:7 /x",
+        ),
         ("postgres://a.example:5432/x?port=7", "postgresql a.example:5432 a.example:7 /x"),
         ("mysql+pymysql://a.example/x?host=b.example", "mysql+pymysql a.example b.example /x"),
         ("a.example/x?host=b.example", "a.example b.example /x"),
@@ -126,6 +129,51 @@ fn shows_nothing_of_a_password_with_a_character_that_ends_it() {
     assert_eq!(shown("redis://user:12/cret@a.example"), "redis user:12=C");
     assert_eq!(shown("http://h/x;token=cret/y"), "http h=C /x;token=******");
     assert_eq!(shown("redis://user:se:cret"), "redis ? user…");
+}
+
+/// The view has nothing of a credential, wherever the text has it and whatever makes its host doubtful.
+#[test]
+fn shows_no_credential_of_any_text() {
+    let mut texts: Vec<String> = [
+        "host=ho%st user=u password=sup@ZEBRA dbname=x",
+        "host=ho%st password='s@up r@ZEBRA' dbname=x",
+        "host=h.example;password=ZEBRA",
+        "Host=h.example;Password=ZEBRA@x",
+        "password=ZEBRA@ZEBRA host=h%",
+        "password='ZEBRA host=x",
+        "host='h password=ZEBRA'",
+        "host=h\\ password=ZEBRA",
+        "host=/run/pg@x password=ZEBRA@ZEBRA",
+        "u:ZEBRA@evil://h/x",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    for scheme in ["https://", "postgres://", "jdbc:postgresql://", "mysql+pymysql://", "//", ""] {
+        for user in ["", "u:ZEBRA@", "ZEBRA@ZEBRA@", "u:x@ZEBRA\\@", "u:p/ZEBRA@", "u:p ZEBRA@"] {
+            for host in
+                ["h.example", "go od.example", "h%2e", "h.example:x", "x\\@h", "tcp(h)", "h:1:2", "h;x", ""]
+            {
+                for tail in [
+                    "/v1?token=ZEBRA",
+                    "/v1?token=abc@ZEBRA",
+                    "/v1?token=a@ZEBRA/ZEBRA",
+                    "/v1?password=ZEBRA@tcp(ZEBRA)/ZEBRA",
+                    "/ZEBRA@x/ZEBRA",
+                    "/x?password=ZEBRA#a@ZEBRA",
+                    "#ZEBRA@x",
+                    "#x@ZEBRA",
+                    "?a=ZEBRA@ZEBRA",
+                    "?token=ZEBRA://ZEBRA@x",
+                ] {
+                    texts.push(format!("{scheme}{user}{host}{tail}"));
+                }
+            }
+        }
+    }
+    for text in texts {
+        let view = parsed(&text, &crate::family::default_settings());
+        assert!(!format!("{view:?}").to_uppercase().contains("ZEBRA"), "{text}: {view:?}");
+    }
 }
 
 #[test]
