@@ -359,8 +359,12 @@ impl InlineView {
     /// A credential at this place.
     #[must_use]
     pub fn new(field: Pointer, value: &str) -> Self {
-        let mut hasher = DefaultHasher::new();
-        value.hash(&mut hasher);
-        Self { field, digest: hasher.finish() }
+        Self { field, digest: digest(value) }
     }
+}
+
+fn digest(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
 }

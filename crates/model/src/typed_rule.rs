@@ -111,6 +111,8 @@ pub struct Unknown {
     pub why: Why,
     /// The memory, if the subject is judged by the memory that it uses: ` (Kind "namespace/name")`.
     pub of: String,
+    /// A digest of the value, as far as it is written. A stored object with another one has another unknown value.
+    pub digest: u64,
 }
 
 impl RuleOutcome {
@@ -121,6 +123,11 @@ impl RuleOutcome {
 
     /// Notes a value that could not be judged; only the first one is kept.
     pub fn add_unknown(&mut self, pointer: Pointer, why: Why) {
-        self.unknown.get_or_insert(Unknown { pointer, why, of: String::new() });
+        self.add_unknown_of(pointer, why, 0);
+    }
+
+    /// The same for a value that is written, with its digest.
+    pub fn add_unknown_of(&mut self, pointer: Pointer, why: Why, digest: u64) {
+        self.unknown.get_or_insert(Unknown { pointer, why, of: String::new(), digest });
     }
 }

@@ -357,9 +357,9 @@ impl Judge<'_> {
                 value: value + &of,
             };
             let violations = violations.into_iter().map(violation).collect();
-            let unknown = unknown.map(|Unknown { pointer, why, .. }| {
+            let unknown = unknown.map(|Unknown { pointer, why, digest, .. }| {
                 let why = if judged.is_foreign() { without_names(why, &view.namespace) } else { why };
-                Unknown { pointer: place(pointer), why, of: of.clone() }
+                Unknown { pointer: place(pointer), why, of: of.clone(), digest }
             });
             Some(OutcomePart { outcome: RuleOutcome { violations, unknown }, memory: Some(view) })
         };

@@ -2,7 +2,7 @@
 //!
 //! An allow list of hosts is worth nothing if memgate reads one host and the client connects to another: Node and
 //! urllib3 read `https://a.example\@b.example` as `a.example`, others as `b.example`. Only what all clients read the
-//! same way is compared. `tests/corpus` compares this module with Go, Python, Node and curl.
+//! same way is compared. `tests/library/policies/hosts.rs` compares this module with Go, Python, Node and curl.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -38,9 +38,9 @@ const WEB_SCHEMES: [&str; 6] = ["http", "https", "ws", "wss", "ftp", "file"];
 /// The characters of userinfo besides letters and digits. Source: Go, net/url, validUserinfo.
 const USERINFO_MARKS: &[u8] = b"-._~!$&'()*+,;=:%";
 
-/// Whether URLs of this scheme are read by drivers of Postgres.
-pub(crate) fn is_postgres(scheme: &str) -> bool {
-    scheme.get(..8).is_some_and(|start| start.eq_ignore_ascii_case("postgres"))
+/// Whether URLs of this scheme are read by clients for the web, which know no hosts in a query.
+pub(crate) fn is_web(scheme: &str) -> bool {
+    WEB_SCHEMES.iter().any(|web| web.eq_ignore_ascii_case(scheme))
 }
 
 /// How clients read the authority of a URL, or of an endpoint without scheme.
@@ -50,13 +50,19 @@ pub(crate) fn of_url(text: &str) -> Reading {
         None => (None, text.strip_prefix("//").unwrap_or(text)),
     };
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    // libpq looks for userinfo up to the first slash, and knows no fragment.
-    let behind = rest.split('/').next().and_then(|rest| rest.get(authority.len()..)).unwrap_or_default();
+    let tail = rest.get(authority.len()..).unwrap_or_default();
+    // libpq looks for userinfo up to the first slash.
+    let behind = tail.split('/').next().unwrap_or_default();
+    // Source: go-sql-driver/mysql, ParseDSN, which looks for the last slash, and for `@` and `(` before it.
+    let (has_at, has_bracket) = (tail.contains('@'), tail.contains('('));
+    let is_dsn = if scheme.is_some() { has_at && has_bracket } else { has_at || has_bracket };
     if text.trim() != text
         || text.contains(char::is_control)
         || scheme.is_some_and(|scheme| !is_scheme(scheme))
         || behind.contains('@')
-        || (scheme.is_some_and(is_postgres) && text.contains('#'))
+        || is_dsn
+        // Drivers of databases know no fragment.
+        || (scheme.is_some_and(|scheme| !is_web(scheme)) && text.contains('#'))
     {
         return Reading::Different;
     }
@@ -64,7 +70,6 @@ pub(crate) fn of_url(text: &str) -> Reading {
     if !is_userinfo(userinfo) {
         return Reading::Different;
     }
-    let is_web = |scheme: &str| WEB_SCHEMES.iter().any(|web| web.eq_ignore_ascii_case(scheme));
     if scheme.is_some_and(is_web) {
         return if servers.is_empty() { Reading::Different } else { of_server(servers) };
     }
@@ -96,7 +101,7 @@ fn of_list(list: &str, of_one: impl Fn(&str) -> Reading) -> Reading {
 
 /// Whether this is a scheme without a dot, which urllib3 takes for a host (RFC 3986, section 3.1), or one of JDBC,
 /// which has two parts.
-fn is_scheme(text: &str) -> bool {
+pub(crate) fn is_scheme(text: &str) -> bool {
     let is_jdbc = text.get(..5).is_some_and(|start| start.eq_ignore_ascii_case("jdbc:"));
     let scheme = if is_jdbc { text.get(5..).unwrap_or_default() } else { text };
     scheme.starts_with(|c: char| c.is_ascii_alphabetic())

@@ -1,9 +1,8 @@
 //! Where memory is reached, read from the text of an endpoint: a URL, `host:port` or a connection string.
 //!
 //! The view has every host that the text names, since a client may use any of them. It has nothing from userinfo and
-//! query except the hosts in the query of a Postgres URL. A host that clients read in two ways is unknown.
+//! query except the hosts in the query of a database URL. A host that clients read in two ways is unknown.
 
-use std::borrow::Cow;
 use std::net::{IpAddr, Ipv4Addr};
 
 use crate::family::authority::{self, MAX_HOSTS, Reading};
@@ -22,25 +21,27 @@ use memgate_primitives::pointer::Pointer;
 /// The scheme of Postgres, which has two spellings.
 const POSTGRES: &str = "postgresql";
 
-/// The parameters that name hosts, in Postgres URLs and in other Postgres connection strings.
-/// Source: PostgreSQL documentation, libpq, parameter key words.
-const HOST_PARAMETERS: [&str; 2] = ["host", "hostaddr"];
+/// The parameters that name hosts, in URLs and in other connection strings. Some hold a whole connection string, which
+/// no host is. Source: PostgreSQL documentation, libpq, parameter key words; pgjdbc, PGProperty; SQLAlchemy, dialects.
+const HOST_PARAMETERS: [&str; 4] = ["host", "hostaddr", "pghost", "odbc_connect"];
 
 /// The view of an endpoint; `namespace` is the namespace of the object that has it.
 #[must_use]
 pub fn parse(from: EndpointSource, text: &str, namespace: &str, state: &mut StateReader<'_>) -> EndpointView {
     if text.contains("$(") {
-        return EndpointView::unknown(from, Why::Placeholder);
+        return EndpointView::unknown(from, Why::Placeholder).of(text);
     }
-    let found = read(text);
-    let servers = if found.servers.is_empty() { vec![Server::default()] } else { found.servers };
+    let WrittenEndpoint { scheme, servers, path, reading } = read(text);
+    let servers = if servers.is_empty() { vec![Server::default()] } else { servers };
     let mut host = |server: &Server| host_view(&server.host, port(&server.port), namespace, state);
-    let hosts: Vec<HostView> = match found.reading {
-        Reading::Different => vec![HostView { host: shown_host(text, &servers), ..HostView::default() }],
-        Reading::Same | Reading::Unusual | Reading::Odd => servers.iter().map(&mut host).collect(),
+    let (hosts, path) = match reading {
+        Reading::Different => {
+            (vec![HostView { host: shown_host(text, &servers), ..HostView::default() }], None)
+        }
+        Reading::Same | Reading::Unusual | Reading::Odd => (servers.iter().map(&mut host).collect(), path),
     };
-    let unknown = (found.reading != Reading::Same).then_some(Why::TwoReadings);
-    EndpointView { from, scheme: found.scheme, hosts, path: found.path, unknown, port_unknown: None }
+    let unknown = (reading != Reading::Same).then_some(Why::TwoReadings);
+    EndpointView { scheme, hosts, path, unknown, ..EndpointView::new(from) }.of(text)
 }
 
 /// The warning about a URL of which clients read different hosts. The reading of a connection string in another form
@@ -60,18 +61,14 @@ fn read(text: &str) -> WrittenEndpoint {
     if is_pairs(trimmed) { read_pairs(trimmed) } else { read_url(trimmed, authority::of_url(text)) }
 }
 
-/// The host of a text that clients read in different ways, as messages show it: without userinfo, in place of which
-/// is `…`.
+/// The host of a text that clients read in different ways, as messages show it: the characters of a host that it begins
+/// with, and `…`, so that it equals no host. With an `@` in the text, which part is a credential depends on the client.
 fn shown_host(text: &str, servers: &[Server]) -> String {
     /// More than a message shows.
-    const MAX_BYTES: usize = 256;
-    let (before, host) = match text.rsplit_once('@') {
-        Some((_, behind)) => {
-            ("…@", server(behind.split(['/', '?', '#', ',', ';']).next().unwrap_or_default()).0)
-        }
-        None => ("", servers.first().map_or("", |server| server.host.as_str())),
-    };
-    format!("{before}{}", host.get(..host.floor_char_boundary(MAX_BYTES)).unwrap_or_default())
+    const MAX_CHARS: usize = 253;
+    let host = servers.first().filter(|_| !text.contains('@')).map_or("", |server| server.host.as_str());
+    let is_of_host = |c: &char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+    host.chars().take_while(is_of_host).take(MAX_CHARS).chain(['…']).collect()
 }
 
 /// The parts of an endpoint, as they are written.
@@ -93,30 +90,32 @@ struct Server {
 /// Reads a URL, or an endpoint without scheme; `reading` is how clients read its authority.
 fn read_url(text: &str, mut reading: Reading) -> WrittenEndpoint {
     let url = Endpoint::parse(text.strip_prefix("//").unwrap_or(text));
-    let scheme = url.scheme.map(|scheme| match scheme.to_lowercase().as_str() {
+    // What is no scheme may be a credential.
+    let scheme = url.scheme.filter(|scheme| authority::is_scheme(scheme));
+    let scheme = scheme.map(|scheme| match scheme.to_lowercase().as_str() {
         "postgres" => POSTGRES.to_owned(),
         other => other.to_owned(),
     });
-    let decoded = percent_decoded(url.servers);
-    let (listed, path) = match behind_userinfo(text, &decoded) {
-        Some(behind) => dialled(behind),
-        None => (decoded, url.path),
-    };
-    let listed = listed.split(';').next().unwrap_or_default();
-    let is_postgres = scheme.as_deref().is_some_and(authority::is_postgres);
-    let in_query: Vec<_> = url.parameters().filter(|_| is_postgres).collect();
-    let ports = last(&in_query, "port").map(percent_decoded);
+    let listed = percent_decoded(url.servers);
+    let is_web = scheme.as_deref().is_some_and(authority::is_web);
+    let in_query: Vec<_> = url.parameters().filter(|_| !is_web).collect();
+    let ports = last(&in_query, "port").or_else(|| last(&in_query, "pgport")).map(percent_decoded);
     let ports: Vec<&str> = ports.iter().flat_map(|ports| ports.split(',')).collect();
     let mut servers = Vec::new();
     if !listed.is_empty() {
-        add_servers(listed, &ports, &mut servers);
+        add_servers(&listed, &ports, &mut servers);
     }
     for (_, hosts) in in_query.iter().filter(|(name, _)| is_host_parameter(name)) {
         let hosts = percent_decoded(hosts);
         reading = reading.max(authority::of_hosts(&hosts));
         add_servers(&hosts, &ports, &mut servers);
     }
-    WrittenEndpoint { scheme, path: public_path(path), reading: reading.max(of_number(&servers)), servers }
+    WrittenEndpoint {
+        scheme,
+        path: public_path(url.path),
+        reading: reading.max(of_number(&servers)),
+        servers,
+    }
 }
 
 /// Reads `key=value` pairs as Postgres drivers do.
@@ -144,53 +143,25 @@ const fn of_number(servers: &[Server]) -> Reading {
 
 /// The last value with this name; earlier ones are ignored.
 fn last<'p, K: AsRef<str>, V: AsRef<str>>(pairs: &'p [(K, V)], name: &str) -> Option<&'p str> {
-    pairs.iter().rev().find(|(key, _)| key.as_ref() == name).map(|(_, value)| value.as_ref())
+    pairs
+        .iter()
+        .rev()
+        .find(|(key, _)| key.as_ref().eq_ignore_ascii_case(name))
+        .map(|(_, value)| value.as_ref())
 }
 
-/// Adds each host of a list. A host without a port gets the port at the same index of `ports`, or the only port.
+/// Adds each host of a list, also with the port at the same index of `ports`, or the only port: with two ports, some
+/// clients use one and some the other.
 fn add_servers(list: &str, ports: &[&str], servers: &mut Vec<Server>) {
     // One host too many tells that there are too many.
     let room = (MAX_HOSTS + 1).saturating_sub(servers.len());
     for (index, listed) in list.split(',').take(room).enumerate() {
         let (host, port) = server(listed.trim());
-        // More colons are not part of an address; the text after them could be a password.
-        let (host, _) = host.split_once(':').filter(|_| !is_address(host)).unwrap_or((host, ""));
         let elsewhere = ports.get(index).or_else(|| ports.first().filter(|_| ports.len() == 1));
-        let port = if port.is_empty() { elsewhere.copied().unwrap_or_default() } else { port };
-        servers.push(Server { host: host.to_owned(), port: port.to_owned() });
-    }
-}
-
-/// The text after the last `@`, if the parsed hosts are invalid; `None` for valid hosts. Hosts are invalid if the
-/// userinfo contains a character that ended the authority too early, such as a slash in a password.
-fn behind_userinfo<'t>(text: &'t str, servers: &str) -> Option<&'t str> {
-    let is_server = |listed: &str| {
-        let (host, port) = server(listed.trim());
-        let is_host = !host.contains(':') || is_address(host);
-        is_host && !host.contains('(') && port.bytes().all(|byte| byte.is_ascii_digit())
-    };
-    if servers.split(',').all(is_server) {
-        return None;
-    }
-    match text.rsplit_once('@') {
-        Some((_, behind)) => Some(behind),
-        None => text.contains('(').then_some(text),
-    }
-}
-
-/// The hosts and the path in the text after the userinfo. MySQL writes a protocol, and the host in parentheses.
-/// Source: go-sql-driver/mysql, README, DSN.
-fn dialled(text: &str) -> (Cow<'_, str>, &str) {
-    let parts = text.split_once('(').and_then(|(protocol, rest)| {
-        let is_protocol = protocol.bytes().all(|byte| byte.is_ascii_alphanumeric());
-        rest.split_once(')').filter(|_| is_protocol)
-    });
-    match parts {
-        Some((address, rest)) => (Cow::Borrowed(address), Endpoint::parse(rest).path),
-        None => {
-            let url = Endpoint::parse(text);
-            (percent_decoded(url.servers), url.path)
-        }
+        let elsewhere = elsewhere.copied().filter(|it| !it.is_empty() && *it != port);
+        let own = Some(port).filter(|port| !port.is_empty() || elsewhere.is_none());
+        let server = |port: &str| Server { host: host.to_owned(), port: port.to_owned() };
+        servers.extend(own.into_iter().chain(elsewhere).map(server));
     }
 }
 
@@ -242,11 +213,6 @@ fn pair_value(text: &str) -> (String, &str) {
         }
     }
     (value, "")
-}
-
-/// Whether a text is an IPv4 or IPv6 address, as written in a host.
-fn is_address(host: &str) -> bool {
-    url::ip(host).is_some()
 }
 
 /// The view of a host, given as it is written, without brackets. `namespace` is the namespace of the object that

@@ -1,6 +1,6 @@
 //! The endpoint of a memory.
 
-use crate::memory_view::Why;
+use crate::memory_view::{Why, digest};
 
 /// Where the endpoint comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -50,6 +50,8 @@ pub struct EndpointView {
     pub unknown: Option<Why>,
     /// Why the port is unknown, if the rest is known.
     pub port_unknown: Option<Why>,
+    /// A digest of its whole text, or of what refers to it, for comparing it with the stored one. Never shown.
+    pub digest: u64,
 }
 
 /// One host of an endpoint.
@@ -71,10 +73,24 @@ pub struct HostView {
 }
 
 impl EndpointView {
+    /// An endpoint without parts.
+    #[must_use]
+    pub const fn new(from: EndpointSource) -> Self {
+        let hosts = Vec::new();
+        Self { from, scheme: None, hosts, path: None, unknown: None, port_unknown: None, digest: 0 }
+    }
+
     /// An endpoint of which only the source is known.
     #[must_use]
-    pub const fn unknown(from: EndpointSource, why: Why) -> Self {
-        Self { from, scheme: None, hosts: Vec::new(), path: None, unknown: Some(why), port_unknown: None }
+    pub fn unknown(from: EndpointSource, why: Why) -> Self {
+        Self { unknown: Some(why), ..Self::new(from) }
+    }
+
+    /// The same with the digest of this text.
+    #[must_use]
+    pub fn of(mut self, text: &str) -> Self {
+        self.digest = digest(text);
+        self
     }
 
     /// Whether clients read its host in different ways. Such a host is never among the allowed ones.

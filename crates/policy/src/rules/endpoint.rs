@@ -83,13 +83,19 @@ impl TypedRule for Endpoint {
             Some(why) if endpoint.is_ambiguous() => {
                 self.judge_ambiguous(endpoint, why, &pointer, judged, outcome);
             }
-            Some(why) if self.reads_address() => outcome.add_unknown(pointer.clone(), why.clone()),
+            Some(why) if self.reads_address() => {
+                outcome.add_unknown_of(pointer.clone(), why.clone(), endpoint.digest);
+            }
             Some(_) => {}
             None => self.judge_address(endpoint, &pointer, judged, outcome),
         }
         let may_be_literal = matches!(endpoint.from, EndpointSource::Secret | EndpointSource::Derived);
         if self.must_be_secret && !may_be_literal {
             outcome.add(pointer, "the endpoint must come from a Secret", endpoint.from.name());
+        }
+        // Each judges the whole endpoint: another one in the same host, or in the same words, is a new violation.
+        for violation in &mut outcome.violations {
+            violation.value = format!("{:x} {}", endpoint.digest, violation.value);
         }
     }
 
@@ -145,7 +151,7 @@ impl Endpoint {
             || self.forbids_private
             || self.in_cluster.is_some();
         if outcome.violations.len() == before && reads_more {
-            outcome.add_unknown(pointer.clone(), why.clone());
+            outcome.add_unknown_of(pointer.clone(), why.clone(), endpoint.digest);
         }
     }
 
@@ -215,7 +221,7 @@ impl Endpoint {
     ) {
         let Some(ports) = &self.ports else { return };
         if let Some(why) = &endpoint.port_unknown {
-            return outcome.add_unknown(pointer.clone(), why.clone());
+            return outcome.add_unknown_of(pointer.clone(), why.clone(), endpoint.digest);
         }
         let own = endpoint.scheme.as_deref().and_then(port_of_scheme);
         for port in endpoint.hosts.iter().filter_map(|host| host.port.or(own)) {

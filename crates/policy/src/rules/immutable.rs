@@ -42,7 +42,8 @@ impl TypedRule for Immutable {
             let is_certain = path_names_host(path) && is_ambiguous(judged.view) != is_ambiguous(old);
             let why = unknown(judged.view, path).or_else(|| unknown(old, path));
             if let Some(why) = why.filter(|_| !is_certain) {
-                outcome.add_unknown(pointer, why);
+                let digest = judged.view.endpoint.as_ref().map_or(0, |endpoint| endpoint.digest);
+                outcome.add_unknown_of(pointer, why, digest);
                 continue;
             }
             let (was, is) = (at(&before, path), at(&now, path));

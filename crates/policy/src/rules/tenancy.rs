@@ -221,12 +221,13 @@ impl Tenancy {
         if let Some((pattern, endpoint)) = self.endpoint_hosts.as_ref().zip(view.endpoint.as_ref()) {
             let pointer = view.pointer("endpoint");
             if let Some(why) = endpoint.unknown.as_ref().filter(|_| !endpoint.is_ambiguous()) {
-                return outcome.add_unknown(pointer, why.clone());
+                return outcome.add_unknown_of(pointer, why.clone(), endpoint.digest);
             }
             let is_allowed = |host: &str| !endpoint.is_ambiguous() && fits(pattern, tenant, host, budget);
             for host in endpoint.hosts.iter().filter(|host| !is_allowed(&host.host)) {
                 let message = must("endpoint host", &value(judged, &host.host), pattern);
-                outcome.add(pointer.clone(), message, format!("{tenant} {}", host.host));
+                let value = format!("{tenant} {:x} {}", endpoint.digest, host.host);
+                outcome.add(pointer.clone(), message, value);
             }
         }
     }

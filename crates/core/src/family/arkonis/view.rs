@@ -254,7 +254,8 @@ fn add_secrets(view: &mut MemoryView, memory: &Memory<'_>, object: &Tree) {
     if let Some((name, key)) = memory.secret().filter(|(name, _)| !name.is_empty()) {
         add_secret(view, name, Some(key), field);
         if memory.backend() == Some(Backend::Redis) {
-            view.endpoint = Some(EndpointView::unknown(EndpointSource::Secret, Why::EndpointInSecret));
+            let unknown = EndpointView::unknown(EndpointSource::Secret, Why::EndpointInSecret);
+            view.endpoint = Some(unknown.of(&format!("{name}/{key}")));
         }
     }
     let key_ref = object.at(&["spec", "embedding", "apiKeyRef"]);

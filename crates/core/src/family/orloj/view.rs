@@ -188,8 +188,8 @@ fn note_fields(view: &mut MemoryView, memory: &Memory<'_>) {
 
 /// The endpoint. A Secret that holds one wins over the literal.
 fn endpoint(memory: &Memory<'_>, namespace: &str, state: &mut StateReader<'_>) -> Option<EndpointView> {
-    if memory.endpoint_secret_ref.is_some() {
-        return Some(EndpointView::unknown(EndpointSource::Secret, Why::EndpointInSecret));
+    if let Some(secret) = memory.endpoint_secret_ref {
+        return Some(EndpointView::unknown(EndpointSource::Secret, Why::EndpointInSecret).of(secret));
     }
     Some(endpoint_view::parse(EndpointSource::Literal, memory.endpoint?, namespace, state))
 }

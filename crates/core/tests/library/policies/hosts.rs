@@ -82,7 +82,7 @@ fn plain_endpoints_are_allowed() {
 }
 
 /// Each endpoint names an allowed host, and some client reads another one or none.
-const AMBIGUOUS: [&str; 44] = [
+const AMBIGUOUS: [&str; 53] = [
     "https://evil.example\\@good.example.com",
     "https://good.example.com\\@evil.example",
     "https://good.example.com\\.evil.example",
@@ -127,7 +127,46 @@ const AMBIGUOUS: [&str; 44] = [
     "postgres://good.example.com?x@good.example.com",
     "postgres://good.example.com/x#&host=good.example.com",
     "evil.example/x://good.example.com",
+    "good.example.com/b@tcp(evil.example:3306)/db",
+    "good.example.com/b@evil.example/db",
+    "good.example.com/b(evil.example)/db",
+    "mysql://good.example.com/b@tcp(evil.example)/db",
+    "https://good.example.com/b@(evil.example)/db",
+    "mysql+pymysql://good.example.com/x#?host=evil.example",
+    "jdbc:postgresql://good.example.com/x#&PGHOST=evil.example",
+    "mssql+pyodbc://good.example.com/x?odbc_connect=Server%3Devil.example",
+    "host=good.example.com;host=good.example.com",
 ];
+
+/// A driver connects to the host in a parameter of its URL, whatever the URL says in front.
+#[test]
+fn hosts_in_parameters_are_judged() {
+    for scheme in [
+        "postgres",
+        "postgresql+asyncpg",
+        "jdbc:postgresql",
+        "JDBC:PostgreSQL",
+        "mysql+pymysql",
+        "cockroachdb",
+        "redis",
+        "mongodb+srv",
+    ] {
+        for name in ["host", "HOST", "hostaddr", "PGHOST", "pghost", "ho%73t"] {
+            for front in ["", "good.example.com", "u:p@good.example.com:1"] {
+                for rest in ["", "sslmode=require&", "host=good.example.com&"] {
+                    let endpoint = |host| format!("{scheme}://{front}/x?{rest}{name}={host}&a=b");
+                    let (good, evil) = (endpoint("good.example.com"), endpoint("evil.example"));
+                    assert!(front.is_empty() || is_allowed(&good), "{good}");
+                    assert!(!is_allowed(&evil), "{evil}");
+                    let both = endpoint("good.example.com,evil.example");
+                    assert!(!is_allowed(&both), "{both}");
+                }
+            }
+        }
+    }
+    // Clients for the web know no such parameter.
+    assert!(is_allowed("https://good.example.com/x?host=evil.example"));
+}
 
 #[test]
 fn what_clients_read_differently_is_never_allowed() {
@@ -167,7 +206,7 @@ fn other_conditions_cannot_judge_what_clients_read_differently() {
         ),
         (
             json!({"hosts": ["*.*.*.*"], "private": "forbid"}),
-            &[(Severity::Deny, "endpoint host \"…@10.0.0.1\" is not among the allowed hosts")],
+            &[(Severity::Deny, "endpoint host \"…\" is not among the allowed hosts")],
         ),
     ] {
         let found = judged(&rule, &object);
@@ -192,16 +231,90 @@ fn other_conditions_cannot_judge_what_clients_read_differently() {
 /// No credential is in the finding about such an endpoint.
 #[test]
 fn messages_about_ambiguous_hosts_show_no_userinfo() {
-    for userinfo in
-        ["u:ZEBRA", "ZEBRA", "u:x@ZEBRA", "u:x\\ZEBRA", "u:x/ZEBRA", "u:x?ZEBRA", "u:x#ZEBRA", "u:x ZEBRA"]
-    {
-        for host in ["h.example", "h.example:x", "h%2e", "0x7f.1", ""] {
-            for object in objects(&format!("https://{userinfo}@{host}/x")) {
-                let found = judged(&json!({"hosts": ["x"]}), &object);
-                assert!(!found.is_empty() && !format!("{found:?}").contains("ZEBRA"), "{object} {found:?}");
+    const USERINFO: [&str; 10] = [
+        "",
+        "u:ZEBRA@",
+        "ZEBRA@",
+        "ZEBRA@ZEBRA@",
+        "u:x@ZEBRA@",
+        "u:x\\ZEBRA@",
+        "u:x/ZEBRA@",
+        "u:x?ZEBRA@",
+        "u:x#ZEBRA@",
+        "u:x ZEBRA@",
+    ];
+    const TAILS: [&str; 6] =
+        ["/x", "/v1?token=abc@ZEBRA", "#ZEBRA@ZEBRA", "/ZEBRA@x", "?password=ZEBRA@x", "/x@tcp(ZEBRA)/y"];
+    let mut texts: Vec<String> = [
+        "host=ho%st user=u password=sup@ZEBRA dbname=x",
+        "host=ho%st password='s@up r@ZEBRA' dbname=x",
+        "host=h.example;password=ZEBRA",
+        "password=ZEBRA@ZEBRA host=h%",
+    ]
+    .map(str::to_owned)
+    .to_vec();
+    for host in ["h.example", "h.example:x", "go od.example", "h%2e", "0x7f.1", "tcp(h.example)", ""] {
+        for (userinfo, tail) in USERINFO.iter().flat_map(|it| TAILS.map(|tail| (it, tail))) {
+            texts.push(format!("https://{userinfo}{host}{tail}"));
+        }
+    }
+    for object in texts.iter().flat_map(|text| objects(text)) {
+        let found = judged(&json!({"hosts": ["x"]}), &object);
+        assert!(!found.is_empty() && !format!("{found:?}").contains("ZEBRA"), "{object} {found:?}");
+    }
+    // What stands in place of a host is not masked for its sake.
+    let [object, ..] = objects("root:p@tcp(evil.example)/m");
+    let found = format!("{:?}", judged(&json!({"hosts": ["x"]}), &object));
+    assert!(found.contains("endpoint host \\\"…\\\""), "{found}");
+}
+
+/// A stored endpoint that breaks a rule may stay as it is; another one that breaks it in the same way is denied.
+#[test]
+fn an_endpoint_that_breaks_a_rule_is_exchanged_for_no_other() {
+    let long = |end: &str| format!("https://{}{end}", "a.".repeat(200));
+    let many = |end: &str| format!("postgres://{}{end}/x", "h.example,".repeat(64));
+    let changes = [
+        (
+            "https://evil.example\\@good.example.com".to_owned(),
+            "https://evil2.example\\@good.example.com".to_owned(),
+        ),
+        ("https://u@evil.example\\@h".to_owned(), "https://v@evil.example\\@h".to_owned()),
+        (long("b"), long("c")),
+        (many("b"), many("c")),
+        ("https://evil.example:1".to_owned(), "https://evil.example:1/x".to_owned()),
+        ("https://10.0.0.9:1/".to_owned(), "https://u@10.0.0.9:1/".to_owned()),
+        ("https://127.0.0.1:1".to_owned(), "https://127.0.0.1:1?a".to_owned()),
+        ("http://0x7f.1:1".to_owned(), "http://0x7f.1:1/x".to_owned()),
+    ];
+    let rules = [
+        json!({"endpoint": {"hosts": ["x.example"]}}),
+        json!({"endpoint": {"schemes": ["grpc"]}}),
+        json!({"endpoint": {"ports": [2]}, "onUnknown": "deny"}),
+        json!({"endpoint": {"private": "forbid"}, "onUnknown": "deny"}),
+        json!({"endpoint": {"loopback": "forbid"}, "onUnknown": "deny"}),
+        json!({"endpoint": {"inCluster": "require"}, "onUnknown": "deny"}),
+        json!({"endpoint": {"hosts": ["x.example"]}, "message": "another host, please"}),
+        json!({"tenancy": {"from": {"namespace": true}, "endpointHosts": "x"}}),
+    ];
+    let mut told = 0;
+    for (stored, new) in &changes {
+        for mut rule in rules.clone() {
+            rule["id"] = json!("r");
+            let policy = [denying(&json!([rule]))];
+            for (before, now) in objects(stored).iter().zip(objects(new)) {
+                let denials = |now: &Value| {
+                    let update = case(&policy, now, &json!({"operation": "UPDATE", "oldObject": before}));
+                    let found = admitted(&update).expect("can be read").decision.findings;
+                    found.iter().filter(|it| it.severity == Severity::Deny).count()
+                };
+                let fires = reported(&policy, &now).iter().any(|it| it.severity == Severity::Deny);
+                assert_eq!(denials(before), 0, "{rule} {before}");
+                assert_eq!(denials(&now) > 0, fires, "{rule} {before} {now}");
+                told += usize::from(fires);
             }
         }
     }
+    assert!(told > 150, "only {told} changes break a rule");
 }
 
 /// An update from a known host to one that clients read in two ways changes the endpoint.
@@ -209,9 +322,12 @@ fn messages_about_ambiguous_hosts_show_no_userinfo() {
 fn an_immutable_endpoint_stays_what_clients_agree_on() {
     let rules = json!([{"id": "fixed", "immutable": ["endpoint.host"]}]);
     let [stored, ..] = objects("https://good.example.com");
-    for (endpoint, changes) in
-        [("https://evil.example\\@good.example.com", 1), ("https://good.example.com/x", 0)]
-    {
+    for (endpoint, changes) in [
+        ("https://evil.example\\@good.example.com", 1),
+        ("https://good.example.com:80:80", 1),
+        ("https://good.example.com;x", 1),
+        ("https://good.example.com/x", 0),
+    ] {
         let [object, ..] = objects(endpoint);
         let update = case(&[denying(&rules)], &object, &json!({"operation": "UPDATE", "oldObject": stored}));
         let admitted = admitted(&update).expect("can be read");

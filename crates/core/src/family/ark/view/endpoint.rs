@@ -42,13 +42,15 @@ fn of_source(source: &ValueSource<'_>, namespace: &str, state: &mut StateReader<
     if !source.tree.is_object() {
         return None;
     }
-    match source.field {
-        "secretKeyRef" => Some(EndpointView::unknown(EndpointSource::Secret, Why::EndpointInSecret)),
-        "configMapKeyRef" => Some(of_config_map(source, namespace, state)),
+    let endpoint = match source.field {
+        "secretKeyRef" => EndpointView::unknown(EndpointSource::Secret, Why::EndpointInSecret),
+        "configMapKeyRef" => return Some(of_config_map(source, namespace, state)),
         // The platform never resolves it.
-        "queryParameterRef" => Some(EndpointView::unknown(EndpointSource::Query, Why::EndpointInQuery)),
-        _ => None,
-    }
+        "queryParameterRef" => EndpointView::unknown(EndpointSource::Query, Why::EndpointInQuery),
+        _ => return None,
+    };
+    let [name, key] = ["name", "key"].map(|field| source.text(field).unwrap_or_default());
+    Some(endpoint.of(&format!("{name}/{key}")))
 }
 
 fn of_config_map(source: &ValueSource<'_>, namespace: &str, state: &mut StateReader<'_>) -> EndpointView {
@@ -58,7 +60,7 @@ fn of_config_map(source: &ValueSource<'_>, namespace: &str, state: &mut StateRea
     let from = EndpointSource::ConfigMap;
     match value {
         Some(text) => endpoint_view::parse(from, text, namespace, state),
-        None => EndpointView::unknown(from, Why::EndpointInConfigMap),
+        None => EndpointView::unknown(from, Why::EndpointInConfigMap).of(&format!("{name}/{key}")),
     }
 }
 
