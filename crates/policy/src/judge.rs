@@ -31,6 +31,7 @@ use self::verdict::Verdict;
 pub use self::verdict::{action, promotion};
 use super::exempt;
 use super::matching::{self, Candidate, Matches};
+use super::places::Places;
 use super::selection::{Selection, Subject, select};
 use super::text::plain_name;
 
@@ -167,8 +168,8 @@ pub fn judge<'p>(
     let sources = views.new.sources.iter().map(|source| source.view.namespace.as_str());
     selection.look_up(sources, state);
     let object = views.object.as_deref().unwrap_or(subject.object);
-    let object = LazyCell::new(|| serde_json::from_str(object).unwrap_or_default());
-    let nearest = |pointer: &Pointer| nearest(&object, pointer);
+    let places = LazyCell::new(|| Places::of(object));
+    let nearest = |pointer: &Pointer| places.nearest(pointer);
     let judge = Judge { subject, snapshot, selection: &selection, views: &views, budget, nearest: &nearest };
     let judgement = judge.all();
     budget.stopped().map_or(judgement, |stop| not_judged(subject, &selection, &stop))
@@ -385,12 +386,6 @@ struct OutcomePart<'v> {
 /// Whether a place in the view of a pod's memory is a variable in the pod. Memory resources have no such place.
 fn is_in_container(pointer: &Pointer) -> bool {
     pointer.as_str().starts_with("/spec/containers/")
-}
-
-/// The pointer, or its nearest parent that exists in the object.
-fn nearest(object: &Value, pointer: &Pointer) -> Pointer {
-    let exists = |place: &Pointer| object.pointer(place.as_str()).is_some_and(|value| !value.is_null());
-    successors(Some(pointer.clone()), Pointer::parent).find(exists).unwrap_or_default()
 }
 
 /// The reason for an unknown value without the names of objects in another namespace. The namespace itself is part of

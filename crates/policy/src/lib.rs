@@ -21,6 +21,7 @@ pub mod leftover;
 mod matching;
 mod names;
 mod namespaces;
+mod places;
 pub mod read;
 mod reader;
 pub mod resource;

@@ -136,9 +136,6 @@ fn present(pod: &Value, marked: &BTreeSet<Item>) -> BTreeMap<Item, Value> {
             items.insert(item, value.clone());
         }
     };
-    fn elements<'v>(value: &'v Value, field: &str) -> impl Iterator<Item = &'v Value> {
-        value.get(field).and_then(Value::as_array).into_iter().flatten()
-    }
     let spec = pod.get("spec").unwrap_or(&Value::Null);
     for field in ["containers", "initContainers"] {
         // Variables go into the first of several containers with one name, which no apiserver accepts.
@@ -166,6 +163,10 @@ fn present(pod: &Value, marked: &BTreeSet<Item>) -> BTreeMap<Item, Value> {
         add(Item::FsGroup(group), &group.into());
     }
     items
+}
+
+fn elements<'v>(value: &'v Value, field: &str) -> impl Iterator<Item = &'v Value> {
+    value.get(field).and_then(Value::as_array).into_iter().flatten()
 }
 
 fn pairs(marker: &Value, field: &str, item: fn(String, String) -> Item) -> Vec<Item> {

@@ -80,7 +80,7 @@ pub(super) fn refusal(text: &str, edits: &[Edit]) -> Option<Finding> {
             Value::Env(variable) => wrong_variable(variable),
             Value::EnvList(variables) => variables.iter().find_map(wrong_variable),
             Value::Tree(tree) if pointer.starts_with("/spec/initContainers") => {
-                let added = tree.as_array().map_or(slice::from_ref(tree), Vec::as_slice);
+                let added = tree.as_array().map_or_else(|| slice::from_ref(tree), Vec::as_slice);
                 containers.extend(added);
                 added.iter().find_map(wrong_container)
             }

@@ -1,0 +1,158 @@
+//! Which fields an object has, so that findings stand at a field that exists.
+//!
+//! An object may hold very much that no rule looks at. Of more than [`MAX_PLACES`] fields and elements the first are known.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::iter::successors;
+
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+
+use memgate_primitives::budget::MAX_STEPS;
+use memgate_primitives::pointer::{Pointer, list_index};
+
+/// How many fields and elements of an object are known: as many as a decision reads values.
+const MAX_PLACES: u32 = MAX_STEPS;
+
+/// What there is below one place; `null` counts as absent.
+#[derive(Debug, Default)]
+pub(super) enum Places {
+    #[default]
+    Nothing,
+    Scalar,
+    List(Vec<Places>),
+    Map(BTreeMap<Box<str>, Places>),
+}
+
+impl Places {
+    /// Those of a text; nothing of a text that is not JSON.
+    pub(super) fn of(text: &str) -> Self {
+        let seed = Seed { left: &Cell::new(MAX_PLACES) };
+        seed.deserialize(&mut serde_json::Deserializer::from_str(text)).unwrap_or_default()
+    }
+
+    /// The place, or its nearest parent that exists.
+    pub(super) fn nearest(&self, pointer: &Pointer) -> Pointer {
+        successors(Some(pointer.clone()), Pointer::parent).find(|place| self.has(place)).unwrap_or_default()
+    }
+
+    fn has(&self, pointer: &Pointer) -> bool {
+        let below = pointer.tokens().try_fold(self, |places, token| match places {
+            Self::List(elements) => elements.get(list_index(&token)?),
+            Self::Map(fields) => fields.get(&*token),
+            Self::Nothing | Self::Scalar => None,
+        });
+        below.is_some_and(|places| !matches!(places, Self::Nothing))
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Seed<'l> {
+    left: &'l Cell<u32>,
+}
+
+impl Seed<'_> {
+    /// Whether there is room for one more place.
+    fn takes(self) -> bool {
+        let left = self.left.get().checked_sub(1);
+        self.left.set(left.unwrap_or_default());
+        left.is_some()
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Seed<'_> {
+    type Value = Places;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Places, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Seed<'_> {
+    type Value = Places;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_unit<E>(self) -> Result<Places, E> {
+        Ok(Places::Nothing)
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Places, E> {
+        Ok(Places::Scalar)
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Places, E> {
+        Ok(Places::Scalar)
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Places, E> {
+        Ok(Places::Scalar)
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Places, E> {
+        Ok(Places::Scalar)
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Places, E> {
+        Ok(Places::Scalar)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Places, A::Error> {
+        let mut elements = Vec::new();
+        while self.takes() {
+            let Some(element) = list.next_element_seed(self)? else { return Ok(Places::List(elements)) };
+            elements.push(element);
+        }
+        while list.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(Places::List(elements))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Places, A::Error> {
+        let mut fields = BTreeMap::new();
+        while self.takes() {
+            let Some(key) = map.next_key()? else { return Ok(Places::Map(fields)) };
+            fields.insert(key, map.next_value_seed(self)?);
+        }
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(Places::Map(fields))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_place_exists() {
+        let places = Places::of(r#"{"a": {"b": [1, null, {"c/d": "x"}], "n": null}}"#);
+        for (asked, nearest) in [
+            ("/a/b/0", "/a/b/0"),
+            ("/a/b/1", "/a/b"),
+            ("/a/b/2/c~1d", "/a/b/2/c~1d"),
+            ("/a/b/2/c~1d/e", "/a/b/2/c~1d"),
+            ("/a/b/3", "/a/b"),
+            ("/a/n", "/a"),
+            ("/x/y", ""),
+            ("", ""),
+        ] {
+            assert_eq!(places.nearest(&Pointer::new(asked)).as_str(), nearest, "{asked}");
+        }
+    }
+
+    #[test]
+    fn of_very_many_the_first_are_known() {
+        for element in ["{}", "0", r#"{"ip":""}"#, "[]", "null"] {
+            let list = [element; 300_000].join(",");
+            for (text, known) in [
+                (format!(r#"{{"a": {{"b": 1}}, "list": [{list}]}}"#), true),
+                (format!(r#"{{"list": [{list}], "a": {{"b": 1}}}}"#), false),
+            ] {
+                let nearest = Places::of(&text).nearest(&Pointer::new("/a/b"));
+                assert_eq!(nearest.as_str(), if known { "/a/b" } else { "" }, "{element}");
+            }
+        }
+    }
+}
