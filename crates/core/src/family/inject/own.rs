@@ -161,6 +161,11 @@ impl<'o> OwnReading<'o> {
         own.or_else(|| self.env_from.filter(|_| self.own.left_out.contains(&name)))
     }
 
+    /// Whether the container has the variable with the value that its memory wants.
+    pub(crate) fn is_as_declared(self, name: &str) -> bool {
+        !self.own.left_out.contains(&name) && self.own.list.iter().all(|own| own.name != name)
+    }
+
     /// The variables of the pod's own `env`, by name.
     pub(crate) fn iter(self) -> impl Iterator<Item = (&'o str, &'o OwnVariable)> {
         self.own.list.iter().map(|own| (own.name.as_str(), own))

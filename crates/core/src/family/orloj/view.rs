@@ -63,23 +63,12 @@ pub(crate) fn view_pod(
 /// variables count. Returns the variables that may name the endpoint: those of each provider where it is unknown. A
 /// provider of a custom build may use any that the pod sets.
 fn use_own(view: &mut MemoryView, own: OwnReading<'_>) -> &'static [&'static str] {
-    const OF_PROVIDER: [&str; 3] = ["endpoint", "secrets", "inline"];
-    if let Some(set) = own.get(want::PROVIDER) {
+    let set = own.get(want::PROVIDER);
+    if let Some(set) = set {
         let named = |text: &str| Provider::parse(Some(text.trim()).filter(|text| !text.is_empty()));
-        let provider = set.value(view, "backend", |text| Some(named(text)));
-        view.backend = provider.as_ref().map(|provider| provider.name().to_owned());
+        view.backend = set.value(view, "backend", |text| Some(named(text).name().to_owned()));
         view.provider = set.value(view, "provider", |text| Some(named(text).name().to_owned()));
         view.durable = set.value(view, "durable", |text| Some(durable(&named(text)))).flatten();
-        for path in OF_PROVIDER {
-            view.moved(path, &set.field);
-        }
-        view.secrets.clear();
-        view.inline.clear();
-        view.endpoint = None;
-        if provider.is_none() {
-            view.unknown.extend(OF_PROVIDER.iter().map(|path| (*path, set.why())));
-            view.endpoint = Some(EndpointView::unknown(EndpointSource::Literal, set.why()));
-        }
     }
     let (credentials, addresses): (&[&str], &[&str]) =
         match view.provider.as_deref().map(|name| Provider::parse(Some(name))) {
@@ -91,6 +80,24 @@ fn use_own(view: &mut MemoryView, own: OwnReading<'_>) -> &'static [&'static str
             Some(Provider::Http | Provider::Custom(_)) => (&[want::TOKEN], &[want::ENDPOINT]),
             None => (&[want::TOKEN, want::PASSWORD], &[want::ENDPOINT, want::DSN]),
         };
+    if let Some(set) = set {
+        // Another provider may read what memgate adds for the declared one.
+        for (names, path, secret) in
+            [(addresses, "endpoint", ENDPOINT_SECRET), (credentials, "secrets", AUTH_SECRET)]
+        {
+            if !names.iter().any(|name| own.is_as_declared(name)) {
+                view.moved(path, &set.field);
+                view.secrets.retain(|it| it.field.as_str() != secret);
+                view.endpoint = view.endpoint.take().filter(|_| path != "endpoint");
+            }
+        }
+        view.moved("inline", &set.field);
+        view.inline.clear();
+        if view.provider.is_none() {
+            view.unknown.extend(["secrets", "inline"].map(|path| (path, set.why())));
+            view.endpoint = Some(EndpointView::unknown(EndpointSource::Literal, set.why()));
+        }
+    }
     for set in credentials.iter().filter_map(|name| own.get(name)) {
         set.set_credential(view, Some(&Pointer::new(AUTH_SECRET)));
     }
