@@ -33,6 +33,29 @@ pub(crate) struct MemoryVariableNames<'n> {
     pub(crate) open: Option<&'n str>,
 }
 
+impl MemoryVariableNames<'_> {
+    /// The entries of a container's `env` that differ from what its memory wants, by name: with the wanted variable, or
+    /// without one where the memory leaves it out.
+    pub(crate) fn differing<'p, 'v, 'w>(
+        self,
+        existing: &ExistingEnv<'p>,
+        wanted: &'v [Variable<'w>],
+    ) -> impl Iterator<Item = (&'p str, &'p pod::EnvVarView<'p>, Option<&'v Variable<'w>>)> {
+        let by_name: BTreeMap<&str, &'v Variable<'w>> =
+            wanted.iter().map(|it| (it.name.as_ref(), it)).collect();
+        existing.iter().filter_map(move |(name, entry)| {
+            let variable = by_name.get(name).copied();
+            let differs = match variable {
+                Some(variable) => !variable.equals(entry),
+                None => {
+                    self.names.contains(&name) || self.open.is_some_and(|start| name.starts_with(start))
+                }
+            };
+            differs.then_some((name, entry, variable))
+        })
+    }
+}
+
 /// The variables that one container sets itself.
 #[derive(Default)]
 pub(crate) struct OwnVariables {
@@ -91,17 +114,10 @@ impl OwnVariables {
     ) -> Self {
         let sent = ExistingEnv::read(sent, names.prefixes);
         let existing = ExistingEnv::read(stored, names.prefixes);
-        let by_name: BTreeMap<&str, &Variable<'_>> = wanted.iter().map(|it| (it.name.as_ref(), it)).collect();
-        let is_open = |name: &str| names.open.is_some_and(|start| name.starts_with(start));
         let list = place.key("env");
         let first = wanted.first();
-        let own = existing.iter().filter_map(|(name, entry)| {
-            let variable = by_name.get(name).copied();
-            let differs = match variable {
-                Some(variable) => !variable.equals(entry),
-                None => names.names.contains(&name) || is_open(name),
-            };
-            let (at, _) = sent.get(name).filter(|_| differs)?;
+        let own = names.differing(&existing, wanted).filter_map(|(name, entry, variable)| {
+            let (at, _) = sent.get(name)?;
             let of_origin = || variable.or(first).map(|it| title(&it.origin.resource)).unwrap_or_default();
             let text = entry.literal().filter(|text| !text.contains("$("));
             Some(OwnVariable {
@@ -150,7 +166,7 @@ impl OwnVariables {
             let OwnVariable { name, declared, field, .. } = own;
             OwnVariableView { name, declared, field }
         }));
-        view.env_from = view.env_from.take().or(self.env_from.map(|it| it.field));
+        view.env_from = view.env_from.take().or_else(|| Some(self.env_from?.field));
     }
 }
 

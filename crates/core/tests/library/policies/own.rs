@@ -128,7 +128,11 @@ fn an_allowed_address_does_not_hide_the_declared_one() {
 
 /// The `envFrom` of a container, and whether something may come from it.
 fn env_froms() -> [(Value, bool); 3] {
-    [(Value::Null, false), (json!([]), false), (json!([{"secretRef": {"name": "x", "optional": true}}]), true)]
+    [
+        (Value::Null, false),
+        (json!([]), false),
+        (json!([{"secretRef": {"name": "x", "optional": true}}]), true),
+    ]
 }
 
 #[test]
@@ -327,8 +331,7 @@ fn a_server_of_sympozium_may_come_from_env_from() {
     let agent = json!({"apiVersion": "sympozium.ai/v1alpha1", "kind": "Agent",
         "metadata": metadata("scout"), "spec": spec});
     let endpoint = json!({"inCluster": "require"});
-    let policy =
-        denying(&json!([{"id": "it", "roles": ["pod"], "onUnknown": "deny", "endpoint": endpoint}]));
+    let policy = denying(&json!([{"id": "it", "roles": ["pod"], "onUnknown": "deny", "endpoint": endpoint}]));
     let good = "http://good.team.svc";
     let both = |url: &str| {
         ["MEMORY_SERVER_URL", "WORKFLOW_MEMORY_SERVER_URL"].map(|name| json!({"name": name, "value": url}))
