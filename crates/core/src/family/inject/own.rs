@@ -47,9 +47,7 @@ impl MemoryVariableNames<'_> {
             let variable = by_name.get(name).copied();
             let differs = match variable {
                 Some(variable) => !variable.equals(entry),
-                None => {
-                    self.names.contains(&name) || self.open.is_some_and(|start| name.starts_with(start))
-                }
+                None => self.names.contains(&name) || self.open.is_some_and(|start| name.starts_with(start)),
             };
             differs.then_some((name, entry, variable))
         })

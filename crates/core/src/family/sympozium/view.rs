@@ -111,7 +111,8 @@ fn use_own(
             memories.push(agent);
         }
         let named = memories.iter().rposition(|view| is_its(view) || view.backend.is_none());
-        let named = named.or_else(|| Some(0).filter(|_| set.is_env_from())).and_then(|it| memories.get_mut(it));
+        let named =
+            named.or_else(|| Some(0).filter(|_| set.is_env_from())).and_then(|it| memories.get_mut(it));
         if let Some(view) = named {
             set.set_endpoint(view, has_credential, state);
         }

@@ -164,12 +164,11 @@ fn what_env_from_may_set_is_unknown() {
                         let findings = reported(&state, &pod(&labels, &container));
                         let is_injected = inject == "enabled" && used == declares;
                         let of_address = match used {
-                            "in-context" => Taken::Allowed,
                             "redis" | "vector-store" if !address.is_empty() => taken,
                             // The address of redis is in a Secret.
                             "redis" if declares == "redis" => Taken::Unknown,
                             "redis" | "vector-store" if may_set && !is_injected => Taken::Unknown,
-                            "redis" | "vector-store" => Taken::Allowed,
+                            "in-context" | "redis" | "vector-store" => Taken::Allowed,
                             // The program may take the backend for another one.
                             _ => taken.max(Taken::Unknown),
                         };
