@@ -385,7 +385,7 @@ struct OutcomePart<'v> {
 
 /// Whether a place in the view of a pod's memory is a variable in the pod. Memory resources have no such place.
 fn is_in_container(pointer: &Pointer) -> bool {
-    pointer.as_str().starts_with("/spec/containers/")
+    ["/spec/containers/", "/spec/initContainers/"].iter().any(|list| pointer.as_str().starts_with(list))
 }
 
 /// The reason for an unknown value without the names of objects in another namespace. The namespace itself is part of

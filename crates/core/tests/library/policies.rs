@@ -7,6 +7,7 @@
 //! hosts     which hosts are allowed, compared with the clients that connect to them
 //! large     very many elements, very long values, and policies as large as they may be
 //! locked    what passes where a policy refuses everything
+//! own       what a pod may use behind a second variable, in `envFrom` or in another container
 //! pods      what a pod sets itself, and pods that are too large
 //! refused   what is wrong with a policy is said in words that help
 //! repeated  the second time, and updates that change nothing
@@ -22,6 +23,7 @@ mod every;
 mod hosts;
 mod large;
 mod locked;
+mod own;
 mod pods;
 mod refused;
 mod repeated;

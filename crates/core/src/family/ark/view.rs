@@ -2,7 +2,9 @@
 
 mod endpoint;
 
-use crate::family::inject::own::OwnVariables;
+use std::collections::BTreeSet;
+
+use crate::family::inject::own::{OwnReading, OwnVariables};
 use crate::family::url::inline_credential;
 use memgate_model::family::Subject;
 use memgate_model::kind::Kind;
@@ -45,7 +47,12 @@ pub(crate) fn view_pod(
     let own = own_variables(pods, namespace, state);
     let is_used = own.is_empty() || own.iter().any(OwnVariables::is_empty);
     let mut sources: Vec<MemoryView> = is_used.then(|| declared.clone()).into_iter().collect();
-    for own in own.iter().filter(|own| !own.is_empty()) {
+    let mut known = BTreeSet::new();
+    for own in own.iter().flat_map(OwnVariables::readings) {
+        // What several containers share is judged once, at the first of them.
+        if own.is_declared() || !known.insert(own.values()) {
+            continue;
+        }
         let size = declared.secrets.len() + declared.inline.len();
         if !state.budget().steps(u32::try_from(size).unwrap_or(u32::MAX)) {
             break;
@@ -54,6 +61,7 @@ pub(crate) fn view_pod(
         use_own(&mut source, own, state);
         sources.push(source);
     }
+    drop(known);
     let mut view = MemoryView::of_pod(FAMILY.name, namespace, sources);
     for own in own {
         own.add_to(&mut view);
@@ -62,12 +70,13 @@ pub(crate) fn view_pod(
 }
 
 /// Puts what a container itself sets in the place of what its Memory declares.
-fn use_own(view: &mut MemoryView, own: &OwnVariables, state: &mut StateReader<'_>) {
+fn use_own(view: &mut MemoryView, own: OwnReading<'_>, state: &mut StateReader<'_>) {
     let has_credential = |text: &str| inline_credential(text, Pointer::root()).is_some();
+    if let Some(set) = own.get(want::URL) {
+        set.set_endpoint(view, has_credential, state);
+    }
     for (name, set) in own.iter() {
-        if name == want::URL {
-            set.set_endpoint(view, has_credential, state);
-        } else if name.starts_with(want::HEADER_PREFIX) && (set.replaces_secret || set.text.is_none()) {
+        if name.starts_with(want::HEADER_PREFIX) && (set.replaces_secret || set.text.is_none()) {
             view.moved("secrets", &set.field);
             match &set.text {
                 Some(text) => view.inline.push(InlineView::new(set.field.clone(), text)),

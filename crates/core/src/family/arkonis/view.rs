@@ -1,7 +1,7 @@
 //! The views of the family's objects, for rules of policies.
 
 use crate::family::endpoint_view;
-use crate::family::inject::own::OwnVariables;
+use crate::family::inject::own::OwnReading;
 use crate::family::url::inline_credential;
 use memgate_model::family::Subject;
 use memgate_model::kind::Kind;
@@ -53,17 +53,24 @@ pub(crate) fn view_pod(
     let Ok((dialect, memory)) = memory_of(pods[0], namespace, state)? else {
         return Some(MemoryView::of_pod(FAMILY.name, namespace, None));
     };
-    let mut source = of_stored(dialect, memory, state);
+    let declared = of_stored(dialect, memory, state);
     let own = own_variables(pods, dialect, memory);
-    use_own(&mut source, &own, state);
-    let mut view = MemoryView::of_pod(FAMILY.name, namespace, Some(source));
+    let has_credential = |text: &str| inline_credential(text, Pointer::root()).is_some();
+    let mut sources = Vec::new();
+    for own in own.readings() {
+        let mut source = declared.clone();
+        let addresses = use_own(&mut source, own, dialect);
+        sources.extend(own.reached_at(source, addresses, has_credential, state));
+    }
+    let mut view = MemoryView::of_pod(FAMILY.name, namespace, sources);
     own.add_to(&mut view);
     Some(view)
 }
 
 /// Puts what the pod itself sets in the place of what its memory declares. Of another backend, only the pod's own
-/// variables count, and a limit without a variable is none.
-fn use_own(view: &mut MemoryView, own: &OwnVariables, state: &mut StateReader<'_>) {
+/// variables count, and a limit without a variable is none. Returns the variables that name the endpoint: the program may
+/// use any of them, and those of each backend where the backend is unknown.
+fn use_own(view: &mut MemoryView, own: OwnReading<'_>, dialect: &Dialect) -> &'static [&'static str] {
     const OF_SECTION: [&str; 7] =
         ["provider", "endpoint", "ttlSeconds", "maxEntries", "collection", "secrets", "inline"];
     if let Some(set) = own.get(want::BACKEND) {
@@ -89,11 +96,9 @@ fn use_own(view: &mut MemoryView, own: &OwnVariables, state: &mut StateReader<'_
             }
         }
     }
-    let has_credential = |text: &str| inline_credential(text, Pointer::root()).is_some();
     match view.backend.as_deref().and_then(Backend::from_name) {
         Some(Backend::Redis) => {
             if let Some(set) = own.get(want::REDIS_URL) {
-                set.set_endpoint(view, has_credential, state);
                 view.secrets.clear();
                 // The URL has its own credential.
                 set.value(view, "secrets", |_| Some(()));
@@ -104,34 +109,20 @@ fn use_own(view: &mut MemoryView, own: &OwnVariables, state: &mut StateReader<'_
             if let Some(set) = own.get(want::REDIS_MAX_ENTRIES) {
                 view.max_entries = set.number(view, "maxEntries");
             }
+            &[want::REDIS_URL]
         }
-        Some(Backend::VectorStore) => use_own_store(view, own, has_credential, state),
-        Some(Backend::InContext) | None => {}
+        Some(Backend::VectorStore) => {
+            use_own_store(view, own);
+            if dialect.successor { &[want::ENDPOINT, want::VECTOR_URL] } else { &[want::ENDPOINT] }
+        }
+        Some(Backend::InContext) => &[],
+        None => &[want::REDIS_URL, want::ENDPOINT, want::VECTOR_URL],
     }
 }
 
-fn use_own_store(
-    view: &mut MemoryView,
-    own: &OwnVariables,
-    has_credential: impl Fn(&str) -> bool,
-    state: &mut StateReader<'_>,
-) {
+fn use_own_store(view: &mut MemoryView, own: OwnReading<'_>) {
     if let Some(set) = own.get(want::PROVIDER) {
         view.provider = set.text(view, "provider");
-    }
-    if let Some(set) = own.get(want::ENDPOINT) {
-        set.set_endpoint(view, &has_credential, state);
-    }
-    if let Some(set) = own.get(want::VECTOR_URL) {
-        // A client may use either variable.
-        let other = view.endpoint.take().filter(|other| other.unknown.is_none());
-        set.set_endpoint(view, &has_credential, state);
-        if let Some((endpoint, other)) =
-            view.endpoint.as_mut().zip(other).filter(|(it, _)| it.unknown.is_none())
-        {
-            endpoint.scheme = other.scheme;
-            endpoint.hosts.extend(other.hosts);
-        }
     }
     if let Some(set) = own.get(want::COLLECTION) {
         let name = |text: &str| if text.trim().is_empty() { COLLECTION_DEFAULT } else { text }.to_owned();

@@ -178,12 +178,12 @@ pub(super) fn compare<'w>(existing: &ExistingEnv<'_>, wanted: Cow<'_, [Variable<
 /// The edits that insert a block of variables into the container of this index: one `add` each, or
 /// one for the whole list where the container has none.
 pub(super) fn insert(
-    container: usize,
+    index: usize,
     existing: Option<&[pod::EnvVarView<'_>]>,
     block: impl IntoIterator<Item = (EnvVar, Origin)>,
     position: Position,
 ) -> Vec<Edit> {
-    let list = pointer(container);
+    let list = pointer(index);
     let Some(existing) = existing else {
         let (variables, origins): (Vec<_>, Vec<_>) = block.into_iter().unzip();
         let whole = Edit { op: Op::Add, pointer: list, value: Value::EnvList(variables), origins };
@@ -193,13 +193,18 @@ pub(super) fn insert(
         Position::Front => 0,
         Position::End => existing.len(),
     };
-    let add = |(index, (variable, origin))| Edit::add(list.index(index), Value::Env(variable), origin);
+    let add = |(at, (variable, origin))| Edit::add(list.index(at), Value::Env(variable), origin);
     (start..).zip(block).map(add).collect()
 }
 
+/// The pointer to the container of this index.
+pub(crate) fn container(index: usize) -> Pointer {
+    Pointer::new("/spec/containers").index(index)
+}
+
 /// The pointer to the `env` of the container of this index.
-pub(crate) fn pointer(container: usize) -> Pointer {
-    Pointer::new(format!("/spec/containers/{container}/env"))
+pub(crate) fn pointer(index: usize) -> Pointer {
+    container(index).key("env")
 }
 
 /// Escapes a text so that the kubelet does not expand it: the kubelet replaces `$(NAME)` by the value of a

@@ -1,21 +1,26 @@
-//! The variables of its memory that a pod sets itself, in the containers that memgate injects.
+//! The variables of its memory that a pod sets itself, in the containers where the platform's program reads them.
 //!
 //! What the declared memory wants is asked of the pod as it was sent; what it gets is read from the pod as it would be
-//! stored, so that memgate's own rewrites do not count.
+//! stored, so that memgate's own rewrites do not count. Where it is open what the program uses, there is a view for
+//! each possibility, so that a pod cannot hide one behind another.
 
 use std::collections::BTreeMap;
+use std::iter;
 
 use memgate_model::finding::excerpt;
 use memgate_model::memory_view::{
     EndpointSource, EndpointView, InlineView, MemoryView, OwnVariableView, Why,
 };
-use memgate_model::pod::{self, Pod};
+use memgate_model::pod::{self, Container, Pod};
 use memgate_model::state_reader::StateReader;
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
 
 use super::env::{self, ExistingEnv, Variable};
 use crate::family::endpoint_view;
+
+/// The field of a container whose variables memgate does not read.
+const ENV_FROM: &str = "envFrom";
 
 /// The variables of a family's memory.
 #[derive(Debug, Clone, Copy)]
@@ -28,13 +33,43 @@ pub(crate) struct MemoryVariableNames<'n> {
     pub(crate) open: Option<&'n str>,
 }
 
+impl MemoryVariableNames<'_> {
+    /// The entries of a container's `env` that differ from what its memory wants, by name: with the wanted variable, or
+    /// without one where the memory leaves it out.
+    pub(crate) fn differing<'p, 'v, 'w>(
+        self,
+        existing: &ExistingEnv<'p>,
+        wanted: &'v [Variable<'w>],
+    ) -> impl Iterator<Item = (&'p str, &'p pod::EnvVarView<'p>, Option<&'v Variable<'w>>)> {
+        let by_name: BTreeMap<&str, &'v Variable<'w>> =
+            wanted.iter().map(|it| (it.name.as_ref(), it)).collect();
+        existing.iter().filter_map(move |(name, entry)| {
+            let variable = by_name.get(name).copied();
+            let differs = match variable {
+                Some(variable) => !variable.equals(entry),
+                None => self.names.contains(&name) || self.open.is_some_and(|start| name.starts_with(start)),
+            };
+            differs.then_some((name, entry, variable))
+        })
+    }
+}
+
 /// The variables that one container sets itself.
 #[derive(Default)]
 pub(crate) struct OwnVariables {
     /// By name.
     list: Vec<OwnVariable>,
-    /// The container's `envFrom`, if it may set what the memory leaves out.
-    env_from: Option<Pointer>,
+    /// The names that the container's `env` leaves out.
+    left_out: Vec<&'static str>,
+    /// The container's `envFrom`, if it may set one of those.
+    env_from: Option<OwnVariable>,
+}
+
+/// One way to read the variables of a container: without `envFrom`, or with it.
+#[derive(Clone, Copy)]
+pub(crate) struct OwnReading<'o> {
+    own: &'o OwnVariables,
+    env_from: Option<&'o OwnVariable>,
 }
 
 /// A variable that a container sets to another value than its declared memory wants, or that the memory leaves out.
@@ -53,30 +88,34 @@ pub(crate) struct OwnVariable {
 }
 
 impl OwnVariables {
-    /// Compares a container, by its index in the pod as it was sent and as it would be stored, with what its memory
-    /// wants. `declared` names the memory; without it, variables are named after what they come from.
+    /// Compares the ordinary container of this index, in the pod as it was sent and as it would be stored, with what its
+    /// memory wants. `declared` names the memory; without it, variables are named after what they come from.
     pub(crate) fn read(
         index: usize,
         [sent, stored]: [&Pod<'_>; 2],
         wanted: &[Variable<'_>],
-        names: MemoryVariableNames<'_>,
+        names: MemoryVariableNames<'static>,
         declared: Option<&str>,
     ) -> Self {
         let containers = sent.containers().get(index).zip(stored.containers().get(index));
         let Some((sent, stored)) = containers else { return Self::default() };
+        Self::compare(&env::container(index), [sent, stored], wanted, names, declared)
+    }
+
+    /// The same for a container at this place, as it was sent and as it would be stored.
+    pub(crate) fn compare(
+        place: &Pointer,
+        [sent, stored]: [&Container<'_>; 2],
+        wanted: &[Variable<'_>],
+        names: MemoryVariableNames<'static>,
+        declared: Option<&str>,
+    ) -> Self {
         let sent = ExistingEnv::read(sent, names.prefixes);
         let existing = ExistingEnv::read(stored, names.prefixes);
-        let by_name: BTreeMap<&str, &Variable<'_>> = wanted.iter().map(|it| (it.name.as_ref(), it)).collect();
-        let is_open = |name: &str| names.open.is_some_and(|start| name.starts_with(start));
-        let list = env::pointer(index);
+        let list = place.key("env");
         let first = wanted.first();
-        let own = existing.iter().filter_map(|(name, entry)| {
-            let variable = by_name.get(name).copied();
-            let differs = match variable {
-                Some(variable) => !variable.equals(entry),
-                None => names.names.contains(&name) || is_open(name),
-            };
-            let (at, _) = sent.get(name).filter(|_| differs)?;
+        let own = names.differing(&existing, wanted).filter_map(|(name, entry, variable)| {
+            let (at, _) = sent.get(name)?;
             let of_origin = || variable.or(first).map(|it| title(&it.origin.resource)).unwrap_or_default();
             let text = entry.literal().filter(|text| !text.contains("$("));
             Some(OwnVariable {
@@ -89,25 +128,34 @@ impl OwnVariables {
             })
         });
         let own = own.collect();
-        let leaves_out = names.names.iter().any(|name| existing.get(name).is_none());
-        let env_from = stored.env_from.filter(|raw| !matches!(raw.get().trim(), "null" | "[]") && leaves_out);
-        let env_from = env_from.map(|_| Pointer::new(format!("/spec/containers/{index}/envFrom")));
-        Self { list: own, env_from }
+        let left_out = names.names.iter().copied().filter(|name| existing.get(name).is_none());
+        let left_out: Vec<&str> = left_out.collect();
+        let env_from = stored.env_from.filter(|raw| !matches!(raw.get().trim(), "null" | "[]"));
+        let env_from = env_from.filter(|_| !left_out.is_empty()).map(|_| OwnVariable {
+            name: ENV_FROM.to_owned(),
+            declared: String::new(),
+            field: place.key(ENV_FROM),
+            text: None,
+            from: EndpointSource::Literal,
+            replaces_secret: false,
+        });
+        Self { list: own, left_out, env_from }
     }
 
-    /// Whether the container is as its memory wants it.
+    /// Whether the container is as its memory wants it, as far as its `env` tells.
     pub(crate) fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    /// The variable of this name.
-    pub(crate) fn get(&self, name: &str) -> Option<&OwnVariable> {
-        self.list.iter().find(|own| own.name == name)
+    /// Whether the container has no variable of these names and none from elsewhere.
+    pub(crate) fn has_none(&self, names: MemoryVariableNames<'_>) -> bool {
+        self.is_empty() && self.env_from.is_none() && self.left_out.len() == names.names.len()
     }
 
-    /// All of them, by name.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &OwnVariable)> {
-        self.list.iter().map(|own| (own.name.as_str(), own))
+    /// What its memory can read: its `env`, and the same with what `envFrom` may add.
+    pub(crate) fn readings(&self) -> impl Iterator<Item = OwnReading<'_>> {
+        let with_env_from = self.env_from.as_ref().map(|it| OwnReading { own: self, env_from: Some(it) });
+        iter::once(OwnReading { own: self, env_from: None }).chain(with_env_from)
     }
 
     /// Adds them to the view of their pod.
@@ -116,7 +164,65 @@ impl OwnVariables {
             let OwnVariable { name, declared, field, .. } = own;
             OwnVariableView { name, declared, field }
         }));
-        view.env_from = view.env_from.take().or(self.env_from);
+        view.env_from = view.env_from.take().or_else(|| Some(self.env_from?.field));
+    }
+}
+
+impl<'o> OwnReading<'o> {
+    /// The variable of this name; one that `envFrom` may set is unknown.
+    pub(crate) fn get(self, name: &str) -> Option<&'o OwnVariable> {
+        let own = self.own.list.iter().find(|own| own.name == name);
+        own.or_else(|| self.env_from.filter(|_| self.own.left_out.contains(&name)))
+    }
+
+    /// Whether the container has the variable with the value that its memory wants.
+    pub(crate) fn is_as_declared(self, name: &str) -> bool {
+        !self.own.left_out.contains(&name) && self.own.list.iter().all(|own| own.name != name)
+    }
+
+    /// The variables of the pod's own `env`, by name.
+    pub(crate) fn iter(self) -> impl Iterator<Item = (&'o str, &'o OwnVariable)> {
+        self.own.list.iter().map(|own| (own.name.as_str(), own))
+    }
+
+    /// Whether it is as the declared memory wants it.
+    pub(crate) fn is_declared(self) -> bool {
+        self.own.is_empty() && self.env_from.is_none()
+    }
+
+    /// Whether it is the one with `envFrom`.
+    pub(crate) const fn has_env_from(self) -> bool {
+        self.env_from.is_some()
+    }
+
+    /// What tells it from the reading of another container: the names with the values, and what may come from elsewhere.
+    pub(crate) fn values(self) -> impl Ord + use<'o> {
+        let own = self.own.list.iter();
+        let own = own.map(|own| (own.name.as_str(), own.text.as_deref(), own.from, own.replaces_secret));
+        (own.collect::<Vec<_>>(), self.env_from.map(|_| self.own.left_out.as_slice()))
+    }
+
+    /// The views of a memory that is reached at one of these variables, as the pod sets them: one for each that names an
+    /// endpoint, since a program may use any of them.
+    pub(crate) fn reached_at(
+        self,
+        view: MemoryView,
+        names: &[&str],
+        has_credential: impl Fn(&str) -> bool,
+        state: &mut StateReader<'_>,
+    ) -> Vec<MemoryView> {
+        let mut views = Vec::new();
+        for name in names {
+            let mut of_this = view.clone();
+            if let Some(set) = self.get(name) {
+                set.set_endpoint(&mut of_this, &has_credential, state);
+            }
+            views.push(of_this);
+        }
+        if views.iter().any(|view| view.endpoint.is_some()) {
+            views.retain(|view| view.endpoint.is_some());
+        }
+        if views.is_empty() { vec![view] } else { views }
     }
 }
 
@@ -141,6 +247,11 @@ fn source(entry: &pod::EnvVarView<'_>) -> EndpointSource {
 }
 
 impl OwnVariable {
+    /// Whether it stands for what `envFrom` may set.
+    pub(crate) fn is_env_from(&self) -> bool {
+        self.name == ENV_FROM
+    }
+
     /// Why its value is unknown.
     pub(crate) fn why(&self) -> Why {
         Why::SetByPod(self.name.clone())

@@ -1,7 +1,7 @@
 //! The views of the family's objects, for rules of policies.
 
 use crate::family::endpoint_view;
-use crate::family::inject::own::OwnVariables;
+use crate::family::inject::own::OwnReading;
 use memgate_model::family::Subject;
 use memgate_model::kind::Kind;
 use memgate_model::memory_view::{
@@ -46,50 +46,65 @@ pub(crate) fn view_pod(
     namespace: &str,
     state: &mut StateReader<'_>,
 ) -> Option<MemoryView> {
-    let mut memory = memory_of(pods[0], namespace, state)?.ok().map(|memory| of_stored(memory, state));
-    let own_namespace = memory.as_ref().and_then(|memory| memory.own_namespace.clone());
+    let declared = memory_of(pods[0], namespace, state)?.ok().map(|memory| of_stored(memory, state));
+    let own_namespace = declared.as_ref().and_then(|memory| memory.own_namespace.clone());
     let own = own_variables(pods, namespace, state);
-    if let Some(memory) = &mut memory {
-        use_own(memory, &own, state);
+    let mut sources = Vec::new();
+    for (own, mut source) in own.readings().filter_map(|own| Some((own, declared.clone()?))) {
+        let addresses = use_own(&mut source, own);
+        sources.extend(own.reached_at(source, addresses, contains_password, state));
     }
-    let mut view = MemoryView { own_namespace, ..MemoryView::of_pod(FAMILY.name, namespace, memory) };
+    let mut view = MemoryView { own_namespace, ..MemoryView::of_pod(FAMILY.name, namespace, sources) };
     own.add_to(&mut view);
     Some(view)
 }
 
 /// Puts what the pod itself sets in the place of what its Memory declares. Of another provider, only the pod's own
-/// variables count.
-fn use_own(view: &mut MemoryView, own: &OwnVariables, state: &mut StateReader<'_>) {
-    const OF_PROVIDER: [&str; 3] = ["endpoint", "secrets", "inline"];
-    if let Some(set) = own.get(want::PROVIDER) {
+/// variables count. Returns the variables that may name the endpoint: those of each provider where it is unknown. A
+/// provider of a custom build may use any that the pod sets.
+fn use_own(view: &mut MemoryView, own: OwnReading<'_>) -> &'static [&'static str] {
+    let set = own.get(want::PROVIDER);
+    if let Some(set) = set {
         let named = |text: &str| Provider::parse(Some(text.trim()).filter(|text| !text.is_empty()));
-        let provider = set.value(view, "backend", |text| Some(named(text)));
-        view.backend = provider.as_ref().map(|provider| provider.name().to_owned());
+        view.backend = set.value(view, "backend", |text| Some(named(text).name().to_owned()));
         view.provider = set.value(view, "provider", |text| Some(named(text).name().to_owned()));
         view.durable = set.value(view, "durable", |text| Some(durable(&named(text)))).flatten();
-        for path in OF_PROVIDER {
-            view.moved(path, &set.field);
+    }
+    let (credentials, addresses): (&[&str], &[&str]) =
+        match view.provider.as_deref().map(|name| Provider::parse(Some(name))) {
+            Some(Provider::InMemory) => (&[], &[]),
+            Some(Provider::Pgvector) => (&[want::PASSWORD], &[want::DSN]),
+            Some(Provider::Custom(_)) if own.iter().any(|(name, _)| name == want::DSN) => {
+                (&[want::TOKEN, want::PASSWORD], &[want::ENDPOINT, want::DSN])
+            }
+            Some(Provider::Http | Provider::Custom(_)) => (&[want::TOKEN], &[want::ENDPOINT]),
+            None => (&[want::TOKEN, want::PASSWORD], &[want::ENDPOINT, want::DSN]),
+        };
+    if let Some(set) = set {
+        // Another provider may read what memgate adds for the declared one.
+        for (names, path, secret) in
+            [(addresses, "endpoint", ENDPOINT_SECRET), (credentials, "secrets", AUTH_SECRET)]
+        {
+            if !names.iter().any(|name| own.is_as_declared(name)) {
+                view.moved(path, &set.field);
+                view.secrets.retain(|it| it.field.as_str() != secret);
+                view.endpoint = view.endpoint.take().filter(|_| path != "endpoint");
+            }
         }
-        view.secrets.clear();
+        view.moved("inline", &set.field);
         view.inline.clear();
-        view.endpoint = None;
-        if provider.is_none() {
-            view.unknown.extend(OF_PROVIDER.iter().map(|path| (*path, set.why())));
+        if view.provider.is_none() {
+            view.unknown.extend(["secrets", "inline"].map(|path| (path, set.why())));
             view.endpoint = Some(EndpointView::unknown(EndpointSource::Literal, set.why()));
         }
     }
-    let (credential, address) = match view.provider.as_deref().map(|name| Provider::parse(Some(name))) {
-        None | Some(Provider::InMemory) => return,
-        Some(Provider::Pgvector) => (want::PASSWORD, want::DSN),
-        Some(Provider::Http | Provider::Custom(_)) => (want::TOKEN, want::ENDPOINT),
-    };
-    if let Some(set) = own.get(credential) {
+    for set in credentials.iter().filter_map(|name| own.get(name)) {
         set.set_credential(view, Some(&Pointer::new(AUTH_SECRET)));
     }
-    if let Some(set) = own.get(address) {
+    if addresses.iter().any(|name| own.get(name).is_some()) {
         view.secrets.retain(|secret| secret.field.as_str() != ENDPOINT_SECRET);
-        set.set_endpoint(view, contains_password, state);
     }
+    addresses
 }
 
 /// Sets the Orloj namespace of an object.

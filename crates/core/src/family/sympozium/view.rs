@@ -7,7 +7,7 @@
 mod memory;
 
 use crate::family::inject::container_named;
-use crate::family::inject::own::OwnVariables;
+use crate::family::inject::own::OwnReading;
 use crate::family::url::inline_credential;
 use memgate_model::family::Subject;
 use memgate_model::kind::Kind;
@@ -81,10 +81,13 @@ pub(crate) fn view_pod(
         private: found.private.is_some(),
         ensemble: found.ensemble.filter(|_| found.shared),
     };
-    let (mut memories, config) = (usage.memories(state), found.config.unwrap_or(instance).to_owned());
+    let (declared, config) = (usage.memories(state), found.config.unwrap_or(instance).to_owned());
     let own = own_variables(pods, found, namespace, state);
-    if !memories.is_empty() {
-        use_own(&mut memories, &own, (namespace, instance, &config), state);
+    let mut memories = declared.clone();
+    for own in own.readings().filter(|_| !declared.is_empty()) {
+        let mut used = declared.clone();
+        use_own(&mut used, own, (namespace, instance, &config), state);
+        if own.has_env_from() { memories.extend(used) } else { memories = used }
     }
     let mut view = MemoryView::of_pod(super::FAMILY.name, namespace, memories);
     own.add_to(&mut view);
@@ -95,7 +98,7 @@ pub(crate) fn view_pod(
 /// of its agent.
 fn use_own(
     memories: &mut Vec<MemoryView>,
-    own: &OwnVariables,
+    own: OwnReading<'_>,
     (namespace, instance, config): (&str, &str, &str),
     state: &mut StateReader<'_>,
 ) {
@@ -103,11 +106,13 @@ fn use_own(
     for (name, kinds) in [(PRIVATE_URL, [&AGENT, &AGENT_OLD]), (SHARED_URL, [&ENSEMBLE, &ENSEMBLE_OLD])] {
         let Some(set) = own.get(name) else { continue };
         let is_its = |view: &MemoryView| kinds.iter().any(|kind| kind.kind == view.kind);
-        if !memories.iter().any(is_its) {
+        if !memories.iter().any(is_its) && !set.is_env_from() {
             let agent = MemoryView::new(super::FAMILY.name, Role::Memory, AGENT.kind, namespace, instance);
             memories.push(agent);
         }
-        let named = memories.iter_mut().rfind(|view| is_its(view) || view.backend.is_none());
+        let named = memories.iter().rposition(|view| is_its(view) || view.backend.is_none());
+        let named =
+            named.or_else(|| Some(0).filter(|_| set.is_env_from())).and_then(|it| memories.get_mut(it));
         if let Some(view) = named {
             set.set_endpoint(view, has_credential, state);
         }

@@ -132,9 +132,11 @@ fn unwanted(
     wanted: &[Variable<'_>],
     found: &AgentMemory<'_>,
 ) -> Vec<Finding> {
-    let unwanted = names(found.dialect).names.iter().copied();
-    let unwanted = unwanted.filter(|name| wanted.iter().all(|other| other.name != *name));
-    let there = unwanted.filter_map(|name| Some((existing.get(name)?.0, name)));
+    let differing = names(found.dialect).differing(existing, wanted);
+    let there = differing.filter_map(|(name, _, variable)| match variable {
+        None => Some((existing.get(name)?.0, name)),
+        Some(_) => None,
+    });
     let warning = |(entry, name)| {
         let message = format!("{name} is set but not wanted by {}", found.memory_title());
         Finding::warn(&POD_ENV_CONFLICT, env::pointer(container).index(entry), message).elsewhere(
