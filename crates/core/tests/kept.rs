@@ -1,5 +1,6 @@
 //! What is kept of objects whose lists and maps are full of next to nothing: at most 4 times their JSON, by what the state
-//! counts and by what the process takes. Alone in its process, since it reads the memory of all of it.
+//! counts and by what the process takes. So too where objects share texts, and most of them go again. Alone in its process,
+//! since it reads the memory of all of it.
 
 #![allow(
     clippy::expect_used,
@@ -106,10 +107,66 @@ fn stored(kind: &'static Kind, path: &[&'static str], filling: &Value, name: &st
     object.to_string()
 }
 
+/// Which of the objects that share their texts stay, in what order they come and go, and how many labels each has.
+const SHARED: [(usize, usize, bool, usize); 6] = [
+    (18, 1, false, 900),
+    (18, 1, true, 900),
+    (40, 2, false, 900),
+    (18, 1, false, 60),
+    (18, 1, false, 1_900),
+    (5, 1, false, 400),
+];
+
+/// Writes objects with the same labels, round after round with other labels, and deletes all but some of each round.
+/// Returns what is counted and what the process takes more.
+fn sharing(
+    (objects, stay, from_the_end, labels): (usize, usize, bool, usize),
+    state: &mut KindState,
+) -> [usize; 2] {
+    let kind = family::state_kind(&family::ALL, "arkonis.dev", "ArkAgent").expect("is watched");
+    let before = resident();
+    let mut counted = 0;
+    for round in 0..90_000 / labels {
+        let texts: Map<_, _> = (0..labels)
+            .map(|number| (format!("{number:x}"), format!("{round:030}{number:030}").into()))
+            .collect();
+        let names: Vec<_> = (0..objects).map(|number| format!("s{labels}-{round}-{number}")).collect();
+        for name in &names {
+            let text = stored(kind, &["metadata", "labels"], &Value::Object(texts.clone()), name);
+            let object = Object::read_to_keep(kind, ("team", name), &text);
+            let (kept, _) = state.put(object.expect("JSON").expect("a name"));
+            assert!(kept.held);
+        }
+        let (stays, goes) = if from_the_end {
+            names.split_at(stay)
+        } else {
+            let (goes, stays) = names.split_at(objects - stay);
+            (stays, goes)
+        };
+        for name in goes {
+            state.remove("team", name);
+        }
+        counted += stays
+            .iter()
+            .filter_map(|name| state.kept_of("team", name))
+            .map(|kept| kept.bytes())
+            .sum::<usize>();
+    }
+    [counted >> 10, resident().saturating_sub(before)]
+}
+
 #[test]
 fn takes_at_most_four_times_the_json_whatever_is_in_the_lists() {
+    let mut shared_states = Vec::new();
     let watched = family::ALL.iter().flat_map(|family| family.kinds.watched).copied().chain([&NAMESPACE]);
     let (mut states, mut json_bytes, mut forms) = (Vec::new(), 0, 0);
+    for shared in SHARED {
+        let mut state = KindState::new(Coverage::Watched);
+        let [counted, grown] = sharing(shared, &mut state);
+        println!("{shared:?}: {counted} KiB counted, {grown} KiB resident");
+        assert!(grown <= counted + counted / 4 + (3 << 10), "{shared:?}: {grown} KiB, {counted} counted");
+        shared_states.push(state);
+    }
     let before = resident();
     for kind in watched {
         let mut all = Vec::new();

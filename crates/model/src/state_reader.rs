@@ -181,7 +181,7 @@ impl<'s> StateReader<'s> {
     }
 
     /// The known objects with this key, by namespace and name. Notes those that are not held, as far as the key is in
-    /// their name.
+    /// their name and annotations.
     pub fn peek_indexed(
         &self,
         kind: &Kind,
@@ -200,6 +200,17 @@ impl<'s> StateReader<'s> {
     /// The known objects of this name, by namespace.
     pub fn named(&self, kind: &Kind, name: &str) -> impl Iterator<Item = &'s Object> + use<'s> {
         self.peek_indexed(kind, &BY_NAME, name)
+    }
+
+    /// Whether objects of a kind exist that no search sees, since the state does not even keep their names. Notes the
+    /// list as unknown then.
+    #[must_use]
+    pub fn lacks_some(&self, kind: &'static Kind) -> bool {
+        let lacks_some = self.kinds.get(kind).is_some_and(|state| state.lacks_some);
+        if lacks_some {
+            self.note_unknown(kind, "", "");
+        }
+        lacks_some
     }
 
     /// Whether at least one object of a kind is known, in any namespace.

@@ -98,6 +98,10 @@ pub(super) fn resolve<'s>(
     if let Some(object) = here.iter().find(|object| or_default(&object.namespace) == namespace) {
         return Resolved::Found(object);
     }
+    // The object at home may not be in the state, and another claim on its name must not take its place.
+    if state.lacks_some(kind) || at_home == Lookup::Unknown && state.in_cluster(kind) {
+        return Resolved::Unknown;
+    }
     match (here.as_slice(), at_home) {
         ([object], _) => Resolved::Found(object),
         ([], Lookup::Unknown) => Resolved::Unknown,

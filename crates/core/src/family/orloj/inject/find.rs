@@ -89,6 +89,10 @@ impl Finder<'_> {
         let agents = state.indexed(&AGENT, &BY_SANITIZED_NAME, &namespaced(home, sanitized));
         let mut agents = agents.filter(|agent| namespace::is_in(agent, home, settings));
         let Some(first) = agents.next() else { return Ok(None) };
+        // Without an agent at home, claims of other namespaces count only if all of them are known.
+        if first.namespace.as_ref() != home && state.lacks_some(&AGENT) {
+            return Err(self.lookup_failed(AGENT.kind, sanitized));
+        }
         match agents.find(|agent| agent.name != first.name) {
             None => Ok(Some(&first.name)),
             Some(second) => {
