@@ -202,15 +202,20 @@ impl<'s> StateReader<'s> {
         self.peek_indexed(kind, &BY_NAME, name)
     }
 
-    /// Whether objects of a kind exist that no search sees, since the state does not even keep their names. Notes the
-    /// list as unknown then.
-    #[must_use]
-    pub fn lacks_some(&self, kind: &'static Kind) -> bool {
-        let lacks_some = self.kinds.get(kind).is_some_and(|state| state.lacks_some);
-        if lacks_some {
+    /// Whether an object with this key that `counts` may exist and not be held. If the state does not even keep the names
+    /// of some, no search sees these, and the list is noted as unknown.
+    pub fn may_lack(
+        &self,
+        kind: &'static Kind,
+        (index, key): (&'static Index, &str),
+        counts: impl Fn(&Object) -> bool,
+    ) -> bool {
+        let Some(state) = self.kinds.get(kind) else { return false };
+        if state.lacks_some {
             self.note_unknown(kind, "", "");
         }
-        lacks_some
+        let is_lacking = |object: &Arc<Object>| !object.held && counts(object);
+        state.lacks_some || !state.holds_all() && state.find(index, key).any(is_lacking)
     }
 
     /// Whether at least one object of a kind is known, in any namespace.
