@@ -1,5 +1,6 @@
 //! What is kept of objects whose lists and maps are full of next to nothing: at most 4 times their JSON, by what the state
-//! counts and by what the process takes. Alone in its process, since it reads the memory of all of it.
+//! counts and by what the process takes. So too where objects share texts, and most of them go again. Alone in its process,
+//! since it reads the memory of all of it.
 
 #![allow(
     clippy::expect_used,
@@ -106,10 +107,49 @@ fn stored(kind: &'static Kind, path: &[&'static str], filling: &Value, name: &st
     object.to_string()
 }
 
+/// How many objects have the same labels, whether the last of them stays or the first, and how many labels each has.
+const SHARED: [(usize, bool, usize); 3] = [(18, true, 900), (18, false, 900), (18, true, 1_900)];
+
+/// How many labels those that stay have.
+const LABELS: usize = 135_000;
+
+/// Writes objects with the same labels, round after round with other labels, and deletes all but one of each round.
+/// Returns how many KiB are counted, and how many more the process takes.
+fn sharing((objects, last_stays, labels): (usize, bool, usize), state: &mut KindState) -> [usize; 2] {
+    let kind = family::state_kind(&family::ALL, "arkonis.dev", "ArkAgent").expect("is watched");
+    let before = resident();
+    let mut counted = 0;
+    for round in 0..LABELS / labels {
+        let label = |number| (format!("{number:x}"), format!("{round:030}{number:030}").into());
+        let text =
+            stored(kind, &["metadata", "labels"], &Value::Object((0..labels).map(label).collect()), "NAME");
+        let names: Vec<_> = (0..objects).map(|number| format!("s{labels}-{round}-{number}")).collect();
+        for name in &names {
+            let object = Object::read_to_keep(kind, ("team", name), &text.replace("NAME", name));
+            let (kept, _) = state.put(object.expect("JSON").expect("a name"));
+            assert!(kept.held);
+        }
+        let stays = if last_stays { objects - 1 } else { 0 };
+        for (_, name) in names.iter().enumerate().filter(|(number, _)| *number != stays) {
+            state.remove("team", name);
+        }
+        counted += state.kept_of("team", &names[stays]).expect("is there").bytes();
+    }
+    [counted >> 10, resident().saturating_sub(before)]
+}
+
 #[test]
 fn takes_at_most_four_times_the_json_whatever_is_in_the_lists() {
+    let mut shared_states = Vec::new();
     let watched = family::ALL.iter().flat_map(|family| family.kinds.watched).copied().chain([&NAMESPACE]);
     let (mut states, mut json_bytes, mut forms) = (Vec::new(), 0, 0);
+    for shared in SHARED {
+        let mut state = KindState::new(Coverage::Watched);
+        let [counted, grown] = sharing(shared, &mut state);
+        println!("{shared:?}: {counted} KiB counted, {grown} KiB resident");
+        assert!(grown <= counted + counted / 4 + (8 << 10), "{shared:?}: {grown} KiB, {counted} counted");
+        shared_states.push(state);
+    }
     let before = resident();
     for kind in watched {
         let mut all = Vec::new();

@@ -32,6 +32,9 @@ const MOST_TIMES_JSON: usize = 4;
 /// An object counts as at least so many bytes of JSON; no apiserver stores a smaller one.
 const LEAST_JSON: usize = 256;
 
+/// How many bytes the annotations of an object that is not held may take: enough for those that memgate reads of a kind.
+const MOST_BYTES_NOT_HELD: usize = 512;
+
 /// One object of the state, pruned to what its kind's schema names.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Object {
@@ -46,7 +49,8 @@ pub struct Object {
     /// Whether a snapshot file marks the object as stored in a cluster. Then the objects that its controllers
     /// create exist too.
     pub stored: bool,
-    /// Whether all that is read of it is here. If not, only its name is, and decisions look it up.
+    /// Whether all that is read of it is here. If not, only its name and the annotations by which it is found are, and
+    /// decisions look it up.
     pub held: bool,
     /// The length of its JSON; 0 where that does not matter.
     json: usize,
@@ -118,7 +122,7 @@ impl Object {
         let mut object = Self::new(kind, namespace.into(), name.into(), tree);
         object.json = json;
         if budget.has_ended() {
-            object.let_go();
+            object.held = false;
         } else if let Some(Tree::Text(name)) = object.tree.at(&["metadata", "name"]) {
             object.name = Arc::clone(name);
         }
@@ -146,17 +150,17 @@ impl Object {
     /// Takes no more memory than needed, and lets go of a tree that takes too much of it.
     fn settle(&mut self, recurring: &mut RecurringTexts) {
         self.bytes = BYTES_BESIDE_TREE + self.tree.settle(recurring);
-        if self.json > 0 && self.bytes > MOST_TIMES_JSON * self.json {
-            self.let_go();
+        self.held &= self.json == 0 || self.bytes <= MOST_TIMES_JSON * self.json;
+        if !self.held {
+            self.tree.narrow(&["metadata", "annotations"]);
+            let mut annotations = self.tree.settle(recurring);
+            if annotations > MOST_BYTES_NOT_HELD {
+                (annotations, self.tree) = (0, Tree::Null);
+            }
+            // The name may be the text of the object that was read.
+            self.bytes = BYTES_BESIDE_TREE + self.name.len() + 16 + annotations;
         }
         recurring.share(&mut self.namespace);
-    }
-
-    /// Keeps the name only.
-    fn let_go(&mut self) {
-        (self.held, self.tree) = (false, Tree::Null);
-        // It may be the text of the object that was read.
-        self.bytes = BYTES_BESIDE_TREE + self.name.len() + 16;
     }
 
     /// How many bytes it takes in the state; 0 before it is there.
@@ -284,6 +288,8 @@ pub struct KindState {
     pub(super) coverage: Coverage,
     pub(super) objects: Objects,
     indexes: Indexes,
+    /// Whether there are objects that are not here, not even by name: searches do not see them.
+    pub lacks_some: bool,
     /// The names of objects that were looked up and do not exist, by namespace.
     absent: BTreeMap<String, BTreeSet<String>>,
 }
@@ -350,6 +356,7 @@ impl KindState {
     /// Whether a list of this namespace counts as complete; `None` stands for all namespaces.
     pub(super) fn knows_all(&self, namespace: Option<&str>) -> bool {
         match &self.coverage {
+            _ if self.lacks_some => false,
             Coverage::Complete | Coverage::Watched | Coverage::PerNamespace | Coverage::Listed(None) => true,
             Coverage::Listed(Some(namespaces)) => namespace.is_some_and(|it| namespaces.contains(it)),
             Coverage::Unknown => false,
@@ -400,8 +407,14 @@ impl KindState {
     }
 
     /// Whether all objects that are here are held.
-    pub(super) fn holds_all(&self) -> bool {
-        self.objects.all_held()
+    pub(super) const fn holds_all(&self) -> bool {
+        self.not_held() == 0
+    }
+
+    /// How many of the objects that are here are not held.
+    #[must_use]
+    pub const fn not_held(&self) -> usize {
+        self.objects.not_held()
     }
 
     pub(super) fn get(&self, namespace: &str, name: &str) -> Lookup<'_> {

@@ -1,7 +1,9 @@
 //! Texts that recur, such as a backend, an endpoint or a team. Objects of the state share them.
 //!
 //! Names and uids do not recur, but the texts that do are not known in advance. So all texts are remembered up to a
-//! limit. Then those that are not shared are forgotten.
+//! limit. Then those that are not shared are forgotten, and all of them if too many are shared.
+//!
+//! A text counts in full for each object that has it: the others can go, and then it is there for the last one alone.
 
 #![expect(clippy::disallowed_types, reason = "nothing here shows the order of a table")]
 
@@ -19,8 +21,8 @@ const LONGEST: usize = 64;
 /// objects, and in this table.
 const HELD_BY_ONE_OBJECT: usize = 4;
 
-/// How many hold a text that counts as nothing for one more: those before them have counted it.
-const SHARED_BY_MANY: usize = 16;
+/// How many texts are remembered at most. Those that no object has any more do not count for any.
+const LAST_LIMIT: usize = 4 * FIRST_LIMIT;
 
 /// The texts that were seen lately, and those that are shared.
 #[derive(Debug)]
@@ -37,8 +39,7 @@ impl Default for RecurringTexts {
 }
 
 impl RecurringTexts {
-    /// Has `text` be the one with the same content that is remembered. Returns how many bytes it adds to what is kept;
-    /// none if very many share it.
+    /// Has `text` be the one with the same content that is remembered. Returns how many bytes it takes.
     pub(super) fn share(&mut self, text: &mut Arc<str>) -> usize {
         // With both its counts, in steps of 16 bytes as allocators have them.
         let bytes = (text.len() + 16).next_multiple_of(16);
@@ -47,10 +48,13 @@ impl RecurringTexts {
         }
         if let Some(known) = self.texts.get(text) {
             *text = Arc::clone(known);
-            return if Arc::strong_count(known) > SHARED_BY_MANY { 0 } else { bytes };
+            return bytes;
         }
         if self.texts.len() >= self.limit {
             self.texts.retain(|text| Arc::strong_count(text) > HELD_BY_ONE_OBJECT);
+            if self.texts.len() > LAST_LIMIT / 2 {
+                self.texts.clear();
+            }
             // At least half of the table is free then, so the cost per text does not grow with the number of shared
             // texts.
             self.limit = FIRST_LIMIT.max(2 * self.texts.len());
@@ -68,6 +72,24 @@ mod tests {
         let mut text = Arc::from("long".repeat(LONGEST));
         recurring.share(&mut text);
         text
+    }
+
+    #[test]
+    fn the_table_stays_small_whatever_is_shared() {
+        let mut recurring = RecurringTexts::default();
+        for (different, holders) in [(100, 8), (1_900, 18), (30_000, 1), (30_000, 6), (300_000, 5)] {
+            let share = |recurring: &mut RecurringTexts, number: usize| {
+                let mut text = Arc::from(format!("{different}-{number}"));
+                let bytes = recurring.share(&mut text);
+                assert_eq!(bytes, (text.len() + 16).next_multiple_of(16), "each holder counts it");
+                text
+            };
+            let mut held = Vec::new();
+            for number in 0..different {
+                held.extend((0..holders).map(|_| share(&mut recurring, number)));
+                assert!(recurring.texts.len() <= LAST_LIMIT, "{}", recurring.texts.len());
+            }
+        }
     }
 
     #[test]

@@ -181,7 +181,7 @@ impl<'s> StateReader<'s> {
     }
 
     /// The known objects with this key, by namespace and name. Notes those that are not held, as far as the key is in
-    /// their name.
+    /// their name and annotations.
     pub fn peek_indexed(
         &self,
         kind: &Kind,
@@ -200,6 +200,22 @@ impl<'s> StateReader<'s> {
     /// The known objects of this name, by namespace.
     pub fn named(&self, kind: &Kind, name: &str) -> impl Iterator<Item = &'s Object> + use<'s> {
         self.peek_indexed(kind, &BY_NAME, name)
+    }
+
+    /// Whether an object with this key that `counts` may exist and not be held. If the state does not even keep the names
+    /// of some, no search sees these, and the list is noted as unknown.
+    pub fn may_lack(
+        &self,
+        kind: &'static Kind,
+        (index, key): (&'static Index, &str),
+        counts: impl Fn(&Object) -> bool,
+    ) -> bool {
+        let Some(state) = self.kinds.get(kind) else { return false };
+        if state.lacks_some {
+            self.note_unknown(kind, "", "");
+        }
+        let is_lacking = |object: &Arc<Object>| !object.held && counts(object);
+        state.lacks_some || !state.holds_all() && state.find(index, key).any(is_lacking)
     }
 
     /// Whether at least one object of a kind is known, in any namespace.

@@ -162,6 +162,19 @@ impl Tree {
         }
     }
 
+    /// Drops all but what is at this path.
+    pub(super) fn narrow(&mut self, path: &[&str]) {
+        match (self, path) {
+            (_, []) => {}
+            (Self::Map(map), [name, rest @ ..]) => {
+                map.rest = None;
+                map.known.retain(|known| known.field.name == *name);
+                map.known.iter_mut().for_each(|known| known.tree.narrow(rest));
+            }
+            (other, _) => *other = Self::Null,
+        }
+    }
+
     /// The field `name` of an object; `None` when it is absent or `null`, or this is not an object.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Self> {

@@ -5,6 +5,7 @@
 use memgate_core::decide::decide;
 use memgate_core::patch::Patch;
 use memgate_core::{admission, state};
+use memgate_model::object::{Coverage, KindState, Object, Reference};
 use memgate_model::snapshot::Snapshot;
 use serde_json::{Value, json};
 
@@ -125,4 +126,96 @@ fn an_annotation_that_is_ignored_draws_a_warning() {
     ] {
         assert_eq!(decided(&object(target), &snapshot(&[], &[], sources)).0, found, "{target} {sources:?}");
     }
+}
+
+/// How the state has an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Has {
+    Nothing,
+    All,
+    /// Its name and annotation: the rest takes too much memory.
+    Name,
+    /// It was let go of.
+    Trace,
+}
+
+#[test]
+fn a_claim_does_not_take_the_place_of_an_object_that_is_not_held() {
+    use Has::{All, Name, Nothing, Trace};
+    let labels: Vec<_> = (0..9_900).map(|number| (format!("{number:x}"), json!(""))).collect();
+    let dense = Value::Object(labels.into_iter().collect());
+    let mut seen = [0; 3];
+    for (of, has, is_claimed, is_asked, by_label) in combinations(&[Nothing, All, Name, Trace]) {
+        let mut snapshot = state::empty(memgate_core::family::default_settings());
+        for kind_name in ["Memory", "Agent"] {
+            let kind = memgate_core::family::state_kind(&memgate_core::family::ALL, "orloj.dev", kind_name);
+            let kind = kind.expect("a kind");
+            let mut state = KindState::new(Coverage::Watched);
+            let mut object = |namespace: &str, is_dense: bool| {
+                let mut value =
+                    if kind_name == "Memory" { memory(namespace, &json!({})) } else { agent(namespace) };
+                value["metadata"]["annotations"] = json!({"orloj.dev/target-namespace": "orloj"});
+                if is_dense {
+                    value["spec"] = json!({"tools": vec![json!({}); 9_900], "memory": {"allow": vec![""; 9_900]}, "x": dense});
+                    value["metadata"]["labels"] = dense.clone();
+                }
+                let name = value["metadata"]["name"].as_str().expect("a name").to_owned();
+                let read = Object::read_to_keep(kind, (namespace, &name), &value.to_string());
+                state.put(read.expect("JSON").expect("a name")).0
+            };
+            let name = if of == kind_name {
+                match has {
+                    All => drop(object("platform", false)),
+                    Name => assert!(!object("platform", true).held, "{kind_name}"),
+                    Nothing | Trace => {}
+                }
+                if is_claimed {
+                    object("team", false);
+                }
+                state.lacks_some = has == Trace;
+                if of == "Memory" { "notes" } else { "scribe" }
+            } else {
+                object("orloj", false);
+                ""
+            };
+            snapshot.set(kind, state);
+            if of == kind_name && is_asked {
+                let home = Reference { kind, namespace: "orloj".to_owned(), name: name.to_owned() };
+                snapshot = snapshot.overlaid([(home, None)]);
+            }
+        }
+        let mut pod = pod("orloj/t");
+        if by_label {
+            pod["spec"]["containers"][0]["args"] = json!(["--task-id", "orloj/t"]);
+            pod["metadata"]["labels"]["orloj.dev/agent"] = "scribe".into();
+        }
+        let (findings, names) = decided(&pod, &snapshot);
+        let case = format!("{of} {has:?} {is_claimed} {is_asked} {by_label}: {findings:?} {names:?}");
+        let is_unknown = findings.iter().any(|it| it.starts_with("orloj/lookup-failed"));
+        let is_used = !names.is_empty();
+        match (has, is_claimed) {
+            _ if !is_asked => assert!(is_unknown && !is_used, "{case}"),
+            (Name | Trace, _) => assert!(is_unknown && !is_used, "{case}"),
+            (Nothing, false) => {
+                assert!(!is_unknown && !is_used && findings[0].contains("not found"), "{case}")
+            }
+            (Nothing, true) | (All, false) => assert!(!is_unknown && is_used, "{case}"),
+            (All, true) => assert!(!is_unknown && !is_used && findings[0].contains("claimed by"), "{case}"),
+        }
+        seen[usize::from(is_unknown) + 2 * usize::from(is_used)] += 1;
+    }
+    assert!(seen.into_iter().all(|count| count > 0), "{seen:?}");
+}
+
+/// All combinations: the kind, how the state has the rightful object, whether another namespace claims its name, whether
+/// the object at home was looked up, and whether the pod names its Agent by label.
+fn combinations(all: &[Has]) -> Vec<(&'static str, Has, bool, bool, bool)> {
+    let flags = |bits: usize| (bits & 1 == 1, bits & 2 == 2, bits & 4 == 4);
+    let of = ["Memory", "Agent"].into_iter().flat_map(|of| all.iter().map(move |has| (of, *has)));
+    let combine = |(of, has)| {
+        (0..8)
+            .map(flags)
+            .map(move |(is_claimed, is_asked, by_label)| (of, has, is_claimed, is_asked, by_label))
+    };
+    of.flat_map(combine).collect()
 }

@@ -24,7 +24,7 @@ pub(super) fn key_of(object: &Object) -> Key {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Objects {
     map: Map<Key, Arc<Object>, CHUNK>,
-    /// How many of them are not held: of these only the names are here.
+    /// How many of them are not held.
     not_held: usize,
     /// The texts that objects of this kind share, copies of this map among them.
     recurring: Arc<Mutex<RecurringTexts>>,
@@ -72,9 +72,9 @@ impl Objects {
         self.map.len() - self.not_held
     }
 
-    /// Whether all are held.
-    pub(super) const fn all_held(&self) -> bool {
-        self.not_held == 0
+    /// How many are not held.
+    pub(super) const fn not_held(&self) -> usize {
+        self.not_held
     }
 
     /// Whether there are no objects.

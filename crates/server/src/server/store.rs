@@ -28,7 +28,7 @@ use tokio::sync::watch as watch_channel;
 
 use crate::server::log_rate_limiter::{LogRate, LogRateLimiter};
 use crate::server::store::apply_event::StoreChange;
-use crate::server::store::holdings::Holdings;
+use crate::server::store::holdings::{Holdings, Place};
 use crate::server::store::missing::{MissingReferences, Wait};
 use memgate_model::family::Family;
 use memgate_model::kind::Kind;
@@ -246,7 +246,7 @@ impl Store {
             None => {
                 let (object, before) = latest.list(kind).put(object);
                 latest.release(before.as_ref());
-                latest.holdings.add(&object);
+                latest.holdings.add(Place::List, &object);
                 latest.shed(&object)
             }
         };
@@ -261,8 +261,7 @@ impl Store {
         let Some(object) = lost else { return };
         if let Ok(suppressed) = self.not_held_log.take("not held") {
             let latest = lock(&self.latest);
-            let (bytes, count) =
-                (latest.holdings.bytes(), latest.holdings.lost().map(|(_, count)| count).sum::<usize>());
+            let (bytes, count) = (latest.holdings.bytes(), latest.holdings.remembered());
             drop(latest);
             tracing::warn!(
                 kind = object.kind.kind,
@@ -398,7 +397,7 @@ impl Latest {
         for object in broken.iter().flat_map(KindState::kept) {
             self.release(Some(object));
         }
-        self.holdings.forget_lost(kind);
+        self.holdings.begin_list(kind);
     }
 
     /// The list of a kind that is not complete yet.
@@ -420,6 +419,8 @@ impl Latest {
                 // As it is now: it may have let go of objects.
                 let listed = self.lists.remove(kind)?;
                 self.snapshot.set(kind, listed);
+                self.holdings.end_list(kind);
+                self.mark(kind);
                 for object in before.iter().flat_map(KindState::kept) {
                     self.release(Some(object));
                 }
@@ -428,16 +429,27 @@ impl Latest {
             StoreChange::Insert(object) => {
                 let (object, before) = self.snapshot.kind_mut(kind).put(object);
                 self.release(before.as_ref());
-                self.holdings.add(&object);
+                self.holdings.add(Place::State, &object);
+                self.mark(kind);
                 self.shed(&object)
             }
             StoreChange::Remove { namespace, name } => {
                 let before = self.snapshot.kind_mut(kind).remove(&namespace, &name);
                 self.release(before.as_ref());
-                self.holdings.find(kind, &namespace, &name);
+                self.holdings.find(Place::State, kind, &namespace, &name);
+                self.mark(kind);
                 None
             }
             StoreChange::Begin | StoreChange::Listed(_) | StoreChange::End => None,
+        }
+    }
+
+    /// Has searches know whether the state lacks objects of a kind of which it does not even keep the name.
+    fn mark(&mut self, kind: &'static Kind) {
+        let Some(state) = self.snapshot.kind(kind) else { return };
+        let lacks_some = self.holdings.lost_of(kind).is_some_and(|lost| lost.exceeds(state.not_held()));
+        if state.lacks_some != lacks_some {
+            self.snapshot.kind_mut(kind).lacks_some = lacks_some;
         }
     }
 
@@ -458,16 +470,13 @@ impl Latest {
     /// is not held.
     fn shed(&mut self, object: &Arc<Object>) -> Option<Arc<Object>> {
         let mut lost = (!object.held).then(|| Arc::clone(object));
+        let mut new = Some(object).filter(|object| object.held);
         while self.holdings.exceeded() {
             let Some(namespace) = self.holdings.largest() else { break };
-            let next = if namespace == object.namespace
-                && !lost.as_ref().is_some_and(|it| Arc::ptr_eq(it, object))
-            {
-                Some(Arc::clone(object))
-            } else {
+            let next = new.take_if(|object| object.namespace == namespace).cloned().or_else(|| {
                 let mut states = self.snapshot.kinds().chain(self.lists.values());
                 states.find_map(|state| state.first_of(&namespace)).cloned()
-            };
+            });
             let Some(next) = next else { break };
             let Object { kind, namespace, name, .. } = &*next;
             let is_known = self.snapshot.kind(kind).is_some();
@@ -476,7 +485,13 @@ impl Latest {
             let is_same = matches!((&first, &second), (Some(a), Some(b)) if Arc::ptr_eq(a, b));
             self.release(first.as_ref());
             self.release(second.as_ref().filter(|_| !is_same));
-            self.holdings.lose(&next);
+            if first.is_some() {
+                self.holdings.lose(Place::State, &next);
+                self.mark(kind);
+            }
+            if second.is_some() {
+                self.holdings.lose(Place::List, &next);
+            }
             lost = Some(next);
         }
         lost

@@ -93,10 +93,17 @@ pub(super) fn resolve<'s>(
 ) -> Resolved<'s> {
     let at_home = state.get(kind, namespace, name);
     let settings = &state.settings().orloj;
-    let here = state.peek_indexed(kind, &BY_NAMESPACED_NAME, &namespaced(namespace, name));
-    let here: Vec<_> = here.filter(|object| is_in(object, namespace, settings)).collect();
+    let key = namespaced(namespace, name);
+    let counts = |object: &Object| is_in(object, namespace, settings);
+    let here = state.peek_indexed(kind, &BY_NAMESPACED_NAME, &key);
+    let here: Vec<_> = here.filter(|object| counts(object)).collect();
     if let Some(object) = here.iter().find(|object| or_default(&object.namespace) == namespace) {
         return Resolved::Found(object);
+    }
+    // One that is not held may have the name, and another claim must not take its place.
+    let is_home_unknown = at_home == Lookup::Unknown && state.in_cluster(kind);
+    if is_home_unknown || state.may_lack(kind, (&BY_NAMESPACED_NAME, &key), counts) {
+        return Resolved::Unknown;
     }
     match (here.as_slice(), at_home) {
         ([object], _) => Resolved::Found(object),

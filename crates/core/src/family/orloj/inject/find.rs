@@ -86,9 +86,14 @@ impl Finder<'_> {
     ) -> Result<Option<&'s str>, Unmet> {
         let home = self.identity.namespace.as_ref();
         let settings = &state.settings().orloj;
-        let agents = state.indexed(&AGENT, &BY_SANITIZED_NAME, &namespaced(home, sanitized));
-        let mut agents = agents.filter(|agent| namespace::is_in(agent, home, settings));
+        let key = namespaced(home, sanitized);
+        let is_in = |agent: &Object| namespace::is_in(agent, home, settings);
+        let mut agents = state.indexed(&AGENT, &BY_SANITIZED_NAME, &key).filter(|agent| is_in(agent));
         let Some(first) = agents.next() else { return Ok(None) };
+        // Without an agent at home, claims of other namespaces count only if all of them are held.
+        if *first.namespace != *home && state.may_lack(&AGENT, (&BY_SANITIZED_NAME, &key), is_in) {
+            return Err(self.lookup_failed(AGENT.kind, sanitized));
+        }
         match agents.find(|agent| agent.name != first.name) {
             None => Ok(Some(&first.name)),
             Some(second) => {

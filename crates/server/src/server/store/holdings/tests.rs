@@ -96,6 +96,14 @@ fn counts_right_and_stays_within_its_limit_whatever_happens() {
                 assert!(!latest.holdings.exceeded(), "{bytes}");
                 assert_eq!(latest.holdings.of_namespace.values().sum::<usize>(), bytes);
                 assert_eq!(latest.holdings.by_size.iter().map(|(bytes, _)| bytes).sum::<usize>(), bytes);
+                for kind in kinds() {
+                    let lost = latest.holdings.lost_of(kind).map_or(0, |lost| lost.names.len());
+                    let state = latest.snapshot.kind(kind);
+                    let (not_held, lacks_some) =
+                        state.map_or((0, false), |it| (it.not_held(), it.lacks_some));
+                    assert!(lost >= not_held, "step {step}");
+                    assert_eq!(lacks_some, lost > not_held, "step {step}");
+                }
                 drop(latest);
                 assert_eq!(counted(&store), bytes, "step {step}");
             }
@@ -231,4 +239,64 @@ fn very_many_small_objects_stay_within_the_limit() {
         objects.map(|object| object.namespace.to_string()).collect()
     };
     assert_eq!(namespaces.len(), 1_000, "each namespace has its part");
+}
+
+#[test]
+fn while_a_kind_is_listed_again_it_is_known_what_is_not_held() {
+    let [agent, _] = kinds();
+    let text = "x".repeat(400);
+    for (before, after) in [(3_000, 3_000), (3_000, 10), (10, 3_000), (3_000, 0), (10, 10)] {
+        let store = store(400 * KIB);
+        let list = |objects: usize, end: bool| {
+            store.apply(agent, StoreChange::Begin);
+            for number in 0..objects {
+                store
+                    .apply(agent, StoreChange::Listed(object(agent, "greedy", &format!("n{number}"), &text)));
+            }
+            if end {
+                store.apply(agent, StoreChange::End);
+            }
+        };
+        let lacks_some = || store.snapshot().kind(agent).is_some_and(|state| state.lacks_some);
+        let is_whole = |objects: usize| objects < 3_000;
+        list(before, true);
+        assert_eq!((store.holds_all(agent), lacks_some()), (is_whole(before), !is_whole(before)));
+        store.apply(agent, StoreChange::Begin);
+        assert_eq!(
+            (store.holds_all(agent), lacks_some()),
+            (is_whole(before), !is_whole(before)),
+            "it is the old state"
+        );
+        // One that breaks off changes nothing that is not held.
+        list(5, false);
+        assert_eq!((store.holds_all(agent), lacks_some()), (is_whole(before), !is_whole(before)));
+        list(after, true);
+        assert_eq!(
+            (store.holds_all(agent), lacks_some()),
+            (is_whole(after), !is_whole(after)),
+            "{before} {after}"
+        );
+        assert_eq!(in_namespace(&store, "greedy") + not_held(&store), after, "each is counted");
+    }
+}
+
+#[test]
+fn what_is_remembered_of_lost_objects_is_bounded_for_all_kinds_together() {
+    let most = 100 * KIB;
+    let store = store(most);
+    let kinds: Vec<_> = family::ALL.iter().flat_map(|family| family.kinds.watched).copied().take(8).collect();
+    store.apply(kinds[0], StoreChange::Insert(object(kinds[0], "small", "stays", "")));
+    for kind in &kinds {
+        for number in 0..600 {
+            store.apply(kind, StoreChange::Insert(object(kind, "greedy", &format!("n{number}"), "")));
+        }
+        let holdings = lock(&store.latest);
+        assert!(
+            holdings.holdings.remembered() <= most / (4 * BYTES_PER_LOST) && !holdings.holdings.exceeded()
+        );
+    }
+    assert!(store.snapshot().kind(kinds[0]).is_some_and(|state| state.object("small", "stays").is_some()));
+    let held = |kind: &Kind| store.snapshot().kind(kind).map_or(0, KindState::len);
+    assert!(kinds.iter().map(|kind| held(kind)).sum::<usize>() > 30, "not all of it is let go of");
+    assert!(kinds.iter().all(|kind| !store.holds_all(kind)), "those that are not remembered too");
 }
