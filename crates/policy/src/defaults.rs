@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value as Json;
 
+use memgate_model::bounded_value;
 use memgate_model::edit::{Edit, NAMESPACE_DEFAULT, Op, Origin, Value};
 use memgate_model::family;
 use memgate_model::finding::{Cause, Finding, Severity, excerpt};
@@ -11,6 +12,7 @@ use memgate_model::policy::{PolicyDefault, Question};
 use memgate_model::request::Operation;
 use memgate_model::snapshot::Snapshot;
 use memgate_model::state_reader::StateReader;
+use memgate_primitives::budget::Budget;
 use memgate_primitives::pointer::Pointer;
 
 use super::codes::DEFAULT_MISSING;
@@ -86,8 +88,6 @@ pub fn add<'p>(
     if state.budget().has_ended() {
         return;
     }
-    let Ok(json) = serde_json::from_str::<Json>(subject.object) else { return };
-    let stored = subject.old.and_then(|old| serde_json::from_str::<Json>(old).ok());
     let (family, kind) = (subject.family, subject.kind);
     let mut defaults = BTreeMap::new();
     for policy in selection.certain() {
@@ -105,6 +105,10 @@ pub fn add<'p>(
     if defaults.is_empty() || !creates && !keeps_its_store(family, object, state) {
         return;
     }
+    // An object with very many values gets no defaults.
+    let read = |text| bounded_value::read(text, &Budget::default()).ok();
+    let Some(json) = read(subject.object) else { return };
+    let stored = subject.old.and_then(read);
     for (pointer, (default, origin)) in defaults {
         let field = family.views.policy_fields.iter().find(|field| field.pointer == pointer.as_str());
         let stored = stored.as_ref().and_then(|stored| stored.pointer(pointer.as_str()));

@@ -8,10 +8,7 @@ mod verdict;
 use std::cell::LazyCell;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
-use std::iter::successors;
 use std::sync::Arc;
-
-use serde_json::Value;
 
 use crate::codes::INVALID;
 use memgate_model::change::keeps_what_is_read;

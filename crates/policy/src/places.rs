@@ -21,8 +21,8 @@ pub(super) enum Places {
     #[default]
     Nothing,
     Scalar,
-    List(Vec<Places>),
-    Map(BTreeMap<Box<str>, Places>),
+    List(Vec<Self>),
+    Map(BTreeMap<Box<str>, Self>),
 }
 
 impl Places {
@@ -145,7 +145,7 @@ mod tests {
     #[test]
     fn of_very_many_the_first_are_known() {
         for element in ["{}", "0", r#"{"ip":""}"#, "[]", "null"] {
-            let list = [element; 300_000].join(",");
+            let list = vec![element; 300_000].join(",");
             for (text, known) in [
                 (format!(r#"{{"a": {{"b": 1}}, "list": [{list}]}}"#), true),
                 (format!(r#"{{"list": [{list}], "a": {{"b": 1}}}}"#), false),
