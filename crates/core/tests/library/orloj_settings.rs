@@ -194,7 +194,7 @@ fn a_claim_does_not_take_the_place_of_an_object_that_is_not_held() {
             _ if !is_asked => assert!(is_unknown && !is_used, "{case}"),
             (Name | Trace, _) => assert!(is_unknown && !is_used, "{case}"),
             (Nothing, false) => {
-                assert!(!is_unknown && !is_used && findings[0].contains("not found"), "{case}")
+                assert!(!is_unknown && !is_used && findings[0].contains("not found"), "{case}");
             }
             (Nothing, true) | (All, false) => assert!(!is_unknown && is_used, "{case}"),
             (All, true) => assert!(!is_unknown && !is_used && findings[0].contains("claimed by"), "{case}"),
