@@ -142,8 +142,6 @@ enum Has {
 #[test]
 fn a_claim_does_not_take_the_place_of_an_object_that_is_not_held() {
     use Has::{All, Name, Nothing, Trace};
-    let labels: Vec<_> = (0..9_900).map(|number| (format!("{number:x}"), json!(""))).collect();
-    let dense = Value::Object(labels.into_iter().collect());
     let mut seen = [0; 3];
     for (of, has, is_claimed, is_asked, by_label) in combinations(&[Nothing, All, Name, Trace]) {
         let mut snapshot = state::empty(memgate_core::family::default_settings());
@@ -156,8 +154,7 @@ fn a_claim_does_not_take_the_place_of_an_object_that_is_not_held() {
                     if kind_name == "Memory" { memory(namespace, &json!({})) } else { agent(namespace) };
                 value["metadata"]["annotations"] = json!({"orloj.dev/target-namespace": "orloj"});
                 if is_dense {
-                    value["spec"] = json!({"tools": vec![json!({}); 9_900], "memory": {"allow": vec![""; 9_900]}, "x": dense});
-                    value["metadata"]["labels"] = dense.clone();
+                    value["spec"]["memory"]["allow"] = json!(vec![""; 9_900]);
                 }
                 let name = value["metadata"]["name"].as_str().expect("a name").to_owned();
                 let read = Object::read_to_keep(kind, (namespace, &name), &value.to_string());
@@ -212,6 +209,8 @@ fn a_claim_does_not_take_the_place_of_an_object_that_is_not_held() {
 fn combinations(all: &[Has]) -> Vec<(&'static str, Has, bool, bool, bool)> {
     let flags = |bits: usize| (bits & 1 == 1, bits & 2 == 2, bits & 4 == 4);
     let of = ["Memory", "Agent"].into_iter().flat_map(|of| all.iter().map(move |has| (of, *has)));
+    // Of a Memory nothing is read that can take too much.
+    let of = of.filter(|it| *it != ("Memory", Has::Name));
     let combine = |(of, has)| {
         (0..8)
             .map(flags)
