@@ -7,6 +7,7 @@
 //! installed                                          memgate in it, installed by its own commands
 //! manifests, access                                  its objects and its rights
 //! deletion                                           objects that a finalizer keeps after their deletion
+//! going                                              those objects, for several modules
 //! deploy                                             components, upgrades and removal
 //! side_by_side                                       two installations in one cluster
 //! cases                                              cases of tests/cases
@@ -55,6 +56,7 @@ mod explain_pod;
 mod families;
 mod faults;
 mod fixture;
+mod going;
 mod installed;
 mod kubectl_output;
 mod manifests;

@@ -22,6 +22,9 @@ mod faults;
 #[path = "../../../tests/apiserver/fixture.rs"]
 #[allow(dead_code, reason = "each test program uses the part of it that it needs")]
 mod fixture;
+#[path = "../../../tests/apiserver/going.rs"]
+#[allow(dead_code, reason = "each test program uses the part of it that it needs")]
+mod going;
 #[path = "../../../tests/apiserver/installed.rs"]
 #[allow(dead_code, reason = "each test program uses the part of it that it needs")]
 mod installed;

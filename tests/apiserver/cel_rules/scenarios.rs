@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::{PolicyCluster, objects, refused_for};
 use crate::{
-    deletion::{self, Also, Going},
     fixture::Fixture,
+    going::{Also, Going, rows},
     request::{Answer, path},
     samples::{memory, memory_of},
     support::wait,
@@ -142,7 +142,7 @@ pub(super) fn judges_objects_that_go(fixture: &Fixture) -> Result<()> {
     let policies = fixture.policies()?;
     let namespace = policies.cluster.fresh_namespace("going")?;
     let mut kinds = 0;
-    for row in deletion::rows(&namespace) {
+    for row in rows(&namespace) {
         let changes: Vec<_> = row.changes.iter().filter(|change| change.also == Also::Vap).collect();
         if changes.is_empty() {
             continue;
