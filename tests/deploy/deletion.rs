@@ -79,9 +79,13 @@ fn versions() -> Vec<Value> {
             for annotations in &maps {
                 let mut object = json!({"metadata": {"name": "some"}});
                 for (field, map) in [("labels", labels), ("annotations", annotations)] {
-                    map.iter().for_each(|map| object["metadata"][field] = map.clone());
+                    if let Some(map) = map {
+                        object["metadata"][field] = map.clone();
+                    }
                 }
-                spec.iter().for_each(|spec| object["spec"] = spec.clone());
+                if let Some(spec) = spec {
+                    object["spec"] = spec.clone();
+                }
                 all.push(object);
             }
         }

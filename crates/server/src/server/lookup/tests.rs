@@ -166,7 +166,7 @@ async fn large_objects_of_one_review_take_nothing_from_another() {
         let names = (0..large).map(|number| config_map(&format!("large-{number}-{most}"))).collect();
         let mut evil = lookups.of_review(soon()).await.expect("a turn");
         let begun = Instant::now();
-        let answers = evil.get_all(names, begun + Duration::from_secs(3600)).await;
+        let answers = evil.get_all(names, begun + Duration::from_hours(1)).await;
         assert_eq!(answers.len(), large.min(MOST_BYTES / most), "{most}: the others are left out");
         let bytes: usize = answers.iter().filter_map(|(_, it)| Some(it.as_ref()?.bytes())).sum();
         assert!((most * answers.len()..=MOST_BYTES).contains(&bytes), "{bytes}");
