@@ -90,7 +90,7 @@ struct Server {
 /// Reads a URL, or an endpoint without scheme; `reading` is how clients read its authority.
 fn read_url(text: &str, mut reading: Reading) -> WrittenEndpoint {
     let url = Endpoint::parse(text.strip_prefix("//").unwrap_or(text));
-    // What is no scheme may be a credential.
+    // A text in place of a scheme may be a credential.
     let scheme = url.scheme.filter(|scheme| authority::is_scheme(scheme));
     let scheme = scheme.map(|scheme| match scheme.to_lowercase().as_str() {
         "postgres" => POSTGRES.to_owned(),

@@ -89,13 +89,14 @@ impl TypedRule for Endpoint {
             Some(_) => {}
             None => self.judge_address(endpoint, &pointer, judged, outcome),
         }
-        let may_be_literal = matches!(endpoint.from, EndpointSource::Secret | EndpointSource::Derived);
-        if self.must_be_secret && !may_be_literal {
-            outcome.add(pointer, "the endpoint must come from a Secret", endpoint.from.name());
-        }
         // Each judges the whole endpoint: another one in the same host, or in the same words, is a new violation.
         for violation in &mut outcome.violations {
             violation.value = format!("{:x} {}", endpoint.digest, violation.value);
+        }
+        // That is judged by its source alone, as in an exported policy.
+        let may_be_literal = matches!(endpoint.from, EndpointSource::Secret | EndpointSource::Derived);
+        if self.must_be_secret && !may_be_literal {
+            outcome.add(pointer, "the endpoint must come from a Secret", endpoint.from.name());
         }
     }
 

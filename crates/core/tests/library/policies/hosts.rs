@@ -262,7 +262,7 @@ fn messages_about_ambiguous_hosts_show_no_userinfo() {
         let found = judged(&json!({"hosts": ["x"]}), &object);
         assert!(!found.is_empty() && !format!("{found:?}").contains("ZEBRA"), "{object} {found:?}");
     }
-    // What stands in place of a host is not masked for its sake.
+    // The mark in place of a host is not masked itself.
     let [object, ..] = objects("root:p@tcp(evil.example)/m");
     let found = format!("{:?}", judged(&json!({"hosts": ["x"]}), &object));
     assert!(found.contains("endpoint host \\\"…\\\""), "{found}");
