@@ -146,7 +146,7 @@ pub(crate) fn helm(args: &[&str]) -> Output {
     command.args(args).env_clear().env("HOME", home.path()).output().expect("Helm starts")
 }
 
-fn template(values: &[&str]) -> Output {
+pub(crate) fn template(values: &[&str]) -> Output {
     let sets: Vec<&str> = values.iter().flat_map(|value| ["--set", value]).collect();
     template_of(&chart(), &[&["--skip-tests"], &sets[..]].concat())
 }

@@ -1,10 +1,11 @@
-// Command compare reads JSON texts and applies JSON patches with the libraries that a
-// kube-apiserver uses, and reads URLs as all clients in Go do, for tests that compare memgate with them.
+// Command compare reads JSON texts and applies JSON patches with the libraries that a kube-apiserver uses, manifests
+// with those of kubectl, and URLs as all clients in Go do, for tests that compare memgate with them.
 //
 // Each line of standard input is one task, each line of standard output its result, in order:
 //
 //	{"text":"<base64>"}                      read it
 //	{"text":"<base64>","patch":"<base64>"}   read it, then apply an RFC 6902 patch
+//	{"manifests":"<base64>"}                 the objects that kubectl would send, up to an error
 //	{"url":"<base64>"}                       its scheme, host and port
 //
 //	{"value":<what it is>}                   or {"error":"why not"}
@@ -12,19 +13,22 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	stdjson "encoding/json"
 	"fmt"
 	"net/url"
 	"os"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/json"
 )
 
 type task struct {
-	Text  []byte `json:"text"`
-	Patch []byte `json:"patch"`
-	URL   []byte `json:"url"`
+	Text      []byte `json:"text"`
+	Patch     []byte `json:"patch"`
+	Manifests []byte `json:"manifests"`
+	URL       []byte `json:"url"`
 }
 
 type result struct {
@@ -61,6 +65,9 @@ func run(line []byte) result {
 	if task.URL != nil {
 		return parse(string(task.URL))
 	}
+	if task.Manifests != nil {
+		return objects(task.Manifests)
+	}
 	text := task.Text
 	if task.Patch != nil {
 		patch, err := jsonpatch.DecodePatch(task.Patch)
@@ -76,6 +83,20 @@ func run(line []byte) result {
 		return result{Error: "read: " + err.Error()}
 	}
 	return result{Value: value}
+}
+
+func objects(text []byte) result {
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096)
+	values := []any{}
+	for {
+		var value any
+		if err := decoder.Decode(&value); err != nil {
+			return result{Value: values}
+		}
+		if object, is := value.(map[string]any); is {
+			values = append(values, object)
+		}
+	}
 }
 
 func parse(text string) result {

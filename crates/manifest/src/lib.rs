@@ -14,7 +14,7 @@
 //!
 //! ```text
 //! source ─ error ─ outline ─ scalar ─ value                 what a text is made of, and what it means
-//! json ─ yaml ─ place ─ document                            parsers, places of pointers, objects
+//! json ─ yaml, dialect ─ place ─ document                   parsers, places of pointers, objects
 //! comments: yaml                                            comments to memgate
 //! mask: unread                                              the text without its credentials
 //! splice                                                    changes of bytes, and their check
@@ -23,6 +23,7 @@
 //! ```
 
 pub mod comments;
+mod dialect;
 pub mod document;
 pub mod error;
 pub mod fix;

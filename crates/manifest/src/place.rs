@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::dialect::read_otherwise;
 use crate::error::SyntaxError;
 use crate::outline::{NodeId, NodeKind, Outline, Part, parts};
 use crate::source::{Location, Source, Span};
@@ -169,6 +170,11 @@ impl Outlines {
             && part == Part::whole(source)
             && let Ok(outline) = json::read(source)
         {
+            return outline;
+        }
+        if let Some(error) = read_otherwise(source, part) {
+            let mut outline = Outline::default();
+            outline.roots.push(Err(error));
             return outline;
         }
         let mut outline = yaml::read(source, part);

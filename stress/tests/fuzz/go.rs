@@ -1,13 +1,15 @@
 //! The same texts and the same patches through the libraries of a kube-apiserver: memgate must decide
 //! on a text as on what the apiserver reads in it, and patches must do there what they do here. So must it
-//! take the URLs that Go's clients take.
+//! take the URLs that Go's clients take, and see each object that kubectl sees in a file.
 //!
 //! `tools/compare` is the program on the other side.
 
 use std::{
+    collections::BTreeSet,
     fmt::Write as _,
     io::{BufRead, BufReader, Write as _},
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+    sync::Arc,
 };
 
 use anyhow::{Context, Result, ensure};
@@ -19,6 +21,7 @@ use memgate_core::decide::decide;
 use memgate_core::family::ark::address::Address;
 use memgate_core::patch::Patch;
 use memgate_core::patch::apply::apply;
+use memgate_manifest::{document::values, source::Source};
 use memgate_model::decision::Decision;
 use memgate_model::reason::Reason;
 use memgate_model::snapshot::Snapshot;
@@ -34,6 +37,9 @@ const REWRITES_PER_OBJECT: usize = 3;
 /// How many URLs are compared.
 const URLS: usize = 20_000;
 
+/// How many texts of manifests are put together at random.
+const MANIFESTS: usize = 40_000;
+
 pub(crate) fn trials() -> Vec<Trial> {
     let trial = |name: &str, run: fn(&mut Go) -> Result<()>| {
         let trial = Trial::test(format!("go::{name}"), move || {
@@ -46,6 +52,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         trial("reads_repeated_and_escaped_keys_alike", reads_repeated_keys_alike),
         trial("applies_patches_alike", applies_patches_alike),
         trial("takes_the_same_urls", takes_the_same_urls),
+        trial("hides_no_manifest_from_itself", hides_no_manifest_from_itself),
     ]
 }
 
@@ -83,6 +90,12 @@ impl Go {
     /// The scheme, host and port that Go reads in a URL; an error when Go refuses it.
     fn parsed_url(&mut self, text: &str) -> Result<Result<String, String>> {
         self.ask(&json!({"url": BASE64_STANDARD.encode(text)}))
+    }
+
+    /// The objects that kubectl would send of a file, up to the first that it cannot read.
+    fn manifests(&mut self, text: &str) -> Result<Vec<Value>> {
+        let read = self.ask(&json!({"manifests": BASE64_STANDARD.encode(text)}))?;
+        Ok(serde_json::from_str(&read.map_err(anyhow::Error::msg)?)?)
     }
 
     fn ask(&mut self, task: &Value) -> Result<Result<String, String>> {
@@ -243,6 +256,133 @@ fn takes_the_same_urls(go: &mut Go) -> Result<()> {
         taken += usize::from(ours);
     }
     ensure!((URLS / 50..URLS / 2).contains(&taken), "{taken} of {URLS} URLs were taken");
+    Ok(())
+}
+
+/// Texts with every character that some reader takes for a line end, a blank or a mark, and texts put together at random:
+/// either memgate refuses one, or it sees each object that kubectl sees, as kubectl sees it.
+#[allow(clippy::too_many_lines, reason = "a table")]
+fn hides_no_manifest_from_itself(go: &mut Go) -> Result<()> {
+    const CHARACTERS: &str = "\0\t\n\u{b}\u{c}\r #\u{7f}\u{85}\u{a0}\u{1680}\u{200b}\u{2003}\u{2028}\u{2029}\u{202f}\u{205f}\u{3000}\u{feff}\u{ffff}";
+    const PLACES: [&str; 36] = [
+        "a: 1\n# x@b: 2\nc: 3\n",
+        "a: 1\n# x@b: 2@...@#\nb: 3\n",
+        "a: 1\n# x@---@b: 2\n",
+        "a: x@y\nc: 3\n",
+        "a: x@b: 2\n",
+        "a: x @ y\n",
+        "a: x#@y\n",
+        "a: \"x @ y\"\nb: 1\n",
+        "a: 'x @ y'\nb: 1\n",
+        "a: |\n  x@  y\nc: 3\n",
+        "a: >\n  x@  y@b: 2\n",
+        "a: |-@\n  x\nb: 1\n",
+        "a@b: 1\n",
+        "\"a@b\": 1\n",
+        "'a@': 1\n",
+        "? a@: 1\n",
+        "@a: 1\nb: 2\n",
+        "a: 1\n@b: 2\n",
+        "a:\n  b: 1\n@c: 2\n",
+        "a: {b: 1,@c: 2}\n",
+        "a: &x@ 1\nb: *x\n",
+        "@{a: 1}\n",
+        "@{\"a\":1}\n",
+        "{\"a\":1}@{\"b\":2}\n",
+        "{\"a@\": \"x@y\"}\n",
+        "{\"a\": 1}@#\n---\nb: 2\n",
+        "a: 1\n---@b: 2\n",
+        "a: 1\n---@\nb: 2\n",
+        "a: 1\n--- @\n{\"b\":2}\n",
+        "a: 1\n---\n@b: 2\n",
+        "a: 1\n---@#\n{\"b\":2}\n",
+        "|\n---@\na: 1\n",
+        "|\n---@#x\na: 1\n",
+        "a: 1\n...@b: 2\n",
+        "\u{feff}@a: 1\n",
+        "%YAML 1.1@---\na: 1\n",
+    ];
+    const PIECES: [&str; 48] = [
+        "a",
+        "b: ",
+        "c: ",
+        "\nd: 1\n",
+        "\ne: 2\n",
+        "- ",
+        "  ",
+        " \n",
+        "\n",
+        "\n  ",
+        "\n- ",
+        "{",
+        "}",
+        "[",
+        "]",
+        ",",
+        ": ",
+        "? ",
+        "&a ",
+        "*a",
+        "<<: ",
+        "!!str ",
+        "|\n",
+        ">-\n",
+        "\"",
+        "'",
+        "\"x\"",
+        "{\"a\": 1}",
+        "#c",
+        " #c\n",
+        "\n# y\n",
+        "\t",
+        "\r",
+        "\r\n",
+        "0x1",
+        "~",
+        "x\n",
+        "---",
+        "--- ",
+        "\n---\n",
+        "...",
+        "\n...\n",
+        "%YAML 1.1\n",
+        "\u{feff}",
+        "\u{85}",
+        "\u{2028}",
+        "\u{a0}",
+        "\u{3000}",
+    ];
+    let mut texts = BTreeSet::new();
+    for place in PLACES {
+        for character in CHARACTERS.chars().map(String::from) {
+            for instead in
+                [character.clone(), character.repeat(2), format!("\n{character}"), format!("{character}\n")]
+            {
+                texts.insert(place.replace('@', &instead));
+                texts.insert(place.replace('\n', "\r\n").replace('@', &instead));
+            }
+        }
+    }
+    let mut runner = TestRunner::deterministic();
+    let mut random_below = |limit: usize| runner.rng().next_u32() as usize % limit;
+    for _ in 0..MANIFESTS {
+        let count = 1 + random_below(14);
+        texts.insert((0..count).map(|_| PIECES[random_below(PIECES.len())]).collect());
+    }
+    let mut compared = 0;
+    for text in texts {
+        let mut errors = Vec::new();
+        let documents = values(&Arc::new(Source::new("a.yaml", text.as_str())), &mut errors);
+        if !errors.is_empty() {
+            continue;
+        }
+        let theirs = go.manifests(&text)?;
+        let missing =
+            theirs.iter().find(|object| !documents.iter().any(|document| document.value() == *object));
+        ensure!(missing.is_none(), "{text:?}: kubectl sends {missing:?}, memgate reads {documents:?}");
+        compared += usize::from(!theirs.is_empty());
+    }
+    ensure!(compared > 1_000, "only {compared} texts were compared");
     Ok(())
 }
 

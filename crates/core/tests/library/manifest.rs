@@ -313,6 +313,104 @@ fn says_what_is_wrong_and_where() {
     }
 }
 
+/// Line ends of YAML 1.1 and byte order marks, wherever they stand: kubectl would read on behind them.
+#[test]
+fn refuses_characters_that_kubectl_reads_otherwise() {
+    const PLACES: [&str; 14] = [
+        "# @b: 2\n",
+        "b: 2 # x@c: 3\n",
+        "b: x@c: 2\n",
+        "b: x@y\n",
+        "b: \"x@y\"\n",
+        "b: 'x@y'\n",
+        "b: |\n  x@y\n",
+        "b: >-\n  x\n  y@z\n",
+        "b@: 2\n",
+        "\"b@\": 2\n",
+        "@b: 2\n",
+        "b: {c: 1,@d: 2}\n",
+        "b: &x@ 1\n",
+        "# @",
+    ];
+    for (character, message) in [
+        ("\u{85}", "U+0085 ends a line for kubectl; remove it, or write it as \"\\u0085\" in double quotes"),
+        (
+            "\u{2028}",
+            "U+2028 ends a line for kubectl; remove it, or write it as \"\\u2028\" in double quotes",
+        ),
+        (
+            "\u{2029}",
+            "U+2029 ends a line for kubectl; remove it, or write it as \"\\u2029\" in double quotes",
+        ),
+        (
+            "\u{feff}",
+            "U+FEFF stands at the start of a file only; remove it, or write it as \"\\ufeff\" in double quotes",
+        ),
+        (
+            "\r",
+            "U+000D without a line feed is a line end to some readers only; end the line with a line feed, or write it as \"\\u000d\" in double quotes",
+        ),
+    ] {
+        for place in PLACES {
+            for (before, ends) in
+                [("a: 1\n", "\n"), ("a: 1\n---\n", "\n"), ("a: 1\n", "\r\n"), ("%YAML 1.1\n---\n", "\n")]
+            {
+                let text = format!("{before}{place}").replace('\n', ends).replace('@', character);
+                let at = text.find(character).filter(|_| character != "\r").unwrap_or_else(|| {
+                    text.match_indices('\r')
+                        .find(|(at, _)| !text[at + 1..].starts_with('\n'))
+                        .expect("there")
+                        .0
+                });
+                let line = text[..at].matches('\n').count() + 1;
+                let column = at - text[..at].rfind('\n').map_or(0, |end| end + 1) + 1;
+                assert_eq!(faults(&text), [format!("a.yaml:{line}:{column}: {message}")], "{text:?}");
+                assert!(read(&text).documents.is_empty(), "{text:?}");
+            }
+        }
+        // An escape is text like any other, and JSON ends no line at one of these.
+        let code = u32::from(character.chars().next().expect("one"));
+        let json = json!({"a": format!("x{character}y")});
+        assert_eq!(one(&format!("a: \"x\\u{code:04x}y\"\n")), json);
+        if character != "\r" {
+            assert_eq!(one(&format!("{{\"a\": \"x{character}y\"}}")), json);
+        }
+    }
+    assert_eq!(one("\u{feff}a: 1\r\n"), json!({"a": 1}));
+}
+
+/// Where kubectl cuts a text into documents, and YAML does not.
+#[test]
+fn refuses_marks_of_documents_that_only_kubectl_knows() {
+    for blank in ["\u{a0}", "\u{1680}", "\u{2003}", "\u{202f}", "\u{205f}", "\u{3000}"] {
+        for (text, line, column) in [
+            ("|\n---@\na: 1\n", 2, 4),
+            ("|\n--- \t@# x\na: 1\n", 2, 6),
+            ("a: 1\n---@\n{\"b\":2}\n", 2, 4),
+            ("a: 1\r\n--- @\r\n{\"b\":2}\r\n", 2, 5),
+            ("@{\"a\":1}\n", 1, 1),
+            ("\n\t @{\"a\":1}\n", 2, 3),
+        ] {
+            let text = text.replace('@', blank);
+            let code = u32::from(blank.chars().next().expect("one"));
+            let message = format!(
+                "a.yaml:{line}:{column}: U+{code:04X} is passed over by kubectl here; remove it, or write it as \"\\u{code:04x}\" in double quotes"
+            );
+            assert_eq!(faults(&text), [message], "{text:?}");
+        }
+        assert_eq!(
+            one(&format!("a:{blank}1: |\n {blank}x\n # {blank}\n")),
+            json!({(format!("a:{blank}1")): format!("{blank}x\n# {blank}\n")})
+        );
+    }
+    for text in ["|\n---#\na: 1\n", "a: 1\n---#b: 2\n", "a: 1\n---##\nb: 2\n"] {
+        let message =
+            "a.yaml:2:4: U+0023 ends a document for kubectl, right behind \"---\"; put a blank before it";
+        assert_eq!(faults(text), [message], "{text:?}");
+    }
+    assert_eq!(all("a: 1\n--- # x\nb: 2\n"), [json!({"a": 1}), json!({"b": 2})]);
+}
+
 #[test]
 fn a_broken_document_does_not_hide_the_others() {
     let text = "apiVersion: v1\nkind: A\nmetadata: {name: one}\n---\na: [1\n---\napiVersion: v1\nkind: A\nmetadata: {name: two}\n---\na: 1\na: 2\n---\napiVersion: v1\nkind: A\nmetadata: {name: three}\n";
