@@ -177,7 +177,7 @@ impl Tenancy {
         let view = judged.view;
         match &self.from {
             TenantSource::Namespace => Tenant::Known(&view.namespace),
-            TenantSource::ObjectLabel(key) => match view.labels.get(key).filter(|value| !value.is_empty()) {
+            TenantSource::ObjectLabel(key) => match judged.labels.get(key).filter(|value| !value.is_empty()) {
                 Some(value) => Tenant::Known(value),
                 None => {
                     let message = format!("label \"{key}\" is missing on the object");
