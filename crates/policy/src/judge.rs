@@ -361,7 +361,10 @@ impl Judge<'_> {
                 let why = if judged.is_foreign() { without_names(why, &view.namespace) } else { why };
                 Unknown { pointer: place(pointer), why, of: of.clone(), digest }
             });
-            Some(OutcomePart { outcome: RuleOutcome { violations, unknown }, memory: is_declared.then_some(view) })
+            Some(OutcomePart {
+                outcome: RuleOutcome { violations, unknown },
+                memory: is_declared.then_some(view),
+            })
         };
         view.sources.iter().take_while(|_| !self.budget.has_ended()).filter_map(of_source).collect()
     }

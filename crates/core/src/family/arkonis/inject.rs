@@ -51,8 +51,7 @@ pub(super) fn own_variables(
     work: &Budget<'_>,
 ) -> (OwnVariables, Vec<OwnVariables>) {
     let Some((dialect, memory)) = found else {
-        let others =
-            OwnVariables::undeclared(pods[0], want::names_of_address(), Some(want::BACKEND), work);
+        let others = OwnVariables::undeclared(pods[0], want::names_of_address(), Some(want::BACKEND), work);
         return (OwnVariables::default(), others);
     };
     let agent = container_named(pods[0], AGENT_CONTAINER).map(|(index, _)| index);

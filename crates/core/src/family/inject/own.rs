@@ -163,7 +163,9 @@ impl OwnVariables {
         let others = places(pod, &inits).enumerate();
         let others = others.filter(|(index, _)| *index >= ordinary || !is_injected(*index));
         let others = others.take_while(|_| work.steps(steps)).map(|(_, other)| other);
-        others.map(|(place, container)| Self::compare(&place, [container; 2], wanted, names, declared)).collect()
+        others
+            .map(|(place, container)| Self::compare(&place, [container; 2], wanted, names, declared))
+            .collect()
     }
 
     /// Those of all containers of a pod without a declared memory that set any. `chooser` is the variable that tells what

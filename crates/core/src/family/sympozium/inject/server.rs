@@ -28,7 +28,8 @@ pub(in super::super) fn use_own_servers(memories: &mut [MemoryView], pod: &Pod<'
     let inits = own::init_containers(pod, work);
     let Some(parts) = ExistingParts::read(pod, work) else { return };
     for (place, container) in own::places(pod, &inits) {
-        let is_server = [MEMORY_SERVER, PACK_SIDECAR].iter().any(|name| container.name.as_deref() == Some(*name));
+        let is_server =
+            [MEMORY_SERVER, PACK_SIDECAR].iter().any(|name| container.name.as_deref() == Some(*name));
         if !is_server {
             continue;
         }
