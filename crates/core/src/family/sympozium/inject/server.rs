@@ -6,7 +6,7 @@ use memgate_model::view::Text;
 use memgate_primitives::budget::Budget;
 use memgate_primitives::pointer::{Path, Pointer};
 
-use super::super::api::{AGENT_CONTAINER, MEMORY_SERVER};
+use super::super::api::{AGENT_CONTAINER, MEMORY_SERVER, SKILL_PACK};
 use super::super::variables::PRIVATE_URL;
 use super::want::{PACK_SIDECAR, is_loopback};
 use crate::family::inject::parts::ExistingParts;
@@ -37,7 +37,9 @@ pub(in super::super) fn use_own_servers(memories: &mut [MemoryView], pod: &Pod<'
         if durable == Some(true) {
             continue;
         }
-        for view in memories.iter_mut().filter(|view| view.sharing.is_none()) {
+        let is_kept_there = |view: &&mut MemoryView| view.sharing.is_none() && view.kind != SKILL_PACK.kind;
+        for view in memories.iter_mut().filter(is_kept_there) {
+            view.moved("backend", &field);
             view.moved("durable", &field);
             view.durable = durable;
             if durable.is_none() {
