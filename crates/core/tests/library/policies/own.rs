@@ -386,21 +386,41 @@ struct Platform {
     address: &'static str,
 }
 
-fn platforms() -> Vec<Platform> {
-    let metadata = |name: &str| json!({"name": name, "namespace": "team"});
-    let labelled = |labels: Value| (json!({"labels": labels}), Value::Null);
-    let agent = |name: &str, spec: Value| json!({"apiVersion": "arkonis.dev/v1alpha1", "kind": "ArkAgent", "metadata": metadata(name), "spec": spec});
+fn platforms() -> [Platform; 4] {
+    [of_arkonis(), of_ark(), of_orloj(), of_sympozium()]
+}
+
+fn named(name: &str) -> Value {
+    json!({"name": name, "namespace": "team"})
+}
+
+fn labelled(labels: &Value) -> (Value, Value) {
+    (json!({"labels": labels}), Value::Null)
+}
+
+fn of_arkonis() -> Platform {
+    let agent = |name: &str, spec: Value| json!({"apiVersion": "arkonis.dev/v1alpha1", "kind": "ArkAgent", "metadata": named(name), "spec": spec});
     let mut arkonis = [declared("arkonis.dev", &store()), declared("kubeswarm.io", &store())].concat();
     arkonis.push(agent("bare", json!({"model": "m", "systemPrompt": "p"})));
     arkonis.push(agent("lost", json!({"model": "m", "systemPrompt": "p", "memoryRef": {"name": "nope"}})));
     let mut of_arkonis: Vec<_> = ["", "nope", "bare", "lost"]
         .into_iter()
         .flat_map(|name| {
-            ["arkonis.dev/deployment", "agentops.io/deployment"].map(|key| labelled(json!({key: name})))
+            ["arkonis.dev/deployment", "agentops.io/deployment"].map(|key| labelled(&json!({key: name})))
         })
         .collect();
-    of_arkonis.push(labelled(json!({"arkonis.dev/deployment": "nope", "kubeswarm/deployment": "scout"})));
-    let memory = json!({"apiVersion": "ark.mckinsey.com/v1alpha1", "kind": "Memory", "metadata": metadata("notes"),
+    of_arkonis.push(labelled(&json!({"arkonis.dev/deployment": "nope", "kubeswarm/deployment": "scout"})));
+    Platform {
+        state: arkonis,
+        pods: of_arkonis,
+        found: Some(labelled(&json!({"arkonis.dev/deployment": "scout"}))),
+        chooser: Some(json!({"name": "AGENT_MEMORY_BACKEND", "value": "vector-store"})),
+        address: ENDPOINT,
+    }
+}
+
+fn of_ark() -> Platform {
+    let memory = json!({"apiVersion": "ark.mckinsey.com/v1alpha1", "kind": "Memory", "metadata": named("notes"),
         "spec": {"address": {"value": "https://good.example.com"}}});
     let annotated = |name: &str, label: &str| {
         let (annotations, labels) =
@@ -415,6 +435,16 @@ fn platforms() -> Vec<Platform> {
         ("notes", "ark-broker"),
         ("notes", "memgate"),
     ];
+    Platform {
+        state: vec![memory],
+        pods: of_ark.map(|(name, label)| annotated(name, label)).to_vec(),
+        found: Some(annotated("notes", "a")),
+        chooser: None,
+        address: "ARK_MEMORY_URL",
+    }
+}
+
+fn of_orloj() -> Platform {
     let orloj = |kind: &str, name: &str, spec: Value| {
         json!({"apiVersion": "orloj.dev/v1", "kind": kind, "metadata": {"name": name, "namespace": "team",
             "annotations": {"orloj.dev/target-namespace": "team"}}, "spec": spec})
@@ -428,66 +458,53 @@ fn platforms() -> Vec<Platform> {
         json!(["--task-id", "team/t", "--agent-name", "scout", "--agent-name", "nope"]),
         json!(["--task-id", "other/t", "--agent-name", "scout"]),
     ];
+    Platform {
+        state: vec![
+            orloj(
+                "Memory",
+                "notes",
+                json!({"type": "vector", "provider": "http", "endpoint": "https://good.example.com"}),
+            ),
+            orloj(
+                "Agent",
+                "scout",
+                json!({"model_ref": "m", "prompt": "p", "memory": {"ref": "notes", "allow": ["read"]}}),
+            ),
+        ],
+        pods: of_orloj.map(job).to_vec(),
+        found: Some(job(json!(["--task-id", "team/t", "--agent-name", "scout"]))),
+        chooser: Some(json!({"name": "ORLOJ_MEMORY_PROVIDER", "value": "http"})),
+        address: "ORLOJ_MEMORY_ENDPOINT",
+    }
+}
+
+fn of_sympozium() -> Platform {
     let run = |labels: &[(&str, &str)]| {
         let labels = labels.iter().chain(&[("sympozium.ai/component", "agent-run")]);
-        labelled(labels.map(|(key, value)| ((*key).to_owned(), json!(value))).collect())
+        labelled(&labels.map(|(key, value)| ((*key).to_owned(), json!(value))).collect())
     };
-    let sympozium = |kind: &str, name: &str, spec: Value| json!({"apiVersion": "sympozium.ai/v1alpha1", "kind": kind, "metadata": metadata(name), "spec": spec});
+    let sympozium = |kind: &str, name: &str, spec: Value| json!({"apiVersion": "sympozium.ai/v1alpha1", "kind": kind, "metadata": named(name), "spec": spec});
     let bare = json!({"agents": {"default": {"model": "m"}}});
     let instance = "sympozium.ai/instance";
-    vec![
-        Platform {
-            state: arkonis,
-            pods: of_arkonis,
-            found: Some(labelled(json!({"arkonis.dev/deployment": "scout"}))),
-            chooser: Some(json!({"name": "AGENT_MEMORY_BACKEND", "value": "vector-store"})),
-            address: ENDPOINT,
-        },
-        Platform {
-            state: vec![memory],
-            pods: of_ark.map(|(name, label)| annotated(name, label)).to_vec(),
-            found: Some(annotated("notes", "a")),
-            chooser: None,
-            address: "ARK_MEMORY_URL",
-        },
-        Platform {
-            state: vec![
-                orloj(
-                    "Memory",
-                    "notes",
-                    json!({"type": "vector", "provider": "http", "endpoint": "https://good.example.com"}),
-                ),
-                orloj(
-                    "Agent",
-                    "scout",
-                    json!({"model_ref": "m", "prompt": "p", "memory": {"ref": "notes", "allow": ["read"]}}),
-                ),
-            ],
-            pods: of_orloj.map(job).to_vec(),
-            found: Some(job(json!(["--task-id", "team/t", "--agent-name", "scout"]))),
-            chooser: Some(json!({"name": "ORLOJ_MEMORY_PROVIDER", "value": "http"})),
-            address: "ORLOJ_MEMORY_ENDPOINT",
-        },
-        Platform {
-            state: vec![
-                sympozium("Agent", "bare", bare),
-                sympozium(
-                    "AgentRun",
-                    "run",
-                    json!({"agentRef": "other", "agentId": "default", "sessionKey": "s", "task": "x"}),
-                ),
-            ],
-            pods: vec![
-                run(&[(instance, "")]),
-                run(&[(instance, "nope")]),
-                run(&[(instance, "bare")]),
-                run(&[(instance, "bare"), ("sympozium.ai/agent-run", "run")]),
-            ],
-            found: None,
-            chooser: None,
-            address: "MEMORY_SERVER_URL",
-        },
-    ]
+    Platform {
+        state: vec![
+            sympozium("Agent", "bare", bare),
+            sympozium(
+                "AgentRun",
+                "run",
+                json!({"agentRef": "other", "agentId": "default", "sessionKey": "s", "task": "x"}),
+            ),
+        ],
+        pods: vec![
+            run(&[(instance, "")]),
+            run(&[(instance, "nope")]),
+            run(&[(instance, "bare")]),
+            run(&[(instance, "bare"), ("sympozium.ai/agent-run", "run")]),
+        ],
+        found: None,
+        chooser: None,
+        address: "MEMORY_SERVER_URL",
+    }
 }
 
 /// The places of a container that sets variables, with the pod around it.
