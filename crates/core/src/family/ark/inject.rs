@@ -76,6 +76,11 @@ pub(super) fn memory_of<'p, 's>(
     Some(memory.map(|memory| (home, memory)).into_iter().collect())
 }
 
+/// Whether the pod is one of the platform's users, and not of its own services.
+pub(super) fn is_user(pod: &Pod<'_>, namespace: &str) -> bool {
+    matches!(recognise(pod, namespace), Some(OptIn::Named(_)))
+}
+
 /// The variables that each of a pod's containers sets itself; without a usable Memory, of those that set any. The
 /// annotation for containers is about injection: a program in any other container reads them too.
 pub(super) fn own_variables(

@@ -15,7 +15,7 @@ use memgate_primitives::pointer::Pointer;
 
 use super::FAMILY;
 use super::api::{MEMORY, QUERY, is_credential_header};
-use super::inject::{memory_of, own_variables, want};
+use super::inject::{is_user, memory_of, own_variables, want};
 use super::value::{EffectiveValue, ValueOrSource, ValueSource};
 
 /// The kinds that have a view.
@@ -51,6 +51,9 @@ pub(crate) fn view_pod(
         let mut source = declared.clone().unwrap_or_else(undeclared);
         use_own(&mut source, reading, state);
         sources.push(source);
+    }
+    if sources.is_empty() && !is_user(pods[0], namespace) {
+        return None;
     }
     let mut view = MemoryView::of_pod(FAMILY.name, namespace, sources);
     for own in own.into_iter().filter(|_| declared.is_some()) {
