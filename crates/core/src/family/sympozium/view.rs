@@ -95,6 +95,9 @@ pub(crate) fn view_pod(
         memories.extend(used);
     }
     use_own_servers(&mut memories, pod, state.budget());
+    if agent.is_none() && memories.is_empty() {
+        return None;
+    }
     let mut view = MemoryView::of_pod(super::FAMILY.name, namespace, memories);
     own.add_to(&mut view);
     Some(view)
