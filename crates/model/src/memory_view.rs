@@ -285,6 +285,12 @@ impl MemoryView {
         self
     }
 
+    /// Whether it is the memory that a pod names by its own variables, and no object declares.
+    #[must_use]
+    pub fn is_undeclared(&self) -> bool {
+        self.role == Role::Memory && self.kind == "Pod"
+    }
+
     /// Sets the place of a field of the view.
     pub fn at(&mut self, path: &'static str, pointer: Pointer) {
         self.fields.push((path, pointer));

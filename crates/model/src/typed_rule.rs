@@ -42,6 +42,8 @@ pub struct Judged<'v> {
     pub budget: &'v Budget<'v>,
     /// The namespace of the subject. Values from another namespace are not reported.
     pub subject_namespace: &'v str,
+    /// The labels of the object; of memory that only a pod names, those of the pod.
+    pub labels: &'v BTreeMap<String, String>,
 }
 
 impl Judged<'_> {

@@ -347,7 +347,9 @@ impl Judge<'_> {
         let of_source = |SourceView { view, field }: &'v SourceView| {
             let judged = self.judged(view, None);
             let RuleOutcome { violations, unknown } = outcome(&judged, rule)?;
-            let of = format!(" ({} {})", view.kind, plain_name(&view.path()));
+            let is_declared = !view.is_undeclared();
+            let of = is_declared.then(|| format!(" ({} {})", view.kind, plain_name(&view.path())));
+            let of = of.unwrap_or_default();
             let place = |own: Pointer| if is_in_container(&own) { own } else { field.clone() };
             let violation = |RuleViolation { pointer, message, value }| RuleViolation {
                 pointer: place(pointer),
@@ -359,7 +361,10 @@ impl Judge<'_> {
                 let why = if judged.is_foreign() { without_names(why, &view.namespace) } else { why };
                 Unknown { pointer: place(pointer), why, of: of.clone(), digest }
             });
-            Some(OutcomePart { outcome: RuleOutcome { violations, unknown }, memory: Some(view) })
+            Some(OutcomePart {
+                outcome: RuleOutcome { violations, unknown },
+                memory: is_declared.then_some(view),
+            })
         };
         view.sources.iter().take_while(|_| !self.budget.has_ended()).filter_map(of_source).collect()
     }
@@ -369,7 +374,8 @@ impl Judge<'_> {
         let own_labels = (own != view.namespace).then_some(&view.labels);
         let namespace_labels = self.selection.namespaces.labels(own, own_labels);
         let subject_namespace = &self.views.new.namespace;
-        Judged { view, old, namespace_labels, budget: self.budget, subject_namespace }
+        let labels = if view.is_undeclared() { &self.views.new.labels } else { &view.labels };
+        Judged { view, old, namespace_labels, budget: self.budget, subject_namespace, labels }
     }
 }
 

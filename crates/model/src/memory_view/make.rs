@@ -6,11 +6,13 @@ use crate::object::Lookup;
 use memgate_primitives::pointer::Pointer;
 
 impl MemoryView {
-    /// The view of an agent pod, with the memory that it uses. The pod refers to it by its labels.
+    /// The view of an agent pod, with the memory that it uses. The pod refers to it by its labels, or names it by its
+    /// own variables alone: then its view has the kind of a pod, and the place of its backend in a container.
     #[must_use]
     pub fn of_pod(family: &'static str, namespace: &str, memories: impl IntoIterator<Item = Self>) -> Self {
         let field = Pointer::new("/metadata/labels");
-        let sources = memories.into_iter().map(|view| SourceView { view, field: field.clone() }).collect();
+        let place = |view: &Self| if view.is_undeclared() { view.pointer("backend") } else { field.clone() };
+        let sources = memories.into_iter().map(|view| SourceView { field: place(&view), view }).collect();
         Self { sources, ..Self::new(family, Role::Pod, "Pod", namespace, "") }
     }
 }

@@ -177,13 +177,15 @@ impl Tenancy {
         let view = judged.view;
         match &self.from {
             TenantSource::Namespace => Tenant::Known(&view.namespace),
-            TenantSource::ObjectLabel(key) => match view.labels.get(key).filter(|value| !value.is_empty()) {
-                Some(value) => Tenant::Known(value),
-                None => {
-                    let message = format!("label \"{key}\" is missing on the object");
-                    Tenant::Missing(Pointer::new("/metadata/labels").key(key), message)
+            TenantSource::ObjectLabel(key) => {
+                match judged.labels.get(key).filter(|value| !value.is_empty()) {
+                    Some(value) => Tenant::Known(value),
+                    None => {
+                        let message = format!("label \"{key}\" is missing on the object");
+                        Tenant::Missing(Pointer::new("/metadata/labels").key(key), message)
+                    }
                 }
-            },
+            }
             TenantSource::NamespaceLabel(key) => match judged.namespace_labels.get(key) {
                 LabelValue::Found(value) if !value.is_empty() => Tenant::Known(value),
                 LabelValue::Found(_) | LabelValue::Missing => {

@@ -20,13 +20,13 @@ use memgate_model::event::InvolvedObject;
 use memgate_model::finding::{Code, Finding, excerpt};
 use memgate_model::injection::Injection;
 use memgate_model::object::{Lookup, Object};
-use memgate_model::pod::{self, Container, Pod, read_list};
+use memgate_model::pod::{Container, Pod};
 use memgate_model::reason::Reason;
 use memgate_model::state_reader::StateReader;
 use memgate_primitives::budget::{Budget, Limit, MAX_ENTRIES};
 use memgate_primitives::members::Members;
 use memgate_primitives::plain_text::quoted;
-use memgate_primitives::pointer::{Path, Pointer};
+use memgate_primitives::pointer::Pointer;
 
 use self::find::PodMemory;
 use self::recognise::{MemoryName, OptIn, recognise};
@@ -36,9 +36,6 @@ use super::codes::{
     POD_MEMORY_CROSS_NAMESPACE, POD_MEMORY_MISSING, POD_MEMORY_UNRESOLVED, POD_REF_INVALID,
     POD_TIMEOUT_INVALID,
 };
-
-/// The field of a pod's spec with its init containers.
-const INIT_CONTAINERS: &str = "initContainers";
 
 /// What to add to the pod; `None` if it did not opt in.
 pub(crate) fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Option<Injection> {
@@ -71,7 +68,7 @@ pub(super) fn memory_of<'p, 's>(
     namespace: &'p str,
     state: &mut StateReader<'s>,
 ) -> Option<Vec<(&'p str, &'s Object)>> {
-    let OptIn::Named(wanted) = recognise(pod, namespace)? else { return None };
+    let OptIn::Named(wanted) = recognise(pod, namespace)? else { return Some(Vec::new()) };
     let Some((home, name)) = MemoryName::read(wanted).map(|name| name.within(namespace)) else {
         return Some(Vec::new());
     };
@@ -79,8 +76,13 @@ pub(super) fn memory_of<'p, 's>(
     Some(memory.map(|memory| (home, memory)).into_iter().collect())
 }
 
-/// The variables that each of a pod's containers sets itself; empty without a usable Memory. The annotation for
-/// containers is about injection: a program in any other container, which may be a native sidecar, reads them too.
+/// Whether the pod is one of the platform's users, and not of its own services.
+pub(super) fn is_user(pod: &Pod<'_>, namespace: &str) -> bool {
+    matches!(recognise(pod, namespace), Some(OptIn::Named(_)))
+}
+
+/// The variables that each of a pod's containers sets itself; without a usable Memory, of those that set any. The
+/// annotation for containers is about injection: a program in any other container reads them too.
 pub(super) fn own_variables(
     pods: [&Pod<'_>; 2],
     namespace: &str,
@@ -88,27 +90,26 @@ pub(super) fn own_variables(
 ) -> Vec<OwnVariables> {
     let (pod, work) = (pods[0], state.budget());
     let mut unused = Injection::nothing(Reason::Complete);
-    let Some(OptIn::Named(wanted)) = recognise(pod, namespace) else { return Vec::new() };
+    let undeclared = || OwnVariables::undeclared(pod, want::NAMES, None, work);
+    let Some(OptIn::Named(wanted)) = recognise(pod, namespace) else { return undeclared() };
     let timeout = timeout(pod, &mut unused);
     let injected: Members<usize> = containers(pod, &mut unused, work).into_iter().map(|it| it.0).collect();
     unused.unmet.clear();
-    let Some(found) = find(wanted, namespace, &mut unused, state) else { return Vec::new() };
+    let Some(found) = find(wanted, namespace, &mut unused, state) else { return undeclared() };
     let memory = Arc::from(format!("Memory {}/{}", found.namespace, found.memory.name));
     let wanted = variables(&found, &memory, timeout, &mut unused, state);
     let declared = own::declared(MEMORY.kind, &found.memory.name);
+    let is_injected = |index: usize| injected.contains(&index);
+    let others = (is_injected, work);
+    let mut others = OwnVariables::of_others(pod, &wanted, want::NAMES, Some(&declared), others);
+    others.retain(|own| !own.has_none(want::NAMES));
     let steps = u32::try_from(wanted.len()).unwrap_or(u32::MAX);
-    let inits = pod.spec.as_ref().and_then(|spec| spec.init_containers);
-    let inits: Vec<Container<'_>> =
-        read_list(inits, Path::Key(&pod::SPEC, INIT_CONTAINERS), work).unwrap_or_default();
-    let ordinary = (0..pod.containers().len())
-        .map(|index| OwnVariables::read(index, pods, &wanted, want::NAMES, Some(&declared)));
-    let of_init = inits.iter().enumerate().map(|(index, container)| {
-        let place = Pointer::new("/spec").key(INIT_CONTAINERS).index(index);
-        OwnVariables::compare(&place, [container; 2], &wanted, want::NAMES, Some(&declared))
-    });
-    let all = ordinary.chain(of_init).take_while(|_| work.steps(steps)).enumerate();
-    let used = all.filter(|(index, own)| injected.contains(index) || !own.has_none(want::NAMES));
-    used.map(|(_, own)| own).collect()
+    let of_injected = (0..pod.containers().len()).filter(|index| is_injected(*index));
+    let of_injected = of_injected.take_while(|_| work.steps(steps));
+    of_injected
+        .map(|index| OwnVariables::read(index, pods, &wanted, want::NAMES, Some(&declared)))
+        .chain(others)
+        .collect()
 }
 
 /// The pod's controller, since the platform has no object for a pod.

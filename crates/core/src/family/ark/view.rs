@@ -2,9 +2,7 @@
 
 mod endpoint;
 
-use std::collections::BTreeSet;
-
-use crate::family::inject::own::{OwnReading, OwnVariables};
+use crate::family::inject::own::{OwnReading, OwnVariables, distinct};
 use crate::family::url::inline_credential;
 use memgate_model::family::Subject;
 use memgate_model::kind::Kind;
@@ -17,7 +15,7 @@ use memgate_primitives::pointer::Pointer;
 
 use super::FAMILY;
 use super::api::{MEMORY, QUERY, is_credential_header};
-use super::inject::{memory_of, own_variables, want};
+use super::inject::{is_user, memory_of, own_variables, want};
 use super::value::{EffectiveValue, ValueOrSource, ValueSource};
 
 /// The kinds that have a view.
@@ -40,30 +38,25 @@ pub(crate) fn view_pod(
     namespace: &str,
     state: &mut StateReader<'_>,
 ) -> Option<MemoryView> {
-    let Some((home, memory)) = memory_of(pods[0], namespace, state)?.into_iter().next() else {
-        return Some(MemoryView::of_pod(FAMILY.name, namespace, None));
-    };
-    let declared = of_stored(memory, home, state);
+    let found = memory_of(pods[0], namespace, state)?.into_iter().next();
+    let declared = found.map(|(home, memory)| of_stored(memory, home, state));
     let own = own_variables(pods, namespace, state);
     let is_used = own.is_empty() || own.iter().any(OwnVariables::is_empty);
-    let mut sources: Vec<MemoryView> = is_used.then(|| declared.clone()).into_iter().collect();
-    let mut known = BTreeSet::new();
-    for own in own.iter().flat_map(OwnVariables::readings) {
-        // What several containers share is judged once, at the first of them.
-        if own.is_declared() || !known.insert(own.values()) {
-            continue;
-        }
-        let size = declared.secrets.len() + declared.inline.len();
-        if !state.budget().steps(u32::try_from(size).unwrap_or(u32::MAX)) {
-            break;
-        }
-        let mut source = declared.clone();
-        use_own(&mut source, own, state);
+    let mut sources: Vec<MemoryView> = declared.clone().filter(|_| is_used).into_iter().collect();
+    for (own, reading) in distinct(&own, declared.as_slice(), state.budget()) {
+        let undeclared = || MemoryView {
+            backend: Some(BACKEND.to_owned()),
+            ..own.undeclared_view(FAMILY.name, namespace)
+        };
+        let mut source = declared.clone().unwrap_or_else(undeclared);
+        use_own(&mut source, reading, state);
         sources.push(source);
     }
-    drop(known);
+    if sources.is_empty() && !is_user(pods[0], namespace) {
+        return None;
+    }
     let mut view = MemoryView::of_pod(FAMILY.name, namespace, sources);
-    for own in own {
+    for own in own.into_iter().filter(|_| declared.is_some()) {
         own.add_to(&mut view);
     }
     Some(view)

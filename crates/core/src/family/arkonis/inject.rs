@@ -3,7 +3,7 @@
 //! The pod's label names the agent, and the agent's `memoryRef` names the memory, all in one namespace.
 
 mod find;
-mod recognise;
+pub(super) mod recognise;
 pub(super) mod want;
 
 use crate::family::inject::elsewhere::origin_place;
@@ -16,9 +16,10 @@ use memgate_model::object::Object;
 use memgate_model::pod::Pod;
 use memgate_model::reason::Reason;
 use memgate_model::state_reader::StateReader;
+use memgate_primitives::budget::Budget;
 use memgate_primitives::pointer::Pointer;
 
-use super::api::{AGENT_CONTAINER, DIALECTS, Dialect};
+use super::api::{AGENT_CONTAINER, DIALECTS, Dialect, KUBESWARM};
 use super::codes::{POD_ENV_CONFLICT, POD_NO_AGENT_CONTAINER};
 
 /// What to add to the pod; `None` if it is not an agent pod of this family.
@@ -42,11 +43,31 @@ pub(super) fn memory_of<'s>(
     Some(found.map(|found| (found.dialect, found.memory)))
 }
 
-/// The variables that a pod with this memory sets itself.
-pub(super) fn own_variables(pods: [&Pod<'_>; 2], dialect: &'static Dialect, memory: &Object) -> OwnVariables {
-    let Some((index, _)) = container_named(pods[0], AGENT_CONTAINER) else { return OwnVariables::default() };
-    let declared = own::declared(dialect.memory.kind, &memory.name);
-    OwnVariables::read(index, pods, &want::variables(dialect, memory), want::names(dialect), Some(&declared))
+/// The variables that a pod with this memory sets itself: in the container of the agent, and in the others. Without a
+/// declared memory, all are others.
+pub(super) fn own_variables(
+    pods: [&Pod<'_>; 2],
+    found: Option<(&'static Dialect, &Object)>,
+    work: &Budget<'_>,
+) -> (OwnVariables, Vec<OwnVariables>) {
+    let Some((dialect, memory)) = found else {
+        let others = OwnVariables::undeclared(pods[0], want::names_of_address(), Some(want::BACKEND), work);
+        return (OwnVariables::default(), others);
+    };
+    let agent = container_named(pods[0], AGENT_CONTAINER).map(|(index, _)| index);
+    let (declared, names) =
+        (own::declared(dialect.memory.kind, &memory.name), want::names(is_successor(pods[0], dialect)));
+    let wanted = want::variables(dialect, memory);
+    let own = agent.map(|index| OwnVariables::read(index, pods, &wanted, names, Some(&declared)));
+    let is_agent = |index| Some(index) == agent;
+    let mut others = OwnVariables::of_others(pods[0], &wanted, names, Some(&declared), (is_agent, work));
+    others.retain(|own| !own.is_empty());
+    (own.unwrap_or_default(), others)
+}
+
+/// Whether the pod may run the successor's program, which reads more variables. It may have the labels of several.
+pub(super) fn is_successor(pod: &Pod<'_>, dialect: &Dialect) -> bool {
+    dialect.successor || pod.label(KUBESWARM.pod_label).is_some()
 }
 
 /// The agent of the pod, or else the pod's controller.

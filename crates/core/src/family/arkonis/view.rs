@@ -1,7 +1,7 @@
 //! The views of the family's objects, for rules of policies.
 
 use crate::family::endpoint_view;
-use crate::family::inject::own::OwnReading;
+use crate::family::inject::own::{OwnReading, OwnVariable, distinct};
 use crate::family::url::inline_credential;
 use memgate_model::family::Subject;
 use memgate_model::kind::Kind;
@@ -19,7 +19,8 @@ use super::api::{
     AGENTOPS, ARKONIS, ARKONIS_OLD, Backend, COLLECTION_DEFAULT, Dialect, KUBESWARM, Memory,
     REDIS_TTL_DEFAULT, memory_name, memory_ref_pointer, settings_names, settings_pointer,
 };
-use super::inject::{memory_of, own_variables, want};
+use super::inject::recognise::is_agent_pod;
+use super::inject::{is_successor, memory_of, own_variables, want};
 use super::validate::{Role as KindRole, role};
 
 /// The kinds that have a view.
@@ -50,17 +51,21 @@ pub(crate) fn view_pod(
     namespace: &str,
     state: &mut StateReader<'_>,
 ) -> Option<MemoryView> {
-    let Ok((dialect, memory)) = memory_of(pods[0], namespace, state)? else {
-        return Some(MemoryView::of_pod(FAMILY.name, namespace, None));
-    };
-    let declared = of_stored(dialect, memory, state);
-    let own = own_variables(pods, dialect, memory);
+    if !is_agent_pod(pods[0]) {
+        return None;
+    }
+    let found = memory_of(pods[0], namespace, state).and_then(Result::ok);
+    let declared = found.map(|(dialect, memory)| of_stored(dialect, memory, state));
+    let (own, others) = own_variables(pods, found, state.budget());
+    let is_successor = found.is_none_or(|(dialect, _)| is_successor(pods[0], dialect));
+    let of_agent = own.readings().filter(|_| declared.is_some()).map(|reading| (&own, reading));
+    let of_others = distinct(&others, declared.as_slice(), state.budget());
     let has_credential = |text: &str| inline_credential(text, Pointer::root()).is_some();
     let mut sources = Vec::new();
-    for own in own.readings() {
-        let mut source = declared.clone();
-        let addresses = use_own(&mut source, own, dialect);
-        sources.extend(own.reached_at(source, addresses, has_credential, state));
+    for (own, reading) in of_agent.chain(of_others) {
+        let mut source = declared.clone().unwrap_or_else(|| own.undeclared_view(FAMILY.name, namespace));
+        let addresses = use_own(&mut source, reading, is_successor);
+        sources.extend(reading.reached_at(source, addresses, has_credential, use_own_url, state));
     }
     let mut view = MemoryView::of_pod(FAMILY.name, namespace, sources);
     own.add_to(&mut view);
@@ -70,7 +75,7 @@ pub(crate) fn view_pod(
 /// Puts what the pod itself sets in the place of what its memory declares. Of another backend, only the pod's own
 /// variables count, and a limit without a variable is none. Returns the variables that name the endpoint: the program may
 /// use any of them, and those of each backend where the backend is unknown.
-fn use_own(view: &mut MemoryView, own: OwnReading<'_>, dialect: &Dialect) -> &'static [&'static str] {
+fn use_own(view: &mut MemoryView, own: OwnReading<'_>, is_successor: bool) -> &'static [&'static str] {
     const OF_SECTION: [&str; 7] =
         ["provider", "endpoint", "ttlSeconds", "maxEntries", "collection", "secrets", "inline"];
     if let Some(set) = own.get(want::BACKEND) {
@@ -113,10 +118,40 @@ fn use_own(view: &mut MemoryView, own: OwnReading<'_>, dialect: &Dialect) -> &'s
         }
         Some(Backend::VectorStore) => {
             use_own_store(view, own);
-            if dialect.successor { &[want::ENDPOINT, want::VECTOR_URL] } else { &[want::ENDPOINT] }
+            if let Some(set) = own.get(want::VECTOR_TTL) {
+                view.ttl_seconds = set.number(view, "ttlSeconds");
+            }
+            if is_successor { &[want::ENDPOINT, want::VECTOR_URL] } else { &[want::ENDPOINT] }
         }
         Some(Backend::InContext) => &[],
-        None => &[want::REDIS_URL, want::ENDPOINT, want::VECTOR_URL],
+        None => {
+            use_own_store(view, own);
+            &[want::REDIS_URL, want::ENDPOINT, want::VECTOR_URL]
+        }
+    }
+}
+
+/// Reads the provider and the collection of the successor's URL: `qdrant://HOST/COLLECTION`, or a connection string.
+fn use_own_url(name: &str, set: &OwnVariable, view: &mut MemoryView) {
+    let is_empty = set.text.as_deref().is_some_and(|text| text.trim().is_empty());
+    if name != want::VECTOR_URL || is_empty {
+        return;
+    }
+    let is_of_postgres = |scheme: &str| ["postgres", "postgresql"].contains(&scheme);
+    let provider = |text: &str| {
+        let scheme = text.split_once("://")?.0.trim().to_ascii_lowercase();
+        Some(if is_of_postgres(&scheme) { PGVECTOR.to_owned() } else { scheme })
+    };
+    view.provider = set.value(view, "provider", provider);
+    let is_pgvector = view.provider.as_deref() == Some(PGVECTOR);
+    view.collection = set.value(view, "collection", |text| {
+        let path = text.split_once("://")?.1.split(['?', '#']).next()?.split_once(['/', '\\']);
+        let name = path.map_or("", |(_, path)| path);
+        Some(if name.trim().is_empty() { COLLECTION_DEFAULT } else { name }.to_owned())
+    });
+    if is_pgvector {
+        // Its path is a database.
+        view.collection = None;
     }
 }
 
@@ -130,9 +165,6 @@ fn use_own_store(view: &mut MemoryView, own: OwnReading<'_>) {
     }
     if let Some(set) = own.get(want::API_KEY) {
         set.set_credential(view, Some(&Pointer::new(VECTOR_SECRET).key("name")));
-    }
-    if let Some(set) = own.get(want::VECTOR_TTL) {
-        view.ttl_seconds = set.number(view, "ttlSeconds");
     }
 }
 
@@ -156,6 +188,9 @@ fn of_agent(dialect: &'static Dialect, subject: &Subject<'_>, state: &mut StateR
     view.at("references", claim);
     view
 }
+
+/// The provider whose address is a connection string.
+const PGVECTOR: &str = "pgvector";
 
 const BACKEND: &str = "/spec/backend";
 const REDIS_SECRET: &str = "/spec/redis/secretRef";

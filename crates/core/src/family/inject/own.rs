@@ -4,23 +4,27 @@
 //! stored, so that memgate's own rewrites do not count. Where it is open what the program uses, there is a view for
 //! each possibility, so that a pod cannot hide one behind another.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::iter;
 
 use memgate_model::finding::excerpt;
 use memgate_model::memory_view::{
-    EndpointSource, EndpointView, InlineView, MemoryView, OwnVariableView, Why,
+    EndpointSource, EndpointView, InlineView, MemoryView, OwnVariableView, Role, Why,
 };
-use memgate_model::pod::{self, Container, Pod};
+use memgate_model::pod::{self, Container, Pod, read_list};
 use memgate_model::state_reader::StateReader;
+use memgate_primitives::budget::Budget;
 use memgate_primitives::plain_text::quoted;
-use memgate_primitives::pointer::Pointer;
+use memgate_primitives::pointer::{Path, Pointer};
 
 use super::env::{self, ExistingEnv, Variable};
 use crate::family::endpoint_view;
 
 /// The field of a container whose variables memgate does not read.
 const ENV_FROM: &str = "envFrom";
+
+/// The field of a pod's spec with its init containers.
+const INIT_CONTAINERS: &str = "initContainers";
 
 /// The variables of a family's memory.
 #[derive(Debug, Clone, Copy)]
@@ -63,6 +67,8 @@ pub(crate) struct OwnVariables {
     left_out: Vec<&'static str>,
     /// The container's `envFrom`, if it may set one of those.
     env_from: Option<OwnVariable>,
+    /// Stands for the variable of this name, which tells what the others mean and is left out.
+    chooser: Option<(&'static str, OwnVariable)>,
 }
 
 /// One way to read the variables of a container: without `envFrom`, or with it.
@@ -139,7 +145,53 @@ impl OwnVariables {
             from: EndpointSource::Literal,
             replaces_secret: false,
         });
-        Self { list: own, left_out, env_from }
+        Self { list: own, left_out, env_from, chooser: None }
+    }
+
+    /// The same for each container of a pod that memgate does not inject, init containers included: a program in any of
+    /// them, which may be a native sidecar, reads its variables too.
+    pub(crate) fn of_others(
+        pod: &Pod<'_>,
+        wanted: &[Variable<'_>],
+        names: MemoryVariableNames<'static>,
+        declared: Option<&str>,
+        (is_injected, work): (impl Fn(usize) -> bool, &Budget<'_>),
+    ) -> Vec<Self> {
+        let inits = init_containers(pod, work);
+        let steps = u32::try_from(wanted.len()).unwrap_or(u32::MAX);
+        let ordinary = pod.containers().len();
+        let others = places(pod, &inits).enumerate();
+        let others = others.filter(|(index, _)| *index >= ordinary || !is_injected(*index));
+        let others = others.take_while(|_| work.steps(steps)).map(|(_, other)| other);
+        others
+            .map(|(place, container)| Self::compare(&place, [container; 2], wanted, names, declared))
+            .collect()
+    }
+
+    /// Those of all containers of a pod without a declared memory that set any. `chooser` is the variable that tells what
+    /// the others mean.
+    pub(crate) fn undeclared(
+        pod: &Pod<'_>,
+        names: MemoryVariableNames<'static>,
+        chooser: Option<&'static str>,
+        work: &Budget<'_>,
+    ) -> Vec<Self> {
+        let mut all = Self::of_others(pod, &[], names, Some(""), (|_| false, work));
+        all.retain(|own| !own.is_empty());
+        for own in &mut all {
+            let open = chooser.filter(|name| own.left_out.contains(name)).zip(own.list.first());
+            own.chooser = open.map(|(name, first)| (name, first.of_unknown_value()));
+        }
+        all
+    }
+
+    /// The view of a memory that this container names, and no object declares, before its variables are read.
+    pub(crate) fn undeclared_view(&self, family: &'static str, namespace: &str) -> MemoryView {
+        let mut view = MemoryView::new(family, Role::Memory, "Pod", namespace, "");
+        if let Some(first) = self.list.first() {
+            view.at("backend", first.field.clone());
+        }
+        view
     }
 
     /// Whether the container is as its memory wants it, as far as its `env` tells.
@@ -172,7 +224,8 @@ impl<'o> OwnReading<'o> {
     /// The variable of this name; one that `envFrom` may set is unknown.
     pub(crate) fn get(self, name: &str) -> Option<&'o OwnVariable> {
         let own = self.own.list.iter().find(|own| own.name == name);
-        own.or_else(|| self.env_from.filter(|_| self.own.left_out.contains(&name)))
+        let own = own.or_else(|| self.env_from.filter(|_| self.own.left_out.contains(&name)));
+        own.or_else(|| self.own.chooser.as_ref().filter(|(chooser, _)| *chooser == name).map(|(_, it)| it))
     }
 
     /// Whether the container has the variable with the value that its memory wants.
@@ -203,12 +256,13 @@ impl<'o> OwnReading<'o> {
     }
 
     /// The views of a memory that is reached at one of these variables, as the pod sets them: one for each that names an
-    /// endpoint, since a program may use any of them.
+    /// endpoint, since a program may use any of them. `also` reads what else its value tells.
     pub(crate) fn reached_at(
         self,
         view: MemoryView,
         names: &[&str],
         has_credential: impl Fn(&str) -> bool,
+        also: impl Fn(&str, &OwnVariable, &mut MemoryView),
         state: &mut StateReader<'_>,
     ) -> Vec<MemoryView> {
         let mut views = Vec::new();
@@ -216,6 +270,7 @@ impl<'o> OwnReading<'o> {
             let mut of_this = view.clone();
             if let Some(set) = self.get(name) {
                 set.set_endpoint(&mut of_this, &has_credential, state);
+                also(name, set, &mut of_this);
             }
             views.push(of_this);
         }
@@ -246,7 +301,46 @@ fn source(entry: &pod::EnvVarView<'_>) -> EndpointSource {
     }
 }
 
+/// The init containers of a pod; none if they are malformed.
+pub(crate) fn init_containers<'p>(pod: &'p Pod<'_>, work: &Budget<'_>) -> Vec<Container<'p>> {
+    let list = pod.spec.as_ref().and_then(|spec| spec.init_containers);
+    read_list(list, Path::Key(&pod::SPEC, INIT_CONTAINERS), work).unwrap_or_default()
+}
+
+/// The containers of a pod and then its init containers, with their places.
+pub(crate) fn places<'p>(
+    pod: &'p Pod<'p>,
+    inits: &'p [Container<'p>],
+) -> impl Iterator<Item = (Pointer, &'p Container<'p>)> {
+    let ordinary = pod.containers().iter().enumerate();
+    let ordinary = ordinary.map(|(index, container)| (env::container(index), container));
+    let list = Pointer::new("/spec").key(INIT_CONTAINERS);
+    let of_init = inits.iter().enumerate();
+    ordinary.chain(of_init.map(move |(index, container)| (list.index(index), container)))
+}
+
+/// The distinct readings of containers, within the steps for a view of each: what several share counts at the first.
+pub(crate) fn distinct<'o>(
+    own: &'o [OwnVariables],
+    declared: &[MemoryView],
+    work: &Budget<'_>,
+) -> Vec<(&'o OwnVariables, OwnReading<'o>)> {
+    let mut known = BTreeSet::new();
+    let entries = declared.iter().map(MemoryView::entries).sum::<usize>();
+    let steps = u32::try_from(entries).unwrap_or(u32::MAX);
+    let all = own.iter().flat_map(|own| own.readings().map(move |reading| (own, reading)));
+    let new = all.filter(|(_, reading)| !reading.is_declared() && known.insert(reading.values()));
+    new.take_while(|_| work.steps(steps)).collect()
+}
+
 impl OwnVariable {
+    /// The same with a value that is not known.
+    fn of_unknown_value(&self) -> Self {
+        let Self { name, declared, field, .. } = self;
+        let (name, declared, field) = (name.clone(), declared.clone(), field.clone());
+        Self { name, declared, field, text: None, from: EndpointSource::Literal, replaces_secret: false }
+    }
+
     /// Whether it stands for what `envFrom` may set.
     pub(crate) fn is_env_from(&self) -> bool {
         self.name == ENV_FROM

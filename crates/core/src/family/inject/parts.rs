@@ -27,6 +27,8 @@ view! {
         claim: ClaimVolumeSource<'a> = "persistentVolumeClaim",
         /// The source, if it is a ConfigMap.
         config_map: ConfigMapVolumeSource<'a> = "configMap",
+        /// The source, if it is a directory of the pod.
+        empty_dir: &'a RawValue = "emptyDir",
     }
 }
 

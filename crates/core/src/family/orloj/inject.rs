@@ -71,18 +71,27 @@ pub(super) fn memory_of<'s>(
     Some(found.map(|found| found.memory))
 }
 
-/// The variables that a pod sets itself; empty where its Memory is not found.
+/// The variables that a pod sets itself: in the container of the agent, and in the others. Where its Memory is not found,
+/// all are others.
 pub(super) fn own_variables(
     pods: [&Pod<'_>; 2],
     namespace: &str,
     state: &mut StateReader<'_>,
-) -> OwnVariables {
-    let Ok(container) = agent_container(pods[0]) else { return OwnVariables::default() };
-    let Ok(found) = find(pods[0], container, namespace, state) else { return OwnVariables::default() };
+) -> (OwnVariables, Vec<OwnVariables>) {
+    let (pod, work) = (pods[0], state.budget());
+    let found = agent_container(pod).and_then(|it| Ok((it, find(pod, it, namespace, state)?)));
+    let Ok((container, found)) = found else {
+        let others = OwnVariables::undeclared(pod, want::NAMES, Some(want::PROVIDER), work);
+        return (OwnVariables::default(), others);
+    };
     let (wanted, _) = want::want(container, &found, namespace, state);
     let wanted = wanted.containers.first().map(|it| it.env.as_ref()).unwrap_or_default();
     let declared = own::declared(MEMORY.kind, &found.memory.name);
-    OwnVariables::read(container.0, pods, wanted, want::NAMES, Some(&declared))
+    let own = OwnVariables::read(container.0, pods, wanted, want::NAMES, Some(&declared));
+    let others = (|index| index == container.0, work);
+    let mut others = OwnVariables::of_others(pod, wanted, want::NAMES, Some(&declared), others);
+    others.retain(|own| !own.is_empty());
+    (own, others)
 }
 
 fn is_agent_pod(pod: &Pod<'_>) -> bool {

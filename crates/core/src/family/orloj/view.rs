@@ -1,7 +1,7 @@
 //! The views of the family's objects, for rules of policies.
 
 use crate::family::endpoint_view;
-use crate::family::inject::own::OwnReading;
+use crate::family::inject::own::{OwnReading, distinct};
 use memgate_model::family::Subject;
 use memgate_model::kind::Kind;
 use memgate_model::memory_view::{
@@ -48,11 +48,13 @@ pub(crate) fn view_pod(
 ) -> Option<MemoryView> {
     let declared = memory_of(pods[0], namespace, state)?.ok().map(|memory| of_stored(memory, state));
     let own_namespace = declared.as_ref().and_then(|memory| memory.own_namespace.clone());
-    let own = own_variables(pods, namespace, state);
+    let (own, others) = own_variables(pods, namespace, state);
+    let of_agent = own.readings().filter(|_| declared.is_some()).map(|reading| (&own, reading));
     let mut sources = Vec::new();
-    for (own, mut source) in own.readings().filter_map(|own| Some((own, declared.clone()?))) {
-        let addresses = use_own(&mut source, own);
-        sources.extend(own.reached_at(source, addresses, contains_password, state));
+    for (own, reading) in of_agent.chain(distinct(&others, declared.as_slice(), state.budget())) {
+        let mut source = declared.clone().unwrap_or_else(|| own.undeclared_view(FAMILY.name, namespace));
+        let addresses = use_own(&mut source, reading);
+        sources.extend(reading.reached_at(source, addresses, contains_password, |_, _, _| {}, state));
     }
     let mut view = MemoryView { own_namespace, ..MemoryView::of_pod(FAMILY.name, namespace, sources) };
     own.add_to(&mut view);

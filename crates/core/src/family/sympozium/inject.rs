@@ -9,6 +9,7 @@
 
 pub(super) mod find;
 pub(super) mod recognise;
+pub(super) mod server;
 mod want;
 
 use serde_json::{Value, json};
@@ -53,26 +54,33 @@ pub(crate) fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>
     Some(injection.unwrap_or_else(|unmet| *unmet))
 }
 
-/// The variables that a pod sets itself; empty where its memory cannot be told.
+/// The variables that a pod sets itself: in the container of the agent, and the URLs in the others. Where its memory
+/// cannot be told, all are others.
 pub(super) fn own_variables<'s>(
     pods: [&Pod<'_>; 2],
-    found: PodMemories<'s>,
+    found: Option<PodMemories<'s>>,
     namespace: &str,
     state: &mut StateReader<'s>,
-) -> OwnVariables {
+) -> (OwnVariables, Vec<OwnVariables>) {
     let (pod, work) = (pods[0], state.budget());
-    let Some((index, container)) = container_named(pod, AGENT_CONTAINER).filter(|_| found.has_memory())
-    else {
-        return OwnVariables::default();
+    let agent = container_named(pod, AGENT_CONTAINER).zip(found.filter(PodMemories::has_memory));
+    let known = agent.and_then(|((index, container), found)| {
+        let mounts = ExistingMounts::read(index, container, work)?;
+        Some((index, container, found, ExistingParts::read(pod, work)?, mounts))
+    });
+    let undeclared = || {
+        let others = OwnVariables::undeclared(pod, want::URLS, None, work);
+        (OwnVariables::default(), others)
     };
-    let mounts = ExistingMounts::read(index, container, work);
-    let Some((parts, mounts)) = ExistingParts::read(pod, work).zip(mounts) else {
-        return OwnVariables::default();
-    };
+    let Some((index, container, found, parts, mounts)) = known else { return undeclared() };
     let context = PodContext { pod, parts: &parts, index, container, mounts, namespace };
-    let Ok(wanted) = want::want(context, found, state) else { return OwnVariables::default() };
+    let Ok(wanted) = want::want(context, found, state) else { return undeclared() };
     let wanted = wanted.containers.first().map(|it| it.env.as_ref()).unwrap_or_default();
-    OwnVariables::read(index, pods, wanted, want::NAMES, None)
+    let own = OwnVariables::read(index, pods, wanted, want::NAMES, None);
+    let is_agent = |it| it == index;
+    let mut others = OwnVariables::of_others(pod, wanted, want::URLS, None, (is_agent, work));
+    others.retain(|own| !own.is_empty());
+    (own, others)
 }
 
 /// The Agent of the pod, or else its AgentRun, or else the pod's controller.

@@ -7,7 +7,7 @@
 mod memory;
 
 use crate::family::inject::container_named;
-use crate::family::inject::own::OwnReading;
+use crate::family::inject::own::{OwnReading, OwnVariable, OwnVariables, distinct};
 use crate::family::url::inline_credential;
 use memgate_model::family::Subject;
 use memgate_model::kind::Kind;
@@ -24,7 +24,8 @@ use super::api::{
 };
 use super::inject::find::find;
 use super::inject::own_variables;
-use super::inject::recognise::recognise;
+use super::inject::recognise::instance;
+use super::inject::server::use_own_servers;
 use super::variables::{ACCESS, PRIVATE_URL, SHARED_URL, VISIBILITY};
 use memory::Usage;
 
@@ -70,24 +71,32 @@ pub(crate) fn view_pod(
     state: &mut StateReader<'_>,
 ) -> Option<MemoryView> {
     let pod = pods[0];
-    let instance = recognise(pod)?;
-    container_named(pod, AGENT_CONTAINER)?;
+    let instance = instance(pod)?;
+    let agent = container_named(pod, AGENT_CONTAINER).filter(|_| !instance.is_empty());
     // The memory of a pod that contradicts itself, or whose objects are unknown, is unknown.
-    let Ok(found) = find(pod, instance, namespace, state) else {
-        return Some(MemoryView::of_pod(super::FAMILY.name, namespace, []));
-    };
-    let usage = Usage {
+    let found = agent.and_then(|_| find(pod, instance, namespace, state).ok());
+    let usage = found.as_ref().map(|found| Usage {
         agent: found.agent,
         private: found.private.is_some(),
         ensemble: found.ensemble.filter(|_| found.shared),
-    };
-    let (declared, config) = (usage.memories(state), found.config.unwrap_or(instance).to_owned());
-    let own = own_variables(pods, found, namespace, state);
+    });
+    let declared = usage.map(|usage| usage.memories(state)).unwrap_or_default();
+    let config = found.as_ref().and_then(|found| found.config).unwrap_or(instance).to_owned();
+    let (own, others) = own_variables(pods, found, namespace, state);
     let mut memories = declared.clone();
-    for own in own.readings().filter(|_| !declared.is_empty()) {
+    for reading in own.readings().filter(|_| !declared.is_empty()) {
         let mut used = declared.clone();
-        use_own(&mut used, own, (namespace, instance, &config), state);
-        if own.has_env_from() { memories.extend(used) } else { memories = used }
+        use_own(&mut used, (&own, reading), (namespace, instance, &config), state);
+        if reading.has_env_from() { memories.extend(used) } else { memories = used }
+    }
+    for other in distinct(&others, &declared, state.budget()) {
+        let mut used = declared.clone();
+        use_own(&mut used, other, (namespace, instance, &config), state);
+        memories.extend(used);
+    }
+    use_own_servers(&mut memories, pod, state.budget());
+    if agent.is_none() && memories.is_empty() {
+        return None;
     }
     let mut view = MemoryView::of_pod(super::FAMILY.name, namespace, memories);
     own.add_to(&mut view);
@@ -95,20 +104,21 @@ pub(crate) fn view_pod(
 }
 
 /// Puts what the pod itself sets in the place of what its memories declare. A memory that only the pod names is one
-/// of its agent.
+/// of its agent, if that has any.
 fn use_own(
     memories: &mut Vec<MemoryView>,
-    own: OwnReading<'_>,
+    (all, own): (&OwnVariables, OwnReading<'_>),
     (namespace, instance, config): (&str, &str, &str),
     state: &mut StateReader<'_>,
 ) {
     let has_credential = |text: &str| inline_credential(text, Pointer::root()).is_some();
+    let is_declared = !memories.is_empty();
     for (name, kinds) in [(PRIVATE_URL, [&AGENT, &AGENT_OLD]), (SHARED_URL, [&ENSEMBLE, &ENSEMBLE_OLD])] {
         let Some(set) = own.get(name) else { continue };
         let is_its = |view: &MemoryView| kinds.iter().any(|kind| kind.kind == view.kind);
         if !memories.iter().any(is_its) && !set.is_env_from() {
             let agent = MemoryView::new(super::FAMILY.name, Role::Memory, AGENT.kind, namespace, instance);
-            memories.push(agent);
+            memories.push(if is_declared { agent } else { undeclared(all, set, namespace) });
         }
         let named = memories.iter().rposition(|view| is_its(view) || view.backend.is_none());
         let named =
@@ -138,4 +148,14 @@ fn use_own(
             (of_pod.visibility, of_pod.field) = (value, set.field.clone());
         }
     }
+}
+
+/// A memory that only the pod names, at this variable. What keeps it is unknown.
+fn undeclared(own: &OwnVariables, set: &OwnVariable, namespace: &str) -> MemoryView {
+    let mut view = own.undeclared_view(super::FAMILY.name, namespace);
+    for path in ["backend", "durable"] {
+        view.moved(path, &set.field);
+        view.unknown.push((path, set.why()));
+    }
+    view
 }

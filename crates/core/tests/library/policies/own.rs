@@ -374,3 +374,325 @@ fn equal_variables_of_many_containers_are_one_memory() {
         assert_eq!(places, ["/spec/containers/0/env/0", "/spec/containers/1/env/0"]);
     }
 }
+
+/// How agent pods of a platform name their memory.
+struct Platform {
+    state: Vec<Value>,
+    /// The metadata and the arguments of pods whose memory is not found, and then of one whose memory is.
+    pods: Vec<(Value, Value)>,
+    found: Option<(Value, Value)>,
+    /// What a program reads to know which of the addresses to use.
+    chooser: Option<Value>,
+    address: &'static str,
+}
+
+fn platforms() -> [Platform; 4] {
+    [of_arkonis(), of_ark(), of_orloj(), of_sympozium()]
+}
+
+fn named(name: &str) -> Value {
+    json!({"name": name, "namespace": "team"})
+}
+
+fn labelled(labels: &Value) -> (Value, Value) {
+    (json!({"labels": labels}), Value::Null)
+}
+
+fn of_arkonis() -> Platform {
+    let agent = |name: &str, spec: Value| json!({"apiVersion": "arkonis.dev/v1alpha1", "kind": "ArkAgent", "metadata": named(name), "spec": spec});
+    let mut arkonis = [declared("arkonis.dev", &store()), declared("kubeswarm.io", &store())].concat();
+    arkonis.push(agent("bare", json!({"model": "m", "systemPrompt": "p"})));
+    arkonis.push(agent("lost", json!({"model": "m", "systemPrompt": "p", "memoryRef": {"name": "nope"}})));
+    let mut of_arkonis: Vec<_> = ["", "nope", "bare", "lost"]
+        .into_iter()
+        .flat_map(|name| {
+            ["arkonis.dev/deployment", "agentops.io/deployment"].map(|key| labelled(&json!({key: name})))
+        })
+        .collect();
+    of_arkonis.push(labelled(&json!({"arkonis.dev/deployment": "nope", "kubeswarm/deployment": "scout"})));
+    Platform {
+        state: arkonis,
+        pods: of_arkonis,
+        found: Some(labelled(&json!({"arkonis.dev/deployment": "scout"}))),
+        chooser: Some(json!({"name": "AGENT_MEMORY_BACKEND", "value": "vector-store"})),
+        address: ENDPOINT,
+    }
+}
+
+fn of_ark() -> Platform {
+    let memory = json!({"apiVersion": "ark.mckinsey.com/v1alpha1", "kind": "Memory", "metadata": named("notes"),
+        "spec": {"address": {"value": "https://good.example.com"}}});
+    let annotated = |name: &str, label: &str| {
+        let (annotations, labels) =
+            (json!({"memgate.dev/ark-memory": name}), json!({"app.kubernetes.io/name": label}));
+        (json!({"annotations": annotations, "labels": labels}), Value::Null)
+    };
+    let of_ark = [
+        ("nope", "a"),
+        ("a/b/c", "a"),
+        ("Notes", "a"),
+        ("team/", "a"),
+        ("notes", "ark-broker"),
+        ("notes", "memgate"),
+    ];
+    Platform {
+        state: vec![memory],
+        pods: of_ark.map(|(name, label)| annotated(name, label)).to_vec(),
+        found: Some(annotated("notes", "a")),
+        chooser: None,
+        address: "ARK_MEMORY_URL",
+    }
+}
+
+fn of_orloj() -> Platform {
+    let orloj = |kind: &str, name: &str, spec: Value| {
+        json!({"apiVersion": "orloj.dev/v1", "kind": kind, "metadata": {"name": name, "namespace": "team",
+            "annotations": {"orloj.dev/target-namespace": "team"}}, "spec": spec})
+    };
+    let job = |args: Value| (json!({"labels": {"orloj.dev/component": "agent-job"}}), args);
+    let of_orloj = [
+        Value::Null,
+        json!(["--task-id", "team/t"]),
+        json!(["--task-id", "team/t", "--agent-name", "nope"]),
+        json!(["--task-id", "team/t", "--agent-name", "$(X)"]),
+        json!(["--task-id", "team/t", "--agent-name", "scout", "--agent-name", "nope"]),
+        json!(["--task-id", "other/t", "--agent-name", "scout"]),
+    ];
+    Platform {
+        state: vec![
+            orloj(
+                "Memory",
+                "notes",
+                json!({"type": "vector", "provider": "http", "endpoint": "https://good.example.com"}),
+            ),
+            orloj(
+                "Agent",
+                "scout",
+                json!({"model_ref": "m", "prompt": "p", "memory": {"ref": "notes", "allow": ["read"]}}),
+            ),
+        ],
+        pods: of_orloj.map(job).to_vec(),
+        found: Some(job(json!(["--task-id", "team/t", "--agent-name", "scout"]))),
+        chooser: Some(json!({"name": "ORLOJ_MEMORY_PROVIDER", "value": "http"})),
+        address: "ORLOJ_MEMORY_ENDPOINT",
+    }
+}
+
+fn of_sympozium() -> Platform {
+    let run = |labels: &[(&str, &str)]| {
+        let labels = labels.iter().chain(&[("sympozium.ai/component", "agent-run")]);
+        labelled(&labels.map(|(key, value)| ((*key).to_owned(), json!(value))).collect())
+    };
+    let sympozium = |kind: &str, name: &str, spec: Value| json!({"apiVersion": "sympozium.ai/v1alpha1", "kind": kind, "metadata": named(name), "spec": spec});
+    let bare = json!({"agents": {"default": {"model": "m"}}});
+    let instance = "sympozium.ai/instance";
+    Platform {
+        state: vec![
+            sympozium("Agent", "bare", bare),
+            sympozium(
+                "AgentRun",
+                "run",
+                json!({"agentRef": "other", "agentId": "default", "sessionKey": "s", "task": "x"}),
+            ),
+        ],
+        pods: vec![
+            run(&[(instance, "")]),
+            run(&[(instance, "nope")]),
+            run(&[(instance, "bare")]),
+            run(&[(instance, "bare"), ("sympozium.ai/agent-run", "run")]),
+        ],
+        found: None,
+        chooser: None,
+        address: "MEMORY_SERVER_URL",
+    }
+}
+
+/// The places of a container that sets variables, with the pod around it.
+fn placed(container: &Value, (metadata, args): &(Value, Value)) -> Vec<(&'static str, Value)> {
+    let of = |name: &str| {
+        let mut named = container.clone();
+        named["name"] = json!(name);
+        named
+    };
+    let agent = json!({"name": "agent", "image": "a", "args": args});
+    let mut with_args = of("agent");
+    with_args["args"] = args.clone();
+    let mut sidecar = of("agent");
+    sidecar["restartPolicy"] = json!("Always");
+    let main = json!({"name": "main", "image": "a"});
+    let specs = [
+        ("/spec/containers/0", json!({"containers": [with_args]})),
+        ("/spec/containers/0", json!({"containers": [of("runner")]})),
+        ("/spec/containers/1", json!({"containers": [agent.clone(), of("runner")]})),
+        ("/spec/initContainers/0", json!({"containers": [agent], "initContainers": [of("first")]})),
+        ("/spec/initContainers/0", json!({"containers": [main], "initContainers": [sidecar]})),
+    ];
+    let pod = |(place, spec)| {
+        let mut metadata = metadata.clone();
+        metadata["name"] = json!("p");
+        metadata["namespace"] = json!("team");
+        (place, json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}))
+    };
+    specs.map(pod).to_vec()
+}
+
+/// Whatever is missing, malformed or named otherwise, a pod is judged by what it sets itself.
+#[test]
+fn no_missing_memory_hides_what_a_pod_sets() {
+    for Platform { state, pods, found, chooser, address } in platforms() {
+        let all = pods.iter().map(|pod| (pod, false)).chain(found.iter().map(|pod| (pod, true)));
+        for ((named, is_found), (policy, least)) in all.flat_map(|pod| policies().map(|policy| (pod, policy)))
+        {
+            let state = [&state[..], &[policy]].concat();
+            let chosen = [chooser.clone()].into_iter().chain(chooser.as_ref().map(|_| None));
+            let entries = entries(address, "https://good.example.com");
+            for ((value, taken), chosen) in
+                chosen.flat_map(|chosen| entries.iter().map(move |entry| (entry.clone(), chosen.clone())))
+            {
+                let env: Vec<Value> = chosen.iter().cloned().chain(value.clone()).collect();
+                let container = json!({"image": "a", "env": env});
+                for (place, pod) in placed(&container, named) {
+                    let findings = reported(&state, &pod);
+                    let args = pod.pointer("/spec/containers/0/args");
+                    let is_found = is_found && (named.1.is_null() || args == Some(&named.1));
+                    let is_open = !is_found && chooser.is_some() && chosen.is_none() && !value.is_empty();
+                    let taken = if is_open { taken.max(Taken::Unknown) } else { taken };
+                    let shown = messages(&findings);
+                    assert_eq!(is_denied(&findings), taken >= least, "{pod}: {shown:?}");
+                    for finding in &findings {
+                        assert!(finding.pointer.as_str().starts_with(place), "{}: {pod}", finding.pointer);
+                        let names_memory = finding.message().contains("notes\")");
+                        assert!(is_found || !names_memory, "{shown:?} {pod}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A pod that sets nothing and whose memory is not found has no memory, whatever is asked of it.
+#[test]
+fn a_pod_that_sets_nothing_is_not_judged() {
+    let rules = json!([
+        {"id": "a", "roles": ["pod"], "onUnknown": "deny", "backends": {"durable": true, "allow": ["none"]}},
+        {"id": "b", "roles": ["pod"], "onUnknown": "deny", "providers": {"allow": ["none"]}},
+        {"id": "c", "roles": ["pod"], "onUnknown": "deny", "retention": {"max": "1h"}},
+        {"id": "d", "onUnknown": "deny", "environment": {"overrides": "forbid"}},
+    ]);
+    for Platform { state, pods, .. } in platforms() {
+        let state = [&state[..], &[denying(&rules)]].concat();
+        for named in &pods {
+            for (_, pod) in placed(&json!({"image": "a", "env": [{"name": "OTHER", "value": "x"}]}), named) {
+                assert_eq!(messages(&reported(&state, &pod)), Vec::<&str>::new(), "{pod}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_url_of_kubeswarm_names_provider_and_collection() {
+    let labels = |name: &str| json!({"kubeswarm/deployment": name, "owner": "a"});
+    let mut spec = store();
+    spec["vectorStore"]["collection"] = json!("a-notes");
+    let mut state = declared("kubeswarm.io", &spec);
+    state[0]["metadata"]["labels"] = json!({"owner": "a"});
+    for (url, wrong) in [
+        ("qdrant://good.example.com/a-notes", None),
+        ("qdrant://good.example.com:6333/a-other", None),
+        ("QDRANT://good.example.com/a-notes?x=/b", None),
+        ("qdrant://good.example.com/b-notes", Some("ten")),
+        ("qdrant://good.example.com", Some("ten")),
+        ("qdrant://good.example.com\\b-notes", Some("ten")),
+        ("qdrant://good.example.com/?a-notes", Some("ten")),
+        ("weaviate://good.example.com/a-notes", Some("prov")),
+        ("postgres://good.example.com/b", Some("prov")),
+        ("good.example.com/a-notes", Some("prov")),
+        ("$(X)", Some("prov")),
+    ] {
+        for name in ["scout", "nope"] {
+            for (id, rule) in [
+                ("ten", json!({"tenancy": {"from": {"objectLabel": "owner"}, "collection": "{tenant}-*"}})),
+                ("prov", json!({"providers": {"allow": ["qdrant"]}})),
+            ] {
+                let mut rule = rule;
+                rule["id"] = json!(id);
+                rule["roles"] = json!(["pod"]);
+                rule["onUnknown"] = json!("deny");
+                let state = [&state[..], &[denying(&json!([rule]))]].concat();
+                let mut env = vec![json!({"name": "AGENT_VECTOR_STORE_URL", "value": url})];
+                if name == "nope" {
+                    env.push(json!({"name": "AGENT_MEMORY_BACKEND", "value": "vector-store"}));
+                    env.push(json!({"name": "AGENT_MEMORY_VECTOR_STORE_PROVIDER", "value": "qdrant"}));
+                    env.push(json!({"name": "AGENT_MEMORY_VECTOR_STORE_COLLECTION", "value": "a-notes"}));
+                }
+                let findings = reported(
+                    &state,
+                    &pod(&labels(name), &json!({"name": "agent", "image": "a", "env": env})),
+                );
+                let is_unknown = matches!(url, "$(X)" | "good.example.com/a-notes");
+                let expected = wrong == Some(id) || is_unknown;
+                assert_eq!(is_denied(&findings), expected, "{id} {name} {url}: {:?}", messages(&findings));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_server_that_a_pod_brings_is_judged_by_its_volume() {
+    let metadata = |name: &str| json!({"name": name, "namespace": "team"});
+    let spec = json!({"agents": {"default": {"model": "m"}}, "skills": [{"skillPackRef": "memory"}]});
+    let agent = json!({"apiVersion": "sympozium.ai/v1alpha1", "kind": "Agent", "metadata": metadata("scout"), "spec": spec});
+    let durable = json!([{"id": "it", "roles": ["pod"], "onUnknown": "deny", "backends": {"durable": true}}]);
+    let state = [agent, denying(&durable)];
+    let volumes = [
+        (json!({"persistentVolumeClaim": {"claimName": "scout-memory-db"}}), true),
+        (json!({"emptyDir": {}}), false),
+        (json!({"hostPath": {"path": "/x"}}), false),
+    ];
+    let paths = [
+        (None, true),
+        (Some(json!({"value": "/data/memory.db"})), true),
+        (Some(json!({"value": "/data/a/../memory.db"})), true),
+        (Some(json!({"value": ":memory:"})), false),
+        (Some(json!({"value": "/tmp/memory.db"})), false),
+        (Some(json!({"value": "/data/../tmp/memory.db"})), false),
+        (Some(json!({"value": "/database/memory.db"})), false),
+        (Some(json!({"value": "file::memory:"})), false),
+        (Some(json!({"value": "memory.db"})), false),
+        (Some(json!({"value": "$(X)"})), false),
+        (Some(json!({"valueFrom": {"configMapKeyRef": {"name": "c", "key": "k"}}})), false),
+    ];
+    for ((volume, lasts), (path, is_kept)) in
+        volumes.iter().flat_map(|it| paths.iter().map(move |path| (it, path)))
+    {
+        for name in ["memory-server", "skill-memory", "other"] {
+            for list in ["containers", "initContainers"] {
+                for url in [None, Some("http://127.0.0.1:8080"), Some("http://scout-memory.team.svc:8080")] {
+                    let env = path.iter().map(|path| {
+                        let mut entry = path.clone();
+                        entry["name"] = json!("MEMORY_DB_PATH");
+                        entry
+                    });
+                    let server = json!({"name": name, "image": "a", "env": env.collect::<Vec<_>>(), "restartPolicy": "Always",
+                        "volumeMounts": [{"name": "memory-db", "mountPath": "/data/"}]});
+                    let of_url = url.iter().map(|url| json!({"name": "MEMORY_SERVER_URL", "value": url}));
+                    let container = json!({"name": "agent", "image": "a", "env": of_url.collect::<Vec<_>>()});
+                    let labels =
+                        json!({"sympozium.ai/component": "agent-run", "sympozium.ai/instance": "scout"});
+                    let mut pod = pod(&labels, &container);
+                    let mut volume = volume.clone();
+                    volume["name"] = json!("memory-db");
+                    pod["spec"]["volumes"] = json!([volume]);
+                    match list {
+                        "containers" => pod["spec"]["containers"] = json!([container, server]),
+                        _ => pod["spec"]["initContainers"] = json!([server]),
+                    }
+                    let findings = reported(&state, &pod);
+                    let is_used = name != "other" && !url.is_some_and(|url| url.contains("svc"));
+                    let expected = is_used && !(*lasts && *is_kept);
+                    assert_eq!(is_denied(&findings), expected, "{pod}: {:?}", messages(&findings));
+                }
+            }
+        }
+    }
+}

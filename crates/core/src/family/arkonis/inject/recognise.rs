@@ -11,6 +11,11 @@ pub(super) struct AgentLabel<'p> {
     pub(super) agent: &'p str,
 }
 
+/// Whether a pod has any label of the family, which may be empty.
+pub(in super::super) fn is_agent_pod(pod: &Pod<'_>) -> bool {
+    DIALECTS.iter().any(|dialect| pod.label(dialect.pod_label).is_some())
+}
+
 /// The first label of the family with a value.
 pub(super) fn recognise<'p>(pod: &'p Pod<'_>) -> Option<AgentLabel<'p>> {
     DIALECTS.iter().find_map(|dialect| {

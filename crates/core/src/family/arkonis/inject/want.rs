@@ -51,6 +51,7 @@ static MEMORY_VARIABLES: [&str; 12] = [
     EMBEDDING_PROVIDER,
 ];
 const SUCCESSOR_VARIABLE_COUNT: usize = 3;
+const EMBEDDING_VARIABLE_COUNT: usize = 2;
 
 /// The prefix of all [`MEMORY_VARIABLES`]. Variables of the pod without it are skipped.
 const PREFIX: &str = "AGENT_";
@@ -132,7 +133,7 @@ fn unwanted(
     wanted: &[Variable<'_>],
     found: &AgentMemory<'_>,
 ) -> Vec<Finding> {
-    let differing = names(found.dialect).differing(existing, wanted);
+    let differing = names(found.dialect.successor).differing(existing, wanted);
     let there = differing.filter_map(|(name, _, variable)| match variable {
         None => Some((existing.get(name)?.0, name)),
         Some(_) => None,
@@ -149,9 +150,17 @@ fn unwanted(
 }
 
 /// The names of the variables about memory.
-pub(in super::super) fn names(dialect: &Dialect) -> MemoryVariableNames<'static> {
-    let others = if dialect.successor { 0 } else { SUCCESSOR_VARIABLE_COUNT };
-    let names = MEMORY_VARIABLES.get(..MEMORY_VARIABLES.len() - others).unwrap_or_default();
+pub(in super::super) fn names(of_successor: bool) -> MemoryVariableNames<'static> {
+    first_names(MEMORY_VARIABLES.len() - if of_successor { 0 } else { SUCCESSOR_VARIABLE_COUNT })
+}
+
+/// The same without those about embeddings.
+pub(super) fn names_of_address() -> MemoryVariableNames<'static> {
+    first_names(MEMORY_VARIABLES.len() - EMBEDDING_VARIABLE_COUNT)
+}
+
+fn first_names(count: usize) -> MemoryVariableNames<'static> {
+    let names = MEMORY_VARIABLES.get(..count).unwrap_or_default();
     MemoryVariableNames { prefixes: &[PREFIX], names, open: None }
 }
 

@@ -23,6 +23,7 @@ use memgate_model::state_reader::StateReader;
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
 
+pub(super) use self::mode::{PACK_SIDECAR, is_loopback};
 use self::mode::{has_server, private_mode};
 use super::super::api::agent::auto_store_off;
 use super::super::api::ensemble::has_access_rules;
@@ -39,6 +40,13 @@ const PREFIXES: [&str; 3] = [INSTANCE, "MEMORY_", "WORKFLOW_"];
 /// The names of all variables.
 pub(super) const NAMES: MemoryVariableNames<'static> =
     MemoryVariableNames { prefixes: &PREFIXES, names: &variables::OF_MEMORY, open: None };
+
+/// The names of those that say where memory is.
+pub(super) const URLS: MemoryVariableNames<'static> = MemoryVariableNames {
+    prefixes: &PREFIXES,
+    names: &[variables::PRIVATE_URL, variables::SHARED_URL],
+    open: None,
+};
 
 /// A pod, and the container of the agent in it.
 pub(super) struct PodContext<'p> {

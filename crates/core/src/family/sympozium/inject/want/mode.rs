@@ -18,7 +18,7 @@ use crate::family::inject::annotation_pointer;
 use crate::family::message::fit_names;
 
 /// Upstream's name for the sidecar of a SkillPack.
-const PACK_SIDECAR: &str = "skill-memory";
+pub(in super::super) const PACK_SIDECAR: &str = "skill-memory";
 
 /// Whether the pod already has a memory server, and does not set the URL of another one.
 pub(super) fn has_server(builder: &WantedBuilder<'_, '_>) -> bool {
@@ -49,7 +49,7 @@ pub(super) fn private_mode<'s>(
 }
 
 /// Whether a URL points at the pod itself.
-pub(super) fn is_loopback(url: &str) -> bool {
+pub(in super::super) fn is_loopback(url: &str) -> bool {
     let host = Endpoint::parse(url).host.to_ascii_lowercase();
     let is_v4 = || host.parse::<std::net::Ipv4Addr>().is_ok_and(|address| address.is_loopback());
     host == "localhost" || host == "::1" || is_v4()
