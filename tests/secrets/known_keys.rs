@@ -2,8 +2,8 @@
 
 use crate::fields::Field;
 
-/// The forms, with the marker; the last but one knows capitals alone.
-pub(crate) const FORMS: [&str; 8] = [
+/// The forms, with the marker; one knows capitals alone.
+const FORMS: [&str; 8] = [
     "sk-MARK",
     "ghp_MARK",
     "AIzaMARKMARK",
@@ -14,15 +14,22 @@ pub(crate) const FORMS: [&str; 8] = [
     "github_pat_MARK",
 ];
 
-/// Each form in each of the texts.
+/// Each text, once for each form that it may begin with.
 pub(crate) fn fields() -> impl Iterator<Item = Field> {
-    TEXTS
-        .iter()
-        .flat_map(|(name, objects)| FORMS.iter().map(move |form| Field::anywhere(name, objects, form)))
+    let firsts = |(name, objects)| (0..FORMS.len()).map(move |first| Field::anywhere(name, objects, first));
+    TEXTS.into_iter().flat_map(firsts)
 }
 
-/// What is tried: `FORM` stands for the key.
-const TEXTS: [(&str, &str); 7] = [
+/// A text in which each `FORM` is a key, of one form after the other.
+pub(crate) fn written(text: &str, first: Option<usize>) -> String {
+    let mut forms = FORMS.iter().cycle().skip(first.unwrap_or_default());
+    let mut parts = text.split("FORM");
+    let start = parts.next().unwrap_or_default().to_owned();
+    parts.fold(start, |text, part| text + forms.next().unwrap_or(&"") + part)
+}
+
+/// What is tried: `FORM` stands for a key.
+const TEXTS: [(&str, &str); 8] = [
     ("values of arkonis", ARKONIS),
     ("a pod of arkonis", ARKONIS_POD),
     ("values of ark", ARK),
@@ -30,6 +37,7 @@ const TEXTS: [(&str, &str); 7] = [
     ("values of orka", ORKA),
     ("values of sympozium", SYMPOZIUM),
     ("texts of a policy", POLICY),
+    ("names and keys", NAMES),
 ];
 
 const ARKONIS: &str = r#"
@@ -185,7 +193,7 @@ metadata: {name: good}
 spec:
   actions: {admission: deny, ci: deny}
   rules:
-    - {id: b, backends: {allow: ["FORM"]}, message: "see FORM", hint: "use FORM"}
+    - {id: b, backends: {allow: ["FORM"]}, message: "see FORM", hint: "use FORM", docs: "https://docs.example.com/FORM?x=FORM#FORM"}
     - {id: e, labels: {required: ["FORM"], values: {team: ["FORM"]}}}
     - {id: f, endpoint: {hosts: ["FORM.example.com"], schemes: ["https"]}}
 ---
@@ -198,4 +206,57 @@ apiVersion: arkonis.dev/v1alpha1
 kind: ArkMemory
 metadata: {name: notes, namespace: team-a}
 spec: {backend: redis, redis: {secretRef: {name: notes-redis}}}
+"#;
+
+/// Wherever a finding stands, and whatever it is about.
+const NAMES: &str = r#"
+apiVersion: arkonis.dev/v1alpha1
+kind: ArkMemory
+metadata: {name: "FORM", namespace: "FORM", labels: {"FORM": x, "FORM.example.com/FORM": "FORM"}, annotations: {"FORM": "FORM"}}
+spec: {backend: redis, "FORM": 1, redis: {"FORM": {"FORM": 1}}}
+---
+apiVersion: arkonis.dev/v1alpha1
+kind: ArkAgent
+metadata: {name: "FORM", namespace: team-a}
+spec: {model: m, systemPrompt: x, memoryRef: {name: notes}, "FORM": x}
+---
+apiVersion: ark.mckinsey.com/v1alpha1
+kind: Memory
+metadata: {name: "FORM", namespace: "FORM"}
+spec: {address: {value: "ftp://x"}, "FORM": {}}
+---
+apiVersion: orloj.dev/v1
+kind: Memory
+metadata: {name: "FORM", namespace: "FORM"}
+spec: {provider: none-such}
+---
+apiVersion: core.orka.ai/v1alpha1
+kind: Agent
+metadata: {name: "FORM", namespace: "FORM"}
+spec: {coordination: {enabled: true, autonomous: true, approvalRequiredTools: [remember]}}
+---
+apiVersion: sympozium.ai/v1alpha1
+kind: Ensemble
+metadata: {name: "FORM", namespace: "FORM"}
+spec: {agentConfigs: [{name: a, systemPrompt: x}, {name: a, systemPrompt: y}], sharedMemory: {enabled: true, storageSize: x}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: "FORM", namespace: "FORM", labels: {arkonis.dev/deployment: scout, memgate.dev/inject: required, "FORM": "FORM"}, annotations: {"FORM": x}}
+spec: {containers: [{name: "FORM", image: x, env: [{name: "FORM", value: x}], volumeMounts: [{name: "FORM", mountPath: "/FORM"}]}], volumes: [{name: "FORM"}]}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: "FORM", namespace: "FORM"}
+spec: {template: {metadata: {labels: {arkonis.dev/deployment: "FORM", memgate.dev/inject: "FORM", "FORM": x}}, spec: {containers: [{name: "FORM"}]}}}
+---
+apiVersion: policy.memgate.dev/v1alpha1
+kind: MemoryPolicy
+metadata: {name: "FORM", labels: {"FORM": x}}
+spec:
+  actions: {admission: deny, ci: deny}
+  rules:
+    - {id: "FORM", backends: {allow: [none], "FORM": 1}}
+    - {id: l, labels: {required: ["FORM.example.com/x"], values: {"FORM": [x]}}}
+  "FORM": 1
 "#;

@@ -35,19 +35,18 @@ fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let mut trials = Vec::new();
     for field in FIELDS.iter().copied().chain(known_keys::fields()) {
-        let known = if field.form.is_empty() {
-            field.name.to_owned()
-        } else {
-            format!("{} in {}", field.form, field.name)
+        let known = match field.first_form {
+            Some(first) => format!("{} from form {first}", field.name),
+            None => field.name.to_owned(),
         };
         for style in STYLES {
             let name = format!("{}: {known}", style.name);
             let trial = Trial::test(name, move || outputs::check(&field, style));
-            let is_quick = style.name == "block";
+            let is_quick = style.name == "block" && field.first_form.is_none_or(|first| first == 0);
             trials.push(if is_quick { trial } else { needs::needs("minutes", trial) });
         }
         // A broken key of a known form is not one.
-        if field.form.is_empty() {
+        if field.first_form.is_none() {
             trials.push(Trial::test(format!("damaged: {known}"), move || damage::check(&field)));
         }
         trials.push(Trial::test(format!("webhook: {known}"), move || webhook::check(&field)));

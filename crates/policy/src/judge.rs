@@ -123,14 +123,19 @@ impl Judgement {
 
     /// Adds a finding.
     fn add(&mut self, finding: Finding) {
-        if self.count(finding.severity, finding.policy.as_deref()) {
-            self.findings.push(finding);
-        }
+        let keeps = self.keeps(finding.severity);
+        self.count(finding.severity, finding.policy.as_deref());
+        self.findings.extend(keeps.then_some(finding));
     }
 
-    /// Counts a finding; returns whether it is kept. A rule may have ten thousand findings about one object: of each
-    /// severity, only the first are kept.
-    fn count(&mut self, severity: Severity, about: Option<&PolicyFinding>) -> bool {
+    /// Whether one more finding is kept. A rule may have ten thousand findings about one object: of each severity, only
+    /// the first are kept.
+    fn keeps(&self, severity: Severity) -> bool {
+        self.found.get(&severity).is_none_or(|found| *found < MAX_KEPT)
+    }
+
+    /// Counts a finding, kept or not.
+    fn count(&mut self, severity: Severity, about: Option<&PolicyFinding>) {
         if let Some(about) = about {
             match self.counts.get_mut(&about.rule.policy) {
                 Some(counts) => counts.count(about),
@@ -140,12 +145,11 @@ impl Judgement {
         let found = self.found.entry(severity).or_default();
         *found += 1;
         match severity {
-            _ if *found <= MAX_KEPT => return true,
+            _ if *found <= MAX_KEPT => {}
             Severity::Deny => self.not_shown.denials += 1,
             Severity::Warn => self.not_shown.warnings += 1,
             Severity::Note => {}
         }
-        false
     }
 }
 
@@ -302,15 +306,15 @@ impl Judge<'_> {
         let mut add = |place: Pointer, message: String, status, is_stored, exemption: Option<&Exemption>| {
             let Some(follows) = verdict.follows(status, is_stored, exemption) else { return };
             let name = follows.about.exemption.as_ref().map(|exemption| exemption.name.clone());
-            let finding = (place, message, follows.severity, name);
-            if told.contains(&finding) {
+            let texts = judgement.keeps(follows.severity).then(|| (place.clone(), message.clone()));
+            if !told.insert((place, message, follows.severity, name.clone())) {
                 return;
             }
-            judgement.exemptions.extend(finding.3.clone());
-            if judgement.count(follows.severity, Some(&follows.about)) {
-                judgement.findings.push(verdict.told(follows, &finding.0, &finding.1, exemption));
+            judgement.exemptions.extend(name);
+            judgement.count(follows.severity, Some(&follows.about));
+            if let Some((place, message)) = texts {
+                judgement.findings.push(verdict.told(follows, &place, &message, exemption));
             }
-            told.insert(finding);
         };
         let mut unknowns = Vec::new();
         for OutcomePart { outcome, memory } in parts {

@@ -70,8 +70,8 @@ const AUTH_SCHEMES: [&str; 2] = ["bearer ", "basic "];
 const MIN_AUTH_CHARS: usize = 8;
 
 /// Keys that are known by their form: how each begins, and the fewest bytes that follow. Sources: the documentation of
-/// OpenAI and Anthropic, GitHub, AWS, Google Cloud and Slack.
-const KNOWN_KEYS: [(&str, usize); 16] = [
+/// OpenAI and Anthropic, GitHub, AWS, Google Cloud, Slack and Azure.
+const KNOWN_KEYS: [(&str, usize); 17] = [
     ("sk-", 12),
     ("ghp_", 8),
     ("gho_", 8),
@@ -88,6 +88,7 @@ const KNOWN_KEYS: [(&str, usize); 16] = [
     ("xoxr-", 8),
     ("xoxs-", 8),
     ("eyJ", 8),
+    ("AccountKey=", 8),
 ];
 
 /// How long the name of a parameter may be.
@@ -474,7 +475,8 @@ fn known_keys(text: &str) -> Vec<Range<usize>> {
         let (length, is_key) = key_at(rest, start, *least);
         *not_before = here + length;
         if is_key {
-            found.push(here..here + length);
+            let name = if start.ends_with('=') { start.len() } else { 0 };
+            found.push(here + name..here + length);
             at = here + length;
         }
     }
@@ -494,6 +496,7 @@ fn key_at(text: &str, start: &str, least: usize) -> (usize, bool) {
     let (is_token, is_upper) = (start == "eyJ", matches!(start, "AKIA" | "ASIA"));
     let in_key = |byte: u8| match byte {
         b'.' => is_token,
+        b'+' | b'/' | b'=' => start.ends_with('='),
         b'-' | b'_' | b'a'..=b'z' => !is_upper,
         _ => byte.is_ascii_alphanumeric(),
     };
