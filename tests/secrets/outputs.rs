@@ -132,7 +132,7 @@ fn judged(style: &Style, directory: &TempDir) -> Result<(), Failed> {
         let (out, err) = memgate(line, style.file, directory, None)?;
         expect_no_marker(line, &out)?;
         expect_no_marker(line, &err)?;
-        if err.contains("spec.rules") {
+        if err.contains("--> policy.json") {
             return Err(format!("{line}: the policy is refused: {err}").into());
         }
     }

@@ -483,11 +483,11 @@ fn known_keys(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// Whether no word goes on here. An escape such as `%3D` or `\n` is not part of one.
+/// Whether no word goes on here. An escape such as `%3D`, `\n` or `~1` is not part of one.
 fn begins_word(bytes: &[u8], at: usize) -> bool {
     let is = |before: usize, byte: u8| at.checked_sub(before).and_then(|at| bytes.get(at)) == Some(&byte);
     let before = at.checked_sub(1).and_then(|at| bytes.get(at));
-    !before.is_some_and(u8::is_ascii_alphanumeric) || is(2, b'\\') || is(3, b'%')
+    !before.is_some_and(u8::is_ascii_alphanumeric) || is(2, b'\\') || is(2, b'~') || is(3, b'%')
 }
 
 /// The length of what may be a key with this start, and whether it is one.
@@ -495,7 +495,7 @@ fn key_at(text: &str, start: &str, least: usize) -> (usize, bool) {
     let behind = text.get(start.len()..).unwrap_or_default();
     let (is_token, is_upper) = (start == "eyJ", matches!(start, "AKIA" | "ASIA"));
     let in_key = |byte: u8| match byte {
-        b'.' => is_token,
+        b'.' => is_token || start.ends_with('='),
         b'+' | b'/' | b'=' => start.ends_with('='),
         b'-' | b'_' | b'a'..=b'z' => !is_upper,
         _ => byte.is_ascii_alphanumeric(),
