@@ -3,9 +3,10 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::MARKER;
+use crate::{MARKER, known_keys};
 
 /// Objects with the marker in one place.
+#[derive(Clone, Copy)]
 pub(crate) struct Field {
     pub(crate) name: &'static str,
     /// The line of the credential.
@@ -16,28 +17,37 @@ pub(crate) struct Field {
     pub(crate) copied: bool,
     /// YAML, with `MARK` or, in base64, `MARK64` for the marker.
     objects: &'static str,
+    /// The first of the known forms that each `FORM` stands for in turn.
+    pub(crate) first_form: Option<usize>,
 }
 
 impl Field {
+    /// Keys of known forms in many places, some of them copied.
+    pub(crate) const fn anywhere(name: &'static str, objects: &'static str, first: usize) -> Self {
+        Self { here: false, first_form: Some(first), ..copied(name, "", objects) }
+    }
+
     /// The objects as YAML.
     pub(crate) fn text(&self) -> String {
-        self.objects.trim_start().replace("MARK64", &STANDARD.encode(MARKER)).replace("MARK", MARKER)
+        let text = known_keys::written(self.objects.trim_start(), self.first_form);
+        let text = text.replace("MARK64", &STANDARD.encode(MARKER)).replace("MARK", MARKER);
+        text.replace("UPPER", &MARKER.to_ascii_uppercase())
     }
 }
 
 /// A credential on the line of a finding.
 const fn here(name: &'static str, beside: &'static str, objects: &'static str) -> Field {
-    Field { name, beside, here: true, copied: false, objects }
+    Field { name, beside, here: true, copied: false, objects, first_form: None }
 }
 
 /// A credential elsewhere in an object that has a finding.
 const fn elsewhere(name: &'static str, beside: &'static str, objects: &'static str) -> Field {
-    Field { name, beside, here: false, copied: false, objects }
+    Field { name, beside, here: false, copied: false, objects, first_form: None }
 }
 
 /// A value on the line of a finding that agents get as it is.
 const fn copied(name: &'static str, beside: &'static str, objects: &'static str) -> Field {
-    Field { name, beside, here: true, copied: true, objects }
+    Field { name, beside, here: true, copied: true, objects, first_form: None }
 }
 
 /// An ArkMemory with this endpoint, its agent and a pod of it.

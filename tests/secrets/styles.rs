@@ -42,7 +42,9 @@ pub(crate) fn objects(text: &str) -> Vec<Value> {
 
 /// Whether the marker stands in a text, in clear text or in base64.
 pub(crate) fn holds_marker(text: &str) -> bool {
-    text.contains(MARKER) || text.contains(&STANDARD.encode(MARKER))
+    text.contains(MARKER)
+        || text.contains(&MARKER.to_ascii_uppercase())
+        || text.contains(&STANDARD.encode(MARKER))
 }
 
 fn joined(text: &str, write: impl Fn(&Value) -> String) -> String {

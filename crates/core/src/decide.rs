@@ -120,7 +120,7 @@ fn decide_resource(
     let has_defaults = !policies_only && request.operation != Operation::Delete;
     let defaults = if has_defaults { (family.faces.default)(&subject, &mut state) } else { Vec::new() };
     // Policies have steps of their own: what many of them cost is not the object's fault.
-    let ((edits, judgement), _) = budget.apart(request.object.map_or(0, str::len), || {
+    let ((edits, judgement), _) = budget.judging(request.object.map_or(0, str::len), || {
         let edits =
             policies::add_defaults(defaults, &mut findings, family, &subject, request, snapshot, &mut state);
         (edits, policies::of_resource(family, &subject, request, snapshot, &mut state))

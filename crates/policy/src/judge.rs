@@ -15,7 +15,7 @@ use memgate_model::change::keeps_what_is_read;
 use memgate_model::decision::NotShown;
 use memgate_model::finding::{Finding, Severity};
 use memgate_model::memory_view::{MemoryView, Role, SourceView, Why};
-use memgate_model::policy::{Action, Policy, Question, Rule, When};
+use memgate_model::policy::{Action, Exemption, Policy, Question, Rule, When};
 use memgate_model::policy_rule::{AtAdmission, PolicyFinding, PolicyRule, PolicyStatus};
 use memgate_model::snapshot::Snapshot;
 use memgate_model::state_reader::StateReader;
@@ -121,16 +121,31 @@ impl Judgement {
         self.fired.extend(other.fired);
     }
 
-    /// Adds a finding. A rule may have ten thousand findings about one object: of each severity, only the first are
-    /// kept and the later ones are counted.
+    /// Adds a finding.
     fn add(&mut self, finding: Finding) {
-        if let Some(policy) = &finding.policy {
-            self.counts.entry(policy.rule.policy.clone()).or_default().count(policy);
+        let keeps = self.keeps(finding.severity);
+        self.count(finding.severity, finding.policy.as_deref());
+        self.findings.extend(keeps.then_some(finding));
+    }
+
+    /// Whether one more finding is kept. A rule may have ten thousand findings about one object: of each severity, only
+    /// the first are kept.
+    fn keeps(&self, severity: Severity) -> bool {
+        self.found.get(&severity).is_none_or(|found| *found < MAX_KEPT)
+    }
+
+    /// Counts a finding, kept or not.
+    fn count(&mut self, severity: Severity, about: Option<&PolicyFinding>) {
+        if let Some(about) = about {
+            match self.counts.get_mut(&about.rule.policy) {
+                Some(counts) => counts.count(about),
+                None => self.counts.entry(about.rule.policy.clone()).or_default().count(about),
+            }
         }
-        let found = self.found.entry(finding.severity).or_default();
+        let found = self.found.entry(severity).or_default();
         *found += 1;
-        match finding.severity {
-            _ if *found <= MAX_KEPT => self.findings.push(finding),
+        match severity {
+            _ if *found <= MAX_KEPT => {}
             Severity::Deny => self.not_shown.denials += 1,
             Severity::Warn => self.not_shown.warnings += 1,
             Severity::Note => {}
@@ -288,13 +303,18 @@ impl Judge<'_> {
         let placed = self.nearest;
         // A finding that several parts of an object share is reported once.
         let mut told = Members::default();
-        let mut add = |finding: Option<Finding>| {
-            let new =
-                |finding: &Finding| told.insert((finding.pointer.clone(), finding.message().into_owned()));
-            let Some(finding) = finding.filter(new) else { return };
-            let exempt_by = finding.policy.as_ref().and_then(|policy| policy.exemption.as_ref());
-            judgement.exemptions.extend(exempt_by.map(|exemption| exemption.name.clone()));
-            judgement.add(finding);
+        let mut add = |place: Pointer, message: String, status, is_stored, exemption: Option<&Exemption>| {
+            let Some(follows) = verdict.follows(status, is_stored, exemption) else { return };
+            let name = follows.about.exemption.as_ref().map(|exemption| exemption.name.clone());
+            let texts = judgement.keeps(follows.severity).then(|| (place.clone(), message.clone()));
+            if !told.insert((place, message, follows.severity, name.clone())) {
+                return;
+            }
+            judgement.exemptions.extend(name);
+            judgement.count(follows.severity, Some(&follows.about));
+            if let Some((place, message)) = texts {
+                judgement.findings.push(verdict.told(follows, &place, &message, exemption));
+            }
         };
         let mut unknowns = Vec::new();
         for OutcomePart { outcome, memory } in parts {
@@ -309,8 +329,7 @@ impl Judge<'_> {
             let exemption = |pointer: &Pointer| if is_in_container(pointer) { own } else { longest };
             for it in outcome.violations {
                 let (is_stored, exemption) = (known.contains(&it), exemption(&it.pointer));
-                let (place, status) = (placed(&it.pointer), PolicyStatus::Violated);
-                add(verdict.finding(&place, &it.message, status, is_stored, exemption));
+                add(placed(&it.pointer), it.message, PolicyStatus::Violated, is_stored, exemption);
             }
             unknowns.extend(outcome.unknown.map(|it| (exemption(&it.pointer), it)));
         }
@@ -318,7 +337,7 @@ impl Judge<'_> {
         if let Some((exemption, it)) = unknowns.into_iter().min_by_key(|(exemption, _)| exemption.is_some()) {
             let is_stored = stored.unknown.as_ref() == Some(&it);
             let message = format!("cannot be judged: {}{}", it.why, it.of);
-            add(verdict.finding(&placed(&it.pointer), &message, PolicyStatus::Unknown, is_stored, exemption));
+            add(placed(&it.pointer), message, PolicyStatus::Unknown, is_stored, exemption);
         }
     }
 

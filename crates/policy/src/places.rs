@@ -5,7 +5,6 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::iter::successors;
 
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
@@ -34,16 +33,17 @@ impl Places {
 
     /// The place, or its nearest parent that exists.
     pub(super) fn nearest(&self, pointer: &Pointer) -> Pointer {
-        successors(Some(pointer.clone()), Pointer::parent).find(|place| self.has(place)).unwrap_or_default()
-    }
-
-    fn has(&self, pointer: &Pointer) -> bool {
-        let below = pointer.tokens().try_fold(self, |places, token| match places {
-            Self::List(elements) => elements.get(list_index(&token)?),
-            Self::Map(fields) => fields.get(&*token),
-            Self::Nothing | Self::Scalar => None,
-        });
-        below.is_some_and(|places| !matches!(places, Self::Nothing))
+        let (mut here, mut end) = (self, 0);
+        for (token, text) in pointer.tokens().zip(pointer.as_str().split('/').skip(1)) {
+            let below = match here {
+                Self::List(elements) => list_index(&token).and_then(|index| elements.get(index)),
+                Self::Map(fields) => fields.get(&*token),
+                Self::Nothing | Self::Scalar => None,
+            };
+            let Some(below) = below.filter(|below| !matches!(below, Self::Nothing)) else { break };
+            (here, end) = (below, end + 1 + text.len());
+        }
+        Pointer::new(pointer.as_str().get(..end).unwrap_or_default())
     }
 }
 

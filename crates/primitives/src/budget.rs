@@ -28,9 +28,15 @@ pub const MAX_PATCH_BYTES: usize = 1 << 20;
 
 /// How many steps one part of a decision may take; [`Budget::apart`] begins a part. A value that is read is a
 /// step. An object of 1.5 MiB, the most that etcd stores by default, has fewer if its fields have names. A
-/// decision has at most five parts, so a million steps: the object, the stored object, the findings about that,
-/// and the comparison of both with their schema.
+/// decision has at most six parts: the object, the stored object, the findings about that, the comparison of both with
+/// their schema, and judging by policies.
 pub const MAX_STEPS: u32 = 200_000;
+
+/// How many steps judging a small object by policies may take; a larger one has more of them, up to [`MAX_STEPS`].
+pub const MIN_JUDGING_STEPS: u32 = 80_000;
+
+/// For how many bytes of the object judging may take one more step.
+const BYTES_PER_JUDGING_STEP: usize = 8;
 
 /// How many steps a finding about a small object counts for: it takes about as long as reading so many values.
 pub const STEPS_PER_FINDING: u32 = 8;
@@ -143,7 +149,19 @@ impl<'c> Budget<'c> {
     /// Runs a part of the decision, about an object of this many bytes, with [`MAX_STEPS`] of its own. Returns its
     /// result and the limit that it exceeded. A cancelled part ends the whole decision.
     pub fn apart<T>(&self, bytes: usize, run: impl FnOnce() -> T) -> (T, Option<OverLimit>) {
-        let (steps, stop) = (self.steps.take(), self.stop.take());
+        self.part(0, bytes, run)
+    }
+
+    /// The same for judging by policies: the smaller the object, the fewer steps, since many policies cost as much
+    /// for a small object as for a large one.
+    pub fn judging<T>(&self, bytes: usize, run: impl FnOnce() -> T) -> (T, Option<OverLimit>) {
+        let more = u32::try_from(bytes / BYTES_PER_JUDGING_STEP).unwrap_or(MAX_STEPS);
+        self.part(MAX_STEPS.saturating_sub(MIN_JUDGING_STEPS.saturating_add(more)), bytes, run)
+    }
+
+    /// Runs a part of which so many steps are taken already.
+    fn part<T>(&self, taken: u32, bytes: usize, run: impl FnOnce() -> T) -> (T, Option<OverLimit>) {
+        let (steps, stop) = (self.steps.replace(taken), self.stop.take());
         let per_finding = self.steps_per_finding.replace(steps_per_finding(bytes));
         let result = run();
         self.steps.set(steps);
@@ -278,6 +296,21 @@ mod tests {
         cancelled.store(true, Ordering::Relaxed);
         let (_, over) = budget.apart(0, || budget.steps(STEPS_PER_LOOK));
         assert_eq!((over, budget.stopped()), (None, Some(Stop::Cancelled)));
+    }
+
+    #[test]
+    fn judging_has_more_steps_for_larger_objects() {
+        for (bytes, most) in [
+            (0, MIN_JUDGING_STEPS),
+            (80_000, MIN_JUDGING_STEPS + 10_000),
+            (8 << 20, MAX_STEPS),
+            (usize::MAX, MAX_STEPS),
+        ] {
+            let budget = Budget::default();
+            assert!(budget.judging(bytes, || budget.steps(most)).0, "{bytes}");
+            assert!(!budget.judging(bytes, || budget.steps(most + 1)).0, "{bytes}");
+            assert!(!budget.has_ended());
+        }
     }
 
     #[test]

@@ -70,8 +70,8 @@ const AUTH_SCHEMES: [&str; 2] = ["bearer ", "basic "];
 const MIN_AUTH_CHARS: usize = 8;
 
 /// Keys that are known by their form: how each begins, and the fewest bytes that follow. Sources: the documentation of
-/// OpenAI and Anthropic, GitHub, AWS, Google Cloud and Slack.
-const KNOWN_KEYS: [(&str, usize); 16] = [
+/// OpenAI and Anthropic, GitHub, AWS, Google Cloud, Slack and Azure.
+const KNOWN_KEYS: [(&str, usize); 17] = [
     ("sk-", 12),
     ("ghp_", 8),
     ("gho_", 8),
@@ -88,6 +88,7 @@ const KNOWN_KEYS: [(&str, usize); 16] = [
     ("xoxr-", 8),
     ("xoxs-", 8),
     ("eyJ", 8),
+    ("AccountKey=", 8),
 ];
 
 /// How long the name of a parameter may be.
@@ -474,18 +475,19 @@ fn known_keys(text: &str) -> Vec<Range<usize>> {
         let (length, is_key) = key_at(rest, start, *least);
         *not_before = here + length;
         if is_key {
-            found.push(here..here + length);
+            let name = if start.ends_with('=') { start.len() } else { 0 };
+            found.push(here + name..here + length);
             at = here + length;
         }
     }
     found
 }
 
-/// Whether no word goes on here. An escape such as `%3D` or `\n` is not part of one.
+/// Whether no word goes on here. An escape such as `%3D`, `\n` or `~1` is not part of one.
 fn begins_word(bytes: &[u8], at: usize) -> bool {
     let is = |before: usize, byte: u8| at.checked_sub(before).and_then(|at| bytes.get(at)) == Some(&byte);
     let before = at.checked_sub(1).and_then(|at| bytes.get(at));
-    !before.is_some_and(u8::is_ascii_alphanumeric) || is(2, b'\\') || is(3, b'%')
+    !before.is_some_and(u8::is_ascii_alphanumeric) || is(2, b'\\') || is(2, b'~') || is(3, b'%')
 }
 
 /// The length of what may be a key with this start, and whether it is one.
@@ -493,7 +495,8 @@ fn key_at(text: &str, start: &str, least: usize) -> (usize, bool) {
     let behind = text.get(start.len()..).unwrap_or_default();
     let (is_token, is_upper) = (start == "eyJ", matches!(start, "AKIA" | "ASIA"));
     let in_key = |byte: u8| match byte {
-        b'.' => is_token,
+        b'.' => is_token || start.ends_with('='),
+        b'+' | b'/' | b'=' => start.ends_with('='),
         b'-' | b'_' | b'a'..=b'z' => !is_upper,
         _ => byte.is_ascii_alphanumeric(),
     };

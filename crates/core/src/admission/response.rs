@@ -191,7 +191,7 @@ impl ReviewResponse<'_> {
         let codes = codes(self.findings);
         if !codes.is_empty() {
             out.extend_from_slice(br#","codes":"#);
-            json(out, &codes);
+            texts(out, &codes);
         }
         let Some(Decision { policies, exemptions, .. }) = self.judged_by else {
             return out.push(b'}');
@@ -202,7 +202,7 @@ impl ReviewResponse<'_> {
                 out.push(b',');
                 json(out, key);
                 out.push(b':');
-                json(out, &cut(&names, MAX_NAMES_CHARS));
+                texts(out, &cut(&names, MAX_NAMES_CHARS));
             }
         }
         out.push(b'}');

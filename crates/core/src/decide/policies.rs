@@ -98,7 +98,7 @@ pub(super) fn add_to_pod<'s>(
     let mut all = Judgement::default();
     // Judging has steps of its own: what many policies cost is not the pod's fault.
     let (budget, families) = (state.budget(), &snapshot.settings.families);
-    let ((), over) = budget.apart(text.len(), || {
+    let ((), over) = budget.judging(text.len(), || {
         for family in families.iter().take_while(|_| !budget.has_ended()) {
             let subject = selection::Subject::of(request, family, "Pod", namespace, text);
             let Some(subject) = subject else { continue };

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 
 use crate::codes::RULE;
 use memgate_model::elsewhere::Elsewhere;
-use memgate_model::finding::Finding;
+use memgate_model::finding::{Finding, Severity};
 use memgate_model::kind::MEMORY_POLICY;
 use memgate_model::object::Reference;
 use memgate_model::policy::{Action, Exemption, Policies, Policy, Promotion, Rule};
@@ -31,6 +31,14 @@ pub(super) struct Verdict<'v> {
     is_assumed: bool,
     /// What follows from a violation.
     pub(super) action: Action,
+}
+
+/// What follows from a violation, before its texts are made.
+pub(super) struct Follows {
+    pub(super) severity: Severity,
+    /// The time from which it is going to be refused.
+    promised: Option<Timestamp>,
+    pub(super) about: PolicyFinding,
 }
 
 impl<'v> Verdict<'v> {
@@ -68,7 +76,7 @@ impl<'v> Verdict<'v> {
         !self.policy.enforces_existing && operation == Operation::Update && self.action == Action::Deny
     }
 
-    /// The finding about a violation, or about what cannot be judged.
+    /// The finding about a violation.
     pub(super) fn finding(
         &self,
         pointer: &Pointer,
@@ -77,6 +85,17 @@ impl<'v> Verdict<'v> {
         is_stored: bool,
         exemption: Option<&Exemption>,
     ) -> Option<Finding> {
+        let follows = self.follows(status, is_stored, exemption)?;
+        Some(self.told(follows, pointer, message, exemption))
+    }
+
+    /// What follows from a violation, or from what cannot be judged.
+    pub(super) fn follows(
+        &self,
+        status: PolicyStatus,
+        is_stored: bool,
+        exemption: Option<&Exemption>,
+    ) -> Option<Follows> {
         let is_unknown = status == PolicyStatus::Unknown;
         let action = if is_unknown { self.action.min(self.rule.on_unknown) } else { self.action };
         let ratcheted = is_stored && action == Action::Deny;
@@ -86,21 +105,33 @@ impl<'v> Verdict<'v> {
             None => (action, status),
         };
         let severity = action.severity()?;
-        let about = &self.rule.about;
         let promised = self.promised(status).filter(|_| action == Action::Warn && !ratcheted);
-        let promised = promised.map(|at| format!(", denied from {}", day(at))).unwrap_or_default();
-        let exempt = exemption.map(exempt::suffix).unwrap_or_default();
-        let end = format!(" (policy {}/{}{promised}){exempt}", about.policy, about.id);
         let at_admission = self.at_admission(status, exemption);
         let exemption_of = |it: &Exemption| ExemptBy { name: it.key(), until: it.expires_at };
         let exempt_by = exemption.map(exemption_of);
-        let policy = PolicyFinding { rule: about.clone(), status, at_admission, exemption: exempt_by };
-        let policy = Some(Box::new(policy));
+        let about =
+            PolicyFinding { rule: self.rule.about.clone(), status, at_admission, exemption: exempt_by };
+        Some(Follows { severity, promised, about })
+    }
+
+    /// The finding with its texts.
+    pub(super) fn told(
+        &self,
+        follows: Follows,
+        pointer: &Pointer,
+        message: &str,
+        exemption: Option<&Exemption>,
+    ) -> Finding {
+        let Follows { severity, promised, about: policy } = follows;
+        let promised = promised.map(|at| format!(", denied from {}", day(at))).unwrap_or_default();
+        let exempt = exemption.map(exempt::suffix).unwrap_or_default();
+        let about = &self.rule.about;
+        let end = format!(" (policy {}/{}{promised}){exempt}", about.policy, about.id);
         let finding = Finding::deny(&RULE, pointer.clone(), with_field(pointer, message)).ending(&end);
-        let finding = Finding { policy, severity, ..finding };
+        let finding = Finding { policy: Some(Box::new(policy)), severity, ..finding };
         let finding = finding.and_elsewhere(|| Some(self.place()));
         let help = self.help(exemption);
-        Some(if help.is_empty() { finding } else { finding.help(help) })
+        if help.is_empty() { finding } else { finding.help(help) }
     }
 
     /// The time from which the rule denies, if a promotion sets one.

@@ -34,6 +34,7 @@ use crate::server::metrics::Metrics;
 use crate::server::metrics::labels::ResultLabel;
 use memgate_model::event::{InvolvedObject, PodEvent};
 use memgate_model::kind::SYSTEM_NAMESPACES;
+use memgate_primitives::credential::masked_keys;
 
 /// For how long an equal Event is a duplicate.
 const DEDUPLICATION_WINDOW: Duration = Duration::from_mins(10);
@@ -230,7 +231,7 @@ fn note(pod_event: &PodEvent) -> String {
         "a pod starts without {part}: {message}{advice} [{code}]; see \"memgate explain {code}\", \
          and make the pod anew when it is mended"
     );
-    truncate(&note, MAX_NOTE_BYTES).to_owned()
+    truncate(&masked_keys(&note), MAX_NOTE_BYTES).to_owned()
 }
 
 /// The beginning of a text, at most so many bytes long.

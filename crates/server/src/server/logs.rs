@@ -1,6 +1,6 @@
 //! Sets up logging to standard error, as text or JSON.
 
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
 use thiserror::Error as ThisError;
@@ -8,6 +8,8 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::util::TryInitError;
 
 use tracing_subscriber::util::SubscriberInitExt;
+
+use memgate_primitives::credential::masked_keys;
 
 use crate::server::log_rate_limiter::{LogRate, LogRateLimiter};
 
@@ -35,6 +37,23 @@ pub enum Error {
     AlreadySet(#[from] TryInitError),
 }
 
+/// Writes lines in which keys of known forms are masked, since an object may have one as its name.
+#[derive(Debug)]
+pub struct Masked<W>(pub W);
+
+impl<W: Write> Write for Masked<W> {
+    /// Writes whole lines, as the log gives them.
+    fn write(&mut self, lines: &[u8]) -> io::Result<usize> {
+        let masked = str::from_utf8(lines).map(masked_keys);
+        self.0.write_all(masked.as_ref().map_or(lines, |masked| masked.as_bytes()))?;
+        Ok(lines.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
 /// Sends the log to standard error, and panics into the log. `filter` is a level or directives as in `RUST_LOG`.
 ///
 /// The Kubernetes client does not log, because its warnings can contain objects. Its callers log its errors.
@@ -48,10 +67,10 @@ pub fn init(format: LineFormat, filter: &str) -> Result<(), Error> {
     }
     let log = tracing_subscriber::fmt()
         .with_env_filter(levels)
-        .with_writer(std::io::stderr)
+        .with_writer(|| Masked(io::stderr()))
         // If a line cannot be written, an error about it cannot be written either, and trying panics.
         .log_internal_errors(false)
-        .with_ansi(std::io::stderr().is_terminal());
+        .with_ansi(io::stderr().is_terminal());
     match format {
         LineFormat::Text => log.finish().try_init()?,
         LineFormat::Json => log.json().flatten_event(true).finish().try_init()?,

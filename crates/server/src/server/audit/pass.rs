@@ -13,6 +13,7 @@ use crate::server::certs::kube_api::{error_message, with_timeout};
 use crate::server::events::truncate;
 use memgate_model::policy::Policies;
 use memgate_policy::judge::Judgement;
+use memgate_primitives::credential::masked_keys;
 
 use super::judged::{Context, Judged, Judges};
 use super::policies::{self, Head, Listed};
@@ -132,7 +133,7 @@ fn violation(stored: &Stored, rule: &str, field: &str, message: &str) -> Value {
         "kind": stored.kind.kind,
         "namespace": given(&stored.namespace),
         "name": stored.name,
-        "field": truncate(field, MAX_FIELD_BYTES),
+        "field": truncate(&masked_keys(field), MAX_FIELD_BYTES),
         "message": truncate(message, MAX_MESSAGE_BYTES),
     }))
 }
