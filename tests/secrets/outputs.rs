@@ -115,9 +115,11 @@ pub(crate) fn check(field: &Field, style: &Style) -> Result<(), Failed> {
             expect_kept_without(field)?;
         }
     }
-    // It is not written where not everything can be checked.
-    let baseline = fs::read_to_string(directory.path().join("known.json")).unwrap_or_default();
-    expect_no_marker("the baseline", &baseline)?;
+    // It is not written where not everything can be checked, and it names objects as they are, for comparison.
+    if field.first_form.is_none() {
+        let baseline = fs::read_to_string(directory.path().join("known.json")).unwrap_or_default();
+        expect_no_marker("the baseline", &baseline)?;
+    }
     for (index, object) in objects(&field.text()).iter().enumerate() {
         review(field, object, style, &directory)?;
         failed_case(object, &objects(&field.text()), &directory, &format!("case-{index}.yaml"))?;
@@ -207,7 +209,10 @@ fn review(field: &Field, object: &Value, style: &Style, directory: &TempDir) -> 
     for line in ["review --with FILE", "review --policy policy.json --with FILE"] {
         let (out, err) = memgate(line, style.file, directory, Some(&body))?;
         expect_no_marker(line, &err)?;
-        expect_clean_answer(field, &out)?;
+        // An exemption that cannot be read ends it without an answer.
+        if !out.is_empty() {
+            expect_clean_answer(field, &out)?;
+        }
     }
     Ok(())
 }
