@@ -266,7 +266,7 @@ fn failed_case(object: &Value, state: &[Value], directory: &TempDir, file: &str)
     let case = json!([{
         "name": "is-otherwise",
         "why": "the opposite of what is",
-        "operation": "CREATE",
+        "at": "2027-02-01T00:00:00Z", "operation": "CREATE",
         "state": state,
         "object": object,
         "expect": {
