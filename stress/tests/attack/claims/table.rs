@@ -65,7 +65,7 @@ pub(crate) const FIELDS: [(&str, &str); 25] = [
 ];
 
 /// Kinds of which an answer says that a name exists, by family and the kind that is reviewed.
-pub(crate) const KINDS: [(&str, &str); 28] = [
+pub(crate) const KINDS: [(&str, &str); 30] = [
     ("ark: Pod of Memory", "the annotation names a namespace"),
     ("ark: Pod of Service", "the address of that Memory comes from it"),
     ("ark: Query of Memory", "spec.memory names a namespace"),
@@ -89,6 +89,8 @@ pub(crate) const KINDS: [(&str, &str); 28] = [
     ("orloj: Pod of Memory", "the Agent names it, in a job namespace"),
     ("orloj: Pod of ModelEndpoint", "the Memory names it, in a job namespace"),
     ("policy: ArkAgent of ArkMemory", "as for arkonis"),
+    ("policy: Pod of Agent", "as for orloj"),
+    ("policy: Pod of SkillPack", "as for sympozium"),
     ("policy: Query of Memory", "as for ark"),
     ("sympozium: Agent of SkillPack", "one pack of sympozium-system serves all namespaces"),
     ("sympozium: Pod of SkillPack", "the same"),
