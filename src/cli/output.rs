@@ -112,10 +112,13 @@ pub fn write_each(
     let text = [OutputArg { format: ReportFormat::Text, file: None }];
     for OutputArg { format, file } in if outputs.is_empty() { &text } else { outputs } {
         let bytes = render(*format, file.is_some()).context("failed to write the report")?;
-        let bytes = masked_bytes(in_format_without_commands(bytes, *format));
+        // What is for people the terminal masks itself.
+        let is_for_people = file.is_none() && *format == ReportFormat::Text;
+        let bytes =
+            if is_for_people { bytes } else { masked_bytes(in_format_without_commands(bytes, *format)) };
         match file {
             Some(path) => write_whole(path, &strip_bytes(&bytes).into_vec())?,
-            None if *format == ReportFormat::Text => terminal.out(&bytes)?,
+            None if is_for_people => terminal.out(&bytes)?,
             None => terminal.raw(&bytes)?,
         }
     }
