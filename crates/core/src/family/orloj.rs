@@ -18,8 +18,8 @@ mod share;
 
 use std::sync::LazyLock;
 
-use super::{in_cel, message};
 use super::packed::packed;
+use super::{in_cel, message};
 use memgate_model::family::{Definitions, Faces, Family, Kinds, Pods, SchemaStandIn, Validation, Views};
 use memgate_schema::violation;
 
