@@ -99,8 +99,7 @@ impl Designs {
         let judged = ["metadata", "spec.memory", "spec.conversationId", "spec.sessionId"];
         let of_query = mutant.kind == "Query" && all(&|cause| !judged.iter().any(|it| cause.starts_with(it)));
         let needed = ["spec.model.provider: Required", "spec.model.authSecretRef: Required"];
-        let later =
-            mutant.kind == "AgentRun" && all(&|cause| needed.iter().any(|it| cause.starts_with(it)));
+        let later = mutant.kind == "AgentRun" && all(&|cause| needed.iter().any(|it| cause.starts_with(it)));
         let others = [
             (in_cel, IN_CEL),
             (generated, GENERATED),
