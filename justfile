@@ -40,6 +40,10 @@ pictures:
 generate:
     BLESS=1 cargo test --locked --test deploy --test documents -- generate:: helm:: policies::
 
+# List anew what a platform's own definitions ask: `just shape ark ../ark/config/crd/bases/*.yaml`; `git diff` says what moved
+shape NAME *FILES:
+    SHAPE_NAME={{NAME}} SHAPE_FILES="{{FILES}}" cargo test --locked --test documents -- --ignored --exact shapes::write_a_list
+
 # Only what runs against the real kube-apiserver; with MEMGATE_TEST_CASES=all every case of tests/cases
 apiserver *FILTER:
     MEMGATE_TESTS=all cargo test --locked --test apiserver {{FILTER}}

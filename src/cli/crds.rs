@@ -1,5 +1,7 @@
 //! `memgate crds`: the CRDs of the families, for test clusters, and those of memgate's own kinds.
 
+use std::borrow::Cow;
+
 use crate::cli::ExitStatus;
 use crate::cli::families::FamilyArgs;
 use crate::cli::terminal::Terminal;
@@ -53,14 +55,14 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
 }
 
 /// The files to print.
-fn files(args: &Args) -> impl Iterator<Item = &'static str> {
+fn files(args: &Args) -> impl Iterator<Item = Cow<'static, str>> {
     let families = if args.whose == Some(Whose::Policy) { Vec::new() } else { args.families.chosen() };
     let has_policy = match args.whose {
         None => !args.families.is_chosen(),
         Some(whose) => whose == Whose::Policy,
     };
-    let of_families = families.into_iter().flat_map(|family| family.definitions.crds).copied();
-    of_families.chain(has_policy.then_some(POLICY_CRDS))
+    let of_families = families.into_iter().flat_map(|family| family.definitions.crds).map(|file| file());
+    of_families.chain(has_policy.then_some(POLICY_CRDS.into()))
 }
 
 #[cfg(test)]
@@ -77,7 +79,7 @@ mod tests {
         for family in family::ALL {
             // The kinds of Kubernetes itself have no definition.
             for kind in family.kinds.validated.iter().filter(|kind| !kind.group.is_empty()) {
-                assert!(family.definitions.crds.iter().any(|file| defines(file, kind)), "{}", kind.plural);
+                assert!(family.definitions.crds.iter().any(|file| defines(&file(), kind)), "{}", kind.plural);
             }
         }
     }

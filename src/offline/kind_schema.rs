@@ -39,7 +39,7 @@ pub struct KindDefinition {
 pub fn definitions() -> Vec<KindDefinition> {
     let of_families = family::ALL.into_iter().flat_map(|family| {
         let mut hints = read_hints(family.definitions.hints);
-        let read = family.definitions.crds.iter().flat_map(|text| read(text));
+        let read = family.definitions.crds.iter().flat_map(|text| read(&text()));
         read.map(move |definition| definition.with(&mut hints))
     });
     of_families.chain(read(POLICY_CRDS)).collect()
@@ -295,7 +295,15 @@ fn add_hints<'h>(hints: &'h Hints, schema: &mut Value) -> Vec<&'h str> {
     for (field, hint) in hints {
         match (find(schema, field), hint) {
             (Some(Value::Object(schema)), Value::Object(hint)) => {
-                schema.extend(hint.iter().map(|(key, value)| (key.clone(), value.clone())));
+                for (key, value) in hint {
+                    match (schema.get_mut(key), value) {
+                        // Fields of a later version, beside those that there are.
+                        (Some(Value::Object(fields)), Value::Object(more)) if key == "properties" => {
+                            fields.extend(more.clone());
+                        }
+                        _ => drop(schema.insert(key.clone(), value.clone())),
+                    }
+                }
             }
             _ => lost.push(field.as_str()),
         }

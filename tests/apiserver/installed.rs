@@ -109,10 +109,25 @@ fn counted(webhook: &Webhook, metric: &str) -> Result<u64> {
     Ok(counts.sum())
 }
 
-/// Applies what `memgate crds` prints, and waits until it is served.
+/// Applies what `memgate crds` prints, with what later versions of the platforms have and memgate knows, and waits
+/// until it is served.
 pub(crate) fn install_crds(cluster: &ControlPlane) -> Result<()> {
     let kubectl = cluster.admin();
     kubectl.apply(&memgate(&["crds"])?)?;
+    let text = json!({"type": "string"});
+    let default_memory = json!({
+        "type": "object",
+        "required": ["name"],
+        "properties": {"name": text, "namespace": text},
+    });
+    for (crd, field, value) in [
+        ("arkconfigs.ark.mckinsey.com", "defaultMemory", default_memory),
+        ("swarmmemories.kubeswarm.io", "vectorStore/properties/provider/enum/-", json!("pgvector")),
+    ] {
+        let spec = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties";
+        let patch = json!([{"op": "add", "path": format!("{spec}/{field}"), "value": value}]).to_string();
+        kubectl.run(&["patch", "crd", crd, "--type=json", "-p", &patch])?.ok()?;
+    }
     kubectl.run(&["wait", "--for=condition=Established", "crd", "--all"])?.ok()?;
     Ok(())
 }

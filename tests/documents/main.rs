@@ -1,5 +1,5 @@
-//! That what people read and copy is true: the page of each finding code, the examples, and the pages about
-//! policies, about the versions of the platforms and about releases.
+//! That what people read and copy is true: the page of each finding code, the examples, the pages about policies,
+//! about the versions of the platforms and about releases, and the bundled definitions.
 
 #![allow(clippy::expect_used, reason = "a test stops where something is wrong")]
 
@@ -14,6 +14,7 @@ mod policies;
 mod policy_definitions;
 mod release;
 mod rules;
+mod shapes;
 mod upstream;
 
 use std::io::Write as _;

@@ -32,6 +32,10 @@ fn names_the_versions_that_the_definitions_and_examples_name() {
         let definitions = read(&format!("deploy/crds/{file}"));
         let head: String = definitions.lines().take_while(|line| line.starts_with('#')).collect();
         assert!(head.contains(version(read_from)), "{file}: its head does not name {}", version(read_from));
+        let list = root.join("tests/shapes").join(file).with_extension("shape");
+        let list = std::fs::read_to_string(list).unwrap_or_else(|_| head.clone());
+        let head: String = list.lines().take_while(|line| line.starts_with('#')).collect();
+        assert!(head.contains(version(read_from)), "{file}: its list does not name {}", version(read_from));
         if family::ALL.iter().any(|known| known.name == family) {
             let version = version(read_from).trim_start_matches('v');
             assert!(examples.contains(version), "examples/README.md does not name {version} of {family}");

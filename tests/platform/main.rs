@@ -254,7 +254,7 @@ fn what_it_needs_is_installed() {
     // The right to watch it, the calls that default and validate it, the one for its DELETE, and the policy.
     assert!(text.matches("notebooks").count() >= 5, "{text}");
     assert!(!text.contains("arkonis"), "{text}");
-    assert!(tiny::FAMILY.definitions.crds[0].contains("name: notebooks.tiny.dev"));
+    assert!(tiny::FAMILY.definitions.crds[0]().contains("name: notebooks.tiny.dev"));
 }
 
 #[test]

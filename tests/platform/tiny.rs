@@ -38,7 +38,7 @@ pub(crate) static FAMILY: Family = Family {
     codes: &codes::ALL,
     in_cel: LazyLock::new(|| in_cel::read(&FAMILY, include_str!("tiny/cel.yaml"))),
     definitions: Definitions {
-        crds: &[include_str!("tiny/notebook.yaml")],
+        crds: &[|| include_str!("tiny/notebook.yaml").into()],
         hints: "",
         stand_in: SchemaStandIn {
             code: &codes::SCHEMA,
@@ -47,6 +47,7 @@ pub(crate) static FAMILY: Family = Family {
             with_status: &[],
             message: violation::message,
             tolerates: |_, _, _| false,
+            later_accepts: |_, _| false,
         },
         aggregated_server: None,
         wait_probes: &[(&api::NOTEBOOK, "{}")],

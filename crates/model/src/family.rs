@@ -5,6 +5,7 @@
 //! [`Settings`](crate::settings::Settings) selects the enabled ones. Settings can hold rows from
 //! elsewhere too, as they do in tests.
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::fmt;
 use std::sync::LazyLock;
@@ -116,8 +117,8 @@ pub struct CelRules {
 
 /// The definitions of a platform's kinds.
 pub struct Definitions {
-    /// The CustomResourceDefinitions, in YAML.
-    pub crds: &'static [&'static str],
+    /// The files with the CustomResourceDefinitions, in YAML. The program holds them compressed.
+    pub crds: &'static [fn() -> Cow<'static, str>],
     /// JSON Schema by kind and field, in YAML, for editors: what those definitions leave out. No decision reads it.
     pub hints: &'static str,
     /// The use of those definitions for files, in place of an apiserver.
@@ -194,6 +195,9 @@ pub struct SchemaStandIn {
     pub message: fn(&SchemaViolation<'_>) -> String,
     /// Whether a violation is accepted on purpose in an object of this kind, given the object as it was written.
     pub tolerates: fn(&Kind, &Tree, &SchemaViolation<'_>) -> bool,
+    /// Whether a later version of the platform accepts what its bundled definition refuses. A definition among the
+    /// inputs speaks for itself.
+    pub later_accepts: fn(&Kind, &SchemaViolation<'_>) -> bool,
 }
 
 /// An aggregated API server of the platform. The cluster's apiserver forwards requests for its kinds to it, without

@@ -80,7 +80,7 @@ pub(crate) fn schema(api_version: &str, kind: &str) -> Result<Option<Value>> {
 fn defined(api_version: &str, kind: &str) -> Result<Option<Value>> {
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
     for file in family::ALL.iter().flat_map(|family| family.definitions.crds) {
-        let parsed = parse(&Arc::new(Source::new("a bundled CRD", *file)));
+        let parsed = parse(&Arc::new(Source::new("a bundled CRD", file())));
         ensure!(parsed.errors.is_empty(), "{:?}", parsed.errors);
         for document in &parsed.documents {
             let spec = &document.value()["spec"];

@@ -45,6 +45,7 @@ const REPORTED: [Reported; 3] = [
 
 const UNRELEASED: &str = "MemoryBackend is in no release of Orka, so its bundled CRD refuses nothing";
 const OF_QUERY: &str = "of a Query a check judges what concerns memory; the rest is Ark's business";
+const LATER: &str = "later versions of Sympozium do not ask for it";
 const IN_CEL: &str = "rules in CEL are left to the apiserver";
 const GENERATED: &str = "the name that will be generated is not known, so its length is not judged";
 const STATUS: &str =
@@ -97,8 +98,15 @@ impl Designs {
         let unreleased = mutant.kind == "MemoryBackend" && all(&|cause| !cause.starts_with("metadata"));
         let judged = ["metadata", "spec.memory", "spec.conversationId", "spec.sessionId"];
         let of_query = mutant.kind == "Query" && all(&|cause| !judged.iter().any(|it| cause.starts_with(it)));
-        let others =
-            [(in_cel, IN_CEL), (generated, GENERATED), (unreleased, UNRELEASED), (of_query, OF_QUERY)];
+        let needed = ["spec.model.provider: Required", "spec.model.authSecretRef: Required"];
+        let later = mutant.kind == "AgentRun" && all(&|cause| needed.iter().any(|it| cause.starts_with(it)));
+        let others = [
+            (in_cel, IN_CEL),
+            (generated, GENERATED),
+            (unreleased, UNRELEASED),
+            (of_query, OF_QUERY),
+            (later, LATER),
+        ];
         let reported = REPORTED.iter().find(by_code).map(|reported| reported.reason);
         reported.or_else(|| others.into_iter().find(|(is, _)| *is).map(|(_, reason)| reason))
     }

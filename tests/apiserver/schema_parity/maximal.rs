@@ -5,7 +5,9 @@ use serde_json::{Map, Value, json};
 use super::{definitions::Definition, mutation};
 
 /// What satisfies the patterns of the bundled schemas; other patterns do not need an entry.
-const MATCHING: [(&str, &str); 4] = [
+const MATCHING: [(&str, &str); 6] = [
+    ("^(0(\\.[0-9]+)?|1(", "0.5"),
+    ("^([a-f0-9]{40}|", "0123456789abcdef0123456789abcdef01234567"),
     ("^[a-z][a-z0-9_]*$", "look_up"),
     ("^https://[^\\s@?#]+$", "https://memory.example.com/oms"),
     ("^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$", "store-1"),
@@ -13,30 +15,45 @@ const MATCHING: [(&str, &str); 4] = [
 ];
 
 /// Fields that cannot stand beside the others, or that say more than a type when they have any text.
-const LEFT_OUT: [(&str, &str); 8] = [
+const LEFT_OUT: [(&str, &str); 24] = [
     // One of two, by rules of the schemas.
     ("Agent", "/spec/runtime/runtimeRef"),
     ("SwarmMemory", "/spec/redis"),
+    ("Agent", "/spec/systemPrompt/configMapRef"),
+    ("SwarmAgent", "/spec/prompt/from"),
+    ("SwarmAgent", "/spec/agents/0/capabilityRef"),
+    ("SwarmAgent", "/spec/tools/mcp/0/capabilityRef"),
+    ("SwarmAgent", "/spec/tools/mcp/0/auth/mtls"),
+    ("SwarmAgent", "/spec/tools/mcp/0/headers/0/secretKeyRef"),
+    // Not for an Agent, not for a Task that runs a container, or no longer for any.
+    ("Agent", "/spec/execution/workspace/classRef"),
+    ("Task", "/spec/execution/workspace/classRef"),
+    ("Task", "/spec/agentRuntime/workspace"),
+    ("Task", "/spec/workspace/allowedPaths"),
+    ("Task", "/spec/workspace/createPR"),
+    ("Task", "/spec/workspace/denyRepositoryControlPaths"),
+    ("Task", "/spec/workspace/expectedRemoteSHA"),
+    ("Task", "/spec/workspace/maxChangedFiles"),
+    ("Task", "/spec/workspace/pushBranch"),
+    ("Task", "/spec/workspace/rejectBinaryFiles"),
+    ("Task", "/spec/workspace/rejectSecretLikeContent"),
     // One of two, and a Memory has at most one place, by memgate's rules.
     ("Memory", "/spec/address/valueFrom/secretKeyRef"),
     ("Memory", "/spec/address/valueFrom/configMapKeyRef"),
     ("Memory", "/spec/address/valueFrom/queryParameterRef"),
     ("Memory", "/spec/address/value"),
-    ("ArkConfig", "/spec/defaultMemory/namespace"),
     ("Agent", "/spec/memory/allow"),
 ];
 
 /// Texts that memgate's rules ask for, or the schema where it knows no way to say so.
-const TEXTS: [(&str, &str, &str); 10] = [
+const TEXTS: [(&str, &str, &str); 8] = [
     ("SwarmMemory", "/spec/backend", "vector-store"),
     ("ArkConfig", "/metadata/name", "default"),
     ("MemoryBackend", "/metadata/name", "default"),
     ("Memory", "/spec/provider", "http"),
     ("Memory", "/spec/endpoint", "https://memory.example.com"),
     ("Ensemble", "/spec/sharedMemory/storageSize", "2Gi"),
-    ("PersonaPack", "/spec/sharedMemory/storageSize", "2Gi"),
     ("Ensemble", "/spec/sharedMemory/membrane/timeDecay/ttl", "168h"),
-    ("PersonaPack", "/spec/sharedMemory/membrane/timeDecay/ttl", "168h"),
     ("AgentRun", "/spec/volumes/0/name", "scratch"),
 ];
 

@@ -99,7 +99,8 @@ fn compare(
         memgate_schema::check(version, &object, old, &mut violations);
     }
     drop_contradicted(family, given, &violations, own);
-    let not_shown = add(family, subject, &violations, of_metadata, own, &mut findings);
+    let schema = Judged { from: of_metadata, is_given };
+    let not_shown = add(family, subject, &violations, schema, own, &mut findings);
     SchemaFindings { findings, not_shown }
 }
 
@@ -118,13 +119,22 @@ fn misspelt(family: &Family, object: &Document<'_>) -> Vec<Finding> {
     memgate_schema::unknown_metadata(object).take(MAX_UNKNOWN_FIELDS).filter_map(finding).collect()
 }
 
+/// The violations of a definition, as opposed to those of metadata.
+#[derive(Clone, Copy)]
+struct Judged {
+    /// The first of them.
+    from: usize,
+    /// Whether the definition is among the inputs.
+    is_given: bool,
+}
+
 /// Adds findings about violations that the family neither covers nor tolerates, one for each place. Returns how many
 /// more there are.
 fn add(
     family: &'static Family,
     subject: &Subject<'_>,
     violations: &Violations<'_>,
-    of_metadata: usize,
+    schema: Judged,
     own: &[Finding],
     findings: &mut Vec<Finding>,
 ) -> NotShown {
@@ -132,8 +142,11 @@ fn add(
     let (covered, mut seen) = (Covered::by(own), Members::default());
     let (mut denials, mut warnings) = (0, 0);
     for (index, violation) in violations.iter().enumerate() {
-        let is_tolerated =
-            || index >= of_metadata && (stand_in.tolerates)(subject.kind, subject.object, violation);
+        let is_later = || !schema.is_given && (stand_in.later_accepts)(subject.kind, violation);
+        let is_tolerated = || {
+            index >= schema.from
+                && ((stand_in.tolerates)(subject.kind, subject.object, violation) || is_later())
+        };
         if covered.contains(violation) || is_tolerated() || !seen.insert(&violation.pointer) {
             continue;
         }

@@ -2,6 +2,8 @@
 
 #![allow(clippy::indexing_slicing, reason = "a test that cannot go on must stop")]
 
+use std::sync::Arc;
+
 use super::*;
 use crate::state;
 use memgate_model::finding::Cause;
@@ -133,4 +135,45 @@ fn the_common_ratchet_leaves_a_family_alone_that_ratchets_by_itself() {
     let decision = decided(&cluster, MEMORY, &elsewhere, Some(&wrong));
     assert_eq!(decision.reason, Reason::Valid);
     assert!(decision.findings.iter().any(|finding| finding.pointer.as_str().starts_with("/spec/headers/0")));
+}
+
+/// A definition among the inputs speaks for itself, be it the same as the bundled one.
+#[test]
+fn what_later_versions_accept_is_accepted_by_the_bundled_definition_alone() {
+    let run = |model: &str| {
+        format!(
+            r#"{{"metadata":{{"name":"a"}},"spec":{{"agentRef":"a","agentId":"a","sessionKey":"a","model":{model}}}}}"#
+        )
+    };
+    let memory = |provider: &str| {
+        let store = format!(r#"{{"provider":"{provider}","endpoint":"http://a"}}"#);
+        format!(
+            r#"{{"metadata":{{"name":"a"}},"spec":{{"backend":"vector-store","vectorStore":{store},"embedding":{{"model":"a"}}}}}}"#
+        )
+    };
+    let (agent_run, swarm_memory) = (("sympozium.ai", "AgentRun"), ("kubeswarm.io", "SwarmMemory"));
+    for (kind, object, bundled, given) in [
+        (agent_run, run(r#"{"model":"a"}"#), true, false),
+        (agent_run, run(r#"{"model":"a","provider":"b"}"#), true, false),
+        (agent_run, run(r#"{"model":"a","authSecretRef":"b"}"#), true, false),
+        (agent_run, run(r#"{"model":"a","provider":"b","authSecretRef":"c"}"#), true, true),
+        (agent_run, run(r#"{"provider":"b","authSecretRef":"c"}"#), false, false),
+        (agent_run, run(r#"{"model":"a","provider":1}"#), false, false),
+        (swarm_memory, memory("pgvector"), true, false),
+        (swarm_memory, memory("qdrant"), true, true),
+        (swarm_memory, memory("milvus"), false, false),
+    ] {
+        let files = state::empty(family::default_settings());
+        let accepted = |snapshot: &Snapshot| decided(snapshot, kind, &object, None).reason != Reason::Invalid;
+        assert_eq!(accepted(&files), bundled, "{object}");
+        let mut with_definition = files;
+        for text in family::ALL.iter().flat_map(|family| family.definitions.crds).map(|file| file()) {
+            let source = Arc::new(memgate_manifest::source::Source::new("definitions", text));
+            for document in memgate_manifest::document::values(&source, &mut Vec::new()) {
+                let crds = with_definition.crds.as_mut().expect("files have definitions");
+                crds.insert(memgate_schema::read(document.value()).expect("a definition"));
+            }
+        }
+        assert_eq!(accepted(&with_definition), given, "{object}");
+    }
 }

@@ -17,6 +17,7 @@ mod view;
 use std::sync::LazyLock;
 
 use super::in_cel;
+use super::packed::packed;
 use memgate_model::family::{Definitions, Faces, Family, Kinds, Pods, SchemaStandIn, Validation, Views};
 
 /// The row of the platform.
@@ -43,7 +44,7 @@ pub static FAMILY: Family = Family {
     codes: &codes::ALL,
     in_cel: LazyLock::new(|| in_cel::read(&FAMILY, include_str!("ark/cel.yaml"))),
     definitions: Definitions {
-        crds: &[include_str!("../../../../deploy/crds/ark.yaml")],
+        crds: &[|| packed!("ark.yaml")],
         hints: include_str!("ark/hints.yaml"),
         stand_in: SchemaStandIn {
             code: &codes::SCHEMA,
@@ -52,6 +53,7 @@ pub static FAMILY: Family = Family {
             with_status: &[&api::MEMORY],
             message: validate::schema_message,
             tolerates: validate::tolerates,
+            later_accepts: |_, _| false,
         },
         aggregated_server: Some(api::AGGREGATED_SERVER),
         wait_probes: &[(&api::MEMORY, r#"{"address":{}}"#)],

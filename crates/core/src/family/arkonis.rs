@@ -14,6 +14,7 @@ mod view;
 use std::sync::LazyLock;
 
 use super::in_cel;
+use super::packed::packed;
 use memgate_model::family::{Definitions, Faces, Family, Kinds, Pods, SchemaStandIn, Validation, Views};
 use memgate_schema::violation;
 
@@ -42,9 +43,9 @@ pub static FAMILY: Family = Family {
     in_cel: LazyLock::new(|| in_cel::read(&FAMILY, include_str!("arkonis/cel.yaml"))),
     definitions: Definitions {
         crds: &[
-            include_str!("../../../../deploy/crds/arkonis.yaml"),
-            include_str!("../../../../deploy/crds/arkonis-older.yaml"),
-            include_str!("../../../../deploy/crds/arkonis-successor.yaml"),
+            || packed!("arkonis.yaml"),
+            || packed!("arkonis-older.yaml"),
+            || packed!("arkonis-successor.yaml"),
         ],
         hints: include_str!("arkonis/hints.yaml"),
         stand_in: SchemaStandIn {
@@ -54,6 +55,7 @@ pub static FAMILY: Family = Family {
             with_status: &[],
             message: violation::message,
             tolerates: |_, _, _| false,
+            later_accepts: validate::later_accepts,
         },
         aggregated_server: None,
         wait_probes: &[

@@ -25,6 +25,7 @@ mod view;
 use std::sync::LazyLock;
 
 use super::in_cel;
+use super::packed::packed;
 use memgate_model::family::{Definitions, Faces, Family, Kinds, Pods, SchemaStandIn, Validation, Views};
 use memgate_schema::violation;
 
@@ -52,7 +53,7 @@ pub static FAMILY: Family = Family {
     codes: &codes::ALL,
     in_cel: LazyLock::new(|| in_cel::read(&FAMILY, include_str!("orka/cel.yaml"))),
     definitions: Definitions {
-        crds: &[include_str!("../../../../deploy/crds/orka.yaml")],
+        crds: &[|| packed!("orka.yaml")],
         hints: include_str!("orka/hints.yaml"),
         stand_in: SchemaStandIn {
             code: &codes::SCHEMA,
@@ -61,6 +62,7 @@ pub static FAMILY: Family = Family {
             with_status: &[],
             message: violation::message,
             tolerates: |_, _, _| false,
+            later_accepts: |_, _| false,
         },
         aggregated_server: None,
         wait_probes: &[(

@@ -18,6 +18,7 @@ mod share;
 
 use std::sync::LazyLock;
 
+use super::packed::packed;
 use super::{in_cel, message};
 use memgate_model::family::{Definitions, Faces, Family, Kinds, Pods, SchemaStandIn, Validation, Views};
 use memgate_schema::violation;
@@ -46,7 +47,7 @@ pub static FAMILY: Family = Family {
     codes: &codes::ALL,
     in_cel: LazyLock::new(|| in_cel::read(&FAMILY, include_str!("orloj/cel.yaml"))),
     definitions: Definitions {
-        crds: &[include_str!("../../../../deploy/crds/orloj.yaml")],
+        crds: &[|| packed!("orloj.yaml")],
         hints: include_str!("orloj/hints.yaml"),
         stand_in: SchemaStandIn {
             code: &codes::SCHEMA,
@@ -55,6 +56,7 @@ pub static FAMILY: Family = Family {
             with_status: &[],
             message: violation::message,
             tolerates: |_, _, _| false,
+            later_accepts: |_, _| false,
         },
         aggregated_server: None,
         wait_probes: &[(&api::MEMORY, r#"{"provider":"http"}"#)],

@@ -16,6 +16,7 @@ mod view;
 use std::sync::LazyLock;
 
 use super::in_cel;
+use super::packed::packed;
 use memgate_model::family::{Definitions, Faces, Family, Kinds, Pods, SchemaStandIn, Validation, Views};
 use memgate_schema::violation;
 
@@ -43,10 +44,7 @@ pub static FAMILY: Family = Family {
     codes: &codes::ALL,
     in_cel: LazyLock::new(|| in_cel::read(&FAMILY, include_str!("sympozium/cel.yaml"))),
     definitions: Definitions {
-        crds: &[
-            include_str!("../../../../deploy/crds/sympozium.yaml"),
-            include_str!("../../../../deploy/crds/sympozium-older.yaml"),
-        ],
+        crds: &[|| packed!("sympozium.yaml"), || packed!("sympozium-older.yaml")],
         hints: include_str!("sympozium/hints.yaml"),
         stand_in: SchemaStandIn {
             code: &codes::SCHEMA,
@@ -55,6 +53,7 @@ pub static FAMILY: Family = Family {
             with_status: &[],
             message: violation::message,
             tolerates: validate::tolerates,
+            later_accepts: validate::later_accepts,
         },
         aggregated_server: None,
         wait_probes: &[(

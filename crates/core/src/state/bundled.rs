@@ -26,7 +26,7 @@ pub(super) fn find(family: &Family, group: &str, kind: &str) -> Option<Arc<Crd>>
 
 fn search(family: &Family, group: &str, kind: &str) -> Option<Crd> {
     let name = format!("kind: {kind}");
-    let documents = family.definitions.crds.iter().flat_map(|file| documents(file));
+    let documents = family.definitions.crds.iter().flat_map(|file| documents(&file()));
     // A look at the text saves reading the definitions of other kinds.
     let likely = documents.filter(|text| text.contains(&name));
     let mut definitions = likely.filter_map(|text| parse(&text));

@@ -61,10 +61,10 @@ fn denial(
 
 /// Validates the default Memory of the ArkConfig.
 fn config(object: &Tree, work: &Budget<'_>) -> Vec<Finding> {
+    let mut findings = schema::wrong_types(&ARK_CONFIG, object, work);
     let Some(memory) = object.at(&["spec", "defaultMemory"]).filter(|memory| memory.is_object()) else {
-        return Vec::new();
+        return findings;
     };
-    let mut findings = Vec::new();
     let here = Pointer::new("/spec/defaultMemory");
     if memory.get("name").is_none_or(|name| name.text() == Some("")) {
         let message = "spec.defaultMemory.name is required when spec.defaultMemory is set";

@@ -20,8 +20,9 @@ use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
 use memgate_primitives::budget::Budget;
 use memgate_primitives::pointer::Pointer;
+use memgate_schema::violation::{Rule, SchemaViolation};
 
-use super::api::{DIALECTS, Dialect, MISNAMED_GROUP};
+use super::api::{DIALECTS, Dialect, KUBESWARM, MISNAMED_GROUP};
 use super::codes::{API_VERSION_NOT_SERVED, FIELD_TYPE, UNKNOWN_FIELD};
 
 const SCHEMA_CODES: Codes = Codes {
@@ -48,6 +49,13 @@ pub(crate) fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
         Some((dialect, Role::Settings)) => settings::findings(dialect, subject, state),
     };
     drop_below_wrong_types(findings, SCHEMA_CODES)
+}
+
+/// Later versions of the successor have more providers. The rule on providers judges them all.
+pub(crate) fn later_accepts(kind: &Kind, violation: &SchemaViolation<'_>) -> bool {
+    *kind == KUBESWARM.memory
+        && matches!(violation.rule, Rule::Unsupported(_))
+        && violation.pointer.as_str() == "/spec/vectorStore/provider"
 }
 
 /// The first denial of a memory resource, in document order. A stored resource with a denial is not usable.

@@ -1,7 +1,7 @@
 //! The schemas of the CRDs, which an apiserver enforces before it calls a webhook. Contains the messages about
 //! files, and finds fields that are probably misspelled.
 
-use crate::family::schema_check::{self, Codes, expected_type_message};
+use crate::family::schema_check::{self, Codes};
 use memgate_model::finding::Finding;
 use memgate_model::kind::Kind;
 use memgate_model::tree::Tree;
@@ -16,7 +16,7 @@ const CODES: Codes = Codes {
     field_type: &SCHEMA,
     unknown_field: &UNKNOWN_FIELD,
     unknown_message: |field, meant| format!("{field}: unknown field{}", did_you_mean(meant)),
-    type_message: expected_type_message,
+    type_message: |field, expected, _| format!("{field}: must be of type {expected}"),
 };
 
 /// The fields of a Query that concern memory.
@@ -44,6 +44,12 @@ pub(crate) fn tolerates(kind: &Kind, _written: &Tree, violation: &SchemaViolatio
     let is_checked = || QUERY_FIELDS.iter().any(holds);
     let is_port = || place.ends_with("/serviceRef/port");
     *kind == QUERY && !is_checked() || matches!(violation.rule, Rule::Type { .. }) && is_port()
+}
+
+/// Values of the wrong type in fields that the definitions lack, since only a later version has them.
+pub(super) fn wrong_types(kind: &'static Kind, object: &Tree, work: &Budget<'_>) -> Vec<Finding> {
+    let findings = schema_check::check(object, &kind.schema, CODES, work);
+    findings.into_iter().filter(|finding| *finding.code == SCHEMA).collect()
 }
 
 /// Fields that are probably misspelled. The definitions report wrong types.
