@@ -10,7 +10,7 @@ use crate::cli::families::FamilyArgs;
 use crate::cli::keys;
 use crate::cli::policies::ClusterPolicyArgs;
 use memgate_core::family;
-use memgate_model::platform_settings::{MemoryMode, PlatformSettings};
+use memgate_model::platform_settings::{MemoryMode, PlatformSettings, WriterTokens};
 use memgate_model::settings::Settings;
 
 /// The settings that every command with decisions has.
@@ -20,7 +20,7 @@ pub struct SettingsArgs {
     /// Settings file, YAML or JSON; flags win over it
     ///
     /// Its keys, all optional: families (a list), orloj.jobNamespaces, orloj.sharedSecrets, orloj.sourceNamespaces
-    /// (lists), sympozium.memoryMode, sympozium.waitImage and sympozium.memoryImage.
+    /// (lists), sympozium.memoryMode, sympozium.writerTokens, sympozium.waitImage and sympozium.memoryImage.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 
@@ -82,6 +82,13 @@ struct SympoziumArgs {
     /// auto: as the SkillPack says; service: in a Deployment; sidecar: in a native sidecar of the agent's pod.
     #[arg(long = "sympozium-memory-mode", value_name = "MODE", value_parser = PossibleValuesParser::new(["auto", "service", "sidecar"]))]
     memory_mode: Option<String>,
+
+    /// Which agent pods of sympozium get references to the writer tokens of their memory [default: auto]
+    ///
+    /// auto: all, and a pod starts without the Secret unless its server is known to ask for the token; always: all, and
+    /// a pod waits for the Secret; never: none, for releases of sympozium up to 0.10.46.
+    #[arg(long = "sympozium-writer-tokens", value_name = "WHEN", value_parser = PossibleValuesParser::new(["auto", "always", "never"]))]
+    writer_tokens: Option<String>,
 
     /// Image of the init containers that wait for a sympozium memory service
     #[arg(long = "sympozium-wait-image", value_name = "IMAGE")]
@@ -172,6 +179,13 @@ impl PlatformArgs {
                 _ => MemoryMode::Auto,
             };
         }
+        if let Some(when) = &self.sympozium.writer_tokens {
+            sympozium.writer_tokens = match when.as_str() {
+                "always" => WriterTokens::Always,
+                "never" => WriterTokens::Never,
+                _ => WriterTokens::Auto,
+            };
+        }
         if let Some(image) = &self.sympozium.wait_image {
             sympozium.wait_image.clone_from(image);
         }
@@ -207,18 +221,24 @@ pub fn flags(settings: &Settings) -> Vec<String> {
 }
 
 /// Each flag with its values in these settings.
-fn flag_values(settings: &Settings) -> [(&'static str, Option<Vec<String>>); 8] {
+fn flag_values(settings: &Settings) -> [(&'static str, Option<Vec<String>>); 9] {
     let (platforms, policies) = (&settings.platforms, &settings.policies);
     let mode = match platforms.sympozium.memory_mode {
         MemoryMode::Auto => "auto",
         MemoryMode::Service => "service",
         MemoryMode::Sidecar => "sidecar",
     };
+    let tokens = match platforms.sympozium.writer_tokens {
+        WriterTokens::Auto => "auto",
+        WriterTokens::Always => "always",
+        WriterTokens::Never => "never",
+    };
     [
         ("orloj-job-namespace", Some(platforms.orloj.job_namespaces.clone())),
         ("orloj-shared-secret", Some(platforms.orloj.shared_secrets.clone())),
         ("orloj-source-namespace", platforms.orloj.source_namespaces.clone()),
         ("sympozium-memory-mode", Some(vec![mode.to_owned()])),
+        ("sympozium-writer-tokens", Some(vec![tokens.to_owned()])),
         ("sympozium-wait-image", Some(vec![platforms.sympozium.wait_image.clone()])),
         ("sympozium-memory-image", Some(vec![platforms.sympozium.memory_image.clone()])),
         ("cluster-domain", Some(vec![policies.cluster_domain.clone()])),
@@ -243,7 +263,7 @@ mod tests {
 
     const SETTINGS: &str = "\
 orloj: {jobNamespaces: [jobs, more], sharedSecrets: [\"kb-*\"], sourceNamespaces: []}
-sympozium: {memoryMode: sidecar, waitImage: wait, memoryImage: memory}
+sympozium: {memoryMode: sidecar, writerTokens: always, waitImage: wait, memoryImage: memory}
 ";
 
     /// The settings of a file of `--config`, of `.memgate.yaml` and of flags.

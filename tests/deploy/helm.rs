@@ -78,8 +78,17 @@ const SAME: &[(&[&str], &[&str])] = &[
     ),
     (&["policyTwins.map=true"], &["--component=map"]),
     (
-        &["inject.orloj.jobNamespaces={agents,jobs}", "inject.sympozium.memoryMode=sidecar"],
-        &["--orloj-job-namespace=agents", "--orloj-job-namespace=jobs", "--sympozium-memory-mode=sidecar"],
+        &[
+            "inject.orloj.jobNamespaces={agents,jobs}",
+            "inject.sympozium.memoryMode=sidecar",
+            "inject.sympozium.writerTokens=never",
+        ],
+        &[
+            "--orloj-job-namespace=agents",
+            "--orloj-job-namespace=jobs",
+            "--sympozium-memory-mode=sidecar",
+            "--sympozium-writer-tokens=never",
+        ],
     ),
     (
         &["inject.orloj.sharedSecrets={shared-*,kb-?}", "inject.orloj.sourceNamespaces={platform}"],

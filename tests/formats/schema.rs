@@ -115,7 +115,7 @@ fn settings_that_are_described_are_read() {
     let settings = json!({
         "families": family::ALL.map(|family| family.name),
         "orloj": {"jobNamespaces": ["orloj"], "sharedSecrets": ["*-token"], "sourceNamespaces": ["team"]},
-        "sympozium": {"memoryMode": "sidecar", "waitImage": "a:1", "memoryImage": "b:1"},
+        "sympozium": {"memoryMode": "sidecar", "writerTokens": "never", "waitImage": "a:1", "memoryImage": "b:1"},
     });
     expect_valid(&validator(&schema), &settings, "settings");
     for key in ["families", "orloj", "sympozium"] {

@@ -23,7 +23,7 @@ pub mod sympozium;
 mod url;
 
 use memgate_model::family::Family;
-use memgate_model::kind::{Kind, NAMESPACE, SECRET};
+use memgate_model::kind::{DEPLOYMENT, Kind, NAMESPACE, SECRET};
 use memgate_model::platform_settings::PlatformSettings;
 use memgate_model::settings::{PolicySettings, Settings};
 
@@ -78,13 +78,13 @@ pub fn needed_annotation(families: &[&'static Family], group: &str, kind: &str) 
 }
 
 /// The kind under which an object of this group and kind enters the state; `None` if no decision of
-/// these platforms looks it up.
+/// these platforms looks it up. Deployments enter it from files only.
 #[must_use]
 pub fn state_kind(families: &[&'static Family], group: &str, kind: &str) -> Option<&'static Kind> {
-    state_kinds(families).find(|known| known.is(group, kind))
+    state_kinds(families).chain([&DEPLOYMENT]).find(|known| known.is(group, kind))
 }
 
-/// Every kind whose objects enter the state, possibly more than once.
+/// Every kind of which a cluster's objects enter the state, possibly more than once.
 pub fn state_kinds<'f>(families: &'f [&'static Family]) -> impl Iterator<Item = &'static Kind> + use<'f> {
     let looked_up =
         |family: &&'static Family| family.kinds.watched.iter().chain(family.kinds.fetched).copied();

@@ -40,11 +40,25 @@ pub enum MemoryMode {
     Sidecar,
 }
 
+/// Which agent pods of sympozium get references to the writer tokens of their memory servers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum WriterTokens {
+    /// A pod starts without the Secret, unless the server is known to ask for the token.
+    #[default]
+    Auto,
+    /// A pod waits for the Secret.
+    Always,
+    /// No pod gets one: the servers are older than the tokens.
+    Never,
+}
+
 /// The settings for sympozium.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sympozium {
     /// Where the private memory runs.
     pub memory_mode: MemoryMode,
+    /// Which pods get references to writer tokens.
+    pub writer_tokens: WriterTokens,
     /// The image of the init containers that wait for a memory service; a tag or a digest.
     pub wait_image: String,
     /// The image of the memory sidecar where the SkillPack names none; a tag or a digest.
@@ -55,6 +69,7 @@ impl Default for Sympozium {
     fn default() -> Self {
         Self {
             memory_mode: MemoryMode::Auto,
+            writer_tokens: WriterTokens::Auto,
             wait_image: "busybox:1.36".to_owned(),
             memory_image: "ghcr.io/sympozium-ai/sympozium/skill-memory:latest".to_owned(),
         }

@@ -186,7 +186,7 @@ volumes:
 - --orloj-source-namespace={{ . }}
 {{- end }}
 {{- with .Values.inject.sympozium }}
-{{- range $flag, $value := dict "memory-image" .memoryImage "memory-mode" .memoryMode "wait-image" .waitImage }}
+{{- range $flag, $value := dict "memory-image" .memoryImage "memory-mode" .memoryMode "wait-image" .waitImage "writer-tokens" .writerTokens }}
 {{- with $value }}
 - --sympozium-{{ $flag }}={{ . }}
 {{- end }}

@@ -27,6 +27,10 @@ view! {
         claim: ClaimVolumeSource<'a> = "persistentVolumeClaim",
         /// The source, if it is a ConfigMap.
         config_map: ConfigMapVolumeSource<'a> = "configMap",
+        /// The source, if it is a Secret.
+        secret: &'a RawValue = "secret",
+        /// The source, if it joins several.
+        projected: &'a RawValue = "projected",
         /// The source, if it is a directory of the pod.
         empty_dir: &'a RawValue = "emptyDir",
     }
@@ -102,6 +106,11 @@ impl<'p> ExistingParts<'p> {
         let mut inits = self.init_containers.iter().flatten();
         inits.any(|container| container.name.as_deref() == Some(name))
             || self.containers.iter().any(|container| container.name.as_deref() == Some(name))
+    }
+
+    /// The volumes.
+    pub(crate) fn volumes(&self) -> impl Iterator<Item = &Volume<'p>> {
+        self.volumes.iter().flatten()
     }
 
     /// The volume of this name, with its index.

@@ -51,6 +51,8 @@ pub(crate) const PACK_LABEL: &str = "sympozium.ai/persona-pack";
 pub(crate) const CONFIG_LABEL: &str = "sympozium.ai/agent-config";
 /// The same before release 0.10.
 pub(crate) const PERSONA_LABEL: &str = "sympozium.ai/persona";
+/// The label with the role of a pod, since release 0.10.12.
+pub(crate) const ROLE_LABEL: &str = "sympozium.ai/role";
 /// The label with the source of an AgentRun.
 pub(crate) const SOURCE_LABEL: &str = "sympozium.ai/source";
 /// The source whose runs do not inherit the skills of their Agent.
@@ -58,6 +60,9 @@ pub(crate) const WEB_PROXY: &str = "web-proxy";
 
 /// The annotation, on a pod or an Agent, that chooses a service or a sidecar for the private memory.
 pub(crate) const MODE_ANNOTATION: &str = "memgate.dev/memory-mode";
+
+/// The key of a writer token in its Secret.
+pub(crate) const TOKEN_KEY: &str = "token";
 
 /// The port of every memory server.
 pub(crate) const MEMORY_SERVER_PORT: u16 = 8080;
@@ -142,14 +147,33 @@ pub(crate) static MEMORIES: [&Kind; 5] = [&AGENT, &ENSEMBLE, &SKILL_PACK, &AGENT
 pub(crate) static POD_SELECTORS: [PodSelector; 1] =
     [PodSelector::labelled("sympozium", &[(COMPONENT_LABEL, &[AGENT_RUN_COMPONENT]), (INSTANCE_LABEL, &[])])];
 
+/// The name of the Deployment and the Service of an Agent's private memory.
+pub(crate) fn private_server(agent: &str) -> String {
+    format!("{agent}-memory")
+}
+
+/// The name of the Deployment and the Service of the memory that an Ensemble shares.
+pub(crate) fn shared_server(ensemble: &str) -> String {
+    format!("{ensemble}-shared-memory")
+}
+
+/// The name of the Secret with the writer token of a memory server.
+pub(crate) fn token_secret(server: &str) -> String {
+    format!("{server}-writer-token")
+}
+
 /// The URL of the private memory of an Agent, if it is a Service.
 pub(crate) fn private_url(agent: &str, namespace: &str) -> String {
-    format!("http://{agent}-memory.{namespace}.svc:{MEMORY_SERVER_PORT}")
+    server_url(&private_server(agent), namespace)
 }
 
 /// The URL of the memory that an Ensemble shares.
 pub(crate) fn shared_url(ensemble: &str, namespace: &str) -> String {
-    format!("http://{ensemble}-shared-memory.{namespace}.svc:{MEMORY_SERVER_PORT}")
+    server_url(&shared_server(ensemble), namespace)
+}
+
+fn server_url(server: &str, namespace: &str) -> String {
+    format!("http://{server}.{namespace}.svc:{MEMORY_SERVER_PORT}")
 }
 
 const fn kind(kind: &'static str, plural: &'static str, schema: Schema) -> Kind {

@@ -169,6 +169,16 @@ codes! { "sympozium";
     HARNESS_NO_IPC = "harness-no-ipc", Conflict;
     /// A credential in a SkillPack.
     POD_PACK_CREDENTIAL = "pod-pack-credential", Invalid;
+    /// A container other than the agent and its server that has a writer token.
+    POD_TOKEN_EXPOSED = "pod-token-exposed", Conflict;
+    /// A writer token of the shared memory in a pod that may only read.
+    POD_TOKEN_READ_ONLY = "pod-token-read-only", Conflict;
+    /// A writer token in a harness.
+    POD_TOKEN_HARNESS = "pod-token-harness", Conflict;
+    /// A token in clear text, or the administrator's token in an agent.
+    POD_TOKEN_LITERAL = "pod-token-literal", Invalid;
+    /// A pod that does not start before the Secret with its writer token exists.
+    WRITER_TOKEN_MISSING = "writer-token-missing", NotFound;
     /// An object that could not be looked up.
     LOOKUP_FAILED = "lookup-failed", NotFound;
     /// An unsupported value of the inject label.

@@ -42,7 +42,14 @@ const MIN_EVIDENCE_KIND: &str = "WORKFLOW_MEMBRANE_MIN_EVIDENCE_KIND";
 /// Whether runs are stored automatically.
 pub(crate) const AUTO_STORE: &str = "MEMORY_AUTO_STORE";
 
-/// All variables but the name of the agent, which other programs use too.
+/// The writer token of the private memory, in the agent and in each memory server.
+pub(crate) const PRIVATE_TOKEN: &str = "MEMORY_WRITER_TOKEN";
+/// The writer token of the shared memory.
+pub(crate) const SHARED_TOKEN: &str = "WORKFLOW_MEMORY_WRITER_TOKEN";
+/// The token of the administrator of a memory server. No agent may have it.
+pub(crate) const ADMIN_TOKEN: &str = "MEMORY_ADMIN_TOKEN";
+
+/// All variables but the tokens, which a pod may leave out, and the name of the agent, which other programs use too.
 pub(crate) const OF_MEMORY: [&str; 13] = [
     LEGACY,
     PRIVATE_URL,

@@ -61,9 +61,14 @@ pub(super) const AGENT: Schema = Schema::Open(&[
             ),
             VOLUMES,
             VOLUME_MOUNTS,
+            text("runtimeRef"),
+            HARNESS,
         ]),
     ),
 ]);
+
+/// A field that one document of upstream has and no definition yet.
+const HARNESS: Field = Field::new("harness", Schema::Text);
 
 pub(super) const AGENT_RUN: Schema = Schema::Open(&[
     METADATA,
@@ -104,6 +109,16 @@ pub(super) const STATE_AGENT_RUN: Schema = Schema::Pruned(&[
             text("agentRef"),
             text("instanceRef"),
             field("skills", Schema::List(&Schema::Pruned(SKILL))),
+            text("backend"),
+            text("executionLifecycle"),
+            HARNESS,
+            field(
+                "task",
+                Schema::Pruned(&[
+                    text("mode"),
+                    field("parameters", Schema::Pruned(&[text("image"), text("runtime")])),
+                ]),
+            ),
         ]),
     ),
 ]);
@@ -153,6 +168,7 @@ pub(super) const ENSEMBLE: Schema = Schema::Open(&[
             VOLUMES,
             VOLUME_MOUNTS,
             field("sharedMemory", SHARED_MEMORY),
+            HARNESS,
         ]),
     ),
     Field::new(
@@ -179,6 +195,7 @@ const CONFIGS: Schema = Schema::List(&Schema::Compared(&[
         ]),
     ),
     field("env", Schema::Texts),
+    HARNESS,
     Field::new("displayName", Schema::Text),
     Field::new("model", Schema::Text),
     Field::new("provider", Schema::Text),

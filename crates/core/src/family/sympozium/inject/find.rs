@@ -15,7 +15,7 @@ use memgate_primitives::pointer::Pointer;
 
 use super::super::api::agent::{
     SkillsOwner, agent_ref, config_name, ensemble_name, has_legacy_memory, inherits_skills, memory_skill,
-    skills, skills_owner,
+    names_harness, skills, skills_owner,
 };
 use super::super::api::ensemble::{AgentConfig, configs_field, shares_memory};
 use super::super::api::{ENSEMBLE_LABEL, RUN_LABEL, STATE_AGENT_RUN};
@@ -41,6 +41,8 @@ pub(in super::super) struct PodMemories<'s> {
     pub(in super::super) shared: bool,
     /// The Agent's entry in the Ensemble.
     pub(in super::super) config: Option<&'s str>,
+    /// Whether the run or the agent names a harness in place of Sympozium's own runner.
+    pub(super) harness: bool,
     /// What is missing.
     pub(super) unmet: Vec<Finding>,
     /// The missing objects as references, under each kind that they could have.
@@ -68,6 +70,7 @@ pub(in super::super) fn find<'s>(
         ensemble: None,
         shared: false,
         config: agent.and_then(|agent| config_name(&agent.tree)),
+        harness: false,
         unmet: Vec::new(),
         missing: Vec::new(),
     };
@@ -78,6 +81,8 @@ pub(in super::super) fn find<'s>(
             None => found.add_missing_agent(namespace),
         },
     }
+    let tree = |object: Option<&'s Object>| object.map(|object| &object.tree);
+    found.harness = names_harness(tree(run), tree(agent), tree(found.ensemble), found.config);
     Ok(found)
 }
 

@@ -8,13 +8,14 @@ mod legacy;
 mod mode;
 mod service;
 mod sidecar;
+mod tokens;
 
 use crate::family::inject::env::{self, ExistingEnv, Variable};
 use crate::family::inject::own::MemoryVariableNames;
 use crate::family::inject::parts::{ExistingMounts, ExistingParts, WantedPart, WantedParts};
 use crate::family::inject::{Unmet, WantedByContainer, WantedByPod, field_origin, resource_name};
 use crate::family::message::fit_names;
-use memgate_model::edit::Origin;
+use memgate_model::edit::{KeyRef, Origin};
 use memgate_model::finding::Finding;
 use memgate_model::object::Object;
 use memgate_model::platform_settings::Sympozium;
@@ -69,6 +70,7 @@ pub(super) fn want<'p, 's>(
     builder.legacy();
     builder.private(state)?;
     builder.shared();
+    builder.tokens(state);
     Ok(builder.wanted())
 }
 
@@ -86,6 +88,10 @@ struct WantedBuilder<'p, 's> {
     mounts: Vec<WantedPart>,
     unmet: Vec<Finding>,
     warnings: Vec<Finding>,
+    /// Warnings about writer tokens, without which memory can still be read.
+    token_findings: Vec<Finding>,
+    /// The token of a server in the pod; `None` within for one without. The outer `None` is for a server elsewhere.
+    sidecar_token: Option<Option<KeyRef>>,
     /// The images of added containers, from the settings.
     wait_image: String,
     memory_image: String,
@@ -105,6 +111,8 @@ impl<'p, 's> WantedBuilder<'p, 's> {
             mounts: Vec::new(),
             unmet,
             warnings: Vec::new(),
+            token_findings: Vec::new(),
+            sidecar_token: None,
             wait_image: settings.wait_image.clone(),
             memory_image: settings.memory_image.clone(),
         }
@@ -113,6 +121,8 @@ impl<'p, 's> WantedBuilder<'p, 's> {
     /// Returns all collected parts. Findings in `unmet` refuse a pod that requires its memory.
     fn wanted(mut self) -> WantedByPod<'p> {
         let memory = self.memory_names();
+        let conflict = !(self.unmet.is_empty() && self.warnings.is_empty());
+        self.warnings.append(&mut self.token_findings);
         let mut env: Vec<Variable<'p>> = self.instance_name().into_iter().collect();
         env.extend(std::mem::take(&mut self.variables));
         let PodContext { parts, index, container, mounts, .. } = self.pod;
@@ -122,7 +132,7 @@ impl<'p, 's> WantedBuilder<'p, 's> {
             memory,
             containers: vec![agent],
             parts: Some((self.parts, parts)),
-            conflict: !(self.unmet.is_empty() && self.warnings.is_empty()),
+            conflict,
             unmet: self.unmet,
             warnings: self.warnings,
         }
@@ -151,7 +161,7 @@ impl<'p, 's> WantedBuilder<'p, 's> {
         let Some((object, field)) = self.found.private.clone() else { return Ok(()) };
         let origin = self.private_origin(object, &field);
         if has_server(self) {
-            self.private_sidecar_present(&origin);
+            self.private_sidecar_present(&origin, state);
             return Ok(());
         }
         match private_mode(self, state) {

@@ -2,9 +2,12 @@
 
 use serde_json::{Value, json};
 
+use memgate_model::edit::KeyRef;
+
 use crate::family::inject::containers::{health_checked_port, resources, security_context};
 
 use super::super::super::api::{MEMORY_SERVER, MEMORY_SERVER_PORT};
+use super::super::super::variables::PRIVATE_TOKEN;
 
 /// The group of volumes in pods that do not set one. Without it the memory server could not write to a new volume.
 /// Source: upstream, issue 49.
@@ -47,6 +50,8 @@ pub(super) struct MemoryServer<'a> {
     pub(super) command: Vec<&'a str>,
     /// The seeds of an empty database, as the value of their variable.
     pub(super) seeds: Option<String>,
+    /// The Secret with the writer token, which it asks of whoever writes.
+    pub(super) token: Option<KeyRef>,
     /// The variables from the SkillPack: names, and entries of `env`.
     pub(super) env: Vec<(&'a str, Value)>,
     /// The volume of the request files. Without it, the server accepts only HTTP.
@@ -90,12 +95,20 @@ impl MemoryServer<'_> {
         if self.ipc.is_some() {
             own.push((IPC_VARIABLE, "/ipc/tools".to_owned()));
         }
-        own.extend(self.seeds.clone().map(|seeds| (SEEDS_VARIABLE, seeds)));
+        let mut more: Vec<(&str, String)> = Vec::new();
+        more.extend(self.seeds.clone().map(|seeds| (SEEDS_VARIABLE, seeds)));
         // The root file system is read-only, and SQLite sorts large results on disk.
-        own.push(("SQLITE_TMPDIR", "/data".to_owned()));
+        more.push(("SQLITE_TMPDIR", "/data".to_owned()));
+        let literal = |(name, value)| (name, json!({"name": name, "value": value}));
+        let token = self.token.as_ref().map(|secret| {
+            (PRIVATE_TOKEN, json!({"name": PRIVATE_TOKEN, "valueFrom": {"secretKeyRef": secret}}))
+        });
+        let own: Vec<(&str, Value)> =
+            own.into_iter().map(literal).chain(token).chain(more.into_iter().map(literal)).collect();
         // A SkillPack must not set the request directory, which a harness may not use.
         let is_own = |name: &str| name == IPC_VARIABLE || own.iter().any(|(own, _)| *own == name);
-        let more = self.env.iter().filter(|(name, _)| !is_own(name)).map(|(_, variable)| variable.clone());
-        own.iter().map(|(name, value)| json!({"name": name, "value": value})).chain(more).collect()
+        let of_pack = self.env.iter().filter(|(name, _)| !is_own(name)).map(|(_, variable)| variable.clone());
+        let of_pack: Vec<Value> = of_pack.collect();
+        own.into_iter().map(|(_, variable)| variable).chain(of_pack).collect()
     }
 }

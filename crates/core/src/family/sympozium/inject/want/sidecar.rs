@@ -47,7 +47,8 @@ const MAX_SEEDS_BYTES: usize = 100 << 10;
 
 impl<'s> WantedBuilder<'_, 's> {
     /// Adds the URL of a sidecar that is already in the pod.
-    pub(super) fn private_sidecar_present(&mut self, origin: &Origin) {
+    pub(super) fn private_sidecar_present(&mut self, origin: &Origin, state: &StateReader<'s>) {
+        self.sidecar_token = Some(self.present_reference(state));
         let has_url = self.existing.get(PRIVATE_URL).is_some();
         if has_url || !self.gives_up_on_host_network() {
             self.private_sidecar_url(origin);
@@ -102,7 +103,7 @@ impl<'s> WantedBuilder<'_, 's> {
             self.warnings.push(Finding::warn(&CLAIM_MISSING, instance_label(), message));
         }
         let ipc = self.ipc_volume(origin);
-        self.parts.first_init_container = Some(self.server_part(pack, ipc, origin));
+        self.parts.first_init_container = Some(self.server_part(pack, ipc, origin, state));
         if !self.pod.parts.has_fs_group() {
             self.parts.fs_group = Some((DEFAULT_FS_GROUP_ID, "the memory sidecar writes to its volume"));
         }
@@ -167,17 +168,26 @@ impl<'s> WantedBuilder<'_, 's> {
         None
     }
 
-    fn server_part(&mut self, pack: Option<&'s Object>, ipc: Option<String>, origin: &Origin) -> WantedPart {
+    fn server_part(
+        &mut self,
+        pack: Option<&'s Object>,
+        ipc: Option<String>,
+        origin: &Origin,
+        state: &StateReader<'s>,
+    ) -> WantedPart {
         let seeds = self.seeds();
         let pack = pack.filter(|pack| sidecar_image(&pack.tree).is_some());
         let image = pack.and_then(|pack| sidecar_image(&pack.tree));
         let command = pack.map(|pack| self.pack_command(pack)).unwrap_or_default();
         let env = pack.map(|pack| self.pack_env(pack)).unwrap_or_default();
+        let token = self.sidecar_reference(&env, state);
+        self.sidecar_token = Some(token.clone());
         let server = MemoryServer {
             agent: &self.found.instance,
             image: image.unwrap_or(&self.memory_image),
             command,
             seeds,
+            token,
             env,
             ipc,
             has_user: self.pod.parts.has_user(),
