@@ -53,6 +53,10 @@ pub(crate) const CONFIG_LABEL: &str = "sympozium.ai/agent-config";
 pub(crate) const PERSONA_LABEL: &str = "sympozium.ai/persona";
 /// The label with the role of a pod, since release 0.10.12.
 pub(crate) const ROLE_LABEL: &str = "sympozium.ai/role";
+/// The backend of runs in virtual machines.
+pub(crate) const CELLN: &str = "celln";
+/// The lifecycle of runs that continue, which only Celln has.
+pub(crate) const ENDURING: &str = "enduring";
 /// The label with the source of an AgentRun.
 pub(crate) const SOURCE_LABEL: &str = "sympozium.ai/source";
 /// The source whose runs do not inherit the skills of their Agent.
@@ -114,6 +118,12 @@ pub(crate) static AGENT_RUN: Kind = kind("AgentRun", "agentruns", schemas::AGENT
 pub(crate) static STATE_AGENT_RUN: Kind = kind("AgentRun", "agentruns", schemas::STATE_AGENT_RUN);
 /// The resource behind a skill.
 pub(crate) static SKILL_PACK: Kind = kind("SkillPack", "skillpacks", schemas::SKILL_PACK);
+
+/// The workspace of one session of an Agent.
+pub(crate) static WORKSPACE_SESSION: Kind =
+    kind("WorkspaceSession", "workspacesessions", schemas::WORKSPACE_SESSION);
+/// A harness that keeps running, with its state.
+pub(crate) static HARNESS_SESSION: Kind = kind("HarnessSession", "harnesssessions", schemas::HARNESS_SESSION);
 
 /// core/v1 PersistentVolumeClaim; only its existence is read.
 pub(crate) static CLAIM: Kind = Kind {

@@ -169,6 +169,30 @@ codes! { "sympozium";
     HARNESS_NO_IPC = "harness-no-ipc", Conflict;
     /// A credential in a SkillPack.
     POD_PACK_CREDENTIAL = "pod-pack-credential", Invalid;
+    /// A run of Celln whose skills would give it memory.
+    CELLN_NO_MEMORY = "celln-no-memory", Conflict;
+    /// A run of Celln in an Ensemble with shared memory.
+    CELLN_NO_SHARED_MEMORY = "celln-no-shared-memory", Conflict;
+    /// Settings of session workspaces that are off.
+    WORKSPACE_NO_EFFECT = "workspace-no-effect", Conflict;
+    /// A time of a session that is not a duration.
+    WORKSPACE_TTL_INVALID = "workspace-ttl-invalid", Invalid;
+    /// A size of a session's volume that is not a quantity.
+    WORKSPACE_SIZE_INVALID = "workspace-size-invalid", Invalid;
+    /// A size that becomes smaller.
+    WORKSPACE_SHRINK = "workspace-shrink", Conflict;
+    /// A storage class that changes.
+    WORKSPACE_CLASS_CHANGED = "workspace-class-changed", Conflict;
+    /// Session workspaces that are turned off.
+    WORKSPACE_OFF = "workspace-off", Conflict;
+    /// A session that is deleted with its state.
+    WORKSPACE_DELETE_DATA_LOSS = "workspace-delete-data-loss", Conflict;
+    /// A token in clear text in a map of variables.
+    WRITER_TOKEN_ENV = "writer-token-env", Invalid;
+    /// A token in the sidecar of a skill.
+    SIDECAR_WRITER_TOKEN = "sidecar-writer-token", Conflict;
+    /// A Secret without the key of its token.
+    WRITER_TOKEN_KEY = "writer-token-key", NotFound;
     /// A container other than the agent and its server that has a writer token.
     POD_TOKEN_EXPOSED = "pod-token-exposed", Conflict;
     /// A writer token of the shared memory in a pod that may only read.

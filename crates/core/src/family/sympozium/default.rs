@@ -13,7 +13,7 @@ use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
 use memgate_primitives::pointer::Pointer;
 
-use super::api::agent::{agent_ref, has_memory, inherits_skills, label, skills};
+use super::api::agent::{agent_ref, has_memory, inherits_skills, is_celln, label, skills};
 use super::api::{AGENT_RUN, ENSEMBLE_LABEL};
 use super::lookup;
 use super::validate::is_well_formed;
@@ -22,7 +22,9 @@ use crate::family::inject::resource_name;
 /// The skills and the Ensemble of the run's Agent, for a new run that does not set them.
 pub(crate) fn default(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Edit> {
     let run = subject.object;
-    if *subject.kind != AGENT_RUN || subject.operation != Operation::Create || !is_well_formed(subject) {
+    let is_new_run = *subject.kind == AGENT_RUN && subject.operation == Operation::Create;
+    // Upstream refuses runs of Celln for skills.
+    if !is_new_run || is_celln(run) || !is_well_formed(subject) {
         return Vec::new();
     }
     let Some(name) = agent_ref(run) else { return Vec::new() };

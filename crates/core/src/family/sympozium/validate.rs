@@ -5,6 +5,7 @@
 
 mod access;
 mod agent;
+mod celln;
 mod configs;
 mod ensemble;
 mod environment;
@@ -15,7 +16,9 @@ mod pack;
 mod report;
 mod run;
 mod skills;
+mod tokens;
 mod volumes;
+mod workspace;
 
 use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -38,7 +41,9 @@ use memgate_schema::violation::{Rule, SchemaViolation};
 
 use self::report::Report;
 pub(crate) use self::skills::skill_pack_missing;
-use super::api::{AGENT, AGENT_OLD, AGENT_RUN, ENSEMBLE, ENSEMBLE_OLD, SKILL_PACK};
+use super::api::{
+    AGENT, AGENT_OLD, AGENT_RUN, ENSEMBLE, ENSEMBLE_OLD, HARNESS_SESSION, SKILL_PACK, WORKSPACE_SESSION,
+};
 use super::codes::{TYPE_INVALID, UNKNOWN_FIELD};
 
 const SCHEMA_CODES: Codes = Codes {
@@ -60,13 +65,19 @@ pub(crate) fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
     let mut findings = if deleted { Vec::new() } else { schema_rules(subject, state.budget()) };
     let (kind, report) = (subject.kind, Report::new(state.budget()));
     findings.extend(if *kind == ENSEMBLE || *kind == ENSEMBLE_OLD {
-        if deleted { ensemble::deleted(subject, state) } else { ensemble::findings(subject, report) }
+        if deleted { ensemble::deleted(subject, state) } else { ensemble::findings(subject, report, state) }
     } else if *kind == AGENT || *kind == AGENT_OLD {
         if deleted { agent::deleted(subject) } else { agent::findings(subject, state) }
     } else if *kind == SKILL_PACK {
         if deleted { pack::deleted(subject, state) } else { pack::findings(subject, report) }
     } else if *kind == AGENT_RUN && !deleted {
         run::findings(subject, state)
+    } else if *kind == WORKSPACE_SESSION || *kind == HARNESS_SESSION {
+        if deleted {
+            workspace::session_deleted(subject)
+        } else {
+            workspace::session_findings(subject, state)
+        }
     } else {
         Vec::new()
     });

@@ -6,7 +6,10 @@ use memgate_model::tree::Tree;
 use memgate_primitives::pointer::Pointer;
 
 use super::ensemble::find_config;
-use super::{CONFIG_LABEL, ENSEMBLE_LABEL, MEMORY_SKILL, PACK_LABEL, PERSONA_LABEL, SOURCE_LABEL, WEB_PROXY};
+use super::{
+    CELLN, CONFIG_LABEL, ENDURING, ENSEMBLE_LABEL, MEMORY_SKILL, PACK_LABEL, PERSONA_LABEL, SOURCE_LABEL,
+    WEB_PROXY,
+};
 
 /// The value of a label; `None` when it is absent or empty.
 pub(crate) fn label<'t>(object: &'t Tree, key: &str) -> Option<&'t str> {
@@ -64,6 +67,23 @@ pub(crate) fn agent_ref_pointer(run: &Tree) -> Pointer {
 /// Whether an AgentRun without skills inherits the skills of its Agent.
 pub(crate) fn inherits_skills(run: &Tree) -> bool {
     label(run, SOURCE_LABEL) != Some(WEB_PROXY)
+}
+
+/// Whether a run is one of Celln: in a virtual machine without a pod, skills or shared memory. An enduring run is always
+/// one.
+pub(crate) fn is_celln(run: &Tree) -> bool {
+    run.text_at(&["spec", "backend"]) == Some(CELLN)
+        || run.text_at(&["spec", "executionLifecycle"]) == Some(ENDURING)
+}
+
+/// The field by which the runs that the platform makes of an Agent are those of Celln.
+pub(crate) fn celln_field(agent: &Tree) -> Option<Pointer> {
+    let execution = agent.at(&["spec", "execution"])?;
+    let field = match execution.get("backend") {
+        Some(backend) => Some("backend").filter(|_| backend.text() == Some(CELLN)),
+        None => execution.get("cellnSelection").map(|_| "cellnSelection"),
+    };
+    Some(Pointer::new("/spec/execution").key(field?))
 }
 
 /// The object whose skills a run uses.

@@ -179,11 +179,6 @@ impl<'t> AgentConfig<'t> {
         self.tree.at(&["memory", "enabled"]) == Some(&Tree::Boolean(false))
     }
 
-    /// Whether its Agent has the older memory in a ConfigMap. If `memory` is set, it is on by default.
-    pub(crate) fn has_legacy_memory(&self) -> bool {
-        section(self.tree, &["memory"]).is_some() && !self.memory_disabled()
-    }
-
     /// Whether its Agent does not store its runs automatically. The config's own setting overrides that of its
     /// Ensemble `object`.
     pub(crate) fn auto_store_off(&self, object: &Tree) -> bool {

@@ -63,12 +63,52 @@ pub(super) const AGENT: Schema = Schema::Open(&[
             VOLUME_MOUNTS,
             text("runtimeRef"),
             HARNESS,
+            field(
+                "execution",
+                Schema::Open(&[
+                    text("backend"),
+                    text("executionLifecycle"),
+                    field("cellnSelection", Schema::Any),
+                ]),
+            ),
+            field(
+                "workspace",
+                Schema::Open(&[
+                    boolean("perSessionPVC"),
+                    text("size"),
+                    text("storageClassName"),
+                    text("idleTTL"),
+                ]),
+            ),
         ]),
     ),
 ]);
 
 /// A field that one document of upstream has and no definition yet.
 const HARNESS: Field = Field::new("harness", Schema::Text);
+
+pub(super) const WORKSPACE_SESSION: Schema = Schema::Open(&[
+    METADATA,
+    field(
+        "spec",
+        Schema::Open(&[
+            text("agentRef"),
+            text("sessionKey"),
+            text("size"),
+            text("storageClassName"),
+            text("idleTTL"),
+        ]),
+    ),
+    Field::new("status", Schema::Open(&[Field::new("pvcName", Schema::Text)])),
+]);
+
+pub(super) const HARNESS_SESSION: Schema = Schema::Open(&[
+    METADATA,
+    field(
+        "spec",
+        Schema::Open(&[text("agentRef"), text("runtimeRef"), text("desiredState"), text("idleTimeout")]),
+    ),
+]);
 
 pub(super) const AGENT_RUN: Schema = Schema::Open(&[
     METADATA,
@@ -83,6 +123,12 @@ pub(super) const AGENT_RUN: Schema = Schema::Open(&[
             RUN_SKILLS,
             field("env", Schema::Texts),
             field("task", Schema::Any),
+            text("backend"),
+            text("executionLifecycle"),
+            field("celln", Schema::Any),
+            field("cellnSelection", Schema::Any),
+            field("enduring", Schema::Any),
+            field("conversation", Schema::Any),
             text("mode"),
             text("cleanup"),
             boolean("useContext"),
@@ -123,6 +169,8 @@ pub(super) const STATE_AGENT_RUN: Schema = Schema::Pruned(&[
     ),
 ]);
 
+const SECRET_NAME: Field = Field::new("name", Schema::Text);
+
 pub(super) const SKILL_PACK: Schema = Schema::Open(&[
     METADATA,
     field(
@@ -137,12 +185,21 @@ pub(super) const SKILL_PACK: Schema = Schema::Open(&[
                     Schema::List(&Schema::Whole(&[
                         text("name"),
                         text("value"),
-                        Field::new("valueFrom", Schema::Any),
+                        Field::new(
+                            "valueFrom",
+                            Schema::Open(&[Field::new("secretKeyRef", Schema::Open(&[SECRET_NAME]))]),
+                        ),
                     ])),
                 ),
                 boolean("requiresServer"),
                 Field::new("secretRef", Schema::Text),
-                VOLUMES,
+                field(
+                    "volumes",
+                    Schema::List(&Schema::Open(&[
+                        text("name"),
+                        Field::new("secret", Schema::Open(&[Field::new("secretName", Schema::Text)])),
+                    ])),
+                ),
                 VOLUME_MOUNTS,
                 field("tools", Schema::List(&Schema::Open(&[text("name")]))),
             ]),

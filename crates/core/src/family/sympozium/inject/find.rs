@@ -166,7 +166,8 @@ impl<'s> PodMemories<'s> {
             let field = configs_field(&ensemble.tree);
             self.private = Some((ensemble, format!("spec.{field}[{}]", config.index)));
         }
-        self.legacy = config.has_legacy_memory();
+        // Each made Agent has the older memory, unless its config turns memory off.
+        self.legacy = !config.memory_disabled();
         self.shared = shares_memory(&ensemble.tree);
         self.config = config.name;
         self.ensemble = Some(ensemble);

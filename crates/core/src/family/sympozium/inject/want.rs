@@ -90,8 +90,9 @@ struct WantedBuilder<'p, 's> {
     warnings: Vec<Finding>,
     /// Warnings about writer tokens, without which memory can still be read.
     token_findings: Vec<Finding>,
-    /// The token of a server in the pod; `None` within for one without. The outer `None` is for a server elsewhere.
-    sidecar_token: Option<Option<KeyRef>>,
+    /// Whether the server of the private memory is in the pod, and the Secret of its token.
+    has_sidecar: bool,
+    sidecar_token: Option<KeyRef>,
     /// The images of added containers, from the settings.
     wait_image: String,
     memory_image: String,
@@ -112,6 +113,7 @@ impl<'p, 's> WantedBuilder<'p, 's> {
             unmet,
             warnings: Vec::new(),
             token_findings: Vec::new(),
+            has_sidecar: false,
             sidecar_token: None,
             wait_image: settings.wait_image.clone(),
             memory_image: settings.memory_image.clone(),

@@ -7,14 +7,16 @@ use memgate_model::tree::Tree;
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
 
-use super::super::api::ENSEMBLE_LABEL;
-use super::super::api::agent::{auto_store_off, has_legacy_memory, has_memory, label};
+use super::super::api::agent::{
+    auto_store_off, has_legacy_memory, has_memory, label, memory_skill, skills as agent_skills,
+};
+use super::super::api::{ENSEMBLE_LABEL, private_server};
 use super::super::codes::{
     AGENT_DELETE_DATA_LOSS, AUTO_STORE_NO_EFFECT, CRD_REQUIRED, LEGACY_MEMORY, MANAGED_AGENT_EDIT,
     SKILL_REMOVED,
 };
 use super::super::lookup;
-use super::{Report, configs, environment, names, skills, volumes};
+use super::{Report, celln, configs, environment, names, skills, tokens, volumes, workspace};
 use crate::family::message::fit_names;
 
 pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
@@ -30,22 +32,32 @@ pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
     } else {
         None
     };
-    findings.extend(environment::findings(agent, &env, ensemble));
+    findings.extend(environment::findings(agent, &env, ensemble, report));
+    findings.extend(celln::agent_findings(agent, report));
+    findings.extend(workspace::agent_findings(agent, report));
+    if let Some(index) = memory_skill(agent_skills(agent)) {
+        let at = Pointer::new("/spec/skills").index(index);
+        findings.extend(tokens::without_key(&private_server(subject.name), subject.namespace, at, state));
+    }
     if let Some(old) = subject.old {
-        findings.extend(changes(subject, old, report).into_iter().map(Finding::when_allowed));
+        let changes = changes(subject, old, report).into_iter();
+        let changes = changes.chain(workspace::agent_changes(agent, old, report));
+        findings.extend(changes.map(Finding::when_allowed));
     }
     findings
 }
 
 /// Warns about the data that is deleted with an Agent.
 pub(super) fn deleted(subject: &Subject<'_>) -> Vec<Finding> {
-    if !has_memory(subject.object) {
-        return Vec::new();
-    }
-    let message = fit_names([subject.name], |[name]| {
-        format!("PVC {name}-memory-db will be deleted with all memories of this agent")
+    let of_memory = has_memory(subject.object).then(|| {
+        fit_names([subject.name], |[name]| {
+            format!("PVC {name}-memory-db will be deleted with all memories of this agent")
+        })
     });
-    vec![Finding::warn(&AGENT_DELETE_DATA_LOSS, Pointer::root(), message)]
+    let message = || "the workspaces of all sessions of this agent will be deleted".to_owned();
+    let of_sessions = workspace::is_per_session(subject.object).then(message);
+    let finding = |message| Finding::warn(&AGENT_DELETE_DATA_LOSS, Pointer::root(), message);
+    of_memory.into_iter().chain(of_sessions).map(finding).collect()
 }
 
 fn crd_required(agent: &Tree, report: Report<'_>) -> Option<Finding> {

@@ -11,7 +11,7 @@ use super::super::codes::{
     CONFIG_NAME_DUPLICATE, CONFIG_NAME_REQUIRED, CRD_REQUIRED, MAX_SIZE, SEEDS_DISABLED, SEEDS_EMPTY,
     SKILLS_OBJECT_FORM, TYPE_INVALID,
 };
-use super::Report;
+use super::{Report, tokens};
 
 pub(super) fn findings(
     ensemble: &Ensemble<'_>,
@@ -36,6 +36,7 @@ pub(super) fn findings(
         }
         skills(config, here, report, findings);
         memory(config, here, report, findings);
+        findings.extend(tokens::in_env(config.tree.get("env"), || here().key("env"), report));
     }
 }
 

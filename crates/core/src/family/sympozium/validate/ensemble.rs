@@ -14,18 +14,22 @@ use memgate_primitives::pointer::Pointer;
 use super::super::api::agent::{ensemble_name, is_true};
 use super::super::api::ensemble::{Ensemble, shares_memory};
 use super::super::api::shared_memory::SharedMemory;
-use super::super::api::{AGENT, AGENT_OLD, ENSEMBLE_OLD};
+use super::super::api::{AGENT, AGENT_OLD, ENSEMBLE_OLD, shared_server};
 use super::super::codes::{
     EXCLUDE_DATA_LOSS, LEGACY_PERSONAS, MEMBRANE_WITHOUT_MEMORY, RELATIONSHIP_UNKNOWN,
     SHARED_MEMORY_DATA_LOSS, STORAGE_SIZE_CHANGED, STORAGE_SIZE_INVALID,
 };
-use super::{Report, about_agents, access, configs, limits, membrane, names, volumes};
+use super::{Report, about_agents, access, configs, limits, membrane, names, tokens, volumes};
 use crate::family::message::{fit_names, truncate};
 use memgate_primitives::quantity::billionths;
 
 const SHARED: &str = "/spec/sharedMemory";
 
-pub(super) fn findings(subject: &Subject<'_>, report: Report<'_>) -> Vec<Finding> {
+pub(super) fn findings(
+    subject: &Subject<'_>,
+    report: Report<'_>,
+    state: &mut StateReader<'_>,
+) -> Vec<Finding> {
     let ensemble = Ensemble::read(subject.object);
     let before = subject.old.map(|old| (old, Ensemble::read(old)));
     let mut findings = Vec::new();
@@ -37,6 +41,10 @@ pub(super) fn findings(subject: &Subject<'_>, report: Report<'_>) -> Vec<Finding
         findings.extend(volumes::warnings(subject.object, report));
     }
     if let Some(shared) = &ensemble.shared {
+        if shared.enabled {
+            let (server, at) = (shared_server(subject.name), Pointer::new(SHARED).key("enabled"));
+            findings.extend(tokens::without_key(&server, subject.namespace, at, state));
+        }
         findings.extend(storage_size(shared, report));
         findings.extend(without_memory(shared, report));
         access::findings(&ensemble, shared, report, &mut findings);

@@ -7,6 +7,7 @@ use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
 
 use super::super::codes::{PRIVATE_URL_OVERRIDE, RESERVED_ENV};
+use super::{Report, tokens};
 use crate::family::message::fit_names;
 
 use super::super::variables::{PRIVATE_URL, shared_variables};
@@ -21,17 +22,23 @@ fn is_reserved(name: &str) -> bool {
 }
 
 /// Findings about the variables at a path.
-pub(super) fn findings(object: &Tree, path: &[&str], ensemble: Option<&Object>) -> Vec<Finding> {
+pub(super) fn findings(
+    object: &Tree,
+    path: &[&str],
+    ensemble: Option<&Object>,
+    report: Report<'_>,
+) -> Vec<Finding> {
     let Some(entries @ Tree::Texts(_)) = object.at(path) else { return Vec::new() };
     let at = path.iter().fold(Pointer::root(), |pointer, key| pointer.key(key));
     let field = at.field();
     let ensemble = ensemble.filter(|_| names_reserved(object, path));
     let set = ensemble.map(|ensemble| shared_variables(ensemble, "", None)).unwrap_or_default();
-    let mut findings = Vec::new();
+    let mut findings = tokens::in_env(Some(entries), || at.clone(), report);
     for name in entries.keys() {
         if name == PRIVATE_URL {
             let message = format!("{field}[{}] wins over the injected value", quoted(name));
-            findings.push(Finding::warn(&PRIVATE_URL_OVERRIDE, at.key(name), message));
+            let help = "the server of this URL is sent the writer token by Sympozium's runner";
+            findings.push(Finding::warn(&PRIVATE_URL_OVERRIDE, at.key(name), message).help(help));
         }
         let setter = ensemble.filter(|_| is_reserved(name) && set.iter().any(|set| set.name == name));
         findings.extend(setter.map(|ensemble| {

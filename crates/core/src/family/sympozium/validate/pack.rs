@@ -13,7 +13,7 @@ use memgate_primitives::pointer::Pointer;
 use super::super::api::agent::{has_memory, is_true};
 use super::super::api::{AGENT, AGENT_OLD, MEMORY_SKILL, SKILL_PACK, SYSTEM_NAMESPACE};
 use super::super::codes::{MEMORY_PACK_DELETE, MEMORY_PACK_SERVER, TOOL_NAME_BUILTIN};
-use super::{Report, about_agents, volumes};
+use super::{Report, about_agents, tokens, volumes};
 
 /// The tools that the agent's runner has built in.
 /// Source: upstream, `internal/webhook/skillpack_validator.go`.
@@ -44,6 +44,10 @@ pub(super) fn findings(subject: &Subject<'_>, report: Report<'_>) -> Vec<Finding
     let pack = subject.object;
     let mut findings = volumes::pack_findings(pack, subject.name, report);
     findings.extend(tools(pack, subject.name, report));
+    // The pack `memory` is the server that asks for the token.
+    if subject.name != MEMORY_SKILL {
+        findings.extend(tokens::in_sidecar(pack, report));
+    }
     if subject.name == MEMORY_SKILL && is_true(pack, &["spec", "sidecar", "requiresServer"]) {
         let at = || Pointer::new("/spec/sidecar/requiresServer");
         let text = || "runs in task mode leave the memory sidecar out";

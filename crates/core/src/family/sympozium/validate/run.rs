@@ -9,14 +9,14 @@ use memgate_model::tree::Tree;
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
 
-use super::super::api::agent::{agent_ref, agent_ref_pointer, is_true, label};
+use super::super::api::agent::{agent_ref, agent_ref_pointer, has_memory, is_celln, is_true, label};
 use super::super::api::{BUDGET_ACTIONS, ENSEMBLE_LABEL};
 use super::super::codes::{
     AGENT_MISSING, BUDGET_SPENT, CIRCUIT_OPEN, ENSEMBLE_LABEL_DIFFERS, LEGACY_INSTANCE_REF,
 };
 use super::super::lookup;
 use super::environment;
-use super::{Report, skills, volumes};
+use super::{Report, celln, skills, volumes};
 use crate::family::message::fit_names;
 
 pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
@@ -26,7 +26,8 @@ pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
     findings.extend(volumes::run_findings(run, report));
     findings.extend(old_name(run));
     let (mut agent, mut maker) = (None, None);
-    if let Some(name) = agent_ref(run) {
+    let name = agent_ref(run);
+    if let Some(name) = name {
         match lookup::agent(subject.namespace, name, state) {
             Lookup::Found(found) => agent = Some(found),
             Lookup::Absent => {
@@ -41,10 +42,13 @@ pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
     let (env, created) = (["spec", "env"], subject.operation == Operation::Create);
     let ensemble = match maker {
         Some((ensemble, _)) => Some(ensemble),
-        None if !created && !environment::names_reserved(run, &env) => None,
+        None if !created && !is_celln(run) && !environment::names_reserved(run, &env) => None,
         None => lookup::ensemble_of(agent.map(|agent| &agent.tree), Some(run), subject.namespace, state),
     };
-    findings.extend(environment::findings(run, &env, ensemble));
+    findings.extend(environment::findings(run, &env, ensemble, report));
+    // Every Agent that an Ensemble makes has the skill.
+    let has_memory = maker.is_some() || agent.is_some_and(|agent| has_memory(&agent.tree));
+    findings.extend(celln::run_findings(subject, name.filter(|_| has_memory), ensemble, report));
     if created {
         findings.extend(agent.and_then(|agent| ensemble_label_differs(run, agent)));
         if let Some(ensemble) = ensemble {
@@ -61,7 +65,7 @@ fn old_name(run: &Tree) -> Option<Finding> {
     Some(Finding::warn(&LEGACY_INSTANCE_REF, Pointer::new("/spec/instanceRef"), message).at_key())
 }
 
-fn agent_missing(subject: &Subject<'_>, name: &str, report: Report<'_>) -> Option<Finding> {
+pub(super) fn agent_missing(subject: &Subject<'_>, name: &str, report: Report<'_>) -> Option<Finding> {
     let at = || agent_ref_pointer(subject.object);
     let finding = report.warn_of(&AGENT_MISSING, at, [name, subject.namespace], |[name, namespace]| {
         format!("Agent {} not found in {}", quoted(name), quoted(namespace))

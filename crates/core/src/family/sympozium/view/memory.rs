@@ -13,7 +13,7 @@ use memgate_primitives::pointer::Pointer;
 use memgate_primitives::quantity;
 
 use super::super::api::agent::{
-    SkillsOwner, agent_ref, agent_ref_pointer, ensemble_label, has_legacy_memory, memory_skill,
+    SkillsOwner, agent_ref, agent_ref_pointer, ensemble_label, has_legacy_memory, is_celln, memory_skill,
     sidecar_image, skills, skills_owner,
 };
 use super::super::api::ensemble::{Ensemble, shares_memory};
@@ -210,6 +210,8 @@ pub(super) fn of_run(run: &Subject<'_>, state: &mut StateReader<'_>) -> MemoryVi
     let Some(name) = agent_ref(run.object) else { return view };
     let field = agent_ref_pointer(run.object);
     let (lookup, usage) = look_up(run, name, state);
+    // A run of Celln uses none of the memories of its Agent.
+    let usage = if is_celln(run.object) { Usage::default() } else { usage };
     let memories = usage.memories(state).into_iter();
     view.sources = memories.map(|view| SourceView { view, field: field.clone() }).collect();
     view.references.push(ReferenceView::new(&AGENT, (run.namespace, name), field, lookup));

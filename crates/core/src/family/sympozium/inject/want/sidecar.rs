@@ -48,7 +48,7 @@ const MAX_SEEDS_BYTES: usize = 100 << 10;
 impl<'s> WantedBuilder<'_, 's> {
     /// Adds the URL of a sidecar that is already in the pod.
     pub(super) fn private_sidecar_present(&mut self, origin: &Origin, state: &StateReader<'s>) {
-        self.sidecar_token = Some(self.present_reference(state));
+        (self.has_sidecar, self.sidecar_token) = (true, self.present_reference(state));
         let has_url = self.existing.get(PRIVATE_URL).is_some();
         if has_url || !self.gives_up_on_host_network() {
             self.private_sidecar_url(origin);
@@ -181,7 +181,7 @@ impl<'s> WantedBuilder<'_, 's> {
         let command = pack.map(|pack| self.pack_command(pack)).unwrap_or_default();
         let env = pack.map(|pack| self.pack_env(pack)).unwrap_or_default();
         let token = self.sidecar_reference(&env, state);
-        self.sidecar_token = Some(token.clone());
+        (self.has_sidecar, self.sidecar_token) = (true, token.clone());
         let server = MemoryServer {
             agent: &self.found.instance,
             image: image.unwrap_or(&self.memory_image),

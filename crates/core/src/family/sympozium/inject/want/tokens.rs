@@ -136,10 +136,8 @@ impl<'s> WantedBuilder<'_, 's> {
 
     /// The Secret with the token of a server. `None` if the server has none in a Secret, and if no pod gets one.
     fn reference(&mut self, token: &Token, state: &StateReader<'s>) -> Option<KeyRef> {
-        if token.variable == PRIVATE_TOKEN
-            && let Some(in_pod) = &self.sidecar_token
-        {
-            return in_pod.clone();
+        if self.has_sidecar && token.variable == PRIVATE_TOKEN {
+            return self.sidecar_token.clone();
         }
         let setting = state.settings().sympozium.writer_tokens;
         if setting == WriterTokens::Auto {
