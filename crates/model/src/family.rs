@@ -93,6 +93,8 @@ pub struct Validation {
     /// Whether the apiserver admits the resources when memgate does not answer. True where findings are mostly
     /// advice.
     pub fails_open: bool,
+    /// The kinds that fail open although the others do not: controllers write their objects, and runs depend on them.
+    pub open_kinds: &'static [&'static Kind],
     /// Whether an update skips validation if it leaves the spec and memgate's annotations unchanged. True if
     /// controllers write to running objects all the time.
     pub changes_only: bool,

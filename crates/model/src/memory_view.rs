@@ -76,6 +76,10 @@ pub struct MemoryView {
     pub max_entries: Option<i64>,
     /// The size of the volume.
     pub storage: Option<StorageView>,
+    /// The storage class of the volume, if the object names one.
+    pub storage_class: Option<String>,
+    /// The workspaces of an agent's sessions, beside its other memory.
+    pub workspace: Option<Box<Self>>,
     /// The collection in which entries are.
     pub collection: Option<String>,
     /// The Secrets that are referred to.

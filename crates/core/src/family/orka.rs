@@ -49,7 +49,7 @@ pub static FAMILY: Family = Family {
         declared_namespace: Some(inject::declared_namespace),
         stand_ins: None,
     },
-    validation: Validation { fails_open: true, changes_only: true, ratchets: false },
+    validation: Validation { fails_open: true, open_kinds: &[], changes_only: true, ratchets: false },
     codes: &codes::ALL,
     in_cel: LazyLock::new(|| in_cel::read(&FAMILY, include_str!("orka/cel.yaml"))),
     definitions: Definitions {

@@ -43,7 +43,7 @@ pub static FAMILY: Family = Family {
         declared_namespace: None,
         stand_ins: None,
     },
-    validation: Validation { fails_open: false, changes_only: false, ratchets: false },
+    validation: Validation { fails_open: false, open_kinds: &[], changes_only: false, ratchets: false },
     codes: &codes::ALL,
     in_cel: LazyLock::new(|| in_cel::read(&FAMILY, include_str!("orloj/cel.yaml"))),
     definitions: Definitions {

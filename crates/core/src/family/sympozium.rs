@@ -40,11 +40,20 @@ pub static FAMILY: Family = Family {
         declared_namespace: None,
         stand_ins: Some(inject::stand_in_pods),
     },
-    validation: Validation { fails_open: false, changes_only: false, ratchets: false },
+    validation: Validation {
+        fails_open: false,
+        open_kinds: &api::SESSIONS,
+        changes_only: false,
+        ratchets: false,
+    },
     codes: &codes::ALL,
     in_cel: LazyLock::new(|| in_cel::read(&FAMILY, include_str!("sympozium/cel.yaml"))),
     definitions: Definitions {
-        crds: &[|| packed!("sympozium.yaml"), || packed!("sympozium-older.yaml")],
+        crds: &[
+            || packed!("sympozium.yaml"),
+            || packed!("sympozium-older.yaml"),
+            || packed!("sympozium-sessions.yaml"),
+        ],
         hints: include_str!("sympozium/hints.yaml"),
         stand_in: SchemaStandIn {
             code: &codes::SCHEMA,

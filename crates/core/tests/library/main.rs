@@ -16,6 +16,7 @@
 //! policies    what tenants and authors of policies may write, and what no policy may do
 //! properties  what must hold for any input
 //! several_families  pods that two families know
+//! sympozium_settings  which pods get references to writer tokens
 //! views       what rules of policies see of an object
 //! warnings    how long the messages are
 //! ```
@@ -42,5 +43,6 @@ mod policies;
 mod properties;
 mod rewrite;
 mod several_families;
+mod sympozium_settings;
 mod views;
 mod warnings;

@@ -8,7 +8,7 @@ use crate::memory_view::{
 
 /// The paths that hold one value or a whole list in the views of every platform. Policies can use them, and the
 /// path of each platform's own namespace.
-pub const PATHS: [&str; 31] = [
+pub const PATHS: [&str; 37] = [
     "backend",
     "collection",
     "containers",
@@ -39,7 +39,13 @@ pub const PATHS: [&str; 31] = [
     "sharing",
     "sharing.configs",
     "storageBytes",
+    "storageClass",
     "ttlSeconds",
+    "workspace",
+    "workspace.durable",
+    "workspace.storageBytes",
+    "workspace.storageClass",
+    "workspace.ttlSeconds",
 ];
 
 impl MemoryView {
@@ -70,6 +76,13 @@ impl MemoryView {
             "ttlSeconds": self.ttl_seconds,
             "maxEntries": self.max_entries,
             "storageBytes": self.storage.as_ref().map(|storage| integer(storage.bytes)),
+            "storageClass": self.storage_class,
+            "workspace": self.workspace.as_ref().map(|of| present(json!({
+                "durable": of.durable,
+                "ttlSeconds": of.ttl_seconds,
+                "storageBytes": of.storage.as_ref().map(|storage| integer(storage.bytes)),
+                "storageClass": of.storage_class,
+            }))),
             "collection": self.collection,
             "secrets": list(&self.secrets, secret),
             "inline": list(&self.inline, |inline| json!({"field": inline.field.as_str()})),

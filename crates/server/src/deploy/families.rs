@@ -37,8 +37,12 @@ fn mutating(webhooks: &mut Vec<Webhook>, plan: &InstallPlan, family: &Family) {
 fn validating(webhooks: &mut Vec<Webhook>, plan: &InstallPlan, family: &Family) {
     let always =
         |kind: &&&Kind| family.kinds.validated_if_annotated.iter().all(|(marked, _)| marked != *kind);
-    let validated = rules(family.kinds.validated.iter().filter(always), &WRITES);
-    add_rules(webhooks, webhooks::validations(plan, family.validation.fails_open), validated);
+    let is_open = |kind: &&&Kind| family.validation.open_kinds.contains(kind);
+    let validated = family.kinds.validated.iter().filter(always);
+    let (open, others): (Vec<_>, Vec<_>) = validated.partition(is_open);
+    let fails_open = family.validation.fails_open;
+    add_rules(webhooks, webhooks::validations(plan, fails_open), rules(others.into_iter(), &WRITES));
+    add_rules(webhooks, webhooks::validations(plan, true), rules(open.into_iter(), &WRITES));
     add_rules(webhooks, webhooks::deletions(plan), rules(family.kinds.memories.iter(), &["DELETE"]));
     webhooks.extend(
         family.kinds.validated_if_annotated.iter().map(|marked| marked_resources(plan, family, *marked)),

@@ -136,8 +136,19 @@ pub(crate) static CLAIM: Kind = Kind {
 };
 
 /// The kinds that the family validates.
-pub(crate) static VALIDATED: [&Kind; 6] =
-    [&AGENT, &ENSEMBLE, &AGENT_RUN, &SKILL_PACK, &AGENT_OLD, &ENSEMBLE_OLD];
+pub(crate) static VALIDATED: [&Kind; 8] = [
+    &AGENT,
+    &ENSEMBLE,
+    &AGENT_RUN,
+    &SKILL_PACK,
+    &AGENT_OLD,
+    &ENSEMBLE_OLD,
+    &WORKSPACE_SESSION,
+    &HARNESS_SESSION,
+];
+
+/// The kinds with the storage of a session, which the platform's controllers write.
+pub(crate) static SESSIONS: [&Kind; 2] = [&WORKSPACE_SESSION, &HARNESS_SESSION];
 
 /// The kinds that decisions look up and the server watches.
 pub(crate) static WATCHED: [&Kind; 6] =
@@ -151,7 +162,8 @@ pub(crate) static FETCHED: [&Kind; 1] = [&CLAIM];
 pub(crate) static DEFAULTED: [&Kind; 1] = [&AGENT_RUN];
 
 /// The kinds whose DELETE deletes memories or leaves Agents without memory.
-pub(crate) static MEMORIES: [&Kind; 5] = [&AGENT, &ENSEMBLE, &SKILL_PACK, &AGENT_OLD, &ENSEMBLE_OLD];
+pub(crate) static MEMORIES: [&Kind; 7] =
+    [&AGENT, &ENSEMBLE, &SKILL_PACK, &AGENT_OLD, &ENSEMBLE_OLD, &WORKSPACE_SESSION, &HARNESS_SESSION];
 
 /// Selects agent pods.
 pub(crate) static POD_SELECTORS: [PodSelector; 1] =

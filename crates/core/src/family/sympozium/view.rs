@@ -1,10 +1,11 @@
 //! The views of the family's objects, for rules of policies.
 //!
 //! An Agent declares private memory, an Ensemble shared memory, and the SkillPack `memory` the server of private
-//! memory. An AgentRun and a pod use the memory of their Agent. The objects that the controllers create
-//! (Deployments, Services, claims) have no view.
+//! memory. A WorkspaceSession and a HarnessSession keep the state of a session. An AgentRun and a pod use the memory of
+//! their Agent. The other objects that the controllers create (Deployments, Services, claims) have no view.
 
 mod memory;
+mod session;
 
 use crate::family::inject::container_named;
 use crate::family::inject::own::{OwnReading, OwnVariable, OwnVariables, distinct};
@@ -20,7 +21,8 @@ use memgate_primitives::pointer::Pointer;
 
 use super::api::agent::has_memory;
 use super::api::{
-    AGENT, AGENT_CONTAINER, AGENT_OLD, AGENT_RUN, ENSEMBLE, ENSEMBLE_OLD, MEMORY_SKILL, SKILL_PACK,
+    AGENT, AGENT_CONTAINER, AGENT_OLD, AGENT_RUN, ENSEMBLE, ENSEMBLE_OLD, HARNESS_SESSION, MEMORY_SKILL,
+    SKILL_PACK, WORKSPACE_SESSION,
 };
 use super::inject::find::find;
 use super::inject::own_variables;
@@ -30,13 +32,15 @@ use super::variables::{ACCESS, PRIVATE_URL, SHARED_URL, VISIBILITY};
 use memory::Usage;
 
 /// The kinds that have a view.
-pub(crate) static VIEWED: [(&Kind, Role); 6] = [
+pub(crate) static VIEWED: [(&Kind, Role); 8] = [
     (&AGENT, Role::Memory),
     (&AGENT_OLD, Role::Memory),
     (&ENSEMBLE, Role::Memory),
     (&ENSEMBLE_OLD, Role::Memory),
     (&SKILL_PACK, Role::Memory),
     (&AGENT_RUN, Role::Referrer),
+    (&WORKSPACE_SESSION, Role::Memory),
+    (&HARNESS_SESSION, Role::Memory),
 ];
 
 /// A stored object as a subject.
@@ -54,9 +58,12 @@ fn new_view(subject: &Subject<'_>, role: Role) -> MemoryView {
 pub(crate) fn view(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<MemoryView> {
     let kind = subject.kind;
     if *kind == AGENT || *kind == AGENT_OLD {
-        memory::of_agent(subject, has_memory(subject.object), state)
+        let view = memory::of_agent(subject, has_memory(subject.object), state);
+        session::add_workspace(view, subject)
     } else if *kind == ENSEMBLE || *kind == ENSEMBLE_OLD {
         memory::of_ensemble(subject, state)
+    } else if *kind == WORKSPACE_SESSION || *kind == HARNESS_SESSION {
+        Some(session::of_session(subject, state))
     } else if *kind == SKILL_PACK {
         (subject.name == MEMORY_SKILL).then(|| memory::of_pack(subject))
     } else {

@@ -111,7 +111,7 @@ pub(super) fn pods_names(family: &Family) -> impl Iterator<Item = String> {
 /// platform can run without memory.
 fn open_names(family: &Family) -> Vec<String> {
     let mut names: Vec<_> = pods_names(family).collect();
-    if family.validation.fails_open {
+    if family.validation.fails_open || !family.validation.open_kinds.is_empty() {
         let (name, ..) = resources(true);
         names.extend([full_name(name), full_name(&format!("defaults.{name}"))]);
         let marked = family.kinds.validated_if_annotated.iter();

@@ -162,7 +162,7 @@ pub(crate) fn sidecar_command(pack: &Tree) -> Vec<&str> {
 pub(crate) fn sidecar_env(pack: &Tree) -> impl Iterator<Item = (&str, Value)> {
     let entries = pack.at(&["spec", "sidecar", "env"]).map(Tree::elements).unwrap_or_default();
     entries.iter().filter_map(|entry| {
-        let name = entry.text_at(&["name"]).filter(|name| !name.is_empty() && !name.contains('='))?;
+        let name = entry.text_at(&["name"])?;
         let source = || entry.whole()?.remove("valueFrom");
         let variable = if entry.get("valueFrom").is_some_and(Tree::is_object) {
             json!({"name": name, "valueFrom": source()?})

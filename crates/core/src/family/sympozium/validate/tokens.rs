@@ -22,8 +22,11 @@ pub(super) fn in_env(env: Option<&Tree>, here: impl Fn() -> Pointer, report: Rep
     let Some(env) = env else { return Vec::new() };
     let is_token = |(name, value): &(&str, &str)| TOKENS.contains(name) && !value.is_empty();
     let finding = |(name, _): (&str, &str)| {
-        let message =
-            move |at: &Pointer| format!("{} holds a token in clear text; it comes from a Secret", at.field());
+        let field = here().field();
+        let variable = quoted(name);
+        let message = move |_: &Pointer| {
+            format!("{field}[{variable}] holds a token in clear text; it comes from a Secret")
+        };
         let finding = report.warn_whole(&WRITER_TOKEN_ENV, || here().key(name), message)?;
         Some(finding.help("remove it: pods get a reference to the Secret of the token"))
     };

@@ -79,7 +79,7 @@ pub(super) fn session_findings(subject: &Subject<'_>, state: &mut StateReader<'_
     let Some(spec) = session.get("spec") else { return Vec::new() };
     let here = Pointer::new("/spec");
     let mut findings = Vec::new();
-    if let Some(name) = agent_ref(session)
+    if let Some(name) = agent_ref(session).filter(|name| !name.is_empty())
         && lookup::agent(subject.namespace, name, state) == Lookup::Absent
         && lookup::maker(subject.namespace, name, state).is_none()
     {

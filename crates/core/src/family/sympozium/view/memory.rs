@@ -113,14 +113,14 @@ pub(super) fn of_ensemble(object: &Subject<'_>, state: &mut StateReader<'_>) -> 
     view.backend = Some(SERVER.to_owned());
     view.durable = Some(true);
     view.endpoint = service(object, state, &shared_url(object.name, object.namespace));
-    view.storage = storage(shared);
+    view.storage = storage(shared.storage_size);
     view.sharing = Some(sharing(&ensemble, shared));
     Some(view)
 }
 
 /// The size of the volume; an empty string counts as absent.
-fn storage(shared: &SharedMemory<'_>) -> Option<StorageView> {
-    let text = Some(shared.storage_size).filter(|size| !size.is_empty()).unwrap_or(STORAGE_SIZE_DEFAULT);
+pub(super) fn storage(size: &str) -> Option<StorageView> {
+    let text = Some(size).filter(|size| !size.is_empty()).unwrap_or(STORAGE_SIZE_DEFAULT);
     let billionths = quantity::billionths(text)?;
     // Division rounds towards 0, which rounds negative values up.
     let bytes = billionths / BILLION + i128::from(billionths % BILLION > 0);
