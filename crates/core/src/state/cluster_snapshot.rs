@@ -267,7 +267,8 @@ impl ClusterSnapshot {
 #[must_use]
 pub fn kinds(families: &[&'static Family]) -> BTreeSet<&'static Kind> {
     let viewed = families.iter().flat_map(|family| family.views.kinds.iter().map(|(kind, _)| *kind));
-    family::state_kinds(families).chain(POLICY_KINDS).chain(viewed).collect()
+    // Of two that are the same kind the last stays: the one that decisions about other objects read.
+    viewed.chain(POLICY_KINDS).chain(family::state_kinds(families)).collect()
 }
 
 /// The text of a file as a List of its objects, each in the line where it stands.

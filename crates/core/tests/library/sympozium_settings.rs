@@ -3,7 +3,7 @@
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test stops where something is wrong")]
 
 use memgate_core::decide::decide;
-use memgate_core::patch::{Patch, apply};
+use memgate_core::patch::apply::apply;
 use memgate_core::{admission, state};
 use memgate_model::platform_settings::WriterTokens;
 use serde_json::{Value, json};
@@ -30,7 +30,6 @@ fn decided(pod: &Value, objects: &[Value], setting: WriterTokens) -> (Vec<&'stat
     assert!(decision.allowed());
     let text = pod.to_string();
     let patched = apply(&text, &decision.edits).expect("a patch that applies");
-    assert!(serde_json::to_string(&Patch(&decision.edits)).is_ok());
     let codes = decision.findings.iter().map(|finding| finding.code.name).collect();
     (codes, serde_json::from_str(&patched).expect("JSON"))
 }
@@ -99,7 +98,8 @@ fn the_setting_says_which_pods_wait_for_a_token() {
         assert_eq!(again, with_memory, "a second pass");
         let objects = state_of(true, None);
         let (_, with_memory) = decided(&pod(&json!([])), &objects, setting);
-        let (agent, server) = (&with_memory["spec"]["containers"][0], &with_memory["spec"]["initContainers"][0]);
+        let (agent, server) =
+            (&with_memory["spec"]["containers"][0], &with_memory["spec"]["initContainers"][0]);
         assert_eq!(token(agent), token(server), "{setting:?}");
         assert_eq!(token(agent).is_some(), setting != WriterTokens::Never);
         let (_, again) = decided(&with_memory, &objects, setting);

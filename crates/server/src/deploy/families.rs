@@ -42,11 +42,17 @@ fn validating(webhooks: &mut Vec<Webhook>, plan: &InstallPlan, family: &Family) 
     let (open, others): (Vec<_>, Vec<_>) = validated.partition(is_open);
     let fails_open = family.validation.fails_open;
     add_rules(webhooks, webhooks::validations(plan, fails_open), rules(others.into_iter(), &WRITES));
-    add_rules(webhooks, webhooks::validations(plan, true), rules(open.into_iter(), &WRITES));
+    let entry = Webhook { name: full_name(&open_kinds_name(family)), ..webhooks::validations(plan, true) };
+    add_rules(webhooks, entry, rules(open.into_iter(), &WRITES));
     add_rules(webhooks, webhooks::deletions(plan), rules(family.kinds.memories.iter(), &["DELETE"]));
     webhooks.extend(
         family.kinds.validated_if_annotated.iter().map(|marked| marked_resources(plan, family, *marked)),
     );
+}
+
+/// The name of the entry for the kinds of a family that fail open although its others do not.
+pub(super) fn open_kinds_name(family: &Family) -> String {
+    format!("{}.{}", family.name, resources(true).0)
 }
 
 /// Adds rules to the entry of the same name as `entry`, or to `entry`, which is then appended.

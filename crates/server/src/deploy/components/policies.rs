@@ -6,7 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use crate::deploy::entry::{
     Failure, NOT_DELETING, Webhook, conditions, full_name, requirement, rules, webhook,
 };
-use crate::deploy::families::{WRITES, agent_pods_name, marked_name};
+use crate::deploy::families::{WRITES, agent_pods_name, marked_name, open_kinds_name};
 use crate::deploy::install_plan::{InstallPart, InstallPlan};
 use crate::deploy::objects::Objects;
 use crate::deploy::rbac;
@@ -111,7 +111,10 @@ pub(super) fn pods_names(family: &Family) -> impl Iterator<Item = String> {
 /// platform can run without memory.
 fn open_names(family: &Family) -> Vec<String> {
     let mut names: Vec<_> = pods_names(family).collect();
-    if family.validation.fails_open || !family.validation.open_kinds.is_empty() {
+    if !family.validation.open_kinds.is_empty() {
+        names.push(full_name(&open_kinds_name(family)));
+    }
+    if family.validation.fails_open {
         let (name, ..) = resources(true);
         names.extend([full_name(name), full_name(&format!("defaults.{name}"))]);
         let marked = family.kinds.validated_if_annotated.iter();
