@@ -50,7 +50,7 @@ pub(super) struct MemoryServer<'a> {
     pub(super) command: Vec<&'a str>,
     /// The seeds of an empty database, as the value of their variable.
     pub(super) seeds: Option<String>,
-    /// The Secret with the writer token, which it asks of whoever writes.
+    /// The Secret with the writer token, without which it refuses writes.
     pub(super) token: Option<KeyRef>,
     /// The variables from the SkillPack: names, and entries of `env`.
     pub(super) env: Vec<(&'a str, Value)>,

@@ -1,5 +1,5 @@
-//! The writer tokens. A memory server asks for one whoever writes, and each is in a Secret that Sympozium makes. Pods get
-//! references to these Secrets, never values.
+//! The writer tokens. A memory server refuses writes without its token, which is in a Secret that Sympozium makes. Pods
+//! get references to these Secrets, never values.
 //!
 //! Whether a server asks for its token is seldom known. A reference that is optional suits every server: without its
 //! Secret the pod starts, and can only read from a server that asks for the token.
