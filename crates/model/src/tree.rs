@@ -552,11 +552,13 @@ impl<'de> Visitor<'de> for TreeSeed<'_, '_> {
     }
 
     fn visit_str<E: Error>(self, value: &str) -> Result<Tree, E> {
-        Ok(Tree::Text(match self.schema {
+        Ok(match self.schema {
             // Only the type of the value matters, so its bytes need not be kept.
-            Schema::Any => Arc::default(),
-            _ => value.into(),
-        }))
+            Schema::Any => Tree::Text(Arc::default()),
+            // The prompt of a run may be here, in place of an object.
+            Schema::Pruned(_) => Tree::Null,
+            _ => Tree::Text(value.into()),
+        })
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Tree, A::Error> {

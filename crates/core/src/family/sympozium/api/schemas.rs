@@ -155,8 +155,6 @@ pub(super) const STATE_AGENT_RUN: Schema = Schema::Pruned(&[
             text("agentRef"),
             text("instanceRef"),
             field("skills", Schema::List(&Schema::Pruned(SKILL))),
-            text("backend"),
-            text("executionLifecycle"),
             HARNESS,
             field(
                 "task",
