@@ -42,7 +42,7 @@ pub use memgate_primitives::plain_text::plain;
 
 use crate::report::changes::Change;
 use memgate_model::decision::NotShown;
-use memgate_model::finding::{Finding, Severity};
+use memgate_model::finding::{Code, Finding, Severity};
 use memgate_model::policy_rule::PolicyStatus;
 use memgate_primitives::pointer::Pointer;
 
@@ -374,6 +374,13 @@ impl Report<'_> {
             let _ = write!(line, "; {} unreadable", self.errors.len());
         }
         line
+    }
+
+    /// Whether a finding of this code is reported that nothing suppresses.
+    #[must_use]
+    pub fn has(&self, code: &Code) -> bool {
+        let mut reported = self.findings.iter().filter(|it| it.finding.severity != Severity::Note);
+        reported.any(|it| it.finding.code == code)
     }
 
     /// The number of findings of policies with this status.

@@ -25,6 +25,7 @@ pub(crate) static FAMILY: Family = Family {
         memories: &[&api::NOTEBOOK],
         watched: &[&api::NOTEBOOK],
         fetched: &[],
+        others: &[],
     },
     pods: Pods {
         selectors: &api::POD_SELECTORS,

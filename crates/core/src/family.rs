@@ -17,6 +17,7 @@ pub mod inject;
 pub mod message;
 pub mod orka;
 pub mod orloj;
+mod other_kinds;
 mod packed;
 pub(crate) mod schema_check;
 pub mod sympozium;

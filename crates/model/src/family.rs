@@ -66,7 +66,12 @@ pub struct Kinds {
     pub watched: &'static [&'static Kind],
     /// The kinds that decisions look up one object at a time; RBAC rules allow `get` only.
     pub fetched: &'static [&'static Kind],
+    /// The other kinds of the platform's groups, which are known by name only.
+    pub others: &'static [OtherKinds],
 }
+
+/// A group, and kinds in it.
+pub type OtherKinds = (&'static str, &'static [&'static str]);
 
 /// The agent pods of a platform.
 pub struct Pods {
@@ -246,6 +251,18 @@ impl Family {
     pub fn has_in_views(&self, path: &str) -> bool {
         let of_kinds = self.in_cel.views.iter().any(|view| view.has(path));
         of_kinds || path == "containers" && self.adds_containers()
+    }
+
+    /// Whether a group of the platform has this kind beside those that memgate reads.
+    #[must_use]
+    pub fn has_other_kind(&self, group: &str, kind: &str) -> bool {
+        self.kinds.others.iter().any(|(known, kinds)| *known == group && kinds.contains(&kind))
+    }
+
+    /// Whether any of its groups has such a kind.
+    #[must_use]
+    pub fn has_other_kind_named(&self, kind: &str) -> bool {
+        self.kinds.others.iter().any(|(_, kinds)| kinds.contains(&kind))
     }
 
     /// Whether policies may fill a field of this kind.

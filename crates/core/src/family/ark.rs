@@ -16,8 +16,8 @@ mod view;
 
 use std::sync::LazyLock;
 
-use super::in_cel;
 use super::packed::packed;
+use super::{in_cel, other_kinds};
 use memgate_model::family::{Definitions, Faces, Family, Kinds, Pods, SchemaStandIn, Validation, Views};
 
 /// The row of the platform.
@@ -31,6 +31,7 @@ pub static FAMILY: Family = Family {
         memories: &api::MEMORIES,
         watched: &api::WATCHED,
         fetched: &api::FETCHED,
+        others: other_kinds::ARK,
     },
     pods: Pods {
         selectors: &api::POD_SELECTORS,

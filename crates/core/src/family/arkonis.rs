@@ -13,8 +13,8 @@ mod view;
 
 use std::sync::LazyLock;
 
-use super::in_cel;
 use super::packed::packed;
+use super::{in_cel, other_kinds};
 use memgate_model::family::{Definitions, Faces, Family, Kinds, Pods, SchemaStandIn, Validation, Views};
 use memgate_schema::violation;
 
@@ -29,6 +29,7 @@ pub static FAMILY: Family = Family {
         memories: &api::MEMORIES,
         watched: &api::VALIDATED,
         fetched: &[],
+        others: other_kinds::ARKONIS,
     },
     pods: Pods {
         selectors: &api::POD_SELECTORS,

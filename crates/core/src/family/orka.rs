@@ -24,8 +24,8 @@ mod view;
 
 use std::sync::LazyLock;
 
-use super::in_cel;
 use super::packed::packed;
+use super::{in_cel, other_kinds};
 use memgate_model::family::{Definitions, Faces, Family, Kinds, Pods, SchemaStandIn, Validation, Views};
 use memgate_schema::violation;
 
@@ -40,6 +40,7 @@ pub static FAMILY: Family = Family {
         memories: &[],
         watched: &api::WATCHED,
         fetched: &[],
+        others: other_kinds::ORKA,
     },
     pods: Pods {
         selectors: &api::POD_SELECTORS,
