@@ -70,8 +70,8 @@ pub struct Kinds {
     pub others: &'static [OtherKinds],
 }
 
-/// A group, and kinds in it.
-pub type OtherKinds = (&'static str, &'static [&'static str]);
+/// A group, and the names of kinds in it with blanks between them.
+pub type OtherKinds = (&'static str, &'static str);
 
 /// The agent pods of a platform.
 pub struct Pods {
@@ -253,16 +253,11 @@ impl Family {
         of_kinds || path == "containers" && self.adds_containers()
     }
 
-    /// Whether a group of the platform has this kind beside those that memgate reads.
-    #[must_use]
-    pub fn has_other_kind(&self, group: &str, kind: &str) -> bool {
-        self.kinds.others.iter().any(|(known, kinds)| *known == group && kinds.contains(&kind))
-    }
-
-    /// Whether any of its groups has such a kind.
-    #[must_use]
-    pub fn has_other_kind_named(&self, kind: &str) -> bool {
-        self.kinds.others.iter().any(|(_, kinds)| kinds.contains(&kind))
+    /// The other kinds of the platform's groups, each with its group.
+    pub fn other_kinds(&self) -> impl Iterator<Item = (&'static str, &'static str)> + use<> {
+        let of_group =
+            |(group, kinds): &'static OtherKinds| kinds.split_whitespace().map(|kind| (*group, kind));
+        self.kinds.others.iter().flat_map(of_group)
     }
 
     /// Whether policies may fill a field of this kind.

@@ -4,133 +4,54 @@
 use memgate_model::family::OtherKinds;
 
 pub(super) static ARKONIS: &[OtherKinds] = &[
-    ("arkonis.dev", &["ArkEvent", "ArkFlow", "ArkService", "ArkonisPipeline", "ArkonisService"]),
-    ("agentops.agentops.io", &["AgentPipeline", "AgentService"]),
-    (
-        "kubeswarm.io",
-        &[
-            "SwarmBudget",
-            "SwarmEvent",
-            "SwarmNotify",
-            "SwarmPolicy",
-            "SwarmRegistry",
-            "SwarmRun",
-            "SwarmTeam",
-        ],
-    ),
+    ("arkonis.dev", "ArkEvent ArkFlow ArkService ArkonisPipeline ArkonisService"),
+    ("agentops.agentops.io", "AgentPipeline AgentService"),
+    ("kubeswarm.io", "SwarmBudget SwarmEvent SwarmNotify SwarmPolicy SwarmRegistry SwarmRun SwarmTeam"),
 ];
 
 pub(super) static ARK: &[OtherKinds] = &[(
     "ark.mckinsey.com",
-    &[
-        "A2AServer",
-        "A2ATask",
-        "Agent",
-        "Evaluation",
-        "Evaluator",
-        "ExecutionEngine",
-        "ExecutionProfile",
-        "MCPServer",
-        "Model",
-        "Team",
-        "Tool",
-        "ToolApprovalRequest",
-        "ToolInteraction",
-        "Workspace",
-    ],
+    "A2AServer A2ATask Agent Evaluation Evaluator ExecutionEngine ExecutionProfile MCPServer Model \
+     Team Tool ToolApprovalRequest ToolInteraction Workspace",
 )];
 
 /// Also those that are only in Orloj's own store: manifests for `orlojctl` have them.
 pub(super) static ORLOJ: &[OtherKinds] = &[(
     "orloj.dev",
-    &[
-        "AgentPolicy",
-        "AgentRole",
-        "AgentSystem",
-        "ContextAdapter",
-        "EvalDataset",
-        "EvalRun",
-        "McpServer",
-        "SealedSecret",
-        "Secret",
-        "Session",
-        "Task",
-        "TaskApproval",
-        "TaskSchedule",
-        "TaskWebhook",
-        "Tool",
-        "ToolApproval",
-        "ToolPermission",
-        "Worker",
-    ],
+    "AgentPolicy AgentRole AgentSystem ContextAdapter EvalDataset EvalRun McpServer SealedSecret \
+     Secret Session Task TaskApproval TaskSchedule TaskWebhook Tool ToolApproval ToolPermission \
+     Worker",
 )];
 
 pub(super) static ORKA: &[OtherKinds] = &[
     (
         "core.orka.ai",
-        &[
-            "AgentExecutionAdjudication",
-            "AgentExecutionControl",
-            "AgentExecutionPolicy",
-            "AgentRuntime",
-            "BranchClaim",
-            "Connection",
-            "ConnectorProvider",
-            "ControllerEpoch",
-            "ExternalEffect",
-            "OutboundAccessPolicy",
-            "PromptAttempt",
-            "Provider",
-            "Publication",
-            "RepositoryMonitor",
-            "RepositoryScan",
-            "RuntimePool",
-            "RuntimeSessionControl",
-            "Skill",
-            "SubstrateActorPool",
-            "Tool",
-        ],
+        "AgentExecutionAdjudication AgentExecutionControl AgentExecutionPolicy AgentRuntime BranchClaim \
+     Connection ConnectorProvider ControllerEpoch ExternalEffect OutboundAccessPolicy PromptAttempt \
+     Provider Publication RepositoryMonitor RepositoryScan RuntimePool RuntimeSessionControl Skill \
+     SubstrateActorPool Tool",
     ),
-    ("gateway.orka.ai", &["Gateway", "GatewayBinding", "GatewayClass"]),
+    ("gateway.orka.ai", "Gateway GatewayBinding GatewayClass"),
     (
         "workspace.orka.ai",
-        &[
-            "ExecutionWorkspace",
-            "ExecutionWorkspaceCheckpoint",
-            "ExecutionWorkspaceClass",
-            "ExecutionWorkspacePool",
-            "ExecutionWorkspaceProvider",
-        ],
+        "ExecutionWorkspace ExecutionWorkspaceCheckpoint ExecutionWorkspaceClass ExecutionWorkspacePool \
+     ExecutionWorkspaceProvider",
     ),
-    ("acp.workspace.orka.ai", &["RuntimeProviderConfig", "RuntimeWorkspaceProfile"]),
-    ("fake.workspace.orka.ai", &["FakePoolParameters", "FakeProviderConfig"]),
-    ("core.mercan.ai", &["Agent", "Provider", "Task", "Tool"]),
+    ("acp.workspace.orka.ai", "RuntimeProviderConfig RuntimeWorkspaceProfile"),
+    ("fake.workspace.orka.ai", "FakePoolParameters FakeProviderConfig"),
+    ("core.mercan.ai", "Agent Provider Task Tool"),
 ];
 
 pub(super) static SYMPOZIUM: &[OtherKinds] = &[
     (
         "sympozium.ai",
-        &[
-            "AgentRunTurn",
-            "AgentRuntime",
-            "CellnExecutionPolicy",
-            "CellnRuntimeProfile",
-            "CellnTool",
-            "CellnToolSubmission",
-            "ClusterCellnTool",
-            "HarnessSession",
-            "MCPServer",
-            "Model",
-            "ModelConnection",
-            "SympoziumConfig",
-            "SympoziumPolicy",
-            "SympoziumSchedule",
-            "WorkspaceSession",
-        ],
+        "AgentRunTurn AgentRuntime CellnExecutionPolicy CellnRuntimeProfile CellnTool CellnToolSubmission \
+     ClusterCellnTool HarnessSession MCPServer Model ModelConnection SympoziumConfig SympoziumPolicy \
+     SympoziumSchedule WorkspaceSession",
     ),
     ("k8sclaw.io", CLAW),
     ("kubeclaw.io", CLAW),
-    ("agents.x-k8s.io", &["Sandbox", "SandboxClaim", "SandboxWarmPool"]),
+    ("agents.x-k8s.io", "Sandbox SandboxClaim SandboxWarmPool"),
 ];
 
-const CLAW: &[&str] = &["AgentRun", "ClawInstance", "ClawPolicy", "ClawSchedule", "SkillPack"];
+const CLAW: &str = "AgentRun ClawInstance ClawPolicy ClawSchedule SkillPack";

@@ -93,7 +93,8 @@ pub(super) fn kinds(reader: &Reader<'_>, families: Option<&[&'static Family]>) -
 
 /// Whether a family has a kind of this name, with a view or without.
 fn has_kind(family: &Family, name: &str) -> bool {
-    family.kinds.validated.iter().any(|kind| kind.kind == name) || family.has_other_kind_named(name)
+    family.kinds.validated.iter().any(|kind| kind.kind == name)
+        || family.other_kinds().any(|(_, other)| other == name)
 }
 
 fn operations(reader: &Reader<'_>) -> Vec<Operation> {

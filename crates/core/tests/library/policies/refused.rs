@@ -99,7 +99,7 @@ fn kinds_without_memory_are_not_misspelt_ones() {
     for family in family::ALL {
         let viewed: BTreeSet<&str> = family.views.kinds.iter().map(|(kind, _)| kind.kind).collect();
         let validated = family.kinds.validated.iter().map(|kind| kind.kind);
-        let others = family.kinds.others.iter().flat_map(|(_, kinds)| *kinds).copied();
+        let others = family.other_kinds().map(|(_, kind)| kind);
         for kind in validated.chain(others) {
             for target in [json!({"families": [family.name], "kinds": [kind]}), json!({"kinds": [kind]})] {
                 let found = faults(&policy("org", &json!({"match": target, "rules": []})));
