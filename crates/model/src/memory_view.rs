@@ -14,6 +14,7 @@ pub use self::json::PATHS;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::Arc;
 
 use crate::tree::Tree;
 use memgate_primitives::pointer::Pointer;
@@ -60,8 +61,8 @@ pub struct MemoryView {
     pub name: String,
     /// The namespace in the platform's own sense, with its path in the view.
     pub own_namespace: Option<(&'static str, String)>,
-    /// `metadata.labels`.
-    pub labels: BTreeMap<String, String>,
+    /// `metadata.labels`, which all views of an object share.
+    pub labels: Arc<BTreeMap<String, String>>,
     /// Where memory is kept.
     pub backend: Option<String>,
     /// Whether memory outlives its process.
@@ -280,7 +281,8 @@ impl MemoryView {
     #[must_use]
     pub fn labelled(mut self, object: &Tree) -> Self {
         if let Some(labels @ Tree::Texts(_)) = object.at(&["metadata", "labels"]) {
-            self.labels = labels.entries().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
+            let entries = labels.entries().map(|(key, value)| (key.to_owned(), value.to_owned()));
+            self.labels = Arc::new(entries.collect());
         }
         self
     }

@@ -173,13 +173,13 @@ pub fn judge<'p>(
         return not_judged(subject, &selection, &stop);
     }
     let Some(mut views) = views else { return Judgement::default() };
-    selection.identity.complete(&mut views.new);
-    if let (Some(view), Some(old)) = (&mut views.old, &selection.old) {
+    selection.complete(subject, &mut views.new);
+    if let (Some(view), Some(old)) = (&mut views.old, subject.old) {
         old.complete(view);
     }
     let sources = views.new.sources.iter().map(|source| source.view.namespace.as_str());
     selection.look_up(sources, state);
-    let object = views.object.as_deref().unwrap_or(subject.object);
+    let object = views.object.as_deref().unwrap_or(subject.object.text);
     let places = LazyCell::new(|| Places::of(object));
     let nearest = |pointer: &Pointer| places.nearest(pointer);
     let judge = Judge { subject, snapshot, selection: &selection, views: &views, budget, nearest: &nearest };
@@ -196,7 +196,7 @@ fn not_judged(subject: &Subject<'_>, selection: &Selection<'_>, stop: &Stop) -> 
         return judgement;
     }
     let candidate = selection.candidate(subject);
-    let is_stored = subject.old.is_some_and(|old| keeps_what_is_read(subject.object, old));
+    let is_stored = subject.old.is_some_and(|old| keeps_what_is_read(subject.object.text, old.text));
     for (policy, matches) in &selection.policies {
         judgement.policies.push(policy.name.clone());
         let verdict = |rule| Verdict::new(policy, rule, *matches, subject.occasion, &candidate);
@@ -225,7 +225,7 @@ pub fn refuse_unread<'p>(
 ) -> Judgement {
     let mut judgement = Judgement::default();
     let selection = select(subject, snapshot, state, Question::Pod);
-    let Some(selection) = selection.filter(|it| is_known(&it.identity.labels)) else { return judgement };
+    let Some(selection) = selection.filter(|_| is_known(subject.object.labels())) else { return judgement };
     let candidate = selection.candidate(subject);
     for (policy, matches) in &selection.policies {
         judgement.policies.push(policy.name.clone());
@@ -293,7 +293,7 @@ impl Judge<'_> {
             judgement.fired.push(Arc::clone(&rule.about));
         }
         let policies = &self.snapshot.policies;
-        let own = verdict.exemption(policies, &candidate, &self.selection.identity.labels, self.budget);
+        let own = verdict.exemption(policies, &candidate, self.subject.object.labels(), self.budget);
         // Ten thousand parts may be about one memory.
         let mut of_memories = BTreeMap::new();
         let ratchets = own.is_none() && verdict.ratchets(self.subject.operation);
@@ -390,7 +390,7 @@ impl Judge<'_> {
 
     fn judged<'v>(&'v self, view: &'v MemoryView, old: Option<&'v MemoryView>) -> Judged<'v> {
         let own = matching::namespace_of(view.kind, &view.namespace, &view.name);
-        let own_labels = (own != view.namespace).then_some(&view.labels);
+        let own_labels = (own != view.namespace).then_some(&*view.labels);
         let namespace_labels = self.selection.namespaces.labels(own, own_labels);
         let subject_namespace = &self.views.new.namespace;
         let labels = if view.is_undeclared() { &self.views.new.labels } else { &view.labels };
