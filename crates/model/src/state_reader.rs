@@ -82,6 +82,16 @@ impl<'s> StateReader<'s> {
         }
     }
 
+    /// Whether an object is missing, for kinds of which files seldom hold all objects: without a cluster, it counts as
+    /// missing only if another object of its namespace is known.
+    pub fn is_missing(&mut self, kind: &'static Kind, namespace: &str, name: &str) -> bool {
+        let lookup = self.get(kind, namespace, name);
+        let is_open = |state: &Arc<KindState>| {
+            state.coverage == Coverage::Complete && state.first_of(namespace).is_none()
+        };
+        lookup == Lookup::Absent && !self.kinds.get(kind).is_some_and(is_open)
+    }
+
     /// One object by name, if it is known. An unknown one is not noted, unless it exists and is not held.
     #[must_use]
     pub fn peek(&self, kind: &Kind, namespace: &str, name: &str) -> Option<&'s Object> {
