@@ -195,7 +195,8 @@ pub fn write_notes(checked: &Checked, report: &Report<'_>, fail_on: FailOn, term
 #[must_use]
 pub fn exit_status(report: &Report<'_>, fail_on: FailOn) -> ExitStatus {
     let warned = fail_on.warnings && report.count(Severity::Warn) > 0;
-    let blind = fail_on.strict && (!report.passed_over.is_empty() || !assumed(&report.unknown).is_empty());
+    let blind = !report.passed_over.is_empty() || !assumed(&report.unknown).is_empty();
+    let blind = fail_on.strict && (blind || report.unreadable_state > 0);
     let denied = report.denied > 0 || warned || blind;
     ExitStatus::of(!report.errors.is_empty(), denied, report.objects.is_empty())
 }
