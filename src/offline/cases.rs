@@ -9,10 +9,10 @@ use serde_json::Value;
 
 use crate::offline::classify::is_checked;
 use crate::offline::collect::{Reading, Unread, collect};
-use crate::offline::errors::{error_at, error_of};
+use crate::offline::errors::error_at;
 use crate::offline::load::InputPlan;
 use crate::offline::load::{self, load};
-use crate::offline::notices::unreadable;
+use crate::offline::notices::unreadable_errors;
 use crate::report::cases::{CaseResult, RuleCoverage};
 use memgate_core::admission;
 use memgate_core::casefile::compare::{CaseOutcome, failures};
@@ -20,7 +20,6 @@ use memgate_core::casefile::read::read;
 use memgate_core::casefile::{Case, request};
 use memgate_manifest::document::{Document, values};
 use memgate_model::decision::Decision;
-use memgate_model::finding::Finding;
 use memgate_model::policy::Policies;
 use memgate_model::request::Occasion;
 use memgate_model::snapshot::Snapshot;
@@ -111,9 +110,13 @@ fn run_document(
             run.filtered += 1;
             continue;
         }
-        let errors = state_errors(document, &case, base);
-        if !errors.is_empty() {
-            run.errors.extend(errors);
+        let list = case.pointer.key("state");
+        let errors = case.state.iter().enumerate().flat_map(|(index, value)| {
+            unreadable_errors(document, &list.index(index), value, &base.settings)
+        });
+        let known = run.errors.len();
+        run.errors.extend(errors);
+        if run.errors.len() > known {
             continue;
         }
         let CaseAnswer { outcome, decision, policies } = match answer(&case, base) {
@@ -135,19 +138,6 @@ fn run_document(
         coverage.count(&policies, &decision);
         run.results.push(CaseResult { name: case.name, file, line, failures });
     }
-}
-
-/// The errors of objects in the state of a case at which no decision can look.
-fn state_errors(document: &Document, case: &Case, base: &Snapshot) -> Vec<memgate_manifest::error::Error> {
-    let list = case.pointer.key("state");
-    let findings = case.state.iter().enumerate();
-    let findings =
-        findings.flat_map(|(index, value)| unreadable(document, &list.index(index), value, &base.settings));
-    let error = |finding: Finding| {
-        let (span, _) = document.locate(&finding.pointer).carets(false);
-        error_of(document.source(), span, &finding)
-    };
-    findings.map(error).collect()
 }
 
 /// Whether a document is a Kubernetes object.

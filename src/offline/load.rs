@@ -15,7 +15,7 @@ use crate::offline::classify::{has_required_annotation, is_checked, object_ref};
 use crate::offline::collect::{Collected, Reading, STDIN, Unread, collect_within};
 use crate::offline::errors::{error_at, error_in};
 use crate::offline::exclude::Exclude;
-use crate::offline::notices::{Notice, Notices};
+use crate::offline::notices::{Notice, Notices, unreadable_errors};
 use crate::offline::origin::{Origins, SourceOrigins};
 use crate::offline::passed_over::{PassedOver, Why, pass_over};
 use crate::offline::places::Places;
@@ -312,6 +312,19 @@ impl Loader<'_> {
             return Ok(false);
         }
         let errors = &mut inputs.errors;
+        if !state::unreadable(settings, value).is_empty() {
+            if is_policy {
+                errors.extend(unreadable_errors(document, within, value, settings));
+                return Ok(true);
+            }
+            let (group, kind) = state::group_and_kind(value);
+            let is_checked = is_checked(group, kind) && has_required_annotation(group, kind, value);
+            // One that is checked is denied instead, or has a generateName.
+            if origin == PolicyOrigin::Checked && is_checked {
+                return Ok(true);
+            }
+            notices.unreadable(document, within, value, settings);
+        }
         if is_policy && inputs.policies.is_repeated(document, within, value, origin, settings, errors) {
             return Ok(true);
         }
@@ -322,16 +335,6 @@ impl Loader<'_> {
             inputs.places.add(document, within, value, &inputs.snapshot.settings);
         }
         let is_definition = notices.definition(value);
-        let settings = &inputs.snapshot.settings;
-        if !state::unreadable(settings, value).is_empty() {
-            let (group, kind) = state::group_and_kind(value);
-            let is_checked = is_checked(group, kind) && has_required_annotation(group, kind, value);
-            // One that is checked is denied instead, or has a generateName.
-            if origin == PolicyOrigin::Checked && is_checked {
-                return Ok(true);
-            }
-            notices.unreadable(document, within, value, settings);
-        }
         match state::add(&mut inputs.snapshot, value) {
             Ok(Added { is_used, faults }) => {
                 // A policy that is checked is denied instead.
@@ -540,6 +543,18 @@ mod tests {
         }
         let inputs = as_state(&text);
         assert_eq!((messages(&inputs).len(), inputs.unread.unreadable_state), (50, 10_000));
+    }
+
+    #[test]
+    fn a_policy_without_a_name_that_can_be_read_is_an_error() {
+        let head = "{apiVersion: policy.memgate.dev/v1alpha1, kind: MemoryPolicyExemption, spec: {}, metadata: ";
+        for (metadata, expected) in [("{name: y, namespace: no}", 2), ("{name: a, namespace: no}", 1), ("[]", 1)] {
+            let text = format!("{head}{metadata}}}\n");
+            for inputs in [as_state(&text), load(&InputPlan::of_text(&text)).expect("loads")] {
+                assert_eq!((inputs.errors.len(), inputs.unread.unreadable_state), (expected, 0), "{metadata}");
+                assert!(inputs.snapshot.policies.exemptions().next().is_none(), "{metadata}");
+            }
+        }
     }
 
     #[test]

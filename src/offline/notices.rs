@@ -7,12 +7,14 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::offline::errors::error_of;
 use crate::offline::misspelt::misspelt;
 use crate::report::ObjectRef;
 use memgate_core::decide::form;
 use memgate_core::family::common;
 use memgate_core::state;
 use memgate_manifest::document::{Document, NonObject};
+use memgate_manifest::error::Error;
 use memgate_manifest::source::{Source, Span};
 use memgate_model::finding::Finding;
 use memgate_model::object::Reference;
@@ -182,12 +184,7 @@ impl Notices {
 }
 
 /// Why decisions do not look at the object at `within` in a document, although they look at objects of its kind.
-pub(super) fn unreadable(
-    document: &Document,
-    within: &Pointer,
-    value: &Value,
-    settings: &Settings,
-) -> Vec<Finding> {
+fn unreadable(document: &Document, within: &Pointer, value: &Value, settings: &Settings) -> Vec<Finding> {
     let kind = value.get("kind").and_then(Value::as_str).unwrap_or_default();
     let finding = |(at, fault): (Pointer, &'static str)| {
         let message = format!("{} {fault}; this {kind} is not looked at", at.field());
@@ -201,6 +198,20 @@ pub(super) fn unreadable(
         }
     };
     state::unreadable(settings, value).into_iter().map(finding).collect()
+}
+
+/// The same findings as errors.
+pub(super) fn unreadable_errors(
+    document: &Document,
+    within: &Pointer,
+    value: &Value,
+    settings: &Settings,
+) -> Vec<Error> {
+    let error = |finding: Finding| {
+        let (span, _) = document.locate(&finding.pointer).carets(false);
+        error_of(document.source(), span, &finding)
+    };
+    unreadable(document, within, value, settings).into_iter().map(error).collect()
 }
 
 /// The name of an object in reports.

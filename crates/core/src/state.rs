@@ -81,7 +81,11 @@ fn add_from(snapshot: &mut Snapshot, value: &Value, stored: bool) -> Result<Adde
     if (group, kind) == ("apiextensions.k8s.io", "CustomResourceDefinition") {
         return add_definition(snapshot, value).map(Added::used);
     }
+    let is_readable = unreadable(&snapshot.settings, value).is_empty();
     if let Some(kind) = memgate_policy::resource::kind(group, kind) {
+        if !is_readable {
+            return Ok(Added::used(true));
+        }
         let value = with_namespace(value, kind, &snapshot.settings);
         let families = family::known(&snapshot.settings.families);
         let faults = memgate_policy::put(Arc::make_mut(&mut snapshot.policies), &families, kind, &value);
@@ -90,7 +94,6 @@ fn add_from(snapshot: &mut Snapshot, value: &Value, stored: bool) -> Result<Adde
     let Some(kind) = family::state_kind(&snapshot.settings.families, group, kind) else {
         return Ok(Added::used(false));
     };
-    let is_readable = unreadable(&snapshot.settings, value).is_empty();
     let Some(mut object) = Object::read(kind, value)?.filter(|_| is_readable) else {
         snapshot.kind_mut(kind).lacks_some = true;
         return Ok(Added::used(true));
@@ -129,11 +132,12 @@ pub fn group_and_kind(value: &Value) -> (&str, &str) {
 }
 
 /// Why an object has no place in the state although decisions look at objects of its kind: its metadata, name or
-/// namespace is of the wrong type, or it has no name. Each with its pointer.
+/// namespace is of the wrong type, or it has no name and is not a policy. Each with its pointer.
 #[must_use]
 pub fn unreadable(settings: &Settings, value: &Value) -> Vec<(Pointer, &'static str)> {
     let (group, kind) = group_and_kind(value);
-    if family::state_kind(&settings.families, group, kind).is_none() {
+    let of_policy = memgate_policy::resource::kind(group, kind);
+    if of_policy.or_else(|| family::state_kind(&settings.families, group, kind)).is_none() {
         return Vec::new();
     }
     let (at, null) = (Pointer::new("/metadata"), Value::Null);
@@ -145,6 +149,8 @@ pub fn unreadable(settings: &Settings, value: &Value) -> Vec<(Pointer, &'static 
         let fault = match metadata.get(field).unwrap_or(&null) {
             Value::String(text) if field == "namespace" || !text.is_empty() => return None,
             Value::Null if field == "namespace" => return None,
+            // A policy without a name is in force.
+            Value::Null | Value::String(_) if of_policy.is_some() => return None,
             Value::Null | Value::String(_) => "is required",
             _ => "must be a string",
         };
