@@ -464,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn state_without_a_name_that_can_be_read_is_told() {
+    fn state_without_a_name_that_can_be_read_is_reported() {
         let kinds = [
             ("arkonis.dev/v1alpha1", "ArkMemory"),
             ("arkonis.dev/v1alpha1", "ArkSettings"),
@@ -536,7 +536,7 @@ mod tests {
     }
 
     #[test]
-    fn of_very_many_unreadable_objects_fifty_are_told() {
+    fn of_very_many_unreadable_objects_fifty_are_reported() {
         let mut text = "apiVersion: v1\nkind: List\nitems:\n".to_owned();
         for _ in 0..10_000 {
             text.push_str("- {apiVersion: v1, kind: Secret, metadata: {name: y, namespace: n}}\n");
@@ -547,18 +547,25 @@ mod tests {
 
     #[test]
     fn a_policy_without_a_name_that_can_be_read_is_an_error() {
-        let head = "{apiVersion: policy.memgate.dev/v1alpha1, kind: MemoryPolicyExemption, spec: {}, metadata: ";
-        for (metadata, expected) in [("{name: y, namespace: no}", 2), ("{name: a, namespace: no}", 1), ("[]", 1)] {
+        let head =
+            "{apiVersion: policy.memgate.dev/v1alpha1, kind: MemoryPolicyExemption, spec: {}, metadata: ";
+        for (metadata, expected) in
+            [("{name: y, namespace: no}", 2), ("{name: a, namespace: no}", 1), ("[]", 1)]
+        {
             let text = format!("{head}{metadata}}}\n");
             for inputs in [as_state(&text), load(&InputPlan::of_text(&text)).expect("loads")] {
-                assert_eq!((inputs.errors.len(), inputs.unread.unreadable_state), (expected, 0), "{metadata}");
+                assert_eq!(
+                    (inputs.errors.len(), inputs.unread.unreadable_state),
+                    (expected, 0),
+                    "{metadata}"
+                );
                 assert!(inputs.snapshot.policies.exemptions().next().is_none(), "{metadata}");
             }
         }
     }
 
     #[test]
-    fn an_object_that_is_checked_is_not_told_here() {
+    fn an_object_that_is_checked_is_not_reported_here() {
         for metadata in ["{name: y}", "{name: a, namespace: no}", "{generateName: a-}", "{}"] {
             let text =
                 format!("{{apiVersion: arkonis.dev/v1alpha1, kind: ArkMemory, metadata: {metadata}}}\n");

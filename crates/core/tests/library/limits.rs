@@ -92,7 +92,7 @@ fn ends_when_the_caller_has_gone() {
 }
 
 #[test]
-fn ten_thousand_settings_that_do_not_exist_are_told_in_little_time() {
+fn ten_thousand_settings_that_do_not_exist_take_little_time() {
     let settings = |name: &str| {
         json!({
             "apiVersion": "kubeswarm.io/v1alpha1", "kind": "SwarmSettings",
