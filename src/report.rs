@@ -67,6 +67,8 @@ pub struct Report<'a> {
     pub not_shown: Vec<(&'a ObjectRef, NotShown)>,
     /// Objects that are not among the inputs, as `Kind namespace/name`; nothing was concluded about them.
     pub unknown: Vec<String>,
+    /// How many objects of state have no name and namespace that can be read.
+    pub unreadable_state: usize,
     /// For `what-if`, the objects whose verdict other policies would change.
     pub changes: Option<Vec<Change<'a>>>,
 }
@@ -369,6 +371,9 @@ impl Report<'_> {
         }
         if !self.passed_over.is_empty() {
             let _ = write!(line, "; {} passed over", self.passed_over.len());
+        }
+        if self.unreadable_state > 0 {
+            let _ = write!(line, "; {} not looked at", counted(self.unreadable_state, "state object"));
         }
         if !self.errors.is_empty() {
             let _ = write!(line, "; {} unreadable", self.errors.len());

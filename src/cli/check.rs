@@ -197,7 +197,8 @@ pub fn write_notes(checked: &Checked, report: &Report<'_>, fail_on: FailOn, term
 pub fn exit_status(report: &Report<'_>, fail_on: FailOn) -> ExitStatus {
     let warned = fail_on.warnings && report.count(Severity::Warn) > 0;
     let missed = missed(&report.passed_over).next().is_some() || report.has(&common::KIND_MISSPELT);
-    let blind = fail_on.strict && (missed || !assumed(&report.unknown).is_empty());
+    let blind = missed || report.unreadable_state > 0 || !assumed(&report.unknown).is_empty();
+    let blind = fail_on.strict && blind;
     let denied = report.denied > 0 || warned || blind;
     ExitStatus::of(!report.errors.is_empty(), denied, report.objects.is_empty())
 }

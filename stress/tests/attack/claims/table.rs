@@ -65,7 +65,7 @@ pub(crate) const FIELDS: [(&str, &str); 25] = [
 ];
 
 /// Kinds of which an answer says that a name exists, by family and the kind that is reviewed.
-pub(crate) const KINDS: [(&str, &str); 30] = [
+pub(crate) const KINDS: [(&str, &str); 32] = [
     ("ark: Pod of Memory", "the annotation names a namespace"),
     ("ark: Pod of Service", "the address of that Memory comes from it"),
     ("ark: Query of Memory", "spec.memory names a namespace"),
@@ -73,8 +73,10 @@ pub(crate) const KINDS: [(&str, &str); 30] = [
     ("ark: Memory of Query", "who uses a Memory that is deleted"),
     ("arkonis: AgentDeployment of AgentMemory", "as for ArkAgent"),
     ("arkonis: ArkAgent of ArkMemory", "the hint after a mistaken namespace: where the name exists"),
+    ("arkonis: ArkAgent of ArkSettings", "the same"),
     ("arkonis: ArkonisDeployment of ArkonisMemory", "as for ArkAgent"),
     ("arkonis: SwarmAgent of SwarmMemory", "as for ArkAgent"),
+    ("arkonis: SwarmAgent of SwarmSettings", "the same"),
     ("memgate: Pod of Agent", "as for orloj"),
     ("memgate: Pod of SkillPack", "as for sympozium"),
     ("orka: Pod of Agent", "the Task names a namespace"),
