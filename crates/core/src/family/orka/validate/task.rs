@@ -82,7 +82,7 @@ static OPT_OUTS: [OptOut; 2] = [
     },
     OptOut {
         setting: Setting::Tools,
-        what: "memory tools",
+        what: "the memory tools",
         env: &OPT_OUT_TOOLS_ENV,
         annotation: &OPT_OUT_TOOLS_ANNOTATION,
     },
