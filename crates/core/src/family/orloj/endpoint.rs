@@ -224,8 +224,8 @@ pub(super) fn withheld(endpoint: &str, to_postgres: bool) -> Option<&'static str
     let url = Endpoint::parse(endpoint);
     let (_, fragment) = endpoint.split_once('#').unwrap_or_default();
     // A fragment may be a path with a query of its own.
-    let parameters = url.query.split(['&', ';']).chain(fragment.split(['&', ';', '?']));
-    let has_credential = (url.userinfo && !to_postgres) || { parameters }.any(is_credential_parameter);
+    let mut parameters = url.query.split(['&', ';']).chain(fragment.split(['&', ';', '?']));
+    let has_credential = (url.userinfo && !to_postgres) || parameters.any(is_credential_parameter);
     has_credential.then_some("a credential")
 }
 
