@@ -157,18 +157,18 @@ fn decide_injection(
     families: &[&'static Family],
     state: &mut StateReader<'_>,
 ) -> Decision {
-    let required = inject_mode(pod) == InjectMode::Required;
+    let asks = inject_mode(pod) == InjectMode::Required;
     let mut decisions = Vec::new();
     for &family in families {
         let Some(injection) = (family.faces.inject)(pod, namespace, state) else { continue };
-        let required = required && family.pods.honour_required;
-        let namespace_label = if required { None } else { namespace_label(namespace, state) };
+        let required = asks && family.pods.honour_required;
+        let namespace_label = if asks { None } else { namespace_label(namespace, state) };
         decisions.push(FamilyDecision { family, injection, required, namespace_label });
     }
     if decisions.is_empty() {
         let is_other_pod =
             families.iter().any(|family| family.pods.known_otherwise.is_some_and(|knows| knows(pod)));
-        let refused = required && !is_other_pod;
+        let refused = asks && !is_other_pod;
         return if refused { not_recognised() } else { Decision::pass(Reason::NotOurs) };
     }
     decisions.retain(|decision| decision.namespace_label != Some("disabled"));
