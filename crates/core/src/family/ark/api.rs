@@ -3,6 +3,8 @@
 //! A Memory is a pointer to an HTTP service. A Query refers to a Memory by name; without a reference
 //! it uses the Memory `default` of its namespace. ArkConfig can name another one.
 
+use std::borrow::Cow;
+
 use memgate_model::family::AggregatedServer;
 use memgate_model::kind::{Kind, SERVICE};
 use memgate_model::schema::{Field, METADATA, METADATA_OF_JUDGED, Schema};
@@ -222,6 +224,22 @@ pub(crate) fn status(memory: &Tree) -> Option<&Tree> {
         known.iter().any(|field| status.get(field).is_some()) || status.unknown_fields().next().is_some()
     };
     memory.get("status").filter(says)
+}
+
+/// Whether a text is a name that HTTP allows. Source: RFC 9110, 5.6.2.
+pub(crate) fn is_header_name(text: &str) -> bool {
+    let is_mark = |byte: u8| b"!#$%&'*+-.^_`|~".contains(&byte);
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || is_mark(byte))
+}
+
+/// The same text for all names of one header, as the platform's client sends them: case counts only in a name that HTTP
+/// does not allow. Source: Go, net/textproto, `CanonicalMIMEHeaderKey`.
+pub(crate) fn one_spelling(name: &str) -> Cow<'_, str> {
+    if is_header_name(name) && name.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        name.to_ascii_lowercase().into()
+    } else {
+        name.into()
+    }
 }
 
 /// Whether the value of the header of this name is a credential.
