@@ -10,6 +10,7 @@ pub mod codes;
 mod default;
 mod inject;
 mod service;
+mod ttl;
 mod validate;
 mod value;
 mod view;

@@ -131,7 +131,18 @@ pub(crate) static QUERY: Kind = Kind {
                 Field::new("memory", MEMORY_REF).guarded(),
                 Field::new("conversationId", Schema::Text).guarded(),
                 Field::new("sessionId", Schema::Text).guarded(),
-                Field::new("target", Schema::Any),
+                Field::new("ttl", Schema::Text).guarded(),
+                Field::new("timeout", Schema::Text).guarded(),
+                Field::new("type", Schema::Text).guarded(),
+                Field::new("target", Schema::Any).guarded(),
+                // The older form, which is not a misspelt one.
+                Field::new("targets", Schema::Any),
+                // `input` is not among them: of a field that is not read it is known that it is there, null or not.
+                Field::new("selector", Schema::Any).guarded(),
+                Field::new("serviceAccount", Schema::Any).guarded(),
+                Field::new("parameters", Schema::Any).guarded(),
+                Field::new("cancel", Schema::Any).guarded(),
+                Field::new("overrides", Schema::Any).guarded(),
             ]),
         ),
         Field::new("status", Schema::Open(&[Field::new("phase", Schema::Text)])),
@@ -176,7 +187,13 @@ pub(crate) static ARK_CONFIG: Kind = Kind {
     namespaced: false,
     schema: Schema::Open(&[
         Field::new("metadata", METADATA),
-        Field::new("spec", Schema::Open(&[Field::new("defaultMemory", MEMORY_REF).guarded()])),
+        Field::new(
+            "spec",
+            Schema::Open(&[
+                Field::new("defaultMemory", MEMORY_REF).guarded(),
+                Field::new("queryTTL", Schema::Text).guarded(),
+            ]),
+        ),
     ]),
 };
 
