@@ -140,7 +140,7 @@ pub(super) fn select<'p>(
     if reads_namespaces {
         namespaces.look_up([subject.namespace], state);
     }
-    let own = (namespace != subject.namespace).then_some(&identity.labels);
+    let own = (namespace != subject.namespace || namespace.is_empty()).then_some(&identity.labels);
     let labels = Labels {
         object: &identity.labels,
         old: old.as_ref().map(|old| &old.labels),

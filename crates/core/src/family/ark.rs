@@ -8,6 +8,7 @@ pub mod address;
 mod api;
 pub mod codes;
 mod default;
+mod durable;
 mod inject;
 mod service;
 mod ttl;
@@ -31,6 +32,7 @@ pub static FAMILY: Family = Family {
         defaulted: &api::DEFAULTED,
         memories: &api::MEMORIES,
         watched: &api::WATCHED,
+        workloads: &api::WORKLOADS,
         fetched: &api::FETCHED,
     },
     pods: Pods {

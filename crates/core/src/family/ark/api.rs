@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use memgate_model::family::AggregatedServer;
 use memgate_model::kind::{Kind, SERVICE};
-use memgate_model::schema::{Field, METADATA, METADATA_OF_JUDGED, Schema};
+use memgate_model::schema::{Field, LABELS, METADATA, METADATA_OF_JUDGED, Schema};
 use memgate_model::selector::PodSelector;
 use memgate_model::tree::Tree;
 
@@ -186,7 +186,7 @@ pub(crate) static ARK_CONFIG: Kind = Kind {
     plural: "arkconfigs",
     namespaced: false,
     schema: Schema::Open(&[
-        Field::new("metadata", METADATA),
+        Field::new("metadata", METADATA_OF_JUDGED),
         Field::new(
             "spec",
             Schema::Open(&[
@@ -206,6 +206,71 @@ pub(crate) static CONFIG_MAP: Kind = Kind {
     namespaced: true,
     schema: Schema::Open(&[Field::new("metadata", METADATA), Field::new("data", Schema::Texts)]),
 };
+
+/// A workload in which a memory service may run. Of its variables only those that say where messages are kept are kept:
+/// others may hold credentials.
+const fn workload(kind: &'static str, plural: &'static str) -> Kind {
+    const SOURCED: Schema = Schema::Pruned(&[
+        Field::new("name", Schema::Text),
+        Field::new("key", Schema::Text),
+        Field::new("optional", Schema::Boolean),
+    ]);
+    const VARIABLE: Schema = Schema::Pruned(&[
+        Field::new("name", Schema::Text),
+        Field::new("value", Schema::Text),
+        Field::new(
+            "valueFrom",
+            Schema::Pruned(&[Field::new("configMapKeyRef", SOURCED), Field::new("secretKeyRef", Schema::Any)]),
+        ),
+    ]);
+    const VARIABLES: Schema = Schema::Pruned(&[
+        Field::new("prefix", Schema::Text),
+        Field::new("configMapRef", SOURCED),
+    ]);
+    const MOUNT: Schema =
+        Schema::Pruned(&[Field::new("name", Schema::Text), Field::new("mountPath", Schema::Text)]);
+    const CONTAINER: Schema = Schema::Pruned(&[
+        Field::new("name", Schema::Text),
+        Field::new("image", Schema::Text),
+        Field::new("env", Schema::Named(&BROKER_VARIABLES, &VARIABLE)),
+        Field::new("envFrom", Schema::List(&VARIABLES)),
+        Field::new("volumeMounts", Schema::List(&MOUNT)),
+    ]);
+    // The names of all fields are kept, since one of them is the kind of the volume.
+    const VOLUME: Schema = Schema::Open(&[Field::new("name", Schema::Text)]);
+    const CLAIM: Schema =
+        Schema::Pruned(&[Field::new("metadata", Schema::Pruned(&[Field::new("name", Schema::Text)]))]);
+    const OWNER: Schema = Schema::Pruned(&[Field::new("controller", Schema::Boolean)]);
+    const POD: Schema = Schema::Pruned(&[
+        Field::new("containers", Schema::List(&CONTAINER)),
+        Field::new("volumes", Schema::List(&VOLUME)),
+    ]);
+    const METADATA_OF_WORKLOAD: Schema = Schema::Pruned(&[
+        Field::new("name", Schema::Text),
+        Field::new("namespace", Schema::Text),
+        Field::new("ownerReferences", Schema::List(&OWNER)),
+    ]);
+    const TEMPLATE: Schema =
+        Schema::Pruned(&[Field::new("metadata", Schema::Pruned(&[LABELS])), Field::new("spec", POD)]);
+    const SPEC: Schema = Schema::Pruned(&[
+        Field::new("template", TEMPLATE),
+        Field::new("volumeClaimTemplates", Schema::List(&CLAIM)),
+    ]);
+    const WORKLOAD: Schema =
+        Schema::Pruned(&[Field::new("metadata", METADATA_OF_WORKLOAD), Field::new("spec", SPEC)]);
+    Kind { group: "apps", version: "v1", kind, plural, namespaced: true, schema: WORKLOAD }
+}
+
+/// The variables of the platform's memory service that say where messages are kept.
+pub(crate) const BROKER_VARIABLES: [&str; 2] = ["MESSAGE_BACKEND", "MEMORY_FILE_PATH"];
+
+static DAEMON_SET: Kind = workload("DaemonSet", "daemonsets");
+static DEPLOYMENT: Kind = workload("Deployment", "deployments");
+static REPLICA_SET: Kind = workload("ReplicaSet", "replicasets");
+static STATEFUL_SET: Kind = workload("StatefulSet", "statefulsets");
+
+/// The workloads, in the order in which one of several is named.
+pub(crate) static WORKLOADS: [&Kind; 4] = [&DAEMON_SET, &DEPLOYMENT, &REPLICA_SET, &STATEFUL_SET];
 
 /// The kinds that the family validates.
 pub(crate) static VALIDATED: [&Kind; 3] = [&MEMORY, &QUERY, &ARK_CONFIG];
