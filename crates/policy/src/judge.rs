@@ -372,7 +372,8 @@ impl Judge<'_> {
             let is_declared = !view.is_undeclared();
             let of = is_declared.then(|| format!(" ({} {})", view.kind, plain_name(&view.path())));
             let of = of.unwrap_or_default();
-            let place = |own: Pointer| if is_in_container(&own) { own } else { field.clone() };
+            let is_of_subject = |own: &Pointer| is_in_container(own) || is_opt_in(own);
+            let place = |own: Pointer| if is_of_subject(&own) { own } else { field.clone() };
             let violation = |RuleViolation { pointer, message, remark, value }| RuleViolation {
                 pointer: place(pointer),
                 message,
@@ -413,6 +414,11 @@ struct OutcomePart<'v> {
 /// Whether a place in the view of a pod's memory is a variable in the pod. Memory resources have no such place.
 fn is_in_container(pointer: &Pointer) -> bool {
     ["/spec/containers/", "/spec/initContainers/"].iter().any(|list| pointer.as_str().starts_with(list))
+}
+
+/// Whether a place in the view of a pod's memory is the annotation by which the pod names that memory.
+fn is_opt_in(pointer: &Pointer) -> bool {
+    pointer.as_str().starts_with("/metadata/annotations/memgate.dev~1")
 }
 
 /// The reason for an unknown value without the names of objects in another namespace. The namespace itself is part of

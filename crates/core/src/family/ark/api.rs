@@ -236,8 +236,17 @@ const fn workload(kind: &'static str, plural: &'static str) -> Kind {
         Field::new("envFrom", Schema::List(&VARIABLES)),
         Field::new("volumeMounts", Schema::List(&MOUNT)),
     ]);
-    // The names of all fields are kept, since one of them is the kind of the volume.
-    const VOLUME: Schema = Schema::Open(&[Field::new("name", Schema::Text)]);
+    const VOLUME: Schema = Schema::Pruned(&[
+        Field::new("name", Schema::Text),
+        Field::new("persistentVolumeClaim", Schema::Any),
+        Field::new("nfs", Schema::Any),
+        Field::new("emptyDir", Schema::Any),
+        Field::new("ephemeral", Schema::Any),
+        Field::new("configMap", Schema::Any),
+        Field::new("secret", Schema::Any),
+        Field::new("projected", Schema::Any),
+        Field::new("downwardAPI", Schema::Any),
+    ]);
     const CLAIM: Schema =
         Schema::Pruned(&[Field::new("metadata", Schema::Pruned(&[Field::new("name", Schema::Text)]))]);
     const OWNER: Schema = Schema::Pruned(&[Field::new("controller", Schema::Boolean)]);

@@ -238,13 +238,9 @@ fn kept(workload: &Object, state: &mut StateReader<'_>) -> Option<Kept> {
     }
     let volumes = pod.get("volumes").map(Tree::elements).unwrap_or_default();
     let volume = volumes.iter().find(|it| it.text_at(&["name"]) == Some(volume))?;
-    // A volume without a kind is an `emptyDir`.
-    match volume.unknown_fields().next() {
-        None => Some(Kept::InOwnFile),
-        Some(kind) if LOST.contains(&kind) => Some(Kept::InOwnFile),
-        Some(kind) if KEPT.contains(&kind) => Some(Kept::Durably),
-        Some(_) => None,
-    }
+    let is_any_of = |kinds: &[&str]| kinds.iter().any(|kind| volume.get(kind).is_some());
+    let is_kept = is_any_of(&KEPT).then_some(Kept::Durably);
+    is_kept.or_else(|| is_any_of(&LOST).then_some(Kept::InOwnFile))
 }
 
 /// The one container of the platform's memory service: by its image, else by its name.

@@ -2,6 +2,7 @@
 
 mod endpoint;
 
+use crate::family::inject::annotation_pointer;
 use crate::family::inject::own::{OwnReading, OwnVariables, distinct};
 use crate::family::url::inline_credential;
 use memgate_model::family::Subject;
@@ -15,7 +16,7 @@ use memgate_primitives::pointer::Pointer;
 
 use super::FAMILY;
 use super::durable;
-use super::api::{ARK_CONFIG, DEFAULT, MEMORY, QUERY, is_credential_header};
+use super::api::{ARK_CONFIG, DEFAULT, MEMORY, MEMORY_ANNOTATION, QUERY, is_credential_header};
 use super::inject::{is_user, memory_of, own_variables, want};
 use super::ttl;
 use super::value::{EffectiveValue, ValueOrSource, ValueSource};
@@ -46,7 +47,10 @@ pub(crate) fn view_pod(
     state: &mut StateReader<'_>,
 ) -> Option<MemoryView> {
     let found = memory_of(pods[0], namespace, state)?.into_iter().next();
-    let declared = found.map(|(home, memory)| of_stored(memory, home, state));
+    let mut declared = found.map(|(home, memory)| of_stored(memory, home, state));
+    if let Some(memory) = &mut declared {
+        memory.moved("durable", &annotation_pointer(MEMORY_ANNOTATION));
+    }
     let own = own_variables(pods, namespace, state);
     let is_used = own.is_empty() || own.iter().any(OwnVariables::is_empty);
     let mut sources: Vec<MemoryView> = declared.clone().filter(|_| is_used).into_iter().collect();
