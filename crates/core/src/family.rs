@@ -89,7 +89,8 @@ pub fn state_kinds<'f>(families: &'f [&'static Family]) -> impl Iterator<Item = 
     let looked_up =
         |family: &&'static Family| {
             let Kinds { watched, workloads, fetched, .. } = &family.kinds;
-            watched.iter().chain(*workloads).chain(*fetched).copied()
+            let workloads = workloads.iter().map(|(kind, _)| kind);
+            watched.iter().chain(workloads).chain(*fetched).copied()
         };
     families.iter().flat_map(looked_up).chain([&SECRET, &NAMESPACE])
 }

@@ -278,8 +278,16 @@ static DEPLOYMENT: Kind = workload("Deployment", "deployments");
 static REPLICA_SET: Kind = workload("ReplicaSet", "replicasets");
 static STATEFUL_SET: Kind = workload("StatefulSet", "statefulsets");
 
+/// The label by which the platform's chart marks its memory service.
+const LABELLED: &str = "app.kubernetes.io/name in (ark-broker, ark-cluster-memory)";
+
 /// The workloads, in the order in which one of several is named.
-pub(crate) static WORKLOADS: [&Kind; 4] = [&DAEMON_SET, &DEPLOYMENT, &REPLICA_SET, &STATEFUL_SET];
+pub(crate) static WORKLOADS: [(&Kind, Option<&str>); 4] = [
+    (&DAEMON_SET, None),
+    (&DEPLOYMENT, Some(LABELLED)),
+    (&REPLICA_SET, None),
+    (&STATEFUL_SET, Some(LABELLED)),
+];
 
 /// The kinds that the family validates.
 pub(crate) static VALIDATED: [&Kind; 3] = [&MEMORY, &QUERY, &ARK_CONFIG];

@@ -179,7 +179,7 @@ fn workloads<'s>(service: &Object, selector: &Tree, state: &StateReader<'s>) -> 
     let wanted: ByKey<&str, &str> = selector.entries().collect();
     let count = selector.entries().count();
     let mut found = Vec::new();
-    for kind in WORKLOADS {
+    for (kind, _) in WORKLOADS {
         let here = state.all(kind, &service.namespace);
         let unplaced = if *service.namespace == *DEFAULT_NAMESPACE {
             Vec::new()
