@@ -86,11 +86,10 @@ pub fn state_kind(families: &[&'static Family], group: &str, kind: &str) -> Opti
 
 /// Every kind whose objects enter the state, possibly more than once.
 pub fn state_kinds<'f>(families: &'f [&'static Family]) -> impl Iterator<Item = &'static Kind> + use<'f> {
-    let looked_up =
-        |family: &&'static Family| {
-            let Kinds { watched, workloads, fetched, .. } = &family.kinds;
-            let workloads = workloads.iter().map(|(kind, _)| kind);
-            watched.iter().chain(workloads).chain(*fetched).copied()
-        };
+    let looked_up = |family: &&'static Family| {
+        let Kinds { watched, workloads, fetched, .. } = &family.kinds;
+        let workloads = workloads.iter().map(|(kind, _)| kind);
+        watched.iter().chain(workloads).chain(*fetched).copied()
+    };
     families.iter().flat_map(looked_up).chain([&SECRET, &NAMESPACE])
 }

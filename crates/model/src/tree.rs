@@ -588,7 +588,12 @@ impl<'de> Visitor<'de> for TreeSeed<'_, '_> {
             | Schema::Compared(fields) => read_fields(map, fields, self).map(Tree::Map),
             Schema::Texts => read_texts(map, self),
             Schema::Keys => read_keys(map).map(|keys| Tree::Texts(keys.into())),
-            Schema::Any | Schema::Text | Schema::Integer | Schema::Boolean | Schema::List(_) | Schema::Named(..) => {
+            Schema::Any
+            | Schema::Text
+            | Schema::Integer
+            | Schema::Boolean
+            | Schema::List(_)
+            | Schema::Named(..) => {
                 skip_entries(map)?;
                 Ok(Tree::Map(Map::default()))
             }

@@ -108,9 +108,8 @@ impl Store {
     ) -> Self {
         let families = snapshot.settings.families.clone();
         let workloads = families.iter().flat_map(|family| family.kinds.workloads);
-        let workloads = workloads.filter(|(_, selector)| {
-            selector.is_some() && snapshot.settings.platforms.watches_workloads
-        });
+        let workloads = workloads
+            .filter(|(_, selector)| selector.is_some() && snapshot.settings.platforms.watches_workloads);
         let kinds = families.iter().flat_map(|family| family.kinds.watched).chain(of_policies);
         let kinds = kinds.chain(workloads.map(|(kind, _)| kind));
         let last_activity = Instant::now();

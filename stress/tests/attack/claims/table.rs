@@ -71,7 +71,10 @@ pub(crate) const KINDS: [(&str, &str); 37] = [
     ("ark: Query of Memory", "spec.memory names a namespace"),
     ("ark: Memory of Service", "the reference or the host of the address names a namespace"),
     ("ark: Memory of Query", "who uses a Memory that is deleted"),
-    ("policy: Memory of DaemonSet", "whether memory is durable, of the Service that a Memory names in another namespace"),
+    (
+        "policy: Memory of DaemonSet",
+        "whether memory is durable, of the Service that a Memory names in another namespace",
+    ),
     ("policy: Memory of Deployment", "the same"),
     ("policy: Memory of ReplicaSet", "the same"),
     ("policy: Memory of StatefulSet", "the same"),

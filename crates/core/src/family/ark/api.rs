@@ -220,13 +220,14 @@ const fn workload(kind: &'static str, plural: &'static str) -> Kind {
         Field::new("value", Schema::Text),
         Field::new(
             "valueFrom",
-            Schema::Pruned(&[Field::new("configMapKeyRef", SOURCED), Field::new("secretKeyRef", Schema::Any)]),
+            Schema::Pruned(&[
+                Field::new("configMapKeyRef", SOURCED),
+                Field::new("secretKeyRef", Schema::Any),
+            ]),
         ),
     ]);
-    const VARIABLES: Schema = Schema::Pruned(&[
-        Field::new("prefix", Schema::Text),
-        Field::new("configMapRef", SOURCED),
-    ]);
+    const VARIABLES: Schema =
+        Schema::Pruned(&[Field::new("prefix", Schema::Text), Field::new("configMapRef", SOURCED)]);
     const MOUNT: Schema =
         Schema::Pruned(&[Field::new("name", Schema::Text), Field::new("mountPath", Schema::Text)]);
     const CONTAINER: Schema = Schema::Pruned(&[

@@ -116,11 +116,7 @@ fn at_source<'s>(
 }
 
 /// What a URL leads to; `None` for one that the platform cannot use.
-fn at_url<'s>(
-    url: &str,
-    view: &MemoryView,
-    state: &mut StateReader<'s>,
-) -> Option<Result<Verdict<'s>, Why>> {
+fn at_url<'s>(url: &str, view: &MemoryView, state: &mut StateReader<'s>) -> Option<Result<Verdict<'s>, Why>> {
     let host = Address::parse(url)?.host.to_ascii_lowercase();
     let host = host.strip_suffix('.').unwrap_or(&host);
     let domain = format!(".svc.{}", state.cluster_domain().trim_matches('.').to_lowercase());
@@ -154,8 +150,8 @@ fn behind<'s>(
     let Some(selector) = selector.filter(|_| !is_external) else { return Err(Why::Serving) };
     let mut found: Option<Verdict<'s>> = None;
     for workload in workloads(service, selector, state) {
-        let kept = kept(workload, state)
-            .ok_or_else(|| Why::Backend(workload.kind.kind, shown(&workload.name)))?;
+        let kept =
+            kept(workload, state).ok_or_else(|| Why::Backend(workload.kind.kind, shown(&workload.name)))?;
         match &found {
             Some(other) if other.kept_durably() != (kept == Kept::Durably) => {
                 return Err(Why::Workload(shown(name)));
@@ -226,9 +222,9 @@ fn kept(workload: &Object, state: &mut StateReader<'_>) -> Option<Kept> {
     let mounts = container.get("volumeMounts").map(Tree::elements).unwrap_or_default();
     let holding = mounts.iter().filter_map(|mount| {
         let at = clean_path(mount.text_at(&["mountPath"])?);
-        let is_below = path.strip_prefix(at.as_str()).is_some_and(|rest| {
-            rest.is_empty() || rest.starts_with('/') || at == "/"
-        });
+        let is_below = path
+            .strip_prefix(at.as_str())
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/') || at == "/");
         is_below.then_some((at.len(), mount.text_at(&["name"])?))
     });
     let Some((_, volume)) = holding.max_by_key(|(length, _)| *length) else { return Some(Kept::InOwnFile) };
@@ -304,7 +300,9 @@ fn in_config_map(
 ) -> Option<Option<String>> {
     match state.get_if_known(&CONFIG_MAP, namespace, source.text_at(&["name"])?) {
         Lookup::Found(map) if !map.has_data_key(key) => Some(None),
-        Lookup::Found(map) => map.tree.get("data").and_then(|data| data.entry(key)).map(|it| Some(it.to_owned())),
+        Lookup::Found(map) => {
+            map.tree.get("data").and_then(|data| data.entry(key)).map(|it| Some(it.to_owned()))
+        }
         Lookup::Absent => is_optional(source).then_some(None),
         Lookup::Unknown => None,
     }

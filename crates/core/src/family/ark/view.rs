@@ -15,8 +15,8 @@ use memgate_model::tree::Tree;
 use memgate_primitives::pointer::Pointer;
 
 use super::FAMILY;
-use super::durable;
 use super::api::{ARK_CONFIG, DEFAULT, MEMORY, MEMORY_ANNOTATION, QUERY, is_credential_header};
+use super::durable;
 use super::inject::{is_user, memory_of, own_variables, want};
 use super::ttl;
 use super::value::{EffectiveValue, ValueOrSource, ValueSource};

@@ -98,9 +98,9 @@ fn durations(object: &Tree, work: &Budget<'_>) -> impl Iterator<Item = Finding> 
         Ok(nanoseconds) => ttl::too_short(nanoseconds, &QUERY_TTL_SHORT, "/spec/ttl"),
     });
     let timeout = object.text_at(&["spec", "timeout"]).map(ttl::nanoseconds);
-    let timeout = timeout.and_then(Result::err).map(|instead| {
-        ttl::not_a_duration(work, &QUERY_TIMEOUT, "/spec/timeout", instead, "5m")
-    });
+    let timeout = timeout
+        .and_then(Result::err)
+        .map(|instead| ttl::not_a_duration(work, &QUERY_TIMEOUT, "/spec/timeout", instead, "5m"));
     ttl.into_iter().chain(timeout)
 }
 

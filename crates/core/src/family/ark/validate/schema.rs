@@ -40,7 +40,9 @@ pub(crate) fn tolerates(kind: &Kind, written: &Tree, violation: &SchemaViolation
     let is_in_query = || match place {
         "/spec" => is_type && written.get("spec").is_none(),
         "/spec/target" => is_type && matches!(written.at(&["spec", "target"]), Some(Tree::List(_))),
-        "/spec/input" => written.get("spec").is_some_and(|spec| spec.unknown_fields().any(|it| it == "input")),
+        "/spec/input" => {
+            written.get("spec").is_some_and(|spec| spec.unknown_fields().any(|it| it == "input"))
+        }
         "/spec/type" => written.text_at(&["spec", "type"]) == Some("messages"),
         _ => false,
     };
