@@ -102,7 +102,10 @@ fn at_source<'s>(
             let service = reference.look_up(state);
             Some(behind((reference.namespace, reference.name), service, namespace, state))
         }
-        "secretKeyRef" => source.text("name").and(source.text("key")).map(|_| Err(Why::EndpointInSecret)),
+        "secretKeyRef" => {
+            let _named = (source.text("name")?, source.text("key")?);
+            Some(Err(Why::EndpointInSecret))
+        }
         "configMapKeyRef" => {
             let (name, key) = (source.text("name")?, source.text("key")?);
             let map = state.get_if_known(&CONFIG_MAP, namespace, name).found();
@@ -210,12 +213,12 @@ fn kept(workload: &Object, state: &mut StateReader<'_>) -> Option<Kept> {
     let pod = workload.tree.at(&["spec", "template", "spec"])?;
     let container = broker(pod)?;
     let [backend, path] = BROKER_VARIABLES;
-    match variable(container, backend, &workload.namespace, state)?.as_deref() {
+    match variable(container, backend, &workload.namespace, state).ok()?.as_deref() {
         Some("postgres") => return Some(Kept::Durably),
         None | Some("memory") => {}
         Some(_) => return None,
     }
-    let Some(path) = variable(container, path, &workload.namespace, state)? else {
+    let Some(path) = variable(container, path, &workload.namespace, state).ok()? else {
         return Some(Kept::InMemory);
     };
     let path = path.starts_with('/').then(|| clean_path(&path))?;
@@ -254,56 +257,64 @@ fn broker(pod: &Tree) -> Option<&Tree> {
     if let [one] = found.as_slice() { Some(one) } else { None }
 }
 
-/// The value of a variable as the kubelet makes it; inside, `None` for one that is not set. `None` if it is not known.
+/// A value is not known.
+struct NotKnown;
+
+/// The value of a variable as the kubelet makes it; `None` for one that is not set.
 fn variable(
     container: &Tree,
     name: &str,
     namespace: &str,
     state: &mut StateReader<'_>,
-) -> Option<Option<String>> {
+) -> Result<Option<String>, NotKnown> {
     let work = state.budget();
     let list = |field| container.get(field).map(Tree::elements).unwrap_or_default();
     let named = list("env").iter().rev().filter(|entry| entry.text_at(&["name"]) == Some(name));
     for entry in named {
         let Some(from) = entry.get("valueFrom") else {
             let text = entry.text_at(&["value"]).unwrap_or_default();
-            return (!text.contains("$(")).then(|| Some(text.to_owned()));
+            return if text.contains("$(") { Err(NotKnown) } else { Ok(Some(text.to_owned())) };
         };
-        let source = from.get("configMapKeyRef")?;
-        let value = in_config_map(source, source.text_at(&["key"])?, namespace, state)?;
+        let source = from.get("configMapKeyRef").ok_or(NotKnown)?;
+        let key = source.text_at(&["key"]).ok_or(NotKnown)?;
+        let value = in_config_map(source, key, namespace, state)?;
         if value.is_some() || !work.step() {
-            return Some(value);
+            return Ok(value);
         }
-        is_optional(source).then_some(())?;
+        if !is_optional(source) {
+            return Err(NotKnown);
+        }
     }
     for source in list("envFrom").iter().rev() {
         let Some(key) = name.strip_prefix(source.text_at(&["prefix"]).unwrap_or_default()) else { continue };
-        let value = in_config_map(source.get("configMapRef")?, key, namespace, state)?;
+        let source = source.get("configMapRef").ok_or(NotKnown)?;
+        let value = in_config_map(source, key, namespace, state)?;
         if value.is_some() || !work.step() {
-            return Some(value);
+            return Ok(value);
         }
     }
-    Some(None)
+    Ok(None)
 }
 
 fn is_optional(source: &Tree) -> bool {
     matches!(source.get("optional"), Some(Tree::Boolean(true)))
 }
 
-/// The value at a key of the ConfigMap that a source names; inside, `None` for a key that it lacks, or for an optional
-/// ConfigMap that does not exist. `None` if it is not known.
+/// The value at a key of the ConfigMap that a source names; `None` for a key that it lacks, or for an optional ConfigMap
+/// that does not exist.
 fn in_config_map(
     source: &Tree,
     key: &str,
     namespace: &str,
     state: &mut StateReader<'_>,
-) -> Option<Option<String>> {
-    match state.get_if_known(&CONFIG_MAP, namespace, source.text_at(&["name"])?) {
-        Lookup::Found(map) if !map.has_data_key(key) => Some(None),
-        Lookup::Found(map) => {
-            map.tree.get("data").and_then(|data| data.entry(key)).map(|it| Some(it.to_owned()))
+) -> Result<Option<String>, NotKnown> {
+    let name = source.text_at(&["name"]).ok_or(NotKnown)?;
+    match state.get_if_known(&CONFIG_MAP, namespace, name) {
+        Lookup::Found(map) if map.has_data_key(key) => {
+            Ok(map.tree.get("data").and_then(|data| data.entry(key)).map(str::to_owned))
         }
-        Lookup::Absent => is_optional(source).then_some(None),
-        Lookup::Unknown => None,
+        Lookup::Found(_) => Ok(None),
+        Lookup::Absent if is_optional(source) => Ok(None),
+        Lookup::Absent | Lookup::Unknown => Err(NotKnown),
     }
 }
