@@ -24,6 +24,7 @@ pub(crate) static FAMILY: Family = Family {
         defaulted: &[&api::NOTEBOOK],
         memories: &[&api::NOTEBOOK],
         watched: &[&api::NOTEBOOK],
+        workloads: &[],
         fetched: &[],
         others: &[],
     },

@@ -23,7 +23,7 @@ pub(crate) mod schema_check;
 pub mod sympozium;
 mod url;
 
-use memgate_model::family::Family;
+use memgate_model::family::{Family, Kinds};
 use memgate_model::kind::{Kind, NAMESPACE, SECRET};
 use memgate_model::platform_settings::PlatformSettings;
 use memgate_model::settings::{PolicySettings, Settings};
@@ -87,7 +87,10 @@ pub fn state_kind(families: &[&'static Family], group: &str, kind: &str) -> Opti
 
 /// Every kind whose objects enter the state, possibly more than once.
 pub fn state_kinds<'f>(families: &'f [&'static Family]) -> impl Iterator<Item = &'static Kind> + use<'f> {
-    let looked_up =
-        |family: &&'static Family| family.kinds.watched.iter().chain(family.kinds.fetched).copied();
+    let looked_up = |family: &&'static Family| {
+        let Kinds { watched, workloads, fetched, .. } = &family.kinds;
+        let workloads = workloads.iter().map(|(kind, _)| kind);
+        watched.iter().chain(workloads).chain(*fetched).copied()
+    };
     families.iter().flat_map(looked_up).chain([&SECRET, &NAMESPACE])
 }

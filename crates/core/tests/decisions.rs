@@ -138,7 +138,10 @@ fn is_listed(case: &Case) -> bool {
 
 /// Cases about what files leave open: a cluster has a status, its controllers have made what they make, and what it
 /// does not hold is missing.
-const OF_FILES_ALONE: [&str; 14] = [
+const OF_FILES_ALONE: [&str; 17] = [
+    "does-not-judge-a-change-of-a-ttl-that-was-unknown",
+    "notes-a-query-without-ttl-where-no-ark-config-is-known",
+    "says-why-a-query-without-ttl-cannot-be-judged",
     "accepts-a-run-of-an-agent-that-its-ensemble-makes",
     "accepts-a-secret-where-only-another-namespace-has-some",
     "accepts-an-agent-whose-settings-are-elsewhere",

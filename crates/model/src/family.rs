@@ -64,6 +64,9 @@ pub struct Kinds {
     pub memories: &'static [&'static Kind],
     /// The kinds that decisions look up and the server watches.
     pub watched: &'static [&'static Kind],
+    /// The workloads among which decisions look for what serves memory: files hold them. A server whose settings ask for it
+    /// watches those with a label selector, which it sends to the apiserver.
+    pub workloads: &'static [(&'static Kind, Option<&'static str>)],
     /// The kinds that decisions look up one object at a time; RBAC rules allow `get` only.
     pub fetched: &'static [&'static Kind],
     /// The other kinds of the platform's groups, which are known by name only.

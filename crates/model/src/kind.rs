@@ -76,7 +76,7 @@ pub static SECRET: Kind = Kind {
     ]),
 };
 
-/// core/v1 Service: read for its ports, and to know which host names lead into the cluster.
+/// core/v1 Service: read for its ports and its selector, and to know which host names lead into the cluster.
 pub static SERVICE: Kind = Kind {
     group: "",
     version: "v1",
@@ -87,14 +87,18 @@ pub static SERVICE: Kind = Kind {
         Field::new("metadata", METADATA),
         Field::new(
             "spec",
-            Schema::Open(&[Field::new(
-                "ports",
-                Schema::List(&Schema::Open(&[
-                    Field::new("name", Schema::Text),
-                    Field::new("port", Schema::Integer),
-                    Field::new("targetPort", Schema::Text),
-                ])),
-            )]),
+            Schema::Open(&[
+                Field::new(
+                    "ports",
+                    Schema::List(&Schema::Open(&[
+                        Field::new("name", Schema::Text),
+                        Field::new("port", Schema::Integer),
+                        Field::new("targetPort", Schema::Text),
+                    ])),
+                ),
+                Field::new("type", Schema::Text),
+                Field::new("selector", Schema::Texts),
+            ]),
         ),
     ]),
 };

@@ -20,6 +20,12 @@ pub fn pruned(value: &Value, schema: &Schema) -> Value {
         (Schema::List(element), Value::Array(elements)) => {
             elements.iter().map(|value| pruned(value, element)).collect()
         }
+        (Schema::Named(names, element), Value::Array(elements)) => {
+            let is_kept = |value: &&Value| {
+                value.get("name").and_then(Value::as_str).is_some_and(|name| names.contains(&name))
+            };
+            elements.iter().filter(is_kept).map(|value| pruned(value, element)).collect()
+        }
         (Schema::Texts, Value::Object(entries)) => {
             entries.iter().map(|(key, value)| (key.clone(), pruned(value, &Schema::Text))).collect()
         }

@@ -561,11 +561,16 @@ impl<'de> Visitor<'de> for TreeSeed<'_, '_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Tree, A::Error> {
         let mut elements = Vec::new();
-        if let Schema::List(schema) = self.schema {
+        if let Schema::List(schema) | Schema::Named(_, schema) = self.schema {
             let element = |index| TreeSeed { schema, path: Path::Index(&self.path, index), ..self };
             while let Some(element) = list.next_element_seed(element(elements.len()))? {
                 if !self.has_room(elements.len()) {
                     break;
+                }
+                if let Schema::Named(names, _) = self.schema
+                    && !element.text_at(&["name"]).is_some_and(|name| names.contains(&name))
+                {
+                    continue;
                 }
                 elements.push(element);
             }
@@ -583,7 +588,12 @@ impl<'de> Visitor<'de> for TreeSeed<'_, '_> {
             | Schema::Compared(fields) => read_fields(map, fields, self).map(Tree::Map),
             Schema::Texts => read_texts(map, self),
             Schema::Keys => read_keys(map).map(|keys| Tree::Texts(keys.into())),
-            Schema::Any | Schema::Text | Schema::Integer | Schema::Boolean | Schema::List(_) => {
+            Schema::Any
+            | Schema::Text
+            | Schema::Integer
+            | Schema::Boolean
+            | Schema::List(_)
+            | Schema::Named(..) => {
                 skip_entries(map)?;
                 Ok(Tree::Map(Map::default()))
             }

@@ -63,8 +63,12 @@ pub(super) fn judges_kind(matching: &Match, kind: &str, operation: Operation) ->
         && matching.operations.as_ref().is_none_or(|operations| operations.contains(&operation))
 }
 
-/// Whether a policy may judge objects of this namespace. Once the budget has ended, every policy may.
+/// Whether a policy may judge objects of this namespace; an object of a cluster-wide kind is in none. Once the budget
+/// has ended, every policy may.
 pub(super) fn judges_namespace(matching: &Match, namespace: &str, budget: &Budget<'_>) -> bool {
+    if namespace.is_empty() {
+        return matching.namespaces.is_none();
+    }
     let is_asked = matching.namespaces.as_ref().is_none_or(|globs| fits(globs, namespace, budget))
         && !fits(&matching.exclude_namespaces, namespace, budget);
     is_asked || budget.has_ended()

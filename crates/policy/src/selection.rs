@@ -114,7 +114,7 @@ pub(super) fn select<'p>(
     if reads_namespaces {
         namespaces.look_up([subject.namespace], state);
     }
-    let own = (namespace != subject.namespace).then(|| &**subject.object.labels());
+    let own = (namespace != subject.namespace || namespace.is_empty()).then(|| &**subject.object.labels());
     let labels =
         Labels { object: subject.object, old: subject.old, namespace: namespaces.labels(namespace, own) };
     let asks_for_user = policies.iter().any(|policy| matching::asks_for_user(&policy.matching));

@@ -8,8 +8,10 @@ pub mod address;
 mod api;
 pub mod codes;
 mod default;
+mod durable;
 mod inject;
 mod service;
+mod ttl;
 mod validate;
 mod value;
 mod view;
@@ -30,6 +32,7 @@ pub static FAMILY: Family = Family {
         defaulted: &api::DEFAULTED,
         memories: &api::MEMORIES,
         watched: &api::WATCHED,
+        workloads: &api::WORKLOADS,
         fetched: &api::FETCHED,
         others: other_kinds::ARK,
     },

@@ -28,6 +28,7 @@ pub static FAMILY: Family = Family {
         defaulted: &api::MEMORIES,
         memories: &api::MEMORIES,
         watched: &api::VALIDATED,
+        workloads: &[],
         fetched: &[],
         others: other_kinds::ARKONIS,
     },

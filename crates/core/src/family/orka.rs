@@ -39,6 +39,7 @@ pub static FAMILY: Family = Family {
         defaulted: &[],
         memories: &[],
         watched: &api::WATCHED,
+        workloads: &[],
         fetched: &[],
         others: other_kinds::ORKA,
     },

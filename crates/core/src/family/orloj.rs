@@ -33,6 +33,7 @@ pub static FAMILY: Family = Family {
         defaulted: &[],
         memories: &api::MEMORIES,
         watched: &api::WATCHED,
+        workloads: &[],
         fetched: &[],
         others: other_kinds::ORLOJ,
     },

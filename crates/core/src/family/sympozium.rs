@@ -30,6 +30,7 @@ pub static FAMILY: Family = Family {
         defaulted: &api::DEFAULTED,
         memories: &api::MEMORIES,
         watched: &api::WATCHED,
+        workloads: &[],
         fetched: &api::FETCHED,
         others: other_kinds::SYMPOZIUM,
     },

@@ -103,6 +103,9 @@ fn is_ambiguous(view: &MemoryView) -> bool {
 
 /// Why the value at a path cannot be known, though there is one.
 fn unknown(view: &MemoryView, path: &str) -> Option<Why> {
+    if let Some(why) = view.unknown_at(path) {
+        return Some(why.clone());
+    }
     let below = path.strip_prefix("endpoint").filter(|below| *below != ".from")?;
     let endpoint = view.endpoint.as_ref()?;
     let of_port = || endpoint.port_unknown.clone().filter(|_| matches!(below, "" | ".port" | ".url"));

@@ -3,9 +3,11 @@
 //! A Memory is a pointer to an HTTP service. A Query refers to a Memory by name; without a reference
 //! it uses the Memory `default` of its namespace. ArkConfig can name another one.
 
+use std::borrow::Cow;
+
 use memgate_model::family::AggregatedServer;
 use memgate_model::kind::{Kind, SERVICE};
-use memgate_model::schema::{Field, METADATA, METADATA_OF_JUDGED, Schema};
+use memgate_model::schema::{Field, LABELS, METADATA, METADATA_OF_JUDGED, Schema};
 use memgate_model::selector::PodSelector;
 use memgate_model::tree::Tree;
 
@@ -129,7 +131,18 @@ pub(crate) static QUERY: Kind = Kind {
                 Field::new("memory", MEMORY_REF).guarded(),
                 Field::new("conversationId", Schema::Text).guarded(),
                 Field::new("sessionId", Schema::Text).guarded(),
-                Field::new("target", Schema::Any),
+                Field::new("ttl", Schema::Text).guarded(),
+                Field::new("timeout", Schema::Text).guarded(),
+                Field::new("type", Schema::Text).guarded(),
+                Field::new("target", Schema::Any).guarded(),
+                // The older form, which is not a misspelt one.
+                Field::new("targets", Schema::Any),
+                // `input` is not among them: of a field that is not read it is known that it is there, null or not.
+                Field::new("selector", Schema::Any).guarded(),
+                Field::new("serviceAccount", Schema::Any).guarded(),
+                Field::new("parameters", Schema::Any).guarded(),
+                Field::new("cancel", Schema::Any).guarded(),
+                Field::new("overrides", Schema::Any).guarded(),
             ]),
         ),
         Field::new("status", Schema::Open(&[Field::new("phase", Schema::Text)])),
@@ -173,8 +186,14 @@ pub(crate) static ARK_CONFIG: Kind = Kind {
     plural: "arkconfigs",
     namespaced: false,
     schema: Schema::Open(&[
-        Field::new("metadata", METADATA),
-        Field::new("spec", Schema::Open(&[Field::new("defaultMemory", MEMORY_REF).guarded()])),
+        Field::new("metadata", METADATA_OF_JUDGED),
+        Field::new(
+            "spec",
+            Schema::Open(&[
+                Field::new("defaultMemory", MEMORY_REF).guarded(),
+                Field::new("queryTTL", Schema::Text).guarded(),
+            ]),
+        ),
     ]),
 };
 
@@ -187,6 +206,89 @@ pub(crate) static CONFIG_MAP: Kind = Kind {
     namespaced: true,
     schema: Schema::Open(&[Field::new("metadata", METADATA), Field::new("data", Schema::Texts)]),
 };
+
+/// A workload in which a memory service may run. Of its variables only those that say where messages are kept are kept:
+/// others may hold credentials.
+const fn workload(kind: &'static str, plural: &'static str) -> Kind {
+    const SOURCED: Schema = Schema::Pruned(&[
+        Field::new("name", Schema::Text),
+        Field::new("key", Schema::Text),
+        Field::new("optional", Schema::Boolean),
+    ]);
+    const VARIABLE: Schema = Schema::Pruned(&[
+        Field::new("name", Schema::Text),
+        Field::new("value", Schema::Text),
+        Field::new(
+            "valueFrom",
+            Schema::Pruned(&[
+                Field::new("configMapKeyRef", SOURCED),
+                Field::new("secretKeyRef", Schema::Any),
+            ]),
+        ),
+    ]);
+    const VARIABLES: Schema =
+        Schema::Pruned(&[Field::new("prefix", Schema::Text), Field::new("configMapRef", SOURCED)]);
+    const MOUNT: Schema =
+        Schema::Pruned(&[Field::new("name", Schema::Text), Field::new("mountPath", Schema::Text)]);
+    const CONTAINER: Schema = Schema::Pruned(&[
+        Field::new("name", Schema::Text),
+        Field::new("image", Schema::Text),
+        Field::new("env", Schema::Named(&BROKER_VARIABLES, &VARIABLE)),
+        Field::new("envFrom", Schema::List(&VARIABLES)),
+        Field::new("volumeMounts", Schema::List(&MOUNT)),
+    ]);
+    const VOLUME: Schema = Schema::Pruned(&[
+        Field::new("name", Schema::Text),
+        Field::new("persistentVolumeClaim", Schema::Any),
+        Field::new("nfs", Schema::Any),
+        Field::new("emptyDir", Schema::Any),
+        Field::new("ephemeral", Schema::Any),
+        Field::new("configMap", Schema::Any),
+        Field::new("secret", Schema::Any),
+        Field::new("projected", Schema::Any),
+        Field::new("downwardAPI", Schema::Any),
+    ]);
+    const CLAIM: Schema =
+        Schema::Pruned(&[Field::new("metadata", Schema::Pruned(&[Field::new("name", Schema::Text)]))]);
+    const OWNER: Schema = Schema::Pruned(&[Field::new("controller", Schema::Boolean)]);
+    const POD: Schema = Schema::Pruned(&[
+        Field::new("containers", Schema::List(&CONTAINER)),
+        Field::new("volumes", Schema::List(&VOLUME)),
+    ]);
+    const METADATA_OF_WORKLOAD: Schema = Schema::Pruned(&[
+        Field::new("name", Schema::Text),
+        Field::new("namespace", Schema::Text),
+        Field::new("ownerReferences", Schema::List(&OWNER)),
+    ]);
+    const TEMPLATE: Schema =
+        Schema::Pruned(&[Field::new("metadata", Schema::Pruned(&[LABELS])), Field::new("spec", POD)]);
+    const SPEC: Schema = Schema::Pruned(&[
+        Field::new("template", TEMPLATE),
+        Field::new("volumeClaimTemplates", Schema::List(&CLAIM)),
+    ]);
+    const WORKLOAD: Schema =
+        Schema::Pruned(&[Field::new("metadata", METADATA_OF_WORKLOAD), Field::new("spec", SPEC)]);
+    Kind { group: "apps", version: "v1", kind, plural, namespaced: true, schema: WORKLOAD }
+}
+
+/// The variables of the platform's memory service that say where messages are kept.
+pub(crate) const BROKER_VARIABLES: [&str; 2] = ["MESSAGE_BACKEND", "MEMORY_FILE_PATH"];
+
+static DAEMON_SET: Kind = workload("DaemonSet", "daemonsets");
+static DEPLOYMENT: Kind = workload("Deployment", "deployments");
+static REPLICA_SET: Kind = workload("ReplicaSet", "replicasets");
+static STATEFUL_SET: Kind = workload("StatefulSet", "statefulsets");
+
+/// The label by which the platform's chart marks its memory service.
+const LABELLED: &str = "app.kubernetes.io/name in (ark-broker, ark-cluster-memory)";
+
+/// The workloads, in the order in which one of several is named.
+pub(crate) static WORKLOADS: [(&Kind, Option<&str>); 4] = [
+    (&DAEMON_SET, None),
+    (&DEPLOYMENT, Some(LABELLED)),
+    (&REPLICA_SET, None),
+    (&STATEFUL_SET, Some(LABELLED)),
+];
 
 /// The kinds that the family validates.
 pub(crate) static VALIDATED: [&Kind; 3] = [&MEMORY, &QUERY, &ARK_CONFIG];
@@ -222,6 +324,22 @@ pub(crate) fn status(memory: &Tree) -> Option<&Tree> {
         known.iter().any(|field| status.get(field).is_some()) || status.unknown_fields().next().is_some()
     };
     memory.get("status").filter(says)
+}
+
+/// Whether a text is a name that HTTP allows. Source: RFC 9110, 5.6.2.
+pub(crate) fn is_header_name(text: &str) -> bool {
+    let is_mark = |byte: u8| b"!#$%&'*+-.^_`|~".contains(&byte);
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || is_mark(byte))
+}
+
+/// The same text for all names of one header, as the platform's client sends them: case counts only in a name that HTTP
+/// does not allow. Source: Go, net/textproto, `CanonicalMIMEHeaderKey`.
+pub(crate) fn one_spelling(name: &str) -> Cow<'_, str> {
+    if is_header_name(name) && name.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        name.to_ascii_lowercase().into()
+    } else {
+        name.into()
+    }
 }
 
 /// Whether the value of the header of this name is a credential.
