@@ -42,7 +42,7 @@ pub use memgate_primitives::plain_text::plain;
 
 use crate::report::changes::Change;
 use memgate_model::decision::NotShown;
-use memgate_model::finding::{Finding, Severity};
+use memgate_model::finding::{Code, Finding, Severity};
 use memgate_model::policy_rule::PolicyStatus;
 use memgate_primitives::pointer::Pointer;
 
@@ -67,6 +67,8 @@ pub struct Report<'a> {
     pub not_shown: Vec<(&'a ObjectRef, NotShown)>,
     /// Objects that are not among the inputs, as `Kind namespace/name`; nothing was concluded about them.
     pub unknown: Vec<String>,
+    /// How many objects of state have no name and namespace that can be read.
+    pub unreadable_state: usize,
     /// For `what-if`, the objects whose verdict other policies would change.
     pub changes: Option<Vec<Change<'a>>>,
 }
@@ -370,10 +372,20 @@ impl Report<'_> {
         if !self.passed_over.is_empty() {
             let _ = write!(line, "; {} passed over", self.passed_over.len());
         }
+        if self.unreadable_state > 0 {
+            let _ = write!(line, "; {} not looked at", counted(self.unreadable_state, "state object"));
+        }
         if !self.errors.is_empty() {
             let _ = write!(line, "; {} unreadable", self.errors.len());
         }
         line
+    }
+
+    /// Whether a finding of this code is reported that nothing suppresses.
+    #[must_use]
+    pub fn has(&self, code: &Code) -> bool {
+        let mut reported = self.findings.iter().filter(|it| it.finding.severity != Severity::Note);
+        reported.any(|it| it.finding.code == code)
     }
 
     /// The number of findings of policies with this status.

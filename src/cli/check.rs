@@ -16,8 +16,9 @@ use crate::offline::classify::checked_kinds;
 use crate::offline::findings::report;
 use crate::offline::load::InputPlan;
 use crate::offline::load::load;
-use crate::offline::passed_over::counts;
+use crate::offline::passed_over::{Why, counts};
 use crate::report::{ObjectRef, PassedOver, Report, counted, plain, text};
+use memgate_core::family::common;
 use memgate_core::family::message::and_more;
 use memgate_model::finding::Severity;
 use memgate_model::request::{Occasion, Point};
@@ -77,7 +78,7 @@ pub struct FailOnArgs {
     #[arg(long, value_name = "deny|warn", value_enum, hide_possible_values = true)]
     fail_on: Option<FailOnSeverity>,
 
-    /// Exit with 1 if an object was not checked
+    /// Exit with 1 if what looked checkable was not checked
     ///
     /// Exit code 1 also means that an object looked checkable and no enabled family judged it, or that a finding
     /// depends on an object that is not among the inputs.
@@ -182,7 +183,7 @@ pub fn write_notes(checked: &Checked, report: &Report<'_>, fail_on: FailOn, term
         terminal.note(&note);
     }
     if fail_on.strict {
-        write_passed_over(&report.passed_over, terminal);
+        write_missed(&report.passed_over, terminal);
     }
     if report.objects.is_empty() && report.errors.is_empty() {
         terminal.note(&nothing_found(checked));
@@ -195,20 +196,28 @@ pub fn write_notes(checked: &Checked, report: &Report<'_>, fail_on: FailOn, term
 #[must_use]
 pub fn exit_status(report: &Report<'_>, fail_on: FailOn) -> ExitStatus {
     let warned = fail_on.warnings && report.count(Severity::Warn) > 0;
-    let blind = fail_on.strict && (!report.passed_over.is_empty() || !assumed(&report.unknown).is_empty());
+    let missed = missed(&report.passed_over).next().is_some() || report.has(&common::KIND_MISSPELT);
+    let blind = missed || report.unreadable_state > 0 || !assumed(&report.unknown).is_empty();
+    let blind = fail_on.strict && blind;
     let denied = report.denied > 0 || warned || blind;
     ExitStatus::of(!report.errors.is_empty(), denied, report.objects.is_empty())
 }
 
-/// Writes where each object stands that was passed over, and why; the first ones of a long list.
-fn write_passed_over(passed_over: &[PassedOver<'_>], terminal: Terminal) {
+/// What looked as if it was to be checked: all but objects of other kinds. A misspelt kind has a warning of its own.
+fn missed<'r>(passed_over: &'r [PassedOver<'_>]) -> impl Iterator<Item = &'r PassedOver<'r>> {
+    passed_over.iter().filter(|it| it.why != Why::OtherKind.words().0)
+}
+
+/// Writes where each object stands that looked as if it was to be checked, and why it was not; the first ones of a
+/// long list.
+fn write_missed(passed_over: &[PassedOver<'_>], terminal: Terminal) {
     for PassedOver { file, line, object_ref, reason: words, .. } in
-        passed_over.iter().take(MAX_PASSED_OVER_IN_NOTES)
+        missed(passed_over).take(MAX_PASSED_OVER_IN_NOTES)
     {
         let title = object_ref.map_or_else(|| "a document".to_owned(), ObjectRef::title);
         terminal.note(&format!("note: {}:{line}: not checked: {} {words}", plain(file), plain(&title)));
     }
-    let more = passed_over.len().saturating_sub(MAX_PASSED_OVER_IN_NOTES);
+    let more = missed(passed_over).count().saturating_sub(MAX_PASSED_OVER_IN_NOTES);
     if more > 0 {
         terminal.note(&format!("note: {more} more not checked"));
     }

@@ -12,7 +12,7 @@ use crate::cli::settings::SettingsArgs;
 use crate::cli::terminal::Terminal;
 use crate::offline::base::Base;
 use crate::offline::collect::{Reading, Unread};
-use crate::offline::errors::input_error;
+use crate::offline::errors::{error_of, input_error};
 use crate::offline::exclude::Exclude;
 use crate::offline::load::InputPlan;
 use crate::offline::load::{Inputs, load};
@@ -21,7 +21,7 @@ use crate::offline::render::{Rendering, Unrendered, command};
 use crate::offline::repository::{Tool, normal};
 use crate::offline::stop::Stop;
 use crate::report::{counted, plain};
-use memgate_core::family::{self, message::and_more};
+use memgate_core::family::{self, common::STATE_UNREADABLE, message::and_more};
 use memgate_core::state::cluster_snapshot::Assumed;
 use memgate_manifest::error::Error;
 use memgate_model::family::Family;
@@ -224,12 +224,16 @@ impl ReadingArgs {
     }
 }
 
-/// Loads files that must all be readable; `None` after errors about those that are not were written.
+/// Loads files that must all be readable, names and namespaces of objects of state too; `None` after errors about those that are not were written.
 ///
 /// # Errors
 /// Those of [`load`].
 pub fn load_whole(plan: &InputPlan, terminal: Terminal) -> anyhow::Result<Option<Inputs>> {
-    let inputs = load(plan)?;
+    let mut inputs = load(plan)?;
+    if std::mem::take(&mut inputs.unread.unreadable_state) > 0 {
+        let unreadable = inputs.notices.iter().filter(|it| it.finding.code == &STATE_UNREADABLE);
+        inputs.errors.extend(unreadable.map(|it| error_of(&it.source, it.span, &it.finding)));
+    }
     note_read(&inputs.errors, &inputs.unread, terminal);
     Ok(inputs.errors.is_empty().then_some(inputs))
 }
@@ -252,6 +256,10 @@ pub fn note_read(errors: &[Error], unread: &Unread, terminal: Terminal) {
         terminal.input_error(&input_error(error));
     }
     note_unread(unread, "manifest", terminal);
+    if unread.unreadable_state > 0 {
+        let count = counted(unread.unreadable_state, "state object");
+        terminal.note(&format!("note: {count} not looked at; memgate check says where, and why"));
+    }
 }
 
 /// Writes notes about directories and globs without a file to read, and about files in them that were passed by.

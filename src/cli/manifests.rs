@@ -59,7 +59,7 @@ pub struct Args {
     /// Deployment: ha, single-node, kind-dev, priority-critical, host-network, network-policy.
     /// Certificates: cert-manager, csi-driver, cert-files, mtls.
     /// Reviews: family-arkonis, family-ark, family-orloj, family-orka, family-sympozium,
-    /// policies (always, unless there is --no-policies), templates, static-manifest
+    /// policies (always, unless there is --no-policies), ark-brokers, templates, static-manifest
     /// (Kubernetes 1.36 or newer).
     /// Without a replica: fail-closed, policy-strict, vap (1.31 or newer), map (1.36 or newer).
     /// Additions: service-monitor, alerts, dashboards, no-events, gitops-argocd, gitops-flux.

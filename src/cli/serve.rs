@@ -78,6 +78,10 @@ pub struct Args {
     #[arg(long, help_heading = "State")]
     no_policies: bool,
 
+    /// Watch the workloads of ark's memory service, by which policies judge whether memory is durable
+    #[arg(long, conflicts_with = "state", help_heading = "State")]
+    ark_brokers: bool,
+
     /// Do not write Events on agents whose pods start without their memory
     #[arg(long, conflicts_with = "state", help_heading = "State")]
     no_events: bool,
@@ -163,6 +167,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let options = options(args)?;
     let mut settings = args.settings.settings()?;
     settings.policies.own_namespace = args.certs.namespace();
+    settings.platforms.watches_workloads = args.ark_brokers;
     let state = if args.state.is_empty() {
         let context = KubeContext { kubeconfig: args.kubeconfig.clone(), context: args.context.clone() };
         State::Cluster { client: runtime.block_on(context.client())?, settings }

@@ -101,6 +101,8 @@ pub(crate) struct Installation {
     pub(crate) replicas: Fetched<Listing<Pod>>,
     /// All namespaces.
     pub(crate) namespaces: Fetched<Listing<Namespace>>,
+    /// All MemoryPolicies.
+    pub(crate) policies: Fetched<Listing<serde_json::Value>>,
     /// The ClusterRoleBinding of its name.
     pub(crate) cluster_role_binding: Fetched<ClusterRoleBinding>,
     /// The policy of its name that limits what the account may change in webhook configurations.

@@ -10,7 +10,7 @@ use crate::cluster::reader::{ClusterReader, fetch};
 use crate::cluster::request::{REQUEST_TIMEOUT, error_message, send};
 use crate::cluster::webhook_entry::{WebhookEntry, entries};
 use memgate_core::family;
-use memgate_model::kind::{Kind, POLICY_KINDS};
+use memgate_model::kind::{Kind, MEMORY_POLICY, POLICY_KINDS};
 use memgate_server::deploy::metadata::{NAME, SELF_GUARD, default_name};
 
 /// The API group and version of webhook configurations and admission policies.
@@ -45,6 +45,7 @@ pub(crate) async fn installation(
         budgets: reader.list("policy/v1", namespace, "poddisruptionbudgets", all()).await,
         replicas: reader.list("v1", namespace, "pods", pods).await,
         namespaces: reader.list("v1", "", "namespaces", all()).await,
+        policies: reader.list_kind(&MEMORY_POLICY, "", all()).await,
         ..Installation::default()
     };
     installation.name = name.map_or_else(|| own_name(&installation), str::to_owned);

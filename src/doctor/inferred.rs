@@ -49,6 +49,7 @@ pub(crate) fn components(found: &Installation) -> BTreeSet<Component> {
         (Component::FailClosed, !of_pods.is_empty() && of_pods.iter().all(|entry| entry.fails_closed)),
         (Component::CertFiles, found.arguments().any(is_not_builtin)),
         (Component::NoEvents, found.arguments().any(|argument| argument == "--no-events")),
+        (Component::ArkBrokers, found.arguments().any(|argument| argument == "--ark-brokers")),
         (Component::Templates, is_there("templates.memgate.dev")),
     ];
     chosen.into_iter().filter_map(|(component, is_on)| is_on.then_some(component)).collect()
@@ -107,6 +108,7 @@ mod tests {
             &[Component::NoEvents, Component::Templates],
             &[Component::CertFiles],
             &[Component::Policies],
+            &[Component::Policies, Component::ArkBrokers],
             &[Component::Policies, Component::SingleNode],
             &[Component::Policies, Component::PolicyStrict],
             &[Component::Policies, Component::PolicyStrict, Component::FailClosed],

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use serde_json::Value;
+
 use crate::cluster::cluster_state::{Fetched, Installation, ServedResources};
 use crate::doctor::check::{Check, abbreviated};
 use memgate_model::family::Family;
@@ -20,7 +22,32 @@ pub(crate) fn checks(found: &Installation, families: &[&'static Family]) -> Vec<
         Fetched::NotFound => {}
         Fetched::Unknown(why) => checks.push(Check::unknown("platforms", "", why.clone())),
     }
+    let watched = families
+        .iter()
+        .filter(|family| family.kinds.workloads.iter().any(|(_, selector)| selector.is_some()));
+    checks.extend(watched.flat_map(|family| unseen_workloads(found, family)));
     checks
+}
+
+/// Warnings about policies that ask whether memory is durable, where memgate does not see the workloads that say so.
+fn unseen_workloads(found: &Installation, family: &Family) -> Vec<Check> {
+    if found.arguments().any(|argument| argument == "--ark-brokers") {
+        return Vec::new();
+    }
+    let asks = |policy: &&Value| {
+        let families = policy.pointer("/spec/match/families").and_then(Value::as_array);
+        let rules = policy.pointer("/spec/rules").and_then(Value::as_array).into_iter().flatten();
+        families.is_none_or(|families| families.iter().any(|name| name == family.name)) && { rules }
+            .any(|rule| rule.pointer("/backends/durable") == Some(&Value::Bool(true)))
+    };
+    let warning = |policy: &Value| {
+        let name = policy.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+        let (family, component) = (family.name, "ark-brokers");
+        let message =
+            format!("policy {name} asks whether {family}'s memory is durable; add the component {component}");
+        Check::warn("platforms", format!("family {family}"), message)
+    };
+    found.policies.items().iter().filter(asks).map(warning).collect()
 }
 
 fn version(version: &Fetched<(u32, u32)>) -> Check {
@@ -78,6 +105,7 @@ fn platform(family: &'static Family, served: &ServedResources) -> Check {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cluster::cluster_state::Listing;
     use crate::doctor::check::CheckStatus;
     use memgate_core::family;
 
@@ -100,6 +128,30 @@ mod tests {
             .into_iter()
             .map(|check| (check.status, check.message))
             .collect()
+    }
+
+    #[test]
+    fn tells_of_policies_that_need_the_workloads_of_a_platform() {
+        let policy = |name: &str, spec: Value| serde_json::json!({"metadata": {"name": name}, "spec": spec});
+        let durable = serde_json::json!([{"id": "a"}, {"id": "b", "backends": {"durable": true}}]);
+        let items = vec![
+            policy("all", serde_json::json!({"rules": durable})),
+            policy("ours", serde_json::json!({"match": {"families": ["ark"]}, "rules": durable})),
+            policy("theirs", serde_json::json!({"match": {"families": ["orloj"]}, "rules": durable})),
+            policy("other", serde_json::json!({"rules": [{"id": "a", "backends": {"deny": ["x"]}}]})),
+        ];
+        let policies = Fetched::Found(Listing { items, truncated: false });
+        let found = Installation { policies, ..Installation::default() };
+        let told = |family| {
+            let checks =
+                checks(&found, &[family]).into_iter().filter(|check| check.message.starts_with("policy"));
+            checks.map(|check| check.message).collect::<Vec<_>>()
+        };
+        let asks = |name: &str| {
+            format!("policy {name} asks whether ark's memory is durable; add the component ark-brokers")
+        };
+        assert_eq!(told(&family::ark::FAMILY), [asks("all"), asks("ours")]);
+        assert_eq!(told(&family::orloj::FAMILY), Vec::<String>::new());
     }
 
     #[test]

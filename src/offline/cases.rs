@@ -12,6 +12,7 @@ use crate::offline::collect::{Reading, Unread, collect};
 use crate::offline::errors::error_at;
 use crate::offline::load::InputPlan;
 use crate::offline::load::{self, load};
+use crate::offline::notices::unreadable_errors;
 use crate::report::cases::{CaseResult, RuleCoverage};
 use memgate_core::admission;
 use memgate_core::casefile::compare::{CaseOutcome, failures};
@@ -107,6 +108,15 @@ fn run_document(
     for case in cases {
         if filter.is_some_and(|filter| !case.name.contains(filter)) {
             run.filtered += 1;
+            continue;
+        }
+        let list = case.pointer.key("state");
+        let errors = case.state.iter().enumerate().flat_map(|(index, value)| {
+            unreadable_errors(document, &list.index(index), value, &base.settings)
+        });
+        let known = run.errors.len();
+        run.errors.extend(errors);
+        if run.errors.len() > known {
             continue;
         }
         let CaseAnswer { outcome, decision, policies } = match answer(&case, base) {

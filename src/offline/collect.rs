@@ -71,6 +71,8 @@ pub struct Unread {
     pub switched_off: Vec<String>,
     /// Exclude globs that matched nothing.
     pub unused_excludes: Vec<String>,
+    /// How many objects of state decisions do not look at, since they have no name and namespace that can be read.
+    pub unreadable_state: usize,
     /// The snapshot of a cluster, if one was given.
     pub assumed: Option<Assumed>,
 }

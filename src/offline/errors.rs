@@ -1,5 +1,6 @@
 //! Errors of inputs with their places in the files, for reports.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::report::{FileLocation, InputError, Related, plain};
@@ -8,6 +9,7 @@ use memgate_manifest::mask;
 use memgate_manifest::place::DocumentPlace;
 use memgate_manifest::source::{Source, Span};
 use memgate_model::causes::with_causes;
+use memgate_model::finding::Finding;
 use memgate_primitives::credential::masked;
 use memgate_primitives::pointer::Pointer;
 
@@ -16,6 +18,14 @@ use memgate_primitives::pointer::Pointer;
 pub fn error_at(place: &DocumentPlace, pointer: &Pointer, message: String) -> Error {
     let caret = place.locate(pointer).caret;
     Error::Syntax(Box::new(SyntaxError::new(place.source(), caret, message)))
+}
+
+/// A finding as an error.
+#[must_use]
+pub fn error_of(source: &Arc<Source>, span: Span, finding: &Finding) -> Error {
+    let error = SyntaxError::new(source, span, finding.message());
+    let help = finding.help_text().map(Cow::into_owned);
+    Error::Syntax(Box::new(SyntaxError { help, ..error }))
 }
 
 /// An error about a whole text.

@@ -45,6 +45,7 @@ pub fn report(checked: &Checked) -> Report<'_> {
         policies: checked.policies,
         not_shown: not_shown.filter(|(_, counts)| *counts != NotShown::default()).collect(),
         unknown,
+        unreadable_state: checked.inputs.unread.unreadable_state,
         changes: None,
     }
 }

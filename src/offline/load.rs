@@ -15,7 +15,7 @@ use crate::offline::classify::{has_required_annotation, is_checked, object_ref};
 use crate::offline::collect::{Collected, Reading, STDIN, Unread, collect_within};
 use crate::offline::errors::{error_at, error_in};
 use crate::offline::exclude::Exclude;
-use crate::offline::notices::{Notice, Notices};
+use crate::offline::notices::{Notice, Notices, unreadable_errors};
 use crate::offline::origin::{Origins, SourceOrigins};
 use crate::offline::passed_over::{PassedOver, Why, pass_over};
 use crate::offline::places::Places;
@@ -127,6 +127,7 @@ pub fn load(plan: &InputPlan) -> Result<Inputs, Error> {
         let noun = if left_out == 1 { "file or directory" } else { "files and directories" };
         inputs.unread.switched_off.push(format!("{left_out} {noun} (exclude)"));
     }
+    inputs.unread.unreadable_state = notices.unreadable;
     inputs.notices = notices.finish();
     if plan.ignores_policies {
         inputs.snapshot.policies = Arc::default();
@@ -311,6 +312,19 @@ impl Loader<'_> {
             return Ok(false);
         }
         let errors = &mut inputs.errors;
+        if !state::unreadable(settings, value).is_empty() {
+            if is_policy {
+                errors.extend(unreadable_errors(document, within, value, settings));
+                return Ok(true);
+            }
+            let (group, kind) = state::group_and_kind(value);
+            let is_checked = is_checked(group, kind) && has_required_annotation(group, kind, value);
+            // One that is checked is denied instead, or has a generateName.
+            if origin == PolicyOrigin::Checked && is_checked {
+                return Ok(true);
+            }
+            notices.unreadable(document, within, value, settings);
+        }
         if is_policy && inputs.policies.is_repeated(document, within, value, origin, settings, errors) {
             return Ok(true);
         }
@@ -428,5 +442,135 @@ impl InputPlan {
     #[must_use]
     pub fn reads_stdin(&self) -> bool {
         self.checked.iter().chain(&self.state).any(|path| path == "-")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use memgate_core::family::common::STATE_UNREADABLE;
+    use memgate_model::object::Lookup;
+    use memgate_model::state_reader::StateReader;
+    use memgate_primitives::budget::Budget;
+
+    fn as_state(text: &str) -> Inputs {
+        let plan = InputPlan { checked: Vec::new(), state: vec!["-".to_owned()], ..InputPlan::of_text(text) };
+        load(&plan).expect("loads")
+    }
+
+    fn messages(inputs: &Inputs) -> Vec<String> {
+        let unreadable = inputs.notices.iter().filter(|it| it.finding.code == &STATE_UNREADABLE);
+        unreadable.map(|it| it.finding.message().into_owned()).collect()
+    }
+
+    #[test]
+    fn state_without_a_name_that_can_be_read_is_reported() {
+        let kinds = [
+            ("arkonis.dev/v1alpha1", "ArkMemory"),
+            ("arkonis.dev/v1alpha1", "ArkSettings"),
+            ("kubeswarm.io/v1alpha1", "SwarmAgent"),
+            ("ark.mckinsey.com/v1alpha1", "Memory"),
+            ("orloj.dev/v1", "Memory"),
+            ("core.orka.ai/v1alpha1", "Agent"),
+            ("sympozium.ai/v1alpha1", "SkillPack"),
+            ("v1", "Secret"),
+            ("v1", "ConfigMap"),
+            ("v1", "Service"),
+            ("v1", "Namespace"),
+        ];
+        let wrong = ["y", "n", "no", "off", "true", "0x10", "1e3", "07", "1.5", "[~]", "{}"];
+        for (api_version, kind) in kinds {
+            let head = format!("{{apiVersion: {api_version}, kind: {kind}, metadata: ");
+            let told = |metadata: &str| messages(&as_state(&format!("{head}{metadata}}}\n")));
+            for value in wrong {
+                let of = |field: &str| {
+                    vec![format!("metadata.{field} must be a string; this {kind} is not looked at")]
+                };
+                assert_eq!(told(&format!("{{name: {value}}}")), of("name"), "{value}");
+                assert_eq!(told(&format!("{{name: a, namespace: {value}}}")), of("namespace"), "{value}");
+                let both: Vec<_> = of("name").into_iter().chain(of("namespace")).collect();
+                assert_eq!(told(&format!("{{name: {value}, namespace: {value}}}")), both, "{value}");
+                assert_eq!(told(&format!("{{name: '{value}', namespace: \"{value}\"}}")), [""; 0], "{value}");
+            }
+            for metadata in ["{}", "~", "{name: ~}", "{name: ''}", "{generateName: a-}", "{namespace: a}"] {
+                let required = format!("metadata.name is required; this {kind} is not looked at");
+                assert_eq!(told(metadata), [required], "{metadata}");
+            }
+            for metadata in ["[]", "[{name: a}]", "a", "no", "1"] {
+                let required = format!("metadata must be an object; this {kind} is not looked at");
+                assert_eq!(told(metadata), [required], "{metadata}");
+            }
+            assert_eq!(told("{name: a, namespace: ~}"), [""; 0]);
+        }
+        for other in ["apps/v1, kind: Deployment", "v1, kind: Node", "example.com/v1, kind: ArkMemory"] {
+            assert_eq!(
+                messages(&as_state(&format!("{{apiVersion: {other}, metadata: {{name: y}}}}\n"))),
+                [""; 0]
+            );
+        }
+    }
+
+    #[test]
+    fn a_kind_with_an_unreadable_object_is_unknown() {
+        let text = "\
+{apiVersion: arkonis.dev/v1alpha1, kind: ArkMemory, metadata: {name: a, namespace: t}}
+---
+{apiVersion: v1, kind: Secret, metadata: {name: a, namespace: t}}
+";
+        let bad =
+            "---\n{apiVersion: arkonis.dev/v1alpha1, kind: ArkMemory, metadata: {name: n, namespace: t}}
+---\n{apiVersion: v1, kind: Secret, metadata: {name: b, namespace: no}}\n";
+        let families = memgate_core::family::ALL;
+        for (text, expected) in [(text.to_owned(), Lookup::Absent), (format!("{text}{bad}"), Lookup::Unknown)]
+        {
+            let snapshot = as_state(&text).snapshot;
+            for (group, kind) in [("arkonis.dev", "ArkMemory"), ("", "Secret")] {
+                let kind = memgate_core::family::state_kind(&families, group, kind).expect("a kind");
+                let budget = Budget::default();
+                let mut reader = StateReader::new(&snapshot, &budget);
+                assert_eq!(reader.get(kind, "t", "b"), expected, "{}", kind.kind);
+                assert!(reader.get(kind, "t", "a").found().is_some(), "{}", kind.kind);
+                assert_eq!(reader.get_if_known(kind, "t", "b"), expected, "{}", kind.kind);
+            }
+        }
+    }
+
+    #[test]
+    fn of_very_many_unreadable_objects_fifty_are_reported() {
+        let mut text = "apiVersion: v1\nkind: List\nitems:\n".to_owned();
+        for _ in 0..10_000 {
+            text.push_str("- {apiVersion: v1, kind: Secret, metadata: {name: y, namespace: n}}\n");
+        }
+        let inputs = as_state(&text);
+        assert_eq!((messages(&inputs).len(), inputs.unread.unreadable_state), (50, 10_000));
+    }
+
+    #[test]
+    fn a_policy_without_a_name_that_can_be_read_is_an_error() {
+        let head =
+            "{apiVersion: policy.memgate.dev/v1alpha1, kind: MemoryPolicyExemption, spec: {}, metadata: ";
+        for (metadata, expected) in
+            [("{name: y, namespace: no}", 2), ("{name: a, namespace: no}", 1), ("[]", 1)]
+        {
+            let text = format!("{head}{metadata}}}\n");
+            for inputs in [as_state(&text), load(&InputPlan::of_text(&text)).expect("loads")] {
+                assert_eq!(
+                    (inputs.errors.len(), inputs.unread.unreadable_state),
+                    (expected, 0),
+                    "{metadata}"
+                );
+                assert!(inputs.snapshot.policies.exemptions().next().is_none(), "{metadata}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_object_that_is_checked_is_not_reported_here() {
+        for metadata in ["{name: y}", "{name: a, namespace: no}", "{generateName: a-}", "{}"] {
+            let text =
+                format!("{{apiVersion: arkonis.dev/v1alpha1, kind: ArkMemory, metadata: {metadata}}}\n");
+            let inputs = load(&InputPlan::of_text(&text)).expect("loads");
+            assert_eq!((messages(&inputs).len(), inputs.objects.len()), (0, 1), "{metadata}");
+        }
     }
 }

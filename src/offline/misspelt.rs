@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use memgate_core::family;
+use memgate_model::family::Family;
 use memgate_model::workload;
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::suggest::nearest;
@@ -41,10 +42,19 @@ fn checked_kinds() -> impl Iterator<Item = CheckedKind> {
     families.chain(workloads).chain([CheckedKind { group: "", version: "v1", kind: "Pod" }])
 }
 
-/// Whether a kind is checked, or looked at.
+/// The kinds beside them in the groups of the platforms, each with its group.
+fn other_kinds() -> impl Iterator<Item = (&'static str, &'static str)> {
+    family::ALL.into_iter().flat_map(Family::other_kinds)
+}
+
+/// Whether a kind is checked, looked at, or known by name, or a list of such a kind.
 fn is_known(group: &str, kind: &str) -> bool {
-    checked_kinds().any(|known| (known.group, known.kind) == (group, kind))
-        || family::state_kind(&family::ALL, group, kind).is_some()
+    let element = kind.strip_suffix("List").unwrap_or(kind);
+    [kind, element].into_iter().any(|kind| {
+        checked_kinds().any(|known| (known.group, known.kind) == (group, kind))
+            || family::state_kind(&family::ALL, group, kind).is_some()
+            || other_kinds().any(|other| other == (group, kind))
+    })
 }
 
 /// The pointer and the message for an unknown kind that is likely a misspelt one. `has_items` tells whether the object
@@ -59,7 +69,9 @@ pub(super) fn misspelt(api_version: &str, kind: &str, has_items: bool) -> Option
     }
     let own = ["List"].into_iter().filter(|_| has_items && group.is_empty());
     let kinds = checked_kinds().filter(|known| known.group == group).map(|known| known.kind).chain(own);
-    if let Some(meant) = nearest(kind, kinds) {
+    // SwarmEvent is not SwarmAgent, in a misspelt group neither.
+    let is_other = other_kinds().any(|(_, other)| other == kind);
+    if let Some(meant) = nearest(kind, kinds).filter(|_| !is_other) {
         let (kind, api_version) = (quoted(kind), quoted(api_version));
         let message = format!("{api_version} is not known to have a kind {kind}; did you mean \"{meant}\"?");
         return Some(("/kind", message));
@@ -133,6 +145,45 @@ mod tests {
             let (pointer, message) = misspelt(api_version, kind, false).expect(kind);
             assert!(pointer == "/apiVersion" && message.ends_with(expected), "{message}");
         }
+    }
+
+    #[test]
+    fn leaves_the_other_kinds_of_each_platform() {
+        let mut count = 0;
+        for (group, kind) in other_kinds() {
+            for (version, has_items) in
+                [("v1", false), ("v1alpha1", false), ("v1prealpha1", true), ("v9", true)]
+            {
+                let api_version = format!("{group}/{version}");
+                for kind in [kind.to_owned(), format!("{kind}List")] {
+                    assert_eq!(misspelt(&api_version, &kind, has_items), None, "{api_version} {kind}");
+                }
+            }
+            count += 1;
+        }
+        assert!(count > 100, "{count} kinds");
+        for known in checked_kinds() {
+            assert_eq!(
+                misspelt(&known.api_version(), &format!("{}List", known.kind), false),
+                None,
+                "{known:?}"
+            );
+        }
+        // They are not suggested either, nor taken for a kind that is checked.
+        for (api_version, kind) in [
+            ("arkonis.dev/v1alpha1", "ArkEvnt"),
+            ("kubeswarm.io/v1alpha1", "SwarmTem"),
+            ("orloj.dev/v1", "Tol"),
+            ("kubeswarm/v1alpha1", "SwarmEvent"),
+            ("arkonis.io/v1alpha1", "ArkEvent"),
+        ] {
+            let found = misspelt(api_version, kind, false);
+            for (_, other) in other_kinds() {
+                let hint = format!("\"{other}\"?");
+                assert!(!found.as_ref().is_some_and(|(_, text)| text.ends_with(&hint)), "{found:?}");
+            }
+        }
+        assert_eq!(misspelt("kubeswarm/v1alpha1", "SwarmEvent", false), None);
     }
 
     #[test]

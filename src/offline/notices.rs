@@ -7,17 +7,22 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::offline::errors::error_of;
 use crate::offline::misspelt::misspelt;
 use crate::report::ObjectRef;
 use memgate_core::decide::form;
 use memgate_core::family::common;
 use memgate_core::state;
 use memgate_manifest::document::{Document, NonObject};
+use memgate_manifest::error::Error;
 use memgate_manifest::source::{Source, Span};
 use memgate_model::finding::Finding;
 use memgate_model::object::Reference;
 use memgate_model::settings::Settings;
 use memgate_primitives::pointer::Pointer;
+
+/// The most findings about objects of state that cannot be looked at.
+const MAX_UNREADABLE: usize = 50;
 
 /// A finding about a place in a file.
 #[derive(Debug)]
@@ -50,6 +55,10 @@ pub(super) struct Notices {
     misspelt: Vec<([String; 2], Notice)>,
     /// The groups and kinds of all definitions among the inputs.
     defined: BTreeSet<[String; 2]>,
+    /// How many objects of state cannot be looked at.
+    pub(super) unreadable: usize,
+    /// How many findings say so.
+    unreadable_told: usize,
     /// The first place of each object, by group, kind, namespace and name.
     objects: BTreeMap<[String; 4], (Arc<Source>, Span)>,
 }
@@ -73,6 +82,33 @@ impl Notices {
         let finding = Finding::warn(&common::STATE_UNUSED, Pointer::root(), message)
             .help("leave it out, or give what was meant to --with");
         self.made.push(Notice::new(first, first.span(0, 0), finding));
+    }
+
+    /// Adds an object of state at which decisions cannot look.
+    pub(super) fn unreadable(
+        &mut self,
+        document: &Document,
+        within: &Pointer,
+        value: &Value,
+        settings: &Settings,
+    ) {
+        self.unreadable += 1;
+        let room = MAX_UNREADABLE.saturating_sub(self.unreadable_told);
+        if room == 0 {
+            return;
+        }
+        let text = |pointer| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+        for finding in unreadable(document, within, value, settings).into_iter().take(room) {
+            self.unreadable_told += 1;
+            let (span, _) = document.locate(&finding.pointer).carets(false);
+            let object_ref = ObjectRef {
+                api_version: text("/apiVersion"),
+                kind: text("/kind"),
+                namespace: text("/metadata/namespace"),
+                name: text("/metadata/name"),
+            };
+            self.made.push(Notice { object_ref, ..Notice::new(document.source(), span, finding) });
+        }
     }
 
     /// Adds a policy or exemption of a version that is not served. One that is checked has a finding of its own.
@@ -145,6 +181,37 @@ impl Notices {
         notices.extend(misspelt.map(|(_, notice)| notice));
         notices
     }
+}
+
+/// Why decisions do not look at the object at `within` in a document, although they look at objects of its kind.
+fn unreadable(document: &Document, within: &Pointer, value: &Value, settings: &Settings) -> Vec<Finding> {
+    let kind = value.get("kind").and_then(Value::as_str).unwrap_or_default();
+    let finding = |(at, fault): (Pointer, &'static str)| {
+        let message = format!("{} {fault}; this {kind} is not looked at", at.field());
+        let value = value.pointer(at.as_str());
+        let finding = Finding::warn(&common::STATE_UNREADABLE, within.join(&at), message);
+        let (span, _) = document.locate(&finding.pointer).carets(false);
+        let written = document.source().text().get(span.start..span.end);
+        match written.filter(|_| value.is_some_and(|it| it.is_boolean() || it.is_number())) {
+            Some(written) => finding.help(format!("write it in quotes: \"{written}\"")),
+            None => finding,
+        }
+    };
+    state::unreadable(settings, value).into_iter().map(finding).collect()
+}
+
+/// The same findings as errors.
+pub(super) fn unreadable_errors(
+    document: &Document,
+    within: &Pointer,
+    value: &Value,
+    settings: &Settings,
+) -> Vec<Error> {
+    let error = |finding: Finding| {
+        let (span, _) = document.locate(&finding.pointer).carets(false);
+        error_of(document.source(), span, &finding)
+    };
+    unreadable(document, within, value, settings).into_iter().map(error).collect()
 }
 
 /// The name of an object in reports.

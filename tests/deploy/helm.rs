@@ -48,6 +48,7 @@ const SAME: &[(&[&str], &[&str])] = &[
         &["--family=orka"],
     ),
     (&["policies.enabled=false"], &["--no-policies"]),
+    (&["policies.arkBrokers=true"], &["--component=ark-brokers"]),
     (&["policies.strict=true"], &["--component=policy-strict"]),
     (
         &["policies.strict=true", "families.ark.enabled=false", "families.orka.enabled=false"],

@@ -48,6 +48,7 @@ const OF_FILES: &[&str] = &[
     "memgate/not-an-object",
     "memgate/object-repeated",
     "memgate/schema",
+    "memgate/state-unreadable",
     "policy/exemption-expired",
     "policy/exemption-rejected",
 ];

@@ -39,14 +39,14 @@ fn nodes(text: &str) -> BTreeSet<String> {
     let mut lines = BTreeSet::new();
     for document in &documents {
         let crd = document.value();
-        for crd in crd["items"].as_array().map_or(std::slice::from_ref(crd), Vec::as_slice) {
+        for crd in crd["items"].as_array().map_or_else(|| std::slice::from_ref(crd), Vec::as_slice) {
             if crd["kind"] != "CustomResourceDefinition" {
                 continue;
             }
-            let kind = crd["spec"]["names"]["kind"].as_str().expect("a kind");
-            for version in crd["spec"]["versions"].as_array().into_iter().flatten() {
+            let kind = crd.pointer("/spec/names/kind").and_then(Value::as_str).expect("a kind");
+            for version in list(crd.pointer("/spec/versions").expect("versions")) {
                 let owner = format!("{kind}/{}", version["name"].as_str().expect("a version"));
-                let schema = &version["schema"]["openAPIV3Schema"];
+                let schema = version.pointer("/schema/openAPIV3Schema").unwrap_or(&Value::Null);
                 walk(&owner, "", schema, false, &mut lines);
             }
         }

@@ -4,21 +4,34 @@ use std::path::Path;
 
 use memgate_core::family;
 
-/// A line of the table: the text of its first cells.
-fn rows(page: &str) -> Vec<[&str; 3]> {
+/// A line of the table.
+struct Row<'p> {
+    family: &'p str,
+    version: &'p str,
+    of: &'p str,
+    read: &'p str,
+    file: &'p str,
+}
+
+fn rows(page: &str) -> Vec<Row<'_>> {
     let lines = page.lines().filter(|line| line.starts_with('|') && line.contains(".yaml` |"));
     lines
         .map(|line| {
             let mut cells = line.split('|').skip(1).map(str::trim);
-            [(); 3].map(|()| cells.next().unwrap_or_default())
+            let [family, version, of, read, file] = [(); 5].map(|()| cells.next().unwrap_or_default());
+            Row { family, version, of, read, file: file.trim_matches('`') }
         })
         .collect()
 }
 
-/// The first word with a digit: `v0.5.7`, `a29444a7`.
-fn version(cell: &str) -> &str {
-    let mut words = cell.split([' ', ',', ';', '(', ')']);
-    words.find(|word| word.contains(|c: char| c.is_ascii_digit())).expect("a version")
+/// The words with a digit: `v0.5.7`, `a29444a7`.
+fn versions(cell: &str) -> impl Iterator<Item = &str> {
+    cell.split([' ', ',', ';', '(', ')']).filter(|word| word.contains(|c: char| c.is_ascii_digit()))
+}
+
+/// The comment at the head of a file.
+fn head(text: &str) -> String {
+    text.lines().take_while(|line| line.starts_with('#')).collect()
 }
 
 #[test]
@@ -27,17 +40,22 @@ fn names_the_versions_that_the_definitions_and_examples_name() {
     let read = |path: &str| std::fs::read_to_string(root.join(path)).expect(path);
     let (page, examples) = (read("docs/upstream.md"), read("examples/README.md"));
     let mut named: Vec<String> = Vec::new();
-    for [family, read_from, file] in rows(&page) {
-        let file = file.trim_matches('`');
-        let definitions = read(&format!("deploy/crds/{file}"));
-        let head: String = definitions.lines().take_while(|line| line.starts_with('#')).collect();
-        assert!(head.contains(version(read_from)), "{file}: its head does not name {}", version(read_from));
+    for Row { family, version, of, read: month, file } in rows(&page) {
+        let definitions = head(&read(&format!("deploy/crds/{file}")));
         let list = root.join("tests/shapes").join(file).with_extension("shape");
-        let list = std::fs::read_to_string(list).unwrap_or_else(|_| head.clone());
-        let head: String = list.lines().take_while(|line| line.starts_with('#')).collect();
-        assert!(head.contains(version(read_from)), "{file}: its list does not name {}", version(read_from));
+        let list = std::fs::read_to_string(list).map_or_else(|_| definitions.clone(), |list| head(&list));
+        assert!(versions(version).next().is_some(), "{family} without a version");
+        for version in versions(version) {
+            assert!(definitions.contains(version), "{file}: its head does not name {version}");
+            assert!(list.contains(version), "{file}: its list does not name {version}");
+        }
+        let is_date = |text: &str| text.len() >= 7 && text.chars().all(|c| c.is_ascii_digit() || c == '-');
+        assert!(is_date(month), "{family}: {month} is not a month");
+        assert!(of == "–" || is_date(of), "{family}: {of} is not a date");
+        assert!(list.contains(&format!("read in {month}")), "{file}: its list was not read in {month}");
+        assert!(of == "–" || list.contains(&format!("of {of}")), "{file}: its list is not of {of}");
         if family::ALL.iter().any(|known| known.name == family) {
-            let version = version(read_from).trim_start_matches('v');
+            let version = versions(version).next().unwrap_or_default().trim_start_matches('v');
             assert!(examples.contains(version), "examples/README.md does not name {version} of {family}");
         }
         named.push(file.to_owned());
@@ -52,6 +70,27 @@ fn names_the_versions_that_the_definitions_and_examples_name() {
     named.sort();
     assert_eq!(named, files);
     for family in family::ALL {
-        assert!(page.contains(&format!("\n## {}\n", family.name)), "no section about {}", family.name);
+        let (_, section) = page.split_once(&format!("\n## {}\n", family.name)).expect(family.name);
+        let section = section.split("\n## ").next().unwrap_or_default();
+        for paragraph in ["Read again: ", "New", "Coming"] {
+            assert!(section.contains(&format!("\n{paragraph}")), "{}: {paragraph}", family.name);
+        }
+    }
+}
+
+/// Each kind that a list has is one that the head of the definitions names.
+#[test]
+fn the_heads_of_the_lists_name_their_kinds() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for file in std::fs::read_dir(root.join("tests/shapes")).expect("the lists") {
+        let path = file.expect("a file").path();
+        let list = std::fs::read_to_string(&path).expect("a list");
+        let name = path.with_extension("yaml");
+        let definitions = root.join("deploy/crds").join(name.file_name().expect("a name"));
+        let definitions = head(&std::fs::read_to_string(definitions).expect("its definitions"));
+        for line in list.lines().filter(|line| !line.starts_with('#')) {
+            let kind = line.split('/').next().unwrap_or_default();
+            assert!(definitions.contains(kind), "{}: {kind}", path.display());
+        }
     }
 }

@@ -24,7 +24,9 @@ pub(crate) static FAMILY: Family = Family {
         defaulted: &[&api::NOTEBOOK],
         memories: &[&api::NOTEBOOK],
         watched: &[&api::NOTEBOOK],
+        workloads: &[],
         fetched: &[],
+        others: &[],
     },
     pods: Pods {
         selectors: &api::POD_SELECTORS,

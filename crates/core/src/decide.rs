@@ -39,6 +39,7 @@ use memgate_model::workload;
 use memgate_primitives::budget::{Budget, MAX_PATCH_BYTES, OverLimit};
 
 use self::namespace::{first_non_empty, resolve_namespace};
+use self::policies::Asked;
 
 /// Decides one request.
 ///
@@ -119,11 +120,12 @@ fn decide_resource(
     }
     let has_defaults = !policies_only && request.operation != Operation::Delete;
     let defaults = if has_defaults { (family.faces.default)(&subject, &mut state) } else { Vec::new() };
+    let asked = Asked::of(request);
     // Policies have steps of their own: what many of them cost is not the object's fault.
     let ((edits, judgement), _) = budget.judging(request.object.map_or(0, str::len), || {
         let edits =
-            policies::add_defaults(defaults, &mut findings, family, &subject, request, snapshot, &mut state);
-        (edits, policies::of_resource(family, &subject, request, snapshot, &mut state))
+            policies::add_defaults(defaults, &mut findings, family, &subject, &asked, snapshot, &mut state);
+        (edits, policies::of_resource(family, &subject, &asked, snapshot, &mut state))
     });
     findings.extend(judgement.findings);
     if let Some(stop) = budget.stopped() {

@@ -17,13 +17,15 @@ pub mod inject;
 pub mod message;
 pub mod orka;
 pub mod orloj;
+mod other_kinds;
 mod packed;
 pub(crate) mod schema_check;
 pub mod sympozium;
 mod url;
+mod workloads;
 
-use memgate_model::family::Family;
-use memgate_model::kind::{DEPLOYMENT, Kind, NAMESPACE, SECRET};
+use memgate_model::family::{Family, Kinds};
+use memgate_model::kind::{Kind, NAMESPACE, SECRET};
 use memgate_model::platform_settings::PlatformSettings;
 use memgate_model::settings::{PolicySettings, Settings};
 
@@ -81,12 +83,15 @@ pub fn needed_annotation(families: &[&'static Family], group: &str, kind: &str) 
 /// these platforms looks it up. Deployments enter it from files only.
 #[must_use]
 pub fn state_kind(families: &[&'static Family], group: &str, kind: &str) -> Option<&'static Kind> {
-    state_kinds(families).chain([&DEPLOYMENT]).find(|known| known.is(group, kind))
+    state_kinds(families).chain([&workloads::DEPLOYMENT]).find(|known| known.is(group, kind))
 }
 
 /// Every kind of which a cluster's objects enter the state, possibly more than once.
 pub fn state_kinds<'f>(families: &'f [&'static Family]) -> impl Iterator<Item = &'static Kind> + use<'f> {
-    let looked_up =
-        |family: &&'static Family| family.kinds.watched.iter().chain(family.kinds.fetched).copied();
+    let looked_up = |family: &&'static Family| {
+        let Kinds { watched, workloads, fetched, .. } = &family.kinds;
+        let workloads = workloads.iter().map(|(kind, _)| kind);
+        watched.iter().chain(workloads).chain(*fetched).copied()
+    };
     families.iter().flat_map(looked_up).chain([&SECRET, &NAMESPACE])
 }

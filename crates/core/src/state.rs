@@ -16,6 +16,7 @@ use memgate_model::kind::Kind;
 use memgate_model::object::{Coverage, DEFAULT_NAMESPACE, KindState, Object, Reference};
 use memgate_model::settings::Settings;
 use memgate_model::snapshot::Snapshot;
+use memgate_primitives::pointer::Pointer;
 use serde_json::Value;
 use thiserror::Error;
 
@@ -63,7 +64,8 @@ impl Added {
 }
 
 /// Adds an object to the state, or replaces the one of the same name.
-/// All others are left out, as is what has no name. `namespace` is where objects are that name none; without it
+/// All others are left out. One that is [`unreadable`] is left out too, and from then on no object of its kind counts as
+/// absent. `namespace` is where objects are that name none; without it
 /// they count as being in `default`, with a note that it was not given. A CustomResourceDefinition of a
 /// family's kind takes the place of the one that comes with memgate.
 ///
@@ -79,7 +81,11 @@ fn add_from(snapshot: &mut Snapshot, value: &Value, stored: bool) -> Result<Adde
     if (group, kind) == ("apiextensions.k8s.io", "CustomResourceDefinition") {
         return add_definition(snapshot, value).map(Added::used);
     }
+    let is_readable = unreadable(&snapshot.settings, value).is_empty();
     if let Some(kind) = memgate_policy::resource::kind(group, kind) {
+        if !is_readable {
+            return Ok(Added::used(true));
+        }
         let value = with_namespace(value, kind, &snapshot.settings);
         let families = family::known(&snapshot.settings.families);
         let faults = memgate_policy::put(Arc::make_mut(&mut snapshot.policies), &families, kind, &value);
@@ -88,7 +94,10 @@ fn add_from(snapshot: &mut Snapshot, value: &Value, stored: bool) -> Result<Adde
     let Some(kind) = family::state_kind(&snapshot.settings.families, group, kind) else {
         return Ok(Added::used(false));
     };
-    let Some(mut object) = Object::read(kind, value)? else { return Ok(Added::used(false)) };
+    let Some(mut object) = Object::read(kind, value)?.filter(|_| is_readable) else {
+        snapshot.kind_mut(kind).lacks_some = true;
+        return Ok(Added::used(true));
+    };
     object.stored = stored;
     if !kind.namespaced {
         object.namespace = "".into();
@@ -122,9 +131,40 @@ pub fn group_and_kind(value: &Value) -> (&str, &str) {
     (text("apiVersion").rsplit_once('/').map_or("", |(group, _)| group), text("kind"))
 }
 
+/// Why an object has no place in the state although decisions look at objects of its kind: its metadata, name or
+/// namespace is of the wrong type, or it has no name and is not a policy. Each with its pointer.
+#[must_use]
+pub fn unreadable(settings: &Settings, value: &Value) -> Vec<(Pointer, &'static str)> {
+    let (group, kind) = group_and_kind(value);
+    let of_policy = memgate_policy::resource::kind(group, kind);
+    if of_policy.or_else(|| family::state_kind(&settings.families, group, kind)).is_none() {
+        return Vec::new();
+    }
+    let (at, null) = (Pointer::new("/metadata"), Value::Null);
+    let metadata = value.get("metadata").unwrap_or(&null);
+    if !metadata.is_object() && !metadata.is_null() {
+        return vec![(at, "must be an object")];
+    }
+    let faults = ["name", "namespace"].into_iter().filter_map(|field| {
+        let fault = match metadata.get(field).unwrap_or(&null) {
+            Value::String(text) if field == "namespace" || !text.is_empty() => return None,
+            Value::Null if field == "namespace" => return None,
+            // A policy without a name is in force.
+            Value::Null | Value::String(_) if of_policy.is_some() => return None,
+            Value::Null | Value::String(_) => "is required",
+            _ => "must be a string",
+        };
+        Some((at.key(field), fault))
+    });
+    faults.collect()
+}
+
 /// The name under which [`add`] keeps an object; `None` for one that it leaves out.
 #[must_use]
 pub fn reference(settings: &Settings, value: &Value) -> Option<Reference> {
+    if !unreadable(settings, value).is_empty() {
+        return None;
+    }
     let (group, kind) = group_and_kind(value);
     let of_policy = memgate_policy::resource::kind(group, kind);
     let kind = of_policy.or_else(|| family::state_kind(&settings.families, group, kind))?;

@@ -140,9 +140,17 @@ fn is_listed(case: &Case) -> bool {
 
 /// Cases about what files leave open: a cluster has a status, its controllers have made what they make, and what it
 /// does not hold is missing.
-const OF_FILES_ALONE: [&str; 10] = [
+const OF_FILES_ALONE: [&str; 18] = [
+    "does-not-judge-a-change-of-a-ttl-that-was-unknown",
+    "notes-a-query-without-ttl-where-no-ark-config-is-known",
+    "says-why-a-query-without-ttl-cannot-be-judged",
     "accepts-a-run-of-an-agent-that-its-ensemble-makes",
     "accepts-a-secret-where-only-another-namespace-has-some",
+    "accepts-an-agent-whose-settings-are-elsewhere",
+    "accepts-ark-settings-where-none-are-among-the-inputs",
+    "accepts-swarm-settings-where-none-are-among-the-inputs",
+    "accepts-swarm-settings-where-only-another-namespace-has-some",
+    "accepts-swarm-settings-where-there-are-only-ark-settings",
     "adds-a-configured-memory-without-status",
     "ignores-the-namespace-of-the-configured-memory",
     "injects-for-an-agent-that-its-ensemble-makes",

@@ -64,9 +64,17 @@ pub struct Kinds {
     pub memories: &'static [&'static Kind],
     /// The kinds that decisions look up and the server watches.
     pub watched: &'static [&'static Kind],
+    /// The workloads among which decisions look for what serves memory: files hold them. A server whose settings ask for it
+    /// watches those with a label selector, which it sends to the apiserver.
+    pub workloads: &'static [(&'static Kind, Option<&'static str>)],
     /// The kinds that decisions look up one object at a time; RBAC rules allow `get` only.
     pub fetched: &'static [&'static Kind],
+    /// The other kinds of the platform's groups, which are known by name only.
+    pub others: &'static [OtherKinds],
 }
+
+/// A group, and the names of kinds in it with blanks between them.
+pub type OtherKinds = (&'static str, &'static str);
 
 /// The agent pods of a platform.
 pub struct Pods {
@@ -248,6 +256,13 @@ impl Family {
     pub fn has_in_views(&self, path: &str) -> bool {
         let of_kinds = self.in_cel.views.iter().any(|view| view.has(path));
         of_kinds || path == "containers" && self.adds_containers()
+    }
+
+    /// The other kinds of the platform's groups, each with its group.
+    pub fn other_kinds(&self) -> impl Iterator<Item = (&'static str, &'static str)> + use<> {
+        let of_group =
+            |(group, kinds): &'static OtherKinds| kinds.split_whitespace().map(|kind| (*group, kind));
+        self.kinds.others.iter().flat_map(of_group)
     }
 
     /// Whether policies may fill a field of this kind.

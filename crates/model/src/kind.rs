@@ -76,7 +76,7 @@ pub static SECRET: Kind = Kind {
     ]),
 };
 
-/// core/v1 Service: read for its ports, and to know which host names lead into the cluster.
+/// core/v1 Service: read for its ports and its selector, and to know which host names lead into the cluster.
 pub static SERVICE: Kind = Kind {
     group: "",
     version: "v1",
@@ -87,50 +87,21 @@ pub static SERVICE: Kind = Kind {
         Field::new("metadata", METADATA),
         Field::new(
             "spec",
-            Schema::Open(&[Field::new(
-                "ports",
-                Schema::List(&Schema::Open(&[
-                    Field::new("name", Schema::Text),
-                    Field::new("port", Schema::Integer),
-                    Field::new("targetPort", Schema::Text),
-                ])),
-            )]),
+            Schema::Open(&[
+                Field::new(
+                    "ports",
+                    Schema::List(&Schema::Open(&[
+                        Field::new("name", Schema::Text),
+                        Field::new("port", Schema::Integer),
+                        Field::new("targetPort", Schema::Text),
+                    ])),
+                ),
+                Field::new("type", Schema::Text),
+                Field::new("selector", Schema::Texts),
+            ]),
         ),
     ]),
 };
-
-/// apps/v1 Deployment: read for the references to Secrets in its containers, and only from manifests. Literals of
-/// variables are not kept.
-pub static DEPLOYMENT: Kind = Kind {
-    group: "apps",
-    version: "v1",
-    kind: "Deployment",
-    plural: "deployments",
-    namespaced: true,
-    schema: Schema::Pruned(&[
-        Field::new("metadata", METADATA),
-        Field::new("spec", Schema::Pruned(&[Field::new("template", Schema::Pruned(&[POD_SPEC]))])),
-    ]),
-};
-
-const POD_SPEC: Field = Field::new(
-    "spec",
-    Schema::Pruned(&[Field::new(
-        "containers",
-        Schema::List(&Schema::Pruned(&[
-            Field::new("name", Schema::Text),
-            Field::new("env", Schema::List(&Schema::Pruned(&[Field::new("name", Schema::Text), VALUE_FROM]))),
-        ])),
-    )]),
-);
-
-const VALUE_FROM: Field = Field::new(
-    "valueFrom",
-    Schema::Pruned(&[Field::new(
-        "secretKeyRef",
-        Schema::Pruned(&[Field::new("name", Schema::Text), Field::new("key", Schema::Text)]),
-    )]),
-);
 
 /// core/v1 Namespace: read for its labels, from manifests.
 pub static NAMESPACE: Kind = Kind {

@@ -14,8 +14,10 @@ pub use self::json::PATHS;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::Arc;
 
 use crate::tree::Tree;
+use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
 
 /// The role of an object for memory.
@@ -60,8 +62,8 @@ pub struct MemoryView {
     pub name: String,
     /// The namespace in the platform's own sense, with its path in the view.
     pub own_namespace: Option<(&'static str, String)>,
-    /// `metadata.labels`.
-    pub labels: BTreeMap<String, String>,
+    /// `metadata.labels`, which all views of an object share.
+    pub labels: Arc<BTreeMap<String, String>>,
     /// Where memory is kept.
     pub backend: Option<String>,
     /// Whether memory outlives its process.
@@ -100,6 +102,8 @@ pub struct MemoryView {
     pub own_variables: Vec<OwnVariableView>,
     /// The `envFrom` of a pod that may set variables which its memory leaves out.
     pub env_from: Option<Pointer>,
+    /// Where a value comes from that is not in the object itself. Messages about the value end in it.
+    pub remarks: Vec<Remark>,
     /// The paths whose value is unknown, with the reason. Those of the endpoint are in the endpoint.
     pub unknown: Vec<(&'static str, Why)>,
     /// The place of each field in the object, by its path in the view. Elements of lists have a `field` of their own.
@@ -125,6 +129,12 @@ pub enum Why {
     TwoReadings,
     /// It is not known whether an object exists: `Kind "namespace/name"`.
     Object(String),
+    /// The endpoint leads to something that is not known.
+    Serving,
+    /// The workload of a Service is not known, by `namespace/name`.
+    Workload(String),
+    /// How a workload keeps memory is not known: its kind, and `namespace/name`.
+    Backend(&'static str, String),
     /// The pod sets a variable of this name, or `envFrom`.
     SetByPod(String),
 }
@@ -140,9 +150,23 @@ impl fmt::Display for Why {
             Self::Placeholder => f.write_str("a value holds $(…)"),
             Self::TwoReadings => f.write_str("the host can be read in two ways"),
             Self::Object(name) => write!(f, "{name} is not known"),
+            Self::Serving => f.write_str("what serves the endpoint is not known"),
+            Self::Workload(name) => write!(f, "the workload of Service \"{name}\" is not known"),
+            Self::Backend(kind, name) => write!(f, "the backend of {kind} \"{name}\" is not known"),
             Self::SetByPod(name) => write!(f, "the pod sets {name} itself"),
         }
     }
+}
+
+/// Where a value of a view comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Remark {
+    /// The path in the view.
+    pub path: &'static str,
+    /// The object that it comes from, if it has a name to show: kind, namespace and name.
+    pub object: Option<(&'static str, String, String)>,
+    /// The words, behind the object if there is one.
+    pub words: &'static str,
 }
 
 /// The size of a volume.
@@ -284,7 +308,8 @@ impl MemoryView {
     #[must_use]
     pub fn labelled(mut self, object: &Tree) -> Self {
         if let Some(labels @ Tree::Texts(_)) = object.at(&["metadata", "labels"]) {
-            self.labels = labels.entries().map(|(key, value)| (key.to_owned(), value.to_owned())).collect();
+            let entries = labels.entries().map(|(key, value)| (key.to_owned(), value.to_owned()));
+            self.labels = Arc::new(entries.collect());
         }
         self
     }
@@ -335,6 +360,21 @@ impl MemoryView {
     #[must_use]
     pub fn unknown_at(&self, path: &str) -> Option<&Why> {
         self.unknown.iter().find(|(unknown, _)| *unknown == path).map(|(_, why)| why)
+    }
+
+    /// Where the value at a path comes from, for a reader of this namespace: ` (WORDS)`, or nothing.
+    #[must_use]
+    pub fn remark(&self, path: &str, reader: &str) -> String {
+        let Some(remark) = self.remarks.iter().find(|remark| remark.path == path) else {
+            return String::new();
+        };
+        match &remark.object {
+            None => format!(" ({})", remark.words),
+            Some((kind, namespace, _)) if namespace != reader => format!(" ({kind} \"…\" {})", remark.words),
+            Some((kind, namespace, name)) => {
+                format!(" ({kind} {} {})", quoted(&qualified(namespace, name)), remark.words)
+            }
+        }
     }
 
     /// The namespace in the platform's own sense; the Kubernetes namespace where the platform has no other.

@@ -288,7 +288,8 @@ pub struct KindState {
     pub(super) coverage: Coverage,
     pub(super) objects: Objects,
     indexes: Indexes,
-    /// Whether there are objects that are not here, not even by name: searches do not see them.
+    /// Whether there are objects that are not here, not even by name: searches do not see them, and without a cluster none
+    /// counts as absent.
     pub lacks_some: bool,
     /// The names of objects that were looked up and do not exist, by namespace.
     absent: BTreeMap<String, BTreeSet<String>>,
@@ -422,8 +423,8 @@ impl KindState {
             return Lookup::Found(object);
         }
         let absent = match &self.coverage {
-            Coverage::Complete => true,
-            Coverage::PerNamespace => self.objects.is_in_use(namespace),
+            Coverage::Complete => !self.lacks_some,
+            Coverage::PerNamespace => !self.lacks_some && self.objects.is_in_use(namespace),
             Coverage::Listed(_) => self.knows_all(Some(namespace)),
             Coverage::Watched | Coverage::Unknown => {
                 self.absent.get(namespace).is_some_and(|names| names.contains(name))

@@ -7,6 +7,8 @@ pub struct PlatformSettings {
     pub orloj: Orloj,
     /// The settings for sympozium.
     pub sympozium: Sympozium,
+    /// Whether a server watches the workloads that serve memory.
+    pub watches_workloads: bool,
 }
 
 /// The settings for orloj.

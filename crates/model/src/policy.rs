@@ -313,6 +313,8 @@ pub struct Rule {
     pub by_sources: Vec<Role>,
     /// The backends and providers of memory to which it applies; to all when absent.
     pub when: Option<When>,
+    /// Whether an object that is judged by the memory that it uses is judged by its own view as well.
+    pub also_itself: bool,
     /// The rule itself.
     pub check: Box<dyn TypedRule>,
     /// Its actions, where they differ from the policy's.

@@ -20,6 +20,14 @@ pub fn pruned(value: &Value, schema: &Schema) -> Value {
         (Schema::List(element), Value::Array(elements)) => {
             elements.iter().map(|value| pruned(value, element)).collect()
         }
+        (Schema::Named(named), Value::Array(elements)) => {
+            let kept = |value: &Value| {
+                let name = value.get("name")?.as_str()?;
+                let (_, schema) = named.iter().find(|(known, _)| *known == name)?;
+                Some(pruned(value, schema))
+            };
+            elements.iter().filter_map(kept).collect()
+        }
         (Schema::Texts, Value::Object(entries)) => {
             entries.iter().map(|(key, value)| (key.clone(), pruned(value, &Schema::Text))).collect()
         }

@@ -17,6 +17,9 @@ pub enum Schema {
     Boolean,
     /// A list whose elements all have one schema.
     List(&'static Self),
+    /// A list of objects, of which only those with one of these names are kept, each by its own schema: for lists whose
+    /// other elements may hold credentials.
+    Named(&'static [(&'static str, &'static Self)]),
     /// An object with exactly these fields; any other field is unknown, and pruned by the apiserver.
     Object(&'static [Field]),
     /// An object of which these fields are read. It has other fields, which do not concern memgate.
@@ -85,6 +88,7 @@ impl Schema {
             | Self::Integer
             | Self::Boolean
             | Self::List(_)
+            | Self::Named(..)
             | Self::Texts
             | Self::Keys => &[],
         }
@@ -98,7 +102,7 @@ impl Schema {
             Self::Text => Some("string"),
             Self::Integer => Some("integer"),
             Self::Boolean => Some("boolean"),
-            Self::List(_) => Some("array"),
+            Self::List(_) | Self::Named(..) => Some("array"),
             Self::Object(_)
             | Self::Open(_)
             | Self::Pruned(_)

@@ -74,12 +74,22 @@ impl<'s> StateReader<'s> {
             None if matches!(state.coverage, Coverage::Listed(_) | Coverage::Unknown) => {
                 self.get(kind, namespace, name)
             }
-            None if !state.is_empty() => Lookup::Absent,
+            None if !state.is_empty() && !state.lacks_some => Lookup::Absent,
             None => {
                 self.note_unknown(kind, namespace, name);
                 Lookup::Unknown
             }
         }
+    }
+
+    /// Whether an object is missing, for kinds of which files seldom hold all objects: without a cluster, it counts as
+    /// missing only if another object of its namespace is known.
+    pub fn is_missing(&mut self, kind: &'static Kind, namespace: &str, name: &str) -> bool {
+        let lookup = self.get(kind, namespace, name);
+        let is_open = |state: &Arc<KindState>| {
+            state.coverage == Coverage::Complete && state.first_of(namespace).is_none()
+        };
+        lookup == Lookup::Absent && !self.kinds.get(kind).is_some_and(is_open)
     }
 
     /// One object by name, if it is known. An unknown one is not noted, unless it exists and is not held.
@@ -127,13 +137,20 @@ impl<'s> StateReader<'s> {
     #[must_use]
     pub fn is_known(&self, kind: &Kind) -> bool {
         let is_listed = |state: &KindState| matches!(state.coverage, Coverage::Listed(_));
-        self.in_cluster(kind) || self.holds_any(kind) || self.kinds.get(kind).is_some_and(|it| is_listed(it))
+        let is_known = |state: &Arc<KindState>| !state.lacks_some && (!state.is_empty() || is_listed(state));
+        self.in_cluster(kind) || self.kinds.get(kind).is_some_and(is_known)
     }
 
     /// Whether the objects of a kind come from a cluster.
     #[must_use]
     pub fn in_cluster(&self, kind: &Kind) -> bool {
         self.kinds.get(kind).is_some_and(|state| state.coverage == Coverage::Watched)
+    }
+
+    /// Whether objects come from files, and none from a cluster.
+    #[must_use]
+    pub fn of_files(&self) -> bool {
+        !self.kinds.is_empty() && self.kinds.values().all(|state| state.coverage != Coverage::Watched)
     }
 
     /// Whether the namespace of the object under review was given.

@@ -563,14 +563,28 @@ impl<'de> Visitor<'de> for TreeSeed<'_, '_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Tree, A::Error> {
         let mut elements = Vec::new();
-        if let Schema::List(schema) = self.schema {
-            let element = |index| TreeSeed { schema, path: Path::Index(&self.path, index), ..self };
-            while let Some(element) = list.next_element_seed(element(elements.len()))? {
-                if !self.has_room(elements.len()) {
-                    break;
+        let place = |index| TreeSeed { path: Path::Index(&self.path, index), ..self };
+        match self.schema {
+            Schema::List(schema) => {
+                let element = |index| TreeSeed { schema, ..place(index) };
+                while let Some(element) = list.next_element_seed(element(elements.len()))? {
+                    if !self.has_room(elements.len()) {
+                        break;
+                    }
+                    elements.push(element);
                 }
-                elements.push(element);
             }
+            Schema::Named(named) => {
+                while let Some(text) = list.next_element::<Box<RawValue>>()?.filter(|_| self.has_room(0)) {
+                    let element = place(elements.len());
+                    let read = read_by(&text, &NAMED, element)?;
+                    let is_of = |(name, _): &&(&str, _)| read.text_at(&["name"]) == Some(*name);
+                    if let Some((_, schema)) = named.iter().find(is_of) {
+                        elements.push(read_by(&text, schema, element)?);
+                    }
+                }
+            }
+            _ => {}
         }
         while list.next_element::<IgnoredAny>()?.is_some() {}
         Ok(Tree::List(elements))
@@ -585,7 +599,12 @@ impl<'de> Visitor<'de> for TreeSeed<'_, '_> {
             | Schema::Compared(fields) => read_fields(map, fields, self).map(Tree::Map),
             Schema::Texts => read_texts(map, self),
             Schema::Keys => read_keys(map).map(|keys| Tree::Texts(keys.into())),
-            Schema::Any | Schema::Text | Schema::Integer | Schema::Boolean | Schema::List(_) => {
+            Schema::Any
+            | Schema::Text
+            | Schema::Integer
+            | Schema::Boolean
+            | Schema::List(_)
+            | Schema::Named(..) => {
                 skip_entries(map)?;
                 Ok(Tree::Map(Map::default()))
             }
@@ -623,9 +642,16 @@ fn read_compared<'de, D: Deserializer<'de>>(
 }
 
 fn read_open<E: Error>(text: &RawValue, fields: &'static [Field], seed: TreeSeed<'_, '_>) -> Result<Tree, E> {
-    let seed = TreeSeed { schema: &Schema::Open(fields), ..seed };
+    read_by(text, &Schema::Open(fields), seed)
+}
+
+fn read_by<E: Error>(text: &RawValue, schema: &Schema, seed: TreeSeed<'_, '_>) -> Result<Tree, E> {
+    let seed = TreeSeed { schema, ..seed };
     seed.deserialize(&mut serde_json::Deserializer::from_str(text.get())).map_err(E::custom)
 }
+
+/// What is read of an element to know its schema.
+const NAMED: Schema = Schema::Pruned(&[Field::new("name", Schema::Text)]);
 
 fn read_fields<'de, A: MapAccess<'de>>(
     mut access: A,

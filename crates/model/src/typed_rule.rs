@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 
 use crate::cel_view::{CelSide, InCel};
 use crate::label_selector::LabelValue;
@@ -53,6 +54,12 @@ impl Judged<'_> {
         !self.view.namespace.is_empty() && self.view.namespace != self.subject_namespace
     }
 
+    /// Where the value at a path comes from, as messages end.
+    #[must_use]
+    pub fn remark(&self, path: &str) -> String {
+        self.view.remark(path, self.subject_namespace)
+    }
+
     /// Notes that the value at a path is unknown, if it is.
     pub fn note_unknown(&self, path: &str, outcome: &mut RuleOutcome) {
         if let Some(why) = self.view.unknown_at(path) {
@@ -74,7 +81,7 @@ impl<'v> NamespaceLabels<'v> {
     /// The value of a label. Every Namespace has its name as a label.
     #[must_use]
     pub fn get(&self, key: &str) -> LabelValue<'v> {
-        if key == "kubernetes.io/metadata.name" {
+        if key == "kubernetes.io/metadata.name" && !self.name.is_empty() {
             return LabelValue::Found(self.name);
         }
         match self.labels {
@@ -93,15 +100,37 @@ pub struct RuleOutcome {
     pub unknown: Option<Unknown>,
 }
 
-/// One violation of a rule.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+/// One violation of a rule. The remark does not tell two of them apart.
+#[derive(Debug, Clone)]
 pub struct RuleViolation {
     /// The field.
     pub pointer: Pointer,
     /// The message, without field and policy.
     pub message: String,
+    /// What the message ends in: where the value comes from.
+    pub remark: String,
     /// The value that causes it. A stored object with the same value has the same violation. Never shown.
     pub value: String,
+}
+
+impl RuleViolation {
+    fn identity(&self) -> (&Pointer, &str, &str) {
+        (&self.pointer, &self.message, &self.value)
+    }
+}
+
+impl PartialEq for RuleViolation {
+    fn eq(&self, other: &Self) -> bool {
+        self.identity() == other.identity()
+    }
+}
+
+impl Eq for RuleViolation {}
+
+impl Hash for RuleViolation {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.identity().hash(state);
+    }
 }
 
 /// A value that could not be judged.
@@ -120,7 +149,17 @@ pub struct Unknown {
 impl RuleOutcome {
     /// Adds a violation.
     pub fn add(&mut self, pointer: Pointer, message: impl Into<String>, value: impl Into<String>) {
-        self.violations.push(RuleViolation { pointer, message: message.into(), value: value.into() });
+        self.add_remarked(pointer, (message.into(), String::new()), value);
+    }
+
+    /// The same with a remark behind the message.
+    pub fn add_remarked(
+        &mut self,
+        pointer: Pointer,
+        (message, remark): (String, String),
+        value: impl Into<String>,
+    ) {
+        self.violations.push(RuleViolation { pointer, message, remark, value: value.into() });
     }
 
     /// Notes a value that could not be judged; only the first one is kept.

@@ -107,8 +107,8 @@ pub fn add<'p>(
     }
     // An object with very many values gets no defaults.
     let read = |text| bounded_value::read(text, &Budget::default()).ok();
-    let Some(json) = read(subject.object) else { return };
-    let stored = subject.old.and_then(read);
+    let Some(json) = read(subject.object.text) else { return };
+    let stored = subject.old.and_then(|old| read(old.text));
     for (pointer, (default, origin)) in defaults {
         let field = family.views.policy_fields.iter().find(|field| field.pointer == pointer.as_str());
         let stored = stored.as_ref().and_then(|stored| stored.pointer(pointer.as_str()));

@@ -173,13 +173,13 @@ pub fn judge<'p>(
         return not_judged(subject, &selection, &stop);
     }
     let Some(mut views) = views else { return Judgement::default() };
-    selection.identity.complete(&mut views.new);
-    if let (Some(view), Some(old)) = (&mut views.old, &selection.old) {
+    selection.complete(subject, &mut views.new);
+    if let (Some(view), Some(old)) = (&mut views.old, subject.old) {
         old.complete(view);
     }
     let sources = views.new.sources.iter().map(|source| source.view.namespace.as_str());
     selection.look_up(sources, state);
-    let object = views.object.as_deref().unwrap_or(subject.object);
+    let object = views.object.as_deref().unwrap_or(subject.object.text);
     let places = LazyCell::new(|| Places::of(object));
     let nearest = |pointer: &Pointer| places.nearest(pointer);
     let judge = Judge { subject, snapshot, selection: &selection, views: &views, budget, nearest: &nearest };
@@ -196,7 +196,7 @@ fn not_judged(subject: &Subject<'_>, selection: &Selection<'_>, stop: &Stop) -> 
         return judgement;
     }
     let candidate = selection.candidate(subject);
-    let is_stored = subject.old.is_some_and(|old| keeps_what_is_read(subject.object, old));
+    let is_stored = subject.old.is_some_and(|old| keeps_what_is_read(subject.object.text, old.text));
     for (policy, matches) in &selection.policies {
         judgement.policies.push(policy.name.clone());
         let verdict = |rule| Verdict::new(policy, rule, *matches, subject.occasion, &candidate);
@@ -225,7 +225,7 @@ pub fn refuse_unread<'p>(
 ) -> Judgement {
     let mut judgement = Judgement::default();
     let selection = select(subject, snapshot, state, Question::Pod);
-    let Some(selection) = selection.filter(|it| is_known(&it.identity.labels)) else { return judgement };
+    let Some(selection) = selection.filter(|_| is_known(subject.object.labels())) else { return judgement };
     let candidate = selection.candidate(subject);
     for (policy, matches) in &selection.policies {
         judgement.policies.push(policy.name.clone());
@@ -293,7 +293,7 @@ impl Judge<'_> {
             judgement.fired.push(Arc::clone(&rule.about));
         }
         let policies = &self.snapshot.policies;
-        let own = verdict.exemption(policies, &candidate, &self.selection.identity.labels, self.budget);
+        let own = verdict.exemption(policies, &candidate, self.subject.object.labels(), self.budget);
         // Ten thousand parts may be about one memory.
         let mut of_memories = BTreeMap::new();
         let ratchets = own.is_none() && verdict.ratchets(self.subject.operation);
@@ -329,7 +329,8 @@ impl Judge<'_> {
             let exemption = |pointer: &Pointer| if is_in_container(pointer) { own } else { longest };
             for it in outcome.violations {
                 let (is_stored, exemption) = (known.contains(&it), exemption(&it.pointer));
-                add(placed(&it.pointer), it.message, PolicyStatus::Violated, is_stored, exemption);
+                let message = it.message + &it.remark;
+                add(placed(&it.pointer), message, PolicyStatus::Violated, is_stored, exemption);
             }
             unknowns.extend(outcome.unknown.map(|it| (exemption(&it.pointer), it)));
         }
@@ -359,9 +360,11 @@ impl Judge<'_> {
         view: &'v MemoryView,
         old: Option<&'v MemoryView>,
     ) -> Vec<OutcomePart<'v>> {
-        if !rule.by_sources.contains(&view.role) {
-            let outcome = outcome(&self.judged(view, old), rule);
-            return outcome.map(|outcome| OutcomePart { outcome, memory: None }).into_iter().collect();
+        let by_sources = rule.by_sources.contains(&view.role);
+        let own = (!by_sources || rule.also_itself).then(|| outcome(&self.judged(view, old), rule));
+        let own = own.flatten().map(|outcome| OutcomePart { outcome, memory: None });
+        if !by_sources {
+            return own.into_iter().collect();
         }
         let of_source = |SourceView { view, field }: &'v SourceView| {
             let judged = self.judged(view, None);
@@ -369,10 +372,12 @@ impl Judge<'_> {
             let is_declared = !view.is_undeclared();
             let of = is_declared.then(|| format!(" ({} {})", view.kind, plain_name(&view.path())));
             let of = of.unwrap_or_default();
-            let place = |own: Pointer| if is_in_container(&own) { own } else { field.clone() };
-            let violation = |RuleViolation { pointer, message, value }| RuleViolation {
+            let is_of_subject = |own: &Pointer| is_in_container(own) || is_opt_in(own);
+            let place = |own: Pointer| if is_of_subject(&own) { own } else { field.clone() };
+            let violation = |RuleViolation { pointer, message, remark, value }| RuleViolation {
                 pointer: place(pointer),
-                message: message + &of,
+                message,
+                remark: remark + &of,
                 value: value + &of,
             };
             let violations = violations.into_iter().map(violation).collect();
@@ -385,12 +390,13 @@ impl Judge<'_> {
                 memory: is_declared.then_some(view),
             })
         };
-        view.sources.iter().take_while(|_| !self.budget.has_ended()).filter_map(of_source).collect()
+        let sources = view.sources.iter().take_while(|_| !self.budget.has_ended());
+        own.into_iter().chain(sources.filter_map(of_source)).collect()
     }
 
     fn judged<'v>(&'v self, view: &'v MemoryView, old: Option<&'v MemoryView>) -> Judged<'v> {
         let own = matching::namespace_of(view.kind, &view.namespace, &view.name);
-        let own_labels = (own != view.namespace).then_some(&view.labels);
+        let own_labels = (own != view.namespace || own.is_empty()).then_some(&*view.labels);
         let namespace_labels = self.selection.namespaces.labels(own, own_labels);
         let subject_namespace = &self.views.new.namespace;
         let labels = if view.is_undeclared() { &self.views.new.labels } else { &view.labels };
@@ -410,11 +416,18 @@ fn is_in_container(pointer: &Pointer) -> bool {
     ["/spec/containers/", "/spec/initContainers/"].iter().any(|list| pointer.as_str().starts_with(list))
 }
 
+/// Whether a place in the view of a pod's memory is the annotation by which the pod names that memory.
+fn is_opt_in(pointer: &Pointer) -> bool {
+    pointer.as_str().starts_with("/metadata/annotations/memgate.dev~1")
+}
+
 /// The reason for an unknown value without the names of objects in another namespace. The namespace itself is part of
 /// the message anyway.
 fn without_names(why: Why, namespace: &str) -> Why {
     match why {
         Why::Service(_) => Why::Service("…".to_owned()),
+        Why::Workload(_) => Why::Workload("…".to_owned()),
+        Why::Backend(kind, _) => Why::Backend(kind, "…".to_owned()),
         Why::Object(name) => {
             let kind = name.split(' ').next().unwrap_or_default();
             Why::Object(format!("{kind} \"…\""))
@@ -441,6 +454,7 @@ fn outcome(judged: &Judged<'_>, rule: &Rule) -> Option<RuleOutcome> {
     if let Some(message) = &rule.message {
         for violation in &mut outcome.violations {
             violation.message.clone_from(message);
+            violation.remark.clear();
         }
     }
     (outcome != RuleOutcome::default()).then_some(outcome)

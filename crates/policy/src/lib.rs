@@ -30,6 +30,7 @@ pub mod selection;
 mod store;
 mod text;
 mod values;
+pub mod written;
 
 pub use self::exempt::next_expiries;
 pub use self::store::{put, take};

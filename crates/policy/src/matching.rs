@@ -11,6 +11,8 @@ use memgate_model::typed_rule::NamespaceLabels;
 use memgate_primitives::budget::Budget;
 use memgate_primitives::glob::Glob;
 
+use super::written::Written;
+
 /// The most bytes of the name of an object.
 const MAX_NAME_BYTES: usize = 253;
 
@@ -61,8 +63,12 @@ pub(super) fn judges_kind(matching: &Match, kind: &str, operation: Operation) ->
         && matching.operations.as_ref().is_none_or(|operations| operations.contains(&operation))
 }
 
-/// Whether a policy may judge objects of this namespace. Once the budget has ended, every policy may.
+/// Whether a policy may judge objects of this namespace; an object of a cluster-wide kind is in none. Once the budget
+/// has ended, every policy may.
 pub(super) fn judges_namespace(matching: &Match, namespace: &str, budget: &Budget<'_>) -> bool {
+    if namespace.is_empty() {
+        return matching.namespaces.is_none();
+    }
     let is_asked = matching.namespaces.as_ref().is_none_or(|globs| fits(globs, namespace, budget))
         && !fits(&matching.exclude_namespaces, namespace, budget);
     is_asked || budget.has_ended()
@@ -87,10 +93,10 @@ fn named(list: Option<&Vec<String>>, name: &str) -> bool {
 /// The labels that selectors ask for.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Labels<'s> {
-    /// Those of the object.
-    pub(super) object: &'s BTreeMap<String, String>,
-    /// Those of the stored object.
-    pub(super) old: Option<&'s BTreeMap<String, String>>,
+    /// The object.
+    pub(super) object: &'s Written<'s>,
+    /// The stored object.
+    pub(super) old: Option<&'s Written<'s>>,
     /// Those of its Namespace; of a Namespace its own.
     pub(super) namespace: NamespaceLabels<'s>,
 }
@@ -98,8 +104,8 @@ pub(super) struct Labels<'s> {
 /// Whether the labels of an object and its Namespace fit a policy.
 pub(super) fn selects(matching: &Match, labels: &Labels<'_>) -> Matches {
     if let Some(selector) = &matching.object_selector
-        && !selector.fits(labels.object)
-        && !labels.old.is_some_and(|old| selector.fits(old))
+        && !selector.fits(labels.object.labels())
+        && !labels.old.is_some_and(|old| selector.fits(old.labels()))
     {
         return Matches::No;
     }

@@ -63,7 +63,7 @@ pub static TYPES: [RuleType; 15] = [
     rule_type!("providers", [Role::Memory], ["provider"], providers),
     rule_type!("endpoint", [Role::Memory], [], endpoint),
     rule_type!("secrets", [Role::Memory, Role::Referrer], [], secrets),
-    rule_type!("retention", [Role::Memory], ["ttlSeconds"], retention),
+    rule_type!("retention", [Role::Memory, Role::Referrer], ["ttlSeconds"], retention),
     rule_type!("capacity", [Role::Memory], ["maxEntries", "storageBytes"], capacity),
     rule_type!("tenancy", [Role::Memory], [], tenancy),
     rule_type!("references", [Role::Memory, Role::Referrer], [], references),

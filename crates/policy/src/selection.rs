@@ -3,11 +3,7 @@
 //! Cheap conditions come first: family, kind, operation and namespace, then the name, for which the object is read,
 //! then labels. The Namespace is looked up only if a policy reads its labels.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
-
-use serde_json::Value;
-use serde_json::value::RawValue;
 
 use memgate_model::family::Family;
 use memgate_model::kind::{Kind, NAMESPACE};
@@ -16,30 +12,10 @@ use memgate_model::policy::{Policies, Policy, Question};
 use memgate_model::request::{Occasion, Operation, Point, Request};
 use memgate_model::snapshot::Snapshot;
 use memgate_model::state_reader::StateReader;
-use memgate_model::view::{self, view};
 
 use super::matching::{self, Candidate, Labels, Matches};
 use super::namespaces::Namespaces;
-
-view! {
-    /// What is read of any object to match it.
-    Named {
-        /// Its metadata.
-        metadata: NamedMetadata<'a> = "metadata",
-    }
-}
-
-view! {
-    /// The name and the labels of an object.
-    NamedMetadata {
-        /// The name, unread.
-        name: &'a RawValue = "name",
-        /// The prefix of a name that is not generated yet, unread.
-        generate_name: &'a RawValue = "generateName",
-        /// All labels, unread.
-        labels: &'a RawValue = "labels",
-    }
-}
+use super::written::Written;
 
 /// An object to judge.
 #[derive(Debug, Clone, Copy)]
@@ -52,10 +28,10 @@ pub struct Subject<'s> {
     pub namespace: &'s str,
     /// What is being done.
     pub operation: Operation,
-    /// The JSON of the object after mutation.
-    pub object: &'s str,
-    /// The JSON of the stored object, on UPDATE.
-    pub old: Option<&'s str>,
+    /// The object after mutation.
+    pub object: &'s Written<'s>,
+    /// The stored object, on UPDATE.
+    pub old: Option<&'s Written<'s>>,
     /// The point, the time and the user.
     pub occasion: Occasion<'s>,
 }
@@ -69,7 +45,7 @@ impl<'s> Subject<'s> {
         family: &'static Family,
         kind: &'s str,
         namespace: &'s str,
-        object: &'s str,
+        (object, old): (&'s Written<'s>, Option<&'s Written<'s>>),
     ) -> Option<Self> {
         let writes = matches!(request.operation, Operation::Create | Operation::Update);
         if !writes || !request.subresource.is_empty() {
@@ -77,7 +53,7 @@ impl<'s> Subject<'s> {
         }
         let is_admission = request.occasion.point == Point::Admission;
         let operation = if is_admission { request.operation } else { Operation::Create };
-        let old = request.old_object.filter(|_| operation == Operation::Update);
+        let old = old.filter(|_| operation == Operation::Update);
         let occasion = request.occasion;
         Some(Self { family, kind, namespace, operation, object, old, occasion })
     }
@@ -88,9 +64,8 @@ impl<'s> Subject<'s> {
 pub(super) struct Selection<'p> {
     /// In the order of their names; never [`Matches::No`].
     pub(super) policies: Vec<(&'p Arc<Policy>, Matches)>,
-    pub(super) identity: Identity,
-    /// Of the stored object.
-    pub(super) old: Option<Identity>,
+    /// The name of the object, or what it begins with.
+    name: String,
     pub(super) namespaces: Namespaces<'p>,
     /// Whether a policy reads labels of Namespaces.
     reads_namespaces: bool,
@@ -122,30 +97,26 @@ pub(super) fn select<'p>(
     if policies.is_empty() {
         return None;
     }
-    let (mut identity, old) = (Identity::of(subject.object), subject.old.map(Identity::of));
-    if let Some(workload) = subject.occasion.workload.filter(|it| identity.name.is_empty() && !it.is_empty())
-    {
-        identity.name = format!("{workload}-");
+    let mut name = subject.object.name().to_owned();
+    if let Some(workload) = subject.occasion.workload.filter(|it| name.is_empty() && !it.is_empty()) {
+        name = format!("{workload}-");
     }
-    let namespace = matching::namespace_of(kind, subject.namespace, &identity.name);
+    let namespace = matching::namespace_of(kind, subject.namespace, &name);
     if matching::is_excluded(namespace, &snapshot.settings.policies) {
         return None;
     }
     policies.retain(|policy| {
         (known_namespace.is_some() || matching::judges_namespace(&policy.matching, namespace, budget))
-            && matching::judges_name(&policy.matching, &identity.name, budget)
+            && matching::judges_name(&policy.matching, &name, budget)
     });
     let reads_namespaces = policies.iter().any(|policy| reads_namespaces(policy));
     let mut namespaces = Namespaces::new(&snapshot.settings.policies);
     if reads_namespaces {
         namespaces.look_up([subject.namespace], state);
     }
-    let own = (namespace != subject.namespace).then_some(&identity.labels);
-    let labels = Labels {
-        object: &identity.labels,
-        old: old.as_ref().map(|old| &old.labels),
-        namespace: namespaces.labels(namespace, own),
-    };
+    let own = (namespace != subject.namespace || namespace.is_empty()).then(|| &**subject.object.labels());
+    let labels =
+        Labels { object: subject.object, old: subject.old, namespace: namespaces.labels(namespace, own) };
     let asks_for_user = policies.iter().any(|policy| matching::asks_for_user(&policy.matching));
     // Only an apiserver knows the user.
     let is_admission = subject.occasion.point == Point::Admission;
@@ -157,7 +128,7 @@ pub(super) fn select<'p>(
         (matches != Matches::No).then_some((policy, matches))
     };
     let policies: Vec<_> = policies.into_iter().filter_map(selected).collect();
-    (!policies.is_empty()).then_some(Selection { policies, identity, old, namespaces, reads_namespaces })
+    (!policies.is_empty()).then_some(Selection { policies, name, namespaces, reads_namespaces })
 }
 
 impl<'p> Selection<'p> {
@@ -169,8 +140,14 @@ impl<'p> Selection<'p> {
     /// The parts of the object that policies and exemptions match.
     pub(super) fn candidate<'s>(&'s self, subject: &Subject<'s>) -> Candidate<'s> {
         let Subject { family, kind, .. } = *subject;
-        let namespace = matching::namespace_of(kind, subject.namespace, &self.identity.name);
-        Candidate { family: family.name, kind, namespace, name: &self.identity.name }
+        let namespace = matching::namespace_of(kind, subject.namespace, &self.name);
+        Candidate { family: family.name, kind, namespace, name: &self.name }
+    }
+
+    /// Adds to a view of the object what families do not read.
+    pub(super) fn complete(&self, subject: &Subject<'_>, view: &mut MemoryView) {
+        view.name.clone_from(&self.name);
+        view.labels = Arc::clone(subject.object.labels());
     }
 
     /// Looks up more Namespaces, where a policy reads their labels.
@@ -188,40 +165,4 @@ impl<'p> Selection<'p> {
 fn reads_namespaces(policy: &Policy) -> bool {
     policy.matching.namespace_selector.is_some()
         || policy.rules.iter().any(|rule| rule.check.reads_namespaces())
-}
-
-/// Adds to a view what families do not read: the object's name or `generateName`, and its labels.
-pub fn identify(view: &mut MemoryView, object: &str) {
-    Identity::of(object).complete(view);
-}
-
-/// Name and labels of an object. What is of the wrong type is absent.
-#[derive(Debug, Default)]
-pub(super) struct Identity {
-    pub(super) name: String,
-    pub(super) labels: BTreeMap<String, String>,
-}
-
-impl Identity {
-    fn of(object: &str) -> Self {
-        let metadata = view::read::<Named<'_>>(object).ok().and_then(|named| named.metadata);
-        let NamedMetadata { name, generate_name, labels } = metadata.unwrap_or_default();
-        let text =
-            |raw: &RawValue| serde_json::from_str(raw.get()).ok().filter(|text: &String| !text.is_empty());
-        let labels = labels.and_then(|raw| serde_json::from_str::<BTreeMap<String, Value>>(raw.get()).ok());
-        let texts = |(key, value)| match value {
-            Value::String(text) => Some((key, text)),
-            _ => None,
-        };
-        Self {
-            name: name.and_then(text).or_else(|| generate_name.and_then(text)).unwrap_or_default(),
-            labels: labels.into_iter().flatten().filter_map(texts).collect(),
-        }
-    }
-
-    /// Adds the name and the labels to a view.
-    pub(super) fn complete(&self, view: &mut MemoryView) {
-        view.name.clone_from(&self.name);
-        view.labels.clone_from(&self.labels);
-    }
 }

@@ -131,7 +131,12 @@ fn check_object<'d>(here: &Place<'_, 'd>, count: usize, rules: &'d ObjectRules, 
     let required = rules.required.iter().map(String::as_str).chain(embedded.iter().copied());
     for name in required {
         if here.value.get(name).is_none() {
+            let from = found.len();
             found.push(here, Rule::Required(name, ""));
+            // Labels change the whole object; what it lacks is the same.
+            if let Some(old) = here.old.filter(|_| here.is_root()) {
+                found.mark_all(from, old.get(name).is_none());
+            }
         }
     }
 }

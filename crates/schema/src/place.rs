@@ -24,6 +24,11 @@ impl<'p, 'd> Place<'p, 'd> {
         Self { above: None, path: Path::Root, value, old, is_same: Cell::new(None) }
     }
 
+    /// Whether this is the whole object.
+    pub(super) const fn is_root(&self) -> bool {
+        self.above.is_none()
+    }
+
     /// A field.
     pub(super) const fn key(&'p self, key: &'p str, value: &'d Node<'d>, old: Option<&'d Node<'d>>) -> Self {
         Self { above: Some(self), path: Path::Key(&self.path, key), value, old, is_same: Cell::new(None) }

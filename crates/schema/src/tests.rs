@@ -7,7 +7,11 @@ use serde_json::json;
 
 /// A definition whose `spec` has this schema.
 fn version_with(spec: &Value) -> Crd {
-    let schema = json!({"type": "object", "properties": {"spec": spec}});
+    version_of(&json!({"type": "object", "properties": {"spec": spec}}))
+}
+
+/// A definition whose objects have this schema.
+fn version_of(schema: &Value) -> Crd {
     let version = json!({
         "name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema},
         "subresources": {"status": {}},
@@ -372,6 +376,35 @@ fn marks_what_is_stored_already() {
         ),
         [true]
     );
+}
+
+#[test]
+fn what_the_whole_object_lacks_is_stored_if_it_lacked_it() {
+    let spec = json!({"type": "object", "required": ["a"], "properties": {"a": {"type": "string"}}});
+    let crd = version_of(&json!({"type": "object", "required": ["spec"], "properties": {"spec": spec}}));
+    let of = |spec: Option<Value>, label: &str| {
+        let mut object = json!({"metadata": {"name": "x", "labels": {"tier": label}}});
+        if let Some(spec) = spec {
+            object["spec"] = spec;
+        }
+        object
+    };
+    let some = |value: Value| Some(value);
+    let rows: [(_, _, &[_]); 8] = [
+        (None, None, &[("spec: Required value", true)]),
+        (some(json!(null)), None, &[("spec: Required value", true)]),
+        (None, some(json!(null)), &[("spec: Required value", true)]),
+        (some(json!({})), None, &[("spec: Required value", false)]),
+        (some(json!({"a": "x"})), some(json!(null)), &[("spec: Required value", false)]),
+        (None, some(json!({})), &[("spec.a: Required value", false)]),
+        (some(json!({})), some(json!({})), &[("spec.a: Required value", true)]),
+        (None, some(json!({"a": "x"})), &[]),
+    ];
+    for (old, new, expected) in rows {
+        let found = found(&crd, &of(new.clone(), "gold"), Some(&of(old.clone(), "tin")));
+        let found: Vec<_> = found.iter().map(|(message, stored)| (message.as_str(), *stored)).collect();
+        assert_eq!(found, expected, "{old:?} -> {new:?}");
+    }
 }
 
 #[test]

@@ -90,7 +90,7 @@ const MODES: &[Mode] = &[
             ("keep", "1"),
             ("seconds", "15"),
             ("stop", "1000"),
-            ("fails-at", "450"),
+            ("fails-at", "350"),
             ("program", ""),
             ("out", "short"),
         ],

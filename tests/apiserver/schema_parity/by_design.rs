@@ -98,7 +98,7 @@ impl Designs {
         let unreleased = mutant.kind == "MemoryBackend" && all(&|cause| !cause.starts_with("metadata"));
         let judged = ["metadata", "spec.memory", "spec.conversationId", "spec.sessionId"];
         let of_query = mutant.kind == "Query" && all(&|cause| !judged.iter().any(|it| cause.starts_with(it)));
-        let needed = ["spec.model.provider: Required", "spec.model.authSecretRef: Required"];
+        let needed = ["spec.model.provider Required", "spec.model.authSecretRef Required"];
         let later = mutant.kind == "AgentRun" && all(&|cause| needed.iter().any(|it| cause.starts_with(it)));
         let others = [
             (in_cel, IN_CEL),

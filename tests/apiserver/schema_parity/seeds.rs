@@ -52,11 +52,12 @@ fn minimal(definition: &Definition) -> Value {
 }
 
 /// What is needed besides what schemas require: by their rules, or by memgate's.
-const NEEDED: [(&str, &str); 6] = [
+const NEEDED: [(&str, &str); 7] = [
     ("ArkAgent", "/spec/systemPrompt"),
     ("ArkonisDeployment", "/spec/systemPrompt"),
     ("AgentDeployment", "/spec/systemPrompt"),
     ("SwarmMemory", "/spec/vectorStore"),
+    ("SwarmAgent", "/spec/prompt/inline"),
     ("Memory", "/spec/address"),
     ("ModelEndpoint", "/spec/default_model"),
 ];

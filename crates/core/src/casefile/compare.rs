@@ -195,7 +195,19 @@ fn wrong_variable(container: &Value, name: &str, variable: &str, expected: &Valu
     let got = entry.get("valueFrom").or_else(|| entry.get("value")).unwrap_or(&literal);
     let message =
         || format!("expected {variable}={} in container {name}, got {}", shown(expected), shown(got));
-    (got != expected).then(message)
+    (!is_value_of(got, expected)).then(message)
+}
+
+/// Whether a variable has the expected value. Whether a key of a Secret is optional counts only if the case says it.
+fn is_value_of(got: &Value, expected: &Value) -> bool {
+    let reference = |value: &Value| value.get("secretKeyRef").and_then(Value::as_object).cloned();
+    let (Some(mut got_key), Some(key)) = (reference(got), reference(expected)) else {
+        return got == expected;
+    };
+    if !key.contains_key("optional") {
+        got_key.shift_remove("optional");
+    }
+    got_key == key
 }
 
 /// The container of this name, init containers included.
@@ -274,6 +286,37 @@ mod tests {
             ..Expect::default()
         };
         assert_eq!(failures(&expect, &outcome()), Vec::<String>::new());
+    }
+
+    #[test]
+    fn ignores_whether_a_key_is_optional_unless_the_case_says_it() {
+        let all = [None, Some(true), Some(false)];
+        let source = |reference: &str, key: &str, optional: Option<bool>| {
+            let mut fields = json!({"name": "notes", "key": key});
+            if let Some(optional) = optional {
+                fields["optional"] = json!(optional);
+            }
+            json!({reference: fields})
+        };
+        for (got, expected) in all.into_iter().flat_map(|got| all.map(|expected| (got, expected))) {
+            let fails = |reference: &str, wanted: Value| {
+                let env = json!([{"name": "A", "valueFrom": source(reference, "a", got)}]);
+                let after = Some(json!({"spec": {"containers": [{"name": "agent", "env": env}]}}));
+                let variables = BTreeMap::from([("A".to_owned(), wanted)]);
+                let expect =
+                    Expect { env: BTreeMap::from([("agent".to_owned(), variables)]), ..Expect::default() };
+                !failures(&expect, &CaseOutcome { after, ..outcome() }).is_empty()
+            };
+            let wanted = source("secretKeyRef", "a", expected);
+            assert_eq!(
+                fails("secretKeyRef", wanted),
+                expected.is_some() && expected != got,
+                "{got:?} {expected:?}"
+            );
+            assert!(fails("secretKeyRef", source("secretKeyRef", "b", expected)));
+            assert!(fails("secretKeyRef", source("configMapKeyRef", "a", expected)));
+            assert_eq!(fails("configMapKeyRef", source("configMapKeyRef", "a", expected)), expected != got);
+        }
     }
 
     #[test]

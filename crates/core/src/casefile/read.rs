@@ -177,9 +177,8 @@ impl CaseReader {
         T::deserialize(Value::Object(good)).unwrap_or_default()
     }
 
-    /// Checks that the objects are there that the request needs. An UPDATE without the stored
-    /// object and a DELETE of an object of which only the name is given are possible. What policies say of a date
-    /// depends on the time, so a case must give it.
+    /// Checks that the objects are there that the request needs; an UPDATE may lack the stored one. What policies say
+    /// of a date depends on the time, so a case must give it.
     fn check_objects(&mut self, case: &Written, at: &Pointer) {
         let state = at.key("state");
         let of_state = case.state.iter().enumerate().map(|(index, object)| (object, state.index(index)));
@@ -192,12 +191,17 @@ impl CaseReader {
             }
         }
         let operation = case.operation.unwrap_or(Operation::Create);
-        let (needed, there) = match operation {
-            Operation::Create | Operation::Update | Operation::Connect => ("object", case.object.is_some()),
-            Operation::Delete => ("oldObject", case.old_object.is_some() || case.object.is_some()),
-        };
-        if !there {
-            self.error(at, format!("operation {} needs {needed}", operation.name()));
+        match operation {
+            Operation::Create | Operation::Update | Operation::Connect => {
+                if case.object.is_none() {
+                    self.error(at, format!("operation {} needs object", operation.name()));
+                }
+            }
+            Operation::Delete if case.old_object.is_some() => {}
+            Operation::Delete if case.object.is_some() => {
+                self.error(&at.key("object"), "operation DELETE needs oldObject in place of object");
+            }
+            Operation::Delete => self.error(at, "operation DELETE needs oldObject"),
         }
         let is_dated = |object: &Value| {
             let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
@@ -312,5 +316,31 @@ mod tests {
     fn asks_for_the_objects_that_the_operation_needs() {
         let value = json!({"name": "a", "operation": "DELETE", "expect": {"allowed": true}});
         assert_eq!(errors(&value), [": operation DELETE needs oldObject"]);
+    }
+
+    #[test]
+    fn asks_for_the_old_object_of_a_deletion() {
+        for operation in ["CREATE", "UPDATE", "DELETE", "CONNECT"] {
+            for (object, old) in [(false, false), (true, false), (false, true), (true, true)] {
+                let [object_given, old_given] =
+                    [object, old].map(|given| if given { pod() } else { Value::Null });
+                let value = json!({
+                    "name": "a", "operation": operation, "object": object_given, "oldObject": old_given,
+                    "expect": {"allowed": true}
+                });
+                let refused = match (operation, object, old) {
+                    ("DELETE", _, true) | ("CREATE" | "UPDATE" | "CONNECT", true, _) => None,
+                    ("DELETE", true, false) => {
+                        Some("/object: operation DELETE needs oldObject in place of object".to_owned())
+                    }
+                    ("DELETE", false, false) => Some(": operation DELETE needs oldObject".to_owned()),
+                    _ => Some(format!(": operation {operation} needs object")),
+                };
+                match refused {
+                    None => assert!(read(&value).is_ok(), "{value}"),
+                    Some(error) => assert_eq!(errors(&value), [error]),
+                }
+            }
+        }
     }
 }

@@ -30,7 +30,8 @@ pub fn audit(request: &Request<'_>, snapshot: &Snapshot) -> Audit {
     let budget = Budget::new(request.cancelled, text.len());
     let Ok(object) = Tree::parse_within(text, &kind.schema, &budget) else { return Audit::default() };
     let (subject, mut state) = subject(kind, request, (&object, None), snapshot, &budget);
-    let judgement = policies::of_resource(family, &subject, request, snapshot, &mut state);
+    let judgement =
+        policies::of_resource(family, &subject, &policies::Asked::of(request), snapshot, &mut state);
     let unknown = state.into_unknown();
     if budget.has_ended() { Audit::default() } else { Audit { judgement, unknown, is_read: true } }
 }

@@ -157,18 +157,18 @@ fn decide_injection(
     families: &[&'static Family],
     state: &mut StateReader<'_>,
 ) -> Decision {
-    let required = inject_mode(pod) == InjectMode::Required;
+    let asks = inject_mode(pod) == InjectMode::Required;
     let mut decisions = Vec::new();
     for &family in families {
         let Some(injection) = (family.faces.inject)(pod, namespace, state) else { continue };
-        let required = required && family.pods.honour_required;
-        let namespace_label = if required { None } else { namespace_label(namespace, state) };
+        let required = asks && family.pods.honour_required;
+        let namespace_label = if asks { None } else { namespace_label(namespace, state) };
         decisions.push(FamilyDecision { family, injection, required, namespace_label });
     }
     if decisions.is_empty() {
         let is_other_pod =
             families.iter().any(|family| family.pods.known_otherwise.is_some_and(|knows| knows(pod)));
-        let refused = required && !is_other_pod;
+        let refused = asks && !is_other_pod;
         return if refused { not_recognised() } else { Decision::pass(Reason::NotOurs) };
     }
     decisions.retain(|decision| decision.namespace_label != Some("disabled"));
@@ -308,7 +308,10 @@ fn join(
         joined.families.push(FamilyShare { family, edits });
         joined.required |= required;
         let severity = if required { Severity::Deny } else { Severity::Warn };
-        let reported = injection.unmet.into_iter().filter(|_| required || !injection.only_if_required);
+        // What files leave open is not missing.
+        let is_open = |finding: &Finding| finding.code.name.ends_with("/lookup-failed") && state.of_files();
+        let is_reported = |finding: &Finding| required || !injection.only_if_required && !is_open(finding);
+        let reported = injection.unmet.into_iter().filter(is_reported);
         let unmet: Vec<Finding> = reported.map(|finding| Finding { severity, ..finding }).collect();
         let admitted_without = unmet.first().filter(|_| !required);
         joined.events.extend(admitted_without.and_then(|finding| {

@@ -16,20 +16,36 @@ use memgate_model::state_reader::StateReader;
 use memgate_policy::defaults;
 use memgate_policy::judge::{Judgement, Views, judge, refuse_unread as refuse_unread_pod};
 use memgate_policy::selection;
+use memgate_policy::written::Written;
 use memgate_primitives::budget::{Budget, OverLimit};
 use memgate_primitives::members::Members;
 
 use super::{reported, views};
 
+/// A request with its objects as policies read them.
+pub(super) struct Asked<'r> {
+    request: &'r Request<'r>,
+    object: Option<Written<'r>>,
+    old: Option<Written<'r>>,
+}
+
+impl<'r> Asked<'r> {
+    pub(super) fn of(request: &'r Request<'r>) -> Self {
+        let object = request.object.map(Written::new);
+        Self { request, object, old: request.old_object.map(Written::new) }
+    }
+}
+
 /// Judges an object of a family's own kind.
 pub(super) fn of_resource<'s>(
     family: &'static Family,
     subject: &Subject<'_>,
-    request: &Request<'_>,
+    asked: &Asked<'_>,
     snapshot: &'s Snapshot,
     state: &mut StateReader<'s>,
 ) -> Judgement {
-    let Some(judged) = judged(family, subject, request, snapshot) else { return Judgement::default() };
+    let judged = judged(family, subject, asked, snapshot);
+    let Some(judged) = judged else { return Judgement::default() };
     judge(&judged, snapshot, state, |state| {
         let new = (family.views.of_object)(subject, state)?;
         let old = subject.old.filter(|_| judged.old.is_some());
@@ -46,14 +62,15 @@ pub(super) fn add_defaults<'s>(
     findings: &mut Vec<Finding>,
     family: &'static Family,
     subject: &Subject<'_>,
-    request: &Request<'_>,
+    asked: &Asked<'_>,
     snapshot: &'s Snapshot,
     state: &mut StateReader<'s>,
 ) -> Vec<Edit> {
-    let Some(judged) = judged(family, subject, request, snapshot) else { return edits };
-    let of_family = (request.occasion.point == Point::Audit).then(|| edits.clone());
+    let Some(judged) = judged(family, subject, asked, snapshot) else { return edits };
+    let of_family = (asked.request.occasion.point == Point::Audit).then(|| edits.clone());
     // What an update drops keeps its stored value at every point.
-    let old = request.old_object.filter(|_| request.operation == Operation::Update);
+    let Asked { request, .. } = asked;
+    let old = asked.old.as_ref().filter(|_| request.operation == Operation::Update);
     let judged = selection::Subject { operation: request.operation, old, ..judged };
     defaults::add(&mut edits, subject, &judged, snapshot, state);
     let Some(of_family) = of_family else { return edits };
@@ -65,13 +82,14 @@ pub(super) fn add_defaults<'s>(
 fn judged<'r>(
     family: &'static Family,
     subject: &Subject<'r>,
-    request: &'r Request<'_>,
+    asked: &'r Asked<'r>,
     snapshot: &Snapshot,
 ) -> Option<selection::Subject<'r>> {
     if snapshot.policies.is_empty() {
         return None;
     }
-    selection::Subject::of(request, family, subject.kind.kind, subject.namespace, request.object?)
+    let objects = (asked.object.as_ref()?, asked.old.as_ref());
+    selection::Subject::of(asked.request, family, subject.kind.kind, subject.namespace, objects)
 }
 
 /// Adds the findings of policies about a pod to the decision about it. `text` is the pod as it was sent.
@@ -95,12 +113,13 @@ pub(super) fn add_to_pod<'s>(
         }
         edited.get_or_init(|| apply(text, &decision.edits).unwrap_or_default())
     };
+    let written = Written::new(text);
     let mut all = Judgement::default();
     // Judging has steps of its own: what many policies cost is not the pod's fault.
     let (budget, families) = (state.budget(), &snapshot.settings.families);
     let ((), over) = budget.judging(text.len(), || {
         for family in families.iter().take_while(|_| !budget.has_ended()) {
-            let subject = selection::Subject::of(request, family, "Pod", namespace, text);
+            let subject = selection::Subject::of(request, family, "Pod", namespace, (&written, None));
             let Some(subject) = subject else { continue };
             let judgement = judge(&subject, snapshot, state, |state| {
                 let new = views::of_pod(family, pod, (&after, text), namespace, state)?;
@@ -133,10 +152,12 @@ pub(super) fn refuse_unread(
     // The budget of the decision has ended. If this one does too, every policy matches.
     let budget = Budget::new(request.cancelled, text.len());
     let mut state = StateReader::new(snapshot, &budget);
+    let written = Written::new(text);
     let is_cut = over.pointer.as_str().starts_with("/metadata");
     let mut all = Judgement::default();
     for family in &snapshot.settings.families {
-        let Some(subject) = selection::Subject::of(request, family, "Pod", namespace, text) else { continue };
+        let subject = selection::Subject::of(request, family, "Pod", namespace, (&written, None));
+        let Some(subject) = subject else { continue };
         let has_annotation = |key: &str| is_cut || pod.annotation(key).is_some();
         let (selectors, injecting) = (family.pods.selectors, &decision.families);
         all.add_all(refuse_unread_pod(&subject, snapshot, &mut state, &over.pointer, |labels| {

@@ -12,7 +12,7 @@ use memgate_model::snapshot::Snapshot;
 use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
 use memgate_model::view::MIRROR_POD;
-use memgate_policy::selection::identify;
+use memgate_policy::written::Written;
 use memgate_primitives::budget::Budget;
 
 use super::{namespace, resolve_namespace, subject};
@@ -40,7 +40,7 @@ fn resource_view(
     let object = Tree::parse_within(stored, &kind.schema, budget).ok()?;
     let (subject, mut state) = subject(kind, request, (&object, None), snapshot, budget);
     let mut view = (family.views.of_object)(&subject, &mut state)?;
-    identify(&mut view, stored);
+    Written::new(stored).complete(&mut view);
     Some(view)
 }
 
@@ -59,8 +59,9 @@ fn pod_views(
     let (namespace, mut state) = resolve_namespace(namespace, snapshot, budget);
     let families = snapshot.settings.families.iter();
     let views = families.filter_map(|family| of_pod(family, &pod, (&|| stored, sent), namespace, &mut state));
+    let written = Written::new(stored);
     let named = views.map(|mut view| {
-        identify(&mut view, stored);
+        written.complete(&mut view);
         view
     });
     named.collect()

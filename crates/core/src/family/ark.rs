@@ -8,16 +8,18 @@ pub mod address;
 mod api;
 pub mod codes;
 mod default;
+mod durable;
 mod inject;
 mod service;
+mod ttl;
 mod validate;
 mod value;
 mod view;
 
 use std::sync::LazyLock;
 
-use super::in_cel;
 use super::packed::packed;
+use super::{in_cel, other_kinds};
 use memgate_model::family::{Definitions, Faces, Family, Kinds, Pods, SchemaStandIn, Validation, Views};
 
 /// The row of the platform.
@@ -30,7 +32,9 @@ pub static FAMILY: Family = Family {
         defaulted: &api::DEFAULTED,
         memories: &api::MEMORIES,
         watched: &api::WATCHED,
+        workloads: &api::WORKLOADS,
         fetched: &api::FETCHED,
+        others: other_kinds::ARK,
     },
     pods: Pods {
         selectors: &api::POD_SELECTORS,

@@ -13,8 +13,8 @@ mod view;
 
 use std::sync::LazyLock;
 
-use super::in_cel;
 use super::packed::packed;
+use super::{in_cel, other_kinds};
 use memgate_model::family::{Definitions, Faces, Family, Kinds, Pods, SchemaStandIn, Validation, Views};
 use memgate_schema::violation;
 
@@ -28,7 +28,9 @@ pub static FAMILY: Family = Family {
         defaulted: &api::MEMORIES,
         memories: &api::MEMORIES,
         watched: &api::VALIDATED,
+        workloads: &[],
         fetched: &[],
+        others: other_kinds::ARKONIS,
     },
     pods: Pods {
         selectors: &api::POD_SELECTORS,

@@ -24,8 +24,8 @@ mod view;
 
 use std::sync::LazyLock;
 
-use super::in_cel;
 use super::packed::packed;
+use super::{in_cel, other_kinds};
 use memgate_model::family::{Definitions, Faces, Family, Kinds, Pods, SchemaStandIn, Validation, Views};
 use memgate_schema::violation;
 
@@ -39,7 +39,9 @@ pub static FAMILY: Family = Family {
         defaulted: &[],
         memories: &[],
         watched: &api::WATCHED,
+        workloads: &[],
         fetched: &[],
+        others: other_kinds::ORKA,
     },
     pods: Pods {
         selectors: &api::POD_SELECTORS,

@@ -19,7 +19,7 @@ mod share;
 use std::sync::LazyLock;
 
 use super::packed::packed;
-use super::{in_cel, message};
+use super::{in_cel, message, other_kinds};
 use memgate_model::family::{Definitions, Faces, Family, Kinds, Pods, SchemaStandIn, Validation, Views};
 use memgate_schema::violation;
 
@@ -33,7 +33,9 @@ pub static FAMILY: Family = Family {
         defaulted: &[],
         memories: &api::MEMORIES,
         watched: &api::WATCHED,
+        workloads: &[],
         fetched: &[],
+        others: other_kinds::ORLOJ,
     },
     pods: Pods {
         selectors: &api::POD_SELECTORS,

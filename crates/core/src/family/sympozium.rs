@@ -15,8 +15,8 @@ mod view;
 
 use std::sync::LazyLock;
 
-use super::in_cel;
 use super::packed::packed;
+use super::{in_cel, other_kinds};
 use memgate_model::family::{Definitions, Faces, Family, Kinds, Pods, SchemaStandIn, Validation, Views};
 use memgate_schema::violation;
 
@@ -30,7 +30,9 @@ pub static FAMILY: Family = Family {
         defaulted: &api::DEFAULTED,
         memories: &api::MEMORIES,
         watched: &api::WATCHED,
+        workloads: &[],
         fetched: &api::FETCHED,
+        others: other_kinds::SYMPOZIUM,
     },
     pods: Pods {
         selectors: &api::POD_SELECTORS,

@@ -90,3 +90,34 @@ fn ends_when_the_caller_has_gone() {
     let decision = decided(&agent(&vec!["read"; 2_000], 0), None, Some(&AtomicBool::new(true)));
     assert_eq!(decision.reason, Reason::Cancelled);
 }
+
+#[test]
+fn ten_thousand_settings_that_do_not_exist_take_little_time() {
+    let settings = |name: &str| {
+        json!({
+            "apiVersion": "kubeswarm.io/v1alpha1", "kind": "SwarmSettings",
+            "metadata": {"name": name, "namespace": "team"}, "spec": {},
+        })
+    };
+    let known: Vec<Value> = (0..5_000).map(|number| settings(&format!("house-{number}"))).collect();
+    let state = super::pod_events::state(&known);
+    let name: [fn(usize) -> Value; 4] = [
+        |number| json!(format!("hause-{number}")),
+        |_| json!("hause"),
+        |_| json!(""),
+        |number| if number % 2 == 0 { json!(number) } else { json!("A B") },
+    ];
+    for name in name {
+        let named: Vec<Value> = (0..MAX_ENTRIES).map(|number| json!({"name": name(number)})).collect();
+        let agent = json!({
+            "apiVersion": "kubeswarm.io/v1alpha1", "kind": "SwarmAgent", "metadata": {"name": "scout"},
+            "spec": {"model": "m", "prompt": {"inline": "p"}, "settings": named},
+        });
+        let before = std::time::Instant::now();
+        let decision = super::pod_events::decided(&agent, &state);
+        assert!(before.elapsed() < std::time::Duration::from_secs(5), "{:?}", before.elapsed());
+        let last = decision.findings.last().expect("a finding");
+        assert_eq!(decision.findings.len(), 50, "{last:?}");
+        assert!(last.message().contains("settings") || last.message().contains("SwarmSettings"), "{last:?}");
+    }
+}

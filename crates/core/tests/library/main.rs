@@ -11,6 +11,7 @@
 //! fields      wrong values in every field that is read
 //! deletion    what is judged of objects that a finalizer keeps
 //! missing     what a pod's memory lacks, and who made the pod
+//! orka_settings  what the annotations and variables of Orka do
 //! orloj_settings  what an installation of Orloj shares
 //! pod_events  which object the event of a missing memory regards
 //! policies    what tenants and authors of policies may write, and what no policy may do
@@ -37,6 +38,7 @@ mod limits;
 mod long_lists;
 mod manifest;
 mod missing;
+mod orka_settings;
 mod orloj_settings;
 mod pod_events;
 mod policies;

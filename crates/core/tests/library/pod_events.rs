@@ -6,6 +6,7 @@ use memgate_core::casefile::{Case, request};
 use memgate_core::decide::decide;
 use memgate_core::{admission, state};
 use memgate_model::decision::Decision;
+use memgate_model::object::{Coverage, KindState};
 use memgate_model::snapshot::Snapshot;
 use serde_json::{Value, json};
 
@@ -155,10 +156,10 @@ fn nothing_is_notified_where_no_memory_is_missing() {
 fn the_task_is_notified_when_its_agent_is_unknown() {
     let task = object("core.orka.ai/v1alpha1", "Task", "t", &json!({"agentRef": {"name": "a"}}));
     let mut state = state(&[task]);
-    // As after a lookup that failed.
+    // As in a cluster, after a lookup that failed.
     let agents = memgate_core::family::state_kind(&memgate_core::family::ALL, "core.orka.ai", "Agent")
         .expect("is watched");
-    state.forget(agents);
+    state.set(agents, KindState::new(Coverage::Watched));
     let env = json!([
         {"name": "ORKA_TASK_NAME", "value": "t"},
         {"name": "ORKA_TASK_NAMESPACE", "value": "team"},

@@ -100,3 +100,64 @@ fn no_pod_that_opts_out_keeps_an_annotation_of_its_own() {
         }
     }
 }
+
+/// What a pod of Orka, which may be one of ark too, gets: whether it is allowed, and whether it then has the variables
+/// of Orka and of ark.
+fn worker_gets(labels: [Option<&str>; 2], of_ark: bool, has_memory: bool) -> (bool, bool, bool) {
+    let [pod_label, namespace_label] = labels;
+    let mut snapshot = state::empty(memgate_core::family::default_settings());
+    let off = json!({"memgate.dev/orka-memory-context": "false"});
+    let on = json!({"memgate.dev/orka-memory-context": "true"});
+    let of_orka = |kind: &str, name: &str, annotations: &Value, spec: Value| {
+        let metadata = json!({"name": name, "namespace": "team-a", "annotations": annotations});
+        json!({"apiVersion": "core.orka.ai/v1alpha1", "kind": kind, "metadata": metadata, "spec": spec})
+    };
+    let namespace_labels = json!({"memgate.dev/inject": namespace_label});
+    let mut objects = vec![
+        of_orka("Agent", "scrubber", &off, json!({})),
+        of_orka("Task", "cut", &on, json!({"type": "ai", "agentRef": {"name": "scrubber"}})),
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team-a", "labels": namespace_labels}}),
+    ];
+    if has_memory {
+        objects.push(json!({
+            "apiVersion": "ark.mckinsey.com/v1alpha1", "kind": "Memory",
+            "metadata": {"name": "shared", "namespace": "team-a"}, "spec": {"address": {"value": "http://ark-broker"}},
+        }));
+    }
+    for object in &objects {
+        state::add(&mut snapshot, object).expect("an object");
+    }
+    let env = [("NAME", "cut"), ("NAMESPACE", "team-a")].map(|(name, value)| (format!("TASK_{name}"), value));
+    let env = env.into_iter().chain([("CONTROLLER_URL".to_owned(), "http://orka")]);
+    let env: Vec<_> =
+        env.map(|(name, value)| json!({"name": format!("ORKA_{name}"), "value": value})).collect();
+    let text = json!({
+        "metadata": {
+            "labels": {"orka.ai/task": "cut", "orka.ai/task-type": "ai", "memgate.dev/inject": pod_label},
+            "annotations": if of_ark { json!({"memgate.dev/ark-memory": "shared"}) } else { json!({}) },
+        },
+        "spec": {"containers": [{"name": "worker", "env": env}]},
+    });
+    let text = text.to_string();
+    let decision = decide(&Request::to_create_pod("team-a", "", &text), &snapshot);
+    let edits = if decision.allowed() { decision.edits.as_slice() } else { &[] };
+    let after = apply(&text, edits).expect("applies");
+    let is_off = r#"{"name":"ORKA_MEMORY_CONTEXT_ENABLED","value":"false"}"#;
+    (decision.allowed(), after.contains(is_off), after.contains("ARK_MEMORY_URL"))
+}
+
+#[test]
+fn what_a_pod_says_wins_over_its_namespace() {
+    let values = [None, Some("disabled"), Some("required"), Some("other"), Some("")];
+    for labels in values.into_iter().flat_map(|pod| values.map(|namespace| [pod, namespace])) {
+        for (of_ark, has_memory) in [(false, false), (false, true), (true, false), (true, true)] {
+            let [pod, namespace] = labels;
+            let is_out =
+                pod == Some("disabled") || (namespace == Some("disabled") && pod != Some("required"));
+            // Only ark refuses a pod. The opt-out of the Agent reaches each pod that does not opt out itself.
+            let refused = pod == Some("required") && of_ark && !has_memory;
+            let expected = (!refused, !is_out && !refused, !is_out && of_ark && has_memory);
+            assert_eq!(worker_gets(labels, of_ark, has_memory), expected, "{labels:?} {of_ark} {has_memory}");
+        }
+    }
+}

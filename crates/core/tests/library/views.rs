@@ -136,7 +136,8 @@ pub(super) fn view(
         )
     };
     let labels = object.pointer("/metadata/labels").and_then(Value::as_object).into_iter().flatten();
-    let labels = labels.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect();
+    let labels = labels.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())));
+    let labels = Arc::new(labels.collect());
     let view = view.map(|view| MemoryView { name: name.to_owned(), labels, ..view });
     (view, state.into_unknown())
 }

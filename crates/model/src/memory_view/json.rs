@@ -48,61 +48,84 @@ pub const PATHS: [&str; 37] = [
     "workspace.ttlSeconds",
 ];
 
+/// The fields of the views of every platform. Policies cannot use all of them as paths.
+const FIELDS: [&str; 23] = [
+    "family",
+    "role",
+    "kind",
+    "name",
+    "namespace",
+    "labels",
+    "backend",
+    "durable",
+    "provider",
+    "endpoint",
+    "ttlSeconds",
+    "maxEntries",
+    "storageBytes",
+    "storageClass",
+    "workspace",
+    "collection",
+    "secrets",
+    "inline",
+    "references",
+    "operations",
+    "sharing",
+    "sources",
+    "containers",
+];
+
 impl MemoryView {
     /// The whole view, without absent fields.
     #[must_use]
     pub fn to_json(&self) -> Value {
-        let named = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
-        let operations = self
-            .operations
-            .as_ref()
-            .map(|operations| operations.iter().map(|operation| operation.name.as_str()).collect::<Vec<_>>());
-        let mut view = json!({
-            "family": self.family,
-            "role": self.role.name(),
-            "kind": self.kind,
-            "name": named(&self.name),
-            "namespace": named(&self.namespace),
-        });
-        if let (Value::Object(fields), Some((path, namespace))) = (&mut view, &self.own_namespace) {
-            fields.insert((*path).to_owned(), namespace.as_str().into());
-        }
-        let rest = json!({
-            "labels": self.labels,
-            "backend": self.backend,
-            "durable": self.durable,
-            "provider": self.provider,
-            "endpoint": self.endpoint.as_ref().map(endpoint),
-            "ttlSeconds": self.ttl_seconds,
-            "maxEntries": self.max_entries,
-            "storageBytes": self.storage.as_ref().map(|storage| integer(storage.bytes)),
-            "storageClass": self.storage_class,
-            "workspace": self.workspace.as_ref().map(|of| present(json!({
-                "durable": of.durable,
-                "ttlSeconds": of.ttl_seconds,
-                "storageBytes": of.storage.as_ref().map(|storage| integer(storage.bytes)),
-                "storageClass": of.storage_class,
-            }))),
-            "collection": self.collection,
-            "secrets": list(&self.secrets, secret),
-            "inline": list(&self.inline, |inline| json!({"field": inline.field.as_str()})),
-            "references": list(&self.references, reference),
-            "operations": operations,
-            "sharing": self.sharing.as_ref().map(sharing),
-            "sources": list(&self.sources, |source| source.view.to_json()),
-            "containers": list(&self.containers, container),
-        });
-        if let (Value::Object(fields), Value::Object(rest)) = (&mut view, rest) {
-            fields.extend(rest);
-        }
-        present(view)
+        let own = self.own_namespace.as_ref().map(|(path, _)| *path);
+        let with_own = |name| [Some(name), own.filter(|_| name == "namespace")].into_iter().flatten();
+        let fields = FIELDS.into_iter().flat_map(with_own);
+        Value::Object(fields.filter_map(|name| Some((name.to_owned(), self.field(name)?))).collect())
     }
 
     /// The value at a path such as `endpoint.host`; `None` when it is absent.
     #[must_use]
     pub fn value(&self, path: &str) -> Option<Value> {
-        let whole = self.to_json();
-        path.split('.').try_fold(&whole, |value, key| value.get(key)).cloned()
+        let mut keys = path.split('.');
+        let field = self.field(keys.next()?)?;
+        keys.try_fold(field, |mut value, key| value.get_mut(key).map(Value::take))
+    }
+
+    /// A field of the view; `None` when it is absent.
+    fn field(&self, name: &str) -> Option<Value> {
+        let text = |text: &str| Some(text).filter(|text| !text.is_empty()).map(Value::from);
+        let value = match name {
+            "family" => json!(self.family),
+            "role" => json!(self.role.name()),
+            "kind" => json!(self.kind),
+            "name" => json!(text(&self.name)),
+            "namespace" => json!(text(&self.namespace)),
+            "labels" => json!(*self.labels),
+            "backend" => json!(self.backend),
+            "durable" => json!(self.durable),
+            "provider" => json!(self.provider),
+            "endpoint" => json!(self.endpoint.as_ref().map(endpoint)),
+            "ttlSeconds" => json!(self.ttl_seconds),
+            "maxEntries" => json!(self.max_entries),
+            "storageBytes" => json!(self.storage.as_ref().map(|storage| integer(storage.bytes))),
+            "storageClass" => json!(self.storage_class),
+            "workspace" => json!(self.workspace.as_deref().map(workspace)),
+            "collection" => json!(self.collection),
+            "secrets" => json!(list(&self.secrets, secret)),
+            "inline" => json!(list(&self.inline, |inline| json!({"field": inline.field.as_str()}))),
+            "references" => json!(list(&self.references, reference)),
+            "operations" => {
+                let operations = self.operations.as_ref();
+                json!(operations.map(|all| all.iter().map(|it| it.name.as_str()).collect::<Vec<_>>()))
+            }
+            "sharing" => json!(self.sharing.as_ref().map(sharing)),
+            "sources" => json!(list(&self.sources, |source| source.view.to_json())),
+            "containers" => json!(list(&self.containers, container)),
+            _ => json!(self.own_namespace.as_ref().filter(|(path, _)| *path == name).map(|(_, it)| it)),
+        };
+        Some(value).filter(|value| !value.is_null())
     }
 }
 
@@ -138,6 +161,15 @@ fn endpoint(endpoint: &EndpointView) -> Value {
         "private": known.map(|host| host.private),
         "linkLocal": known.map(|host| host.link_local),
         "inCluster": known.map(|host| host.in_cluster),
+    }))
+}
+
+fn workspace(workspace: &MemoryView) -> Value {
+    present(json!({
+        "durable": workspace.durable,
+        "ttlSeconds": workspace.ttl_seconds,
+        "storageBytes": workspace.storage.as_ref().map(|storage| integer(storage.bytes)),
+        "storageClass": workspace.storage_class,
     }))
 }
 

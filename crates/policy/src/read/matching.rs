@@ -81,12 +81,20 @@ pub(super) fn kinds(reader: &Reader<'_>, families: Option<&[&'static Family]>) -
         let is_workload = workload::ALL.iter().any(|workload| workload.kind == name);
         let hint = if is_workload {
             "; a workload stands for its pod: use Pod".to_owned()
+        } else if families.iter().any(|family| has_kind(family, name)) {
+            format!("; {name} has no memory")
         } else {
             did_you_mean(nearest(name, known.iter().copied()))
         };
         let message = format!("there is no kind {} {of_families}that policies judge{hint}", quoted(name));
         Err((Cause::NotSupported, message))
     })
+}
+
+/// Whether a family has a kind of this name, with a view or without.
+fn has_kind(family: &Family, name: &str) -> bool {
+    family.kinds.validated.iter().any(|kind| kind.kind == name)
+        || family.other_kinds().any(|(_, other)| other == name)
 }
 
 fn operations(reader: &Reader<'_>) -> Vec<Operation> {

@@ -48,7 +48,10 @@ pub(super) fn read<'v>(policy: &str, reader: &Reader<'v>, seen: &RefCell<BTreeSe
     let exemptable = fields.get("exemptable").and_then(|it| it.flag()).unwrap_or(true);
     let (kind, check) = typed?;
     let roles = roles(&fields, kind);
-    let by_sources = roles.iter().copied().filter(|role| !kind.natural.contains(role)).collect();
+    // A TTL is that of a referrer itself or of its memory; a rule that asks for referrers means both.
+    let also_itself = kind.name == "retention" && fields.has("roles");
+    let is_natural = |role: &Role| kind.natural.contains(role) && (*role == Role::Memory || !also_itself);
+    let by_sources = roles.iter().copied().filter(|role| !is_natural(role)).collect();
     let id = id?.to_owned();
     let about = PolicyRule {
         code: format!("policy/{policy}/{id}"),
@@ -66,6 +69,7 @@ pub(super) fn read<'v>(policy: &str, reader: &Reader<'v>, seen: &RefCell<BTreeSe
         roles,
         by_sources,
         when,
+        also_itself,
         check: check?,
         action,
         message,

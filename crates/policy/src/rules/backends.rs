@@ -24,16 +24,24 @@ impl TypedRule for Backends {
     fn judge(&self, judged: &Judged<'_>, outcome: &mut RuleOutcome) {
         let Some(backend) = &judged.view.backend else { return judged.note_unknown("backend", outcome) };
         let shown = value(judged, backend);
-        let mut add = |message| outcome.add(judged.view.pointer("backend"), message, backend);
         if !self.allowed.accepts(backend) {
-            add(format!("backend {shown} is not allowed{}", use_one_of(self.allowed.instead())));
+            let message = format!("backend {shown} is not allowed{}", use_one_of(self.allowed.instead()));
+            outcome.add(judged.view.pointer("backend"), message, backend);
         }
         if self.must_be_durable && judged.view.durable == Some(false) {
-            add(format!("backend {shown} loses its memory with its process"));
+            let message = format!("backend {shown} loses its memory with its process");
+            let remark = judged.remark("durable");
+            // Where the backend does not decide, its place is not that of the fault.
+            let path = if remark.is_empty() { "backend" } else { "durable" };
+            outcome.add_remarked(judged.view.pointer(path), (message, remark), backend);
         }
         if self.must_be_durable {
             judged.note_unknown("durable", outcome);
         }
+    }
+
+    fn reads_other_objects(&self) -> bool {
+        self.must_be_durable
     }
 
     fn in_cel(&self, side: &CelSide<'_>, said: &mut InCel) {

@@ -69,7 +69,8 @@ impl Bounds {
         let below = self.min.as_ref().filter(|min| value > 0 && in_units < min.value);
         let below = below.map(|min| about("below", min));
         for message in zero.into_iter().chain(above).chain(below) {
-            outcome.add(judged.view.pointer(number.path), message, value.to_string());
+            let remark = judged.remark(number.path);
+            outcome.add_remarked(judged.view.pointer(number.path), (message, remark), value.to_string());
         }
     }
 

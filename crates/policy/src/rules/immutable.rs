@@ -36,7 +36,6 @@ pub(super) fn read(reader: &Reader<'_>) -> Option<Box<dyn TypedRule>> {
 impl TypedRule for Immutable {
     fn judge(&self, judged: &Judged<'_>, outcome: &mut RuleOutcome) {
         let Some(old) = judged.old else { return };
-        let (before, now) = (old.to_json(), judged.view.to_json());
         for path in &self.0 {
             let pointer = judged.view.pointer(path);
             let is_certain = path_names_host(path) && is_ambiguous(judged.view) != is_ambiguous(old);
@@ -46,19 +45,9 @@ impl TypedRule for Immutable {
                 outcome.add_unknown_of(pointer, why, digest);
                 continue;
             }
-            let (was, is) = (at(&before, path), at(&now, path));
-            if was != is {
-                let message = match (&was, &is) {
-                    (Some(Value::Array(_) | Value::Object(_)), _)
-                    | (_, Some(Value::Array(_) | Value::Object(_))) => {
-                        format!("{path} cannot change")
-                    }
-                    (was, is) => {
-                        let (was, is) = (shown(judged, *was), shown(judged, *is));
-                        format!("{path} cannot change (was {was}, is {is})")
-                    }
-                };
-                outcome.add(pointer, message, format!("{was:?} {is:?}"));
+            if let Some(change) = change(judged, old, path) {
+                // The stored object has no change, so no value is compared with its own.
+                outcome.add(pointer, format!("{path} cannot change{change}"), String::new());
             }
         }
     }
@@ -112,17 +101,31 @@ fn is_ambiguous(view: &MemoryView) -> bool {
     view.endpoint.as_ref().is_some_and(EndpointView::is_ambiguous)
 }
 
-/// The value at a path of a view.
-fn at<'v>(view: &'v Value, path: &str) -> Option<&'v Value> {
-    path.split('.').try_fold(view, |value, key| value.get(key))
-}
-
 /// Why the value at a path cannot be known, though there is one.
 fn unknown(view: &MemoryView, path: &str) -> Option<Why> {
+    if let Some(why) = view.unknown_at(path) {
+        return Some(why.clone());
+    }
     let below = path.strip_prefix("endpoint").filter(|below| *below != ".from")?;
     let endpoint = view.endpoint.as_ref()?;
     let of_port = || endpoint.port_unknown.clone().filter(|_| matches!(below, "" | ".port" | ".url"));
     endpoint.unknown.clone().or_else(of_port)
+}
+
+/// How the value at a path differs from the stored one: two single values are shown.
+fn change(judged: &Judged<'_>, old: &MemoryView, path: &str) -> Option<String> {
+    // As JSON, thousands of labels cost much, and are compared by every policy.
+    if path == "labels" {
+        return (old.labels != judged.view.labels).then(String::new);
+    }
+    let (was, is) = (old.value(path), judged.view.value(path));
+    if was == is {
+        return None;
+    }
+    if [&was, &is].into_iter().flatten().any(|it| it.is_array() || it.is_object()) {
+        return Some(String::new());
+    }
+    Some(format!(" (was {}, is {})", shown(judged, was.as_ref()), shown(judged, is.as_ref())))
 }
 
 fn shown(judged: &Judged<'_>, found: Option<&Value>) -> String {

@@ -53,7 +53,9 @@ impl TypedRule for Secrets {
             judged.note_unknown("secrets", outcome);
         }
         let has_none = view.secrets.is_empty() && !is_unknown;
-        if self.is_required && has_none && can_have_one && view.durable != Some(false) {
+        // A service that loses its memory asks for a credential all the same.
+        let is_served = view.remarks.iter().any(|remark| remark.path == "durable");
+        if self.is_required && has_none && can_have_one && (view.durable != Some(false) || is_served) {
             outcome.add(view.pointer("secrets"), "a Secret reference is required", "");
         }
         for secret in &view.secrets {

@@ -41,6 +41,8 @@ pub enum Component {
     FailClosed,
     /// Pods and resources in strict namespaces are refused while memgate does not answer, since policies could deny them.
     PolicyStrict,
+    /// The workloads of ark's memory service are known, by which policies judge whether memory is durable.
+    ArkBrokers,
     /// Warnings about the pods of workloads in namespaces that ask for them.
     Templates,
     /// The certificate and the trust in it come from cert-manager.
@@ -71,7 +73,7 @@ impl Component {
     }
 
     /// Every component that is not a family, with its name in flags and as a directory.
-    const NAMES: [(Self, &'static str); 23] = [
+    const NAMES: [(Self, &'static str); 24] = [
         (Self::Policies, "policies"),
         (Self::Ha, "ha"),
         (Self::SingleNode, "single-node"),
@@ -85,6 +87,7 @@ impl Component {
         (Self::PriorityCritical, "priority-critical"),
         (Self::FailClosed, "fail-closed"),
         (Self::PolicyStrict, "policy-strict"),
+        (Self::ArkBrokers, "ark-brokers"),
         (Self::Templates, "templates"),
         (Self::CertManager, "cert-manager"),
         (Self::CsiDriver, "csi-driver"),

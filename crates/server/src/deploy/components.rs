@@ -35,6 +35,7 @@ pub(super) fn apply(objects: &mut Objects, plan: &InstallPlan, component: Compon
         Component::NoEvents => operations::no_events(objects),
         Component::FailClosed => reviews::fail_closed(objects, plan),
         Component::PolicyStrict => policies::strict(objects, plan),
+        Component::ArkBrokers => policies::workloads(objects, plan),
         Component::Templates => reviews::templates(objects, plan),
         Component::Vap => objects.validating_policies = cel_policies::validating(&plan.name, &plan.families),
         Component::Map => objects.mutating_policies = cel_policies::mutating(&plan.name, &plan.families),

@@ -91,6 +91,13 @@ pub(super) fn family(family: &Family) -> Vec<PolicyRule> {
     rules
 }
 
+/// Read access to the workloads that serve memory.
+pub(super) fn workloads(families: &[&'static Family]) -> Vec<PolicyRule> {
+    let watched = families.iter().flat_map(|family| family.kinds.workloads);
+    let watched = watched.filter_map(|(kind, selector)| selector.map(|_| *kind));
+    rules(watched, &["get", "list", "watch"])
+}
+
 /// Read access to policies, exemptions and Namespaces, whose labels policies select by; write access to the objects of
 /// audits: the status of policies and exemptions, and reports.
 pub(super) fn policies() -> Vec<PolicyRule> {

@@ -107,7 +107,11 @@ impl Store {
         reference_grace: Duration,
     ) -> Self {
         let families = snapshot.settings.families.clone();
+        let workloads = families.iter().flat_map(|family| family.kinds.workloads);
+        let workloads = workloads
+            .filter(|(_, selector)| selector.is_some() && snapshot.settings.platforms.watches_workloads);
         let kinds = families.iter().flat_map(|family| family.kinds.watched).chain(of_policies);
+        let kinds = kinds.chain(workloads.map(|(kind, _)| kind));
         let last_activity = Instant::now();
         let watches = kinds.map(|kind| (*kind, Watch { synced, last_activity })).collect();
         Self {
@@ -343,6 +347,12 @@ impl Store {
             let found = answers.iter().filter(|(_, object)| object.is_some());
             self.missing.forget(found.map(|(reference, _)| reference), |_| true);
         }
+    }
+
+    /// The label selector of a kind of which not all objects are watched.
+    pub(super) fn selector_of(&self, kind: &Kind) -> Option<&'static str> {
+        let mut workloads = self.families.iter().flat_map(|family| family.kinds.workloads);
+        workloads.find(|(workload, _)| *workload == kind)?.1
     }
 
     /// The family whose decisions depend on the kind.

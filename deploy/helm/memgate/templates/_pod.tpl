@@ -198,6 +198,9 @@ volumes:
 {{- range .Values.policies.excludeNamespaces }}
 - --policy-exclude-namespace={{ . }}
 {{- end }}
+{{- if .Values.policies.arkBrokers }}
+- --ark-brokers
+{{- end }}
 {{- if not .Values.events.enabled }}
 - --no-events
 {{- end }}

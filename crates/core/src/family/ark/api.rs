@@ -3,6 +3,9 @@
 //! A Memory is a pointer to an HTTP service. A Query refers to a Memory by name; without a reference
 //! it uses the Memory `default` of its namespace. ArkConfig can name another one.
 
+use std::borrow::Cow;
+
+use crate::family::workloads;
 use memgate_model::family::AggregatedServer;
 use memgate_model::kind::{Kind, SERVICE};
 use memgate_model::schema::{Field, METADATA, METADATA_OF_JUDGED, Schema};
@@ -129,7 +132,18 @@ pub(crate) static QUERY: Kind = Kind {
                 Field::new("memory", MEMORY_REF).guarded(),
                 Field::new("conversationId", Schema::Text).guarded(),
                 Field::new("sessionId", Schema::Text).guarded(),
-                Field::new("target", Schema::Any),
+                Field::new("ttl", Schema::Text).guarded(),
+                Field::new("timeout", Schema::Text).guarded(),
+                Field::new("type", Schema::Text).guarded(),
+                Field::new("target", Schema::Any).guarded(),
+                // The older form, which is not a misspelt one.
+                Field::new("targets", Schema::Any),
+                // `input` is not among them: of a field that is not read it is known that it is there, null or not.
+                Field::new("selector", Schema::Any).guarded(),
+                Field::new("serviceAccount", Schema::Any).guarded(),
+                Field::new("parameters", Schema::Any).guarded(),
+                Field::new("cancel", Schema::Any).guarded(),
+                Field::new("overrides", Schema::Any).guarded(),
             ]),
         ),
         Field::new("status", Schema::Open(&[Field::new("phase", Schema::Text)])),
@@ -173,8 +187,14 @@ pub(crate) static ARK_CONFIG: Kind = Kind {
     plural: "arkconfigs",
     namespaced: false,
     schema: Schema::Open(&[
-        Field::new("metadata", METADATA),
-        Field::new("spec", Schema::Open(&[Field::new("defaultMemory", MEMORY_REF).guarded()])),
+        Field::new("metadata", METADATA_OF_JUDGED),
+        Field::new(
+            "spec",
+            Schema::Open(&[
+                Field::new("defaultMemory", MEMORY_REF).guarded(),
+                Field::new("queryTTL", Schema::Text).guarded(),
+            ]),
+        ),
     ]),
 };
 
@@ -187,6 +207,17 @@ pub(crate) static CONFIG_MAP: Kind = Kind {
     namespaced: true,
     schema: Schema::Open(&[Field::new("metadata", METADATA), Field::new("data", Schema::Texts)]),
 };
+
+/// The label by which the platform's chart marks its memory service.
+const LABELLED: &str = "app.kubernetes.io/name in (ark-broker, ark-cluster-memory)";
+
+/// The workloads, in the order in which one of several is named.
+pub(crate) static WORKLOADS: [(&Kind, Option<&str>); 4] = [
+    (&workloads::DAEMON_SET, None),
+    (&workloads::DEPLOYMENT, Some(LABELLED)),
+    (&workloads::REPLICA_SET, None),
+    (&workloads::STATEFUL_SET, Some(LABELLED)),
+];
 
 /// The kinds that the family validates.
 pub(crate) static VALIDATED: [&Kind; 3] = [&MEMORY, &QUERY, &ARK_CONFIG];
@@ -222,6 +253,22 @@ pub(crate) fn status(memory: &Tree) -> Option<&Tree> {
         known.iter().any(|field| status.get(field).is_some()) || status.unknown_fields().next().is_some()
     };
     memory.get("status").filter(says)
+}
+
+/// Whether a text is a name that HTTP allows. Source: RFC 9110, 5.6.2.
+pub(crate) fn is_header_name(text: &str) -> bool {
+    let is_mark = |byte: u8| b"!#$%&'*+-.^_`|~".contains(&byte);
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || is_mark(byte))
+}
+
+/// The same text for all names of one header, as the platform's client sends them: case counts only in a name that HTTP
+/// does not allow. Source: Go, net/textproto, `CanonicalMIMEHeaderKey`.
+pub(crate) fn one_spelling(name: &str) -> Cow<'_, str> {
+    if is_header_name(name) && name.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        name.to_ascii_lowercase().into()
+    } else {
+        name.into()
+    }
 }
 
 /// Whether the value of the header of this name is a credential.

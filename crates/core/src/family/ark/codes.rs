@@ -89,10 +89,24 @@ codes! { "ark";
     QUERY_MEMORY_CHANGED = "query-memory-changed", Conflict;
     /// A list of targets in place of a single target.
     QUERY_TARGET_LIST = "query-target-list", TypeInvalid;
+    /// A TTL of a Query that is not a duration.
+    QUERY_TTL = "query-ttl", Invalid;
+    /// A TTL of a Query that is too short for the memory service.
+    QUERY_TTL_SHORT = "query-ttl-short", Invalid;
+    /// A timeout of a Query that is not a duration.
+    QUERY_TIMEOUT = "query-timeout", Invalid;
+    /// A Query of the older type `messages`.
+    QUERY_TYPE_MESSAGES = "query-type-messages", NotSupported;
     /// A default Memory without a name.
     CONFIG_DEFAULT_MEMORY_NAME = "config-default-memory-name", Required;
     /// A default Memory with a namespace.
     CONFIG_DEFAULT_MEMORY_NAMESPACE = "config-default-memory-namespace", Conflict;
+    /// A default TTL that is not a duration above 0.
+    CONFIG_QUERY_TTL = "config-query-ttl", Invalid;
+    /// A default TTL that is too short for the memory service.
+    CONFIG_QUERY_TTL_SHORT = "config-query-ttl-short", Invalid;
+    /// An ArkConfig that the platform does not read.
+    CONFIG_NAME = "config-name", Invalid;
     /// A value that the schema refuses.
     SCHEMA = "schema", Invalid;
     /// A field that the schema does not have.

@@ -121,7 +121,7 @@ pub(crate) fn fix_port(number: i64, service: Lookup<'_>) -> Option<String> {
 }
 
 /// Cleans a path as Go's `path.Clean` does: one leading slash, and no empty parts, `.` or `..`.
-fn clean_path(path: &str) -> String {
+pub(super) fn clean_path(path: &str) -> String {
     let mut parts = Vec::new();
     for part in path.split('/') {
         match part {

@@ -11,6 +11,7 @@ mod ratchet;
 mod reference;
 mod schema;
 mod service;
+mod ttl;
 mod usage;
 
 use memgate_model::family::Subject;
@@ -22,8 +23,11 @@ use memgate_model::tree::Tree;
 use memgate_primitives::budget::Budget;
 use memgate_primitives::pointer::Pointer;
 
-use super::api::{ARK_CONFIG, MEMORY, QUERY};
-use super::codes::{CONFIG_DEFAULT_MEMORY_NAME, CONFIG_DEFAULT_MEMORY_NAMESPACE};
+use super::api::{ARK_CONFIG, DEFAULT, MEMORY, QUERY};
+use super::codes::{
+    CONFIG_DEFAULT_MEMORY_NAME, CONFIG_DEFAULT_MEMORY_NAMESPACE, CONFIG_NAME, CONFIG_QUERY_TTL,
+    CONFIG_QUERY_TTL_SHORT,
+};
 
 pub(crate) use self::schema::{schema_message, tolerates};
 
@@ -59,9 +63,20 @@ fn denial(
     })
 }
 
-/// Validates the default Memory of the ArkConfig.
+/// Validates an ArkConfig: its name, the default TTL and the default Memory of Queries.
 fn config(object: &Tree, work: &Budget<'_>) -> Vec<Finding> {
     let mut findings = schema::wrong_types(&ARK_CONFIG, object, work);
+    findings.extend(config_name(object));
+    if let Some(ttl) = object.text_at(&["spec", "queryTTL"]) {
+        const POINTER: &str = "/spec/queryTTL";
+        findings.extend(match ttl::nanoseconds(ttl) {
+            Err(instead) => Some(ttl::not_a_duration(work, &CONFIG_QUERY_TTL, POINTER, instead, "720h")),
+            Ok(..=0) => Some(denial(work, &CONFIG_QUERY_TTL, Pointer::new(POINTER), || {
+                "spec.queryTTL must be a positive duration".to_owned()
+            })),
+            Ok(nanoseconds) => ttl::too_short(nanoseconds, &CONFIG_QUERY_TTL_SHORT, POINTER),
+        });
+    }
     let Some(memory) = object.at(&["spec", "defaultMemory"]).filter(|memory| memory.is_object()) else {
         return findings;
     };
@@ -77,4 +92,15 @@ fn config(object: &Tree, work: &Budget<'_>) -> Vec<Finding> {
         }));
     }
     findings
+}
+
+/// Warns about an ArkConfig of another name than `default`, which the platform does not read.
+fn config_name(object: &Tree) -> Option<Finding> {
+    let metadata = object.get("metadata")?;
+    let name = match metadata.get("name") {
+        Some(name) => name.text()?,
+        None => metadata.get("generateName").and(Some(""))?,
+    };
+    let message = "ARK reads only the ArkConfig named \"default\"";
+    (name != DEFAULT).then(|| Finding::warn(&CONFIG_NAME, Pointer::new("/metadata/name"), message))
 }

@@ -2,6 +2,7 @@
 
 mod endpoint;
 
+use crate::family::inject::annotation_pointer;
 use crate::family::inject::own::{OwnReading, OwnVariables, distinct};
 use crate::family::url::inline_credential;
 use memgate_model::family::Subject;
@@ -14,19 +15,26 @@ use memgate_model::tree::Tree;
 use memgate_primitives::pointer::Pointer;
 
 use super::FAMILY;
-use super::api::{MEMORY, QUERY, is_credential_header};
+use super::api::{ARK_CONFIG, DEFAULT, MEMORY, MEMORY_ANNOTATION, QUERY, is_credential_header};
+use super::durable;
 use super::inject::{is_user, memory_of, own_variables, want};
+use super::ttl;
 use super::value::{EffectiveValue, ValueOrSource, ValueSource};
 
 /// The kinds that have a view.
-pub(crate) static VIEWED: [(&Kind, Role); 2] = [(&MEMORY, Role::Memory), (&QUERY, Role::Referrer)];
+pub(crate) static VIEWED: [(&Kind, Role); 3] =
+    [(&MEMORY, Role::Memory), (&QUERY, Role::Referrer), (&ARK_CONFIG, Role::Referrer)];
 
-/// The view of an object of the family's own kinds.
+/// The view of an object of the family's own kinds. An ArkConfig has one if the platform reads it.
 pub(crate) fn view(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<MemoryView> {
     if *subject.kind == MEMORY {
         Some(of_memory(subject.object, (subject.namespace, subject.name), state))
     } else if *subject.kind == QUERY {
         Some(of_query(subject, state))
+    } else if *subject.kind == ARK_CONFIG && subject.name == DEFAULT {
+        let mut view = MemoryView::new(FAMILY.name, Role::Referrer, ARK_CONFIG.kind, "", DEFAULT);
+        ttl::add_of_config(&mut view, subject.object);
+        Some(view)
     } else {
         None
     }
@@ -39,7 +47,10 @@ pub(crate) fn view_pod(
     state: &mut StateReader<'_>,
 ) -> Option<MemoryView> {
     let found = memory_of(pods[0], namespace, state)?.into_iter().next();
-    let declared = found.map(|(home, memory)| of_stored(memory, home, state));
+    let mut declared = found.map(|(home, memory)| of_stored(memory, home, state));
+    if let Some(memory) = &mut declared {
+        memory.moved("durable", &annotation_pointer(MEMORY_ANNOTATION));
+    }
     let own = own_variables(pods, namespace, state);
     let is_used = own.is_empty() || own.iter().any(OwnVariables::is_empty);
     let mut sources: Vec<MemoryView> = declared.clone().filter(|_| is_used).into_iter().collect();
@@ -67,6 +78,8 @@ fn use_own(view: &mut MemoryView, own: OwnReading<'_>, state: &mut StateReader<'
     let has_credential = |text: &str| inline_credential(text, Pointer::root()).is_some();
     if let Some(set) = own.get(want::URL) {
         set.set_endpoint(view, has_credential, state);
+        view.moved("durable", &set.field);
+        durable::use_url(view, set.text.as_deref(), set.why(), state);
     }
     for (name, set) in own.iter() {
         if name.starts_with(want::HEADER_PREFIX) && (set.replaces_secret || set.text.is_none()) {
@@ -100,6 +113,7 @@ fn of_memory(object: &Tree, (namespace, name): (&str, &str), state: &mut StateRe
     let address = object.at(&["spec", "address"]).map(ValueOrSource::read_address);
     let value = address.as_ref().map_or(EffectiveValue::Nothing, ValueOrSource::effective);
     endpoint::add(&mut view, value, &place, state);
+    durable::add(&mut view, value, &place, state);
     match value {
         EffectiveValue::Literal(literal) => {
             let url = literal.text().and_then(|text| inline_credential(text, place.key("value")));
@@ -143,6 +157,7 @@ fn of_query(subject: &Subject<'_>, state: &mut StateReader<'_>) -> MemoryView {
     let mut view = MemoryView::new(FAMILY.name, Role::Referrer, QUERY.kind, subject.namespace, subject.name);
     let place = Pointer::new("/spec/memory");
     view.at("references", place.clone());
+    ttl::add_of_query(&mut view, subject.object, state);
     let Some((home, name)) = memory_ref(subject) else { return view };
     let (lookup, field) = (state.get_if_known(&MEMORY, home, name), place.key("name"));
     if let Lookup::Found(memory) = lookup {

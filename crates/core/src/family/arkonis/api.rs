@@ -418,13 +418,24 @@ pub(crate) fn settings_names<'t>(
     dialect: &Dialect,
     agent: &'t Tree,
 ) -> impl DoubleEndedIterator<Item = (Option<usize>, &'t str)> + use<'t> {
-    let named = |tree: &'t Tree| tree.get("name").and_then(Tree::text).filter(|name| !name.is_empty());
+    settings_references(dialect, agent).filter(|(_, name)| !name.is_empty())
+}
+
+/// The same, with empty names. In the successor's list, an absent name counts as an empty one.
+pub(crate) fn settings_references<'t>(
+    dialect: &Dialect,
+    agent: &'t Tree,
+) -> impl DoubleEndedIterator<Item = (Option<usize>, &'t str)> + use<'t> {
     let spec = agent.get("spec");
     let of_list = spec.filter(|_| dialect.successor).and_then(|spec| spec.get("settings"));
     let of_field = spec.filter(|_| !dialect.successor).and_then(|spec| spec.get("configRef"));
     let list = of_list.map(Tree::elements).unwrap_or_default().iter().enumerate();
-    let list = list.filter_map(move |(index, settings)| Some((Some(index), named(settings)?)));
-    list.chain(of_field.and_then(named).map(|name| (None, name)))
+    let list = list.filter(|(_, settings)| settings.is_object()).filter_map(|(index, settings)| {
+        let name = settings.get("name").map_or(Some(""), Tree::text)?;
+        Some((Some(index), name))
+    });
+    let field = of_field.and_then(|settings| settings.get("name")).and_then(Tree::text);
+    list.chain(field.map(|name| (None, name)))
 }
 
 /// The pointer to the name of settings, for an index from [`settings_names`].

@@ -61,6 +61,8 @@ codes! { "arkonis";
     MEMORY_NOT_FOUND = "memory-not-found", NotFound;
     /// An agent whose memory is invalid.
     MEMORY_INVALID = "memory-invalid", Invalid;
+    /// An agent whose settings do not exist.
+    SETTINGS_NOT_FOUND = "settings-not-found", NotFound;
     /// Settings that name a backend for an agent without memory.
     SETTINGS_WITHOUT_MEMORY = "settings-without-memory", Conflict;
     /// Settings that name a backend other than the memory's.

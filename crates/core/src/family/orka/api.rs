@@ -234,8 +234,12 @@ pub(crate) fn scheduled_parent(task: &Tree) -> Option<&str> {
     full_name.or_else(|| label(task, PARENT_LABEL)).filter(|name| !name.is_empty())
 }
 
-/// The Agent of a Task: its namespace, if the Task sets one, and its name.
+/// The Agent of a Task: its namespace, if the Task sets one, and its name. `None` if either has the wrong type.
 pub(crate) fn agent_ref(task: &Tree) -> Option<(Option<&str>, &str)> {
-    let text = |field| task.text_at(&["spec", "agentRef", field]);
-    Some((text("namespace").filter(|namespace| !namespace.is_empty()), text("name")?))
+    let reference = task.at(&["spec", "agentRef"])?;
+    let namespace = match reference.get("namespace") {
+        Some(namespace) => Some(namespace.text()?).filter(|namespace| !namespace.is_empty()),
+        None => None,
+    };
+    Some((namespace, reference.get("name")?.text()?))
 }

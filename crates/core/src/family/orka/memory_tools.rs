@@ -22,12 +22,17 @@ pub(super) struct AgentTool<'t> {
 }
 
 impl<'t> AgentTool<'t> {
-    /// The tools that have a name.
+    /// The tools that have a name, and no field of the wrong type.
     pub(super) fn read_all(agent: &'t Tree) -> impl Iterator<Item = Self> {
         let list = agent.at(&["spec", "tools"]).map(Tree::elements).unwrap_or_default();
         list.iter().enumerate().filter_map(|(index, tool)| {
             let name = tool.get("name")?.text()?.trim();
-            Some(Self { index, name, enabled: tool.get("enabled") != Some(&Tree::Boolean(false)) })
+            let enabled = match tool.get("enabled") {
+                None => true,
+                Some(Tree::Boolean(enabled)) => *enabled,
+                Some(_) => return None,
+            };
+            Some(Self { index, name, enabled })
         })
     }
 

@@ -11,7 +11,8 @@ pub(super) struct TaskVariable<'t> {
     index: usize,
     pub(super) name: &'t str,
     value: Option<&'t str>,
-    has_source: bool,
+    /// Whether it has neither a source nor a value of the wrong type.
+    is_literal: bool,
 }
 
 impl<'t> TaskVariable<'t> {
@@ -20,9 +21,10 @@ impl<'t> TaskVariable<'t> {
         let list = task.at(&["spec", "env"]).map(Tree::elements).unwrap_or_default();
         let variable = |(index, variable): (usize, &'t Tree)| {
             let name = variable.get("name")?.text()?;
-            let value = variable.get("value").and_then(Tree::text);
-            let has_source = variable.get("valueFrom").is_some_and(Tree::is_object);
-            Some(Self { index, name, value, has_source })
+            let value = variable.get("value");
+            let is_literal =
+                variable.get("valueFrom").is_none() && value.is_none_or(|value| value.text().is_some());
+            Some(Self { index, name, value: value.and_then(Tree::text), is_literal })
         };
         list.iter().enumerate().filter_map(variable).collect()
     }
@@ -30,7 +32,7 @@ impl<'t> TaskVariable<'t> {
     /// The literal, if it is known before the pod runs.
     pub(super) fn literal(&self) -> Option<&'t str> {
         let literal = self.value.unwrap_or_default();
-        (!self.has_source && !literal.contains("$(")).then_some(literal)
+        (self.is_literal && !literal.contains("$(")).then_some(literal)
     }
 
     /// The token of the worker, if this variable has it in clear text.

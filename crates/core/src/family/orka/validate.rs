@@ -1,8 +1,8 @@
 //! Validates an Agent, a Task, a Namespace or a MemoryBackend.
 //!
-//! These are the platform's own running objects, and its CRDs check their form. So a field of the wrong type
-//! counts as absent here, and misspelled fields are not reported. Findings on one value have the order of
-//! the calls below.
+//! These are the platform's own running objects, and its CRDs check their form. So no rule here reads a field of the
+//! wrong type or depends on one, and misspelled fields are not reported. Findings on one value have the order of the
+//! calls below.
 
 mod agent;
 mod annotations;

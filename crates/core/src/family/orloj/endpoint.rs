@@ -3,7 +3,6 @@
 use std::net::{IpAddr, Ipv6Addr};
 
 use crate::family::url::{Endpoint, server};
-use memgate_primitives::credential::has_credential_parameter;
 use memgate_primitives::percent::{is_percent_encoded, percent_decoded};
 
 /// Whether this is an absolute http or https URL with a host.
@@ -203,16 +202,17 @@ fn ends_with_password(text: &str) -> bool {
     userinfo.and_then(|userinfo| userinfo.split_once(':')).is_some_and(|(_, password)| !password.is_empty())
 }
 
-/// The position at which Orloj inserts a password into a connection string, right before the first `@`;
-/// `None` if it inserts none.
-/// Source: OrlojHQ/orloj, controllers/memory_controller.go.
+/// The position in a connection string at which a password is inserted: right before the `@` of its authority; `None`
+/// if it cannot be inserted. Orloj itself takes the first `@` of the text, and so writes the password into a parameter
+/// such as `application_name` where the `@` is there.
 pub(super) fn password_position(endpoint: &str) -> Option<usize> {
-    if !is_postgres(endpoint) || endpoint.contains("password=") {
+    if !is_postgres(endpoint) || endpoint.to_ascii_lowercase().contains("password=") {
         return None;
     }
     let start = endpoint.find("://")? + "://".len();
-    let user = endpoint.get(start..)?.split_once('@')?.0;
-    (!user.is_empty() && !user.contains(':')).then_some(start + user.len())
+    let (user, host) = up_to(endpoint.get(start..)?, &['/', '?', '#']).split_once('@')?;
+    let is_plain = !user.is_empty() && !user.contains(':') && !host.contains('@');
+    is_plain.then_some(start + user.len())
 }
 
 /// The part of an endpoint that may not be copied into a pod, as messages name it; `None` if all of it may be copied.
@@ -222,30 +222,62 @@ pub(super) fn withheld(endpoint: &str, to_postgres: bool) -> Option<&'static str
         return Some("a password");
     }
     let url = Endpoint::parse(endpoint);
-    let fragment = endpoint.split_once('#').map_or("", |(_, fragment)| fragment);
-    let parameters = [url.query, fragment].into_iter().flat_map(|text| text.split(['&', ';']));
-    let token = parameters.filter(|it| !it.is_empty()).any(is_credential_parameter);
-    (token || (url.userinfo && !to_postgres)).then_some("a credential")
+    let (_, fragment) = endpoint.split_once('#').unwrap_or_default();
+    // A fragment may be a path with a query of its own.
+    let mut parameters = url.query.split(['&', ';']).chain(fragment.split(['&', ';', '?']));
+    let has_credential = (url.userinfo && !to_postgres) || parameters.any(is_credential_parameter);
+    has_credential.then_some("a credential")
 }
 
 /// Whether a parameter is a credential by its name, holds a URL with userinfo, or cannot be decoded.
 fn is_credential_parameter(parameter: &str) -> bool {
     let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
-    let decoded = percent_decoded(value);
-    // `sslkey` is the path of a file.
-    let named = name != "sslkey" && (has_credential_parameter(parameter) || is_session(name, value));
-    let has_userinfo = decoded.split_once("://").is_some_and(|(_, behind)| behind.contains('@'));
-    named || has_userinfo || !is_percent_encoded(parameter)
+    let value = percent_decoded(value);
+    let has_userinfo = value.split_once("://").is_some_and(|(_, behind)| behind.contains('@'));
+    has_userinfo || is_credential_name(&percent_decoded(name)) || !is_percent_encoded(parameter)
 }
 
-/// Whether this is the identifier of a session, which is a credential in the parameters of a URL.
-fn is_session(name: &str, value: &str) -> bool {
-    let is_set = !value.is_empty() && !value.starts_with("$(");
-    is_set && percent_decoded(name).to_ascii_lowercase().ends_with("session")
+/// Whether the name of a parameter is one of these words, in any case, or ends in one that begins after `_`, `-` or `.`,
+/// or as a word of camel case. `sslkey`, the path of a file, does not.
+fn is_credential_name(name: &str) -> bool {
+    const WORDS: [&str; 18] = [
+        "password",
+        "passwd",
+        "pwd",
+        "pass",
+        "secret",
+        "token",
+        "key",
+        "apikey",
+        "api_key",
+        "auth",
+        "authorization",
+        "credential",
+        "credentials",
+        "sig",
+        "signature",
+        "sas",
+        "jwt",
+        "session",
+    ];
+    WORDS.iter().any(|word| {
+        let at = name.len().checked_sub(word.len()).and_then(|at| name.split_at_checked(at));
+        at.is_some_and(|(before, end)| end.eq_ignore_ascii_case(word) && is_border(before, end))
+    })
+}
+
+/// Whether a word of a name ends where another begins.
+fn is_border(before: &str, word: &str) -> bool {
+    let is_lower = |c: Option<char>| c.is_some_and(|c| !c.is_uppercase() && c.is_alphanumeric());
+    let begins = word.starts_with(|c: char| c.is_uppercase())
+        && (is_lower(before.chars().next_back()) || is_lower(word.chars().nth(1)));
+    before.is_empty() || before.ends_with(['_', '-', '.']) || begins
 }
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::indexing_slicing, reason = "a test stops where something is wrong")]
+
     use super::*;
 
     #[test]
@@ -383,42 +415,125 @@ mod tests {
         }
     }
 
+    /// Every class of refused addresses, and addresses beside them, in each form in which one address can be written.
     #[test]
-    fn knows_where_a_password_goes() {
-        for (endpoint, at) in [
-            ("postgres://u@h/db", Some(12)),
-            ("postgresql://user@h", Some(17)),
-            ("postgres://u:@h/db", None),
-            ("postgres://@h/db", None),
-            ("postgres://h/db", None),
-            ("postgres://u@h?password=p", None),
-            ("host=h user=u@x", None),
+    fn an_address_in_a_mapped_form_has_the_same_class() {
+        for (address, class) in [
+            ("127.0.0.1", Some("loopback")),
+            ("127.255.255.254", Some("loopback")),
+            ("169.254.169.254", Some("cloud metadata")),
+            ("169.254.169.253", Some("link-local")),
+            ("169.254.0.1", Some("link-local")),
+            ("224.0.0.1", Some("link-local")),
+            ("224.0.1.1", None),
+            ("0.0.0.0", Some("unspecified")),
+            ("0.0.0.1", None),
+            ("10.0.0.1", None),
+            ("100.64.0.1", None),
         ] {
-            assert_eq!(password_position(endpoint), at, "{endpoint}");
+            let octets: std::net::Ipv4Addr = address.parse().expect("an address");
+            let [a, b, c, d] = octets.octets();
+            let hex = format!("[::ffff:{a:02x}{b:02x}:{c:02x}{d:02x}]");
+            let hosts = [
+                address.to_owned(),
+                format!("[::ffff:{address}]"),
+                format!("[0:0:0:0:0:FFFF:{address}]"),
+                hex.to_uppercase(),
+                hex,
+            ];
+            for host in hosts {
+                for endpoint in [
+                    format!("http://{host}"),
+                    format!("HTTPS://{host}:8443/x"),
+                    format!("http://u@{host}?a=b"),
+                ] {
+                    let expected = class.map(|class| (class, address.to_owned()));
+                    assert_eq!(blocked_address(&endpoint), expected, "{endpoint}");
+                }
+            }
         }
     }
+
+    #[test]
+    fn a_password_goes_before_the_at_of_the_authority() {
+        for (authority, user) in [
+            ("u@h", Some("u")),
+            ("u%40x@h:5432", Some("u%40x")),
+            ("u@[::1]:5432", Some("u")),
+            ("u@h,i:5432", Some("u")),
+            ("u@", Some("u")),
+            ("u:@h", None),
+            ("u:p@h", None),
+            ("@h", None),
+            ("u@x@h", None),
+            ("u@h@", None),
+            ("@@", None),
+            ("h:5432", None),
+            ("", None),
+        ] {
+            for (scheme, tail, fits) in ["postgres://", "postgresql://"].into_iter().flat_map(|scheme| {
+                [
+                    ("", true),
+                    ("/db", true),
+                    ("/d@b", true),
+                    ("/db?application_name=me@x", true),
+                    ("?user=u&application_name=me@x", true),
+                    ("?a=b/c@d", true),
+                    ("#a@b:c", true),
+                    ("/?host=x:y@z", true),
+                    ("/db?PassWord=x", false),
+                    ("/db?sslpassword=x", false),
+                ]
+                .map(|(tail, fits)| (scheme, tail, fits))
+            }) {
+                let endpoint = format!("{scheme}{authority}{tail}");
+                let expected = user.filter(|_| fits).map(|user| scheme.len() + user.len());
+                assert_eq!(password_position(&endpoint), expected, "{endpoint}");
+            }
+        }
+        for endpoint in ["host=h user=u@x", "POSTGRES://u@h", "mysql://u@h", "u@h", "postgres:/u@h"] {
+            assert_eq!(password_position(endpoint), None, "{endpoint}");
+        }
+    }
+
+    const CREDENTIAL: Option<&str> = Some("a credential");
 
     #[test]
     fn withholds_what_others_should_not_read() {
         for (endpoint, to_postgres, expected) in [
             ("https://u:p@kb", false, Some("a password")),
-            ("https://token@kb", false, Some("a credential")),
-            ("https://kb/v1?api_key=a", false, Some("a credential")),
-            ("https://kb/v1?api_key=$(KEY)", false, None),
+            ("https://token@kb", false, CREDENTIAL),
+            ("https://@kb", false, CREDENTIAL),
+            ("root@tcp(db:3306)/m", false, CREDENTIAL),
             ("https://kb/v1?a=b", false, None),
+            ("https://kb/v1?a=b&c", false, None),
+            ("https://kb/v1?", false, None),
             ("redis://f:6379?db=2", false, None),
+            ("https://kb/key=a/token", false, None),
             ("https://kb/v1#a", false, None),
-            ("https://kb/v1#access_token=a", false, Some("a credential")),
-            ("https://kb/v1?next=http%3A%2F%2Fu%40h", false, Some("a credential")),
-            ("https://kb/v1?a=%zz", false, Some("a credential")),
-            ("https://kb/v1?session=a", false, Some("a credential")),
+            ("https://kb/v1#access_token=a", false, CREDENTIAL),
+            ("https://kb/v1?a=b#/x?api_key=a", false, CREDENTIAL),
+            ("https://kb/v1?next=http%3A%2F%2Fu%40h", false, CREDENTIAL),
+            ("https://kb/v1?next=http://u@h", false, CREDENTIAL),
+            ("https://kb/v1?next=http://h&to=a@b", false, None),
+            ("https://kb/v1?a=%zz", false, CREDENTIAL),
+            ("https://kb/v1?%4=a", false, CREDENTIAL),
+            ("https://kb/v1?a=b#c=%", false, CREDENTIAL),
+            ("postgres://u@db/m?sslmode=require", true, None),
             ("postgres://u@db/m?sslmode=require&sslkey=/certs/key", true, None),
-            ("postgres://u@db/m?token=a", true, Some("a credential")),
+            ("postgres://h/db?user=u&application_name=me@x", true, None),
+            ("postgres://u@db/m?token=a", true, CREDENTIAL),
             ("postgres://u:p@db/m", true, Some("a password")),
         ] {
             assert_eq!(withheld(endpoint, to_postgres), expected, "{endpoint}");
         }
-        for name in [
+    }
+
+    /// Each word, alone and as the last one of a name, in each place of a parameter; and the same letters where they are
+    /// not a word of their own.
+    #[test]
+    fn a_parameter_is_a_credential_by_the_last_word_of_its_name() {
+        for word in [
             "password",
             "passwd",
             "pwd",
@@ -438,16 +553,44 @@ mod tests {
             "jwt",
             "session",
         ] {
-            for name in [
-                name.to_owned(),
-                name.to_uppercase(),
-                format!("x_{name}"),
-                format!("x-{name}"),
-                format!("x.{name}"),
-            ] {
-                let endpoint = format!("https://kb/v1?db=2&{name}=a");
-                assert!(withheld(&endpoint, false).is_some(), "{endpoint}");
+            let (first, rest) = word.split_at(1);
+            let capital = format!("{}{rest}", first.to_uppercase());
+            let encoded = format!("x%5F%{:02X}{rest}", word.as_bytes()[0]);
+            let names = [
+                word.to_owned(),
+                word.to_uppercase(),
+                capital.clone(),
+                format!("x_{word}"),
+                format!("X-Amz-{capital}"),
+                format!("x.{word}"),
+                format!("my{capital}"),
+                format!("ID{capital}"),
+                format!("v2{capital}"),
+                encoded,
+            ];
+            for name in names {
+                for endpoint in [
+                    format!("https://kb/v1?{name}=a"),
+                    format!("https://kb?db=2&{name}=a&x=y"),
+                    format!("redis://kb/v1?db=2;{name}=a"),
+                    format!("https://kb/v1?db=2#{name}=a"),
+                    format!("https://kb/v1?{name}="),
+                    format!("https://kb/v1?{name}"),
+                ] {
+                    assert!(withheld(&endpoint, false).is_some(), "{endpoint}");
+                }
             }
+            // `password` before a `=` counts wherever it is.
+            for name in [format!("x{word}"), format!("{word}s"), format!("{word}_name"), format!("{word}2")] {
+                let is_word = ["credentials", "xpassword", "xapi_key"].contains(&name.as_str());
+                for endpoint in [format!("https://kb/v1?{name}=a"), format!("https://kb/v1#{name}=a")] {
+                    assert_eq!(withheld(&endpoint, false).is_some(), is_word, "{endpoint}");
+                }
+            }
+        }
+        for name in ["monkey", "MONKEY", "tokens", "max_tokens", "secretName", "keyspace", "author", "design"]
+        {
+            assert_eq!(withheld(&format!("https://kb/v1?{name}=a"), false), None, "{name}");
         }
     }
 }

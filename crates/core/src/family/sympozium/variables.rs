@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::family::inject::env::Variable;
 use crate::family::inject::{field_origin, resource_name};
+use crate::family::workloads::WRITER_TOKEN;
 use memgate_model::object::Object;
 use memgate_model::tree::Tree;
 
@@ -43,7 +44,7 @@ const MIN_EVIDENCE_KIND: &str = "WORKFLOW_MEMBRANE_MIN_EVIDENCE_KIND";
 pub(crate) const AUTO_STORE: &str = "MEMORY_AUTO_STORE";
 
 /// The writer token of the private memory, in the agent and in each memory server.
-pub(crate) const PRIVATE_TOKEN: &str = "MEMORY_WRITER_TOKEN";
+pub(crate) const PRIVATE_TOKEN: &str = WRITER_TOKEN;
 /// The writer token of the shared memory.
 pub(crate) const SHARED_TOKEN: &str = "WORKFLOW_MEMORY_WRITER_TOKEN";
 /// The token of the administrator of a memory server. No agent may have it.

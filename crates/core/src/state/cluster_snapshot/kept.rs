@@ -127,10 +127,13 @@ fn keep_addresses(read: &Value, kept: &mut Value) {
     let Some(Value::Object(entries)) = kept.get_mut("data") else { return };
     for (key, value) in entries {
         let text = read.get("data").and_then(|data| data.get(key)).and_then(Value::as_str);
-        let address = text.filter(|text| is_address(text));
+        let address = text.filter(|text| is_address(text) || BACKENDS.contains(text));
         *value = address.map(|text| with_form(text, &masked_value(text))).unwrap_or_default().into();
     }
 }
+
+/// The words for where the service of a memory keeps it, which are not addresses.
+const BACKENDS: [&str; 2] = ["memory", "postgres"];
 
 /// Whether a text may be an address: a URL in one line, or a host with a port.
 fn is_address(text: &str) -> bool {

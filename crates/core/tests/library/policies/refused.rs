@@ -1,5 +1,8 @@
 //! What is wrong with a policy is said at its place, in words that help; and what is odd, but not wrong, is taken.
 
+use std::collections::BTreeSet;
+
+use memgate_core::family;
 use serde_json::{Value, json};
 
 use super::{denying, faults, memory, policy, reported};
@@ -24,6 +27,11 @@ fn what_is_misspelt_is_refused_with_the_right_word() {
             "there is no kind \"ArkMemory\" of ark",
         ),
         (json!({"match": {"kinds": ["Deployment"]}, "rules": []}), "/spec/match/kinds/0", "use Pod"),
+        (
+            json!({"match": {"kinds": ["ArkEvent"]}, "rules": []}),
+            "/spec/match/kinds/0",
+            "there is no kind \"ArkEvent\" that policies judge; ArkEvent has no memory",
+        ),
         (
             json!({"match": {"operations": ["DELETE"]}, "rules": []}),
             "/spec/match/operations/0",
@@ -82,6 +90,28 @@ fn what_is_misspelt_is_refused_with_the_right_word() {
         assert_eq!(super::messages(&decision.findings), super::messages(&found));
         let judged = super::admitted(&super::case(&[manifest], &memory("in-context"), &json!({})));
         assert!(judged.expect("can be read").allowed());
+    }
+}
+
+/// Kinds of a platform that policies do not judge have no memory, and are not taken for misspelt ones.
+#[test]
+fn kinds_without_memory_are_not_misspelt_ones() {
+    for family in family::ALL {
+        let viewed: BTreeSet<&str> = family.views.kinds.iter().map(|(kind, _)| kind.kind).collect();
+        let validated = family.kinds.validated.iter().map(|kind| kind.kind);
+        let others = family.other_kinds().map(|(_, kind)| kind);
+        for kind in validated.chain(others) {
+            for target in [json!({"families": [family.name], "kinds": [kind]}), json!({"kinds": [kind]})] {
+                let found = faults(&policy("org", &json!({"match": target, "rules": []})));
+                let all_of_kind = || family::ALL.iter().flat_map(|family| family.views.kinds);
+                let is_viewed = viewed.contains(kind)
+                    || target.get("families").is_none() && all_of_kind().any(|(known, _)| known.kind == kind);
+                let texts: Vec<String> = found.iter().map(|fault| fault.message().into_owned()).collect();
+                let says = texts.iter().any(|text| text.ends_with(&format!("; {kind} has no memory")));
+                assert_eq!(says, !is_viewed, "{target}: {texts:?}");
+                assert!(!texts.iter().any(|text| text.contains("did you mean")), "{target}: {texts:?}");
+            }
+        }
     }
 }
 

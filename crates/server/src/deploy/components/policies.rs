@@ -25,6 +25,12 @@ const STRICT: &str = "strict";
 /// The timeout of an entry that fails closed.
 const STRICT_SECONDS: i32 = 5;
 
+/// Makes memgate watch the workloads that serve memory, with the permission for it.
+pub(super) fn workloads(objects: &mut Objects, plan: &InstallPlan) {
+    objects.arguments().push("--ark-brokers".to_owned());
+    objects.cluster_role.rules.get_or_insert_default().extend(rbac::workloads(&plan.families));
+}
+
 /// Makes memgate watch policies, validate them, and receive the requests that policies may judge or default.
 pub(super) fn policies(objects: &mut Objects, plan: &InstallPlan) {
     objects.others.extend(documents(POLICY_CRDS).map(|definition| (InstallPart::Crds, definition)));

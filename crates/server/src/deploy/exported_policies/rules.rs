@@ -182,7 +182,9 @@ impl Exporting<'_> {
         let of = names.join(", ");
         if self.rule.by_sources.contains(&view.role) {
             self.leave_out("", SOURCES, &of);
-            return Vec::new();
+            if !self.rule.also_itself {
+                return Vec::new();
+            }
         }
         let (new, old) = (CelSide::new(view), CelSide::new(view).before());
         let conditions = match (&self.rule.when, self.when(&new), self.when(&old)) {

@@ -120,7 +120,9 @@ async fn follow_until_it_ends(
     let pages = Pages::default();
     let client = with_idle_timeout(client, idle_timeout, &pages, move || listener.record_activity(kind));
     let api = Api::<RawObject>::all_with(client, &kind);
-    let mut events = pin!(watcher(api, watcher::Config::default().page_size(page_size)));
+    let config =
+        watcher::Config { label_selector: store.selector_of(kind).map(str::to_owned), ..<_>::default() };
+    let mut events = pin!(watcher(api, config.page_size(page_size)));
     let mut backoff = watcher::DefaultBackoff::default();
     let mut listed = 0;
     while let Some(event) = events.next().await {

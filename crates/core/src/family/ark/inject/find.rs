@@ -10,10 +10,10 @@ use memgate_model::kind::SERVICE;
 use memgate_model::object::{Lookup, Object, Reference};
 use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
-use memgate_primitives::members::Members;
+use memgate_primitives::members::{ByKey, Members};
 
 use super::super::address::Address;
-use super::super::api::{is_credential_header, resolved_address};
+use super::super::api::{is_credential_header, one_spelling, resolved_address};
 use super::super::service::ServiceRef;
 use super::super::value::{EffectiveValue, ValueOrSource, ValueSource};
 use crate::family::inject::env::escape_references;
@@ -130,17 +130,28 @@ impl<'s> PodMemory<'s> {
     pub(super) fn headers(&self) -> (Vec<HeaderVariable<'s>>, Vec<SkippedHeader<'s>>) {
         let headers = self.memory.tree.at(&["spec", "headers"]).map(Tree::elements).unwrap_or_default();
         let (mut usable, mut skipped) = (Vec::new(), Vec::new());
-        for (index, header) in headers.iter().enumerate() {
+        // Headers of one canonical form are one header, and the last one counts. Without it, an earlier one would be what
+        // the platform does not send. Going backwards, the last one is the first.
+        let mut is_copied = ByKey::default();
+        for (index, header) in headers.iter().enumerate().rev() {
             let Some(name) = header.get("name").and_then(Tree::text).filter(|name| !name.is_empty()) else {
                 continue;
             };
-            match self.header_value(name, header) {
+            let last: &mut Option<bool> = is_copied.or_default(one_spelling(name));
+            let value = match last {
+                None => self.header_value(name, header),
+                Some(true) => Err(SAME_VARIABLE),
+                Some(false) => continue,
+            };
+            last.get_or_insert(value.is_ok());
+            match value {
                 Ok(source) => {
                     usable.push(HeaderVariable { name, variable: header_variable_name(name), source, index });
                 }
                 Err(reason) => skipped.push(SkippedHeader { name, reason, index }),
             }
         }
+        usable.reverse();
         // Going backwards, the first header of each variable is the last one in the list.
         let mut seen = Members::default();
         let last = usable.iter().rev().filter(|header| seen.insert(header.variable.as_str()));

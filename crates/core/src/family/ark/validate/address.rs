@@ -94,7 +94,7 @@ fn effective_source(
     match source.field {
         "configMapKeyRef" => findings.extend(reference::config_map_value(source, location, state)),
         "serviceRef" => findings.extend(service::findings(source, location, state)),
-        "queryParameterRef" => {
+        "queryParameterRef" if source.tree.is_object() => {
             let message = "queryParameterRef never resolves for a Memory address";
             findings.push(Finding::warn(&MEMORY_ADDRESS_QUERY_PARAMETER, path.pointer(), message));
         }

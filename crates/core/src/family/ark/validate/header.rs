@@ -1,17 +1,15 @@
 //! Validates the headers of a Memory. Findings never show the value of a header.
 
-use std::borrow::Cow;
-
 use memgate_model::family::Subject;
 use memgate_model::finding::{Code, Finding, excerpt};
 use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
 use memgate_primitives::budget::Budget;
 use memgate_primitives::fix::Fix;
-use memgate_primitives::members::Members;
+use memgate_primitives::members::ByKey;
 use memgate_primitives::pointer::{Path, Pointer};
 
-use super::super::api::is_credential_header;
+use super::super::api::{is_credential_header, is_header_name, one_spelling};
 use super::super::codes::{
     HEADER_DUPLICATE, HEADER_IGNORED, HEADER_INLINE_SECRET, HEADER_NAME, HEADER_SOURCE, HEADER_SOURCES,
     HEADER_VALUE_CHARS, HEADER_VALUE_EXCLUSIVE, HEADER_VALUE_REQUIRED,
@@ -22,9 +20,6 @@ use super::reference::{self, ReferenceLocation, without_quotes};
 
 /// Headers that Go's client sets itself. Source: Go, net/http, Request.Write.
 const CLIENT_HEADERS: [&str; 4] = ["Host", "Content-Length", "Transfer-Encoding", "Trailer"];
-
-/// The characters that a header name can contain besides letters and digits. Source: RFC 9110, 5.6.2.
-const HEADER_NAME_MARKS: &str = "!#$%&'*+-.^_`|~";
 
 /// The header that is being validated.
 #[derive(Clone, Copy)]
@@ -71,7 +66,7 @@ pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>, findi
     let headers = subject.object.at(&["spec", "headers"]).map(Tree::elements).unwrap_or_default();
     let (spec, work) = (Path::Key(&Path::Root, "spec"), state.budget());
     let list = Path::Key(&spec, "headers");
-    let mut names = Members::default();
+    let mut spellings: ByKey<_, Spellings<'_>> = ByKey::default();
     for (index, tree) in headers.iter().enumerate().filter(|(_, tree)| tree.is_object()) {
         if work.has_ended() {
             break;
@@ -79,9 +74,12 @@ pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>, findi
         let name = tree.get("name").and_then(Tree::text).unwrap_or_default();
         let header = CheckedHeader { name, tree, path: Path::Index(&list, index), index, work };
         findings.extend(self::name(&header));
-        if !name.is_empty() && !names.insert(lower_case(name)) {
+        if !name.is_empty()
+            && let Some(sent) = spellings.or_default(one_spelling(name)).sent_besides(name)
+        {
             let name = excerpt(name);
-            let message = move |_: &Pointer| format!("duplicate header name: {}", without_quotes(&name));
+            let message =
+                move |_: &Pointer| format!("duplicate header name: {}; {sent}", without_quotes(&name));
             let finding = Finding::warn_within(work, &HEADER_DUPLICATE, header.name_pointer(), message);
             findings.push(finding.fix(Some(Fix::RemoveRepeated)));
         }
@@ -89,11 +87,30 @@ pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>, findi
     }
 }
 
-fn lower_case(name: &str) -> Cow<'_, str> {
-    if name.bytes().any(|byte| byte.is_ascii_uppercase()) {
-        name.to_ascii_lowercase().into()
-    } else {
-        name.into()
+/// How the headers so far of one canonical form are written.
+#[derive(Default)]
+enum Spellings<'t> {
+    /// There are none.
+    #[default]
+    None,
+    /// All in the same way.
+    One(&'t str),
+    /// In several ways.
+    Several,
+}
+
+impl<'t> Spellings<'t> {
+    /// Adds a name. Returns which header is sent if there was one before.
+    fn sent_besides(&mut self, name: &'t str) -> Option<&'static str> {
+        let (now, sent) = match self {
+            Self::None => (Self::One(name), None),
+            Self::One(one) if *one == name => (Self::One(name), Some("ARK sends the last")),
+            Self::One(_) | Self::Several => {
+                (Self::Several, Some("names differ only by case, which one is sent is random"))
+            }
+        };
+        *self = now;
+        sent
     }
 }
 
@@ -105,8 +122,7 @@ fn name(header: &CheckedHeader<'_>) -> Option<Finding> {
     if name.is_empty() {
         return Some(header.deny(&HEADER_NAME, header.name_pointer(), "name is required"));
     }
-    if !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || HEADER_NAME_MARKS.as_bytes().contains(&byte))
-    {
+    if !is_header_name(name) {
         return Some(header.deny(&HEADER_NAME, header.name_pointer(), "invalid header name"));
     }
     let set_by_client = CLIENT_HEADERS.iter().any(|header| header.eq_ignore_ascii_case(name));

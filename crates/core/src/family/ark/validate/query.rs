@@ -1,4 +1,4 @@
-//! Validates a Query's reference to memory. The platform checks the rest of a Query.
+//! Validates a Query's reference to memory and its durations. The platform checks the rest of a Query.
 
 use memgate_model::elsewhere::Elsewhere;
 use memgate_model::family::Subject;
@@ -7,17 +7,19 @@ use memgate_model::object::{Lookup, Object};
 use memgate_model::request::Operation;
 use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
+use memgate_primitives::budget::Budget;
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
 
 use super::super::api::{MEMORY, resolved_address, status};
 use super::super::codes::{
     QUERY_CONVERSATION_WITHOUT_MEMORY, QUERY_MEMORY_CHANGED, QUERY_MEMORY_CROSS_NAMESPACE,
-    QUERY_MEMORY_MISSING, QUERY_MEMORY_NAME, QUERY_MEMORY_NOT_READY, QUERY_TARGET_LIST,
+    QUERY_MEMORY_MISSING, QUERY_MEMORY_NAME, QUERY_MEMORY_NOT_READY, QUERY_TARGET_LIST, QUERY_TIMEOUT,
+    QUERY_TTL, QUERY_TTL_SHORT, QUERY_TYPE_MESSAGES,
 };
 use super::super::default::{DefaultMemory, default_memory};
 use super::reference::without_quotes;
-use super::{denial, ratchet};
+use super::{denial, ratchet, ttl};
 
 const MEMORY_POINTER: &str = "/spec/memory";
 
@@ -36,6 +38,11 @@ pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
         let message = "spec.target is a list; ARK takes one object with type and name";
         findings.push(Finding::warn(&QUERY_TARGET_LIST, Pointer::new("/spec/target"), message));
     }
+    if object.text_at(&["spec", "type"]) == Some("messages") {
+        let message = "spec.type messages is deprecated; ARK turns it into user";
+        findings.push(Finding::warn(&QUERY_TYPE_MESSAGES, Pointer::new("/spec/type"), message));
+    }
+    findings.extend(durations(object, state.budget()));
     findings
 }
 
@@ -82,6 +89,19 @@ fn named_memory(memory: &Tree, subject: &Subject<'_>, state: &mut StateReader<'_
         Lookup::Unknown => {}
     }
     findings
+}
+
+/// Checks the TTL and the timeout.
+fn durations(object: &Tree, work: &Budget<'_>) -> impl Iterator<Item = Finding> {
+    let ttl = object.text_at(&["spec", "ttl"]).and_then(|ttl| match ttl::nanoseconds(ttl) {
+        Err(instead) => Some(ttl::not_a_duration(work, &QUERY_TTL, "/spec/ttl", instead, "720h")),
+        Ok(nanoseconds) => ttl::too_short(nanoseconds, &QUERY_TTL_SHORT, "/spec/ttl"),
+    });
+    let timeout = object.text_at(&["spec", "timeout"]).map(ttl::nanoseconds);
+    let timeout = timeout
+        .and_then(Result::err)
+        .map(|instead| ttl::not_a_duration(work, &QUERY_TIMEOUT, "/spec/timeout", instead, "5m"));
+    ttl.into_iter().chain(timeout)
 }
 
 /// Reports a Memory in phase `error` or without a resolved address. A Memory without a status is not

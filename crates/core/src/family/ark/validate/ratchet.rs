@@ -9,10 +9,14 @@ use memgate_primitives::pointer::Pointer;
 use super::super::codes::{MEMORY_ADDRESS_PLAIN_HTTP, QUERY_MEMORY_CHANGED, UNKNOWN_FIELD};
 
 /// The parts of an object that rules depend on: the pointer and the path of each.
-const PARTS: [(&str, [&str; 2]); 4] = [
+const PARTS: [(&str, [&str; 2]); 8] = [
     ("/spec/address", ["spec", "address"]),
     ("/spec/headers", ["spec", "headers"]),
     ("/spec/memory", ["spec", "memory"]),
+    ("/spec/ttl", ["spec", "ttl"]),
+    ("/spec/timeout", ["spec", "timeout"]),
+    ("/spec/type", ["spec", "type"]),
+    ("/spec/queryTTL", ["spec", "queryTTL"]),
     ("/spec/defaultMemory", ["spec", "defaultMemory"]),
 ];
 

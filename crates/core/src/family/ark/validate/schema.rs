@@ -19,9 +19,6 @@ const CODES: Codes = Codes {
     type_message: |field, expected, _| format!("{field}: must be of type {expected}"),
 };
 
-/// The fields of a Query that concern memory.
-const QUERY_FIELDS: [&str; 3] = ["/spec/memory", "/spec/conversationId", "/spec/sessionId"];
-
 /// The message about a violation of a schema.
 pub(crate) fn schema_message(violation: &SchemaViolation<'_>) -> String {
     let text = match violation.rule {
@@ -34,16 +31,22 @@ pub(crate) fn schema_message(violation: &SchemaViolation<'_>) -> String {
     format!("{}: {text}", violation.pointer.field())
 }
 
-/// Whether a violation is not reported. In a Query only the fields about memory are checked. The rules about ports
-/// have better messages.
-pub(crate) fn tolerates(kind: &Kind, _written: &Tree, violation: &SchemaViolation<'_>) -> bool {
+/// Whether a violation is not reported. The rules about ports have better messages, and of a Query the platform itself
+/// accepts what its schema refuses: the older type, no spec, an input that is null, and the older form of a target, which
+/// has a warning.
+pub(crate) fn tolerates(kind: &Kind, written: &Tree, violation: &SchemaViolation<'_>) -> bool {
     let place = violation.pointer.as_str();
-    let holds = |field: &&str| {
-        place.strip_prefix(*field).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    let is_type = matches!(violation.rule, Rule::Type { .. });
+    let is_in_query = || match place {
+        "/spec" => is_type && written.get("spec").is_none(),
+        "/spec/target" => is_type && matches!(written.at(&["spec", "target"]), Some(Tree::List(_))),
+        "/spec/input" => {
+            written.get("spec").is_some_and(|spec| spec.unknown_fields().any(|it| it == "input"))
+        }
+        "/spec/type" => written.text_at(&["spec", "type"]) == Some("messages"),
+        _ => false,
     };
-    let is_checked = || QUERY_FIELDS.iter().any(holds);
-    let is_port = || place.ends_with("/serviceRef/port");
-    *kind == QUERY && !is_checked() || matches!(violation.rule, Rule::Type { .. }) && is_port()
+    is_type && place.ends_with("/serviceRef/port") && *kind != QUERY || *kind == QUERY && is_in_query()
 }
 
 /// Values of the wrong type in fields that the definitions lack, since only a later version has them.

@@ -3,7 +3,8 @@
 use crate::family::schema_check;
 use memgate_model::elsewhere::Elsewhere;
 use memgate_model::family::Subject;
-use memgate_model::finding::Finding;
+use memgate_model::finding::{Finding, excerpt};
+use memgate_model::kind::Kind;
 use memgate_model::object::{Lookup, Object};
 use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
@@ -14,11 +15,11 @@ use memgate_primitives::suggest::{did_you_mean, nearest};
 
 use super::super::api::{
     Backend, Dialect, Memory, memory_backend, memory_name, memory_ref, memory_ref_pointer, settings_names,
-    settings_pointer,
+    settings_pointer, settings_references,
 };
 use super::super::codes::{
     MEMORY_INVALID, MEMORY_NOT_FOUND, MEMORY_REF_NAME, MEMORY_REF_UNUSABLE, SETTINGS_CONFLICT,
-    SETTINGS_WITHOUT_MEMORY,
+    SETTINGS_NOT_FOUND, SETTINGS_WITHOUT_MEMORY,
 };
 use super::{SCHEMA_CODES, first_denial};
 
@@ -32,6 +33,7 @@ pub(super) fn findings(
 ) -> Vec<Finding> {
     let agent = subject.object;
     let mut findings = schema_check::check(agent, &dialect.agent.schema, SCHEMA_CODES, state.budget());
+    findings.extend(missing_settings(dialect, subject, state));
     let settings = effective_settings(dialect, subject, state);
     let Some(name) = memory_name(dialect, agent) else {
         // A reference of the wrong type has its own finding and still counts as a claim.
@@ -82,24 +84,79 @@ fn not_found(
     pointer: Pointer,
     state: &mut StateReader<'_>,
 ) -> Finding {
-    let home = state.elsewhere(&dialect.memory, namespace, name);
-    let hint = match home {
-        Some(home) => format!(" (exists in {}; references are same-namespace)", quoted(home)),
-        None => {
-            let names = state.list(&dialect.memory, namespace).map(|memory| &*memory.name);
-            did_you_mean(nearest(name, names.take(MAX_COMPARED)))
+    let kind = &dialect.memory;
+    let hint = hint(kind, (namespace, name), MAX_COMPARED, state);
+    let message =
+        format!("{} {} not found in namespace {}{hint}", kind.kind, quoted(name), quoted(namespace));
+    let finding = Finding::warn(&MEMORY_NOT_FOUND, pointer, message);
+    finding.and_elsewhere(|| in_another_namespace(kind, namespace, name, state))
+}
+
+/// What a message about a missing object says of others: that one of its name is in another namespace, or that one of its
+/// namespace has a similar name.
+fn hint(
+    kind: &'static Kind,
+    (namespace, name): (&str, &str),
+    max_compared: usize,
+    state: &mut StateReader<'_>,
+) -> String {
+    if let Some(home) = state.elsewhere(kind, namespace, name) {
+        return format!(" (exists in {}; references are same-namespace)", quoted(home));
+    }
+    let names = state.list(kind, namespace).map(|object| &*object.name);
+    did_you_mean(nearest(name, names.take(max_compared)))
+}
+
+/// The place of an object with this name in another namespace.
+fn in_another_namespace(
+    kind: &Kind,
+    namespace: &str,
+    name: &str,
+    state: &StateReader<'_>,
+) -> Option<Elsewhere> {
+    let object = state.peek(kind, state.elsewhere(kind, namespace, name)?, name)?;
+    Some(Elsewhere::of(object, Pointer::new("/metadata/namespace"), "it is in this namespace"))
+}
+
+/// Warns about settings that do not exist. The successor does not reconcile an agent without them; the older operators
+/// only log that they are missing.
+fn missing_settings(
+    dialect: &'static Dialect,
+    subject: &Subject<'_>,
+    state: &mut StateReader<'_>,
+) -> Vec<Finding> {
+    let (kind, namespace, budget) = (&dialect.settings, subject.namespace, state.budget());
+    if !budget.wants_warnings() {
+        return Vec::new();
+    }
+    let effect = if dialect.successor { "the agent is not reconciled" } else { "the agent runs" };
+    let references: Vec<_> = settings_references(dialect, subject.object).collect();
+    // Names are compared with as many others in all as one name.
+    let max_compared = MAX_COMPARED / references.len().max(1);
+    let mut findings = Vec::new();
+    for (index, name) in references {
+        let missing = match name {
+            "" => None,
+            name if state.is_missing(kind, namespace, name) => {
+                Some((excerpt(name), hint(kind, (namespace, name), max_compared, state)))
+            }
+            _ => continue,
+        };
+        let home = excerpt(namespace);
+        let message = move |at: &Pointer| match &missing {
+            None => format!("{} is empty; {effect} without it", at.field()),
+            Some((name, hint)) => {
+                let (name, home) = (quoted(name), quoted(&home));
+                format!("{} {name} not found in namespace {home}; {effect} without it{hint}", kind.kind)
+            }
+        };
+        let mut finding = Finding::warn_within(budget, &SETTINGS_NOT_FOUND, settings_pointer(index), message);
+        if dialect.successor {
+            finding = finding.help("kubeswarm does not start this agent until it exists");
         }
-    };
-    let message = format!(
-        "{} {} not found in namespace {}{hint}",
-        dialect.memory.kind,
-        quoted(name),
-        quoted(namespace)
-    );
-    Finding::warn(&MEMORY_NOT_FOUND, pointer, message).and_elsewhere(|| {
-        let (memory, at) = (state.peek(&dialect.memory, home?, name)?, Pointer::new("/metadata/namespace"));
-        Some(Elsewhere::of(memory, at, "it is in this namespace"))
-    })
+        findings.push(finding.and_elsewhere(|| in_another_namespace(kind, namespace, name, state)));
+    }
+    findings
 }
 
 fn invalid(dialect: &'static Dialect, memory: &Object, pointer: Pointer) -> Option<Finding> {

@@ -9,7 +9,8 @@ use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
 
 use super::super::api::{
-    Backend, Dialect, EMBEDDING_PROVIDER_DEFAULT, Embedding, Memory, Redis, VectorStore, memory_name,
+    Backend, COLLECTION_DEFAULT, Dialect, EMBEDDING_PROVIDER_DEFAULT, Embedding, Memory, Redis, VectorStore,
+    memory_name,
 };
 use super::super::codes::{IN_USE_CHANGED, IN_USE_DELETED};
 
@@ -20,7 +21,7 @@ pub(super) fn changed(
     state: &mut StateReader<'_>,
 ) -> Option<Finding> {
     let old = subject.old?;
-    if injected(dialect, old) == injected(dialect, subject.object) {
+    if handed_on(dialect, old) == handed_on(dialect, subject.object) {
         return None;
     }
     let users = users(dialect, subject, state);
@@ -63,9 +64,10 @@ fn user_names(kind: &str, users: &[&str]) -> Option<(&'static str, String)> {
     (!users.is_empty()).then(|| ("them", format!("{kind}s {}", first_of(&names, users.len()))))
 }
 
-/// The values that an agent gets from a memory, with defaults applied and numbers normalized. If two versions are
-/// equal, agents do not have to restart.
-fn injected<'t>(dialect: &Dialect, object: &'t Tree) -> Memory<'t> {
+/// The values that the platform hands to agents, with defaults applied and numbers normalized. If two versions are
+/// equal, agents do not have to restart. An empty collection is handed on as it is, although memgate adds the default
+/// for it.
+fn handed_on<'t>(dialect: &Dialect, object: &'t Tree) -> Memory<'t> {
     let memory = Memory::read(dialect, object);
     let backend = memory.backend();
     let has_vectors = backend == Some(Backend::VectorStore);
@@ -75,7 +77,7 @@ fn injected<'t>(dialect: &Dialect, object: &'t Tree) -> Memory<'t> {
     Memory {
         redis: redis.map(|it| Redis { ttl_seconds: it.ttl(), max_entries: it.entry_limit(), ..it }),
         vector_store: store.map(|it| VectorStore {
-            collection: Some(it.collection_or_default()),
+            collection: it.collection.or(Some(COLLECTION_DEFAULT)),
             ttl_seconds: it.ttl(),
             has_secret_ref: it.secret_name.is_some(),
             ..it

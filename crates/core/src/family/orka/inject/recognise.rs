@@ -47,14 +47,10 @@ impl<'p, 'a> Worker<'p, 'a> {
         let (index, container) =
             containers.find(|(_, container)| container.name.as_deref() == Some(WORKER_CONTAINER))?;
         let literal = |name| container.variable(name).and_then(|(_, variable)| variable.literal());
-        let non_empty = |name| literal(name).filter(|text| !text.is_empty());
-        non_empty(CONTROLLER_URL)?;
-        Some(Self {
-            index,
-            container,
-            task_name: non_empty(TASK_NAME)?,
-            task_namespace: non_empty(TASK_NAMESPACE)?,
-        })
+        // The worker trims the values before it asks whether they are set.
+        let set = |name| literal(name).filter(|text| !text.trim().is_empty());
+        set(CONTROLLER_URL)?;
+        Some(Self { index, container, task_name: set(TASK_NAME)?, task_namespace: set(TASK_NAMESPACE)? })
     }
 
     /// Contradictions in the pod. A pod with a contradiction stays unchanged.

@@ -17,8 +17,8 @@ use super::{annotations, with_field};
 
 pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
     let agent = subject.object;
-    let runtime = agent.at(&["spec", "runtime"]).filter(|runtime| runtime.is_object());
-    let mut findings = annotations::findings(agent, runtime.is_some(), state.budget());
+    let runtime = agent.at(&["spec", "runtime"]);
+    let mut findings = annotations::findings(agent, runtime.is_some_and(Tree::is_object), state.budget());
     if runtime.is_none() {
         findings.extend(approvals(subject, state.budget()));
     }

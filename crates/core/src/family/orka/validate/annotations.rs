@@ -19,13 +19,8 @@ pub(super) fn findings(object: &Tree, no_effect: bool, work: &Budget<'_>) -> Vec
         if let Some(value) = annotation(object, setting.annotation()) {
             findings.extend(check_value(setting, value));
             if no_effect {
-                let message = match setting {
-                    Setting::Enabled | Setting::Limit | Setting::MaxChars => {
-                        "has no effect: memory context exists only for Tasks of type ai"
-                    }
-                    Setting::Tools => "has no effect: it switches the tools of Tasks of type ai only",
-                };
                 let pointer = annotation_pointer(setting.annotation());
+                let message = "has no effect: memory context exists only for Tasks of type ai";
                 let message = with_field(&pointer, message);
                 findings.push(Finding::warn(&ANNOTATION_NO_EFFECT, pointer, message).at_key());
             }

@@ -49,9 +49,11 @@ fn name(subject: &Subject<'_>) -> Option<Finding> {
 
 fn protocol(subject: &Subject<'_>) -> Option<Finding> {
     let protocol = |object: &'_ Tree| {
-        let field = |name| object.text_at(&["spec", "protocol", name]).map(str::to_owned);
-        let is_there = object.at(&["spec", "protocol"]).is_some_and(Tree::is_object);
-        is_there.then(|| [field("omsVersion"), field("profile")])
+        let protocol = object.at(&["spec", "protocol"]).filter(|protocol| protocol.is_object())?;
+        let text = |field: &Tree| field.text().map(str::to_owned);
+        let fields = ["omsVersion", "profile"].map(|name| protocol.get(name).map(text));
+        // A field of the wrong type is not compared.
+        (!fields.contains(&Some(None))).then_some(fields)
     };
     let (new, old) = (protocol(subject.object)?, protocol(subject.old?)?);
     let message = "spec.protocol is immutable";

@@ -24,7 +24,8 @@ pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
     let task = subject.object;
     let task_type = TaskType::read(task);
     let is_ai = task_type == Some(TaskType::Ai);
-    let has_agent = task.at(&["spec", "agentRef"]).is_some_and(Tree::is_object);
+    let agent_ref = task.at(&["spec", "agentRef"]);
+    let has_agent = agent_ref.is_none_or(Tree::is_object).then_some(agent_ref.is_some());
     let env = TaskVariable::read_all(task);
     let mut findings = annotations::findings(task, task_type.is_some() && !is_ai, state.budget());
     findings.extend(variables::findings(&env, task_type, has_agent, state.budget()));
@@ -82,7 +83,7 @@ static OPT_OUTS: [OptOut; 2] = [
     },
     OptOut {
         setting: Setting::Tools,
-        what: "memory tools",
+        what: "the memory tools",
         env: &OPT_OUT_TOOLS_ENV,
         annotation: &OPT_OUT_TOOLS_ANNOTATION,
     },

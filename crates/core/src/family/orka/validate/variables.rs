@@ -56,11 +56,12 @@ fn warn_at(
     Finding::warn_within(work, code, pointer, move |at| with_field(at, &message()))
 }
 
-/// All findings about the variables that do not depend on the Agent.
+/// All findings about the variables that do not depend on the Agent. `has_agent` is `None` where the reference to it has
+/// the wrong type.
 pub(super) fn findings(
     variables: &[TaskVariable<'_>],
     task_type: Option<TaskType>,
-    has_agent: bool,
+    has_agent: Option<bool>,
     work: &Budget<'_>,
 ) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -110,17 +111,19 @@ fn check_setting(
 fn set_by_controller(
     variable: &TaskVariable<'_>,
     task_type: Option<TaskType>,
-    has_agent: bool,
+    has_agent: Option<bool>,
     work: &Budget<'_>,
 ) -> Option<Finding> {
     let name = variable.name;
     let is_agent_name = name == AGENT_NAME;
     match task_type? {
-        TaskType::Ai if is_agent_name && !has_agent => {
+        TaskType::Ai if is_agent_name && has_agent == Some(false) => {
             let message = "ORKA_AGENT_NAME without spec.agentRef forges the agent name on memory proposals";
             Some(variable.warn_at_name(work, &ENV_AGENT_FORGED, move || message.to_owned()))
         }
-        TaskType::Ai | TaskType::Container if RESERVED.contains(&name) || (is_agent_name && has_agent) => {
+        TaskType::Ai | TaskType::Container
+            if RESERVED.contains(&name) || (is_agent_name && has_agent == Some(true)) =>
+        {
             let name = excerpt(name);
             let message = move || format!("{name} is set by the Orka controller; this value is ignored");
             Some(variable.warn_at_name(work, &ENV_RESERVED, message))

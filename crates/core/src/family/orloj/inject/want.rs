@@ -96,7 +96,7 @@ struct MemoryVariables<'p> {
     resource: Arc<str>,
     variables: Vec<Variable<'static>>,
     omitted: Vec<Finding>,
-    /// Findings about permissions that an operator has to grant first. They refuse a pod that requires its memory.
+    /// Findings about Secrets that an operator has to share first. They refuse a pod that requires its memory.
     unmet: Vec<Finding>,
     /// The variables for Secrets that the pod sets itself, without a Secret.
     kept: Vec<&'static str>,
@@ -196,7 +196,7 @@ impl<'p> MemoryVariables<'p> {
             Resolved::Found(object) => object,
             Resolved::Ambiguous(claims) => {
                 let (home, name) = (reference.namespace, reference.name);
-                self.unmet.push(ambiguous(&MODEL_ENDPOINT, home, name, &claims, self.pointer.clone()));
+                self.omitted.push(ambiguous(&MODEL_ENDPOINT, home, name, &claims, self.pointer.clone()));
                 return;
             }
             Resolved::Absent | Resolved::Unknown => return,

@@ -158,16 +158,18 @@ pub(crate) fn sidecar_command(pack: &Tree) -> Vec<&str> {
     command.iter().filter_map(Tree::text).collect()
 }
 
-/// The variables of a SkillPack's sidecar: their names, and the entries of a container's `env`.
+/// The variables of a SkillPack's sidecar: their names, and the entries of a container's `env`. Of the sources of a
+/// value the definition has only a key of a Secret; an apiserver drops others.
 pub(crate) fn sidecar_env(pack: &Tree) -> impl Iterator<Item = (&str, Value)> {
     let entries = pack.at(&["spec", "sidecar", "env"]).map(Tree::elements).unwrap_or_default();
     entries.iter().filter_map(|entry| {
         let name = entry.text_at(&["name"])?;
         let source = || entry.whole()?.remove("valueFrom");
-        let variable = if entry.get("valueFrom").is_some_and(Tree::is_object) {
-            json!({"name": name, "valueFrom": source()?})
-        } else {
-            json!({"name": name, "value": entry.text_at(&["value"]).unwrap_or_default()})
+        let source = entry.get("valueFrom").filter(|source| source.is_object()).and_then(|_| source());
+        let key = source.as_ref().and_then(|source| source.get("secretKeyRef")).filter(|key| key.is_object());
+        let variable = match key {
+            Some(key) => json!({"name": name, "valueFrom": {"secretKeyRef": key}}),
+            None => json!({"name": name, "value": entry.text_at(&["value"]).unwrap_or_default()}),
         };
         Some((name, variable))
     })
