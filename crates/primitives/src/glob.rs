@@ -12,6 +12,8 @@ pub struct Glob {
     text: String,
     tokens: Vec<Token>,
     separator: Option<char>,
+    /// How many characters a name has that fits, at least.
+    least: usize,
 }
 
 /// A part of a pattern.
@@ -50,7 +52,8 @@ impl Glob {
                 (c, _) => tokens.push(Token::Char(c)),
             }
         }
-        Self { text, tokens, separator }
+        let least = tokens.iter().filter(|token| matches!(token, Token::Char(_) | Token::One)).count();
+        Self { text, tokens, separator, least }
     }
 
     /// The text of the pattern.
@@ -67,6 +70,10 @@ impl Glob {
         const COUNTED: usize = 1_000;
         /// To follow a way by one character takes as long as comparing so many bytes.
         const BYTES_PER_WAY: usize = 2;
+        if name.len() < self.least {
+            budget.bytes(1);
+            return false;
+        }
         // Most names that do not fit differ in front of the first wildcard.
         let mut chars = name.chars();
         let mut compared = 1;
