@@ -16,7 +16,8 @@ use serde_json::{Value, json};
 use crate::schema::{documents, expect_valid, printed, validator};
 
 /// Cases about objects that are right only where they are, with the reason.
-const RIGHT_IN_THEIR_PLACE: [(&str, &str); 4] = [
+const RIGHT_IN_THEIR_PLACE: [(&str, &str); 5] = [
+    ("accepts-an-input-that-is-null", "any type of it passes, so memgate leaves it to the apiserver"),
     ("writes-the-embedding-model", "a policy writes what is missing"),
     ("leaves-a-query-with-a-spec-of-the-wrong-type", "it is the apiserver's business in a mutating call"),
     ("accepts-what-only-the-definition-among-the-inputs-allows", "the input brings a definition of its own"),

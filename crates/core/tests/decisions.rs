@@ -140,7 +140,7 @@ fn is_listed(case: &Case) -> bool {
 
 /// Cases about what files leave open: a cluster has a status, its controllers have made what they make, and what it
 /// does not hold is missing.
-const OF_FILES_ALONE: [&str; 18] = [
+const OF_FILES_ALONE: [&str; 19] = [
     "does-not-judge-a-change-of-a-ttl-that-was-unknown",
     "notes-a-query-without-ttl-where-no-ark-config-is-known",
     "says-why-a-query-without-ttl-cannot-be-judged",
@@ -155,6 +155,7 @@ const OF_FILES_ALONE: [&str; 18] = [
     "ignores-the-namespace-of-the-configured-memory",
     "injects-for-an-agent-that-its-ensemble-makes",
     "injects-what-the-config-of-a-made-agent-says",
+    "says-nothing-of-a-pod-where-secrets-of-another-namespace-are-known",
     "seeds-the-sidecar-of-a-made-agent",
     "warns-of-a-run-of-celln-of-a-made-agent",
     "warns-of-a-variable-that-the-maker-sets",
