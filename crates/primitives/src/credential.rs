@@ -57,7 +57,7 @@ const VARIABLE_WORDS: [&str; 8] = ["PASS", "PGPASS", "PAT", "JWT", "BEARER", "CR
 const REFERENCE_FIELDS: [&str; 7] =
     ["key", "audience", "algorithm", "encoding", "size", "apiversion", "version"];
 
-/// What a name has in it that counts the tokens of a language model.
+/// A word of a name that counts the tokens of a language model.
 const COUNT_WORDS: [&str; 7] = ["max", "min", "budget", "count", "limit", "used", "usage"];
 
 /// Names of parameters of a URL that are too short to mean a credential anywhere else.
@@ -101,10 +101,27 @@ pub fn is_credential_name(name: &str) -> bool {
     let name =
         name.get(name.ceil_char_boundary(name.len().saturating_sub(MAX_NAME_BYTES))..).unwrap_or_default();
     let plain = plain_name(name);
-    let counts = || has_word(&plain, &["token"]) && has_word(&plain, &COUNT_WORDS);
     let variable = name.ends_with("_KEY") || name.contains("_HEADER_") || has_variable_word(name);
     let named = variable || has_word(&plain, &CREDENTIAL_WORDS);
-    named && !REFERENCE_ENDS.iter().any(|end| plain.ends_with(end)) && !counts()
+    named && !REFERENCE_ENDS.iter().any(|end| plain.ends_with(end)) && !counts_tokens(name)
+}
+
+/// Whether a name says how many tokens: `maxTokens`, `TOKEN_BUDGET`; not `ADMIN_TOKEN`.
+fn counts_tokens(name: &str) -> bool {
+    let is_border = |at: usize, c: char| {
+        let before = name.get(..at).and_then(|before| before.chars().next_back());
+        !c.is_ascii_alphanumeric()
+            || c.is_ascii_uppercase() && before.is_some_and(|it| it.is_ascii_lowercase())
+    };
+    let (mut start, mut has_token, mut has_count) = (0, false, false);
+    let borders = name.char_indices().filter(|(at, c)| is_border(*at, *c)).map(|(at, _)| at);
+    for end in borders.chain([name.len()]) {
+        let word = plain_name(name.get(start..end).unwrap_or_default());
+        has_token |= word.starts_with("token");
+        has_count |= COUNT_WORDS.contains(&word.as_str());
+        start = end;
+    }
+    has_token && has_count
 }
 
 /// Whether a name contains one of these words. Names are short, and one look at each of their letters is
@@ -621,6 +638,12 @@ mod tests {
             "AWS_CREDS_2",
             "STRIPE_SK",
             "APP_SESSION",
+            "ADMIN_TOKEN",
+            "MEMORY_ADMIN_TOKEN",
+            "SERVICE_ACCOUNT_TOKEN",
+            "accountToken",
+            "GEMINI_TOKEN",
+            "MINIO_TOKEN",
         ] {
             assert!(is_credential_name(name), "{name}");
         }
@@ -633,6 +656,9 @@ mod tests {
             "AGENT_MAX_TOKENS",
             "WORKFLOW_MEMBRANE_MAX_TOKENS_PER_RUN",
             "tokenBudget",
+            "min_tokens",
+            "TOKENS_USED",
+            "maxContextTokens",
             "sessionKey",
             "sessionRef",
             "sessionId",
