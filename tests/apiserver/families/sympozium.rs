@@ -43,6 +43,8 @@ pub(crate) fn team(home: &str) -> Scene {
             literal("WORKFLOW_MEMBRANE_MAX_TOKENS_PER_RUN", "20000"),
             literal("WORKFLOW_MEMBRANE_TOKEN_BUDGET_ACTION", "halt"),
             literal("WORKFLOW_MEMBRANE_MIN_EVIDENCE_KIND", "external_source"),
+            token("MEMORY_WRITER_TOKEN", "newsroom-scout-memory-writer-token"),
+            token("WORKFLOW_MEMORY_WRITER_TOKEN", "newsroom-shared-memory-writer-token"),
         ],
         init_containers: vec!["wait-for-memory", "mcp-discover", "wait-for-shared-memory"],
         volumes: vec!["workspace", "ipc", "tmp", "skills", "memory"],
@@ -81,11 +83,17 @@ pub(super) fn sidecar(home: &str) -> Scene {
             literal("INSTANCE_NAME", "triage"),
             literal("MEMORY_SERVER_URL", "http://127.0.0.1:8080"),
             literal("MEMORY_AUTO_STORE", "false"),
+            token("MEMORY_WRITER_TOKEN", "triage-memory-writer-token"),
         ],
         init_containers: vec!["memory-server", "mcp-discover"],
         volumes: vec!["workspace", "ipc", "tmp", "skills", "memory-db"],
         mounts: vec!["/workspace", "/skills", "/ipc", "/tmp"],
     }
+}
+
+/// The reference to a writer token; without its Secret the pod starts too.
+fn token(name: &str, secret: &str) -> Value {
+    json!({"name": name, "valueFrom": {"secretKeyRef": {"name": secret, "key": "token", "optional": true}}})
 }
 
 fn object(home: &str, kind: &str, name: &str, labels: &Value, spec: &Value) -> Value {
