@@ -34,10 +34,11 @@ fn up(pointer: &Pointer) -> impl Iterator<Item = &str> {
 }
 
 /// Whether a finding is a denial about the type of a value, or about a fixed set of values, of which the bundled
-/// definition says the same.
+/// definition says the same, or stands in for a definition that is not bundled.
 fn repeats_schema(family: &Family, finding: &Finding) -> bool {
     finding.severity == Severity::Deny
-        && matches!(finding.code.cause, Cause::TypeInvalid | Cause::NotSupported)
+        && (matches!(finding.code.cause, Cause::TypeInvalid | Cause::NotSupported)
+            || family.definitions.stand_in.code == finding.code)
         && family.in_cel.missing.contains(&(finding.code, NotInCel::Schema))
 }
 

@@ -8,6 +8,7 @@ use super::*;
 use crate::state;
 use memgate_model::finding::Cause;
 use memgate_model::finding::Severity;
+use memgate_model::object::{Coverage, KindState};
 use memgate_model::request::Occasion;
 use memgate_primitives::budget::MAX_ENTRIES;
 
@@ -166,14 +167,70 @@ fn what_later_versions_accept_is_accepted_by_the_bundled_definition_alone() {
         let files = state::empty(family::default_settings());
         let accepted = |snapshot: &Snapshot| decided(snapshot, kind, &object, None).reason != Reason::Invalid;
         assert_eq!(accepted(&files), bundled, "{object}");
-        let mut with_definition = files;
-        for text in family::ALL.iter().flat_map(|family| family.definitions.crds).map(|file| file()) {
-            let source = Arc::new(memgate_manifest::source::Source::new("definitions", text));
-            for document in memgate_manifest::document::values(&source, &mut Vec::new()) {
-                let crds = with_definition.crds.as_mut().expect("files have definitions");
-                crds.insert(memgate_schema::read(document.value()).expect("a definition"));
-            }
+        assert_eq!(accepted(&with_definitions()), given, "{object}");
+    }
+}
+
+/// Files, with the bundled definitions as if they were among the inputs.
+fn with_definitions() -> Snapshot {
+    let mut files = state::empty(family::default_settings());
+    let crds = files.crds.as_mut().expect("files have definitions");
+    for text in family::ALL.iter().flat_map(|family| family.definitions.crds).map(|file| file()) {
+        let source = Arc::new(memgate_manifest::source::Source::new("definitions", text));
+        for document in memgate_manifest::document::values(&source, &mut Vec::new()) {
+            crds.insert(memgate_schema::read(document.value()).expect("a definition"));
         }
-        assert_eq!(accepted(&with_definition), given, "{object}");
+    }
+    files
+}
+
+#[test]
+fn rules_for_a_definition_that_is_not_bundled_are_for_files_without_one() {
+    let mut cluster = Snapshot::new(family::default_settings());
+    for kind in family::state_kinds(&cluster.settings.families) {
+        cluster.set(kind, KindState::new(Coverage::Watched));
+    }
+    let run = |fields: &str| {
+        format!(
+            r#"{{"metadata":{{"name":"a"}},"spec":{{"agentRef":"b","agentId":"c","sessionKey":"d",
+            "model":{{"provider":"e","model":"f","authSecretRef":"g"}}{fields}}}}}"#
+        )
+    };
+    let agent = |fields: &str| {
+        let spec = format!(r#""agents":{{"default":{{"model":"a"}}}}{fields}"#);
+        format!(r#"{{"metadata":{{"name":"a"}},"spec":{{{spec}}}}}"#)
+    };
+    let session = |agent: &str, runtime: &str| {
+        let spec = format!(r#""agentRef":"{agent}","runtimeRef":"{runtime}""#);
+        format!(r#"{{"metadata":{{"name":"a"}},"spec":{{{spec}}}}}"#)
+    };
+    let enduring = r#","backend":"celln","cellnSelection":{},"enduring":{},"executionLifecycle":"enduring""#;
+    let (agent_run, an_agent) = ("AgentRun", "Agent");
+    for (kind, object, old) in [
+        (agent_run, run(r#","backend":"cellm""#), None),
+        (agent_run, run(r#","backend":"""#), None),
+        (agent_run, run(r#","executionLifecycle":"oneshot""#), None),
+        (agent_run, run(r#","cellnSelection":{}"#), None),
+        (agent_run, run(r#","enduring":{}"#), None),
+        (agent_run, run(r#","conversation":{}"#), None),
+        (agent_run, run(r#","executionLifecycle":"enduring""#), None),
+        (agent_run, run(r#","executionLifecycle":"one-shot","mode":"server""#), None),
+        (agent_run, run(""), Some(run(enduring))),
+        (an_agent, agent(r#","execution":{"backend":"cellm"}"#), None),
+        (an_agent, agent(r#","execution":{"executionLifecycle":"oneshot"}"#), None),
+        (an_agent, agent(r#","workspace":{"perSessionPVC":true,"size":"big"}"#), None),
+        (an_agent, agent(r#","workspace":{"perSessionPVC":true,"size":""}"#), None),
+        ("HarnessSession", session("b", "c"), Some(session("a", "c"))),
+        ("HarnessSession", session("a", "c"), Some(session("a", "b"))),
+    ] {
+        let kind = ("sympozium.ai", kind);
+        for (snapshot, accepts) in [
+            (&state::empty(family::default_settings()), false),
+            (&with_definitions(), true),
+            (&cluster, true),
+        ] {
+            let decision = decided(snapshot, kind, &object, old.as_deref());
+            assert_eq!(decision.reason != Reason::Invalid, accepts, "{object} {:?}", decision.findings);
+        }
     }
 }

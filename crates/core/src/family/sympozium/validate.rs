@@ -44,7 +44,7 @@ pub(crate) use self::skills::skill_pack_missing;
 use super::api::{
     AGENT, AGENT_OLD, AGENT_RUN, ENSEMBLE, ENSEMBLE_OLD, HARNESS_SESSION, SKILL_PACK, WORKSPACE_SESSION,
 };
-use super::codes::{TYPE_INVALID, UNKNOWN_FIELD};
+use super::codes::{SCHEMA, TYPE_INVALID, UNKNOWN_FIELD};
 
 const SCHEMA_CODES: Codes = Codes {
     field_type: &TYPE_INVALID,
@@ -82,6 +82,10 @@ pub(crate) fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
         Vec::new()
     });
     let mut findings = drop_above_wrong_types(drop_below_wrong_types(findings, SCHEMA_CODES));
+    // What newer definitions refuse, an apiserver refuses by its own.
+    if !state.of_files() {
+        findings.retain(|finding| *finding.code != SCHEMA);
+    }
     // Only findings that are compared with those of another object need the path.
     if subject.old.is_some() || !state.budget().wants_warnings() {
         for finding in findings.iter_mut().filter(|finding| finding.severity == Severity::Deny) {
