@@ -124,10 +124,8 @@ impl<'s> WantedBuilder<'_, 's> {
         let origin = url.origin.clone();
         let existing = self.existing.get(token.variable).map(|(_, entry)| entry);
         let reference = self.reference(token, state)?;
-        if existing.is_some_and(is_clear_text) || self.must_not_have(token) {
-            return Some(reference);
-        }
-        if existing.is_none() && !self.reaches(token, state) {
+        let is_left_out = || self.must_not_have(token) || !self.reaches(token, state);
+        if existing.is_some_and(is_clear_text) || existing.is_none() && is_left_out() {
             return Some(reference);
         }
         self.check_secret(&reference, existing, token.variable, state);
