@@ -171,7 +171,8 @@ impl<'s> WantedBuilder<'_, 's> {
         Some(of_pack.unwrap_or(usual))
     }
 
-    /// The reference of a memory server that is in the pod already, else the usual one; `None` for a literal there.
+    /// The reference of a memory server that is in the pod already, else the usual one as an optional one; `None` for a
+    /// literal there.
     pub(super) fn present_reference(&self, state: &StateReader<'s>) -> Option<KeyRef> {
         let setting = state.settings().sympozium.writer_tokens;
         let usual = default_reference(&private_server(&self.found.instance), setting)?;
@@ -180,7 +181,8 @@ impl<'s> WantedBuilder<'_, 's> {
         let is_server = |container: &&Container<'_>| servers.contains(&container.name.as_deref());
         let server = own::places(self.pod.pod, &inits).map(|(_, container)| container).find(is_server);
         let Some((_, entry)) = server.and_then(|server| server.variable(PRIVATE_TOKEN)) else {
-            return Some(usual);
+            // Of a server without a token, which may be an older one, Sympozium may make no Secret.
+            return Some(KeyRef { optional: Some(true), ..usual });
         };
         let from = pod::read::<pod::ValueFromView<'_>>(entry.value_from)?.secret_key_ref?;
         let text = |text: Option<Text<'_>>| Some(text?.0.into_owned());
