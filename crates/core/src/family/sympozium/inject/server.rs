@@ -1,7 +1,7 @@
 //! A memory server that a pod brings itself, and where it keeps memory.
 
 use memgate_model::memory_view::{MemoryView, Why};
-use memgate_model::pod::{self, Container, Mount, Pod, read_list};
+use memgate_model::pod::{Container, Mount, Pod, read_list};
 use memgate_model::view::Text;
 use memgate_primitives::budget::Budget;
 use memgate_primitives::pointer::{Path, Pointer};
@@ -66,8 +66,8 @@ fn durable(
         None => Some("").filter(|_| server.env_from.is_none()),
     };
     let durable = path.and_then(|path| match path {
-        "" => outlives(DEFAULT_DATABASE, server, parts, work),
-        path if path.starts_with('/') => outlives(path, server, parts, work),
+        "" => outlives(DEFAULT_DATABASE, place, server, parts, work),
+        path if path.starts_with('/') => outlives(path, place, server, parts, work),
         path if path.contains(":memory:") => Some(false),
         _ => None,
     });
@@ -77,11 +77,13 @@ fn durable(
 /// Whether the volume of this file outlives the pod. Without a volume, the file goes with its container.
 fn outlives(
     path: &str,
+    place: &Pointer,
     server: &Container<'_>,
     parts: &ExistingParts<'_>,
     work: &Budget<'_>,
 ) -> Option<bool> {
-    let list = Path::Key(&pod::SPEC, "volumeMounts");
+    let place = Path::Known(place.as_str());
+    let list = Path::Key(&place, "volumeMounts");
     let mounts: Vec<Mount<'_>> = read_list(server.volume_mounts, list, work).unwrap_or_default();
     let file = Mount { path: Some(Text(path.into())), ..Mount::default() }.clean_path();
     let holds = |of: &str| file.strip_prefix(of).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));

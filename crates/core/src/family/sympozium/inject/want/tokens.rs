@@ -4,7 +4,7 @@
 //! Whether a server asks for its token is seldom known. A reference that is optional suits every server: without its
 //! Secret the pod starts, and can only read from a server that asks for the token.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -342,7 +342,7 @@ impl<'s> WantedBuilder<'_, 's> {
     }
 
     /// The volumes that hold one of these Secrets: by name, with the index and the owner of the token.
-    fn volumes<'o>(&self, secrets: &'o [(String, String)]) -> Vec<(String, usize, &'o str)> {
+    fn volumes<'o>(&self, secrets: &'o [(String, String)]) -> BTreeMap<&str, (usize, &'o str)> {
         let holds = |volume: &crate::family::inject::parts::Volume<'_>| {
             let secret = pod::read::<SecretVolumeView<'_>>(volume.secret).and_then(|secret| secret.name);
             if let Some(owner) = secret.and_then(|name| owner_of(&name.0, secrets)) {
@@ -357,8 +357,8 @@ impl<'s> WantedBuilder<'_, 's> {
             found
         };
         let volumes = self.pod.parts.volumes().enumerate();
-        let named = volumes
-            .filter_map(|(index, volume)| Some((volume.name.as_deref()?.to_owned(), index, holds(volume)?)));
+        let named =
+            volumes.filter_map(|(index, volume)| Some((volume.name.as_deref()?, (index, holds(volume)?))));
         named.collect()
     }
 }
@@ -393,7 +393,7 @@ fn token_of<'o>(
     place: &Pointer,
     container: &Container<'_>,
     secrets: &'o [(String, String)],
-    volumes: &[(String, usize, &'o str)],
+    volumes: &BTreeMap<&str, (usize, &'o str)>,
     work: &Budget<'_>,
 ) -> Option<(Pointer, Option<&'o str>)> {
     for (index, entry) in container.env.as_deref().unwrap_or_default().iter().enumerate() {
@@ -417,9 +417,10 @@ fn token_of<'o>(
     if volumes.is_empty() {
         return None;
     }
-    let list = Path::Key(&pod::SPEC, "volumeMounts");
+    let place = Path::Known(place.as_str());
+    let list = Path::Key(&place, "volumeMounts");
     let mounts: Vec<Mount<'_>> = pod::read_list(container.volume_mounts, list, work).unwrap_or_default();
-    let names: BTreeSet<&str> = mounts.iter().filter_map(|mount| mount.name.as_deref()).collect();
-    let (_, index, owner) = volumes.iter().find(|(name, ..)| names.contains(name.as_str()))?;
+    let found = mounts.iter().filter_map(|mount| volumes.get(mount.name.as_deref()?));
+    let (index, owner) = found.min_by_key(|(index, _)| *index)?;
     Some((Pointer::new("/spec/volumes").index(*index), Some(owner)))
 }
