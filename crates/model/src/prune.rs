@@ -4,6 +4,7 @@
 use serde_json::{Map, Value};
 
 use crate::schema::{Field, Schema};
+use crate::tree::masked;
 
 /// The parts of a value that the schema reads. Reading the result gives the same tree as reading the value,
 /// except for the names of fields that the schema does not have. For a Secret's data the result has the keys,
@@ -35,6 +36,7 @@ pub fn pruned(value: &Value, schema: &Schema) -> Value {
             entries.keys().map(|key| (key.clone(), Value::from(""))).collect()
         }
         (Schema::Any, Value::String(_)) => Value::from(""),
+        (Schema::Credential, Value::String(text)) => Value::from(masked(text)),
         // If a value does not have the expected type, only its type is read.
         (_, Value::Object(_)) => Value::Object(Map::new()),
         (_, Value::Array(_)) => Value::Array(Vec::new()),

@@ -11,6 +11,8 @@ pub enum Schema {
     Any,
     /// A string.
     Text,
+    /// A string of which only is kept whether it is empty: for credentials.
+    Credential,
     /// An integer that fits 64 bits; `3600.0` and `1e3` are integers too, as for the apiserver.
     Integer,
     /// `true` or `false`.
@@ -85,6 +87,7 @@ impl Schema {
             | Self::Compared(fields) => fields,
             Self::Any
             | Self::Text
+            | Self::Credential
             | Self::Integer
             | Self::Boolean
             | Self::List(_)
@@ -99,7 +102,7 @@ impl Schema {
     pub const fn type_name(&self) -> Option<&'static str> {
         match self {
             Self::Any => None,
-            Self::Text => Some("string"),
+            Self::Text | Self::Credential => Some("string"),
             Self::Integer => Some("integer"),
             Self::Boolean => Some("boolean"),
             Self::List(_) | Self::Named(..) => Some("array"),

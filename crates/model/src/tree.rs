@@ -555,6 +555,7 @@ impl<'de> Visitor<'de> for TreeSeed<'_, '_> {
         Ok(match self.schema {
             // Only the type of the value matters, so its bytes need not be kept.
             Schema::Any => Tree::Text(Arc::default()),
+            Schema::Credential => Tree::Text(masked(value).into()),
             // The prompt of a run may be here, in place of an object.
             Schema::Pruned(_) => Tree::Null,
             _ => Tree::Text(value.into()),
@@ -601,6 +602,7 @@ impl<'de> Visitor<'de> for TreeSeed<'_, '_> {
             Schema::Keys => read_keys(map).map(|keys| Tree::Texts(keys.into())),
             Schema::Any
             | Schema::Text
+            | Schema::Credential
             | Schema::Integer
             | Schema::Boolean
             | Schema::List(_)
@@ -610,6 +612,11 @@ impl<'de> Visitor<'de> for TreeSeed<'_, '_> {
             }
         }
     }
+}
+
+/// What is kept of a credential.
+pub(crate) const fn masked(text: &str) -> &'static str {
+    if text.is_empty() { "" } else { "*" }
 }
 
 /// Reads the JSON text of an object first, and then its fields from that text. Parts that are not read cause no

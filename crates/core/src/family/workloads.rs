@@ -14,7 +14,7 @@ pub(crate) const BROKER_VARIABLES: [&str; 2] = ["MESSAGE_BACKEND", "MEMORY_FILE_
 /// The writer token of a memory server of sympozium.
 pub(crate) const WRITER_TOKEN: &str = "MEMORY_WRITER_TOKEN";
 
-/// What is kept of variables, by name: of a token never the value.
+/// What is kept of variables, by name: of a token never the value, only whether it is empty.
 const VARIABLES: [(&str, &Schema); 3] =
     [(BROKER_VARIABLES[0], &SETTING), (BROKER_VARIABLES[1], &SETTING), (WRITER_TOKEN, &CREDENTIAL)];
 
@@ -35,6 +35,7 @@ const SETTING: Schema = Schema::Pruned(&[
 
 const CREDENTIAL: Schema = Schema::Pruned(&[
     Field::new("name", Schema::Text),
+    Field::new("value", Schema::Credential),
     Field::new("valueFrom", Schema::Pruned(&[Field::new("secretKeyRef", SOURCED)])),
 ]);
 

@@ -189,15 +189,18 @@ impl<'s> WantedBuilder<'_, 's> {
         Some(KeyRef { name: text(from.name)?, key: text(from.key)?.into(), optional: from.optional })
     }
 
-    /// What the Deployment of a server says, if it is known. One without the variable says nothing: Sympozium's
-    /// controller adds it.
+    /// What the Deployment of a server says, if it is known. One without the variable, or with an empty one, says
+    /// nothing: Sympozium's controller adds it.
     fn of_deployment(&self, token: &Token, state: &StateReader<'s>) -> Option<DeploymentToken<'s>> {
         let deployment = state.peek(&DEPLOYMENT, self.pod.namespace, &token.server)?;
         let containers = deployment.tree.at(&["spec", "template", "spec", "containers"])?.elements();
         let server = containers.iter().find(|it| it.text_at(&["name"]) == Some(MEMORY_SERVER))?;
         let mut env = server.get("env").map(Tree::elements).unwrap_or_default().iter().rev();
         let entry = env.find(|entry| entry.text_at(&["name"]) == Some(PRIVATE_TOKEN))?;
-        let Some(from) = entry.get("valueFrom") else { return Some(DeploymentToken::Literal(deployment)) };
+        let Some(from) = entry.get("valueFrom") else {
+            let is_set = entry.text_at(&["value"]).is_some_and(|value| !value.is_empty());
+            return is_set.then_some(DeploymentToken::Literal(deployment));
+        };
         let text = |field| Some(from.text_at(&["secretKeyRef", field])?.to_owned());
         Some(DeploymentToken::Secret(KeyRef {
             name: text("name")?,
