@@ -45,13 +45,15 @@ pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
         None if !created && !is_celln(run) && !environment::names_reserved(run, &env) => None,
         None => lookup::ensemble_of(agent.map(|agent| &agent.tree), Some(run), subject.namespace, state),
     };
-    findings.extend(environment::findings(run, &env, ensemble, report));
+    // The Ensemble has no part in a run of Celln.
+    let used = ensemble.filter(|_| !is_celln(run));
+    findings.extend(environment::findings(run, &env, used, report));
     // Every Agent that an Ensemble makes has the skill.
     let has_memory = maker.is_some() || agent.is_some_and(|agent| has_memory(&agent.tree));
     findings.extend(celln::run_findings(subject, name.filter(|_| has_memory), ensemble, report));
     if created {
         findings.extend(agent.and_then(|agent| ensemble_label_differs(run, agent)));
-        if let Some(ensemble) = ensemble {
+        if let Some(ensemble) = used {
             findings.extend(budget_spent(subject, ensemble));
             findings.extend(circuit_open(subject, ensemble));
         }
