@@ -5,7 +5,7 @@
 //!
 //! A harness is an agent container with a third-party image. Upstream gives it three directories of the volume `ipc`
 //! and not the whole volume, since a file elsewhere in it triggers an action of the control plane. Apart from that it
-//! looks like any other agent, so one sign of a harness is enough.
+//! looks like any other agent, so one sign of a harness is enough, in the pod or in the objects that it belongs to.
 
 use std::collections::BTreeSet;
 
@@ -126,7 +126,7 @@ impl<'s> WantedBuilder<'_, 's> {
     /// The name of the volume of request files, which the agent mounts. `None` for a harness, whose access to the
     /// volume stays unchanged.
     fn ipc_volume(&mut self, origin: &Origin) -> Option<String> {
-        if self.pod.runs_harness() {
+        if self.is_harness() {
             let at = mounts_pointer(self.pod.index);
             let message = "agent runs a harness: memory is there over HTTP only";
             self.warnings.push(Finding::warn(&HARNESS_NO_IPC, at, message));
