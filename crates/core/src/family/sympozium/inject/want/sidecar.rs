@@ -30,7 +30,7 @@ use super::super::super::codes::{
     CLAIM_MISSING, HARNESS_NO_IPC, HOST_NETWORK_SIDECAR, POD_PACK_CREDENTIAL, POD_VOLUME_CONFLICT,
     SEEDS_TOO_LARGE,
 };
-use super::super::super::variables::PRIVATE_URL;
+use super::super::super::variables::{PRIVATE_TOKEN, PRIVATE_URL};
 use super::super::recognise::instance_label;
 use super::containers::{DEFAULT_FS_GROUP_ID, MemoryServer};
 use super::{PodContext, WantedBuilder};
@@ -181,6 +181,15 @@ impl<'s> WantedBuilder<'_, 's> {
         let command = pack.map(|pack| self.pack_command(pack)).unwrap_or_default();
         let env = pack.map(|pack| self.pack_env(pack)).unwrap_or_default();
         let token = self.sidecar_reference(&env, state);
+        let is_literal =
+            |(name, variable): &(&str, Value)| *name == PRIVATE_TOKEN && variable["value"].is_string();
+        if let Some(pack) = pack.filter(|_| token.is_some() && env.iter().any(is_literal)) {
+            let message = fit_names([&pack.namespace, &pack.name], |[namespace, pack]| {
+                let pack = quoted(&format!("{namespace}/{pack}"));
+                format!("SkillPack {pack} sets {PRIVATE_TOKEN} without a secretKeyRef: it is not used")
+            });
+            self.withhold(pack, "env", message);
+        }
         (self.has_sidecar, self.sidecar_token) = (true, token.clone());
         let server = MemoryServer {
             agent: &self.found.instance,
