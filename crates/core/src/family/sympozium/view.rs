@@ -7,6 +7,8 @@
 mod memory;
 mod session;
 
+use std::borrow::Cow;
+
 use crate::family::inject::container_named;
 use crate::family::inject::own::{OwnReading, OwnVariable, OwnVariables, distinct};
 use crate::family::url::inline_credential;
@@ -29,7 +31,7 @@ use super::inject::own_variables;
 use super::inject::recognise::instance;
 use super::inject::server::use_own_servers;
 use super::variables::{ACCESS, PRIVATE_URL, SHARED_URL, VISIBILITY};
-use memory::Usage;
+use memory::{Usage, made_agent};
 
 /// The kinds that have a view.
 pub(crate) static VIEWED: [(&Kind, Role); 8] = [
@@ -82,10 +84,13 @@ pub(crate) fn view_pod(
     let agent = container_named(pod, AGENT_CONTAINER).filter(|_| !instance.is_empty());
     // The memory of a pod that contradicts itself, or whose objects are unknown, is unknown.
     let found = agent.and_then(|_| find(pod, instance, namespace, state).ok());
-    let usage = found.as_ref().map(|found| Usage {
-        agent: found.agent,
-        private: found.private.is_some(),
-        ensemble: found.ensemble.filter(|_| found.shared),
+    let usage = found.as_ref().map(|found| {
+        let made = || made_agent((namespace, instance), found.ensemble?, found.made_from?);
+        Usage {
+            agent: found.agent.map(Cow::Borrowed).or_else(|| made().map(Cow::Owned)),
+            private: found.private.is_some(),
+            ensemble: found.ensemble.filter(|_| found.shared),
+        }
     });
     let declared = usage.map(|usage| usage.memories(state)).unwrap_or_default();
     let config = found.as_ref().and_then(|found| found.config).unwrap_or(instance).to_owned();

@@ -30,7 +30,7 @@ pub(in super::super) struct PodMemories<'s> {
     /// The Agent; `None` if only the run sets memory, or if the Ensemble will create the Agent.
     pub(in super::super) agent: Option<&'s Object>,
     /// The config of the Ensemble from which the Agent will be made.
-    pub(super) made_from: Option<AgentConfig<'s>>,
+    pub(in super::super) made_from: Option<AgentConfig<'s>>,
     /// The object and the field that turn private memory on.
     pub(in super::super) private: Option<(&'s Object, String)>,
     /// Whether the memory in a ConfigMap is on.

@@ -1,5 +1,9 @@
 //! The views of the kinds that declare memory: Agent, Ensemble and SkillPack.
 
+use std::borrow::Cow;
+
+use serde_json::json;
+
 use crate::family::{container_view, endpoint_view};
 use memgate_model::family::Subject;
 use memgate_model::memory_view::{
@@ -16,12 +20,12 @@ use super::super::api::agent::{
     SkillsOwner, agent_ref, agent_ref_pointer, ensemble_label, has_legacy_memory, is_celln, memory_skill,
     sidecar_image, skills, skills_owner,
 };
-use super::super::api::ensemble::{Ensemble, shares_memory};
+use super::super::api::ensemble::{AgentConfig, Ensemble, shares_memory};
 use super::super::api::membrane::{VisibilitySource, effective_visibility};
 use super::super::api::shared_memory::SharedMemory;
 use super::super::api::{
-    AGENT, ENSEMBLE, MEMORY_SERVER, MEMORY_SKILL, MODE_ANNOTATION, SKILL_PACK, STORAGE_SIZE_DEFAULT,
-    VISIBILITIES, private_url, shared_url,
+    AGENT, AGENT_OLD, CONFIG_LABEL, ENSEMBLE, ENSEMBLE_LABEL, MEMORY_SERVER, MEMORY_SKILL, MODE_ANNOTATION,
+    PACK_LABEL, PERSONA_LABEL, SKILL_PACK, STORAGE_SIZE_DEFAULT, VISIBILITIES, private_url, shared_url,
 };
 use super::super::lookup::{self, PackMode};
 use super::super::variables::access;
@@ -179,8 +183,8 @@ pub(super) fn of_pack(pack: &Subject<'_>) -> MemoryView {
 /// The memories that a run or a pod uses.
 #[derive(Default)]
 pub(super) struct Usage<'s> {
-    /// Its Agent.
-    pub(super) agent: Option<&'s Object>,
+    /// Its Agent, or the one that its Ensemble will make.
+    pub(super) agent: Option<Cow<'s, Object>>,
     /// Whether the Agent's private memory is used.
     pub(super) private: bool,
     /// The Ensemble, if it shares memory.
@@ -191,7 +195,7 @@ impl Usage<'_> {
     /// The views of these memories.
     pub(super) fn memories(&self, state: &mut StateReader<'_>) -> Vec<MemoryView> {
         let mut views = Vec::new();
-        if let Some(agent) = self.agent.map(subject_of) {
+        if let Some(agent) = self.agent.as_deref().map(subject_of) {
             views.extend(of_agent(&agent, self.private, state));
             if self.private
                 && let PackMode::Sidecar(Some(pack)) = pack_mode(&agent, state)
@@ -218,6 +222,36 @@ pub(super) fn of_run(run: &Subject<'_>, state: &mut StateReader<'_>) -> MemoryVi
     view
 }
 
+/// Whether a run uses the private memory of its Agent.
+fn uses_private_memory(run: &Tree, agent: &Tree) -> bool {
+    skills_owner(Some(run), Some(agent)).is_some_and(|owner| {
+        let owner = if owner == SkillsOwner::Run { run } else { agent };
+        memory_skill(skills(owner)).is_some()
+    })
+}
+
+/// The Agent that an Ensemble will make of a config, as far as memory goes.
+pub(super) fn made_agent(
+    (namespace, name): (&str, &str),
+    ensemble: &Object,
+    config: AgentConfig<'_>,
+) -> Option<Object> {
+    let (kind, of_ensemble, of_config) = if *ensemble.kind == ENSEMBLE {
+        (&AGENT, ENSEMBLE_LABEL, CONFIG_LABEL)
+    } else {
+        (&AGENT_OLD, PACK_LABEL, PERSONA_LABEL)
+    };
+    let labels = json!({of_ensemble: &*ensemble.name, of_config: config.name});
+    let agent = json!({
+        "metadata": {"name": name, "namespace": namespace, "labels": labels},
+        "spec": {
+            "skills": [{"skillPackRef": MEMORY_SKILL}],
+            "memory": {"enabled": !config.memory_disabled()},
+        },
+    });
+    Object::read(kind, agent).ok()?
+}
+
 /// The Agent of a run, or the Ensemble that will make it, and the memories that the run uses.
 fn look_up<'s>(run: &Subject<'_>, agent: &str, state: &mut StateReader<'s>) -> (Lookup<'s>, Usage<'s>) {
     let lookup = lookup::agent(run.namespace, agent, state);
@@ -225,18 +259,19 @@ fn look_up<'s>(run: &Subject<'_>, agent: &str, state: &mut StateReader<'s>) -> (
         Lookup::Found(agent) => {
             let ensemble = lookup::ensemble_of(Some(&agent.tree), Some(run.object), run.namespace, state);
             let ensemble = ensemble.filter(|ensemble| shares_memory(&ensemble.tree));
-            let owner = skills_owner(Some(run.object), Some(&agent.tree));
-            let private = owner.is_some_and(|owner| {
-                let owner = if owner == SkillsOwner::Run { run.object } else { &agent.tree };
-                memory_skill(skills(owner)).is_some()
-            });
-            (lookup, Usage { agent: Some(agent), private, ensemble })
+            let private = uses_private_memory(run.object, &agent.tree);
+            (lookup, Usage { agent: Some(Cow::Borrowed(agent)), private, ensemble })
         }
         Lookup::Absent => match lookup::maker(run.namespace, agent, state) {
-            Some((ensemble, _)) => {
+            Some((ensemble, config)) => {
                 let shares = shares_memory(&ensemble.tree);
-                let usage = Usage { ensemble: Some(ensemble).filter(|_| shares), ..Usage::default() };
-                (Lookup::Found(ensemble), usage)
+                let made = made_agent((run.namespace, agent), ensemble, config);
+                let private = made.as_ref().is_some_and(|made| uses_private_memory(run.object, &made.tree));
+                let agent = made.map(Cow::Owned);
+                (
+                    Lookup::Found(ensemble),
+                    Usage { agent, private, ensemble: Some(ensemble).filter(|_| shares) },
+                )
             }
             None => (lookup, Usage::default()),
         },
