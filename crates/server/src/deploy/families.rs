@@ -51,7 +51,7 @@ fn validating(webhooks: &mut Vec<Webhook>, plan: &InstallPlan, family: &Family) 
 }
 
 /// The name of the entry for the kinds of a family that fail open although its others do not.
-pub(super) fn open_kinds_name(family: &Family) -> String {
+fn open_kinds_name(family: &Family) -> String {
     format!("{}.{}", family.name, resources(true).0)
 }
 

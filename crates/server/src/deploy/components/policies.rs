@@ -6,7 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use crate::deploy::entry::{
     Failure, NOT_DELETING, Webhook, conditions, full_name, requirement, rules, webhook,
 };
-use crate::deploy::families::{WRITES, agent_pods_name, marked_name, open_kinds_name};
+use crate::deploy::families::{WRITES, agent_pods_name, marked_name};
 use crate::deploy::install_plan::{InstallPart, InstallPlan};
 use crate::deploy::objects::Objects;
 use crate::deploy::rbac;
@@ -113,13 +113,11 @@ pub(super) fn pods_names(family: &Family) -> impl Iterator<Item = String> {
     family.pods.selectors.iter().map(|pods| full_name(&agent_pods_name(pods)))
 }
 
-/// The names of the entries of a family that fail open in the base: for its pods, and for its resources if the
-/// platform can run without memory.
+/// The names of the entries of a family that fail open in the base and closed in a strict namespace: for its pods, and
+/// for its resources if the platform can run without memory. An entry for kinds that controllers make stays open: an
+/// outage of memgate must not stop a run.
 fn open_names(family: &Family) -> Vec<String> {
     let mut names: Vec<_> = pods_names(family).collect();
-    if !family.validation.open_kinds.is_empty() {
-        names.push(full_name(&open_kinds_name(family)));
-    }
     if family.validation.fails_open {
         let (name, ..) = resources(true);
         names.extend([full_name(name), full_name(&format!("defaults.{name}"))]);
