@@ -304,6 +304,20 @@ fn no_agent_pod_slips_between_the_entries() {
     }
 }
 
+/// Controllers make sessions for runs, which an outage of memgate must not stop.
+#[test]
+fn sessions_are_admitted_while_memgate_is_away() {
+    for installed in installations().iter().filter(|it| it.families.contains(&"sympozium")) {
+        let arguments: Vec<&str> = installed.arguments.iter().map(String::as_str).collect();
+        let objects = printed(&arguments);
+        let entries = objects.values().flat_map(|object| object["webhooks"].as_array().into_iter().flatten());
+        let of_sessions = |entry: &&Value| entry["rules"].to_string().contains("harnesssessions");
+        let policies: BTreeSet<&str> =
+            entries.filter(of_sessions).filter_map(|entry| entry["failurePolicy"].as_str()).collect();
+        assert_eq!(policies, BTreeSet::from(["Ignore"]), "{arguments:?}");
+    }
+}
+
 /// Values that leave strict namespaces as they are.
 const HARMLESS: [&[&str]; 10] = [
     &[],
