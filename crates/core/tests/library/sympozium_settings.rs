@@ -5,6 +5,7 @@
 use memgate_core::decide::decide;
 use memgate_core::patch::apply::apply;
 use memgate_core::{admission, state};
+use memgate_model::decision::Decision;
 use memgate_model::platform_settings::WriterTokens;
 use serde_json::{Value, json};
 
@@ -12,6 +13,22 @@ const VARIABLE: &str = "MEMORY_WRITER_TOKEN";
 
 /// The codes of the findings about a pod, and the pod with its memory.
 fn decided(pod: &Value, objects: &[Value], setting: WriterTokens) -> (Vec<&'static str>, Value) {
+    let decision = decision(pod, objects, setting);
+    assert!(decision.allowed());
+    let text = pod.to_string();
+    let patched = apply(&text, &decision.edits).expect("a patch that applies");
+    let codes = decision.findings.iter().map(|finding| finding.code.name).collect();
+    (codes, serde_json::from_str(&patched).expect("JSON"))
+}
+
+/// The places where other containers hold a token.
+fn exposed(pod: &Value, objects: &[Value]) -> Vec<String> {
+    let findings = decision(pod, objects, WriterTokens::Auto).findings;
+    let exposed = findings.iter().filter(|finding| finding.code.name == "sympozium/pod-token-exposed");
+    exposed.map(|finding| finding.pointer.as_str().to_owned()).collect()
+}
+
+fn decision(pod: &Value, objects: &[Value], setting: WriterTokens) -> Decision {
     let mut settings = memgate_core::family::default_settings();
     settings.platforms.sympozium.writer_tokens = setting;
     let mut snapshot = state::empty(settings);
@@ -26,12 +43,7 @@ fn decided(pod: &Value, objects: &[Value], setting: WriterTokens) -> (Vec<&'stat
         },
     })
     .to_string();
-    let decision = decide(&admission::parse(&review).expect("a review").request, &snapshot);
-    assert!(decision.allowed());
-    let text = pod.to_string();
-    let patched = apply(&text, &decision.edits).expect("a patch that applies");
-    let codes = decision.findings.iter().map(|finding| finding.code.name).collect();
-    (codes, serde_json::from_str(&patched).expect("JSON"))
+    decide(&admission::parse(&review).expect("a review").request, &snapshot)
 }
 
 fn pod(env: &Value) -> Value {
@@ -104,6 +116,68 @@ fn the_setting_says_which_pods_wait_for_a_token() {
         assert_eq!(token(agent).is_some(), setting != WriterTokens::Never);
         let (_, again) = decided(&with_memory, &objects, setting);
         assert_eq!(again, with_memory, "a second pass");
+    }
+}
+
+#[test]
+fn a_pod_with_a_server_of_its_own_waits_only_for_the_token_that_the_server_has() {
+    let usual = json!({"name": "triage-memory-writer-token", "key": "token", "optional": true});
+    let own = json!({"name": "mine", "key": "k"});
+    for setting in [WriterTokens::Auto, WriterTokens::Always, WriterTokens::Never] {
+        for (name, list) in [
+            ("memory-server", "containers"),
+            ("memory-server", "initContainers"),
+            ("skill-memory", "containers"),
+            ("skill-memory", "initContainers"),
+        ] {
+            for (env, expected) in [
+                (json!([]), Some(&usual)),
+                (json!([{"name": "OTHER", "value": "x"}]), Some(&usual)),
+                (json!([{"name": VARIABLE, "value": ""}]), None),
+                (json!([{"name": VARIABLE, "value": "x"}]), None),
+                (json!([{"name": VARIABLE, "valueFrom": {"secretKeyRef": own}}]), Some(&own)),
+            ] {
+                let mut pod = pod(&json!([]));
+                let mut containers = pod["spec"][list].as_array().cloned().unwrap_or_default();
+                containers.push(json!({"name": name, "image": "m", "env": env}));
+                pod["spec"][list] = json!(containers);
+                let objects = state_of(false, None);
+                let (codes, with_memory) = decided(&pod, &objects, setting);
+                let expected = expected.filter(|_| setting != WriterTokens::Never);
+                assert_eq!(token(&with_memory["spec"]["containers"][0]), expected, "{setting:?} {pod}");
+                assert_eq!(codes, Vec::<&str>::new(), "{setting:?} {pod}");
+                let (_, again) = decided(&with_memory, &objects, setting);
+                assert_eq!(again, with_memory, "a second pass");
+            }
+        }
+    }
+}
+
+/// A container that mounts several volumes with the Secret is reported once, at the first of them.
+#[test]
+fn the_volumes_with_a_token_are_found_by_name() {
+    let volume = |at: usize| match at % 3 {
+        0 => json!({"name": format!("v{at}"), "secret": {"secretName": "triage-memory-writer-token"}}),
+        1 => json!({"name": format!("v{at}"), "secret": {"secretName": "other"}}),
+        _ => json!({"name": format!("v{at}"), "emptyDir": {}}),
+    };
+    let mounts = |all: &[usize]| -> Value {
+        let mount = |at: &usize| json!({"name": format!("v{at}"), "mountPath": format!("/{at}")});
+        all.iter().map(mount).collect()
+    };
+    for (mounted, expected) in [
+        (&[][..], None),
+        (&[1, 2, 4], None),
+        (&[3], Some("/spec/volumes/3")),
+        (&[9, 1, 6, 3], Some("/spec/volumes/3")),
+        (&[999_999], None),
+    ] {
+        let mut pod = pod(&json!([]));
+        pod["spec"]["volumes"] = (0..12).map(volume).collect();
+        let other = json!({"name": "other", "image": "i", "volumeMounts": mounts(mounted)});
+        pod["spec"]["containers"].as_array_mut().expect("a list").push(other);
+        let found = exposed(&pod, &state_of(false, None));
+        assert_eq!(found, expected.map(str::to_owned).into_iter().collect::<Vec<_>>(), "{mounted:?}");
     }
 }
 
