@@ -187,7 +187,7 @@ fn with_definitions() -> Snapshot {
 #[test]
 fn rules_for_a_definition_that_is_not_bundled_are_for_files_without_one() {
     let mut cluster = Snapshot::new(family::default_settings());
-    for kind in family::state_kinds(&cluster.settings.families) {
+    for kind in family::state_kinds(&family::default_settings().families) {
         cluster.set(kind, KindState::new(Coverage::Watched));
     }
     let run = |fields: &str| {
