@@ -252,7 +252,7 @@ fn nothing() -> Result<Asked> {
     Ok(case)
 }
 
-/// Whether the TTL of an object is no duration of Go. Of one that is too long an apiserver counts the longest; memgate
+/// Whether the TTL of an object is not a duration of Go. Of one that is too long an apiserver counts the longest; memgate
 /// refuses the text itself.
 fn has_odd_duration(object: &Value) -> bool {
     object["spec"]["ttl"].as_str().is_some_and(|ttl| duration::nanoseconds(ttl).is_none())

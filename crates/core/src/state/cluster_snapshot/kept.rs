@@ -135,7 +135,7 @@ fn keep_addresses(read: &Value, kept: &mut Value) {
 /// The words for where the service of a memory keeps it, which are not addresses.
 const BACKENDS: [&str; 2] = ["memory", "postgres"];
 
-/// Whether a text is the plain absolute path of a file. Credentials are longer than what stands between two slashes.
+/// Whether a text is the plain absolute path of a file. Credentials are longer than its names.
 fn is_path(text: &str) -> bool {
     const MAX_BYTES: usize = 256;
     let is_name =
