@@ -35,10 +35,18 @@ fn unseen_workloads(found: &Installation, family: &Family) -> Vec<Check> {
         return Vec::new();
     }
     let asks = |policy: &&Value| {
-        let families = policy.pointer("/spec/match/families").and_then(Value::as_array);
-        let rules = policy.pointer("/spec/rules").and_then(Value::as_array).into_iter().flatten();
-        families.is_none_or(|families| families.iter().any(|name| name == family.name)) && { rules }
-            .any(|rule| rule.pointer("/backends/durable") == Some(&Value::Bool(true)))
+        let list = |pointer| policy.pointer(pointer).and_then(Value::as_array);
+        let may_be = |pointer, names: &[&str]| {
+            list(pointer).is_none_or(|given| given.iter().any(|it| names.iter().any(|name| it == name)))
+        };
+        let asks = |rule: &Value| {
+            let fixed = rule.get("immutable").and_then(Value::as_array);
+            rule.pointer("/backends/durable") == Some(&Value::Bool(true))
+                || fixed.is_some_and(|paths| paths.iter().any(|path| path == "durable"))
+        };
+        may_be("/spec/match/families", &[family.name])
+            && may_be("/spec/match/kinds", &["Memory", "Query", "Pod"])
+            && list("/spec/rules").is_some_and(|rules| rules.iter().any(asks))
     };
     let warning = |policy: &Value| {
         let name = policy.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
@@ -139,6 +147,11 @@ mod tests {
             policy("ours", serde_json::json!({"match": {"families": ["ark"]}, "rules": durable})),
             policy("theirs", serde_json::json!({"match": {"families": ["orloj"]}, "rules": durable})),
             policy("other", serde_json::json!({"rules": [{"id": "a", "backends": {"deny": ["x"]}}]})),
+            policy("fixed", serde_json::json!({"rules": [{"id": "a", "immutable": ["backend", "durable"]}]})),
+            policy("free", serde_json::json!({"rules": [{"id": "a", "immutable": ["backend"]}]})),
+            policy("pods", serde_json::json!({"match": {"kinds": ["ArkAgent", "Pod"]}, "rules": durable})),
+            policy("memories", serde_json::json!({"match": {"kinds": ["Memory"]}, "rules": durable})),
+            policy("configs", serde_json::json!({"match": {"kinds": ["ArkConfig"]}, "rules": durable})),
         ];
         let policies = Fetched::Found(Listing { items, truncated: false });
         let found = Installation { policies, ..Installation::default() };
@@ -150,7 +163,8 @@ mod tests {
         let asks = |name: &str| {
             format!("policy {name} asks whether ark's memory is durable; add the component ark-brokers")
         };
-        assert_eq!(told(&family::ark::FAMILY), [asks("all"), asks("ours")]);
+        let expected = ["all", "ours", "fixed", "pods", "memories"].map(asks);
+        assert_eq!(told(&family::ark::FAMILY), expected);
         assert_eq!(told(&family::orloj::FAMILY), Vec::<String>::new());
     }
 

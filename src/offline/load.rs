@@ -312,18 +312,20 @@ impl Loader<'_> {
             return Ok(false);
         }
         let errors = &mut inputs.errors;
-        if !state::unreadable(settings, value).is_empty() {
+        let faults = state::unreadable(settings, value);
+        if !faults.is_empty() {
             if is_policy {
                 errors.extend(unreadable_errors(document, within, value, settings));
                 return Ok(true);
             }
             let (group, kind) = state::group_and_kind(value);
             let is_checked = is_checked(group, kind) && has_required_annotation(group, kind, value);
-            // One that is checked is denied instead, or has a generateName.
-            if origin == PolicyOrigin::Checked && is_checked {
+            // One that is checked is denied instead. Without a name, it is none of those that others name.
+            if origin != PolicyOrigin::Checked || !is_checked {
+                notices.unreadable(document, within, value, settings);
+            } else if faults.iter().all(|(_, fault)| *fault == state::NAME_REQUIRED) {
                 return Ok(true);
             }
-            notices.unreadable(document, within, value, settings);
         }
         if is_policy && inputs.policies.is_repeated(document, within, value, origin, settings, errors) {
             return Ok(true);
@@ -477,6 +479,10 @@ mod tests {
             ("v1", "ConfigMap"),
             ("v1", "Service"),
             ("v1", "Namespace"),
+            ("apps/v1", "DaemonSet"),
+            ("apps/v1", "Deployment"),
+            ("apps/v1", "ReplicaSet"),
+            ("apps/v1", "StatefulSet"),
         ];
         let wrong = ["y", "n", "no", "off", "true", "0x10", "1e3", "07", "1.5", "[~]", "{}"];
         for (api_version, kind) in kinds {
@@ -492,7 +498,7 @@ mod tests {
                 assert_eq!(told(&format!("{{name: {value}, namespace: {value}}}")), both, "{value}");
                 assert_eq!(told(&format!("{{name: '{value}', namespace: \"{value}\"}}")), [""; 0], "{value}");
             }
-            for metadata in ["{}", "~", "{name: ~}", "{name: ''}", "{generateName: a-}", "{namespace: a}"] {
+            for metadata in ["{}", "~", "{name: ~}", "{name: ''}", "{generateName: ''}", "{namespace: a}"] {
                 let required = format!("metadata.name is required; this {kind} is not looked at");
                 assert_eq!(told(metadata), [required], "{metadata}");
             }
@@ -501,8 +507,9 @@ mod tests {
                 assert_eq!(told(metadata), [required], "{metadata}");
             }
             assert_eq!(told("{name: a, namespace: ~}"), [""; 0]);
+            assert_eq!(told("{generateName: a-, namespace: a}"), [""; 0]);
         }
-        for other in ["apps/v1, kind: Deployment", "v1, kind: Node", "example.com/v1, kind: ArkMemory"] {
+        for other in ["batch/v1, kind: Job", "v1, kind: Node", "example.com/v1, kind: ArkMemory"] {
             assert_eq!(
                 messages(&as_state(&format!("{{apiVersion: {other}, metadata: {{name: y}}}}\n"))),
                 [""; 0]
@@ -531,6 +538,39 @@ mod tests {
                 assert_eq!(reader.get(kind, "t", "b"), expected, "{}", kind.kind);
                 assert!(reader.get(kind, "t", "a").found().is_some(), "{}", kind.kind);
                 assert_eq!(reader.get_if_known(kind, "t", "b"), expected, "{}", kind.kind);
+            }
+        }
+    }
+
+    #[test]
+    fn a_checked_object_makes_its_kind_unknown_unless_it_only_lacks_a_name() {
+        let memory = |metadata: &str| {
+            format!("---\n{{apiVersion: arkonis.dev/v1alpha1, kind: ArkMemory, metadata: {metadata}}}\n")
+        };
+        let rows = [
+            ("{name: n, namespace: t}", Lookup::Unknown),
+            ("{name: 1, namespace: t}", Lookup::Unknown),
+            ("{name: b, namespace: no}", Lookup::Unknown),
+            ("{generateName: b-, namespace: no}", Lookup::Unknown),
+            ("[]", Lookup::Unknown),
+            ("{namespace: t}", Lookup::Absent),
+            ("{name: ~, namespace: t}", Lookup::Absent),
+            ("{generateName: b-, namespace: t}", Lookup::Absent),
+            ("{name: 'n', namespace: t}", Lookup::Absent),
+        ];
+        let kind = memgate_core::family::state_kind(&memgate_core::family::ALL, "arkonis.dev", "ArkMemory");
+        let kind = kind.expect("a kind");
+        for (metadata, expected) in rows {
+            let text = memory("{name: a, namespace: t}") + &memory(metadata);
+            let budget = Budget::default();
+            let checked = load(&InputPlan::of_text(&text)).expect("loads");
+            let mut reader = StateReader::new(&checked.snapshot, &budget);
+            assert_eq!(reader.get(kind, "t", "b"), expected, "{metadata}");
+            // One that is to be named tells nothing as state either.
+            if metadata.contains("generateName: b-, namespace: t") {
+                let inputs = as_state(&text);
+                let mut reader = StateReader::new(&inputs.snapshot, &budget);
+                assert_eq!((reader.get(kind, "t", "b"), messages(&inputs).len()), (expected, 0));
             }
         }
     }

@@ -95,7 +95,8 @@ fn add_from(snapshot: &mut Snapshot, value: &Value, stored: bool) -> Result<Adde
         return Ok(Added::used(false));
     };
     let Some(mut object) = Object::read(kind, value)?.filter(|_| is_readable) else {
-        snapshot.kind_mut(kind).lacks_some = true;
+        // One that is yet to be named is none of those that others name.
+        snapshot.kind_mut(kind).lacks_some |= !is_readable;
         return Ok(Added::used(true));
     };
     object.stored = stored;
@@ -131,8 +132,11 @@ pub fn group_and_kind(value: &Value) -> (&str, &str) {
     (text("apiVersion").rsplit_once('/').map_or("", |(group, _)| group), text("kind"))
 }
 
+/// What [`unreadable`] says of an object without a name.
+pub const NAME_REQUIRED: &str = "is required";
+
 /// Why an object has no place in the state although decisions look at objects of its kind: its metadata, name or
-/// namespace is of the wrong type, or it has no name and is not a policy. Each with its pointer.
+/// namespace is of the wrong type, or it has no name, none to be generated, and is not a policy. Each with its pointer.
 #[must_use]
 pub fn unreadable(settings: &Settings, value: &Value) -> Vec<(Pointer, &'static str)> {
     let (group, kind) = group_and_kind(value);
@@ -145,13 +149,15 @@ pub fn unreadable(settings: &Settings, value: &Value) -> Vec<(Pointer, &'static 
     if !metadata.is_object() && !metadata.is_null() {
         return vec![(at, "must be an object")];
     }
+    let prefix = metadata.get("generateName").and_then(Value::as_str);
+    let is_generated = prefix.is_some_and(|prefix| !prefix.is_empty());
     let faults = ["name", "namespace"].into_iter().filter_map(|field| {
         let fault = match metadata.get(field).unwrap_or(&null) {
             Value::String(text) if field == "namespace" || !text.is_empty() => return None,
             Value::Null if field == "namespace" => return None,
             // A policy without a name is in force.
-            Value::Null | Value::String(_) if of_policy.is_some() => return None,
-            Value::Null | Value::String(_) => "is required",
+            Value::Null | Value::String(_) if of_policy.is_some() || is_generated => return None,
+            Value::Null | Value::String(_) => NAME_REQUIRED,
             _ => "must be a string",
         };
         Some((at.key(field), fault))

@@ -99,14 +99,6 @@ impl<'s> StateReader<'s> {
         self.held(object)
     }
 
-    /// The known objects of one namespace, by name. Notes those that are not held.
-    #[must_use]
-    pub fn all(&self, kind: &Kind, namespace: &str) -> Vec<&'s Object> {
-        let state = self.kinds.get(kind).into_iter();
-        let objects = state.flat_map(|state| state.objects.kept_in(namespace));
-        objects.filter_map(|object| self.held(object)).collect()
-    }
-
     /// The object, unless it has to be looked up first, which is noted.
     fn held(&self, object: &'s Arc<Object>) -> Option<&'s Object> {
         if !object.held {

@@ -13,6 +13,7 @@ use memgate_core::casefile::request::{review, state};
 use memgate_core::{admission, family};
 use memgate_model::finding::Severity;
 use memgate_model::request::{Occasion, Operation, Point};
+use memgate_primitives::duration;
 use memgate_server::deploy::exported_policies::{ExportOptions, Exported, export};
 use serde_json::{Value, json};
 
@@ -36,6 +37,22 @@ const ENOUGH_BROKEN: usize = 200;
 
 /// How many updates have to be compared.
 const ENOUGH_UPDATES: usize = 30;
+
+/// Durations at the ends of what an apiserver reads, and beyond.
+const DURATIONS: [&str; 12] = [
+    "9999999h",
+    "2562048h",
+    "99999999999999999999h",
+    "399999h",
+    "000000000720h",
+    "100000000s",
+    ".5h",
+    "+1h",
+    "24h0m0s",
+    "-9999999h",
+    "1h1m1s1ms1us1ns",
+    "900000000000000000ns",
+];
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
@@ -201,7 +218,7 @@ impl<'f> Scene<'f> {
             }
         }
         for (rule, words) in there.rules.iter().filter(|(rule, _)| !here.rules.contains_key(*rule)) {
-            if !rule.ends_with("/canary") {
+            if !rule.ends_with("/canary") && !has_odd_duration(object) {
                 wrong.push(format!(
                     "{kind} {name}: only the apiserver says {rule}: {words:?}: {}",
                     object["spec"]
@@ -233,6 +250,12 @@ fn nothing() -> Result<Asked> {
     case.user = None;
     case.subresource = String::new();
     Ok(case)
+}
+
+/// Whether the TTL of an object is not a duration of Go. Of one that is too long an apiserver counts the longest; memgate
+/// refuses the text itself.
+fn has_odd_duration(object: &Value) -> bool {
+    object["spec"]["ttl"].as_str().is_some_and(|ttl| duration::nanoseconds(ttl).is_none())
 }
 
 /// What the apiserver says: in a refusal, of which it names the first, and in warnings.
@@ -274,7 +297,13 @@ fn objects(namespace: &str) -> Result<Vec<Value>> {
     // Of each kind the same share.
     let step = objects.len().div_ceil(MOST_OBJECTS);
     objects.sort_by_cached_key(|object| object["kind"].as_str().unwrap_or_default().to_owned());
-    Ok(objects.into_iter().step_by(step.max(1)).collect())
+    let queries = DURATIONS.into_iter().enumerate().map(|(index, ttl)| {
+        json!({
+            "apiVersion": "ark.mckinsey.com/v1alpha1", "kind": "Query", "spec": {"input": "hello", "ttl": ttl},
+            "metadata": {"name": format!("lasts-{index}"), "namespace": namespace},
+        })
+    });
+    Ok(objects.into_iter().step_by(step.max(1)).chain(queries).collect())
 }
 
 fn warns(fixture: &Fixture) -> Result<()> {
@@ -311,7 +340,8 @@ fn warns(fixture: &Fixture) -> Result<()> {
 fn denies(fixture: &Fixture) -> Result<()> {
     let scene = Scene::new(fixture, "deny")?;
     let (mut stored, mut wrong) = (Vec::new(), Vec::new());
-    let objects = objects(&scene.namespace)?;
+    let mut objects = objects(&scene.namespace)?;
+    objects.retain(|object| !has_odd_duration(object));
     for object in &objects {
         let answer = scene.create(object, "")?;
         if answer.granted() {

@@ -7,6 +7,7 @@
 //! large_views  views of objects with very much in them, and with nothing around them
 //! large_pods  pods as large as they are read, larger ones, and their patches
 //! answers     how large answers are, and that they say each thing once
+//! brokers     whether ark's messages outlive their process, behind very many workloads and unknown ones
 //! long_lists  the check of patches with very many edits
 //! fields      wrong values in every field that is read
 //! deletion    what is judged of objects that a finalizer keeps
@@ -30,6 +31,7 @@ mod cases;
 mod needs;
 
 mod answers;
+mod brokers;
 mod deletion;
 mod fields;
 mod large_pods;

@@ -15,17 +15,17 @@ use crate::object::objects::{CHUNK, Key, Objects, key_of};
 /// How many indexes a kind can have.
 const MAX_INDEXES: usize = 4;
 
-/// A key by which objects of a kind are found.
+/// Keys by which objects of a kind are found.
 #[derive(Debug)]
 pub struct Index {
     /// The slot of the index, from 0 to 3. Each index of a kind has its own slot.
     pub place: usize,
-    /// Returns the key of an object, from the object alone; `None` for an object without a key.
-    pub key: for<'o> fn(&'o Object) -> Option<Cow<'o, str>>,
+    /// Returns the keys of an object, from the object alone; the fewer, the less an index takes.
+    pub keys: for<'o> fn(&'o Object) -> Vec<Cow<'o, str>>,
 }
 
 /// Finds objects by name, in any namespace.
-pub static BY_NAME: Index = Index { place: 0, key: |object| Some(Cow::Borrowed(&object.name)) };
+pub static BY_NAME: Index = Index { place: 0, keys: |object| vec![Cow::Borrowed(&object.name)] };
 
 /// The indexes of one kind. Each is made when it is first needed.
 #[derive(Debug, Clone, Default)]
@@ -57,13 +57,13 @@ impl Indexes {
         let same_hash = entries.map(from_first).into_iter().flatten();
         let same_hash = same_hash.take_while(move |((hash, _), _)| *hash == wanted);
         let objects = same_hash.map(|(_, object)| object);
-        objects.filter(move |object| (index.key)(object).is_some_and(|found| *found == *key))
+        objects.filter(move |object| (index.keys)(object).iter().any(|found| **found == *key))
     }
 
     /// Adds an object that was not there.
     pub(super) fn insert(&mut self, object: &Arc<Object>) {
         for entries in self.0.iter_mut().filter_map(OnceLock::get_mut) {
-            if let Some(position) = entries.index.position(object) {
+            for position in entries.index.positions(object) {
                 entries.sorted.insert_cow(position, Arc::clone(object));
             }
         }
@@ -72,7 +72,7 @@ impl Indexes {
     /// Removes an object that was there.
     pub(super) fn remove(&mut self, object: &Object) {
         for entries in self.0.iter_mut().filter_map(OnceLock::get_mut) {
-            if let Some(position) = entries.index.position(object) {
+            for position in entries.index.positions(object) {
                 entries.sorted.remove_cow(&position);
             }
         }
@@ -80,16 +80,19 @@ impl Indexes {
 }
 
 impl Index {
-    /// The position of an object in the index.
-    fn position(&self, object: &Object) -> Option<Position> {
-        Some((hash(&(self.key)(object)?), Some(key_of(object))))
+    /// The positions of an object in the index.
+    fn positions(&self, object: &Object) -> Vec<Position> {
+        (self.keys)(object).iter().map(|key| (hash(key), Some(key_of(object)))).collect()
     }
 }
 
 impl Entries {
     fn of(index: &'static Index, all: &Objects) -> Self {
-        let entry = |object: &Arc<Object>| Some((index.position(object)?, Arc::clone(object)));
-        Self { index, sorted: all.kept().filter_map(entry).collect() }
+        let entries = |object: &Arc<Object>| {
+            let object = Arc::clone(object);
+            index.positions(&object).into_iter().map(move |position| (position, Arc::clone(&object)))
+        };
+        Self { index, sorted: all.kept().flat_map(entries).collect() }
     }
 }
 
@@ -108,7 +111,10 @@ mod tests {
 
     static BY_START: Index = Index {
         place: 1,
-        key: |object| object.name.get(..2).filter(|start| *start != "no").map(Cow::Borrowed),
+        keys: |object| {
+            let start = object.name.get(..2).filter(|start| *start != "no").map(Cow::Borrowed);
+            start.into_iter().collect()
+        },
     };
 
     fn object(namespace: &str, name: &str) -> Object {

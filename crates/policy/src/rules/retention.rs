@@ -53,6 +53,11 @@ impl TypedRule for Retention {
         judged.note_unknown(TTL.path, outcome);
     }
 
+    /// What counts for a Query without a TTL is in another object.
+    fn reads_other_objects(&self) -> bool {
+        true
+    }
+
     fn in_cel(&self, side: &CelSide<'_>, said: &mut InCel) {
         self.0.in_cel(&TTL, side, said);
         // What counts for an object that does not set it, where that is in another object.

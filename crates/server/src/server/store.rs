@@ -352,7 +352,7 @@ impl Store {
     /// The label selector of a kind of which not all objects are watched.
     pub(super) fn selector_of(&self, kind: &Kind) -> Option<&'static str> {
         let mut workloads = self.families.iter().flat_map(|family| family.kinds.workloads);
-        workloads.find(|(workload, _)| *workload == kind)?.1
+        workloads.find_map(|(workload, selector)| selector.filter(|_| *workload == kind))
     }
 
     /// The family whose decisions depend on the kind.
@@ -533,6 +533,20 @@ mod tests {
             store.apply(kind, StoreChange::Replace(KindState::new(Coverage::Watched)));
         }
         assert!(store.not_synced().is_empty());
+    }
+
+    #[test]
+    fn a_kind_has_the_selector_that_any_family_gives_it() {
+        let mut settings = memgate_core::family::default_settings();
+        for _ in 0..2 {
+            settings.families.reverse();
+            let store = Store::watching(settings.clone(), Duration::ZERO, true);
+            let workloads = || store.families.iter().flat_map(|family| family.kinds.workloads);
+            for (kind, selector) in workloads() {
+                let given = workloads().filter_map(|(other, selector)| selector.filter(|_| other == kind));
+                assert_eq!(store.selector_of(kind), given.into_iter().next(), "{} {selector:?}", kind.kind);
+            }
+        }
     }
 
     #[test]

@@ -5,8 +5,9 @@
 //! and to two of its variables. The first step that is not known ends it.
 
 use crate::family::workloads::BROKER_VARIABLES;
-use memgate_model::kind::SERVICE;
+use memgate_model::kind::{Kind, SERVICE};
 use memgate_model::memory_view::{MemoryView, Remark, Why, qualified};
+use memgate_model::object::index::Index;
 use memgate_model::object::{DEFAULT_NAMESPACE, Lookup, Object};
 use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
@@ -69,6 +70,8 @@ pub(crate) fn use_url(view: &mut MemoryView, url: Option<&str>, why: Why, state:
 /// The verdict about a workload that was found.
 struct Verdict<'s> {
     workload: &'s Object,
+    /// That of the workload, or of the Service if files do not say it.
+    namespace: String,
     kept: Kept,
 }
 
@@ -76,15 +79,14 @@ fn set(view: &mut MemoryView, verdict: Option<Result<Verdict<'_>, Why>>) {
     match verdict {
         None => {}
         Some(Err(why)) => view.unknown.push((PATH, why)),
-        Some(Ok(Verdict { workload, kept })) => {
+        Some(Ok(Verdict { workload, namespace, kept })) => {
             view.durable = Some(kept == Kept::Durably);
             let words = match kept {
                 Kept::Durably => return,
                 Kept::InMemory => "keeps messages in memory",
                 Kept::InOwnFile => "keeps messages in a file of its own",
             };
-            let Object { kind, namespace, name, .. } = workload;
-            let object = Some((kind.kind, namespace.to_string(), name.to_string()));
+            let object = Some((workload.kind.kind, namespace, workload.name.to_string()));
             view.remarks.push(Remark { path: PATH, object, words });
         }
     }
@@ -153,15 +155,16 @@ fn behind<'s>(
     let is_external = spec.and_then(|spec| spec.text_at(&["type"])) == Some("ExternalName");
     let Some(selector) = selector.filter(|_| !is_external) else { return Err(Why::Serving) };
     let mut found: Option<Verdict<'s>> = None;
-    for workload in workloads(service, selector, state) {
-        let kept =
-            kept(workload, state).ok_or_else(|| Why::Backend(workload.kind.kind, shown(&workload.name)))?;
+    let workloads = workloads(namespace, selector, state).ok_or_else(|| Why::Workload(shown(name)))?;
+    for workload in workloads {
+        let kept = kept(workload, namespace, state)
+            .ok_or_else(|| Why::Backend(workload.kind.kind, shown(&workload.name)))?;
         match &found {
             Some(other) if other.kept_durably() != (kept == Kept::Durably) => {
                 return Err(Why::Workload(shown(name)));
             }
             Some(_) => {}
-            None => found = Some(Verdict { workload, kept }),
+            None => found = Some(Verdict { workload, namespace: namespace.to_owned(), kept }),
         }
     }
     found.ok_or_else(|| Why::Workload(shown(name)))
@@ -173,33 +176,73 @@ impl Verdict<'_> {
     }
 }
 
-/// The workloads whose pods a Service selects, by kind and name. Of files, those without a namespace count too.
-fn workloads<'s>(service: &Object, selector: &Tree, state: &StateReader<'s>) -> Vec<&'s Object> {
+/// How many workloads of a kind are compared with a selector, and how many of its labels lead to them.
+const MAX_COMPARED: usize = 64;
+const MAX_TRIED: usize = 8;
+
+/// By how many labels of its pods a workload is found.
+const MAX_INDEXED: usize = 16;
+
+/// Finds workloads by their namespace and each label of their pods. Those with more labels, and those that are not held,
+/// are found by their namespace alone.
+static BY_LABEL: Index = Index {
+    place: 1,
+    keys: |workload| {
+        let home = home(workload);
+        if is_controlled(workload) {
+            Vec::new()
+        } else if !workload.held || labels(workload).nth(MAX_INDEXED).is_some() {
+            vec![home.into()]
+        } else {
+            labels(workload).map(|label| labelled(home, label).into()).collect()
+        }
+    },
+};
+
+fn labelled(home: &str, (key, value): (&str, &str)) -> String {
+    format!("{home}/{key}={value}")
+}
+
+/// The namespace of a workload; empty for one of files that say none.
+fn home(workload: &Object) -> &str {
+    let is_unplaced = !workload.namespace_given && *workload.namespace == *DEFAULT_NAMESPACE;
+    if is_unplaced { "" } else { &workload.namespace }
+}
+
+/// The labels of the pods of a workload.
+fn labels(workload: &Object) -> impl Iterator<Item = (&str, &str)> {
+    workload.tree.at(&["spec", "template", "metadata", "labels"]).into_iter().flat_map(Tree::entries)
+}
+
+/// The workloads whose pods a selector selects in a namespace, by kind and name; `None` if they are not known, or too many
+/// to be compared. Of files, those without a namespace count too.
+fn workloads<'s>(namespace: &str, selector: &Tree, state: &StateReader<'s>) -> Option<Vec<&'s Object>> {
     let work = state.budget();
     let wanted: ByKey<&str, &str> = selector.entries().collect();
     let count = selector.entries().count();
+    let few = |kind: &Kind, key: &str| {
+        let found = state.peek_indexed(kind, &BY_LABEL, key).take(MAX_COMPARED + 1);
+        let found: Vec<_> = found.take_while(|_| work.step()).collect();
+        (found.len() <= MAX_COMPARED).then_some(found)
+    };
+    let fits = |workload: &&'s Object| {
+        let labels = labels(workload).take_while(|(key, _)| work.bytes(key.len()));
+        labels.filter(|(key, value)| wanted.get(key).is_some_and(|it| it == value)).count() == count
+    };
     let mut found = Vec::new();
     for (kind, _) in WORKLOADS {
-        let here = state.all(kind, &service.namespace);
-        let unplaced = if *service.namespace == *DEFAULT_NAMESPACE {
-            Vec::new()
-        } else {
-            state.all(kind, DEFAULT_NAMESPACE)
-        };
-        let unplaced = unplaced.into_iter().filter(|workload| !workload.namespace_given);
-        for workload in here.into_iter().chain(unplaced) {
-            let labels = workload.tree.at(&["spec", "template", "metadata", "labels"]);
-            let labels = labels.into_iter().flat_map(Tree::entries).take_while(|_| work.step());
-            let fitting = labels.filter(|(key, value)| wanted.get(key).is_some_and(|it| it == value));
-            if fitting.count() == count && !is_controlled(workload) {
-                found.push(workload);
+        for home in [namespace, ""] {
+            let unsorted = few(kind, home)?;
+            if state.may_lack(kind, (&BY_LABEL, home), |_| true) {
+                return None;
             }
-            if !work.step() {
-                return found;
-            }
+            let mut labels = selector.entries().take(MAX_TRIED);
+            let sorted = labels.find_map(|label| few(kind, &labelled(home, label)))?;
+            found.extend(unsorted.into_iter().chain(sorted).filter(fits));
         }
     }
-    found
+    found.sort_by(|one, other| (one.kind.kind, &one.name).cmp(&(other.kind.kind, &other.name)));
+    Some(found)
 }
 
 /// Whether another workload controls a ReplicaSet.
@@ -209,17 +252,17 @@ fn is_controlled(workload: &Object) -> bool {
         && owners.iter().any(|owner| matches!(owner.get("controller"), Some(Tree::Boolean(true))))
 }
 
-/// How a workload keeps messages, if that is known.
-fn kept(workload: &Object, state: &mut StateReader<'_>) -> Option<Kept> {
+/// How a workload in a namespace keeps messages, if that is known.
+fn kept(workload: &Object, namespace: &str, state: &mut StateReader<'_>) -> Option<Kept> {
     let pod = workload.tree.at(&["spec", "template", "spec"])?;
     let container = broker(pod)?;
     let [backend, path] = BROKER_VARIABLES;
-    match variable(container, backend, &workload.namespace, state).ok()?.as_deref() {
+    match variable(container, backend, namespace, state).ok()?.as_deref() {
         Some("postgres") => return Some(Kept::Durably),
         None | Some("memory") => {}
         Some(_) => return None,
     }
-    let Some(path) = variable(container, path, &workload.namespace, state).ok()? else {
+    let Some(path) = variable(container, path, namespace, state).ok()? else {
         return Some(Kept::InMemory);
     };
     let path = path.starts_with('/').then(|| clean_path(&path))?;

@@ -45,11 +45,11 @@ pub(super) fn object_namespace(object: &Object) -> &str {
 }
 
 /// Finds the objects of an Orloj namespace.
-static BY_NAMESPACE: Index = Index { place: 1, key: |object| Some(Cow::Borrowed(object_namespace(object))) };
+static BY_NAMESPACE: Index = Index { place: 1, keys: |object| vec![Cow::Borrowed(object_namespace(object))] };
 
 /// Finds objects by name in an Orloj namespace.
 static BY_NAMESPACED_NAME: Index =
-    Index { place: 2, key: |object| Some(namespaced(object_namespace(object), &object.name).into()) };
+    Index { place: 2, keys: |object| vec![namespaced(object_namespace(object), &object.name).into()] };
 
 /// The key of an object by Orloj namespace and name. It is unambiguous, since names have no slash.
 pub(super) fn namespaced(namespace: &str, name: &str) -> String {

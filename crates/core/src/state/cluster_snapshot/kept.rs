@@ -121,19 +121,27 @@ fn restore_labels(read: &Value, kept: &mut Value) {
     }
 }
 
-/// Of a ConfigMap all keys, and the values that may be addresses: nothing else of them decides. An address is masked
-/// by what it says itself, whatever its key is called.
+/// Of a ConfigMap all keys, and the values that may be addresses or paths of files: nothing else of them decides. An
+/// address is masked by what it says itself, whatever its key is called.
 fn keep_addresses(read: &Value, kept: &mut Value) {
     let Some(Value::Object(entries)) = kept.get_mut("data") else { return };
     for (key, value) in entries {
         let text = read.get("data").and_then(|data| data.get(key)).and_then(Value::as_str);
-        let address = text.filter(|text| is_address(text) || BACKENDS.contains(text));
+        let address = text.filter(|text| is_address(text) || is_path(text) || BACKENDS.contains(text));
         *value = address.map(|text| with_form(text, &masked_value(text))).unwrap_or_default().into();
     }
 }
 
 /// The words for where the service of a memory keeps it, which are not addresses.
 const BACKENDS: [&str; 2] = ["memory", "postgres"];
+
+/// Whether a text is the plain absolute path of a file. Credentials are longer than its names.
+fn is_path(text: &str) -> bool {
+    const MAX_BYTES: usize = 256;
+    let is_name =
+        |it: &str| it.len() <= 32 && it.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c));
+    text.len() <= MAX_BYTES && text.strip_prefix('/').is_some_and(|path| path.split('/').all(is_name))
+}
 
 /// Whether a text may be an address: a URL in one line, or a host with a port.
 fn is_address(text: &str) -> bool {
@@ -219,6 +227,20 @@ mod tests {
         let expected = json!({"api-token-url": "http://*:*@m2.example:81", "broker": "ark-broker:8080",
             "key": "", "netrc": "", "t": ""});
         assert_eq!(kept(&CONFIG_MAP, &json!({"data": data}))["data"], expected);
+    }
+
+    #[test]
+    fn keeps_plain_absolute_paths() {
+        for path in ["/data/memory.json", "/m", "/", "/var//lib/ark_broker-1/m.json", "/data/"] {
+            let kept = kept(&CONFIG_MAP, &json!({"data": {"path": path}}));
+            assert_eq!(kept["data"]["path"], path);
+        }
+        let key = format!("/{}", "aB3".repeat(13));
+        let long = "/abc".repeat(65);
+        for other in ["data/memory.json", "/a b", "/a\nb", "/a+b=", "/$(X)", "/a:b", " /a", &key, &long] {
+            let kept = kept(&CONFIG_MAP, &json!({"data": {"path": other}}));
+            assert_eq!(kept["data"]["path"], "", "{other}");
+        }
     }
 
     #[test]

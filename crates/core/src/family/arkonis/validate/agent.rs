@@ -85,7 +85,7 @@ fn not_found(
     state: &mut StateReader<'_>,
 ) -> Finding {
     let kind = &dialect.memory;
-    let hint = hint(kind, (namespace, name), MAX_COMPARED, state);
+    let hint = hint(kind, (namespace, name), (&mut Vec::new(), MAX_COMPARED), state);
     let message =
         format!("{} {} not found in namespace {}{hint}", kind.kind, quoted(name), quoted(namespace));
     let finding = Finding::warn(&MEMORY_NOT_FOUND, pointer, message);
@@ -93,18 +93,20 @@ fn not_found(
 }
 
 /// What a message about a missing object says of others: that one of its name is in another namespace, or that one of its
-/// namespace has a similar name.
-fn hint(
+/// namespace has a similar name. `names` are those of the namespace, once they are known.
+fn hint<'s>(
     kind: &'static Kind,
     (namespace, name): (&str, &str),
-    max_compared: usize,
-    state: &mut StateReader<'_>,
+    (names, max_compared): (&mut Vec<&'s str>, usize),
+    state: &mut StateReader<'s>,
 ) -> String {
     if let Some(home) = state.elsewhere(kind, namespace, name) {
         return format!(" (exists in {}; references are same-namespace)", quoted(home));
     }
-    let names = state.list(kind, namespace).map(|object| &*object.name);
-    did_you_mean(nearest(name, names.take(max_compared)))
+    if names.is_empty() {
+        names.extend(state.list(kind, namespace).map(|object| &*object.name).take(MAX_COMPARED));
+    }
+    did_you_mean(nearest(name, names.iter().copied().take(max_compared)))
 }
 
 /// The place of an object with this name in another namespace.
@@ -133,12 +135,13 @@ fn missing_settings(
     let references: Vec<_> = settings_references(dialect, subject.object).collect();
     // Names are compared with as many others in all as one name.
     let max_compared = MAX_COMPARED / references.len().max(1);
-    let mut findings = Vec::new();
+    let (mut names, mut findings) = (Vec::new(), Vec::new());
     for (index, name) in references {
         let missing = match name {
             "" => None,
             name if state.is_missing(kind, namespace, name) => {
-                Some((excerpt(name), hint(kind, (namespace, name), max_compared, state)))
+                let hint = hint(kind, (namespace, name), (&mut names, max_compared), state);
+                Some((excerpt(name), hint))
             }
             _ => continue,
         };

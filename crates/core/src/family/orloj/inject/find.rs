@@ -35,9 +35,9 @@ pub(super) struct GrantedMemory<'s> {
 /// Finds Agents by their Orloj namespace and their sanitized name, which has no slash.
 static BY_SANITIZED_NAME: Index = Index {
     place: 3,
-    key: |agent| {
+    keys: |agent| {
         let name = recognise::sanitized(&agent.name);
-        Some(namespaced(namespace::object_namespace(agent), &name).into())
+        vec![namespaced(namespace::object_namespace(agent), &name).into()]
     },
 };
 

@@ -205,8 +205,10 @@ fn loopback_host(memory: &Memory<'_>, endpoint: &str) -> Option<Finding> {
 }
 
 /// Finds pgvector Memories by their database.
-static BY_DATABASE: Index =
-    Index { place: 3, key: |memory| database(&Memory::read(&memory.tree)).map(Cow::Owned) };
+static BY_DATABASE: Index = Index {
+    place: 3,
+    keys: |memory| database(&Memory::read(&memory.tree)).map(Cow::Owned).into_iter().collect(),
+};
 
 /// The key of the database that a pgvector Memory uses, if its endpoint names one.
 fn database(memory: &Memory<'_>) -> Option<String> {
