@@ -97,7 +97,25 @@ fn say_state(fleet: &Fleet) -> Result<()> {
             .any(|it| line.starts_with(it))
     });
     lines.for_each(|line| println!("  {line}"));
+    for webhook in ["mutate", "validate"] {
+        println!("  /{webhook}: memgate itself took at most {} s for 99 of 100", own_p99(&text, webhook)?);
+    }
     Ok(())
+}
+
+/// The upper bound of the time in which memgate answered 99 of 100 calls of a webhook since its start, as written in its
+/// metrics.
+fn own_p99<'t>(metrics: &'t str, webhook: &str) -> Result<&'t str> {
+    let end = format!("\",webhook=\"{webhook}\"}}");
+    let bucket = |line: &'t str| {
+        let (bound, count) =
+            line.strip_prefix("memgate_admission_duration_seconds_bucket{le=\"")?.split_once(&end)?;
+        Some((bound, count.trim().parse::<u64>().ok()?))
+    };
+    let buckets: Vec<_> = metrics.lines().filter_map(bucket).collect();
+    let (_, all) = buckets.last().context("memgate has no durations")?;
+    let of_most = buckets.iter().find(|(_, count)| count * 100 >= all * 99);
+    of_most.map(|(bound, _)| *bound).context("no bucket has that many calls")
 }
 
 /// An object of a watched kind with a list of so many elements that say nothing.
