@@ -144,10 +144,10 @@ impl<'p> Selection<'p> {
         Candidate { family: family.name, kind, namespace, name: &self.name }
     }
 
-    /// Adds to a view of the object what families do not read.
+    /// Adds the labels to a view of the object, and the name by which it was selected.
     pub(super) fn complete(&self, subject: &Subject<'_>, view: &mut MemoryView) {
+        subject.object.complete(view);
         view.name.clone_from(&self.name);
-        view.labels = Arc::clone(subject.object.labels());
     }
 
     /// Looks up more Namespaces, where a policy reads their labels.

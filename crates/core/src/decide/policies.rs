@@ -69,9 +69,9 @@ pub(super) fn add_defaults<'s>(
     let Some(judged) = judged(family, subject, asked, snapshot) else { return edits };
     let of_family = (asked.request.occasion.point == Point::Audit).then(|| edits.clone());
     // What an update drops keeps its stored value at every point.
-    let Asked { request, .. } = asked;
-    let old = asked.old.as_ref().filter(|_| request.operation == Operation::Update);
-    let judged = selection::Subject { operation: request.operation, old, ..judged };
+    let operation = asked.request.operation;
+    let old = asked.old.as_ref().filter(|_| operation == Operation::Update);
+    let judged = selection::Subject { operation, old, ..judged };
     defaults::add(&mut edits, subject, &judged, snapshot, state);
     let Some(of_family) = of_family else { return edits };
     findings.extend(edits.iter().filter_map(defaults::missing));

@@ -46,7 +46,8 @@ impl TypedRule for Immutable {
                 continue;
             }
             if let Some(change) = change(judged, old, path) {
-                // The stored object has no change, so no value is compared with its own.
+                // The value stays empty: it tells whether the stored object had the same violation, and a stored object
+                // never has this one.
                 outcome.add(pointer, format!("{path} cannot change{change}"), String::new());
             }
         }
@@ -112,9 +113,10 @@ fn unknown(view: &MemoryView, path: &str) -> Option<Why> {
     endpoint.unknown.clone().or_else(of_port)
 }
 
-/// How the value at a path differs from the stored one: two single values are shown.
+/// The end of the message about a changed value: ` (was …, is …)`, or nothing if one of the two is a list or an object;
+/// `None` without a change.
 fn change(judged: &Judged<'_>, old: &MemoryView, path: &str) -> Option<String> {
-    // As JSON, thousands of labels cost much, and are compared by every policy.
+    // Every policy may compare them, and an object may have thousands: making JSON of them takes too long.
     if path == "labels" {
         return (old.labels != judged.view.labels).then(String::new);
     }
