@@ -11,8 +11,8 @@
 
 pub(crate) mod agent;
 pub(crate) mod ensemble;
-mod lists;
 pub(crate) mod membrane;
+pub(crate) mod read;
 mod schemas;
 pub(crate) mod shared_memory;
 

@@ -13,7 +13,8 @@ use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
 use memgate_primitives::pointer::Pointer;
 
-use super::api::agent::{agent_ref, has_memory, inherits_skills, is_celln, label, skills};
+use super::api::agent::{agent_ref, has_memory, inherits_skills, is_celln, skills};
+use super::api::read::label;
 use super::api::{AGENT_RUN, ENSEMBLE_LABEL};
 use super::lookup;
 use super::validate::is_well_formed;

@@ -6,25 +6,11 @@ use memgate_model::tree::Tree;
 use memgate_primitives::pointer::Pointer;
 
 use super::ensemble::find_config;
+use super::read::label;
 use super::{
     CELLN, CONFIG_LABEL, ENDURING, ENSEMBLE_LABEL, MEMORY_SKILL, PACK_LABEL, PERSONA_LABEL, SOURCE_LABEL,
     WEB_PROXY,
 };
-
-/// The value of a label; `None` when it is absent or empty.
-pub(crate) fn label<'t>(object: &'t Tree, key: &str) -> Option<&'t str> {
-    object.at(&["metadata", "labels"])?.entry(key).filter(|value| !value.is_empty())
-}
-
-/// An object at a path.
-pub(crate) fn section<'t>(tree: &'t Tree, path: &[&str]) -> Option<&'t Tree> {
-    tree.at(path).filter(|section| section.is_object())
-}
-
-/// Whether a field that is false by default is true.
-pub(crate) fn is_true(object: &Tree, path: &[&str]) -> bool {
-    object.at(path) == Some(&Tree::Boolean(true))
-}
 
 /// The `spec.skills` of an Agent or AgentRun.
 pub(crate) fn skills(object: &Tree) -> &[Tree] {

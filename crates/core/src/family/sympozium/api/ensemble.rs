@@ -5,8 +5,7 @@ use memgate_model::tree::Tree;
 use memgate_primitives::members::Members;
 use memgate_primitives::pointer::Pointer;
 
-use super::agent::{is_true, section};
-use super::lists::{Places, first_places, list, objects, texts};
+use super::read::{Places, first_places, is_true, list, objects, section, texts};
 use super::shared_memory::SharedMemory;
 
 /// An Ensemble.

@@ -3,8 +3,7 @@
 
 use memgate_model::tree::Tree;
 
-use super::agent::{is_true, section};
-use super::lists::{Places, first_places, list, texts};
+use super::read::{Places, first_places, is_true, list, section, texts};
 use super::{ACCESSES, STORAGE_SIZE_DEFAULT};
 
 /// `spec.sharedMemory`.

@@ -8,8 +8,9 @@ use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
 
 use super::super::api::agent::{
-    auto_store_off, has_legacy_memory, has_memory, label, memory_skill, skills as agent_skills,
+    auto_store_off, has_legacy_memory, has_memory, memory_skill, skills as agent_skills,
 };
+use super::super::api::read::label;
 use super::super::api::{ENSEMBLE_LABEL, private_server};
 use super::super::codes::{
     AGENT_DELETE_DATA_LOSS, AUTO_STORE_NO_EFFECT, CRD_REQUIRED, LEGACY_MEMORY, MANAGED_AGENT_EDIT,

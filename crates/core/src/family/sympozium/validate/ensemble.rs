@@ -11,8 +11,9 @@ use memgate_model::tree::Tree;
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
 
-use super::super::api::agent::{ensemble_name, is_true};
+use super::super::api::agent::ensemble_name;
 use super::super::api::ensemble::{Ensemble, shares_memory};
+use super::super::api::read::is_true;
 use super::super::api::shared_memory::SharedMemory;
 use super::super::api::{AGENT, AGENT_OLD, ENSEMBLE_OLD, shared_server};
 use super::super::codes::{

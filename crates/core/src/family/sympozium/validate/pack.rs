@@ -10,7 +10,8 @@ use memgate_model::tree::Tree;
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
 
-use super::super::api::agent::{has_memory, is_true};
+use super::super::api::agent::has_memory;
+use super::super::api::read::is_true;
 use super::super::api::{AGENT, AGENT_OLD, MEMORY_SKILL, SKILL_PACK, SYSTEM_NAMESPACE};
 use super::super::codes::{MEMORY_PACK_DELETE, MEMORY_PACK_SERVER, TOOL_NAME_BUILTIN};
 use super::{Report, about_agents, tokens, volumes};

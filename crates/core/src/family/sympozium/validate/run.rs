@@ -9,7 +9,8 @@ use memgate_model::tree::Tree;
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
 
-use super::super::api::agent::{agent_ref, agent_ref_pointer, has_memory, is_celln, is_true, label};
+use super::super::api::agent::{agent_ref, agent_ref_pointer, has_memory, is_celln};
+use super::super::api::read::{is_true, label};
 use super::super::api::{BUDGET_ACTIONS, ENSEMBLE_LABEL};
 use super::super::codes::{
     AGENT_MISSING, BUDGET_SPENT, CIRCUIT_OPEN, ENSEMBLE_LABEL_DIFFERS, LEGACY_INSTANCE_REF,

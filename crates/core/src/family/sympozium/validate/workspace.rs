@@ -10,7 +10,8 @@ use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
 use memgate_primitives::quantity::billionths;
 
-use super::super::api::agent::{agent_ref, celln_field, is_true};
+use super::super::api::agent::{agent_ref, celln_field};
+use super::super::api::read::is_true;
 use super::super::api::{STORAGE_SIZE_DEFAULT, WORKSPACE_SESSION};
 use super::super::codes::{
     SCHEMA, WORKSPACE_CLASS_CHANGED, WORKSPACE_DELETE_DATA_LOSS, WORKSPACE_NO_EFFECT, WORKSPACE_OFF,

@@ -7,7 +7,8 @@ use memgate_model::tree::Tree;
 use memgate_primitives::duration::nanoseconds;
 use memgate_primitives::pointer::Pointer;
 
-use super::super::api::agent::{agent_ref, is_true};
+use super::super::api::agent::agent_ref;
+use super::super::api::read::is_true;
 use super::super::api::{AGENT, WORKSPACE_SESSION};
 use super::super::lookup;
 use super::memory::storage;

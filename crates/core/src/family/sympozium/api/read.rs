@@ -1,7 +1,22 @@
-//! Reads the lists of an Ensemble.
+//! Reads labels, fields and lists of the family's objects.
 
 use memgate_model::tree::Tree;
 use memgate_primitives::members::ByKey;
+
+/// The value of a label; `None` when it is absent or empty.
+pub(crate) fn label<'t>(object: &'t Tree, key: &str) -> Option<&'t str> {
+    object.at(&["metadata", "labels"])?.entry(key).filter(|value| !value.is_empty())
+}
+
+/// An object at a path.
+pub(crate) fn section<'t>(tree: &'t Tree, path: &[&str]) -> Option<&'t Tree> {
+    tree.at(path).filter(|section| section.is_object())
+}
+
+/// Whether a field that is false by default is true.
+pub(crate) fn is_true(object: &Tree, path: &[&str]) -> bool {
+    object.at(path) == Some(&Tree::Boolean(true))
+}
 
 /// The first index of each name in a list.
 pub(super) type Places<'t> = ByKey<&'t str, usize>;
