@@ -50,7 +50,9 @@ impl DoctorTarget {
         let namespace = cluster.fresh_namespace("doctor")?;
         let target = Self { namespace };
         let ca = Authority::new("memgate doctor test")?.pem();
-        let parts = ["--only", "rbac", "--only", "workload", "--only", "webhooks"];
+        // Other trials have policies that need the component.
+        let parts =
+            ["--only", "rbac", "--only", "workload", "--only", "webhooks", "--component", "ark-brokers"];
         let names = ["-n", &target.namespace, "--name", &target.namespace];
         for mut object in documents(&memgate(&[&["manifests"], &names[..], &parts[..]].concat())?) {
             Self::fit(&mut object, &ca);

@@ -62,7 +62,7 @@ impl Installed {
             .fold(Serve::new(MEMGATE), |serve, namespace| serve.arg("--orloj-job-namespace").arg(namespace));
         let serve = serve.arg("--orloj-shared-secret").arg("shared-*");
         // Trials of audits have clusters of their own.
-        let serve = serve.arg("--audit-interval").arg("0");
+        let serve = serve.arg("--audit-interval").arg("0").arg("--ark-brokers");
         let webhook = serve.kubeconfig(&kubeconfig).ready()?;
         let exempt = exempt_client(cluster)?;
         let installed = Self { webhook, kubeconfig, exempt };
@@ -136,7 +136,9 @@ pub(crate) fn install_crds(cluster: &ControlPlane) -> Result<()> {
 pub(crate) fn install_account(cluster: &ControlPlane) -> Result<PathBuf> {
     let home = cluster.fresh_namespace("memgate")?;
     // Under the name that the configurations of a first installation have.
-    let rbac = memgate(&["manifests", "-n", &home, "--name", "memgate", "--only", "rbac"])?;
+    let components = ["--component", "ark-brokers"];
+    let rbac = ["manifests", "-n", &home, "--name", "memgate", "--only", "rbac"];
+    let rbac = memgate(&[&rbac[..], &components[..]].concat())?;
     cluster.admin().apply(&rbac)?;
     cluster.service_account_kubeconfig(&home, "memgate")
 }

@@ -75,7 +75,13 @@ impl TypedRule for Immutable {
                 let value = shown_in_cel(&format!("{entries}[0].split(' ', 2)[1]"));
                 format!("(size({entries}) == 0 ? 'unset' : '\"' + {value} + '\"')")
             };
-            let changed = format!("oldObject != null && {} != {}", values(&is), values(&was));
+            let mut changed = format!("oldObject != null && {} != {}", values(&is), values(&was));
+            // Where other objects say what an absent value means, only values that are there are compared.
+            let default = format!("{path}.default");
+            if let Some((_, reason)) = side.view.unsaid.iter().find(|(unsaid, _)| *unsaid == default) {
+                said.leave_out(format!("immutable {path} where it is absent"), *reason);
+                changed = format!("size({is}) > 0 && size({was}) > 0 && {changed}");
+            }
             let place = format!("({is} + {was})[0].split(' ', 2)[0]");
             let fault = format!("{place} + ' (was ' + {} + ', is ' + {} + ')'", shown(&was), shown(&is));
             said.faults.push(CelFault {

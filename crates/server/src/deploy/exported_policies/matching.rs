@@ -9,11 +9,12 @@ use memgate_model::kind::{Kind, SYSTEM_NAMESPACES};
 use memgate_model::label_selector::{self, SelectorOperator};
 use memgate_model::policy::Match;
 use memgate_model::request::Operation;
-use memgate_policy::in_cel::{globs, list};
+use memgate_policy::in_cel::{globs, list, literal};
 use memgate_primitives::glob::Glob;
 
-/// The namespace of a request; for a Namespace its own name.
-const NAMESPACE: &str = "(request.kind.kind == 'Namespace' ? object.metadata.name : request.namespace)";
+/// The namespace of a request; for a Namespace its own name, and empty for another object without a namespace.
+const NAMESPACE: &str = "(request.kind.kind == 'Namespace' ? object.metadata.name : \
+    has(request.namespace) ? request.namespace : '')";
 
 /// The constraints that the apiserver matches without CEL.
 pub(super) fn resources(matching: &Match, kinds: &[&Kind]) -> MatchResources {
@@ -50,6 +51,24 @@ fn selector(selector: &label_selector::LabelSelector) -> LabelSelector {
     }
 }
 
+/// Whether a selector fits the labels of an object. An apiserver asks a selector of namespaces only about objects that
+/// have one.
+fn selects(selector: &label_selector::LabelSelector, object: &str) -> String {
+    let labels = format!("(has({object}.metadata.labels) ? {object}.metadata.labels : {{}})");
+    let requirement = |it: &label_selector::Requirement| {
+        let key = literal(&it.key);
+        let (exists, values) = (format!("{key} in {labels}"), list(&it.values));
+        match it.operator {
+            SelectorOperator::In => format!("({exists} && {labels}[{key}] in {values})"),
+            SelectorOperator::NotIn => format!("!({exists} && {labels}[{key}] in {values})"),
+            SelectorOperator::Exists => format!("({exists})"),
+            SelectorOperator::DoesNotExist => format!("!({exists})"),
+        }
+    };
+    let all: Vec<String> = selector.requirements.iter().map(requirement).collect();
+    if all.is_empty() { "true".to_owned() } else { format!("({})", all.join(" && ")) }
+}
+
 /// The further conditions, in CEL.
 pub(super) fn conditions(matching: &Match, kinds: &[&Kind], excluded: &[String]) -> Vec<MatchCondition> {
     let namespaces: Vec<String> =
@@ -60,11 +79,23 @@ pub(super) fn conditions(matching: &Match, kinds: &[&Kind], excluded: &[String])
         condition(("not-excluded", &format!("!({NAMESPACE} in {})", list(&namespaces)))),
     ];
     let mut add = |name: &str, expression: String| all.push(condition((name, &expression)));
+    // What has no namespace is in none of the wanted namespaces, and in none of the excluded ones.
     if let Some(patterns) = &matching.namespaces {
-        add("namespaces", fits(NAMESPACE, patterns));
+        add("namespaces", format!("{NAMESPACE} != '' && {}", fits(NAMESPACE, patterns)));
     }
     if !matching.exclude_namespaces.is_empty() {
-        add("exclude-namespaces", format!("!{}", fits(NAMESPACE, &matching.exclude_namespaces)));
+        let excluded = fits(NAMESPACE, &matching.exclude_namespaces);
+        add("exclude-namespaces", format!("{NAMESPACE} == '' || !{excluded}"));
+    }
+    let without_namespace = kinds.iter().filter(|kind| !kind.namespaced && kind.kind != "Namespace");
+    let without_namespace: Vec<String> = without_namespace.map(|kind| kind.kind.to_owned()).collect();
+    if let Some(selector) = matching.namespace_selector.as_ref().filter(|_| !without_namespace.is_empty()) {
+        let (kinds, new, old) =
+            (list(&without_namespace), selects(selector, "object"), selects(selector, "oldObject"));
+        add(
+            "namespace-selector",
+            format!("!(request.kind.kind in {kinds}) || {new} || (oldObject != null && {old})"),
+        );
     }
     if let Some(patterns) = &matching.names {
         add("names", fits("object.metadata.name", patterns));
