@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::{
     fixture::{Fixture, Trial},
-    installed::{documents, memgate},
+    installed::{RIGHTS, documents, memgate},
     request::send,
     support::control_plane::ControlPlane,
 };
@@ -61,7 +61,7 @@ fn is_what_the_role_says(fixture: &Fixture) -> Result<()> {
     let of_every_account = rules(cluster, &client(cluster, &baseline)?, &namespace)?;
     let memgates = rules(cluster, &client(cluster, &fixture.memgate()?.kubeconfig)?, &namespace)?;
 
-    let printed = documents(&memgate(&["manifests", "--only", "rbac"])?);
+    let printed = documents(&memgate(&RIGHTS)?);
     let role = printed.iter().find(|object| object["kind"] == "ClusterRole").context("there is no role")?;
     let role = role["rules"].as_array().context("the role has rules")?.iter().map(sorted);
     let role: BTreeSet<String> = role.collect();

@@ -255,7 +255,7 @@ impl<'c> Going<'c> {
     /// objects are known soon.
     pub(crate) fn until_refused(&self, namespace: &str, change: &Change) -> Result<()> {
         let Change { spec, code, .. } = change;
-        let words = format!("(policy {namespace}/{code})");
+        let words = format!("(memgate policy {namespace}/{code})");
         let mut last = Value::Null;
         let refused = wait::until("the refusal", || {
             let answer = self.with_spec(spec)?;

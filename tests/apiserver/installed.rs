@@ -39,6 +39,9 @@ pub(crate) const GUARDED: (&str, &str) = ("test.memgate.dev/guarded", "true");
 /// The namespace in which Orloj runs the Jobs of agents, in addition to the usual one.
 pub(crate) const JOBS: &str = "agent-jobs";
 
+/// Prints the rights of memgate's account, with those for policies about ark's memory service.
+pub(crate) const RIGHTS: [&str; 5] = ["manifests", "--only", "rbac", "--component", "ark-brokers"];
+
 /// More than a busy machine needs; the most that Kubernetes allows.
 const WEBHOOK_SECONDS: u8 = 30;
 
@@ -136,9 +139,7 @@ pub(crate) fn install_crds(cluster: &ControlPlane) -> Result<()> {
 pub(crate) fn install_account(cluster: &ControlPlane) -> Result<PathBuf> {
     let home = cluster.fresh_namespace("memgate")?;
     // Under the name that the configurations of a first installation have.
-    let components = ["--component", "ark-brokers"];
-    let rbac = ["manifests", "-n", &home, "--name", "memgate", "--only", "rbac"];
-    let rbac = memgate(&[&rbac[..], &components[..]].concat())?;
+    let rbac = memgate(&[&RIGHTS[..], &["-n", &home, "--name", "memgate"]].concat())?;
     cluster.admin().apply(&rbac)?;
     cluster.service_account_kubeconfig(&home, "memgate")
 }

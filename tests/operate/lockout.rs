@@ -78,7 +78,7 @@ fn close(cluster: &Cluster, lock: Lock) -> Result<()> {
             format!(
                 "memgate manifests --only workload | kubectl apply -f -\nkubectl replace --force -f - <<'EOF'{POLICY}EOF"
             ),
-            "(policy baseline/durable)",
+            "(memgate policy baseline/durable)",
         ),
         Lock::ByStrictness => (
             "kubectl label namespace team-a memgate.dev/policy=strict\n\

@@ -38,7 +38,7 @@ pub(super) fn follow(_: &Fixture) -> Result<()> {
     same(&report["summary"], &json!({"pass": 0, "fail": 1, "warn": 0, "error": 0, "skip": 0}))?;
     let result = json!([{
         "policy": "durable", "rule": "durable", "category": "memory", "severity": "high", "result": "fail",
-        "message": "spec.backend: backend \"in-context\" loses its memory with its process (policy durable/durable)",
+        "message": "spec.backend: backend \"in-context\" loses its memory with its process (memgate policy durable/durable)",
         "properties": {"code": "policy/durable/durable", "pointer": "/spec/backend"},
     }]);
     same(&report["results"], &result)?;
@@ -119,7 +119,7 @@ pub(super) fn statuses(_: &Fixture) -> Result<()> {
     same(&condition(&found, "PromotionAtRisk")["status"], &json!("True"))?;
     let first = json!({
         "rule": "durable", "kind": "ArkMemory", "namespace": namespace, "name": "notes-10", "field": "/spec/backend",
-        "message": "spec.backend: backend \"in-context\" loses its memory with its process (policy durable/durable)",
+        "message": "spec.backend: backend \"in-context\" loses its memory with its process (memgate policy durable/durable)",
     });
     same(&status["firstViolations"][0], &first)?;
     ensure!(status["lastAudit"].is_string(), "{status}");

@@ -71,9 +71,10 @@ struct Said {
 }
 
 impl Said {
-    /// Adds the words of a finding, if it is one of a policy: `FIELD: WORDS (policy NAME/RULE)`.
+    /// Adds the words of a finding, if it is one of a policy: `FIELD: WORDS (memgate policy NAME/RULE)`.
     fn add(&mut self, text: &str) {
-        let Some((words, rule)) = text.strip_suffix(')').and_then(|text| text.rsplit_once(" (policy "))
+        let Some((words, rule)) =
+            text.strip_suffix(')').and_then(|text| text.rsplit_once(" (memgate policy "))
         else {
             return;
         };

@@ -71,8 +71,9 @@ fn in_force(fixture: &Fixture) -> Result<()> {
     let hint = "use redis or a vector store";
     let rules = json!([{"id": "durable", "backends": {"durable": true}, "hint": hint}]);
     apply(cluster, &policy(&namespace, deny(&rules)))?.ok()?;
-    let words =
-        format!(r#"backend "in-context" loses its memory with its process (policy {namespace}/durable)"#);
+    let words = format!(
+        r#"backend "in-context" loses its memory with its process (memgate policy {namespace}/durable)"#
+    );
     until_denied(cluster, &namespace, &scratch, &words)?;
     let answer = cluster.block_on(create(&cluster.client(), &namespace, &scratch, "?dryRun=All"))?;
     ensure!(
@@ -101,7 +102,7 @@ fn opted_out(fixture: &Fixture) -> Result<()> {
     }
     let rules = json!([{"id": "owner", "labels": {"required": ["team"]}, "roles": ["pod"]}]);
     apply(cluster, &policy(&namespace, deny(&rules)))?.ok()?;
-    let words = format!(r#"label "team" is required (policy {namespace}/owner)"#);
+    let words = format!(r#"label "team" is required (memgate policy {namespace}/owner)"#);
     let disabled = ("memgate.dev/inject", "disabled");
     until_denied(cluster, &namespace, &pod("scout", "scout", &[]), &words)?;
     until_denied(cluster, &namespace, &pod("scout", "scout", &[disabled]), &words)?;
@@ -127,7 +128,7 @@ fn warns(fixture: &Fixture) -> Result<()> {
     });
     apply(cluster, &policy(&namespace, spec))?.ok()?;
     let scratch = memory_of("scratch", &json!({"backend": "in-context"}));
-    let words = format!("(policy {namespace}/durable, denied from 2999-01-15)");
+    let words = format!("(memgate policy {namespace}/durable, denied from 2999-01-15)");
     wait::until(&words, || {
         let output = rehearse(cluster, &namespace, &scratch)?.ok()?;
         Ok(output.stderr.contains(&words).then_some(()))

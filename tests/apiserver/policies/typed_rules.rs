@@ -72,7 +72,7 @@ fn said_offline(example: &Example) -> Result<(String, String)> {
         let namespace = example.policy["metadata"]["name"].as_str().unwrap_or_default();
         return Ok((
             "spec.backend".to_owned(),
-            format!("cannot change (was \"in-context\", is \"redis\") (policy {namespace}/it)"),
+            format!("cannot change (was \"in-context\", is \"redis\") (memgate policy {namespace}/it)"),
         ));
     }
     let all = [&example.policy].into_iter().chain(&example.state).chain([&example.object]);

@@ -5,13 +5,14 @@ use serde_json::{Map, Value, json};
 use super::{definitions::Definition, mutation};
 
 /// What satisfies the patterns of the bundled schemas; other patterns do not need an entry.
-const MATCHING: [(&str, &str); 6] = [
+const MATCHING: [(&str, &str); 7] = [
     ("^(0(\\.[0-9]+)?|1(", "0.5"),
     ("^([a-f0-9]{40}|", "0123456789abcdef0123456789abcdef01234567"),
     ("^[a-z][a-z0-9_]*$", "look_up"),
     ("^https://[^\\s@?#]+$", "https://memory.example.com/oms"),
     ("^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$", "store-1"),
     ("^(\\+|-)?(([0-9]+(", "1Gi"),
+    ("^[0-9]+([.][0-9]+)?(", "1Gi"),
 ];
 
 /// Fields that cannot stand beside the others, or that say more than a type when they have any text.
@@ -46,7 +47,7 @@ const LEFT_OUT: [(&str, &str); 24] = [
 ];
 
 /// Texts that memgate's rules ask for, or the schema where it knows no way to say so.
-const TEXTS: [(&str, &str, &str); 8] = [
+const TEXTS: [(&str, &str, &str); 13] = [
     ("SwarmMemory", "/spec/backend", "vector-store"),
     ("ArkConfig", "/metadata/name", "default"),
     ("MemoryBackend", "/metadata/name", "default"),
@@ -55,6 +56,11 @@ const TEXTS: [(&str, &str, &str); 8] = [
     ("Ensemble", "/spec/sharedMemory/storageSize", "2Gi"),
     ("Ensemble", "/spec/sharedMemory/membrane/timeDecay/ttl", "168h"),
     ("AgentRun", "/spec/volumes/0/name", "scratch"),
+    ("Query", "/spec/ttl", "720h"),
+    ("Query", "/spec/timeout", "5m"),
+    ("ArkConfig", "/spec/queryTTL", "720h"),
+    ("WorkspaceSession", "/spec/idleTTL", "720h"),
+    ("HarnessSession", "/spec/idleTimeout", "1h"),
 ];
 
 /// The object, with a name.

@@ -232,7 +232,8 @@ fn in_a_cluster_retention_learns_whether_there_is_an_ark_config() {
             let after = decided(&without, &snapshot.overlaid(answers));
             let denials = after.findings.iter().filter(|it| it.severity == Severity::Deny);
             let denials: Vec<_> = denials.map(|it| it.message().into_owned()).collect();
-            let said = "spec: TTL of 2592000s is above 1d (86400s) (ARK's own default) (policy org/it)";
+            let said =
+                "spec: TTL of 2592000s is above 1d (86400s) (ARK's own default) (memgate policy org/it)";
             assert_eq!(denials, [said]);
         }
     }

@@ -109,7 +109,7 @@ fn check_findings(findings: &[Finding], object: &Value) {
         assert!(message.len() <= 2048 + "…".len(), "{} bytes: {message}", message.len());
         let Some(policy) = &finding.policy else { continue };
         let (name, id) = (&policy.rule.policy, &policy.rule.id);
-        assert!(message.ends_with(&format!(" (policy {name}/{id})")), "{message}");
+        assert!(message.ends_with(&format!(" (memgate policy {name}/{id})")), "{message}");
         assert!(object.pointer(pointer.as_str()).is_some(), "{pointer} is not in {object}");
     }
 }

@@ -126,7 +126,7 @@ impl<'v> Verdict<'v> {
         let promised = promised.map(|at| format!(", denied from {}", day(at))).unwrap_or_default();
         let exempt = exemption.map(exempt::suffix).unwrap_or_default();
         let about = &self.rule.about;
-        let end = format!(" (policy {}/{}{promised}){exempt}", about.policy, about.id);
+        let end = format!(" (memgate policy {}/{}{promised}){exempt}", about.policy, about.id);
         let finding = Finding::deny(&RULE, pointer.clone(), with_field(pointer, message)).ending(&end);
         let finding = Finding { policy: Some(Box::new(policy)), severity, ..finding };
         let finding = finding.and_elsewhere(|| Some(self.place()));

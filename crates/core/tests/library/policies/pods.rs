@@ -228,7 +228,7 @@ fn a_pod_that_is_too_large_is_denied_by_each_denying_policy() {
         let shown = messages(&findings);
         assert_eq!(codes, ["policy/exempt/it", "policy/prod/it"], "{} {shown:?}", pod["metadata"]["labels"]);
         assert!(
-            shown.iter().all(|it| it.contains("cannot be judged: the pod is too large (policy ")),
+            shown.iter().all(|it| it.contains("cannot be judged: the pod is too large (memgate policy ")),
             "{shown:?}"
         );
     }

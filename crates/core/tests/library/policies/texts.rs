@@ -15,7 +15,7 @@ const ODD: [&str; 10] = [
     "redis://u:",
     "{\"token\":\"",
     "Bearer 0123456789",
-    "(policy org/other)",
+    "(memgate policy org/other)",
 ];
 
 #[test]

@@ -47,12 +47,12 @@ mod tests {
         ];
         let fault = CelFault { list: String::new(), words: 2, message, transition: false };
         assert_eq!(
-            expression(&fault, "variables.x", None, " (policy p/r)"),
-            "variables.x[0].split(' ', 2)[0] + ': TTL of ' + variables.x[0].split(' ', 2)[1] + 's is above 1d (policy p/r)'"
+            expression(&fault, "variables.x", None, " (memgate policy p/r)"),
+            "variables.x[0].split(' ', 2)[0] + ': TTL of ' + variables.x[0].split(' ', 2)[1] + 's is above 1d (memgate policy p/r)'"
         );
         assert_eq!(
-            expression(&fault, "variables.x", Some("it's long"), " (policy p/r)"),
-            r"variables.x[0].split(' ', 2)[0] + ': it\'s long (policy p/r)'"
+            expression(&fault, "variables.x", Some("it's long"), " (memgate policy p/r)"),
+            r"variables.x[0].split(' ', 2)[0] + ': it\'s long (memgate policy p/r)'"
         );
     }
 }

@@ -100,7 +100,7 @@ pub(super) fn export(
     let promised = promotion.filter(|it| it.to == Action::Deny && action == Action::Warn);
     let promised =
         promised.map(|it| format!(", denied from {}", it.at.strftime("%Y-%m-%d"))).unwrap_or_default();
-    let end = format!(" (policy {}/{}{promised})", about.policy, about.id);
+    let end = format!(" (memgate policy {}/{}{promised})", about.policy, about.id);
     let mut exporting = Exporting { policy, rule, action, end, left_out: BTreeMap::new(), notes: Vec::new() };
     if let Some(promotion) = promotion {
         let reason = format!(

@@ -97,7 +97,7 @@ fn reports_what_a_policy_of_the_apiserver_cannot_do() {
     let names: Vec<_> = exported.policies.iter().filter_map(|(it, _)| it.metadata.name.as_deref()).collect();
     assert_eq!(names, ["memgate-policy-some-arkonis-warn"]);
     let text = exported.render().unwrap_or_default();
-    assert!(text.contains("(policy some/lasts, denied from 2999-01-15)"), "{text}");
+    assert!(text.contains("(memgate policy some/lasts, denied from 2999-01-15)"), "{text}");
 }
 
 #[test]
