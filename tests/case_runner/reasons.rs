@@ -67,7 +67,7 @@ fn check_codes(name: &str, recorded: &Recorded) {
     let longest = recorded.audit_codes.iter().map(|code| code.len() + " []".len()).max().unwrap_or_default();
     for warning in &recorded.warnings {
         let is_code = |code: &String| {
-            let rule = format!(" ({}", code.replacen('/', " ", 1));
+            let rule = format!(" (memgate {}", code.replacen('/', " ", 1));
             let told = warning.rsplit_once(&rule).map(|(_, rest)| rest);
             warning.ends_with(&format!(" [{code}]"))
                 || told.is_some_and(|rest| rest == ")" || rest.starts_with(", denied from "))
