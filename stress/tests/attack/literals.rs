@@ -19,12 +19,14 @@ use crate::claims::marks::{MARK, UrlPart, mark};
 
 /// What platforms say themselves that pods are given as it stands, though the user wrote a credential into it. A
 /// warning about the object says so.
-const COPIED: [(&str, &str); 5] = [
+const COPIED: [(&str, &str); 7] = [
     ("ARK_MEMORY_URL", "ark: a literal address of the pod's own namespace is injected as a literal"),
     ("ARK_MEMORY_HEADER_*", "ark: so is a literal header, other than those that hold credentials"),
     ("AGENT_MEMORY_VECTOR_STORE_ENDPOINT", "arkonis: the operator passes the endpoint on verbatim"),
     ("AGENT_VECTOR_STORE_URL", "kubeswarm: the operator makes it of the endpoint"),
     ("ORLOJ_MEMORY_DSN", "orloj: a user before the host, behind which the kubelet puts the password"),
+    ("ORLOJ_MEMORY_ENDPOINT", "orloj: a parameter whose name only contains a word of credentials"),
+    ("a word of a command", "sympozium: a pod waits for the address that it sets itself"),
 ];
 
 /// The row of a variable.

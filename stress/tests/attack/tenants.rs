@@ -274,7 +274,7 @@ fn answers_hold_nothing_of_the_status_of_others() {
 
 /// Cases whose answer depends on a name in another namespace, because their platform reads there, or
 /// the rule says so to help after a mistaken namespace.
-const ACROSS: [&str; 25] = [
+const ACROSS: [&str; 28] = [
     // ark: a Query and an annotation may name a namespace, and so may what a Memory's address comes from.
     "accepts-headers-to-a-known-service-of-another-namespace",
     "finds-a-service-of-another-namespace",
@@ -289,7 +289,12 @@ const ACROSS: [&str; 25] = [
     "leaves-a-resolved-query-of-another-namespace",
     "leaves-a-secret-of-another-namespace",
     "leaves-credentials-of-another-namespace",
+    "leaves-headers-out-of-another-namespace-with-one-warning-for-each",
     "leaves-resolved-credentials-of-another-namespace",
+    // arkonis: the one hint that tells where a name exists when it does not here.
+    "names-the-namespace-that-has-the-ark-settings",
+    "names-the-namespace-that-has-the-swarm-settings",
+    // ark again.
     "never-takes-the-resolved-address-of-a-secret",
     // orka: a Task may name an agent of another namespace.
     "rejects-memory-against-an-agent-elsewhere",
@@ -301,7 +306,7 @@ const ACROSS: [&str; 25] = [
     "warns-of-a-service-of-another-namespace",
     // orka again.
     "warns-of-an-agent-in-another-namespace",
-    // arkonis: the one hint that tells where a name exists when it does not here.
+    // arkonis again.
     "warns-of-an-agent-whose-memory-is-in-another-namespace",
     // ark: who uses a Memory that is deleted, wherever it is.
     "warns-of-queries-in-sort-order",

@@ -65,20 +65,16 @@ pub(crate) const FIELDS: [(&str, &str); 25] = [
 ];
 
 /// Kinds of which an answer says that a name exists, by family and the kind that is reviewed.
-pub(crate) const KINDS: [(&str, &str); 39] = [
+pub(crate) const KINDS: [(&str, &str); 35] = [
     ("ark: Pod of Memory", "the annotation names a namespace"),
     ("ark: Pod of Service", "the address of that Memory comes from it"),
     ("ark: Query of Memory", "spec.memory names a namespace"),
     ("ark: Memory of Service", "the reference or the host of the address names a namespace"),
     ("ark: Memory of Query", "who uses a Memory that is deleted"),
     (
-        "policy: Memory of DaemonSet",
-        "whether memory is durable, of the Service that a Memory names in another namespace",
+        "policy: Memory of ConfigMap",
+        "whether memory lasts, of the Service that a Memory names elsewhere: the variables of its workload",
     ),
-    ("policy: Memory of Deployment", "the same"),
-    ("policy: Memory of ReplicaSet", "the same"),
-    ("policy: Memory of StatefulSet", "the same"),
-    ("policy: Memory of ConfigMap", "the same: the variables of that workload"),
     ("policy: Memory of Service", "as for ark"),
     ("policy: Pod of Service", "as for ark"),
     ("arkonis: AgentDeployment of AgentMemory", "as for ArkAgent"),
