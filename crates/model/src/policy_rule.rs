@@ -29,6 +29,25 @@ pub struct PolicyRule {
     pub page: &'static str,
 }
 
+impl PolicyRule {
+    /// What every message about the rule ends in: ` (memgate policy NAME/RULE)`, with the time from which it denies, if it
+    /// does not deny yet.
+    #[must_use]
+    pub fn ending(&self, denied_from: Option<Timestamp>) -> String {
+        let opening = self.opening();
+        match denied_from {
+            None => format!("{opening})"),
+            Some(at) => format!("{opening}, denied from {})", at.strftime("%Y-%m-%d")),
+        }
+    }
+
+    /// The part of the ending that is always the same.
+    #[must_use]
+    pub fn opening(&self) -> String {
+        format!(" (memgate policy {}/{}", self.policy, self.id)
+    }
+}
+
 /// The rule of a policy that a finding is about, and the result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PolicyFinding {

@@ -78,8 +78,7 @@ fn policy_warning(message: &str, rule: &PolicyRule) -> String {
     if message.chars().nth(MAX_POLICY_WARNING_CHARS).is_none() {
         return message;
     }
-    let start = format!(" (memgate policy {}/{}", rule.policy, rule.id);
-    let (text, suffix) = message.split_at(message.rfind(&start).unwrap_or(message.len()));
+    let (text, suffix) = message.split_at(message.rfind(&rule.opening()).unwrap_or(message.len()));
     let room = MAX_POLICY_WARNING_CHARS.saturating_sub(suffix.chars().count() + 1);
     let kept: String = text.chars().take(room).collect();
     format!("{kept}…{suffix}")

@@ -19,7 +19,6 @@ use super::super::exempt;
 use super::super::matching::{Candidate, Matches};
 use super::super::reader::with_field;
 use super::super::text::plain_name;
-use super::super::values::day;
 
 /// The action of a rule for an object, before the rule is judged.
 pub(super) struct Verdict<'v> {
@@ -123,10 +122,7 @@ impl<'v> Verdict<'v> {
         exemption: Option<&Exemption>,
     ) -> Finding {
         let Follows { severity, promised, about: policy } = follows;
-        let promised = promised.map(|at| format!(", denied from {}", day(at))).unwrap_or_default();
-        let exempt = exemption.map(exempt::suffix).unwrap_or_default();
-        let about = &self.rule.about;
-        let end = format!(" (memgate policy {}/{}{promised}){exempt}", about.policy, about.id);
+        let end = self.rule.about.ending(promised) + &exemption.map(exempt::suffix).unwrap_or_default();
         let finding = Finding::deny(&RULE, pointer.clone(), with_field(pointer, message)).ending(&end);
         let finding = Finding { policy: Some(Box::new(policy)), severity, ..finding };
         let finding = finding.and_elsewhere(|| Some(self.place()));

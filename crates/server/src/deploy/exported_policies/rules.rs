@@ -96,11 +96,8 @@ pub(super) fn export(
 ) -> (Vec<(&'static Family, Check)>, Vec<LeftOut>) {
     let promotion = promotion(policy, rule, now);
     let action = action(policy, rule, Occasion::new(Point::Admission, now));
-    let about = &rule.about;
     let promised = promotion.filter(|it| it.to == Action::Deny && action == Action::Warn);
-    let promised =
-        promised.map(|it| format!(", denied from {}", it.at.strftime("%Y-%m-%d"))).unwrap_or_default();
-    let end = format!(" (memgate policy {}/{}{promised})", about.policy, about.id);
+    let end = rule.about.ending(promised.map(|it| it.at));
     let mut exporting = Exporting { policy, rule, action, end, left_out: BTreeMap::new(), notes: Vec::new() };
     if let Some(promotion) = promotion {
         let reason = format!(
