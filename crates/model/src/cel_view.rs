@@ -121,6 +121,15 @@ impl<'t> CelSide<'t> {
         unsaid.map_or(Sayable::Absent, |(_, reason)| Sayable::Unsaid(reason))
     }
 
+    /// Why CEL cannot read what counts for an object without a value at a path, if another object says it. A table has
+    /// the reason in `unsaid`, under the path and `.default`.
+    #[must_use]
+    pub fn default_unsaid(&self, path: &str) -> Option<&'static str> {
+        let unsaid =
+            self.view.unsaid.iter().find(|(unsaid, _)| unsaid.strip_suffix(".default") == Some(path));
+        unsaid.map(|(_, reason)| *reason)
+    }
+
     /// The labels of the object, as a map in CEL.
     #[must_use]
     pub fn labels(&self) -> String {

@@ -77,9 +77,8 @@ impl TypedRule for Immutable {
             };
             let mut changed = format!("oldObject != null && {} != {}", values(&is), values(&was));
             // Where other objects say what an absent value means, only values that are there are compared.
-            let default = format!("{path}.default");
-            if let Some((_, reason)) = side.view.unsaid.iter().find(|(unsaid, _)| *unsaid == default) {
-                said.leave_out(format!("immutable {path} where it is absent"), *reason);
+            if let Some(reason) = side.default_unsaid(path) {
+                said.leave_out(format!("immutable {path} where it is absent"), reason);
                 changed = format!("size({is}) > 0 && size({was}) > 0 && {changed}");
             }
             let place = format!("({is} + {was})[0].split(' ', 2)[0]");

@@ -60,7 +60,8 @@ impl TypedRule for Retention {
 
     fn in_cel(&self, side: &CelSide<'_>, said: &mut InCel) {
         self.0.in_cel(&TTL, side, said);
-        // What counts for an object that does not set it, where that is in another object.
-        let _default = said.entries(side, "ttlSeconds.default", "retention of Queries without spec.ttl");
+        if let Some(reason) = side.default_unsaid(TTL.path) {
+            said.leave_out("retention of Queries without spec.ttl", reason);
+        }
     }
 }
