@@ -39,14 +39,14 @@ fn unseen_workloads(found: &Installation, family: &Family) -> Vec<Check> {
         let may_be = |pointer, names: &[&str]| {
             list(pointer).is_none_or(|given| given.iter().any(|it| names.iter().any(|name| it == name)))
         };
-        let asks = |rule: &Value| {
+        let reads_durable = |rule: &Value| {
             let fixed = rule.get("immutable").and_then(Value::as_array);
             rule.pointer("/backends/durable") == Some(&Value::Bool(true))
                 || fixed.is_some_and(|paths| paths.iter().any(|path| path == "durable"))
         };
         may_be("/spec/match/families", &[family.name])
             && may_be("/spec/match/kinds", &["Memory", "Query", "Pod"])
-            && list("/spec/rules").is_some_and(|rules| rules.iter().any(asks))
+            && list("/spec/rules").is_some_and(|rules| rules.iter().any(reads_durable))
     };
     let warning = |policy: &Value| {
         let name = policy.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();

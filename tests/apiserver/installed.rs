@@ -39,7 +39,7 @@ pub(crate) const GUARDED: (&str, &str) = ("test.memgate.dev/guarded", "true");
 /// The namespace in which Orloj runs the Jobs of agents, in addition to the usual one.
 pub(crate) const JOBS: &str = "agent-jobs";
 
-/// Prints the rights of memgate's account, with those for policies about ark's memory service.
+/// The arguments with which memgate prints the rights of its account, with those for policies about ark's memory service.
 pub(crate) const RIGHTS: [&str; 5] = ["manifests", "--only", "rbac", "--component", "ark-brokers"];
 
 /// More than a busy machine needs; the most that Kubernetes allows.

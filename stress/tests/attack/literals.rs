@@ -17,8 +17,8 @@ use serde_json::{Value, json};
 use crate::cases::cases;
 use crate::claims::marks::{MARK, UrlPart, mark};
 
-/// What platforms say themselves that pods are given as it stands, though the user wrote a credential into it. A
-/// warning about the object says so.
+/// What platforms say themselves that pods are given as it stands, though the user wrote a credential into it, of which a
+/// warning about the object tells. The last two only look like credentials.
 const COPIED: [(&str, &str); 7] = [
     ("ARK_MEMORY_URL", "ark: a literal address of the pod's own namespace is injected as a literal"),
     ("ARK_MEMORY_HEADER_*", "ark: so is a literal header, other than those that hold credentials"),

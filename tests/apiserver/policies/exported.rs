@@ -231,14 +231,22 @@ impl<'f> Scene<'f> {
     }
 
     fn clean_up(&self) -> Result<()> {
-        let names = self.exported.policies.iter().filter_map(|(policy, _)| policy.metadata.name.clone());
-        for name in names.chain([format!("memgate-policy-{}-zz-ark-warn", self.namespace)]) {
-            for kind in ["validatingadmissionpolicybinding", "validatingadmissionpolicy"] {
-                self.cluster.kubectl(&["delete", kind, &name, "--wait=false"])?.ok()?;
-            }
-        }
-        Ok(())
+        delete(self.cluster, &self.exported)?;
+        delete_pair(self.cluster, &format!("memgate-policy-{}-zz-ark-warn", self.namespace))
     }
+}
+
+/// Deletes exported policies and their bindings.
+fn delete(cluster: &ControlPlane, exported: &Exported) -> Result<()> {
+    let mut names = exported.policies.iter().filter_map(|(policy, _)| policy.metadata.name.as_deref());
+    names.try_for_each(|name| delete_pair(cluster, name))
+}
+
+fn delete_pair(cluster: &ControlPlane, name: &str) -> Result<()> {
+    for kind in ["validatingadmissionpolicybinding", "validatingadmissionpolicy"] {
+        cluster.kubectl(&["delete", kind, name, "--wait=false"])?.ok()?;
+    }
+    Ok(())
 }
 
 /// The words behind the field: of what is missing, memgate names the nearest field that is there.
@@ -447,11 +455,5 @@ fn without_namespace(fixture: &Fixture) -> Result<()> {
         let broken = rules_broken(labels.clone())?;
         ensure!(broken == expected, "{labels}: {broken:?}");
     }
-    for (policy, _) in &exported.policies {
-        let name = policy.metadata.name.clone().unwrap_or_default();
-        for kind in ["validatingadmissionpolicybinding", "validatingadmissionpolicy"] {
-            cluster.kubectl(&["delete", kind, &name, "--wait=false"])?.ok()?;
-        }
-    }
-    Ok(())
+    delete(cluster, &exported)
 }
