@@ -30,6 +30,10 @@ pub mod diff;
 
 pub mod changes;
 
+pub mod notes;
+
+pub mod table;
+
 pub mod stream;
 
 pub mod patches;
@@ -41,9 +45,10 @@ use std::io;
 pub use memgate_primitives::plain_text::plain;
 
 use crate::report::changes::Change;
+use crate::report::table::Table;
 use memgate_model::decision::NotShown;
 use memgate_model::finding::{Code, Finding, Severity};
-use memgate_model::policy_rule::PolicyStatus;
+use memgate_model::policy_rule::{AtAdmission, PolicyStatus};
 use memgate_primitives::pointer::Pointer;
 
 /// The results of one run.
@@ -71,6 +76,24 @@ pub struct Report<'a> {
     pub unreadable_state: usize,
     /// For `what-if`, the objects whose verdict other policies would change.
     pub changes: Option<Vec<Change<'a>>>,
+    /// For `what-if` and `audit`, the numbers by policy and namespace.
+    pub table: Option<Table<'a>>,
+    /// The parts that are written.
+    pub shown: Shown,
+    /// How many findings depend on labels of Namespaces that are not known.
+    pub assumed: usize,
+}
+
+/// The parts of a report that are written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Shown {
+    /// All findings.
+    #[default]
+    All,
+    /// In text, one line for all notes of one rule.
+    NotesByRule,
+    /// The table alone.
+    Table,
 }
 
 /// A finding and its location.
@@ -271,8 +294,7 @@ pub fn write(
     out: &mut Vec<u8>,
 ) -> io::Result<()> {
     match format {
-        ReportFormat::Text if let Some(changes) = &report.changes => changes::write(report, changes, out),
-        ReportFormat::Text => text::write(report, options.width, out),
+        ReportFormat::Text => text::write_whole(report, options.width, out),
         ReportFormat::Concise => concise::write(report, out),
         ReportFormat::Json => json::write(report, out),
         ReportFormat::Jsonl => json::write_lines(report, out),
@@ -361,12 +383,13 @@ impl Report<'_> {
         if self.policies > 0 {
             let noun = if self.policies == 1 { "policy" } else { "policies" };
             let _ = write!(line, "; {} {noun}", self.policies);
-            for (status, words) in [(PolicyStatus::Exempt, "exempted"), (PolicyStatus::Unknown, "not judged")]
-            {
-                let count = self.with_status(status);
-                if count > 0 {
-                    let _ = write!(line, ", {count} {words}");
-                }
+            let counts = [
+                (self.with_status(PolicyStatus::Exempt), "exempted"),
+                (self.with_status(PolicyStatus::Unknown), "not judged"),
+                (self.assumed, "assumed"),
+            ];
+            for (count, words) in counts.into_iter().filter(|(count, _)| *count > 0) {
+                let _ = write!(line, ", {count} {words}");
             }
         }
         if !self.passed_over.is_empty() {
@@ -392,6 +415,15 @@ impl Report<'_> {
     fn with_status(&self, status: PolicyStatus) -> usize {
         let of_policy = self.findings.iter().filter_map(|located| located.finding.policy.as_ref());
         of_policy.filter(|policy| policy.status == status).count()
+    }
+}
+
+impl LocatedFinding<'_> {
+    /// The severity of the finding, and in an audit its severity at admission today.
+    #[must_use]
+    pub fn effect(&self) -> (Severity, Option<Severity>) {
+        let at_admission = self.finding.policy.as_deref().and_then(|policy| policy.at_admission);
+        (self.finding.severity, at_admission.map(AtAdmission::severity))
     }
 }
 

@@ -5,10 +5,10 @@ use crate::cli::check::{FailOnArgs, exit_status, write_notes};
 use crate::cli::cluster::ClusterArgs;
 use crate::cli::input::{InputArgs, load_policies};
 use crate::cli::live;
-use crate::cli::output::{OutputArg, write_outputs};
+use crate::cli::output::{OutputArg, OverviewArgs, write_outputs};
 use crate::cli::terminal::Terminal;
 use crate::offline::check::check;
-use crate::offline::findings::report;
+use crate::offline::findings::overview;
 use crate::offline::load::load;
 use crate::offline::passed_over::pass_over;
 use crate::offline::what_if::policy_sets;
@@ -18,8 +18,9 @@ use memgate_model::request::Point;
 /// Judge stored objects by policies, and tell what admission would do
 ///
 /// Judges memory resources and agents as they are, by the audit actions of policies. Each finding names what
-/// admission would do with the object today, and the date from which it will be denied. Pods, and objects that run
-/// once and end, are not audited. Nothing is changed.
+/// admission would do with the object today, and the date from which it will be denied. Denials come first, then
+/// warnings, then a line for the notes of each rule. A table at the end counts by policy and namespace what admission
+/// would do today. Pods, and objects that run once and end, are not audited. Nothing is changed.
 #[derive(Debug, clap::Args)]
 #[command(
     before_help = "\
@@ -28,10 +29,12 @@ parsed, 3 nothing to judge was found. By default an audit only reports.",
     after_long_help = "\
 Examples:
   memgate audit --context prod
+  memgate audit --context prod --summary
   memgate audit --snapshot prod.json --policy policies/ -o json
   memgate audit deploy/ --policy policies/ --fail-on warn
 
-Without PATH the objects are those of --snapshot, or of the cluster of --context or --kubeconfig."
+Without PATH the objects are those of --snapshot, or of the cluster of --context or --kubeconfig. With none of them,
+they are those of the paths of .memgate.yaml, or of the cluster of KUBECONFIG."
 )]
 pub struct Args {
     #[command(flatten)]
@@ -42,6 +45,9 @@ pub struct Args {
     /// Formats: text, concise, json, jsonl, github, gitlab, sarif and junit.
     #[arg(short, long = "output", value_name = "FORMAT[=FILE]", help_heading = "Output")]
     output: Vec<OutputArg>,
+
+    #[command(flatten)]
+    overview: OverviewArgs,
 
     #[command(flatten)]
     fail_on: FailOnArgs,
@@ -55,6 +61,7 @@ pub struct Args {
 /// # Errors
 /// When the cluster does not answer, or the report cannot be written.
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
+    let shown = args.overview.shown(&args.output)?;
     let project = args.input.project(terminal)?;
     let fail_on = args.fail_on.or(&project);
     let Some(given) = load_policies(&args.input.policies.policy, args.input.settings(&project)?, terminal)?
@@ -72,7 +79,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let families = inputs.snapshot.settings.families.clone();
     pass_over(&mut inputs.objects, &mut inputs.passed_over, &families, true);
     let checked = check(inputs, args.input.policies.occasion(Point::Audit));
-    let report = report(&checked);
+    let report = overview(&checked, shown);
     write_outputs(&report, &args.output, fail_on.warnings, terminal)?;
     write_notes(&checked, &report, fail_on, terminal);
     Ok(exit_status(&report, fail_on))

@@ -8,7 +8,7 @@ use crate::cli::ExitStatus;
 use crate::cli::fix::{self, FixArgs};
 use crate::cli::input::{InputArgs, note_unread};
 use crate::cli::output::{OutputArg, write_outputs};
-use crate::cli::project::{FailOnSeverity, Project};
+use crate::cli::project::{FILE_NAME, FailOnSeverity, Project};
 use crate::cli::pull_request::PullRequestArgs;
 use crate::cli::terminal::Terminal;
 use crate::offline::check::{Checked, check};
@@ -81,7 +81,7 @@ pub struct FailOnArgs {
     /// Exit with 1 if what looked checkable was not checked
     ///
     /// Exit code 1 also means that an object looked checkable and no enabled family judged it, or that a finding
-    /// depends on an object that is not among the inputs.
+    /// depends on an object that is not among the inputs, or on labels of a Namespace that are not known.
     #[arg(long, default_missing_value = "true", num_args = 0..=1)]
     #[arg(value_name = "true|false", require_equals = true, hide_possible_values = true)]
     strict: Option<bool>,
@@ -185,6 +185,13 @@ pub fn write_notes(checked: &Checked, report: &Report<'_>, fail_on: FailOn, term
     if fail_on.strict {
         write_missed(&report.passed_over, terminal);
     }
+    if report.assumed > 0 {
+        let count = counted(report.assumed, "finding");
+        terminal.note(&format!(
+            "note: {count} assumed: labels of Namespaces are not known (give their manifests, --namespace-labels, or \
+             namespaces in {FILE_NAME})"
+        ));
+    }
     if report.objects.is_empty() && report.errors.is_empty() {
         terminal.note(&nothing_found(checked));
     } else {
@@ -197,15 +204,18 @@ pub fn write_notes(checked: &Checked, report: &Report<'_>, fail_on: FailOn, term
 pub fn exit_status(report: &Report<'_>, fail_on: FailOn) -> ExitStatus {
     let warned = fail_on.warnings && report.count(Severity::Warn) > 0;
     let missed = missed(&report.passed_over).next().is_some() || report.has(&common::KIND_MISSPELT);
-    let blind = missed || report.unreadable_state > 0 || !assumed(&report.unknown).is_empty();
+    let blind =
+        missed || report.unreadable_state > 0 || report.assumed > 0 || !assumed(&report.unknown).is_empty();
     let blind = fail_on.strict && blind;
     let denied = report.denied > 0 || warned || blind;
     ExitStatus::of(!report.errors.is_empty(), denied, report.objects.is_empty())
 }
 
-/// What looked as if it was to be checked: all but objects of other kinds. A misspelt kind has a warning of its own.
+/// What looked as if it was to be checked: all but objects of other kinds, Namespaces without annotations of ours, and
+/// what no audit judges. A misspelt kind has a warning of its own.
 fn missed<'r>(passed_over: &'r [PassedOver<'_>]) -> impl Iterator<Item = &'r PassedOver<'r>> {
-    passed_over.iter().filter(|it| it.why != Why::OtherKind.words().0)
+    const ON_PURPOSE: [Why; 3] = [Why::OtherKind, Why::NotAnnotated, Why::AdmissionOnly];
+    passed_over.iter().filter(|it| ON_PURPOSE.iter().all(|why| it.why != why.words().0))
 }
 
 /// Writes where each object stands that looked as if it was to be checked, and why it was not; the first ones of a

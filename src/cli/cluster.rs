@@ -27,6 +27,12 @@ impl ClusterArgs {
         self.kubeconfig.is_some() || self.context.is_some()
     }
 
+    /// Whether the environment names a cluster.
+    #[must_use]
+    pub fn is_in_environment() -> bool {
+        std::env::var_os("KUBECONFIG").is_some_and(|path| !path.is_empty())
+    }
+
     /// A client of the cluster. It has made no call yet.
     ///
     /// # Errors

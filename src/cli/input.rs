@@ -199,6 +199,7 @@ impl InputArgs {
     pub fn settings(&self, project: &Project) -> anyhow::Result<Settings> {
         let mut settings = self.settings.settings(Some(&project.settings))?;
         settings.namespace = self.state.namespace.clone().or_else(|| project.namespace.clone());
+        settings.policies.unknown_namespaces = project.unknown_namespaces();
         self.policies.apply(&mut settings.policies);
         Ok(settings)
     }

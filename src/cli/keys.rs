@@ -54,18 +54,18 @@ pub fn read(path: &Path, schema: &str) -> anyhow::Result<Option<Document>> {
 }
 
 /// A wrong key or value.
-struct Fault {
+pub(super) struct Fault {
     pointer: Pointer,
     message: String,
-    at_key: bool,
+    pub(super) at_key: bool,
 }
 
 impl Fault {
-    fn new(pointer: Pointer, message: impl Into<String>) -> Self {
+    pub(super) fn new(pointer: Pointer, message: impl Into<String>) -> Self {
         Self { pointer, message: message.into(), at_key: false }
     }
 
-    fn at(self, document: &Document) -> Error {
+    pub(super) fn at(self, document: &Document) -> Error {
         let place = document.locate(&self.pointer);
         let span = place.key.filter(|_| self.at_key).unwrap_or(place.caret);
         Error::Syntax(Box::new(SyntaxError::new(document.source(), span, self.message)))
@@ -96,17 +96,23 @@ fn fault(value: &Value, schema: &Value, whole: &Value, pointer: &Pointer) -> Opt
         ("array", _) => wrong("write a list"),
         (_, Value::Object(fields)) => fields.iter().find_map(|(name, value)| {
             let at = pointer.key(name);
-            match properties(schema).get(name) {
+            match properties(schema).get(name).or_else(|| any_key(schema)) {
                 Some(schema) => fault(value, schema, whole, &at),
                 None => Some(Fault { at_key: true, ..Fault::new(at, unknown_key(name, schema)) }),
             }
         }),
+        _ if any_key(schema).is_some() => wrong("write a map"),
         _ => wrong(&format!("write a map with keys out of {}", names(schema).join(", "))),
     }
 }
 
 fn properties(schema: &Value) -> Map<String, Value> {
     schema.get("properties").and_then(Value::as_object).cloned().unwrap_or_default()
+}
+
+/// The schema of the values of a map that may have any key.
+fn any_key(schema: &Value) -> Option<&Value> {
+    schema.get("additionalProperties").filter(|schema| schema.is_object())
 }
 
 fn names(schema: &Value) -> Vec<String> {

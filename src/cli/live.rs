@@ -22,8 +22,8 @@ use memgate_model::family::Family;
 const CLUSTER: &str = "cluster";
 
 /// Plans to read stored objects, without the policies of `--policy`: the objects of the paths that were typed; without
-/// those, of the cluster or of `--snapshot`; without either, of the repository's paths. With `pods` the agent pods
-/// of the cluster too.
+/// those, of the cluster or of `--snapshot`; without either, of the repository's paths; without these, of the cluster of
+/// KUBECONFIG. With `pods` the agent pods of the cluster too.
 ///
 /// # Errors
 /// When no objects or objects of two origins were given, or the cluster does not answer.
@@ -36,7 +36,8 @@ pub fn plan(
 ) -> anyhow::Result<InputPlan> {
     let mut plan = input.plan_without_paths(project, &project.directory)?;
     plan.policies.clear();
-    if cluster.is_named() {
+    let is_given = !plan.checked.is_empty() || plan.snapshot.is_some();
+    if cluster.is_named() || !is_given && ClusterArgs::is_in_environment() {
         anyhow::ensure!(
             input.paths.is_empty(),
             "files and a cluster were given; leave out PATH, or --kubeconfig and --context"
@@ -56,8 +57,8 @@ pub fn plan(
     }
     anyhow::ensure!(
         plan.checks_snapshot || !plan.checked.is_empty(),
-        "nothing was given to judge; give files or directories, --snapshot FILE, or a cluster by --context or \
-         --kubeconfig"
+        "nothing was given to judge; give files or directories, --snapshot FILE, or a cluster by --context, \
+         --kubeconfig or KUBECONFIG"
     );
     Ok(plan)
 }

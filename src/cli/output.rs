@@ -10,7 +10,7 @@ use anyhow::Context as _;
 use crate::cli::file::write_whole;
 use crate::cli::terminal::{Terminal, masked_bytes};
 use crate::report::{
-    DEFAULT_WIDTH, FormatOptions, Report, ReportFormat, in_format_without_commands, text, write,
+    DEFAULT_WIDTH, FormatOptions, Report, ReportFormat, Shown, in_format_without_commands, text, write,
 };
 use memgate_primitives::suggest::{did_you_mean, nearest};
 
@@ -48,6 +48,44 @@ impl FromStr for OutputArg {
 
     fn from_str(text: &str) -> Result<Self, String> {
         Self::parse(text, &ReportFormat::ALL)
+    }
+}
+
+/// `--summary` and `--verbose`: how much of an overview is written.
+#[derive(Debug, Clone, Copy, clap::Args)]
+#[command(next_help_heading = "Output")]
+pub struct OverviewArgs {
+    /// Print the table by policy and namespace alone
+    ///
+    /// With -o text, json or jsonl.
+    #[arg(long)]
+    summary: bool,
+
+    /// List each note
+    ///
+    /// Without it, text has one line for all notes of one rule.
+    #[arg(short, long, conflicts_with = "summary")]
+    verbose: bool,
+}
+
+impl OverviewArgs {
+    /// The parts of the report that are written.
+    ///
+    /// # Errors
+    /// When one of the formats has no table.
+    pub fn shown(self, outputs: &[OutputArg]) -> anyhow::Result<Shown> {
+        let has_table = |it: &&OutputArg| {
+            matches!(it.format, ReportFormat::Text | ReportFormat::Json | ReportFormat::Jsonl)
+        };
+        let other = outputs.iter().find(|it| self.summary && !has_table(it));
+        if let Some(OutputArg { format, .. }) = other {
+            anyhow::bail!("-o {} has no table; --summary goes with text, json and jsonl", format.name());
+        }
+        Ok(match self {
+            Self { summary: true, .. } => Shown::Table,
+            Self { verbose: true, .. } => Shown::All,
+            Self { .. } => Shown::NotesByRule,
+        })
     }
 }
 

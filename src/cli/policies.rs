@@ -23,7 +23,8 @@ pub struct PolicyArgs {
 
     /// Labels of a Namespace, as in a:env=prod
     ///
-    /// For Namespaces that are not among the inputs; repeatable. Commas separate several labels of one Namespace.
+    /// They win over the labels in its manifest, and over namespaces in .memgate.yaml; repeatable. Commas separate
+    /// several labels of one Namespace.
     #[arg(long, value_name = "NS:K=V", value_parser = parse_labels)]
     namespace_labels: Vec<NamespaceLabels>,
 

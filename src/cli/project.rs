@@ -1,17 +1,29 @@
 //! `.memgate.yaml`: the choices of a repository, so that each check of it is the same.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use serde::Deserialize;
+use serde_json::{Map, Value};
 
 use crate::cli::keys;
 use crate::cli::settings::SettingsFile;
 use crate::cli::terminal::Terminal;
 use crate::report::plain;
+use memgate_core::family::message::and_more;
+use memgate_primitives::glob::Glob;
+use memgate_primitives::plain_text::quoted;
+use memgate_primitives::pointer::Pointer;
 
 /// The name of the file at the root of a repository.
 pub const FILE_NAME: &str = ".memgate.yaml";
+
+/// The most patterns of Namespaces: more than an organisation has teams.
+const MAX_PATTERNS: usize = 1_000;
+
+/// The most patterns in the note about the file.
+const MAX_PATTERNS_IN_NOTE: usize = 5;
 
 /// `--project`: where the choices of the repository are.
 #[derive(Debug, clap::Args)]
@@ -19,8 +31,9 @@ pub struct ProjectArgs {
     /// Read FILE instead of .memgate.yaml; none: no file
     ///
     /// By default .memgate.yaml is read from the root of the repository, the nearest directory with .git, else from
-    /// the working directory. Its keys are paths, exclude, families, failOn, strict, namespace, and settings with
-    /// the keys of --config. Flags win over it.
+    /// the working directory. Its keys are paths, exclude, families, failOn, strict, namespace, namespaces (labels
+    /// of Namespaces that are not among the inputs, by glob), and settings with the keys of --config. Flags win
+    /// over it.
     #[arg(long, value_name = "FILE", help_heading = "Input")]
     project: Option<PathBuf>,
 }
@@ -43,6 +56,8 @@ pub struct Project {
     pub strict: Option<bool>,
     /// The default of `--namespace`.
     pub namespace: Option<String>,
+    /// Labels of Namespaces that are not among the inputs, by globs of their names.
+    namespaces: Map<String, Value>,
     /// What `--config` would hold.
     pub settings: SettingsFile,
 }
@@ -77,8 +92,27 @@ impl ProjectArgs {
             plain(&file.to_string_lossy()),
         );
         let project = read(&file)?;
-        terminal.note(&format!("note: choices are from {}", plain(&file.to_string_lossy())));
+        let mut note = format!("note: choices are from {}", file.to_string_lossy());
+        if !project.namespaces.is_empty() {
+            let patterns: Vec<String> = project.namespaces.keys().cloned().collect();
+            note += "; so are labels of Namespaces: ";
+            note += &and_more(&patterns, MAX_PATTERNS_IN_NOTE);
+        }
+        terminal.note(&plain(&note));
         Ok(project)
+    }
+}
+
+impl Project {
+    /// The labels of Namespaces that are not among the inputs.
+    #[must_use]
+    pub fn unknown_namespaces(&self) -> Vec<(Glob, BTreeMap<String, String>)> {
+        let label = |(key, value): (&String, &Value)| Some((key.clone(), value.as_str()?.to_owned()));
+        let entry = |(pattern, labels): (&String, &Value)| {
+            let labels = labels.as_object().into_iter().flatten().filter_map(label).collect();
+            (Glob::new(pattern), labels)
+        };
+        self.namespaces.iter().map(entry).collect()
     }
 }
 
@@ -92,10 +126,14 @@ fn find(directory: &Path) -> Option<PathBuf> {
 
 /// Reads the choices of a file.
 pub(super) fn read(file: &Path) -> anyhow::Result<Project> {
-    let value = keys::read(file, keys::PROJECT)?.map(|document| document.value().clone());
+    let document = keys::read(file, keys::PROJECT)?;
+    let value = document.as_ref().map(|document| document.value().clone());
     let project = value.map(serde_json::from_value::<Project>).transpose();
     let mut project =
         project.with_context(|| format!("failed to read {}", file.display()))?.unwrap_or_default();
+    if let Some((fault, document)) = namespaces_fault(&project.namespaces).zip(document) {
+        return Err(fault.at(&document).into());
+    }
     project.settings.families = project.families.take().or(project.settings.families);
     let directory = file.parent().unwrap_or_else(|| Path::new(""));
     for path in &mut project.paths {
@@ -107,6 +145,22 @@ pub(super) fn read(file: &Path) -> anyhow::Result<Project> {
     }
     project.directory = if directory.as_os_str().is_empty() { ".".into() } else { directory.to_owned() };
     Ok(project)
+}
+
+/// The first pattern that cannot fit the name of a Namespace. Each is compared with the Namespace of each object, so
+/// there may not be too many.
+fn namespaces_fault(namespaces: &Map<String, Value>) -> Option<keys::Fault> {
+    let at = Pointer::new("/namespaces");
+    if namespaces.len() > MAX_PATTERNS {
+        let message = format!("there are {} namespaces; at most {MAX_PATTERNS} are read", namespaces.len());
+        return Some(keys::Fault::new(at, message));
+    }
+    let fits_a_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '*' | '?');
+    let wrong = namespaces.keys().find(|name| name.is_empty() || !name.chars().all(fits_a_name))?;
+    let message = format!("{} fits no name; use a-z, 0-9 and \"-\", and \"*\" and \"?\"", quoted(wrong));
+    let mut fault = keys::Fault::new(at.key(wrong), message);
+    fault.at_key = true;
+    Some(fault)
 }
 
 #[cfg(test)]
@@ -123,11 +177,13 @@ mod tests {
 
     #[test]
     fn says_at_its_place_what_is_wrong() {
+        let many: Vec<String> = (0..1001).map(|index| format!("  n{index}: {{}}\n")).collect();
+        let many = format!("namespaces:\n{}", many.concat());
         for (text, expected) in [
             (
                 "exclud: []\n",
                 ".memgate.yaml:1:1: unknown key \"exclud\"; keys here are paths, exclude, families, failOn, strict, \
-                 namespace, settings; did you mean \"exclude\"?",
+                 namespace, namespaces, settings; did you mean \"exclude\"?",
             ),
             ("paths: deploy\n", ".memgate.yaml:1:8: paths: write a list"),
             ("a: [\n", ".memgate.yaml:1:4: unclosed bracket"),
@@ -139,6 +195,13 @@ mod tests {
                 "settings:\n  orloj: {jobNamespace: [a]}\n",
                 ".memgate.yaml:2:11: unknown key \"jobNamespace\"; ",
             ),
+            ("namespaces: [a]\n", ".memgate.yaml:1:1: namespaces: write a map"),
+            ("namespaces: {a: prod}\n", ".memgate.yaml:1:17: namespaces.a: write a map"),
+            ("namespaces: {a: {env: true}}\n", ".memgate.yaml:1:23: namespaces.a.env: write a text"),
+            ("namespaces: {Pay-*: {env: prod}}\n", ".memgate.yaml:1:14: \"Pay-*\" fits no name; use a-z"),
+            ("namespaces:\n  pay-*: {}\n  \"\": {env: a}\n", ".memgate.yaml:3:3: \"\" fits no name; use a-z"),
+            ("namespaces:\n  a: {}\n  a/b~c: {}\n", ".memgate.yaml:3:3: \"a/b~c\" fits no name; use a-z"),
+            (&many, ".memgate.yaml:1:1: there are 1001 namespaces; at most 1000 are read"),
             ("render: true\n", ".memgate.yaml:1:1: render: a file cannot switch this on"),
             ("- a\n", ".memgate.yaml:1:1: write a map with keys out of paths"),
             ("{}\n---\n{}\n", ".memgate.yaml:3:1: there is a second document"),

@@ -4,7 +4,7 @@ use crate::cli::ExitStatus;
 use crate::cli::cluster::ClusterArgs;
 use crate::cli::input::{InputArgs, load_policies, note_unread};
 use crate::cli::live;
-use crate::cli::output::{OutputArg, write_outputs};
+use crate::cli::output::{OutputArg, OverviewArgs, write_outputs};
 use crate::cli::terminal::Terminal;
 use crate::offline::load::load;
 use crate::offline::what_if::{PolicySets, policy_sets, what_if};
@@ -15,7 +15,8 @@ use memgate_model::request::Point;
 /// List the objects that other policies would deny, warn about, or accept
 ///
 /// Decides about every object with the current policies and with those of --policy, and prints the objects whose
-/// verdict changes, by namespace and owner. The current policies are those among the files, in --with, in the
+/// verdict changes, or that get another denial: denials first, then by namespace and owner. A table at the end counts
+/// what the new policies find, by policy and namespace. The current policies are those among the files, in --with, in the
 /// snapshot or in the cluster; one of --policy replaces the one of the same name. Nothing is changed.
 #[derive(Debug, clap::Args)]
 #[command(
@@ -30,7 +31,8 @@ Examples:
   memgate what-if --base old.yaml --policy new.yaml deploy/ -o json
 
 Without PATH the objects are those of --snapshot, or of the cluster of --context or --kubeconfig: memory resources and
-agents, and agent pods if a policy has rules on pods."
+agents, and agent pods if a policy has rules on pods. With none of them, they are those of the paths of .memgate.yaml,
+or of the cluster of KUBECONFIG."
 )]
 pub struct Args {
     #[command(flatten)]
@@ -47,6 +49,9 @@ pub struct Args {
     /// Formats: text, concise, json, jsonl, github, gitlab, sarif and junit.
     #[arg(short, long = "output", value_name = "FORMAT[=FILE]", help_heading = "Output")]
     output: Vec<OutputArg>,
+
+    #[command(flatten)]
+    overview: OverviewArgs,
 
     #[command(flatten)]
     cluster: ClusterArgs,
@@ -67,6 +72,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         new_paths.iter().chain(&args.base).all(|path| path != "-"),
         "policies are read from files, and standard input (-) is not a file"
     );
+    let shown = args.overview.shown(&args.output)?;
     let project = args.input.project(terminal)?;
     let settings = args.input.settings(&project)?;
     let Some(new) = load_policies(new_paths, settings.clone(), terminal)? else {
@@ -88,7 +94,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     inputs.places.extend(base.places);
     inputs.places.extend(new.places);
     let result = what_if(inputs, sets, args.input.policies.occasion(Point::Ci));
-    let report = result.report();
+    let report = result.report(shown);
     write_outputs(&report, &args.output, false, terminal)?;
     for error in &report.errors {
         terminal.input_error(error);

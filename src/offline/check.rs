@@ -102,11 +102,10 @@ pub fn check(mut inputs: Inputs, occasion: Occasion<'static>) -> Checked {
             Err(error) => inputs.errors.push(error),
         }
     }
-    let policies = &snapshot.policies;
-    inputs.notices.extend(leftovers(&inputs.policies, policies, &used, occasion.now, &inputs.places));
+    inputs.notices.extend(leftovers(&inputs.policies, &snapshot, &used, occasion.now, &inputs.places));
     let order = InputOrder::of(&inputs.sources);
     inputs.passed_over.sort_by_cached_key(|it| order.place(&it.source, it.span.start));
-    Checked { inputs, decided: all, policies: policies.iter().count() }
+    Checked { inputs, decided: all, policies: snapshot.policies.iter().count() }
 }
 
 /// The order of the inputs.

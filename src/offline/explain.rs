@@ -13,8 +13,9 @@ use memgate_manifest::source::Source;
 use memgate_model::kind::MEMORY_POLICY;
 use memgate_model::memory_view::Role;
 use memgate_model::object::Reference;
-use memgate_model::policy::{Match, Policy, Rule};
+use memgate_model::policy::{During, Match, Policy, Promotion, Rule};
 use memgate_model::request::Point;
+use memgate_policy::coverage::{Coverage, coverage};
 use memgate_primitives::glob::Glob;
 use memgate_primitives::plain_text::plain;
 
@@ -29,6 +30,10 @@ pub fn rule(policy: &Policy, rule: &Rule, inputs: &Inputs) -> String {
     line("asks", &asks(policy, rule, inputs));
     line("judges", &judged(rule));
     line("matches", &matched(&policy.matching));
+    line("families", &covered(policy, rule, inputs));
+    if rule.during != During::default() {
+        line("applies", &during(rule.during));
+    }
     for (point, name) in
         [(Point::Admission, "at admission"), (Point::Ci, "in CI"), (Point::Audit, "in audits")]
     {
@@ -83,14 +88,33 @@ fn written(source: &Arc<Source>, name: &str) -> Option<Value> {
 }
 
 fn judged(rule: &Rule) -> String {
-    let words = |role: &Role| match (role, rule.by_sources.contains(role)) {
-        (Role::Memory, _) => "memory resources",
-        (Role::Referrer, false) => "what refers to memory",
-        (Role::Referrer, true) => "what refers to memory, by the memory it uses",
-        (Role::Pod, false) => "agent pods",
-        (Role::Pod, true) => "agent pods, by the memory they use",
+    let words = |role: &Role| match (role, rule.own.contains(role), rule.by_sources.contains(role)) {
+        (Role::Memory, ..) => "memory resources",
+        (Role::Referrer, _, false) => "what refers to memory",
+        (Role::Referrer, false, true) => "what refers to memory, by the memory it uses",
+        (Role::Referrer, true, true) => "what refers to memory, itself and by the memory it uses",
+        (Role::Pod, _, false) => "agent pods",
+        (Role::Pod, false, true) => "agent pods, by the memory they use",
+        (Role::Pod, true, true) => "agent pods, themselves and by the memory they use",
     };
     rule.roles.iter().map(words).collect::<Vec<_>>().join("; ")
+}
+
+/// What the rule judges of each family that the policy matches.
+fn covered(policy: &Policy, rule: &Rule, inputs: &Inputs) -> String {
+    let matching = &policy.matching;
+    let is_matched =
+        |name: &str| matching.families.as_ref().is_none_or(|names| names.iter().any(|it| it == name));
+    let families = inputs.snapshot.settings.families.iter().copied().filter(|family| is_matched(family.name));
+    let lines = families.map(|family| {
+        let words = match coverage(rule, matching.kinds.as_deref(), family) {
+            Coverage::Nothing => "no such thing".to_owned(),
+            Coverage::Judged(cases) if cases.is_empty() => "judged".to_owned(),
+            Coverage::Judged(cases) => format!("judged; unknown where {}", cases.join(", or where ")),
+        };
+        format!("{}: {words}", family.name)
+    });
+    lines.collect::<Vec<_>>().join("\n              ")
 }
 
 fn matched(matching: &Match) -> String {
@@ -118,12 +142,19 @@ fn matched(matching: &Match) -> String {
     if parts.is_empty() { "everything".to_owned() } else { parts.join("; ") }
 }
 
+fn during(During { from, until }: During) -> String {
+    let from = from.map(|from| format!("from {from}"));
+    let until = until.map(|until| format!("until {until}"));
+    from.into_iter().chain(until).collect::<Vec<_>>().join(" ")
+}
+
 fn action(policy: &Policy, rule: &Rule, point: Point) -> String {
     if let Some(own) = rule.action.at(point) {
         return format!("{} (the rule's own)", own.name());
     }
     let action = policy.actions.at(point).name();
-    match policy.promote.filter(|_| point == Point::Admission) {
+    let is_promoted = |it: &Promotion| point == Point::Admission && rule.during.has(it.at);
+    match policy.promote.filter(is_promoted) {
         Some(promotion) => format!("{action}, from {} on {}", promotion.at, promotion.to.name()),
         None => action.to_owned(),
     }

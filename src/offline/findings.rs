@@ -1,5 +1,6 @@
 //! Makes the report of decisions: findings with their places in the files.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use crate::offline::check::{Checked, Decided, InputOrder};
@@ -11,12 +12,15 @@ use crate::offline::origin::Origins;
 use crate::offline::passed_over::PassedOver;
 use crate::offline::repository::Tool;
 use crate::report::fingerprint::{self, Counter};
-use crate::report::{self, JudgedObject, LocatedFinding, Related, Report};
+use crate::report::table::{Numbers, Row, Table};
+use crate::report::{self, JudgedObject, LocatedFinding, ObjectRef, Related, Report, Shown};
 use memgate_manifest::place::{DocumentPlace, LastSource};
 use memgate_manifest::source::Span;
 use memgate_model::decision::NotShown;
-use memgate_model::finding::Finding;
+use memgate_model::finding::{Finding, Severity};
+use memgate_model::kind::NAMESPACE;
 use memgate_model::object::Reference;
+use memgate_model::policy_rule::Counts;
 use memgate_primitives::pointer::Pointer;
 
 /// The report of everything that was checked, in the order of the inputs.
@@ -47,7 +51,88 @@ pub fn report(checked: &Checked) -> Report<'_> {
         unknown,
         unreadable_state: checked.inputs.unread.unreadable_state,
         changes: None,
+        table: None,
+        shown: Shown::All,
+        assumed: decided.iter().map(assumed).sum(),
     }
+}
+
+/// The same with denials first, then warnings, and with the numbers by policy and namespace.
+#[must_use]
+pub fn overview(checked: &Checked, shown: Shown) -> Report<'_> {
+    let mut report = report(checked);
+    report.findings.sort_by_key(|located| Reverse(located.effect()));
+    report.table = Some(table(checked));
+    report.shown = shown;
+    report
+}
+
+/// How many findings depend on labels of unknown Namespaces, without those that a comment or a baseline made notes.
+fn assumed(decided: &Decided) -> usize {
+    let decision = &decided.admitted.decision;
+    if decision.not_shown != NotShown::default() {
+        return decision.counts.values().map(|counts| counts.assumed).sum();
+    }
+    let of_policies = decision.findings.iter().filter_map(|finding| finding.policy.as_ref());
+    of_policies.filter(|policy| policy.is_assumed).count()
+}
+
+/// The number of findings of each policy about each object.
+fn counts(checked: &Checked) -> impl Iterator<Item = (&Decided, &str, Counts)> {
+    checked.decided.iter().flat_map(|decided| {
+        let decision = &decided.admitted.decision;
+        let counts = |policy| decision.counts.get(policy).copied().unwrap_or_default();
+        decision.policies.iter().map(move |policy| (decided, policy.as_str(), counts(policy)))
+    })
+}
+
+/// The numbers by policy and namespace, with those that are not shown.
+fn table(checked: &Checked) -> Table<'_> {
+    let mut rows: BTreeMap<(Option<&str>, &str), Numbers> = BTreeMap::new();
+    let mut total = Numbers::default();
+    for decided in &checked.decided {
+        let numbers = of_no_policy(decided);
+        rows.entry((None, namespace(decided))).or_default().add(numbers);
+        total.add(numbers);
+    }
+    for (decided, policy, counts) in counts(checked) {
+        let Counts { violations, exempted, unknown, denials, warnings, .. } = counts;
+        let numbers =
+            Numbers { objects: 1, denials, warnings, exempted, all: violations + exempted + unknown };
+        rows.entry((Some(policy), namespace(decided))).or_default().add(numbers);
+        total.add(Numbers { objects: 0, ..numbers });
+    }
+    let rows = rows.into_iter().filter(|(_, numbers)| numbers.all > 0);
+    let row = |((policy, namespace), numbers)| Row { policy, namespace, numbers };
+    Table { rows: rows.map(row).collect(), total }
+}
+
+/// The numbers of denials and warnings that are not of a policy.
+fn of_no_policy(decided: &Decided) -> Numbers {
+    let decision = &decided.admitted.decision;
+    let shown = |severity| {
+        let is_it = |it: &&Finding| it.policy.is_none() && it.severity == severity;
+        decided.findings().filter(is_it).count()
+    };
+    let of_policies = |severity| {
+        let is_it = |it: &&Finding| it.policy.is_some() && it.severity == severity;
+        decided.findings().filter(is_it).count()
+    };
+    let all = |number: fn(&Counts) -> usize| decision.counts.values().map(number).sum::<usize>();
+    let hidden = |not_shown: usize, all: usize, severity| {
+        not_shown.saturating_sub(all.saturating_sub(of_policies(severity)))
+    };
+    let NotShown { denials, warnings } = decision.not_shown;
+    let denials = shown(Severity::Deny) + hidden(denials, all(|it| it.denials), Severity::Deny);
+    let warnings = shown(Severity::Warn) + hidden(warnings, all(|it| it.warnings), Severity::Warn);
+    let objects = usize::from(decided.is_judged());
+    Numbers { objects, denials, warnings, exempted: 0, all: denials + warnings }
+}
+
+/// The namespace by which policies match an object; of a Namespace its own name.
+fn namespace(decided: &Decided) -> &str {
+    let ObjectRef { kind, namespace, name, .. } = &decided.object.object_ref;
+    if *kind == NAMESPACE.kind { name } else { namespace }
 }
 
 /// The places in other objects that findings refer to.

@@ -13,7 +13,8 @@ use serde_json::{Map, Value, json};
 use memgate_core::family;
 use memgate_manifest::document::values;
 use memgate_manifest::source::Source;
-use memgate_model::kind::POLICY_CRDS;
+use memgate_model::kind::{MEMORY_POLICY, POLICY_CRDS};
+use memgate_model::memory_view::ViewPath;
 
 const DRAFT: &str = "http://json-schema.org/draft-07/schema#";
 const API_VERSION: &str = "The group and version of the kind.";
@@ -42,7 +43,18 @@ pub fn definitions() -> Vec<KindDefinition> {
         let read = family.definitions.crds.iter().flat_map(|text| read(&text()));
         read.map(move |definition| definition.with(&mut hints))
     });
-    of_families.chain(read(POLICY_CRDS)).collect()
+    let mut hints = policy_hints();
+    of_families.chain(read(POLICY_CRDS).map(|definition| definition.with(&mut hints))).collect()
+}
+
+/// The paths that conditions can name. Those of single labels and annotations are as right.
+fn policy_hints() -> Map<String, Value> {
+    let own = family::ALL.into_iter().filter_map(|family| family.views.own_namespace_path);
+    let paths: Vec<&str> = ViewPath::all(own).iter().map(|row| row.path).collect();
+    let path = json!({"anyOf": [{"enum": paths}, {"type": "string"}]});
+    let fields = ["spec.rules[].fields[].path", "spec.rules[].anyOf[].fields[].path"];
+    let hints: Hints = fields.map(|field| (field.to_owned(), path.clone())).into_iter().collect();
+    Map::from_iter([(MEMORY_POLICY.kind.to_owned(), Value::from(hints))])
 }
 
 /// The definitions of a file.

@@ -18,8 +18,9 @@ use memgate_manifest::source::Source;
 use memgate_model::finding::Finding;
 use memgate_model::kind::MEMORY_POLICY;
 use memgate_model::object::Reference;
-use memgate_model::policy::{Policies, Policy};
+use memgate_model::policy::Policy;
 use memgate_model::settings::Settings;
+use memgate_model::snapshot::Snapshot;
 use memgate_policy::leftover::{self, Used};
 use memgate_primitives::pointer::Pointer;
 use serde_json::Value;
@@ -119,7 +120,7 @@ impl PolicyFiles {
 /// The findings about policies and exemptions after all objects are judged, such as rules that never applied.
 pub(super) fn leftovers(
     files: &PolicyFiles,
-    policies: &Policies,
+    Snapshot { policies, settings, .. }: &Snapshot,
     used: &Used,
     now: Timestamp,
     places: &Places,
@@ -130,7 +131,7 @@ pub(super) fn leftovers(
         is_given.then_some(object.name)
     };
     let given = policies.iter().filter_map(given).collect();
-    let mut of_policies = leftover::policies(&given, used);
+    let mut of_policies = leftover::policies(&given, policies, &settings.families, used);
     of_policies.extend(leftover::overlaps(&given, policies));
     let of_exemptions = leftover::exemptions(policies, used, now);
     let notice = |(object, finding): (Reference, Finding)| {

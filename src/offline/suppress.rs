@@ -184,6 +184,9 @@ pub(super) fn make_note(finding: &mut Finding, reason: &str) {
     let message = format!("{} ({reason}{effect})", finding.message());
     *finding = finding.clone().with_message(message);
     finding.severity = Severity::Note;
+    if let Some(policy) = &mut finding.policy {
+        policy.is_assumed = false;
+    }
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use memgate_model::memory_view::MemoryView;
 use memgate_model::request::{Occasion, Request};
 use memgate_model::snapshot::Snapshot;
 use memgate_primitives::credential::{hide, is_credential_name, masked_value};
-use memgate_primitives::plain_text::plain;
+use memgate_primitives::plain_text::{cut, plain};
 
 /// The objects of the inputs that have a view.
 #[derive(Debug)]
@@ -65,11 +65,18 @@ fn view_object(
     Ok(ViewedObject { place, object_ref, views })
 }
 
-/// A view as it is printed, with credentials in labels and names masked.
+/// A view as it is printed, with credentials in labels and names masked, and annotations cut.
 #[must_use]
 pub fn shown(view: &MemoryView) -> Value {
+    /// The most characters of an annotation.
+    const MAX_CHARS: usize = 64;
     let mut value = view.to_json();
     mask("", &mut value);
+    for text in value.get_mut("annotations").and_then(Value::as_object_mut).into_iter().flatten() {
+        if let (_, Value::String(text)) = text {
+            *text = cut(text, MAX_CHARS).into_owned();
+        }
+    }
     value
 }
 

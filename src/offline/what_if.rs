@@ -7,10 +7,10 @@ use serde_json::Value;
 
 use crate::offline::check::{Checked, Decided, check};
 use crate::offline::checked_object::CheckedObject;
-use crate::offline::findings::report;
+use crate::offline::findings::overview;
 use crate::offline::load::Inputs;
-use crate::report::Report;
 use crate::report::changes::{Change, Verdict};
+use crate::report::{Report, Shown};
 use memgate_core::admission::Admitted;
 use memgate_manifest::source::Source;
 use memgate_model::decision::NotShown;
@@ -28,7 +28,7 @@ pub struct WhatIf {
     changes: Vec<Changed>,
 }
 
-/// An object whose verdict changes.
+/// An object whose verdict changes, or that is denied by more rules than before.
 #[derive(Debug)]
 struct Changed {
     /// The index of the object.
@@ -108,10 +108,17 @@ fn compare(mut before: BTreeMap<Key, Decided>, checked: Checked, owners: &BTreeM
         let (from, to) = (base.as_ref().map_or(Verdict::Allowed, verdict), verdict(&after));
         let base = base.map(|mut base| take_findings(&mut base)).unwrap_or_default();
         let findings = take_findings(&mut after);
-        if from != to {
-            let stays = to > from || to == Verdict::Warned;
-            after.admitted.decision.findings =
-                if stays { only_in(findings, &base) } else { lifted(base, &findings) };
+        let telling = if from == to {
+            // An object that is denied already may be denied by one more rule.
+            let denials = only_in(findings, &base).into_iter().filter(Finding::is_denial);
+            denials.filter(|_| to == Verdict::Denied).collect()
+        } else if to > from || to == Verdict::Warned {
+            only_in(findings, &base)
+        } else {
+            lifted(base, &findings)
+        };
+        if from != to || !telling.is_empty() {
+            after.admitted.decision.findings = telling;
             changes.push(Changed { index: all.len(), owner: owners.get(&key).cloned(), from, to });
         }
         let Admitted { edits, decision, .. } = &mut after.admitted;
@@ -181,7 +188,8 @@ impl WhatIf {
     /// The number of objects that would be newly denied.
     #[must_use]
     pub fn newly_denied(&self) -> usize {
-        self.changes.iter().filter(|change| change.to == Verdict::Denied).count()
+        let is_new = |change: &&Changed| change.to == Verdict::Denied && change.from != Verdict::Denied;
+        self.changes.iter().filter(is_new).count()
     }
 
     /// The objects, checked with the new policies.
@@ -192,8 +200,8 @@ impl WhatIf {
 
     /// The changes, as a report.
     #[must_use]
-    pub fn report(&self) -> Report<'_> {
-        let mut report = report(&self.checked);
+    pub fn report(&self, shown: Shown) -> Report<'_> {
+        let mut report = overview(&self.checked, shown);
         report.changes = Some(self.changes.iter().filter_map(|changed| self.change(changed)).collect());
         report
     }

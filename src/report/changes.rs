@@ -1,4 +1,4 @@
-//! Writes the objects whose verdict other policies would change, by namespace and owner.
+//! Writes the objects whose verdict other policies would change: denials first, then by namespace and owner.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 
-use crate::report::{LocatedFinding, ObjectRef, Report, at_line_start, counted, plain};
+use crate::report::{LocatedFinding, ObjectRef, Report, Shown, at_line_start, counted, notes, plain};
 
 const HEADER: Style = Style::new().bold();
 
@@ -40,7 +40,7 @@ impl Verdict {
     }
 }
 
-/// An object whose verdict changes.
+/// An object whose verdict changes, or that is denied by more rules than before.
 #[derive(Debug, Clone, Copy)]
 pub struct Change<'a> {
     /// The object.
@@ -57,6 +57,43 @@ pub struct Change<'a> {
     pub to: Verdict,
 }
 
+/// What happens to an object, in the order in which it is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Effect {
+    NewlyDenied,
+    DeniedByMore,
+    NewlyWarned,
+    NoLongerDenied,
+    NoLongerWarned,
+}
+
+impl Effect {
+    const STRICTER: [Self; 3] = [Self::NewlyDenied, Self::DeniedByMore, Self::NewlyWarned];
+    const WEAKER: [Self; 2] = [Self::NoLongerDenied, Self::NoLongerWarned];
+
+    const fn words(self) -> &'static str {
+        match self {
+            Self::NewlyDenied => "newly denied",
+            Self::DeniedByMore => "denied already, and by more rules",
+            Self::NewlyWarned => "newly warned about",
+            Self::NoLongerDenied => "no longer denied",
+            Self::NoLongerWarned => "no longer warned about",
+        }
+    }
+}
+
+impl Change<'_> {
+    fn effect(&self) -> Effect {
+        match (self.from, self.to) {
+            (Verdict::Denied, Verdict::Denied) => Effect::DeniedByMore,
+            (_, Verdict::Denied) => Effect::NewlyDenied,
+            (Verdict::Denied, _) => Effect::NoLongerDenied,
+            (_, Verdict::Warned) => Effect::NewlyWarned,
+            (_, Verdict::Allowed) => Effect::NoLongerWarned,
+        }
+    }
+}
+
 /// Writes the objects in groups, each with the findings that make the difference.
 ///
 /// # Errors
@@ -68,32 +105,49 @@ pub fn write(report: &Report<'_>, changes: &[Change<'_>], out: &mut impl Write) 
     }
     let mut sorted: Vec<&Change<'_>> = changes.iter().collect();
     sorted.sort_by_key(|it| {
-        (&it.object_ref.namespace, it.owner, &it.object_ref.kind, &it.object_ref.name, it.file, it.line)
+        (
+            it.effect(),
+            &it.object_ref.namespace,
+            it.owner,
+            &it.object_ref.kind,
+            &it.object_ref.name,
+            it.file,
+            it.line,
+        )
     });
-    for of_namespace in sorted.chunk_by(|one, two| one.object_ref.namespace == two.object_ref.namespace) {
-        let namespace = of_namespace.first().map(|it| it.object_ref.namespace.as_str()).unwrap_or_default();
-        let title = if namespace.is_empty() { "without a namespace" } else { namespace };
-        writeln!(out, "{HEADER}{}{HEADER:#}", at_line_start(title))?;
-        for of_owner in of_namespace.chunk_by(|one, two| one.owner == two.owner) {
-            let owner = of_owner.first().and_then(|it| it.owner);
-            if let Some(owner) = owner {
-                writeln!(out, "  of {}", plain(owner))?;
-            }
-            let indent = if owner.is_some() { "    " } else { "  " };
-            for change in of_owner {
-                let found = findings.get(&std::ptr::from_ref(change.object_ref)).map(Vec::as_slice);
-                write_change(change, found.unwrap_or_default(), indent, out)?;
+    for of_effect in sorted.chunk_by(|one, two| one.effect() == two.effect()) {
+        if let Some(first) = of_effect.first() {
+            let count = counted(of_effect.len(), "object");
+            writeln!(out, "{HEADER}{}: {count}{HEADER:#}", first.effect().words())?;
+        }
+        let same_namespace =
+            |one: &&Change<'_>, two: &&Change<'_>| one.object_ref.namespace == two.object_ref.namespace;
+        for of_namespace in of_effect.chunk_by(same_namespace) {
+            let namespace = of_namespace.first().map(|it| it.object_ref.namespace.as_str());
+            let title = namespace.filter(|it| !it.is_empty()).unwrap_or("without a namespace");
+            writeln!(out, "  {HEADER}{}{HEADER:#}", at_line_start(title))?;
+            for of_owner in of_namespace.chunk_by(|one, two| one.owner == two.owner) {
+                let owner = of_owner.first().and_then(|it| it.owner);
+                if let Some(owner) = owner {
+                    writeln!(out, "    of {}", plain(owner))?;
+                }
+                let indent = if owner.is_some() { "      " } else { "    " };
+                for change in of_owner {
+                    let found = findings.get(&std::ptr::from_ref(change.object_ref)).map(Vec::as_slice);
+                    write_change(change, found.unwrap_or_default(), indent, out)?;
+                }
             }
         }
     }
-    let shown: BTreeSet<_> = sorted.iter().map(|it| std::ptr::from_ref(it.object_ref)).collect();
+    let of_changes: BTreeSet<_> = sorted.iter().map(|it| std::ptr::from_ref(it.object_ref)).collect();
     // An object whose verdict stays has notes about defaults.
-    for located in &report.findings {
-        if !shown.contains(&std::ptr::from_ref(located.object_ref)) {
-            write_finding(located, &format!("{}: ", plain(&located.object_ref.title())), out)?;
-        }
+    let is_other = |it: &&LocatedFinding<'_>| !of_changes.contains(&std::ptr::from_ref(it.object_ref));
+    let others: Vec<&LocatedFinding<'_>> = report.findings.iter().filter(is_other).collect();
+    if report.shown != Shown::All {
+        return notes::write(&others, out);
     }
-    Ok(())
+    let title = |it: &LocatedFinding<'_>| format!("{}: ", plain(&it.object_ref.title()));
+    others.into_iter().try_for_each(|located| write_finding(located, &title(located), out))
 }
 
 fn write_change(
@@ -118,24 +172,17 @@ fn write_finding(located: &LocatedFinding<'_>, start: &str, out: &mut impl Write
 /// The numbers in one line.
 #[must_use]
 pub fn summary(report: &Report<'_>, changes: &[Change<'_>]) -> String {
-    let count = |from: Option<Verdict>, to: Option<Verdict>| {
-        let is_it = |change: &&Change<'_>| {
-            let stricter = change.to > change.from;
-            from.is_none_or(|from| change.from == from && !stricter)
-                && to.is_none_or(|to| change.to == to && stricter)
-        };
-        changes.iter().filter(is_it).count()
+    let count = |effect: &Effect| changes.iter().filter(|change| change.effect() == *effect).count();
+    // Most runs have none that is denied by more rules.
+    let is_shown = |(effect, count): &(Effect, usize)| *effect != Effect::DeniedByMore || *count > 0;
+    let words = |effects: &[Effect]| {
+        let counts = effects.iter().map(|effect| (*effect, count(effect))).filter(is_shown);
+        counts.map(|(effect, count)| format!("{count} {}", effect.words())).collect::<Vec<_>>().join(", ")
     };
     let passed_over = match report.passed_over.len() {
         0 => String::new(),
         count => format!("; {count} passed over"),
     };
-    format!(
-        "{} judged: {} newly denied, {} newly warned about; {} no longer denied, {} no longer warned about{passed_over}",
-        counted(report.objects.len(), "object"),
-        count(None, Some(Verdict::Denied)),
-        count(None, Some(Verdict::Warned)),
-        count(Some(Verdict::Denied), None),
-        count(Some(Verdict::Warned), None),
-    )
+    let (stricter, weaker) = (words(&Effect::STRICTER), words(&Effect::WEAKER));
+    format!("{} judged: {stricter}; {weaker}{passed_over}", counted(report.objects.len(), "object"))
 }

@@ -8,7 +8,7 @@ use std::io::{self, Write};
 use serde_json::{Value, json};
 
 use crate::report::changes::Change;
-use crate::report::{InputError, LocatedFinding, ObjectRef, PassedOver, Related, Report, page};
+use crate::report::{InputError, LocatedFinding, ObjectRef, PassedOver, Related, Report, Shown, page};
 use memgate_model::decision::NotShown;
 use memgate_model::finding::Severity;
 use memgate_model::policy_rule::{AtAdmission, PolicyFinding};
@@ -22,10 +22,19 @@ pub(super) const SCHEMA_VERSION: u32 = 1;
 /// Those of the writer.
 pub fn write(report: &Report<'_>, out: &mut impl Write) -> io::Result<()> {
     let list = |values: Vec<Value>| (!values.is_empty()).then_some(values);
-    let output = without_nulls(json!({
+    let table = report.table.as_ref();
+    let head = without_nulls(json!({
         "schemaVersion": SCHEMA_VERSION,
         "version": env!("CARGO_PKG_VERSION"),
         "summary": summary(report),
+        "table": table.map(|table| &table.rows),
+        "total": table.map(|table| table.total),
+    }));
+    if report.shown == Shown::Table {
+        serde_json::to_writer_pretty(&mut *out, &head)?;
+        return writeln!(out);
+    }
+    let output = without_nulls(json!({
         "findings": report.findings.iter().map(finding).collect::<Vec<_>>(),
         "notShown": list(report.not_shown.iter().map(not_shown).collect()),
         "errors": report.errors.iter().map(|error| error.line.as_str()).collect::<Vec<_>>(),
@@ -34,7 +43,7 @@ pub fn write(report: &Report<'_>, out: &mut impl Write) -> io::Result<()> {
         "assumed": report.unknown,
         "changes": report.changes.as_ref().map(|changes| changes.iter().map(change).collect::<Vec<_>>()),
     }));
-    serde_json::to_writer_pretty(&mut *out, &output)?;
+    serde_json::to_writer_pretty(&mut *out, &joined(head, output))?;
     writeln!(out)
 }
 
@@ -53,9 +62,12 @@ pub fn write_lines(report: &Report<'_>, out: &mut impl Write) -> io::Result<()> 
     let passed_over = report.passed_over.iter().map(|it| ("passedOver", passed_over(it)));
     let assumed = report.unknown.iter().map(|it| ("assumed", assumed(it)));
     let changes = report.changes.iter().flatten().map(|it| ("change", change(it)));
+    let rows = report.table.iter().flat_map(|table| &table.rows).map(|it| ("row", json!(it)));
+    let total = report.table.iter().map(|table| ("total", json!(table.total)));
     let end = std::iter::once(("summary", joined(end, summary(report))));
     let lines = errors.chain(findings).chain(not_shown).chain(passed_over).chain(assumed).chain(changes);
-    for (kind, line) in lines.chain(end) {
+    let lines = lines.take_while(|_| report.shown != Shown::Table);
+    for (kind, line) in lines.chain(rows).chain(total).chain(end) {
         serde_json::to_writer(&mut *out, &joined(json!({"type": kind}), line))?;
         writeln!(out)?;
     }
@@ -88,6 +100,7 @@ fn summary(report: &Report<'_>) -> Value {
         "deny": report.count(Severity::Deny),
         "warn": report.count(Severity::Warn),
         "note": report.count(Severity::Note),
+        "assumed": report.assumed,
         "errors": report.errors.len(),
     })
 }
@@ -160,7 +173,7 @@ fn change(change: &Change<'_>) -> Value {
 
 /// The rule of a policy behind a finding. `atAdmission` and `deniedFrom` are members in an audit only.
 fn policy(finding: &PolicyFinding) -> Value {
-    let PolicyFinding { rule, status, at_admission, .. } = finding;
+    let PolicyFinding { rule, status, at_admission, is_assumed, .. } = finding;
     let denied_from = at_admission.and_then(|it| match it {
         AtAdmission::DeniesFrom { at, .. } => Some(at.to_string()),
         AtAdmission::Denies | AtAdmission::Warns | AtAdmission::Allows => None,
@@ -172,6 +185,7 @@ fn policy(finding: &PolicyFinding) -> Value {
         "severity": rule.severity,
         "atAdmission": at_admission.map(AtAdmission::name),
         "deniedFrom": denied_from,
+        "assumed": is_assumed.then_some(true),
     }))
 }
 

@@ -9,7 +9,10 @@ use annotate_snippets::{
 };
 
 use crate::report::excerpt::Excerpt;
-use crate::report::{FileLocation, InputError, LocatedFinding, Related, Report, at_line_start, plain};
+use crate::report::{
+    FileLocation, InputError, LocatedFinding, Related, Report, Shown, at_line_start, changes, notes, plain,
+    table,
+};
 use memgate_model::finding::Severity;
 
 /// Placeholders for the names of files. The renderer counts columns in the text that it gets, which may be a part of a
@@ -17,17 +20,39 @@ use memgate_model::finding::Severity;
 /// files only. No finding has more places.
 const FILES: [&str; 6] = ["\u{1}", "\u{2}", "\u{3}", "\u{4}", "\u{5}", "\u{6}"];
 
+/// Writes the parts of a report that are shown: changes or findings, then the table.
+///
+/// # Errors
+/// Those of the writer.
+pub fn write_whole(report: &Report<'_>, width: usize, out: &mut impl Write) -> io::Result<()> {
+    if report.shown != Shown::Table {
+        match &report.changes {
+            Some(changes) => changes::write(report, changes, out)?,
+            None => write(report, width, out)?,
+        }
+        if report.table.is_some() && !report.findings.is_empty() {
+            writeln!(out)?;
+        }
+    }
+    let table = report.table.as_ref().filter(|_| !report.objects.is_empty());
+    table.map_or(Ok(()), |table| table::write(table, out))
+}
+
 /// Writes the findings with their source, at most `width` columns of it, then how to learn more about them.
 ///
 /// # Errors
 /// Those of the writer.
 pub fn write(report: &Report<'_>, width: usize, out: &mut impl Write) -> io::Result<()> {
     let renderer = renderer(width);
-    for located in &report.findings {
+    let is_listed =
+        |it: &&LocatedFinding<'_>| report.shown == Shown::All || it.finding.severity != Severity::Note;
+    let (listed, notes): (Vec<_>, Vec<_>) = report.findings.iter().partition(is_listed);
+    for located in listed {
         let group = group(located, width);
         let text = renderer.render(&[group]);
         writeln!(out, "{}\n", with_places(&text, &located.location, &located.related))?;
     }
+    notes::write(&notes, out)?;
     match report.findings.first() {
         Some(first) => {
             let policy = first.finding.policy.as_ref().map(|_| " --policy PATH").unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What policies cost: loading them, judging by them, and passing by those that do not match.
+//! What policies cost: loading them, judging by them, auditing by them, and passing by those that do not match.
 //!
 //! `cargo bench -p memgate-stress --bench policies`. Goals and results: docs/performance.md.
 
@@ -9,16 +9,23 @@
 )]
 #![allow(missing_docs, reason = "criterion's macros make items without any")]
 
+use std::fs;
 use std::hint::black_box;
+use std::path::Path;
+use std::sync::Arc;
 
 mod common;
 
 use crate::common::{review, snapshot};
 use criterion::{Criterion, criterion_group, criterion_main};
 use memgate_core::admission;
+use memgate_core::decide::audit::audit;
 use memgate_core::decide::decide;
+use memgate_manifest::document::values;
+use memgate_manifest::source::Source;
 use memgate_model::kind::MEMORY_POLICY;
 use memgate_model::policy::Policies;
+use memgate_model::request::{Occasion, Point};
 use memgate_model::snapshot::Snapshot;
 use serde_json::{Value, json};
 
@@ -59,6 +66,30 @@ fn manifest(name: &str, matching: &Value) -> Value {
     })
 }
 
+/// A hundred policies: those of the library, five times.
+fn library() -> Vec<Value> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/policy/library");
+    let mut files: Vec<_> =
+        fs::read_dir(folder).expect("the library").map(|entry| entry.expect("a file").path()).collect();
+    files.sort();
+    let read = |path| {
+        let source = Source::new("policy", fs::read_to_string(path).expect("a text"));
+        values(&Arc::new(source), &mut Vec::new())[0].value().clone()
+    };
+    let library: Vec<Value> = files.iter().map(read).collect();
+    let all: Vec<Value> = (0..5)
+        .flat_map(|number| {
+            library.iter().cloned().map(move |mut policy| {
+                let name = policy["metadata"]["name"].as_str().expect("a name");
+                policy["metadata"]["name"] = format!("{name}-{number}").into();
+                policy
+            })
+        })
+        .collect();
+    assert_eq!(all.len(), 100, "the library has changed");
+    all
+}
+
 fn with_policies(mut snapshot: Snapshot, manifests: &[Value]) -> Snapshot {
     let mut policies = Policies::default();
     for manifest in manifests {
@@ -69,16 +100,17 @@ fn with_policies(mut snapshot: Snapshot, manifests: &[Value]) -> Snapshot {
     snapshot
 }
 
-fn body(object: &str) -> String {
-    let object: Value = serde_json::from_str(object).expect("JSON");
+fn body(object: &str, name: &str) -> String {
+    let mut object: Value = serde_json::from_str(object).expect("JSON");
+    object["metadata"]["name"] = name.into();
     let kind = json!({"group": "arkonis.dev", "version": "v1alpha1", "kind": "ArkMemory"});
-    let request = json!({"uid": "1", "kind": kind, "name": "notes", "namespace": "team-a", "operation": "CREATE", "object": object});
+    let request = json!({"uid": "1", "kind": kind, "name": name, "namespace": "team-a", "operation": "CREATE", "object": object});
     json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request}).to_string()
 }
 
 fn judge(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("policies");
-    let memory = body(MEMORY);
+    let memory = body(MEMORY, "notes");
     let pod = review("arkonis.dev/deployment", 20, 600, false);
     let twenty = |matching: &Value| -> Vec<Value> {
         (0..20).map(|number| manifest(&format!("other-{number}"), matching)).collect()
@@ -90,6 +122,7 @@ fn judge(criterion: &mut Criterion) {
         ("20 of another platform", with_policies(snapshot(), &twenty(&json!({"families": ["ark"]})))),
         ("20 of another kind", with_policies(snapshot(), &twenty(&json!({"kinds": ["ArkAgent"]})))),
         ("20 of other namespaces", with_policies(snapshot(), &twenty(&json!({"namespaces": ["prod-*"]})))),
+        ("100 of the library", with_policies(snapshot(), &library())),
     ] {
         for (of, body) in [("memory", &memory), ("pod", &pod)] {
             let review = admission::parse(body).expect("a review");
@@ -102,15 +135,50 @@ fn judge(criterion: &mut Criterion) {
     group.finish();
 }
 
-fn load(criterion: &mut Criterion) {
-    let manifests: Vec<Value> =
-        (0..200).map(|number| manifest(&format!("p-{number}"), &json!({"families": ["arkonis"]}))).collect();
-    criterion.bench_function("load 200 policies of 20 rules", |bencher| {
-        bencher.iter(|| {
-            with_policies(Snapshot::new(memgate_core::family::default_settings()), black_box(&manifests))
+/// Ten thousand stored objects, each judged once, as a replica does it but for its pauses.
+fn audit_all(criterion: &mut Criterion) {
+    let bodies: Vec<String> = (0..10_000).map(|number| body(MEMORY, &format!("notes-{number}"))).collect();
+    let requests: Vec<_> = bodies
+        .iter()
+        .map(|body| {
+            let mut request = admission::parse(body).expect("a review").request;
+            request.occasion = Occasion::new(Point::Audit, request.occasion.now);
+            request
+        })
+        .collect();
+    let mut group = criterion.benchmark_group("audit of 10,000 objects");
+    group.sample_size(10);
+    for (name, policies) in [("no policy", Vec::new()), ("100 of the library", library())] {
+        let snapshot = with_policies(snapshot(), &policies);
+        assert!(
+            policies.is_empty() || !audit(&requests[0], &snapshot).judgement.findings.is_empty(),
+            "{name}"
+        );
+        group.bench_function(name, |bencher| {
+            bencher.iter(|| {
+                requests
+                    .iter()
+                    .map(|request| audit(request, &snapshot).judgement.findings.len())
+                    .sum::<usize>()
+            });
         });
-    });
+    }
+    group.finish();
 }
 
-criterion_group!(benches, judge, load);
+fn load(criterion: &mut Criterion) {
+    let numbered =
+        (0..200).map(|number| manifest(&format!("p-{number}"), &json!({"families": ["arkonis"]}))).collect();
+    for (name, manifests) in
+        [("load 200 policies of 20 rules", numbered), ("load 100 policies of the library", library())]
+    {
+        criterion.bench_function(name, |bencher| {
+            bencher.iter(|| {
+                with_policies(Snapshot::new(memgate_core::family::default_settings()), black_box(&manifests))
+            });
+        });
+    }
+}
+
+criterion_group!(benches, judge, load, audit_all);
 criterion_main!(benches);

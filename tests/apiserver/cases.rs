@@ -16,12 +16,14 @@
 //! - A file `…-offline.yaml` has cases that cannot be sent to an apiserver, such as new objects with a time of their
 //!   deletion, or objects that its schemas would change on the way.
 //! - A policy applies to all namespaces, and some cases below `policy` need a time of their own. The module `policies`
-//!   tries each rule with the example of its page.
+//!   tries each rule with the example of its page. The cases of the library of policies run alone, at the time of the
+//!   run ([`now`]).
 //!
 //! A case of a file `…-schema.yaml` describes what memgate refuses where there is no apiserver; here the apiserver
 //! has to refuse it by itself.
 
 mod isolated;
+mod now;
 mod selection;
 mod stored_states;
 
@@ -35,14 +37,18 @@ use axum::http::Method;
 use kube::Client;
 use memgate_core::casefile::compare::{CaseOutcome, failures};
 use memgate_core::casefile::{self};
-use memgate_model::request::Operation;
+use memgate_model::request::{Operation, User};
 use serde_json::{Value, json};
 
 use crate::{
     fixture::{Fixture, Trial},
     installed::GUARDED,
     request::{self, Answer, send},
-    support::{audit::Annotations, cases::documents, control_plane::ControlPlane},
+    support::{
+        audit::Annotations,
+        cases::{documents, library},
+        control_plane::ControlPlane,
+    },
 };
 
 use self::{
@@ -97,8 +103,24 @@ fn all() -> Result<Vec<IsolatedCase>> {
             }
         }
     }
+    for (file, case) in library()? {
+        let text = |field: &str| case[field].as_str().unwrap_or_default();
+        // A case of CI is there a second time, at admission.
+        if text("point").is_empty() && !OF_FILES_ALONE.contains(&text("name")) {
+            all.push(isolate(file.trim_end_matches(".yaml"), &now::moved(&case)?, all.len())?);
+        }
+    }
     Ok(all)
 }
+
+/// Cases of the library about what files leave open: in a cluster it is there or missing.
+const OF_FILES_ALONE: [&str; 5] = [
+    "accepts-a-service-of-its-own-at-admission",
+    "does-not-deny-where-the-namespace-is-not-known-at-admission",
+    "notes-a-broker-that-is-not-known-at-admission",
+    "notes-a-namespace-that-is-not-known-at-admission",
+    "notes-a-query-whose-config-is-not-known-at-admission",
+];
 
 /// Whether the apiserver itself has to refuse it.
 fn is_for_the_schema(isolated: &IsolatedCase) -> bool {
@@ -157,7 +179,11 @@ fn run_alone(
 
 fn run(cluster: &ControlPlane, isolated: &IsolatedCase) -> Result<()> {
     RUN.fetch_add(1, Ordering::Relaxed);
-    let answer = cluster.block_on(ask(&cluster.client(), isolated))?;
+    let client = match &isolated.case.user {
+        Some(user) if isolated.file.starts_with("library/") => client_of(cluster, user)?,
+        _ => cluster.client(),
+    };
+    let answer = cluster.block_on(ask(&client, isolated))?;
     if is_for_the_schema(isolated) {
         let by_itself = !answer.granted() && answer.webhook_message().is_none();
         ensure!(by_itself, "expected a refusal by the apiserver, got {} {}", answer.status, answer.message());
@@ -171,6 +197,13 @@ fn run(cluster: &ControlPlane, isolated: &IsolatedCase) -> Result<()> {
     let failures = failures(&isolated.case.expect, &outcome(answer, &annotations)?);
     ensure!(failures.is_empty(), "{}", failures.join("\n"));
     Ok(())
+}
+
+/// A client that may do everything as a user of these groups.
+fn client_of(cluster: &ControlPlane, user: &User) -> Result<Client> {
+    let groups: Vec<&str> = user.groups.iter().map(String::as_str).chain(["system:masters"]).collect();
+    let config = cluster.config(&cluster.user_kubeconfig(&user.name, &groups)?)?;
+    cluster.block_on(async { Client::try_from(config).context("failed to make a client") })
 }
 
 /// Sends the request of a case as a dry run.

@@ -100,5 +100,17 @@ fn audits(fixture: &Fixture) -> Result<()> {
         .collect();
     found.sort();
     ensure!(found == ["ArkAgent scout deny", "ArkMemory plain deny"], "{found:?} {said}");
+    // The environment names the cluster too.
+    let output = Command::new(MEMGATE)
+        .args(["audit", "--summary", "-o", "json", "-n", &namespace, "--policy"])
+        .arg(&file)
+        .env_clear()
+        .env("KUBECONFIG", cluster.admin_kubeconfig())
+        .current_dir(cluster.scratch().path())
+        .output()?;
+    let report: Value = serde_json::from_slice(&output.stdout)?;
+    let rows = report["table"].as_array().context("no table")?;
+    let row = rows.iter().find(|row| row["policy"] == "house").context("no row of the policy")?;
+    ensure!(row["denials"] == 2 && row["namespace"] == json!(namespace), "{report:#}");
     Ok(())
 }

@@ -1,5 +1,6 @@
-//! Every case of `tests/cases` through the HTTP router, `memgate review` and `memgate test`. Two other programs ask the
-//! same cases: `decisions` of memgate-core asks the library, and `apiserver` asks a real kube-apiserver.
+//! Every case of `tests/cases` through the HTTP router, `memgate review` and `memgate test`, and those of the library of
+//! policies through the first two. Two other programs ask the same cases: `decisions` of memgate-core asks the library,
+//! and `apiserver` asks a real kube-apiserver.
 //!
 //! The router decides at admission, so it is not asked the cases of other points. `memgate review` refuses a state with
 //! an invalid policy, so it is not asked the cases that have one.

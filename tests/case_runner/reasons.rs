@@ -1,5 +1,6 @@
 //! That a decision has one reason in the audit annotation, the metric and the log line, and that the codes
-//! behind warnings are those of the audit annotation. For every case of `tests/cases`, and both calls.
+//! behind warnings are those of the audit annotation. For every case of `tests/cases` and of the library of policies, and
+//! both calls.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test stops where something is wrong")]
 
@@ -19,11 +20,12 @@ use serde_json::Value;
 use tower::ServiceExt;
 use tracing_subscriber::fmt::MakeWriter;
 
-use super::cases::cases;
+use super::cases::{cases, library_cases};
 use super::clock::clock_of;
 
 pub(crate) fn agree() -> anyhow::Result<()> {
-    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(check_all(&cases()?));
+    let cases = [cases()?, library_cases()?].concat();
+    tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(check_all(&cases));
     Ok(())
 }
 

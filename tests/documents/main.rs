@@ -10,6 +10,7 @@ mod admission_policies;
 mod codes;
 mod english;
 mod examples;
+mod library;
 mod policies;
 mod policy_definitions;
 mod release;

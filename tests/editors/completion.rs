@@ -61,6 +61,14 @@ fn values_are_suggested() {
             &["memory"],
         ),
         ("apiVersion: core.orka.ai/v1alpha1\nkind: |\n", &["Agent", "Task", "MemoryPolicy"]),
+        (
+            "apiVersion: policy.memgate.dev/v1alpha1\nkind: MemoryPolicy\nmetadata: {name: a}\nspec:\n  rules:\n    - id: a\n      fields:\n        - path: |\n",
+            &["collection", "endpoint.host", "secrets[].name"],
+        ),
+        (
+            "apiVersion: policy.memgate.dev/v1alpha1\nkind: MemoryPolicy\nmetadata: {name: a}\nspec:\n  rules:\n    - id: a\n      anyOf:\n        - fields:\n            - path: |\n",
+            &["endpoint.tls"],
+        ),
         ("failOn: |\n", &["deny", "warn"]),
     ]
     .into_iter()

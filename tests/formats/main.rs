@@ -23,6 +23,8 @@ mod github;
 mod hostile;
 mod junit;
 mod kinds;
+mod namespaces;
+mod overview;
 mod policies;
 mod project;
 mod run;

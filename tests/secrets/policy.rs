@@ -27,6 +27,21 @@ pub(crate) fn policy() -> Value {
         of_all("sharing", json!({"visibility": ["none-such"], "maxWriters": 0})),
         of_all("immutable", json!(["endpoint.url", "endpoint.host", "endpoint.path", "collection", "inline", "secrets"])),
         of_all("labels", json!({"required": ["none-such"]})),
+        of_all("fields", json!([
+            {"path": "endpoint.url", "notMatches": ["*"]}, {"path": "endpoint.path", "in": ["none-such"]},
+            {"path": "endpoint.host", "matches": ["**.none.such"]}, {"path": "collection", "equals": "none-such"},
+            {"path": "endpoint", "exists": false},
+        ])),
+        {"id": "places", "onUnknown": "deny", "fields": [
+            {"path": "secrets[].name", "matches": ["none"]}, {"path": "secrets[].key", "in": ["none"]},
+            {"path": "secrets[].field", "notMatches": ["*"]}, {"path": "secrets", "exists": false},
+            {"path": "inline[].field", "notMatches": ["*"]}, {"path": "inline", "exists": false},
+            {"path": "annotations", "exists": false},
+        ]},
+        {"id": "environment", "onUnknown": "deny", "environment": {"overrides": "forbid"}},
+        {"id": "several", "roles": all, "onUnknown": "deny", "anyOf": [
+            {"fields": [{"path": "endpoint.url", "equals": "none-such"}]}, {"labels": {"required": ["none-such"]}},
+        ]},
     ]);
     json!({
         "apiVersion": "policy.memgate.dev/v1alpha1", "kind": "MemoryPolicy", "metadata": {"name": "strict"},

@@ -20,10 +20,10 @@ pub(crate) struct Way {
     pub(crate) takes: fn(&Case) -> bool,
 }
 
-/// Every case in each of these ways.
+/// Every case in each of these ways, those of the library of policies too.
 pub(crate) fn trials(ways: &[Way]) -> anyhow::Result<Vec<Trial>> {
-    let cases = cases::cases()?.into_iter().map(|(file, case)| (file, Arc::new(case)));
-    let cases: Vec<_> = cases.collect();
+    let cases = cases::cases()?.into_iter().chain(cases::library_cases()?);
+    let cases: Vec<_> = cases.map(|(file, case)| (file, Arc::new(case))).collect();
     let trials = ways.iter().flat_map(|way| {
         cases.iter().filter(|(_, case)| (way.takes)(case)).map(|(file, case)| trial(*way, file, case))
     });

@@ -142,6 +142,7 @@ fn decide_resource(
         edits,
         unknown: state.into_unknown(),
         policies: judgement.policies,
+        counts: judgement.counts,
         exemptions: judgement.exemptions,
         fired: judgement.fired,
         phase: Phase::Validate,

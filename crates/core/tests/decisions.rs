@@ -1,4 +1,5 @@
-//! Every case of `tests/cases` through the library, with what must be true of every decision.
+//! Every case of `tests/cases` and of the policies of `examples` through the library, with what must be true of every
+//! decision.
 //!
 //! A trial is named `library: file: case`, and `snapshot: file: case` where the state has gone through a file of
 //! `memgate snapshot`.
@@ -97,13 +98,17 @@ fn what_is_kept_is_judged_alike(case: &Case, empty: &Snapshot) -> Result<()> {
     Ok(())
 }
 
-/// An audit says the same of an object as the state of a server holds it.
+/// An audit says the same of an object as the state of a server holds it. It does not hold annotations, so a server
+/// lists the objects when a policy reads them.
 fn what_is_in_the_state_is_audited_alike(case: &Case) -> Result<()> {
     let Some(object) = case.object.as_ref().filter(|_| case.operation == Operation::Create) else {
         return Ok(());
     };
     let mut snapshot = request::state(case)?;
     snapshot.crds = None;
+    if snapshot.policies.iter().flat_map(|policy| &policy.rules).any(|rule| rule.check.reads_annotations()) {
+        return Ok(());
+    }
     let audited: Vec<_> = snapshot.settings.families.iter().flat_map(|family| family.audited()).collect();
     let Some(kind) = audited.into_iter().find(|kind| is_of(kind, object)) else { return Ok(()) };
     let Some(stored) = Object::read(kind, object)? else { return Ok(()) };
@@ -140,7 +145,9 @@ fn is_listed(case: &Case) -> bool {
 
 /// Cases about what files leave open: a cluster has a status, its controllers have made what they make, and what it
 /// does not hold is missing.
-const OF_FILES_ALONE: [&str; 19] = [
+const OF_FILES_ALONE: [&str; 21] = [
+    "notes-a-query-whose-config-is-not-known",
+    "notes-a-query-whose-config-is-not-known-at-admission",
     "does-not-judge-a-change-of-a-ttl-that-was-unknown",
     "notes-a-query-without-ttl-where-no-ark-config-is-known",
     "says-why-a-query-without-ttl-cannot-be-judged",

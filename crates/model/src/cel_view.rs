@@ -6,7 +6,7 @@
 
 use crate::cel::CelVariable;
 use crate::kind::Kind;
-use crate::memory_view::Role;
+use crate::memory_view::{MemoryView, Role};
 
 /// The fields of the views of some kinds that an apiserver can read.
 #[derive(Debug, Clone, Copy)]
@@ -25,23 +25,83 @@ pub struct CelView {
     pub paths: &'static [CelPath],
     /// The paths that the view has and CEL cannot read, each with the reason. An entry covers every path below it.
     pub unsaid: &'static [(&'static str, &'static str)],
+    /// The paths that only some backends have. A backend after `!` is one of those that do not have it, and one after
+    /// `Kind/` has it for this kind only; `none` never occurs, for a value that is never missing.
+    pub backends: &'static [(&'static str, &'static [&'static str])],
+    /// The paths whose value may be unknown, each with the cases.
+    pub unknown: &'static [(&'static str, &'static str)],
+    /// Whether no object uses it as its memory.
+    pub unused: bool,
 }
 
 impl CelView {
     /// Whether a view of these kinds can hold a value at this path or below it, readable in CEL or not.
     #[must_use]
     pub fn has(&self, path: &str) -> bool {
-        let unsaid = self.unsaid.iter().map(|(path, _)| *path);
-        let mut all = self.paths.iter().map(|said| said.path).chain(unsaid);
-        all.any(|known| known == path || known.strip_prefix(path).is_some_and(|rest| rest.starts_with('.')))
+        let path = without_parts(path);
+        let mut unsaid = self.unsaid.iter().map(|(path, _)| *path);
+        let below = |known: &str| known.strip_prefix(path).is_some_and(|rest| rest.starts_with('.'));
+        self.paths.iter().any(|said| said.path == path || below(said.path))
+            || unsaid.any(|known| below(known) || covers(known, path))
+    }
+
+    /// Whether an object like this can have a value at a path that it has not.
+    #[must_use]
+    pub fn can_have(&self, view: &MemoryView, path: &str) -> bool {
+        let is_of_kind = self.kinds.iter().any(|kind| kind.kind == view.kind);
+        let is_about = self.role == view.role && (is_of_kind || view.is_undeclared());
+        is_about && self.has(path) && self.backends_with(path).is_none_or(|wanted| is_among(wanted, view))
+    }
+
+    /// The backends that have a path; `None` for every backend.
+    #[must_use]
+    pub fn backends_with(&self, path: &str) -> Option<&'static [&'static str]> {
+        let path = without_parts(path);
+        self.backends.iter().find(|(known, _)| covers(known, path)).map(|(_, backends)| *backends)
+    }
+
+    /// Whether an object of one of these kinds can hold a value at this path or below it.
+    #[must_use]
+    pub fn kinds_with(&self, path: &str, is_meant: impl Fn(&str) -> bool) -> bool {
+        let is_of = |name: &&str| name.split_once('/').is_none_or(|(kind, _)| is_meant(kind));
+        self.has(path) && self.backends_with(path).is_none_or(|names| names.iter().any(is_of))
+    }
+
+    /// The cases in which the value at a path is unknown.
+    #[must_use]
+    pub fn unknown_cases(&self, path: &str) -> Option<&'static str> {
+        let path = without_parts(path);
+        self.unknown.iter().find(|(known, _)| covers(known, path)).map(|(_, cases)| *cases)
+    }
+}
+
+/// Whether a path is this one or below it.
+fn covers(known: &str, path: &str) -> bool {
+    path.strip_prefix(known).is_some_and(|below| below.is_empty() || below.starts_with('.'))
+}
+
+/// The path of the list or the map in which a path ends.
+fn without_parts(path: &str) -> &str {
+    path.split_once('[').map_or(path, |(list, _)| list)
+}
+
+fn is_among(wanted: &[&str], view: &MemoryView) -> bool {
+    let Some(backend) = &view.backend else { return false };
+    if wanted.first().is_some_and(|first| first.starts_with('!')) {
+        !wanted.iter().any(|wanted| wanted.strip_prefix('!') == Some(backend))
+    } else {
+        wanted.iter().any(|wanted| match wanted.split_once('/') {
+            Some((kind, wanted)) => kind == view.kind && wanted == backend,
+            None => wanted == backend,
+        })
     }
 }
 
 /// The value of a view at a path.
 #[derive(Debug, Clone, Copy)]
 pub struct CelPath {
-    /// The path. Two paths are not in the view itself: `secrets.place`, the place of a Secret, and `sharing.writers`,
-    /// the number of configurations that write.
+    /// The path. Three paths are not in the view itself: `name.chosen`, the name unless the platform fixes it,
+    /// `secrets.place`, the place of a Secret, and `sharing.writers`, the number of configurations that write.
     pub path: &'static str,
     /// A CEL list of strings: the field in the object, one space, and the value. Empty if the value is absent.
     pub entries: &'static str,
@@ -114,11 +174,29 @@ impl<'t> CelSide<'t> {
         if let Some(said) = self.view.paths.iter().find(|said| said.path == path) {
             return Sayable::Entries(self.variable(&said.variable(self.view.name)));
         }
-        let covers = |unsaid: &str| {
-            path.strip_prefix(unsaid).is_some_and(|below| below.is_empty() || below.starts_with('.'))
-        };
-        let unsaid = self.view.unsaid.iter().find(|(unsaid, _)| covers(unsaid));
+        let unsaid = self.view.unsaid.iter().find(|(unsaid, _)| covers(unsaid, path));
         unsaid.map_or(Sayable::Absent, |(_, reason)| Sayable::Unsaid(reason))
+    }
+
+    /// Whether an object with this backend can have a path, in CEL; the reason where the backend cannot be read.
+    ///
+    /// # Errors
+    /// The reason for which CEL cannot read the backend.
+    pub fn applies(&self, path: &str) -> Result<String, &'static str> {
+        if path == "namespace" {
+            return Ok("has(request.namespace)".to_owned());
+        }
+        let Some(backends) = self.view.backends_with(path) else { return Ok("true".to_owned()) };
+        let found = match self.at("backend") {
+            Sayable::Entries(found) => found,
+            Sayable::Unsaid(reason) => return Err(reason),
+            Sayable::Absent => return Ok("false".to_owned()),
+        };
+        let names = backends.iter().map(|name| format!("'{}'", name.trim_start_matches('!')));
+        let names = names.collect::<Vec<_>>().join(", ");
+        let not = if backends.first().is_some_and(|first| first.starts_with('!')) { "!" } else { "" };
+        // Backends have no spaces.
+        Ok(format!("{found}.exists(it, {not}(it.split(' ', 2)[1] in [{names}]))"))
     }
 
     /// Why CEL cannot read what counts for an object without a value at a path, if another object says it. A table has
@@ -159,8 +237,29 @@ pub struct CelFault {
     pub words: usize,
     /// The message.
     pub message: Vec<MessagePart>,
-    /// Whether the fault is about a change, so that the stored object alone never has it.
-    pub transition: bool,
+    /// What tells whether the stored object has the fault too.
+    pub stored: StoredFault,
+}
+
+/// When a stored object has the same fault.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StoredFault {
+    /// Never: the fault is about a change.
+    Never,
+    /// When it has the same text.
+    Equal,
+    /// When it has one in the same field with at least this number, in CEL over the fault `it`.
+    AtLeast(String),
+    /// Known to memgate only, for this reason.
+    Unsaid(&'static str),
+}
+
+impl StoredFault {
+    /// Why an apiserver cannot tell.
+    #[must_use]
+    pub const fn unsaid(&self) -> Option<&'static str> {
+        if let Self::Unsaid(reason) = self { Some(reason) } else { None }
+    }
 }
 
 /// A part of a message about the first fault.
@@ -177,7 +276,12 @@ pub enum MessagePart {
 impl InCel {
     /// Adds a way to break the rule whose faults have a field and one value.
     pub fn add(&mut self, list: String, message: Vec<MessagePart>) {
-        self.faults.push(CelFault { list, words: 2, message, transition: false });
+        self.faults.push(CelFault { list, words: 2, message, stored: StoredFault::Equal });
+    }
+
+    /// The same for a fault by a number, which is this far on the forbidden side, in CEL over the fault `it`.
+    pub fn add_number(&mut self, list: String, message: Vec<MessagePart>, excess: String) {
+        self.faults.push(CelFault { list, words: 2, message, stored: StoredFault::AtLeast(excess) });
     }
 
     /// Notes a field of the rule that CEL cannot express.
@@ -211,6 +315,9 @@ mod tests {
         lets: &[],
         paths: &[CelPath::new("maxEntries", "[]"), CelPath::new("endpoint.from", "[]")],
         unsaid: &[("endpoint", "it is a URL")],
+        backends: &[],
+        unknown: &[],
+        unused: false,
     };
 
     #[test]

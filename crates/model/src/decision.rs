@@ -1,6 +1,6 @@
 //! Decisions: findings, edits, and references to objects that are not known.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::edit::Edit;
@@ -8,7 +8,7 @@ use crate::event::PodEvent;
 use crate::family::Family;
 use crate::finding::{Finding, Phase, Severity};
 use crate::object::Reference;
-use crate::policy_rule::PolicyRule;
+use crate::policy_rule::{Counts, PolicyRule};
 use crate::reason::Reason;
 
 /// The decision about one request.
@@ -38,6 +38,8 @@ pub struct Decision {
     pub events: Vec<PodEvent>,
     /// The policies that judged the object, by name.
     pub policies: Vec<String>,
+    /// The number of findings of each policy by its name, with those that are not reported.
+    pub counts: BTreeMap<String, Counts>,
     /// The exemptions that counted, as `namespace/name`.
     pub exemptions: BTreeSet<String>,
     /// The rules of policies that are broken, exempted or not, reported or not.

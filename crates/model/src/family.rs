@@ -251,13 +251,6 @@ impl Family {
         self.kinds.watched.iter().any(|watched| std::ptr::eq(*watched, kind))
     }
 
-    /// Whether a view of the family can hold a value at this path.
-    #[must_use]
-    pub fn has_in_views(&self, path: &str) -> bool {
-        let of_kinds = self.in_cel.views.iter().any(|view| view.has(path));
-        of_kinds || path == "containers" && self.adds_containers()
-    }
-
     /// The other kinds of the platform's groups, each with its group.
     pub fn other_kinds(&self) -> impl Iterator<Item = (&'static str, &'static str)> + use<> {
         let of_group =

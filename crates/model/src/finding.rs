@@ -13,28 +13,7 @@ use memgate_primitives::fix::Fix;
 use memgate_primitives::plain_text::plain;
 use memgate_primitives::pointer::Pointer;
 
-/// How bad a finding is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Severity {
-    /// It appears in reports only, never in an admission response.
-    Note,
-    /// The request is allowed with a warning.
-    Warn,
-    /// The request is refused.
-    Deny,
-}
-
-impl Severity {
-    /// The word that users read and machines match on.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Note => "note",
-            Self::Warn => "warn",
-            Self::Deny => "deny",
-        }
-    }
-}
+pub use crate::severity::Severity;
 
 /// The cause, as the Kubernetes API names it (`metav1.CauseType`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

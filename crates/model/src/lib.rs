@@ -53,6 +53,7 @@ pub mod request;
 pub mod schema;
 pub mod selector;
 pub mod settings;
+mod severity;
 pub mod snapshot;
 pub mod state_reader;
 pub mod tree;

@@ -4,12 +4,14 @@
 //! that an object does not set, is absent and never 0. Values of Secrets and the userinfo and query of URLs are left
 //! out. Each field has the pointer to its place in the object.
 
+mod element;
 mod endpoint;
-mod json;
 mod make;
+mod paths;
 
-pub use self::endpoint::{EndpointSource, EndpointView, HostView};
-pub use self::json::PATHS;
+pub use self::element::Element;
+pub use self::endpoint::{ENCRYPTED_SCHEMES, EndpointSource, EndpointView, HostView};
+pub use self::paths::{Holds, Part, ViewPath, ViewValue};
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -60,10 +62,15 @@ pub struct MemoryView {
     pub namespace: String,
     /// The name, or else `generateName`.
     pub name: String,
+    /// Whether the platform fixes the name, so that users cannot choose another one.
+    pub has_fixed_name: bool,
     /// The namespace in the platform's own sense, with its path in the view.
     pub own_namespace: Option<(&'static str, String)>,
     /// `metadata.labels`, which all views of an object share.
     pub labels: Arc<BTreeMap<String, String>>,
+    /// `metadata.annotations` without those of kubectl and memgate; empty in the view of another object that the judged
+    /// one uses.
+    pub annotations: Arc<BTreeMap<String, String>>,
     /// Where memory is kept.
     pub backend: Option<String>,
     /// Whether memory outlives its process.
@@ -82,6 +89,8 @@ pub struct MemoryView {
     pub storage_class: Option<String>,
     /// The workspaces of an agent's sessions, beside its other memory.
     pub workspace: Option<Box<Self>>,
+    /// What turns entries into vectors, if the object names it.
+    pub embedding: Option<EmbeddingView>,
     /// The collection in which entries are.
     pub collection: Option<String>,
     /// The Secrets that are referred to.
@@ -178,6 +187,15 @@ pub struct StorageView {
     pub text: String,
 }
 
+/// What turns entries into vectors.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct EmbeddingView {
+    /// The name of the model.
+    pub model: Option<String>,
+    /// The provider of the model.
+    pub provider: Option<String>,
+}
+
 /// A Secret that is referred to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SecretView {
@@ -244,6 +262,10 @@ pub struct SharingConfigView {
     pub visibility: Option<String>,
     /// The place of the visibility; the field may be absent.
     pub field: Pointer,
+    /// The place of the name.
+    pub name_field: Pointer,
+    /// The place of the access, or of the list that lacks a rule for the configuration.
+    pub access_field: Pointer,
 }
 
 /// A memory resource that a referrer or pod uses.
@@ -349,17 +371,25 @@ impl MemoryView {
             if let Some(pointer) = noted(here) {
                 return pointer;
             }
-            match here.rsplit_once('.') {
-                Some((parent, _)) => here = parent,
-                None => return Pointer::new("/spec"),
+            match (here.rsplit_once('.'), here) {
+                (Some((parent, _)), _) => here = parent,
+                (None, "name" | "namespace" | "labels" | "annotations") => {
+                    return Pointer::new("/metadata").key(here);
+                }
+                (None, "kind") => return Pointer::new("/kind"),
+                (None, "family" | "role") => return Pointer::root(),
+                (None, _) => return Pointer::new("/spec"),
             }
         }
     }
 
-    /// Why the value at a path is unknown; `None` for a known or absent one.
+    /// Why the value at a path, or all that it is part of, is unknown; `None` for a known or absent one.
     #[must_use]
     pub fn unknown_at(&self, path: &str) -> Option<&Why> {
-        self.unknown.iter().find(|(unknown, _)| *unknown == path).map(|(_, why)| why)
+        let covers = |unknown: &str| {
+            path.strip_prefix(unknown).is_some_and(|below| below.is_empty() || below.starts_with('.'))
+        };
+        self.unknown.iter().find(|(unknown, _)| covers(unknown)).map(|(_, why)| why)
     }
 
     /// Where the value at a path comes from, for a reader of this namespace: ` (WORDS)`, or nothing.
@@ -388,7 +418,13 @@ impl MemoryView {
     pub fn entries(&self) -> usize {
         let operations = self.operations.as_ref().map_or(0, Vec::len);
         let sharing = self.sharing.as_ref().map_or(0, |sharing| sharing.configs.len());
-        let lists = [self.labels.len(), self.secrets.len(), self.inline.len(), self.references.len()];
+        let lists = [
+            self.labels.len(),
+            self.annotations.len(),
+            self.secrets.len(),
+            self.inline.len(),
+            self.references.len(),
+        ];
         1 + lists.into_iter().sum::<usize>() + self.containers.len() + operations + sharing
     }
 

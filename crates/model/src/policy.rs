@@ -164,15 +164,12 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// Whether audits judge any of its rules.
+    /// Whether audits judge a rule of it.
     #[must_use]
-    pub fn is_audited(&self) -> bool {
+    pub fn is_audited(&self, rule: &Rule) -> bool {
         let asks = self.matching.operations.as_ref().is_none_or(|all| all.contains(&Operation::Create));
-        let is_audited = |rule: &Rule| {
-            let action = rule.action.audit.unwrap_or(self.actions.audit);
-            action != Action::None && rule.roles.iter().any(|role| *role != Role::Pod)
-        };
-        asks && self.rules.iter().any(is_audited)
+        let action = rule.action.audit.unwrap_or(self.actions.audit);
+        asks && action != Action::None && !rule.is_for_pods()
     }
 
     /// Whether it may have findings about pods. An invalid policy counts, since decisions report it with a note.
@@ -309,12 +306,14 @@ pub struct Rule {
     pub about: Arc<PolicyRule>,
     /// The roles of the objects that it judges.
     pub roles: Vec<Role>,
+    /// The roles whose objects are judged by their own view.
+    pub own: Vec<Role>,
     /// The roles whose objects are judged by the memory that they use.
     pub by_sources: Vec<Role>,
     /// The backends and providers of memory to which it applies; to all when absent.
     pub when: Option<When>,
-    /// Whether an object that is judged by the memory that it uses is judged by its own view as well.
-    pub also_itself: bool,
+    /// When it applies.
+    pub during: During,
     /// The rule itself.
     pub check: Box<dyn TypedRule>,
     /// Its actions, where they differ from the policy's.
@@ -325,6 +324,31 @@ pub struct Rule {
     pub on_unknown: Action,
     /// Whether exemptions count.
     pub exemptable: bool,
+}
+
+/// A span of time; without any end for ever.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct During {
+    /// Its first moment.
+    pub from: Option<Timestamp>,
+    /// The first moment after it.
+    pub until: Option<Timestamp>,
+}
+
+impl During {
+    /// Whether it has this moment.
+    #[must_use]
+    pub fn has(self, now: Timestamp) -> bool {
+        self.from.is_none_or(|from| from <= now) && self.until.is_none_or(|until| now < until)
+    }
+}
+
+impl Rule {
+    /// Whether it judges pods alone, which audits skip.
+    #[must_use]
+    pub fn is_for_pods(&self) -> bool {
+        self.roles.iter().all(|role| *role == Role::Pod)
+    }
 }
 
 /// The memory to which a rule applies.

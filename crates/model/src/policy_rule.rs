@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
+use crate::severity::Severity;
 use memgate_primitives::pointer::Pointer;
 
 /// The parts of a rule that findings and reports show.
@@ -59,6 +60,8 @@ pub struct PolicyFinding {
     pub at_admission: Option<AtAdmission>,
     /// The exemption that counts.
     pub exemption: Option<ExemptBy>,
+    /// Whether it would warn or deny with other labels of a Namespace that is not known.
+    pub is_assumed: bool,
 }
 
 impl PolicyFinding {
@@ -66,6 +69,67 @@ impl PolicyFinding {
     #[must_use]
     pub fn is_violation(&self) -> bool {
         self.status == PolicyStatus::Violated
+    }
+}
+
+/// The number of findings of a policy.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Violations, without those that are exempt.
+    pub violations: usize,
+    /// Exempt findings: violations and those that cannot be judged.
+    pub exempted: usize,
+    /// Findings that cannot be judged.
+    pub unknown: usize,
+    /// Findings that depend on labels of an unknown Namespace.
+    pub assumed: usize,
+    /// Findings that refuse the object; in an audit those that admission refuses today.
+    pub denials: usize,
+    /// Findings that warn; in an audit those that admission warns about today.
+    pub warnings: usize,
+    /// In an audit: the violations that admission refuses today.
+    pub denied: usize,
+    /// In an audit: the violations that admission is going to refuse.
+    pub denied_later: usize,
+    /// In an audit: all findings that admission is going to refuse, with those that are exempt until then and those that
+    /// cannot be judged.
+    pub at_risk: usize,
+}
+
+impl Counts {
+    /// Adds the counts of another object.
+    pub fn add(&mut self, other: Self) {
+        self.violations += other.violations;
+        self.exempted += other.exempted;
+        self.unknown += other.unknown;
+        self.assumed += other.assumed;
+        self.denials += other.denials;
+        self.warnings += other.warnings;
+        self.denied += other.denied;
+        self.denied_later += other.denied_later;
+        self.at_risk += other.at_risk;
+    }
+
+    /// Counts a finding.
+    pub fn count(&mut self, severity: Severity, finding: &PolicyFinding) {
+        let at_admission = finding.at_admission.map(AtAdmission::severity);
+        match at_admission.map_or(severity, |it| it.max(severity)) {
+            Severity::Deny => self.denials += 1,
+            Severity::Warn => self.warnings += 1,
+            Severity::Note => {}
+        }
+        let is_denied_later = matches!(finding.at_admission, Some(AtAdmission::DeniesFrom { .. }));
+        self.at_risk += usize::from(is_denied_later);
+        self.assumed += usize::from(finding.is_assumed);
+        match finding.status {
+            PolicyStatus::Exempt => self.exempted += 1,
+            PolicyStatus::Unknown => self.unknown += 1,
+            PolicyStatus::Violated => {
+                self.violations += 1;
+                self.denied += usize::from(finding.at_admission == Some(AtAdmission::Denies));
+                self.denied_later += usize::from(is_denied_later);
+            }
+        }
     }
 }
 
@@ -114,10 +178,19 @@ impl AtAdmission {
     /// The word that reports use.
     #[must_use]
     pub const fn name(self) -> &'static str {
+        match self.severity() {
+            Severity::Note => "allow",
+            severity => severity.name(),
+        }
+    }
+
+    /// The severity of the finding at admission today.
+    #[must_use]
+    pub const fn severity(self) -> Severity {
         match self {
-            Self::Denies => "deny",
-            Self::DeniesFrom { warns: true, .. } | Self::Warns => "warn",
-            Self::DeniesFrom { warns: false, .. } | Self::Allows => "allow",
+            Self::Denies => Severity::Deny,
+            Self::DeniesFrom { warns: true, .. } | Self::Warns => Severity::Warn,
+            Self::DeniesFrom { warns: false, .. } | Self::Allows => Severity::Note,
         }
     }
 }

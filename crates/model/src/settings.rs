@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::family::Family;
 use crate::platform_settings::PlatformSettings;
+use memgate_primitives::glob::Glob;
 
 /// The settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,6 +39,9 @@ pub struct PolicySettings {
     pub cluster_domain: String,
     /// Labels of Namespaces, by name: for unknown Namespaces, and in addition to the labels of known ones.
     pub namespace_labels: BTreeMap<String, BTreeMap<String, String>>,
+    /// Labels of Namespaces that are not in the state, by patterns of their names. Of several patterns for a name, later
+    /// labels replace earlier ones.
+    pub unknown_namespaces: Vec<(Glob, BTreeMap<String, String>)>,
 }
 
 impl Default for PolicySettings {
@@ -47,6 +51,7 @@ impl Default for PolicySettings {
             excluded_namespaces: Vec::new(),
             cluster_domain: "cluster.local".to_owned(),
             namespace_labels: BTreeMap::new(),
+            unknown_namespaces: Vec::new(),
         }
     }
 }

@@ -2,11 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::hash::{Hash, Hasher};
 
-use crate::cel_view::{CelSide, InCel};
+use crate::cel_view::{CelSide, CelView, InCel};
 use crate::label_selector::LabelValue;
-use crate::memory_view::{MemoryView, Why};
+use crate::memory_view::{MemoryView, Role, Why};
 use memgate_primitives::budget::Budget;
 use memgate_primitives::pointer::Pointer;
 
@@ -19,14 +18,72 @@ pub trait TypedRule: fmt::Debug + Send + Sync {
     /// for the new object and for the stored one, and adds the same faults in the same order both times.
     fn in_cel(&self, side: &CelSide<'_>, said: &mut InCel);
 
+    /// The paths of views that the rule judges as it is written. It applies to an object that can have one of them.
+    fn paths(&self) -> Vec<&str>;
+
+    /// Whether the rule applies to this view: a platform may have no such thing.
+    fn applies(&self, judged: &Judged<'_>) -> bool {
+        self.paths().iter().any(|path| judged.can_have(path))
+    }
+
+    /// The roles that the rule judges, where they depend on how it is written and not on its type alone.
+    fn roles(&self) -> Option<RuleRoles> {
+        None
+    }
+
+    /// The parts of the rule that contradict each other: a JSON pointer in the rule, and the words. When the budget has
+    /// ended, there are no more.
+    fn contradictions(&self, _budget: &Budget<'_>) -> Vec<(Pointer, String)> {
+        Vec::new()
+    }
+
+    /// The kinds, in small letters, without which a platform has nothing that the rule judges; `None` for any.
+    fn kinds(&self) -> Option<&[String]> {
+        None
+    }
+
     /// Whether the rule reads labels of Namespaces.
     fn reads_namespaces(&self) -> bool {
         false
     }
 
-    /// Whether the fields that it reads depend on other objects, such as Services.
+    /// Whether the rule reads annotations of the object, most of which the state does not keep.
+    fn reads_annotations(&self) -> bool {
+        self.paths().contains(&"annotations")
+    }
+
+    /// Whether the fields that it reads depend on other objects, such as Services, the workloads behind them, and what
+    /// counts for a Query without a TTL.
     fn reads_other_objects(&self) -> bool {
-        false
+        let others = ["durable", "ttlSeconds", "endpoint", "references", "environment"];
+        self.paths().iter().any(|path| others.contains(path))
+    }
+}
+
+/// The roles of the objects that a rule judges.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RuleRoles {
+    /// Those of a rule that does not name its roles.
+    pub default: Vec<Role>,
+    /// Those whose objects are judged by their own view.
+    pub own: Vec<Role>,
+    /// Those whose objects are judged by the memory that they use.
+    pub by_sources: Vec<Role>,
+}
+
+impl RuleRoles {
+    /// The roles that a rule may name.
+    pub fn possible(&self) -> impl Iterator<Item = Role> {
+        Role::ALL.into_iter().filter(|role| self.own.contains(role) || self.by_sources.contains(role))
+    }
+
+    /// The same without other roles than these.
+    #[must_use]
+    pub fn only(mut self, roles: &[Role]) -> Self {
+        for own in [&mut self.default, &mut self.own, &mut self.by_sources] {
+            own.retain(|role| roles.contains(role));
+        }
+        self
     }
 }
 
@@ -35,6 +92,10 @@ pub trait TypedRule: fmt::Debug + Send + Sync {
 pub struct Judged<'v> {
     /// The view of the object, or of the memory that it uses.
     pub view: &'v MemoryView,
+    /// The object itself, if the view is of the memory that it uses.
+    pub user: Option<&'v Self>,
+    /// What views of the platform can have; empty for rules that do not ask for it.
+    pub tables: &'static [CelView],
     /// The view of the stored object, on UPDATE.
     pub old: Option<&'v MemoryView>,
     /// The labels of the view's Namespace.
@@ -52,6 +113,21 @@ impl Judged<'_> {
     #[must_use]
     pub fn is_foreign(&self) -> bool {
         !self.view.namespace.is_empty() && self.view.namespace != self.subject_namespace
+    }
+
+    /// The role of the object itself.
+    #[must_use]
+    pub fn role(&self) -> Role {
+        self.user.unwrap_or(self).view.role
+    }
+
+    /// Whether an object of this kind, with this backend, can have a value at a path.
+    #[must_use]
+    pub fn can_have(&self, path: &str) -> bool {
+        let view = self.view;
+        view.has_value(path)
+            || view.why_unknown(path).is_some()
+            || self.tables.iter().any(|table| table.can_have(view, path))
     }
 
     /// Where the value at a path comes from, as messages end.
@@ -96,12 +172,14 @@ impl<'v> NamespaceLabels<'v> {
 pub struct RuleOutcome {
     /// The violations.
     pub violations: Vec<RuleViolation>,
-    /// The first value that could not be judged.
-    pub unknown: Option<Unknown>,
+    /// The values that could not be judged.
+    pub unknowns: Vec<Unknown>,
+    /// Whether variables that the pod itself sets are part of all of them, wherever they stand.
+    pub is_of_pod: bool,
 }
 
-/// One violation of a rule. The remark does not tell two of them apart.
-#[derive(Debug, Clone)]
+/// One violation of a rule.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RuleViolation {
     /// The field.
     pub pointer: Pointer,
@@ -109,28 +187,13 @@ pub struct RuleViolation {
     pub message: String,
     /// What the message ends in: where the value comes from.
     pub remark: String,
-    /// The value that causes it. A stored object with the same value has the same violation. Never shown.
+    /// Everything that the rule judged for it. A stored object with the same value in the same field has the same
+    /// violation, in whichever place of a list. Never shown.
     pub value: String,
-}
-
-impl RuleViolation {
-    fn identity(&self) -> (&Pointer, &str, &str) {
-        (&self.pointer, &self.message, &self.value)
-    }
-}
-
-impl PartialEq for RuleViolation {
-    fn eq(&self, other: &Self) -> bool {
-        self.identity() == other.identity()
-    }
-}
-
-impl Eq for RuleViolation {}
-
-impl Hash for RuleViolation {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.identity().hash(state);
-    }
+    /// Of a number how far it is on the forbidden side, where a stored object with more has the same violation; else 0.
+    pub excess: i128,
+    /// The violations that count together with it: a stored object has it if it has all of them.
+    pub others: Vec<Self>,
 }
 
 /// A value that could not be judged.
@@ -149,26 +212,42 @@ pub struct Unknown {
 impl RuleOutcome {
     /// Adds a violation.
     pub fn add(&mut self, pointer: Pointer, message: impl Into<String>, value: impl Into<String>) {
-        self.add_remarked(pointer, (message.into(), String::new()), value);
+        let (message, remark, value) = (message.into(), String::new(), value.into());
+        self.violations.push(RuleViolation {
+            pointer,
+            message,
+            remark,
+            value,
+            excess: 0,
+            others: Vec::new(),
+        });
     }
 
-    /// The same with a remark behind the message.
-    pub fn add_remarked(
+    /// Adds a violation by a number, which is this far on the forbidden side. `limit` names what the number exceeds.
+    pub fn add_number(
         &mut self,
         pointer: Pointer,
         (message, remark): (String, String),
-        value: impl Into<String>,
+        limit: &str,
+        excess: i128,
     ) {
-        self.violations.push(RuleViolation { pointer, message, remark, value: value.into() });
+        self.violations.push(RuleViolation {
+            pointer,
+            message,
+            remark,
+            value: limit.to_owned(),
+            excess,
+            others: Vec::new(),
+        });
     }
 
-    /// Notes a value that could not be judged; only the first one is kept.
+    /// Notes a value that could not be judged. The first one is reported.
     pub fn add_unknown(&mut self, pointer: Pointer, why: Why) {
         self.add_unknown_of(pointer, why, 0);
     }
 
     /// The same for a value that is written, with its digest.
     pub fn add_unknown_of(&mut self, pointer: Pointer, why: Why, digest: u64) {
-        self.unknown.get_or_insert(Unknown { pointer, why, of: String::new(), digest });
+        self.unknowns.push(Unknown { pointer, why, of: String::new(), digest });
     }
 }

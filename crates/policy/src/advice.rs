@@ -1,42 +1,46 @@
 //! Warnings about a valid policy that probably does not do what its author means.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use serde_json::Value;
 
-use crate::codes::{CONTRADICTION, DEFAULT_OVERLAP, HINT_MISSING, NEVER_APPLIES, PROMOTED};
+use crate::codes::{CONTRADICTION, DEFAULT_OVERLAP, HINT_MISSING, NEVER_APPLIES, PARTIAL, PROMOTED};
 use memgate_model::family::Family;
-use memgate_model::finding::{Code, Finding};
-use memgate_model::memory_view::Role;
+use memgate_model::finding::{Code, Finding, Severity};
 use memgate_model::policy::{Policies, Policy, Rule};
+use memgate_primitives::budget::Budget;
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
 
+use super::coverage::{Coverage, coverage};
 use super::reader::with_field;
-use super::rules;
-use super::values::{day, duration};
+use super::values::day;
 
-/// The warnings about the manifest of a valid policy.
+/// The warnings about a valid policy.
 pub(super) fn about(
-    manifest: &Value,
     policy: &Policy,
     families: &[&'static Family],
+    enabled: &[&'static Family],
     others: &Policies,
     now: Timestamp,
 ) -> Vec<Finding> {
-    let mut findings = Vec::new();
+    let mut findings: Vec<Finding> = switched_off(policy, enabled).into_iter().collect();
     if let Some(promotion) = policy.promote.filter(|promotion| promotion.at <= now) {
         let message =
             format!("{} has passed; set actions.admission to {}", day(promotion.at), promotion.to.name());
         findings.push(warning(&PROMOTED, Pointer::new("/spec/promote/at"), &message));
     }
+    let budget = Budget::default();
     for (rule, index) in policy.rules.iter().zip(0_usize..) {
         let place = Pointer::new("/spec/rules").index(index);
-        let written = manifest.pointer(place.key(rule.about.type_name).as_str()).unwrap_or(&Value::Null);
         findings.extend(never_applies(policy, rule, families, &place));
-        findings.extend(contradictions(written, &place.key(rule.about.type_name)));
+        let of_type = place.key(rule.about.type_name);
+        let own = rule.check.contradictions(&budget).into_iter();
+        findings.extend(own.map(|(at, message)| warning(&CONTRADICTION, of_type.join(&at), &message)));
+        if let Some(until) = rule.during.until.filter(|until| *until <= now) {
+            let message = format!("{} has passed, so the rule no longer applies", day(until));
+            findings.push(warning(&NEVER_APPLIES, place.key("during").key("until"), &message));
+        }
         if rule.about.hint.is_none() {
             let message = format!("rule {} does not say what to do", quoted(&rule.about.id));
             findings.push(warning(&HINT_MISSING, place, &message).help("add a hint"));
@@ -51,7 +55,21 @@ fn warning(code: &'static Code, pointer: Pointer, message: &str) -> Finding {
     Finding::warn(code, pointer, message)
 }
 
-/// The warning that no object that the policy matches has a field that the rule judges.
+/// What to say about the families that the policy names and that are switched off: a warning if it names no other.
+pub(super) fn switched_off(policy: &Policy, enabled: &[&'static Family]) -> Option<Finding> {
+    let named = policy.matching.families.as_ref()?;
+    let is_on = |name: &&String| enabled.iter().any(|family| family.name == **name);
+    let (on, off): (Vec<&String>, Vec<&String>) = named.iter().partition(is_on);
+    let all_off = off.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(", ");
+    let pointer = Pointer::new("/spec/match/families");
+    let message = format!("switched off here, so the policy judges nothing of it: {all_off}");
+    let finding = warning(&NEVER_APPLIES, pointer, &message).help("switch the family on, or leave it out");
+    let severity = if on.is_empty() { Severity::Warn } else { Severity::Note };
+    (!off.is_empty()).then_some(Finding { severity, ..finding })
+}
+
+/// The warning that no object that the policy matches has a field that the rule judges, or the note that this is so on
+/// some of its platforms.
 fn never_applies(
     policy: &Policy,
     rule: &Rule,
@@ -59,61 +77,34 @@ fn never_applies(
     place: &Pointer,
 ) -> Option<Finding> {
     let (name, kinds) = (rule.about.type_name, policy.matching.kinds.as_ref());
-    let of_policy = |family: &&Family| {
+    let of_policy = |family: &&&'static Family| {
         let names = policy.matching.families.as_ref();
         names.is_none_or(|names| names.iter().any(|name| name == family.name))
     };
-    let families: Vec<&Family> = known.iter().copied().filter(of_policy).collect();
-    let judges = rules::find(name).map(|rule| rule.judges).unwrap_or_default();
-    let is_able = |family: &&Family| judges.is_empty() || judges.iter().any(|path| family.has_in_views(path));
-    if !families.iter().any(is_able) {
-        let able: Vec<&str> = known.iter().copied().filter(is_able).map(|family| family.name).collect();
-        let able = able.join(" and ");
+    let families: Vec<&'static Family> = known.iter().filter(of_policy).copied().collect();
+    let is_able = |family: &&&'static Family| coverage(rule, None, family) != Coverage::Nothing;
+    if !families.iter().any(|family| is_able(&family)) {
+        let able: Vec<&str> = known.iter().filter(is_able).map(|family| family.name).collect();
+        let has = if able.len() > 1 { "have" } else { "has" };
+        let able = if able.is_empty() { "none".to_owned() } else { able.join(" and ") };
         let message =
-            format!("the policy matches no family that has anything to judge by {name}; {able} has");
+            format!("the policy matches no family that has anything to judge by {name}; {able} {has}");
         return Some(warning(&NEVER_APPLIES, place.key(name), &message));
     }
-    let is_matched = |kind: &str| kinds.is_none_or(|kinds| kinds.iter().any(|matched| matched == kind));
-    let of_families = families.iter().flat_map(|family| family.views.kinds);
-    let mut roles: BTreeSet<Role> =
-        of_families.filter(|(kind, _)| is_matched(kind.kind)).map(|(_, role)| *role).collect();
-    if is_matched("Pod") {
-        roles.insert(Role::Pod);
-    }
-    if rule.roles.iter().any(|role| roles.contains(role)) {
-        return None;
+    let is_left_out =
+        |family: &&&'static Family| coverage(rule, kinds.map(Vec::as_slice), family) == Coverage::Nothing;
+    let left_out: Vec<&str> = families.iter().filter(is_left_out).map(|family| family.name).collect();
+    if left_out.len() < families.len() {
+        let is_partial = policy.matching.families.is_some() && !left_out.is_empty();
+        let message = format!("this rule never applies to {}", left_out.join(", "));
+        return is_partial.then(|| {
+            let finding = warning(&PARTIAL, place.key(name), &message);
+            Finding { severity: Severity::Note, ..finding }
+        });
     }
     let wanted: Vec<&str> = rule.roles.iter().map(|role| role.name()).collect();
     let message = format!("the policy matches no {}, which this rule judges", wanted.join(" or "));
     Some(warning(&NEVER_APPLIES, place.key(name), &message))
-}
-
-/// Warnings about a rule that allows and forbids the same value.
-fn contradictions(rule: &Value, place: &Pointer) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    let words = |field| {
-        let list = rule.get(field).and_then(Value::as_array);
-        list.into_iter().flatten().filter_map(Value::as_str)
-    };
-    let denied: BTreeSet<String> = words("deny").map(str::to_lowercase).collect();
-    for (word, index) in
-        words("allow").zip(0_usize..).filter(|(word, _)| denied.contains(&word.to_lowercase()))
-    {
-        let message = format!("{} is denied too, which wins", quoted(word));
-        findings.push(warning(&CONTRADICTION, place.key("allow").index(index), &message));
-    }
-    let seconds = |field| rule.get(field).and_then(Value::as_str).and_then(duration);
-    if seconds("min").zip(seconds("max")).is_some_and(|(min, max)| min > max) {
-        findings.push(warning(&CONTRADICTION, place.key("min"), "is above max, so nothing passes"));
-    }
-    if let Some(entries) = rule.get("maxEntries") {
-        let number = |field| entries.get(field).and_then(Value::as_i64);
-        if number("min").zip(number("max")).is_some_and(|(min, max)| min > max) {
-            let pointer = place.key("maxEntries").key("min");
-            findings.push(warning(&CONTRADICTION, pointer, "is above max, so nothing passes"));
-        }
-    }
-    findings
 }
 
 /// Warnings about defaults that another policy overrides.

@@ -22,6 +22,8 @@ codes! { "policy";
     INVALID = "invalid", Invalid;
     /// A rule that no object can ever meet.
     NEVER_APPLIES = "never-applies", Invalid;
+    /// A rule that never applies to some of the platforms that its policy names.
+    PARTIAL = "partial", Invalid;
     /// A promotion whose date has passed.
     PROMOTED = "promoted", Invalid;
     /// A policy that matched no object of the inputs.

@@ -3,10 +3,13 @@
 use std::fmt::Write as _;
 
 use memgate_model::cel_view::MessagePart;
-use memgate_primitives::glob::Glob;
 
 /// The value of the entry `it` of a path of a view.
 pub(super) const VALUE: &str = "it.split(' ', 2)[1]";
+
+/// A fault with the indexes of lists left out of its field, in CEL.
+pub const WITHOUT_INDEXES: &str = "(fault.split(' ', 2)[0].split('[').map(part, part.substring(part.indexOf(']') + 1)).join('[') + ' ' + \
+     fault.split(' ', 2)[1])";
 
 /// Why a list of words is not compared in CEL.
 pub(super) const NOT_ASCII: &str = "CEL knows no small letters beyond ASCII";
@@ -42,8 +45,8 @@ pub fn list(texts: &[String]) -> String {
 
 /// A regular expression, as a text in CEL, that fits what one of the patterns fits.
 #[must_use]
-pub fn globs(globs: &[Glob]) -> String {
-    let patterns: Vec<String> = globs.iter().map(|glob| expression(glob.as_str(), true)).collect();
+pub fn globs<'g>(globs: impl IntoIterator<Item = &'g str>) -> String {
+    let patterns: Vec<String> = globs.into_iter().map(|glob| expression(glob, true)).collect();
     literal(&format!("(?s)^({})$", patterns.join("|")))
 }
 
@@ -78,6 +81,33 @@ pub fn shown_in_cel(value: &str) -> String {
     format!("({value}.matches('^[-A-Za-z0-9._/ ]{{0,64}}$') ? {value} : '…')")
 }
 
+/// A message about a fault, as an expression. `word` is the expression of the word at an index.
+#[must_use]
+pub fn message(
+    parts: &[MessagePart],
+    (before, behind): (&str, &str),
+    word: impl Fn(usize) -> String,
+) -> String {
+    let mut texts = Vec::new();
+    let mut pending = before.to_owned();
+    for part in parts {
+        let (quote, found) = match part {
+            MessagePart::Text(text) => {
+                pending.push_str(text);
+                continue;
+            }
+            // The last word is made of parts that are shown already, or is a number.
+            MessagePart::Plain(index) => ("", word(*index)),
+            MessagePart::Quoted(index) => ("\"", shown_in_cel(&word(*index))),
+        };
+        pending.push_str(quote);
+        texts.extend([literal(&std::mem::replace(&mut pending, quote.to_owned())), found]);
+    }
+    pending.push_str(behind);
+    texts.push(literal(&pending));
+    texts.join(" + ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -98,8 +128,7 @@ mod tests {
 
     #[test]
     fn writes_patterns_as_regular_expressions() {
-        let patterns = [Glob::new("team-?"), Glob::new("a.b*")];
-        assert_eq!(globs(&patterns), r"'(?s)^(team-.|a\\.b.*)$'");
+        assert_eq!(globs(["team-?", "a.b*"]), r"'(?s)^(team-.|a\\.b.*)$'");
         assert_eq!(
             pattern_of_tenant("{tenant}-*", "tenant"),
             "'(?s)^' + '' + tenant.replace('.', '[.]') + '-.*' + '$'"

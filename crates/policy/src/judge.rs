@@ -11,12 +11,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::codes::INVALID;
+use memgate_model::cel_view::CelView;
 use memgate_model::change::keeps_what_is_read;
 use memgate_model::decision::NotShown;
 use memgate_model::finding::{Finding, Severity};
 use memgate_model::memory_view::{MemoryView, Role, SourceView, Why};
 use memgate_model::policy::{Action, Exemption, Policy, Question, Rule, When};
-use memgate_model::policy_rule::{AtAdmission, PolicyFinding, PolicyRule, PolicyStatus};
+use memgate_model::policy_rule::{Counts, PolicyFinding, PolicyRule};
 use memgate_model::snapshot::Snapshot;
 use memgate_model::state_reader::StateReader;
 use memgate_model::typed_rule::{Judged, RuleOutcome, RuleViolation, Unknown};
@@ -66,59 +67,17 @@ pub struct Judgement {
     found: BTreeMap<Severity, usize>,
 }
 
-/// The number of findings of a policy.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counts {
-    /// Violations, without those that are exempt.
-    pub violations: usize,
-    /// Exempt findings: violations and those that cannot be judged.
-    pub exempted: usize,
-    /// Findings that cannot be judged.
-    pub unknown: usize,
-    /// In an audit: the violations that admission refuses today.
-    pub denied: usize,
-    /// In an audit: the violations that admission is going to refuse.
-    pub denied_later: usize,
-    /// In an audit: all findings that admission is going to refuse, with those that are exempt until then and those that
-    /// cannot be judged.
-    pub at_risk: usize,
-}
-
-impl Counts {
-    /// Adds the counts of another object.
-    pub fn add(&mut self, other: Self) {
-        let Self { violations, exempted, unknown, denied, denied_later, at_risk } = other;
-        self.violations += violations;
-        self.exempted += exempted;
-        self.unknown += unknown;
-        self.denied += denied;
-        self.denied_later += denied_later;
-        self.at_risk += at_risk;
-    }
-
-    fn count(&mut self, finding: &PolicyFinding) {
-        let is_denied_later = matches!(finding.at_admission, Some(AtAdmission::DeniesFrom { .. }));
-        self.at_risk += usize::from(is_denied_later);
-        match finding.status {
-            PolicyStatus::Exempt => self.exempted += 1,
-            PolicyStatus::Unknown => self.unknown += 1,
-            PolicyStatus::Violated => {
-                self.violations += 1;
-                self.denied += usize::from(finding.at_admission == Some(AtAdmission::Denies));
-                self.denied_later += usize::from(is_denied_later);
-            }
-        }
-    }
-}
-
 impl Judgement {
-    /// Adds those of another family about the same pod, which reports no numbers.
+    /// Adds those of another family about the same pod.
     pub fn add_all(&mut self, other: Self) {
         self.findings.extend(other.findings);
         self.not_shown = self.not_shown.and(other.not_shown);
         self.policies.extend(other.policies);
         self.exemptions.extend(other.exemptions);
         self.fired.extend(other.fired);
+        for (policy, counts) in other.counts {
+            self.counts.entry(policy).or_default().add(counts);
+        }
     }
 
     /// Adds a finding.
@@ -138,8 +97,8 @@ impl Judgement {
     fn count(&mut self, severity: Severity, about: Option<&PolicyFinding>) {
         if let Some(about) = about {
             match self.counts.get_mut(&about.rule.policy) {
-                Some(counts) => counts.count(about),
-                None => self.counts.entry(about.rule.policy.clone()).or_default().count(about),
+                Some(counts) => counts.count(severity, about),
+                None => self.counts.entry(about.rule.policy.clone()).or_default().count(severity, about),
             }
         }
         let found = self.found.entry(severity).or_default();
@@ -205,7 +164,7 @@ fn not_judged(subject: &Subject<'_>, selection: &Selection<'_>, stop: &Stop) -> 
         let finding = strictest.and_then(|verdict| {
             let is_stored = is_stored && verdict.ratchets(subject.operation);
             let message = "cannot be judged: the object is too large";
-            verdict.finding(&over.pointer, message, PolicyStatus::Violated, is_stored, None)
+            verdict.finding(&over.pointer, message, is_stored)
         });
         if let Some(finding) = finding {
             judgement.add(finding);
@@ -233,7 +192,7 @@ pub fn refuse_unread<'p>(
         let of_pods = policy.rules.iter().filter(|rule| rule.roles.contains(&Role::Pod)).map(verdict);
         let refusal = { of_pods }.find(|verdict| verdict.action == Action::Deny).and_then(|verdict| {
             let message = "cannot be judged: the pod is too large";
-            verdict.finding(pointer, message, PolicyStatus::Violated, false, None)
+            verdict.finding(pointer, message, false)
         });
         if let Some(finding) = refusal {
             judgement.add(finding);
@@ -298,13 +257,13 @@ impl Judge<'_> {
         let mut of_memories = BTreeMap::new();
         let ratchets = own.is_none() && verdict.ratchets(self.subject.operation);
         let stored = if ratchets { self.stored(rule) } else { RuleOutcome::default() };
-        let known: Members<RuleViolation> = stored.violations.into_iter().collect();
         // Compared before the pointers are cut to existing fields: two missing labels have two pointers.
+        let stored = Stored::of(stored);
         let placed = self.nearest;
         // A finding that several parts of an object share is reported once.
         let mut told = Members::default();
-        let mut add = |place: Pointer, message: String, status, is_stored, exemption: Option<&Exemption>| {
-            let Some(follows) = verdict.follows(status, is_stored, exemption) else { return };
+        let mut add = |place: Pointer, message: String, why, is_stored, exemption: Option<&Exemption>| {
+            let Some(follows) = verdict.follows(why, is_stored, exemption) else { return };
             let name = follows.about.exemption.as_ref().map(|exemption| exemption.name.clone());
             let texts = judgement.keeps(follows.severity).then(|| (place.clone(), message.clone()));
             if !told.insert((place, message, follows.severity, name.clone())) {
@@ -326,19 +285,23 @@ impl Judge<'_> {
             });
             let longest = own.into_iter().chain(of_memory).min_by(|one, other| exempt::order(one, other));
             // An exemption of memory does not reach what a pod sets itself.
-            let exemption = |pointer: &Pointer| if is_in_container(pointer) { own } else { longest };
+            let of_pod = |pointer: &Pointer| outcome.is_of_pod || is_in_container(pointer);
+            let exemption = |pointer: &Pointer| if of_pod(pointer) { own } else { longest };
             for it in outcome.violations {
-                let (is_stored, exemption) = (known.contains(&it), exemption(&it.pointer));
+                let (is_stored, exemption) = (stored.has(&it), exemption(&it.pointer));
                 let message = it.message + &it.remark;
-                add(placed(&it.pointer), message, PolicyStatus::Violated, is_stored, exemption);
+                add(placed(&it.pointer), message, None, is_stored, exemption);
             }
-            unknowns.extend(outcome.unknown.map(|it| (exemption(&it.pointer), it)));
+            unknowns.extend(outcome.unknowns.into_iter().map(|it| {
+                let (exemption, is_stored) = (exemption(&it.pointer), stored.has_unknown(&it));
+                (exemption, is_stored, it)
+            }));
         }
-        // The first one is reported, and an exempt one only if it is alone.
-        if let Some((exemption, it)) = unknowns.into_iter().min_by_key(|(exemption, _)| exemption.is_some()) {
-            let is_stored = stored.unknown.as_ref() == Some(&it);
+        // The first one is reported: an exempt one only if there is no other, and of the others a new one.
+        let first = unknowns.into_iter().min_by_key(|(exempt, is_stored, _)| (exempt.is_some(), *is_stored));
+        if let Some((exemption, is_stored, it)) = first {
             let message = format!("cannot be judged: {}{}", it.why, it.of);
-            add(placed(&it.pointer), message, PolicyStatus::Unknown, is_stored, exemption);
+            add(placed(&it.pointer), message, Some(&it.why), is_stored, exemption);
         }
     }
 
@@ -348,7 +311,7 @@ impl Judge<'_> {
         let Some(old) = self.views.old.as_ref() else { return all };
         for OutcomePart { outcome, .. } in self.outcomes(rule, old, Some(old)) {
             all.violations.extend(outcome.violations);
-            all.unknown = all.unknown.or(outcome.unknown);
+            all.unknowns.extend(outcome.unknowns);
         }
         all
     }
@@ -360,33 +323,41 @@ impl Judge<'_> {
         view: &'v MemoryView,
         old: Option<&'v MemoryView>,
     ) -> Vec<OutcomePart<'v>> {
-        let by_sources = rule.by_sources.contains(&view.role);
-        let own = (!by_sources || rule.also_itself).then(|| outcome(&self.judged(view, old), rule));
+        // They are read when they are needed first.
+        let asks = matches!(rule.about.type_name, "fields" | "anyOf");
+        let tables: &'static [CelView] = if asks { self.subject.family.in_cel.views } else { &[] };
+        let user = Judged { tables, ..self.judged(view, old) };
+        let own = rule.own.contains(&view.role).then(|| outcome(&user, rule));
         let own = own.flatten().map(|outcome| OutcomePart { outcome, memory: None });
-        if !by_sources {
+        if !rule.by_sources.contains(&view.role) {
             return own.into_iter().collect();
         }
         let of_source = |SourceView { view, field }: &'v SourceView| {
-            let judged = self.judged(view, None);
-            let RuleOutcome { violations, unknown } = outcome(&judged, rule)?;
+            let judged = Judged { user: Some(&user), tables, ..self.judged(view, None) };
+            let RuleOutcome { violations, unknowns, is_of_pod } = outcome(&judged, rule)?;
             let is_declared = !view.is_undeclared();
             let of = is_declared.then(|| format!(" ({} {})", view.kind, plain_name(&view.path())));
             let of = of.unwrap_or_default();
             let is_of_subject = |own: &Pointer| is_in_container(own) || is_opt_in(own);
             let place = |own: Pointer| if is_of_subject(&own) { own } else { field.clone() };
-            let violation = |RuleViolation { pointer, message, remark, value }| RuleViolation {
-                pointer: place(pointer),
-                message,
-                remark: remark + &of,
-                value: value + &of,
+            let of_source = |it: RuleViolation| RuleViolation {
+                pointer: place(it.pointer),
+                remark: it.remark + &of,
+                value: it.value + &of,
+                ..it
+            };
+            let violation = |mut it: RuleViolation| {
+                it.others = std::mem::take(&mut it.others).into_iter().map(of_source).collect();
+                of_source(it)
             };
             let violations = violations.into_iter().map(violation).collect();
-            let unknown = unknown.map(|Unknown { pointer, why, digest, .. }| {
+            let unknown = |Unknown { pointer, why, digest, .. }| {
                 let why = if judged.is_foreign() { without_names(why, &view.namespace) } else { why };
                 Unknown { pointer: place(pointer), why, of: of.clone(), digest }
-            });
+            };
+            let unknowns = unknowns.into_iter().map(unknown).collect();
             Some(OutcomePart {
-                outcome: RuleOutcome { violations, unknown },
+                outcome: RuleOutcome { violations, unknowns, is_of_pod },
                 memory: is_declared.then_some(view),
             })
         };
@@ -400,7 +371,8 @@ impl Judge<'_> {
         let namespace_labels = self.selection.namespaces.labels(own, own_labels);
         let subject_namespace = &self.views.new.namespace;
         let labels = if view.is_undeclared() { &self.views.new.labels } else { &view.labels };
-        Judged { view, old, namespace_labels, budget: self.budget, subject_namespace, labels }
+        let budget = self.budget;
+        Judged { view, user: None, tables: &[], old, namespace_labels, budget, subject_namespace, labels }
     }
 }
 
@@ -411,8 +383,48 @@ struct OutcomePart<'v> {
     memory: Option<&'v MemoryView>,
 }
 
+/// What a rule finds of the stored object. Fields are compared without the indexes of lists.
+#[derive(Default)]
+struct Stored {
+    /// The violations: field and value, each with the greatest excess.
+    violations: BTreeMap<(Pointer, String), i128>,
+    unknowns: BTreeSet<(Pointer, Why, String, u64)>,
+}
+
+impl Stored {
+    fn of(outcome: RuleOutcome) -> Self {
+        let mut stored = Self::default();
+        for mut violation in outcome.violations {
+            for RuleViolation { pointer, value, excess, .. } in
+                std::mem::take(&mut violation.others).into_iter().chain([violation])
+            {
+                let known = stored.violations.entry((pointer.without_indexes(), value)).or_insert(excess);
+                *known = excess.max(*known);
+            }
+        }
+        let unknown =
+            |Unknown { pointer, why, of, digest }: Unknown| (pointer.without_indexes(), why, of, digest);
+        stored.unknowns = outcome.unknowns.into_iter().map(unknown).collect();
+        stored
+    }
+
+    /// Whether the stored object has this violation too, or a worse one.
+    fn has(&self, violation: &RuleViolation) -> bool {
+        let known = |RuleViolation { pointer, value, excess, .. }: &RuleViolation| {
+            let stored = self.violations.get(&(pointer.without_indexes(), value.clone()));
+            stored.is_some_and(|stored| excess <= stored)
+        };
+        !self.violations.is_empty() && known(violation) && violation.others.iter().all(known)
+    }
+
+    fn has_unknown(&self, Unknown { pointer, why, of, digest }: &Unknown) -> bool {
+        let known = || (pointer.without_indexes(), why.clone(), of.clone(), *digest);
+        !self.unknowns.is_empty() && self.unknowns.contains(&known())
+    }
+}
+
 /// Whether a place in the view of a pod's memory is a variable in the pod. Memory resources have no such place.
-fn is_in_container(pointer: &Pointer) -> bool {
+pub(super) fn is_in_container(pointer: &Pointer) -> bool {
     ["/spec/containers/", "/spec/initContainers/"].iter().any(|list| pointer.as_str().starts_with(list))
 }
 

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use crate::codes::{EXEMPTION_EXPIRED, EXEMPTION_REJECTED, EXEMPTION_UNUSED, UNUSED};
-use memgate_model::finding::{Code, Finding};
+use memgate_model::family::Family;
+use memgate_model::finding::{Code, Finding, Severity};
 use memgate_model::kind::{MEMORY_POLICY, MEMORY_POLICY_EXEMPTION};
 use memgate_model::object::Reference;
 use memgate_model::policy::{Exemption, Policies, Policy};
@@ -29,10 +30,19 @@ pub struct Used {
 
 /// The policies of these names that matched nothing.
 #[must_use]
-pub fn policies(names: &BTreeSet<String>, used: &Used) -> Vec<(Reference, Finding)> {
+pub fn policies(
+    names: &BTreeSet<String>,
+    policies: &Policies,
+    enabled: &[&'static Family],
+    used: &Used,
+) -> Vec<(Reference, Finding)> {
     let unused = names.difference(&used.policies);
     let finding = |name: &String| {
         let object = Reference { kind: &MEMORY_POLICY, namespace: String::new(), name: name.clone() };
+        let off = policies.get(name).and_then(|policy| advice::switched_off(policy, enabled));
+        if let Some(finding) = off.filter(|finding| finding.severity == Severity::Warn) {
+            return (object, Finding { code: &UNUSED, ..finding });
+        }
         let message = format!("policy {} matched none of the objects", plain_name(name));
         let finding = warning(&UNUSED, "/spec/match", &message);
         (object, finding.help("look at match, or leave the policy out"))

@@ -4,7 +4,8 @@
 //!
 //! - [`read`] with `reader` and `values`: a manifest to a policy or an exemption. `advice` warns about valid policies
 //!   that probably do not do what their author means.
-//! - [`rules`]: the fifteen typed rules, one file each; `names`, `text` and [`in_cel`] are what they share.
+//! - [`rules`]: the seventeen typed rules; those about single values are made of conditions (`check`). `names`, `text` and [`in_cel`] are what they share.
+//! - [`coverage`]: the platforms on which a rule has something to judge.
 //! - [`put`] and [`take`]: policies and exemptions enter and leave a snapshot.
 //! - [`selection`], `matching`, `namespaces`: which policies judge an object.
 //! - [`judge`]: the findings of the policies in force, after exemptions ([`next_expiries`] says when those end).
@@ -13,6 +14,7 @@
 
 mod advice;
 pub mod codes;
+pub mod coverage;
 pub mod defaults;
 mod exempt;
 pub mod in_cel;

@@ -8,6 +8,7 @@ use memgate_model::settings::PolicySettings;
 use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
 use memgate_model::typed_rule::NamespaceLabels;
+use memgate_primitives::budget::Budget;
 
 /// The labels by Namespace, as far as they were looked up.
 #[derive(Debug)]
@@ -31,12 +32,21 @@ impl<'n> Namespaces<'n> {
             if !self.known.contains_key(name) {
                 let found = match state.get(&NAMESPACE, "", name) {
                     Lookup::Found(object) => Some(labels_of(object)),
-                    Lookup::Absent | Lookup::Unknown => None,
+                    Lookup::Absent | Lookup::Unknown => self.by_pattern(name, state.budget()),
                 };
                 let found = self.with_given(name, found);
                 self.known.insert(name.to_owned(), found);
             }
         }
+    }
+
+    /// The labels that the settings give to a Namespace that is not in the state, if a pattern fits its name.
+    fn by_pattern(&self, name: &str, budget: &Budget<'_>) -> Option<BTreeMap<String, String>> {
+        let all = self.settings.unknown_namespaces.iter();
+        let mut fitting = all.filter(|(pattern, _)| pattern.matches(name, budget)).map(|(_, labels)| labels);
+        let mut labels = fitting.next()?.clone();
+        fitting.for_each(|more| labels.extend(more.clone()));
+        Some(labels)
     }
 
     /// The labels of a Namespace, which are `own` for one that is judged itself.

@@ -60,7 +60,8 @@ pub fn decide(
     let denied = findings.iter().any(|finding| finding.severity == Severity::Deny);
     if let Some(policy) = policy.filter(|_| !denied) {
         let now = request.occasion.now;
-        findings.extend(advice::about(&object, &policy, families, &snapshot.policies, now));
+        let (enabled, others) = (&snapshot.settings.families, &snapshot.policies);
+        findings.extend(advice::about(&policy, families, enabled, others, now));
     }
     sort(&mut findings, &object);
     let reason = if denied { Reason::Invalid } else { Reason::Valid };

@@ -19,6 +19,9 @@ pub(super) fn value(judged: &Judged<'_>, text: &str) -> String {
     if judged.is_foreign() { "\"…\"".to_owned() } else { quoted(text, MAX_VALUE_CHARS) }
 }
 
+/// The text in place of a value whose label or annotation has the name of a credential, in quotes.
+pub(super) const HIDDEN: &str = "\"…\"";
+
 /// The name of an object in quotes; `"…"` when it is written in another namespace than the subject's.
 pub(super) fn name(judged: &Judged<'_>, text: &str) -> String {
     if judged.is_foreign() { "\"…\"".to_owned() } else { plain_name(text) }
@@ -53,10 +56,15 @@ pub(super) fn use_one_of(allowed: Option<&[String]>) -> String {
 
 /// The same as `; use A`, `; use A or B`, `; use A, B or C`.
 pub(super) fn use_a_or_b(allowed: &[String]) -> String {
-    match allowed {
+    if allowed.is_empty() { String::new() } else { format!("; use {}", a_or_b(allowed)) }
+}
+
+/// `A`, `A or B`, `A, B or C`.
+pub(super) fn a_or_b(texts: &[String]) -> String {
+    match texts {
         [] => String::new(),
-        [one] => format!("; use {one}"),
-        [first @ .., last] => format!("; use {} or {last}", list(first.iter().map(String::as_str))),
+        [one] => one.clone(),
+        [first @ .., last] => format!("{} or {last}", list(first.iter().map(String::as_str))),
     }
 }
 
@@ -65,17 +73,26 @@ pub(super) fn patterns(globs: &[Glob]) -> String {
     list(globs.iter().map(Glob::as_str))
 }
 
-/// A list with commas, cut after [`MAX_LIST_BYTES`]: each finding of a rule has it, and an object may have ten thousand
-/// findings.
+/// Texts with `or` between them.
+pub(super) fn or(texts: impl Iterator<Item = String>) -> String {
+    joined(texts, " or ")
+}
+
 fn list<'t>(texts: impl Iterator<Item = &'t str>) -> String {
+    joined(texts, ", ")
+}
+
+/// A list, cut after [`MAX_LIST_BYTES`]: each finding of a rule has it, and an object may have ten thousand findings.
+fn joined(texts: impl Iterator<Item = impl AsRef<str>>, between: &str) -> String {
     let mut list = String::new();
     for text in texts {
+        let text = text.as_ref();
         if list.len() + text.len() > MAX_LIST_BYTES {
-            list.push_str(", …");
+            list.extend([between, "…"]);
             break;
         }
         if !list.is_empty() {
-            list.push_str(", ");
+            list.push_str(between);
         }
         list.push_str(text);
     }

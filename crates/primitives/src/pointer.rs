@@ -70,6 +70,14 @@ impl Pointer {
         pointer
     }
 
+    /// The pointer with every index of a list as `-`, so that it stays the same when an element moves. A key that is a
+    /// number counts as an index.
+    #[must_use]
+    pub fn without_indexes(&self) -> Self {
+        let tokens = self.0.split('/').map(|token| if is_index(token) { "-" } else { token });
+        Self(tokens.collect::<Vec<_>>().join("/"))
+    }
+
     /// The pointer to what holds this one; `None` at the root.
     #[must_use]
     pub fn parent(&self) -> Option<Self> {

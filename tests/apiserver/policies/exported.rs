@@ -20,11 +20,17 @@ use serde_json::{Value, json};
 use super::{entries_of, object};
 use crate::{
     fixture::{Fixture, Trial},
+    installed::memgate,
     request::{Answer, path, send},
     support::{cases, control_plane::ControlPlane, wait},
 };
 
-const RULES: &str = include_str!("exported.yaml");
+/// The rules of a scene. An apiserver shows 4096 bytes of warnings in all, so each scene has only some of them.
+const RULES: [(&str, &str); 3] = [
+    ("rules", include_str!("exported.yaml")),
+    ("fields", include_str!("exported_fields.yaml")),
+    ("lists", include_str!("exported_lists.yaml")),
+];
 
 /// How many pairs of a rule and an object have to be compared.
 const ENOUGH_PAIRS: usize = 2_000;
@@ -55,12 +61,19 @@ const DURATIONS: [&str; 12] = [
 ];
 
 pub(crate) fn trials() -> Vec<Trial> {
-    vec![
-        Trial::new("policies::exported_ones_warn_as_memgate_does", warns),
-        Trial::new("policies::exported_ones_deny_as_memgate_does", denies),
+    let judged = RULES.into_iter().flat_map(|(name, rules)| {
+        let of = |what: &str| format!("policies::exported_{name}_{what}_as_memgate_does");
+        [
+            Trial::new(of("warn"), move |fixture| warns(fixture, rules)),
+            Trial::new(of("deny"), move |fixture| denies(fixture, rules)),
+        ]
+    });
+    let others = [
         // There is one ArkConfig for all trials.
         Trial::alone("policies::exported_ones_match_what_has_no_namespace_by_its_labels", without_namespace),
-    ]
+        Trial::new("policies::what_is_exported_of_the_library_is_accepted", library),
+    ];
+    judged.chain(others).collect()
 }
 
 /// What is said of an object: whether it is refused, and which rules are named, each with its words.
@@ -73,12 +86,24 @@ struct Said {
 impl Said {
     /// Adds the words of a finding, if it is one of a policy: `FIELD: WORDS (memgate policy NAME/RULE)`.
     fn add(&mut self, text: &str) {
-        let Some((words, rule)) =
-            text.strip_suffix(')').and_then(|text| text.rsplit_once(" (memgate policy "))
-        else {
-            return;
-        };
-        self.rules.entry(rule.to_owned()).or_default().insert(words.to_owned());
+        let found = text.strip_suffix(')').and_then(|text| text.rsplit_once(" (memgate policy "));
+        if let Some((words, rule)) = found {
+            self.rules.entry(rule.to_owned()).or_default().insert(words.to_owned());
+        }
+    }
+
+    /// Adds a rule of which an apiserver has cut the warning, as it does with all of them when they are long together.
+    /// A policy of these trials is named `NAMESPACE-RULE`, exported as `memgate-policy-NAME-FAMILY-ACTION`.
+    fn add_cut(&mut self, text: &str, namespace: &str) {
+        let exported = text
+            .strip_prefix("Validation failed for ValidatingAdmissionPolicy 'memgate-policy-")
+            .and_then(|text| text.split_once('\''));
+        if let Some((policy, _)) = exported
+            && let Some(policy) = policy.rsplitn(3, '-').nth(2)
+            && let Some(rule) = policy.strip_prefix(namespace).and_then(|it| it.strip_prefix('-'))
+        {
+            self.rules.entry(format!("{policy}/{rule}")).or_default().insert("…".to_owned());
+        }
     }
 }
 
@@ -94,12 +119,13 @@ struct Scene<'f> {
 
 impl<'f> Scene<'f> {
     /// Exports each rule as a policy of its own with this action, and applies it.
-    fn new(fixture: &'f Fixture, action: &str) -> Result<Self> {
+    fn new(fixture: &'f Fixture, action: &str, rules: &str) -> Result<Self> {
         fixture.memgate()?;
         let cluster = fixture.cluster()?;
-        let namespace = cluster.labelled_namespace("exported", &[("team", "team-a")])?;
+        // A short name: each warning names the namespace three times.
+        let namespace = cluster.labelled_namespace("ex", &[("team", "team-a")])?;
         let mut policies = Vec::new();
-        for rule in entries_of(RULES)? {
+        for rule in entries_of(rules)? {
             let id = rule["id"].as_str().context("a rule has no id")?.to_owned();
             let spec = json!({
                 "match": {"namespaces": [namespace], "excludeUsers": ["unseen"]},
@@ -138,7 +164,11 @@ impl<'f> Scene<'f> {
         });
         wait::until("the exported policies to be in force", || {
             let answer = self.create(&memory, "?dryRun=All")?;
-            Ok(said_by_apiserver(&answer)?.rules.keys().any(|rule| rule.ends_with("/canary")).then_some(()))
+            Ok(said_by_apiserver(&answer, &self.namespace)?
+                .rules
+                .keys()
+                .any(|rule| rule.ends_with("/canary"))
+                .then_some(()))
         })
     }
 
@@ -270,12 +300,12 @@ fn has_odd_duration(object: &Value) -> bool {
 }
 
 /// What the apiserver says: in a refusal, of which it names the first, and in warnings.
-fn said_by_apiserver(answer: &Answer) -> Result<Said> {
+fn said_by_apiserver(answer: &Answer, namespace: &str) -> Result<Said> {
     let mut said = Said { denied: !answer.granted(), ..Said::default() };
     for text in answer.warnings.iter().map(String::as_str).chain([answer.message()]) {
         let is_whole = !text.contains("resulted in error") && !text.contains("breaks the rule");
         ensure!(is_whole, "{text}");
-        said.add(text);
+        if text.ends_with(')') { said.add(text) } else { said.add_cut(text, namespace) }
     }
     Ok(said)
 }
@@ -317,8 +347,8 @@ fn objects(namespace: &str) -> Result<Vec<Value>> {
     Ok(objects.into_iter().step_by(step.max(1)).chain(queries).collect())
 }
 
-fn warns(fixture: &Fixture) -> Result<()> {
-    let scene = Scene::new(fixture, "warn")?;
+fn warns(fixture: &Fixture, rules: &str) -> Result<()> {
+    let scene = Scene::new(fixture, "warn", rules)?;
     scene.install()?;
     let (mut pairs, mut broken, mut wrong) = (0, 0, Vec::new());
     let mut fired = BTreeSet::new();
@@ -327,7 +357,8 @@ fn warns(fixture: &Fixture) -> Result<()> {
         if !answer.granted() {
             continue;
         }
-        let (here, there) = (scene.said_by_memgate(&answer.body, None)?, said_by_apiserver(&answer)?);
+        let (here, there) =
+            (scene.said_by_memgate(&answer.body, None)?, said_by_apiserver(&answer, &scene.namespace)?);
         pairs += scene.policies.len();
         broken += there.rules.len();
         fired.extend(there.rules.keys().cloned());
@@ -348,8 +379,8 @@ fn warns(fixture: &Fixture) -> Result<()> {
 }
 
 /// The objects that are updated are stored before the policies are there.
-fn denies(fixture: &Fixture) -> Result<()> {
-    let scene = Scene::new(fixture, "deny")?;
+fn denies(fixture: &Fixture, rules: &str) -> Result<()> {
+    let scene = Scene::new(fixture, "deny", rules)?;
     let (mut stored, mut wrong) = (Vec::new(), Vec::new());
     let mut objects = objects(&scene.namespace)?;
     // A stored ArkConfig would be that of all trials.
@@ -367,7 +398,7 @@ fn denies(fixture: &Fixture) -> Result<()> {
         object["metadata"]["name"] =
             json!(format!("{}-2", object["metadata"]["name"].as_str().unwrap_or_default()));
         let answer = scene.create(&object, "?dryRun=All")?;
-        let there = said_by_apiserver(&answer)?;
+        let there = said_by_apiserver(&answer, &scene.namespace)?;
         if there.denied && there.rules.is_empty() {
             continue;
         }
@@ -383,7 +414,7 @@ fn denies(fixture: &Fixture) -> Result<()> {
             object["spec"] = spec.clone();
             object["metadata"]["annotations"]["touched"] = json!("yes");
             let answer = scene.rehearse_update(old, &object)?;
-            let there = said_by_apiserver(&answer)?;
+            let there = said_by_apiserver(&answer, &scene.namespace)?;
             if there.denied && there.rules.is_empty() {
                 continue;
             }
@@ -413,17 +444,21 @@ fn without_namespace(fixture: &Fixture) -> Result<()> {
         {"key": "team", "operator": "In", "values": [team]}, {"key": "old", "operator": "DoesNotExist"},
         {"key": "tier", "operator": "NotIn", "values": ["lab"]},
     ]);
+    let by_label = json!({"labels": {"required": [team]}});
+    // Of an absent namespace no condition fails; an expression that fails to evaluate would refuse the object.
+    let by_namespace =
+        json!({"fields": [{"path": "namespace", "in": [team]}, {"path": "namespace", "exists": true}]});
+    let selector = json!({"matchExpressions": expressions});
     let matches = [
-        (
-            "selected",
-            json!({"namespaceSelector": {"matchExpressions": expressions}, "excludeNamespaces": ["*"]}),
-        ),
-        ("listed", json!({"namespaces": ["*"]})),
+        ("selected", json!({"namespaceSelector": selector, "excludeNamespaces": ["*"]}), &by_label, "warn"),
+        ("listed", json!({"namespaces": ["*"]}), &by_label, "warn"),
+        ("nowhere", json!({"namespaceSelector": selector}), &by_namespace, "deny"),
     ];
-    let policies = matches.map(|(name, mut matching)| {
+    let policies = matches.map(|(name, mut matching, rule, action)| {
         matching["kinds"] = json!(["ArkConfig"]);
-        let rules = json!([{"id": name, "labels": {"required": [team]}}]);
-        let spec = json!({"match": matching, "actions": {"admission": "warn"}, "rules": rules});
+        let mut rule = rule.clone();
+        rule["id"] = json!(name);
+        let spec = json!({"match": matching, "actions": {"admission": action}, "rules": [rule]});
         object("MemoryPolicy", &json!({"name": format!("{team}-{name}")}), &spec)
     });
     let snapshot = state(&Asked { state: policies.to_vec(), ..nothing()? })?;
@@ -439,7 +474,7 @@ fn without_namespace(fixture: &Fixture) -> Result<()> {
         let path = format!("{}?dryRun=All", path(&config, "", None)?);
         let answer = cluster.block_on(send(&cluster.client(), Method::POST, &path, Some(&config)))?;
         ensure!(answer.granted(), "{}", answer.message());
-        Ok(said_by_apiserver(&answer)?.rules.into_keys().filter(|rule| rule.contains(&team)).collect())
+        Ok(said_by_apiserver(&answer, &team)?.rules.into_keys().filter(|rule| rule.contains(&team)).collect())
     };
     let selected = format!("{team}-selected/selected");
     wait::until("the exported policy to be in force", || {
@@ -456,4 +491,27 @@ fn without_namespace(fixture: &Fixture) -> Result<()> {
         ensure!(broken == expected, "{labels}: {broken:?}");
     }
     delete(cluster, &exported)
+}
+
+/// Each policy of the library that can be exported, wholly or in part.
+fn library(fixture: &Fixture) -> Result<()> {
+    let cluster = fixture.cluster()?;
+    let (mut exported, mut wrong) = (0, Vec::new());
+    for entry in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/policy/library"))? {
+        let file = entry?.path().display().to_string();
+        let policies = memgate(&["policy", "export", "--to", "vap", "--partial", &file])?;
+        let count = policies.matches("kind: ValidatingAdmissionPolicy\n").count();
+        if count > 0 {
+            let output =
+                cluster.admin().run_with_input(&["apply", "--dry-run=server", "-f", "-"], &policies)?;
+            let created = output.stdout.lines().filter(|line| line.starts_with("validatingadmissionpolicy."));
+            if created.count() != count || !output.stderr.is_empty() {
+                wrong.push(format!("{file}: {}{}", output.stdout, output.stderr));
+            }
+        }
+        exported += count;
+    }
+    ensure!(wrong.is_empty(), "{}", wrong.join("\n"));
+    ensure!(exported >= 20, "{exported} policies");
+    Ok(())
 }

@@ -205,8 +205,10 @@ impl CaseReader {
         }
         let is_dated = |object: &Value| {
             let kind = object.get("kind").and_then(Value::as_str).unwrap_or_default();
-            kind == MEMORY_POLICY_EXEMPTION.kind
-                || kind == MEMORY_POLICY.kind && object.pointer("/spec/promote").is_some()
+            let rules = object.pointer("/spec/rules").and_then(Value::as_array);
+            let has_dated_rule = || rules.into_iter().flatten().any(|rule| rule.get("during").is_some());
+            let has_date = || object.pointer("/spec/promote").is_some() || has_dated_rule();
+            kind == MEMORY_POLICY_EXEMPTION.kind || kind == MEMORY_POLICY.kind && has_date()
         };
         if case.at.is_none() && case.state.iter().any(is_dated) {
             let message = "the state holds dates of policies: say when, such as at: 2027-02-01T00:00:00Z";
@@ -310,6 +312,21 @@ mod tests {
                 "/0/expect: the case asserts nothing",
             ]
         );
+    }
+
+    #[test]
+    fn asks_for_a_time_where_a_rule_has_dates() {
+        let rule =
+            json!({"id": "a", "during": {"until": "2027-01-07T00:00:00Z"}, "labels": {"required": ["a"]}});
+        let policy = json!({
+            "apiVersion": "policy.memgate.dev/v1alpha1", "kind": "MemoryPolicy", "metadata": {"name": "p"},
+            "spec": {"rules": [rule]},
+        });
+        let mut value = json!({"name": "a", "state": [policy], "object": pod(), "expect": {"allowed": true}});
+        let [error] = errors(&value).try_into().expect("an error");
+        assert!(error.contains("say when, such as at: 2027-02-01T00:00:00Z"), "{error}");
+        value["at"] = json!("2027-02-01T00:00:00Z");
+        assert!(read(&value).is_ok());
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Judges an object by the policies, once the families have decided: with their edits applied.
 
 use std::cell::OnceCell;
+use std::collections::BTreeMap;
 
 use crate::patch::apply::apply;
 use memgate_model::decision::Decision;
@@ -9,6 +10,7 @@ use memgate_model::family::{Family, Subject};
 use memgate_model::finding::{Finding, Severity};
 use memgate_model::pod::Pod;
 use memgate_model::policy::Question;
+use memgate_model::policy_rule::Counts;
 use memgate_model::reason::Reason;
 use memgate_model::request::{Operation, Point, Request};
 use memgate_model::snapshot::Snapshot;
@@ -172,15 +174,21 @@ pub(super) fn refuse_unread(
 /// Joins a decision about a pod with the findings of policies. Two families may recognise the pod; each finding
 /// counts once.
 fn join(decision: Decision, judgement: Judgement) -> Decision {
-    let Judgement { findings, not_shown: of_policies, mut policies, exemptions, fired, .. } = judgement;
+    let Judgement { findings, not_shown: of_policies, mut policies, exemptions, fired, counts, .. } =
+        judgement;
     policies.sort();
     policies.dedup();
     let mut seen = Members::default();
     let new = |finding: &Finding| {
         seen.insert((finding.code_name().to_owned(), finding.pointer.clone(), finding.message().into_owned()))
     };
-    let mut joined = Decision { policies, exemptions, fired, ..decision };
-    joined.findings.extend(findings.into_iter().filter(new));
+    let found = findings.len();
+    let findings: Vec<Finding> = findings.into_iter().filter(new).collect();
+    let mut joined = Decision { policies, exemptions, fired, counts, ..decision };
+    if findings.len() < found {
+        joined.counts = counts_of(&findings);
+    }
+    joined.findings.extend(findings);
     joined.findings.sort_by_cached_key(|finding| reported::position(&finding.pointer));
     let not_shown = reported::keep_first(&mut joined.findings);
     joined.not_shown = joined.not_shown.and(of_policies).and(not_shown);
@@ -191,6 +199,15 @@ fn join(decision: Decision, judgement: Judgement) -> Decision {
         joined.missing.clear();
     }
     joined
+}
+
+/// The number of findings of each policy.
+fn counts_of(findings: &[Finding]) -> BTreeMap<String, Counts> {
+    let mut counts = BTreeMap::<_, Counts>::new();
+    for (finding, policy) in findings.iter().filter_map(|it| Some((it, it.policy.as_ref()?))) {
+        counts.entry(policy.rule.policy.clone()).or_default().count(finding.severity, policy);
+    }
+    counts
 }
 
 /// Whether a policy refuses the object.

@@ -11,7 +11,7 @@ use crate::family::url;
 use crate::family::url::{Endpoint, server};
 use memgate_model::finding::Finding;
 use memgate_model::kind::SERVICE;
-use memgate_model::memory_view::{EndpointSource, EndpointView, HostView, Why};
+use memgate_model::memory_view::{ENCRYPTED_SCHEMES, EndpointSource, EndpointView, HostView, Why};
 use memgate_model::object::Lookup;
 use memgate_model::state_reader::StateReader;
 use memgate_primitives::credential::masked;
@@ -20,6 +20,9 @@ use memgate_primitives::pointer::Pointer;
 
 /// The scheme of Postgres, which has two spellings.
 const POSTGRES: &str = "postgresql";
+
+/// The modes in which a client of Postgres sends nothing in clear text. Source: PostgreSQL documentation, libpq, sslmode.
+const ENCRYPTED_MODES: [&str; 3] = ["require", "verify-ca", "verify-full"];
 
 /// The parameters that name hosts, in URLs and in other connection strings. Some hold a whole connection string, which
 /// no host is. Source: PostgreSQL documentation, libpq, parameter key words; pgjdbc, PGProperty; SQLAlchemy, dialects.
@@ -31,7 +34,7 @@ pub fn parse(from: EndpointSource, text: &str, namespace: &str, state: &mut Stat
     if text.contains("$(") {
         return EndpointView::unknown(from, Why::Placeholder).of(text);
     }
-    let WrittenEndpoint { scheme, servers, path, reading } = read(text);
+    let WrittenEndpoint { scheme, servers, path, encrypts, reading } = read(text);
     let servers = if servers.is_empty() { vec![Server::default()] } else { servers };
     let mut host = |server: &Server| host_view(&server.host, port(&server.port), namespace, state);
     let (hosts, path) = match reading {
@@ -41,7 +44,8 @@ pub fn parse(from: EndpointSource, text: &str, namespace: &str, state: &mut Stat
         Reading::Same | Reading::Unusual | Reading::Odd => (servers.iter().map(&mut host).collect(), path),
     };
     let unknown = (reading != Reading::Same).then_some(Why::TwoReadings);
-    EndpointView { scheme, hosts, path, unknown, ..EndpointView::new(from) }.of(text)
+    let tls = Some(encrypts);
+    EndpointView { scheme, hosts, path, tls, unknown, ..EndpointView::new(from) }.of(text)
 }
 
 /// The warning about a URL of which clients read different hosts. The reading of a connection string in another form
@@ -77,6 +81,8 @@ struct WrittenEndpoint {
     /// Empty if the text does not name a host.
     servers: Vec<Server>,
     path: Option<String>,
+    /// Whether clients encrypt what they send.
+    encrypts: bool,
     reading: Reading,
 }
 
@@ -110,12 +116,27 @@ fn read_url(text: &str, mut reading: Reading) -> WrittenEndpoint {
         reading = reading.max(authority::of_hosts(&hosts));
         add_servers(&hosts, &ports, &mut servers);
     }
+    let encrypts = match scheme.as_deref() {
+        Some(POSTGRES) => requires_tls(&in_query),
+        scheme => scheme.is_some_and(|scheme| ENCRYPTED_SCHEMES.contains(&scheme)),
+    };
     WrittenEndpoint {
         scheme,
         path: public_path(url.path),
+        encrypts,
         reading: reading.max(of_number(&servers)),
         servers,
     }
+}
+
+/// Whether the parameters of a connection string require TLS for every host: each mode among those that are repeated,
+/// or that stand in a list with one for each host. In capitals the parameter is none of libpq's, so it only takes away.
+fn requires_tls<K: AsRef<str>, V: AsRef<str>>(parameters: &[(K, V)]) -> bool {
+    let modes = parameters.iter().filter(|(name, _)| name.as_ref().eq_ignore_ascii_case("sslmode"));
+    let is_set = parameters.iter().any(|(name, _)| name.as_ref() == "sslmode");
+    let modes: Vec<_> = modes.map(|(_, modes)| percent_decoded(modes.as_ref())).collect();
+    let mut each = modes.iter().flat_map(|modes| modes.split(','));
+    is_set && each.all(|mode| ENCRYPTED_MODES.contains(&mode))
 }
 
 /// Reads `key=value` pairs as Postgres drivers do.
@@ -127,8 +148,8 @@ fn read_pairs(text: &str) -> WrittenEndpoint {
         reading = reading.max(authority::of_hosts(hosts));
         add_servers(hosts, &ports, &mut servers);
     }
-    let reading = reading.max(of_number(&servers));
-    WrittenEndpoint { scheme: Some(POSTGRES.to_owned()), servers, path: None, reading }
+    let (reading, encrypts) = (reading.max(of_number(&servers)), requires_tls(&pairs));
+    WrittenEndpoint { scheme: Some(POSTGRES.to_owned()), servers, path: None, encrypts, reading }
 }
 
 /// Whether a parameter has hosts. Some drivers ignore the case of its name.

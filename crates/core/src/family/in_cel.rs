@@ -66,6 +66,9 @@ fn view(family: &Family, view: &'static Value) -> Option<CelView> {
         lets: pairs(&view["lets"], |name, value| Some(CelVariable::new(name, value))),
         paths: pairs(&view["paths"], |path, entries| Some(CelPath::new(path, entries))),
         unsaid: pairs(&view["unsaid"], |path, reason| Some((path, reason))),
+        backends: entries(&view["backends"], |path, names| Some((path, list(names, Value::as_str)))),
+        unknown: pairs(&view["unknown"], |path, cases| Some((path, cases))),
+        unused: view["unused"] == true,
     })
 }
 
@@ -79,8 +82,16 @@ fn pairs<T: 'static>(
     map: &'static Value,
     read: impl Fn(&'static str, &'static str) -> Option<T>,
 ) -> &'static [T] {
+    entries(map, |name, text| read(name, text.as_str()?))
+}
+
+/// The entries of a map, in their order.
+fn entries<T: 'static>(
+    map: &'static Value,
+    read: impl Fn(&'static str, &'static Value) -> Option<T>,
+) -> &'static [T] {
     let entries = map.as_object().into_iter().flatten();
-    entries.filter_map(|(name, text)| read(name, text.as_str()?)).collect::<Vec<T>>().leak()
+    entries.filter_map(|(name, value)| read(name, value)).collect::<Vec<T>>().leak()
 }
 
 /// The kind of this name.
@@ -142,10 +153,17 @@ mod tests {
         };
         let view = |view: &CelView| {
             let paths: Value = view.paths.iter().map(|path| (path.path, path.entries)).collect();
-            serde_json::json!({
+            let backends =
+                view.backends.iter().map(|(path, names)| ((*path).to_owned(), serde_json::json!(names)));
+            let mut view = serde_json::json!({
                 "name": view.name, "kinds": kinds(view.kinds), "viewed": view.viewed, "lets": lets(view.lets),
-                "paths": paths, "unsaid": pairs(view.unsaid),
-            })
+                "paths": paths, "unsaid": pairs(view.unsaid), "backends": backends.collect::<Value>(),
+                "unknown": pairs(view.unknown), "unused": view.unused,
+            });
+            if view["unused"] == false {
+                view["unused"] = serde_json::json!([]);
+            }
+            view
         };
         let rules = &family.in_cel;
         let mut in_schema = Vec::new();

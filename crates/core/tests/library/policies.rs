@@ -4,6 +4,7 @@
 //! budget    what policies cost counts, and hides nothing
 //! clocks    times at both ends, before, at and after what they are compared with
 //! every     each type of rule on the objects of each family, in each role
+//! generic   the rules `fields` and `anyOf`: what they refuse, cost and warn about
 //! hosts     which hosts are allowed, compared with the clients that connect to them
 //! large     very many elements, very long values, and policies as large as they may be
 //! locked    what passes where a policy refuses everything
@@ -11,6 +12,7 @@
 //! pods      what a pod sets itself, and pods that are too large
 //! refused   what is wrong with a policy is said in words that help
 //! repeated  the second time, and updates that change nothing
+//! steps     how many steps rules take, counted
 //! texts     odd texts in values, which must not reach a terminal
 //! wrong     wrong values in each field of a policy, an exemption and an object
 //! ```
@@ -20,6 +22,7 @@
 mod budget;
 mod clocks;
 mod every;
+mod generic;
 mod hosts;
 mod large;
 mod locked;
@@ -27,6 +30,7 @@ mod own;
 mod pods;
 mod refused;
 mod repeated;
+mod steps;
 mod texts;
 mod wrong;
 

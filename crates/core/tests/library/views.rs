@@ -7,7 +7,7 @@
 //!   namespace: team            # of the request, where the object has none; `default` without it
 //!   clusterDomain: corp        # the setting, optional
 //!   state: [ … ]               # optional
-//!   view: { … }                # without family, kind, name, namespace and labels, unless they matter; null for none
+//!   view: { … }                # without family, kind, name, namespace, labels and annotations, unless they matter; null for none
 //!   at: { backend: /spec/x }   # paths of the view with the pointers in the object, optional
 //!   hosts: [a, b]              # every host of the endpoint, optional
 //!   why: the endpoint is in …  # why the endpoint, or its port, is unknown; optional
@@ -64,7 +64,7 @@ const KEYS: [&str; 11] = [
 ];
 
 /// What says which object a view is of: compared only where a case has it.
-const IDENTITY: [&str; 5] = ["family", "kind", "name", "namespace", "labels"];
+const IDENTITY: [&str; 6] = ["family", "kind", "name", "namespace", "labels", "annotations"];
 
 /// The families that have views, with their cases.
 pub(super) fn cases() -> Vec<(&'static Family, Vec<Value>)> {

@@ -2,6 +2,9 @@
 
 use crate::memory_view::{Why, digest};
 
+/// The schemes whose clients encrypt what they send. A client of Postgres does so in some of its modes.
+pub const ENCRYPTED_SCHEMES: [&str; 4] = ["https", "rediss", "grpcs", "wss"];
+
 /// Where the endpoint comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum EndpointSource {
@@ -46,6 +49,8 @@ pub struct EndpointView {
     pub hosts: Vec<HostView>,
     /// The path, if there is one.
     pub path: Option<String>,
+    /// Whether clients encrypt what they send, as far as its text tells; absent where nothing of it is known.
+    pub tls: Option<bool>,
     /// Why its hosts are not known.
     pub unknown: Option<Why>,
     /// Why the port is unknown, if the rest is known.
@@ -77,7 +82,16 @@ impl EndpointView {
     #[must_use]
     pub const fn new(from: EndpointSource) -> Self {
         let hosts = Vec::new();
-        Self { from, scheme: None, hosts, path: None, unknown: None, port_unknown: None, digest: 0 }
+        Self {
+            from,
+            scheme: None,
+            hosts,
+            path: None,
+            tls: None,
+            unknown: None,
+            port_unknown: None,
+            digest: 0,
+        }
     }
 
     /// An endpoint of which only the source is known.
@@ -99,15 +113,12 @@ impl EndpointView {
         self.unknown == Some(Why::TwoReadings)
     }
 
-    /// The URL from the parts of the view; absent without scheme or known host.
+    /// The URL with one of its hosts, from the parts of the view; absent without a scheme, or if the hosts are not known.
     #[must_use]
-    pub fn url(&self) -> Option<String> {
-        if self.unknown.is_some() {
-            return None;
-        }
-        let (scheme, first) = (self.scheme.as_deref()?, self.hosts.first()?);
-        let host = if first.host.contains(':') { format!("[{}]", first.host) } else { first.host.clone() };
-        let port = first.port.map(|port| format!(":{port}")).unwrap_or_default();
+    pub fn url(&self, of: &HostView) -> Option<String> {
+        let scheme = self.scheme.as_deref().filter(|_| self.unknown.is_none())?;
+        let host = if of.host.contains(':') { format!("[{}]", of.host) } else { of.host.clone() };
+        let port = of.port.map(|port| format!(":{port}")).unwrap_or_default();
         Some(format!("{scheme}://{host}{port}{}", self.path.as_deref().unwrap_or_default()))
     }
 }

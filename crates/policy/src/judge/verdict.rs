@@ -8,6 +8,7 @@ use crate::codes::RULE;
 use memgate_model::elsewhere::Elsewhere;
 use memgate_model::finding::{Finding, Severity};
 use memgate_model::kind::MEMORY_POLICY;
+use memgate_model::memory_view::Why;
 use memgate_model::object::Reference;
 use memgate_model::policy::{Action, Exemption, Policies, Policy, Promotion, Rule};
 use memgate_model::policy_rule::{AtAdmission, ExemptBy, PolicyFinding, PolicyStatus};
@@ -75,28 +76,27 @@ impl<'v> Verdict<'v> {
         !self.policy.enforces_existing && operation == Operation::Update && self.action == Action::Deny
     }
 
-    /// The finding about a violation.
-    pub(super) fn finding(
-        &self,
-        pointer: &Pointer,
-        message: &str,
-        status: PolicyStatus,
-        is_stored: bool,
-        exemption: Option<&Exemption>,
-    ) -> Option<Finding> {
-        let follows = self.follows(status, is_stored, exemption)?;
-        Some(self.told(follows, pointer, message, exemption))
+    /// The finding about a violation without an exemption.
+    pub(super) fn finding(&self, pointer: &Pointer, message: &str, is_stored: bool) -> Option<Finding> {
+        let follows = self.follows(None, is_stored, None)?;
+        Some(self.told(follows, pointer, message, None))
     }
 
-    /// What follows from a violation, or from what cannot be judged.
+    /// What follows from a violation, or from what cannot be judged for the reason `why`.
     pub(super) fn follows(
         &self,
-        status: PolicyStatus,
+        why: Option<&Why>,
         is_stored: bool,
         exemption: Option<&Exemption>,
     ) -> Option<Follows> {
-        let is_unknown = status == PolicyStatus::Unknown;
-        let action = if is_unknown { self.action.min(self.rule.on_unknown) } else { self.action };
+        let status = if why.is_some() { PolicyStatus::Unknown } else { PolicyStatus::Violated };
+        let action = if why.is_some() { self.action.min(self.rule.on_unknown) } else { self.action };
+        let needs_namespace = self.is_assumed || matches!(why, Some(Why::Namespace(_)));
+        // An audit only reports, so there the action at admission decides whether anything depends on it.
+        let is_audit = self.occasion.point == Point::Audit;
+        let matters =
+            || self.action >= Action::Warn || is_audit && self.action_at_admission() >= Action::Warn;
+        let is_assumed = needs_namespace && exemption.is_none() && matters();
         let ratcheted = is_stored && action == Action::Deny;
         let (action, status) = match exemption {
             Some(_) => (Action::Report, PolicyStatus::Exempt),
@@ -108,8 +108,13 @@ impl<'v> Verdict<'v> {
         let at_admission = self.at_admission(status, exemption);
         let exemption_of = |it: &Exemption| ExemptBy { name: it.key(), until: it.expires_at };
         let exempt_by = exemption.map(exemption_of);
-        let about =
-            PolicyFinding { rule: self.rule.about.clone(), status, at_admission, exemption: exempt_by };
+        let about = PolicyFinding {
+            rule: self.rule.about.clone(),
+            status,
+            at_admission,
+            exemption: exempt_by,
+            is_assumed,
+        };
         Some(Follows { severity, promised, about })
     }
 
@@ -138,11 +143,15 @@ impl<'v> Verdict<'v> {
         (promotion.to == Action::Deny && !stays_weaker).then_some(promotion.at)
     }
 
-    /// In an audit: the action of admission today.
+    /// The action at admission today.
+    fn action_at_admission(&self) -> Action {
+        let action = action(self.policy, self.rule, Occasion { point: Point::Admission, ..self.occasion });
+        if self.is_assumed { action.min(Action::Warn) } else { action }
+    }
+
+    /// In an audit: what admission does today.
     fn at_admission(&self, status: PolicyStatus, exemption: Option<&Exemption>) -> Option<AtAdmission> {
-        let occasion = Occasion { point: Point::Admission, ..self.occasion };
-        let action = action(self.policy, self.rule, occasion);
-        let action = if self.is_assumed { action.min(Action::Warn) } else { action };
+        let action = self.action_at_admission();
         let action = if status == PolicyStatus::Unknown { action.min(self.rule.on_unknown) } else { action };
         let warns = action == Action::Warn;
         (self.occasion.point == Point::Audit).then(|| match (status, action, self.promised(status)) {
@@ -176,13 +185,17 @@ impl<'v> Verdict<'v> {
     }
 }
 
-/// The future promotion of a rule; `None` for a rule with its own action at admission.
+/// The future promotion of a rule, which counts once the rule applies; `None` for a rule with its own action at admission,
+/// or one that ends before.
 #[must_use]
 pub fn promotion(policy: &Policy, rule: &Rule, now: Timestamp) -> Option<Promotion> {
-    policy.promote.filter(|it| now < it.at && rule.action.admission.is_none())
+    let promotion = policy.promote.filter(|_| rule.action.admission.is_none())?;
+    let at = rule.during.from.map_or(promotion.at, |from| from.max(promotion.at));
+    (now < at && rule.during.has(at)).then_some(Promotion { at, ..promotion })
 }
 
-/// The action for a violation: the rule's own, else the policy's, which is stricter after the promotion.
+/// The action for a violation: the rule's own, else the policy's, which is stricter after the promotion. A rule whose
+/// time has not come, or is over, has none.
 #[must_use]
 pub fn action(policy: &Policy, rule: &Rule, occasion: Occasion<'_>) -> Action {
     let of_policy = || {
@@ -190,5 +203,8 @@ pub fn action(policy: &Policy, rule: &Rule, occasion: Occasion<'_>) -> Action {
             policy.promote.filter(|it| occasion.point == Point::Admission && occasion.now >= it.at);
         promoted.map_or_else(|| policy.actions.at(occasion.point), |it| it.to)
     };
+    if !rule.during.has(occasion.now) {
+        return Action::None;
+    }
     rule.action.at(occasion.point).unwrap_or_else(of_policy)
 }

@@ -6,17 +6,16 @@ use std::sync::Arc;
 
 use memgate_model::finding::Cause;
 use memgate_model::memory_view::Role;
-use memgate_model::policy::{Action, Rule, When};
+use memgate_model::policy::{Action, During, Rule, When};
 use memgate_model::policy_rule::PolicyRule;
-use memgate_model::typed_rule::TypedRule;
+use memgate_model::typed_rule::RuleRoles;
 use memgate_primitives::plain_text::quoted;
-use memgate_primitives::suggest::{did_you_mean, nearest};
 
 use super::super::names::MAX_ENTRIES;
 use super::super::reader::{Fields, Reader, one_of};
 use super::super::rules::{self, RuleType};
 use super::super::values::is_kebab;
-use super::{RULE_AUDIT_ACTIONS, overrides};
+use super::{RULE_AUDIT_ACTIONS, instant, overrides};
 
 /// The most characters of the id of a rule.
 pub(super) const MAX_ID: usize = 40;
@@ -26,32 +25,32 @@ const MAX_MESSAGE: usize = 200;
 const MAX_HINT: usize = 300;
 const MAX_DOCS: usize = 500;
 
-/// The fields of a rule besides the typed one.
-pub(crate) const FIELDS: [&str; 10] =
-    ["id", "roles", "when", "action", "message", "hint", "docs", "severity", "onUnknown", "exemptable"];
-
 const SEVERITIES: [&str; 5] = ["critical", "high", "medium", "low", "info"];
 
 pub(super) fn read<'v>(policy: &str, reader: &Reader<'v>, seen: &RefCell<BTreeSet<&'v str>>) -> Option<Rule> {
     let fields = reader.any_fields()?;
     let id = id(&fields, seen);
-    let typed = typed(&fields);
+    let typed = rules::typed(&fields, &rules::FIELDS);
     let severity = SEVERITIES.map(|name| (name, name));
     let severity = fields.choice("severity", &severity).unwrap_or("medium");
     let on_unknown = [("note", Action::Report), ("warn", Action::Warn), ("deny", Action::Deny)];
     let on_unknown = fields.choice("onUnknown", &on_unknown).unwrap_or(Action::Report);
     let when = fields.get("when").and_then(|it| when(&it));
+    let during = fields.get("during").and_then(|it| during(&it)).unwrap_or_default();
     let action = fields.get("action").map(|it| overrides(&it, &RULE_AUDIT_ACTIONS)).unwrap_or_default();
     let message = fields.get("message").and_then(|it| one_line(&it));
     let hint = fields.text("hint", MAX_HINT).map(str::to_owned);
     let docs = fields.get("docs").and_then(|it| docs(&it));
     let exemptable = fields.get("exemptable").and_then(|it| it.flag()).unwrap_or(true);
     let (kind, check) = typed?;
-    let roles = roles(&fields, kind);
+    let check = check?;
+    let mut of_type = kind.roles(&*check);
     // A TTL is that of a referrer itself or of its memory; a rule that asks for referrers means both.
-    let also_itself = kind.name == "retention" && fields.has("roles");
-    let is_natural = |role: &Role| kind.natural.contains(role) && (*role == Role::Memory || !also_itself);
-    let by_sources = roles.iter().copied().filter(|role| !is_natural(role)).collect();
+    if kind.name == "retention" && fields.has("roles") {
+        of_type.by_sources.push(Role::Referrer);
+    }
+    let roles = roles(&fields, kind, &of_type);
+    let RuleRoles { own, by_sources, .. } = of_type.only(&roles);
     let id = id?.to_owned();
     let about = PolicyRule {
         code: format!("policy/{policy}/{id}"),
@@ -67,10 +66,11 @@ pub(super) fn read<'v>(policy: &str, reader: &Reader<'v>, seen: &RefCell<BTreeSe
     Some(Rule {
         about: Arc::new(about),
         roles,
+        own,
         by_sources,
         when,
-        also_itself,
-        check: check?,
+        during,
+        check,
         action,
         message,
         on_unknown,
@@ -90,70 +90,18 @@ fn id<'v>(fields: &Fields<'v>, seen: &RefCell<BTreeSet<&'v str>>) -> Option<&'v 
     Some(id)
 }
 
-/// The typed rule: the one field that is not in [`FIELDS`].
-fn typed<'t>(fields: &Fields<'_>) -> Option<(&'t RuleType, Option<Box<dyn TypedRule>>)> {
-    let mut found: Vec<&RuleType> = Vec::new();
-    let mut is_misspelt = false;
-    for name in fields.names().filter(|name| !FIELDS.contains(name)) {
-        match rules::find(name) {
-            Some(rule) => found.push(rule),
-            None => {
-                is_misspelt = true;
-                unknown_field(fields, name);
-            }
-        }
-    }
-    let names: Vec<&str> = rules::TYPES.iter().map(|rule| rule.name).collect();
-    match found.as_slice() {
-        [] if is_misspelt => None,
-        [] => {
-            fields.fault_here(Cause::Required, &format!("has no rule; use {}", one_of(&names)));
-            None
-        }
-        [one] => Some((one, (one.read)(&fields.get(one.name)?))),
-        [_, others @ ..] => {
-            for other in others {
-                fields.fault(
-                    other.name,
-                    Cause::Invalid,
-                    "a rule has one type; give this one an id of its own",
-                );
-            }
-            None
-        }
-    }
-}
-
-fn unknown_field(fields: &Fields<'_>, name: &str) {
-    let known = rules::TYPES.iter().map(|rule| rule.name).chain(FIELDS);
-    let message = match name {
-        "on" | "true" => "unknown field; use roles (YAML 1.1 reads on as true)".to_owned(),
-        "expression" => "is reserved for a later version; use a typed rule".to_owned(),
-        _ => {
-            let near = nearest(name, known);
-            let typed: Vec<&str> = rules::TYPES.iter().map(|rule| rule.name).collect();
-            let hint = match near {
-                Some(_) => did_you_mean(near),
-                None => format!("; the rules are {}", typed.join(", ")),
-            };
-            format!("unknown field {}{hint}", quoted(name))
-        }
-    };
-    fields.fault(name, Cause::Invalid, &message);
-}
-
-/// The roles of a rule: its own list, or else the natural roles of its type.
-fn roles(fields: &Fields<'_>, kind: &RuleType) -> Vec<Role> {
-    let Some(reader) = fields.get("roles") else { return kind.natural.to_vec() };
+/// The roles of a rule: its own list, or else those of its type.
+fn roles(fields: &Fields<'_>, kind: &RuleType, of_type: &RuleRoles) -> Vec<Role> {
+    let Some(reader) = fields.get("roles") else { return of_type.default.clone() };
     let choices = Role::ALL.map(|role| (role.name(), role));
     let mut roles = Vec::new();
     for (_, element) in reader.texts(1, Role::ALL.len(), MAX_ID) {
         let Some(role) = element.choice(&choices) else { continue };
-        if kind.natural.contains(&role) || kind.natural.contains(&Role::Memory) {
+        if of_type.possible().any(|possible| possible == role) {
             roles.push(role);
         } else {
-            let natural: Vec<&str> = kind.natural.iter().map(|role| role.name()).collect();
-            let message = format!("{} judges {} only", kind.name, one_of(&natural));
+            let possible: Vec<&str> = of_type.possible().map(Role::name).collect();
+            let message = format!("{} judges {} only", kind.name, one_of(&possible));
             element.fault(Cause::Invalid, &message);
         }
     }
@@ -171,6 +119,18 @@ fn when(reader: &Reader<'_>) -> Option<When> {
         fields.fault_here(Cause::Required, "needs backends or providers");
     }
     Some(when)
+}
+
+fn during(reader: &Reader<'_>) -> Option<During> {
+    let fields = reader.fields(&["from", "until"])?;
+    let [from, until] = ["from", "until"].map(|field| fields.get(field).and_then(|it| instant(&it)));
+    if !fields.has("from") && !fields.has("until") {
+        fields.fault_here(Cause::Required, "needs from or until");
+    }
+    if from.zip(until).is_some_and(|(from, until)| until <= from) {
+        fields.fault("until", Cause::Invalid, "must be after from");
+    }
+    Some(During { from, until })
 }
 
 fn one_line(reader: &Reader<'_>) -> Option<String> {

@@ -1,10 +1,9 @@
 //! `endpoint`: where memory may be reached.
 
 use memgate_model::cel_view::{CelSide, InCel, Sayable};
-use memgate_model::finding::Cause;
-use memgate_model::memory_view::{EndpointSource, EndpointView, HostView, Why};
+use memgate_model::memory_view::{ENCRYPTED_SCHEMES, EndpointSource, EndpointView, HostView};
 use memgate_model::typed_rule::{Judged, RuleOutcome, TypedRule};
-use memgate_primitives::plain_text::quoted;
+use memgate_primitives::budget::Budget;
 use memgate_primitives::pointer::Pointer;
 
 use super::super::in_cel::{VALUE, text};
@@ -14,26 +13,21 @@ use super::host_glob::HostGlob;
 use super::words::{MAX_CHARS, MAX_ENTRIES, fields};
 
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a field of the rule")]
 struct Endpoint {
     schemes: Option<Vec<String>>,
     hosts: Option<Vec<HostGlob>>,
     ports: Option<Vec<u16>>,
+    must_be_encrypted: bool,
     forbids_loopback: bool,
     forbids_private: bool,
-    in_cluster: Option<InCluster>,
+    /// Whether it must be in the cluster, or must not.
+    in_cluster: Option<bool>,
     must_be_secret: bool,
 }
 
-/// Whether an endpoint must be in the cluster, or must not.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum InCluster {
-    Require,
-    Forbid,
-}
-
-const NOT_ALLOWED: &str = "is not among the allowed hosts";
-
-const FIELDS: [&str; 7] = ["schemes", "hosts", "ports", "loopback", "private", "inCluster", "fromSecret"];
+const FIELDS: [&str; 8] =
+    ["schemes", "hosts", "ports", "tls", "loopback", "private", "inCluster", "fromSecret"];
 
 pub(super) fn read(reader: &Reader<'_>) -> Option<Box<dyn TypedRule>> {
     let fields = fields(reader, &FIELDS)?;
@@ -43,30 +37,18 @@ pub(super) fn read(reader: &Reader<'_>) -> Option<Box<dyn TypedRule>> {
         schemes: schemes.map(|texts| texts.into_iter().map(|(text, _)| text.to_owned()).collect()),
         hosts: hosts(&fields),
         ports: ports(&fields),
+        must_be_encrypted: fields.choice("tls", &[("require", true)]) == Some(true),
         forbids_loopback: forbids("loopback"),
         forbids_private: forbids("private"),
         in_cluster: fields
-            .choice(
-                "inCluster",
-                &[
-                    ("require", Some(InCluster::Require)),
-                    ("forbid", Some(InCluster::Forbid)),
-                    ("allow", None),
-                ],
-            )
+            .choice("inCluster", &[("require", Some(true)), ("forbid", Some(false)), ("allow", None)])
             .flatten(),
         must_be_secret: fields.get("fromSecret").and_then(|it| it.flag()) == Some(true),
     }))
 }
 
 fn hosts(fields: &Fields<'_>) -> Option<Vec<HostGlob>> {
-    Some(fields.get("hosts")?.each(MAX_ENTRIES, MAX_CHARS, |text| {
-        HostGlob::new(text).ok_or_else(|| {
-            let message =
-                format!("{} fits no host; ** stands in front only, as in **.example.com", quoted(text));
-            (Cause::Invalid, message)
-        })
-    }))
+    Some(fields.get("hosts")?.each(MAX_ENTRIES, MAX_CHARS, HostGlob::read))
 }
 
 fn ports(fields: &Fields<'_>) -> Option<Vec<u16>> {
@@ -79,25 +61,47 @@ impl TypedRule for Endpoint {
     fn judge(&self, judged: &Judged<'_>, outcome: &mut RuleOutcome) {
         let Some(endpoint) = &judged.view.endpoint else { return };
         let pointer = judged.view.pointer("endpoint");
-        match &endpoint.unknown {
-            Some(why) if endpoint.is_ambiguous() => {
-                self.judge_ambiguous(endpoint, why, &pointer, judged, outcome);
+        let is_ambiguous = endpoint.is_ambiguous();
+        let why = if endpoint.unknown.is_none() || is_ambiguous {
+            let of_scheme = self.scheme_fault(endpoint, judged);
+            let of_address = self.address_faults(endpoint, judged);
+            let why = match &endpoint.unknown {
+                None => endpoint.port_unknown.as_ref().filter(|_| self.ports.is_some()),
+                why => why.as_ref().filter(|_| of_address.is_empty() && self.reads_unambiguous_address()),
+            };
+            for (message, value) in of_scheme.into_iter().chain(of_address) {
+                // Each judges the whole endpoint: another one in the same host, or in the same words, is a new violation.
+                outcome.add(pointer.clone(), message, format!("{:x} {value}", endpoint.digest));
             }
-            Some(why) if self.reads_address() => {
-                outcome.add_unknown_of(pointer.clone(), why.clone(), endpoint.digest);
-            }
-            Some(_) => {}
-            None => self.judge_address(endpoint, &pointer, judged, outcome),
-        }
-        // Each judges the whole endpoint: another one in the same host, or in the same words, is a new violation.
-        for violation in &mut outcome.violations {
-            violation.value = format!("{:x} {}", endpoint.digest, violation.value);
+            why
+        } else {
+            endpoint.unknown.as_ref().filter(|_| self.reads_address())
+        };
+        if let Some(why) = why {
+            outcome.add_unknown_of(pointer.clone(), why.clone(), endpoint.digest);
         }
         // That is judged by its source alone, as in an exported policy.
         let may_be_literal = matches!(endpoint.from, EndpointSource::Secret | EndpointSource::Derived);
         if self.must_be_secret && !may_be_literal {
             outcome.add(pointer, "the endpoint must come from a Secret", endpoint.from.name());
         }
+    }
+
+    fn paths(&self) -> Vec<&str> {
+        vec!["endpoint"]
+    }
+
+    fn contradictions(&self, _budget: &Budget<'_>) -> Vec<(Pointer, String)> {
+        let is_plain = |it: &String| {
+            let scheme = it.to_lowercase();
+            !scheme.starts_with("postgres") && !ENCRYPTED_SCHEMES.contains(&&*scheme)
+        };
+        let all_plain = self.schemes.as_ref().is_some_and(|all| !all.is_empty() && all.iter().all(is_plain));
+        let message = || "none of the schemes is encrypted, so nothing passes".to_owned();
+        (self.must_be_encrypted && all_plain)
+            .then(|| (Pointer::root().key("tls"), message()))
+            .into_iter()
+            .collect()
     }
 
     fn in_cel(&self, side: &CelSide<'_>, said: &mut InCel) {
@@ -111,143 +115,77 @@ impl TypedRule for Endpoint {
             said.add(list, vec![text("the endpoint must come from a Secret")]);
         }
     }
-
-    fn reads_other_objects(&self) -> bool {
-        true
-    }
 }
 
 impl Endpoint {
     fn reads_address(&self) -> bool {
-        self.schemes.is_some()
-            || self.hosts.is_some()
-            || self.ports.is_some()
+        self.schemes.is_some() || self.hosts.is_some() || self.reads_unambiguous_address()
+    }
+
+    /// Whether it reads more of an address than what is judged of an ambiguous one.
+    fn reads_unambiguous_address(&self) -> bool {
+        self.ports.is_some()
+            || self.must_be_encrypted
             || self.forbids_loopback
             || self.forbids_private
             || self.in_cluster.is_some()
     }
 
-    /// Judges an endpoint whose host clients read in different ways. It is not among any allowed hosts, and an
-    /// address that is loopback or private in our reading stays forbidden.
-    fn judge_ambiguous(
-        &self,
-        endpoint: &EndpointView,
-        why: &Why,
-        pointer: &Pointer,
-        judged: &Judged<'_>,
-        outcome: &mut RuleOutcome,
-    ) {
-        self.judge_scheme(endpoint, pointer, judged, outcome);
-        let before = outcome.violations.len();
-        if let Some(host) = endpoint.hosts.first().filter(|_| self.hosts.is_some()) {
-            add(outcome, pointer, judged, host, NOT_ALLOWED);
-        }
-        for host in &endpoint.hosts {
-            for text in self.address_faults(host) {
-                add(outcome, pointer, judged, host, text);
-            }
-        }
-        let reads_more = self.ports.is_some()
-            || self.forbids_loopback
-            || self.forbids_private
-            || self.in_cluster.is_some();
-        if outcome.violations.len() == before && reads_more {
-            outcome.add_unknown_of(pointer.clone(), why.clone(), endpoint.digest);
-        }
-    }
-
-    fn judge_scheme(
-        &self,
-        endpoint: &EndpointView,
-        pointer: &Pointer,
-        judged: &Judged<'_>,
-        outcome: &mut RuleOutcome,
-    ) {
+    fn scheme_fault(&self, endpoint: &EndpointView, judged: &Judged<'_>) -> Option<(String, String)> {
         let scheme = endpoint.scheme.as_deref().unwrap_or_default();
-        if let Some(schemes) =
-            self.schemes.as_ref().filter(|schemes| !schemes.iter().any(|it| is_scheme(it, scheme)))
-        {
-            let (shown, instead) = (value(judged, scheme), use_a_or_b(schemes));
-            outcome.add(pointer.clone(), format!("endpoint scheme {shown} is not allowed{instead}"), scheme);
-        }
+        let schemes = self.schemes.as_ref()?;
+        let (shown, instead) = (value(judged, scheme), use_a_or_b(schemes));
+        let message = format!("endpoint scheme {shown} is not allowed{instead}");
+        let is_allowed = schemes.iter().any(|it| plain(it) == plain(scheme));
+        (!is_allowed).then(|| (message, scheme.to_owned()))
     }
 
-    fn judge_address(
-        &self,
-        endpoint: &EndpointView,
-        pointer: &Pointer,
-        judged: &Judged<'_>,
-        outcome: &mut RuleOutcome,
-    ) {
-        self.judge_scheme(endpoint, pointer, judged, outcome);
-        for host in &endpoint.hosts {
-            let fits =
-                |globs: &Vec<HostGlob>| globs.iter().any(|glob| glob.matches(&host.host, judged.budget));
-            if self.hosts.as_ref().is_some_and(|globs| !fits(globs)) {
-                add(outcome, pointer, judged, host, NOT_ALLOWED);
-            }
-        }
-        self.judge_ports(endpoint, pointer, judged, outcome);
-        for host in &endpoint.hosts {
-            for text in self.faults(host) {
-                add(outcome, pointer, judged, host, text);
-            }
-        }
-    }
-
-    /// What is wrong with where a host is.
-    fn faults(&self, host: &HostView) -> impl Iterator<Item = &'static str> {
-        let in_cluster = match self.in_cluster {
-            Some(InCluster::Require) if !host.in_cluster => Some("is outside the cluster"),
-            Some(InCluster::Forbid) if host.in_cluster => Some("is inside the cluster"),
-            _ => None,
+    /// What is wrong with the rest of an address: messages, each with what it judged. A host that clients read in
+    /// different ways is not among any allowed hosts, and an address that is loopback, private or without encryption in
+    /// our reading stays forbidden.
+    fn address_faults(&self, endpoint: &EndpointView, judged: &Judged<'_>) -> Vec<(String, String)> {
+        let is_ambiguous = endpoint.is_ambiguous();
+        let of_host = |host: &HostView, text: &str| {
+            (format!("endpoint host {} {text}", value(judged, &host.host)), host.host.clone())
         };
-        self.address_faults(host).chain(in_cluster)
-    }
-
-    /// What is wrong with the address of a host.
-    fn address_faults(&self, host: &HostView) -> impl Iterator<Item = &'static str> + use<> {
-        let is_private = host.private || host.link_local;
-        let loopback = (self.forbids_loopback && host.loopback).then_some("is a loopback address");
-        let private = (self.forbids_private && is_private).then_some("is a private address");
-        [loopback, private].into_iter().flatten()
-    }
-
-    fn judge_ports(
-        &self,
-        endpoint: &EndpointView,
-        pointer: &Pointer,
-        judged: &Judged<'_>,
-        outcome: &mut RuleOutcome,
-    ) {
-        let Some(ports) = &self.ports else { return };
-        if let Some(why) = &endpoint.port_unknown {
-            return outcome.add_unknown_of(pointer.clone(), why.clone(), endpoint.digest);
+        let mut faults = Vec::new();
+        if let Some(globs) = &self.hosts {
+            let fits = |host: &HostView| globs.iter().any(|glob| glob.matches(&host.host, judged.budget));
+            let hosts = endpoint.hosts.iter().take(if is_ambiguous { 1 } else { usize::MAX });
+            let wrong = hosts.filter(|host| is_ambiguous || !fits(host));
+            faults.extend(wrong.map(|host| of_host(host, "is not among the allowed hosts")));
         }
-        let own = endpoint.scheme.as_deref().and_then(port_of_scheme);
-        for port in endpoint.hosts.iter().filter_map(|host| host.port.or(own)) {
-            if !ports.contains(&port) {
-                let shown = number(judged, &port.to_string());
-                outcome.add(
-                    pointer.clone(),
-                    format!("endpoint port {shown} is not allowed"),
-                    port.to_string(),
-                );
+        if let Some(ports) = self.ports.as_ref().filter(|_| !is_ambiguous && endpoint.port_unknown.is_none())
+        {
+            let own = endpoint.scheme.as_deref().and_then(port_of_scheme);
+            let used = endpoint.hosts.iter().filter_map(|host| host.port.or(own));
+            faults.extend(used.filter(|port| !ports.contains(port)).map(|port| {
+                let port = port.to_string();
+                (format!("endpoint port {} is not allowed", number(judged, &port)), port)
+            }));
+        }
+        if self.must_be_encrypted && endpoint.tls == Some(false) {
+            faults.push(("the endpoint is not encrypted".to_owned(), String::new()));
+        }
+        let must_be = self.in_cluster.filter(|_| !is_ambiguous);
+        for host in &endpoint.hosts {
+            let is_private = host.private || host.link_local;
+            for (is_wrong, text) in [
+                (self.forbids_loopback && host.loopback, "is a loopback address"),
+                (self.forbids_private && is_private, "is a private address"),
+                (must_be == Some(true) && !host.in_cluster, "is outside the cluster"),
+                (must_be == Some(false) && host.in_cluster, "is inside the cluster"),
+            ] {
+                faults.extend(is_wrong.then(|| of_host(host, text)));
             }
         }
+        faults
     }
 }
 
-fn add(outcome: &mut RuleOutcome, pointer: &Pointer, judged: &Judged<'_>, host: &HostView, text: &str) {
-    let shown = value(judged, &host.host);
-    outcome.add(pointer.clone(), format!("endpoint host {shown} {text}"), &host.host);
-}
-
-fn is_scheme(wanted: &str, scheme: &str) -> bool {
-    let plain = |text: &str| {
-        if text.eq_ignore_ascii_case("postgres") { "postgresql".to_owned() } else { text.to_lowercase() }
-    };
-    plain(wanted) == plain(scheme)
+/// A scheme as it is compared.
+fn plain(scheme: &str) -> String {
+    if scheme.eq_ignore_ascii_case("postgres") { "postgresql".to_owned() } else { scheme.to_lowercase() }
 }
 
 /// The port where an address of this scheme has none.

@@ -34,11 +34,15 @@ impl TypedRule for Environment {
         }
     }
 
-    fn in_cel(&self, side: &CelSide<'_>, said: &mut InCel) {
-        let _no_table_has_it = said.entries(side, "environment", "environment");
+    fn paths(&self) -> Vec<&str> {
+        vec!["environment"]
     }
 
-    fn reads_other_objects(&self) -> bool {
-        true
+    fn applies(&self, judged: &Judged<'_>) -> bool {
+        judged.view.sources.iter().any(|source| !source.view.is_undeclared())
+    }
+
+    fn in_cel(&self, side: &CelSide<'_>, said: &mut InCel) {
+        let _no_table_has_it = said.entries(side, "environment", "environment");
     }
 }

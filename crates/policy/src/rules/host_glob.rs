@@ -1,7 +1,9 @@
 //! Patterns of hosts: `*` for any text within one label, a leading `**.` for one or more labels.
 
+use memgate_model::finding::Cause;
 use memgate_primitives::budget::Budget;
 use memgate_primitives::glob::Glob;
+use memgate_primitives::plain_text::quoted;
 
 /// A pattern of hosts.
 #[derive(Debug)]
@@ -15,6 +17,15 @@ pub(super) struct HostGlob {
 }
 
 impl HostGlob {
+    /// The pattern that a policy writes, or what is wrong with it.
+    pub(super) fn read(text: &str) -> Result<Self, (Cause, String)> {
+        let fault = |why: &str| (Cause::Invalid, format!("{} fits no host; {why}", quoted(text)));
+        if !text.bytes().all(|byte| is_of_host(byte) || b"*?[]".contains(&byte)) {
+            return Err(fault("write a name or an address, without scheme and path"));
+        }
+        Self::new(text).ok_or_else(|| fault("** stands in front only, as in **.example.com"))
+    }
+
     /// The pattern of this text; `None` when `**` stands anywhere but in front, as a label.
     pub(super) fn new(text: &str) -> Option<Self> {
         let lower = text.to_ascii_lowercase();
@@ -32,8 +43,7 @@ impl HostGlob {
     /// Whether a host in small letters, without final dot, fits. Nothing but names and addresses does: neither the
     /// socket of a process nor an empty host.
     pub(super) fn matches(&self, host: &str, budget: &Budget<'_>) -> bool {
-        let in_host = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_' | b':');
-        if host.is_empty() || !host.bytes().all(in_host) {
+        if host.is_empty() || !host.bytes().all(is_of_host) {
             return false;
         }
         if !self.takes_more {
@@ -43,6 +53,11 @@ impl HostGlob {
         let Some((before, _)) = host.rmatch_indices('.').nth(self.labels - 1) else { return false };
         before > 0 && host.get(before + 1..).is_some_and(|end| self.pattern.matches(end, budget))
     }
+}
+
+/// Whether a host can have a character.
+const fn is_of_host(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_' | b':')
 }
 
 #[cfg(test)]

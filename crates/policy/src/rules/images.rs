@@ -3,11 +3,13 @@
 use memgate_model::cel_view::{CelSide, InCel};
 use memgate_model::memory_view::ContainerView;
 use memgate_model::typed_rule::{Judged, RuleOutcome, TypedRule};
+use memgate_primitives::budget::Budget;
 use memgate_primitives::glob::Glob;
+use memgate_primitives::pointer::Pointer;
 
 use super::super::reader::{Fields, Reader};
 use super::super::text::{name, value};
-use super::words::{MAX_CHARS, MAX_ENTRIES, fields};
+use super::words::{MAX_CHARS, MAX_ENTRIES, denied_too, fields};
 
 #[derive(Debug)]
 struct Images {
@@ -40,6 +42,15 @@ impl TypedRule for Images {
         for container in &judged.view.containers {
             self.judge_container(container, judged, outcome);
         }
+    }
+
+    fn paths(&self) -> Vec<&str> {
+        vec!["containers"]
+    }
+
+    fn contradictions(&self, _budget: &Budget<'_>) -> Vec<(Pointer, String)> {
+        let is_denied = |word: &str| self.deny.iter().any(|glob| glob.as_str().eq_ignore_ascii_case(word));
+        denied_too(self.allow.iter().flatten().map(Glob::as_str), is_denied)
     }
 
     fn in_cel(&self, side: &CelSide<'_>, said: &mut InCel) {

@@ -2,33 +2,26 @@
 
 use serde_json::Value;
 
-use memgate_model::cel_view::{CelFault, CelSide, InCel, MessagePart, Sayable};
-use memgate_model::finding::Cause;
-use memgate_model::memory_view::{EndpointView, MemoryView, PATHS, Why};
+use memgate_model::cel_view::{CelFault, CelSide, InCel, MessagePart, Sayable, StoredFault};
+use memgate_model::memory_view::{MemoryView, ViewPath, ViewValue};
 use memgate_model::typed_rule::{Judged, RuleOutcome, TypedRule};
-use memgate_primitives::plain_text::quoted;
-use memgate_primitives::suggest::{did_you_mean, nearest};
 
 use super::super::in_cel::{VALUE, shown_in_cel, text};
 use super::super::reader::Reader;
 use super::super::text::value;
+use super::check::is_ambiguous;
+use super::fields::{known_paths, no_path};
 use super::words::{MAX_CHARS, MAX_ENTRIES};
 
 #[derive(Debug)]
 struct Immutable(Vec<&'static str>);
 
 pub(super) fn read(reader: &Reader<'_>) -> Option<Box<dyn TypedRule>> {
-    let of_families = reader.families().iter().filter_map(|family| family.views.own_namespace_path);
-    let mut all: Vec<&str> = PATHS.into_iter().chain(of_families).collect();
+    let mut all: Vec<&str> = known_paths(reader).into_iter().map(|row| row.path).collect();
+    all.retain(|path| !path.contains('['));
     all.sort_unstable();
     let paths = reader.each(MAX_ENTRIES, MAX_CHARS, |path| {
-        all.iter().copied().find(|known| *known == path).ok_or_else(|| {
-            let hint = match nearest(path, all.iter().copied()) {
-                None => format!("; the paths are {}", all.join(", ")),
-                near => did_you_mean(near),
-            };
-            (Cause::NotSupported, format!("there is no path {} in a view{hint}", quoted(path)))
-        })
+        all.iter().copied().find(|known| *known == path).ok_or_else(|| no_path(path, &all))
     });
     (!paths.is_empty()).then(|| Box::new(Immutable(paths)) as Box<dyn TypedRule>)
 }
@@ -39,7 +32,7 @@ impl TypedRule for Immutable {
         for path in &self.0 {
             let pointer = judged.view.pointer(path);
             let is_certain = path_names_host(path) && is_ambiguous(judged.view) != is_ambiguous(old);
-            let why = unknown(judged.view, path).or_else(|| unknown(old, path));
+            let why = judged.view.why_unknown(path).or_else(|| old.why_unknown(path));
             if let Some(why) = why.filter(|_| !is_certain) {
                 let digest = judged.view.endpoint.as_ref().map_or(0, |endpoint| endpoint.digest);
                 outcome.add_unknown_of(pointer, why, digest);
@@ -53,6 +46,14 @@ impl TypedRule for Immutable {
         }
     }
 
+    fn paths(&self) -> Vec<&str> {
+        self.0.clone()
+    }
+
+    fn applies(&self, judged: &Judged<'_>) -> bool {
+        judged.old.is_some() && self.paths().iter().any(|path| judged.can_have(path))
+    }
+
     fn in_cel(&self, side: &CelSide<'_>, said: &mut InCel) {
         /// What no update of an object changes.
         const FIXED: [&str; 5] = ["family", "kind", "name", "namespace", "role"];
@@ -60,7 +61,9 @@ impl TypedRule for Immutable {
         const SCALARS: [&str; 7] =
             ["backend", "collection", "durable", "endpoint.from", "maxEntries", "provider", "ttlSeconds"];
         for path in self.0.iter().copied().filter(|path| !FIXED.contains(path)) {
-            if path == "labels" || !SCALARS.contains(&path) && side.at(path) != Sayable::Absent {
+            if ["labels", "annotations"].contains(&path)
+                || !SCALARS.contains(&path) && side.at(path) != Sayable::Absent
+            {
                 let why = match side.at(path) {
                     Sayable::Unsaid(reason) => reason,
                     Sayable::Entries(_) | Sayable::Absent => "only single values are compared in CEL",
@@ -87,7 +90,7 @@ impl TypedRule for Immutable {
                 list: format!("{changed} ? [{fault}] : []"),
                 words: 2,
                 message: vec![text(format!("{path} cannot change ")), MessagePart::Plain(1)],
-                transition: true,
+                stored: StoredFault::Never,
             });
         }
     }
@@ -102,37 +105,36 @@ fn path_names_host(path: &str) -> bool {
     matches!(path, "endpoint" | "endpoint.host" | "endpoint.url")
 }
 
-/// Whether clients read the host in different ways. Then it differs from every host that they agree on.
-fn is_ambiguous(view: &MemoryView) -> bool {
-    view.endpoint.as_ref().is_some_and(EndpointView::is_ambiguous)
-}
-
-/// Why the value at a path cannot be known, though there is one.
-fn unknown(view: &MemoryView, path: &str) -> Option<Why> {
-    if let Some(why) = view.unknown_at(path) {
-        return Some(why.clone());
-    }
-    let below = path.strip_prefix("endpoint").filter(|below| *below != ".from")?;
-    let endpoint = view.endpoint.as_ref()?;
-    let of_port = || endpoint.port_unknown.clone().filter(|_| matches!(below, "" | ".port" | ".url"));
-    endpoint.unknown.clone().or_else(of_port)
-}
-
 /// The end of the message about a changed value: ` (was …, is …)`, or nothing if one of the two is a list or an object;
 /// `None` without a change.
-fn change(judged: &Judged<'_>, old: &MemoryView, path: &str) -> Option<String> {
+fn change(judged: &Judged<'_>, old: &MemoryView, path: &'static str) -> Option<String> {
     // Every policy may compare them, and an object may have thousands: making JSON of them takes too long.
     if path == "labels" {
         return (old.labels != judged.view.labels).then(String::new);
     }
+    if path == "annotations" {
+        return (old.annotations != judged.view.annotations).then(String::new);
+    }
     let (was, is) = (old.value(path), judged.view.value(path));
-    if was == is {
+    if was == is && (is.is_none() || of_hosts(old, path) == of_hosts(judged.view, path)) {
         return None;
     }
-    if [&was, &is].into_iter().flatten().any(|it| it.is_array() || it.is_object()) {
+    let are_several = path.starts_with("endpoint.")
+        && [old, judged.view].iter().any(|view| ViewPath::known(path).parts(view).nth(1).is_some());
+    if are_several || [&was, &is].into_iter().flatten().any(|it| it.is_array() || it.is_object()) {
         return Some(String::new());
     }
     Some(format!(" (was {}, is {})", shown(judged, was.as_ref()), shown(judged, is.as_ref())))
+}
+
+/// What hosts of an endpoint may differ in at a path; JSON has the values of the first, with all else that they share.
+fn of_hosts<'v>(view: &'v MemoryView, path: &'static str) -> Vec<Option<ViewValue<'v>>> {
+    let paths = match path {
+        "endpoint" | "endpoint.url" => vec!["endpoint.host", "endpoint.port"],
+        _ if path.starts_with("endpoint.") => vec![path],
+        _ => Vec::new(),
+    };
+    paths.into_iter().flat_map(|path| ViewPath::known(path).parts(view)).map(|part| part.value).collect()
 }
 
 fn shown(judged: &Judged<'_>, found: Option<&Value>) -> String {

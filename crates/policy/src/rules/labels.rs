@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 use memgate_model::cel_view::{CelSide, InCel, MessagePart};
 use memgate_model::finding::Cause;
 use memgate_model::typed_rule::{Judged, RuleOutcome, TypedRule};
+use memgate_primitives::credential::is_credential_name;
 use memgate_primitives::glob::Glob;
 use memgate_primitives::pointer::Pointer;
 
 use super::super::in_cel::{globs, list, literal, text};
 use super::super::names::{MAX_KEY_CHARS, label_key, wrong_label_key};
 use super::super::reader::Reader;
-use super::super::text::{patterns, value};
+use super::super::text::{HIDDEN, patterns, value};
 use super::words::{MAX_ENTRIES, fields};
 
 #[derive(Debug)]
@@ -49,7 +50,7 @@ impl TypedRule for Labels {
         let labels = &judged.view.labels;
         let place = Pointer::new("/metadata/labels");
         for key in self.required.iter().filter(|key| !labels.contains_key(*key)) {
-            outcome.add(place.key(key), format!("label \"{key}\" is required"), "");
+            outcome.add(place.key(key), format!("label \"{key}\" is required"), key);
         }
         for (key, globs) in &self.values {
             let Some(found) =
@@ -58,10 +59,14 @@ impl TypedRule for Labels {
                 continue;
             };
             let allowed = patterns(globs);
-            let shown = value(judged, found);
+            let shown = if is_credential_name(key) { HIDDEN.to_owned() } else { value(judged, found) };
             let message = format!("label \"{key}\" has value {shown}; allowed are {allowed}");
-            outcome.add(place.key(key), message, found);
+            outcome.add(place.key(key), message, format!("{key} {found}"));
         }
+    }
+
+    fn paths(&self) -> Vec<&str> {
+        vec!["labels"]
     }
 
     fn in_cel(&self, side: &CelSide<'_>, said: &mut InCel) {
@@ -74,12 +79,13 @@ impl TypedRule for Labels {
             said.add(missing, message);
         }
         for (key, allowed) in &self.values {
-            let (found, fits) = (literal(key), globs(allowed));
+            let (found, fits) = (literal(key), globs(allowed.iter().map(Glob::as_str)));
             let found = format!("[{found}].filter(key, key in {labels}).map(key, {labels}[key])");
             let wrong = format!("{found}.filter(value, !value.matches({fits}))");
             let start = format!("label \"{key}\" has value ");
             let end = format!("; allowed are {}", patterns(allowed));
-            let message = vec![text(start), MessagePart::Quoted(1), text(end)];
+            let shown = if is_credential_name(key) { text(HIDDEN) } else { MessagePart::Quoted(1) };
+            let message = vec![text(start), shown, text(end)];
             said.add(format!("{wrong}.map(value, 'metadata.labels ' + value)"), message);
         }
     }

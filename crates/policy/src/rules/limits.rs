@@ -7,7 +7,7 @@ use memgate_primitives::quantity::billionths;
 
 use super::super::reader::Reader;
 use super::super::text::{name, number};
-use super::capacity::{Quantity, quantity};
+use super::bounds::{Quantity, quantity};
 use super::words::{MAX_CHARS, fields};
 
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub(super) fn read(reader: &Reader<'_>) -> Option<Box<dyn TypedRule>> {
     let required = required.iter().filter_map(|(_, element)| element.choice(&RESOURCES)).collect();
     let mut max = Vec::new();
     if let Some(limits) = fields.get("max").and_then(|it| self::fields(&it, &["cpu", "memory"])) {
-        let of = |(name, _)| quantity(&limits, name).map(|quantity| (name, quantity));
+        let of = |(name, _)| Some((name, quantity(&limits.get(name)?)?));
         max.extend(RESOURCES.into_iter().filter_map(of));
     }
     Some(Box::new(Limits { required, max }))
@@ -36,6 +36,10 @@ impl TypedRule for Limits {
         for container in &judged.view.containers {
             self.judge_container(container, judged, outcome);
         }
+    }
+
+    fn paths(&self) -> Vec<&str> {
+        vec!["containers"]
     }
 
     fn in_cel(&self, side: &CelSide<'_>, said: &mut InCel) {

@@ -48,6 +48,7 @@ impl TypedRule for References {
         for reference in &judged.view.references {
             let ReferenceView { kind, namespace, name, field, found } = reference;
             let path = qualified(namespace, name);
+            let value = || format!("{kind} {path}");
             let shown = || {
                 let path = if judged.is_foreign() { "\"…\"".to_owned() } else { plain_name(&path) };
                 format!("{kind} {path}")
@@ -59,22 +60,26 @@ impl TypedRule for References {
                     Some(false) if judged.is_foreign() => {
                         outcome.add_unknown(field.clone(), Why::Object(shown()));
                     }
-                    Some(false) => outcome.add(field.clone(), format!("{} not found", shown()), &path),
+                    Some(false) => outcome.add(field.clone(), format!("{} not found", shown()), value()),
                     None => outcome.add_unknown(field.clone(), Why::Object(shown())),
                 }
             }
             if self.forbids_crossing && crosses(judged.view, namespace) {
-                outcome.add(field.clone(), format!("{} is in another namespace", shown()), &path);
+                outcome.add(field.clone(), format!("{} is in another namespace", shown()), value());
             }
         }
     }
 
-    fn in_cel(&self, side: &CelSide<'_>, said: &mut InCel) {
-        let _no_table_has_them = said.entries(side, "references", "references");
+    fn paths(&self) -> Vec<&str> {
+        vec!["references"]
     }
 
-    fn reads_other_objects(&self) -> bool {
-        true
+    fn kinds(&self) -> Option<&[String]> {
+        (!self.forbids_crossing).then_some(self.kinds.as_slice())
+    }
+
+    fn in_cel(&self, side: &CelSide<'_>, said: &mut InCel) {
+        let _no_table_has_them = said.entries(side, "references", "references");
     }
 }
 

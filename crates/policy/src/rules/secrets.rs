@@ -2,22 +2,23 @@
 
 use std::collections::BTreeSet;
 
-use memgate_model::cel_view::{CelSide, InCel, MessagePart, Sayable};
-use memgate_model::memory_view::SecretView;
+use memgate_model::cel_view::{CelSide, InCel, Sayable};
+use memgate_model::memory_view::{Element as _, SecretView};
 use memgate_model::typed_rule::{Judged, RuleOutcome, TypedRule};
 use memgate_primitives::glob::Glob;
 
-use super::super::in_cel::{VALUE, globs, text};
+use super::super::in_cel::text;
 use super::super::names::{names, namespaces};
 use super::super::reader::Reader;
-use super::super::text::{name, patterns, plain_name};
+use super::super::text::{patterns, plain_name};
+use super::check::{AnyGlob, Check, Condition, Shows};
 use super::words::fields;
 
 #[derive(Debug)]
 struct Secrets {
-    forbids_inline: bool,
+    inline: Option<Check>,
     is_required: bool,
-    names: Option<Vec<Glob>>,
+    names: Option<Check>,
     /// The namespaces besides the object's own; `None` when all are allowed.
     namespaces: Option<BTreeSet<String>>,
 }
@@ -30,26 +31,40 @@ pub(super) fn read(reader: &Reader<'_>) -> Option<Box<dyn TypedRule>> {
         let cause = memgate_model::finding::Cause::Required;
         fields.fault("namespaces", cause, "is required with alsoNamespaces; use same");
     }
+    let forbids_inline = fields.choice("inline", &[("forbid", true), ("allow", false)]) == Some(true);
+    let message =
+        ("a credential stands in clear text; use a Secret reference", Shows::Nothing, String::new());
+    let inline =
+        || Check::new("inline[].field", "secrets.inline", "inline", Condition::Exists(false), message);
     Some(Box::new(Secrets {
-        forbids_inline: fields.choice("inline", &[("forbid", true), ("allow", false)]) == Some(true),
+        inline: forbids_inline.then(inline),
         is_required: fields.get("required").and_then(|it| it.flag()) == Some(true),
-        names: fields.get("names").map(|it| names(&it)),
+        names: fields.get("names").map(|it| among(names(&it))),
         namespaces: is_same.then_some(also),
     }))
+}
+
+/// That each Secret has one of these names.
+fn among(globs: Vec<Glob>) -> Check {
+    let says = ("Secret ", Shows::Name, format!(" does not match the allowed names {}", patterns(&globs)));
+    let written = globs.iter().map(|glob| glob.as_str().to_owned()).collect();
+    let globs = globs.into_iter().map(AnyGlob::Text).collect();
+    let condition = Condition::Fits { globs, written, wanted: true };
+    Check::new("secrets[].name", "secrets.names", "names", condition, says)
 }
 
 impl TypedRule for Secrets {
     fn judge(&self, judged: &Judged<'_>, outcome: &mut RuleOutcome) {
         let view = judged.view;
-        if self.forbids_inline {
-            for inline in &view.inline {
-                let message = "a credential stands in clear text; use a Secret reference";
-                outcome.add(inline.field.clone(), message, inline.digest.to_string());
-            }
+        if let Some(inline) = &self.inline {
+            let unknowns = outcome.unknowns.len();
+            inline.judge(judged, outcome);
+            // A clear text that is not known is not reported.
+            outcome.unknowns.truncate(unknowns);
         }
         let can_have_one = view.fields.iter().any(|(path, _)| *path == "secrets");
         let is_unknown = view.unknown_at("secrets").is_some();
-        if self.is_required || self.names.is_some() || self.namespaces.is_some() {
+        if self.is_required || self.namespaces.is_some() {
             judged.note_unknown("secrets", outcome);
         }
         let has_none = view.secrets.is_empty() && !is_unknown;
@@ -58,16 +73,29 @@ impl TypedRule for Secrets {
         if self.is_required && has_none && can_have_one && (view.durable != Some(false) || is_served) {
             outcome.add(view.pointer("secrets"), "a Secret reference is required", "");
         }
-        for secret in &view.secrets {
-            self.judge_secret(secret, judged, outcome);
+        if let Some(names) = &self.names {
+            names.judge(judged, outcome);
+        }
+        let Some(also) = &self.namespaces else { return };
+        let is_out =
+            |it: &&SecretView| it.namespace != view.effective_namespace() && !also.contains(&it.namespace);
+        for secret in view.secrets.iter().filter(is_out) {
+            let path = format!("{}/{}", secret.namespace, secret.name);
+            let shown = if judged.is_foreign() { "\"…\"".to_owned() } else { plain_name(&path) };
+            let message = format!("Secret {shown} is outside the allowed namespaces");
+            outcome.add(secret.field.clone(), message, secret.whole());
         }
     }
 
+    fn paths(&self) -> Vec<&str> {
+        let of_references = self.is_required || self.names.is_some() || self.namespaces.is_some();
+        let references = of_references.then_some("secrets");
+        self.inline.as_ref().map(|_| "inline").into_iter().chain(references).collect()
+    }
+
     fn in_cel(&self, side: &CelSide<'_>, said: &mut InCel) {
-        if self.forbids_inline
-            && let Some(inline) = said.entries(side, "inline", "secrets.inline")
-        {
-            said.add(inline, vec![text("a credential stands in clear text; use a Secret reference")]);
+        if let Some(inline) = &self.inline {
+            inline.in_cel(side, said);
         }
         if self.is_required
             && let Some(secrets) = said.entries(side, "secrets", "secrets.required")
@@ -80,39 +108,12 @@ impl TypedRule for Secrets {
             let list = format!("size({secrets}) == 0 && {lasts} ? {place} : []");
             said.add(list, vec![text("a Secret reference is required")]);
         }
-        if let Some(allowed) = &self.names
-            && let Some(secrets) = said.entries(side, "secrets", "secrets.names")
-        {
-            let fits = globs(allowed);
-            let end = format!(" does not match the allowed names {}", patterns(allowed));
-            let message = vec![text("Secret "), MessagePart::Quoted(1), text(end)];
-            said.add(format!("{secrets}.filter(it, !{VALUE}.matches({fits}))"), message);
+        if let Some(names) = &self.names {
+            names.in_cel(side, said);
         }
         // In CEL a Secret is always in the object's own namespace.
         if self.namespaces.is_some() {
             let _its_own = said.entries(side, "secrets", "secrets.namespaces");
-        }
-    }
-}
-
-impl Secrets {
-    fn judge_secret(&self, secret: &SecretView, judged: &Judged<'_>, outcome: &mut RuleOutcome) {
-        let SecretView { name: secret_name, namespace, field, .. } = secret;
-        if let Some(globs) = &self.names
-            && !globs.iter().any(|glob| glob.matches(secret_name, judged.budget))
-        {
-            let allowed = patterns(globs);
-            let shown = name(judged, secret_name);
-            let message = format!("Secret {shown} does not match the allowed names {allowed}");
-            outcome.add(field.clone(), message, secret_name);
-        }
-        if let Some(also) = &self.namespaces
-            && namespace != judged.view.effective_namespace()
-            && !also.contains(namespace)
-        {
-            let path = format!("{namespace}/{secret_name}");
-            let shown = if judged.is_foreign() { "\"…\"".to_owned() } else { plain_name(&path) };
-            outcome.add(field.clone(), format!("Secret {shown} is outside the allowed namespaces"), path);
         }
     }
 }

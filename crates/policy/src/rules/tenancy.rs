@@ -1,6 +1,8 @@
-//! `tenancy`: names of collections, Secrets and hosts that belong to the tenant of a namespace.
+//! `tenancy`: names of objects, collections, Secrets and hosts that belong to the tenant of a namespace.
 
-use memgate_model::cel_view::{CelFault, CelSide, InCel, MessagePart};
+use std::sync::Arc;
+
+use memgate_model::cel_view::{CelFault, CelSide, InCel, MessagePart, StoredFault};
 use memgate_model::finding::Cause;
 use memgate_model::label_selector::LabelValue;
 use memgate_model::memory_view::Why;
@@ -11,17 +13,28 @@ use memgate_primitives::pointer::Pointer;
 use super::super::in_cel::{VALUE, literal, pattern_of_tenant, text};
 use super::super::names::label_key;
 use super::super::reader::{Fields, Reader, one_of};
-use super::super::text::{name, value};
-use super::words::MAX_CHARS;
+use super::super::text::{name, or, value};
+use super::check::{AnyGlob, Check, Condition, Shows};
+use super::words::{MAX_CHARS, MAX_ENTRIES};
 
 #[derive(Debug)]
 struct Tenancy {
     from: TenantSource,
-    collection: Option<String>,
-    secrets: Option<String>,
-    endpoint_hosts: Option<String>,
+    /// Names, with texts in which `{tenant}` stands for the tenant and `*` for anything, one of which a name must fit.
+    names: Vec<(&'static Name, Vec<Arc<str>>)>,
     is_required: bool,
 }
+
+/// What a tenant has a part of: the field of the rule, the path in the view and in CEL, and how the message begins and shows
+/// it.
+type Name = (&'static str, &'static str, &'static str, &'static str, Shows);
+
+static NAMES: [Name; 4] = [
+    ("names", "name", "name.chosen", "name ", Shows::Name),
+    ("collection", "collection", "collection", "collection ", Shows::Value),
+    ("secrets", "secrets[].name", "secrets", "Secret ", Shows::Name),
+    ("endpointHosts", "endpoint.host", "endpoint", "endpoint host ", Shows::Value),
+];
 
 /// Where the tenant of a memory is read from.
 #[derive(Debug)]
@@ -31,32 +44,23 @@ enum TenantSource {
     ObjectLabel(String),
 }
 
-/// The tenant of a memory.
-enum Tenant<'v> {
-    Known(&'v str),
-    /// Not set: the field that should set it, and the message about it.
-    Missing(Pointer, String),
-    Unknown(Why),
-}
+/// The field that names the Namespace of an object.
+const NAMESPACE: &str = "metadata.namespace";
 
-const FIELDS: [&str; 5] = ["from", "collection", "secrets", "endpointHosts", "required"];
+const FIELDS: [&str; 6] = ["from", "names", "collection", "secrets", "endpointHosts", "required"];
 
 pub(super) fn read(reader: &Reader<'_>) -> Option<Box<dyn TypedRule>> {
     let fields = reader.fields(&FIELDS)?;
     let from = fields.required("from").and_then(|it| source(&it));
-    let pattern = |field| fields.text(field, MAX_CHARS).map(str::to_owned);
-    let (collection, secrets) = (pattern("collection"), pattern("secrets"));
-    let endpoint_hosts = pattern("endpointHosts");
+    let patterns = |name: &'static Name| Some((name, patterns(&fields.get(name.0)?)));
+    let names = NAMES.iter().filter_map(patterns).collect();
     let is_required = fields.get("required").and_then(|it| it.flag()) == Some(true);
     let asks = FIELDS.iter().skip(1).any(|field| fields.has(field));
     if !asks {
-        let message = format!(
-            "asks for nothing; use {}",
-            one_of(&["collection", "secrets", "endpointHosts", "required"])
-        );
-        fields.fault_here(Cause::Required, &message);
+        let [_, known @ ..] = FIELDS;
+        fields.fault_here(Cause::Required, &format!("asks for nothing; use {}", one_of(&known)));
     }
-    Some(Box::new(Tenancy { from: from?, collection, secrets, endpoint_hosts, is_required }))
+    Some(Box::new(Tenancy { from: from?, names, is_required }))
 }
 
 fn source(reader: &Reader<'_>) -> Option<TenantSource> {
@@ -80,54 +84,99 @@ fn source(reader: &Reader<'_>) -> Option<TenantSource> {
     of_namespace.or_else(|| label("objectLabel").map(TenantSource::ObjectLabel))
 }
 
+/// The patterns of a field: one text, or a list of them.
+fn patterns(reader: &Reader<'_>) -> Vec<Arc<str>> {
+    if reader.value().is_string() {
+        return reader.text(MAX_CHARS).into_iter().map(Arc::from).collect();
+    }
+    reader.texts(1, MAX_ENTRIES, MAX_CHARS).into_iter().map(|(text, _)| text.into()).collect()
+}
+
 fn label(fields: &Fields<'_>, field: &str) -> Option<String> {
     fields.get(field).as_ref().and_then(label_key).map(str::to_owned)
 }
 
 impl TypedRule for Tenancy {
     fn judge(&self, judged: &Judged<'_>, outcome: &mut RuleOutcome) {
-        match self.tenant(judged) {
-            Tenant::Known(tenant) => self.judge_names(tenant, judged, outcome),
-            Tenant::Missing(pointer, message) if self.is_required => outcome.add(pointer, message, ""),
-            Tenant::Missing(..) => {}
-            Tenant::Unknown(why) => outcome.add_unknown(Pointer::new("/metadata/namespace"), why),
+        match (self.tenant(judged), self.from.missing()) {
+            (Ok(Some(tenant)), _) => self.judge_names(tenant, judged, outcome),
+            (Ok(None), Some((field, place, words))) if self.is_required => {
+                let of_namespace = field == NAMESPACE;
+                let shown = if of_namespace { name(judged, &judged.view.namespace) } else { String::new() };
+                outcome.add(place, words + &shown, "");
+            }
+            (Ok(None), _) => {}
+            (Err(why), _) => outcome.add_unknown(Pointer::new("/metadata/namespace"), why),
         }
+    }
+
+    fn paths(&self) -> Vec<&str> {
+        let of_names =
+            self.names.iter().map(|((_, _, path, ..), _)| path.split('.').next().unwrap_or_default());
+        of_names.chain(self.is_required.then_some("name")).collect()
+    }
+
+    fn applies(&self, judged: &Judged<'_>) -> bool {
+        let has_tenant = || self.is_required || !matches!(self.tenant(judged), Ok(None));
+        has_tenant() && self.paths().iter().any(|path| judged.can_have(path))
+    }
+
+    fn contradictions(&self, _budget: &Budget<'_>) -> Vec<(Pointer, String)> {
+        let mut found = Vec::new();
+        for ((field, ..), patterns) in &self.names {
+            let more = match *field {
+                "names" | "secrets" => "-.",
+                "endpointHosts" => "-._[]:",
+                _ => continue,
+            };
+            let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '*' || more.contains(c);
+            for (pattern, index) in patterns.iter().zip(0_usize..) {
+                if !pattern.replace("{tenant}", "*").chars().all(fits) {
+                    let at = Pointer::root().key(field);
+                    let at = if patterns.len() > 1 { at.index(index) } else { at };
+                    let message =
+                        format!("fits no name; use a-z, 0-9 and \"{more}\", and \"*\" and \"{{tenant}}\"");
+                    found.push((at, message));
+                }
+            }
+        }
+        found
     }
 
     fn in_cel(&self, side: &CelSide<'_>, said: &mut InCel) {
         let tenant = format!("({})", self.from.in_cel(side));
         if self.is_required
-            && let Some((field, words)) = self.from.missing()
+            && let Some((field, _, words)) = self.from.missing()
         {
             let list = format!("size({tenant}) == 0 ? ['{field} ' + request.namespace] : []");
-            said.add(list, words);
+            let shown = (field == NAMESPACE).then_some(MessagePart::Quoted(1));
+            said.add(list, [text(words)].into_iter().chain(shown).collect());
         }
-        for (path, what, pattern) in
-            [("collection", "collection", &self.collection), ("secrets", "Secret", &self.secrets)]
-        {
-            if let Some(pattern) = pattern
-                && let Some(entries) = said.entries(side, path, &format!("tenancy.{path}"))
-            {
-                let fits = pattern_of_tenant(pattern, "tenant");
+        for ((field, _, path, what, _), patterns) in &self.names {
+            if let Some(entries) = said.entries(side, path, &format!("tenancy.{field}")) {
+                let fits =
+                    |pattern: &Arc<str>| format!("{VALUE}.matches({})", pattern_of_tenant(pattern, "tenant"));
+                let fits = patterns.iter().map(fits).collect::<Vec<_>>().join(" || ");
                 let fault = "it.split(' ', 2)[0] + ' ' + tenant + ' ' + it.split(' ', 2)[1]";
-                let of_one = format!("{entries}.filter(it, !{VALUE}.matches({fits})).map(it, {fault})");
-                let middle = format!(" must match \"{pattern}\" for tenant ");
+                let of_one = format!("{entries}.filter(it, !({fits})).map(it, {fault})");
+                let mut message = vec![text(*what), MessagePart::Quoted(2), text(" must match ")];
+                for (pattern, index) in patterns.iter().zip(0_usize..) {
+                    let start = if index == 0 { "\"" } else { "\" or \"" };
+                    message.push(text(start));
+                    for (part, index) in pattern.split("{tenant}").zip(0_usize..) {
+                        message.extend((index > 0).then_some(MessagePart::Plain(1)));
+                        message.push(text(part));
+                    }
+                }
+                message.extend([text("\" for tenant "), MessagePart::Quoted(1)]);
                 said.faults.push(CelFault {
                     // There is one tenant, or none.
                     list: format!("size({tenant}) == 0 ? [] : {tenant}.map(tenant, {of_one})[0]"),
                     words: 3,
-                    message: vec![
-                        text(format!("{what} ")),
-                        MessagePart::Quoted(2),
-                        text(middle),
-                        MessagePart::Quoted(1),
-                    ],
-                    transition: false,
+                    message,
+                    stored: StoredFault::Equal,
                 });
             }
-        }
-        if self.endpoint_hosts.is_some() {
-            let _no_table_has_it = said.entries(side, "endpoint", "tenancy.endpointHosts");
         }
     }
 
@@ -157,125 +206,48 @@ impl TenantSource {
         }
     }
 
-    /// The field that should set the tenant, and the message if it does not.
-    fn missing(&self) -> Option<(&'static str, Vec<MessagePart>)> {
-        match self {
-            Self::Namespace => None,
+    /// The field that should set the tenant, also as a pointer, and the message if it does not, up to the Namespace.
+    fn missing(&self) -> Option<(&'static str, Pointer, String)> {
+        let (field, place, key, of) = match self {
+            Self::Namespace => return None,
             Self::ObjectLabel(key) => {
-                Some(("metadata.labels", vec![text(format!("label \"{key}\" is missing on the object"))]))
+                ("metadata.labels", Pointer::new("/metadata/labels").key(key), key, "the object")
             }
-            Self::NamespaceLabel(key) => {
-                let words = format!("label \"{key}\" is missing on Namespace ");
-                Some(("metadata.namespace", vec![text(words), MessagePart::Quoted(1)]))
-            }
-        }
+            Self::NamespaceLabel(key) => (NAMESPACE, Pointer::new("/metadata/namespace"), key, "Namespace "),
+        };
+        Some((field, place, format!("label \"{key}\" is missing on {of}")))
     }
 }
 
 impl Tenancy {
-    fn tenant<'v>(&self, judged: &Judged<'v>) -> Tenant<'v> {
-        let view = judged.view;
-        match &self.from {
-            TenantSource::Namespace => Tenant::Known(&view.namespace),
-            TenantSource::ObjectLabel(key) => {
-                match judged.labels.get(key).filter(|value| !value.is_empty()) {
-                    Some(value) => Tenant::Known(value),
-                    None => {
-                        let message = format!("label \"{key}\" is missing on the object");
-                        Tenant::Missing(Pointer::new("/metadata/labels").key(key), message)
-                    }
-                }
-            }
+    /// The tenant of a memory, if it has one.
+    fn tenant<'v>(&self, judged: &Judged<'v>) -> Result<Option<&'v str>, Why> {
+        let namespace = &judged.view.namespace;
+        let found = match &self.from {
+            TenantSource::Namespace => return Ok(Some(namespace)),
+            TenantSource::ObjectLabel(key) => judged.labels.get(key).map(String::as_str),
             TenantSource::NamespaceLabel(key) => match judged.namespace_labels.get(key) {
-                LabelValue::Found(value) if !value.is_empty() => Tenant::Known(value),
-                LabelValue::Found(_) | LabelValue::Missing => {
-                    let shown = name(judged, &view.namespace);
-                    let message = format!("label \"{key}\" is missing on Namespace {shown}");
-                    Tenant::Missing(Pointer::new("/metadata/namespace"), message)
-                }
-                LabelValue::Unknown => Tenant::Unknown(Why::Namespace(view.namespace.clone())),
+                LabelValue::Found(value) => Some(value),
+                LabelValue::Missing => None,
+                LabelValue::Unknown => return Err(Why::Namespace(namespace.clone())),
             },
-        }
+        };
+        Ok(found.filter(|it| !it.is_empty()))
     }
 
     fn judge_names(&self, tenant: &str, judged: &Judged<'_>, outcome: &mut RuleOutcome) {
-        let (view, budget) = (judged.view, judged.budget);
-        let must = |what: &str, shown: &str, pattern: &str| {
-            format!("{what} {shown} must match \"{pattern}\" for tenant {}", value(judged, tenant))
-        };
-        if let Some((pattern, collection)) = self.collection.as_ref().zip(view.collection.as_ref())
-            && !fits(pattern, tenant, collection, budget)
-        {
-            let message = must("collection", &value(judged, collection), pattern);
-            outcome.add(view.pointer("collection"), message, format!("{tenant} {collection}"));
-        }
-        if let Some(pattern) = &self.secrets {
-            for secret in view.secrets.iter().filter(|secret| !fits(pattern, tenant, &secret.name, budget)) {
-                let message = must("Secret", &name(judged, &secret.name), pattern);
-                outcome.add(secret.field.clone(), message, format!("{tenant} {}", secret.name));
+        let (tenant, shown) = (Arc::<str>::from(tenant), value(judged, tenant));
+        for ((field, path, _, what, shows), patterns) in &self.names {
+            if *field == "names" && judged.view.has_fixed_name {
+                continue;
             }
-        }
-        for (path, pattern) in [("collection", &self.collection), ("secrets", &self.secrets)] {
-            if pattern.is_some() {
-                judged.note_unknown(path, outcome);
-            }
-        }
-        if let Some((pattern, endpoint)) = self.endpoint_hosts.as_ref().zip(view.endpoint.as_ref()) {
-            let pointer = view.pointer("endpoint");
-            if let Some(why) = endpoint.unknown.as_ref().filter(|_| !endpoint.is_ambiguous()) {
-                return outcome.add_unknown_of(pointer, why.clone(), endpoint.digest);
-            }
-            let is_allowed = |host: &str| !endpoint.is_ambiguous() && fits(pattern, tenant, host, budget);
-            for host in endpoint.hosts.iter().filter(|host| !is_allowed(&host.host)) {
-                let message = must("endpoint host", &value(judged, &host.host), pattern);
-                let value = format!("{tenant} {:x} {}", endpoint.digest, host.host);
-                outcome.add(pointer.clone(), message, value);
-            }
-        }
-    }
-}
-
-/// Whether a text fits a pattern in which `{tenant}` stands for the tenant and `*` for anything. Each part between
-/// two `*` is looked for once, from left to right.
-fn fits(pattern: &str, tenant: &str, text: &str, budget: &Budget<'_>) -> bool {
-    if !budget.bytes(pattern.len() + text.len()) {
-        return false;
-    }
-    let parts: Vec<String> = pattern.split('*').map(|part| part.replace("{tenant}", tenant)).collect();
-    let [first, rest @ ..] = parts.as_slice() else { return false };
-    let Some(mut text) = text.strip_prefix(first.as_str()) else { return false };
-    let [middle @ .., last] = rest else { return text.is_empty() };
-    for part in middle {
-        let Some(at) = text.find(part.as_str()) else { return false };
-        text = text.get(at + part.len()..).unwrap_or_default();
-    }
-    text.ends_with(last.as_str())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{Budget, fits};
-
-    #[test]
-    fn fits_names_of_tenants() {
-        for (pattern, tenant, text, expected) in [
-            ("{tenant}-*", "a", "a-notes", true),
-            ("{tenant}-*", "a", "a-b-notes", true),
-            ("{tenant}-*", "a", "ab-notes", false),
-            ("{tenant}", "a", "a", true),
-            ("{tenant}", "a", "aa", false),
-            ("*-{tenant}-*", "a", "x-a-y", true),
-            ("*-{tenant}-*", "a", "x-b-y", false),
-            ("*", "a", "", true),
-            ("a*a", "x", "a", false),
-            ("{tenant}-*", "*", "b-notes", false),
-            ("{tenant}{tenant}", "a", "aa", true),
-        ] {
-            assert_eq!(
-                fits(pattern, tenant, text, &Budget::default()),
-                expected,
-                "{pattern} {tenant} {text}"
-            );
+            let filled = |it: &Arc<str>| format!("\"{}\"", it.replace("{tenant}", shown.trim_matches('"')));
+            let behind = format!(" must match {} for tenant {shown}", or(patterns.iter().map(filled)));
+            let glob = |pattern: &Arc<str>| AnyGlob::OfTenant(Arc::clone(pattern), Arc::clone(&tenant));
+            let globs = patterns.iter().map(glob).collect();
+            let condition = Condition::Fits { globs, written: Vec::new(), wanted: true };
+            let of_tenant = format!("tenancy of {tenant}");
+            Check::new(path, &of_tenant, field, condition, (what, *shows, behind)).judge(judged, outcome);
         }
     }
 }

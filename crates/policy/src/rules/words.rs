@@ -1,11 +1,12 @@
-//! Lists of allowed and denied words. Case does not count.
+//! What several rules share: lists of allowed and denied words, in which case does not count.
 
 use std::collections::BTreeSet;
 
-use memgate_model::cel_view::{CelSide, InCel, MessagePart};
 use memgate_model::finding::Cause;
+use memgate_primitives::plain_text::quoted;
+use memgate_primitives::pointer::Pointer;
 
-use super::super::in_cel::{NOT_ASCII, VALUE, list, text};
+use super::super::in_cel::{VALUE, list};
 use super::super::reader::{Fields, Reader};
 
 /// The most entries of a list.
@@ -43,7 +44,7 @@ impl Words {
 #[derive(Debug)]
 pub(super) struct Allowed {
     pub(super) allow: Option<Words>,
-    deny: Option<Words>,
+    pub(super) deny: Option<Words>,
 }
 
 impl Allowed {
@@ -56,13 +57,14 @@ impl Allowed {
         !is_denied && self.allow.as_ref().is_none_or(|allow| allow.contains(value))
     }
 
-    /// Whether both lists are absent, so that every word is accepted.
-    pub(super) const fn is_empty(&self) -> bool {
-        self.allow.is_none() && self.deny.is_none()
+    /// The allowed words that are denied too.
+    pub(super) fn contradictions(&self) -> Vec<(Pointer, String)> {
+        let (Some(allow), Some(deny)) = (&self.allow, &self.deny) else { return Vec::new() };
+        denied_too(allow.texts.iter().map(String::as_str), |word| deny.contains(word))
     }
 
     /// Whether the value of `it` is accepted, in CEL; `None` for words outside ASCII, which CEL cannot fold.
-    fn in_cel(&self) -> Option<String> {
+    pub(super) fn in_cel(&self) -> Option<String> {
         let lists = [&self.allow, &self.deny].into_iter().flatten();
         if !lists.clone().flat_map(|words| &words.texts).all(|text| text.is_ascii()) {
             return None;
@@ -76,27 +78,16 @@ impl Allowed {
         let parts: Vec<String> = allow.into_iter().chain(deny).collect();
         Some(if parts.is_empty() { "true".to_owned() } else { parts.join(" && ") })
     }
+}
 
-    /// Adds to `said` that each value at a path of a view must be accepted; `what` and `end` are the words of the
-    /// message around the value.
-    pub(super) fn add_in_cel(
-        &self,
-        said: &mut InCel,
-        side: &CelSide<'_>,
-        (path, field): (&str, &str),
-        (what, end): (&str, String),
-    ) {
-        let Some(accepts) = self.in_cel() else { return said.leave_out(field, NOT_ASCII) };
-        if let Some(entries) = said.entries(side, path, field) {
-            let message = vec![text(what), MessagePart::Quoted(1), text(end)];
-            said.add(format!("{entries}.filter(it, !({accepts}))"), message);
-        }
-    }
-
-    /// The allowed words, as they are written.
-    pub(super) fn instead(&self) -> Option<&[String]> {
-        self.allow.as_ref().map(|allow| allow.texts.as_slice())
-    }
+/// The entries of `allow` that are denied too.
+pub(super) fn denied_too<'t>(
+    allow: impl Iterator<Item = &'t str>,
+    is_denied: impl Fn(&str) -> bool,
+) -> Vec<(Pointer, String)> {
+    let at = |index| Pointer::new("/allow").index(index);
+    let both = allow.zip(0..).filter(|(word, _)| is_denied(word));
+    both.map(|(word, index)| (at(index), format!("{} is denied too, which wins", quoted(word)))).collect()
 }
 
 /// The fields of a rule, at least one of which must be there.

@@ -103,6 +103,7 @@ fn of_stored(memory: &Object, namespace: &str, state: &mut StateReader<'_>) -> M
 /// The view of a Memory with this namespace and name.
 fn of_memory(object: &Tree, (namespace, name): (&str, &str), state: &mut StateReader<'_>) -> MemoryView {
     let mut view = MemoryView::new(FAMILY.name, Role::Memory, MEMORY.kind, namespace, name);
+    view.has_fixed_name = name == DEFAULT;
     view.backend = Some(BACKEND.to_owned());
     let place = Pointer::new("/spec/address");
     for path in ["backend", "inline"] {
@@ -138,7 +139,7 @@ fn of_memory(object: &Tree, (namespace, name): (&str, &str), state: &mut StateRe
 fn add_header(view: &mut MemoryView, name: &str, value: &Tree, place: impl Fn() -> Pointer) {
     let value = ValueOrSource::read_header(value);
     if let Some(text) = value.literal.and_then(Tree::text).filter(|_| is_credential_header(name)) {
-        view.inline.push(InlineView::new(place().key("value"), text));
+        view.inline.push(InlineView::new(place().key("value"), &format!("{name}: {text}")));
     }
     if let EffectiveValue::Source(source) = value.effective() {
         add_secret(view, &source, &place());

@@ -320,6 +320,25 @@ pub(crate) struct Embedding<'t> {
     pub(crate) provider: Option<&'t str>,
 }
 
+impl<'t> Embedding<'t> {
+    /// The provider; that of `auto` is the one that kubeswarm chooses from the name of the model.
+    pub(crate) fn resolved_provider(&self) -> Option<&'t str> {
+        let of_model = |model: &str| {
+            if model.starts_with("text-multilingual-embedding-") {
+                "google"
+            } else if model.starts_with("voyage-") {
+                "voyageai"
+            } else {
+                "openai"
+            }
+        };
+        match self.provider {
+            None | Some(EMBEDDING_PROVIDER_DEFAULT) => self.model.map(of_model),
+            provider => provider,
+        }
+    }
+}
+
 impl<'t> Memory<'t> {
     /// Reads a memory resource. In the successor's `secretRef`, an absent name counts as an empty one.
     pub(crate) fn read(dialect: &Dialect, object: &'t Tree) -> Self {

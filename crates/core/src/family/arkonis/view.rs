@@ -6,7 +6,7 @@ use crate::family::url::inline_credential;
 use memgate_model::family::Subject;
 use memgate_model::kind::Kind;
 use memgate_model::memory_view::{
-    EndpointSource, EndpointView, MemoryView, ReferenceView, Role, SecretView, SourceView, Why,
+    EmbeddingView, EndpointSource, EndpointView, MemoryView, ReferenceView, Role, SecretView, SourceView, Why,
 };
 use memgate_model::object::{Lookup, Object};
 use memgate_model::pod::Pod;
@@ -76,11 +76,11 @@ pub(crate) fn view_pod(
 /// variables count, and a limit without a variable is none. Returns the variables that name the endpoint: the program may
 /// use any of them, and those of each backend where the backend is unknown.
 fn use_own(view: &mut MemoryView, own: OwnReading<'_>, is_successor: bool) -> &'static [&'static str] {
-    const OF_SECTION: [&str; 7] =
-        ["provider", "endpoint", "ttlSeconds", "maxEntries", "collection", "secrets", "inline"];
+    const OF_SECTION: [&str; 8] =
+        ["provider", "endpoint", "ttlSeconds", "maxEntries", "embedding", "collection", "secrets", "inline"];
     if let Some(set) = own.get(want::BACKEND) {
         (view.provider, view.endpoint, view.collection) = (None, None, None);
-        (view.ttl_seconds, view.max_entries) = (None, None);
+        (view.ttl_seconds, view.max_entries, view.embedding) = (None, None, None);
         view.secrets.clear();
         view.inline.clear();
         view.backend = set.text(view, "backend");
@@ -163,6 +163,14 @@ fn use_own_store(view: &mut MemoryView, own: OwnReading<'_>) {
         let name = |text: &str| if text.trim().is_empty() { COLLECTION_DEFAULT } else { text }.to_owned();
         view.collection = set.value(view, "collection", |text| Some(name(text)));
     }
+    if let Some(set) = own.get(want::EMBEDDING_MODEL) {
+        let model = set.text(view, "embedding.model");
+        view.embedding.get_or_insert_default().model = model;
+    }
+    if let Some(set) = own.get(want::EMBEDDING_PROVIDER) {
+        let provider = set.text(view, "embedding.provider");
+        view.embedding.get_or_insert_default().provider = provider;
+    }
     if let Some(set) = own.get(want::API_KEY) {
         set.set_credential(view, Some(&Pointer::new(VECTOR_SECRET).key("name")));
     }
@@ -229,8 +237,23 @@ fn of_memory(
         }
         _ => {}
     }
+    if dialect.successor && backend == Some(Backend::VectorStore) {
+        add_embedding(&mut view, &memory);
+    }
     add_secrets(&mut view, &memory, object);
     view
+}
+
+fn add_embedding(view: &mut MemoryView, memory: &Memory<'_>) {
+    view.at_all([
+        ("embedding", "/spec/embedding"),
+        ("embedding.model", "/spec/embedding/model"),
+        ("embedding.provider", "/spec/embedding/provider"),
+    ]);
+    view.embedding = memory.embedding.as_ref().map(|embedding| EmbeddingView {
+        model: embedding.model.map(str::to_owned),
+        provider: embedding.resolved_provider().map(str::to_owned),
+    });
 }
 
 /// Sets the places of the fields: where they are, or where they would be with this backend.

@@ -79,6 +79,7 @@ fn new_view(subject: &Subject<'_>, role: Role) -> MemoryView {
 fn of_backend(subject: &Subject<'_>, state: &mut StateReader<'_>) -> MemoryView {
     let object = subject.object;
     let mut view = new_view(subject, Role::Memory);
+    view.has_fixed_name = true;
     view.at_all([
         ("backend", "/spec/protocol/profile"),
         ("endpoint", "/spec/deployment/endpoint"),

@@ -5,8 +5,8 @@ use crate::family::inject::own::{OwnReading, distinct};
 use memgate_model::family::Subject;
 use memgate_model::kind::Kind;
 use memgate_model::memory_view::{
-    EndpointSource, EndpointView, InlineView, MemoryView, OperationView, ReferenceView, Role, SecretView,
-    SourceView, Why,
+    EmbeddingView, EndpointSource, EndpointView, InlineView, MemoryView, OperationView, ReferenceView, Role,
+    SecretView, SourceView, Why, qualified,
 };
 use memgate_model::object::{Lookup, Object};
 use memgate_model::pod::Pod;
@@ -16,8 +16,8 @@ use memgate_primitives::pointer::Pointer;
 
 use super::FAMILY;
 use super::api::{
-    AGENT, MEMORY, MODEL_ENDPOINT, Memory, OPERATIONS, Provider, TARGET_NAMESPACE, VALIDATED_AGENT,
-    claimed_memory, operation,
+    AGENT, MEMORY, MODEL_ENDPOINT, Memory, ModelEndpoint, OPERATIONS, Provider, TARGET_NAMESPACE,
+    VALIDATED_AGENT, claimed_memory, operation,
 };
 use super::endpoint::contains_password;
 use super::inject::{memory_of, own_variables, want};
@@ -100,6 +100,16 @@ fn use_own(view: &mut MemoryView, own: OwnReading<'_>) -> &'static [&'static str
             view.endpoint = Some(EndpointView::unknown(EndpointSource::Literal, set.why()));
         }
     }
+    if let Some(set) = own.get(want::EMBEDDING_MODEL) {
+        let model = set.text(view, "embedding.model");
+        view.embedding.get_or_insert_default().model = model;
+    }
+    // At another address there may be another provider.
+    if let Some(set) = own.get(want::EMBEDDING_URL) {
+        view.embedding.get_or_insert_default().provider = None;
+        view.moved("embedding.provider", &set.field);
+        view.unknown.push(("embedding.provider", set.why()));
+    }
     for set in credentials.iter().filter_map(|name| own.get(name)) {
         set.set_credential(view, Some(&Pointer::new(AUTH_SECRET)));
     }
@@ -176,7 +186,7 @@ fn of_memory(object: &Tree, (namespace, name): (&str, &str), state: &mut StateRe
     }
     let password = memory.endpoint.filter(|text| contains_password(text));
     view.inline.extend(password.map(|text| InlineView::new(Pointer::new(ENDPOINT), text)));
-    view.references.extend(embeddings(&memory, home, state));
+    add_embedding(&mut view, &memory, home, state);
     view
 }
 
@@ -199,6 +209,7 @@ fn note_fields(view: &mut MemoryView, memory: &Memory<'_>) {
         ("endpoint", endpoint),
         ("secrets", AUTH_SECRET),
         ("inline", ENDPOINT),
+        ("embedding", EMBEDDING_MODEL),
         ("references", EMBEDDING_MODEL),
     ]);
 }
@@ -223,13 +234,20 @@ fn secrets(memory: &Memory<'_>, home: &str) -> Vec<SecretView> {
     fields.into_iter().filter_map(secret).collect()
 }
 
-/// The reference to the ModelEndpoint, which Orloj resolves whatever the provider is.
-fn embeddings(memory: &Memory<'_>, home: &str, state: &mut StateReader<'_>) -> Option<ReferenceView> {
-    let reference = NamespacedName::read(memory.embedding_model?, home);
+/// Adds the ModelEndpoint, which Orloj resolves whatever the provider is: the reference, and the model that it names.
+fn add_embedding(view: &mut MemoryView, memory: &Memory<'_>, home: &str, state: &mut StateReader<'_>) {
+    let reference = memory.embedding_model.map(|text| NamespacedName::read(text, home));
+    let Some(reference) = reference.filter(NamespacedName::is_valid) else { return };
     let NamespacedName { namespace, name } = reference;
-    if !reference.is_valid() {
-        return None;
-    }
     let lookup = namespace::find(&MODEL_ENDPOINT, namespace, name, state);
-    Some(ReferenceView::new(&MODEL_ENDPOINT, (namespace, name), Pointer::new(EMBEDDING_MODEL), lookup))
+    let field = Pointer::new(EMBEDDING_MODEL);
+    view.references.push(ReferenceView::new(&MODEL_ENDPOINT, (namespace, name), field, lookup));
+    if let Lookup::Found(object) = lookup {
+        let ModelEndpoint { default_model, provider, .. } = ModelEndpoint::read(&object.tree);
+        let model = default_model.map(str::to_owned);
+        view.embedding = Some(EmbeddingView { model, provider: Some(provider) });
+    } else {
+        let title = format!("{} \"{}\"", MODEL_ENDPOINT.kind, qualified(namespace, name));
+        view.unknown.push(("embedding", Why::Object(title)));
+    }
 }

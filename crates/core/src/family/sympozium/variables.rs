@@ -50,8 +50,8 @@ pub(crate) const SHARED_TOKEN: &str = "WORKFLOW_MEMORY_WRITER_TOKEN";
 /// The token of the administrator of a memory server. No agent may have it.
 pub(crate) const ADMIN_TOKEN: &str = "MEMORY_ADMIN_TOKEN";
 
-/// All variables but the tokens, which a pod may leave out, and the name of the agent, which other programs use too.
-pub(crate) const OF_MEMORY: [&str; 13] = [
+/// All variables but the name of the agent, which other programs use too.
+pub(crate) const OF_MEMORY: [&str; 16] = [
     LEGACY,
     PRIVATE_URL,
     SHARED_URL,
@@ -65,6 +65,9 @@ pub(crate) const OF_MEMORY: [&str; 13] = [
     TOKEN_BUDGET_ACTION,
     MIN_EVIDENCE_KIND,
     AUTO_STORE,
+    PRIVATE_TOKEN,
+    SHARED_TOKEN,
+    ADMIN_TOKEN,
 ];
 
 /// What the Ensemble gives to the agent of a config, in order; nothing while its memory is off. The names of the

@@ -13,6 +13,7 @@ use memgate_manifest::mask::shown_value;
 use memgate_model::kind::{Kind, POLICY_KINDS};
 use memgate_model::prune::pruned;
 use memgate_model::schema::Schema;
+use memgate_policy::written::LAST_APPLIED;
 use memgate_primitives::credential::{masked_value, value_spans};
 
 /// Of an object what decisions read, credentials masked.
@@ -24,6 +25,9 @@ pub fn kept(kind: &Kind, object: &Value) -> Value {
         let labels = object.pointer("/metadata/labels").filter(|labels| labels.is_object());
         if let (Some(labels), Some(Value::Object(metadata))) = (labels, read.get_mut("metadata")) {
             metadata.insert("labels".to_owned(), pruned(labels, &Schema::Texts));
+        }
+        if let Some(annotations) = annotations(object) {
+            merge(&mut read, json!({"metadata": {"annotations": annotations}}));
         }
     }
     if let Value::Object(fields) = &mut read {
@@ -52,6 +56,16 @@ fn subject(kind: &Kind) -> Option<&'static Kind> {
     let is_judged = family.views.kinds.iter().any(|(viewed, _)| *viewed == kind)
         && !family.views.transient.contains(&kind);
     is_judged.then_some(subject)
+}
+
+/// The annotations that policies may ask for. Of a long one, in which a tool may keep an object, only its key.
+fn annotations(object: &Value) -> Option<Value> {
+    const MAX_BYTES: usize = 253;
+    let all = object.pointer("/metadata/annotations")?.as_object()?.iter();
+    let texts = all.filter(|(key, _)| *key != LAST_APPLIED);
+    let texts = texts.filter_map(|(key, value)| Some((key, value.as_str()?)));
+    let short = |text: &str| if text.len() > MAX_BYTES { "…".into() } else { text.into() };
+    Some(Value::Object(texts.map(|(key, text)| (key.clone(), short(text))).collect()))
 }
 
 /// Adds what another reading of the same object has. The recursion goes no deeper than the schemas.

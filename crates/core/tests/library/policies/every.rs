@@ -21,7 +21,7 @@ pub(super) fn strict() -> Vec<(&'static str, Value)> {
         (
             "endpoint",
             json!({
-                "schemes": ["none-such"], "hosts": ["**.none.such"], "ports": [1], "loopback": "forbid",
+                "schemes": ["none-such"], "hosts": ["**.none.such"], "ports": [1], "tls": "require", "loopback": "forbid",
                 "private": "forbid", "inCluster": "require", "fromSecret": true,
             }),
         ),
@@ -37,8 +37,8 @@ pub(super) fn strict() -> Vec<(&'static str, Value)> {
         (
             "tenancy",
             json!({
-                "from": {"namespaceLabel": "none-such"}, "collection": "none-{tenant}", "secrets": "none-{tenant}",
-                "endpointHosts": "none-{tenant}", "required": true,
+                "from": {"namespaceLabel": "none-such"}, "names": "none-{tenant}", "collection": "none-{tenant}",
+                "secrets": ["none-{tenant}", "no-{tenant}"], "endpointHosts": "none-{tenant}", "required": true,
             }),
         ),
         ("references", json!({"mustExist": ["ArkMemory", "Memory", "Agent"], "crossNamespace": "forbid"})),
@@ -47,8 +47,30 @@ pub(super) fn strict() -> Vec<(&'static str, Value)> {
         ("operations", json!({"allow": ["none-such"]})),
         ("environment", json!({"overrides": "forbid"})),
         ("sharing", json!({"visibility": ["none-such"], "maxWriters": 0})),
-        ("immutable", json!(["backend", "collection", "endpoint.url", "endpoint.port", "secrets", "labels"])),
+        (
+            "immutable",
+            json!([
+                "backend",
+                "collection",
+                "endpoint.url",
+                "endpoint.port",
+                "secrets",
+                "labels",
+                "annotations",
+                "endpoint.tls",
+                "embedding"
+            ]),
+        ),
         ("labels", json!({"required": ["none-such"], "values": {"app": ["none-such"]}})),
+        (
+            "fields",
+            json!([
+                {"path": "backend", "in": ["none-such"]}, {"path": "endpoint.host", "matches": ["none.such"]},
+                {"path": "ttlSeconds", "max": -1}, {"path": "labels[\"none-such\"]", "exists": true},
+                {"path": "secrets[].name", "notMatches": ["*"]}, {"path": "name", "equals": "none-such"},
+            ]),
+        ),
+        ("anyOf", json!([{"backends": {"allow": ["none-such"]}}, {"labels": {"required": ["none-such"]}}])),
     ]
 }
 
@@ -58,11 +80,10 @@ pub(super) fn strict_policy(actions: &Value) -> Value {
         let natural = TYPES.iter().find(|known| known.name == name).expect("a type").natural;
         let takes = |role: &Role| natural.contains(role) || natural.contains(&Role::Memory);
         let roles: Vec<&str> = Role::ALL.into_iter().filter(takes).map(Role::name).collect();
-        json!({"id": name, "roles": roles, "onUnknown": "deny", (name): rule})
+        json!({"id": name.to_lowercase(), "roles": roles, "onUnknown": "deny", (name): rule})
     };
     let mut rules: Vec<Value> = strict().into_iter().map(of_type).collect();
-    let by_namespace =
-        json!({"from": {"namespace": true}, "collection": "none-{tenant}", "secrets": "none-{tenant}"});
+    let by_namespace = json!({"from": {"namespace": true}, "names": ["none-{tenant}"], "collection": "none-{tenant}", "secrets": "none-{tenant}"});
     rules.push(json!({"id": "own", "roles": ["memory", "referrer", "pod"], "tenancy": by_namespace}));
     policy("strict", &json!({"actions": actions, "rules": rules}))
 }
@@ -71,7 +92,8 @@ pub(super) fn strict_policy(actions: &Value) -> Value {
 fn there_is_a_strict_rule_of_each_type() {
     let names: Vec<&str> = TYPES.iter().map(|rule| rule.name).collect();
     assert_eq!(strict().into_iter().map(|(name, _)| name).collect::<Vec<_>>(), names);
-    assert!(super::faults(&strict_policy(&json!({}))).is_empty());
+    let faults = super::faults(&strict_policy(&json!({})));
+    assert!(faults.is_empty(), "{:?}", super::messages(&faults));
 }
 
 /// The objects of all families with what is around them: those of the views, and those of some cases.

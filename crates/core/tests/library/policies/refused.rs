@@ -79,18 +79,85 @@ fn what_is_misspelt_is_refused_with_the_right_word() {
         ),
         (json!({}), "/spec/rules", "is required"),
     ] {
-        let manifest = policy("org", &spec);
-        let found = faults(&manifest);
-        let fault = found.iter().find(|fault| fault.pointer.as_str() == pointer);
-        assert!(fault.is_some_and(|fault| fault.message().contains(words)), "{pointer}: {found:#?}");
-        // It is refused by the webhook in the same words, and has no force if it got in.
-        let decision =
-            super::admitted(&super::case(&[], &manifest, &json!({}))).expect("can be read").decision;
-        assert!(!decision.allowed());
-        assert_eq!(super::messages(&decision.findings), super::messages(&found));
-        let judged = super::admitted(&super::case(&[manifest], &memory("in-context"), &json!({})));
-        assert!(judged.expect("can be read").allowed());
+        is_refused(&spec, pointer, words);
     }
+}
+
+#[test]
+fn dates_patterns_and_paths_that_are_wrong_are_refused() {
+    let rule = |rule: Value| json!({"rules": [rule]});
+    for (spec, pointer, words) in [
+        (
+            rule(json!({"id": "a", "labels": {"required": ["a"]}, "during": {}})),
+            "/spec/rules/0/during",
+            "needs from or until",
+        ),
+        (
+            rule(
+                json!({"id": "a", "labels": {"required": ["a"]}, "during": {"till": "2027-01-15T00:00:00Z"}}),
+            ),
+            "/spec/rules/0/during/till",
+            "use from or until",
+        ),
+        (
+            rule(json!({"id": "a", "labels": {"required": ["a"]}, "during": {"from": "2027-01-15"}})),
+            "/spec/rules/0/during/from",
+            "is not a point in time",
+        ),
+        (
+            rule(json!({"id": "a", "labels": {"required": ["a"]}, "during": {
+                "from": "2027-01-15T00:00:00Z", "until": "2027-01-15T01:00:00+01:00",
+            }})),
+            "/spec/rules/0/during/until",
+            "must be after from",
+        ),
+        (
+            rule(json!({"id": "a", "labels": {"required": ["a"]}, "during": "2027"})),
+            "/spec/rules/0/during",
+            "must be an object",
+        ),
+        (
+            rule(json!({"id": "a", "endpoint": {"tls": "requires"}})),
+            "/spec/rules/0/endpoint/tls",
+            "did you mean \"require\"?",
+        ),
+        (
+            rule(json!({"id": "a", "tenancy": {"from": {"namespace": true}, "names": []}})),
+            "/spec/rules/0/tenancy/names",
+            "must not be empty",
+        ),
+        (
+            rule(json!({"id": "a", "tenancy": {"from": {"namespace": true}, "names": ["a", 1]}})),
+            "/spec/rules/0/tenancy/names/1",
+            "must be a string",
+        ),
+        (
+            rule(json!({"id": "a", "tenancy": {"from": {"namespace": true}, "secrets": {"a": 1}}})),
+            "/spec/rules/0/tenancy/secrets",
+            "must be a list",
+        ),
+        (
+            rule(json!({"id": "a", "immutable": ["endpoint.tsl"]})),
+            "/spec/rules/0/immutable/0",
+            "did you mean \"endpoint.tls\"?",
+        ),
+    ] {
+        is_refused(&spec, pointer, words);
+    }
+}
+
+/// A policy is refused at this place in these words, wherever it is met.
+fn is_refused(spec: &Value, pointer: &str, words: &str) {
+    let manifest = policy("org", spec);
+    let found = faults(&manifest);
+    let fault = found.iter().find(|fault| fault.pointer.as_str() == pointer);
+    assert!(fault.is_some_and(|fault| fault.message().contains(words)), "{pointer}: {found:#?}");
+    // It is refused by the webhook in the same words, and has no force if it got in.
+    let decision = super::admitted(&super::case(&[], &manifest, &json!({}))).expect("can be read").decision;
+    assert!(!decision.allowed());
+    assert_eq!(super::messages(&decision.findings), super::messages(&found));
+    let judged = super::admitted(&super::case(&[manifest], &memory("in-context"), &json!({})));
+    assert!(judged.expect("can be read").allowed());
 }
 
 /// Kinds of a platform that policies do not judge have no memory, and are not taken for misspelt ones.

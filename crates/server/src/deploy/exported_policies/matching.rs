@@ -18,14 +18,9 @@ const NAMESPACE: &str = "(request.kind.kind == 'Namespace' ? object.metadata.nam
 
 /// The constraints that the apiserver matches without CEL.
 pub(super) fn resources(matching: &Match, kinds: &[&Kind]) -> MatchResources {
-    let operations: Vec<&str> = match &matching.operations {
-        None => vec!["CREATE", "UPDATE"],
-        Some(operations) => [(Operation::Create, "CREATE"), (Operation::Update, "UPDATE")]
-            .into_iter()
-            .filter(|(operation, _)| operations.contains(operation))
-            .map(|(_, name)| name)
-            .collect(),
-    };
+    let is_wanted = |it: &Operation| matching.operations.as_ref().is_none_or(|wanted| wanted.contains(it));
+    let operations = [Operation::Create, Operation::Update].into_iter().filter(is_wanted);
+    let operations: Vec<&str> = operations.map(Operation::name).collect();
     MatchResources {
         namespace_selector: matching.namespace_selector.as_ref().map(selector),
         object_selector: matching.object_selector.as_ref().map(selector),
@@ -73,7 +68,9 @@ fn selects(selector: &label_selector::LabelSelector, object: &str) -> String {
 pub(super) fn conditions(matching: &Match, kinds: &[&Kind], excluded: &[String]) -> Vec<MatchCondition> {
     let namespaces: Vec<String> =
         SYSTEM_NAMESPACES.iter().map(|name| (*name).to_owned()).chain(excluded.iter().cloned()).collect();
-    let fits = |subject: &str, patterns: &[Glob]| format!("{subject}.matches({})", globs(patterns));
+    let fits = |subject: &str, patterns: &[Glob]| {
+        format!("{subject}.matches({})", globs(patterns.iter().map(Glob::as_str)))
+    };
     let mut all = vec![
         not_deleting(kinds),
         condition(("not-excluded", &format!("!({NAMESPACE} in {})", list(&namespaces)))),

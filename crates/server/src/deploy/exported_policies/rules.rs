@@ -5,13 +5,13 @@ use std::fmt::Write as _;
 
 use jiff::Timestamp;
 
-use memgate_model::cel_view::{CelFault, CelSide, CelView, InCel, Sayable};
+use memgate_model::cel_view::{CelFault, CelPath, CelSide, CelView, InCel, Sayable, StoredFault};
 use memgate_model::family::Family;
 use memgate_model::kind::Kind;
 use memgate_model::memory_view::Role;
-use memgate_model::policy::{Action, Policy, Rule, When};
+use memgate_model::policy::{Action, During, Policy, Rule, When};
 use memgate_model::request::{Occasion, Point};
-use memgate_policy::in_cel::list;
+use memgate_policy::in_cel::{WITHOUT_INDEXES, list};
 use memgate_policy::judge::{action, promotion};
 
 use super::LeftOut;
@@ -56,13 +56,33 @@ impl Check {
     /// The name of the variable with the counted faults, and its expression unless all faults count.
     pub(super) fn counted(&self) -> (String, Option<String>) {
         let name = &self.name;
-        let among =
-            |not: &str| format!("variables.{name}.filter(fault, {not}(fault in variables.{name}_before))");
+        let is_stored = match &self.fault.stored {
+            StoredFault::Equal if self.is_in_list() => {
+                let texts = format!("variables.{name}_before.map(fault, {WITHOUT_INDEXES})");
+                format!("{WITHOUT_INDEXES} in {texts}")
+            }
+            StoredFault::Never | StoredFault::Equal | StoredFault::Unsaid(_) => {
+                format!("fault in variables.{name}_before")
+            }
+            StoredFault::AtLeast(excess) => {
+                let of = |fault: &str| format!("[{fault}].map(it, {excess})[0]");
+                let is_worse = format!("{} <= {}", of("fault"), of("stored"));
+                let is_there = "stored.split(' ')[0] == fault.split(' ')[0]";
+                format!("variables.{name}_before.exists(stored, {is_there} && {is_worse})")
+            }
+        };
+        let among = |not: &str| format!("variables.{name}.filter(fault, {not}({is_stored}))");
         match &self.stored {
             None => (name.clone(), None),
             Some(_) if self.is_about_kept => (format!("{name}_kept"), Some(among(""))),
             Some(_) => (format!("{name}_new"), Some(among("!"))),
         }
+    }
+
+    /// Whether its faults may be in elements of a list, which may move.
+    fn is_in_list(&self) -> bool {
+        let is_read = |path: &&CelPath| self.fault.list.contains(&path.variable(self.view.name));
+        self.view.paths.iter().filter(is_read).any(|path| path.entries.contains("string("))
     }
 
     /// The message about the counted faults.
@@ -99,6 +119,14 @@ pub(super) fn export(
     let promised = promotion.filter(|it| it.to == Action::Deny && action == Action::Warn);
     let end = rule.about.ending(promised.map(|it| it.at));
     let mut exporting = Exporting { policy, rule, action, end, left_out: BTreeMap::new(), notes: Vec::new() };
+    if rule.during != During::default() {
+        exporting.note(
+            "",
+            "a ValidatingAdmissionPolicy knows no date, and the rule applies for a time only",
+            true,
+        );
+        return (Vec::new(), exporting.notes);
+    }
     if let Some(promotion) = promotion {
         let reason = format!(
             "a ValidatingAdmissionPolicy knows no date; export it again when it is to {}",
@@ -179,7 +207,7 @@ impl Exporting<'_> {
         let of = names.join(", ");
         if self.rule.by_sources.contains(&view.role) {
             self.leave_out("", SOURCES, &of);
-            if !self.rule.also_itself {
+            if !self.rule.own.contains(&view.role) {
                 return Vec::new();
             }
         }
@@ -202,8 +230,20 @@ impl Exporting<'_> {
         for (field, reason) in unsaid {
             self.leave_out(&field, &reason, &of);
         }
-        let numbered = faults.into_iter().zip(before.faults).enumerate();
+        let mut faults: Vec<_> = faults.into_iter().zip(before.faults).collect();
+        if let Some(reason) =
+            faults.iter().find_map(|(fault, _)| fault.stored.unsaid()).filter(|_| self.ratchets())
+        {
+            self.leave_out("", reason, &of);
+            faults.clear();
+        }
+        let numbered = faults.into_iter().enumerate();
         numbered.map(|(index, faults)| self.check(view, kinds, &conditions, index, faults)).collect()
+    }
+
+    /// Whether violations of the stored object only warn.
+    fn ratchets(&self) -> bool {
+        self.action == Action::Deny && !self.policy.enforces_existing
     }
 
     fn check(
@@ -215,7 +255,8 @@ impl Exporting<'_> {
         (fault, stored): (CelFault, CelFault),
     ) -> Check {
         let id = self.rule.about.id.replace('-', "_");
-        let ratchets = self.action == Action::Deny && !self.policy.enforces_existing && !fault.transition;
+        let is_transition = fault.stored == StoredFault::Never;
+        let ratchets = self.ratchets() && !is_transition;
         let guarded = |list: &str, end: &str, condition: &str| {
             format!("variables.{}_viewed{end}{condition} ? ({list}) : []", view.name)
         };
@@ -224,7 +265,7 @@ impl Exporting<'_> {
             view,
             kinds: kinds.to_vec(),
             name: format!("rule_{id}_{}_{}", view.name, index + 1),
-            faults: if fault.transition {
+            faults: if is_transition {
                 guarded(&fault.list, &format!(" && variables.{}_viewed_before", view.name), now)
             } else {
                 guarded(&fault.list, "", now)

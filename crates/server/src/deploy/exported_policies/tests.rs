@@ -26,14 +26,15 @@ fn rules() -> Vec<Value> {
     vec![
         json!({"id": "backends", "backends": {"allow": ["redis"], "deny": ["http"], "durable": true}}),
         json!({"id": "providers", "providers": {"allow": ["qdrant"]}}),
-        json!({"id": "endpoint", "endpoint": {"schemes": ["https"], "fromSecret": true}}),
+        json!({"id": "endpoint", "endpoint": {"schemes": ["https"], "tls": "require", "fromSecret": true}}),
         json!({"id": "secrets", "secrets": {
             "inline": "forbid", "required": true, "names": ["a-*"], "namespaces": "same",
         }}),
         json!({"id": "retention", "retention": {"min": "1h", "max": "30d"}}),
         json!({"id": "capacity", "capacity": {"maxEntries": {"max": 10}, "storage": {"max": "1Gi"}}}),
         json!({"id": "tenancy", "tenancy": {
-            "from": {"namespaceLabel": "team"}, "collection": "{tenant}-*", "secrets": "{tenant}-*",
+            "from": {"namespaceLabel": "team"}, "names": ["{tenant}-*", "shared-*"], "collection": "{tenant}-*",
+            "secrets": "{tenant}-*",
             "endpointHosts": "{tenant}.*",
         }}),
         json!({"id": "references", "references": {"mustExist": ["Memory"], "crossNamespace": "forbid"}}),
@@ -44,6 +45,15 @@ fn rules() -> Vec<Value> {
         json!({"id": "immutable", "immutable": ["backend", "endpoint", "secrets"]}),
         json!({"id": "labels", "labels": {"required": ["team"]}}),
         json!({"id": "environment", "environment": {"overrides": "forbid"}}),
+        json!({"id": "fields", "fields": [
+            {"path": "backend", "in": ["redis"]}, {"path": "ttlSeconds", "exists": true},
+            {"path": "storageBytes", "max": "1Gi"}, {"path": "labels[\"team\"]", "matches": ["a-*"]},
+            {"path": "endpoint.host", "matches": ["**.svc"]}, {"path": "secrets[].name", "matches": ["a-*"]},
+        ]}),
+        json!({"id": "any-of", "anyOf": [
+            {"backends": {"allow": ["redis"]}}, {"fields": [{"path": "ttlSeconds", "max": 60}]},
+            {"labels": {"required": ["team"]}},
+        ]}),
     ]
 }
 
@@ -82,6 +92,8 @@ fn reports_what_a_policy_of_the_apiserver_cannot_do() {
             {"id": "lasts", "backends": {"durable": true}},
             {"id": "used", "backends": {"durable": true}, "roles": ["referrer"], "action": {"admission": "deny"}},
             {"id": "silent", "backends": {"durable": true}, "action": {"admission": "none"}},
+            {"id": "dated", "backends": {"durable": true}, "during": {"until": "2999-01-15T00:00:00Z"}},
+            {"id": "encrypted", "endpoint": {"tls": "require"}},
         ],
     }));
     let told: Vec<String> = exported.left_out.iter().map(ToString::to_string).collect();
@@ -90,6 +102,8 @@ fn reports_what_a_policy_of_the_apiserver_cannot_do() {
         "policy/some/lasts: exemptions from it: not exported",
         "policy/some/used: of ",
         "policy/some/silent: not exported: its action at admission is none",
+        "policy/some/dated: not exported: a ValidatingAdmissionPolicy knows no date",
+        "policy/some/encrypted: endpoint of arkonis ArkMemory",
         "policy/some: default of /spec/redis/maxEntries of arkonis ArkMemory: not exported",
     ] {
         assert!(told.iter().any(|line| line.starts_with(words)), "{words}: {told:#?}");
@@ -114,4 +128,24 @@ fn a_denial_has_a_warning_beside_it_for_what_is_stored() {
     };
     assert_eq!(actions(&exported(&spec("ratchet"))), ["Warn", "Deny"]);
     assert_eq!(actions(&exported(&spec("enforce"))), ["Deny"]);
+}
+
+#[test]
+fn several_rules_with_a_number_are_exported_only_where_nothing_ratchets() {
+    let numbers = json!([{"retention": {"max": "30d"}}, {"labels": {"required": ["team"]}}]);
+    let others = json!([{"backends": {"allow": ["redis"]}}, {"labels": {"required": ["team", "tier"]}}]);
+    for (rules, action, existing, is_exported) in [
+        (&numbers, "deny", "ratchet", false),
+        (&numbers, "deny", "enforce", true),
+        (&numbers, "warn", "ratchet", true),
+        (&others, "deny", "ratchet", true),
+    ] {
+        let exported = exported(&json!({
+            "match": {"families": ["arkonis"]}, "actions": {"admission": action}, "existing": existing,
+            "rules": [{"id": "it", "roles": ["memory"], "anyOf": rules}],
+        }));
+        let told: Vec<String> = exported.left_out.iter().map(ToString::to_string).collect();
+        assert_eq!(!exported.policies.is_empty(), is_exported, "{action} {existing}: {told:?}");
+        assert_eq!(told.is_empty(), is_exported, "{action} {existing}: {told:?}");
+    }
 }

@@ -11,8 +11,8 @@ use crate::server::events::truncate;
 use memgate_model::digest;
 use memgate_model::finding::Finding;
 use memgate_model::kind::Kind;
-use memgate_model::policy_rule::{AtAdmission, PolicyFinding, PolicyStatus};
-use memgate_policy::judge::{Counts, Judgement};
+use memgate_model::policy_rule::{AtAdmission, Counts, PolicyFinding, PolicyStatus};
+use memgate_policy::judge::Judgement;
 use memgate_primitives::credential::masked_keys;
 
 use super::subjects::Stored;

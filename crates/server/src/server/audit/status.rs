@@ -9,8 +9,9 @@ use serde_json::{Value, json};
 
 use crate::server::events::truncate;
 use memgate_model::kind::MEMORY_POLICY;
-use memgate_model::policy::{Action, Exemption, Policies, Policy};
-use memgate_policy::judge::Counts;
+use memgate_model::policy::{Action, Exemption, Policies, Policy, Rule};
+use memgate_model::policy_rule::Counts;
+use memgate_policy::judge::promotion;
 use memgate_policy::leftover::rejected;
 
 use super::policies::Head;
@@ -92,23 +93,51 @@ fn of_promotion(policy: &Policy, counts: Counts, now: Timestamp) -> Vec<Value> {
     } else {
         condition("Promoted", false, "Waiting", &format!("the action at admission is {to} from {day}"))
     };
-    let at_risk = match counts.at_risk {
-        _ if !is_promoted && !policy.is_audited() => {
-            condition_of("PromotionAtRisk", "Unknown", "NotAudited", "audits judge none of its rules")
-        }
-        _ if is_promoted => condition("PromotionAtRisk", false, "Promoted", "it is promoted"),
-        _ if promotion.to != Action::Deny => {
-            condition("PromotionAtRisk", false, "NothingDenied", "the promotion denies nothing")
-        }
-        0 => condition("PromotionAtRisk", false, "NoViolations", "audits found nothing that it denies"),
-        count => condition(
-            "PromotionAtRisk",
-            true,
-            "OpenViolations",
-            &format!("findings about stored objects that are denied from {day}: {count}"),
-        ),
+    vec![promoted, at_risk(policy, counts, now)]
+}
+
+/// The condition whether a promotion is going to deny stored objects. It is about the rules that the promotion makes
+/// deny: not those with an action of their own at admission.
+fn at_risk(policy: &Policy, counts: Counts, now: Timestamp) -> Value {
+    const TYPE: &str = "PromotionAtRisk";
+    let Some(at) = policy.promote.map(|it| it.at).filter(|at| now < *at) else {
+        return condition(TYPE, false, "Promoted", "it is promoted");
     };
-    vec![promoted, at_risk]
+    let is_promoted = |rule: &&Rule| promotion(policy, rule, now).is_some_and(|it| it.to == Action::Deny);
+    let promoted: Vec<&Rule> = policy.rules.iter().filter(is_promoted).collect();
+    let is_audited = |rule: &&Rule| policy.is_audited(rule);
+    let not_audited: Vec<&Rule> = promoted.iter().copied().filter(|rule| !is_audited(rule)).collect();
+    let ids: Vec<&str> = not_audited.iter().map(|rule| rule.about.id.as_str()).collect();
+    let says = |status, reason: &str, mut message: String| {
+        if !ids.is_empty() {
+            message += "; audits do not judge these rules: ";
+            message += &ids.join(", ");
+        }
+        condition_of(TYPE, status, reason, &message)
+    };
+    match counts.at_risk {
+        _ if promoted.is_empty() => condition(TYPE, false, "NothingDenied", "the promotion denies nothing"),
+        // No audit judges pods, so rules for pods alone leave nothing open.
+        0 if ids.len() == promoted.len() || not_audited.iter().any(|rule| !rule.is_for_pods()) => {
+            says("Unknown", "NotAudited", "it may deny what audits do not judge".to_owned())
+        }
+        0 if counts.violations == 0 => {
+            says("False", "NoViolations", "audits found nothing that it denies".to_owned())
+        }
+        0 => {
+            let count = counts.violations;
+            says(
+                "False",
+                "NoneDenied",
+                format!("it denies none of the violations that audits found: {count}"),
+            )
+        }
+        count => {
+            let day = at.strftime("%Y-%m-%d");
+            let message = format!("findings about stored objects that are denied from {day}: {count}");
+            says("True", "OpenViolations", message)
+        }
+    }
 }
 
 fn of_exemption(

@@ -80,6 +80,8 @@ pub(super) struct Subjects<'s> {
     place: Option<(String, String)>,
     /// The continue token of its list.
     token: Option<String>,
+    /// Whether objects are listed that the state has without their annotations.
+    reads_annotations: bool,
     /// Whether the token came with a 410 and has brought no page yet.
     is_renewed: bool,
     /// The kinds that could not be listed.
@@ -93,7 +95,10 @@ impl<'s> Subjects<'s> {
         let audited = |family: &'static Family| family.audited().map(move |kind| (family, kind));
         let kinds = families.into_iter().flat_map(audited);
         let kinds = kinds.filter(|(family, kind)| may_be_judged(policies, family, kind)).collect();
-        Self { store, client, kinds, place: None, token: None, is_renewed: false, failed: Vec::new() }
+        let reads_annotations =
+            policies.iter().any(|policy| policy.rules.iter().any(|rule| rule.check.reads_annotations()));
+        let (place, token, failed) = (None, None, Vec::new());
+        Self { store, client, kinds, place, token, reads_annotations, is_renewed: false, failed }
     }
 
     /// The next objects, all of one kind. Fewer than `most` are not the end; an empty list is.
@@ -104,7 +109,8 @@ impl<'s> Subjects<'s> {
         while let Some(&(family, kind)) = self.kinds.front() {
             // What was begun in one way goes on in that way.
             let is_here = self.place.is_some() || self.token.is_none() && self.store.holds_all(kind);
-            let (objects, is_last) = if family.holds_whole(kind) && is_here {
+            let holds_whole = family.holds_whole(kind) && !self.reads_annotations;
+            let (objects, is_last) = if holds_whole && is_here {
                 self.of_state(kind, most).await?
             } else {
                 self.of_list(kind, most).await.unwrap_or_else(|error| {
@@ -193,6 +199,7 @@ mod tests {
         let (family, kind) = family::validated(&family::ALL, "arkonis.dev", "ArkMemory").expect("a kind");
         let kinds = [(family, kind)].into_iter().collect();
         let mut subjects = Subjects {
+            reads_annotations: false,
             store: &store,
             client: &client,
             kinds,

@@ -9,8 +9,9 @@ use memgate_core::decide::audit::audit;
 use memgate_core::family;
 use memgate_model::kind::{Kind, MEMORY_POLICY, MEMORY_POLICY_EXEMPTION};
 use memgate_model::policy::Policies;
+use memgate_model::policy_rule::Counts;
 use memgate_model::snapshot::Snapshot;
-use memgate_policy::judge::{Counts, Judgement};
+use memgate_policy::judge::Judgement;
 use memgate_policy::put;
 
 const NOW: &str = "2027-01-10T00:00:00Z";
@@ -189,6 +190,58 @@ fn a_promotion_without_audits_has_unknown_risk() {
     let status = status(&head(&MEMORY_POLICY, Value::Null), &policies(&spec), &found(0), time(NOW)).unwrap();
     let unknown = ("PromotionAtRisk".to_owned(), "Unknown".to_owned(), NOW.to_owned());
     assert!(conditions(&status).contains(&unknown), "{status}");
+}
+
+/// The reasons of the condition tell what the promotion changes: not rules with an action of their own at admission.
+#[test]
+fn the_risk_of_a_promotion_is_that_of_its_own_rules() {
+    let report_only = json!({"admission": "report"});
+    let not_audited = json!({"audit": "off"});
+    let rule = |id: &str, action: &Value, roles: &[&str]| {
+        let mut rule = json!({"id": id, "backends": {"durable": true}, "action": action});
+        if !roles.is_empty() {
+            rule["roles"] = json!(roles);
+        }
+        rule
+    };
+    let (plain, own) = (rule("durable", &json!({}), &[]), rule("own", &report_only, &[]));
+    let (off, pods) = (rule("off", &not_audited, &[]), rule("pods", &json!({}), &["pod"]));
+    let own_pods = rule("own", &report_only, &["pod"]);
+    for (rules, to, violations, at_risk, expected) in [
+        (vec![&plain], "deny", 0, 0, ("False", "NoViolations", "")),
+        (vec![&plain], "deny", 2, 2, ("True", "OpenViolations", "")),
+        (vec![&plain], "warn", 2, 0, ("False", "NothingDenied", "")),
+        (vec![&own], "deny", 2, 0, ("False", "NothingDenied", "")),
+        (vec![&own], "deny", 0, 0, ("False", "NothingDenied", "")),
+        (vec![&plain, &own], "deny", 2, 0, ("False", "NoneDenied", "")),
+        (vec![&plain, &own], "deny", 3, 1, ("True", "OpenViolations", "")),
+        (vec![&off], "deny", 0, 0, ("Unknown", "NotAudited", "off")),
+        (vec![&off], "warn", 0, 0, ("False", "NothingDenied", "")),
+        (vec![&off, &own], "deny", 2, 0, ("Unknown", "NotAudited", "off")),
+        (vec![&plain, &off], "deny", 0, 0, ("Unknown", "NotAudited", "off")),
+        (vec![&plain, &off], "deny", 1, 1, ("True", "OpenViolations", "off")),
+        (vec![&pods], "deny", 0, 0, ("Unknown", "NotAudited", "pods")),
+        (vec![&plain, &pods], "deny", 0, 0, ("False", "NoViolations", "pods")),
+        (vec![&plain, &own_pods], "deny", 0, 0, ("False", "NoViolations", "")),
+        (vec![], "deny", 0, 0, ("False", "NothingDenied", "")),
+    ] {
+        let mut spec = promoted(to);
+        spec["rules"] = json!(rules);
+        spec["defaults"] = json!([{"family": "arkonis", "kind": "ArkMemory",
+            "field": "/spec/redis/maxEntries", "value": 5}]);
+        let counts = Counts { violations, at_risk, ..Counts::default() };
+        let found = PolicyCounts { counts, ..PolicyCounts::default() };
+        let found = AuditCounts { policies: [("prod".to_owned(), found)].into(), ..AuditCounts::default() };
+        let status = status(&head(&MEMORY_POLICY, Value::Null), &policies(&spec), &found, time(NOW)).unwrap();
+        let condition = &status["conditions"][2];
+        let ids: Vec<&str> = rules.iter().filter_map(|rule| rule["id"].as_str()).collect();
+        assert_eq!(condition["type"], "PromotionAtRisk");
+        let (word, reason, not_judged) = expected;
+        assert_eq!([&condition["status"], &condition["reason"]], [word, reason], "{ids:?} {to} {condition}");
+        let message = condition["message"].as_str().unwrap();
+        let named = message.split_once("audits do not judge these rules: ").map_or("", |(_, ids)| ids);
+        assert_eq!(named, not_judged, "{ids:?} {message}");
+    }
 }
 
 /// An exemption that ends before the day does not cover it.

@@ -12,7 +12,7 @@ use crate::server::metrics::labels::ResultLabel;
 use crate::server::metrics::policies::{OTHER, PolicyLabel};
 use crate::server::metrics::{Counters, Seconds, add, add_results, number};
 use memgate_model::policy::{Policies, Policy};
-use memgate_policy::judge::Counts;
+use memgate_model::policy_rule::Counts;
 
 /// How many policies have their own series about stored objects: fewer than in admission, because each has several.
 pub(super) const MAX_POLICIES: usize = 40;

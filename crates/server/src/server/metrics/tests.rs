@@ -14,9 +14,8 @@ use memgate_core::family;
 use memgate_model::finding::{Finding, Phase, Severity};
 use memgate_model::kind::{MEMORY_POLICY, MEMORY_POLICY_EXEMPTION};
 use memgate_model::policy::Policies;
-use memgate_model::policy_rule::{PolicyFinding, PolicyStatus};
+use memgate_model::policy_rule::{Counts, PolicyFinding, PolicyStatus};
 use memgate_policy::codes::RULE;
-use memgate_policy::judge::Counts;
 use memgate_primitives::pointer::Pointer;
 
 /// How many series one replica may have.
@@ -138,7 +137,8 @@ fn put(policies: &mut Policies, name: &str) {
 
 fn finding(policies: &Policies, policy: &str, severity: Severity, status: PolicyStatus) -> Finding {
     let rule = Arc::clone(&policies.get(policy).unwrap().rules[0].about);
-    let policy = Some(Box::new(PolicyFinding { rule, status, at_admission: None, exemption: None }));
+    let about = PolicyFinding { rule, status, at_admission: None, exemption: None, is_assumed: false };
+    let policy = Some(Box::new(about));
     Finding { policy, severity, ..Finding::deny(&RULE, Pointer::root(), "it has no team") }
 }
 

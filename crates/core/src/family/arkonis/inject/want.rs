@@ -16,8 +16,8 @@ use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
 
 use super::super::api::{
-    API_KEY_KEY, Backend, Dialect, EMBEDDING_PROVIDER_DEFAULT, Embedding, Memory, REDIS_URL_KEY, Redis,
-    VectorStore, memory_backend, settings_names,
+    API_KEY_KEY, Backend, Dialect, Embedding, Memory, REDIS_URL_KEY, Redis, VectorStore, memory_backend,
+    settings_names,
 };
 use super::super::codes::POD_ENV_CONFLICT;
 use super::find::AgentMemory;
@@ -32,8 +32,8 @@ pub(in super::super) const COLLECTION: &str = "AGENT_MEMORY_VECTOR_STORE_COLLECT
 pub(in super::super) const API_KEY: &str = "AGENT_MEMORY_VECTOR_STORE_API_KEY";
 pub(in super::super) const VECTOR_TTL: &str = "AGENT_MEMORY_VECTOR_STORE_TTL";
 pub(in super::super) const VECTOR_URL: &str = "AGENT_VECTOR_STORE_URL";
-const EMBEDDING_MODEL: &str = "AGENT_EMBEDDING_MODEL";
-const EMBEDDING_PROVIDER: &str = "AGENT_EMBEDDING_PROVIDER";
+pub(in super::super) const EMBEDDING_MODEL: &str = "AGENT_EMBEDDING_MODEL";
+pub(in super::super) const EMBEDDING_PROVIDER: &str = "AGENT_EMBEDDING_PROVIDER";
 
 /// The variables about memory, in order; only the successor has the last three.
 static MEMORY_VARIABLES: [&str; 12] = [
@@ -240,11 +240,11 @@ fn successor_variables(
     let named = embedding.and_then(|embedding| Some((embedding, embedding.model?)));
     let Some((embedding, model)) = named else { return };
     variables.literal(EMBEDDING_MODEL, model, "spec.embedding.model");
-    let provider = match embedding.provider {
-        None | Some(EMBEDDING_PROVIDER_DEFAULT) => provider_of_model(model),
-        Some(provider) => provider,
-    };
-    variables.literal(EMBEDDING_PROVIDER, provider, "spec.embedding.provider");
+    variables.literal(
+        EMBEDDING_PROVIDER,
+        embedding.resolved_provider().unwrap_or_default(),
+        "spec.embedding.provider",
+    );
 }
 
 /// The URL `PROVIDER://ENDPOINT/COLLECTION`, without the endpoint's own scheme. The endpoint of pgvector is
@@ -256,17 +256,6 @@ fn vector_url(store: &VectorStore<'_>) -> String {
     }
     let without_scheme = endpoint.split_once("://").map_or(endpoint, |(_, rest)| rest);
     format!("{provider}://{without_scheme}/{}", store.collection_or_default())
-}
-
-/// The provider that kubeswarm chooses for `auto`, from the name of the model.
-fn provider_of_model(model: &str) -> &'static str {
-    if model.starts_with("text-multilingual-embedding-") {
-        "google"
-    } else if model.starts_with("voyage-") {
-        "voyageai"
-    } else {
-        "openai"
-    }
 }
 
 /// Whether a value holds `$(NAME)`, which the kubelet resolves only from entries before it.

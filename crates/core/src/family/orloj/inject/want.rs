@@ -33,8 +33,8 @@ pub(in super::super) const PASSWORD: &str = "ORLOJ_MEMORY_PASSWORD";
 pub(in super::super) const TOKEN: &str = "ORLOJ_MEMORY_TOKEN";
 pub(in super::super) const DSN: &str = "ORLOJ_MEMORY_DSN";
 pub(in super::super) const ENDPOINT: &str = "ORLOJ_MEMORY_ENDPOINT";
-const EMBEDDING_URL: &str = "ORLOJ_MEMORY_EMBEDDING_URL";
-const EMBEDDING_MODEL: &str = "ORLOJ_MEMORY_EMBEDDING_MODEL";
+pub(in super::super) const EMBEDDING_URL: &str = "ORLOJ_MEMORY_EMBEDDING_URL";
+pub(in super::super) const EMBEDDING_MODEL: &str = "ORLOJ_MEMORY_EMBEDDING_MODEL";
 const EMBEDDING_API_KEY: &str = "ORLOJ_MEMORY_EMBEDDING_API_KEY";
 
 /// The prefix of all variables. Variables of the pod without it are skipped.

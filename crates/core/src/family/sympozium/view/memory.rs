@@ -133,19 +133,26 @@ pub(super) fn storage(size: &str) -> Option<StorageView> {
 
 fn sharing<'t>(ensemble: &Ensemble<'t>, shared: &SharedMemory<'t>) -> SharingView {
     let names = ensemble.named_configs().filter(|config| !ensemble.excluded.contains(config));
+    let rules = Pointer::new("/spec/sharedMemory/accessRules");
     let config = |name: &str| {
         let (visibility, field) = visibility(ensemble, shared, name);
+        let at = |list: Pointer, index: Option<usize>, below: &str| match index {
+            Some(index) => list.index(index).key(below),
+            None => list,
+        };
+        let index = ensemble.config(name).map(|config| config.index);
+        let name_field = at(ensemble.configs_pointer(), index, "name");
+        let access_field = at(rules.clone(), shared.rule(name).map(|rule| rule.index), "access");
         SharingConfigView {
             name: name.to_owned(),
             access: Some(access(shared, Some(name)).to_owned()),
             visibility: Some(visibility.to_owned()),
             field,
+            name_field,
+            access_field,
         }
     };
-    SharingView {
-        configs: names.map(config).collect(),
-        field: Pointer::new("/spec/sharedMemory/accessRules"),
-    }
+    SharingView { configs: names.map(config).collect(), field: rules }
 }
 
 /// The visibility of the entries of a config, and the field that decides it. Without a membrane, entries are public.
@@ -166,6 +173,7 @@ fn visibility<'t>(ensemble: &Ensemble<'t>, shared: &SharedMemory<'t>, config: &s
 /// The view of the SkillPack `memory`, with the container that serves the private memory of its users.
 pub(super) fn of_pack(pack: &Subject<'_>) -> MemoryView {
     let mut view = new_view(pack, Role::Memory);
+    view.has_fixed_name = true;
     let sidecar = Pointer::new("/spec/sidecar");
     view.at("backend", sidecar.clone());
     view.at("durable", sidecar.clone());

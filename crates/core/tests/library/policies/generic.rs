@@ -1,0 +1,685 @@
+//! The generic rules `fields` and `anyOf`: what they refuse, what they cost, what they warn about, and that nothing secret
+//! is in what they say.
+
+use memgate_core::family;
+use memgate_model::finding::{Finding, Severity};
+use memgate_model::memory_view::{Holds, MemoryView, Role, SecretView, ViewPath};
+use memgate_model::typed_rule::{Judged, NamespaceLabels, RuleOutcome};
+use memgate_primitives::budget::{BYTES_PER_STEP, Budget, MAX_STEPS, MIN_STEPS_PER_FINDING};
+use memgate_primitives::pointer::Pointer;
+use serde_json::{Value, json};
+
+use super::{
+    admitted, case, denies, denying, faults, memory, messages, object, of_policies, policy, reported,
+};
+
+/// A policy of one rule.
+fn of_rule(rule: &Value) -> Value {
+    let mut rule = rule.clone();
+    rule["id"] = json!("it");
+    denying(&json!([rule]))
+}
+
+fn of_fields(entries: &Value) -> Value {
+    of_rule(&json!({"fields": entries}))
+}
+
+fn paths() -> Vec<ViewPath> {
+    ViewPath::all(family::ALL.into_iter().filter_map(|family| family.views.own_namespace_path))
+}
+
+/// A value that fits each condition for what a path holds; `None` where the condition does not fit.
+fn fitting(holds: Holds, condition: &str) -> Option<Value> {
+    let is_text = matches!(holds, Holds::Text | Holds::Texts);
+    let number = match holds {
+        Holds::Integer => Some(json!(7)),
+        Holds::Quantity => Some(json!("7Gi")),
+        _ => None,
+    };
+    match condition {
+        "in" | "notIn" => is_text.then(|| json!(["a"])).or_else(|| number.map(|number| json!([number]))),
+        "matches" | "notMatches" => is_text.then(|| json!(["a*"])),
+        "min" | "max" => number,
+        "equals" => {
+            is_text.then(|| json!("a")).or(number).or_else(|| (holds == Holds::Flag).then(|| json!(true)))
+        }
+        _ => Some(json!(true)),
+    }
+}
+
+const CONDITIONS: [&str; 8] = ["in", "notIn", "matches", "notMatches", "min", "max", "equals", "exists"];
+
+/// Every condition on every path: taken where it fits, and else refused with what there is.
+#[test]
+fn each_condition_on_each_path_fits_or_is_refused() {
+    let mut wrong = Vec::new();
+    for path in paths() {
+        for condition in CONDITIONS {
+            let fits = fitting(path.holds, condition);
+            let value = fits.clone().or_else(|| {
+                [Holds::Text, Holds::Integer].into_iter().find_map(|holds| fitting(holds, condition))
+            });
+            let found = faults(&of_fields(&json!([{"path": path.path, condition: value}])));
+            let refused = found.iter().any(|it| it.message().contains("; use "));
+            if fits.is_some() != found.is_empty() || fits.is_none() && !refused {
+                wrong.push(format!("{} {condition}: {:?}", path.path, messages(&found)));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+#[allow(clippy::too_many_lines, reason = "a table")]
+fn what_is_wrong_is_said_at_its_place() {
+    let long = "x".repeat(257);
+    let alternative = json!({"backends": {"durable": true}});
+    for (rule, pointer, words) in [
+        (json!({"fields": []}), "/fields", "must not be empty"),
+        (json!({"fields": [{}]}), "/fields/0/path", "is required"),
+        (json!({"fields": [{"path": "backend"}]}), "/fields/0", "needs a condition; use one of in, notIn"),
+        (
+            json!({"fields": [{"path": "annotations[\"memgate.dev/inject\"]", "exists": true}]}),
+            "/fields/0/path",
+            "a view leaves out the annotation \"memgate.dev/inject\"",
+        ),
+        (
+            json!({"fields": [{"path": "endpoint.host", "matches": ["https://x"]}]}),
+            "/fields/0/matches/0",
+            "\"https://x\" fits no host; write a name",
+        ),
+        (
+            json!({"fields": [{"path": "backnd", "exists": true}]}),
+            "/fields/0/path",
+            "did you mean \"backend\"?",
+        ),
+        (
+            json!({"fields": [{"path": "endpoint.hots", "exists": true}]}),
+            "/fields/0/path",
+            "did you mean \"endpoint.host\"?",
+        ),
+        (
+            json!({"fields": [{"path": "secrets[].nam", "exists": true}]}),
+            "/fields/0/path",
+            "did you mean \"secrets[].name\"?",
+        ),
+        (
+            json!({"fields": [{"path": "secrets.name", "exists": true}]}),
+            "/fields/0/path",
+            "did you mean \"secrets[].name\"?",
+        ),
+        (
+            json!({"fields": [{"path": "zzz", "exists": true}]}),
+            "/fields/0/path",
+            "; the paths are annotations, ",
+        ),
+        (json!({"fields": [{"path": "sources", "exists": true}]}), "/fields/0/path", "there is no path"),
+        (
+            json!({"fields": [{"path": "labels.team", "exists": true}]}),
+            "/fields/0/path",
+            "write a key of labels as labels[\"key\"]",
+        ),
+        (
+            json!({"fields": [{"path": "labels[\"a b\"]", "exists": true}]}),
+            "/fields/0/path",
+            "is not the key of a label",
+        ),
+        (json!({"fields": [{"path": "labels", "in": ["a"]}]}), "/fields/0/in", "labels is a map; use exists"),
+        (
+            json!({"fields": [{"path": "ttlSeconds", "matches": ["a"]}]}),
+            "/fields/0/matches",
+            "ttlSeconds is an integer; use one of in, notIn, min, max, equals, exists",
+        ),
+        (
+            json!({"fields": [{"path": "durable", "in": ["a"]}]}),
+            "/fields/0/in",
+            "durable is true or false; use equals or exists",
+        ),
+        (
+            json!({"fields": [{"path": "durable", "equals": "yes"}]}),
+            "/fields/0/equals",
+            "must be true or false",
+        ),
+        (json!({"fields": [{"path": "ttlSeconds", "max": "30d"}]}), "/fields/0/max", "must be an integer"),
+        (
+            json!({"fields": [{"path": "storageBytes", "max": "10 GB"}]}),
+            "/fields/0/max",
+            "is not a quantity; write it like 10Gi",
+        ),
+        (json!({"fields": [{"path": "backend", "in": []}]}), "/fields/0/in", "must not be empty"),
+        (json!({"fields": [{"path": "backend", "in": ["a", "a"]}]}), "/fields/0/in/1", "stands here twice"),
+        (json!({"fields": [{"path": "backend", "in": [1]}]}), "/fields/0/in/0", "must be a string"),
+        (
+            json!({"fields": [{"path": "backend", "matches": [long]}]}),
+            "/fields/0/matches/0",
+            "must have at most 256 characters",
+        ),
+        (
+            json!({"fields": [{"path": "endpoint.host", "matches": ["a.**"]}]}),
+            "/fields/0/matches/0",
+            "** stands in front only",
+        ),
+        (
+            json!({"fields": [{"path": "backend", "equals": "a", "exists": true}]}),
+            "/fields/0/exists",
+            "an entry has one condition",
+        ),
+        (
+            json!({"fields": [{"path": "backend", "equal": "a"}]}),
+            "/fields/0/equal",
+            "did you mean \"equals\"?",
+        ),
+        (
+            json!({"fields": [{"path": "operations", "in": ["read"]}, {"path": "containers[].tag", "exists": true}]}),
+            "/fields",
+            "no object has containers[].tag or operations together",
+        ),
+        (
+            json!({"fields": [{"path": "operations", "in": ["read"]}], "roles": ["pod"]}),
+            "/roles/0",
+            "fields judges referrer only",
+        ),
+        (json!({"anyOf": [alternative]}), "/anyOf", "must have 2 to 8 rules"),
+        (json!({"anyOf": vec![alternative.clone(); 9]}), "/anyOf", "must have at most 8 entries"),
+        (
+            json!({"anyOf": [alternative, {"anyOf": [alternative, alternative]}]}),
+            "/anyOf/1/anyOf",
+            "must not stand inside anyOf",
+        ),
+        (json!({"anyOf": [alternative, {}]}), "/anyOf/1", "has no rule; use one of backends"),
+        (json!({"anyOf": [alternative, {"backend": {}}]}), "/anyOf/1/backend", "did you mean \"backends\"?"),
+        (
+            json!({"anyOf": [alternative, {"id": "b", "backends": {"durable": true}}]}),
+            "/anyOf/1/id",
+            "is about the rule as a whole",
+        ),
+        (
+            json!({"anyOf": [alternative, {"labels": {"required": ["a"]}, "backends": {"durable": true}}]}),
+            "/anyOf/1",
+            "a rule has one type",
+        ),
+        (
+            json!({"anyOf": [{"operations": {"allow": ["read"]}}, {"limits": {"required": ["cpu"]}}]}),
+            "/anyOf",
+            "no object is judged by all of operations, limits",
+        ),
+        (json!({"anyOf": alternative}), "/anyOf", "must be a list"),
+    ] {
+        let found = faults(&of_rule(&rule));
+        let place = format!("/spec/rules/0{pointer}");
+        let fits = |it: &Finding| it.pointer.as_str().starts_with(&place) && it.message().contains(words);
+        assert!(found.iter().any(fits), "{rule}: {place} {words}: {:?}", messages(&found));
+    }
+}
+
+/// A memory with so many Secrets, whose names have so many characters.
+fn of_secrets(count: usize, chars: usize) -> MemoryView {
+    let secret = |number: usize| SecretView {
+        name: format!("{number:0>chars$}"),
+        namespace: "team".to_owned(),
+        key: None,
+        field: Pointer::new("/spec/headers").index(number).key("name"),
+    };
+    let secrets = (0..count).map(secret).collect();
+    MemoryView { secrets, ..MemoryView::new("ark", Role::Memory, "Memory", "team", "notes") }
+}
+
+/// The steps that judging a view by the rules of a policy counts, with the number of violations.
+fn judged(manifest: &Value, view: &MemoryView) -> (usize, usize) {
+    let (policy, faults) = memgate_policy::read::policy(manifest, &family::ALL);
+    assert!(faults.is_empty(), "{:?}", messages(&faults));
+    let (budget, mut outcome) = (Budget::default(), RuleOutcome::default());
+    let namespace_labels = NamespaceLabels { name: "team", labels: None };
+    let judged = Judged {
+        view,
+        user: None,
+        tables: &[],
+        old: None,
+        namespace_labels,
+        budget: &budget,
+        subject_namespace: "team",
+        labels: &view.labels,
+    };
+    for rule in &policy.rules {
+        rule.check.judge(&judged, &mut outcome);
+    }
+    let left = (0..=MAX_STEPS).take_while(|_| budget.step()).count();
+    (MAX_STEPS as usize - left, outcome.violations.len())
+}
+
+/// As many entries on names of Secrets as a rule is to have, with one condition.
+fn entries(count: usize, condition: &str, value: &Value) -> Value {
+    json!(vec![json!({"path": "secrets[].name", condition: value}); count])
+}
+
+/// What a rule counts grows with the elements, with its entries, and with its patterns; a list of exact values costs as
+/// much as one value.
+#[test]
+fn ten_thousand_elements_are_charged() {
+    let names = |count: usize| json!((0..count).map(|it| format!("none{it}")).collect::<Vec<_>>());
+    let patterns = |count: usize| json!((0..count).map(|it| format!("*x{it:03}")).collect::<Vec<_>>());
+    let steps = |rule: &Value, secrets: usize| judged(&of_fields(rule), &of_secrets(secrets, 20)).0;
+    for (condition, of) in [("notIn", &names as &dyn Fn(usize) -> Value), ("notMatches", &patterns)] {
+        let one = steps(&entries(1, condition, &of(1)), 1_000);
+        assert!(one >= 1_000 / 2, "{condition}: {one}");
+        let ten_thousand = steps(&entries(1, condition, &of(1)), 10_000);
+        assert!(ten_thousand.abs_diff(one * 10) <= 20, "{condition}: {ten_thousand} and {one}");
+        let entries_of = steps(&entries(10, condition, &of(1)), 1_000);
+        assert!(entries_of.abs_diff(one * 10) <= 20, "{condition}: {entries_of} and {one}");
+        let values = steps(&entries(1, condition, &of(100)), 1_000);
+        let expected = if condition == "notIn" { one..=one } else { one * 25..=one * 100 };
+        assert!(expected.contains(&values), "{condition}: {values} and {one}");
+    }
+    // The whole rule on the whole object is more than one part of a decision counts.
+    for (condition, value) in
+        [("in", names(256)), ("notIn", names(256)), ("matches", patterns(256)), ("notMatches", patterns(256))]
+    {
+        let (steps, violations) =
+            judged(&of_fields(&entries(256, condition, &value)), &of_secrets(10_000, 20));
+        assert_eq!(steps, MAX_STEPS as usize, "{condition}");
+        assert!(violations <= 10_000 + MAX_STEPS as usize / MIN_STEPS_PER_FINDING as usize, "{violations}");
+    }
+}
+
+/// The longest patterns on the longest names end with the budget, whichever rule they are in.
+#[test]
+fn the_longest_patterns_are_charged() {
+    let hard: Vec<String> = (0..32).map(|it| format!("{}x{it:03}", "*0".repeat(126))).collect();
+    let (few, many) = (of_secrets(10, 253), of_secrets(10_000, 253));
+    for condition in ["matches", "notMatches"] {
+        let one = judged(&of_fields(&entries(1, condition, &json!(hard[..1]))), &few).0;
+        // 253 characters by up to 253 ways each.
+        assert!(one >= 10 * 253 * 126 / BYTES_PER_STEP, "{condition}: {one}");
+        let all = judged(&of_fields(&entries(1, condition, &json!(hard[..8]))), &few).0;
+        assert!(all.abs_diff(one * 8) <= one, "{condition}: {all} and {one}");
+        let fields = json!({"fields": entries(1, condition, &json!(hard))});
+        let rule = |number: usize| json!({"id": format!("r{number}"), "anyOf": vec![&fields; 8]});
+        let large = denying(&json!((0..64).map(rule).collect::<Vec<_>>()));
+        assert_eq!(judged(&large, &many), (MAX_STEPS as usize, 0), "{condition}");
+    }
+}
+
+/// 64 rules of eight alternatives about ten thousand elements: each alternative counts, and each of its violations.
+#[test]
+fn alternatives_are_charged() {
+    let fields = |name: &str| json!({"fields": entries(1, "in", &json!([name]))});
+    let rule = |number: usize, alternatives: usize| {
+        let all: Vec<Value> = (0..alternatives).map(|it| fields(&format!("none{it}"))).collect();
+        json!({"id": format!("r{number}"), "anyOf": all})
+    };
+    let policy = |rules: usize, alternatives: usize| {
+        denying(&json!((0..rules).map(|it| rule(it, alternatives)).collect::<Vec<_>>()))
+    };
+    let (two, found) = judged(&policy(1, 2), &of_secrets(1_000, 20));
+    assert_eq!(found, 1);
+    let (eight, _) = judged(&policy(1, 8), &of_secrets(1_000, 20));
+    assert!(eight.abs_diff(two * 4) <= 20, "{eight} and {two}");
+    let (four, found) = judged(&policy(4, 8), &of_secrets(1_000, 20));
+    assert!(four.abs_diff(eight * 4) <= 20 && found == 4, "{four} and {eight}");
+    let (all, found) = judged(&policy(64, 8), &of_secrets(10_000, 20));
+    assert_eq!(all, MAX_STEPS as usize);
+    assert!(found < 64, "{found}");
+}
+
+/// What is too large to be judged is refused by what denies, and nothing of it passes.
+#[test]
+fn what_is_too_large_to_judge_is_refused() {
+    let header = |number: usize| {
+        let secret = json!({"name": format!("s{number}"), "key": "k"});
+        json!({"name": "Cookie", "value": {"valueFrom": {"secretKeyRef": secret}}})
+    };
+    let headers: Vec<Value> = (0..10_000).map(header).collect();
+    let address = json!({"value": "http://memory.team.svc"});
+    let memory =
+        object("ark.mckinsey.com/v1alpha1", "Memory", &json!({"address": address, "headers": headers}));
+    for (count, condition, value, message) in [
+        (1, "matches", json!(["none-*"]), "must match none-*"),
+        (256, "notIn", json!(["none"]), "the object is too large"),
+    ] {
+        let policies = [of_fields(&entries(count, condition, &value))];
+        let admitted = admitted(&case(&policies, &memory, &json!({}))).expect("can be read");
+        let findings = of_policies(admitted.decision.findings);
+        let says = |it: &Finding| denies(it) && it.message().contains(message);
+        assert!(!findings.is_empty() && findings.iter().all(says), "{:?}", messages(&findings));
+    }
+}
+
+#[test]
+fn a_policy_as_large_as_it_may_be_is_read_and_judged() {
+    let entry = |number: usize| json!({"path": "collection", "matches": [format!("{}{number:03}", "*a".repeat(126)), "*"]});
+    let entries: Vec<Value> = (0..256).map(entry).collect();
+    let alternatives: Vec<Value> = (0..8).map(|_| json!({"fields": &entries[..32]})).collect();
+    let rules: Vec<Value> =
+        (0..64).map(|number| json!({"id": format!("r{number}"), "anyOf": alternatives})).collect();
+    let large = denying(&json!(rules));
+    assert!(faults(&large).is_empty(), "{:?}", messages(&faults(&large)));
+    assert!(faults(&of_fields(&json!(entries))).is_empty());
+    let store =
+        json!({"provider": "qdrant", "endpoint": "http://q.team.svc", "collection": "a".repeat(100_000)});
+    let memory = object(
+        "arkonis.dev/v1alpha1",
+        "ArkMemory",
+        &json!({"backend": "vector-store", "vectorStore": store}),
+    );
+    let admitted = admitted(&case(&[large], &memory, &json!({}))).expect("can be read");
+    assert!(admitted.decision.findings.len() <= 100);
+}
+
+/// What is at the places of secrets is in no message, whichever path and condition a rule names.
+#[test]
+fn no_credential_is_shown() {
+    const MARKER: &str = "hunter2swordfish";
+    let store = json!({
+        "provider": "qdrant", "endpoint": format!("http://user:{MARKER}@q.example.com:6333/db?api_key={MARKER}"),
+        "collection": "notes", "secretRef": {"name": "s"},
+    });
+    let arkonis = object(
+        "arkonis.dev/v1alpha1",
+        "ArkMemory",
+        &json!({"backend": "vector-store", "vectorStore": store}),
+    );
+    let headers = json!([{"name": "Authorization", "value": {"value": MARKER}}]);
+    let address = json!({"value": format!("https://{MARKER}:{MARKER}@memory.team.svc")});
+    let ark = object("ark.mckinsey.com/v1alpha1", "Memory", &json!({"address": address, "headers": headers}));
+    for memory in [arkonis, ark] {
+        for path in paths() {
+            for (condition, value) in [
+                ("exists", Some(json!(false))),
+                ("notMatches", fitting(path.holds, "matches").map(|_| json!(["*"]))),
+                ("in", fitting(path.holds, "in")),
+                ("equals", fitting(path.holds, "equals")),
+                ("min", fitting(path.holds, "min")),
+            ] {
+                let Some(value) = value else { continue };
+                let entry = json!({"path": path.path, condition: value});
+                for rule in [
+                    json!({"fields": [entry]}),
+                    json!({"anyOf": [{"fields": [entry]}, {"labels": {"required": ["x"]}}]}),
+                ] {
+                    let findings = reported(&[of_rule(&rule)], &memory);
+                    let said = messages(&findings).join("\n");
+                    assert!(!said.contains(MARKER), "{rule}: {said}");
+                }
+            }
+        }
+    }
+}
+
+/// What `check` says of a policy itself.
+fn advice(spec: &Value) -> Vec<(String, Severity, String)> {
+    let admitted = admitted(&case(&[], &policy("org", spec), &json!({}))).expect("can be read");
+    let findings = admitted.decision.findings.iter();
+    findings.map(|it| (it.code_name().to_owned(), it.severity, it.message().into_owned())).collect()
+}
+
+#[test]
+fn conditions_that_contradict_each_other_are_reported() {
+    let entry = |path: &str, condition: &str, value: Value| json!({"path": path, condition: value});
+    for (one, two, contradicts) in [
+        (entry("ttlSeconds", "min", json!(10)), entry("ttlSeconds", "max", json!(9)), true),
+        (entry("ttlSeconds", "min", json!(9)), entry("ttlSeconds", "max", json!(9)), false),
+        (entry("storageBytes", "min", json!("1Gi")), entry("storageBytes", "max", json!("1G")), true),
+        (entry("backend", "equals", json!("a")), entry("backend", "equals", json!("b")), true),
+        (entry("backend", "equals", json!("a")), entry("backend", "in", json!(["b", "c"])), true),
+        (entry("backend", "equals", json!("b")), entry("backend", "in", json!(["b", "c"])), false),
+        (entry("backend", "in", json!(["a", "b"])), entry("backend", "notIn", json!(["b", "a"])), true),
+        (entry("backend", "in", json!(["a", "b"])), entry("backend", "notIn", json!(["b"])), false),
+        (entry("backend", "in", json!(["a", "b"])), entry("backend", "matches", json!(["c*"])), true),
+        (
+            entry("backend", "matches", json!(["a*"])),
+            entry("backend", "notMatches", json!(["a*", "b*"])),
+            true,
+        ),
+        (entry("backend", "matches", json!(["a*"])), entry("backend", "notMatches", json!(["b*"])), false),
+        (entry("backend", "matches", json!(["a*"])), entry("backend", "notMatches", json!(["*"])), true),
+        (
+            entry("endpoint.host", "matches", json!(["a.b"])),
+            entry("endpoint.host", "notMatches", json!(["*"])),
+            false,
+        ),
+        (entry("backend", "exists", json!(true)), entry("backend", "exists", json!(false)), true),
+        (entry("backend", "equals", json!("a")), entry("provider", "equals", json!("b")), false),
+        (entry("ttlSeconds", "equals", json!(5)), entry("ttlSeconds", "min", json!(6)), true),
+    ] {
+        for entries in [json!([one, two]), json!([two, one])] {
+            let alternatives = json!([{"fields": entries}, {"labels": {"required": ["a"]}}]);
+            for rule in [json!({"fields": entries}), json!({"anyOf": alternatives})] {
+                let mut rule = rule;
+                (rule["id"], rule["hint"]) = (json!("it"), json!("h"));
+                let found = advice(&json!({"rules": [rule]}));
+                let says = found.iter().any(|(code, ..)| code == "policy/contradiction");
+                assert_eq!(says, contradicts, "{entries}: {found:?}");
+            }
+        }
+    }
+    let alternatives = json!([{"retention": {"min": "2d", "max": "1d"}}, {"labels": {"required": ["a"]}}]);
+    let found = advice(&json!({"rules": [{"id": "it", "hint": "h", "anyOf": alternatives}]}));
+    assert!(found.iter().any(|(code, ..)| code == "policy/contradiction"), "{found:?}");
+}
+
+/// Each rule alone, and as one of several.
+#[test]
+fn rules_that_nothing_fits_are_reported() {
+    let tenancy = |field: &str, patterns: Value| {
+        let from = json!({"namespaceLabel": "team"});
+        json!({"tenancy": {"from": from, (field): patterns}})
+    };
+    let words = "none of the schemes is encrypted";
+    for (rule, contradiction) in [
+        (json!({"endpoint": {"tls": "require", "schemes": ["http", "Redis"]}}), words),
+        (json!({"endpoint": {"tls": "require", "schemes": ["http", "HTTPS"]}}), ""),
+        (json!({"endpoint": {"tls": "require", "schemes": ["postgres"]}}), ""),
+        (json!({"endpoint": {"tls": "require", "schemes": ["postgresql", "http"]}}), ""),
+        (json!({"endpoint": {"tls": "require"}}), ""),
+        (json!({"endpoint": {"schemes": ["http"]}}), ""),
+        (tenancy("names", json!("Owl-*")), "tenancy.names: fits no name; use a-z, 0-9 and \"-.\""),
+        (tenancy("names", json!(["{tenant}-*", "{tenant}_*"])), "tenancy.names[1]: fits no name"),
+        (tenancy("secrets", json!(["{team}-*"])), "tenancy.secrets: fits no name"),
+        (tenancy("secrets", json!("{tenant}-?")), "tenancy.secrets: fits no name"),
+        (tenancy("secrets", json!(["{tenant}", "*", "shared.{tenant}-0"])), ""),
+        (tenancy("collection", json!(["{tenant}_Ä?*"])), ""),
+        (tenancy("endpointHosts", json!(["{tenant}.Example.com"])), "tenancy.endpointHosts: fits no name"),
+        (tenancy("endpointHosts", json!(["{tenant}_a.*", "[::1]"])), ""),
+        (json!({"secrets": {"names": ["Owl_?"]}}), ""),
+        (json!({"retention": {"min": "2d", "max": "47h"}}), "retention.min: is above max"),
+        (json!({"retention": {"min": "2d", "max": "48h"}}), ""),
+        (json!({"retention": {"min": "2d"}}), ""),
+        (json!({"capacity": {"maxEntries": {"min": 2, "max": 1}}}), "capacity.maxEntries.min: is above max"),
+        (json!({"capacity": {"maxEntries": {"min": 2, "max": 2}}}), ""),
+        (
+            json!({"backends": {"allow": ["a", "Redis"], "deny": ["redis"]}}),
+            "backends.allow[1]: \"Redis\" is denied",
+        ),
+        (json!({"operations": {"allow": ["read"], "deny": ["write"]}}), ""),
+    ] {
+        let several = json!({"anyOf": [{"labels": {"required": ["a"]}}, rule]});
+        for mut rule in [rule, several] {
+            (rule["id"], rule["hint"]) = (json!("it"), json!("h"));
+            let found = advice(&json!({"rules": [rule]}));
+            let found: Vec<_> = found.iter().filter(|(code, ..)| code == "policy/contradiction").collect();
+            let says = found.iter().any(|(_, _, message)| message.contains(contradiction));
+            assert_eq!(found.len(), usize::from(!contradiction.is_empty()), "{rule}: {found:?}");
+            assert!(contradiction.is_empty() || says, "{rule}: {found:?}");
+        }
+    }
+}
+
+/// Conditions and kinds of which no object that the rule judges has anything.
+#[test]
+fn rules_that_never_apply_are_reported() {
+    let redis = json!({"backends": ["redis"]});
+    for (kinds, rule, never) in [
+        (json!(null), json!({"environment": {"overrides": "forbid"}, "when": redis}), true),
+        (json!(null), json!({"environment": {"overrides": "forbid"}}), false),
+        (json!(null), json!({"labels": {"required": ["a"]}, "roles": ["referrer"], "when": redis}), true),
+        (json!(null), json!({"labels": {"required": ["a"]}, "roles": ["memory"], "when": redis}), false),
+        (json!(null), json!({"backends": {"deny": ["a"]}, "roles": ["pod"], "when": redis}), false),
+        (json!(["ArkMemory"]), json!({"fields": [{"path": "embedding.model", "exists": true}]}), true),
+        (json!(["SwarmMemory"]), json!({"fields": [{"path": "embedding.model", "exists": true}]}), false),
+    ] {
+        let mut rule = rule;
+        (rule["id"], rule["hint"]) = (json!("it"), json!("h"));
+        let mut spec = json!({"rules": [rule]});
+        if !kinds.is_null() {
+            spec["match"] = json!({"kinds": kinds});
+        }
+        let found = advice(&spec);
+        let says = found.iter().any(|(code, ..)| code == "policy/never-applies");
+        assert_eq!(says, never, "{spec}: {found:?}");
+    }
+}
+
+/// Which families a rule leaves out, for each path.
+#[test]
+fn a_rule_that_leaves_families_out_is_noted_once() {
+    let all: Vec<&str> = family::ALL.iter().map(|family| family.name).collect();
+    for (rule, left_out) in [
+        (json!({"capacity": {"maxEntries": {"max": 1}}}), vec!["ark", "orloj", "orka", "sympozium"]),
+        (json!({"fields": [{"path": "collection", "exists": true}]}), vec!["ark", "orloj", "sympozium"]),
+        (
+            json!({"fields": [{"path": "sharing.configs[].access", "in": ["a"]}]}),
+            vec!["arkonis", "ark", "orloj", "orka"],
+        ),
+        (json!({"fields": [{"path": "labels[\"a\"]", "exists": true}]}), vec![]),
+        (json!({"fields": [{"path": "operations", "in": ["a"]}]}), vec!["arkonis", "ark", "sympozium"]),
+        (json!({"operations": {"allow": ["read"]}}), vec!["arkonis", "ark", "sympozium"]),
+        (json!({"backends": {"deny": ["a"]}}), vec![]),
+        (json!({"backends": {"deny": ["a"]}, "roles": ["pod"]}), vec!["orka"]),
+        (
+            json!({"backends": {"deny": ["a"]}, "when": {"providers": ["a"]}}),
+            vec!["ark", "orka", "sympozium"],
+        ),
+        (
+            json!({"anyOf": [{"sharing": {"maxWriters": 1}}, {"providers": {"allow": ["a"]}}]}),
+            vec!["ark", "orka"],
+        ),
+        (json!({"images": {"digest": "require"}}), vec!["arkonis", "ark", "orloj", "orka"]),
+        (json!({"references": {"mustExist": ["Memory"]}}), vec!["arkonis", "orka", "sympozium"]),
+        (json!({"references": {"mustExist": ["Memory"], "crossNamespace": "forbid"}}), vec![]),
+        (
+            json!({"labels": {"required": ["a"]}, "roles": ["memory"], "when": {"providers": ["a"]}}),
+            vec!["ark", "orka", "sympozium"],
+        ),
+    ] {
+        let mut rule = rule;
+        (rule["id"], rule["hint"]) = (json!("it"), json!("h"));
+        let named = advice(&json!({"match": {"families": all}, "rules": [rule]}));
+        let expected = format!(": this rule never applies to {}", left_out.join(", "));
+        let notes: Vec<_> = named.iter().filter(|(code, ..)| code == "policy/partial").collect();
+        assert_eq!(notes.len(), usize::from(!left_out.is_empty()), "{rule}: {named:?}");
+        for (_, severity, message) in notes {
+            assert!(message.ends_with(&expected) && *severity == Severity::Note, "{rule}: {message}");
+        }
+        assert!(
+            advice(&json!({"rules": [rule]})).is_empty(),
+            "nothing is said where no family is written: {rule}"
+        );
+        if !left_out.is_empty() {
+            let only = advice(&json!({"match": {"families": left_out}, "rules": [rule]}));
+            assert!(only.iter().any(|(code, ..)| code == "policy/never-applies"), "{rule}: {only:?}");
+        }
+    }
+}
+
+/// `exists: true` fires where the table of the kind says that this backend has the path, and nowhere else.
+#[test]
+fn a_value_is_required_only_where_the_backend_can_have_it() {
+    for backend in ["in-context", "redis", "vector-store"] {
+        for (path, backends) in [
+            ("ttlSeconds", vec!["redis", "vector-store"]),
+            ("maxEntries", vec!["redis"]),
+            ("secrets", vec!["redis", "vector-store"]),
+            ("endpoint", vec!["redis", "vector-store"]),
+            ("provider", vec!["vector-store"]),
+            ("collection", vec!["vector-store"]),
+            ("sharing", vec![]),
+            ("storageBytes", vec![]),
+        ] {
+            let findings = reported(&[of_fields(&json!([{"path": path, "exists": true}]))], &memory(backend));
+            assert_eq!(!findings.is_empty(), backends.contains(&backend), "{backend} {path}: {findings:?}");
+        }
+    }
+}
+
+/// A typed rule and the conditions that say the same fire at the same places, and know the same stored violations.
+#[test]
+fn a_typed_rule_and_the_same_conditions_agree() {
+    let redis = |entries: u32| {
+        let mut memory = memory("redis");
+        let secret = json!({"name": format!("s{entries}")});
+        memory["spec"]["redis"] =
+            json!({"secretRef": secret, "maxEntries": entries, "ttlSeconds": entries * 60});
+        memory
+    };
+    let store = |provider: &str| {
+        let mut memory = memory("vector-store");
+        let endpoint = format!("https://user:{provider}-password@q.example.com:6333");
+        memory["spec"]["vectorStore"] =
+            json!({"provider": provider, "endpoint": endpoint, "collection": "notes", "ttlSeconds": 60});
+        memory
+    };
+    let objects = [memory("in-context"), redis(5), redis(50), store("qdrant"), store("weaviate")];
+    let mut fired = 0;
+    for (typed, entries) in [
+        (json!({"backends": {"allow": ["redis"]}}), json!([{"path": "backend", "in": ["redis"]}])),
+        (json!({"backends": {"deny": ["redis"]}}), json!([{"path": "backend", "notIn": ["redis"]}])),
+        (json!({"backends": {"durable": true}}), json!([{"path": "durable", "equals": true}])),
+        (json!({"providers": {"allow": ["qdrant"]}}), json!([{"path": "provider", "equals": "qdrant"}])),
+        (json!({"providers": {"deny": ["qdrant"]}}), json!([{"path": "provider", "notMatches": ["qd*"]}])),
+        (json!({"retention": {"max": "2m"}}), json!([{"path": "ttlSeconds", "max": 120}])),
+        (json!({"retention": {"min": "2m"}}), json!([{"path": "ttlSeconds", "min": 120}])),
+        (json!({"capacity": {"maxEntries": {"max": 9}}}), json!([{"path": "maxEntries", "max": 9}])),
+        (json!({"capacity": {"maxEntries": {"min": 9}}}), json!([{"path": "maxEntries", "min": 9}])),
+        (json!({"secrets": {"names": ["s5"]}}), json!([{"path": "secrets[].name", "matches": ["s5"]}])),
+        (json!({"secrets": {"inline": "forbid"}}), json!([{"path": "inline[].field", "exists": false}])),
+        (
+            json!({"tenancy": {"from": {"namespace": true}, "collection": "{tenant}-*"}}),
+            json!([{"path": "collection", "matches": ["team-*"]}]),
+        ),
+        (
+            json!({"endpoint": {"hosts": ["*.example.org"]}}),
+            json!([{"path": "endpoint.host", "matches": ["*.example.org"]}]),
+        ),
+    ] {
+        for object in &objects {
+            let updates = objects.iter().map(|old| json!({"operation": "UPDATE", "oldObject": old}));
+            for also in updates.chain([json!({})]) {
+                let found = |rule: &Value| -> Vec<(Pointer, Severity)> {
+                    let admitted = admitted(&case(&[of_rule(rule)], object, &also)).expect("can be read");
+                    let findings = of_policies(admitted.decision.findings).into_iter();
+                    findings.map(|it| (it.pointer, it.severity)).collect()
+                };
+                let by_type = found(&typed);
+                assert_eq!(by_type, found(&json!({"fields": entries})), "{typed} {object} {also}");
+                fired += by_type.len();
+            }
+        }
+    }
+    assert!(fired > 100, "{fired}");
+}
+
+/// The roles of a rule without `roles`.
+#[test]
+fn a_rule_judges_the_roles_of_its_paths() {
+    let judged = |rule: Value| {
+        let manifest = policy("org", &json!({"rules": [rule]}));
+        let (policy, faults) = memgate_policy::read::policy(&manifest, &family::ALL);
+        assert!(faults.is_empty(), "{faults:?}");
+        policy.rules[0].roles.clone()
+    };
+    let of_fields = |paths: &[&str]| {
+        let entries: Vec<Value> = paths.iter().map(|path| json!({"path": path, "exists": true})).collect();
+        judged(json!({"id": "a", "fields": entries}))
+    };
+    assert_eq!(of_fields(&["backend"]), [Role::Memory]);
+    assert_eq!(of_fields(&["name", "labels[\"a\"]"]), [Role::Memory]);
+    assert_eq!(of_fields(&["secrets[].name"]), [Role::Memory]);
+    assert_eq!(of_fields(&["operations"]), [Role::Referrer]);
+    assert_eq!(of_fields(&["operations", "backend"]), [Role::Referrer]);
+    assert_eq!(of_fields(&["containers[].tag"]), [Role::Memory, Role::Pod]);
+    let any_of = |one: Value, two: Value| judged(json!({"id": "a", "anyOf": [one, two]}));
+    let (backends, labels) = (json!({"backends": {"durable": true}}), json!({"labels": {"required": ["a"]}}));
+    assert_eq!(any_of(backends.clone(), labels.clone()), [Role::Memory]);
+    assert_eq!(any_of(json!({"limits": {"required": ["cpu"]}}), backends), [Role::Pod]);
+    assert_eq!(any_of(labels.clone(), labels), Role::ALL);
+}

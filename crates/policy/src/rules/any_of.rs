@@ -1,0 +1,233 @@
+//! `anyOf`: one of several rules must hold.
+
+use memgate_model::cel_view::{CelFault, CelSide, InCel, MessagePart, StoredFault};
+use memgate_model::finding::Cause;
+use memgate_model::memory_view::{Role, ViewPath};
+use memgate_model::typed_rule::{Judged, RuleOutcome, RuleRoles, RuleViolation, TypedRule};
+use memgate_primitives::budget::Budget;
+use memgate_primitives::plain_text::cut;
+use memgate_primitives::pointer::Pointer;
+
+use super::super::in_cel::{WITHOUT_INDEXES, message, text};
+use super::super::judge::is_in_container;
+use super::super::reader::Reader;
+use super::{RuleType, typed};
+
+/// How many rules there are, at least and at most.
+const MIN_RULES: usize = 2;
+const MAX_RULES: usize = 8;
+
+/// The most characters of the messages together.
+const MAX_MESSAGES: usize = 200;
+
+const START: &str = "none of these holds: ";
+
+/// How many characters of them there is room for behind the start.
+const MAX_SHOWN: usize = MAX_MESSAGES - START.len();
+
+#[derive(Debug)]
+struct AnyOf {
+    alternatives: Vec<Alternative>,
+    roles: RuleRoles,
+}
+
+/// One of the rules.
+#[derive(Debug)]
+struct Alternative {
+    kind: &'static RuleType,
+    check: Box<dyn TypedRule>,
+    roles: RuleRoles,
+}
+
+pub(super) fn read(reader: &Reader<'_>) -> Option<Box<dyn TypedRule>> {
+    let elements = reader.list(0, MAX_RULES);
+    if elements.len() < MIN_RULES && reader.value().is_array() {
+        reader.fault(Cause::Required, &format!("must have {MIN_RULES} to {MAX_RULES} rules"));
+    }
+    let alternatives = elements.iter().map(|element| {
+        let (kind, check) = typed(&element.any_fields()?, &[])?;
+        let check = check?;
+        Some(Alternative { roles: kind.roles(&*check), kind, check })
+    });
+    let alternatives = alternatives.collect::<Option<Vec<_>>>().filter(|all| !all.is_empty())?;
+    let shared: Vec<Role> = Role::ALL
+        .into_iter()
+        .filter(|role| alternatives.iter().all(|it| it.roles.possible().any(|own| own == *role)))
+        .collect();
+    if shared.is_empty() {
+        let names: Vec<&str> = alternatives.iter().map(|it| it.kind.name).collect();
+        reader.fault(Cause::Invalid, &format!("no object is judged by all of {}", names.join(", ")));
+        return None;
+    }
+    let union = |list: fn(&RuleRoles) -> &Vec<Role>| {
+        let all = shared.iter().copied();
+        all.filter(|role| alternatives.iter().any(|it| list(&it.roles).contains(role))).collect::<Vec<_>>()
+    };
+    let mut default = shared.clone();
+    default.retain(|role| alternatives.iter().all(|it| it.roles.default.contains(role)));
+    let default = if default.is_empty() { shared.clone() } else { default };
+    let roles = RuleRoles { default, own: union(|it| &it.own), by_sources: union(|it| &it.by_sources) };
+    Some(Box::new(AnyOf { alternatives, roles }))
+}
+
+impl TypedRule for AnyOf {
+    fn judge(&self, judged: &Judged<'_>, outcome: &mut RuleOutcome) {
+        let role = judged.role();
+        let is_by_sources = |it: &Alternative| it.roles.by_sources.contains(&role);
+        // Each memory is judged together with the object itself.
+        if judged.user.is_none()
+            && !judged.view.sources.is_empty()
+            && self.alternatives.iter().any(is_by_sources)
+        {
+            return;
+        }
+        let mut failed = Vec::new();
+        let mut unknowns = Vec::new();
+        for alternative in &self.alternatives {
+            if !judged.budget.step() {
+                return;
+            }
+            let (applies, of_one) = alternative.judge(judged);
+            if !judged.budget.bytes(of_one.violations.len().saturating_mul(64)) {
+                return;
+            }
+            match (of_one.violations.is_empty(), of_one.unknowns.is_empty()) {
+                (false, _) => failed.push(of_one.violations),
+                (true, false) => unknowns.extend(of_one.unknowns),
+                (true, true) if applies => return,
+                (true, true) => {}
+            }
+        }
+        outcome.is_of_pod = failed.iter().flatten().any(|it| is_in_container(&it.pointer));
+        if !unknowns.is_empty() {
+            return outcome.unknowns.extend(unknowns);
+        }
+        let firsts = failed.iter().filter_map(|violations| violations.first());
+        let messages: Vec<String> = firsts.map(|it| format!("{}{}", it.message, it.remark)).collect();
+        let message = cut(&format!("{START}{}", messages.join("; ")), MAX_MESSAGES).into_owned();
+        // Which alternative a value belongs to counts: two may compare the same field.
+        let of_one = |(of_one, index): (Vec<RuleViolation>, usize)| {
+            let own = move |it: RuleViolation| RuleViolation { value: format!("{index} {}", it.value), ..it };
+            of_one.into_iter().map(own)
+        };
+        let mut all = failed.into_iter().zip(0_usize..).flat_map(of_one);
+        let Some(first) = all.next() else { return };
+        let remark = String::new();
+        outcome.violations.push(RuleViolation { message, remark, others: all.collect(), ..first });
+    }
+
+    fn paths(&self) -> Vec<&str> {
+        self.alternatives.iter().flat_map(|it| it.check.paths()).collect()
+    }
+
+    fn roles(&self) -> Option<RuleRoles> {
+        Some(self.roles.clone())
+    }
+
+    fn contradictions(&self, budget: &Budget<'_>) -> Vec<(Pointer, String)> {
+        let of_one = |(alternative, index): (&Alternative, usize)| {
+            let place = Pointer::root().index(index).key(alternative.kind.name);
+            let found = alternative.check.contradictions(budget).into_iter();
+            found.map(move |(pointer, message)| (place.join(&pointer), message))
+        };
+        self.alternatives.iter().zip(0..).flat_map(of_one).collect()
+    }
+
+    fn in_cel(&self, side: &CelSide<'_>, said: &mut InCel) {
+        let mut all = Vec::new();
+        let mut stored = StoredFault::Equal;
+        for alternative in &self.alternatives {
+            match alternative.in_cel(side, &mut stored) {
+                Ok(faults) => all.extend(faults),
+                Err((field, reason)) => return said.leave_out(format!("anyOf {field}"), reason),
+            }
+        }
+        if all.is_empty() {
+            return;
+        }
+        // For each alternative that applies, the list of its faults.
+        let all = all.join(" + ");
+        let first = "all[0][0].split(' ', 3)[0]";
+        let key =
+            "all.map(faults, faults.map(fault, fault.split(' ', 3)[1]).join('\\u0001')).join('\\u0001')";
+        let messages = "all.map(faults, faults[0].split(' ', 3)[2]).join('; ')";
+        let fails = "size(all) > 0 && all.all(faults, size(faults) > 0)";
+        let shown = format!(
+            "[{messages}].map(text, size(text) > {MAX_SHOWN} ? text.substring(0, {MAX_SHOWN}) : text)[0]"
+        );
+        let list = format!("[{all}].map(all, {fails} ? [{first} + ' ' + {key} + ' ' + {shown}] : [])[0]");
+        said.faults.push(CelFault {
+            list,
+            words: 3,
+            message: vec![text(START), MessagePart::Plain(2)],
+            stored,
+        });
+    }
+
+    fn reads_namespaces(&self) -> bool {
+        self.alternatives.iter().any(|it| it.check.reads_namespaces())
+    }
+
+    fn reads_other_objects(&self) -> bool {
+        self.alternatives.iter().any(|it| !it.roles.by_sources.is_empty() || it.check.reads_other_objects())
+    }
+}
+
+impl Alternative {
+    /// The list of its faults in CEL, each the field, all that was judged without spaces, and the message, in a list that is
+    /// empty where it does not apply; `None` where no object of these kinds has what it judges.
+    fn in_cel(
+        &self,
+        side: &CelSide<'_>,
+        stored: &mut StoredFault,
+    ) -> Result<Option<String>, (String, String)> {
+        let name = self.kind.name;
+        if ["immutable", "tenancy"].contains(&name) {
+            let reason = "whether it applies depends on more than the object and its backend";
+            return Err((name.to_owned(), reason.to_owned()));
+        }
+        if !self.roles.own.contains(&side.view.role) {
+            return Err((name.to_owned(), "a ValidatingAdmissionPolicy sees no other object".to_owned()));
+        }
+        let mut said = InCel::default();
+        self.check.in_cel(side, &mut said);
+        if let Some(unsaid) = said.unsaid.into_iter().next() {
+            return Err(unsaid);
+        }
+        let paths = self.check.paths();
+        let had = paths.iter().filter(|path| ViewPath::is_of_every_object(path) || side.view.has(path));
+        let applies = had.map(|path| side.applies(path)).collect::<Result<Vec<_>, _>>();
+        let applies = applies.map_err(|reason| (name.to_owned(), reason.to_owned()))?;
+        if applies.is_empty() {
+            return Ok(None);
+        }
+        let faults = said.faults.iter().zip(0_usize..).map(|(fault, index)| {
+            let words = fault.words.max(2);
+            let word = |index: usize| format!("fault.split(' ', {words})[{index}]");
+            if matches!(fault.stored, StoredFault::AtLeast(_)) {
+                *stored =
+                    StoredFault::Unsaid("whether several values together got better is not compared in CEL");
+            }
+            let message = message(&fault.message, (" ", ""), word);
+            let key = format!("({WITHOUT_INDEXES} + ' {index}').replace(' ', '\\u0001')");
+            format!("({}).map(fault, {} + ' ' + {key} + {message})", fault.list, word(0))
+        });
+        let faults: Vec<String> = faults.collect();
+        let faults = if faults.is_empty() { "[]".to_owned() } else { faults.join(" + ") };
+        Ok(Some(format!("({} ? [{faults}] : [])", applies.join(" || "))))
+    }
+
+    /// What it finds, and whether it applies: to the object itself, or to the memory that it uses.
+    fn judge(&self, judged: &Judged<'_>) -> (bool, RuleOutcome) {
+        let role = judged.role();
+        let own = self.roles.own.contains(&role).then_some(judged.user.unwrap_or(judged));
+        let source = judged.user.and(Some(judged)).filter(|_| self.roles.by_sources.contains(&role));
+        let mut outcome = RuleOutcome::default();
+        let mut applies = false;
+        for view in own.into_iter().chain(source) {
+            applies |= self.check.applies(view);
+            self.check.judge(view, &mut outcome);
+        }
+        (applies, outcome)
+    }
+}

@@ -1,0 +1,242 @@
+//! A rule that is made of conditions, and its conditions in CEL.
+
+use memgate_model::cel_view::{CelSide, InCel, MessagePart, Sayable};
+use memgate_model::memory_view::{Holds, Role};
+use memgate_model::typed_rule::{Judged, RuleOutcome, RuleRoles, TypedRule};
+use memgate_primitives::budget::Budget;
+use memgate_primitives::pointer::Pointer;
+
+use super::super::in_cel::{NOT_ASCII, VALUE, globs, list, literal, text};
+use super::super::text::HIDDEN;
+use super::check::{BYTE, Bound, Check, Condition, Says, Shows, Zero};
+
+/// What is before the path of an entry of `fields` where an export names it.
+pub(super) const FIELD: &str = "fields ";
+
+/// The rule.
+#[derive(Debug)]
+pub(super) struct Checks {
+    pub(super) all: Vec<Check>,
+    /// Whether its roles follow from its paths, as those of `fields`.
+    pub(super) is_generic: bool,
+}
+
+impl Checks {
+    /// The rule of a type with these conditions.
+    pub(super) fn of_type(checks: impl IntoIterator<Item = Check>) -> Self {
+        Self { all: checks.into_iter().collect(), is_generic: false }
+    }
+
+    /// The roles that all paths share.
+    pub(super) fn shared(&self) -> RuleRoles {
+        let shared = |role: &Role| {
+            self.all.iter().all(|check| check.path.own.contains(role) || check.path.by_sources.contains(role))
+        };
+        let of = |list: fn(&Check) -> &'static [Role]| {
+            let all = Role::ALL.into_iter().filter(shared);
+            all.filter(|role| self.all.iter().any(|check| list(check).contains(role))).collect::<Vec<_>>()
+        };
+        let mut default: Vec<Role> = Role::ALL.into_iter().filter(shared).collect();
+        if default.contains(&Role::Memory) {
+            let of_containers = self.all.iter().any(|check| check.path.path.starts_with("containers"));
+            default.retain(|role| *role == Role::Memory || of_containers);
+        }
+        RuleRoles { default, own: of(|check| check.path.own), by_sources: of(|check| check.path.by_sources) }
+    }
+
+    /// The conditions about this view.
+    fn about<'c>(&'c self, judged: &'c Judged<'_>) -> impl Iterator<Item = &'c Check> {
+        self.all.iter().filter(|check| !self.is_generic || check.is_of(judged))
+    }
+}
+
+impl TypedRule for Checks {
+    fn judge(&self, judged: &Judged<'_>, outcome: &mut RuleOutcome) {
+        for check in self.about(judged) {
+            if !judged.budget.step() {
+                return;
+            }
+            check.judge(judged, outcome);
+        }
+    }
+
+    fn paths(&self) -> Vec<&str> {
+        let mut paths: Vec<&str> = self.all.iter().map(|check| check.path.path).collect();
+        paths.dedup();
+        paths
+    }
+
+    fn applies(&self, judged: &Judged<'_>) -> bool {
+        self.about(judged).any(|check| judged.can_have(check.path.path))
+    }
+
+    fn roles(&self) -> Option<RuleRoles> {
+        self.is_generic.then(|| self.shared())
+    }
+
+    fn contradictions(&self, budget: &Budget<'_>) -> Vec<(Pointer, String)> {
+        let mut found = Vec::new();
+        for (check, index) in self.all.iter().zip(0_usize..) {
+            let contradicts = |other: &Check| {
+                budget.step()
+                    && other.field == check.field
+                    && (check.condition.contradicts(&other.condition, budget)
+                        || other.condition.contradicts(&check.condition, budget))
+            };
+            if let Condition::Allowed(allowed) = &check.condition {
+                found.extend(allowed.contradictions());
+                continue;
+            }
+            if !self.all.iter().take(index).any(contradicts) {
+                continue;
+            }
+            if self.is_generic {
+                let path = check.field.trim_start_matches(FIELD);
+                let message = format!("contradicts another condition on {path}, so nothing passes");
+                found.push((Pointer::root().index(index).key(check.name), message));
+            } else {
+                let below = check.field.split('.').skip(1);
+                let place = below.fold(Pointer::root(), |place, field| place.key(field));
+                found.push((place.key(check.name), "is above max, so nothing passes".to_owned()));
+            }
+        }
+        found
+    }
+
+    fn in_cel(&self, side: &CelSide<'_>, said: &mut InCel) {
+        for check in self.all.iter().filter(|check| check.path.own.contains(&side.view.role)) {
+            check.in_cel(side, said);
+        }
+    }
+
+    fn reads_other_objects(&self) -> bool {
+        self.is_generic || self.paths().iter().any(|path| ["durable", "ttlSeconds"].contains(path))
+    }
+}
+
+impl Check {
+    pub(super) fn in_cel(&self, side: &CelSide<'_>, said: &mut InCel) {
+        let entries = match self.entries_in_cel(side) {
+            Sayable::Entries(entries) => entries,
+            Sayable::Unsaid(reason) => return said.leave_out(&self.field, reason),
+            Sayable::Absent => return,
+        };
+        if let Some(reason) = side.default_unsaid(self.path.path) {
+            said.leave_out(format!("{} of Queries without spec.ttl", self.field), reason);
+        }
+        let Says { before, shows, behind } = &self.says;
+        let shown = match shows {
+            Shows::Nothing => None,
+            Shows::Number => Some(MessagePart::Plain(1)),
+            Shows::Hidden => Some(text(HIDDEN)),
+            Shows::Value | Shows::Name | Shows::Backend => Some(MessagePart::Quoted(1)),
+        };
+        let message = [Some(text(before)), shown, Some(text(behind))].into_iter().flatten().collect();
+        let number = match self.path.holds {
+            Holds::Quantity => format!("quantity({VALUE}).asApproximateFloat()"),
+            _ => format!("int({VALUE})"),
+        };
+        let above_all = || format!("({number} == 0 ? {} : {number})", i64::MAX);
+        let list = match self.list_in_cel(&entries, side, said) {
+            Ok(list) => list,
+            Err(reason) => return said.leave_out(&self.field, reason),
+        };
+        match &self.condition {
+            Condition::AtLeast(_) => said.add_number(list, message, format!("-{number}")),
+            Condition::AtMost(Bound { zero: Zero::Number, .. }) => said.add_number(list, message, number),
+            Condition::AtMost(_) | Condition::NotZero => said.add_number(list, message, above_all()),
+            _ => said.add(list, message),
+        }
+    }
+
+    /// The list of the faults in CEL.
+    fn list_in_cel(
+        &self,
+        entries: &str,
+        side: &CelSide<'_>,
+        said: &mut InCel,
+    ) -> Result<String, &'static str> {
+        if self.says.shows == Shows::Backend {
+            let backends = said.entries(side, "backend", &self.field).unwrap_or_else(|| "[]".to_owned());
+            return Ok(format!("{entries}.exists(it, it.endsWith(' false')) ? {backends} : []"));
+        }
+        if matches!(self.condition, Condition::Exists(true)) {
+            let applies = side.applies(self.path.path).map_err(|_| "its backend cannot be read in CEL")?;
+            let place = match self.path.path {
+                "labels" => "metadata.labels ",
+                "name" | "namespace" => "metadata ",
+                _ => "spec ",
+            };
+            return Ok(format!("size({entries}) == 0 && {applies} ? ['{place}'] : []"));
+        }
+        Ok(format!("{entries}.filter(it, {})", self.fails_in_cel(side.stored)?))
+    }
+
+    /// The values at the path in CEL, as the table of the kind has them.
+    fn entries_in_cel(&self, side: &CelSide<'_>) -> Sayable {
+        let path = self.path.path;
+        let metadata = |field: &str| {
+            let entry = format!("'metadata.{field} ' + request.{field}");
+            Sayable::Entries(format!("(has(request.{field}) ? [{entry}] : [])"))
+        };
+        match (path, &self.key) {
+            ("labels", Some(key)) => {
+                let (key, labels) = (literal(key), side.labels());
+                let found = format!("[{key}].filter(key, key in {labels})");
+                Sayable::Entries(format!("{found}.map(key, 'metadata.labels ' + {labels}[key])"))
+            }
+            ("name" | "namespace", _) => metadata(path),
+            ("kind", _) => Sayable::Entries("['kind ' + request.kind.kind]".to_owned()),
+            ("role", _) => Sayable::Entries(format!("['metadata {}']", side.view.role.name())),
+            ("secrets[].name", _) => side.at("secrets"),
+            ("operations[]", _) => side.at("operations"),
+            ("endpoint", _) => side.at("endpoint.from"),
+            ("family" | "labels" | "annotations", _) => {
+                Sayable::Unsaid("the tables of the kinds do not have it")
+            }
+            _ if path.contains("[]") => match side.at(path.split("[]").next().unwrap_or_default()) {
+                Sayable::Entries(_) => Sayable::Unsaid("CEL reads the names of Secrets only"),
+                other => other,
+            },
+            _ => side.at(path),
+        }
+    }
+
+    /// Whether the value of `it` fails, in CEL; the reason where CEL compares in another way.
+    fn fails_in_cel(&self, is_stored: bool) -> Result<String, &'static str> {
+        let is_quantity = self.path.holds == Holds::Quantity;
+        let bound = |bound: &Bound, number: &str, quantity: &str| {
+            let limit = literal(&bound.written);
+            match bound.value % BYTE {
+                0 if is_quantity => Ok(format!("quantity({VALUE}).{quantity}(quantity({limit}))")),
+                _ if is_quantity => Err("sizes are rounded up to bytes here, and the limit is none"),
+                _ => Ok(format!("int({VALUE}) {number} {}", bound.written)),
+            }
+        };
+        let not = |wanted: bool| if wanted { "!" } else { "" };
+        match &self.condition {
+            Condition::In { .. } if is_quantity => {
+                Err("sizes are rounded up to bytes here, and CEL compares quantities")
+            }
+            Condition::In { written, .. } if self.name == "equals" => {
+                Ok(format!("{VALUE} != {}", written.first().map(|it| literal(it)).unwrap_or_default()))
+            }
+            Condition::In { written, wanted: true, .. } => Ok(format!("!({VALUE} in {})", list(written))),
+            Condition::In { written, .. } => Ok(format!("{VALUE} in {}", list(written))),
+            Condition::Allowed(allowed) => Ok(format!("!({})", allowed.in_cel().ok_or(NOT_ASCII)?)),
+            Condition::Fits { written, wanted, .. } => {
+                let fits = globs(written.iter().map(String::as_str));
+                Ok(format!("{}{VALUE}.matches({fits})", not(*wanted)))
+            }
+            Condition::AtLeast(min) if min.zero == Zero::Number => bound(min, "<", "isLessThan"),
+            Condition::AtLeast(min) => Ok(format!("int({VALUE}) > 0 && int({VALUE}) < {}", min.written)),
+            // A stored 0 is above the limit too.
+            Condition::AtMost(max) if max.zero == Zero::Forbidden && is_stored => {
+                Ok(format!("{} || int({VALUE}) == 0", bound(max, ">", "isGreaterThan")?))
+            }
+            Condition::AtMost(max) => bound(max, ">", "isGreaterThan"),
+            Condition::NotZero => Ok(format!("int({VALUE}) == 0")),
+            Condition::Exists(_) => Ok("true".to_owned()),
+        }
+    }
+}
