@@ -1,102 +1,112 @@
 #!/usr/bin/env python3
-"""`memgate check --policy` beside `kyverno apply` and `gator test`: the same five rules over the same manifests.
+"""Ten intents in the language of four engines, over the same objects: which cases each judges right, and at what cost.
 
-    compare.py MANIFESTS RUNS MEMGATE [KYVERNO] [GATOR]
+    compare.py OBJECTS RUNS MEMGATE [KYVERNO] [GATOR] [VAP]
 
-tools/bench-policies.sh builds the programs and calls this; an empty name is a program that is not there. Each manifest
-knows which rules it breaks, and on which line (`# breaks: RULE`), so that the answers of the three are compared with
-what is right, not with each other: a pair of object and rule too many or too few ends the comparison with exit code 1.
-Whether a line is right is counted, since two of the three name none.
+tools/bench-policies.sh builds the programs and calls this; an empty name is a program that is not there. cases.yaml has a
+hundred cases, each with the intent that it is about and whether its subject breaks it. They are written out as often as
+makes so many objects, each time in namespaces of their own. A case is right if the engine names the subject of every copy
+under the case's intent exactly when the case says so; what it says under other intents does not count. memgate has to
+be right in all of them.
 """
 
 import json
 import pathlib
+import re
 import statistics
 import subprocess
 import sys
 import tempfile
 
+import yaml
+
 HERE = pathlib.Path(__file__).parent
+CASES = yaml.safe_load((HERE / "cases.yaml").read_text())
+SUBJECT = "subject"
 
 
-def manifest(number):
-    """An ArkMemory by its number, a line at a time; how often a rule is broken depends on the rule."""
-    redis = number % 2 == 0
-    backend = "in-context" if number % 10 == 9 else "redis" if redis else "vector-store"
-    yield "apiVersion: arkonis.dev/v1alpha1"
-    yield "kind: ArkMemory"
-    yield "metadata:"
-    yield f"  name: notes-{number}"
-    yield f"  namespace: team-{number % 20}"
-    if number % 8 == 3:
-        yield "  labels: # breaks: team"
-        yield "    purpose: notes"
-    else:
-        yield "  labels:"
-        yield "    purpose: notes"
-        yield f"    team: team-{number % 20}"
-    yield "spec:"
-    if backend == "in-context":
-        yield "  backend: in-context # breaks: backends"
-        return
-    yield f"  backend: {backend}"
-    # Without a number, Redis keeps entries for an hour, and a vector store keeps them for ever.
-    lifetime = ["3600", "86400", "2592000", "2592001 # breaks: expiry", "0 # breaks: expiry", None][number % 6]
-    if redis:
-        yield "  redis:"
-        yield "    maxEntries: 100"
-    else:
-        yield "  vectorStore:" if lifetime else "  vectorStore: # breaks: expiry"
-        yield "    provider: qdrant"
-        host = ["qdrant.team.svc", "a.vectors.internal", "qdrant.a.b.svc # breaks: hosts", "example.com # breaks: hosts"]
-        name, _, broken = host[number // 2 % 4].partition(" ")
-        yield f"    endpoint: http://{name}:6333/ {broken}".rstrip()
-    if lifetime:
-        yield f"    ttlSeconds: {lifetime}"
-    if redis or number % 3 == 0:
-        yield "    secretRef:"
-        yield f"      name: {'shared # breaks: secrets' if number % 5 == 2 else f'memory-{number}'}"
+def documents(case, namespace):
+    """The Namespace of a case, its subject and the other objects."""
+    team = case.get("team", "heron")
+    labels = {} if team is None else {"team": team}
+    yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": labels}}
+    for number, thing in enumerate(case["objects"]):
+        text = json.dumps(thing).replace("TEAM", team or "heron").replace("NS", namespace)
+        thing = json.loads(text)
+        metadata = thing.setdefault("metadata", {})
+        metadata.setdefault("name", SUBJECT if number == 0 else f"other-{number}")
+        if thing["kind"] != "ArkConfig":
+            metadata["namespace"] = namespace
+        yield thing
 
 
-def write_manifests(folder, count):
-    """Writes a file each, and returns the broken rules: {(object, rule): (file, line)}."""
-    expected = {}
-    for number in range(count):
-        lines = list(manifest(number))
-        path = folder / f"{number}.yaml"
-        path.write_text("\n".join(lines) + "\n")
-        for at, line in enumerate(lines, 1):
-            if "# breaks: " in line:
-                expected[f"notes-{number}", line.rsplit(" ", 1)[1]] = (path.name, at)
-    return expected
+def write_manifests(folder, objects):
+    """Writes a file for each copy of a case, and returns how many copies and objects there are."""
+    in_one = sum(1 + len(case["objects"]) for case in CASES)
+    copies, written, singles = -(-objects // in_one), 0, set()
+    for copy in range(copies):
+        for number, case in enumerate(CASES):
+            namespace = f"n{number}-{copy}"
+            things = []
+            for thing in documents(case, namespace):
+                if "namespace" in thing["metadata"] or thing["kind"] == "Namespace":
+                    things.append(thing)
+                elif thing["kind"] not in singles:
+                    singles.add(thing["kind"])
+                    things.append(thing)
+            written += len(things)
+            (folder / f"{namespace}.yaml").write_text(yaml.safe_dump_all(things, sort_keys=False))
+    return copies, written
 
 
 def of_memgate(output):
     for finding in json.loads(output)["findings"]:
         code = finding["code"].split("/")
-        if code[0] == "policy":
-            yield finding["object"]["name"], code[2], (pathlib.Path(finding["file"]).name, finding["line"])
+        if code[0] == "policy" and finding["severity"] != "note":
+            yield finding["object"]["namespace"], finding["object"]["name"], code[2]
 
 
 def of_kyverno(output):
-    for report in documents(output):
+    for report in values(output):
         for result in report["results"]:
-            if result["result"] == "fail":
-                yield result["resources"][0]["name"], result.get("rule") or result["policy"], None
+            if result["result"] in ("fail", "error"):
+                thing = result["resources"][0]
+                yield thing.get("namespace", ""), thing["name"], result.get("rule") or result["policy"]
 
 
 def of_gator(output):
     for result in json.loads(output):
-        yield result["violatingObject"]["metadata"]["name"], result["constraint"]["metadata"]["name"], None
+        metadata = result["violatingObject"]["metadata"]
+        yield metadata.get("namespace", ""), metadata["name"], result["constraint"]["metadata"]["name"]
 
 
-def documents(text):
-    """The JSON values in a text that may have others lines around them."""
+def of_vap(output):
+    for result in json.loads(output):
+        yield result["namespace"], result["name"], result["policy"]
+
+
+def values(text):
+    """The JSON values in a text that may have other lines around them."""
     at = text.find("\n{") if not text.startswith("{") else 0
     while at >= 0:
         value, at = json.JSONDecoder().raw_decode(text, text.index("{", at))
         yield value
         at = text.find("\n{", at)
+
+
+def right(found, copies):
+    """The cases that are judged right in every copy."""
+    subjects = {(namespace, rule.split("-")[0]) for namespace, name, rule in found if name in (SUBJECT, "memory", "browser")}
+    for number, case in enumerate(CASES):
+        said = {(f"n{number}-{copy}", case["intent"]) in subjects for copy in range(copies)}
+        if said == {case["breaks"]}:
+            yield number
+
+
+def lines(folder):
+    """The lines of policies that are neither blank nor a comment."""
+    texts = [path.read_text() for path in sorted((HERE / folder).iterdir())]
+    return sum(bool(re.match(r"\s*[^\s#]", line)) and line != "---" for text in texts for line in text.splitlines())
 
 
 def run(command):
@@ -107,40 +117,51 @@ def run(command):
         )
         wall, user, system, peak = map(float, figures.read().split())
     if done.returncode > 1:
-        sys.exit(f"{command[0]} ended with {done.returncode}:\n{done.stderr}")
+        sys.exit(f"{command[0]} ended with {done.returncode}:\n{done.stderr[-3000:]}")
     return done.stdout, (wall, user + system, peak / 1024)
 
 
 def main():
-    count, runs, memgate, kyverno, gator = int(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:6]
+    objects, runs, memgate = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+    kyverno, gator, vap = (sys.argv[4:] + ["", "", ""])[:3]
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
-        expected = write_manifests(folder, count)
-        apply = ["-r", folder, "--policy-report", "--output-format", "json"]
-        tools = [
-            ("memgate check", memgate, ["check", "--policy", HERE / "memgate", "-o", "json", folder], of_memgate),
-            ("kyverno apply, ClusterPolicy", kyverno, ["apply", HERE / "kyverno", *apply], of_kyverno),
-            ("kyverno apply, ValidatingPolicy", kyverno, ["apply", HERE / "kyverno-cel", *apply], of_kyverno),
-            ("gator test", gator, ["test", "-f", HERE / "gatekeeper", "-f", folder, "-o", "json"], of_gator),
+        copies, written = write_manifests(folder, objects)
+        check = ["check", "--project", "none", "--policy", HERE / "memgate", "-o", "json", folder]
+        apply = ["apply", HERE / "kyverno-cel", "-r", folder, "--policy-report", "--output-format", "json"]
+        engines = [
+            ("memgate check", "memgate", memgate, check, of_memgate),
+            ("kyverno apply, ValidatingPolicy", "kyverno-cel", kyverno, apply, of_kyverno),
+            ("gator test", "gatekeeper", gator, ["test", "-f", HERE / "gatekeeper", "-f", folder, "-o", "json"], of_gator),
+            ("ValidatingAdmissionPolicy", "vap", vap, [HERE / "vap/policies.yaml", folder], of_vap),
         ]
-        tools = [(name, [program, *map(str, rest)], read) for name, program, rest, read in tools if program]
-        figures = {name: [] for name, _, _ in tools}
-        for _ in range(runs):
-            for name, command, read in tools:
-                output, figure = run(command)
-                figures[name].append(figure)
-                found = {(thing, rule): place for thing, rule, place in read(output)}
-                if found.keys() != expected.keys():
-                    wrong = sorted(found.keys() ^ expected.keys())
-                    sys.exit(f"{name}: {len(found)} findings, not {len(expected)}; the difference begins with {wrong[:5]}")
-                lines = sum(found[pair] == place for pair, place in expected.items())
-                figures[name][-1] += (len(found), lines)
-        print(f"{count} manifests, {len(expected)} broken rules; the median of {runs} runs\n")
-        print("| | seconds | CPU, seconds | peak memory, MiB | findings | with the right line |")
-        print("|---|--:|--:|--:|--:|--:|")
-        for name, rows in figures.items():
-            wall, cpu, peak, found, lines = map(statistics.median, zip(*rows))
-            print(f"| {name} | {wall:.2f} | {cpu:.2f} | {peak:.0f} | {found:.0f} | {lines:.0f} |")
+        engines = [engine for engine in engines if engine[2]]
+        figures, judged = {}, {}
+        for name, _, program, arguments, read in engines:
+            rows = []
+            for _ in range(runs):
+                output, figure = run([program, *map(str, arguments)])
+                rows.append(figure)
+            figures[name] = [statistics.median(column) for column in zip(*rows)]
+            judged[name] = set(right(read(output), copies))
+            print(f"{name} is done", file=sys.stderr)
+    print(f"{written} objects: {len(CASES)} cases, {copies} times; the median of {runs} runs\n")
+    print("| | lines written | cases right | seconds | CPU, seconds | peak memory, MiB |")
+    print("|---|--:|--:|--:|--:|--:|")
+    for name, language, *_ in engines:
+        wall, cpu, peak = figures[name]
+        print(f"| {name} | {lines(language)} | {len(judged[name])} | {wall:.1f} | {cpu:.1f} | {peak:.0f} |")
+    intents = list(dict.fromkeys(case["intent"] for case in CASES))
+    print("\nRight of ten, by intent:\n")
+    print(f"| | {' | '.join(intents)} |\n|---|{'--:|' * len(intents)}")
+    for name, *_ in engines:
+        of_intents = [sum(CASES[number]["intent"] == intent for number in judged[name]) for intent in intents]
+        print(f"| {name} | {' | '.join(map(str, of_intents))} |")
+        for number in sorted(set(range(len(CASES))) - judged[name]):
+            case = CASES[number]
+            print(f"{name}: {case['intent']}, {json.dumps(case['objects'][0])} breaks: {case['breaks']}", file=sys.stderr)
+    if len(judged["memgate check"]) < len(CASES):
+        sys.exit(1)
 
 
 if __name__ == "__main__":
