@@ -39,14 +39,9 @@ fn unseen_workloads(found: &Installation, family: &Family) -> Vec<Check> {
         let may_be = |pointer, names: &[&str]| {
             list(pointer).is_none_or(|given| given.iter().any(|it| names.iter().any(|name| it == name)))
         };
-        let reads_durable = |rule: &Value| {
-            let fixed = rule.get("immutable").and_then(Value::as_array);
-            rule.pointer("/backends/durable") == Some(&Value::Bool(true))
-                || fixed.is_some_and(|paths| paths.iter().any(|path| path == "durable"))
-        };
         may_be("/spec/match/families", &[family.name])
             && may_be("/spec/match/kinds", &["Memory", "Query", "Pod"])
-            && list("/spec/rules").is_some_and(|rules| rules.iter().any(reads_durable))
+            && list("/spec/rules").is_some_and(|rules| rules.iter().any(names_durable))
     };
     let warning = |policy: &Value| {
         let name = policy.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
@@ -56,6 +51,21 @@ fn unseen_workloads(found: &Installation, family: &Family) -> Vec<Check> {
         Check::warn("platforms", format!("family {family}"), message)
     };
     found.policies.items().iter().filter(asks).map(warning).collect()
+}
+
+/// Whether a rule of a policy, or a part of it, is about `durable` of memory: as `backends: {durable: true}`, as the path
+/// of a condition, or in the list of `immutable`.
+fn names_durable(rule: &Value) -> bool {
+    match rule {
+        Value::Object(fields) => fields.iter().any(|(name, value)| match name.as_str() {
+            "durable" => *value == Value::Bool(true),
+            "path" => value == "durable",
+            "immutable" => value.as_array().is_some_and(|paths| paths.iter().any(|path| path == "durable")),
+            _ => names_durable(value),
+        }),
+        Value::Array(items) => items.iter().any(names_durable),
+        _ => false,
+    }
 }
 
 fn version(version: &Fetched<(u32, u32)>) -> Check {
@@ -151,6 +161,15 @@ mod tests {
             policy("free", serde_json::json!({"rules": [{"id": "a", "immutable": ["backend"]}]})),
             policy("pods", serde_json::json!({"match": {"kinds": ["ArkAgent", "Pod"]}, "rules": durable})),
             policy("memories", serde_json::json!({"match": {"kinds": ["Memory"]}, "rules": durable})),
+            policy(
+                "fields",
+                serde_json::json!({"rules": [{"id": "a", "fields": [{"path": "durable", "equals": true}]}]}),
+            ),
+            policy(
+                "either",
+                serde_json::json!({"rules": [{"id": "a", "anyOf": [{"fields": [{"path": "durable", "exists": true}]}]}]}),
+            ),
+            policy("durable", serde_json::json!({"rules": [{"id": "durable", "backends": {"deny": ["x"]}}]})),
             policy("configs", serde_json::json!({"match": {"kinds": ["ArkConfig"]}, "rules": durable})),
         ];
         let policies = Fetched::Found(Listing { items, truncated: false });
@@ -163,7 +182,7 @@ mod tests {
         let asks = |name: &str| {
             format!("policy {name} asks whether ark's memory is durable; add the component ark-brokers")
         };
-        let expected = ["all", "ours", "fixed", "pods", "memories"].map(asks);
+        let expected = ["all", "ours", "fixed", "pods", "memories", "fields", "either"].map(asks);
         assert_eq!(told(&family::ark::FAMILY), expected);
         assert_eq!(told(&family::orloj::FAMILY), Vec::<String>::new());
     }

@@ -8,15 +8,20 @@ pub(super) fn fits(pattern: &str, tenant: &str, text: &str, budget: &Budget<'_>)
     if !budget.bytes(pattern.len() + text.len()) {
         return false;
     }
-    let parts: Vec<String> = pattern.split('*').map(|part| part.replace("{tenant}", tenant)).collect();
-    let [first, rest @ ..] = parts.as_slice() else { return false };
+    let mut parts = pattern.split('*').map(|part| part.replace("{tenant}", tenant)).peekable();
+    let first = parts.next().unwrap_or_default();
     let Some(mut text) = text.strip_prefix(first.as_str()) else { return false };
-    let [middle @ .., last] = rest else { return text.is_empty() };
-    for part in middle {
+    if parts.peek().is_none() {
+        return text.is_empty();
+    }
+    while let Some(part) = parts.next() {
+        if parts.peek().is_none() {
+            return text.ends_with(part.as_str());
+        }
         let Some(at) = text.find(part.as_str()) else { return false };
         text = text.get(at + part.len()..).unwrap_or_default();
     }
-    text.ends_with(last.as_str())
+    false
 }
 
 #[cfg(test)]
