@@ -30,6 +30,9 @@ impl HostGlob {
     pub(super) fn new(text: &str) -> Option<Self> {
         let lower = text.to_ascii_lowercase();
         let lower = lower.strip_suffix('.').unwrap_or(&lower);
+        // An address of IPv6, as URLs write it.
+        let inner = lower.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+        let lower = inner.filter(|inner| inner.contains(':')).unwrap_or(lower);
         let (rest, takes_more) = match lower.strip_prefix("**.") {
             Some(rest) => (rest, true),
             None => (lower, false),
@@ -87,6 +90,8 @@ mod tests {
             ("*", "", false),
             ("*", "/run/pg", false),
             ("*", "::1", true),
+            ("[fd00::1]", "fd00::1", true),
+            ("[fd00::*]", "fd00::2", true),
         ] {
             assert_eq!(
                 HostGlob::new(pattern).is_some_and(|glob| glob.matches(host, &Budget::default())),

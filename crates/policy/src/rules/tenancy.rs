@@ -8,6 +8,7 @@ use memgate_model::label_selector::LabelValue;
 use memgate_model::memory_view::Why;
 use memgate_model::typed_rule::{Judged, RuleOutcome, TypedRule};
 use memgate_primitives::budget::Budget;
+use memgate_primitives::credential::is_credential_name;
 use memgate_primitives::pointer::Pointer;
 
 use super::super::in_cel::{VALUE, literal, pattern_of_tenant, text};
@@ -93,7 +94,14 @@ fn patterns(reader: &Reader<'_>) -> Vec<Arc<str>> {
 }
 
 fn label(fields: &Fields<'_>, field: &str) -> Option<String> {
-    fields.get(field).as_ref().and_then(label_key).map(str::to_owned)
+    let reader = fields.get(field)?;
+    let key = label_key(&reader)?;
+    // Messages show the tenant, also one that does not fit.
+    if is_credential_name(key) {
+        reader.fault(Cause::Invalid, "has the name of a credential; take the tenant from another label");
+        return None;
+    }
+    Some(key.to_owned())
 }
 
 impl TypedRule for Tenancy {

@@ -137,6 +137,11 @@ fn dates_patterns_and_paths_that_are_wrong_are_refused() {
             "must be a list",
         ),
         (
+            rule(json!({"id": "a", "tenancy": {"from": {"objectLabel": "api-token"}, "secrets": "a"}})),
+            "/spec/rules/0/tenancy/from/objectLabel",
+            "has the name of a credential",
+        ),
+        (
             rule(json!({"id": "a", "immutable": ["endpoint.tsl"]})),
             "/spec/rules/0/immutable/0",
             "did you mean \"endpoint.tls\"?",
