@@ -1,5 +1,6 @@
 //! The flags that say what a command reads, the plan that follows from them, and notes about what was read.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -168,7 +169,8 @@ impl InputArgs {
         let is_typed = !self.paths.is_empty();
         let sets = if is_typed { Vec::new() } else { project.sets(&self.sets)? };
         let mut paths = self.paths.clone();
-        paths.extend(sets.iter().flat_map(|set| set.paths.iter().cloned()));
+        let mut seen = BTreeSet::new();
+        paths.extend(sets.iter().flat_map(|set| &set.paths).filter(|path| seen.insert(*path)).cloned());
         let within = (!is_typed && !paths.is_empty()).then(|| {
             // A directory that cannot be resolved has nothing below it.
             std::fs::canonicalize(root).unwrap_or_else(|_| root.to_owned())
