@@ -43,7 +43,11 @@ pub mod what_if;
 pub mod errors;
 pub mod findings;
 
+pub mod rules;
+
 pub mod suppress;
+
+pub mod sets;
 
 pub mod ignore;
 

@@ -39,6 +39,8 @@ pub mod stream;
 pub mod patches;
 
 use std::borrow::Cow;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io;
 
@@ -56,6 +58,8 @@ use memgate_primitives::pointer::Pointer;
 pub struct Report<'a> {
     /// How many files (or streams) were read.
     pub files: usize,
+    /// How many sets of files were judged apart.
+    pub sets: usize,
     /// The objects that were checked, in the order of the input.
     pub objects: Vec<JudgedObject<'a>>,
     /// How many of these would be denied.
@@ -90,6 +94,10 @@ pub enum Shown {
     /// All findings.
     #[default]
     All,
+    /// In text, three findings of each cause.
+    Folded,
+    /// The numbers of findings by code alone.
+    Statistics,
     /// In text, one line for all notes of one rule.
     NotesByRule,
     /// The table alone.
@@ -105,6 +113,8 @@ pub struct LocatedFinding<'a> {
     pub pointer: Pointer,
     /// The object.
     pub object_ref: &'a ObjectRef,
+    /// The sets of files that have this finding; empty without sets.
+    pub sets: Vec<&'a str>,
     /// The place in the file.
     pub location: FileLocation<'a>,
     /// The file that the object was rendered from; its line is not known.
@@ -164,6 +174,8 @@ pub struct ObjectRef {
     pub namespace: String,
     /// `metadata.name`, else `metadata.generateName`; empty without either.
     pub name: String,
+    /// The set of files in which it was judged; empty without sets.
+    pub set: String,
 }
 
 /// A stretch of a file.
@@ -366,16 +378,17 @@ impl Report<'_> {
         })
     }
 
-    /// The numbers in one line, such as `2 objects checked in 1 file: 1 denied, 1 warning; 3 passed over`.
+    /// The numbers in one line, such as `2 objects checked in 1 file: 1 denied; 2 denials, 1 warning; 3 passed over`.
     #[must_use]
     pub fn summary(&self) -> String {
-        let mut line = format!(
-            "{} checked in {}: {} denied, {}",
-            counted(self.objects.len(), "object"),
-            counted(self.files, "file"),
-            self.denied,
-            counted(self.count(Severity::Warn), "warning"),
-        );
+        let mut line =
+            format!("{} checked in {}", counted(self.objects.len(), "object"), counted(self.files, "file"),);
+        if self.sets > 0 {
+            let _ = write!(line, " in {}", counted(self.sets, "set"));
+        }
+        let denials = counted(self.count(Severity::Deny), "denial");
+        let warnings = counted(self.count(Severity::Warn), "warning");
+        let _ = write!(line, ": {} denied; {denials}, {warnings}", self.denied);
         let notes = self.count(Severity::Note);
         if notes > 0 {
             let _ = write!(line, ", {}", counted(notes, "note"));
@@ -459,6 +472,19 @@ impl FileLocation<'_> {
     }
 }
 
+/// Findings by severity and code, the strictest first, then the most frequent.
+fn by_rule<'f, 'r>(
+    findings: impl Iterator<Item = &'f LocatedFinding<'r>>,
+) -> Vec<Vec<&'f LocatedFinding<'r>>> {
+    let mut by_rule: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for located in findings {
+        by_rule.entry((located.finding.severity, located.finding.code_name())).or_default().push(located);
+    }
+    let mut rules: Vec<_> = by_rule.into_values().collect();
+    rules.sort_by_key(|all| (Reverse(all.first().map(|it| it.effect())), Reverse(all.len())));
+    rules
+}
+
 /// A path or name as it may begin a line: control characters as spaces, and `./` before one that CI systems could read
 /// as a command to themselves, such as `::stop-commands::x/a.yaml`.
 #[must_use]
@@ -502,7 +528,7 @@ mod tests {
         let object_ref = ObjectRef::default();
         let object = JudgedObject { object_ref: &object_ref, file: "x", line: 1 };
         let report = Report { files: 1, objects: vec![object; 2], ..Report::default() };
-        assert_eq!(report.summary(), "2 objects checked in 1 file: 0 denied, 0 warnings");
+        assert_eq!(report.summary(), "2 objects checked in 1 file: 0 denied; 0 denials, 0 warnings");
     }
 
     #[test]

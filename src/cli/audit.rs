@@ -61,6 +61,7 @@ pub struct Args {
 /// # Errors
 /// When the cluster does not answer, or the report cannot be written.
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
+    let terminal = args.fail_on.terminal(terminal);
     let shown = args.overview.shown(&args.output)?;
     let project = args.input.project(terminal)?;
     let fail_on = args.fail_on.or(&project);

@@ -7,16 +7,16 @@ use anyhow::Context as _;
 use crate::cli::ExitStatus;
 use crate::cli::fix::{self, FixArgs};
 use crate::cli::input::{InputArgs, note_unread};
-use crate::cli::output::{OutputArg, write_outputs};
+use crate::cli::output::{FindingArgs, OutputArg, write_outputs};
 use crate::cli::project::{FILE_NAME, FailOnSeverity, Project};
 use crate::cli::pull_request::PullRequestArgs;
 use crate::cli::terminal::Terminal;
-use crate::offline::check::{Checked, check};
+use crate::offline::check::Checked;
 use crate::offline::classify::checked_kinds;
 use crate::offline::findings::report;
 use crate::offline::load::InputPlan;
-use crate::offline::load::load;
 use crate::offline::passed_over::{Why, counts};
+use crate::offline::sets::check_all;
 use crate::report::{ObjectRef, PassedOver, Report, counted, plain, text};
 use memgate_core::family::common;
 use memgate_core::family::message::and_more;
@@ -61,6 +61,9 @@ pub struct Args {
     output: Vec<OutputArg>,
 
     #[command(flatten)]
+    findings: FindingArgs,
+
+    #[command(flatten)]
     fail_on: FailOnArgs,
 
     #[command(flatten)]
@@ -85,6 +88,10 @@ pub struct FailOnArgs {
     #[arg(long, default_missing_value = "true", num_args = 0..=1)]
     #[arg(value_name = "true|false", require_equals = true, hide_possible_values = true)]
     strict: Option<bool>,
+
+    /// Write findings and errors only, no notes and no summary
+    #[arg(short, long)]
+    quiet: bool,
 }
 
 /// What makes the exit code 1 besides denials.
@@ -97,6 +104,12 @@ pub struct FailOn {
 }
 
 impl FailOnArgs {
+    /// The streams, without notes if the user wants none.
+    #[must_use]
+    pub fn terminal(self, terminal: Terminal) -> Terminal {
+        if self.quiet { terminal.without_notes() } else { terminal }
+    }
+
     /// Joins the flags with the choices of the repository.
     #[must_use]
     pub fn or(self, project: &Project) -> FailOn {
@@ -112,6 +125,7 @@ impl FailOnArgs {
 /// # Errors
 /// When the report cannot be written, or memgate is at fault.
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
+    let terminal = args.fail_on.terminal(terminal);
     let project = args.input.project(terminal)?;
     let fail_on = args.fail_on.or(&project);
     let plan = args.input.plan(&project)?;
@@ -119,9 +133,9 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     if args.fix.fix {
         return run_fix(args, plan, occasion, fail_on, terminal);
     }
-    let mut checked = check(load(&plan)?, occasion);
+    let mut checked = check_all(&plan, occasion)?;
     args.pull_request.apply(&mut checked, &args.input, &project, &plan, terminal)?;
-    let report = report(&checked);
+    let report = Report { shown: args.findings.shown(&args.output)?, ..report(&checked) };
     write_outputs(&report, &args.output, fail_on.warnings, terminal)?;
     write_notes(&checked, &report, fail_on, terminal);
     let status = exit_status(&report, fail_on);
@@ -140,22 +154,26 @@ fn run_fix(
     terminal: Terminal,
 ) -> anyhow::Result<ExitStatus> {
     let before = fix::look(&mut plan, occasion, &fix::FixedTexts::default())?;
-    let (fixed, after) = fix::mend(&mut plan, occasion, &before)?;
-    let is_written = !args.fix.diff && fix::write(&fixed, terminal);
-    let checked = after.as_ref().filter(|_| is_written).unwrap_or(&before);
-    let report = report(checked);
+    let (mut fixed, mut after) = fix::mend(&mut plan, occasion, &before)?;
+    let mut is_written = true;
+    if args.fix.diff {
+        after = None;
+    } else if !fix::write(&mut fixed, terminal) {
+        is_written = false;
+        after = Some(fix::look(&mut plan, occasion, &fixed)?);
+    }
+    let checked = after.as_ref().unwrap_or(&before);
+    let report = Report { shown: args.findings.shown(&args.output)?, ..report(checked) };
     if args.fix.diff {
         terminal.out(&fix::diffs(&fixed)?)?;
         write_to_stderr(&report, terminal)?;
     } else {
         write_outputs(&report, &args.output, fail_on.warnings, terminal)?;
     }
-    if args.fix.diff || is_written {
-        terminal.note(&fix::summary(if is_written { "fixed" } else { "would fix" }, &fixed));
-    }
+    let done = if args.fix.diff { "would fix" } else { "fixed" };
+    terminal.note(&fix::summary(done, &fixed, if is_written { "nothing to fix" } else { "fixed nothing" }));
     write_notes(checked, &report, fail_on, terminal);
-    let failed = !args.fix.diff && !is_written;
-    Ok(if failed { ExitStatus::Failed } else { exit_status(&report, fail_on) })
+    Ok(if is_written { exit_status(&report, fail_on) } else { ExitStatus::Failed })
 }
 
 /// Writes the report as text to standard error, for commands with something else on standard output.
@@ -193,7 +211,7 @@ pub fn write_notes(checked: &Checked, report: &Report<'_>, fail_on: FailOn, term
         ));
     }
     if report.objects.is_empty() && report.errors.is_empty() {
-        terminal.note(&nothing_found(checked));
+        terminal.err(format!("{}\n", nothing_found(checked)).as_bytes());
     } else {
         terminal.note(&report.summary());
     }
@@ -207,7 +225,7 @@ pub fn exit_status(report: &Report<'_>, fail_on: FailOn) -> ExitStatus {
     let blind =
         missed || report.unreadable_state > 0 || report.assumed > 0 || !assumed(&report.unknown).is_empty();
     let blind = fail_on.strict && blind;
-    let denied = report.denied > 0 || warned || blind;
+    let denied = report.denied > 0 || report.count(Severity::Deny) > 0 || warned || blind;
     ExitStatus::of(!report.errors.is_empty(), denied, report.objects.is_empty())
 }
 

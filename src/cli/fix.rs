@@ -8,10 +8,11 @@ use anyhow::Context as _;
 
 use crate::cli::file::rewrite_whole;
 use crate::cli::terminal::Terminal;
-use crate::offline::check::{Checked, check};
+use crate::offline::check::Checked;
 use crate::offline::fix::{FixedFile, fix_all};
 use crate::offline::ignore;
-use crate::offline::load::{InputPlan, load};
+use crate::offline::load::InputPlan;
+use crate::offline::sets::check_all;
 use crate::report::{counted, diff};
 use memgate_manifest::mask;
 use memgate_manifest::source::Source;
@@ -55,7 +56,7 @@ pub fn look(
         "--fix writes files, and standard input (-) is not a file; `memgate mutate` prints what it reads"
     );
     plan.reading.instead = fixed.iter().map(|(name, fixed)| (name.clone(), fixed.text.clone())).collect();
-    let mut checked = check(load(plan)?, occasion);
+    let mut checked = check_all(plan, occasion)?;
     ignore::apply(&mut checked);
     Ok(checked)
 }
@@ -86,17 +87,15 @@ pub fn mend(
     Ok((fixed, after))
 }
 
-/// Writes the files. The result is whether all of them were written.
+/// Writes the files, and removes those that cannot be written. The result is whether all of them were written.
 #[must_use]
-pub fn write(fixed: &FixedTexts, terminal: Terminal) -> bool {
-    let mut is_whole = true;
-    for (name, FixedFile { source, text, .. }) in fixed {
-        if let Err(error) = rewrite_whole(Path::new(name), source.text(), text) {
-            terminal.error(&error);
-            is_whole = false;
-        }
-    }
-    is_whole
+pub fn write(fixed: &mut FixedTexts, terminal: Terminal) -> bool {
+    let all = fixed.len();
+    fixed.retain(|name, FixedFile { source, text, .. }| {
+        let written = rewrite_whole(Path::new(name), source.text(), text);
+        written.map_err(|error| terminal.error(&error)).is_ok()
+    });
+    fixed.len() == all
 }
 
 /// The corrections as a diff, with masked credentials.
@@ -114,12 +113,12 @@ pub fn diffs(fixed: &FixedTexts) -> anyhow::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The number of corrections in one line, after the word `done`.
+/// The number of corrections in one line, after the word `done`, unless there is `nothing`.
 #[must_use]
-pub fn summary(done: &str, fixed: &FixedTexts) -> String {
+pub fn summary(done: &str, fixed: &FixedTexts, nothing: &str) -> String {
     let count = fixed.values().map(|file| file.count).sum();
     if count == 0 {
-        return "nothing to fix".to_owned();
+        return nothing.to_owned();
     }
     format!("{done} {} in {}", counted(count, "finding"), counted(fixed.len(), "file"))
 }

@@ -1,5 +1,6 @@
 //! The flags that say what a command reads, the plan that follows from them, and notes about what was read.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -19,6 +20,7 @@ use crate::offline::load::{Inputs, load};
 use crate::offline::read::DEFAULT_MAX_BYTES;
 use crate::offline::render::{Rendering, Unrendered, command};
 use crate::offline::repository::{Tool, normal};
+use crate::offline::rules::Rules;
 use crate::offline::stop::Stop;
 use crate::report::{counted, plain};
 use memgate_core::family::{self, common::STATE_UNREADABLE, message::and_more};
@@ -42,6 +44,12 @@ pub struct InputArgs {
     /// *.json at any depth. All of them are state for one another.
     #[arg(value_name = "PATH")]
     pub paths: Vec<String>,
+
+    /// Set of .memgate.yaml to read; repeatable [default: all]
+    ///
+    /// check judges several sets apart from one another. Other commands read one.
+    #[arg(long = "set", value_name = "NAME", help_heading = "Input", conflicts_with = "paths")]
+    sets: Vec<String>,
 
     /// The state around the files.
     #[command(flatten)]
@@ -114,7 +122,7 @@ impl InputArgs {
     /// # Errors
     /// When the file with them is wrong.
     pub fn project(&self, terminal: Terminal) -> anyhow::Result<Project> {
-        self.project.read(terminal)
+        self.project.read(&self.paths, terminal)
     }
 
     /// Plans what is read.
@@ -138,6 +146,10 @@ impl InputArgs {
     pub fn base_plan(&self, project: &Project, base: &Base, stop: &Stop) -> anyhow::Result<InputPlan> {
         let mut plan = self.plan_without_paths(project, &base.directory_of(&project.directory))?;
         plan.checked = base.paths(&plan.checked);
+        for set in &mut plan.sets {
+            set.paths = base.paths(&set.paths);
+        }
+        plan.sets.retain(|set| !set.paths.is_empty());
         // Links there may lead to any file of the commit, and to no other.
         plan.within = Some(base.directory().to_owned());
         plan.state = base.state_paths(&plan.state);
@@ -155,15 +167,20 @@ impl InputArgs {
     pub fn plan_without_paths(&self, project: &Project, root: &Path) -> anyhow::Result<InputPlan> {
         let settings = self.settings(project)?;
         let is_typed = !self.paths.is_empty();
-        let paths = if is_typed { &self.paths } else { &project.paths };
+        let sets = if is_typed { Vec::new() } else { project.sets(&self.sets)? };
+        let mut paths = self.paths.clone();
+        let mut seen = BTreeSet::new();
+        paths.extend(sets.iter().flat_map(|set| &set.paths).filter(|path| seen.insert(*path)).cloned());
         let within = (!is_typed && !paths.is_empty()).then(|| {
             // A directory that cannot be resolved has nothing below it.
             std::fs::canonicalize(root).unwrap_or_else(|_| root.to_owned())
         });
         let PolicyArgs { policy, no_policies, .. } = &self.policies;
         Ok(InputPlan {
-            checked: paths.clone(),
-            switched_off: self.switched_off(project, &settings.families),
+            switched_off: self.switched_off(project, if is_typed { &[] } else { &paths }, &settings.families),
+            checked: paths,
+            sets: if project.has_sets() { sets } else { Vec::new() },
+            rules: Rules::new(&project.rules, root),
             within,
             state: self.state.with.clone(),
             policies: if *no_policies { Vec::new() } else { policy.clone() },
@@ -176,13 +193,11 @@ impl InputArgs {
     }
 
     /// What the choices of the repository leave unchecked, unless a flag says otherwise.
-    fn switched_off(&self, project: &Project, families: &[&'static Family]) -> Vec<String> {
+    fn switched_off(&self, project: &Project, paths: &[String], families: &[&'static Family]) -> Vec<String> {
         let mut off = Vec::new();
-        if self.paths.is_empty() && !project.paths.is_empty() {
-            off.push(format!(
-                "all files but those in {} (paths)",
-                and_more(&project.paths, MAX_UNREAD_IN_NOTE)
-            ));
+        if !paths.is_empty() {
+            let key = if project.has_sets() { "sets" } else { "paths" };
+            off.push(format!("all files but those in {} ({key})", and_more(paths, MAX_UNREAD_IN_NOTE)));
         }
         let other: Vec<&str> =
             family::ALL.iter().filter(|it| !families.contains(it)).map(|it| it.name).collect();
@@ -280,8 +295,14 @@ pub fn note_unread(unread: &Unread, what: &str, terminal: Terminal) {
     if more > 0 {
         terminal.note(&format!("note: {more} more charts and kustomizations not read as manifests"));
     }
-    if !unread.switched_off.is_empty() {
-        let off = unread.switched_off.join("; ");
+    let mut off = unread.switched_off.clone();
+    if !unread.lowered.is_empty() {
+        let codes: Vec<String> =
+            unread.lowered.iter().map(|(code, count)| format!("{code} ({count})")).collect();
+        off.push(format!("findings of {} (rules)", and_more(&codes, MAX_UNREAD_IN_NOTE)));
+    }
+    if !off.is_empty() {
+        let off = off.join("; ");
         terminal.note(&format!("note: switched off by the choices of the repository: {}", plain(&off)));
     }
     for glob in &unread.unused_excludes {

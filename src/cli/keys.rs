@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context as _, bail};
+use regex::Regex;
 use serde_json::{Map, Value};
 
 use crate::offline::collect::{Reading, collect};
@@ -57,7 +58,7 @@ pub fn read(path: &Path, schema: &str) -> anyhow::Result<Option<Document>> {
 pub(super) struct Fault {
     pointer: Pointer,
     message: String,
-    pub(super) at_key: bool,
+    at_key: bool,
 }
 
 impl Fault {
@@ -80,29 +81,67 @@ fn fault(value: &Value, schema: &Value, whole: &Value, pointer: &Pointer) -> Opt
     let wrong = |what: &str| Some(Fault::new(pointer.clone(), format!("{}{what}", field(pointer))));
     if let Some(words) = schema.get("enum").and_then(Value::as_array) {
         let words: Vec<&str> = words.iter().filter_map(Value::as_str).collect();
-        let word = value.as_str().unwrap_or_default();
+        // YAML reads `off` without quotes as false.
+        let word = value.as_str().unwrap_or(if *value == Value::Bool(false) { "off" } else { "" });
         let hint = did_you_mean(nearest(word, words.iter().copied()));
         let message = format!("write one of {}{hint}", words.join(", "));
         return if words.contains(&word) { None } else { wrong(&message) };
     }
     match (schema.get("type").and_then(Value::as_str)?, value) {
-        ("string", Value::String(_)) | ("boolean", Value::Bool(_)) => None,
+        ("string", Value::String(text)) => misfit(text, schema).and_then(|what| wrong(&what)),
+        ("boolean", Value::Bool(_)) => None,
         ("string", _) => wrong("write a text"),
         ("boolean", _) => wrong("write true or false"),
         ("array", Value::Array(items)) => {
             let of = schema.get("items")?;
-            items.iter().enumerate().find_map(|(index, item)| fault(item, of, whole, &pointer.index(index)))
+            let miscounted = miscounted(items.len(), schema, ["minItems", "maxItems"]);
+            let mut items = items.iter().enumerate();
+            miscounted
+                .and_then(|what| wrong(&what))
+                .or_else(|| items.find_map(|(index, item)| fault(item, of, whole, &pointer.index(index))))
         }
         ("array", _) => wrong("write a list"),
-        (_, Value::Object(fields)) => fields.iter().find_map(|(name, value)| {
-            let at = pointer.key(name);
-            match properties(schema).get(name).or_else(|| any_key(schema)) {
-                Some(schema) => fault(value, schema, whole, &at),
-                None => Some(Fault { at_key: true, ..Fault::new(at, unknown_key(name, schema)) }),
-            }
-        }),
+        (_, Value::Object(fields)) => {
+            let miscounted = miscounted(fields.len(), schema, ["minProperties", "maxProperties"]);
+            let mut required = schema.get("required").and_then(Value::as_array).into_iter().flatten();
+            let missing = required.find_map(|key| key.as_str().filter(|key| !fields.contains_key(*key)));
+            let missing = missing.map(|key| format!("the key {} is missing", quoted(key)));
+            let of_field = |(name, value): (&String, &Value)| {
+                let at = pointer.key(name);
+                let key = |what: String| Some(Fault { at_key: true, ..Fault::new(at.clone(), what) });
+                if let Some(what) = schema.get("propertyNames").and_then(|names| misfit(name, names)) {
+                    return key(what);
+                }
+                match properties(schema).get(name).or_else(|| any_key(schema)) {
+                    Some(schema) => fault(value, schema, whole, &at),
+                    None => key(unknown_key(name, schema)),
+                }
+            };
+            miscounted.or(missing).and_then(|what| wrong(&what)).or_else(|| fields.iter().find_map(of_field))
+        }
         _ if any_key(schema).is_some() => wrong("write a map"),
         _ => wrong(&format!("write a map with keys out of {}", names(schema).join(", "))),
+    }
+}
+
+/// Why a text does not have the pattern of its schema, if it does not. `patternErrorMessage` is also what editors show.
+fn misfit(text: &str, schema: &Value) -> Option<String> {
+    let pattern = Regex::new(schema.get("pattern")?.as_str()?).ok()?;
+    let what = schema.get("patternErrorMessage").and_then(Value::as_str).unwrap_or("is not allowed here");
+    (!pattern.is_match(text)).then(|| format!("{} {what}", quoted(text)))
+}
+
+/// Why a list or map has too few or too many entries.
+fn miscounted(count: usize, schema: &Value, [least, most]: [&str; 2]) -> Option<String> {
+    let limit = |name| schema.get(name).and_then(Value::as_u64).and_then(|limit| usize::try_from(limit).ok());
+    match (limit(least), limit(most)) {
+        (Some(least), _) if count < least => {
+            Some(format!("there are {count} entries; write at least {least}"))
+        }
+        (_, Some(most)) if count > most => {
+            Some(format!("there are {count} entries; at most {most} are read"))
+        }
+        _ => None,
     }
 }
 
@@ -128,7 +167,13 @@ fn unknown_key(name: &str, schema: &Value) -> String {
     }
     let names = names(schema);
     let hint = did_you_mean(nearest(name, names.iter().map(String::as_str)));
-    format!("unknown key {}; keys here are {}{hint}", quoted(name), names.join(", "))
+    // The file may have been written for a later memgate.
+    let version = if names.iter().any(|name| name == "sets") {
+        concat!("; this is memgate ", env!("CARGO_PKG_VERSION"))
+    } else {
+        ""
+    };
+    format!("unknown key {}; keys here are {}{hint}{version}", quoted(name), names.join(", "))
 }
 
 /// The name of a field at the start of a message; empty for the whole file.

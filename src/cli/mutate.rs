@@ -11,15 +11,18 @@ use crate::cli::check::{FailOnArgs, exit_status, write_notes, write_to_stderr};
 use crate::cli::file::rewrite_whole;
 use crate::cli::input::InputArgs;
 use crate::cli::output::{OutputArg, write_files};
+use crate::cli::project::FILE_NAME;
 use crate::cli::terminal::Terminal;
 use crate::offline::check::{Checked, check};
 use crate::offline::findings::report;
 use crate::offline::load::load;
+use crate::offline::notices::Notice;
 use crate::offline::rewrite::{self, line_origins, rewrite_all};
 use crate::report::{counted, diff, patches, plain, stream};
+use memgate_core::family::common::OBJECT_REPEATED;
 use memgate_core::state::cluster_snapshot::is_masked;
 use memgate_manifest::rewrite::Rewritten;
-use memgate_manifest::source::Source;
+use memgate_manifest::source::{Source, Span};
 use memgate_model::edit::Edit;
 use memgate_model::request::Point;
 
@@ -91,6 +94,7 @@ struct ResultArgs {
 /// # Errors
 /// When something cannot be written, or memgate is at fault.
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
+    let terminal = args.fail_on.terminal(terminal);
     let project = args.input.project(terminal)?;
     let plan = args.input.plan(&project)?;
     anyhow::ensure!(
@@ -99,6 +103,9 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     );
     let fail_on = args.fail_on.or(&project);
     let checked = check(load(&plan)?, args.input.policies.occasion(Point::Ci));
+    if args.result.write || args.result.patch {
+        ensure_each_once(&checked)?;
+    }
     if let Some(title) = plan.snapshot.is_some().then(|| given_a_mask(&checked)).flatten() {
         let advice = format!("{title} is given a credential that the snapshot masks");
         anyhow::ensure!(
@@ -127,6 +134,22 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     write_to_stderr(&report, terminal)?;
     write_notes(&checked, &report, fail_on, terminal);
     Ok(if is_written { exit_status(&report, fail_on) } else { ExitStatus::Failed })
+}
+
+/// Checks that no object occurs twice: of two environments with the same names, one would get the memory of the other.
+fn ensure_each_once(checked: &Checked) -> anyhow::Result<()> {
+    let twice = checked.inputs.notices.iter().find(|it| it.finding.code == &OBJECT_REPEATED);
+    let Some(Notice { object_ref, source, span, related: Some((first, at, _)), .. }) = twice else {
+        return Ok(());
+    };
+    let place = |source: &Source, span: &Span| format!("{}:{}:{}", source.name(), span.line, span.column);
+    anyhow::bail!(
+        "{} stands twice, at {} and at {}, so nothing is written; remove one of them, or name the files of each \
+         environment in sets: of {FILE_NAME}",
+        object_ref.title(),
+        place(first, at),
+        place(source, span),
+    )
 }
 
 /// The first object with an added value that `memgate snapshot` masked.

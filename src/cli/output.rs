@@ -68,19 +68,56 @@ pub struct OverviewArgs {
     verbose: bool,
 }
 
+/// `--statistics` and `--verbose`: how many of the findings are written.
+#[derive(Debug, Clone, Copy, clap::Args)]
+#[command(next_help_heading = "Output")]
+pub struct FindingArgs {
+    /// Print the number of findings of each code, with an example
+    ///
+    /// With -o text, json or jsonl. The findings themselves are not written.
+    #[arg(long, conflicts_with = "diff")]
+    statistics: bool,
+
+    /// List each finding
+    ///
+    /// Without it, text has three findings of one cause, and the number of the others.
+    #[arg(short, long, conflicts_with = "statistics")]
+    verbose: bool,
+}
+
+impl FindingArgs {
+    /// The parts of the report that are written.
+    ///
+    /// # Errors
+    /// When one of the formats has no statistics.
+    pub fn shown(self, outputs: &[OutputArg]) -> anyhow::Result<Shown> {
+        ensure_numbers(outputs, self.statistics, "--statistics")?;
+        Ok(match self {
+            Self { statistics: true, .. } => Shown::Statistics,
+            Self { verbose: true, .. } => Shown::All,
+            Self { .. } => Shown::Folded,
+        })
+    }
+}
+
+/// Checks that each format can hold the numbers alone, which a flag asks for.
+fn ensure_numbers(outputs: &[OutputArg], is_asked: bool, flag: &str) -> anyhow::Result<()> {
+    let formats = [ReportFormat::Text, ReportFormat::Json, ReportFormat::Jsonl];
+    match outputs.iter().find(|it| is_asked && !formats.contains(&it.format)) {
+        Some(OutputArg { format, .. }) => {
+            anyhow::bail!("-o {} lists findings; {flag} goes with text, json and jsonl", format.name())
+        }
+        None => Ok(()),
+    }
+}
+
 impl OverviewArgs {
     /// The parts of the report that are written.
     ///
     /// # Errors
     /// When one of the formats has no table.
     pub fn shown(self, outputs: &[OutputArg]) -> anyhow::Result<Shown> {
-        let has_table = |it: &&OutputArg| {
-            matches!(it.format, ReportFormat::Text | ReportFormat::Json | ReportFormat::Jsonl)
-        };
-        let other = outputs.iter().find(|it| self.summary && !has_table(it));
-        if let Some(OutputArg { format, .. }) = other {
-            anyhow::bail!("-o {} has no table; --summary goes with text, json and jsonl", format.name());
-        }
+        ensure_numbers(outputs, self.summary, "--summary")?;
         Ok(match self {
             Self { summary: true, .. } => Shown::Table,
             Self { verbose: true, .. } => Shown::All,

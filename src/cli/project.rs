@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use anyhow::Context as _;
 use serde::Deserialize;
@@ -10,17 +11,20 @@ use serde_json::{Map, Value};
 use crate::cli::keys;
 use crate::cli::settings::SettingsFile;
 use crate::cli::terminal::Terminal;
+use crate::offline::load::InputSet;
+use crate::offline::repository::normal;
+use crate::offline::rules::{self, Rule};
 use crate::report::plain;
 use memgate_core::family::message::and_more;
+use memgate_manifest::document::Document;
+use memgate_model::finding::Severity;
 use memgate_primitives::glob::Glob;
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
+use memgate_primitives::suggest::{did_you_mean, nearest};
 
 /// The name of the file at the root of a repository.
 pub const FILE_NAME: &str = ".memgate.yaml";
-
-/// The most patterns of Namespaces: more than an organisation has teams.
-const MAX_PATTERNS: usize = 1_000;
 
 /// The most patterns in the note about the file.
 const MAX_PATTERNS_IN_NOTE: usize = 5;
@@ -30,10 +34,11 @@ const MAX_PATTERNS_IN_NOTE: usize = 5;
 pub struct ProjectArgs {
     /// Read FILE instead of .memgate.yaml; none: no file
     ///
-    /// By default .memgate.yaml is read from the root of the repository, the nearest directory with .git, else from
-    /// the working directory. Its keys are paths, exclude, families, failOn, strict, namespace, namespaces (labels
-    /// of Namespaces that are not among the inputs, by glob), and settings with the keys of --config. Flags win
-    /// over it.
+    /// By default the nearest .memgate.yaml is read, from the directory of PATH up to the root of its repository, which
+    /// has .git. Without a repository, and for PATHs with different files, it is that of the working directory. Its
+    /// keys are paths, sets (files that are judged apart), rules (severities of findings), exclude, families, failOn,
+    /// strict, namespace, namespaces (labels of Namespaces that are not among the inputs, by glob), and settings with
+    /// the keys of --config. Flags win over it.
     #[arg(long, value_name = "FILE", help_heading = "Input")]
     project: Option<PathBuf>,
 }
@@ -44,6 +49,13 @@ pub struct ProjectArgs {
 pub struct Project {
     /// The paths that are read when none is typed, from the working directory.
     pub paths: Vec<String>,
+    /// Groups of paths that are judged apart.
+    sets: BTreeMap<String, Vec<String>>,
+    #[serde(rename = "rules")]
+    written_rules: Vec<WrittenRule>,
+    /// The severities of findings.
+    #[serde(skip)]
+    pub rules: Arc<[Rule]>,
     /// Globs of files to leave out, relative to `directory`.
     pub exclude: Vec<String>,
     /// The directory of the file.
@@ -62,6 +74,15 @@ pub struct Project {
     pub settings: SettingsFile,
 }
 
+/// A rule as it is written.
+#[derive(Debug, Deserialize)]
+struct WrittenRule {
+    codes: Vec<String>,
+    paths: Option<Vec<String>>,
+    /// A word, or false for `off` without quotes.
+    severity: Value,
+}
+
 /// The least severity for which the exit code is 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -77,11 +98,11 @@ impl ProjectArgs {
     ///
     /// # Errors
     /// When the file cannot be read, or holds an unknown key or value.
-    pub fn read(&self, terminal: Terminal) -> anyhow::Result<Project> {
+    pub fn read(&self, paths: &[String], terminal: Terminal) -> anyhow::Result<Project> {
         let file = match &self.project {
             Some(none) if none.as_os_str() == "none" => None,
             Some(file) => Some(file.clone()),
-            None => find(Path::new(".")),
+            None => find_for(paths),
         };
         let Some(file) = file else { return Ok(Project::default()) };
         // Errors show lines of the file, and the author of a change could make it a link to any other.
@@ -104,6 +125,33 @@ impl ProjectArgs {
 }
 
 impl Project {
+    /// Whether there are sets.
+    #[must_use]
+    pub fn has_sets(&self) -> bool {
+        !self.sets.is_empty()
+    }
+
+    /// The sets of these names, or all of them, with the paths beside them as a set without a name.
+    ///
+    /// # Errors
+    /// When there is no such set.
+    pub fn sets(&self, names: &[String]) -> anyhow::Result<Vec<InputSet>> {
+        if let Some(unknown) = names.iter().find(|name| !self.sets.contains_key(*name)) {
+            let known: Vec<&str> = self.sets.keys().map(String::as_str).collect();
+            let hint = did_you_mean(nearest(unknown, known.iter().copied()));
+            anyhow::ensure!(
+                self.has_sets(),
+                "--set {unknown}: there are no sets; write them into {FILE_NAME}"
+            );
+            anyhow::bail!("--set {unknown}: the sets are {}{hint}", known.join(", "));
+        }
+        let others = Some(&self.paths).filter(|paths| names.is_empty() && !paths.is_empty());
+        let others = others.map(|paths| InputSet { name: String::new(), paths: paths.clone() });
+        let chosen = self.sets.iter().filter(|(name, _)| names.is_empty() || names.contains(name));
+        let chosen = chosen.map(|(name, paths)| InputSet { name: name.clone(), paths: paths.clone() });
+        Ok(others.into_iter().chain(chosen).collect())
+    }
+
     /// The labels of Namespaces that are not among the inputs.
     #[must_use]
     pub fn unknown_namespaces(&self) -> Vec<(Glob, BTreeMap<String, String>)> {
@@ -116,12 +164,33 @@ impl Project {
     }
 }
 
-/// The file at the root of the repository around a directory, as a path from there.
-fn find(directory: &Path) -> Option<PathBuf> {
-    let absolute = std::path::absolute(directory).ok()?;
-    let depth = absolute.ancestors().position(|ancestor| ancestor.join(".git").exists()).unwrap_or(0);
-    let file = std::iter::repeat_n("..", depth).collect::<PathBuf>().join(FILE_NAME);
-    std::fs::symlink_metadata(directory.join(&file)).is_ok().then_some(file)
+/// The file for these paths: the one that all of them have, else that of the working directory.
+fn find_for(paths: &[String]) -> Option<PathBuf> {
+    let here = normal(Path::new("."));
+    let mut files = paths.iter().filter(|path| *path != "-").map(|path| find(&normal(&start(path)), &here));
+    let first = files.next().filter(|first| files.all(|file| file == *first));
+    first.unwrap_or_else(|| find(&here, &here))
+}
+
+/// The nearest file from a directory up to the root of its repository, as a path from `here`. Outside of a repository
+/// only `here` can have one, since any user may write into the directories above.
+fn find(directory: &Path, here: &Path) -> Option<PathBuf> {
+    let depth = directory.ancestors().position(|ancestor| ancestor.join(".git").exists());
+    let mut directories = match depth {
+        Some(depth) => directory.ancestors().take(depth + 1),
+        None => here.ancestors().take(1),
+    };
+    let found = directories.find(|it| std::fs::symlink_metadata(it.join(FILE_NAME)).is_ok())?;
+    let (depth, common) = here.ancestors().enumerate().find(|(_, above)| found.starts_with(above))?;
+    let up = std::iter::repeat_n("..", depth).collect::<PathBuf>();
+    Some(up.join(found.strip_prefix(common).ok()?).join(FILE_NAME))
+}
+
+/// The directory at which the search for a path begins.
+fn start(path: &str) -> PathBuf {
+    let path = Path::new(path);
+    let mut directories = path.ancestors().filter(|it| it.is_dir());
+    directories.next().map_or_else(|| PathBuf::from("."), Path::to_owned)
 }
 
 /// Reads the choices of a file.
@@ -131,12 +200,12 @@ pub(super) fn read(file: &Path) -> anyhow::Result<Project> {
     let project = value.map(serde_json::from_value::<Project>).transpose();
     let mut project =
         project.with_context(|| format!("failed to read {}", file.display()))?.unwrap_or_default();
-    if let Some((fault, document)) = namespaces_fault(&project.namespaces).zip(document) {
-        return Err(fault.at(&document).into());
+    let directory = file.parent().unwrap_or_else(|| Path::new(""));
+    if let Some(document) = document {
+        project.rules = rules(&project.written_rules, &document)?;
     }
     project.settings.families = project.families.take().or(project.settings.families);
-    let directory = file.parent().unwrap_or_else(|| Path::new(""));
-    for path in &mut project.paths {
+    for path in project.paths.iter_mut().chain(project.sets.values_mut().flatten()) {
         *path = directory.join(&*path).to_string_lossy().into_owned();
         // Standard input is not a file of the repository.
         if path == "-" {
@@ -147,20 +216,43 @@ pub(super) fn read(file: &Path) -> anyhow::Result<Project> {
     Ok(project)
 }
 
-/// The first pattern that cannot fit the name of a Namespace. Each is compared with the Namespace of each object, so
-/// there may not be too many.
-fn namespaces_fault(namespaces: &Map<String, Value>) -> Option<keys::Fault> {
-    let at = Pointer::new("/namespaces");
-    if namespaces.len() > MAX_PATTERNS {
-        let message = format!("there are {} namespaces; at most {MAX_PATTERNS} are read", namespaces.len());
-        return Some(keys::Fault::new(at, message));
+/// Reads the rules. Each code must be one of memgate, and have one rule for the same files.
+fn rules(written: &[WrittenRule], document: &Document) -> anyhow::Result<Arc<[Rule]>> {
+    let (mut rules, mut seen) = (Vec::new(), BTreeMap::new());
+    for (index, WrittenRule { codes, paths, severity }) in written.iter().enumerate() {
+        let at = Pointer::new("/rules").index(index);
+        let fault = |pointer: Pointer, what: String| {
+            let message = format!("{}: {what}", pointer.field());
+            anyhow::Error::from(keys::Fault::new(pointer, message).at(document))
+        };
+        for (number, path) in paths.iter().flatten().enumerate() {
+            if let Some(what) = rules::fault_of_path(path) {
+                return Err(fault(at.key("paths").index(number), what));
+            }
+        }
+        let mut files = paths.clone().unwrap_or_default();
+        files.sort();
+        for (number, code) in codes.iter().enumerate() {
+            let here = at.key("codes").index(number);
+            let what = rules::fault_of_code(code);
+            let first = what.is_none().then(|| seen.insert((code, files.clone()), here.clone())).flatten();
+            let twice = first.map(|first| {
+                let place = document.locate(&first).caret;
+                let (line, column) = (place.line, place.column);
+                format!(
+                    "{} has a rule for the same files at {line}:{column}; remove one of the two",
+                    quoted(code)
+                )
+            });
+            if let Some(what) = what.or(twice) {
+                return Err(fault(here, what));
+            }
+        }
+        let mut severities = [Severity::Deny, Severity::Warn, Severity::Note].into_iter();
+        let severity = severities.find(|it| severity == it.name());
+        rules.push(Rule::new(codes, paths.as_deref(), severity).context("rules")?);
     }
-    let fits_a_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '*' | '?');
-    let wrong = namespaces.keys().find(|name| name.is_empty() || !name.chars().all(fits_a_name))?;
-    let message = format!("{} fits no name; use a-z, 0-9 and \"-\", and \"*\" and \"?\"", quoted(wrong));
-    let mut fault = keys::Fault::new(at.key(wrong), message);
-    fault.at_key = true;
-    Some(fault)
+    Ok(rules.into())
 }
 
 #[cfg(test)]
@@ -182,8 +274,8 @@ mod tests {
         for (text, expected) in [
             (
                 "exclud: []\n",
-                ".memgate.yaml:1:1: unknown key \"exclud\"; keys here are paths, exclude, families, failOn, strict, \
-                 namespace, namespaces, settings; did you mean \"exclude\"?",
+                ".memgate.yaml:1:1: unknown key \"exclud\"; keys here are paths, sets, rules, exclude, families, failOn, \
+                 strict, namespace, namespaces, settings; did you mean \"exclude\"?; this is memgate 0.",
             ),
             ("paths: deploy\n", ".memgate.yaml:1:8: paths: write a list"),
             ("a: [\n", ".memgate.yaml:1:4: unclosed bracket"),
@@ -201,7 +293,44 @@ mod tests {
             ("namespaces: {Pay-*: {env: prod}}\n", ".memgate.yaml:1:14: \"Pay-*\" fits no name; use a-z"),
             ("namespaces:\n  pay-*: {}\n  \"\": {env: a}\n", ".memgate.yaml:3:3: \"\" fits no name; use a-z"),
             ("namespaces:\n  a: {}\n  a/b~c: {}\n", ".memgate.yaml:3:3: \"a/b~c\" fits no name; use a-z"),
-            (&many, ".memgate.yaml:1:1: there are 1001 namespaces; at most 1000 are read"),
+            (&many, ".memgate.yaml:1:1: namespaces: there are 1001 entries; at most 1000 are read"),
+            ("sets: [a]\n", ".memgate.yaml:1:1: sets: write a map"),
+            ("sets: {}\n", ".memgate.yaml:1:1: sets: there are 0 entries; write at least 1"),
+            ("sets: {dev: a}\n", ".memgate.yaml:1:13: sets.dev: write a list"),
+            ("sets: {dev: []}\n", ".memgate.yaml:1:13: sets.dev: there are 0 entries; write at least 1"),
+            ("sets: {../dev: [a]}\n", ".memgate.yaml:1:8: \"../dev\" is not the name of a set"),
+            ("rules: [{codes: [ark/x]}]\n", ".memgate.yaml:1:9: rules[0]: the key \"severity\" is missing"),
+            (
+                "rules: [{codes: [ark/x], severity: of}]\n",
+                ".memgate.yaml:1:36: rules[0].severity: write one of deny, warn, note, off; did you mean \"off\"?",
+            ),
+            (
+                "rules: [{codes: [arkonis/redis-requird], severity: off}]\n",
+                ".memgate.yaml:1:18: rules[0].codes[0]: no code fits \"arkonis/redis-requird\"; did you mean \
+                 \"arkonis/redis-required\"?",
+            ),
+            (
+                "rules: [{codes: [redis-required], severity: \"off\"}]\n",
+                ".memgate.yaml:1:18: rules[0].codes[0]: no code fits \"redis-required\"; did you mean \
+                 \"arkonis/redis-required\"?",
+            ),
+            (
+                "rules: [{codes: [\"arkonsi/*\"], severity: deny}]\n",
+                ".memgate.yaml:1:18: rules[0].codes[0]: no code fits \"arkonsi/*\"",
+            ),
+            (
+                "rules: [{codes: [\"ark/[\"], severity: deny}]\n",
+                ".memgate.yaml:1:18: rules[0].codes[0]: \"ark/[\": unclosed character class",
+            ),
+            (
+                "rules: [{codes: [ark/*], severity: deny, paths: [\"[\"]}]\n",
+                ".memgate.yaml:1:50: rules[0].paths[0]: \"[\": unclosed character class",
+            ),
+            (
+                "rules:\n- {codes: [ark/*], paths: [a, b], severity: deny}\n- {codes: [ark/*], severity: deny}\n\
+                 - {codes: [orka/*, ark/*], paths: [b, a], severity: note}\n",
+                ".memgate.yaml:4:20: rules[2].codes[1]: \"ark/*\" has a rule for the same files at 2:12; remove one of the two",
+            ),
             ("render: true\n", ".memgate.yaml:1:1: render: a file cannot switch this on"),
             ("- a\n", ".memgate.yaml:1:1: write a map with keys out of paths"),
             ("{}\n---\n{}\n", ".memgate.yaml:3:1: there is a second document"),
@@ -212,14 +341,24 @@ mod tests {
     }
 
     #[test]
-    fn finds_the_file_at_the_root() {
+    fn finds_the_nearest_file_up_to_the_root() {
         let root = tempfile::tempdir().expect("temporary directory");
-        let inner = root.path().join("a/b");
+        let (root, inner) = (root.path().to_owned(), root.path().join("a/b"));
         std::fs::create_dir_all(&inner).expect("directories");
-        std::fs::write(root.path().join(FILE_NAME), "strict: true").expect("file");
-        assert_eq!(find(root.path()), Some(PathBuf::from(FILE_NAME)));
-        assert_eq!(find(&inner), None);
-        std::fs::create_dir(root.path().join(".git")).expect("directory");
-        assert_eq!(find(&inner), Some(Path::new("../..").join(FILE_NAME)));
+        let write = |directory: &str| {
+            std::fs::write(root.join(directory).join(FILE_NAME), "strict: true").expect("file");
+        };
+        write("");
+        assert_eq!(find(&root, &root), Some(PathBuf::from(FILE_NAME)));
+        assert_eq!(find(&inner, &inner), None, "no repository");
+        assert_eq!(find(&inner, &root), Some(PathBuf::from(FILE_NAME)), "that of the working directory");
+        std::fs::create_dir(root.join(".git")).expect("directory");
+        assert_eq!(find(&inner, &inner), Some(Path::new("../..").join(FILE_NAME)));
+        assert_eq!(find(&inner, &root.join("c/d")), Some(Path::new("../..").join(FILE_NAME)));
+        write("a");
+        assert_eq!(find(&inner, &inner), Some(Path::new("..").join(FILE_NAME)));
+        assert_eq!(find(&inner, &root.join("c")), Some(Path::new("../a").join(FILE_NAME)));
+        std::fs::create_dir(inner.join(".git")).expect("directory");
+        assert_eq!(find(&inner, &inner), None, "a repository in a repository");
     }
 }

@@ -1,18 +1,25 @@
 //! `memgate schema`: JSON Schemas for editors and programs.
 
+use anyhow::Context as _;
+use serde_json::{Value, json};
+
 use crate::cli::ExitStatus;
 use crate::cli::keys;
 use crate::cli::terminal::Terminal;
 use crate::offline::kind_schema::{KindDefinition, combined, definitions};
+use memgate_core::decide::codes;
+use memgate_core::family;
 use memgate_primitives::suggest::{did_you_mean, nearest};
 
 /// The schemas that are files of the repository.
-const FILES: [(&str, &str); 4] = [
+const FILES: [(&str, &str); 3] = [
     ("output", include_str!("../../docs/schema/output.json")),
     ("cases", include_str!("../../docs/schema/cases.json")),
     ("settings", keys::SETTINGS),
-    ("project", keys::PROJECT),
 ];
+
+/// The name of the schema of `.memgate.yaml`.
+const PROJECT: &str = "project";
 
 /// The name of the schema of all kinds.
 const ALL: &str = "all";
@@ -54,10 +61,23 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let definitions = definitions();
     let schema = match args.name.as_str() {
         ALL => combined(&definitions),
+        PROJECT => project()?,
         name => find(name, &definitions)?.json_schema(),
     };
     terminal.raw(format!("{schema:#}\n").as_bytes())?;
     Ok(ExitStatus::Clean)
+}
+
+/// The schema of `.memgate.yaml`, with all codes.
+fn project() -> anyhow::Result<Value> {
+    let mut schema: Value = serde_json::from_str(keys::PROJECT).context("the bundled schema is not JSON")?;
+    let codes: Vec<&str> = codes::all(&family::ALL).map(|code| code.name).collect();
+    // A glob, or the code of a policy's rule.
+    let other = json!({"type": "string", "pattern": "[*?\\[{]|^policy/[^/]+/"});
+    if let Some(items) = schema.pointer_mut("/properties/rules/items/properties/codes/items") {
+        *items = json!({"anyOf": [{"enum": codes}, other]});
+    }
+    Ok(schema)
 }
 
 fn find<'d>(name: &str, definitions: &'d [KindDefinition]) -> anyhow::Result<&'d KindDefinition> {
@@ -65,12 +85,12 @@ fn find<'d>(name: &str, definitions: &'d [KindDefinition]) -> anyhow::Result<&'d
     match found.as_slice() {
         [only] => Ok(only),
         [] => {
-            let names = FILES.iter().map(|(name, _)| *name).chain([ALL]);
+            let names = FILES.iter().map(|(name, _)| *name).chain([PROJECT, ALL]);
             let near = nearest(name, definitions.iter().map(|it| it.kind.as_str()).chain(names));
             let hint = did_you_mean(near);
             anyhow::ensure!(near.is_none(), "there is no schema \"{name}\"{hint}");
             anyhow::bail!(
-                "there is no schema \"{name}\"; there are {}, {ALL}, and those of the kinds {}",
+                "there is no schema \"{name}\"; there are {}, {PROJECT}, {ALL}, and those of the kinds {}",
                 FILES.map(|(name, _)| name).join(", "),
                 kinds(definitions)
             )

@@ -22,6 +22,7 @@ const MIN_WIDTH: usize = 40;
 #[derive(Debug, Clone, Copy)]
 pub struct Terminal {
     color: ColorChoice,
+    has_notes: bool,
 }
 
 impl Terminal {
@@ -33,7 +34,13 @@ impl Terminal {
             clap::ColorChoice::Always => ColorChoice::Always,
             clap::ColorChoice::Never => ColorChoice::Never,
         };
-        Self { color }
+        Self { color, has_notes: true }
+    }
+
+    /// The same streams, but notes are not written.
+    #[must_use]
+    pub const fn without_notes(self) -> Self {
+        Self { has_notes: false, ..self }
     }
 
     /// Whether standard output is a terminal.
@@ -81,9 +88,11 @@ impl Terminal {
         let _ = stream.write_all(text).and_then(|()| stream.flush());
     }
 
-    /// Writes a line to standard error.
+    /// Writes a note or the summary, one line, to standard error.
     pub fn note(self, line: &str) {
-        self.err(format!("{line}\n").as_bytes());
+        if self.has_notes {
+            self.err(format!("{line}\n").as_bytes());
+        }
     }
 
     /// Writes an error to standard error, with its causes, in one line.

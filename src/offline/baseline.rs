@@ -88,7 +88,7 @@ impl Baseline {
             let gone = if all_is_read && is_judged(checked, &entry.identity.code) { left } else { 0 };
             add(&mut counts, &entry.identity, entry.count - gone);
             if gone > 0 && !shrinks {
-                checked.inputs.notices.push(self.fixed(entry, gone));
+                checked.add_notices([self.fixed(entry, gone)]);
             }
         }
         text(&counts)
@@ -171,7 +171,8 @@ fn text(counts: &Counts) -> String {
 fn object_ref([group, kind, namespace, name]: [&str; 4]) -> ObjectRef {
     let version_of = if group.is_empty() { String::new() } else { format!("{group}/") };
     let text = str::to_owned;
-    ObjectRef { api_version: version_of, kind: text(kind), namespace: text(namespace), name: text(name) }
+    let (kind, namespace, name) = (text(kind), text(namespace), text(name));
+    ObjectRef { api_version: version_of, kind, namespace, name, set: String::new() }
 }
 
 /// The name of [`NOT_SHOWN`] in older baselines.

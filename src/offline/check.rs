@@ -1,13 +1,16 @@
 //! Decides about every object of the inputs, as both webhook calls would.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::offline::checked_object::{CheckedObject, UndecidedObject};
 use crate::offline::errors::error_at;
 use crate::offline::load::Inputs;
+use crate::offline::notices::Notice;
 use crate::offline::passed_over::{PassedOver, Why};
+use crate::offline::places::Places;
 use crate::offline::policies::leftovers;
+use crate::offline::rules::Rules;
 use memgate_core::admission::{Admitted, admit};
 use memgate_core::decide::form;
 use memgate_manifest::error::Error;
@@ -25,8 +28,25 @@ pub struct Checked {
     pub inputs: Inputs,
     /// The objects that were judged or have findings, in document order.
     pub decided: Vec<Decided>,
-    /// The number of policies.
-    pub policies: usize,
+    /// The names of the policies.
+    pub policies: BTreeSet<String>,
+    /// With sets of files, the places of the objects of each.
+    pub places_of_sets: BTreeMap<String, Places>,
+    /// The severities that the repository gives to findings.
+    pub rules: Rules,
+}
+
+impl Checked {
+    /// Adds findings about files, with the severities that the repository gives to them.
+    pub(super) fn add_notices(&mut self, notices: impl IntoIterator<Item = Notice>) {
+        for mut notice in notices {
+            let finding = &mut notice.finding;
+            let rule = self.rules.find(notice.source.name(), finding.code_name());
+            if rule.is_none_or(|rule| rule.apply(finding, &mut self.inputs.unread.lowered)) {
+                self.inputs.notices.push(notice);
+            }
+        }
+    }
 }
 
 /// An object with its decision.
@@ -105,7 +125,8 @@ pub fn check(mut inputs: Inputs, occasion: Occasion<'static>) -> Checked {
     inputs.notices.extend(leftovers(&inputs.policies, &snapshot, &used, occasion.now, &inputs.places));
     let order = InputOrder::of(&inputs.sources);
     inputs.passed_over.sort_by_cached_key(|it| order.place(&it.source, it.span.start));
-    Checked { inputs, decided: all, policies: snapshot.policies.iter().count() }
+    let policies = snapshot.policies.iter().map(|policy| policy.name.clone()).collect();
+    Checked { inputs, decided: all, policies, places_of_sets: BTreeMap::new(), rules: Rules::default() }
 }
 
 /// The order of the inputs.

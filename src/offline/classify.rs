@@ -49,6 +49,7 @@ pub fn object_ref(document: &Document, namespace: &str) -> ObjectRef {
         kind: document.kind().to_owned(),
         namespace: namespace.to_owned(),
         name: name.to_owned(),
+        set: String::new(),
     }
 }
 

@@ -69,6 +69,8 @@ pub struct Unread {
     pub unrendered: Vec<Unrendered>,
     /// What the file with the choices of the repository switched off.
     pub switched_off: Vec<String>,
+    /// The numbers of findings that rules of the repository lower or leave out, by code.
+    pub lowered: BTreeMap<String, usize>,
     /// Exclude globs that matched nothing.
     pub unused_excludes: Vec<String>,
     /// How many objects of state decisions do not look at, since they have no name and namespace that can be read.

@@ -1,7 +1,8 @@
 //! Makes the report of decisions: findings with their places in the files.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use crate::offline::check::{Checked, Decided, InputOrder};
 use crate::offline::checked_object::CheckedObject;
@@ -27,6 +28,7 @@ use memgate_primitives::pointer::Pointer;
 #[must_use]
 pub fn report(checked: &Checked) -> Report<'_> {
     let decided = &checked.decided;
+    let judged_once = once(decided.iter().filter(|decided| decided.is_judged()));
     let mut unknown: Vec<String> =
         decided.iter().flat_map(|decided| &decided.admitted.decision.unknown).map(reference_title).collect();
     unknown.sort();
@@ -35,8 +37,9 @@ pub fn report(checked: &Checked) -> Report<'_> {
         decided.iter().map(|decided| (&decided.object.object_ref, decided.admitted.decision.not_shown));
     Report {
         files: checked.inputs.sources.len(),
-        objects: decided.iter().filter(|decided| decided.is_judged()).map(judged).collect(),
-        denied: decided.iter().filter(|decided| !decided.allowed()).count(),
+        sets: checked.places_of_sets.keys().filter(|set| !set.is_empty()).count(),
+        objects: judged_once.into_iter().map(judged).collect(),
+        denied: once(decided.iter().filter(|decided| !decided.allowed())).len(),
         passed_over: checked
             .inputs
             .passed_over
@@ -46,7 +49,7 @@ pub fn report(checked: &Checked) -> Report<'_> {
             .collect(),
         errors: checked.inputs.errors.iter().map(input_error).collect(),
         findings: in_order(checked),
-        policies: checked.policies,
+        policies: checked.policies.len(),
         not_shown: not_shown.filter(|(_, counts)| *counts != NotShown::default()).collect(),
         unknown,
         unreadable_state: checked.inputs.unread.unreadable_state,
@@ -146,8 +149,12 @@ fn in_order(checked: &Checked) -> Vec<LocatedFinding<'_>> {
         .notices
         .iter()
         .map(|it| (order.place(&it.source, it.span.start), vec![of_file(it, checked)]));
-    let all = checked.decided.iter().flat_map(Decided::findings);
-    let mut elsewhere = checked.inputs.places.elsewhere(all);
+    let mut elsewhere = ElsewhereByFinding::new();
+    for of_set in checked.decided.chunk_by(|one, next| set_of(one) == set_of(next)) {
+        let places = of_set.first().and_then(|first| checked.places_of_sets.get(set_of(first)));
+        let all = of_set.iter().flat_map(Decided::findings);
+        elsewhere.extend(places.unwrap_or(&checked.inputs.places).elsewhere(all));
+    }
     let mut last = LastSource::default();
     let objects = checked.decided.iter().map(|decided| {
         let place = &decided.object.place;
@@ -158,12 +165,48 @@ fn in_order(checked: &Checked) -> Vec<LocatedFinding<'_>> {
     let mut all: Vec<_> = objects.chain(notices).collect();
     all.sort_by_key(|(place, _)| *place);
     let mut all: Vec<_> = all.into_iter().flat_map(|(_, findings)| findings).collect();
+    if !checked.places_of_sets.is_empty() {
+        all = once_for_all_sets(all);
+    }
     let mut counter = Counter::default();
     for located in &mut all {
         let LocatedFinding { finding, pointer, object_ref, .. } = &located;
         located.fingerprint = counter.number(fingerprint::of(finding.code_name(), object_ref, pointer));
     }
     all
+}
+
+fn set_of(decided: &Decided) -> &str {
+    &decided.object.object_ref.set
+}
+
+/// The objects, those of a file that several sets name once.
+fn once<'c>(decided: impl Iterator<Item = &'c Decided>) -> Vec<&'c Decided> {
+    let mut seen = BTreeSet::new();
+    let place = |decided: &Decided| {
+        let place = &decided.object.place;
+        (Arc::as_ptr(place.source()), place.span().start)
+    };
+    decided.filter(|decided| seen.insert(place(decided))).collect()
+}
+
+/// The findings, each once, with the sets that have it.
+fn once_for_all_sets(all: Vec<LocatedFinding<'_>>) -> Vec<LocatedFinding<'_>> {
+    let (mut numbers, mut merged) = (BTreeMap::new(), Vec::<LocatedFinding<'_>>::new());
+    for mut located in all {
+        let LocatedFinding { finding, location, .. } = &located;
+        let (code, message) = (finding.code_name(), finding.message().into_owned());
+        let key = (location.file, location.start, located.pointer.clone(), code, finding.severity, message);
+        let number = *numbers.entry(key).or_insert(merged.len());
+        let set = Some(located.object_ref.set.as_str()).filter(|set| !set.is_empty());
+        if let Some(known) = merged.get_mut(number) {
+            known.sets.extend(set.filter(|set| !known.sets.contains(set)));
+        } else {
+            located.sets.extend(set);
+            merged.push(located);
+        }
+    }
+    merged
 }
 
 fn judged(decided: &Decided) -> JudgedObject<'_> {
@@ -214,7 +257,8 @@ fn locate<'r>(
     });
     let related = own.into_iter().chain(others).chain(anchor).collect();
     let (object_ref, fingerprint) = (&object.object_ref, String::new());
-    LocatedFinding { finding, pointer, object_ref, location, source_file, related, fingerprint }
+    let sets = Vec::new();
+    LocatedFinding { finding, pointer, object_ref, sets, location, source_file, related, fingerprint }
 }
 
 /// The stretch of a caret for a finding about a place of a document, or about its key alone.
@@ -231,6 +275,7 @@ fn of_file<'r>(notice: &'r Notice, checked: &'r Checked) -> LocatedFinding<'r> {
         finding: &notice.finding,
         pointer: notice.finding.pointer.clone(),
         object_ref: &notice.object_ref,
+        sets: Vec::new(),
         location: location(&notice.source, notice.span),
         source_file: checked.inputs.origins.source_file(&notice.source, || notice.span.start),
         related: related.into_iter().collect(),

@@ -3,7 +3,7 @@
 //! A finding carries its fix, and `manifest::fix` makes it. Findings that a comment, a baseline or the base turned into
 //! notes are not fixed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::offline::check::{Checked, Decided};
@@ -29,9 +29,12 @@ pub struct FixedFile {
 #[must_use]
 pub fn fix_all(checked: &Checked) -> Vec<FixedFile> {
     let mut by_source: BTreeMap<*const Source, Vec<TextFix<'_>>> = BTreeMap::new();
+    let mut seen = BTreeSet::new();
     for decided in &checked.decided {
         let source = Arc::as_ptr(decided.object.place.source());
-        by_source.entry(source).or_default().extend(fixes(decided));
+        // Two sets may have judged the same object.
+        let is_new = |fix: &TextFix<'_>| seen.insert((source, fix.place.span().start, fix.pointer.clone()));
+        by_source.entry(source).or_default().extend(fixes(decided).filter(is_new));
     }
     let mut last = LastSource::default();
     let fixed = |source: &Arc<Source>| {

@@ -6,13 +6,14 @@ use std::sync::Arc;
 
 use crate::offline::check::Checked;
 use crate::offline::notices::Notice;
-use crate::offline::suppress::{Identity, each, identify, make_note};
+use crate::offline::rules::{change, nearest_code};
+use crate::offline::suppress::{Identity, each, identify};
 use memgate_core::decide::codes;
 use memgate_core::family::{self, common};
 use memgate_manifest::comments::{ADDRESS, Comment, comments};
 use memgate_manifest::source::{Source, Span};
 use memgate_model::family::Family;
-use memgate_model::finding::{Code, Finding};
+use memgate_model::finding::{Code, Finding, Severity};
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
 use memgate_primitives::suggest::{did_you_mean, nearest};
@@ -58,7 +59,7 @@ pub fn apply(checked: &mut Checked) {
         mark(checked, &mut ignores);
         notices.extend(unused(checked, &ignores));
     }
-    checked.inputs.notices.extend(notices);
+    checked.add_notices(notices);
 }
 
 /// Turns each ignored finding into a note.
@@ -78,7 +79,7 @@ fn mark(checked: &mut Checked, ignores: &mut [Ignore]) {
         let key = (source, place.span(finding).line, finding.code.name);
         let Some(ignores) = by_place.get_mut(&key) else { return };
         let Some(first) = ignores.first() else { return };
-        make_note(finding, &format!("ignored here: {}", first.reason));
+        change(finding, Severity::Note, &format!("ignored here: {}", first.reason));
         // All of them are marked with the first finding of the line.
         if !first.is_used {
             for ignore in ignores.iter_mut() {
@@ -201,18 +202,14 @@ fn reason(text: &str) -> Option<&str> {
 
 /// The code of this name; the error of a wrong name has the nearest code if it `suggests` one.
 fn find(name: &str, suggests: bool) -> Result<&'static Code, Box<Finding>> {
-    let codes = || codes::all(&family::ALL);
-    if let Some(code) = codes().find(|code| code.name == name) {
+    if let Some(code) = codes::all(&family::ALL).find(|code| code.name == name) {
         return Ok(code);
     }
     let warn = |message: String| Finding::warn(&common::IGNORE_UNKNOWN, Pointer::root(), message);
     if name.is_empty() {
         return Err(Box::new(warn("a code is missing here".to_owned()).help(format!("write {FORM}"))));
     }
-    // Users often leave out the family.
-    let in_family = || codes().find(|code| code.name.split_once('/').is_some_and(|(_, rest)| rest == name));
-    let near = || nearest(name, codes().map(|code| code.name)).or_else(|| in_family().map(|code| code.name));
-    let meant = if suggests { near() } else { None };
+    let meant = if suggests { nearest_code(name) } else { None };
     Err(Box::new(warn(format!("there is no code {}{}", quoted(name), did_you_mean(meant)))))
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Every object of the inputs is also state for all others.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -21,6 +22,7 @@ use crate::offline::passed_over::{PassedOver, Why, pass_over};
 use crate::offline::places::Places;
 use crate::offline::policies::{self, PolicyFiles, PolicyOrigin};
 use crate::offline::read::source;
+use crate::offline::rules::Rules;
 use memgate_core::family::default_settings;
 use memgate_core::state::cluster_snapshot::{self, ClusterSnapshot};
 use memgate_core::state::{self, AddError, Added};
@@ -51,6 +53,12 @@ pub enum Error {
     /// A number of an object is beyond all bounds.
     #[error("failed to read an object")]
     Object(#[source] serde_json::Error),
+    /// The command reads one set of files, and several are chosen.
+    #[error(".memgate.yaml has the sets {names}, which are judged apart; choose one with --set NAME")]
+    SeveralSets {
+        /// Their names.
+        names: String,
+    },
 }
 
 /// Everything that was read.
@@ -103,7 +111,20 @@ impl Inputs {
 /// When standard input is named twice, the snapshot cannot be used, or a number is out of bounds. Files that cannot
 /// be read are part of the result.
 pub fn load(plan: &InputPlan) -> Result<Inputs, Error> {
-    let InputPlan { checked, state, policies, .. } = plan;
+    if plan.sets.len() > 1 && !plan.checked.is_empty() {
+        let named = plan.sets.iter().filter(|set| !set.name.is_empty());
+        let names = named.map(|set| set.name.as_str()).collect::<Vec<_>>().join(", ");
+        return Err(Error::SeveralSets { names });
+    }
+    load_paths(plan, &plan.checked, &mut Sources::new())
+}
+
+/// The texts of files by name, which sets share.
+pub(super) type Sources = BTreeMap<String, Arc<Source>>;
+
+/// The same for some of the paths to check. A file among `known` has the text that was read before.
+pub(super) fn load_paths(plan: &InputPlan, checked: &[String], known: &mut Sources) -> Result<Inputs, Error> {
+    let InputPlan { state, policies, .. } = plan;
     if checked.iter().chain(state).chain(policies).filter(|path| *path == "-").count() > 1 {
         return Err(Error::StdinTwice);
     }
@@ -112,7 +133,7 @@ pub fn load(plan: &InputPlan) -> Result<Inputs, Error> {
         None => &mut io::stdin(),
     };
     let inputs = Inputs::new(state::empty(plan.settings.clone()));
-    let mut loader = Loader { reading: &plan.reading, stdin, inputs, notices: Notices::default() };
+    let mut loader = Loader { reading: &plan.reading, stdin, known, inputs, notices: Notices::default() };
     if let Some(path) = &plan.snapshot {
         loader.snapshot(path, plan.checks_snapshot)?;
     }
@@ -139,6 +160,7 @@ pub fn load(plan: &InputPlan) -> Result<Inputs, Error> {
 struct Loader<'l> {
     reading: &'l Reading,
     stdin: &'l mut dyn Read,
+    known: &'l mut Sources,
     inputs: Inputs,
     notices: Notices,
 }
@@ -223,6 +245,7 @@ impl Loader<'_> {
     /// Reads the objects to check.
     fn checked(&mut self, paths: &[String], within: Option<&Path>) -> Result<(), Error> {
         for source in self.read(paths, within, &self.reading.exclude) {
+            let source = Arc::clone(self.known.entry(source.name().to_owned()).or_insert(source));
             let is_named = source.name() == STDIN || paths.iter().any(|path| path == source.name());
             let is_named = is_named && within.is_none();
             let is_hidden = within.is_some() && !names_an_object(source.text());
@@ -393,6 +416,10 @@ pub struct InputPlan {
     /// The directory below which these must lead, when a file that comes with a change names them. Nothing is shown of
     /// files there that are not manifests.
     pub within: Option<PathBuf>,
+    /// Groups of these paths that are judged apart; empty if all are judged together.
+    pub sets: Vec<InputSet>,
+    /// The severities that the repository gives to findings.
+    pub rules: Rules,
     /// What the file with the choices of the repository switches off.
     pub switched_off: Vec<String>,
     /// The paths of objects that decisions may look at and that are not checked.
@@ -414,12 +441,23 @@ pub struct InputPlan {
     pub stdin: Option<String>,
 }
 
+/// Files that are judged together, and apart from others.
+#[derive(Debug, Clone)]
+pub struct InputSet {
+    /// The name; empty for files of no set.
+    pub name: String,
+    /// The paths.
+    pub paths: Vec<String>,
+}
+
 impl Default for InputPlan {
     /// Reads nothing, with default settings.
     fn default() -> Self {
         Self {
             checked: Vec::new(),
             within: None,
+            sets: Vec::new(),
+            rules: Rules::default(),
             switched_off: Vec::new(),
             state: Vec::new(),
             policies: Vec::new(),

@@ -106,6 +106,7 @@ impl Notices {
                 kind: text("/kind"),
                 namespace: text("/metadata/namespace"),
                 name: text("/metadata/name"),
+                set: String::new(),
             };
             self.made.push(Notice { object_ref, ..Notice::new(document.source(), span, finding) });
         }
@@ -163,8 +164,9 @@ impl Notices {
                 let (first, first_span) = first.get().clone();
                 let message = format!("{} stands twice; of two, the later one counts", object_ref.title());
                 let finding =
-                    Finding::warn(&common::OBJECT_REPEATED, Pointer::new("/metadata/name"), message)
-                        .help("remove one of them, or check the two in runs of their own");
+                    Finding::warn(&common::OBJECT_REPEATED, Pointer::new("/metadata/name"), message).help(
+                        "remove one of them, or name the files of each environment in sets: of .memgate.yaml",
+                    );
                 self.made.push(Notice {
                     object_ref: object_ref.clone(),
                     related: Some((first, first_span, "here it stands first")),
@@ -217,7 +219,8 @@ pub(super) fn unreadable_errors(
 /// The name of an object in reports.
 pub(super) fn object_ref(object: Reference) -> ObjectRef {
     let Reference { kind, namespace, name } = object;
-    ObjectRef { api_version: kind.api_version(), kind: kind.kind.to_owned(), namespace, name }
+    let (api_version, kind, set) = (kind.api_version(), kind.kind.to_owned(), String::new());
+    ObjectRef { api_version, kind, namespace, name, set }
 }
 
 fn name_of(document: &Document) -> Span {

@@ -98,6 +98,13 @@ impl Origins {
         self.sources.push(Arc::clone(source));
     }
 
+    /// Adds the files of other inputs.
+    pub(super) fn extend(&mut self, others: Self) {
+        self.rendered.extend(others.rendered);
+        self.files.extend(others.files);
+        self.sources.extend(others.sources);
+    }
+
     /// The file that the document at a byte of a source comes from.
     #[must_use]
     pub fn source_file(&self, source: &Arc<Source>, at: impl FnOnce() -> usize) -> Option<&str> {

@@ -144,7 +144,7 @@ pub fn write(report: &Report<'_>, changes: &[Change<'_>], out: &mut impl Write) 
     let is_other = |it: &&LocatedFinding<'_>| !of_changes.contains(&std::ptr::from_ref(it.object_ref));
     let others: Vec<&LocatedFinding<'_>> = report.findings.iter().filter(is_other).collect();
     if report.shown != Shown::All {
-        return notes::write(&others, out);
+        return notes::write(others.into_iter(), "; -v lists them", out);
     }
     let title = |it: &LocatedFinding<'_>| format!("{}: ", plain(&it.object_ref.title()));
     others.into_iter().try_for_each(|located| write_finding(located, &title(located), out))

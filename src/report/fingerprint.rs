@@ -65,7 +65,13 @@ mod tests {
 
     fn object(api_version: &str, name: &str) -> ObjectRef {
         let (api_version, namespace) = (api_version.to_owned(), "team-a".to_owned());
-        ObjectRef { api_version, kind: "Memory".to_owned(), namespace, name: name.to_owned() }
+        ObjectRef {
+            api_version,
+            kind: "Memory".to_owned(),
+            namespace,
+            name: name.to_owned(),
+            set: String::new(),
+        }
     }
 
     #[test]

@@ -8,7 +8,9 @@ use std::io::{self, Write};
 use serde_json::{Value, json};
 
 use crate::report::changes::Change;
-use crate::report::{InputError, LocatedFinding, ObjectRef, PassedOver, Related, Report, Shown, page};
+use crate::report::{
+    InputError, LocatedFinding, ObjectRef, PassedOver, Related, Report, Shown, by_rule, page,
+};
 use memgate_model::decision::NotShown;
 use memgate_model::finding::Severity;
 use memgate_model::policy_rule::{AtAdmission, PolicyFinding};
@@ -29,8 +31,9 @@ pub fn write(report: &Report<'_>, out: &mut impl Write) -> io::Result<()> {
         "summary": summary(report),
         "table": table.map(|table| &table.rows),
         "total": table.map(|table| table.total),
+        "statistics": (report.shown == Shown::Statistics).then(|| statistics(report)),
     }));
-    if report.shown == Shown::Table {
+    if matches!(report.shown, Shown::Table | Shown::Statistics) {
         serde_json::to_writer_pretty(&mut *out, &head)?;
         return writeln!(out);
     }
@@ -66,8 +69,10 @@ pub fn write_lines(report: &Report<'_>, out: &mut impl Write) -> io::Result<()> 
     let total = report.table.iter().map(|table| ("total", json!(table.total)));
     let end = std::iter::once(("summary", joined(end, summary(report))));
     let lines = errors.chain(findings).chain(not_shown).chain(passed_over).chain(assumed).chain(changes);
-    let lines = lines.take_while(|_| report.shown != Shown::Table);
-    for (kind, line) in lines.chain(rows).chain(total).chain(end) {
+    let lines = lines.take_while(|_| !matches!(report.shown, Shown::Table | Shown::Statistics));
+    let statistics = if report.shown == Shown::Statistics { statistics(report) } else { Vec::new() };
+    let statistics = statistics.into_iter().map(|it| ("statistic", it));
+    for (kind, line) in lines.chain(statistics).chain(rows).chain(total).chain(end) {
         serde_json::to_writer(&mut *out, &joined(json!({"type": kind}), line))?;
         writeln!(out)?;
     }
@@ -105,6 +110,16 @@ fn summary(report: &Report<'_>) -> Value {
     })
 }
 
+/// The number of findings of each severity and code, with the first of them.
+fn statistics(report: &Report<'_>) -> Vec<Value> {
+    let statistic = |all: Vec<&LocatedFinding<'_>>| {
+        let first = all.first()?;
+        let (code, severity) = (first.finding.code_name(), first.finding.severity.name());
+        Some(json!({"code": code, "severity": severity, "count": all.len(), "example": finding(first)}))
+    };
+    by_rule(report.findings.iter()).into_iter().filter_map(statistic).collect()
+}
+
 fn finding(located: &LocatedFinding<'_>) -> Value {
     let (finding, location) = (located.finding, &located.location);
     let (end_line, end_column) = location.end_position();
@@ -124,6 +139,7 @@ fn finding(located: &LocatedFinding<'_>) -> Value {
         "message": finding.message(),
         "help": finding.help_text(),
         "object": object(located.object_ref),
+        "sets": (!located.sets.is_empty()).then_some(&located.sets),
         "related": located.related.first().map(related),
         "alsoRelated": (!others.is_empty()).then_some(others),
         "url": page::url(finding),

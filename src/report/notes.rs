@@ -1,4 +1,4 @@
-//! Notes in one line for each rule, so that many of them do not hide what counts.
+//! Findings in one line for each rule: notes, so that many of them do not hide what counts, and statistics.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -6,34 +6,33 @@ use std::io::{self, Write};
 
 use anstyle::Style;
 
-use crate::report::{LocatedFinding, counted, plain};
+use crate::report::{LocatedFinding, by_rule, counted, plain};
 use memgate_model::finding::Severity;
 
 const CODE: Style = Style::new().bold();
 
-/// Writes a line for each rule: the number of its notes, what admission does about them, and the first one, which is the
-/// strictest in the order of an overview.
+/// Writes a line for each rule: the number of its findings, what admission does about them, what lists them, and the
+/// first one, which is the strictest in the order of an overview.
 ///
 /// # Errors
 /// Those of the writer.
-pub fn write(notes: &[&LocatedFinding<'_>], out: &mut impl Write) -> io::Result<()> {
-    let mut by_rule: BTreeMap<&str, Vec<&LocatedFinding<'_>>> = BTreeMap::new();
-    for located in notes {
-        by_rule.entry(located.finding.code_name()).or_default().push(located);
-    }
-    let mut rules: Vec<_> = by_rule.into_iter().collect();
-    rules.sort_by_key(|(_, notes)| Reverse(notes.first().map(|it| it.effect())));
-    for (code, notes) in rules {
+pub fn write<'f, 'r: 'f>(
+    findings: impl Iterator<Item = &'f LocatedFinding<'r>>,
+    listed_by: &str,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    for notes in by_rule(findings) {
         let Some(first) = notes.first() else { continue };
+        let (severity, code) = (first.finding.severity.name(), first.finding.code_name());
         let (count, object) = (counted(notes.len(), "finding"), first.object_ref.title());
         let place = format!("{}:{}:{}", first.location.file, first.location.line, first.location.column);
-        let (lists, which) = if notes.len() > 1 { ("; -v lists them", "; first ") } else { ("", "; ") };
+        let (lists, which) = if notes.len() > 1 { (listed_by, "; first ") } else { ("", "; ") };
         let line = format!(
             "{count}{}{lists}{which}{place}: {object}: {}",
             at_admission(&notes),
             first.finding.message()
         );
-        writeln!(out, "{CODE}note[{}]{CODE:#}: {}", plain(code), plain(&line))?;
+        writeln!(out, "{CODE}{severity}[{}]{CODE:#}: {}", plain(code), plain(&line))?;
     }
     Ok(())
 }

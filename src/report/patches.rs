@@ -25,7 +25,7 @@ pub struct ObjectPatch<'r> {
 /// Those of the writer.
 pub fn write<'r>(patches: impl IntoIterator<Item = ObjectPatch<'r>>, out: &mut impl Write) -> io::Result<()> {
     for ObjectPatch { object_ref, file, line, patch } in patches {
-        let ObjectRef { api_version, kind, namespace, name } = object_ref;
+        let ObjectRef { api_version, kind, namespace, name, .. } = object_ref;
         let mut object = json!({
             "apiVersion": api_version, "kind": kind, "namespace": namespace, "name": name,
             "file": file, "line": line, "patch": patch,

@@ -1,5 +1,6 @@
 //! Text for people: each finding with its source line and a caret, as rustc prints errors.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::ops::Range;
@@ -14,6 +15,9 @@ use crate::report::{
     table,
 };
 use memgate_model::finding::Severity;
+
+/// The most findings of one cause, unless all are shown: enough to see what they have in common.
+const MAX_OF_ONE_CAUSE: usize = 3;
 
 /// Placeholders for the names of files. The renderer counts columns in the text that it gets, which may be a part of a
 /// line, so [`with_places`] writes the true places afterwards. The renderer passes control characters through in names of
@@ -38,28 +42,51 @@ pub fn write_whole(report: &Report<'_>, width: usize, out: &mut impl Write) -> i
     table.map_or(Ok(()), |table| table::write(table, out))
 }
 
-/// Writes the findings with their source, at most `width` columns of it, then how to learn more about them.
+/// Writes the findings with their source, at most `width` columns of it, the first one of each code with the command that
+/// explains it.
 ///
 /// # Errors
 /// Those of the writer.
 pub fn write(report: &Report<'_>, width: usize, out: &mut impl Write) -> io::Result<()> {
+    if report.shown == Shown::Statistics {
+        return notes::write(report.findings.iter(), "", out);
+    }
     let renderer = renderer(width);
-    let is_listed =
-        |it: &&LocatedFinding<'_>| report.shown == Shown::All || it.finding.severity != Severity::Note;
+    let is_listed = |it: &&LocatedFinding<'_>| {
+        report.shown != Shown::NotesByRule || it.finding.severity != Severity::Note
+    };
     let (listed, notes): (Vec<_>, Vec<_>) = report.findings.iter().partition(is_listed);
+    let mut causes: BTreeMap<_, usize> = BTreeMap::new();
+    for located in &listed {
+        *causes.entry(cause(located)).or_default() += 1;
+    }
+    let (mut written, mut codes) = (BTreeMap::new(), BTreeSet::new());
     for located in listed {
-        let group = group(located, width);
+        let cause = cause(located);
+        let all = causes.get(&cause).copied().unwrap_or_default();
+        let written: &mut usize = written.entry(cause).or_default();
+        let more = if report.shown == Shown::All { 0 } else { all.saturating_sub(MAX_OF_ONE_CAUSE) };
+        *written += 1;
+        if *written > all - more {
+            continue;
+        }
+        let group = group(located, codes.insert(located.finding.code_name()), width);
         let text = renderer.render(&[group]);
         writeln!(out, "{}\n", with_places(&text, &located.location, &located.related))?;
-    }
-    notes::write(&notes, out)?;
-    match report.findings.first() {
-        Some(first) => {
-            let policy = first.finding.policy.as_ref().map(|_| " --policy PATH").unwrap_or_default();
-            writeln!(out, "To learn more, run: memgate explain {}{policy}", first.finding.code_name())
+        if more > 0 && *written == MAX_OF_ONE_CAUSE {
+            writeln!(out, "… and {more} more like this (-v shows all)\n")?;
         }
-        None => Ok(()),
     }
+    notes::write(notes.into_iter(), "; -v lists them", out)
+}
+
+/// What makes findings those of one cause: severity, code, and the message without names, values and numbers.
+fn cause<'r>(located: &LocatedFinding<'r>) -> (Severity, &'r str, String) {
+    let finding = located.finding;
+    let message = finding.message().replace(&located.object_ref.title(), "");
+    let outside_quotes = message.split('"').step_by(2);
+    let words = outside_quotes.flat_map(str::chars).filter(|c| !c.is_ascii_digit()).collect();
+    (finding.severity, finding.code_name(), words)
 }
 
 /// Writes one error of an input, with its source where the location is known.
@@ -93,7 +120,7 @@ const fn renderer(width: usize) -> Renderer {
     Renderer::styled().term_width(width)
 }
 
-fn group<'r>(located: &'r LocatedFinding<'r>, width: usize) -> Group<'r> {
+fn group<'r>(located: &'r LocatedFinding<'r>, is_first: bool, width: usize) -> Group<'r> {
     let finding = located.finding;
     let level = match finding.severity {
         Severity::Deny => Level::ERROR.with_name("deny"),
@@ -109,6 +136,10 @@ fn group<'r>(located: &'r LocatedFinding<'r>, width: usize) -> Group<'r> {
         let title = one_line(&located.object_ref.title());
         group = group.element(Level::NOTE.with_name("in").message(title));
     }
+    if !located.sets.is_empty() {
+        let name = if located.sets.len() == 1 { "set" } else { "sets" };
+        group = group.element(Level::NOTE.with_name(name).message(one_line(&located.sets.join(", "))));
+    }
     if let Some(file) = located.source_file {
         group = group.element(Level::NOTE.with_name("from").message(one_line(file)));
     }
@@ -117,6 +148,11 @@ fn group<'r>(located: &'r LocatedFinding<'r>, width: usize) -> Group<'r> {
     }
     if let Some(help) = finding.help_text() {
         group = group.element(Level::HELP.message(one_line(&help)));
+    }
+    if is_first {
+        let policy = finding.policy.as_ref().map(|_| " --policy PATH").unwrap_or_default();
+        let command = format!("memgate explain {}{policy}", finding.code_name());
+        group = group.element(Level::NOTE.with_name("learn more").message(one_line(&command)));
     }
     group
 }
@@ -192,6 +228,7 @@ mod tests {
             finding: &finding,
             pointer,
             object_ref: &object_ref,
+            sets: Vec::new(),
             location,
             source_file: None,
             related: related.into_iter().collect(),
@@ -215,8 +252,8 @@ deny[test/one]: b is wrong
   |
   = in: Thing one
   = help: write 2
+  = learn more: memgate explain test/one
 
-To learn more, run: memgate explain test/one
 ";
         assert_eq!(render(location("x.yaml", text, "one"), None), expected);
     }

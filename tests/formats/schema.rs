@@ -124,6 +124,7 @@ fn settings_that_are_described_are_read() {
     }
     let project = json!({
         "paths": ["bad.yaml"],
+        "rules": [{"codes": ["ark/*", "arkonis/redis-required", "policy/a/b"], "severity": "note"}],
         "exclude": ["vendor"],
         "families": settings["families"],
         "failOn": "warn",
@@ -181,6 +182,13 @@ fn choices_of_a_repository_are_as_described() {
         json!({"strict": "yes"}),
         json!({"settings": {"orloj": {"jobNamespace": ["a"]}}}),
         json!({"values": ["values.yaml"]}),
+        json!({"sets": {"dev": []}}),
+        json!({"sets": {"a b": ["x"]}}),
+        json!({"sets": ["x"]}),
+        json!({"rules": [{"codes": ["ark/*"]}]}),
+        json!({"rules": [{"codes": ["arkonis/redis-require"], "severity": "off"}]}),
+        json!({"rules": [{"codes": ["ark/*"], "severity": "error"}]}),
+        json!({"rules": [{"codes": ["ark/*"], "paths": [], "severity": "deny"}]}),
     ] {
         assert!(!project.is_valid(&wrong), "{wrong}");
     }

@@ -32,6 +32,26 @@ fn moved() -> Repository {
     repository
 }
 
+/// Sets and rules are those of today, at the base too; a set that the base does not have is new.
+#[test]
+#[ignore = "needs git"]
+fn judges_sets_apart_at_the_base_too() {
+    let repository = Repository::new();
+    repository.write("envs/dev/a.yaml", &denied("old"));
+    repository.commit();
+    repository.git(&["checkout", "--quiet", "-b", "feature"]);
+    repository.write("envs/prod/a.yaml", &denied("old"));
+    let rules = "rules: [{codes: ['arkonis/*'], severity: warn}]\n";
+    repository.write(".memgate.yaml", &format!("sets: {{dev: [envs/dev], prod: [envs/prod]}}\nfailOn: warn\n{rules}"));
+    repository.commit();
+    let checked = repository.check(&["--base", "main", "--set", "dev"]);
+    assert_eq!(checked.code, Some(0), "{:?} {}", checked.findings, checked.stderr);
+    assert!(checked.tells("envs/dev/a.yaml:", "(already in main)"), "{:?}", checked.findings);
+    let checked = repository.check(&["--base", "main"]);
+    assert_eq!(checked.code, Some(1), "{:?} {}", checked.findings, checked.stderr);
+    assert!(checked.tells("envs/prod/a.yaml:", "warn [arkonis/"), "{:?}", checked.findings);
+}
+
 #[test]
 #[ignore = "needs git"]
 fn counts_only_what_the_base_lacks() {
@@ -46,7 +66,7 @@ fn counts_only_what_the_base_lacks() {
     );
     let base = repository.git(&["merge-base", "main", "HEAD"]);
     assert!(checked.stderr.contains(base.get(..12).expect("a commit")), "{}", checked.stderr);
-    assert!(checked.stderr.contains("0 denied, 0 warnings, 1 note"), "{}", checked.stderr);
+    assert!(checked.stderr.contains("0 denied; 0 denials, 0 warnings, 1 note"), "{}", checked.stderr);
 
     repository.write("deploy/new.yaml", &denied("new"));
     let checked = repository.check(&["--base", "main", "deploy"]);

@@ -66,6 +66,16 @@ pub enum Error {
         /// The path.
         path: String,
     },
+    /// A set of `.memgate.yaml` names no file.
+    #[error(
+        "the set {set} has no files: there is no manifest in {paths}; correct its paths, or remove it from sets"
+    )]
+    EmptySet {
+        /// The name of the set.
+        set: String,
+        /// Its paths.
+        paths: String,
+    },
     /// The program that renders manifests failed.
     #[error("{command}: {message}")]
     Render {
@@ -178,7 +188,9 @@ impl Error {
             | Self::Edit { path, .. }
             | Self::Rewrite { path } => (path, None),
             Self::Encoding { path, line, .. } => (path, Some(*line)),
-            Self::Glob { glob: what, .. } | Self::Render { command: what, .. } => (what, None),
+            Self::Glob { glob: what, .. }
+            | Self::Render { command: what, .. }
+            | Self::EmptySet { set: what, .. } => (what, None),
             Self::Syntax(error) => (error.source_text.name(), Some(error.span.line)),
         }
     }

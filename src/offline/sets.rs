@@ -1,0 +1,150 @@
+//! Checks the sets of a repository apart, each with its own state, and joins what was found.
+//!
+//! A file that several sets name has one text, so that a comment or a fix in it counts for all of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::offline::check::{Checked, check};
+use crate::offline::load::{Error, InputPlan, InputSet, Sources, load, load_paths};
+use crate::offline::notices::Notice;
+use crate::offline::suppress::each;
+use memgate_core::family::common;
+use memgate_manifest::error::Error as InputError;
+use memgate_manifest::source::Source;
+use memgate_model::finding::Code;
+use memgate_model::request::Occasion;
+use memgate_policy::codes;
+
+/// The codes of findings that something had no effect. What has an effect in another set has one.
+const WITHOUT_EFFECT: [&Code; 3] = [&common::STATE_UNUSED, &codes::UNUSED, &codes::EXEMPTION_UNUSED];
+
+/// Loads and checks the files of a plan, set by set, and applies the rules of the repository.
+///
+/// # Errors
+/// Those of [`load`].
+pub fn check_all(plan: &InputPlan, occasion: Occasion<'static>) -> Result<Checked, Error> {
+    let mut checked = match plan.sets.as_slice() {
+        [] => check(load(plan)?, occasion),
+        [first, others @ ..] => {
+            let mut known = Sources::new();
+            let mut all = check_set(plan, first, &mut known, occasion)?;
+            let mut without_effect = take_without_effect(&mut all);
+            for set in others {
+                let mut other = check_set(plan, set, &mut known, occasion)?;
+                let here = take_without_effect(&mut other);
+                without_effect.retain(|key, _| here.contains_key(key));
+                join(&mut all, other);
+            }
+            all.inputs.notices.extend(without_effect.into_values());
+            deduplicate(&mut all);
+            all
+        }
+    };
+    checked.rules = plan.rules.clone();
+    apply_rules(&mut checked);
+    Ok(checked)
+}
+
+fn check_set(
+    plan: &InputPlan,
+    set: &InputSet,
+    known: &mut Sources,
+    occasion: Occasion<'static>,
+) -> Result<Checked, Error> {
+    let mut inputs = load_paths(plan, &set.paths, known)?;
+    let nothing = inputs.sources.is_empty() && inputs.errors.is_empty();
+    if nothing && inputs.unread.unrendered.is_empty() && !set.name.is_empty() {
+        let (set, paths) = (set.name.clone(), set.paths.join(", "));
+        inputs.errors.push(InputError::EmptySet { set, paths });
+    }
+    let mut checked = check(inputs, occasion);
+    let name = || set.name.clone();
+    for decided in &mut checked.decided {
+        decided.object.object_ref.set = name();
+    }
+    for notice in &mut checked.inputs.notices {
+        notice.object_ref.set = name();
+    }
+    for object_ref in checked.inputs.passed_over.iter_mut().filter_map(|it| it.object_ref.as_mut()) {
+        object_ref.set = name();
+    }
+    let places = std::mem::take(&mut checked.inputs.places);
+    checked.places_of_sets.insert(name(), places);
+    Ok(checked)
+}
+
+/// Removes the findings that something beside the set's own files had no effect. They are true if all sets have them.
+fn take_without_effect(checked: &mut Checked) -> BTreeMap<(&'static str, usize, String), Notice> {
+    let own: BTreeSet<*const Source> = checked.inputs.sources.iter().map(Arc::as_ptr).collect();
+    let (taken, kept) = std::mem::take(&mut checked.inputs.notices).into_iter().partition(|notice| {
+        WITHOUT_EFFECT.contains(&notice.finding.code) && !own.contains(&Arc::as_ptr(&notice.source))
+    });
+    checked.inputs.notices = kept;
+    let taken: Vec<Notice> = taken;
+    let key = |it: &Notice| (it.finding.code.name, it.span.start, it.finding.message().into_owned());
+    taken.into_iter().map(|notice| (key(&notice), notice)).collect()
+}
+
+/// Adds what another set has.
+fn join(all: &mut Checked, other: Checked) {
+    let Checked { inputs, decided, policies, places_of_sets, .. } = other;
+    all.decided.extend(decided);
+    all.policies.extend(policies);
+    all.places_of_sets.extend(places_of_sets);
+    let (to, from) = (&mut all.inputs, inputs);
+    to.sources.extend(from.sources);
+    to.passed_over.extend(from.passed_over);
+    to.notices.extend(from.notices);
+    to.errors.extend(from.errors);
+    to.origins.extend(from.origins);
+    let (to, from) = (&mut to.unread, from.unread);
+    to.empty.extend(from.empty);
+    to.files.extend(from.files);
+    to.unrendered.extend(from.unrendered);
+    to.unreadable_state = to.unreadable_state.max(from.unreadable_state);
+    // These count the files of all sets that were read before.
+    to.switched_off = from.switched_off;
+    to.unused_excludes = from.unused_excludes;
+}
+
+/// Leaves what was read several times once.
+fn deduplicate(checked: &mut Checked) {
+    let inputs = &mut checked.inputs;
+    once(&mut inputs.sources, Arc::as_ptr);
+    once(&mut inputs.passed_over, |it| (Arc::as_ptr(&it.source), it.span.start));
+    once(&mut inputs.errors, ToString::to_string);
+    once(&mut inputs.unread.empty, Clone::clone);
+    once(&mut inputs.unread.files, Clone::clone);
+    once(&mut inputs.unread.unrendered, |it| it.unit.clone());
+}
+
+fn once<T, K: Ord>(all: &mut Vec<T>, key: impl Fn(&T) -> K) {
+    let mut seen = BTreeSet::new();
+    all.retain(|one| seen.insert(key(one)));
+}
+
+/// Gives each finding the severity that the repository wants, and leaves out those that are switched off.
+fn apply_rules(checked: &mut Checked) {
+    let rules = checked.rules.clone();
+    if rules.is_empty() {
+        return;
+    }
+    let mut lowered = std::mem::take(&mut checked.inputs.unread.lowered);
+    let (mut known, mut stays) = (BTreeMap::new(), Vec::new());
+    each(checked, |place, finding| {
+        let code = finding.code_name();
+        let key = (Arc::as_ptr(place.source), code.to_owned());
+        let rule = *known.entry(key).or_insert_with(|| rules.find(place.source.name(), code));
+        stays.push(rule.is_none_or(|rule| rule.apply(finding, &mut lowered)));
+    });
+    checked.inputs.unread.lowered = lowered;
+    // In the same order.
+    let mut stays = stays.into_iter();
+    let mut stays = || stays.next() == Some(true);
+    for decided in &mut checked.decided {
+        decided.admitted.decision.findings.retain(|_| stays());
+        decided.of_form.retain(|_| stays());
+    }
+    checked.inputs.notices.retain(|_| stays());
+}

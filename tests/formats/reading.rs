@@ -1,0 +1,147 @@
+//! Findings as people read them: folded, counted, with hints beside their rule, and without notes.
+
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
+
+use crate::run::{BAD, Scratch};
+use crate::schema::{expect_lines, expect_valid, printed, validator};
+
+fn memory(name: &str, spec: &str) -> String {
+    format!(
+        "---\napiVersion: arkonis.dev/v1alpha1\nkind: ArkMemory\nmetadata: {{name: {name}, namespace: team-a}}\n\
+         spec: {{{spec}}}\n"
+    )
+}
+
+/// So many objects with one fault, and one with another.
+fn repeated(count: usize) -> Scratch {
+    let mut text: String =
+        (0..count).map(|number| memory(&format!("m{number}"), "backend: reddis")).collect();
+    text += &memory("other", "backend: redis");
+    Scratch::with(&[("a.yaml", &text)])
+}
+
+#[test]
+fn findings_of_one_cause_are_folded() {
+    let count = |text: &str, what: &str| text.matches(what).count();
+    for (objects, shown, more) in
+        [(2, 2, None), (3, 3, None), (4, 3, Some(1)), (44, 3, Some(41)), (10_000, 3, Some(9_997))]
+    {
+        let scratch = repeated(objects);
+        let text = scratch.out(&["check", "a.yaml"]);
+        assert_eq!(count(&text, "deny[arkonis/backend-unknown]"), shown, "{text}");
+        assert_eq!(count(&text, "deny[arkonis/redis-required]"), 1, "{text}");
+        let line = more.map(|more| format!("\n… and {more} more like this (-v shows all)\n"));
+        assert_eq!(count(&text, "more like this"), line.iter().count(), "{text}");
+        assert!(line.is_none_or(|line| text.contains(&line)), "{text}");
+    }
+    let scratch = repeated(44);
+    assert_eq!(count(&scratch.out(&["check", "a.yaml", "-v"]), "deny[arkonis/backend-unknown]"), 44);
+    for format in ["concise", "json", "jsonl", "gitlab", "sarif", "junit"] {
+        let out = scratch.out(&["check", "a.yaml", "-o", format]);
+        assert!(count(&out, "arkonis/backend-unknown") >= 44 && !out.contains("more like this"), "{format}");
+    }
+}
+
+#[test]
+fn other_messages_are_other_causes() {
+    let text: String = (0..8)
+        .map(|number| memory("m", &format!("backend: in-context, {}: 1", "x".repeat(number + 1))))
+        .collect();
+    let scratch = Scratch::with(&[("a.yaml", &text)]);
+    let text = scratch.out(&["check", "a.yaml"]);
+    assert_eq!(text.matches("warn[arkonis/unknown-field]").count(), 8, "{text}");
+}
+
+#[test]
+fn a_hint_stands_with_the_first_finding_of_its_rule() {
+    let text = repeated(3).out(&["check", "a.yaml"]);
+    let findings: Vec<&str> = text.split("deny[").skip(1).collect();
+    let hint = |code: &str| format!("= learn more: memgate explain {code}\n");
+    let expected = [Some("arkonis/backend-unknown"), None, None, Some("arkonis/redis-required")];
+    assert_eq!(findings.len(), expected.len(), "{text}");
+    for (finding, code) in findings.iter().zip(expected) {
+        assert_eq!(finding.contains("learn more"), code.is_some(), "{finding}");
+        assert!(
+            code.is_none_or(|code| finding.starts_with(code) && finding.contains(&hint(code))),
+            "{finding}"
+        );
+    }
+}
+
+#[test]
+fn statistics_count_by_code_with_an_example() {
+    let scratch = Scratch::with(&[("a.yaml", &(0..3).map(|_| BAD.to_owned() + "---\n").collect::<String>())]);
+    let words = ["check", "a.yaml", "--statistics"];
+    let text = scratch.out(&words);
+    let lines: Vec<&str> = text.lines().collect();
+    let [first, second, _] = lines.as_slice() else { panic!("{text}") };
+    let example =
+        "deny[arkonis/backend-unknown]: 3 findings; first a.yaml:5:12: ArkMemory team-a/notes: spec.backend:";
+    assert!(first.starts_with(example), "{first}");
+    assert!(second.starts_with("warn[memgate/object-repeated]: 6 findings; first a.yaml:"), "{second}");
+    let json = scratch.json(&[&words[..], &["-o", "json"]].concat());
+    expect_valid(&validator(&printed("output")), &json, "statistics");
+    assert!(json.get("findings").is_none());
+    let first = &json["statistics"][0];
+    assert_eq!((&first["code"], &first["count"]), (&"arkonis/backend-unknown".into(), &3.into()), "{json:#}");
+    assert_eq!(first["example"]["line"], 5);
+    assert_eq!(json["summary"]["deny"], 3);
+    let lines = scratch.out(&[&words[..], &["-o", "jsonl"]].concat());
+    let lines: Vec<serde_json::Value> =
+        lines.lines().map(|it| serde_json::from_str(it).expect("JSON")).collect();
+    expect_lines(&lines, "statistics");
+    let kinds: Vec<_> = lines.iter().map(|it| it["type"].as_str().expect("a type")).collect();
+    assert_eq!(kinds, ["statistic", "statistic", "statistic", "summary"]);
+    let refused = scratch.run(&[&words[..], &["-o", "sarif"]].concat());
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("--statistics goes with text, json and jsonl"));
+    let plain = scratch.run(&["check", "a.yaml"]);
+    assert_eq!(scratch.run(&words).status.code(), plain.status.code());
+}
+
+#[test]
+fn quiet_writes_findings_and_errors_only() {
+    let scratch = Scratch::with(&[
+        ("a.yaml", BAD),
+        ("b.yaml", "a: [\n"),
+        ("c.yaml", ""),
+        (".memgate.yaml", "strict: false"),
+    ]);
+    for flag in ["-q", "--quiet"] {
+        let plain = scratch.run(&["check", "a.yaml"]);
+        let quiet = scratch.run(&["check", "a.yaml", flag]);
+        assert_eq!((&quiet.stdout, quiet.status), (&plain.stdout, plain.status));
+        assert!(quiet.stderr.is_empty() && !plain.stderr.is_empty());
+    }
+    let broken = scratch.run(&["check", "a.yaml", "b.yaml", "-q"]);
+    let stderr = String::from_utf8_lossy(&broken.stderr);
+    assert!(stderr.contains("b.yaml:1:4") && !stderr.contains("checked in"), "{stderr}");
+    let nothing = scratch.run(&["check", "c.yaml", "-q"]);
+    assert_eq!(nothing.status.code(), Some(3));
+    assert!(String::from_utf8_lossy(&nothing.stderr).starts_with("error: nothing to check was found"));
+    let mutated = scratch.run(&["mutate", "a.yaml", "-q"]);
+    let stderr = String::from_utf8_lossy(&mutated.stderr);
+    assert!(stderr.contains("deny[arkonis/backend-unknown]") && !stderr.contains("checked in"), "{stderr}");
+}
+
+#[test]
+fn a_fix_reports_what_is_left_beside_a_file_that_cannot_be_written() {
+    let scratch = Scratch::with(&[
+        ("a.yaml", &memory("a", "backend: reddis, redis: {secretRef: {name: a}}")),
+        ("b.yaml", &memory("b", "backend: in-contxt")),
+        ("c.yaml", &memory("c", "backend: redis")),
+    ]);
+    let read_only = scratch.path().join("b.yaml");
+    fs::set_permissions(&read_only, Permissions::from_mode(0o444)).expect("permissions");
+    let output = scratch.run(&["check", ".", "--fix", "-o", "concise"]);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    assert!(stderr.contains("failed to write ./b.yaml: the file is read-only"), "{stderr}");
+    assert!(stderr.contains("fixed 1 finding in 1 file\n"), "{stderr}");
+    assert!(scratch.read("a.yaml").contains("backend: redis,"));
+    let left = String::from_utf8_lossy(&output.stdout);
+    let left: Vec<&str> = left.lines().map(|line| line.split(':').next().unwrap_or_default()).collect();
+    assert_eq!(left, ["./b.yaml", "./c.yaml"]);
+    let again = scratch.run(&["check", "b.yaml", "--fix"]);
+    assert!(String::from_utf8_lossy(&again.stderr).contains("fixed nothing\n"), "{again:?}");
+}
