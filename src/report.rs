@@ -154,7 +154,7 @@ pub struct Related<'a> {
 }
 
 /// The object that a finding is about, as in Kubernetes' ObjectReference.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ObjectRef {
     /// Group and version, as in the manifest.
     pub api_version: String,

@@ -143,8 +143,7 @@ impl Notices {
     pub(super) fn object(&mut self, document: &Document, object_ref: &ObjectRef) {
         let has_items = document.value().get("items").is_some_and(Value::is_array);
         let (group, kind) = (document.group(), document.kind());
-        if let Some((pointer, message)) = misspelt(document.api_version(), kind, has_items) {
-            let finding = Finding::warn(&common::KIND_MISSPELT, Pointer::new(pointer), message);
+        if let Some(finding) = misspelt(document.api_version(), kind, has_items) {
             let (span, _) = document.locate(&finding.pointer).carets(false);
             let object_ref = object_ref.clone();
             let notice = Notice { object_ref, ..Notice::new(document.source(), span, finding) };
