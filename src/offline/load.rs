@@ -23,6 +23,7 @@ use crate::offline::policies::{self, PolicyFiles, PolicyOrigin};
 use crate::offline::read::source;
 use memgate_core::family::default_settings;
 use memgate_core::state::cluster_snapshot::{self, ClusterSnapshot};
+use memgate_core::state::makers::add_anything;
 use memgate_core::state::{self, AddError, Added};
 use memgate_manifest::document::{Document, each_value, fill_type_meta, parse_parts};
 use memgate_manifest::source::Source;
@@ -264,6 +265,9 @@ impl Loader<'_> {
         let Collected { sources, errors, unread, rendered } =
             collect_within(paths, within, exclude, self.reading, self.stdin);
         self.inputs.errors.extend(errors);
+        if unread.unrendered.iter().any(|unrendered| unrendered.unit.generates) {
+            add_anything(&mut self.inputs.snapshot);
+        }
         self.inputs.unread.empty.extend(unread.empty);
         self.inputs.unread.files.extend(unread.files);
         self.inputs.unread.unrendered.extend(unread.unrendered);
@@ -359,7 +363,7 @@ impl Loader<'_> {
         let (group, kind) = (document.group().to_owned(), document.kind().to_owned());
         let chosen = inputs.snapshot.settings.namespace.as_deref();
         let object_ref = object_ref(&document, chosen.unwrap_or(DEFAULT_NAMESPACE));
-        notices.object(&document, &object_ref);
+        notices.object(&document, &object_ref, &inputs.snapshot.settings);
         let why = if is_checked(&group, &kind) {
             (!has_required_annotation(&group, &kind, document.value())).then_some(Why::NotAnnotated)
         } else {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::crds::Crds;
 use crate::kind::Kind;
-use crate::object::{KindState, Kinds, Object, Reference};
+use crate::object::{Coverage, KindState, Kinds, Object, Reference};
 use crate::policy::Policies;
 use crate::settings::Settings;
 use crate::state_reader::StateReader;
@@ -45,6 +45,14 @@ impl Snapshot {
     /// Forgets a kind: it is unknown again.
     pub fn forget(&mut self, kind: &Kind) {
         self.kinds.remove(kind);
+    }
+
+    /// The same without the kinds of which files hold no object: each of their objects is unknown.
+    #[must_use]
+    pub fn without_empty_kinds(&self) -> Self {
+        let mut snapshot = self.clone();
+        snapshot.kinds.retain(|_, state| state.coverage != Coverage::Complete || !state.is_empty());
+        snapshot
     }
 
     /// The states of all kinds.
