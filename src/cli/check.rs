@@ -208,7 +208,8 @@ pub fn write_notes(checked: &Checked, report: &Report<'_>, fail_on: FailOn, term
 #[must_use]
 pub fn exit_status(report: &Report<'_>, fail_on: FailOn) -> ExitStatus {
     let warned = fail_on.warnings && report.count(Severity::Warn) > 0;
-    let missed = missed(&report.passed_over).next().is_some() || NOT_JUDGED.iter().any(|code| report.has(code));
+    let missed =
+        missed(&report.passed_over).next().is_some() || NOT_JUDGED.iter().any(|code| report.has(code));
     let blind = fail_on.strict && (missed || report.unreadable_state > 0 || report.assumed > 0);
     let denied = report.denied > 0 || warned || blind;
     ExitStatus::of(!report.errors.is_empty(), denied, report.objects.is_empty())

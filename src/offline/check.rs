@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::offline::checked_object::{CheckedObject, UndecidedObject};
+use crate::offline::classify::is_checked;
 use crate::offline::errors::error_at;
 use crate::offline::load::Inputs;
 use crate::offline::notices::Notice;
@@ -77,7 +78,7 @@ impl Decided {
 pub fn check(mut inputs: Inputs, occasion: Occasion<'static>) -> Checked {
     let settings = inputs.snapshot.settings.clone();
     let snapshot = std::mem::replace(&mut inputs.snapshot, Snapshot::new(settings));
-    let open = snapshot.without_empty_kinds();
+    let open = snapshot.without_empty(|kind| kind.namespaced && is_checked(kind.group, kind.kind));
     let mut used = Used::default();
     let mut all = Vec::new();
     for undecided in std::mem::take(&mut inputs.objects) {
@@ -138,7 +139,7 @@ impl InputOrder {
     }
 }
 
-/// Decides by the first state. The second one is the same but for kinds of which the inputs hold no object.
+/// Decides by the first state. In the second one, kinds of which the inputs hold no object are unknown.
 fn decide(
     undecided: UndecidedObject,
     [snapshot, open]: [&Snapshot; 2],

@@ -47,11 +47,12 @@ impl Snapshot {
         self.kinds.remove(kind);
     }
 
-    /// The same without the kinds of which files hold no object: each of their objects is unknown.
+    /// The same without those of these kinds of which files hold no object: each of their objects is unknown.
     #[must_use]
-    pub fn without_empty_kinds(&self) -> Self {
+    pub fn without_empty(&self, is_chosen: impl Fn(&Kind) -> bool) -> Self {
         let mut snapshot = self.clone();
-        snapshot.kinds.retain(|_, state| state.coverage != Coverage::Complete || !state.is_empty());
+        let is_empty = |state: &KindState| state.coverage == Coverage::Complete && state.is_empty();
+        snapshot.kinds.retain(|kind, state| !(is_empty(state) && is_chosen(kind)));
         snapshot
     }
 
