@@ -164,7 +164,7 @@ pub struct Related<'a> {
 }
 
 /// The object that a finding is about, as in Kubernetes' ObjectReference.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ObjectRef {
     /// Group and version, as in the manifest.
     pub api_version: String,
@@ -382,7 +382,7 @@ impl Report<'_> {
     #[must_use]
     pub fn summary(&self) -> String {
         let mut line =
-            format!("{} checked in {}", counted(self.objects.len(), "object"), counted(self.files, "file"),);
+            format!("{} checked in {}", counted(self.objects.len(), "object"), counted(self.files, "file"));
         if self.sets > 0 {
             let _ = write!(line, " in {}", counted(self.sets, "set"));
         }

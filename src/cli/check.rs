@@ -20,11 +20,15 @@ use crate::offline::sets::check_all;
 use crate::report::{ObjectRef, PassedOver, Report, counted, plain, text};
 use memgate_core::family::common;
 use memgate_core::family::message::and_more;
-use memgate_model::finding::Severity;
+use memgate_model::finding::{Code, Severity};
 use memgate_model::request::{Occasion, Point};
 
 /// The most objects named in the note about what the inputs do not hold.
 const MAX_NAMES_IN_NOTE: usize = 3;
+
+/// The warnings about what was not judged, or was judged on an assumption.
+const NOT_JUDGED: [&Code; 4] =
+    [&common::KIND_MISSPELT, &common::NOT_AN_OBJECT, &common::STATE_UNUSED, &common::VERSION_UNKNOWN];
 
 /// The most lines about what was passed over.
 const MAX_PASSED_OVER_IN_NOTES: usize = 20;
@@ -83,8 +87,9 @@ pub struct FailOnArgs {
 
     /// Exit with 1 if what looked checkable was not checked
     ///
-    /// Exit code 1 also means that an object looked checkable and no enabled family judged it, or that a finding
-    /// depends on an object that is not among the inputs, or on labels of a Namespace that are not known.
+    /// Exit code 1 also means that something looked checkable and was not judged, or was judged on an assumption: a
+    /// misspelt kind, a version that is not served, a chart that was not rendered, a family that is switched off, a file
+    /// of --with that nothing used, or a policy that depends on labels of an unknown Namespace.
     #[arg(long, default_missing_value = "true", num_args = 0..=1)]
     #[arg(value_name = "true|false", require_equals = true, hide_possible_values = true)]
     strict: Option<bool>,
@@ -221,18 +226,25 @@ pub fn write_notes(checked: &Checked, report: &Report<'_>, fail_on: FailOn, term
 #[must_use]
 pub fn exit_status(report: &Report<'_>, fail_on: FailOn) -> ExitStatus {
     let warned = fail_on.warnings && report.count(Severity::Warn) > 0;
-    let missed = missed(&report.passed_over).next().is_some() || report.has(&common::KIND_MISSPELT);
-    let blind =
-        missed || report.unreadable_state > 0 || report.assumed > 0 || !assumed(&report.unknown).is_empty();
-    let blind = fail_on.strict && blind;
+    let missed =
+        missed(&report.passed_over).next().is_some() || NOT_JUDGED.iter().any(|code| report.has(code));
+    let blind = fail_on.strict && (missed || report.unreadable_state > 0 || report.assumed > 0);
     let denied = report.denied > 0 || report.count(Severity::Deny) > 0 || warned || blind;
     ExitStatus::of(!report.errors.is_empty(), denied, report.objects.is_empty())
 }
 
-/// What looked as if it was to be checked: all but objects of other kinds, Namespaces without annotations of ours, and
-/// what no audit judges. A misspelt kind has a warning of its own.
+/// What looked as if it was to be checked: all but what memgate never judges, and documents that are not objects. Those
+/// that are likely objects have a warning of their own.
 fn missed<'r>(passed_over: &'r [PassedOver<'_>]) -> impl Iterator<Item = &'r PassedOver<'r>> {
-    const ON_PURPOSE: [Why; 3] = [Why::OtherKind, Why::NotAnnotated, Why::AdmissionOnly];
+    const ON_PURPOSE: [Why; 7] = [
+        Why::OtherKind,
+        Why::NotAnnotated,
+        Why::AdmissionOnly,
+        Why::NotRecognised,
+        Why::OptedOut,
+        Why::SystemNamespace,
+        Why::NotAnObject(""),
+    ];
     passed_over.iter().filter(|it| ON_PURPOSE.iter().all(|why| it.why != why.words().0))
 }
 

@@ -4,18 +4,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::offline::checked_object::{CheckedObject, UndecidedObject};
+use crate::offline::classify::is_checked;
 use crate::offline::errors::error_at;
 use crate::offline::load::Inputs;
 use crate::offline::notices::Notice;
 use crate::offline::passed_over::{PassedOver, Why};
 use crate::offline::places::Places;
 use crate::offline::policies::leftovers;
-use crate::offline::rules::Rules;
+use crate::offline::rules::{Rules, change};
+use crate::report::ObjectRef;
 use memgate_core::admission::{Admitted, admit};
 use memgate_core::decide::form;
+use memgate_core::family::common::OBJECT_REPEATED;
 use memgate_manifest::error::Error;
 use memgate_manifest::source::Source;
-use memgate_model::finding::{Finding, Severity};
+use memgate_model::finding::{Cause, Finding, Severity};
 use memgate_model::reason::Reason;
 use memgate_model::request::{Occasion, Request};
 use memgate_model::snapshot::Snapshot;
@@ -93,6 +96,7 @@ impl Decided {
 pub fn check(mut inputs: Inputs, occasion: Occasion<'static>) -> Checked {
     let settings = inputs.snapshot.settings.clone();
     let snapshot = std::mem::replace(&mut inputs.snapshot, Snapshot::new(settings));
+    let open = snapshot.without_empty(|kind| kind.namespaced && is_checked(kind.group, kind.kind));
     let mut used = Used::default();
     let mut all = Vec::new();
     for undecided in std::mem::take(&mut inputs.objects) {
@@ -102,7 +106,7 @@ pub fn check(mut inputs: Inputs, occasion: Occasion<'static>) -> Checked {
             continue;
         }
         let is_pod = undecided.request().is_pod();
-        match decide(*undecided, &snapshot, occasion) {
+        match decide(*undecided, [&snapshot, &open], occasion) {
             Ok(decided) => {
                 used.policies.extend(decided.admitted.decision.policies.iter().cloned());
                 used.exemptions.extend(decided.admitted.decision.exemptions.iter().cloned());
@@ -122,11 +126,22 @@ pub fn check(mut inputs: Inputs, occasion: Occasion<'static>) -> Checked {
             Err(error) => inputs.errors.push(error),
         }
     }
+    drop_repeated_others(&mut inputs);
     inputs.notices.extend(leftovers(&inputs.policies, &snapshot, &used, occasion.now, &inputs.places));
     let order = InputOrder::of(&inputs.sources);
     inputs.passed_over.sort_by_cached_key(|it| order.place(&it.source, it.span.start));
     let policies = snapshot.policies.iter().map(|policy| policy.name.clone()).collect();
     Checked { inputs, decided: all, policies, places_of_sets: BTreeMap::new(), rules: Rules::default() }
+}
+
+/// Drops warnings about repeated pods and workloads that do not run an agent.
+fn drop_repeated_others(inputs: &mut Inputs) {
+    let is_other = |it: &&PassedOver| !matches!(it.why, Why::OtherKind | Why::NotAnnotated);
+    let others = inputs.passed_over.iter().filter(is_other).filter_map(|it| it.object_ref.as_ref());
+    let others: BTreeSet<&ObjectRef> = others.collect();
+    let is_kept =
+        |notice: &Notice| notice.finding.code != &OBJECT_REPEATED || !others.contains(&notice.object_ref);
+    inputs.notices.retain(is_kept);
 }
 
 /// The order of the inputs.
@@ -143,15 +158,20 @@ impl InputOrder {
     }
 }
 
+/// Decides by the first state. In the second one, kinds of which the inputs hold no object are unknown.
 fn decide(
     undecided: UndecidedObject,
-    snapshot: &Snapshot,
+    [snapshot, open]: [&Snapshot; 2],
     occasion: Occasion<'static>,
 ) -> Result<Decided, Error> {
     let object = &undecided.object;
     let occasion = Occasion { workload: undecided.workload_name(), ..occasion };
-    let admitted = admit(&Request { occasion, ..undecided.request() }, snapshot);
-    let mut admitted = admitted.map_err(|fault| fault_of(object, &fault))?;
+    let request = Request { occasion, ..undecided.request() };
+    let mut admitted = admit(&request, snapshot).map_err(|fault| fault_of(object, &fault))?;
+    if admitted.decision.findings.iter().any(is_not_found) {
+        let open = admit(&request, open).map_err(|fault| fault_of(object, &fault))?;
+        note_not_found(&mut admitted.decision.findings, &open.decision.findings);
+    }
     for finding in &mut admitted.decision.findings {
         let message = finding.message_at(&object.in_document(&finding.pointer));
         *finding = finding.clone().with_message(message);
@@ -164,6 +184,23 @@ fn decide(
     let is_judged = !decision.families.is_empty() || !decision.policies.is_empty();
     decided.judged = is_judged || decision.reason == Reason::Valid || !decided.allowed();
     Ok(decided)
+}
+
+/// Whether a finding warns about an object that was not found.
+fn is_not_found(finding: &Finding) -> bool {
+    finding.severity == Severity::Warn && finding.cause == Cause::NotFound
+}
+
+/// Turns warnings about objects that were not found into notes, unless `open` has them too. A file often holds an agent
+/// whose memory is elsewhere.
+fn note_not_found(findings: &mut [Finding], open: &[Finding]) {
+    let stay: BTreeSet<_> =
+        open.iter().map(|finding| (finding.code_name(), finding.pointer.as_str())).collect();
+    for finding in findings.iter_mut().filter(|finding| is_not_found(finding)) {
+        if !stay.contains(&(finding.code_name(), finding.pointer.as_str())) {
+            change(finding, Severity::Note, "the inputs hold no object of this kind");
+        }
+    }
 }
 
 /// The findings about the form of a pod, and of the workload that makes it.

@@ -33,17 +33,21 @@ pub fn report(checked: &Checked) -> Report<'_> {
         decided.iter().flat_map(|decided| &decided.admitted.decision.unknown).map(reference_title).collect();
     unknown.sort();
     unknown.dedup();
+    let denied_kinds = denied_for_kind(checked);
     let not_shown =
         decided.iter().map(|decided| (&decided.object.object_ref, decided.admitted.decision.not_shown));
     Report {
         files: checked.inputs.sources.len(),
         sets: checked.places_of_sets.keys().filter(|set| !set.is_empty()).count(),
-        objects: judged_once.into_iter().map(judged).collect(),
-        denied: once(decided.iter().filter(|decided| !decided.allowed())).len(),
+        objects: judged_once.into_iter().map(judged).chain(denied_kinds.values().copied()).collect(),
+        denied: once(decided.iter().filter(|decided| !decided.allowed())).len() + denied_kinds.len(),
         passed_over: checked
             .inputs
             .passed_over
             .iter()
+            .filter(|it| {
+                it.object_ref.as_ref().is_none_or(|object_ref| !denied_kinds.contains_key(object_ref))
+            })
             .map(passed_over)
             .chain(not_rendered(&checked.inputs.unread))
             .collect(),
@@ -68,6 +72,16 @@ pub fn overview(checked: &Checked, shown: Shown) -> Report<'_> {
     report.table = Some(table(checked));
     report.shown = shown;
     report
+}
+
+/// The objects of kinds that memgate does not check, and that are denied for that.
+fn denied_for_kind(checked: &Checked) -> BTreeMap<&ObjectRef, JudgedObject<'_>> {
+    let denied = checked.inputs.notices.iter().filter(|notice| notice.finding.is_denial());
+    denied
+        .map(|Notice { object_ref, source, span, .. }| {
+            (object_ref, JudgedObject { object_ref, file: source.name(), line: span.line })
+        })
+        .collect()
 }
 
 /// How many findings depend on labels of unknown Namespaces, without those that a comment or a baseline made notes.

@@ -30,6 +30,8 @@ pub struct Kustomization {
     pub resources: Vec<String>,
     /// Patches and other files that are not manifests.
     pub inputs: Vec<String>,
+    /// Whether a generator or a chart makes objects in it.
+    pub generates: bool,
 }
 
 /// Whether a path is that of a kustomization file.
@@ -61,6 +63,8 @@ impl Kustomization {
             self.inputs.extend(items(value, field).filter_map(|item| text(item, "path")));
         }
         self.inputs.extend(value.get("openapi").and_then(|openapi| text(openapi, "path")));
+        let generators = GENERATORS.iter().chain(&["generators", "helmCharts"]);
+        self.generates |= generators.copied().any(|field| items(value, field).next().is_some());
         for generator in GENERATORS.into_iter().flat_map(|field| items(value, field)) {
             let files = texts(generator, "files").chain(texts(generator, "envs"));
             let path = |file: String| match file.split_once('=') {
@@ -113,8 +117,8 @@ helmCharts: [{valuesFile: v.yaml}]
         let found = parse(Source::new("kustomization.yaml", text), &mut errors);
         assert_eq!(found.resources, ["a.yaml", "../base", "../audit"]);
         assert_eq!(found.inputs, ["s.yaml", "p.yaml", "j.json", "r.yaml", "c.yaml", "d.json", "v.yaml"]);
-        assert!(errors.is_empty() && !found.is_component);
+        assert!(errors.is_empty() && !found.is_component && found.generates);
         let component = parse(Source::new("x", "kind: Component\na: ["), &mut errors);
-        assert_eq!((component.resources.len(), errors.len()), (0, 1));
+        assert_eq!((component.resources.len(), errors.len(), component.generates), (0, 1, false));
     }
 }

@@ -25,6 +25,7 @@ use crate::offline::read::source;
 use crate::offline::rules::Rules;
 use memgate_core::family::default_settings;
 use memgate_core::state::cluster_snapshot::{self, ClusterSnapshot};
+use memgate_core::state::makers::add_anything;
 use memgate_core::state::{self, AddError, Added};
 use memgate_manifest::document::{Document, each_value, fill_type_meta, parse_parts};
 use memgate_manifest::source::Source;
@@ -112,8 +113,8 @@ impl Inputs {
 /// be read are part of the result.
 pub fn load(plan: &InputPlan) -> Result<Inputs, Error> {
     if plan.sets.len() > 1 && !plan.checked.is_empty() {
-        let named = plan.sets.iter().filter(|set| !set.name.is_empty());
-        let names = named.map(|set| set.name.as_str()).collect::<Vec<_>>().join(", ");
+        let names = plan.sets.iter().map(|set| set.name.as_str()).filter(|name| !name.is_empty());
+        let names = names.collect::<Vec<_>>().join(", ");
         return Err(Error::SeveralSets { names });
     }
     load_paths(plan, &plan.checked, &mut Sources::new())
@@ -287,6 +288,9 @@ impl Loader<'_> {
         let Collected { sources, errors, unread, rendered } =
             collect_within(paths, within, exclude, self.reading, self.stdin);
         self.inputs.errors.extend(errors);
+        if unread.unrendered.iter().any(|unrendered| unrendered.unit.generates) {
+            add_anything(&mut self.inputs.snapshot);
+        }
         self.inputs.unread.empty.extend(unread.empty);
         self.inputs.unread.files.extend(unread.files);
         self.inputs.unread.unrendered.extend(unread.unrendered);
@@ -382,7 +386,7 @@ impl Loader<'_> {
         let (group, kind) = (document.group().to_owned(), document.kind().to_owned());
         let chosen = inputs.snapshot.settings.namespace.as_deref();
         let object_ref = object_ref(&document, chosen.unwrap_or(DEFAULT_NAMESPACE));
-        notices.object(&document, &object_ref);
+        notices.object(&document, &object_ref, &inputs.snapshot.settings);
         let why = if is_checked(&group, &kind) {
             (!has_required_annotation(&group, &kind, document.value())).then_some(Why::NotAnnotated)
         } else {

@@ -3,14 +3,21 @@
 use std::collections::BTreeSet;
 
 use memgate_core::family;
+use memgate_core::family::common::KIND_MISSPELT;
 use memgate_model::family::Family;
+use memgate_model::finding::{Finding, Severity};
+use memgate_model::kind::POLICY_KINDS;
 use memgate_model::workload;
 use memgate_primitives::plain_text::quoted;
+use memgate_primitives::pointer::Pointer;
 use memgate_primitives::suggest::nearest;
 
 /// The groups of Kubernetes itself in which workloads are, or were. Objects of platforms get one of them by mistake when
 /// the author forgets the group.
 const BUILTIN_GROUPS: [&str; 4] = ["", "apps", "batch", "extensions"];
+
+/// How the kinds begin whose names no other project uses. Others, such as Agent or Memory, exist in many groups.
+const OWN_NAMES: [&str; 4] = ["Ark", "Swarm", "Sympozium", "MemoryPolicy"];
 
 /// A kind that is checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -34,8 +41,11 @@ impl CheckedKind {
 fn checked_kinds() -> impl Iterator<Item = CheckedKind> {
     let families =
         family::ALL.into_iter().flat_map(|family| family.kinds.validated.iter().chain(family.kinds.misnamed));
-    let families =
-        families.map(|kind| CheckedKind { group: kind.group, version: kind.version, kind: kind.kind });
+    let families = families.chain(&POLICY_KINDS).map(|kind| CheckedKind {
+        group: kind.group,
+        version: kind.version,
+        kind: kind.kind,
+    });
     let workloads = workload::ALL.iter();
     let workloads =
         workloads.map(|workload| CheckedKind { group: workload.group, version: "v1", kind: workload.kind });
@@ -57,15 +67,16 @@ fn is_known(group: &str, kind: &str) -> bool {
     })
 }
 
-/// The pointer and the message for an unknown kind that is likely a misspelt one. `has_items` tells whether the object
-/// has a list `items`.
-pub(super) fn misspelt(api_version: &str, kind: &str, has_items: bool) -> Option<(&'static str, String)> {
+/// The finding about an unknown kind that is likely a misspelt one. It denies a kind of a platform in a group that no
+/// platform has: no cluster serves it. `has_items` tells whether the object has a list `items`.
+pub(super) fn misspelt(api_version: &str, kind: &str, has_items: bool) -> Option<Finding> {
+    let warn = |at, message| Some(Finding::warn(&KIND_MISSPELT, Pointer::new(at), message));
     let group = api_version.split_once('/').map_or("", |(group, _)| group);
     if is_known(group, kind) {
         return None;
     }
     if checked_kinds().any(|known| known.kind == api_version) {
-        return Some(("/apiVersion", "apiVersion and kind stand in each other's place".to_owned()));
+        return warn("/apiVersion", "apiVersion and kind stand in each other's place".to_owned());
     }
     let own = ["List"].into_iter().filter(|_| has_items && group.is_empty());
     let kinds = checked_kinds().filter(|known| known.group == group).map(|known| known.kind).chain(own);
@@ -74,15 +85,22 @@ pub(super) fn misspelt(api_version: &str, kind: &str, has_items: bool) -> Option
     if let Some(meant) = nearest(kind, kinds).filter(|_| !is_other) {
         let (kind, api_version) = (quoted(kind), quoted(api_version));
         let message = format!("{api_version} is not known to have a kind {kind}; did you mean \"{meant}\"?");
-        return Some(("/kind", message));
+        return warn("/kind", message);
     }
     let meant = other_groups(api_version, group, kind);
+    let is_of_platform = meant.iter().all(|known| !BUILTIN_GROUPS.contains(&known.group));
+    let is_near = !BUILTIN_GROUPS.contains(&group) || meant.iter().any(|known| known.group == api_version);
+    let severity = if is_of_platform && (is_own(kind) || is_near) { Severity::Deny } else { Severity::Warn };
     let names: Vec<String> = meant.into_iter().map(|known| quoted(&known.api_version())).collect();
     let (last, others) = names.split_last()?;
     let others = if others.is_empty() { String::new() } else { format!("{} or ", others.join(", ")) };
     let (kind, api_version) = (quoted(kind), quoted(api_version));
     let message = format!("{api_version} is not known to have a kind {kind}; did you mean {others}{last}?");
-    Some(("/apiVersion", message))
+    warn("/apiVersion", message).map(|finding| Finding { severity, ..finding })
+}
+
+fn is_own(kind: &str) -> bool {
+    OWN_NAMES.iter().any(|name| kind.starts_with(name))
 }
 
 /// The checked kinds of this name whose group is likely the intended one.
@@ -96,7 +114,7 @@ fn other_groups(api_version: &str, group: &str, kind: &str) -> BTreeSet<CheckedK
         return all;
     }
     let is_builtin = BUILTIN_GROUPS.contains(&group);
-    of_kind().filter(|known| is_builtin || is_part_of(group, known.group)).collect()
+    of_kind().filter(|known| is_own(kind) || is_builtin || is_part_of(group, known.group)).collect()
 }
 
 /// Whether a group differs from a known one only in its last part, or lacks its first or last part:
@@ -122,8 +140,10 @@ mod tests {
             ("v1", "pod", "\"Pod\"?"),
             ("v1", "list", "\"List\"?"),
         ] {
-            let (pointer, message) = misspelt(api_version, kind, true).expect(kind);
-            assert!(pointer == "/kind" && message.ends_with(expected), "{message}");
+            let finding = misspelt(api_version, kind, true).expect(kind);
+            let message = finding.message();
+            assert!(finding.pointer.as_str() == "/kind" && message.ends_with(expected), "{message}");
+            assert_eq!(finding.severity, Severity::Warn, "{message}");
         }
     }
 
@@ -142,8 +162,33 @@ mod tests {
             ("apps/v1", "Pod", "did you mean \"v1\"?"),
             ("Deployment", "apps/v1", "apiVersion and kind stand in each other's place"),
         ] {
-            let (pointer, message) = misspelt(api_version, kind, false).expect(kind);
-            assert!(pointer == "/apiVersion" && message.ends_with(expected), "{message}");
+            let finding = misspelt(api_version, kind, false).expect(kind);
+            let message = finding.message();
+            assert!(finding.pointer.as_str() == "/apiVersion" && message.ends_with(expected), "{message}");
+        }
+    }
+
+    #[test]
+    fn denies_kinds_of_platforms_in_groups_that_no_platform_has() {
+        for (api_version, kind, expected) in [
+            ("arkonis.io/v1alpha1", "ArkMemory", Some(Severity::Deny)),
+            ("memory.example.com/v1", "ArkMemory", Some(Severity::Deny)),
+            ("kubeswarm.dev/v1", "SwarmAgent", Some(Severity::Deny)),
+            ("memgate.dev/v1alpha1", "MemoryPolicy", Some(Severity::Deny)),
+            ("v1", "SympoziumInstance", Some(Severity::Deny)),
+            ("ark.mckinsey/v1alpha1", "Query", Some(Severity::Deny)),
+            ("orka.ai/v1alpha1", "Task", Some(Severity::Deny)),
+            ("orloj.dev", "Agent", Some(Severity::Deny)),
+            ("sympozium/v1alpha1", "Ensemble", Some(Severity::Deny)),
+            // Common names may be those of a file that is not meant for a cluster.
+            ("v1", "Agent", Some(Severity::Warn)),
+            ("extensions/v1beta1", "Deployment", Some(Severity::Warn)),
+            ("kagent.dev/v1alpha2", "Memory", None),
+            ("agent.k8s.elastic.co/v1alpha1", "Agent", None),
+            ("tekton.dev/v1", "Task", None),
+        ] {
+            let found = misspelt(api_version, kind, false).map(|finding| finding.severity);
+            assert_eq!(found, expected, "{api_version} {kind}");
         }
     }
 
@@ -180,7 +225,7 @@ mod tests {
             let found = misspelt(api_version, kind, false);
             for (_, other) in other_kinds() {
                 let hint = format!("\"{other}\"?");
-                assert!(!found.as_ref().is_some_and(|(_, text)| text.ends_with(&hint)), "{found:?}");
+                assert!(!found.as_ref().is_some_and(|it| it.message().ends_with(&hint)), "{found:?}");
             }
         }
         assert_eq!(misspelt("kubeswarm/v1alpha1", "SwarmEvent", false), None);

@@ -3,10 +3,12 @@
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::offline::classify::{has_required_annotation, is_checked};
 use crate::offline::errors::error_of;
 use crate::offline::misspelt::misspelt;
 use crate::report::ObjectRef;
@@ -59,8 +61,8 @@ pub(super) struct Notices {
     pub(super) unreadable: usize,
     /// How many findings say so.
     unreadable_told: usize,
-    /// The first place of each object, by group, kind, namespace and name.
-    objects: BTreeMap<[String; 4], (Arc<Source>, Span)>,
+    /// Of each object that is judged or read, by group, kind, namespace and name: the first place, and a hash of it.
+    objects: BTreeMap<[String; 4], (Arc<Source>, Span, u64)>,
 }
 
 impl Notices {
@@ -141,27 +143,35 @@ impl Notices {
     }
 
     /// Adds an object, whether it is checked or not.
-    pub(super) fn object(&mut self, document: &Document, object_ref: &ObjectRef) {
+    pub(super) fn object(&mut self, document: &Document, object_ref: &ObjectRef, settings: &Settings) {
         let has_items = document.value().get("items").is_some_and(Value::is_array);
         let (group, kind) = (document.group(), document.kind());
-        if let Some((pointer, message)) = misspelt(document.api_version(), kind, has_items) {
-            let finding = Finding::warn(&common::KIND_MISSPELT, Pointer::new(pointer), message);
+        if let Some(finding) = misspelt(document.api_version(), kind, has_items) {
             let (span, _) = document.locate(&finding.pointer).carets(false);
             let object_ref = object_ref.clone();
             let notice = Notice { object_ref, ..Notice::new(document.source(), span, finding) };
             self.misspelt.push(([group, kind].map(str::to_owned), notice));
         }
-        if document.name().is_empty() {
+        let is_judged = is_checked(group, kind) && has_required_annotation(group, kind, document.value());
+        let is_read = state::reference(settings, document.value()).is_some();
+        if document.name().is_empty() || !is_judged && !is_read {
             return;
         }
-        let ObjectRef { namespace, name, .. } = object_ref;
-        let key = [document.group(), document.kind(), namespace, name].map(str::to_owned);
+        let mut hasher = DefaultHasher::new();
+        document.value().hash(&mut hasher);
+        let (source, name, hash) = (document.source(), name_of(document), hasher.finish());
+        let ObjectRef { namespace, name: own_name, .. } = object_ref;
+        let key = [group, kind, namespace, own_name].map(str::to_owned);
         match self.objects.entry(key) {
             Entry::Vacant(first) => {
-                first.insert((Arc::clone(document.source()), name_of(document)));
+                first.insert((Arc::clone(source), name, hash));
             }
             Entry::Occupied(first) => {
-                let (first, first_span) = first.get().clone();
+                let (first, first_span, first_hash) = first.get().clone();
+                // State that is repeated word for word, such as a Namespace, is the same whichever counts.
+                if !is_judged && first_hash == hash {
+                    return;
+                }
                 let message = format!("{} stands twice; of two, the later one counts", object_ref.title());
                 let finding =
                     Finding::warn(&common::OBJECT_REPEATED, Pointer::new("/metadata/name"), message).help(
@@ -170,7 +180,7 @@ impl Notices {
                 self.made.push(Notice {
                     object_ref: object_ref.clone(),
                     related: Some((first, first_span, "here it stands first")),
-                    ..Notice::new(document.source(), name_of(document), finding)
+                    ..Notice::new(source, name, finding)
                 });
             }
         }

@@ -52,6 +52,7 @@ struct Built {
     /// The files and directories that it refers to, by absolute paths.
     resources: BTreeSet<PathBuf>,
     inputs: BTreeSet<PathBuf>,
+    generates: bool,
     /// Whether another kustomization of the inputs refers to it.
     is_used: bool,
 }
@@ -65,6 +66,8 @@ pub struct Unit {
     pub directory: PathBuf,
     /// Whether it can be rendered on its own: false for a library, a Component and the base of an overlay.
     pub is_whole: bool,
+    /// Whether it makes objects that no manifest names: a chart, and a kustomization with generators.
+    pub generates: bool,
     absolute: PathBuf,
 }
 
@@ -160,7 +163,7 @@ impl Repository {
         }
         let chart = self.charts.get(whole)?;
         let (directory, is_whole) = (chart.shown.clone(), !chart.is_library);
-        Some(Unit { tool: Tool::Helm, directory, is_whole, absolute: whole.to_owned() })
+        Some(Unit { tool: Tool::Helm, directory, is_whole, generates: true, absolute: whole.to_owned() })
     }
 
     fn kustomization_of(&self, file: &Path, rendered: bool) -> Option<Unit> {
@@ -174,6 +177,7 @@ impl Repository {
             tool: Tool::Kustomize,
             directory: built.shown.clone(),
             is_whole: !built.is_used && !built.is_component,
+            generates: built.generates,
             absolute: directory.clone(),
         })
     }
@@ -197,6 +201,7 @@ impl Built {
             is_component: read.is_component,
             resources: absolute(read.resources),
             inputs: absolute(read.inputs),
+            generates: read.generates,
             is_used: false,
         }
     }

@@ -21,7 +21,14 @@ mod random;
 mod seeds;
 mod verdict;
 
-use std::{cmp::Reverse, collections::BTreeMap, env, fmt::Write as _, thread, time::Instant};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+    env,
+    fmt::Write as _,
+    thread,
+    time::Instant,
+};
 
 use anyhow::{Context, Result, ensure};
 
@@ -42,6 +49,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     vec![
         Trial::new("schema_parity::valid_objects_are_valid_to_both", valid_objects),
         Trial::new("schema_parity::check_judges_as_the_apiserver_does", mutated_objects),
+        Trial::new("schema_parity::what_the_apiserver_refuses_is_denied", refused_objects),
         Trial::new("schema_parity::pods_are_refused_for_their_form_by_both", forms::listed),
         Trial::new("schema_parity::what_a_check_refuses_for_its_form_never_works", forms::mutated),
     ]
@@ -68,6 +76,25 @@ fn mutated_objects(fixture: &Fixture) -> Result<()> {
     println!("{count} objects in {:.0?}; {}", begin.elapsed(), shares(&verdicts, &designs));
     let different: Vec<&Verdicts> = verdicts.iter().filter(|verdicts| designs.differ(verdicts)).collect();
     ensure!(different.is_empty(), "{}", tell(&different, seed));
+    Ok(())
+}
+
+/// At least 300 objects that the apiserver refuses, of every kind: a check denies each of them.
+fn refused_objects(fixture: &Fixture) -> Result<()> {
+    const AT_LEAST: usize = 300;
+    const TRIED: usize = 1_500;
+    const OTHER_SEED: u64 = 31;
+    let seeds = seeds::all()?;
+    let verdicts = verdict::of_all(fixture, mutation::mutants(&seeds, OTHER_SEED, TRIED))?;
+    let designs = Designs::new()?;
+    let refused = verdicts.iter().filter(|it| !it.apiserver.allowed && designs.reason(it).is_none());
+    let refused: Vec<&Verdicts> = refused.collect();
+    let kinds: BTreeSet<&str> = refused.iter().map(|it| it.mutant.kind.as_str()).collect();
+    let all: BTreeSet<&str> = seeds.iter().filter_map(|seed| seed.object["kind"].as_str()).collect();
+    ensure!(refused.len() >= AT_LEAST, "{} objects are refused", refused.len());
+    ensure!(kinds == all, "of {:?} none is refused", all.difference(&kinds));
+    let missed: Vec<&Verdicts> = refused.into_iter().filter(|it| it.check.allowed).collect();
+    ensure!(missed.is_empty(), "{}", tell(&missed, OTHER_SEED));
     Ok(())
 }
 

@@ -17,6 +17,7 @@ mod needs;
 
 mod ci;
 mod corpus;
+mod false_alarms;
 mod files;
 mod fingerprints;
 mod github;

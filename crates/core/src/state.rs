@@ -5,6 +5,7 @@
 
 mod bundled;
 pub mod cluster_snapshot;
+pub mod makers;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -67,7 +68,7 @@ impl Added {
 /// All others are left out. One that is [`unreadable`] is left out too, and from then on no object of its kind counts as
 /// absent. `namespace` is where objects are that name none; without it
 /// they count as being in `default`, with a note that it was not given. A CustomResourceDefinition of a
-/// family's kind takes the place of the one that comes with memgate.
+/// family's kind takes the place of the one that comes with memgate. What an object [makes](makers) becomes unknown.
 ///
 /// # Errors
 /// When a number that is read is beyond what a double can hold, or a definition cannot be used.
@@ -92,7 +93,7 @@ fn add_from(snapshot: &mut Snapshot, value: &Value, stored: bool) -> Result<Adde
         return Ok(Added { is_used: true, faults });
     }
     let Some(kind) = family::state_kind(&snapshot.settings.families, group, kind) else {
-        return Ok(Added::used(false));
+        return Ok(Added::used(makers::add(snapshot, (group, kind), value)));
     };
     let Some(mut object) = Object::read(kind, value)?.filter(|_| is_readable) else {
         // One that is yet to be named is none of those that others name.

@@ -293,6 +293,8 @@ pub struct KindState {
     pub lacks_some: bool,
     /// The names of objects that were looked up and do not exist, by namespace.
     absent: BTreeMap<String, BTreeSet<String>>,
+    /// The names of objects that other objects make, by namespace: nothing is known of them.
+    made: BTreeMap<String, BTreeSet<String>>,
 }
 
 impl KindState {
@@ -370,6 +372,16 @@ impl KindState {
         self.absent.entry(namespace).or_default().insert(name);
     }
 
+    /// Notes that another object makes this one, so that nothing is known of it.
+    pub fn insert_made(&mut self, namespace: &str, name: &str) {
+        self.made.entry(namespace.to_owned()).or_default().insert(name.to_owned());
+    }
+
+    /// Whether another object makes this one.
+    pub(super) fn is_made(&self, namespace: &str, name: &str) -> bool {
+        self.made.get(namespace).is_some_and(|names| names.contains(name))
+    }
+
     /// All objects, by namespace and name.
     pub fn objects(&self) -> impl Iterator<Item = &Object> {
         self.objects.all()
@@ -419,6 +431,9 @@ impl KindState {
     }
 
     pub(super) fn get(&self, namespace: &str, name: &str) -> Lookup<'_> {
+        if self.is_made(namespace, name) {
+            return Lookup::Unknown;
+        }
         if let Some(object) = self.object(namespace, name) {
             return Lookup::Found(object);
         }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::crds::Crds;
 use crate::kind::Kind;
-use crate::object::{KindState, Kinds, Object, Reference};
+use crate::object::{Coverage, KindState, Kinds, Object, Reference};
 use crate::policy::Policies;
 use crate::settings::Settings;
 use crate::state_reader::StateReader;
@@ -45,6 +45,15 @@ impl Snapshot {
     /// Forgets a kind: it is unknown again.
     pub fn forget(&mut self, kind: &Kind) {
         self.kinds.remove(kind);
+    }
+
+    /// The same without those of these kinds of which files hold no object: each of their objects is unknown.
+    #[must_use]
+    pub fn without_empty(&self, is_chosen: impl Fn(&Kind) -> bool) -> Self {
+        let mut snapshot = self.clone();
+        let is_empty = |state: &KindState| state.coverage == Coverage::Complete && state.is_empty();
+        snapshot.kinds.retain(|kind, state| !(is_empty(state) && is_chosen(kind)));
+        snapshot
     }
 
     /// The states of all kinds.

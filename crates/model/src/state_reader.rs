@@ -64,7 +64,7 @@ impl<'s> StateReader<'s> {
             self.note_unknown(kind, namespace, name);
             return Lookup::Unknown;
         };
-        if state.coverage == Coverage::Watched {
+        if state.coverage == Coverage::Watched || state.is_made(namespace, name) {
             return self.get(kind, namespace, name);
         }
         let without_namespace =

@@ -120,5 +120,5 @@ fn misnamed(subject: &Subject<'_>) -> Vec<Finding> {
         return Vec::new();
     }
     let message = "apiVersion \"kubeswarm/v1alpha1\" is not served; use \"kubeswarm.io/v1alpha1\"";
-    vec![Finding::warn(&API_VERSION_NOT_SERVED, Pointer::new("/apiVersion"), message)]
+    vec![Finding::deny(&API_VERSION_NOT_SERVED, Pointer::new("/apiVersion"), message)]
 }

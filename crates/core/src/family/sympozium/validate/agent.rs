@@ -22,7 +22,7 @@ use crate::family::message::fit_names;
 
 pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
     let (agent, report) = (subject.object, Report::new(state.budget()));
-    let mut findings: Vec<Finding> = crd_required(agent, report).into_iter().collect();
+    let mut findings: Vec<Finding> = crd_required(agent, state, report).into_iter().collect();
     findings.extend(names::agent(subject, report));
     findings.extend(skills::findings(subject, state));
     findings.extend(memory(subject, report));
@@ -61,11 +61,13 @@ pub(super) fn deleted(subject: &Subject<'_>) -> Vec<Finding> {
     of_memory.into_iter().chain(of_sessions).map(finding).collect()
 }
 
-fn crd_required(agent: &Tree, report: Report<'_>) -> Option<Finding> {
+/// Denies in files what an apiserver refuses. In a cluster its definition has accepted the Agent.
+fn crd_required(agent: &Tree, state: &StateReader<'_>, report: Report<'_>) -> Option<Finding> {
     let paths: [&[&str]; 2] = [&["spec", "agents"], &["spec", "agents", "default", "model"]];
     let missing = paths.into_iter().find(|path| agent.at(path).is_none())?;
     let at = || missing.iter().fold(Pointer::root(), |pointer, key| pointer.key(key));
-    report.warn(&CRD_REQUIRED, at, || "required by the CRD")
+    let text = || "required by the CRD";
+    if state.of_files() { report.deny(&CRD_REQUIRED, at, text) } else { report.warn(&CRD_REQUIRED, at, text) }
 }
 
 fn memory(subject: &Subject<'_>, report: Report<'_>) -> Vec<Finding> {
