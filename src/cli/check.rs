@@ -85,6 +85,12 @@ pub struct FailOnArgs {
     #[arg(long, default_missing_value = "true", num_args = 0..=1)]
     #[arg(value_name = "true|false", require_equals = true, hide_possible_values = true)]
     strict: Option<bool>,
+
+    /// Exit with 0 if nothing to check was found
+    ///
+    /// For hooks, which also run for changes of other files. A note still says that nothing was checked.
+    #[arg(long, hide_short_help = true)]
+    allow_empty: bool,
 }
 
 /// What makes the exit code 1 besides denials.
@@ -94,6 +100,8 @@ pub struct FailOn {
     pub warnings: bool,
     /// So does what was passed over or assumed.
     pub strict: bool,
+    /// Inputs without an object to check do not.
+    pub allows_empty: bool,
 }
 
 impl FailOnArgs {
@@ -103,6 +111,7 @@ impl FailOnArgs {
         FailOn {
             warnings: self.fail_on.or(project.fail_on) == Some(FailOnSeverity::Warn),
             strict: self.strict.or(project.strict) == Some(true),
+            allows_empty: self.allow_empty,
         }
     }
 }
@@ -114,7 +123,7 @@ impl FailOnArgs {
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let project = args.input.project(terminal)?;
     let fail_on = args.fail_on.or(&project);
-    let plan = args.input.plan(&project)?;
+    let plan = args.input.plan(&project, terminal)?;
     let occasion = args.input.policies.occasion(Point::Ci);
     if args.fix.fix {
         return run_fix(args, plan, occasion, fail_on, terminal);
@@ -193,7 +202,11 @@ pub fn write_notes(checked: &Checked, report: &Report<'_>, fail_on: FailOn, term
         ));
     }
     if report.objects.is_empty() && report.errors.is_empty() {
-        terminal.note(&nothing_found(checked));
+        terminal.note(&format!(
+            "{}: {}",
+            if fail_on.allows_empty { "note" } else { "error" },
+            nothing_found(checked)
+        ));
     } else {
         terminal.note(&report.summary());
     }
@@ -208,7 +221,7 @@ pub fn exit_status(report: &Report<'_>, fail_on: FailOn) -> ExitStatus {
         missed || report.unreadable_state > 0 || report.assumed > 0 || !assumed(&report.unknown).is_empty();
     let blind = fail_on.strict && blind;
     let denied = report.denied > 0 || warned || blind;
-    ExitStatus::of(!report.errors.is_empty(), denied, report.objects.is_empty())
+    ExitStatus::of(!report.errors.is_empty(), denied, report.objects.is_empty() && !fail_on.allows_empty)
 }
 
 /// What looked as if it was to be checked: all but objects of other kinds, Namespaces without annotations of ours, and
@@ -252,7 +265,7 @@ fn unknown_note(names: &[String]) -> Option<String> {
     (!names.is_empty()).then_some(note)
 }
 
-/// The error about inputs without an object to check: what was read, and which kinds are checked.
+/// The words about inputs without an object to check: what was read, and which kinds are checked.
 fn nothing_found(checked: &Checked) -> String {
     let seen = counts(&checked.inputs.passed_over);
     let seen = match (checked.inputs.sources.len(), seen.as_slice()) {
@@ -261,5 +274,5 @@ fn nothing_found(checked: &Checked) -> String {
         (files, []) => format!("{files} files, which hold no object"),
         (files, seen) => format!("{} with {}", counted(files, "file"), seen.join(", ")),
     };
-    format!("error: nothing to check was found\n  looked at: {seen}\n  what counts: {}", checked_kinds())
+    format!("nothing to check was found\n  looked at: {seen}\n  what counts: {}", checked_kinds())
 }

@@ -7,18 +7,17 @@ use anyhow::Context as _;
 
 use crate::cli::limits::parse_size;
 use crate::cli::policies::PolicyArgs;
-use crate::cli::project::{FILE_NAME, Project, ProjectArgs};
+use crate::cli::project::{Project, ProjectArgs};
 use crate::cli::settings::SettingsArgs;
 use crate::cli::terminal::Terminal;
 use crate::offline::base::Base;
 use crate::offline::collect::{Reading, Unread};
 use crate::offline::errors::{error_of, input_error};
-use crate::offline::exclude::Exclude;
 use crate::offline::load::InputPlan;
 use crate::offline::load::{Inputs, load};
 use crate::offline::read::DEFAULT_MAX_BYTES;
 use crate::offline::render::{Rendering, Unrendered, command};
-use crate::offline::repository::{Tool, normal};
+use crate::offline::repository::Tool;
 use crate::offline::stop::Stop;
 use crate::report::{counted, plain};
 use memgate_core::family::{self, common::STATE_UNREADABLE, message::and_more};
@@ -33,13 +32,17 @@ const MAX_UNRENDERED_IN_NOTES: usize = 10;
 /// The most files named in the note about those that were not read.
 const MAX_UNREAD_IN_NOTE: usize = 5;
 
+/// The path of standard input.
+const STDIN_PATH: &str = "-";
+
 /// The files of a command, and what decisions about them depend on.
 #[derive(Debug, clap::Args)]
 pub struct InputArgs {
-    /// Files, directories, globs, or - for standard input [default: the paths of .memgate.yaml]
+    /// Files, directories, globs, or - for standard input [default: the repository]
     ///
     /// YAML with any number of documents, JSON, and Lists. In directories: *.yaml, *.yml and
-    /// *.json at any depth. All of them are state for one another.
+    /// *.json at any depth. All of them are state for one another. The repository is the paths of
+    /// .memgate.yaml, else the working directory.
     #[arg(value_name = "PATH")]
     pub paths: Vec<String>,
 
@@ -84,6 +87,13 @@ struct ReadingArgs {
     #[arg(long, value_name = "FILE", requires = "render")]
     values: Vec<PathBuf>,
 
+    /// Check standard input as if it were FILE; the other files are its state
+    ///
+    /// For editors: the text is read in place of the file of that name, which need not exist, and only findings about
+    /// it are reported. With - as the only PATH, its state are the paths of .memgate.yaml.
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    stdin_filename: Option<PathBuf>,
+
     /// Largest file that is read [default: 64Mi]
     #[arg(long, value_name = "SIZE", value_parser = parse_size, hide_short_help = true)]
     max_file_size: Option<usize>,
@@ -120,24 +130,28 @@ impl InputArgs {
     /// Plans what is read.
     ///
     /// # Errors
-    /// When no path was given, or the settings or a glob are wrong.
-    pub fn plan(&self, project: &Project) -> anyhow::Result<InputPlan> {
-        let plan = self.plan_without_paths(project, &project.directory)?;
-        anyhow::ensure!(
-            !plan.checked.is_empty(),
-            "no PATH was given, and no {FILE_NAME} names any; give files or directories, such as ., or - for \
-             standard input"
-        );
+    /// When the settings or a glob are wrong.
+    pub fn plan(&self, project: &Project, terminal: Terminal) -> anyhow::Result<InputPlan> {
+        let mut plan = self.plan_without_paths(project, &project.directory)?;
+        if self.paths.is_empty() && project.paths.is_empty() {
+            plan.checked.extend(whole_repository(terminal));
+        }
         Ok(plan)
     }
 
-    /// Plans to read the same files as they were in another commit.
+    /// Plans to read the same files as another plan, as they were in another commit.
     ///
     /// # Errors
     /// When the settings or a glob are wrong.
-    pub fn base_plan(&self, project: &Project, base: &Base, stop: &Stop) -> anyhow::Result<InputPlan> {
+    pub fn base_plan(
+        &self,
+        project: &Project,
+        now: &InputPlan,
+        base: &Base,
+        stop: &Stop,
+    ) -> anyhow::Result<InputPlan> {
         let mut plan = self.plan_without_paths(project, &base.directory_of(&project.directory))?;
-        plan.checked = base.paths(&plan.checked);
+        plan.checked = base.paths(&now.checked);
         // Links there may lead to any file of the commit, and to no other.
         plan.within = Some(base.directory().to_owned());
         plan.state = base.state_paths(&plan.state);
@@ -154,15 +168,17 @@ impl InputArgs {
     /// When the settings or a glob are wrong.
     pub fn plan_without_paths(&self, project: &Project, root: &Path) -> anyhow::Result<InputPlan> {
         let settings = self.settings(project)?;
-        let is_typed = !self.paths.is_empty();
+        let takes_place = self.reading.stdin_filename.is_some();
+        let is_typed = self.paths.iter().any(|path| !takes_place || path != STDIN_PATH);
         let paths = if is_typed { &self.paths } else { &project.paths };
-        let within = (!is_typed && !paths.is_empty()).then(|| {
-            // A directory that cannot be resolved has nothing below it.
-            std::fs::canonicalize(root).unwrap_or_else(|_| root.to_owned())
-        });
+        let within = if is_typed { None } else { project.within(root) };
         let PolicyArgs { policy, no_policies, .. } = &self.policies;
+        let mut checked = paths.clone();
+        if takes_place && !checked.iter().any(|path| path == STDIN_PATH) {
+            checked.push(STDIN_PATH.to_owned());
+        }
         Ok(InputPlan {
-            checked: paths.clone(),
+            checked,
             switched_off: self.switched_off(project, &settings.families),
             within,
             state: self.state.with.clone(),
@@ -178,11 +194,8 @@ impl InputArgs {
     /// What the choices of the repository leave unchecked, unless a flag says otherwise.
     fn switched_off(&self, project: &Project, families: &[&'static Family]) -> Vec<String> {
         let mut off = Vec::new();
-        if self.paths.is_empty() && !project.paths.is_empty() {
-            off.push(format!(
-                "all files but those in {} (paths)",
-                and_more(&project.paths, MAX_UNREAD_IN_NOTE)
-            ));
+        if self.paths.is_empty() {
+            off.extend(project.left_out_by_paths());
         }
         let other: Vec<&str> =
             family::ALL.iter().filter(|it| !families.contains(it)).map(|it| it.name).collect();
@@ -207,22 +220,26 @@ impl InputArgs {
 
 impl ReadingArgs {
     fn reading(&self, project: &Project, root: &Path, namespace: Option<String>) -> anyhow::Result<Reading> {
-        let mut exclude = Exclude::default();
+        let mut exclude = project.exclude(root)?;
         for glob in &self.exclude {
             exclude.add(glob, None).context("--exclude")?;
-        }
-        let directory = normal(root);
-        for glob in &project.exclude {
-            exclude.add(glob, Some(&directory)).context("exclude")?;
         }
         let rendering = Rendering { values: self.values.clone(), namespace, ..Rendering::default() };
         Ok(Reading {
             exclude: Arc::new(exclude),
             max_bytes: self.max_file_size.unwrap_or(DEFAULT_MAX_BYTES),
             rendering: self.render.then_some(rendering),
+            stdin_file: self.stdin_filename.clone(),
             ..Reading::default()
         })
     }
+}
+
+/// The paths of a command without PATH, where the repository does not name any, with a note.
+#[must_use]
+pub fn whole_repository(terminal: Terminal) -> Vec<String> {
+    terminal.note("note: no PATH, so the repository is read: .");
+    vec![".".to_owned()]
 }
 
 /// Loads files that must all be readable, names and namespaces of objects of state too; `None` after errors about those that are not were written.

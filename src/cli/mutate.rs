@@ -92,7 +92,7 @@ struct ResultArgs {
 /// When something cannot be written, or memgate is at fault.
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let project = args.input.project(terminal)?;
-    let plan = args.input.plan(&project)?;
+    let plan = args.input.plan(&project, terminal)?;
     anyhow::ensure!(
         !(args.result.write && plan.reads_stdin()),
         "--write writes files, and standard input (-) is not a file; leave --write out"

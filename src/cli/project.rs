@@ -10,6 +10,8 @@ use serde_json::{Map, Value};
 use crate::cli::keys;
 use crate::cli::settings::SettingsFile;
 use crate::cli::terminal::Terminal;
+use crate::offline::exclude::Exclude;
+use crate::offline::repository::normal;
 use crate::report::plain;
 use memgate_core::family::message::and_more;
 use memgate_primitives::glob::Glob;
@@ -22,8 +24,8 @@ pub const FILE_NAME: &str = ".memgate.yaml";
 /// The most patterns of Namespaces: more than an organisation has teams.
 const MAX_PATTERNS: usize = 1_000;
 
-/// The most patterns in the note about the file.
-const MAX_PATTERNS_IN_NOTE: usize = 5;
+/// The most patterns and paths in notes about the file.
+const MAX_IN_NOTE: usize = 5;
 
 /// `--project`: where the choices of the repository are.
 #[derive(Debug, clap::Args)]
@@ -96,7 +98,7 @@ impl ProjectArgs {
         if !project.namespaces.is_empty() {
             let patterns: Vec<String> = project.namespaces.keys().cloned().collect();
             note += "; so are labels of Namespaces: ";
-            note += &and_more(&patterns, MAX_PATTERNS_IN_NOTE);
+            note += &and_more(&patterns, MAX_IN_NOTE);
         }
         terminal.note(&plain(&note));
         Ok(project)
@@ -104,6 +106,32 @@ impl ProjectArgs {
 }
 
 impl Project {
+    /// The globs of files to leave out, relative to `root`.
+    ///
+    /// # Errors
+    /// When a glob is malformed.
+    pub fn exclude(&self, root: &Path) -> anyhow::Result<Exclude> {
+        let (mut exclude, directory) = (Exclude::default(), normal(root));
+        for glob in &self.exclude {
+            exclude.add(glob, Some(&directory)).context("exclude")?;
+        }
+        Ok(exclude)
+    }
+
+    /// What its paths leave out, in words.
+    #[must_use]
+    pub fn left_out_by_paths(&self) -> Option<String> {
+        let paths = and_more(&self.paths, MAX_IN_NOTE);
+        (!self.paths.is_empty()).then(|| format!("all files but those in {paths} (paths)"))
+    }
+
+    /// The directory below which its paths must lead; `None` if it names none.
+    #[must_use]
+    pub fn within(&self, root: &Path) -> Option<PathBuf> {
+        // A directory that cannot be resolved has nothing below it.
+        (!self.paths.is_empty()).then(|| std::fs::canonicalize(root).unwrap_or_else(|_| root.to_owned()))
+    }
+
     /// The labels of Namespaces that are not among the inputs.
     #[must_use]
     pub fn unknown_namespaces(&self) -> Vec<(Glob, BTreeMap<String, String>)> {
