@@ -9,5 +9,6 @@ mod needs;
 mod archives;
 mod newcomer;
 mod pipelines;
+mod pre_commit;
 mod release;
 mod script;
