@@ -8,6 +8,7 @@ mod needs;
 
 mod archives;
 mod newcomer;
+mod packages;
 mod pipelines;
 mod pre_commit;
 mod release;
