@@ -43,7 +43,7 @@ pub fn run(args: &Args, memgate: clap::Command, terminal: Terminal) -> anyhow::R
         return Ok(ExitStatus::Clean);
     }
     if args.names.is_empty() {
-        return list_choices("man", names(&memgate, ""), terminal);
+        return list_choices("man", names(&memgate), terminal);
     }
     let mut command = &memgate;
     for name in args.names.iter().filter(|name| *name != memgate.get_name()) {
@@ -57,11 +57,10 @@ pub fn run(args: &Args, memgate: clap::Command, terminal: Terminal) -> anyhow::R
 }
 
 /// The names of a command and of each subcommand, which are at most two levels deep.
-fn names(command: &clap::Command, before: &str) -> Vec<String> {
-    let name = format!("{before}{}", command.get_name());
-    let next = if before.is_empty() && name == "memgate" { String::new() } else { format!("{name} ") };
-    let below = command.get_subcommands().flat_map(|below| names(below, &next));
-    std::iter::once(name.clone()).chain(below).collect()
+fn names(command: &clap::Command) -> Vec<String> {
+    let name = command.get_bin_name().unwrap_or_else(|| command.get_name());
+    let name = name.strip_prefix("memgate ").unwrap_or(name).to_owned();
+    std::iter::once(name).chain(command.get_subcommands().flat_map(names)).collect()
 }
 
 /// Writes the page of a command, and of each subcommand.
