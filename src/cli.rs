@@ -212,6 +212,18 @@ fn run(args: &Command, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     }
 }
 
+/// Prints the names that a command takes, a line each.
+fn list_choices(
+    command: &str,
+    names: impl IntoIterator<Item = String>,
+    terminal: Terminal,
+) -> anyhow::Result<ExitStatus> {
+    let names: String = names.into_iter().map(|name| name + "\n").collect();
+    terminal.raw(names.as_bytes())?;
+    terminal.note(&format!("note: these are the names that memgate {command} takes; give it one of them"));
+    Ok(ExitStatus::Clean)
+}
+
 /// Prints help and the version to standard output, and wrong usage to standard error.
 fn print_usage(error: &clap::Error) -> ExitStatus {
     let was_requested = !error.use_stderr();

@@ -12,7 +12,7 @@ mod shown;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 
 use anstyle_svg::{Term, WIN10_CONSOLE};
 use shown::fits;
@@ -118,6 +118,45 @@ fn nothing_is_fetched_that_is_not_published() {
     }
 }
 
+/// README's words about one agent come first: two sentences, and the manifest of an example.
+#[test]
+fn readme_begins_with_one_agent() {
+    let readme = fs::read_to_string(root().join("README.md")).expect("README");
+    let (_, start) = readme.split_once("# memgate\n\n").expect("a title");
+    let (sentences, rest) = start.split_once("\n\n").expect("a paragraph");
+    assert_eq!(sentences.matches('.').count(), 2, "{sentences}");
+    let (between, rest) = rest.split_once("```yaml\n").expect("a manifest");
+    assert!(between.lines().count() <= 2, "{between}");
+    let (manifest, rest) = rest.split_once("```\n").expect("an end");
+    let example = fs::read_to_string(root().join("examples/arkonis/memory-redis.yaml")).expect("an example");
+    let lines = example.lines().map(|line| line.split('#').next().unwrap_or_default().trim_end());
+    let lines: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
+    assert_eq!(manifest.lines().collect::<Vec<_>>(), lines);
+    let (between, shown) = rest.split_once("```console\n$ ").expect("what the pod gets");
+    assert!(
+        between.lines().count() <= 4 && shown.contains("\n+        - name: AGENT_MEMORY_BACKEND "),
+        "{between}"
+    );
+}
+
+/// What precedes the second heading is what a reader sees first. Its commands need Rust alone, and succeed.
+#[test]
+fn no_command_of_the_first_screen_fails() {
+    let readme = fs::read_to_string(root().join("README.md")).expect("README");
+    let (screen, _) = readme.split_once("\n## ").expect("a heading");
+    let blocks = screen.split("\n```").skip(1).step_by(2).filter(|block| !block.starts_with("yaml\n"));
+    let mut commands = 0;
+    for block in blocks {
+        let block = block.strip_prefix("console\n$ ").expect("a command with its output");
+        let command = block.lines().next().expect("a command");
+        assert!(command.starts_with("cargo run --profile quick -- "), "{command}");
+        let status = start(command, "never").status.code();
+        assert_eq!(status, Some(0), "{command}");
+        commands += 1;
+    }
+    assert!(commands > 0, "no command");
+}
+
 /// README's commands use the profile without link-time optimization, which builds in a third of the time.
 #[test]
 fn what_readme_runs_is_built_quickly() {
@@ -166,17 +205,21 @@ fn anchors(text: &str) -> BTreeSet<String> {
 
 /// What a command prints on standard output.
 fn run(command: &str, color: &str) -> String {
+    String::from_utf8(start(command, color).stdout).expect("text")
+}
+
+/// Runs a command of memgate.
+fn start(command: &str, color: &str) -> Output {
     let arguments =
         command.strip_prefix("cargo run --profile quick -- ").or_else(|| command.strip_prefix("memgate "));
     let arguments = arguments.expect("a command of memgate").split_whitespace();
-    let output = Command::new(env!("CARGO_BIN_EXE_memgate"))
+    Command::new(env!("CARGO_BIN_EXE_memgate"))
         .args(arguments)
         .args(["--color", color])
         .current_dir(root())
         .env_clear()
         .output()
-        .expect("memgate starts");
-    String::from_utf8(output.stdout).expect("text")
+        .expect("memgate starts")
 }
 
 /// The line as far as it fits into so many columns. Its escape sequences stay, to the one that ends its colours.

@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
 # What a release offers beside the image: for each system an archive with the program, its bill of materials, completions
-# of shells, manual pages, examples, the licence and the changelog; install.sh; and the sums of all, which are what is
-# signed. The same binaries give the same archives.
+# of shells, manual pages, examples, the licence and the changelog; install.sh; a formula for Homebrew and a plugin
+# manifest for krew, which install the archives; and the sums of all, which are what is signed. The same binaries give the same archives.
 #
 #   tools/build-archives.sh [--from DIRECTORY] [--out DIRECTORY] [SYSTEM-ARCHITECTURE]...
 #
 # What there can be is linux-x86_64, linux-aarch64, darwin-x86_64, darwin-aarch64 and windows-x86_64, by default what this
 # machine is; tools/build-static.sh makes the programs, and comes first. They are looked for in target/static. The
 # directory is target/releases, where that of the version is made anew: MEMGATE_RELEASES=file://$PWD/target/releases.
-# SOURCE_DATE_EPOCH is the time of all files; 0 by default. For Windows it needs python3.
+# MEMGATE_RELEASES is where the formula and the plugin manifest find the archives; by default it is the page of releases
+# of the repository in Cargo.toml. SOURCE_DATE_EPOCH is the time of all files; 0 by default. For Windows it needs python3.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -27,6 +28,12 @@ done
 own="linux-$(uname -m)"
 [ $# -gt 0 ] || set -- "$own"
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)
+homepage=$(sed -n 's/^repository = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)
+# A place of files is not one that Homebrew or krew can read.
+case ${MEMGATE_RELEASES:-} in
+    https://*) releases=${MEMGATE_RELEASES%/} ;;
+    *) releases=$homepage/releases/download ;;
+esac
 export SOURCE_DATE_EPOCH="${SOURCE_DATE_EPOCH:-0}"
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
@@ -88,5 +95,95 @@ for system in "$@"; do
     fi
     rm -r "${scratch:?}/$name"
 done
+
+# The address and the sum of an archive, as `URL SUM`; nothing if it was not made.
+archive() {
+    local file="memgate-$version-$1"
+    [ -e "$out/$file" ] || return 0
+    echo "$releases/v$version/$file $(sha256sum "$out/$file" | cut -d ' ' -f 1)"
+}
+
+# A block of the formula for a system, from pairs of Homebrew's and our name of a processor.
+formula_block() {
+    local system=$1 ours=$2 entry blocks=
+    for entry in arm:$3 intel:x86_64; do
+        entry="${entry%%:*} $(archive "$ours-${entry#*:}.tar.gz")"
+        # shellcheck disable=SC2086  # the address and the sum are words of their own
+        set -- $entry
+        [ $# -eq 3 ] || continue
+        blocks+="    on_$1 do
+      url \"$2\"
+      sha256 \"$3\"
+    end
+"
+    done
+    [ -z "$blocks" ] || printf '\n  on_%s do\n%s  end\n' "$system" "$blocks"
+}
+
+description="Gives AI agents on Kubernetes their memory, and checks their manifests"
+{
+    cat << RUBY
+class Memgate < Formula
+  desc "$description"
+  homepage "$homepage"
+  version "$version"
+  license "Apache-2.0"
+RUBY
+    formula_block macos darwin aarch64
+    formula_block linux linux aarch64
+    cat << 'RUBY'
+
+  def install
+    bin.install "memgate"
+    bash_completion.install "completions/memgate.bash" => "memgate"
+    zsh_completion.install "completions/_memgate"
+    fish_completion.install "completions/memgate.fish"
+    man1.install Dir["man/man1/*.1"]
+    pkgshare.install "examples"
+  end
+
+  test do
+    assert_match version.to_s, shell_output("#{bin}/memgate --version")
+    system bin/"memgate", "check", pkgshare/"examples/arkonis"
+  end
+end
+RUBY
+} > "$out/memgate.rb"
+{
+    cat << YAML
+apiVersion: krew.googlecontainertools.github.com/v1alpha2
+kind: Plugin
+metadata:
+  name: memgate
+spec:
+  version: v$version
+  homepage: $homepage
+  shortDescription: Checks the memory of AI agents
+  description: |
+    $description:
+    memory resources of agent platforms, what refers to them, agent pods and
+    workloads. It also installs and examines the webhook that does so in a cluster.
+  platforms:
+YAML
+    for system in linux-x86_64:linux/amd64 linux-aarch64:linux/arm64 darwin-x86_64:darwin/amd64 \
+        darwin-aarch64:darwin/arm64 windows-x86_64:windows/amd64; do
+        platform=${system#*:} system=${system%%:*} ending=tar.gz program=memgate
+        case $system in windows-*) ending=zip program=memgate.exe ;; esac
+        # shellcheck disable=SC2046  # the address and the sum are words of their own
+        set -- $(archive "$system.$ending")
+        [ $# -eq 2 ] || continue
+        cat << YAML
+    - selector:
+        matchLabels: {os: ${platform%/*}, arch: ${platform#*/}}
+      uri: $1
+      sha256: $2
+      bin: $program
+      files:
+        - {from: memgate-$version-$system/$program, to: .}
+        - {from: memgate-$version-$system/LICENSE, to: .}
+YAML
+    done
+} > "$out/memgate.krew.yaml"
+
 install -m 0755 install.sh "$out/install.sh"
-(cd "$out" && sha256sum ./memgate-* ./install.sh | sed 's|\./||' | tee SHA256SUMS)
+(cd "$out" && sha256sum ./memgate* ./install.sh | sed 's|\./||' | tee SHA256SUMS)

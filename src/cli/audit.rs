@@ -34,7 +34,7 @@ Examples:
   memgate audit deploy/ --policy policies/ --fail-on warn
 
 Without PATH the objects are those of --snapshot, or of the cluster of --context or --kubeconfig. With none of them,
-they are those of the paths of .memgate.yaml, or of the cluster of KUBECONFIG."
+they are those of the paths of .memgate.yaml, else of the cluster of KUBECONFIG, else of the working directory."
 )]
 pub struct Args {
     #[command(flatten)]

@@ -97,6 +97,12 @@ pub struct FailOnArgs {
     /// Write findings and errors only, no notes and no summary
     #[arg(short, long)]
     quiet: bool,
+
+    /// Exit with 0 if nothing to check was found
+    ///
+    /// For hooks, which also run for changes of other files. A note still says that nothing was checked.
+    #[arg(long, hide_short_help = true)]
+    allow_empty: bool,
 }
 
 /// What makes the exit code 1 besides denials.
@@ -106,6 +112,8 @@ pub struct FailOn {
     pub warnings: bool,
     /// So does what was passed over or assumed.
     pub strict: bool,
+    /// Inputs without an object to check do not.
+    pub allows_empty: bool,
 }
 
 impl FailOnArgs {
@@ -121,6 +129,7 @@ impl FailOnArgs {
         FailOn {
             warnings: self.fail_on.or(project.fail_on) == Some(FailOnSeverity::Warn),
             strict: self.strict.or(project.strict) == Some(true),
+            allows_empty: self.allow_empty,
         }
     }
 }
@@ -133,7 +142,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let terminal = args.fail_on.terminal(terminal);
     let project = args.input.project(terminal)?;
     let fail_on = args.fail_on.or(&project);
-    let plan = args.input.plan(&project)?;
+    let plan = args.input.plan(&project, terminal)?;
     let occasion = args.input.policies.occasion(Point::Ci);
     if args.fix.fix {
         return run_fix(args, plan, occasion, fail_on, terminal);
@@ -216,7 +225,8 @@ pub fn write_notes(checked: &Checked, report: &Report<'_>, fail_on: FailOn, term
         ));
     }
     if report.objects.is_empty() && report.errors.is_empty() {
-        terminal.err(format!("{}\n", nothing_found(checked)).as_bytes());
+        let kind = if fail_on.allows_empty { "note" } else { "error" };
+        terminal.err(format!("{kind}: {}\n", nothing_found(checked)).as_bytes());
     } else {
         terminal.note(&report.summary());
     }
@@ -230,7 +240,7 @@ pub fn exit_status(report: &Report<'_>, fail_on: FailOn) -> ExitStatus {
         missed(&report.passed_over).next().is_some() || NOT_JUDGED.iter().any(|code| report.has(code));
     let blind = fail_on.strict && (missed || report.unreadable_state > 0 || report.assumed > 0);
     let denied = report.denied > 0 || report.count(Severity::Deny) > 0 || warned || blind;
-    ExitStatus::of(!report.errors.is_empty(), denied, report.objects.is_empty())
+    ExitStatus::of(!report.errors.is_empty(), denied, report.objects.is_empty() && !fail_on.allows_empty)
 }
 
 /// What looked as if it was to be checked: all but what memgate never judges, and documents that are not objects. Those
@@ -282,7 +292,7 @@ fn unknown_note(names: &[String]) -> Option<String> {
     (!names.is_empty()).then_some(note)
 }
 
-/// The error about inputs without an object to check: what was read, and which kinds are checked.
+/// The words about inputs without an object to check: what was read, and which kinds are checked.
 fn nothing_found(checked: &Checked) -> String {
     let seen = counts(&checked.inputs.passed_over);
     let seen = match (checked.inputs.sources.len(), seen.as_slice()) {
@@ -291,5 +301,5 @@ fn nothing_found(checked: &Checked) -> String {
         (files, []) => format!("{files} files, which hold no object"),
         (files, seen) => format!("{} with {}", counted(files, "file"), seen.join(", ")),
     };
-    format!("error: nothing to check was found\n  looked at: {seen}\n  what counts: {}", checked_kinds())
+    format!("nothing to check was found\n  looked at: {seen}\n  what counts: {}", checked_kinds())
 }

@@ -1,12 +1,14 @@
 //! `memgate completions`: completion scripts of shells.
 
-use crate::cli::ExitStatus;
+use clap::ValueEnum as _;
+
 use crate::cli::terminal::Terminal;
+use crate::cli::{ExitStatus, list_choices};
 
 /// Print the completion script of a shell
 #[derive(Debug, clap::Args)]
 #[command(
-    before_help = "Exit codes: 0 printed, 2 wrong usage.",
+    before_help = "Exit codes: 0 printed or listed, 2 wrong usage.",
     after_long_help = "\
 Examples:
   source <(memgate completions bash)
@@ -14,8 +16,8 @@ Examples:
   memgate completions fish > ~/.config/fish/completions/memgate.fish"
 )]
 pub struct Args {
-    /// Shell
-    shell: clap_complete::Shell,
+    /// Shell [default: list the names]
+    shell: Option<clap_complete::Shell>,
 }
 
 /// Runs the command.
@@ -23,8 +25,12 @@ pub struct Args {
 /// # Errors
 /// When the script cannot be written.
 pub fn run(args: &Args, command: &mut clap::Command, terminal: Terminal) -> anyhow::Result<ExitStatus> {
+    let Some(shell) = args.shell else {
+        let names = clap_complete::Shell::value_variants().iter().map(ToString::to_string);
+        return list_choices("completions", names, terminal);
+    };
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, command, "memgate", &mut script);
+    clap_complete::generate(shell, command, "memgate", &mut script);
     terminal.raw(&script)?;
     Ok(ExitStatus::Clean)
 }

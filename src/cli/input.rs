@@ -8,18 +8,17 @@ use anyhow::Context as _;
 
 use crate::cli::limits::parse_size;
 use crate::cli::policies::PolicyArgs;
-use crate::cli::project::{FILE_NAME, Project, ProjectArgs};
+use crate::cli::project::{Project, ProjectArgs};
 use crate::cli::settings::SettingsArgs;
 use crate::cli::terminal::Terminal;
 use crate::offline::base::Base;
 use crate::offline::collect::{Reading, Unread};
 use crate::offline::errors::{error_of, input_error};
-use crate::offline::exclude::Exclude;
 use crate::offline::load::InputPlan;
 use crate::offline::load::{Inputs, load};
 use crate::offline::read::DEFAULT_MAX_BYTES;
 use crate::offline::render::{Rendering, Unrendered, command};
-use crate::offline::repository::{Tool, normal};
+use crate::offline::repository::Tool;
 use crate::offline::rules::Rules;
 use crate::offline::stop::Stop;
 use crate::report::{counted, plain};
@@ -35,13 +34,17 @@ const MAX_UNRENDERED_IN_NOTES: usize = 10;
 /// The most files named in the note about those that were not read.
 const MAX_UNREAD_IN_NOTE: usize = 5;
 
+/// The path of standard input.
+const STDIN_PATH: &str = "-";
+
 /// The files of a command, and what decisions about them depend on.
 #[derive(Debug, clap::Args)]
 pub struct InputArgs {
-    /// Files, directories, globs, or - for standard input [default: the paths of .memgate.yaml]
+    /// Files, directories, globs, or - for standard input [default: the repository]
     ///
     /// YAML with any number of documents, JSON, and Lists. In directories: *.yaml, *.yml and
-    /// *.json at any depth. All of them are state for one another.
+    /// *.json at any depth. All of them are state for one another. The repository is the paths of
+    /// .memgate.yaml, else the working directory.
     #[arg(value_name = "PATH")]
     pub paths: Vec<String>,
 
@@ -92,6 +95,13 @@ struct ReadingArgs {
     #[arg(long, value_name = "FILE", requires = "render")]
     values: Vec<PathBuf>,
 
+    /// Check standard input as if it were FILE; the other files are its state
+    ///
+    /// For editors: the text is read in place of the file of that name, which need not exist, and only findings about
+    /// it are reported. With - as the only PATH, its state are the paths of .memgate.yaml.
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    stdin_filename: Option<PathBuf>,
+
     /// Largest file that is read [default: 64Mi]
     #[arg(long, value_name = "SIZE", value_parser = parse_size, hide_short_help = true)]
     max_file_size: Option<usize>,
@@ -122,30 +132,36 @@ impl InputArgs {
     /// # Errors
     /// When the file with them is wrong.
     pub fn project(&self, terminal: Terminal) -> anyhow::Result<Project> {
-        self.project.read(&self.paths, terminal)
+        let in_place_of = self.reading.stdin_filename.iter().map(|file| file.to_string_lossy().into_owned());
+        let paths: Vec<String> = self.paths.iter().cloned().chain(in_place_of).collect();
+        self.project.read(&paths, terminal)
     }
 
     /// Plans what is read.
     ///
     /// # Errors
-    /// When no path was given, or the settings or a glob are wrong.
-    pub fn plan(&self, project: &Project) -> anyhow::Result<InputPlan> {
-        let plan = self.plan_without_paths(project, &project.directory)?;
-        anyhow::ensure!(
-            !plan.checked.is_empty(),
-            "no PATH was given, and no {FILE_NAME} names any; give files or directories, such as ., or - for \
-             standard input"
-        );
+    /// When the settings or a glob are wrong.
+    pub fn plan(&self, project: &Project, terminal: Terminal) -> anyhow::Result<InputPlan> {
+        let mut plan = self.plan_without_paths(project, &project.directory)?;
+        if self.paths.is_empty() && project.paths.is_empty() && !project.has_sets() {
+            plan.checked.extend(whole_repository(terminal));
+        }
         Ok(plan)
     }
 
-    /// Plans to read the same files as they were in another commit.
+    /// Plans to read the same files as another plan, as they were in another commit.
     ///
     /// # Errors
     /// When the settings or a glob are wrong.
-    pub fn base_plan(&self, project: &Project, base: &Base, stop: &Stop) -> anyhow::Result<InputPlan> {
+    pub fn base_plan(
+        &self,
+        project: &Project,
+        now: &InputPlan,
+        base: &Base,
+        stop: &Stop,
+    ) -> anyhow::Result<InputPlan> {
         let mut plan = self.plan_without_paths(project, &base.directory_of(&project.directory))?;
-        plan.checked = base.paths(&plan.checked);
+        plan.checked = base.paths(&now.checked);
         for set in &mut plan.sets {
             set.paths = base.paths(&set.paths);
         }
@@ -166,19 +182,23 @@ impl InputArgs {
     /// When the settings or a glob are wrong.
     pub fn plan_without_paths(&self, project: &Project, root: &Path) -> anyhow::Result<InputPlan> {
         let settings = self.settings(project)?;
-        let is_typed = !self.paths.is_empty();
+        let takes_place = self.reading.stdin_filename.is_some();
+        let is_typed = self.paths.iter().any(|path| !takes_place || path != STDIN_PATH);
         let sets = if is_typed { Vec::new() } else { project.sets(&self.sets)? };
-        let mut paths = self.paths.clone();
         let mut seen = BTreeSet::new();
-        paths.extend(sets.iter().flat_map(|set| &set.paths).filter(|path| seen.insert(*path)).cloned());
-        let within = (!is_typed && !paths.is_empty()).then(|| {
-            // A directory that cannot be resolved has nothing below it.
-            std::fs::canonicalize(root).unwrap_or_else(|_| root.to_owned())
-        });
+        let configured = sets.iter().flat_map(|set| &set.paths).filter(|path| seen.insert(*path));
+        let configured: Vec<String> = configured.cloned().collect();
+        let (within, switched_off) =
+            (project.within(&configured, root), self.switched_off(project, &configured, &settings.families));
         let PolicyArgs { policy, no_policies, .. } = &self.policies;
+        let mut checked = if is_typed { self.paths.clone() } else { configured };
+        // Of sets, those count in which the file is.
+        if takes_place && !project.has_sets() && !checked.iter().any(|path| path == STDIN_PATH) {
+            checked.push(STDIN_PATH.to_owned());
+        }
         Ok(InputPlan {
-            switched_off: self.switched_off(project, if is_typed { &[] } else { &paths }, &settings.families),
-            checked: paths,
+            checked,
+            switched_off,
             sets: if project.has_sets() { sets } else { Vec::new() },
             rules: Rules::new(&project.rules, root),
             within,
@@ -194,11 +214,7 @@ impl InputArgs {
 
     /// What the choices of the repository leave unchecked, unless a flag says otherwise.
     fn switched_off(&self, project: &Project, paths: &[String], families: &[&'static Family]) -> Vec<String> {
-        let mut off = Vec::new();
-        if !paths.is_empty() {
-            let key = if project.has_sets() { "sets" } else { "paths" };
-            off.push(format!("all files but those in {} ({key})", and_more(paths, MAX_UNREAD_IN_NOTE)));
-        }
+        let mut off: Vec<String> = project.left_out_by(paths).into_iter().collect();
         let other: Vec<&str> =
             family::ALL.iter().filter(|it| !families.contains(it)).map(|it| it.name).collect();
         if project.settings.families.is_some() && !self.settings.names_families() && !other.is_empty() {
@@ -222,22 +238,26 @@ impl InputArgs {
 
 impl ReadingArgs {
     fn reading(&self, project: &Project, root: &Path, namespace: Option<String>) -> anyhow::Result<Reading> {
-        let mut exclude = Exclude::default();
+        let mut exclude = project.exclude(root)?;
         for glob in &self.exclude {
             exclude.add(glob, None).context("--exclude")?;
-        }
-        let directory = normal(root);
-        for glob in &project.exclude {
-            exclude.add(glob, Some(&directory)).context("exclude")?;
         }
         let rendering = Rendering { values: self.values.clone(), namespace, ..Rendering::default() };
         Ok(Reading {
             exclude: Arc::new(exclude),
             max_bytes: self.max_file_size.unwrap_or(DEFAULT_MAX_BYTES),
             rendering: self.render.then_some(rendering),
+            stdin_file: self.stdin_filename.clone(),
             ..Reading::default()
         })
     }
+}
+
+/// The paths of a command without PATH, where the repository does not name any, with a note.
+#[must_use]
+pub fn whole_repository(terminal: Terminal) -> Vec<String> {
+    terminal.note("note: no PATH, so the repository is read: .");
+    vec![".".to_owned()]
 }
 
 /// Loads files that must all be readable, names and namespaces of objects of state too; `None` after errors about those that are not were written.

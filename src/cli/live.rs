@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use jiff::{Timestamp, Unit};
 
 use crate::cli::cluster::{ClusterArgs, block_on};
-use crate::cli::input::InputArgs;
+use crate::cli::input::{InputArgs, whole_repository};
 use crate::cli::project::Project;
 use crate::cli::terminal::Terminal;
 use crate::cluster::agents::add_agent_pods;
@@ -23,7 +23,7 @@ const CLUSTER: &str = "cluster";
 
 /// Plans to read stored objects, without the policies of `--policy`: the objects of the paths that were typed; without
 /// those, of the cluster or of `--snapshot`; without either, of the repository's paths; without these, of the cluster of
-/// KUBECONFIG. With `pods` the agent pods of the cluster too.
+/// KUBECONFIG; without it, of the working directory. With `pods` the agent pods of the cluster too.
 ///
 /// # Errors
 /// When no objects or objects of two origins were given, or the cluster does not answer.
@@ -51,15 +51,12 @@ pub fn plan(
         plan.reading.instead.insert(CLUSTER.to_owned(), text);
         plan.snapshot = Some(PathBuf::from(CLUSTER));
     }
-    if input.paths.is_empty() && plan.snapshot.is_some() {
+    if input.paths.is_empty() && !plan.reads_stdin() && plan.snapshot.is_some() {
         plan.checked.clear();
         plan.checks_snapshot = true;
+    } else if plan.checked.is_empty() {
+        plan.checked = whole_repository(terminal);
     }
-    anyhow::ensure!(
-        plan.checks_snapshot || !plan.checked.is_empty(),
-        "nothing was given to judge; give files or directories, --snapshot FILE, or a cluster by --context, \
-         --kubeconfig or KUBECONFIG"
-    );
     Ok(plan)
 }
 

@@ -7,21 +7,21 @@ use anyhow::Context as _;
 use clap::builder::StyledStr;
 use clap_mangen::Man;
 
-use crate::cli::ExitStatus;
 use crate::cli::file::write_whole;
 use crate::cli::terminal::Terminal;
+use crate::cli::{ExitStatus, list_choices};
 
 /// Print the manual page of a command
 #[derive(Debug, clap::Args)]
 #[command(
-    before_help = "Exit codes: 0 printed, 2 there is no such command, or a page cannot be written.",
+    before_help = "Exit codes: 0 printed or listed, 2 there is no such command, or a page cannot be written.",
     after_long_help = "\
 Examples:
   memgate man check | man -l -
   memgate man --dir ~/.local/share/man/man1    a page for each command"
 )]
 pub struct Args {
-    /// Command, such as check or certs rotate [default: memgate itself]
+    /// Command, such as memgate, check or certs rotate [default: list the names]
     #[arg(value_name = "COMMAND", conflicts_with = "dir")]
     names: Vec<String>,
 
@@ -42,8 +42,11 @@ pub fn run(args: &Args, memgate: clap::Command, terminal: Terminal) -> anyhow::R
         write_pages(&memgate, dir)?;
         return Ok(ExitStatus::Clean);
     }
+    if args.names.is_empty() {
+        return list_choices("man", names(&memgate), terminal);
+    }
     let mut command = &memgate;
-    for name in &args.names {
+    for name in args.names.iter().filter(|name| *name != memgate.get_name()) {
         let Some(next) = command.find_subcommand(name) else {
             anyhow::bail!("there is no command \"{}\"", args.names.join(" "));
         };
@@ -51,6 +54,13 @@ pub fn run(args: &Args, memgate: clap::Command, terminal: Terminal) -> anyhow::R
     }
     terminal.raw(&page(command)?)?;
     Ok(ExitStatus::Clean)
+}
+
+/// The names of a command and of each subcommand, which are at most two levels deep.
+fn names(command: &clap::Command) -> Vec<String> {
+    let name = command.get_bin_name().unwrap_or_else(|| command.get_name());
+    let name = name.strip_prefix("memgate ").unwrap_or(name).to_owned();
+    std::iter::once(name).chain(command.get_subcommands().flat_map(names)).collect()
 }
 
 /// Writes the page of a command, and of each subcommand.

@@ -96,7 +96,7 @@ struct ResultArgs {
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let terminal = args.fail_on.terminal(terminal);
     let project = args.input.project(terminal)?;
-    let plan = args.input.plan(&project)?;
+    let plan = args.input.plan(&project, terminal)?;
     anyhow::ensure!(
         !(args.result.write && plan.reads_stdin()),
         "--write writes files, and standard input (-) is not a file; leave --write out"

@@ -11,6 +11,7 @@ use serde_json::{Map, Value};
 use crate::cli::keys;
 use crate::cli::settings::SettingsFile;
 use crate::cli::terminal::Terminal;
+use crate::offline::exclude::Exclude;
 use crate::offline::load::InputSet;
 use crate::offline::repository::normal;
 use crate::offline::rules::{self, Rule};
@@ -26,8 +27,8 @@ use memgate_primitives::suggest::{did_you_mean, nearest};
 /// The name of the file at the root of a repository.
 pub const FILE_NAME: &str = ".memgate.yaml";
 
-/// The most patterns in the note about the file.
-const MAX_PATTERNS_IN_NOTE: usize = 5;
+/// The most patterns and paths in notes about the file.
+const MAX_IN_NOTE: usize = 5;
 
 /// `--project`: where the choices of the repository are.
 #[derive(Debug, clap::Args)]
@@ -117,7 +118,7 @@ impl ProjectArgs {
         if !project.namespaces.is_empty() {
             let patterns: Vec<String> = project.namespaces.keys().cloned().collect();
             note += "; so are labels of Namespaces: ";
-            note += &and_more(&patterns, MAX_PATTERNS_IN_NOTE);
+            note += &and_more(&patterns, MAX_IN_NOTE);
         }
         terminal.note(&plain(&note));
         Ok(project)
@@ -150,6 +151,33 @@ impl Project {
         let chosen = self.sets.iter().filter(|(name, _)| names.is_empty() || names.contains(name));
         let chosen = chosen.map(|(name, paths)| InputSet { name: name.clone(), paths: paths.clone() });
         Ok(others.into_iter().chain(chosen).collect())
+    }
+
+    /// The globs of files to leave out, relative to `root`.
+    ///
+    /// # Errors
+    /// When a glob is malformed.
+    pub fn exclude(&self, root: &Path) -> anyhow::Result<Exclude> {
+        let (mut exclude, directory) = (Exclude::default(), normal(root));
+        for glob in &self.exclude {
+            exclude.add(glob, Some(&directory)).context("exclude")?;
+        }
+        Ok(exclude)
+    }
+
+    /// What its paths or sets leave out, in words.
+    #[must_use]
+    pub fn left_out_by(&self, paths: &[String]) -> Option<String> {
+        let key = if self.has_sets() { "sets" } else { "paths" };
+        (!paths.is_empty())
+            .then(|| format!("all files but those in {} ({key})", and_more(paths, MAX_IN_NOTE)))
+    }
+
+    /// The directory below which its paths must lead; `None` without any.
+    #[must_use]
+    pub fn within(&self, paths: &[String], root: &Path) -> Option<PathBuf> {
+        // A directory that cannot be resolved has nothing below it.
+        (!paths.is_empty()).then(|| std::fs::canonicalize(root).unwrap_or_else(|_| root.to_owned()))
     }
 
     /// The labels of Namespaces that are not among the inputs.

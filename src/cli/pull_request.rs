@@ -123,7 +123,8 @@ fn known_at(
     let renders = plan.reading.rendering.is_some();
     let asked = BasePaths { paths: &plan.checked, state_paths: &plan.state, renders };
     let base = base::read(reference, asked, directory.path(), stop)?;
-    let mut checked = check_all(&input.base_plan(project, &base, stop)?, input.policies.occasion(Point::Ci))?;
+    let plan = input.base_plan(project, plan, &base, stop)?;
+    let mut checked = check_all(&plan, input.policies.occasion(Point::Ci))?;
     directory.close().context("failed to remove the temporary directory of the base")?;
     let identities = ignore::apply_and_identify(&mut checked);
     let known = known(&checked, &identities);

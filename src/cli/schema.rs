@@ -3,9 +3,9 @@
 use anyhow::Context as _;
 use serde_json::{Value, json};
 
-use crate::cli::ExitStatus;
 use crate::cli::keys;
 use crate::cli::terminal::Terminal;
+use crate::cli::{ExitStatus, list_choices};
 use crate::offline::kind_schema::{KindDefinition, combined, definitions};
 use memgate_core::decide::codes;
 use memgate_core::family;
@@ -31,7 +31,7 @@ const ALL: &str = "all";
 /// defines, chosen by apiVersion and kind of the object. Any other name is one such kind.
 #[derive(Debug, clap::Args)]
 #[command(
-    before_help = "Exit codes: 0 printed, 2 there is no such schema.",
+    before_help = "Exit codes: 0 printed or listed, 2 there is no such schema.",
     after_long_help = "\
 Examples:
   memgate schema output
@@ -44,9 +44,9 @@ Editors with yaml-language-server complete and check a file that begins with:
 docs/editors.md has settings for two editors that do it for all files."
 )]
 pub struct Args {
-    /// output, cases, settings, project, all, or a kind such as Agent.orloj.dev
+    /// output, cases, settings, project, all, or a kind such as Agent.orloj.dev [default: list the names]
     #[arg(value_name = "NAME")]
-    name: String,
+    name: Option<String>,
 }
 
 /// Runs the command.
@@ -54,12 +54,17 @@ pub struct Args {
 /// # Errors
 /// When there is no such schema or more than one, or it cannot be written.
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
-    if let Some((_, text)) = FILES.iter().find(|(name, _)| *name == args.name) {
+    let Some(name) = args.name.as_deref() else {
+        let kinds = definitions().iter().map(KindDefinition::full_name).collect::<Vec<_>>();
+        let files = FILES.iter().map(|(name, _)| (*name).to_owned());
+        return list_choices("schema", files.chain([ALL.to_owned()]).chain(kinds), terminal);
+    };
+    if let Some((_, text)) = FILES.iter().find(|(file, _)| *file == name) {
         terminal.raw(text.as_bytes())?;
         return Ok(ExitStatus::Clean);
     }
     let definitions = definitions();
-    let schema = match args.name.as_str() {
+    let schema = match name {
         ALL => combined(&definitions),
         PROJECT => project()?,
         name => find(name, &definitions)?.json_schema(),

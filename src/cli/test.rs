@@ -1,12 +1,14 @@
 //! `memgate test`: runs case files.
 
 use std::io;
+use std::sync::Arc;
 
 use crate::cli::ExitStatus;
-use crate::cli::input::note_unread;
+use crate::cli::input::{note_unread, whole_repository};
 use crate::cli::output::{OutputArg, write_each};
+use crate::cli::project::{Project, ProjectArgs};
 use crate::cli::terminal::Terminal;
-use crate::offline::cases::{CaseOptions, CaseRun, run as run_cases};
+use crate::offline::cases::{CaseFiles, CaseOptions, CaseRun, run as run_cases};
 use crate::offline::errors::input_error;
 use crate::report::cases::{self, CaseReport, RuleCoverage};
 use crate::report::{counted, plain};
@@ -40,9 +42,14 @@ A case:
       message_contains: [spec.redis is required]"
 )]
 pub struct Args {
-    /// Case files, directories, globs, or - for standard input
-    #[arg(value_name = "FILE", required = true)]
+    /// Case files, directories, globs, or - for standard input [default: those of the repository]
+    ///
+    /// Without FILE, the case files below the paths of .memgate.yaml run, else those below the working directory.
+    #[arg(value_name = "FILE")]
     files: Vec<String>,
+
+    #[command(flatten)]
+    project: ProjectArgs,
 
     /// Run only cases whose name contains this text
     #[arg(long, value_name = "TEXT")]
@@ -75,12 +82,28 @@ fn parse_output(text: &str) -> Result<OutputArg, String> {
 /// # Errors
 /// When the text cannot be written, or memgate is at fault.
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
-    let options = CaseOptions { filter: args.filter.as_deref(), policies: &args.policy };
     anyhow::ensure!(
         args.policy.iter().all(|path| path != "-"),
         "policies are read from files, and standard input (-) is not a file"
     );
-    let run = run_cases(&args.files, options, &mut io::stdin().lock())?;
+    let project = if args.files.is_empty() { args.project.read(&[], terminal)? } else { Project::default() };
+    let paths = if !args.files.is_empty() {
+        args.files.clone()
+    } else if project.paths.is_empty() {
+        whole_repository(terminal)
+    } else {
+        project.paths.clone()
+    };
+    let files = CaseFiles {
+        paths: &paths,
+        are_searched: args.files.is_empty(),
+        within: project.within(&project.paths, &project.directory),
+        exclude: Arc::new(project.exclude(&project.directory)?),
+    };
+    let options = CaseOptions { filter: args.filter.as_deref(), policies: &args.policy };
+    let mut run = run_cases(&files, options, &mut io::stdin().lock())?;
+    run.unread.switched_off.extend(project.left_out_by(&project.paths));
+    run.unread.switched_off.extend(files.exclude.left_out_by_file());
     let report = report(&run);
     for error in &report.errors {
         terminal.input_error(error);

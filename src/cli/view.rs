@@ -38,7 +38,7 @@ pub struct Args {
 pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let project = args.input.project(terminal)?;
     let Viewed { objects, errors, unread } =
-        view(load(&args.input.plan(&project)?)?, args.input.policies.occasion(Point::Ci));
+        view(load(&args.input.plan(&project, terminal)?)?, args.input.policies.occasion(Point::Ci));
     terminal.raw(masked_keys(&documents(&objects)).as_bytes())?;
     note_read(&errors, &unread, terminal);
     if objects.is_empty() && errors.is_empty() {

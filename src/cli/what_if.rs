@@ -32,7 +32,7 @@ Examples:
 
 Without PATH the objects are those of --snapshot, or of the cluster of --context or --kubeconfig: memory resources and
 agents, and agent pods if a policy has rules on pods. With none of them, they are those of the paths of .memgate.yaml,
-or of the cluster of KUBECONFIG."
+else of the cluster of KUBECONFIG, else of the working directory."
 )]
 pub struct Args {
     #[command(flatten)]

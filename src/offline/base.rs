@@ -55,16 +55,40 @@ pub enum Error {
     Interrupted,
 }
 
-/// The command that fetches the missing commits.
-fn advice(reference: &str, is_shallow: bool) -> String {
-    let (remote, branch) = match reference.split_once('/') {
-        Some((remote, branch)) if remote == "origin" => (remote, branch),
-        _ => ("origin", reference),
-    };
-    if is_shallow {
-        format!("fetch its history: git fetch --unshallow {remote} {branch}")
+/// The shortest start of a commit's id that git writes.
+const MIN_ID_DIGITS: usize = 7;
+
+/// Says how to fetch a reference that is missing, so that the same check then finds it. A clone of one branch does not
+/// keep others unless the command names their place; a shallow clone also needs the history.
+fn advice(reference: &str, remotes: &[String], is_shallow: bool) -> String {
+    let (remote, branch, place) = split(reference, remotes);
+    let command = if is_shallow { "git fetch --unshallow" } else { "git fetch" };
+    let is_id = reference.len() >= MIN_ID_DIGITS && reference.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if remotes.is_empty() {
+        "this repository has no remote to fetch it from".to_owned()
+    } else if is_id {
+        format!("fetch it: {command} {remote} {branch}")
+    } else if !reference.contains(['~', '^', '@', ':', '{']) {
+        format!("fetch it: {command} {remote} {branch}:{place}")
+    } else if is_shallow {
+        history_advice(reference, remotes)
     } else {
-        format!("fetch it: git fetch {remote} {branch}")
+        "give a branch or a commit that `git log` shows".to_owned()
+    }
+}
+
+/// Says how to fetch the history of a shallow clone, which has the reference.
+fn history_advice(reference: &str, remotes: &[String]) -> String {
+    format!("fetch its history: git fetch --unshallow {}", split(reference, remotes).0)
+}
+
+/// The remote of a reference, the branch there, and the name of the branch here.
+fn split<'r>(reference: &'r str, remotes: &[String]) -> (&'r str, &'r str, String) {
+    match reference.split_once('/') {
+        Some((remote, branch)) if remotes.iter().any(|known| known == remote) => {
+            (remote, branch, format!("refs/remotes/{reference}"))
+        }
+        _ => ("origin", reference, reference.to_owned()),
     }
 }
 
@@ -220,13 +244,19 @@ mod tests {
 
     #[test]
     fn says_what_to_fetch() {
+        let remotes = ["origin", "up"].map(str::to_owned);
         for (reference, is_shallow, expected) in [
-            ("main", false, "fetch it: git fetch origin main"),
-            ("origin/release/1", false, "fetch it: git fetch origin release/1"),
-            ("feature/x", true, "fetch its history: git fetch --unshallow origin feature/x"),
+            ("main", false, "fetch it: git fetch origin main:main"),
+            ("origin/a/1", false, "fetch it: git fetch origin a/1:refs/remotes/origin/a/1"),
+            ("up/main", true, "fetch it: git fetch --unshallow up main:refs/remotes/up/main"),
+            ("feature/x", true, "fetch it: git fetch --unshallow origin feature/x:feature/x"),
+            ("0a1b2c3", false, "fetch it: git fetch origin 0a1b2c3"),
+            ("up/main~3", true, "fetch its history: git fetch --unshallow up"),
+            ("HEAD~3", false, "give a branch or a commit that `git log` shows"),
         ] {
-            assert_eq!(advice(reference, is_shallow), expected);
+            assert_eq!(advice(reference, &remotes, is_shallow), expected);
         }
+        assert_eq!(advice("main", &[], false), "this repository has no remote to fetch it from");
     }
 
     #[test]

@@ -3,13 +3,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::io::Read;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use serde_json::Value;
 
 use crate::offline::classify::is_checked;
-use crate::offline::collect::{Reading, Unread, collect};
+use crate::offline::collect::{Reading, Unread, collect_within};
 use crate::offline::errors::error_at;
+use crate::offline::exclude::Exclude;
 use crate::offline::load::InputPlan;
 use crate::offline::load::{self, load};
 use crate::offline::notices::unreadable_errors;
@@ -42,6 +44,19 @@ pub struct CaseRun {
     pub coverage: Vec<RuleCoverage>,
 }
 
+/// Where case files are.
+#[derive(Debug)]
+pub struct CaseFiles<'f> {
+    /// Files, directories, globs, or `-` for standard input.
+    pub paths: &'f [String],
+    /// Whether other files are passed over, since the user named no case file.
+    pub are_searched: bool,
+    /// The directory below which the paths must lead, when a file that comes with a change names them.
+    pub within: Option<PathBuf>,
+    /// What directories and globs leave out.
+    pub exclude: Arc<Exclude>,
+}
+
 /// Which cases run, and with which policies.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CaseOptions<'o> {
@@ -65,8 +80,13 @@ impl CaseRun {
 ///
 /// # Errors
 /// When a number of a policy is out of bounds.
-pub fn run(paths: &[String], options: CaseOptions<'_>, stdin: &mut dyn Read) -> Result<CaseRun, load::Error> {
-    let collected = collect(paths, &Reading::default(), stdin);
+pub fn run(
+    files: &CaseFiles<'_>,
+    options: CaseOptions<'_>,
+    stdin: &mut dyn Read,
+) -> Result<CaseRun, load::Error> {
+    let CaseFiles { paths, are_searched, within, exclude } = files;
+    let collected = collect_within(paths, within.as_deref(), exclude, &Reading::default(), stdin);
     let mut run = CaseRun { errors: collected.errors, unread: collected.unread, ..CaseRun::default() };
     let given = load(&InputPlan { policies: options.policies.to_vec(), ..InputPlan::default() })?;
     if !given.errors.is_empty() {
@@ -76,7 +96,13 @@ pub fn run(paths: &[String], options: CaseOptions<'_>, stdin: &mut dyn Read) -> 
     let mut coverage = Coverage::default();
     coverage.add_rules(&given.snapshot.policies);
     for source in collected.sources {
+        if *are_searched && !source.text().contains("expect") {
+            continue;
+        }
         for document in values(&Arc::new(source), &mut run.errors) {
+            if *are_searched && !has_cases(document.value()) {
+                continue;
+            }
             run_document(&document, options.filter, &given.snapshot, &mut coverage, &mut run);
         }
     }
@@ -138,6 +164,15 @@ fn run_document(
         coverage.count(&policies, &decision);
         run.results.push(CaseResult { name: case.name, file, line, failures });
     }
+}
+
+/// Whether a document looks like a list of cases, perhaps with faults.
+fn has_cases(value: &Value) -> bool {
+    let is_case = |case: &Value| {
+        let keys = ["name", "operation", "state", "object", "oldObject", "expect"];
+        keys.iter().filter(|key| case.get(key).is_some()).count() > 1
+    };
+    value.as_array().is_some_and(|cases| cases.iter().any(is_case))
 }
 
 /// Whether a document is a Kubernetes object.

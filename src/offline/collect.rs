@@ -26,6 +26,8 @@ pub struct Reading {
     pub rendering: Option<Rendering>,
     /// Texts that replace those of files, by the names of their sources.
     pub instead: BTreeMap<String, String>,
+    /// The file whose text is on standard input. The other files are its state.
+    pub stdin_file: Option<PathBuf>,
     /// Whether the places of the objects of the state are needed.
     pub keeps_places: bool,
 }
@@ -37,6 +39,7 @@ impl Default for Reading {
             max_bytes: DEFAULT_MAX_BYTES,
             rendering: None,
             instead: BTreeMap::new(),
+            stdin_file: None,
             keeps_places: true,
         }
     }
@@ -98,20 +101,50 @@ pub fn collect_within(
     stdin: &mut dyn Read,
 ) -> Collected {
     let walked = Walked::new(inputs, within, exclude, reading.max_bytes);
-    let collected = Collected::default();
-    let mut reader = Reader { reading, collected, read_files: BTreeSet::new(), units: BTreeMap::new() };
+    let stdin_file = reading.stdin_file.as_deref().map(|file| StdinFile::new(file, &walked.items, exclude));
+    let (collected, stdin) = (Collected::default(), Some(stdin));
+    let (read_files, units) = (BTreeSet::new(), BTreeMap::new());
+    let mut reader = Reader { reading, stdin, stdin_file, collected, read_files, units };
     reader.collected.unread.empty = walked.empty;
-    let mut stdin = Some(stdin);
     for item in walked.items {
-        reader.item(item, &walked.repository, &mut stdin);
+        reader.item(item, &walked.repository);
     }
     reader.finish(&walked.repository);
     reader.collected
 }
 
+/// The file whose text is on standard input.
+struct StdinFile {
+    /// The path as the user gave it, which findings show.
+    name: String,
+    /// The path without links.
+    real: PathBuf,
+    /// Whether a walk decides about the file: it found the file, or leaves it out.
+    is_walked: bool,
+}
+
+impl StdinFile {
+    fn new(file: &Path, items: &[Item], exclude: &Exclude) -> Self {
+        let real = without_links(file);
+        let is_found = items.iter().any(|item| match item {
+            Item::Named(path) | Item::Found(path) | Item::Unread(path, _) => without_links(path) == real,
+            Item::Stdin | Item::Error(_) => false,
+        });
+        let is_walked = is_found || exclude.excludes_file(file);
+        Self { name: file.to_string_lossy().into_owned(), real, is_walked }
+    }
+}
+
+fn without_links(path: &Path) -> PathBuf {
+    fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+}
+
 /// Reads the items of a walk.
-struct Reader<'r> {
+struct Reader<'r, 's> {
     reading: &'r Reading,
+    /// Standard input, until it is read.
+    stdin: Option<&'s mut dyn Read>,
+    stdin_file: Option<StdinFile>,
     collected: Collected,
     /// The canonical paths of the files that were read.
     read_files: BTreeSet<PathBuf>,
@@ -119,14 +152,11 @@ struct Reader<'r> {
     units: BTreeMap<Unit, Vec<String>>,
 }
 
-impl Reader<'_> {
-    fn item(&mut self, item: Item, repository: &Repository, stdin: &mut Option<&mut dyn Read>) {
+impl Reader<'_, '_> {
+    fn item(&mut self, item: Item, repository: &Repository) {
         match item {
-            Item::Stdin => {
-                if let Some(stdin) = stdin.take() {
-                    self.add(source(STDIN, Ok(stdin), self.reading.max_bytes));
-                }
-            }
+            Item::Stdin if self.stdin_file.as_ref().is_some_and(|file| file.is_walked) => {}
+            Item::Stdin => self.stdin(),
             Item::Named(path) => self.file(&path),
             Item::Found(path) => match repository.unit_of(&path, self.reading.rendering.is_some()) {
                 Some(unit) => {
@@ -141,9 +171,18 @@ impl Reader<'_> {
         }
     }
 
+    fn stdin(&mut self) {
+        if let Some(stdin) = self.stdin.take() {
+            let name = self.stdin_file.as_ref().map_or(STDIN, |file| &file.name);
+            self.add(source(name, Ok(stdin), self.reading.max_bytes));
+        }
+    }
+
     fn file(&mut self, path: &Path) {
-        let canonical = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        if self.read_files.insert(canonical) {
+        let real = without_links(path);
+        if self.stdin_file.as_ref().is_some_and(|file| file.real == real) {
+            self.stdin();
+        } else if self.read_files.insert(real) {
             let name = path.to_string_lossy();
             self.add(match self.reading.instead.get(&*name) {
                 Some(text) => Ok(Source::new(name, text.as_str())),

@@ -56,17 +56,27 @@ impl Exclude {
         self.globs.iter().filter(|glob| glob.excludes(path, root)).count() > 0
     }
 
+    /// Whether a file that is not found by a walk is left out, by itself or with a directory around it.
+    #[must_use]
+    pub fn excludes_file(&self, file: &Path) -> bool {
+        let here = normal(Path::new("."));
+        let is_inside = |path: &&Path| !path.as_os_str().is_empty() && !here.starts_with(normal(path));
+        file.ancestors().take_while(is_inside).any(|path| self.excludes(path, Path::new("")))
+    }
+
     /// The globs of flags alone: a file of the repository has no say in what the caller names.
     #[must_use]
     pub fn of_flags(&self) -> Self {
         Self { globs: self.globs.iter().filter(|glob| glob.base.is_none()).cloned().collect() }
     }
 
-    /// How many files and directories the globs of a file left out.
+    /// How many files and directories the globs of a file left out, in words.
     #[must_use]
-    pub fn left_out_by_file(&self) -> usize {
+    pub fn left_out_by_file(&self) -> Option<String> {
         let of_file = self.globs.iter().filter(|glob| glob.base.is_some());
-        of_file.map(|glob| glob.matched.load(Ordering::Relaxed)).sum()
+        let count: usize = of_file.map(|glob| glob.matched.load(Ordering::Relaxed)).sum();
+        let noun = if count == 1 { "file or directory" } else { "files and directories" };
+        (count > 0).then(|| format!("{count} {noun} (exclude)"))
     }
 
     /// The globs that matched nothing.

@@ -144,13 +144,12 @@ pub(super) fn load_paths(plan: &InputPlan, checked: &[String], known: &mut Sourc
     let Loader { mut inputs, notices, .. } = loader;
     inputs.unread.unused_excludes = plan.reading.exclude.unused();
     inputs.unread.switched_off.clone_from(&plan.switched_off);
-    let left_out = plan.reading.exclude.left_out_by_file();
-    if left_out > 0 {
-        let noun = if left_out == 1 { "file or directory" } else { "files and directories" };
-        inputs.unread.switched_off.push(format!("{left_out} {noun} (exclude)"));
-    }
+    inputs.unread.switched_off.extend(plan.reading.exclude.left_out_by_file());
     inputs.unread.unreadable_state = notices.unreadable;
     inputs.notices = notices.finish();
+    if let Some(file) = &plan.reading.stdin_file {
+        inputs.notices.retain(|notice| file.as_os_str() == notice.source.name());
+    }
     if plan.ignores_policies {
         inputs.snapshot.policies = Arc::default();
     }
@@ -245,8 +244,10 @@ impl Loader<'_> {
 
     /// Reads the objects to check.
     fn checked(&mut self, paths: &[String], within: Option<&Path>) -> Result<(), Error> {
+        let stdin_file = self.reading.stdin_file.as_deref();
         for source in self.read(paths, within, &self.reading.exclude) {
             let source = Arc::clone(self.known.entry(source.name().to_owned()).or_insert(source));
+            let is_state = stdin_file.is_some_and(|file| file.as_os_str() != source.name());
             let is_named = source.name() == STDIN || paths.iter().any(|path| path == source.name());
             let is_named = is_named && within.is_none();
             let is_hidden = within.is_some() && !names_an_object(source.text());
@@ -259,7 +260,7 @@ impl Loader<'_> {
                     break;
                 }
                 self.inputs.errors.extend(parsed.errors);
-                for other in parsed.non_objects {
+                for other in parsed.non_objects.into_iter().filter(|_| !is_state) {
                     // Many files in a directory are not meant to be manifests.
                     if is_named || other.is_likely_object {
                         self.notices.not_an_object(&source, &other);
@@ -271,13 +272,16 @@ impl Loader<'_> {
                     let value = document.value();
                     is_manifest |= ["metadata", "items"].iter().any(|field| value.get(field).is_some());
                     origins.add(&document);
-                    self.add(PolicyOrigin::Checked, &document, &Pointer::root(), document.value())?;
-                    self.add_document(document)?;
+                    let origin = if is_state { PolicyOrigin::State } else { PolicyOrigin::Checked };
+                    self.add(origin, &document, &Pointer::root(), document.value())?;
+                    if !is_state {
+                        self.add_document(document)?;
+                    }
                 }
             }
             self.inputs.origins.add(origins);
             // mutate prints every source.
-            if is_manifest {
+            if is_manifest && !is_state {
                 self.inputs.sources.push(source);
             }
         }

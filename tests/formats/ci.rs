@@ -10,7 +10,7 @@ use memgate_manifest::source::Source;
 
 use crate::run::{BAD, Scratch};
 
-fn blocks() -> Vec<(String, String)> {
+pub(crate) fn blocks() -> Vec<(String, String)> {
     let page =
         fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/ci.md")).expect("the page");
     let blocks = page.split("```").skip(1).step_by(2);
@@ -46,7 +46,7 @@ fn begin_branch(scratch: &Scratch) {
 fn every_command_runs() {
     let mut commands = 0;
     for (language, text) in blocks() {
-        if language == "vim" {
+        if ["vim", "json"].contains(&language.as_str()) {
             continue;
         }
         let scratch = Scratch::with(&[("deploy/memory.yaml", BAD)]);

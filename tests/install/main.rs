@@ -8,6 +8,8 @@ mod needs;
 
 mod archives;
 mod newcomer;
+mod packages;
 mod pipelines;
+mod pre_commit;
 mod release;
 mod script;

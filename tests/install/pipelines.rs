@@ -18,6 +18,8 @@ struct Action {
     release: Release,
     definition: Value,
     inputs: BTreeMap<String, String>,
+    /// The repository that is checked.
+    project: PathBuf,
 }
 
 impl Action {
@@ -33,7 +35,7 @@ impl Action {
             assert!(all.insert((*name).to_owned(), (*value).to_owned()).is_some(), "{name} is not an input");
         }
         fs::create_dir(release.directory.path().join("temp")).expect("a folder");
-        Self { release, definition, inputs: all }
+        Self { release, definition, inputs: all, project: ROOT.into() }
     }
 
     fn file(&self, name: &str) -> String {
@@ -56,7 +58,7 @@ impl Action {
         for (name, value) in step["env"].as_object().expect("variables") {
             command.env(name, self.expression(value.as_str().expect("a text")));
         }
-        command.current_dir(Path::new(ROOT)).output().expect("bash")
+        command.current_dir(&self.project).output().expect("bash")
     }
 
     /// What the runner makes of `${{ … }}`.
@@ -114,6 +116,25 @@ fn the_action_tells_bad_input_and_nothing_to_check() {
     assert_eq!(checked.status.code(), Some(2), "{}", text(&checked.stderr));
     assert!(text(&checked.stderr).contains("--fail-onn"), "{}", text(&checked.stderr));
     assert!(action.file("output").starts_with("exit-code=2\n"));
+}
+
+/// Without the input `paths` the repository decides.
+#[test]
+fn the_action_leaves_paths_to_the_repository() {
+    for (choices, expected) in [("paths: [deploy]\n", 0), ("failOn: deny\n", 1)] {
+        let project = tempfile::tempdir().expect("a folder");
+        fs::create_dir(project.path().join("deploy")).expect("a folder");
+        let manifest = include_str!("../../docs/tour/memory.yaml");
+        fs::write(project.path().join("memory.yaml"), manifest).expect("a file");
+        let good = include_str!("../../examples/arkonis/memory-in-context.yaml");
+        fs::write(project.path().join("deploy/memory.yaml"), good).expect("a file");
+        fs::write(project.path().join(".memgate.yaml"), choices).expect("a file");
+        let mut action = Action::new(&[]);
+        action.project = project.path().to_owned();
+        assert!(action.step(0).status.success());
+        let checked = action.step(1);
+        assert_eq!(checked.status.code(), Some(expected), "{choices} {}", text(&checked.stderr));
+    }
 }
 
 #[test]

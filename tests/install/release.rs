@@ -89,7 +89,7 @@ pub(crate) fn made() -> &'static Path {
 pub(crate) fn archives(directory: &Path, out: &str, systems: &[&str]) {
     let mut command = Command::new(Path::new(ROOT).join("tools/build-archives.sh"));
     command.arg("--from").arg(directory.join("static")).arg("--out").arg(directory.join(out));
-    run(command.args(systems).env_remove("SOURCE_DATE_EPOCH"));
+    run(command.args(systems).env_remove("SOURCE_DATE_EPOCH").env_remove("MEMGATE_RELEASES"));
 }
 
 /// What a command wrote; it has to succeed.

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tempfile::tempfile;
 
-use crate::offline::base::{Error, advice};
+use crate::offline::base::{Error, advice, history_advice};
 use crate::offline::program::{self, Failure, Limits};
 use crate::offline::stop::Stop;
 
@@ -110,7 +110,7 @@ impl Repository {
                 Some(_) => {
                     return Err(failed(format!("there is no such branch here; did you mean {remote}?")));
                 }
-                None => advice(reference, self.is_shallow),
+                None => advice(reference, &remotes(interrupt)?, self.is_shallow),
             };
             return Err(failed(format!("there is no such commit here; {advice}")));
         };
@@ -125,12 +125,19 @@ impl Repository {
         match output.status.code() {
             Some(0) => Ok(line(&output)),
             Some(1) if self.is_shallow => {
-                Err(failed(format!("{here} in this shallow clone; {}", advice(reference, true))))
+                let advice = history_advice(reference, &remotes(interrupt)?);
+                Err(failed(format!("{here} in this shallow clone; {advice}")))
             }
             Some(1) => Err(failed(here.to_owned())),
             _ => Err(Error::Git { step, message: message(&output) }),
         }
     }
+}
+
+/// The names of the repositories from which this one fetches.
+fn remotes(interrupt: &Stop) -> Result<Vec<String>, Error> {
+    let output = run("list the remotes", &mut git(&["remote"]), interrupt)?;
+    Ok(line(&output).lines().map(str::to_owned).collect())
 }
 
 /// The commit of a name, if there is one.
