@@ -15,7 +15,7 @@ use super::super::api::{MAX_AGENT_NAME_BYTES, MAX_ENSEMBLE_NAME_BYTES};
 use super::super::codes::{AGENT_NAME_TOO_LONG, NAME_NOT_SERVICE, NAME_TOO_LONG};
 use super::Report;
 
-const NOT_SERVICE_MESSAGE: &str = "Service names must be DNS-1035";
+const NOT_SERVICE_MESSAGE: &str = "Sympozium names a Service after it, and cannot";
 
 fn own_name() -> Pointer {
     Pointer::new("/metadata/name")

@@ -2,6 +2,7 @@
 
 use std::fmt::Display;
 
+use super::super::api::ensemble::Ensemble;
 use crate::family::message::fit_names;
 use memgate_model::finding::{Code, Details, Finding, excerpt};
 use memgate_primitives::budget::Budget;
@@ -122,8 +123,13 @@ impl<'w> Report<'w> {
         code: &'static Code,
         at: impl FnOnce() -> Pointer,
         name: &str,
+        ensemble: &Ensemble<'_>,
     ) -> Option<Finding> {
-        self.warn_of(code, at, [name], |[name]| format!("Not found: {}", quoted(name)))
+        let known = ensemble.known_names();
+        self.warn_of(code, at, [name], move |[name]| {
+            let meant = suggest::nearest(name, known.iter().map(AsRef::as_ref));
+            format!("the Ensemble has no agent config {}{}", quoted(name), suggest::did_you_mean(meant))
+        })
     }
 }
 
