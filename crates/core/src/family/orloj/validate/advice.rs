@@ -142,13 +142,13 @@ fn ignored_fields(memory: &Memory<'_>) -> Vec<Finding> {
 fn ignored_auth(memory: &Memory<'_>) -> Option<Finding> {
     memory.secret_ref?;
     let reason = match memory.provider.as_ref()? {
-        Provider::InMemory => "with provider in-memory",
+        Provider::InMemory => " with provider in-memory",
         Provider::Pgvector if endpoint::password_position(memory.effective_endpoint()?).is_none() => {
-            "with an endpoint that has no user without password"
+            ": spec.endpoint needs a user without a password"
         }
         Provider::Pgvector | Provider::Http | Provider::Custom(_) => return None,
     };
-    Some(warn(&AUTH_IGNORED, AUTH_SECRET, format!("spec.auth.secretRef has no effect {reason}")))
+    Some(warn(&AUTH_IGNORED, AUTH_SECRET, format!("spec.auth.secretRef has no effect{reason}")))
 }
 
 fn inline_credential(memory: &Memory<'_>) -> Option<Finding> {
