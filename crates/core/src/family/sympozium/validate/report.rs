@@ -3,7 +3,7 @@
 use std::fmt::Display;
 
 use super::super::api::ensemble::Ensemble;
-use crate::family::message::fit_names;
+use crate::family::message::{fit_names, fits};
 use memgate_model::finding::{Code, Details, Finding, excerpt};
 use memgate_primitives::budget::Budget;
 use memgate_primitives::fix::Fix;
@@ -125,10 +125,14 @@ impl<'w> Report<'w> {
         name: &str,
         ensemble: &Ensemble<'_>,
     ) -> Option<Finding> {
-        let known = ensemble.known_names();
-        self.warn_of(code, at, [name], move |[name]| {
-            let meant = suggest::nearest(name, known.iter().map(AsRef::as_ref));
-            format!("the Ensemble has no agent config {}{}", quoted(name), suggest::did_you_mean(meant))
+        let (known, name) = (ensemble.known_names(), excerpt(name));
+        self.warn_whole(code, at, move |at| {
+            let hint = suggest::did_you_mean(suggest::nearest(&name, known.iter().map(AsRef::as_ref)));
+            let message = |name: &str, hint: &str| {
+                format!("{}: there is no agent config {}{hint}", at.field(), quoted(name))
+            };
+            let whole = message(&*name, &*hint);
+            if fits(&whole) { whole } else { fit_names([&*name], |[name]| message(name, "")) }
         })
     }
 }

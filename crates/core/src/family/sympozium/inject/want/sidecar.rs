@@ -87,7 +87,7 @@ impl<'s> WantedBuilder<'_, 's> {
             if claim_name != Some(claim.as_str()) {
                 let message = fit_names([&claim], |[claim]| {
                     format!(
-                        "volume \"{DATABASE}\" must be PVC {}, so no memory sidecar is added",
+                        "volume \"{DATABASE}\" should be PVC {}; no memory sidecar is added",
                         quoted(claim)
                     )
                 });
