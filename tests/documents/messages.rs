@@ -15,7 +15,7 @@ use memgate_model::finding::{Code, Finding};
 use memgate_model::request::Occasion;
 use serde_json::Value;
 
-use super::cases::{cases, library_cases};
+use super::cases::cases;
 use super::codes::{WITHOUT_EXAMPLE, block};
 use super::memgate;
 
@@ -45,7 +45,7 @@ fn every_code_has_a_sample() {
 
 fn samples() -> Result<Samples> {
     let mut samples = Samples::new();
-    for (file, case) in cases()?.into_iter().chain(library_cases()?) {
+    for (file, case) in cases()? {
         for finding in findings(&case).with_context(|| format!("{file}: {}", case.name))? {
             let (message, help) = (finding.message(), finding.help_text().unwrap_or_default());
             let texts: [&str; 2] = [&message, &help];
