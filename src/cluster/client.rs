@@ -23,7 +23,9 @@ pub(crate) enum Error {
         reason: String,
     },
     /// No cluster was found.
-    #[error("found no cluster; give --kubeconfig or --context: {0}")]
+    #[error(
+        "found no cluster: {0}, and this is not a pod of a cluster; give --kubeconfig FILE or --context NAME"
+    )]
     NoCluster(String),
     /// The client library refuses the configuration.
     #[error("failed to make a client of the cluster: {0}")]
@@ -67,10 +69,21 @@ impl KubeContext {
             }
             (None, None) => {
                 let config = kube::Config::infer().await;
-                config.map_err(|error| Error::NoCluster(with_causes(&error)))?
+                config.map_err(|error| Error::NoCluster(no_kubeconfig(&error)))?
             }
         };
         kube::Client::try_from(config).map_err(|error| Error::Client(error.to_string()))
+    }
+}
+
+/// Why the usual kubeconfig cannot be used.
+fn no_kubeconfig(error: &dyn std::error::Error) -> String {
+    match error.source().and_then(|cause| cause.downcast_ref()) {
+        Some(KubeconfigError::ReadConfig(error, path)) => {
+            format!("the kubeconfig {} cannot be read ({})", path.display(), in_words(error))
+        }
+        Some(other) => format!("the kubeconfig cannot be used ({})", with_causes(other)),
+        None => with_causes(error),
     }
 }
 

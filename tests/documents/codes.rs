@@ -25,7 +25,7 @@ use super::cases::cases;
 use super::memgate;
 
 /// The codes that no manifest and no case can show, with the reason.
-const WITHOUT_EXAMPLE: &[(&str, &str)] = &[
+pub(super) const WITHOUT_EXAMPLE: &[(&str, &str)] = &[
     ("arkonis/lookup-failed", "files are never out of reach; tests/server shows it"),
     ("orloj/lookup-failed", "files are never out of reach"),
     ("ark/lookup-failed", "files are never out of reach"),

@@ -11,6 +11,7 @@ mod codes;
 mod english;
 mod examples;
 mod library;
+mod messages;
 mod policies;
 mod policy_definitions;
 mod release;

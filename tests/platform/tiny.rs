@@ -12,7 +12,6 @@ use std::sync::LazyLock;
 
 use memgate_core::family::in_cel;
 use memgate_model::family::{Definitions, Faces, Family, Kinds, Pods, SchemaStandIn, Validation, Views};
-use memgate_schema::violation;
 
 /// The row of the platform.
 pub(crate) static FAMILY: Family = Family {
@@ -47,7 +46,6 @@ pub(crate) static FAMILY: Family = Family {
             unknown_field: None,
             unreleased: &[],
             with_status: &[],
-            message: violation::message,
             tolerates: |_, _, _| false,
             later_accepts: |_, _| false,
         },

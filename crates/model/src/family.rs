@@ -201,8 +201,6 @@ pub struct SchemaStandIn {
     pub unreleased: &'static [&'static Kind],
     /// The kinds whose status is checked too, although an apiserver ignores what users write there.
     pub with_status: &'static [&'static Kind],
-    /// The message about a violation.
-    pub message: fn(&SchemaViolation<'_>) -> String,
     /// Whether a violation is accepted on purpose in an object of this kind, given the object as it was written.
     pub tolerates: fn(&Kind, &Tree, &SchemaViolation<'_>) -> bool,
     /// Whether a later version of the platform accepts what its bundled definition refuses. A definition among the

@@ -235,9 +235,31 @@ impl Finding {
         self.policy.as_ref().map_or(self.code.name, |policy| policy.rule.code.as_str())
     }
 
-    /// Message, help and fix, without control characters and credentials.
+    /// Message, help and fix, without control characters and credentials. The message names its field.
     #[must_use]
     pub fn details(&self) -> Cow<'_, Details> {
+        let details = self.details_as_made();
+        let Some(field) = self.field_to_name(&details.message) else { return details };
+        let message = format!("{field}: {}", details.message);
+        Cow::Owned(Details { message, ..details.into_owned() })
+    }
+
+    /// The field, if the message does not name it. It is left out where a warning would become too long, and where it is
+    /// only `metadata` or `spec`. A label or annotation is known by its key.
+    fn field_to_name(&self, message: &str) -> Option<String> {
+        /// Source: Kubernetes documentation, dynamic admission control, response.
+        const MAX_WARNING_CHARS: usize = 120;
+        let key = self.pointer.tokens().skip(1).last()?;
+        let field = self.pointer.field();
+        let list = field.rsplit_once('[').filter(|_| field.ends_with(']')).map_or(&*field, |(list, _)| list);
+        let is_named = message.contains(list) || key.contains('/') && message.contains(&*key);
+        let chars = field.chars().count() + message.chars().count() + ": ".len();
+        let fits =
+            if self.is_denial() { field.len() <= MAX_WARNING_CHARS } else { chars <= MAX_WARNING_CHARS };
+        (fits && !is_named && self.policy.is_none()).then_some(field)
+    }
+
+    fn details_as_made(&self) -> Cow<'_, Details> {
         let LazyDetails { made, make } = &self.lazy;
         let details = make.as_ref().map(|make| make(&self.pointer).presentable());
         match (made.as_deref(), details) {

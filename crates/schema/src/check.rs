@@ -77,7 +77,7 @@ fn check_list<'d>(
     let too_few = rules.min.filter(|min| (count as u64) < *min);
     let too_many = rules.max.filter(|max| count as u64 > *max);
     if let Some(min) = too_few {
-        found.push(here, Rule::TooFew { count, min, what: "items" });
+        found.push(here, Rule::TooFew { count, min });
     } else if let Some(max) = too_many {
         found.push(here, Rule::TooMany { count, max });
     } else if rules.unique && has_duplicates(elements) {
@@ -115,7 +115,7 @@ fn has_duplicates(elements: &[Node<'_>]) -> bool {
 
 fn check_object<'d>(here: &Place<'_, 'd>, count: usize, rules: &'d ObjectRules, found: &mut Violations<'d>) {
     if let Some(min) = rules.min.filter(|min| (count as u64) < *min) {
-        found.push(here, Rule::TooFew { count, min, what: "properties" });
+        found.push(here, Rule::TooFew { count, min });
     } else if let Some(max) = rules.max.filter(|max| count as u64 > *max) {
         found.push(here, Rule::TooMany { count, max });
     }

@@ -9,7 +9,7 @@
 //! 1. `parse` reads a definition into a [`Crd`]; `builtin` has the kinds of Kubernetes itself ([`BuiltinKind`]).
 //! 2. `read` reads an object into a [`Document`], a tree of what the schema knows.
 //! 3. `check`, `lists`, `scalar` (with `formats`, `pattern`) and `metadata` compare it with the schema.
-//! 4. [`Violations`] holds each broken rule with its place; [`violation::message`] writes it as an apiserver does.
+//! 4. [`Violations`] holds each broken rule with its place; [`violation::message`] writes it as text.
 //!
 //! Read from: Kubernetes documentation, "Extend the Kubernetes API with CustomResourceDefinitions", and the
 //! behaviour of k8s.io/apiextensions-apiserver and k8s.io/kube-openapi 1.36.

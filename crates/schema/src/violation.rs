@@ -47,8 +47,6 @@ pub enum Rule<'d> {
         count: usize,
         /// The least number of them.
         min: u64,
-        /// The word for the entries.
-        what: &'static str,
     },
     /// A value that occurred before. The fields that tell elements apart; nothing for the whole value.
     Duplicate(Option<&'d [String]>),
@@ -106,6 +104,17 @@ pub struct SchemaViolation<'d> {
 /// What a message shows in place of a value that may be a credential.
 const HIDDEN: &str = "\"***\"";
 
+/// The pattern of a quantity in definitions. Source: kubernetes-sigs/controller-tools, `KnownPackages`.
+const QUANTITY: &str = r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$";
+
+/// Whether a field may hold credentials: by its own name, that of its list, or as a header or variable.
+fn holds_credential(at: &Pointer) -> bool {
+    let tokens: Vec<_> = at.tokens().filter(|token| list_index(token).is_none()).collect();
+    let last = tokens.last().map(AsRef::as_ref).unwrap_or_default();
+    let holds_any = |token: &str| ["headers", "env", "stringData"].contains(&token);
+    is_credential_name(last) || last != "name" && tokens.iter().any(|token| holds_any(token))
+}
+
 impl<'d> SchemaViolation<'d> {
     /// Whether the rule is about the key itself.
     #[must_use]
@@ -117,19 +126,11 @@ impl<'d> SchemaViolation<'d> {
     #[must_use]
     pub fn shown(&self) -> String {
         match self.rule {
-            _ if self.is_about_credential() => HIDDEN.to_owned(),
+            _ if holds_credential(&self.pointer) => HIDDEN.to_owned(),
             Rule::Duplicate(Some(names)) => key_shown(self.value, names),
             Rule::MetadataKey(_) => quoted(&self.pointer.tokens().last().unwrap_or_default()),
             _ => shown(self.value),
         }
-    }
-
-    /// Whether the field may hold credentials: by its own name, that of its list, or as a header or variable.
-    fn is_about_credential(&self) -> bool {
-        let tokens: Vec<_> = self.pointer.tokens().filter(|token| list_index(token).is_none()).collect();
-        let last = tokens.last().map(AsRef::as_ref).unwrap_or_default();
-        let holds_any = |token: &str| ["headers", "env", "stringData"].contains(&token);
-        is_credential_name(last) || last != "name" && tokens.iter().any(|token| holds_any(token))
     }
 
     /// What two violations of the metadata of an object and its stored one share if they are the same.
@@ -139,23 +140,29 @@ impl<'d> SchemaViolation<'d> {
     }
 }
 
-/// The apiserver's message about a value of the wrong JSON type.
+/// The message about a value of the wrong JSON type. The value is shown if it is a number, a boolean, or a text in place
+/// of one, and the field cannot hold credentials.
 #[must_use]
-pub fn type_message(field: &str, expected: &str, got: &str) -> String {
-    format!("{field}: Invalid value: \"{got}\": {field} in body must be of type {expected}: \"{got}\"")
+pub fn type_message(at: &Pointer, expected: &str, got: &str, value: &str) -> String {
+    let is_plain = |name| ["boolean", "integer", "number"].contains(&name);
+    let value = match () {
+        () if !is_plain(got) && (got != "string" || !is_plain(expected)) => String::new(),
+        () if value.is_empty() || holds_credential(at) => String::new(),
+        () => format!(" {value}"),
+    };
+    format!("{}: must be of type {expected}, not {got}{value}", at.field_or("the object"))
 }
 
-/// The apiserver's message.
+/// The message, in the words of the apiserver where a reader who does not know the schema understands them.
 #[must_use]
 pub fn message(violation: &SchemaViolation<'_>) -> String {
     let field = violation.pointer.field();
     let value = violation.shown();
     let invalid = |detail: &str| format!("{field}: Invalid value: {value}: {detail}");
-    let in_body = |detail: String| format!("{field}: Invalid value: {value}: {field} in body {detail}");
-    let choice = |detail: &str| format!("{field}: Invalid value: {field:?} {detail}");
-    let items = |max| if max == 1 { "item" } else { "items" };
+    let must = |detail: String| invalid(&format!("must {detail}"));
+    let items = |count: u64| format!("{count} {}", if count == 1 { "item" } else { "items" });
     match violation.rule {
-        Rule::Type { expected, got } => type_message(&field, expected, got),
+        Rule::Type { expected, got } => type_message(&violation.pointer, expected, got, &value),
         Rule::Required(_, "") => format!("{field}: Required value"),
         Rule::Required(_, detail) => format!("{field}: Required value: {detail}"),
         Rule::Unsupported(allowed) => {
@@ -169,34 +176,30 @@ pub fn message(violation: &SchemaViolation<'_>) -> String {
             let unit = if max == 1 { "byte" } else { "bytes" };
             format!("{field}: Too long: may not be more than {max} {unit}")
         }
-        Rule::TooShort(min) => in_body(format!("should be at least {min} chars long")),
-        Rule::TooMany { count, max } => {
-            format!("{field}: Too many: {count}: must have at most {max} {}", items(max))
+        Rule::TooShort(1) => must("not be empty".to_owned()),
+        Rule::TooShort(min) => must(format!("have at least {min} characters")),
+        Rule::TooMany { count: many, max } => {
+            format!("{field}: Too many: {many}: must have at most {}", items(max))
         }
-        Rule::TooFew { count, min, what } => {
-            format!("{field}: Invalid value: {count}: {field} in body should have at least {min} {what}")
+        Rule::TooFew { count: few, min } => {
+            format!("{field}: Too few: {few}: must have at least {}", items(min))
         }
         Rule::Duplicate(_) => format!("{field}: Duplicate value: {value}"),
-        Rule::HasDuplicates => {
-            format!("{field}: Invalid value: \"\": {field} in body shouldn't contain duplicates")
-        }
-        Rule::Pattern(pattern) => in_body(format!("should match '{pattern}'")),
-        Rule::Format(name) => in_body(format!("must be of type {name}: {value}")),
-        Rule::Size(type_name, format) => in_body(format!("must be of type {type_name} with format {format}")),
-        Rule::MultipleOf(factor) => in_body(format!("should be a multiple of {factor}")),
-        Rule::Least { bound, exclusive } => {
-            in_body(format!("should be greater than {}{bound}", or_equal(exclusive)))
-        }
-        Rule::Most { bound, exclusive } => {
-            in_body(format!("should be less than {}{bound}", or_equal(exclusive)))
-        }
-        Rule::AnyOf => choice("must validate at least one schema (anyOf)"),
-        Rule::OneOf(0) => choice("must validate one and only one schema (oneOf). Found none valid"),
+        Rule::HasDuplicates => format!("{field}: must not have the same entry twice"),
+        Rule::Pattern(QUANTITY) => must("be a quantity, such as 500m or 1Gi".to_owned()),
+        Rule::Pattern(pattern) => must(format!("match the pattern {pattern}")),
+        Rule::Format(name) => must(format!("have the format {name}")),
+        Rule::Size(type_name, format) => must(format!("be of type {type_name} with format {format}")),
+        Rule::MultipleOf(factor) => must(format!("be a multiple of {factor}")),
+        Rule::Least { bound, exclusive } => must(format!("be greater than {}{bound}", or_equal(exclusive))),
+        Rule::Most { bound, exclusive } => must(format!("be less than {}{bound}", or_equal(exclusive))),
+        Rule::AnyOf => format!("{field}: fits none of the forms that its schema allows (anyOf)"),
+        Rule::OneOf(0) => format!("{field}: fits none of the forms that its schema allows (oneOf)"),
         Rule::OneOf(many) => {
-            choice(&format!("must validate one and only one schema (oneOf). Found {many} valid alternatives"))
+            format!("{field}: fits {many} forms of its schema, which allows only one at a time (oneOf)")
         }
-        Rule::Not => choice("must not validate the schema (not)"),
-        Rule::NoMapElement => invalid("must be an object for an array of list-type map"),
+        Rule::Not => format!("{field}: has a form that its schema forbids (not)"),
+        Rule::NoMapElement => invalid("must be an object, since its list is sorted by keys"),
         Rule::Metadata(fault) | Rule::MetadataKey(fault) => invalid(&fault.words()),
     }
 }

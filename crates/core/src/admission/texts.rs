@@ -8,7 +8,7 @@ use memgate_primitives::plain_text::{cut, plain};
 
 use super::bounds::{json_bytes, takes};
 
-/// How many characters a warning may have, by the recommendation of the API.
+/// How many characters a warning may have before its code, by the recommendation of the API.
 /// Source: Kubernetes documentation, Dynamic Admission Control, Response.
 const MAX_WARNING_CHARS: usize = 120;
 
@@ -28,16 +28,16 @@ pub(super) struct Complaint<'f> {
     pub(super) text: String,
 }
 
-/// The message of a finding with its advice and code. Without room the advice is left out first, because
-/// `memgate explain CODE` has it, and then the code, which the audit annotations have too.
+/// The message of a finding with its advice and code. Without room the advice is left out, because
+/// `memgate explain CODE` has it.
 pub(super) fn warning(finding: &Finding) -> String {
     if let Some(policy) = &finding.policy {
         return policy_warning(&finding.message(), &policy.rule);
     }
-    let coded = |text: &str| format!("{text} [{}]", finding.code_name());
-    let bare = plain(&finding.message()).into_owned();
-    let fits = |text: &String| text.chars().count() <= MAX_WARNING_CHARS;
-    [coded(&message_with_help(finding)), coded(&bare)].into_iter().find(fits).unwrap_or(bare)
+    let whole = message_with_help(finding);
+    let fits = whole.chars().count() <= MAX_WARNING_CHARS;
+    let text = if fits { whole } else { plain(&finding.message()).into_owned() };
+    format!("{text} [{}]", finding.code_name())
 }
 
 /// The message of a finding, with its advice if the message does not contain it. The advice of policies comes at the end
@@ -107,14 +107,10 @@ mod tests {
     #[test]
     fn leaves_out_of_a_warning_what_makes_it_too_long() {
         let finding = |help: String| Finding::warn(&CODE, Pointer::root(), "is odd").help(help);
-        let advice = |length| "x".repeat(length - "is odd;  [family/code]".len());
+        let advice = |length| "x".repeat(length - "is odd; ".len());
         let longest = warning(&finding(advice(MAX_WARNING_CHARS)));
-        assert_eq!(longest.len(), MAX_WARNING_CHARS);
         assert!(longest.ends_with("x [family/code]"), "{longest}");
+        assert_eq!(longest.len(), MAX_WARNING_CHARS + " [family/code]".len());
         assert_eq!(warning(&finding(advice(MAX_WARNING_CHARS + 1))), "is odd [family/code]");
-        let long = "x".repeat(MAX_WARNING_CHARS - " [family/code]".len());
-        let coded = |message: String| warning(&Finding::warn(&CODE, Pointer::root(), message));
-        assert_eq!(coded(long.clone()), format!("{long} [family/code]"));
-        assert_eq!(coded(format!("{long}x")), format!("{long}x"));
     }
 }

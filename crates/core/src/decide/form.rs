@@ -12,7 +12,7 @@ use memgate_model::request::Request;
 use memgate_primitives::budget::Budget;
 use memgate_primitives::members::Members;
 use memgate_schema::crd::CrdVersion;
-use memgate_schema::violation::{self, Rule, SchemaViolation};
+use memgate_schema::violation::{Rule, SchemaViolation};
 use memgate_schema::{BuiltinKind, NewObject, Status, Violations};
 
 /// The findings of an apiserver about a new pod or workload, before it calls any webhook; none about other kinds.
@@ -57,7 +57,7 @@ fn of_form(
     let mut seen = Members::default();
     let first = violations.iter().filter(|violation| seen.insert(&violation.pointer));
     let counted = first.filter(|violation| new.is_some() || counts_in_template(violation));
-    counted.take(MAX_REPORTED).map(|violation| schema::finding(&SCHEMA, message, violation)).collect()
+    counted.take(MAX_REPORTED).map(|violation| schema::finding(&SCHEMA, violation)).collect()
 }
 
 /// Whether a violation in the metadata of a template counts: only fields that are copied to the pods are checked,
@@ -69,16 +69,6 @@ fn counts_in_template(violation: &SchemaViolation<'_>) -> bool {
     !in_metadata
         || matches!(violation.rule, Rule::Type { .. })
         || tokens.next().is_some_and(|field| CHECKED.iter().any(|checked| field == *checked))
-}
-
-/// The apiserver's message; for types a shorter one.
-fn message(violation: &SchemaViolation<'_>) -> String {
-    match violation.rule {
-        Rule::Type { expected, got } => {
-            format!("{}: must be of type {expected}, not {got}", violation.pointer.field())
-        }
-        _ => violation::message(violation),
-    }
 }
 
 /// The warning about a version that is not served.

@@ -141,6 +141,7 @@ mod tests {
         let denial = Finding::deny(&CODE, pointer, "spec.hostNetworks are odd");
         let denial = in_workload(denial, &template_pointer, &claims);
         assert_eq!(denial.severity, Severity::Warn);
-        assert_eq!(denial.message(), "its pods will be refused: spec.hostNetworks are odd");
+        let expected = "spec.template.spec.hostNetwork: its pods will be refused: spec.hostNetworks are odd";
+        assert_eq!(denial.message(), expected);
     }
 }

@@ -23,7 +23,7 @@ use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
 use memgate_primitives::suggest::{self, nearest, only_nearest};
 use memgate_schema::crd::Crd;
-use memgate_schema::violation::{Rule, SchemaViolation, supported};
+use memgate_schema::violation::{Rule, SchemaViolation, message, supported};
 use memgate_schema::{Document, NewObject, Status, Violations};
 
 /// How many unknown fields of metadata are compared with known ones.
@@ -153,7 +153,7 @@ fn add(
         let count = if violation.stored { &mut warnings } else { &mut denials };
         *count += 1;
         if *count <= MAX_REPORTED {
-            findings.push(finding(stand_in.code, stand_in.message, violation));
+            findings.push(finding(stand_in.code, violation));
         }
     }
     let not_shown = |count: usize| count.saturating_sub(MAX_REPORTED);
@@ -175,12 +175,8 @@ pub(super) fn unserved_version(group: &str, version: &str, served: &str) -> Find
     Finding::warn(&VERSION_UNKNOWN, Pointer::new("/apiVersion"), message)
 }
 
-/// The finding about a violation, with the family's code and message.
-pub(super) fn finding(
-    code: &'static Code,
-    message: fn(&SchemaViolation<'_>) -> String,
-    violation: &SchemaViolation<'_>,
-) -> Finding {
+/// The finding about a violation, with the family's code.
+pub(super) fn finding(code: &'static Code, violation: &SchemaViolation<'_>) -> Finding {
     let mut finding = Finding::deny(code, violation.pointer.clone(), message(violation));
     if violation.stored {
         finding.severity = Severity::Warn;

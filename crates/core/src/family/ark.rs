@@ -55,7 +55,6 @@ pub static FAMILY: Family = Family {
             unknown_field: Some(&codes::UNKNOWN_FIELD),
             unreleased: &[],
             with_status: &[&api::MEMORY],
-            message: validate::schema_message,
             tolerates: validate::tolerates,
             later_accepts: |_, _| false,
         },

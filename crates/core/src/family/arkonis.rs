@@ -16,7 +16,6 @@ use std::sync::LazyLock;
 use super::packed::packed;
 use super::{in_cel, other_kinds};
 use memgate_model::family::{Definitions, Faces, Family, Kinds, Pods, SchemaStandIn, Validation, Views};
-use memgate_schema::violation;
 
 /// The row of the platform.
 pub static FAMILY: Family = Family {
@@ -55,7 +54,6 @@ pub static FAMILY: Family = Family {
             unknown_field: Some(&codes::UNKNOWN_FIELD),
             unreleased: &[],
             with_status: &[],
-            message: violation::message,
             tolerates: |_, _, _| false,
             later_accepts: validate::later_accepts,
         },

@@ -56,7 +56,10 @@ pub(crate) fn ambiguous_host(text: &str, pointer: &str) -> Option<Finding> {
         return None;
     }
     let pointer = Pointer::new(pointer);
-    let message = format!("{}: clients read its host in different ways", pointer.field());
+    let message = format!(
+        "{}: clients read its host in different ways; write scheme://host:port/path",
+        pointer.field()
+    );
     Some(Finding::warn(&HOST_AMBIGUOUS, pointer, message))
 }
 

@@ -27,7 +27,6 @@ use std::sync::LazyLock;
 use super::packed::packed;
 use super::{in_cel, other_kinds};
 use memgate_model::family::{Definitions, Faces, Family, Kinds, Pods, SchemaStandIn, Validation, Views};
-use memgate_schema::violation;
 
 /// The row of the platform.
 pub static FAMILY: Family = Family {
@@ -62,7 +61,6 @@ pub static FAMILY: Family = Family {
             unknown_field: None,
             unreleased: &[&api::MEMORY_BACKEND],
             with_status: &[],
-            message: violation::message,
             tolerates: |_, _, _| false,
             later_accepts: |_, _| false,
         },

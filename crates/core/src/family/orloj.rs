@@ -21,7 +21,6 @@ use std::sync::LazyLock;
 use super::packed::packed;
 use super::{in_cel, message, other_kinds};
 use memgate_model::family::{Definitions, Faces, Family, Kinds, Pods, SchemaStandIn, Validation, Views};
-use memgate_schema::violation;
 
 /// The row of the platform.
 pub static FAMILY: Family = Family {
@@ -56,7 +55,6 @@ pub static FAMILY: Family = Family {
             unknown_field: Some(&codes::UNKNOWN_FIELD),
             unreleased: &[],
             with_status: &[],
-            message: violation::message,
             tolerates: |_, _, _| false,
             later_accepts: |_, _| false,
         },

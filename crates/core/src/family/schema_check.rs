@@ -12,28 +12,28 @@ use memgate_primitives::members::Members;
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::{Path, Pointer};
 use memgate_primitives::suggest::{did_you_mean, nearest, only_nearest};
+use memgate_schema::violation::type_message;
 
-/// The codes and messages that a family uses.
+use super::message::{fit_names, fits};
+
+/// The codes that a family uses.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Codes {
     /// A wrong JSON type; denies.
     pub(crate) field_type: &'static Code,
     /// A field that the schema does not have; warns.
     pub(crate) unknown_field: &'static Code,
-    /// The message about an unknown field, given the field and the one that was probably meant.
-    pub(crate) unknown_message: fn(&str, Option<&str>) -> String,
-    /// The message about a wrong type, given the field, the expected type and the actual one.
-    pub(crate) type_message: fn(&str, &str, &str) -> String,
 }
 
-/// The usual message about a wrong type.
-pub(crate) fn expected_type_message(field: &str, expected: &str, got: &str) -> String {
-    format!("{field}: expected {expected}, got {got}")
-}
-
-/// The usual message about an unknown field.
+/// The message about an unknown field, given the field and the one that was probably meant.
 pub(crate) fn unknown_field_message(field: &str, meant: Option<&str>) -> String {
-    format!("{field}: unknown field, it will be dropped{}", did_you_mean(meant))
+    let hint = did_you_mean(meant);
+    let message = format!("{field}: unknown field, it will be dropped{hint}");
+    if fits(&message) {
+        message
+    } else {
+        fit_names([field], |[field]| format!("{field}: unknown field{hint}"))
+    }
 }
 
 /// Checks an object, except for its `metadata`, which the apiserver checks.
@@ -128,8 +128,7 @@ impl Check<'_> {
         if self.only_unknown {
             return;
         }
-        let type_message = self.codes.type_message;
-        let message = move |at: &Pointer| type_message(&at.field(), "string", got);
+        let message = move |at: &Pointer| type_message(at, "string", got, "");
         let finding = Finding::deny_within(self.work, self.codes.field_type, pointer, message);
         self.findings.push(finding.fingerprint_value(got));
     }
@@ -138,12 +137,17 @@ impl Check<'_> {
         if self.only_unknown {
             return;
         }
-        let (type_message, got) = (self.codes.type_message, tree.type_name());
-        let text = tree.text().map(excerpt);
+        let (text, got) = (tree.text().map(excerpt), tree.type_name());
+        let shown = match tree {
+            Tree::Boolean(value) => value.to_string(),
+            Tree::Integer(number) => number.to_string(),
+            Tree::Fraction(number) => number.to_string(),
+            _ => text.as_deref().map(quoted).unwrap_or_default(),
+        };
         let details = move |at: &Pointer| {
             let meant = text.as_deref().and_then(|text| meant_instead(at, schema, text));
             let fix = text.as_deref().and_then(|_| unquote(expected));
-            Details::from(type_message(&at.field_or("the object"), expected, got))
+            Details::from(type_message(at, expected, got, &shown))
                 .help(meant.map(|meant| format!("write `{meant}`")))
                 .fix(fix)
         };
@@ -164,13 +168,12 @@ impl Check<'_> {
         if open && meant(name).is_none() {
             return;
         }
-        let unknown_message = self.codes.unknown_message;
         let pointer = here.pointer().key(name);
         let name = excerpt(name);
         let details = move |at: &Pointer| {
             let shown = quoted(&at.field());
             let certain = alias(&name).or_else(|| only_nearest(&name, names()));
-            Details::from(unknown_message(shown.trim_matches('"'), meant(&name)))
+            Details::from(unknown_field_message(shown.trim_matches('"'), meant(&name)))
                 .fix(certain.map(|meant| Fix::Rename(meant.to_owned())))
         };
         let finding = Finding::warn_within(self.work, self.codes.unknown_field, pointer, details);

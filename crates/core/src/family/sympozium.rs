@@ -18,7 +18,6 @@ use std::sync::LazyLock;
 use super::packed::packed;
 use super::{in_cel, other_kinds};
 use memgate_model::family::{Definitions, Faces, Family, Kinds, Pods, SchemaStandIn, Validation, Views};
-use memgate_schema::violation;
 
 /// The row of the platform.
 pub static FAMILY: Family = Family {
@@ -62,7 +61,6 @@ pub static FAMILY: Family = Family {
             unknown_field: Some(&codes::UNKNOWN_FIELD),
             unreleased: &[],
             with_status: &[],
-            message: violation::message,
             tolerates: validate::tolerates,
             later_accepts: validate::later_accepts,
         },

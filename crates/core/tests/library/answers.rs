@@ -75,8 +75,8 @@ fn counts_what_is_not_told() {
     let findings = vec![deny("/spec/a", "is odd"), warning];
     let answer = answer(&refused(findings, NotShown { denials: 950, warnings: 12 }), "n");
     let message = answer["response"]["status"]["message"].as_str().expect("a message");
-    assert_eq!(message, "Agent.orloj.dev \"n\" is invalid: is odd … and 950 more");
-    let warnings = json!(["is large [family/code]", "and 12 more warnings"]);
+    assert_eq!(message, "Agent.orloj.dev \"n\" is invalid: spec.a: is odd … and 950 more");
+    let warnings = json!(["spec.b: is large [family/code]", "and 12 more warnings"]);
     assert_eq!(answer["response"]["warnings"], warnings);
 }
 

@@ -5,6 +5,7 @@
 use memgate_core::decide::decide;
 use memgate_core::patch::Patch;
 use memgate_core::{admission, state};
+use memgate_model::finding::Finding;
 use memgate_model::object::{Coverage, KindState, Object, Reference};
 use memgate_model::snapshot::Snapshot;
 use serde_json::{Value, json};
@@ -35,9 +36,11 @@ fn decided(object: &Value, snapshot: &Snapshot) -> (Vec<String>, Vec<String>) {
     });
     let body = review.to_string();
     let decision = decide(&admission::parse(&body).expect("a review").request, snapshot);
-    let findings =
-        decision.findings.iter().map(|finding| format!("{}: {}", finding.code.name, finding.message()));
-    let findings = findings.collect();
+    let without_field = |finding: &Finding| {
+        let (message, field) = (finding.message(), format!("{}: ", finding.pointer.field()));
+        format!("{}: {}", finding.code.name, message.strip_prefix(&field).unwrap_or(&message))
+    };
+    let findings = decision.findings.iter().map(without_field).collect();
     let patched = serde_json::to_string(&Patch(&decision.edits)).expect("a patch");
     let names = patched.split('"').filter(|text| text.starts_with("ORLOJ_MEMORY_")).map(str::to_owned);
     (findings, names.collect())

@@ -15,6 +15,7 @@ use crate::family::inject::own::{self, OwnVariables};
 use crate::family::inject::{
     Conflict, WantedByContainer, WantedByPod, annotation_pointer, controller_of, merge, references,
 };
+use crate::family::message::fit_names;
 use memgate_model::elsewhere::Elsewhere;
 use memgate_model::event::InvolvedObject;
 use memgate_model::finding::{Code, Finding, excerpt};
@@ -44,7 +45,11 @@ pub(crate) fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>
         OptIn::OfOthers => return Some(Injection::nothing(Reason::NotOurs)),
         OptIn::OfBroker => {
             let at = annotation_pointer(MEMORY_ANNOTATION);
-            let warning = Finding::warn(&POD_BROKER, at, "broker pods are not injected");
+            let warning = Finding::warn(
+                &POD_BROKER,
+                at,
+                "this pod is ARK's own broker and gets no memory; remove the annotation",
+            );
             return Some(Injection { warnings: vec![warning], ..Injection::nothing(Reason::NotOurs) });
         }
     };
@@ -132,7 +137,8 @@ fn add_unmet(injection: &mut Injection, reason: Reason, code: &'static Code, mes
 fn timeout(pod: &Pod<'_>, injection: &mut Injection) -> Option<u16> {
     let seconds = recognise::seconds(pod.annotation(TIMEOUT_ANNOTATION)?);
     if seconds.is_none() {
-        let message = format!("{TIMEOUT_ANNOTATION} must be a number of seconds from 1 to 3600");
+        let given = quoted(pod.annotation(TIMEOUT_ANNOTATION)?);
+        let message = format!("{TIMEOUT_ANNOTATION} must be a number of seconds from 1 to 3600, not {given}");
         let finding = Finding::warn(&POD_TIMEOUT_INVALID, annotation_pointer(TIMEOUT_ANNOTATION), message);
         injection.warnings.push(finding);
     }
@@ -186,7 +192,12 @@ fn find<'s>(
     state: &mut StateReader<'s>,
 ) -> Option<PodMemory<'s>> {
     let Some((home, name)) = MemoryName::read(wanted).map(|name| name.within(namespace)) else {
-        let message = format!("{MEMORY_ANNOTATION} must be \"name\" or \"namespace/name\"; nothing injected");
+        let message = fit_names([wanted], |[wanted]| {
+            let wanted = quoted(wanted);
+            format!(
+                "{MEMORY_ANNOTATION} must be \"name\" or \"namespace/name\", not {wanted}; nothing injected"
+            )
+        });
         add_unmet(injection, Reason::ReferenceInvalid, &POD_REF_INVALID, message);
         return None;
     };
@@ -196,7 +207,9 @@ fn find<'s>(
             let cross_namespace = home != namespace && namespace_given;
             if cross_namespace {
                 let (home, namespace) = (quoted(home), quoted(namespace));
-                let message = format!("Memory of namespace {home} used by a pod of namespace {namespace}");
+                let message = format!(
+                    "Memory of namespace {home} used by a pod of namespace {namespace}: it gets only the address"
+                );
                 let pointer = annotation_pointer(MEMORY_ANNOTATION);
                 let finding = Finding::warn(&POD_MEMORY_CROSS_NAMESPACE, pointer, message);
                 let at = Pointer::new("/metadata/namespace");

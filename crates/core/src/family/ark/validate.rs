@@ -21,6 +21,7 @@ use memgate_model::request::Operation;
 use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
 use memgate_primitives::budget::Budget;
+use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
 
 use super::api::{ARK_CONFIG, DEFAULT, MEMORY, QUERY};
@@ -29,7 +30,7 @@ use super::codes::{
     CONFIG_QUERY_TTL_SHORT,
 };
 
-pub(crate) use self::schema::{schema_message, tolerates};
+pub(crate) use self::schema::tolerates;
 
 /// All findings about the subject, in any order.
 pub(crate) fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
@@ -50,17 +51,14 @@ pub(crate) fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
     ratchet::apply(subject, findings)
 }
 
-/// A denial whose message starts with its field, since users often read a denial without the object.
+/// A denial within the budget.
 fn denial(
     work: &Budget<'_>,
     code: &'static Code,
     pointer: Pointer,
     message: impl Fn() -> String + Send + Sync + 'static,
 ) -> Finding {
-    Finding::deny_within(work, code, pointer, move |at| {
-        let (field, message) = (at.field(), message());
-        if message.starts_with(&field) { message } else { format!("{field}: {message}") }
-    })
+    Finding::deny_within(work, code, pointer, move |_| message())
 }
 
 /// Validates an ArkConfig: its name, the default TTL and the default Memory of Queries.
@@ -70,11 +68,15 @@ fn config(object: &Tree, work: &Budget<'_>) -> Vec<Finding> {
     if let Some(ttl) = object.text_at(&["spec", "queryTTL"]) {
         const POINTER: &str = "/spec/queryTTL";
         findings.extend(match ttl::nanoseconds(ttl) {
-            Err(instead) => Some(ttl::not_a_duration(work, &CONFIG_QUERY_TTL, POINTER, instead, "720h")),
-            Ok(..=0) => Some(denial(work, &CONFIG_QUERY_TTL, Pointer::new(POINTER), || {
-                "spec.queryTTL must be a positive duration".to_owned()
-            })),
-            Ok(nanoseconds) => ttl::too_short(nanoseconds, &CONFIG_QUERY_TTL_SHORT, POINTER),
+            Err(instead) => {
+                Some(ttl::not_a_duration(work, &CONFIG_QUERY_TTL, POINTER, (ttl, instead), "720h"))
+            }
+            Ok(..=0) => {
+                let shown = quoted(ttl);
+                let message = move || format!("spec.queryTTL must be a positive duration, not {shown}");
+                Some(denial(work, &CONFIG_QUERY_TTL, Pointer::new(POINTER), message))
+            }
+            Ok(nanoseconds) => ttl::too_short((ttl, nanoseconds), &CONFIG_QUERY_TTL_SHORT, POINTER),
         });
     }
     let Some(memory) = object.at(&["spec", "defaultMemory"]).filter(|memory| memory.is_object()) else {
@@ -86,7 +88,8 @@ fn config(object: &Tree, work: &Budget<'_>) -> Vec<Finding> {
         findings.push(denial(work, &CONFIG_DEFAULT_MEMORY_NAME, here.key("name"), || message.to_owned()));
     }
     if memory.get("namespace").and_then(Tree::text).is_some_and(|namespace| !namespace.is_empty()) {
-        let message = "spec.defaultMemory.namespace must be empty";
+        let message =
+            "spec.defaultMemory.namespace must be empty: each Query uses the Memory of its own namespace";
         findings.push(denial(work, &CONFIG_DEFAULT_MEMORY_NAMESPACE, here.key("namespace"), || {
             message.to_owned()
         }));
@@ -101,6 +104,6 @@ fn config_name(object: &Tree) -> Option<Finding> {
         Some(name) => name.text()?,
         None => metadata.get("generateName").and(Some(""))?,
     };
-    let message = "ARK reads only the ArkConfig named \"default\"";
+    let message = format!("ARK reads only the ArkConfig named \"default\", not {}", quoted(name));
     (name != DEFAULT).then(|| Finding::warn(&CONFIG_NAME, Pointer::new("/metadata/name"), message))
 }

@@ -25,12 +25,7 @@ use memgate_schema::violation::{Rule, SchemaViolation};
 use super::api::{DIALECTS, Dialect, KUBESWARM, MISNAMED_GROUP};
 use super::codes::{API_VERSION_NOT_SERVED, FIELD_TYPE, UNKNOWN_FIELD};
 
-const SCHEMA_CODES: Codes = Codes {
-    field_type: &FIELD_TYPE,
-    unknown_field: &UNKNOWN_FIELD,
-    unknown_message: schema_check::unknown_field_message,
-    type_message: schema_check::expected_type_message,
-};
+const SCHEMA_CODES: Codes = Codes { field_type: &FIELD_TYPE, unknown_field: &UNKNOWN_FIELD };
 
 /// All findings about the subject, in any order.
 pub(crate) fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {

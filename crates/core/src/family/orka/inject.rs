@@ -121,7 +121,10 @@ mod tests {
         assert!(injection.edits.is_empty());
         let finding = injection.unmet.first().expect("a word about it").clone();
         assert_eq!(finding.code, &LOOKUP_FAILED);
-        assert_eq!(finding.message(), "Task \"team/a\" could not be looked up");
+        assert_eq!(
+            finding.message(),
+            "metadata.labels[orka.ai/task]: Task \"team/a\" could not be looked up"
+        );
         let asked: Vec<&str> = state.into_unknown().iter().map(|reference| reference.kind.kind).collect();
         assert_eq!(asked, ["Namespace", "Task"]);
     }

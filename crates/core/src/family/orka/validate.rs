@@ -46,10 +46,11 @@ fn namespace(subject: &Subject<'_>, state: &StateReader<'_>) -> Vec<Finding> {
     findings.map(|finding| Finding { severity: Severity::Warn, ..finding }).collect()
 }
 
-/// A message that starts with its field.
+/// A message that names its field.
 fn with_field(pointer: &Pointer, message: &str) -> String {
     let field = quoted(&pointer.field());
-    format!("{}: {message}", field.trim_matches('"'))
+    let field = field.trim_matches('"');
+    if message.contains(field) { message.to_owned() } else { format!("{field}: {message}") }
 }
 
 /// The type of a Task.

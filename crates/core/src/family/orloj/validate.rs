@@ -20,7 +20,6 @@ use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
-use memgate_schema::violation;
 
 use super::api::{self, AGENT, MEMORY, ModelEndpoint, text};
 use super::codes::{
@@ -29,12 +28,7 @@ use super::codes::{
 use super::message::fit_names;
 use super::namespace;
 
-const SCHEMA_CODES: Codes = Codes {
-    field_type: &SCHEMA,
-    unknown_field: &UNKNOWN_FIELD,
-    unknown_message: unknown_field,
-    type_message: violation::type_message,
-};
+const SCHEMA_CODES: Codes = Codes { field_type: &SCHEMA, unknown_field: &UNKNOWN_FIELD };
 
 /// Names that have another meaning in the paths of Orloj's API.
 /// Source: OrlojHQ/orloj, the API's check of names.
@@ -109,11 +103,6 @@ fn target_namespace(subject: &Subject<'_>, settings: &Orloj) -> Option<Finding> 
         return Some(Finding::warn(&TARGET_NAMESPACE, pointer, message).help(help));
     }
     Some(Finding::warn(&TARGET_NAMESPACE, pointer, message))
-}
-
-fn unknown_field(field: &str, meant: Option<&str>) -> String {
-    let hint = meant.map(|meant| format!(", did you mean \"{meant}\"?")).unwrap_or_default();
-    fit_names([field], |[field]| format!("unknown field \"{field}\"{hint}"))
 }
 
 /// A fingerprint value. Two objects have the same one if all these values are equal.

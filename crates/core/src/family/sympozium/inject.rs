@@ -121,7 +121,9 @@ fn try_inject<'p>(
     let found = find(pod, instance, namespace, state)?;
     if !found.has_memory() {
         if found.unmet.is_empty() {
-            let message = fit_names([instance], |[agent]| format!("Agent {} has no memory", quoted(agent)));
+            let message = fit_names([instance], |[agent]| {
+                format!("Agent {} has no memory; add skill \"memory\" to it", quoted(agent))
+            });
             return Err(no_memory(&AGENT_WITHOUT_MEMORY, instance_label(), message));
         }
         let nothing = Injection::nothing(Reason::ReferenceMissing);

@@ -23,7 +23,7 @@ mod workspace;
 use std::borrow::Cow;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-use crate::family::message::{MAX_NAME_CHARS, fit_message, fit_names, fits, truncate};
+use crate::family::message::{MAX_NAME_CHARS, fit_message, fits, truncate};
 use crate::family::schema_check::{self, Codes, drop_below_wrong_types};
 use memgate_model::family::Subject;
 use memgate_model::finding::{Finding, Severity};
@@ -36,7 +36,6 @@ use memgate_primitives::members::Members;
 use memgate_primitives::number::more;
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::{Pointer, unescape};
-use memgate_primitives::suggest::did_you_mean;
 use memgate_schema::violation::{Rule, SchemaViolation};
 
 use self::report::Report;
@@ -46,18 +45,7 @@ use super::api::{
 };
 use super::codes::{SCHEMA, TYPE_INVALID, UNKNOWN_FIELD};
 
-const SCHEMA_CODES: Codes = Codes {
-    field_type: &TYPE_INVALID,
-    unknown_field: &UNKNOWN_FIELD,
-    unknown_message: |field, meant| {
-        let message = schema_check::unknown_field_message(field, meant);
-        let short = |[field]: [&str; 1]| format!("{field}: unknown field{}", did_you_mean(meant));
-        if fits(&message) { message } else { fit_names([field], short) }
-    },
-    type_message: |field, expected, got| {
-        format!("{field}: Invalid value: {}: expected {expected}", quoted(got))
-    },
-};
+const SCHEMA_CODES: Codes = Codes { field_type: &TYPE_INVALID, unknown_field: &UNKNOWN_FIELD };
 
 /// All findings about the subject, in any order.
 pub(crate) fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {

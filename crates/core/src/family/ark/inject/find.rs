@@ -31,10 +31,10 @@ pub(super) struct PodMemory<'s> {
 
 /// The beginning of the variables for headers.
 pub(in super::super) const HEADER_PREFIX: &str = "ARK_MEMORY_HEADER_";
-const NO_VALUE: &str = "cannot be injected: no value";
-const QUERY_PARAMETER: &str = "cannot be injected: value comes from a query parameter";
-const OTHER_NAMESPACE: &str = "cannot be injected: Memory of another namespace";
-const SAME_VARIABLE: &str = "cannot be injected: same variable as a later header";
+const NO_VALUE: &str = "cannot be injected: it has no value";
+const QUERY_PARAMETER: &str = "cannot be injected: its value comes from a query parameter";
+const OTHER_NAMESPACE: &str = "cannot be injected: the Memory is in another namespace";
+const SAME_VARIABLE: &str = "cannot be injected: a later header has the same variable";
 const CREDENTIAL: &str = "holds a literal credential and is not copied into the pod; use secretKeyRef";
 
 /// A header that is injected as a variable.

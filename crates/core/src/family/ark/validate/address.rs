@@ -69,7 +69,7 @@ fn exactly_one(value: &ValueOrSource<'_>, work: &Budget<'_>) -> Option<Finding> 
     match value.sources.as_slice() {
         _ if !value_from.is_object() => None,
         [] => {
-            let message = || "valueFrom must specify exactly one source".to_owned();
+            let message = || "valueFrom must specify exactly one source, such as serviceRef".to_owned();
             Some(denial(work, &MEMORY_ADDRESS_SOURCE, pointer, message))
         }
         [_] => None,
@@ -89,13 +89,13 @@ fn effective_source(
     let address = Path::Key(&spec, "address");
     let value_from = Path::Key(&address, "valueFrom");
     let path = Path::Key(&value_from, source.field);
-    let location = ReferenceLocation { path, header: None, namespace: subject.namespace };
+    let location = ReferenceLocation { path, namespace: subject.namespace };
     reference::findings(source, location, state, &mut findings);
     match source.field {
         "configMapKeyRef" => findings.extend(reference::config_map_value(source, location, state)),
         "serviceRef" => findings.extend(service::findings(source, location, state)),
         "queryParameterRef" if source.tree.is_object() => {
-            let message = "queryParameterRef never resolves for a Memory address";
+            let message = "never resolves here; use another source";
             findings.push(Finding::warn(&MEMORY_ADDRESS_QUERY_PARAMETER, path.pointer(), message));
         }
         _ => {}
@@ -106,15 +106,20 @@ fn effective_source(
 fn url(text: &str, subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
     let pointer = Pointer::new(VALUE);
     let Some(address) = Address::parse(text) else {
-        let message = "address value must be an absolute http or https URL";
+        let message =
+            "address value must be an absolute http or https URL, such as https://memory.example.com";
         return vec![denial(state.budget(), &MEMORY_ADDRESS_URL, pointer, || message.to_owned())];
     };
     let advice = [
-        (address.rest.contains(' '), &MEMORY_ADDRESS_BLANK, "address value contains a blank"),
+        (
+            address.rest.contains(' '),
+            &MEMORY_ADDRESS_BLANK,
+            "address value contains a blank; remove it, or write %20",
+        ),
         (
             address.userinfo,
             &MEMORY_ADDRESS_CREDENTIALS,
-            "address contains credentials; they show up in status.lastResolvedAddress",
+            "address contains credentials, which status.lastResolvedAddress shows; use secretKeyRef",
         ),
         (
             address.has_suffix(),
@@ -124,12 +129,12 @@ fn url(text: &str, subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Fi
         (
             address.is_local(),
             &MEMORY_ADDRESS_LOCAL,
-            "address points to the caller itself or a link-local host",
+            "address points to the caller itself or a link-local host; use the name of a Service",
         ),
         (
             travels_unencrypted(&address, subject, state),
             &MEMORY_ADDRESS_PLAIN_HTTP,
-            "headers would travel unencrypted",
+            "http sends spec.headers unencrypted; use https",
         ),
     ];
     let value = advice.into_iter().filter(|(applies, ..)| *applies);

@@ -28,25 +28,21 @@ struct CheckedHeader<'t> {
     name: &'t str,
     tree: &'t Tree,
     path: Path<'t>,
-    index: usize,
     work: &'t Budget<'t>,
 }
 
 impl CheckedHeader<'_> {
     fn deny(&self, code: &'static Code, pointer: Pointer, text: &'static str) -> Finding {
-        let index = self.index;
-        denial(self.work, code, pointer, move || format!("headers[{index}]: {text}"))
+        denial(self.work, code, pointer, || text.to_owned())
     }
 
-    /// A warning that begins with the header.
     fn warn(
         &self,
         code: &'static Code,
         pointer: Pointer,
         text: impl Fn() -> String + Send + Sync + 'static,
     ) -> Finding {
-        let index = self.index;
-        Finding::warn_within(self.work, code, pointer, move |_| format!("headers[{index}]: {}", text()))
+        Finding::warn_within(self.work, code, pointer, move |_| text())
     }
 
     fn name_pointer(&self) -> Pointer {
@@ -72,7 +68,7 @@ pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>, findi
             break;
         }
         let name = tree.get("name").and_then(Tree::text).unwrap_or_default();
-        let header = CheckedHeader { name, tree, path: Path::Index(&list, index), index, work };
+        let header = CheckedHeader { name, tree, path: Path::Index(&list, index), work };
         findings.extend(self::name(&header));
         if !name.is_empty()
             && let Some(sent) = spellings.or_default(one_spelling(name)).sent_besides(name)
@@ -106,7 +102,7 @@ impl<'t> Spellings<'t> {
             Self::None => (Self::One(name), None),
             Self::One(one) if *one == name => (Self::One(name), Some("ARK sends the last")),
             Self::One(_) | Self::Several => {
-                (Self::Several, Some("names differ only by case, which one is sent is random"))
+                (Self::Several, Some("only the case differs, and ARK sends one of the two at random"))
             }
         };
         *self = now;
@@ -123,11 +119,15 @@ fn name(header: &CheckedHeader<'_>) -> Option<Finding> {
         return Some(header.deny(&HEADER_NAME, header.name_pointer(), "name is required"));
     }
     if !is_header_name(name) {
-        return Some(header.deny(&HEADER_NAME, header.name_pointer(), "invalid header name"));
+        return Some(header.deny(
+            &HEADER_NAME,
+            header.name_pointer(),
+            "invalid header name: use letters, digits and \"-\"",
+        ));
     }
     let set_by_client = CLIENT_HEADERS.iter().any(|header| header.eq_ignore_ascii_case(name));
     let name = name.to_owned();
-    let message = move || format!("{name} is ignored by the client");
+    let message = move || format!("{name} is ignored: ARK's HTTP client sets it itself");
     set_by_client.then(|| header.warn(&HEADER_IGNORED, header.name_pointer(), message))
 }
 
@@ -149,7 +149,7 @@ fn value(
             let path = Path::Key(&header.path, "value");
             let path = Path::Key(&path, "valueFrom");
             let path = Path::Key(&path, source.field);
-            let location = ReferenceLocation { path, header: Some(header.index), namespace };
+            let location = ReferenceLocation { path, namespace };
             reference::findings(&source, location, state, findings);
         }
         EffectiveValue::Nothing => {}
@@ -172,7 +172,10 @@ fn exactly_one(header: &CheckedHeader<'_>, choice: &ValueOrSource<'_>) -> Option
     let message = "valueFrom must specify exactly one source";
     match choice.sources.as_slice() {
         _ if !value_from.is_object() => None,
-        [] => Some(header.deny(&HEADER_SOURCE, pointer(), message)),
+        [] => {
+            let message = "valueFrom must specify exactly one source, such as secretKeyRef";
+            Some(header.deny(&HEADER_SOURCE, pointer(), message))
+        }
         [_] => None,
         [first, ..] => {
             let field = first.field;
@@ -185,10 +188,14 @@ fn literal(header: &CheckedHeader<'_>, literal: &Tree, findings: &mut Vec<Findin
     let pointer = || Path::Key(&Path::Key(&header.path, "value"), "value").pointer();
     let Some(text) = literal.text() else { return };
     if text.bytes().any(|byte| byte.is_ascii_control() && byte != b'\t') {
-        findings.push(header.deny(&HEADER_VALUE_CHARS, pointer(), "invalid header value"));
+        findings.push(header.deny(
+            &HEADER_VALUE_CHARS,
+            pointer(),
+            "invalid header value: it has a control character, such as a line break",
+        ));
     }
     if is_credential_header(header.name) {
-        let message = || "literal credential; use secretKeyRef".to_owned();
+        let message = || "a credential stands in clear text; use valueFrom.secretKeyRef".to_owned();
         findings.push(header.warn(&HEADER_INLINE_SECRET, pointer(), message));
     }
 }

@@ -39,7 +39,7 @@ pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
         findings.push(Finding::warn(&QUERY_TARGET_LIST, Pointer::new("/spec/target"), message));
     }
     if object.text_at(&["spec", "type"]) == Some("messages") {
-        let message = "spec.type messages is deprecated; ARK turns it into user";
+        let message = "spec.type \"messages\" is deprecated; ARK turns it into \"user\"";
         findings.push(Finding::warn(&QUERY_TYPE_MESSAGES, Pointer::new("/spec/type"), message));
     }
     findings.extend(durations(object, state.budget()));
@@ -73,7 +73,7 @@ fn named_memory(memory: &Tree, subject: &Subject<'_>, state: &mut StateReader<'_
         state.namespace_given() && !matches!(found, Lookup::Found(memory) if !memory.namespace_given);
     if namespace_given && namespace != subject.namespace {
         let message = format!(
-            "spec.memory points to namespace {}; like-named queries share messages there",
+            "spec.memory.namespace is {}; queries with the same name share messages there",
             quoted(namespace)
         );
         let finding = Finding::warn(&QUERY_MEMORY_CROSS_NAMESPACE, pointer.key("namespace"), message);
@@ -94,13 +94,13 @@ fn named_memory(memory: &Tree, subject: &Subject<'_>, state: &mut StateReader<'_
 /// Checks the TTL and the timeout.
 fn durations(object: &Tree, work: &Budget<'_>) -> impl Iterator<Item = Finding> {
     let ttl = object.text_at(&["spec", "ttl"]).and_then(|ttl| match ttl::nanoseconds(ttl) {
-        Err(instead) => Some(ttl::not_a_duration(work, &QUERY_TTL, "/spec/ttl", instead, "720h")),
-        Ok(nanoseconds) => ttl::too_short(nanoseconds, &QUERY_TTL_SHORT, "/spec/ttl"),
+        Err(instead) => Some(ttl::not_a_duration(work, &QUERY_TTL, "/spec/ttl", (ttl, instead), "720h")),
+        Ok(nanoseconds) => ttl::too_short((ttl, nanoseconds), &QUERY_TTL_SHORT, "/spec/ttl"),
     });
-    let timeout = object.text_at(&["spec", "timeout"]).map(ttl::nanoseconds);
-    let timeout = timeout
-        .and_then(Result::err)
-        .map(|instead| ttl::not_a_duration(work, &QUERY_TIMEOUT, "/spec/timeout", instead, "5m"));
+    let timeout = object.text_at(&["spec", "timeout"]).and_then(|timeout| {
+        let instead = ttl::nanoseconds(timeout).err()?;
+        Some(ttl::not_a_duration(work, &QUERY_TIMEOUT, "/spec/timeout", (timeout, instead), "5m"))
+    });
     ttl.into_iter().chain(timeout)
 }
 
@@ -128,7 +128,7 @@ fn without_memory(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<
     if subject.operation != Operation::Create || !state.is_known(&MEMORY) {
         return None;
     }
-    let message = "conversationId is set but no Memory is available; history will be dropped";
+    let message = "spec.conversationId is set but no Memory is available; history will be dropped";
     match default_memory(subject.namespace, state) {
         DefaultMemory::None => {
             let pointer = Pointer::new("/spec/conversationId");

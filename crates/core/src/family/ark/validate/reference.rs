@@ -21,8 +21,6 @@ use super::denial;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ReferenceLocation<'p> {
     pub(super) path: Path<'p>,
-    /// The index of the header, which denials name; `None` in an address.
-    pub(super) header: Option<usize>,
     /// The namespace of the Memory.
     pub(super) namespace: &'p str,
 }
@@ -40,11 +38,7 @@ impl ReferenceLocation<'_> {
         field: &'static str,
         message: impl Fn() -> String + Send + Sync + 'static,
     ) -> Finding {
-        let header = self.header;
-        denial(work, code, self.field(field), move || match header {
-            Some(index) => format!("headers[{index}]: {}", message()),
-            None => message(),
-        })
+        denial(work, code, self.field(field), message)
     }
 }
 
@@ -142,8 +136,9 @@ pub(super) fn config_map_value(
     let Lookup::Found(map) = state.get_if_known(&CONFIG_MAP, location.namespace, name) else { return None };
     let value = map.tree.get("data")?.entry(key)?;
     let clean = value.trim() == value && Address::parse(value).is_some();
-    let message = "configMap value is not a clean URL; ARK does not trim it";
     let finding = || {
+        let shown = quoted(key);
+        let message = format!("the value of key {shown} is not a clean http(s) URL; ARK does not trim it");
         Finding::warn(&MEMORY_CONFIGMAP_VALUE, location.path.pointer(), message).elsewhere(
             map,
             Pointer::new("/data").key(key),

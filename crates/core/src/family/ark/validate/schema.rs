@@ -1,35 +1,17 @@
-//! The schemas of the CRDs, which an apiserver enforces before it calls a webhook. Contains the messages about
-//! files, and finds fields that are probably misspelled.
+//! The schemas of the CRDs, which an apiserver enforces before it calls a webhook. Finds fields that
+//! are probably misspelled.
 
 use crate::family::schema_check::{self, Codes};
 use memgate_model::finding::Finding;
 use memgate_model::kind::Kind;
 use memgate_model::tree::Tree;
 use memgate_primitives::budget::Budget;
-use memgate_primitives::suggest::did_you_mean;
-use memgate_schema::violation::{Rule, SchemaViolation, message, supported};
+use memgate_schema::violation::{Rule, SchemaViolation};
 
 use super::super::api::QUERY;
 use super::super::codes::{SCHEMA, UNKNOWN_FIELD};
 
-const CODES: Codes = Codes {
-    field_type: &SCHEMA,
-    unknown_field: &UNKNOWN_FIELD,
-    unknown_message: |field, meant| format!("{field}: unknown field{}", did_you_mean(meant)),
-    type_message: |field, expected, _| format!("{field}: must be of type {expected}"),
-};
-
-/// The message about a violation of a schema.
-pub(crate) fn schema_message(violation: &SchemaViolation<'_>) -> String {
-    let text = match violation.rule {
-        Rule::Type { expected, .. } => format!("must be of type {expected}"),
-        Rule::Required(_, "") => "is required".to_owned(),
-        Rule::TooShort(1) => "must not be empty".to_owned(),
-        Rule::Unsupported(allowed) => format!("must be one of {}", supported(allowed).0.join(", ")),
-        _ => return message(violation),
-    };
-    format!("{}: {text}", violation.pointer.field())
-}
+const CODES: Codes = Codes { field_type: &SCHEMA, unknown_field: &UNKNOWN_FIELD };
 
 /// Whether a violation is not reported. The rules about ports have better messages, and of a Query the platform itself
 /// accepts what its schema refuses: the older type, no spec, an input that is null, and the older form of a target, which

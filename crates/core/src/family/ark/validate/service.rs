@@ -30,9 +30,8 @@ pub(super) fn findings(
     let found = reference.look_up(state);
     let mut findings = Vec::new();
     if crosses_namespaces(&reference, location, found, state) {
-        let message = format!(
-            "serviceRef points to namespace \"{namespace}\"; in a shared store like-named queries mix"
-        );
+        let message =
+            format!("in namespace \"{namespace}\"; queries with the same name share messages there");
         let pointer = location.field("namespace");
         let finding = Finding::warn(&MEMORY_SERVICE_CROSS_NAMESPACE, pointer, message);
         let home = Pointer::new("/metadata/namespace");
@@ -109,18 +108,19 @@ pub(super) fn port_type(
 ) -> Option<Finding> {
     let port = source.tree.get("port")?;
     let pointer = Pointer::new("/spec/address/valueFrom/serviceRef/port");
-    let out_of_range = || "serviceRef.port must be between 1 and 65535".to_owned();
+    let out_of_range = |number: String| {
+        let message = move || format!("serviceRef.port must be between 1 and 65535, not {number}");
+        Some(denial(state.budget(), &MEMORY_PORT_RANGE, pointer.clone(), message))
+    };
     match port {
         Tree::Text(_) => None,
         Tree::Integer(number) if (1..=65535).contains(number) => {
             Some(port_rewritten(*number, source, namespace, state))
         }
-        Tree::Integer(_) => Some(denial(state.budget(), &MEMORY_PORT_RANGE, pointer, out_of_range)),
-        Tree::Fraction(number) if number.fract() == 0.0 => {
-            Some(denial(state.budget(), &MEMORY_PORT_RANGE, pointer, out_of_range))
-        }
+        Tree::Integer(number) => out_of_range(number.to_string()),
+        Tree::Fraction(number) if number.fract() == 0.0 => out_of_range(number.to_string()),
         _ => {
-            let message = || "serviceRef.port must be a string".to_owned();
+            let message = || "serviceRef.port must be a string: the name of a port".to_owned();
             Some(denial(state.budget(), &MEMORY_PORT_TYPE, pointer, message))
         }
     }
@@ -136,7 +136,7 @@ fn port_rewritten(
         ServiceRef::read(source, namespace).map_or(Lookup::Unknown, |reference| reference.look_up(state));
     let became = match fix_port(number, service) {
         Some(text) => format!("became \"{}\"", without_quotes(&text)),
-        None => "was removed".to_owned(),
+        None => "was removed, so ARK uses the first port".to_owned(),
     };
     let message = format!("serviceRef.port is a port name; {number} {became}");
     let pointer = Pointer::new("/spec/address/valueFrom/serviceRef/port");

@@ -3,6 +3,7 @@
 use memgate_model::finding::{Code, Finding};
 use memgate_primitives::budget::Budget;
 use memgate_primitives::duration;
+use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
 
 use super::super::ttl::SECOND;
@@ -23,18 +24,24 @@ pub(super) fn not_a_duration(
     work: &Budget<'_>,
     code: &'static Code,
     pointer: &'static str,
-    instead: Option<String>,
+    (text, instead): (&str, Option<String>),
     example: &'static str,
 ) -> Finding {
     let pointer = Pointer::new(pointer);
-    let field = pointer.field();
-    let end = instead.map_or_else(|| format!(", such as {example}"), |instead| format!("; use {instead}"));
-    denial(work, code, pointer, move || format!("{field} must be a Go duration{end}"))
+    let (field, shown) = (pointer.field(), quoted(text));
+    let end =
+        instead.map_or_else(|| format!("write for example {example}"), |instead| format!("use {instead}"));
+    denial(work, code, pointer, move || format!("{field} must be a Go duration, not {shown}; {end}"))
 }
 
 /// The warning about a duration, if it is below one second.
-pub(super) fn too_short(nanoseconds: i64, code: &'static Code, pointer: &'static str) -> Option<Finding> {
+pub(super) fn too_short(
+    (text, nanoseconds): (&str, i64),
+    code: &'static Code,
+    pointer: &'static str,
+) -> Option<Finding> {
     let pointer = Pointer::new(pointer);
-    let message = format!("{} is below one second; ARK's broker refuses the messages", pointer.field());
+    let (field, shown) = (pointer.field(), quoted(text));
+    let message = format!("{field} is below one second: {shown}; ARK's broker refuses the messages");
     (nanoseconds < SECOND).then(|| Finding::warn(code, pointer, message))
 }

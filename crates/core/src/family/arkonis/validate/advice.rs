@@ -129,7 +129,7 @@ fn not_url(dialect: &Dialect, store: &VectorStore<'_>) -> Option<Finding> {
     let endpoint = Endpoint::parse(text);
     let bare = endpoint.scheme.is_none() && endpoint.has_host();
     let fine = endpoint.is_http() || (dialect.successor && (bare || store.provider == Some("pgvector")));
-    let message = "spec.vectorStore.endpoint should be an http(s) base URL";
+    let message = "spec.vectorStore.endpoint should be an http(s) base URL, such as http://qdrant:6333";
     (!fine).then(|| Finding::warn(&ENDPOINT_NOT_URL, Pointer::new("/spec/vectorStore/endpoint"), message))
 }
 
@@ -137,7 +137,8 @@ fn hosted_without_secret(store: &VectorStore<'_>) -> Option<Finding> {
     let hosted_endpoint =
         store.endpoint.is_some_and(|text| Endpoint::parse(text).host_ends_with(&HOSTED_SUFFIXES));
     let hosted = store.provider == Some("pinecone") || hosted_endpoint;
-    let message = "spec.vectorStore.secretRef is required for hosted providers";
+    let message =
+        "spec.vectorStore.secretRef is required for hosted providers: they refuse requests without a key";
     let pointer = Pointer::new("/spec/vectorStore/secretRef");
     (hosted && !store.has_secret_ref).then(|| Finding::warn(&HOSTED_WITHOUT_SECRET, pointer, message))
 }

@@ -57,8 +57,11 @@ impl<'p, 'a> Worker<'p, 'a> {
     pub(in super::super) fn contradictions(&self, pod: &Pod<'_>, namespace: &str) -> Vec<Finding> {
         let mut findings = Vec::new();
         if self.task_namespace != namespace {
-            let message =
-                format!("{TASK_NAMESPACE} {} differs from the pod's namespace", quoted(self.task_namespace));
+            let message = format!(
+                "{TASK_NAMESPACE} {} differs from the pod's namespace {}",
+                quoted(self.task_namespace),
+                quoted(namespace)
+            );
             let list = env::pointer(self.index);
             let pointer = match self.container.variable(TASK_NAMESPACE) {
                 Some((index, _)) => list.index(index),
@@ -67,7 +70,8 @@ impl<'p, 'a> Worker<'p, 'a> {
             findings.push(Finding::warn(&POD_NAMESPACE_DIFFERS, pointer, message));
         }
         if pod.label(TASK_LABEL) != Some(selector_value(self.task_name).as_str()) {
-            let message = format!("label {TASK_LABEL} does not match {TASK_NAME}");
+            let expected = quoted(&selector_value(self.task_name));
+            let message = format!("label {TASK_LABEL} does not match {TASK_NAME}: it should be {expected}");
             findings.push(Finding::warn(&POD_LABEL_DIFFERS, label_pointer(TASK_LABEL), message));
         }
         findings

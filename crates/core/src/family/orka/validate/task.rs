@@ -97,7 +97,10 @@ impl OptOut {
         let literal = last.literal().filter(|literal| parse_bool(literal) != Some(false))?;
         let made_by_orka = [PARENT_LABEL, SCHEDULED_LABEL].iter().any(|key| label(task, key).is_some());
         let pointer = last.value_pointer();
-        let message = with_field(&pointer, &format!("Agent {} opts out of {}", quoted(agent), self.what));
+        let message = with_field(
+            &pointer,
+            &format!("turns {} on, which Agent {} opts out of", self.what, quoted(agent)),
+        );
         let finding = Finding::deny(self.env, pointer, message)
             .help("write \"false\", or take the variable out")
             .fingerprint_value(literal)

@@ -71,7 +71,11 @@ impl Finder<'_> {
             AgentName::Exact(name) => name,
             AgentName::Sanitized(label) => self.find_sanitized(label, state)?.unwrap_or(label),
             AgentName::None => {
-                return Err(self.unmet(Reason::ReferenceMissing, &POD_AGENT_MISSING, "pod names no Agent"));
+                return Err(self.unmet(
+                    Reason::ReferenceMissing,
+                    &POD_AGENT_MISSING,
+                    "the pod names no Agent: it has neither the flag --agent nor the label orloj.dev/agent",
+                ));
             }
         };
         self.resolve(&AGENT, name, &POD_AGENT_MISSING, state)
@@ -165,7 +169,9 @@ impl Finder<'_> {
     }
 
     fn no_memory(&self, agent: &Object) -> Unmet {
-        let message = self.message_about(&agent.name, |agent| format!("Agent {agent} uses no memory"));
+        let message = self.message_about(&agent.name, |agent| {
+            format!("Agent {agent} uses no memory: it needs spec.memory.ref and spec.memory.allow")
+        });
         let unmet = no_memory(&POD_MEMORY_NONE, self.pointer.clone(), message);
         unmet_by(unmet, agent, Pointer::new("/spec/memory"), "grants no operation of a memory")
     }

@@ -59,8 +59,10 @@ fn warn(code: &'static Code, pointer: &str, message: impl Into<String>) -> Findi
 /// An unknown provider only warns, since custom builds of Orloj register more providers.
 fn provider_unknown(memory: &Memory<'_>) -> Option<Finding> {
     let Some(Provider::Custom(name)) = &memory.provider else { return None };
-    let hint =
-        intended_provider(name).map(|meant| format!(" (did you mean \"{meant}\"?)")).unwrap_or_default();
+    let hint = match intended_provider(name) {
+        Some(meant) => format!("; did you mean \"{meant}\"?"),
+        None => "; use \"in-memory\", \"pgvector\" or \"http\"".to_owned(),
+    };
     let message = fit_names([name], |[name]| {
         format!("spec.provider: unsupported memory provider {}{hint}", quoted(name))
     });
@@ -93,11 +95,12 @@ fn missing_with_custom_provider(memory: &Memory<'_>, object: &Tree) -> Vec<Findi
     let Some(Provider::Custom(name)) = &memory.provider else { return Vec::new() };
     let mut findings = Vec::new();
     if !has_endpoint(memory, object) {
-        let message = "spec.endpoint: cloud-hosted memory providers need one";
+        let message = "spec.endpoint is empty; cloud-hosted memory providers need a URL there";
         findings.push(warn(&CUSTOM_ENDPOINT_MISSING, ENDPOINT, message));
     }
     if is_vector_database(name) && memory.embedding_model.is_none() {
-        let message = "spec.embedding_model: vector providers need one";
+        let message =
+            "spec.embedding_model is empty; vector providers need the name of a ModelEndpoint there";
         findings.push(warn(&CUSTOM_EMBEDDING_MISSING, EMBEDDING_MODEL, message));
     }
     findings
@@ -139,13 +142,13 @@ fn ignored_fields(memory: &Memory<'_>) -> Vec<Finding> {
 fn ignored_auth(memory: &Memory<'_>) -> Option<Finding> {
     memory.secret_ref?;
     let reason = match memory.provider.as_ref()? {
-        Provider::InMemory => "with provider in-memory",
+        Provider::InMemory => " with provider in-memory",
         Provider::Pgvector if endpoint::password_position(memory.effective_endpoint()?).is_none() => {
-            "with this endpoint"
+            ": spec.endpoint needs a user without a password"
         }
         Provider::Pgvector | Provider::Http | Provider::Custom(_) => return None,
     };
-    Some(warn(&AUTH_IGNORED, AUTH_SECRET, format!("spec.auth.secretRef has no effect {reason}")))
+    Some(warn(&AUTH_IGNORED, AUTH_SECRET, format!("spec.auth.secretRef has no effect{reason}")))
 }
 
 fn inline_credential(memory: &Memory<'_>) -> Option<Finding> {
@@ -158,14 +161,18 @@ fn inline_credential(memory: &Memory<'_>) -> Option<Finding> {
 
 fn key_suffixes(memory: &Memory<'_>) -> Vec<Finding> {
     let fields = [(AUTH_SECRET, memory.secret_ref), (ENDPOINT_SECRET, memory.endpoint_secret_ref)];
-    let names_key = |text: &str| SecretReference::read(text, DEFAULT).names_key();
-    let suffixed = fields.into_iter().filter(|(_, text)| text.is_some_and(names_key));
-    let finding = |(pointer, _)| {
+    let finding = |(pointer, text): (&str, Option<&str>)| {
+        let text = text.filter(|text| SecretReference::read(text, DEFAULT).names_key())?;
         let field = Pointer::new(pointer).field();
-        let message = format!("{field}: \":key\" is understood by memgate only, not by orlojd");
-        warn(&SECRET_KEY_SUFFIX, pointer, message)
+        let message = fit_names([text], |[text]| {
+            format!(
+                "{field}: Orloj takes {} for the whole name of a Secret; only memgate reads a key in it",
+                quoted(text)
+            )
+        });
+        Some(warn(&SECRET_KEY_SUFFIX, pointer, message))
     };
-    suffixed.map(finding).collect()
+    fields.into_iter().filter_map(finding).collect()
 }
 
 /// Warns about Secrets of a job namespace that pods there do not get from this Memory. The in-memory provider does

@@ -1,6 +1,9 @@
 //! The fields of an Ensemble that decisions read. A field of the wrong type counts as absent, and list elements
 //! keep their index.
 
+use std::cell::OnceCell;
+use std::sync::Arc;
+
 use memgate_model::tree::Tree;
 use memgate_primitives::members::Members;
 use memgate_primitives::pointer::Pointer;
@@ -17,6 +20,7 @@ pub(crate) struct Ensemble<'t> {
     pub(crate) configs: Vec<AgentConfig<'t>>,
     /// The first config of each name, by its index in `configs`.
     first_configs: Places<'t>,
+    known_names: OnceCell<Arc<[Box<str>]>>,
     /// The names of excluded configs.
     pub(crate) excluded: Members<&'t str>,
     /// The relationships between its agents.
@@ -75,6 +79,7 @@ impl<'t> Ensemble<'t> {
         let configs: Vec<AgentConfig<'t>> = list(object, &["spec", configs_field], AgentConfig::read);
         Self {
             configs_field,
+            known_names: OnceCell::new(),
             first_configs: first_places(configs.iter().map(|config| config.name)),
             configs,
             excluded: texts(object, &["spec", "excludePersonas"]).collect(),
@@ -103,6 +108,13 @@ impl<'t> Ensemble<'t> {
         self.configs
             .iter()
             .filter_map(move |config| config.name.filter(|name| !name.is_empty() && is_first(config, name)))
+    }
+
+    /// The first names of configs, for suggestions; shared, since many messages may look for one.
+    pub(crate) fn known_names(&self) -> Arc<[Box<str>]> {
+        const MAX_NAMES: usize = 64;
+        let names = || self.named_configs().take(MAX_NAMES).map(Box::from).collect();
+        Arc::clone(self.known_names.get_or_init(names))
     }
 
     /// The pointer to the list of configs.

@@ -86,7 +86,7 @@ fn unknown_config(
     }
     let today = rule.agent_config.is_some_and(|name| !name.is_empty());
     let at = || here().key(if today { "agentConfig" } else { "persona" });
-    let finding = report.not_found(&ACCESS_CONFIG_UNKNOWN, at, name)?;
+    let finding = report.not_found(&ACCESS_CONFIG_UNKNOWN, at, name, ensemble)?;
     Some(finding.help("a config without a rule of its own gets read-write"))
 }
 

@@ -123,8 +123,14 @@ fn relationships(ensemble: &Ensemble<'_>, report: Report<'_>, findings: &mut Vec
             ("target", edge.target.filter(|name| !ensemble.has_config(name))),
         ];
         for (field, name) in ends {
+            let Some(name) = name else { continue };
             let at = || list.index(edge.index).key(field);
-            findings.extend(name.and_then(|name| report.not_found(&RELATIONSHIP_UNKNOWN, at, name)));
+            findings.extend(if stimulus && field == "source" {
+                let text = |[name]: [&str; 1]| format!("spec.stimulus is not named {}", quoted(name));
+                report.warn_of(&RELATIONSHIP_UNKNOWN, at, [name], text)
+            } else {
+                report.not_found(&RELATIONSHIP_UNKNOWN, at, name, ensemble)
+            });
         }
     }
 }

@@ -48,7 +48,7 @@ fn token_budget(budget: &Tree, here: &Pointer, report: Report<'_>) -> Vec<Findin
     let [total, per_run] = ["maxTokens", "maxTokensPerRun"].map(|field| {
         let number = integer(budget, field).unwrap_or(0);
         if number < 0 {
-            let text = move || format!("{number} acts as 0 (no limit)");
+            let text = move || format!("{number} counts as 0, which means no limit; write 0");
             findings.extend(report.warn(&TOKEN_NEGATIVE, || here.key(field), text));
         }
         number
@@ -70,7 +70,9 @@ fn token_budget(budget: &Tree, here: &Pointer, report: Report<'_>) -> Vec<Findin
 fn failures(breaker: &Tree, here: &Pointer, report: Report<'_>) -> Option<Finding> {
     let number = integer(breaker, "consecutiveFailures").filter(|number| *number <= 0)?;
     let at = || here.key("consecutiveFailures");
-    report.warn(&BREAKER_FAILURES_LOW, at, move || format!("{number} acts as 3"))
+    report.warn(&BREAKER_FAILURES_LOW, at, move || {
+        format!("{number} counts as 3, the default; write 1 or more")
+    })
 }
 
 /// Warns about a cooldown, which upstream never reads. An empty cooldown asks for a manual reset.
@@ -82,7 +84,7 @@ fn cooldown(breaker: &Tree, here: &Pointer, report: Report<'_>) -> Option<Findin
         report.warn(&BREAKER_COOLDOWN_IGNORED, at, text)
     } else {
         report.warn_of(&BREAKER_COOLDOWN_INVALID, at, [text], |[text]| {
-            format!("Invalid value: {}: no Go duration", quoted(text))
+            format!("Invalid value: {}: must be a Go duration, e.g. \"24h\"", quoted(text))
         })
     }
 }

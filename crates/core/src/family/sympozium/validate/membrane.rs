@@ -68,7 +68,7 @@ impl Rules<'_, '_> {
             return;
         }
         if !self.ensemble.has_config(name) {
-            findings.extend(report.not_found(&PERMEABILITY_CONFIG_UNKNOWN, at, name));
+            findings.extend(report.not_found(&PERMEABILITY_CONFIG_UNKNOWN, at, name, self.ensemble));
         }
         if let Some(first) = self.membrane.rule(name).filter(|first| first.index != rule.index) {
             let related = |finding: Finding| {
@@ -142,7 +142,12 @@ impl Rules<'_, '_> {
             if !self.ensemble.has_config(member) {
                 let members: &Pointer = members.get_or_insert_with(at);
                 let at = || members.index(index);
-                findings.extend(self.report.not_found(&TRUST_GROUP_MEMBER_UNKNOWN, at, member));
+                findings.extend(self.report.not_found(
+                    &TRUST_GROUP_MEMBER_UNKNOWN,
+                    at,
+                    member,
+                    self.ensemble,
+                ));
             }
         }
         let first = group.members.first();

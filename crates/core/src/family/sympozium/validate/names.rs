@@ -15,7 +15,7 @@ use super::super::api::{MAX_AGENT_NAME_BYTES, MAX_ENSEMBLE_NAME_BYTES};
 use super::super::codes::{AGENT_NAME_TOO_LONG, NAME_NOT_SERVICE, NAME_TOO_LONG};
 use super::Report;
 
-const NOT_SERVICE_MESSAGE: &str = "Service names must be DNS-1035";
+const NOT_SERVICE_MESSAGE: &str = "is not allowed in the name of the Service that is made from it";
 
 fn own_name() -> Pointer {
     Pointer::new("/metadata/name")
@@ -135,7 +135,7 @@ fn not_service(
     }
     let finding = report.warn_whole(&NAME_NOT_SERVICE, at, move |at| {
         let field = at.field();
-        fit_names([&name()], |[name]| format!("{field}: {}: {NOT_SERVICE_MESSAGE}", quoted(name)))
+        fit_names([&name()], |[name]| format!("{field}: {} {NOT_SERVICE_MESSAGE}", quoted(name)))
     })?;
     Some(finding.help("use a-z, 0-9 and '-', and start with a letter"))
 }

@@ -2,7 +2,8 @@
 
 use std::fmt::Display;
 
-use crate::family::message::fit_names;
+use super::super::api::ensemble::Ensemble;
+use crate::family::message::{fit_names, fits};
 use memgate_model::finding::{Code, Details, Finding, excerpt};
 use memgate_primitives::budget::Budget;
 use memgate_primitives::fix::Fix;
@@ -122,8 +123,17 @@ impl<'w> Report<'w> {
         code: &'static Code,
         at: impl FnOnce() -> Pointer,
         name: &str,
+        ensemble: &Ensemble<'_>,
     ) -> Option<Finding> {
-        self.warn_of(code, at, [name], |[name]| format!("Not found: {}", quoted(name)))
+        let (known, name) = (ensemble.known_names(), excerpt(name));
+        self.warn_whole(code, at, move |at| {
+            let hint = suggest::did_you_mean(suggest::nearest(&name, known.iter().map(AsRef::as_ref)));
+            let message = |name: &str, hint: &str| {
+                format!("{}: there is no agent config {}{hint}", at.field(), quoted(name))
+            };
+            let whole = message(&*name, &*hint);
+            if fits(&whole) { whole } else { fit_names([&*name], |[name]| message(name, "")) }
+        })
     }
 }
 

@@ -53,7 +53,7 @@ impl WantedBuilder<'_, '_> {
             let config_map_name = volume.config_map.as_ref().and_then(|map| map.name.as_deref());
             if config_map_name != Some(config_map) {
                 let message = fit_names([config_map], |[name]| {
-                    format!("volume \"{VOLUME}\" is not ConfigMap {}: no {LEGACY}", quoted(name))
+                    format!("volume \"{VOLUME}\" should be ConfigMap {}; {LEGACY} is not set", quoted(name))
                 });
                 let at = Pointer::new("/spec/volumes").index(index);
                 return Some(Finding::warn(&POD_VOLUME_CONFLICT, at, message));
@@ -63,7 +63,7 @@ impl WantedBuilder<'_, '_> {
         let name = mount.name.as_deref().unwrap_or_default();
         let message = fit_names([name, config_map], |[name, config_map]| {
             let (name, config_map) = (quoted(name), quoted(config_map));
-            format!("{PATH} is volume {name}, not ConfigMap {config_map}: no {LEGACY}")
+            format!("{PATH} is volume {name} instead of ConfigMap {config_map}; {LEGACY} is not set")
         });
         let list = mounts_pointer(self.pod.index);
         (name != VOLUME).then(|| Finding::warn(&POD_VOLUME_CONFLICT, list.index(index), message))

@@ -61,7 +61,8 @@ impl WantedBuilder<'_, '_> {
         let resolves =
             !self.pod.parts.host_network || self.pod.parts.dns_policy == Some("ClusterFirstWithHostNet");
         if !already_warned && !resolves {
-            let message = "hostNetwork: the names of memory Services need dnsPolicy ClusterFirstWithHostNet";
+            let message =
+                "must be ClusterFirstWithHostNet: with hostNetwork the names of memory Services need it";
             self.warnings.push(Finding::warn(&HOST_NETWORK_DNS, Pointer::new("/spec/dnsPolicy"), message));
         }
     }

@@ -65,7 +65,7 @@ impl<'s> WantedBuilder<'_, 's> {
     fn gives_up_on_host_network(&mut self) -> bool {
         if self.pod.parts.host_network {
             let message =
-                format!("hostNetwork: no memory sidecar, its port {MEMORY_SERVER_PORT} would be the node's");
+                format!("no memory sidecar is added: its port {MEMORY_SERVER_PORT} would be the node's");
             let at = Pointer::new("/spec/hostNetwork");
             self.unmet.push(Finding::warn(&HOST_NETWORK_SIDECAR, at, message));
         }
@@ -86,7 +86,10 @@ impl<'s> WantedBuilder<'_, 's> {
             let claim_name = volume.claim.as_ref().and_then(|claim| claim.name.as_deref());
             if claim_name != Some(claim.as_str()) {
                 let message = fit_names([&claim], |[claim]| {
-                    format!("volume \"{DATABASE}\" is not PVC {}: no memory sidecar", quoted(claim))
+                    format!(
+                        "volume \"{DATABASE}\" should be PVC {}; no memory sidecar is added",
+                        quoted(claim)
+                    )
                 });
                 let at = Pointer::new("/spec/volumes").index(index);
                 self.unmet.push(Finding::warn(&POD_VOLUME_CONFLICT, at, message));
@@ -128,7 +131,7 @@ impl<'s> WantedBuilder<'_, 's> {
     fn ipc_volume(&mut self, origin: &Origin) -> Option<String> {
         if self.is_harness() {
             let at = mounts_pointer(self.pod.index);
-            let message = "agent runs a harness: memory is there over HTTP only";
+            let message = "the agent runs a harness, which reaches its memory over HTTP only";
             self.warnings.push(Finding::warn(&HARNESS_NO_IPC, at, message));
             return None;
         }

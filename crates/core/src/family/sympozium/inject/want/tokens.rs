@@ -303,7 +303,10 @@ impl<'s> WantedBuilder<'_, 's> {
                 warn(&POD_TOKEN_LITERAL, clear_text(name));
             }
             if self.is_harness() {
-                warn(&POD_TOKEN_HARNESS, "agent runs a harness and holds the memory writer token".to_owned());
+                warn(
+                    &POD_TOKEN_HARNESS,
+                    "the agent runs a harness and holds the memory writer token".to_owned(),
+                );
             }
             if let Some(config) = self.found.config.filter(|_| name == SHARED_TOKEN && self.is_read_only()) {
                 let message = fit_names([config], |[config]| {
