@@ -131,7 +131,7 @@ impl<'w> Report<'w> {
             let message = |name: &str, hint: &str| {
                 format!("{}: there is no agent config {}{hint}", at.field(), quoted(name))
             };
-            let whole = message(&*name, &*hint);
+            let whole = message(&name, &hint);
             if fits(&whole) { whole } else { fit_names([&*name], |[name]| message(name, "")) }
         })
     }
