@@ -279,7 +279,8 @@ fn one_more_denial_is_a_change() {
     }
 }
 
-/// Paths, a snapshot and the choices of the repository come before the cluster of the environment.
+/// Paths, a snapshot and the choices of the repository come before the cluster of the environment; without one the
+/// working directory is read.
 #[test]
 fn the_environment_names_a_cluster_where_nothing_else_is_given() {
     let scratch = scratch();
@@ -295,8 +296,10 @@ fn the_environment_names_a_cluster_where_nothing_else_is_given() {
             let output = run.env("KUBECONFIG", kubeconfig).output().expect("memgate runs");
             let said = String::from_utf8_lossy(&output.stderr);
             assert_eq!(said.contains("found no cluster"), asks_cluster, "{command} {rest:?} {said}");
-            let is_judged = said.contains("9 objects");
-            assert_eq!(is_judged, !asks_cluster && !kubeconfig.is_empty(), "{command} {rest:?} {said}");
+            let is_judged = !rest.is_empty() && said.contains("9 objects");
+            assert_eq!(is_judged, !rest.is_empty(), "{command} {rest:?} {said}");
+            let is_whole = said.contains("the repository is read: .");
+            assert_eq!(is_whole, rest.is_empty() && !asks_cluster, "{command} {rest:?} {said}");
         }
     }
 }
