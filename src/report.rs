@@ -382,7 +382,7 @@ impl Report<'_> {
     #[must_use]
     pub fn summary(&self) -> String {
         let mut line =
-            format!("{} checked in {}", counted(self.objects.len(), "object"), counted(self.files, "file"),);
+            format!("{} checked in {}", counted(self.objects.len(), "object"), counted(self.files, "file"));
         if self.sets > 0 {
             let _ = write!(line, " in {}", counted(self.sets, "set"));
         }

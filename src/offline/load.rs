@@ -112,9 +112,8 @@ impl Inputs {
 /// be read are part of the result.
 pub fn load(plan: &InputPlan) -> Result<Inputs, Error> {
     if plan.sets.len() > 1 && !plan.checked.is_empty() {
-        let named = plan.sets.iter().filter(|set| !set.name.is_empty());
-        let names = named.map(|set| set.name.as_str()).collect::<Vec<_>>().join(", ");
-        return Err(Error::SeveralSets { names });
+        let names = plan.sets.iter().map(|set| set.name.as_str()).filter(|name| !name.is_empty());
+        return Err(Error::SeveralSets { names: names.collect::<Vec<_>>().join(", ") });
     }
     load_paths(plan, &plan.checked, &mut Sources::new())
 }

@@ -42,7 +42,10 @@ fn judges_sets_apart_at_the_base_too() {
     repository.git(&["checkout", "--quiet", "-b", "feature"]);
     repository.write("envs/prod/a.yaml", &denied("old"));
     let rules = "rules: [{codes: ['arkonis/*'], severity: warn}]\n";
-    repository.write(".memgate.yaml", &format!("sets: {{dev: [envs/dev], prod: [envs/prod]}}\nfailOn: warn\n{rules}"));
+    repository.write(
+        ".memgate.yaml",
+        &format!("sets: {{dev: [envs/dev], prod: [envs/prod]}}\nfailOn: warn\n{rules}"),
+    );
     repository.commit();
     let checked = repository.check(&["--base", "main", "--set", "dev"]);
     assert_eq!(checked.code, Some(0), "{:?} {}", checked.findings, checked.stderr);
