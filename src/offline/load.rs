@@ -114,8 +114,7 @@ impl Inputs {
 pub fn load(plan: &InputPlan) -> Result<Inputs, Error> {
     if plan.sets.len() > 1 && !plan.checked.is_empty() {
         let names = plan.sets.iter().map(|set| set.name.as_str()).filter(|name| !name.is_empty());
-        let names = names.collect::<Vec<_>>().join(", ");
-        return Err(Error::SeveralSets { names });
+        return Err(Error::SeveralSets { names: names.collect::<Vec<_>>().join(", ") });
     }
     load_paths(plan, &plan.checked, &mut Sources::new())
 }

@@ -70,14 +70,15 @@ fn values_are_suggested() {
             &["endpoint.tls"],
         ),
         ("failOn: |\n", &["deny", "warn"]),
-        ("rules:\n  - codes: [ark/schema]\n    severity: |\n", &["deny", "warn", "note", "off"]),
+        ("rules:\n  - codes:\n      - ark/schema\n    severity: |\n", &["deny", "warn", "note", "\"off\""]),
         ("rules:\n  - codes:\n      - |\n", &["arkonis/redis-required", "memgate/object-repeated"]),
         ("rules:\n  - |\n", &["codes", "paths", "severity"]),
     ]
     .into_iter()
     .enumerate()
     {
-        let file = if text.starts_with("failOn") || text.starts_with("rules") { ".memgate.yaml".to_owned() } else { format!("agents/{number}.yaml") };
+        let is_project = text.starts_with("failOn") || text.starts_with("rules");
+        let file = if is_project { format!("{number}/.memgate.yaml") } else { format!("agents/{number}.yaml") };
         let suggested = suggestions(&mut editor, &workspace.file(&file), text);
         for value in expected {
             assert!(labels(&suggested).contains(value), "{text}: {:?}", labels(&suggested));

@@ -272,14 +272,15 @@ fn the_nearest_file_of_a_path_counts() {
 #[test]
 fn many_sets_and_rules_are_read() {
     let mut files = Vec::new();
-    let (mut sets, mut rules) = (String::new(), String::new());
+    let (mut sets, mut rules) = (Vec::new(), Vec::new());
     for number in 0..100 {
         let objects = (0..100)
             .map(|object| memory("backend: reddis").replace("notes", &format!("m{object}")) + "---\n");
         files.push((format!("s{number}/a.yaml"), objects.collect::<String>()));
-        sets += &format!("s{number}: [s{number}], ");
-        rules += &format!("{{codes: ['*'], paths: ['s{number}/*'], severity: warn}}, ");
+        sets.push(format!("s{number}: [s{number}]"));
+        rules.push(format!("{{codes: ['*'], paths: ['s{number}/*'], severity: warn}}"));
     }
+    let (sets, rules) = (sets.join(", "), rules.join(", "));
     files.push((".memgate.yaml".to_owned(), format!("sets: {{{sets}}}\nrules: [{rules}]\n")));
     let files: Vec<(&str, &str)> = files.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
     let scratch = Scratch::with(&files);
