@@ -36,6 +36,8 @@ mod misspelt;
 pub mod notices;
 pub mod passed_over;
 
+mod make_note;
+
 pub mod check;
 
 pub mod what_if;

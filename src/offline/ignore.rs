@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::offline::check::Checked;
+use crate::offline::make_note::make_note;
 use crate::offline::notices::Notice;
-use crate::offline::suppress::{Identity, each, identify, make_note};
+use crate::offline::suppress::{Identity, each, identify};
 use memgate_core::decide::codes;
 use memgate_core::family::{self, common};
 use memgate_manifest::comments::{ADDRESS, Comment, comments};

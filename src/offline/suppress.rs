@@ -9,11 +9,12 @@ use std::sync::Arc;
 
 use crate::offline::check::{Checked, Decided};
 use crate::offline::findings::caret;
+use crate::offline::make_note::make_note;
 use crate::offline::notices::Notice;
 use crate::report::{ObjectRef, fingerprint};
 use memgate_manifest::place::{DocumentPlace, LastSource};
 use memgate_manifest::source::{Source, Span};
-use memgate_model::finding::{Finding, Severity, presentable};
+use memgate_model::finding::{Finding, Severity};
 use memgate_primitives::pointer::Pointer;
 
 /// The code of the findings of an object that are counted but not shown.
@@ -169,23 +170,6 @@ pub fn suppress(checked: &mut Checked, identities: &[Identity], known: &mut Know
         let counts = &mut decided.admitted.decision.not_shown;
         counts.denials -= known.take(&not_shown_of(object_ref, Severity::Deny), counts.denials);
         counts.warnings -= known.take(&not_shown_of(object_ref, Severity::Warn), counts.warnings);
-    }
-}
-
-/// Turns a finding into a note, unless it is one.
-pub(super) fn make_note(finding: &mut Finding, reason: &str) {
-    let effect = match finding.severity {
-        Severity::Deny => "; the cluster still denies it",
-        Severity::Warn => "",
-        Severity::Note => return,
-    };
-    // The reason is a user's text.
-    let reason = presentable(reason);
-    let message = format!("{} ({reason}{effect})", finding.message());
-    *finding = finding.clone().with_message(message);
-    finding.severity = Severity::Note;
-    if let Some(policy) = &mut finding.policy {
-        policy.is_assumed = false;
     }
 }
 
