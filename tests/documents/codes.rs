@@ -126,8 +126,12 @@ pub(super) fn reported((language, text): (&str, &str)) -> BTreeSet<String> {
             let output = memgate(&["check", "-o", "json", "-"], text);
             let report: Value = serde_json::from_slice(&output.stdout).expect("a report");
             let findings = report["findings"].as_array().expect("findings");
-            let counts =
-                |finding: &&Value| finding["severity"] != "note" || finding["code"] == "policy/partial";
+            let not_found = |finding: &Value| {
+                finding["message"].as_str().is_some_and(|text| text.ends_with("hold no object of this kind)"))
+            };
+            let counts = |finding: &&Value| {
+                finding["severity"] != "note" || finding["code"] == "policy/partial" || not_found(finding)
+            };
             let findings = findings.iter().filter(counts);
             findings.map(|finding| finding["code"].as_str().expect("a code").to_owned()).collect()
         }

@@ -61,13 +61,15 @@ pub(super) fn deleted(subject: &Subject<'_>) -> Vec<Finding> {
     of_memory.into_iter().chain(of_sessions).map(finding).collect()
 }
 
-/// Denies in files what an apiserver refuses. In a cluster its definition has accepted the Agent.
+/// Denies in files what an apiserver refuses. It accepts an Agent without a spec, and in a cluster it has accepted this
+/// one.
 fn crd_required(agent: &Tree, state: &StateReader<'_>, report: Report<'_>) -> Option<Finding> {
     let paths: [&[&str]; 2] = [&["spec", "agents"], &["spec", "agents", "default", "model"]];
     let missing = paths.into_iter().find(|path| agent.at(path).is_none())?;
     let at = || missing.iter().fold(Pointer::root(), |pointer, key| pointer.key(key));
     let text = || "required by the CRD";
-    if state.of_files() { report.deny(&CRD_REQUIRED, at, text) } else { report.warn(&CRD_REQUIRED, at, text) }
+    let is_refused = state.of_files() && agent.get("spec").is_some();
+    if is_refused { report.deny(&CRD_REQUIRED, at, text) } else { report.warn(&CRD_REQUIRED, at, text) }
 }
 
 fn memory(subject: &Subject<'_>, report: Report<'_>) -> Vec<Finding> {
