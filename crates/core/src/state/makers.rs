@@ -55,7 +55,9 @@ pub(super) fn add(snapshot: &mut Snapshot, (group, kind): (&str, &str), value: &
         names.extend(own("name"));
     }
     let secrets = snapshot.kind_mut(&SECRET);
-    names.into_iter().for_each(|name| secrets.insert_made(&namespace, name));
+    for name in names {
+        secrets.insert_made(&namespace, name);
+    }
     true
 }
 
