@@ -85,7 +85,7 @@ pub struct FailOnArgs {
     #[arg(long, value_name = "deny|warn", value_enum, hide_possible_values = true)]
     fail_on: Option<FailOnSeverity>,
 
-    /// Exit with 1 if what looked checkable was not checked
+    /// Fail if what looked checkable was not checked
     ///
     /// Exit code 1 also means that something looked checkable and was not judged, or was judged on an assumption: a
     /// misspelt kind, a version that is not served, a chart that was not rendered, a family that is switched off, a file
@@ -94,7 +94,7 @@ pub struct FailOnArgs {
     #[arg(value_name = "true|false", require_equals = true, hide_possible_values = true)]
     strict: Option<bool>,
 
-    /// Write findings and errors only, no notes and no summary
+    /// Write no notes and no summary
     #[arg(short, long)]
     quiet: bool,
 

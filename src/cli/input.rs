@@ -40,15 +40,15 @@ const STDIN_PATH: &str = "-";
 /// The files of a command, and what decisions about them depend on.
 #[derive(Debug, clap::Args)]
 pub struct InputArgs {
-    /// Files, directories, globs, or - for standard input [default: the repository]
+    /// Files, directories, globs, or - [default: the repository]
     ///
-    /// YAML with any number of documents, JSON, and Lists. In directories: *.yaml, *.yml and
+    /// - is standard input. YAML with any number of documents, JSON, and Lists. In directories: *.yaml, *.yml and
     /// *.json at any depth. All of them are state for one another. The repository is the paths of
     /// .memgate.yaml, else the working directory.
     #[arg(value_name = "PATH")]
     pub paths: Vec<String>,
 
-    /// Set of .memgate.yaml to read; repeatable [default: all]
+    /// Read this set of .memgate.yaml; repeatable
     ///
     /// check judges several sets apart from one another. Other commands read one.
     #[arg(long = "set", value_name = "NAME", help_heading = "Input", conflicts_with = "paths")]
@@ -92,7 +92,7 @@ struct ReadingArgs {
     render: bool,
 
     /// Values file for helm; repeatable
-    #[arg(long, value_name = "FILE", requires = "render")]
+    #[arg(long, value_name = "FILE", requires = "render", hide_short_help = true)]
     values: Vec<PathBuf>,
 
     /// Check standard input as if it were FILE; the other files are its state

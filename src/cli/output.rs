@@ -72,7 +72,7 @@ pub struct OverviewArgs {
 #[derive(Debug, Clone, Copy, clap::Args)]
 #[command(next_help_heading = "Output")]
 pub struct FindingArgs {
-    /// Print the number of findings of each code, with an example
+    /// Count findings by code, with an example of each
     ///
     /// With -o text, json or jsonl. The findings themselves are not written.
     #[arg(long, conflicts_with = "diff")]

@@ -325,7 +325,7 @@ mod tests {
             ("sets: [a]\n", ".memgate.yaml:1:1: sets: write a map"),
             ("sets: {}\n", ".memgate.yaml:1:1: sets: there are 0 entries; write at least 1"),
             ("sets: {dev: a}\n", ".memgate.yaml:1:13: sets.dev: write a list"),
-            ("sets: {dev: []}\n", ".memgate.yaml:1:13: sets.dev: there are 0 entries; write at least 1"),
+            ("sets: {dev: []}\n", ".memgate.yaml:1:8: sets.dev: there are 0 entries; write at least 1"),
             ("sets: {../dev: [a]}\n", ".memgate.yaml:1:8: \"../dev\" is not the name of a set"),
             ("rules: [{codes: [ark/x]}]\n", ".memgate.yaml:1:9: rules[0]: the key \"severity\" is missing"),
             (
