@@ -225,8 +225,12 @@ pub fn write_notes(checked: &Checked, report: &Report<'_>, fail_on: FailOn, term
         ));
     }
     if report.objects.is_empty() && report.errors.is_empty() {
-        let kind = if fail_on.allows_empty { "note" } else { "error" };
-        terminal.err(format!("{kind}: {}\n", nothing_found(checked)).as_bytes());
+        let nothing = nothing_found(checked);
+        if fail_on.allows_empty {
+            terminal.note(&format!("note: {nothing}"));
+        } else {
+            terminal.err(format!("error: {nothing}\n").as_bytes());
+        }
     } else {
         terminal.note(&report.summary());
     }

@@ -42,7 +42,7 @@ const STDIN_PATH: &str = "-";
 pub struct InputArgs {
     /// Files, directories, globs, or - [default: the repository]
     ///
-    /// - is standard input. YAML with any number of documents, JSON, and Lists. In directories: *.yaml, *.yml and
+    /// With - standard input is read. YAML with any number of documents, JSON, and Lists. In directories: *.yaml, *.yml and
     /// *.json at any depth. All of them are state for one another. The repository is the paths of
     /// .memgate.yaml, else the working directory.
     #[arg(value_name = "PATH")]

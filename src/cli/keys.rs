@@ -169,7 +169,7 @@ fn unknown_key(name: &str, schema: &Value) -> String {
     let hint = did_you_mean(nearest(name, names.iter().map(String::as_str)));
     // The file may have been written for a later memgate.
     let version = if names.iter().any(|name| name == "sets") {
-        concat!("; this is memgate ", env!("CARGO_PKG_VERSION"))
+        concat!("; this is memgate ", env!("CARGO_PKG_VERSION"), ", and a later one may have more keys")
     } else {
         ""
     };

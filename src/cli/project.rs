@@ -1,7 +1,7 @@
 //! `.memgate.yaml`: the choices of a repository, so that each check of it is the same.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
@@ -208,7 +208,13 @@ fn find(directory: &Path, here: &Path) -> Option<PathBuf> {
         Some(depth) => directory.ancestors().take(depth + 1),
         None => here.ancestors().take(1),
     };
-    let found = directories.find(|it| std::fs::symlink_metadata(it.join(FILE_NAME)).is_ok())?;
+    // A link among the directories may lead out of the repository.
+    let root =
+        std::fs::canonicalize(depth.and_then(|depth| directory.ancestors().nth(depth)).unwrap_or(here));
+    let root = root.ok()?;
+    let is_inside = |path: &Path| std::fs::canonicalize(path).is_ok_and(|real| real.starts_with(&root));
+    let has_file = |path: &Path| std::fs::symlink_metadata(path.join(FILE_NAME)).is_ok();
+    let found = directories.find(|path| has_file(path) && is_inside(path))?;
     let (depth, common) = here.ancestors().enumerate().find(|(_, above)| found.starts_with(above))?;
     let up = std::iter::repeat_n("..", depth).collect::<PathBuf>();
     Some(up.join(found.strip_prefix(common).ok()?).join(FILE_NAME))
@@ -234,7 +240,10 @@ pub(super) fn read(file: &Path) -> anyhow::Result<Project> {
     }
     project.settings.families = project.families.take().or(project.settings.families);
     for path in project.paths.iter_mut().chain(project.sets.values_mut().flatten()) {
-        *path = directory.join(&*path).to_string_lossy().into_owned();
+        let whole = directory.join(&*path);
+        let parts = whole.components().filter(|part| *part != Component::CurDir);
+        let written = parts.collect::<PathBuf>().to_string_lossy().into_owned();
+        *path = if written.is_empty() { ".".to_owned() } else { written };
         // Standard input is not a file of the repository.
         if path == "-" {
             "./-".clone_into(path);
@@ -258,7 +267,8 @@ fn rules(written: &[WrittenRule], document: &Document) -> anyhow::Result<Arc<[Ru
                 return Err(fault(at.key("paths").index(number), what));
             }
         }
-        let mut files = paths.clone().unwrap_or_default();
+        let start = |path: &String| path.trim_start_matches("./").trim_end_matches('/').to_owned();
+        let mut files: Vec<String> = paths.iter().flatten().map(start).collect();
         files.sort();
         for (number, code) in codes.iter().enumerate() {
             let here = at.key("codes").index(number);

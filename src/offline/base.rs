@@ -83,12 +83,17 @@ fn history_advice(reference: &str, remotes: &[String]) -> String {
 }
 
 /// The remote of a reference, the branch there, and the name of the branch here.
-fn split<'r>(reference: &'r str, remotes: &[String]) -> (&'r str, &'r str, String) {
-    match reference.split_once('/') {
+fn split<'r>(reference: &'r str, remotes: &'r [String]) -> (&'r str, &'r str, String) {
+    let short = ["refs/remotes/", "refs/heads/"].into_iter().find_map(|start| reference.strip_prefix(start));
+    let short = short.unwrap_or(reference);
+    match short.split_once('/') {
         Some((remote, branch)) if remotes.iter().any(|known| known == remote) => {
-            (remote, branch, format!("refs/remotes/{reference}"))
+            (remote, branch, format!("refs/remotes/{short}"))
         }
-        _ => ("origin", reference, reference.to_owned()),
+        _ => {
+            let usual = remotes.iter().find(|remote| *remote == "origin").or_else(|| remotes.first());
+            (usual.map_or("origin", String::as_str), short, short.to_owned())
+        }
     }
 }
 
@@ -252,10 +257,12 @@ mod tests {
             ("feature/x", true, "fetch it: git fetch --unshallow origin feature/x:feature/x"),
             ("0a1b2c3", false, "fetch it: git fetch origin 0a1b2c3"),
             ("up/main~3", true, "fetch its history: git fetch --unshallow up"),
+            ("refs/remotes/up/a", false, "fetch it: git fetch up a:refs/remotes/up/a"),
             ("HEAD~3", false, "give a branch or a commit that `git log` shows"),
         ] {
             assert_eq!(advice(reference, &remotes, is_shallow), expected);
         }
+        assert_eq!(advice("main", &["up".to_owned()], false), "fetch it: git fetch up main:main");
         assert_eq!(advice("main", &[], false), "this repository has no remote to fetch it from");
     }
 

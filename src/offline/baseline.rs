@@ -82,10 +82,15 @@ impl Baseline {
         suppress(checked, identities, &mut known, REASON);
         let mut counts = BTreeMap::new();
         // An entry may still occur in a file that cannot be read, or for a family that is switched off.
-        let all_is_read = checked.inputs.errors.is_empty();
+        let all_is_read = checked.inputs.errors.is_empty() && !checked.inputs.unread.is_partial;
+        let has_sets = !checked.places_of_sets.is_empty();
         for entry in &self.entries {
             let left = known.take(&entry.identity, entry.count);
-            let gone = if all_is_read && is_judged(checked, &entry.identity.code) { left } else { 0 };
+            let set = &entry.identity.object_ref.set;
+            let is_read = all_is_read
+                && (!has_sets || checked.places_of_sets.contains_key(set))
+                && is_judged(checked, &entry.identity.code);
+            let gone = if is_read { left } else { 0 };
             add(&mut counts, &entry.identity, entry.count - gone);
             if gone > 0 && !shrinks {
                 checked.add_notices([self.fixed(entry, gone)]);
@@ -137,12 +142,12 @@ pub fn record(checked: &mut Checked, identities: &[Identity]) -> String {
 }
 
 /// The number of each entry, in the order of the file: by object, then place, then code.
-type Counts = BTreeMap<[String; 7], usize>;
+type Counts = BTreeMap<[String; 8], usize>;
 
 fn add(counts: &mut Counts, identity: &Identity, count: usize) {
     let Identity { code, severity, object_ref, pointer } = identity;
-    let ObjectRef { kind, namespace, name, .. } = object_ref;
-    let key = [object_ref.group(), kind, namespace, name, pointer.as_str(), code, severity.name()];
+    let ObjectRef { kind, namespace, name, set, .. } = object_ref;
+    let key = [object_ref.group(), kind, namespace, name, set, pointer.as_str(), code, severity.name()];
     if count > 0 {
         *counts.entry(key.map(str::to_owned)).or_default() += count;
     }
@@ -151,9 +156,9 @@ fn add(counts: &mut Counts, identity: &Identity, count: usize) {
 fn text(counts: &Counts) -> String {
     let mut text = format!("{{\n  \"schemaVersion\": {SCHEMA_VERSION},\n  \"findings\": [");
     let mut separator = "\n    ";
-    for ([group, kind, namespace, name, pointer, code, severity], count) in counts {
-        let object = object_ref([group, kind, namespace, name]);
-        let entry = json!({
+    for ([group, kind, namespace, name, set, pointer, code, severity], count) in counts {
+        let object = object_ref([group, kind, namespace, name, set]);
+        let mut entry = json!({
             "fingerprint": fingerprint::of(code, &object, &Pointer::new(pointer)),
             "code": code,
             "severity": severity,
@@ -161,6 +166,9 @@ fn text(counts: &Counts) -> String {
             "pointer": pointer,
             "count": count,
         });
+        if let Some(entry) = entry.as_object_mut().filter(|_| !set.is_empty()) {
+            entry.insert("set".to_owned(), json!(set));
+        }
         let _infallible = write!(text, "{separator}{entry}");
         separator = ",\n    ";
     }
@@ -168,11 +176,11 @@ fn text(counts: &Counts) -> String {
     text
 }
 
-fn object_ref([group, kind, namespace, name]: [&str; 4]) -> ObjectRef {
+fn object_ref([group, kind, namespace, name, set]: [&str; 5]) -> ObjectRef {
     let version_of = if group.is_empty() { String::new() } else { format!("{group}/") };
     let text = str::to_owned;
-    let (kind, namespace, name) = (text(kind), text(namespace), text(name));
-    ObjectRef { api_version: version_of, kind, namespace, name, set: String::new() }
+    let (kind, namespace, name, set) = (text(kind), text(namespace), text(name), text(set));
+    ObjectRef { api_version: version_of, kind, namespace, name, set }
 }
 
 /// The name of [`NOT_SHOWN`] in older baselines.
@@ -186,6 +194,8 @@ struct WrittenEntry<'v> {
     severity: WrittenSeverity,
     #[serde(borrow)]
     object: WrittenObject<'v>,
+    #[serde(default)]
+    set: &'v str,
     pointer: &'v str,
     count: NonZeroUsize,
 }
@@ -246,7 +256,7 @@ fn entry(document: &Document, value: &Value, at: &Pointer) -> Result<BaselineEnt
         WrittenSeverity::Deny => Severity::Deny,
         WrittenSeverity::Warn => Severity::Warn,
     };
-    let object_ref = object_ref([group, kind, namespace, name]);
+    let object_ref = object_ref([group, kind, namespace, name, written.set]);
     let (code, pointer) = (written.code.to_owned(), Pointer::new(written.pointer));
     let mut identity = Identity { code, severity, object_ref, pointer };
     if written.fingerprint != identity.fingerprint() {

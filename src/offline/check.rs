@@ -126,7 +126,7 @@ pub fn check(mut inputs: Inputs, occasion: Occasion<'static>) -> Checked {
             Err(error) => inputs.errors.push(error),
         }
     }
-    drop_repeated_others(&mut inputs);
+    drop_repeated_others(&mut inputs, &all);
     inputs.notices.extend(leftovers(&inputs.policies, &snapshot, &used, occasion.now, &inputs.places));
     let order = InputOrder::of(&inputs.sources);
     inputs.passed_over.sort_by_cached_key(|it| order.place(&it.source, it.span.start));
@@ -135,9 +135,12 @@ pub fn check(mut inputs: Inputs, occasion: Occasion<'static>) -> Checked {
 }
 
 /// Drops warnings about repeated pods and workloads that do not run an agent.
-fn drop_repeated_others(inputs: &mut Inputs) {
+fn drop_repeated_others(inputs: &mut Inputs, judged: &[Decided]) {
+    let judged: BTreeSet<&ObjectRef> =
+        judged.iter().filter(|it| it.is_judged()).map(|it| &it.object.object_ref).collect();
     let is_other = |it: &&PassedOver| !matches!(it.why, Why::OtherKind | Why::NotAnnotated);
     let others = inputs.passed_over.iter().filter(is_other).filter_map(|it| it.object_ref.as_ref());
+    let others = others.filter(|it| !judged.contains(it));
     let others: BTreeSet<&ObjectRef> = others.collect();
     let is_kept =
         |notice: &Notice| notice.finding.code != &OBJECT_REPEATED || !others.contains(&notice.object_ref);

@@ -78,6 +78,8 @@ pub struct Unread {
     pub unused_excludes: Vec<String>,
     /// How many objects of state decisions do not look at, since they have no name and namespace that can be read.
     pub unreadable_state: usize,
+    /// Whether only one of the files is checked, and the others are its state.
+    pub is_partial: bool,
     /// The snapshot of a cluster, if one was given.
     pub assumed: Option<Assumed>,
 }

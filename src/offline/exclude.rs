@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use globset::{GlobBuilder, GlobMatcher};
+use globset::{GlobBuilder, GlobMatcher, GlobSet};
 
 use crate::offline::repository::normal;
 use memgate_manifest::error::Error;
@@ -27,6 +27,17 @@ struct Glob {
     matched: Arc<AtomicUsize>,
 }
 
+/// The matcher of a glob of paths.
+///
+/// # Errors
+/// When the glob is malformed or too large.
+pub(super) fn matcher(glob: &str) -> Result<GlobMatcher, globset::Error> {
+    let glob = GlobBuilder::new(glob).literal_separator(true).build()?;
+    // A matcher of one that is too large panics; a set of it is an error.
+    GlobSet::new([glob.clone()])?;
+    Ok(glob.compile_matcher())
+}
+
 impl Exclude {
     /// Adds a glob. Without `/` it matches names at any depth, else paths: as they were given, relative to the directory of
     /// the walk, or, with a `base`, relative to that.
@@ -35,13 +46,11 @@ impl Exclude {
     /// When the glob is malformed.
     pub fn add(&mut self, glob: &str, base: Option<&Path>) -> Result<(), Error> {
         let text = glob.strip_prefix("./").unwrap_or(glob).trim_end_matches('/');
-        let built = GlobBuilder::new(text)
-            .literal_separator(true)
-            .build()
+        let matcher = matcher(text)
             .map_err(|error| Error::Glob { glob: glob.to_owned(), message: error.kind().to_string() })?;
         self.globs.push(Glob {
             text: glob.to_owned(),
-            matcher: built.compile_matcher(),
+            matcher,
             is_name: !text.contains('/'),
             base: base.map(Path::to_owned),
             matched: Arc::default(),

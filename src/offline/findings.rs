@@ -33,21 +33,24 @@ pub fn report(checked: &Checked) -> Report<'_> {
         decided.iter().flat_map(|decided| &decided.admitted.decision.unknown).map(reference_title).collect();
     unknown.sort();
     unknown.dedup();
-    let denied_kinds = denied_for_kind(checked);
+    let refused = refused(checked);
+    let refused_here = refused.values().filter(|(notice, _)| notice.finding.is_denial()).count();
     let not_shown =
         decided.iter().map(|decided| (&decided.object.object_ref, decided.admitted.decision.not_shown));
     Report {
         files: checked.inputs.sources.len(),
         sets: checked.places_of_sets.keys().filter(|set| !set.is_empty()).count(),
-        objects: judged_once.into_iter().map(judged).chain(denied_kinds.values().copied()).collect(),
-        denied: once(decided.iter().filter(|decided| !decided.allowed())).len() + denied_kinds.len(),
+        objects: judged_once
+            .into_iter()
+            .map(judged)
+            .chain(refused.values().map(|(_, object)| *object))
+            .collect(),
+        denied: once(decided.iter().filter(|decided| !decided.allowed())).len() + refused_here,
         passed_over: checked
             .inputs
             .passed_over
             .iter()
-            .filter(|it| {
-                it.object_ref.as_ref().is_none_or(|object_ref| !denied_kinds.contains_key(object_ref))
-            })
+            .filter(|it| it.object_ref.as_ref().is_none_or(|object_ref| !refused.contains_key(object_ref)))
             .map(passed_over)
             .chain(not_rendered(&checked.inputs.unread))
             .collect(),
@@ -74,14 +77,14 @@ pub fn overview(checked: &Checked, shown: Shown) -> Report<'_> {
     report
 }
 
-/// The objects of kinds that memgate does not check, and that are denied for that.
-fn denied_for_kind(checked: &Checked) -> BTreeMap<&ObjectRef, JudgedObject<'_>> {
-    let denied = checked.inputs.notices.iter().filter(|notice| notice.finding.is_denial());
-    denied
-        .map(|Notice { object_ref, source, span, .. }| {
-            (object_ref, JudgedObject { object_ref, file: source.name(), line: span.line })
-        })
-        .collect()
+/// The objects of kinds that memgate does not check, and that a cluster refuses for that.
+fn refused(checked: &Checked) -> BTreeMap<&ObjectRef, (&Notice, JudgedObject<'_>)> {
+    let refused = checked.inputs.notices.iter().filter(|notice| notice.refuses_object);
+    let with_object = refused.map(|notice| {
+        let Notice { object_ref, source, span, .. } = notice;
+        (object_ref, (notice, JudgedObject { object_ref, file: source.name(), line: span.line }))
+    });
+    with_object.collect()
 }
 
 /// How many findings depend on labels of unknown Namespaces, without those that a comment or a baseline made notes.

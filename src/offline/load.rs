@@ -147,6 +147,7 @@ pub(super) fn load_paths(plan: &InputPlan, checked: &[String], known: &mut Sourc
     inputs.unread.unreadable_state = notices.unreadable;
     inputs.notices = notices.finish();
     if let Some(file) = &plan.reading.stdin_file {
+        inputs.unread.is_partial = true;
         inputs.notices.retain(|notice| file.as_os_str() == notice.source.name());
     }
     if plan.ignores_policies {
@@ -488,7 +489,7 @@ impl InputPlan {
     /// Whether standard input is among the objects and the state.
     #[must_use]
     pub fn reads_stdin(&self) -> bool {
-        self.checked.iter().chain(&self.state).any(|path| path == "-")
+        self.reading.stdin_file.is_some() || self.checked.iter().chain(&self.state).any(|path| path == "-")
     }
 }
 

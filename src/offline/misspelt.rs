@@ -16,8 +16,9 @@ use memgate_primitives::suggest::nearest;
 /// the author forgets the group.
 const BUILTIN_GROUPS: [&str; 4] = ["", "apps", "batch", "extensions"];
 
-/// How the kinds begin whose names no other project uses. Others, such as Agent or Memory, exist in many groups.
-const OWN_NAMES: [&str; 4] = ["Ark", "Swarm", "Sympozium", "MemoryPolicy"];
+/// How the kinds begin whose names no other project uses. Others, such as Agent, SwarmAgent or MemoryPolicy, exist in
+/// other groups too.
+const OWN_NAMES: [&str; 2] = ["Ark", "Sympozium"];
 
 /// A kind that is checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -37,10 +38,9 @@ impl CheckedKind {
     }
 }
 
-/// All of them.
+/// All of them, in the groups in which clusters have them.
 fn checked_kinds() -> impl Iterator<Item = CheckedKind> {
-    let families =
-        family::ALL.into_iter().flat_map(|family| family.kinds.validated.iter().chain(family.kinds.misnamed));
+    let families = family::ALL.into_iter().flat_map(|family| family.kinds.validated);
     let families = families.chain(&POLICY_KINDS).map(|kind| CheckedKind {
         group: kind.group,
         version: kind.version,
@@ -62,6 +62,9 @@ fn is_known(group: &str, kind: &str) -> bool {
     let element = kind.strip_suffix("List").unwrap_or(kind);
     [kind, element].into_iter().any(|kind| {
         checked_kinds().any(|known| (known.group, known.kind) == (group, kind))
+            || family::ALL
+                .iter()
+                .any(|family| family.kinds.misnamed.iter().any(|it| (it.group, it.kind) == (group, kind)))
             || family::state_kind(&family::ALL, group, kind).is_some()
             || other_kinds().any(|other| other == (group, kind))
     })
@@ -121,11 +124,10 @@ fn other_groups(api_version: &str, group: &str, kind: &str) -> BTreeSet<CheckedK
 /// `arkonis.io` for `arkonis.dev`, `ark.mckinsey` for `ark.mckinsey.com`.
 fn is_part_of(group: &str, known: &str) -> bool {
     let start = |group: &str| group.rsplit_once('.').map(|(start, _)| start.to_owned());
-    let same_start = start(group).is_some_and(|group| start(known) == Some(group));
-    let lacks = |rest: Option<&str>, dot: fn(&str) -> bool| rest.is_some_and(dot);
-    same_start
-        || lacks(known.strip_prefix(group), |rest| rest.starts_with('.'))
-        || lacks(known.strip_suffix(group), |rest| rest.ends_with('.'))
+    let has_same_start = start(group).is_some_and(|group| start(known) == Some(group));
+    // One part, such as dev, is the end of very many groups.
+    let end = known.split_once('.').map(|(_, end)| end).filter(|end| end.contains('.'));
+    has_same_start || start(known).as_deref() == Some(group) || end == Some(group)
 }
 
 #[cfg(test)]

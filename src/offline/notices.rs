@@ -37,6 +37,8 @@ pub struct Notice {
     pub source: Arc<Source>,
     /// The place in it.
     pub span: Span,
+    /// Whether an apiserver refuses the object, which no decision is about.
+    pub refuses_object: bool,
     /// Another place, perhaps in another text, with a label.
     pub related: Option<(Arc<Source>, Span, &'static str)>,
 }
@@ -45,7 +47,7 @@ impl Notice {
     /// A finding about a stretch of a source.
     pub(super) fn new(source: &Arc<Source>, span: Span, finding: Finding) -> Self {
         let object_ref = ObjectRef::default();
-        Self { finding, object_ref, source: Arc::clone(source), span, related: None }
+        Self { finding, object_ref, source: Arc::clone(source), span, related: None, refuses_object: false }
     }
 }
 
@@ -148,8 +150,9 @@ impl Notices {
         let (group, kind) = (document.group(), document.kind());
         if let Some(finding) = misspelt(document.api_version(), kind, has_items) {
             let (span, _) = document.locate(&finding.pointer).carets(false);
-            let object_ref = object_ref.clone();
-            let notice = Notice { object_ref, ..Notice::new(document.source(), span, finding) };
+            let (object_ref, refuses_object) = (object_ref.clone(), finding.is_denial());
+            let notice =
+                Notice { object_ref, refuses_object, ..Notice::new(document.source(), span, finding) };
             self.misspelt.push(([group, kind].map(str::to_owned), notice));
         }
         let is_judged = is_checked(group, kind) && has_required_annotation(group, kind, document.value());

@@ -71,8 +71,8 @@ fn set(globs: impl Iterator<Item = Result<Glob, globset::Error>>) -> Result<Glob
 /// Why no finding has this code, or a code that fits this glob. Codes of the rules of policies are not known here.
 #[must_use]
 pub fn fault_of_code(code: &str) -> Option<String> {
-    let glob = match Glob::new(code) {
-        Ok(glob) => glob.compile_matcher(),
+    let glob = match set(std::iter::once(Glob::new(code))) {
+        Ok(glob) => glob,
         Err(error) => return Some(format!("{}: {}", quoted(code), error.kind())),
     };
     let is_policy_rule = code.strip_prefix("policy/").is_some_and(|rest| rest.contains('/'));
@@ -92,7 +92,7 @@ pub(super) fn nearest_code(code: &str) -> Option<&'static str> {
 /// Why a glob of files is malformed.
 #[must_use]
 pub fn fault_of_path(path: &str) -> Option<String> {
-    let error = path_globs(path).into_iter().find_map(Result::err)?;
+    let error = set(path_globs(path).into_iter()).err()?;
     Some(format!("{}: {}", quoted(path), error.kind()))
 }
 

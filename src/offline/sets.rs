@@ -11,7 +11,6 @@ use crate::offline::notices::Notice;
 use crate::offline::suppress::each;
 use memgate_core::family::common;
 use memgate_manifest::error::Error as InputError;
-use memgate_manifest::source::Source;
 use memgate_model::finding::Code;
 use memgate_model::request::Occasion;
 use memgate_policy::codes;
@@ -29,14 +28,19 @@ pub fn check_all(plan: &InputPlan, occasion: Occasion<'static>) -> Result<Checke
         [first, others @ ..] => {
             let mut known = Sources::new();
             let mut all = check_set(plan, first, &mut known, occasion)?;
-            let mut without_effect = take_without_effect(&mut all);
+            let mut without_effect = WithoutEffect::default();
+            without_effect.add(&mut all, true);
             for set in others {
                 let mut other = check_set(plan, set, &mut known, occasion)?;
-                let here = take_without_effect(&mut other);
-                without_effect.retain(|key, _| here.contains_key(key));
+                without_effect.add(&mut other, false);
                 join(&mut all, other);
             }
-            all.inputs.notices.extend(without_effect.into_values());
+            if plan.reading.stdin_file.is_some() && all.inputs.sources.is_empty() {
+                // The file is in no set.
+                let alone = InputSet { name: String::new(), paths: vec!["-".to_owned()] };
+                join(&mut all, check_set(plan, &alone, &mut known, occasion)?);
+            }
+            all.inputs.notices.extend(without_effect.notices.into_values());
             deduplicate(&mut all);
             all
         }
@@ -53,7 +57,7 @@ fn check_set(
     occasion: Occasion<'static>,
 ) -> Result<Checked, Error> {
     let mut inputs = load_paths(plan, &set.paths, known)?;
-    let nothing = inputs.sources.is_empty() && inputs.errors.is_empty();
+    let nothing = inputs.sources.is_empty() && inputs.errors.is_empty() && plan.reading.stdin_file.is_none();
     if nothing && inputs.unread.unrendered.is_empty() && !set.name.is_empty() {
         let (set, paths) = (set.name.clone(), set.paths.join(", "));
         inputs.errors.push(InputError::EmptySet { set, paths });
@@ -74,16 +78,34 @@ fn check_set(
     Ok(checked)
 }
 
-/// Removes the findings that something beside the set's own files had no effect. They are true if all sets have them.
-fn take_without_effect(checked: &mut Checked) -> BTreeMap<(&'static str, usize, String), Notice> {
-    let own: BTreeSet<*const Source> = checked.inputs.sources.iter().map(Arc::as_ptr).collect();
-    let (taken, kept) = std::mem::take(&mut checked.inputs.notices).into_iter().partition(|notice| {
-        WITHOUT_EFFECT.contains(&notice.finding.code) && !own.contains(&Arc::as_ptr(&notice.source))
-    });
-    checked.inputs.notices = kept;
-    let taken: Vec<Notice> = taken;
-    let key = |it: &Notice| (it.finding.code.name, it.span.start, it.finding.message().into_owned());
-    taken.into_iter().map(|notice| (key(&notice), notice)).collect()
+/// The findings that something had no effect. They are true if all sets that have the file with it have them.
+#[derive(Default)]
+struct WithoutEffect {
+    /// By code, file, place and message.
+    notices: BTreeMap<(&'static str, String, usize, String), Notice>,
+    /// The files of the sets so far; other files are read for each set.
+    files: BTreeSet<String>,
+}
+
+impl WithoutEffect {
+    /// Takes those of a set, and drops those that the set contradicts.
+    fn add(&mut self, checked: &mut Checked, is_first: bool) {
+        let files: BTreeSet<String> = checked.inputs.sources.iter().map(|it| it.name().to_owned()).collect();
+        let is_one = |notice: &Notice| WITHOUT_EFFECT.contains(&notice.finding.code);
+        let all = std::mem::take(&mut checked.inputs.notices);
+        let (taken, kept): (Vec<_>, Vec<_>) = all.into_iter().partition(is_one);
+        checked.inputs.notices = kept;
+        let key = |it: &Notice| {
+            let (file, message) = (it.source.name().to_owned(), it.finding.message().into_owned());
+            (it.finding.code.name, file, it.span.start, message)
+        };
+        let here: BTreeMap<_, _> = taken.into_iter().map(|notice| (key(&notice), notice)).collect();
+        let is_elsewhere = |file: &String| self.files.contains(file) && !files.contains(file);
+        self.notices.retain(|key, _| here.contains_key(key) || is_elsewhere(&key.1));
+        let is_new = |file: &String| files.contains(file) && !self.files.contains(file);
+        self.notices.extend(here.into_iter().filter(|(key, _)| is_first || is_new(&key.1)));
+        self.files.extend(files);
+    }
 }
 
 /// Adds what another set has.

@@ -9,10 +9,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use globset::{GlobBuilder, GlobMatcher};
+use globset::GlobMatcher;
 use ignore::{DirEntry, Walk, WalkBuilder};
 
-use crate::offline::exclude::Exclude;
+use crate::offline::exclude::{Exclude, matcher};
 use crate::offline::repository::{Repository, is_marker};
 use memgate_manifest::error::Error;
 
@@ -80,8 +80,8 @@ impl<'r> Walked<'r> {
     }
 
     fn glob(&mut self, input: &str) {
-        let glob = match GlobBuilder::new(input).literal_separator(true).build() {
-            Ok(glob) => glob.compile_matcher(),
+        let glob = match matcher(input) {
+            Ok(glob) => glob,
             Err(error) => {
                 let (glob, message) = (input.to_owned(), error.kind().to_string());
                 return self.items.push(Item::Error(Error::Glob { glob, message }));

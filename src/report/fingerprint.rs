@@ -1,7 +1,7 @@
 //! Identifies a finding over time: the fingerprint stays the same in the next run, after lines have moved and files were
 //! renamed, and in the next release of memgate.
 //!
-//! It is made from the code, the object (group, kind, namespace and name, without the version) and the pointer, but not
+//! It is made from the code, the object (group, kind, namespace and name, without the version), its set of files and the pointer, but not
 //! from line, file and message.
 
 use std::collections::BTreeMap;
@@ -19,8 +19,11 @@ const BYTES: usize = 8;
 /// same fingerprint; [`Counter`] numbers them.
 #[must_use]
 pub fn of(code: &str, object_ref: &ObjectRef, pointer: &Pointer) -> String {
-    let ObjectRef { kind, namespace, name, .. } = object_ref;
-    hash(&[code, object_ref.group(), kind, namespace, name, pointer.as_str()])
+    let ObjectRef { kind, namespace, name, set, .. } = object_ref;
+    let mut parts = vec![code, object_ref.group(), kind, namespace, name, pointer.as_str()];
+    // Sets are judged apart: a finding of one says nothing about another.
+    parts.extend(Some(set.as_str()).filter(|set| !set.is_empty()));
+    hash(&parts)
 }
 
 /// The fingerprint of an error of an input. It is made from the file, since an error has no object.

@@ -162,7 +162,9 @@ fn integer_port(fixture: &Fixture) -> Result<()> {
     let stderr =
         apply(&[service, memory("known", "ark-broker"), memory("unknown", "absent")], &[])?.ok()?.stderr;
     for text in ["8080 became \"http\"", "8080 became \"8080\""] {
-        let warning = format!("Warning: spec.address.valueFrom.serviceRef.port: serviceRef.port is a port name; {text} [ark/memory-port-integer]\n");
+        let warning = format!(
+            "Warning: spec.address.valueFrom.serviceRef.port: serviceRef.port is a port name; {text} [ark/memory-port-integer]\n"
+        );
         ensure!(stderr.matches(&warning).count() == 1, "{text} is not there once: {stderr}");
     }
     let port = |name: &str| -> Result<String> {
