@@ -40,8 +40,9 @@ fn come_and_go(_: &Fixture) -> Result<()> {
     let lonely = dry_pod(&cluster, &namespace)?;
     // Namespaces do not need a CRD.
     let others = known_objects(&memgate)?;
-    let not_found =
-        format!("ArkAgent \"scout\" not found in namespace \"{namespace}\" [arkonis/pod-agent-not-found]");
+    let not_found = format!(
+        "metadata.labels[arkonis.dev/deployment]: ArkAgent \"scout\" not found in namespace \"{namespace}\" [arkonis/pod-agent-not-found]"
+    );
     ensure!(lonely.warnings == [not_found.as_str()], "{:?}", lonely.warnings);
 
     install_crds(&cluster)?;

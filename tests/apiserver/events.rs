@@ -61,7 +61,7 @@ fn tell(fixture: &Fixture) -> Result<()> {
     ensure!(event["regarding"]["kind"] == "ArkAgent", "{event}");
     ensure!(event["regarding"]["uid"] == agent["metadata"]["uid"], "{event}");
     let note = format!(
-        "a pod starts without its memory: ArkMemory \"notes\" not found in namespace \"{namespace}\" \
+        "a pod starts without its memory: metadata.labels[arkonis.dev/deployment]: ArkMemory \"notes\" not found in namespace \"{namespace}\" \
          [arkonis/pod-memory-not-found]; see \"memgate explain arkonis/pod-memory-not-found\""
     );
     ensure!(event["note"].as_str().is_some_and(|text| text.starts_with(&note)), "{event}");

@@ -58,12 +58,16 @@ fn of_a_required_pod(fixture: &Fixture) -> Result<()> {
 
 fn of_a_warning(fixture: &Fixture) -> Result<()> {
     let namespace = fixture.namespace("warned", &[])?;
-    let warning = format!("Warning: ArkMemory \"diary\" not found in namespace \"{namespace}\"");
-    for (object, code) in [
-        (agent("scout", "diary"), "arkonis/memory-not-found"),
-        (pod("scout", "scout", &[]), "arkonis/pod-memory-not-found"),
+    let warning = format!("ArkMemory \"diary\" not found in namespace \"{namespace}\"");
+    for (object, field, code) in [
+        (agent("scout", "diary"), "spec.memoryRef.name", "arkonis/memory-not-found"),
+        (
+            pod("scout", "scout", &[]),
+            "metadata.labels[arkonis.dev/deployment]",
+            "arkonis/pod-memory-not-found",
+        ),
     ] {
-        let warning = format!("{warning} [{code}]");
+        let warning = format!("Warning: {field}: {warning} [{code}]");
         is(&apply(fixture, &namespace, &object)?.ok()?.stderr, &[&warning])?;
     }
     Ok(())
@@ -89,7 +93,7 @@ fn of_several_objects(fixture: &Fixture) -> Result<()> {
             "Warning: spec.redis is ignored when backend is \"in-context\" [arkonis/section-unused]",
             "Warning: spec.redis.maxEntries is negative and means unlimited; write 0 [arkonis/number-negative]",
             &format!(
-                "Warning: ArkMemory \"diary\" not found in namespace \"{namespace}\" \
+                "Warning: spec.memoryRef.name: ArkMemory \"diary\" not found in namespace \"{namespace}\" \
              [arkonis/memory-not-found]"
             ),
             &format!(
@@ -98,7 +102,7 @@ fn of_several_objects(fixture: &Fixture) -> Result<()> {
             ),
             &format!(
                 "{refused} \"required.pods.memgate.dev\" denied the request: Pod \"scout\" is invalid: \
-             ArkAgent \"absent\" not found in namespace \"{namespace}\""
+             metadata.labels[arkonis.dev/deployment]: ArkAgent \"absent\" not found in namespace \"{namespace}\""
             ),
         ],
     )
@@ -120,8 +124,8 @@ fn in_advance(fixture: &Fixture) -> Result<()> {
         let namespace = fixture.namespace(prefix, of_namespace)?;
         apply(fixture, &namespace, &agent("scout", "diary"))?.ok()?;
         let warning = format!(
-            "Warning: ArkMemory \"diary\" not found in namespace \"{namespace}\" \
-             [arkonis/pod-memory-not-found]"
+            "Warning: spec.template.metadata.labels[arkonis.dev/deployment]: ArkMemory \"diary\" not found in \
+             namespace \"{namespace}\" [arkonis/pod-memory-not-found]"
         );
         let expected: &[&str] = if of_namespace.is_empty() { &[] } else { &[&warning] };
         is(&apply(fixture, &namespace, &deployment)?.ok()?.stderr, expected)?;

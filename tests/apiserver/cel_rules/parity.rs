@@ -175,9 +175,10 @@ fn run(policies: &PolicyCluster, namespace: &str, asked: &Asked) -> Result<(End,
     Ok((End::Granted, None))
 }
 
-/// Whether memgate's message starts with the first word of a refusal, mostly a field.
+/// Whether memgate's message, or what follows its field, starts with the first word of a refusal, mostly a field.
 fn starts_alike(refusal: &str, message: &str) -> bool {
     let reason = refusal.split_once("denied request: ").map(|(_, reason)| reason);
     let word = reason.and_then(|reason| reason.split([' ', ':', '[']).next());
-    word.is_some_and(|word| !word.is_empty() && message.starts_with(word))
+    let rest = message.split_once(": ").map_or(message, |(_, rest)| rest);
+    word.is_some_and(|word| !word.is_empty() && [message, rest].iter().any(|it| it.starts_with(word)))
 }
