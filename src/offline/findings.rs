@@ -97,15 +97,6 @@ fn assumed(decided: &Decided) -> usize {
     of_policies.filter(|policy| policy.is_assumed).count()
 }
 
-/// The number of findings of each policy about each object.
-fn counts(checked: &Checked) -> impl Iterator<Item = (&Decided, &str, Counts)> {
-    checked.decided.iter().flat_map(|decided| {
-        let decision = &decided.admitted.decision;
-        let counts = |policy| decision.counts.get(policy).copied().unwrap_or_default();
-        decision.policies.iter().map(move |policy| (decided, policy.as_str(), counts(policy)))
-    })
-}
-
 /// The numbers by policy and namespace, with those that are not shown.
 fn table(checked: &Checked) -> Table<'_> {
     let mut rows: BTreeMap<(Option<&str>, &str), Numbers> = BTreeMap::new();
@@ -114,13 +105,15 @@ fn table(checked: &Checked) -> Table<'_> {
         let numbers = of_no_policy(decided);
         rows.entry((None, namespace(decided))).or_default().add(numbers);
         total.add(numbers);
-    }
-    for (decided, policy, counts) in counts(checked) {
-        let Counts { violations, exempted, unknown, denials, warnings, .. } = counts;
-        let numbers =
-            Numbers { objects: 1, denials, warnings, exempted, all: violations + exempted + unknown };
-        rows.entry((Some(policy), namespace(decided))).or_default().add(numbers);
-        total.add(Numbers { objects: 0, ..numbers });
+        let decision = &decided.admitted.decision;
+        for policy in &decision.policies {
+            let Counts { violations, exempted, unknown, denials, warnings, .. } =
+                decision.counts.get(policy).copied().unwrap_or_default();
+            let numbers =
+                Numbers { objects: 1, denials, warnings, exempted, all: violations + exempted + unknown };
+            rows.entry((Some(policy), namespace(decided))).or_default().add(numbers);
+            total.add(Numbers { objects: 0, ..numbers });
+        }
     }
     let rows = rows.into_iter().filter(|(_, numbers)| numbers.all > 0);
     let row = |((policy, namespace), numbers)| Row { policy, namespace, numbers };
@@ -130,21 +123,19 @@ fn table(checked: &Checked) -> Table<'_> {
 /// The numbers of denials and warnings that are not of a policy.
 fn of_no_policy(decided: &Decided) -> Numbers {
     let decision = &decided.admitted.decision;
-    let shown = |severity| {
-        let is_it = |it: &&Finding| it.policy.is_none() && it.severity == severity;
+    let shown = |severity, is_of_policy| {
+        let is_it = |it: &&Finding| it.policy.is_some() == is_of_policy && it.severity == severity;
         decided.findings().filter(is_it).count()
     };
-    let of_policies = |severity| {
-        let is_it = |it: &&Finding| it.policy.is_some() && it.severity == severity;
-        decided.findings().filter(is_it).count()
-    };
-    let all = |number: fn(&Counts) -> usize| decision.counts.values().map(number).sum::<usize>();
-    let hidden = |not_shown: usize, all: usize, severity| {
-        not_shown.saturating_sub(all.saturating_sub(of_policies(severity)))
+    // Of those that are not shown, the policies' own are known by their counts.
+    let all = |severity, not_shown: usize, of_policies: fn(&Counts) -> usize| {
+        let of_policies = decision.counts.values().map(of_policies).sum::<usize>();
+        let hidden_of_policies = of_policies.saturating_sub(shown(severity, true));
+        shown(severity, false) + not_shown.saturating_sub(hidden_of_policies)
     };
     let NotShown { denials, warnings } = decision.not_shown;
-    let denials = shown(Severity::Deny) + hidden(denials, all(|it| it.denials), Severity::Deny);
-    let warnings = shown(Severity::Warn) + hidden(warnings, all(|it| it.warnings), Severity::Warn);
+    let denials = all(Severity::Deny, denials, |it| it.denials);
+    let warnings = all(Severity::Warn, warnings, |it| it.warnings);
     let objects = usize::from(decided.is_judged());
     Numbers { objects, denials, warnings, exempted: 0, all: denials + warnings }
 }

@@ -8,20 +8,15 @@ pub(super) fn fits(pattern: &str, tenant: &str, text: &str, budget: &Budget<'_>)
     if !budget.bytes(pattern.len() + text.len()) {
         return false;
     }
-    let mut parts = pattern.split('*').map(|part| part.replace("{tenant}", tenant)).peekable();
-    let first = parts.next().unwrap_or_default();
-    let Some(mut text) = text.strip_prefix(first.as_str()) else { return false };
-    if parts.peek().is_none() {
-        return text.is_empty();
-    }
-    while let Some(part) = parts.next() {
-        if parts.peek().is_none() {
-            return text.ends_with(part.as_str());
-        }
-        let Some(at) = text.find(part.as_str()) else { return false };
+    let of_tenant = |part: &str| part.replace("{tenant}", tenant);
+    let Some((first, rest)) = pattern.split_once('*') else { return of_tenant(pattern) == text };
+    let Some(mut text) = text.strip_prefix(&*of_tenant(first)) else { return false };
+    let (middle, last) = rest.rsplit_once('*').unwrap_or(("", rest));
+    for part in middle.split('*').map(of_tenant) {
+        let Some(at) = text.find(&*part) else { return false };
         text = text.get(at + part.len()..).unwrap_or_default();
     }
-    false
+    text.ends_with(&*of_tenant(last))
 }
 
 #[cfg(test)]
