@@ -115,6 +115,8 @@ pub(crate) fn apiserver(assets: &Assets, files: &ApiServerFiles, port: u16) -> C
         .arg("--disable-admission-plugins=ServiceAccount,StorageObjectInUseProtection")
         .arg(flag("--audit-policy-file", &files.audit_policy))
         .arg(flag("--audit-log-path", &files.audit_log))
+        // In MB. By default a new file begins at 100, which a run of all trials writes.
+        .arg("--audit-log-maxsize=10000")
         // A loopback address may not be an endpoint of the Service `kubernetes`.
         .arg("--endpoint-reconciler-type=none")
         .arg("--service-cluster-ip-range=10.0.0.0/24")

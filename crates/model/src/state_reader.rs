@@ -206,11 +206,6 @@ impl<'s> StateReader<'s> {
         found.into_iter().flatten().map(AsRef::as_ref).filter(|object: &&Object| object.held)
     }
 
-    /// The known objects of this name, by namespace.
-    pub fn named(&self, kind: &Kind, name: &str) -> impl Iterator<Item = &'s Object> + use<'s> {
-        self.peek_indexed(kind, &BY_NAME, name)
-    }
-
     /// Whether an object with this key that `counts` may exist and not be held. If the state does not even keep the names
     /// of some, no search sees these, and the list is noted as unknown.
     pub fn may_lack(
@@ -248,7 +243,7 @@ impl<'s> StateReader<'s> {
     /// The first other namespace that holds an object of this name, for a hint.
     #[must_use]
     pub fn elsewhere(&self, kind: &Kind, namespace: &str, name: &str) -> Option<&'s str> {
-        let mut homes = self.named(kind, name).map(|object| &*object.namespace);
+        let mut homes = self.peek_indexed(kind, &BY_NAME, name).map(|object| &*object.namespace);
         homes.find(|home| *home != namespace)
     }
 

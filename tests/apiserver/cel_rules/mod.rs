@@ -15,6 +15,7 @@ mod scenarios;
 mod variants;
 
 use std::collections::BTreeSet;
+use std::sync::Mutex;
 
 use anyhow::{Context, Result, ensure};
 use axum::http::Method;
@@ -40,6 +41,8 @@ const DENIED_BY: &str = "ValidatingAdmissionPolicy 'memgate-";
 pub(crate) struct PolicyCluster {
     cluster: ControlPlane,
     exempt: Client,
+    /// Held while an object without a namespace is stored, or asked for under a name that another trial may store.
+    cluster_wide: Mutex<()>,
 }
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -62,7 +65,7 @@ impl PolicyCluster {
         let cluster = ControlPlane::start()?;
         install_crds(&cluster)?;
         let exempt = exempt_client(&cluster)?;
-        let policies = Self { cluster, exempt };
+        let policies = Self { cluster, exempt, cluster_wide: Mutex::new(()) };
         let objects: Vec<String> = objects()?.iter().map(Value::to_string).collect();
         policies.cluster.admin().apply(&objects.join("\n---\n"))?;
         parity::wait_until_in_force(&policies)?;

@@ -11,6 +11,7 @@ use memgate_model::kind::NAMESPACE;
 use memgate_model::request::Operation;
 use serde_json::{Value, json};
 
+use super::variants::is_namespaced;
 use super::{PolicyCluster, codes_with_rules, denials, refused_for};
 use crate::{
     fixture::Fixture,
@@ -144,6 +145,7 @@ pub(super) fn in_namespace(object: &Value, namespace: &str) -> Value {
 
 fn run(policies: &PolicyCluster, namespace: &str, asked: &Asked) -> Result<(End, Option<String>)> {
     let object = in_namespace(asked.object.as_ref().context("a case has no object")?, namespace);
+    let _alone = (!is_namespaced(&object)).then(|| policies.cluster_wide.lock());
     let answer = match (asked.operation, &asked.old_object) {
         (Operation::Update, Some(old)) => {
             let stored = policies.store(namespace, &in_namespace(old, namespace))?;

@@ -64,6 +64,7 @@ pub(super) fn variants(fixture: &Fixture) -> Result<()> {
     let namespace = policies.cluster.fresh_namespace("variants")?;
     let all: Vec<Value> = richest(&namespace, OBJECTS_PER_KIND)?.iter().flat_map(variants_of).collect();
     let (user, exempt) = (policies.cluster.client(), policies.exempt.clone());
+    let alone = policies.cluster_wide.lock();
     let answers: Vec<_> = policies.cluster.block_on(async {
         let asked = stream::iter(&all).map(|object| async {
             let answer = create(&user, &namespace, object, "?dryRun=All").await?;
@@ -72,6 +73,7 @@ pub(super) fn variants(fixture: &Fixture) -> Result<()> {
         });
         asked.buffered(CONCURRENT_REQUESTS).collect().await
     });
+    drop(alone);
     let mut tally = Tally::default();
     for (object, answers) in all.iter().zip(answers) {
         let (answer, seen) = answers?;
@@ -173,7 +175,7 @@ fn richest(namespace: &str, count: usize) -> Result<Vec<Value>> {
     Ok(richest.collect())
 }
 
-fn is_namespaced(object: &Value) -> bool {
+pub(super) fn is_namespaced(object: &Value) -> bool {
     !object["metadata"]["namespace"].is_null()
 }
 

@@ -15,7 +15,6 @@ use memgate_model::platform_settings::Orloj;
 use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
 use memgate_primitives::name::is_dns_subdomain;
-use memgate_primitives::plain_text::quoted;
 use memgate_primitives::suggest::nearest;
 
 use super::api::{SECRET_KEY, TARGET_NAMESPACE};
@@ -129,8 +128,8 @@ pub(super) fn find<'s>(
     }
 }
 
-/// A suggestion for a name that does not exist: a similar name in the Orloj namespace, or the same name in
-/// another one.
+/// A suggestion for a name that does not exist: a similar name in the Orloj namespace. Names of other ones are not
+/// shown to this one.
 pub(super) fn suggestion(
     kind: &'static Kind,
     namespace: &str,
@@ -140,13 +139,8 @@ pub(super) fn suggestion(
     let settings = &state.settings().orloj;
     let here = state.indexed(kind, &BY_NAMESPACE, namespace);
     let here = here.filter(|object| is_in(object, namespace, settings)).take(MAX_COMPARED);
-    if let Some(candidate) = nearest(name, here.map(|object| &*object.name)) {
-        return Some(format!("did you mean \"{candidate}\"?"));
-    }
-    let elsewhere = state.named(kind, name);
-    let elsewhere = elsewhere.filter(|object| !is_ignored(&object.tree, &object.namespace, settings));
-    let elsewhere = elsewhere.take(MAX_COMPARED).map(object_namespace).min()?;
-    Some(format!("there is one of this name in Orloj namespace {}", quoted(elsewhere)))
+    let candidate = nearest(name, here.map(|object| &*object.name))?;
+    Some(format!("did you mean \"{candidate}\"?"))
 }
 
 /// `name` or `namespace/name`.
