@@ -97,7 +97,6 @@ pub(crate) const KINDS: [(&str, &str); 35] = [
     ("orloj: Pod of Memory", "the Agent names it, in a job namespace"),
     ("orloj: Pod of ModelEndpoint", "the Memory names it, in a job namespace"),
     ("policy: ArkAgent of ArkMemory", "as for arkonis"),
-    ("policy: Agent of Memory", "as for orloj"),
     ("policy: Pod of Agent", "as for orloj"),
     ("policy: Pod of SkillPack", "as for sympozium"),
     ("policy: Query of Memory", "as for ark"),
