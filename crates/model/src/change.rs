@@ -16,17 +16,13 @@ view! {
         /// The spec, unread.
         spec: &'a RawValue = "spec",
     }
-}
 
-view! {
     /// The metadata of an object.
     AnnotatedMetadata {
         /// The annotations that memgate reads.
         annotations: Annotations<'a> = "annotations",
     }
-}
 
-view! {
     /// The parts of an object that say what it is for as long as it exists, unparsed.
     LastingFields {
         /// Who it is.
@@ -34,9 +30,7 @@ view! {
         /// What it is to be, unread.
         spec: &'a RawValue = "spec",
     }
-}
 
-view! {
     /// The metadata of an object that may be on its way out.
     LastingMetadata {
         /// When its deletion was asked for.

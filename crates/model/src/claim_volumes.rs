@@ -11,7 +11,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
 use crate::edit::{self, Edit, Op};
-use crate::pod;
+use crate::pod::{self, NamedView};
 use crate::view::{Text, view};
 use memgate_primitives::budget::Budget;
 use memgate_primitives::pointer::{Path, Pointer, list_index};
@@ -31,19 +31,9 @@ view! {
     /// The fields of a claim template that are read.
     in VOLUMES ClaimTemplate {
         /// Its metadata.
-        metadata: ClaimMetadata<'a> = "metadata",
+        metadata: NamedView<'a> = "metadata",
     }
-}
 
-view! {
-    /// The metadata of a claim template.
-    ClaimMetadata {
-        /// The name of the claim and its volume.
-        name: Text<'a> = "name",
-    }
-}
-
-view! {
     /// The fields of a volume that are read.
     in VOLUMES NamedVolume {
         /// Its name.

@@ -1,6 +1,7 @@
 //! Edits: the changes a decision makes to the object, each with its origin.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
@@ -70,10 +71,10 @@ pub struct EnvVar {
 pub enum EnvSource {
     /// A literal.
     Value(String),
-    /// A reference; memgate never sees the value behind it.
-    ValueFrom(ValueFrom),
+    /// A reference to a Secret; memgate never sees the value behind it.
+    Secret(KeyRef),
     /// A reference to a ConfigMap.
-    ConfigMap(ConfigMapRef),
+    ConfigMap(KeyRef),
 }
 
 impl Serialize for EnvVar {
@@ -82,31 +83,16 @@ impl Serialize for EnvVar {
         variable.serialize_field("name", &self.name)?;
         match &self.source {
             EnvSource::Value(value) => variable.serialize_field("value", value)?,
-            EnvSource::ValueFrom(value_from) => variable.serialize_field("valueFrom", value_from)?,
-            EnvSource::ConfigMap(value_from) => variable.serialize_field("valueFrom", value_from)?,
+            EnvSource::Secret(key) => {
+                variable.serialize_field("valueFrom", &BTreeMap::from([("secretKeyRef", key)]))?;
+            }
+            EnvSource::ConfigMap(key) => {
+                variable.serialize_field("valueFrom", &BTreeMap::from([("configMapKeyRef", key)]))?;
+            }
         }
         variable.end()
     }
 }
-
-/// The `valueFrom` of an environment variable.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ValueFrom {
-    /// The Secret and key.
-    pub secret_key_ref: KeyRef,
-}
-
-/// The `valueFrom` of an environment variable that comes from a ConfigMap.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ConfigMapRef {
-    /// The ConfigMap and key.
-    pub config_map_key_ref: KeyRef,
-}
-
-/// A key of a Secret.
-pub type SecretKeyRef = KeyRef;
 
 /// A key of a Secret or a ConfigMap in the pod's own namespace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

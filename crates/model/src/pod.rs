@@ -22,9 +22,7 @@ view! {
         /// The spec.
         spec: PodSpec<'a> = "spec",
     }
-}
 
-view! {
     /// The metadata of a pod.
     PodMetadata {
         /// The name; absent when the apiserver generates one from `generate_name`.
@@ -40,9 +38,7 @@ view! {
         /// The annotations that memgate reads; `None` without such a map.
         annotations: Annotations<'a> = "annotations",
     }
-}
 
-view! {
     /// The spec of a pod.
     PodSpec {
         /// The ordinary containers.
@@ -60,9 +56,7 @@ view! {
         /// Whether the service account's token is mounted.
         automount_service_account_token: bool = "automountServiceAccountToken",
     }
-}
 
-view! {
     /// A container.
     in CONTAINERS element Container {
         /// The name.
@@ -79,9 +73,7 @@ view! {
         /// The mounts, unread.
         volume_mounts: &'a RawValue = "volumeMounts",
     }
-}
 
-view! {
     /// A mount of a container.
     Mount {
         /// The name of the volume.
@@ -93,9 +85,7 @@ view! {
         /// The same as an expression with variables.
         sub_path_expr: Text<'a> = "subPathExpr",
     }
-}
 
-view! {
     /// One environment variable.
     in VARIABLES EnvVarView {
         /// The name.
@@ -105,9 +95,7 @@ view! {
         /// The reference, unread: most are never looked at.
         value_from: &'a RawValue = "valueFrom",
     }
-}
 
-view! {
     /// The `valueFrom` of an environment variable.
     ValueFromView {
         /// A key of a Secret.
@@ -115,9 +103,13 @@ view! {
         /// A key of a ConfigMap.
         config_map_key_ref: KeyRefView<'a> = "configMapKeyRef",
     }
-}
 
-view! {
+    /// An object of which only the name is read.
+    NamedView {
+        /// The name.
+        name: Text<'a> = "name",
+    }
+
     /// A key of a Secret or a ConfigMap.
     KeyRefView {
         /// The name of the Secret or ConfigMap.
@@ -210,7 +202,7 @@ impl Mount<'_> {
     }
 }
 
-impl EnvVarView<'_> {
+impl<'a> EnvVarView<'a> {
     /// The literal; empty when the entry has neither literal nor reference, and `None` when the value
     /// comes from elsewhere.
     #[must_use]
@@ -218,10 +210,16 @@ impl EnvVarView<'_> {
         self.value_from.is_none().then(|| self.value.as_deref().unwrap_or_default())
     }
 
+    /// The reference; an empty one if it is absent or malformed.
+    #[must_use]
+    pub fn reference(&self) -> ValueFromView<'a> {
+        read(self.value_from).unwrap_or_default()
+    }
+
     /// The Secret and key that the value comes from; `None` for a literal or another reference.
     #[must_use]
     pub fn secret_key_ref(&self) -> Option<(String, String)> {
-        let reference = read::<ValueFromView<'_>>(self.value_from)?.secret_key_ref?;
+        let reference = self.reference().secret_key_ref?;
         let text = |text: Option<Text<'_>>| text.map(|text| text.0.into_owned()).unwrap_or_default();
         Some((text(reference.name), text(reference.key)))
     }

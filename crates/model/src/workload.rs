@@ -53,9 +53,7 @@ view! {
         /// The spec.
         spec: WorkloadSpec<'a> = "spec",
     }
-}
 
-view! {
     /// The metadata of a workload.
     WorkloadMetadata {
         /// The namespace.
@@ -63,9 +61,7 @@ view! {
         /// The name.
         name: Text<'a> = "name",
     }
-}
 
-view! {
     /// The spec of a workload.
     WorkloadSpec {
         /// The pod template.
@@ -75,17 +71,13 @@ view! {
         /// The Job template of a CronJob.
         job_template: JobTemplate<'a> = "jobTemplate",
     }
-}
 
-view! {
     /// The Job template of a CronJob.
     JobTemplate {
         /// The spec of each Job.
         spec: JobSpec<'a> = "spec",
     }
-}
 
-view! {
     /// The spec of a Job.
     JobSpec {
         /// The pod template.

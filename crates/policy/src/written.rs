@@ -15,9 +15,7 @@ view! {
         /// Its metadata.
         metadata: NamedMetadata<'a> = "metadata",
     }
-}
 
-view! {
     /// The name, the labels and the annotations of an object.
     NamedMetadata {
         /// The name, unread.

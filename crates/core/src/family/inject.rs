@@ -194,7 +194,7 @@ fn replace_literal(entry: &Pointer, variable: Variable<'_>) -> Edit {
     let (variable, origin) = variable.into_entry();
     let text = match variable.source {
         EnvSource::Value(text) => text,
-        EnvSource::ValueFrom(_) | EnvSource::ConfigMap(_) => String::new(),
+        EnvSource::Secret(_) | EnvSource::ConfigMap(_) => String::new(),
     };
     Edit { op: Op::Replace, pointer: entry.key("value"), value: Value::Text(text), origins: vec![origin] }
 }
