@@ -15,7 +15,7 @@ pub use self::paths::{Holds, Part, ViewPath, ViewValue};
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
 use std::sync::Arc;
 
 use crate::tree::Tree;
@@ -450,7 +450,5 @@ impl InlineView {
 }
 
 fn digest(text: &str) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    text.hash(&mut hasher);
-    hasher.finish()
+    BuildHasherDefault::<DefaultHasher>::default().hash_one(text)
 }

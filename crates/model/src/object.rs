@@ -195,7 +195,7 @@ impl Object {
     /// The uid, if the kind's schema keeps it.
     #[must_use]
     pub fn uid(&self) -> Option<&str> {
-        self.tree.at(&["metadata", "uid"]).and_then(Tree::text)
+        self.tree.text_at(&["metadata", "uid"])
     }
 
     /// The value of a label, if the kind's schema keeps labels.

@@ -94,6 +94,15 @@ impl Occasion<'_> {
     pub const fn new(point: Point, now: Timestamp) -> Self {
         Self { point, now, user: None, workload: None }
     }
+
+    /// Reads the user of the request; empty where it is missing or cannot be read.
+    #[must_use]
+    pub fn user(&self) -> User {
+        let info: UserInfo<'_> = self.user.and_then(|text| view::read(text).ok()).unwrap_or_default();
+        let groups = info.groups.and_then(|groups| serde_json::from_str(groups.get()).ok());
+        let name = info.username.map(|name| name.0.into_owned()).unwrap_or_default();
+        User { name, groups: groups.unwrap_or_default() }
+    }
 }
 
 impl Default for Occasion<'_> {
@@ -146,17 +155,6 @@ pub struct User {
     pub name: String,
     /// The groups.
     pub groups: Vec<String>,
-}
-
-impl Occasion<'_> {
-    /// Reads the user of the request; empty where it is missing or cannot be read.
-    #[must_use]
-    pub fn user(&self) -> User {
-        let info: UserInfo<'_> = self.user.and_then(|text| view::read(text).ok()).unwrap_or_default();
-        let groups = info.groups.and_then(|groups| serde_json::from_str(groups.get()).ok());
-        let name = info.username.map(|name| name.0.into_owned()).unwrap_or_default();
-        User { name, groups: groups.unwrap_or_default() }
-    }
 }
 
 impl<'a> Request<'a> {

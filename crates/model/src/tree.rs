@@ -274,6 +274,12 @@ impl Tree {
         }
     }
 
+    /// The elements of the list at the end of a path of field names; none where there is no list.
+    #[must_use]
+    pub fn list_at(&self, path: &[&str]) -> &[Self] {
+        self.at(path).map(Self::elements).unwrap_or_default()
+    }
+
     /// Whether this is an object.
     #[must_use]
     pub const fn is_object(&self) -> bool {
@@ -516,8 +522,7 @@ impl<'de> DeserializeSeed<'de> for TreeSeed<'_, '_> {
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Tree, D::Error> {
         match self.schema {
-            Schema::Whole(fields) => read_whole(deserializer, fields, self),
-            Schema::Compared(fields) => read_compared(deserializer, fields, self),
+            Schema::Whole(fields) | Schema::Compared(fields) => read_with_text(deserializer, fields, self),
             _ => deserializer.deserialize_any(self),
         }
     }
@@ -600,13 +605,7 @@ impl<'de> Visitor<'de> for TreeSeed<'_, '_> {
             | Schema::Compared(fields) => read_fields(map, fields, self).map(Tree::Map),
             Schema::Texts => read_texts(map, self),
             Schema::Keys => read_keys(map).map(|keys| Tree::Texts(keys.into())),
-            Schema::Any
-            | Schema::Text
-            | Schema::Credential
-            | Schema::Integer
-            | Schema::Boolean
-            | Schema::List(_)
-            | Schema::Named(..) => {
+            _ => {
                 skip_entries(map)?;
                 Ok(Tree::Map(Map::default()))
             }
@@ -620,36 +619,22 @@ pub(crate) const fn masked(text: &str) -> &'static str {
 }
 
 /// Reads the JSON text of an object first, and then its fields from that text. Parts that are not read cause no
-/// recursion.
-fn read_whole<'de, D: Deserializer<'de>>(
+/// recursion. Keeps the text or, for a comparison, only its digest.
+fn read_with_text<'de, D: Deserializer<'de>>(
     deserializer: D,
     fields: &'static [Field],
     seed: TreeSeed<'_, '_>,
 ) -> Result<Tree, D::Error> {
     let text = Box::<RawValue>::deserialize(deserializer)?;
-    let mut tree = read_open(&text, fields, seed)?;
+    let mut tree = read_by(&text, &Schema::Open(fields), seed)?;
     if let Tree::Map(map) = &mut tree {
-        map.rest.get_or_insert_default().text = Some(text.into());
+        let rest = map.rest.get_or_insert_default();
+        match seed.schema {
+            Schema::Compared(_) => rest.digest = digest::of(text.get()),
+            _ => rest.text = Some(text.into()),
+        }
     }
     Ok(tree)
-}
-
-/// The same, but keeps only the digest of the text.
-fn read_compared<'de, D: Deserializer<'de>>(
-    deserializer: D,
-    fields: &'static [Field],
-    seed: TreeSeed<'_, '_>,
-) -> Result<Tree, D::Error> {
-    let text = Box::<RawValue>::deserialize(deserializer)?;
-    let mut tree = read_open(&text, fields, seed)?;
-    if let Tree::Map(map) = &mut tree {
-        map.rest.get_or_insert_default().digest = digest::of(text.get());
-    }
-    Ok(tree)
-}
-
-fn read_open<E: Error>(text: &RawValue, fields: &'static [Field], seed: TreeSeed<'_, '_>) -> Result<Tree, E> {
-    read_by(text, &Schema::Open(fields), seed)
 }
 
 fn read_by<E: Error>(text: &RawValue, schema: &Schema, seed: TreeSeed<'_, '_>) -> Result<Tree, E> {
@@ -795,14 +780,14 @@ mod tests {
         let json: Value = serde_json::from_str(text).expect("JSON");
         for tree in [Tree::parse(text, &LIST), Tree::read(&json, &LIST)] {
             let elements = tree.expect("valid JSON").elements().to_vec();
-            assert_eq!(elements[0].get("name").and_then(Tree::text), Some("a"));
+            assert_eq!(elements[0].text_at(&["name"]), Some("a"));
             assert_eq!(elements[0].whole().map(Value::Object).as_ref(), json.get(0));
             assert_eq!(elements[1], Tree::Null);
             assert_eq!((elements[2].text(), elements[2].whole()), (Some("c"), None));
         }
         let deep = format!(r#"[{{"name":"a","deep":{}{}}}]"#, "[".repeat(200_000), "]".repeat(200_000));
         let tree = Tree::parse(&deep, &LIST).expect("valid JSON");
-        assert_eq!(tree.elements()[0].get("name").and_then(Tree::text), Some("a"));
+        assert_eq!(tree.elements()[0].text_at(&["name"]), Some("a"));
         assert_eq!(tree.elements()[0].whole(), None);
     }
 
@@ -811,7 +796,7 @@ mod tests {
         const SCHEMA: Schema = Schema::Compared(&[Field::new("name", Schema::Text)]);
         let read = |text: &str| Tree::parse(text, &SCHEMA).expect("valid JSON");
         let tree = read(r#"{"name":"a","more":{"b":[1,"x"],"c":true}}"#);
-        assert_eq!((tree.get("name").and_then(Tree::text), tree.whole()), (Some("a"), None));
+        assert_eq!((tree.text_at(&["name"]), tree.whole()), (Some("a"), None));
         for (other, same) in [
             (r#"{ "more": {"c":true, "b":[1,"x"]}, "name":"\u0061", "none":null }"#, true),
             (r#"{"more":0,"name":"a","more":{"b":[1,"x"],"c":true}}"#, true),

@@ -78,6 +78,12 @@ impl<K: Eq + Hash, V> ByKey<K, V> {
         Self(HashMap::with_capacity(keys))
     }
 
+    /// Whether it is empty.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// The value of a key.
     #[must_use]
     pub fn get<Q: Eq + Hash + ?Sized>(&self, key: &Q) -> Option<&V>
@@ -92,14 +98,6 @@ impl<K: Eq + Hash, V: Default> ByKey<K, V> {
     /// The value of a key, to change it; inserts the default if it is missing.
     pub fn or_default(&mut self, key: K) -> &mut V {
         self.0.entry(key).or_default()
-    }
-}
-
-impl<K, V> ByKey<K, V> {
-    /// Whether it is empty.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
     }
 }
 
