@@ -27,7 +27,6 @@ pub enum Op {
 
 impl Op {
     /// The name in RFC 6902.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Add => "add",
@@ -142,13 +141,11 @@ pub struct Edit {
 
 impl Edit {
     /// Adds a value that comes from one place.
-    #[must_use]
     pub fn add(pointer: Pointer, value: Value, origin: Origin) -> Self {
         Self { op: Op::Add, pointer, value, origins: vec![origin] }
     }
 
     /// The size of the edit in a JSON patch, in bytes, with the comma after it.
-    #[must_use]
     pub fn bytes(&self) -> usize {
         const AROUND: usize = r#"{"op":"","path":"","value":},"#.len();
         AROUND + self.op.name().len() + self.pointer.as_str().len() + json_bytes(&self.value)

@@ -25,7 +25,6 @@ pub struct Kind {
 
 impl Kind {
     /// A kind whose objects live in namespaces.
-    #[must_use]
     pub const fn new(
         (group, version): (&'static str, &'static str),
         kind: &'static str,
@@ -42,7 +41,6 @@ impl Kind {
     }
 
     /// The `apiVersion` of manifests of this kind.
-    #[must_use]
     pub fn api_version(&self) -> String {
         if self.group.is_empty() {
             self.version.to_owned()
@@ -52,7 +50,6 @@ impl Kind {
     }
 
     /// Whether `group` and `kind` name this kind.
-    #[must_use]
     pub fn is(&self, group: &str, kind: &str) -> bool {
         self.kind == kind && self.group == group
     }

@@ -141,19 +141,16 @@ impl<'a> Pod<'a> {
     }
 
     /// The value of a label.
-    #[must_use]
     pub fn label(&self, key: &str) -> Option<&str> {
         self.metadata.as_ref()?.labels.as_ref()?.get(key)
     }
 
     /// The value of one of the annotations that memgate reads.
-    #[must_use]
     pub fn annotation(&self, key: &str) -> Option<&str> {
         self.metadata.as_ref()?.annotations.as_ref()?.get(key)
     }
 
     /// The ordinary containers; none when the list is absent.
-    #[must_use]
     pub fn containers(&self) -> &[Container<'a>] {
         self.spec.as_ref().and_then(|spec| spec.containers.as_deref()).unwrap_or_default()
     }
@@ -172,7 +169,6 @@ pub struct ReadPod<'a> {
 
 impl<'a> Container<'a> {
     /// The variable of this name, with its index. The last of several counts, as for the kubelet.
-    #[must_use]
     pub fn variable(&self, name: &str) -> Option<(usize, &EnvVarView<'a>)> {
         let env = self.env.as_deref().unwrap_or_default();
         env.iter().enumerate().rev().find(|(_, variable)| variable.name.as_deref() == Some(name))
@@ -182,7 +178,6 @@ impl<'a> Container<'a> {
 impl Mount<'_> {
     /// The path as the kubelet reads it: absolute, without `.`, `..` and empty parts. Empty for the root and for
     /// a missing path.
-    #[must_use]
     pub fn clean_path(&self) -> String {
         let mut parts = Vec::new();
         for part in self.path.as_deref().unwrap_or_default().split('/') {
@@ -196,7 +191,6 @@ impl Mount<'_> {
     }
 
     /// Whether only a part of the volume is mounted.
-    #[must_use]
     pub fn is_partial(&self) -> bool {
         [&self.sub_path, &self.sub_path_expr].into_iter().flatten().any(|path| !path.is_empty())
     }
@@ -205,19 +199,16 @@ impl Mount<'_> {
 impl<'a> EnvVarView<'a> {
     /// The literal; empty when the entry has neither literal nor reference, and `None` when the value
     /// comes from elsewhere.
-    #[must_use]
     pub fn literal(&self) -> Option<&str> {
         self.value_from.is_none().then(|| self.value.as_deref().unwrap_or_default())
     }
 
     /// The reference; an empty one if it is absent or malformed.
-    #[must_use]
     pub fn reference(&self) -> ValueFromView<'a> {
         read(self.value_from).unwrap_or_default()
     }
 
     /// The Secret and key that the value comes from; `None` for a literal or another reference.
-    #[must_use]
     pub fn secret_key_ref(&self) -> Option<(String, String)> {
         let reference = self.reference().secret_key_ref?;
         let text = |text: Option<Text<'_>>| text.map(|text| text.0.into_owned()).unwrap_or_default();
@@ -229,13 +220,11 @@ impl<'a> EnvVarView<'a> {
 pub const SPEC: Path<'_> = Path::Key(&Path::Root, "spec");
 
 /// Reads a part of a pod that was left unread; `None` if it is absent or malformed. For parts without lists.
-#[must_use]
 pub fn read<'a, T: View<'a>>(raw: Option<&'a RawValue>) -> Option<T> {
     view::read(raw?.get()).ok()
 }
 
 /// The same for a list at this path, within the limits of a decision.
-#[must_use]
 pub fn read_list<'a, T: View<'a>>(
     raw: Option<&'a RawValue>,
     path: Path<'_>,

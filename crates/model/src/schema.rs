@@ -57,7 +57,6 @@ pub struct Field {
 
 impl Field {
     /// A field without known aliases.
-    #[must_use]
     pub const fn new(name: &'static str, schema: Schema) -> Self {
         Self { name, schema, aliases: &[], guarded: false }
     }
@@ -77,7 +76,6 @@ impl Field {
 
 impl Schema {
     /// The fields of an object; empty for everything else.
-    #[must_use]
     pub const fn fields(&self) -> &'static [Field] {
         match self {
             Self::Object(fields)
@@ -90,7 +88,6 @@ impl Schema {
     }
 
     /// The name of the expected JSON type, as messages write it; `None` if any type is allowed.
-    #[must_use]
     pub const fn type_name(&self) -> Option<&'static str> {
         match self {
             Self::Any => None,

@@ -156,7 +156,6 @@ impl Texts<'_> {
     }
 
     /// The value of `key`; a `null` reads as the empty string, as in Go.
-    #[must_use]
     pub fn get(&self, key: &str) -> Option<&str> {
         let (_, value) = self.0.iter().rev().find(|(known, _)| &**known == key)?;
         Some(value.as_deref().unwrap_or_default())
@@ -187,7 +186,6 @@ impl PartialEq for Annotations<'_> {
 
 impl Annotations<'_> {
     /// The value of `key`, if it is among those that memgate reads.
-    #[must_use]
     pub fn get(&self, key: &str) -> Option<&str> {
         self.0.get(key)
     }

@@ -27,7 +27,6 @@ pub const ALL: [Workload; 6] = [
 ];
 
 /// The workload of this group and kind.
-#[must_use]
 pub fn find(group: &str, kind: &str) -> Option<&'static Workload> {
     ALL.iter().find(|workload| workload.group == group && workload.kind == kind)
 }
@@ -87,7 +86,6 @@ view! {
 
 impl Workload {
     /// Whether its pods have claims besides the volumes of the template.
-    #[must_use]
     pub fn has_claims(&self) -> bool {
         self.kind == "StatefulSet"
     }

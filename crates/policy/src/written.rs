@@ -47,7 +47,6 @@ struct Identity {
 
 impl<'s> Written<'s> {
     /// The object with this JSON.
-    #[must_use]
     pub const fn new(text: &'s str) -> Self {
         Self { text, identity: OnceCell::new() }
     }

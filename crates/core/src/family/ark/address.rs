@@ -21,7 +21,6 @@ pub struct Address<'u> {
 impl<'u> Address<'u> {
     /// Parses a URL. `None` if the client could not use it: another scheme, a missing host, an invalid port,
     /// a control character, or anything else that Go's `net/url` refuses.
-    #[must_use]
     pub fn parse(text: &'u str) -> Option<Self> {
         let (scheme, behind) = text.split_once("://")?;
         let encrypted = scheme.eq_ignore_ascii_case("https");

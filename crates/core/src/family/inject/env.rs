@@ -111,7 +111,6 @@ pub struct ExistingEnv<'p>(BTreeMap<&'p str, (usize, &'p pod::EnvVarView<'p>)>);
 
 impl<'p> ExistingEnv<'p> {
     /// Reads the entries whose names start with one of these prefixes, in one pass.
-    #[must_use]
     pub fn read(container: &'p Container<'p>, prefixes: &[&str]) -> Self {
         let entries = container.env.as_deref().unwrap_or_default().iter().enumerate();
         let ours = entries.filter_map(|(index, entry)| {
