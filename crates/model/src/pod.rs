@@ -207,13 +207,6 @@ impl<'a> EnvVarView<'a> {
     pub fn reference(&self) -> ValueFromView<'a> {
         read(self.value_from).unwrap_or_default()
     }
-
-    /// The Secret and key that the value comes from; `None` for a literal or another reference.
-    pub fn secret_key_ref(&self) -> Option<(String, String)> {
-        let reference = self.reference().secret_key_ref?;
-        let text = |text: Option<Text<'_>>| text.map(|text| text.0.into_owned()).unwrap_or_default();
-        Some((text(reference.name), text(reference.key)))
-    }
 }
 
 /// The fields of a pod's spec.

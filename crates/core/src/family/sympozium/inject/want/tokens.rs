@@ -385,7 +385,8 @@ fn token_of<'o>(
     work: &Budget<'_>,
 ) -> Option<(Pointer, Option<&'o str>)> {
     for (index, entry) in container.env.as_deref().unwrap_or_default().iter().enumerate() {
-        let owner = entry.secret_key_ref().and_then(|(secret, _)| owner_of(&secret, secrets));
+        let key = entry.reference().secret_key_ref;
+        let owner = key.and_then(|key| owner_of(key.name.as_deref()?, secrets));
         let is_named = || [PRIVATE_TOKEN, SHARED_TOKEN].map(Some).contains(&entry.name.as_deref());
         if owner.is_some() || is_named() && entry.literal() != Some("") {
             return Some((place.key("env").index(index), owner));
