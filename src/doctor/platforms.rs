@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::cluster::cluster_state::{Fetched, Installation, ServedResources};
-use crate::doctor::check::{Check, abbreviated};
+use crate::doctor::check::{Check, abbreviated, unreadable};
 use memgate_model::family::Family;
 use memgate_model::kind::Kind;
 use memgate_server::deploy::component::MIN_KUBERNETES;
@@ -33,6 +33,9 @@ pub(crate) fn checks(found: &Installation, families: &[&'static Family]) -> Vec<
 fn unseen_workloads(found: &Installation, family: &Family) -> Vec<Check> {
     if found.arguments().any(|argument| argument == "--ark-brokers") {
         return Vec::new();
+    }
+    if let Some(unknown) = unreadable(&found.policies, "platforms", "MemoryPolicies") {
+        return vec![unknown];
     }
     let asks = |policy: &&Value| {
         let list = |pointer| policy.pointer(pointer).and_then(Value::as_array);
@@ -123,7 +126,6 @@ fn platform(family: &'static Family, served: &ServedResources) -> Check {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::cluster_state::Listing;
     use crate::doctor::check::CheckStatus;
     use memgate_core::family;
 
@@ -172,7 +174,7 @@ mod tests {
             policy("durable", serde_json::json!({"rules": [{"id": "durable", "backends": {"deny": ["x"]}}]})),
             policy("configs", serde_json::json!({"match": {"kinds": ["ArkConfig"]}, "rules": durable})),
         ];
-        let policies = Fetched::Found(Listing { items, truncated: false });
+        let policies = Fetched::Found(items);
         let found = Installation { policies, ..Installation::default() };
         let told = |family| {
             let checks =
