@@ -29,6 +29,7 @@ while [ $# -gt 0 ]; do
 done
 own="linux-$(uname -m)"
 [ $# -gt 0 ] || set -- "$own"
+systems=("$@")
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)
 homepage=$(sed -n 's/^repository = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)
 # A place of files is not one that Homebrew or krew can read.
@@ -192,5 +193,5 @@ YAML
 install -m 0755 install.sh "$out/install.sh"
 sums() { (cd "$out" && sha256sum ./memgate* ./install.sh | sed 's|\./||'); }
 made=$(sums)
-tools/provenance.sh "$revision" tools/build-archives.sh "$@" <<< "$made" > "$out/memgate-$version.intoto.json"
+tools/provenance.sh "$revision" tools/build-archives.sh "${systems[@]}" <<< "$made" > "$out/memgate-$version.intoto.json"
 sums | tee "$out/SHA256SUMS"

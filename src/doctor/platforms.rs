@@ -10,10 +10,6 @@ use memgate_model::family::Family;
 use memgate_model::kind::Kind;
 use memgate_server::deploy::component::MIN_KUBERNETES;
 
-/// The first version that starts sidecars before other containers, and ends them with these.
-/// Source: Kubernetes documentation, Sidecar Containers (on by default since 1.29).
-const NATIVE_SIDECARS: (u32, u32) = (1, 29);
-
 /// Whether the cluster has what memgate needs for these families.
 pub(crate) fn checks(found: &Installation, families: &[&'static Family]) -> Vec<Check> {
     let mut checks = vec![version(&found.version)];
@@ -76,11 +72,7 @@ fn version(version: &Fetched<(u32, u32)>) -> Check {
     match version {
         Fetched::Found(version) if *version < MIN_KUBERNETES => {
             let ((major, minor), (first_major, first_minor)) = (*version, MIN_KUBERNETES);
-            let lack = if *version < NATIVE_SIDECARS {
-                "knows no native sidecars: with a memory sidecar a Job never ends"
-            } else {
-                "has no ValidatingAdmissionPolicy (v1): nothing guards memgate's own account"
-            };
+            let lack = "has no ValidatingAdmissionPolicy (v1): nothing guards memgate's own account";
             Check::fail(ID, "", format!("Kubernetes {major}.{minor} {lack}"))
                 .help(format!("update to {first_major}.{first_minor} or later"))
         }
@@ -190,15 +182,13 @@ mod tests {
     }
 
     #[test]
-    fn asks_for_native_sidecars_and_policies() {
+    fn asks_for_admission_policies() {
         for good in [(1, 30), (1, 36), (2, 0)] {
             let said = format!("Kubernetes {}.{}", good.0, good.1);
             assert_eq!(checks_of(good, &[])[0], (CheckStatus::Ok, said));
         }
-        for (old, lack) in [((1, 28), "native sidecars"), ((1, 29), "ValidatingAdmissionPolicy")] {
-            let (status, said) = &checks_of(old, &[])[0];
-            assert!(*status == CheckStatus::Fail && said.contains(lack), "{said}");
-        }
+        let (status, said) = &checks_of((1, 29), &[])[0];
+        assert!(*status == CheckStatus::Fail && said.contains("no ValidatingAdmissionPolicy"), "{said}");
     }
 
     #[test]

@@ -180,7 +180,7 @@ fn release_page() -> String {
 fn the_provenance_shows_a_file_that_was_changed() {
     let release = Release::new();
     let page = release_page();
-    let command = page.lines().find(|line| line.starts_with("jq ")).expect("the command for users");
+    let command = page.lines().find(|line| line.starts_with("jq -r ")).expect("the command for users");
     let check =
         || Command::new("bash").args(["-c", command]).current_dir(release.folder()).output().expect("bash");
     assert!(check().status.success(), "{}", text(&check().stderr));
