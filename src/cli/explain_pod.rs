@@ -40,8 +40,10 @@ Examples:
   memgate explain-pod pod.yaml --with memory.yaml
 
 NAMESPACE/NAME takes the right to get the pod, and to list memory resources and agents in its namespace. Kinds that you
-may not read are named. Why such a pod has no memory is judged as by memgate doctor; where memgate is called is
-known with the right to list mutatingwebhookconfigurations and to get the namespace."
+may not read are named.
+
+For a pod without memory it names the reason that memgate doctor finds. That may take the right to
+list mutatingwebhookconfigurations and to get the namespace."
 )]
 pub struct Args {
     /// Files, directories, globs, - for standard input, or NAMESPACE/NAME of a pod
