@@ -20,6 +20,7 @@ pub(crate) mod permissions;
 pub(crate) mod platforms;
 pub(crate) mod probes;
 pub(crate) mod review_paths;
+pub(crate) mod timeouts;
 pub(crate) mod webhooks;
 pub(crate) mod workload;
 
@@ -118,6 +119,7 @@ pub(crate) fn checks(inputs: &DoctorInputs, max_listed: usize) -> Vec<Check> {
     checks.extend(installations::checks(installation));
     checks.push(permissions::check(installation));
     checks.extend(other_webhooks::checks(installation));
+    checks.push(timeouts::check(installation, agents));
     checks.extend(platforms::checks(installation, &agents.snapshot.settings.families));
     checks.extend(inject_label::checks(installation, agents));
     checks.extend(missing_memory::checks(installation, agents, &pods, max_listed));

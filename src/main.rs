@@ -10,6 +10,6 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 fn main() -> ExitCode {
     // The server and the Kubernetes client use the TLS provider of the process. To install it fails
     // only if another one was installed before, which works as well.
-    let _ = rustls::crypto::ring::default_provider().install_default();
+    let _ = memgate_server::crypto::provider().install_default();
     memgate::cli::main(std::env::args_os()).into()
 }

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # What a release offers beside the image: for each system an archive with the program, its bill of materials, completions
 # of shells, manual pages, examples, the licence and the changelog; install.sh; a formula for Homebrew and a plugin
-# manifest for krew, which install the archives; and the sums of all, which are what is signed. The same binaries give the same archives.
+# manifest for krew, which install the archives; the provenance of these; and the sums of all, which are what is signed.
+# The same binaries give the same archives.
 #
 #   tools/build-archives.sh [--from DIRECTORY] [--out DIRECTORY] [SYSTEM-ARCHITECTURE]...
 #
@@ -9,7 +10,8 @@
 # machine is; tools/build-static.sh makes the programs, and comes first. They are looked for in target/static. The
 # directory is target/releases, where that of the version is made anew: MEMGATE_RELEASES=file://$PWD/target/releases.
 # MEMGATE_RELEASES is where the formula and the plugin manifest find the archives; by default it is the page of releases
-# of the repository in Cargo.toml. SOURCE_DATE_EPOCH is the time of all files; 0 by default. For Windows it needs python3.
+# of the repository in Cargo.toml. SOURCE_DATE_EPOCH is the time of all files; 0 by default. It needs jq, and
+# for Windows python3.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -27,6 +29,7 @@ while [ $# -gt 0 ]; do
 done
 own="linux-$(uname -m)"
 [ $# -gt 0 ] || set -- "$own"
+systems=("$@")
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)
 homepage=$(sed -n 's/^repository = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)
 # A place of files is not one that Homebrew or krew can read.
@@ -77,12 +80,14 @@ cp -R examples LICENSE CHANGELOG.md "$texts"
 cp docs/tour/memory.yaml "$texts/docs/tour"
 find "$texts" -type d -exec chmod 0755 {} + -o -exec chmod 0644 {} +
 
+revision=$(cat "$from/$(target "$1")/revision")
 out="$out/v$version"
 rm -rf "$out"
 mkdir -p "$out"
 for system in "$@"; do
     built="$from/$(target "$system")"
     name="memgate-$version-$system"
+    [ "$(cat "$built/revision")" = "$revision" ] || fail "$built is of another commit than $revision"
     cp -R "$texts" "$scratch/$name"
     install -m 0644 "$built/memgate.cdx.json" "$scratch/$name"
     if [ -e "$built/memgate.exe" ]; then
@@ -186,4 +191,7 @@ YAML
 } > "$out/memgate.krew.yaml"
 
 install -m 0755 install.sh "$out/install.sh"
-(cd "$out" && sha256sum ./memgate* ./install.sh | sed 's|\./||' | tee SHA256SUMS)
+sums() { (cd "$out" && sha256sum ./memgate* ./install.sh | sed 's|\./||'); }
+made=$(sums)
+tools/provenance.sh "$revision" tools/build-archives.sh "${systems[@]}" <<< "$made" > "$out/memgate-$version.intoto.json"
+sums | tee "$out/SHA256SUMS"

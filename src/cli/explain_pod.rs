@@ -9,11 +9,20 @@ use crate::cli::cluster::{ClusterArgs, block_on};
 use crate::cli::input::{StateArgs, note_read};
 use crate::cli::settings::SettingsArgs;
 use crate::cli::terminal::Terminal;
+use crate::cluster::cluster_state::AgentPod;
 use crate::cluster::explained_pod::{ExplainedPod, explained_pod};
+use crate::cluster::installation::registration;
 use crate::cluster::reader::ClusterReader;
+use crate::cluster::replay::replay_one;
+use crate::cluster::webhook_entry::WebhookEntry;
+use crate::doctor::inferred::registered;
+use crate::doctor::missing_memory;
 use crate::offline::injected::{DescribedPod, describe, describe_all};
 use crate::offline::load::{InputPlan, load};
+use crate::report::plain;
+use memgate_core::family::inject::INJECTED_ANNOTATION;
 use memgate_model::settings::Settings;
+use memgate_model::snapshot::Snapshot;
 use memgate_primitives::name::is_dns_subdomain;
 
 /// List what memgate added to a pod, and where it comes from
@@ -31,7 +40,10 @@ Examples:
   memgate explain-pod pod.yaml --with memory.yaml
 
 NAMESPACE/NAME takes the right to get the pod, and to list memory resources and agents in its namespace. Kinds that you
-may not read are named."
+may not read are named.
+
+For a pod without memory it names the reason that memgate doctor finds. That may take the right to
+list mutatingwebhookconfigurations and to get the namespace."
 )]
 pub struct Args {
     /// Files, directories, globs, - for standard input, or NAMESPACE/NAME of a pod
@@ -52,6 +64,23 @@ impl Args {
     fn settings(&self) -> anyhow::Result<Settings> {
         Ok(Settings { namespace: self.state.namespace.clone(), ..self.settings.settings(None)? })
     }
+}
+
+/// Why memgate added nothing to a pod, as `memgate doctor` judges it; empty if it added something.
+async fn why_none(reader: &ClusterReader, pod: &AgentPod, snapshot: &Snapshot) -> String {
+    let Some(replayed) = replay_one(pod, snapshot).filter(|_| pod.annotation(INJECTED_ANNOTATION).is_none())
+    else {
+        return String::new();
+    };
+    let families = &replayed.decision.families;
+    let is_own = |entries: &[WebhookEntry]| {
+        let registered = registered(entries);
+        families.iter().all(|share| registered.contains(&share.family)) && !registered.is_empty()
+    };
+    let found = registration(reader, pod.namespace(), is_own).await;
+    let (why, help) = missing_memory::why(&found, &replayed);
+    let help = help.map(|help| format!("  help: {help}\n")).unwrap_or_default();
+    format!("  why: {}\n{help}", plain(&why))
 }
 
 /// Runs the command.
@@ -129,7 +158,9 @@ fn from_cluster(args: &Args, pods: &[String], terminal: Terminal) -> anyhow::Res
             for why in &incomplete {
                 terminal.note(&format!("note: {why}"));
             }
-            described.push(describe(&format!("Pod {namespace}/{name}"), &pod, namespace, &snapshot));
+            let mut described_pod = describe(&pod.title(), &pod.json, namespace, &snapshot);
+            described_pod.text.push_str(&why_none(&reader, &pod, &snapshot).await);
+            described.push(described_pod);
         }
         Ok(described)
     })

@@ -21,6 +21,9 @@ use memgate_server::deploy::render;
 /// The image that manifests name unless another one is given.
 const DEFAULT_IMAGE: &str = concat!("ghcr.io/memgate/memgate:", env!("CARGO_PKG_VERSION"));
 
+/// Where deploy/monitoring/alerts.yaml finds the runbooks.
+const RUNBOOKS: &str = "https://github.com/memgate/memgate/blob/main/docs/runbooks/";
+
 /// Print the Kubernetes objects that install memgate
 ///
 /// Namespace, definitions of MemoryPolicy and MemoryPolicyExemption, service account, RBAC, a policy
@@ -103,6 +106,10 @@ pub struct Args {
     #[arg(long, value_name = "IMAGE", default_value = DEFAULT_IMAGE)]
     image: String,
 
+    /// Where alerts (--component alerts) find their runbooks: the beginning of the address of each page
+    #[arg(long, value_name = "URL", value_parser = parse_runbook_url, default_value = RUNBOOKS)]
+    runbook_url: String,
+
     /// CA certificates, PEM, for the apiserver to trust memgate
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
@@ -178,7 +185,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         components,
     };
     let text = render(&plan, &parts(args)).context("failed to write the manifests")?;
-    terminal.raw(text.as_bytes())?;
+    terminal.raw(text.replace(RUNBOOKS, &args.runbook_url).as_bytes())?;
     Ok(ExitStatus::Clean)
 }
 
@@ -295,6 +302,16 @@ fn read_ca(path: &std::path::Path) -> anyhow::Result<Vec<u8>> {
     let is_pem = bytes.windows(27).any(|window| window == b"-----BEGIN CERTIFICATE-----");
     anyhow::ensure!(is_pem, "{} holds no certificate in PEM form", path.display());
     Ok(bytes)
+}
+
+/// Parses the beginning of the addresses of runbooks. It has no character with a meaning in YAML.
+fn parse_runbook_url(text: &str) -> Result<String, String> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._~/:?=&%+".contains(c);
+    let is_web = text.starts_with("https://") || text.starts_with("http://");
+    if !is_web || !text.ends_with('/') || !text.chars().all(is_plain) {
+        return Err("give an address such as https://wiki.example.com/memgate/, with / at its end".to_owned());
+    }
+    Ok(text.to_owned())
 }
 
 /// Parses the address that the apiserver calls: HTTPS, without the path that memgate adds.

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::cluster::cluster_state::{AgentPod, Agents, Fetched};
 use crate::cluster::listed_state::read_state;
 use crate::cluster::probe::minimal_pod;
-use crate::cluster::reader::{ClusterReader, truncated};
+use crate::cluster::reader::{ClusterReader, truncated, with_kind};
 use crate::cluster::replay::unknown_references;
 use memgate_core::state::cluster_snapshot::{ClusterSnapshot, Known};
 use memgate_core::state::empty;
@@ -53,13 +53,12 @@ pub(super) async fn agent_pods(
 ) -> (Vec<AgentPod>, Vec<String>) {
     let (mut found, mut incomplete) = (Vec::new(), Vec::new());
     let mut seen = BTreeSet::new();
-    let selectors =
-        families.iter().flat_map(|family| family.pods.selectors.iter().map(move |it| (*family, it)));
-    for ((family, selector), namespace) in
-        selectors.flat_map(|sort| namespaces.iter().map(move |namespace| (sort, namespace)))
+    let selectors = families.iter().flat_map(|family| family.pods.selectors);
+    for (selector, namespace) in
+        selectors.flat_map(|selector| namespaces.iter().map(move |namespace| (selector, namespace)))
     {
         let params = ListParams { label_selector: labels(selector), ..ListParams::default() };
-        let pods = match reader.list_kind(&POD, namespace, params).await {
+        let (pods, are_all) = match reader.list_to_limit("v1", namespace, POD.plural, params).await {
             Fetched::Found(pods) => pods,
             Fetched::NotFound => continue,
             Fetched::Unknown(why) => {
@@ -67,14 +66,14 @@ pub(super) async fn agent_pods(
                 continue;
             }
         };
-        if pods.truncated {
+        if !are_all {
             add_once(&mut incomplete, truncated(&format!("pods of {}", selector.name)));
         }
         let of_sort = |pod: &Value| {
             let annotations = pod.pointer("/metadata/annotations");
             selector.annotation.is_none_or(|key| annotations.is_some_and(|all| all.get(key).is_some()))
         };
-        let pods = pods.items.into_iter().filter(of_sort).map(|json| AgentPod::new(family, json));
+        let pods = pods.into_iter().filter(of_sort).map(|pod| AgentPod { json: with_kind(&POD, pod) });
         found.extend(pods.filter(|pod| seen.insert((pod.namespace().to_owned(), pod.name().to_owned()))));
     }
     (found, incomplete)
@@ -134,7 +133,7 @@ fn stand_ins(pods: &[AgentPod], snapshot: &Snapshot) -> Vec<AgentPod> {
     for &family in &snapshot.settings.families {
         let Some(make) = family.pods.stand_ins else { continue };
         let pods_made = make(&mut reader).into_iter();
-        stand_ins.extend(pods_made.map(|metadata| AgentPod::new(family, minimal_pod(&metadata, "agent"))));
+        stand_ins.extend(pods_made.map(|metadata| AgentPod { json: minimal_pod(&metadata, "agent") }));
     }
     let has_pod = |namespace: &str| pods.iter().any(|pod| pod.namespace() == namespace);
     stand_ins.retain(|pod| !has_pod(pod.namespace()));

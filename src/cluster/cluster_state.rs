@@ -9,8 +9,7 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
 
-use crate::cluster::webhook_entry::{WebhookEntry, entries};
-use memgate_model::family::Family;
+use crate::cluster::webhook_entry::{NAME_LABEL, WebhookEntry, entries};
 use memgate_model::finding::Phase;
 use memgate_model::snapshot::Snapshot;
 use memgate_server::deploy::objects::WebhookConfiguration;
@@ -47,30 +46,18 @@ impl<T> Fetched<T> {
     }
 }
 
-/// The objects of a list, as far as they were read.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Listing<T> {
-    /// The objects.
-    pub(crate) items: Vec<T>,
-    /// Whether there are more of them.
-    pub(crate) truncated: bool,
-}
-
-impl<T> Default for Listing<T> {
-    fn default() -> Self {
-        Self { items: Vec::new(), truncated: false }
-    }
-}
-
-impl<T> Fetched<Listing<T>> {
-    /// The objects, as far as they were read.
+impl<T> Fetched<Vec<T>> {
+    /// The objects of a list; none if it could not be read.
     pub(crate) fn items(&self) -> &[T] {
-        self.found().map(|listing| listing.items.as_slice()).unwrap_or_default()
+        self.found().map(Vec::as_slice).unwrap_or_default()
     }
 }
 
 /// What the apiserver serves: group and version, with the plural names of the kinds.
 pub(crate) type ServedResources = BTreeMap<(String, String), BTreeSet<String>>;
+
+/// The labels of an object.
+pub(crate) type Labels = BTreeMap<String, String>;
 
 /// The objects of an installation of memgate, and the cluster's other webhook configurations.
 #[derive(Debug, Default)]
@@ -86,23 +73,23 @@ pub(crate) struct Installation {
     /// What the apiserver serves.
     pub(crate) served: Fetched<ServedResources>,
     /// Every configuration of mutating webhooks.
-    pub(crate) mutating: Fetched<Listing<WebhookConfiguration>>,
+    pub(crate) mutating: Fetched<Vec<WebhookConfiguration>>,
     /// Every configuration of validating webhooks.
-    pub(crate) validating: Fetched<Listing<WebhookConfiguration>>,
+    pub(crate) validating: Fetched<Vec<WebhookConfiguration>>,
     /// The Service that the configurations name.
     pub(crate) service: Fetched<Service>,
     /// Its endpoints.
-    pub(crate) endpoints: Fetched<Listing<EndpointSlice>>,
+    pub(crate) endpoints: Fetched<Vec<EndpointSlice>>,
     /// The Deployment.
     pub(crate) deployment: Fetched<Deployment>,
     /// The disruption budgets of the namespace.
-    pub(crate) budgets: Fetched<Listing<PodDisruptionBudget>>,
+    pub(crate) budgets: Fetched<Vec<PodDisruptionBudget>>,
     /// memgate's pods.
-    pub(crate) replicas: Fetched<Listing<Pod>>,
-    /// All namespaces.
-    pub(crate) namespaces: Fetched<Listing<Namespace>>,
+    pub(crate) replicas: Fetched<Vec<Pod>>,
+    /// The labels of all namespaces, by their names.
+    pub(crate) namespaces: Fetched<BTreeMap<String, Labels>>,
     /// All MemoryPolicies.
-    pub(crate) policies: Fetched<Listing<serde_json::Value>>,
+    pub(crate) policies: Fetched<Vec<serde_json::Value>>,
     /// The ClusterRoleBinding of its name.
     pub(crate) cluster_role_binding: Fetched<ClusterRoleBinding>,
     /// The policy of its name that limits what the account may change in webhook configurations.
@@ -123,8 +110,6 @@ pub(crate) struct Permissions {
 /// An agent pod, as the apiserver has it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct AgentPod {
-    /// The family whose labels it has.
-    pub(crate) family: &'static Family,
     /// The whole pod.
     pub(crate) json: serde_json::Value,
 }
@@ -164,7 +149,7 @@ impl Installation {
     }
 
     /// The configurations of both kinds: mutating, then validating.
-    pub(crate) const fn configurations(&self) -> [(Phase, &Fetched<Listing<WebhookConfiguration>>); 2] {
+    pub(crate) const fn configurations(&self) -> [(Phase, &Fetched<Vec<WebhookConfiguration>>); 2] {
         [(Phase::Mutate, &self.mutating), (Phase::Validate, &self.validating)]
     }
 
@@ -209,10 +194,13 @@ impl Installation {
         by_url.then(|| review_path::without_plain(&url).to_owned())
     }
 
-    /// The labels of a namespace, with the one that every namespace has.
-    pub(crate) fn labels(&self, namespace: &str) -> BTreeMap<String, String> {
-        let named = |found: &&Namespace| found.metadata.name.as_deref() == Some(namespace);
-        self.namespaces.items().iter().find(named).map_or_else(|| [name_label(namespace)].into(), labels)
+    /// The labels of a namespace; none if the namespaces could not be read.
+    pub(crate) fn labels(&self, namespace: &str) -> Option<Labels> {
+        if let Fetched::Unknown(_) = self.namespaces {
+            return None;
+        }
+        let known = self.namespaces.found().and_then(|all| all.get(namespace).cloned());
+        Some(known.unwrap_or_else(|| [(NAME_LABEL.to_owned(), namespace.to_owned())].into()))
     }
 }
 
@@ -222,13 +210,10 @@ pub(crate) fn configuration_title(call: Phase, name: &str) -> String {
     format!("{kind}WebhookConfiguration {name}")
 }
 
-/// The labels of a namespace, with the one that every namespace has.
-pub(crate) fn labels(namespace: &Namespace) -> BTreeMap<String, String> {
-    let mut labels = namespace.metadata.labels.clone().unwrap_or_default();
-    labels.extend([name_label(namespace.metadata.name.as_deref().unwrap_or_default())]);
-    labels
-}
-
-fn name_label(namespace: &str) -> (String, String) {
-    ("kubernetes.io/metadata.name".to_owned(), namespace.to_owned())
+/// The name of a namespace and its labels, with the one that every namespace has.
+pub(crate) fn labels(namespace: Namespace) -> (String, Labels) {
+    let name = namespace.metadata.name.unwrap_or_default();
+    let mut labels = namespace.metadata.labels.unwrap_or_default();
+    labels.insert(NAME_LABEL.to_owned(), name.clone());
+    (name, labels)
 }

@@ -1,12 +1,13 @@
 //! Reads a pod and the state that explains memgate's additions to it: the objects of its namespace, and the objects of
 //! other namespaces that the decision refers to.
 
-use serde_json::Value;
+use std::slice;
 
 use crate::cluster::agents::{POD, look_up};
-use crate::cluster::cluster_state::Fetched;
+use crate::cluster::cluster_state::{AgentPod, Fetched};
 use crate::cluster::listed_state::read_state;
 use crate::cluster::reader::ClusterReader;
+use crate::cluster::replay::unknown_references;
 use memgate_core::decide::origins::origins;
 use memgate_core::state::cluster_snapshot::{ClusterSnapshot, kinds};
 use memgate_core::state::empty;
@@ -17,7 +18,7 @@ use memgate_model::snapshot::Snapshot;
 #[derive(Debug)]
 pub(crate) struct ExplainedPod {
     /// The pod, as the apiserver has it.
-    pub(crate) pod: Value,
+    pub(crate) pod: AgentPod,
     /// The state.
     pub(crate) snapshot: Snapshot,
     /// What could not be read, a sentence each.
@@ -35,7 +36,7 @@ pub(crate) async fn explained_pod(
     name: &str,
 ) -> Result<ExplainedPod, String> {
     let pod = match reader.get_kind(&POD, namespace, name).await {
-        Fetched::Found(pod) => pod,
+        Fetched::Found(json) => AgentPod { json },
         Fetched::NotFound => return Err(format!("there is no Pod {namespace}/{name}")),
         Fetched::Unknown(why) => return Err(why),
     };
@@ -45,6 +46,11 @@ pub(crate) async fn explained_pod(
     let mut snapshot = empty(settings);
     file.put("the cluster", &mut snapshot).map_err(|error| error.to_string())?;
     let mut incomplete = Vec::new();
-    look_up(reader, &mut snapshot, &mut incomplete, |state| origins(&pod, namespace, state).unknown).await;
+    let unknown = |state: &Snapshot| {
+        let mut unknown = origins(&pod.json, namespace, state).unknown;
+        unknown.extend(unknown_references([slice::from_ref(&pod), &[]], state));
+        unknown
+    };
+    look_up(reader, &mut snapshot, &mut incomplete, unknown).await;
     Ok(ExplainedPod { pod, snapshot, incomplete })
 }

@@ -1,17 +1,21 @@
 //! Reads the objects of memgate's installation, and the webhook configurations of other tools.
 
+use std::collections::BTreeMap;
+
 use axum::http::Method;
+use k8s_openapi::api::core::v1::Namespace;
 use kube::api::ListParams;
 use serde_json::Value;
 use tokio::time::timeout;
 
-use crate::cluster::cluster_state::{Fetched, Installation, ServedResources};
+use crate::cluster::cluster_state::{Fetched, Installation, Labels, ServedResources, labels};
 use crate::cluster::reader::{ClusterReader, fetch};
 use crate::cluster::request::{REQUEST_TIMEOUT, error_message, send};
 use crate::cluster::webhook_entry::{WebhookEntry, entries};
 use memgate_core::family;
 use memgate_model::kind::{Kind, MEMORY_POLICY, POLICY_KINDS};
 use memgate_server::deploy::metadata::{NAME, SELF_GUARD, default_name};
+use memgate_server::deploy::objects::WebhookConfiguration;
 
 /// The API group and version of webhook configurations and admission policies.
 const ADMISSION: &str = "admissionregistration.k8s.io/v1";
@@ -44,8 +48,8 @@ pub(crate) async fn installation(
         deployment: reader.get(apps, namespace, "deployments", NAME).await,
         budgets: reader.list("policy/v1", namespace, "poddisruptionbudgets", all()).await,
         replicas: reader.list("v1", namespace, "pods", pods).await,
-        namespaces: reader.list("v1", "", "namespaces", all()).await,
-        policies: reader.list_kind(&MEMORY_POLICY, "", all()).await,
+        namespaces: reader.list("v1", "", "namespaces", all()).await.map(by_name),
+        policies: reader.list(&MEMORY_POLICY.api_version(), "", MEMORY_POLICY.plural, all()).await,
         ..Installation::default()
     };
     installation.name = name.map_or_else(|| own_name(&installation), str::to_owned);
@@ -55,6 +59,27 @@ pub(crate) async fn installation(
     let guard = format!("{name}-{SELF_GUARD}");
     installation.self_guard = reader.get(ADMISSION, "", "validatingadmissionpolicies", &guard).await;
     Ok(installation)
+}
+
+/// Reads where memgate is registered for pods of a namespace: the configuration of which `is_own` holds, and the labels
+/// of the namespace.
+pub(crate) async fn registration(
+    reader: &ClusterReader,
+    namespace: &str,
+    is_own: impl Fn(&[WebhookEntry]) -> bool,
+) -> Installation {
+    let all = ListParams::default();
+    let mutating: Fetched<Vec<WebhookConfiguration>> =
+        reader.list(ADMISSION, "", "mutatingwebhookconfigurations", all).await;
+    let own = mutating.items().iter().find(|configuration| is_own(&entries(configuration)));
+    let name = own.and_then(|own| own.metadata.name.clone()).unwrap_or_default();
+    let namespaces =
+        reader.get("v1", "", "namespaces", namespace).await.map(|namespace| by_name(vec![namespace]));
+    Installation { name, mutating, namespaces, ..Installation::default() }
+}
+
+fn by_name(namespaces: Vec<Namespace>) -> BTreeMap<String, Labels> {
+    namespaces.into_iter().map(labels).collect()
 }
 
 /// The name of the installation in a namespace: the one in the flags of its Deployment, else the name of a

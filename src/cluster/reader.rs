@@ -8,11 +8,11 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::time::timeout;
 
-use crate::cluster::cluster_state::{Fetched, Listing};
+use crate::cluster::cluster_state::Fetched;
 use crate::cluster::request::{REQUEST_TIMEOUT, error_message};
 use memgate_model::kind::Kind;
 
-/// How many objects one request brings.
+/// How many objects one request brings at most.
 const PAGE_OBJECTS: u32 = 500;
 
 /// Reads objects of a cluster.
@@ -20,7 +20,7 @@ const PAGE_OBJECTS: u32 = 500;
 pub(crate) struct ClusterReader {
     /// The client.
     pub(crate) client: Client,
-    /// How many objects of one kind are read; a page more at most.
+    /// How many objects of one kind are read; less than a page more at most.
     pub(crate) max_objects: usize,
 }
 
@@ -70,42 +70,42 @@ impl ClusterReader {
         fetch("get", plural, get).await
     }
 
-    /// The objects of a list, up to the limit.
+    /// All objects of a list. A list that is longer than the limit is unknown, so that no check takes an object
+    /// beyond it for a missing one.
     pub(super) async fn list<K: Clone + DeserializeOwned>(
         &self,
         api_version: &str,
         namespace: &str,
         plural: &str,
         params: ListParams,
-    ) -> Fetched<Listing<K>> {
+    ) -> Fetched<Vec<K>> {
+        match self.list_to_limit(api_version, namespace, plural, params).await {
+            Fetched::Found((_, false)) => Fetched::Unknown(truncated(plural)),
+            read => read.map(|(items, _)| items),
+        }
+    }
+
+    /// The objects of a list up to the limit, and whether these are all.
+    pub(super) async fn list_to_limit<K: Clone + DeserializeOwned>(
+        &self,
+        api_version: &str,
+        namespace: &str,
+        plural: &str,
+        params: ListParams,
+    ) -> Fetched<(Vec<K>, bool)> {
         let mut items = Vec::new();
         let path = path(api_version, namespace, plural);
         let pages = self.pages(plural, &path, params, |page| {
             items.extend(page);
             items.len() < self.max_objects
         });
-        let truncated = pages.await.map(|is_whole| !is_whole);
-        truncated.map(|truncated| Listing { items, truncated })
+        pages.await.map(|is_whole| (items, is_whole))
     }
 
     /// One object of a kind that a family names, as JSON.
     pub(super) async fn get_kind(&self, kind: &Kind, namespace: &str, name: &str) -> Fetched<Value> {
         let object = self.get(&kind.api_version(), namespace, kind.plural, name).await;
         object.map(|object| with_kind(kind, object))
-    }
-
-    /// The objects of a kind that a family names, as JSON, in one namespace or in all.
-    pub(super) async fn list_kind(
-        &self,
-        kind: &Kind,
-        namespace: &str,
-        params: ListParams,
-    ) -> Fetched<Listing<Value>> {
-        let listing = self.list(&kind.api_version(), namespace, kind.plural, params).await;
-        listing.map(|Listing { items, truncated }| Listing {
-            items: items.into_iter().map(|object| with_kind(kind, object)).collect(),
-            truncated,
-        })
     }
 
     /// Reads a list page by page, until `take` returns false. Returns whether the list was read to its end.
@@ -116,7 +116,8 @@ impl ClusterReader {
         params: ListParams,
         mut take: impl FnMut(Vec<K>) -> bool,
     ) -> Fetched<bool> {
-        let mut params = params.limit(PAGE_OBJECTS);
+        let page = u32::try_from(self.max_objects).map_or(PAGE_OBJECTS, |most| most.min(PAGE_OBJECTS));
+        let mut params = params.limit(page);
         loop {
             let list = async {
                 let request = Request::new(path).list(&params).map_err(kube::Error::BuildRequest)?;

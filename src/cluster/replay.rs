@@ -7,7 +7,6 @@ use crate::cluster::cluster_state::AgentPod;
 use memgate_core::admission::admit;
 use memgate_core::family::inject::{INJECTED_ANNOTATION, marker};
 use memgate_model::decision::Decision;
-use memgate_model::family::Family;
 use memgate_model::object::Reference;
 use memgate_model::request::Request;
 use memgate_model::snapshot::Snapshot;
@@ -35,7 +34,8 @@ pub(crate) fn replay<'a>(pods: &'a [AgentPod], snapshot: &Snapshot) -> Vec<Repla
     pods.iter().filter(|pod| !pod.ends()).filter_map(|pod| replay_one(pod, snapshot)).collect()
 }
 
-fn replay_one<'a>(pod: &'a AgentPod, snapshot: &Snapshot) -> Option<Replayed<'a>> {
+/// Decides about one pod; `None` if it cannot be read.
+pub(crate) fn replay_one<'a>(pod: &'a AgentPod, snapshot: &Snapshot) -> Option<Replayed<'a>> {
     let text = pod.creation().to_string();
     let request = Request::to_create_pod(pod.namespace(), pod.name(), &text);
     let admitted = admit(&request, snapshot).ok()?;
@@ -68,11 +68,6 @@ pub(crate) fn marker(pod: &Value) -> Value {
 }
 
 impl AgentPod {
-    /// A pod of a list.
-    pub(crate) const fn new(family: &'static Family, json: Value) -> Self {
-        Self { family, json }
-    }
-
     fn text(&self, pointer: &str) -> &str {
         self.json.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
     }

@@ -33,7 +33,7 @@ pub(crate) struct WebhookEntry {
 }
 
 /// The label that every namespace has, with its name.
-const NAME_LABEL: &str = "kubernetes.io/metadata.name";
+pub(super) const NAME_LABEL: &str = "kubernetes.io/metadata.name";
 
 /// `timeoutSeconds` where an entry has none. Source: k8s.io/api, admissionregistration/v1.
 const DEFAULT_TIMEOUT_SECONDS: i32 = 10;
@@ -88,6 +88,11 @@ impl WebhookEntry {
     /// Whether it is called for an object with these labels.
     pub(crate) fn selects_object(&self, labels: &BTreeMap<String, String>) -> bool {
         selector_matches(&self.object_selector, labels)
+    }
+
+    /// The keys of the labels by which it selects objects.
+    pub(crate) fn selected_labels(&self) -> impl Iterator<Item = String> {
+        requirements(&self.object_selector).into_iter().map(|requirement| requirement.key)
     }
 
     /// The namespace of the Service that it leads to; none for a URL.

@@ -81,7 +81,7 @@ mod tests {
     use rcgen::{CertificateParams, KeyPair, date_time_ymd};
 
     use super::*;
-    use crate::cluster::cluster_state::{Fetched, Listing};
+    use crate::cluster::cluster_state::Fetched;
     use crate::doctor::check::CheckStatus;
     use crate::doctor::expected::tests::installed;
     use memgate_core::family;
@@ -109,7 +109,7 @@ mod tests {
         let found = Installation {
             name: "memgate".to_owned(),
             apiserver_time: Some(NOW),
-            mutating: Fetched::Found(Listing { items, truncated: false }),
+            mutating: Fetched::Found(items),
             ..Installation::default()
         };
         match checks(&found).as_slice() {
@@ -142,7 +142,7 @@ mod tests {
         let found = Installation {
             name: "memgate".to_owned(),
             apiserver_time: Some(NOW),
-            mutating: Fetched::Found(Listing { items: vec![config], truncated: false }),
+            mutating: Fetched::Found(vec![config]),
             ..Installation::default()
         };
         let statuses: Vec<_> = checks(&found).iter().map(|check| check.status).collect();

@@ -75,7 +75,7 @@ fn pod_entries(family: &'static Family) -> impl Iterator<Item = String> {
 }
 
 /// The families of which these entries name a kind or a sort of pods.
-pub(super) fn registered(entries: &[WebhookEntry]) -> Vec<&'static Family> {
+pub(crate) fn registered(entries: &[WebhookEntry]) -> Vec<&'static Family> {
     family::ALL.into_iter().filter(|family| is_registered(entries, family)).collect()
 }
 
@@ -92,7 +92,7 @@ fn is_registered(entries: &[WebhookEntry], family: &'static Family) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::cluster_state::{Fetched, Listing};
+    use crate::cluster::cluster_state::Fetched;
     use crate::doctor::expected::tests::{at_home, first, installed};
     use crate::doctor::expected::{InstalledAs, objects};
     use memgate_core::family;
@@ -118,8 +118,8 @@ mod tests {
             let deployment = first(objects(&at_home(chosen.clone()), &family::ALL), "Deployment");
             let found = Installation {
                 name: "memgate".to_owned(),
-                mutating: Fetched::Found(Listing { items: vec![expected.mutating], truncated: false }),
-                validating: Fetched::Found(Listing { items: vec![expected.validating], truncated: false }),
+                mutating: Fetched::Found(vec![expected.mutating]),
+                validating: Fetched::Found(vec![expected.validating]),
                 deployment: Fetched::Found(deployment),
                 ..Installation::default()
             };
@@ -139,7 +139,7 @@ mod tests {
             let mutating = objects(&installed, &own).mutating;
             let found = Installation {
                 name: "memgate".to_owned(),
-                mutating: Fetched::Found(Listing { items: vec![mutating], truncated: false }),
+                mutating: Fetched::Found(vec![mutating]),
                 ..Installation::default()
             };
             assert_eq!(super::elsewhere(&found, &own), elsewhere);
@@ -153,8 +153,8 @@ mod tests {
         let expected = installed(&[&family::ark::FAMILY, &family::orka::FAMILY]);
         let found = Installation {
             name: "memgate".to_owned(),
-            mutating: Fetched::Found(Listing { items: vec![expected.mutating], truncated: false }),
-            validating: Fetched::Found(Listing { items: vec![expected.validating], truncated: false }),
+            mutating: Fetched::Found(vec![expected.mutating]),
+            validating: Fetched::Found(vec![expected.validating]),
             ..Installation::default()
         };
         assert_eq!(settings(&found, parse).families, [&family::ark::FAMILY, &family::orka::FAMILY]);

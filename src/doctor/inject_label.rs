@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::cluster::cluster_state::{Agents, Fetched, Installation};
+use crate::cluster::cluster_state::{Agents, Installation};
 use crate::doctor::check::{Check, abbreviated, unreadable};
 use crate::report::counted;
 use memgate_core::family::inject::INJECT_LABEL;
@@ -11,18 +11,15 @@ const ID: &str = "inject-label";
 
 /// A check for each label that opts agents out or has an unknown value.
 pub(crate) fn checks(found: &Installation, agents: &Agents) -> Vec<Check> {
-    let Fetched::Found(namespaces) = &found.namespaces else {
-        return unreadable(&found.namespaces, ID, "Namespaces").into_iter().collect();
-    };
     let pods = pods_by_namespace(agents);
-    let mut checks = Vec::new();
-    for namespace in &namespaces.items {
-        let name = namespace.metadata.name.clone().unwrap_or_default();
-        let value = namespace.metadata.labels.as_ref().and_then(|labels| labels.get(INJECT_LABEL));
+    let mut checks: Vec<Check> = unreadable(&found.namespaces, ID, "Namespaces").into_iter().collect();
+    let namespaces = found.namespaces.found();
+    for (name, labels) in namespaces.into_iter().flatten() {
+        let value = labels.get(INJECT_LABEL);
         let subject = format!("Namespace {name}");
         match value.map(String::as_str) {
             None => {}
-            Some("disabled") => checks.extend(pods.get(&name).map(|pods| {
+            Some("disabled") => checks.extend(pods.get(name).map(|pods| {
                 let message = format!("it opts out, but holds agent pods: {}", abbreviated(pods));
                 let help = format!("kubectl label namespace {name} {INJECT_LABEL}-, unless that is wanted");
                 Check::warn(ID, subject, message).help(help)
@@ -43,13 +40,10 @@ pub(crate) fn checks(found: &Installation, agents: &Agents) -> Vec<Check> {
         };
         (!known).then(check)
     }));
-    if namespaces.truncated {
-        checks.push(Check::unknown(ID, "Namespaces", "there are too many to look at all of them"));
-    }
     if checks.is_empty() {
         let message = format!(
             "{}, none with a label that is odd or in the way",
-            counted(namespaces.items.len(), "namespace")
+            counted(namespaces.map_or(0, BTreeMap::len), "namespace")
         );
         checks.push(Check::ok(ID, "Namespaces", message));
     }
@@ -69,23 +63,17 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::cluster::cluster_state::{AgentPod, Listing};
+    use crate::cluster::cluster_state::{AgentPod, Fetched};
     use crate::doctor::check::CheckStatus;
-    use memgate_core::family;
 
     fn checks_of(namespace: Option<&str>, pod: Option<&str>) -> Vec<(CheckStatus, String)> {
         let labels =
             |value: Option<&str>| value.map(|value| json!({INJECT_LABEL: value})).unwrap_or(json!({}));
-        let item =
-            serde_json::from_value(json!({"metadata": {"name": "team-a", "labels": labels(namespace)}}));
-        let items = vec![item.expect("a namespace")];
-        let found = Installation {
-            namespaces: Fetched::Found(Listing { items, truncated: false }),
-            ..Installation::default()
-        };
+        let of_namespace = namespace.map(|value| (INJECT_LABEL.to_owned(), value.to_owned()));
+        let namespaces = [("team-a".to_owned(), of_namespace.into_iter().collect())].into();
+        let found = Installation { namespaces: Fetched::Found(namespaces), ..Installation::default() };
         let json = json!({"metadata": {"name": "scout-0", "namespace": "team-a", "labels": labels(pod)}});
-        let agents =
-            Agents { pods: vec![AgentPod { family: &family::arkonis::FAMILY, json }], ..Agents::default() };
+        let agents = Agents { pods: vec![AgentPod { json }], ..Agents::default() };
         checks(&found, &agents).into_iter().map(|check| (check.status, check.message)).collect()
     }
 

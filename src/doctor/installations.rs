@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::admissionregistration::v1::RuleWithOperations;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 
-use crate::cluster::cluster_state::{Fetched, Installation, configuration_title, labels};
+use crate::cluster::cluster_state::{Fetched, Installation, configuration_title};
 use crate::cluster::webhook_entry::{WebhookEntry, requirements};
 use crate::doctor::check::{Check, abbreviated, unreadable_configurations};
 use crate::doctor::inferred::{REQUIRED_PODS, leaves, registered};
@@ -184,10 +184,7 @@ fn meet_in_a_namespace(found: &Installation, one: &WebhookEntry, other: &Webhook
     let Fetched::Found(namespaces) = &found.namespaces else {
         return !contradict(&one.namespace_selector, &other.namespace_selector);
     };
-    namespaces.items.iter().any(|namespace| {
-        let labels = labels(namespace);
-        one.selects_namespace(&labels) && other.selects_namespace(&labels)
-    })
+    namespaces.values().any(|labels| one.selects_namespace(labels) && other.selects_namespace(labels))
 }
 
 /// Whether two rules name an operation on a resource in common. Versions are not compared: the apiserver converts.

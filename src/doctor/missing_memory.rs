@@ -1,9 +1,10 @@
-//! Agent pods that run without the memory that they would get today.
+//! Agent pods that run without the memory that they would get today, and why.
 
 use serde_json::Value;
 
-use crate::cluster::cluster_state::{AgentPod, Agents, Installation};
+use crate::cluster::cluster_state::{AgentPod, Agents, Fetched, Installation};
 use crate::cluster::replay::{Replayed, marker};
+use crate::cluster::webhook_entry::{WebhookEntry, entries};
 use crate::doctor::check::Check;
 use crate::report::counted;
 use memgate_core::family::inject::{INJECTED_ANNOTATION, marker};
@@ -23,9 +24,7 @@ pub(crate) fn checks(
 ) -> Vec<Check> {
     let mut checks: Vec<Check> =
         agents.incomplete.iter().map(|gap| Check::unknown(ID, "Pods", gap.clone())).collect();
-    let mut wrong = replayed.iter().filter_map(|replayed| {
-        if replayed.lacks_memory { Some(created_without(found, replayed)) } else { unusable(replayed) }
-    });
+    let mut wrong = replayed.iter().filter_map(|replayed| check(found, replayed));
     checks.extend(wrong.by_ref().take(max_listed));
     let more = wrong.count();
     if more > 0 {
@@ -44,21 +43,43 @@ pub(crate) fn checks(
     checks
 }
 
+/// Why a pod has no memory, in one sentence, and what to do.
+pub(crate) fn why(found: &Installation, replayed: &Replayed<'_>) -> (String, Option<String>) {
+    if let Some(Check { message, help, .. }) = check(found, replayed) {
+        return (message, help);
+    }
+    let decision = &replayed.decision;
+    let message = match decision.reason {
+        Reason::NotOurs => "it does not have the labels or annotations of an agent pod of any platform",
+        Reason::OptedOut => "it opted out, by its label memgate.dev/inject or that of its namespace",
+        Reason::MirrorPod => "it is a mirror pod, which the kubelet makes from a file on its node",
+        Reason::NoMemory => "its agent refers to no memory",
+        Reason::Complete => "it had everything that memgate would add when it was created",
+        _ => match decision.findings.first() {
+            Some(finding) => return (finding.message().to_string(), None),
+            None => decision.reason.name(),
+        },
+    };
+    (message.to_owned(), None)
+}
+
+/// A check of a pod without its memory.
+fn check(found: &Installation, replayed: &Replayed<'_>) -> Option<Check> {
+    if replayed.lacks_memory { Some(created_without(found, replayed)) } else { unusable(replayed) }
+}
+
 /// A pod that would get its memory today.
 fn created_without(found: &Installation, replayed: &Replayed<'_>) -> Check {
     let pod = replayed.pod;
     let memories = memories(&replayed.with_memory);
-    let family = pod.family.name;
+    let families: Vec<&str> = replayed.decision.families.iter().map(|share| share.family.name).collect();
     let message = format!(
-        "it runs without the memory {} of its agent (family {family}): {}",
+        "it runs without the memory {} of its agent (family {}): {}",
         memories.join(", "),
+        families.join(", "),
         likely_reason(found, pod)
     );
-    let (namespace, name) = (pod.namespace(), pod.name());
-    Check::warn(ID, pod.title(), message).help(format!(
-        "delete it, so that its controller makes a new one; \
-         kubectl -n {namespace} get pod {name} -o yaml | memgate explain-pod tells what it has"
-    ))
+    Check::warn(ID, pod.title(), message).help("delete it, so that its controller makes a new one")
 }
 
 /// A pod whose memory cannot be used, or could not be looked up.
@@ -74,7 +95,9 @@ fn unusable(replayed: &Replayed<'_>) -> Option<Check> {
         Reason::ReferenceUnknown => {
             let reference = replayed.decision.unknown.iter().find(|reference| *reference.kind != SECRET)?;
             let Reference { kind, namespace, name } = reference;
-            let message = format!("{} {namespace}/{name}, which it needs, could not be read", kind.kind);
+            let kind = kind.kind;
+            let message =
+                format!("whether it lacks its memory is not known: {kind} {namespace}/{name} was not read");
             Some(Check::unknown(ID, pod.title(), message))
         }
         _ => None,
@@ -83,19 +106,27 @@ fn unusable(replayed: &Replayed<'_>) -> Option<Check> {
 
 /// The likely reason why a pod was created without its memory.
 fn likely_reason(found: &Installation, pod: &AgentPod) -> String {
-    let Some(created) = pod.created() else { return "why is not known".to_owned() };
-    let registered = found.own(Phase::Mutate).and_then(|config| config.metadata.creation_timestamp.as_ref());
-    if registered.is_some_and(|time| created < time.0.as_second()) {
-        return "it was created before memgate was registered".to_owned();
-    }
     if pod.annotation(INJECTED_ANNOTATION).is_some() {
         return "its memory has changed since it was created".to_owned();
     }
-    let labels = found.labels(pod.namespace());
-    let live = found.own_entries(Phase::Mutate).unwrap_or_default();
-    let is_called =
-        live.iter().any(|entry| entry.is_called_for_new_pods() && entry.selects_namespace(&labels));
-    if !is_called {
+    if let Fetched::Unknown(why) = &found.mutating {
+        return format!("why is not known ({why})");
+    }
+    let Some(own) = found.own(Phase::Mutate) else {
+        return "memgate is not registered for such pods".to_owned();
+    };
+    let registered = own.metadata.creation_timestamp.as_ref();
+    let (Some(created), Some(registered)) = (pod.created(), registered) else {
+        return "why is not known".to_owned();
+    };
+    if created < registered.0.as_second() {
+        return "it was created before memgate was registered".to_owned();
+    }
+    let Some(labels) = found.labels(pod.namespace()) else {
+        return "why is not known: the labels of its namespace were not read".to_owned();
+    };
+    let calls = |entry: &WebhookEntry| entry.is_called_for_new_pods() && entry.selects_namespace(&labels);
+    if !entries(own).iter().any(calls) {
         return "the webhook configuration leaves out its namespace".to_owned();
     }
     "its memory was created after it, or memgate did not answer when it was created and its webhook entry lets pods \
@@ -118,7 +149,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::cluster::cluster_state::{Fetched, Listing};
     use crate::cluster::replay::replay;
     use crate::doctor::check::CheckStatus;
     use crate::doctor::expected::tests::installed;
@@ -126,6 +156,7 @@ mod tests {
 
     use memgate_core::state;
     use memgate_model::snapshot::Snapshot;
+    use memgate_server::deploy::objects::WebhookConfiguration;
 
     fn pod(created: &str, more: &Value) -> AgentPod {
         let mut json = json!({
@@ -140,7 +171,7 @@ mod tests {
         for (pointer, value) in more.as_object().into_iter().flatten() {
             *json.pointer_mut(pointer).expect("a field") = value.clone();
         }
-        AgentPod::new(&family::arkonis::FAMILY, json)
+        AgentPod { json }
     }
 
     fn snapshot(memory: bool) -> Snapshot {
@@ -162,13 +193,18 @@ mod tests {
         snapshot
     }
 
-    fn checks_of(agents: &Agents) -> Vec<(CheckStatus, String)> {
+    /// memgate's configuration, at the beginning of 2030.
+    fn registered() -> WebhookConfiguration {
         let mut config = installed(&family::ALL).mutating;
         config.metadata.creation_timestamp =
             serde_json::from_value(json!("2030-01-01T00:00:00Z")).expect("a time");
+        config
+    }
+
+    fn checks_of(agents: &Agents) -> Vec<(CheckStatus, String)> {
         let found = Installation {
             name: "memgate".to_owned(),
-            mutating: Fetched::Found(Listing { items: vec![config], truncated: false }),
+            mutating: Fetched::Found(vec![registered()]),
             ..Installation::default()
         };
         let checks = checks(&found, agents, &replay(&agents.pods, &agents.snapshot), 20);
@@ -190,7 +226,7 @@ mod tests {
         let agents =
             Agents { pods: vec![pod(LATER, &json!({}))], snapshot: snapshot(true), ..Agents::default() };
         let json = replay(&agents.pods, &agents.snapshot).remove(0).with_memory;
-        let (status, text) = one(AgentPod::new(&family::arkonis::FAMILY, json), true);
+        let (status, text) = one(AgentPod { json }, true);
         assert!(status == CheckStatus::Ok && text == "1 agent pod, none without its memory", "{text}");
     }
 
@@ -203,6 +239,32 @@ mod tests {
         assert!(text.ends_with("created before memgate was registered"), "{text}");
         let (_, text) = one(pod(LATER, &json!({})), true);
         assert!(text.ends_with("its webhook entry lets pods pass"), "{text}");
+    }
+
+    #[test]
+    fn names_no_cause_that_was_not_read() {
+        let agents =
+            Agents { pods: vec![pod(LATER, &json!({}))], snapshot: snapshot(true), ..Agents::default() };
+        let replayed = replay(&agents.pods, &agents.snapshot);
+        for (found, expected) in [
+            (Installation::default(), "memgate is not registered for such pods"),
+            (
+                Installation { mutating: Fetched::Unknown("too many".to_owned()), ..Installation::default() },
+                "why is not known (too many)",
+            ),
+            (
+                Installation {
+                    name: "memgate".to_owned(),
+                    mutating: Fetched::Found(vec![registered()]),
+                    namespaces: Fetched::Unknown("too many".to_owned()),
+                    ..Installation::default()
+                },
+                "why is not known: the labels of its namespace were not read",
+            ),
+        ] {
+            let (text, _) = why(&found, &replayed[0]);
+            assert!(text.ends_with(expected), "{text}");
+        }
     }
 
     #[test]

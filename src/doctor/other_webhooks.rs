@@ -24,7 +24,7 @@ fn call_order(found: &Installation) -> Check {
         return unreadable(&found.mutating, ID, &subject).unwrap_or_else(|| Check::ok(ID, subject, ""));
     };
     let mut later = Vec::new();
-    for configuration in &configurations.items {
+    for configuration in configurations {
         let name = configuration.metadata.name.clone().unwrap_or_default();
         if name > found.name && entries(configuration).iter().any(WebhookEntry::is_called_for_new_pods) {
             later.push(name);
@@ -48,7 +48,9 @@ fn call_order(found: &Installation) -> Check {
 /// Webhooks that refuse memgate's own pods when they do not answer.
 fn dependencies(found: &Installation) -> Vec<Check> {
     const ID: &str = "webhook-loop";
-    let labels = found.labels(&found.namespace);
+    let Some(labels) = found.labels(&found.namespace) else {
+        return unreadable(&found.namespaces, ID, "Namespaces").into_iter().collect();
+    };
     let pod = pod_labels(found);
     let mut checks = Vec::new();
     for (call, configuration, entry) in found.other_entries() {
@@ -88,7 +90,7 @@ fn pod_labels(found: &Installation) -> BTreeMap<String, String> {
 /// The entry of memgate that can keep any pod of that webhook from starting: it fails closed, and does not select pods
 /// by a label.
 fn entry_that_blocks(found: &Installation, other: &WebhookEntry) -> Option<String> {
-    let labels = found.labels(other.service_namespace()?);
+    let labels = found.labels(other.service_namespace()?)?;
     let own = found.own_entries(Phase::Mutate)?;
     let blocks = |entry: &&WebhookEntry| {
         entry.fails_closed
@@ -105,7 +107,6 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::cluster::cluster_state::Listing;
     use crate::doctor::check::CheckStatus;
     use crate::doctor::expected::tests::installed;
     use memgate_core::family;
@@ -131,8 +132,8 @@ mod tests {
         let found = Installation {
             namespace: "home".to_owned(),
             name: "memgate".to_owned(),
-            mutating: Fetched::Found(Listing { items: vec![own, other], truncated: false }),
-            validating: Fetched::Found(Listing::default()),
+            mutating: Fetched::Found(vec![own, other]),
+            validating: Fetched::Found(Vec::new()),
             ..Installation::default()
         };
         let checks = checks(&found);

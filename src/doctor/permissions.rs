@@ -28,7 +28,6 @@ pub(crate) fn check(found: &Installation) -> Check {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::cluster_state::Listing;
     use crate::doctor::check::CheckStatus;
 
     #[test]
@@ -55,7 +54,7 @@ mod tests {
         let denied = Permissions { checked: 98, denied: vec!["list pods".to_owned(); 98] };
         let check = check(&Installation {
             name: "memgate".to_owned(),
-            mutating: Fetched::Found(Listing { items: vec![config], ..Listing::default() }),
+            mutating: Fetched::Found(vec![config]),
             permissions: Fetched::Found(denied),
             ..Installation::default()
         });

@@ -5,14 +5,10 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::cluster::cluster_state::{Fetched, Installation, ServedResources};
-use crate::doctor::check::{Check, abbreviated};
+use crate::doctor::check::{Check, abbreviated, unreadable};
 use memgate_model::family::Family;
 use memgate_model::kind::Kind;
 use memgate_server::deploy::component::MIN_KUBERNETES;
-
-/// The first version that starts sidecars before other containers, and ends them with these.
-/// Source: Kubernetes documentation, Sidecar Containers (on by default since 1.29).
-const NATIVE_SIDECARS: (u32, u32) = (1, 29);
 
 /// Whether the cluster has what memgate needs for these families.
 pub(crate) fn checks(found: &Installation, families: &[&'static Family]) -> Vec<Check> {
@@ -33,6 +29,9 @@ pub(crate) fn checks(found: &Installation, families: &[&'static Family]) -> Vec<
 fn unseen_workloads(found: &Installation, family: &Family) -> Vec<Check> {
     if found.arguments().any(|argument| argument == "--ark-brokers") {
         return Vec::new();
+    }
+    if let Some(unknown) = unreadable(&found.policies, "platforms", "MemoryPolicies") {
+        return vec![unknown];
     }
     let asks = |policy: &&Value| {
         let list = |pointer| policy.pointer(pointer).and_then(Value::as_array);
@@ -73,11 +72,7 @@ fn version(version: &Fetched<(u32, u32)>) -> Check {
     match version {
         Fetched::Found(version) if *version < MIN_KUBERNETES => {
             let ((major, minor), (first_major, first_minor)) = (*version, MIN_KUBERNETES);
-            let lack = if *version < NATIVE_SIDECARS {
-                "knows no native sidecars: with a memory sidecar a Job never ends"
-            } else {
-                "has no ValidatingAdmissionPolicy (v1): nothing guards memgate's own account"
-            };
+            let lack = "has no ValidatingAdmissionPolicy (v1): nothing guards memgate's own account";
             Check::fail(ID, "", format!("Kubernetes {major}.{minor} {lack}"))
                 .help(format!("update to {first_major}.{first_minor} or later"))
         }
@@ -123,7 +118,6 @@ fn platform(family: &'static Family, served: &ServedResources) -> Check {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::cluster_state::Listing;
     use crate::doctor::check::CheckStatus;
     use memgate_core::family;
 
@@ -172,7 +166,7 @@ mod tests {
             policy("durable", serde_json::json!({"rules": [{"id": "durable", "backends": {"deny": ["x"]}}]})),
             policy("configs", serde_json::json!({"match": {"kinds": ["ArkConfig"]}, "rules": durable})),
         ];
-        let policies = Fetched::Found(Listing { items, truncated: false });
+        let policies = Fetched::Found(items);
         let found = Installation { policies, ..Installation::default() };
         let told = |family| {
             let checks =
@@ -188,15 +182,13 @@ mod tests {
     }
 
     #[test]
-    fn asks_for_native_sidecars_and_policies() {
+    fn asks_for_admission_policies() {
         for good in [(1, 30), (1, 36), (2, 0)] {
             let said = format!("Kubernetes {}.{}", good.0, good.1);
             assert_eq!(checks_of(good, &[])[0], (CheckStatus::Ok, said));
         }
-        for (old, lack) in [((1, 28), "native sidecars"), ((1, 29), "ValidatingAdmissionPolicy")] {
-            let (status, said) = &checks_of(old, &[])[0];
-            assert!(*status == CheckStatus::Fail && said.contains(lack), "{said}");
-        }
+        let (status, said) = &checks_of((1, 29), &[])[0];
+        assert!(*status == CheckStatus::Fail && said.contains("no ValidatingAdmissionPolicy"), "{said}");
     }
 
     #[test]

@@ -69,7 +69,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::cluster::cluster_state::{Fetched, Listing};
+    use crate::cluster::cluster_state::Fetched;
     use crate::doctor::check::CheckStatus;
     use crate::doctor::expected::tests::installed;
     use memgate_core::family;
@@ -87,7 +87,7 @@ mod tests {
         let deployment: Deployment = serde_json::from_value(json!({"spec": spec})).expect("a Deployment");
         Installation {
             name: "memgate".to_owned(),
-            mutating: Fetched::Found(Listing { items: vec![config], truncated: false }),
+            mutating: Fetched::Found(vec![config]),
             deployment: Fetched::Found(deployment),
             ..Installation::default()
         }
@@ -124,7 +124,7 @@ mod tests {
         let token = format!("/mutate/{}", "a".repeat(TOKEN_CHARS));
         let mut found = found(Some(&token), &[]);
         let Fetched::Found(listing) = &mut found.mutating else { panic!("was found") };
-        let entry = listing.items[0].webhooks.as_mut().expect("entries").last_mut().expect("one");
+        let entry = listing[0].webhooks.as_mut().expect("entries").last_mut().expect("one");
         entry.client_config.service.as_mut().expect("a Service").path = None;
         assert_eq!(checks(&found)[0].status, CheckStatus::Fail);
     }
@@ -133,7 +133,7 @@ mod tests {
     fn what_calls_a_url_has_no_check() {
         let mut found = found(None, &[]);
         let Fetched::Found(listing) = &mut found.mutating else { panic!("was found") };
-        for entry in listing.items[0].webhooks.iter_mut().flatten() {
+        for entry in listing[0].webhooks.iter_mut().flatten() {
             entry.client_config.service = None;
         }
         assert_eq!(checks(&found), []);

@@ -132,7 +132,7 @@ mod tests {
     use k8s_openapi::api::admissionregistration::v1::MutatingWebhook;
 
     use super::*;
-    use crate::cluster::cluster_state::{Fetched, Listing};
+    use crate::cluster::cluster_state::Fetched;
     use crate::doctor::check::CheckStatus;
     use crate::doctor::expected::tests::installed;
     use memgate_core::family;
@@ -142,8 +142,8 @@ mod tests {
         let wanted = installed(&family::ALL);
         let mut found = Installation {
             name: "memgate".to_owned(),
-            mutating: Fetched::Found(Listing { items: vec![wanted.mutating.clone()], truncated: false }),
-            validating: Fetched::Found(Listing { items: vec![wanted.validating.clone()], truncated: false }),
+            mutating: Fetched::Found(vec![wanted.mutating.clone()]),
+            validating: Fetched::Found(vec![wanted.validating.clone()]),
             ..Installation::default()
         };
         change(&mut found);
@@ -155,7 +155,7 @@ mod tests {
     fn first_mutator(found: &mut Installation) -> &mut Vec<MutatingWebhook> {
         match &mut found.mutating {
             Fetched::Found(listed) => {
-                let webhooks = listed.items[0].webhooks.as_mut().expect("webhooks");
+                let webhooks = listed[0].webhooks.as_mut().expect("webhooks");
                 // Those of families stand behind those that every installation has.
                 let first = webhooks.iter().position(|webhook| webhook.name.starts_with("arkonis."));
                 webhooks.rotate_left(first.expect("an entry"));
@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn says_what_is_not_there() {
-        let checks = checks_of(|found| found.mutating = Fetched::Found(Listing::default()));
+        let checks = checks_of(|found| found.mutating = Fetched::Found(Vec::new()));
         assert_eq!(checks.len(), 1);
         assert!(checks[0].message.starts_with("there is no such configuration"));
         let checks = checks_of(|found| found.mutating = Fetched::Unknown("you may not list".to_owned()));

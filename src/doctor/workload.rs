@@ -35,7 +35,7 @@ fn service(found: &Installation) -> Vec<Check> {
     let mut checks = vec![port(&subject, service, found.deployment.found())];
     checks.push(match &found.endpoints {
         Fetched::Found(slices) => {
-            let endpoints = slices.items.iter().flat_map(|slice| slice.endpoints.iter().flatten());
+            let endpoints = slices.iter().flat_map(|slice| slice.endpoints.iter().flatten());
             let is_ready = |ready: Option<bool>| ready.unwrap_or(true);
             let ready = endpoints
                 .filter(|endpoint| endpoint.conditions.as_ref().is_none_or(|one| is_ready(one.ready)))
@@ -150,7 +150,7 @@ fn budget(found: &Installation, deployment: &Deployment, wanted: i32) -> Check {
     }
     let template = deployment.spec.as_ref().and_then(|spec| spec.template.metadata.clone());
     let labels = template.and_then(|metadata| metadata.labels).unwrap_or_default();
-    let budgets = found.budgets.found().into_iter().flat_map(|listed| &listed.items);
+    let budgets = found.budgets.found().into_iter().flatten();
     let mut covering = budgets.filter_map(|budget| {
         let spec = budget.spec.as_ref()?;
         selector_matches(spec.selector.as_ref()?, &labels).then_some((budget, spec))
@@ -179,7 +179,7 @@ fn versions(found: &Installation) -> Vec<Check> {
         Fetched::NotFound => return Vec::new(),
         Fetched::Unknown(why) => return vec![Check::unknown(ID, subject, why.clone())],
     };
-    let images: BTreeSet<String> = pods.items.iter().filter_map(image).collect();
+    let images: BTreeSet<String> = pods.iter().filter_map(image).collect();
     let images: Vec<String> = images.into_iter().collect();
     let own = env!("CARGO_PKG_VERSION");
     vec![match images.as_slice() {
@@ -207,7 +207,6 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::cluster::cluster_state::Listing;
     use crate::doctor::check::CheckStatus;
     use crate::doctor::expected::tests::{installed, object};
     use memgate_core::family;
@@ -216,8 +215,8 @@ mod tests {
         serde_json::from_value(value).expect("an object")
     }
 
-    fn listed<T>(items: Vec<T>) -> Fetched<Listing<T>> {
-        Fetched::Found(Listing { items, truncated: false })
+    fn listed<T>(items: Vec<T>) -> Fetched<Vec<T>> {
+        Fetched::Found(items)
     }
 
     /// What `memgate manifests` installs, up and running.
@@ -302,7 +301,7 @@ mod tests {
         assert_eq!((id, status), ("disruption-budget", CheckStatus::Warn));
         let (id, _, text) = only(|found| {
             let Fetched::Found(budgets) = &mut found.budgets else { panic!("it was found") };
-            let spec = budgets.items[0].spec.as_mut().expect("a spec");
+            let spec = budgets[0].spec.as_mut().expect("a spec");
             spec.min_available = Some(IntOrString::Int(2));
         });
         assert_eq!((id, text.contains("lets no replica go")), ("disruption-budget", true));

@@ -27,6 +27,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         Trial::new("doctor::finds_what_is_wrong_with_a_registration", registration),
         Trial::new("doctor::finds_a_webhook_that_does_not_answer", unanswered),
         Trial::new("doctor::finds_pods_without_their_memory", missed),
+        Trial::new("doctor::does_not_know_what_is_beyond_its_limit", limited),
         // The agents would be users of the memory of other trials: of a kind that is looked for everywhere.
         Trial::alone("doctor::finds_quotas_that_are_used_up", full_quota),
         Trial::alone("doctor::finds_limits_that_are_too_narrow", narrow_limits),
@@ -317,6 +318,34 @@ fn missed(fixture: &Fixture) -> Result<()> {
         "{found}"
     );
     ensure!(disabled.find("missed-pods", "warn", &title).is_none(), "a pod that opted out missed nothing");
+    Ok(())
+}
+
+/// What lies beyond the limit is not taken for missing.
+fn limited(fixture: &Fixture) -> Result<()> {
+    let cluster = fixture.cluster()?;
+    fixture.memgate()?;
+    let target = DoctorTarget::new(cluster)?;
+    let diagnosis = target.doctor(cluster, &["--limit", "1"])?;
+    for (id, kind) in [
+        ("webhooks", "mutatingwebhookconfigurations"),
+        ("order", "mutatingwebhookconfigurations"),
+        ("timeouts", "mutatingwebhookconfigurations"),
+        ("inject-label", "namespaces"),
+    ] {
+        let text = format!("there are too many {kind} to look at all of them; --limit raises the number");
+        let found = diagnosis.find(id, "unknown", &text);
+        ensure!(found.is_some(), "{id} is not unknown: {:#}", diagnosis.json);
+    }
+    for id in ["webhooks", "missed-pods", "ca-bundle", "review-paths"] {
+        let wrong = diagnosis.checks().find(|check| {
+            let message = check["message"].as_str().unwrap_or_default();
+            check["id"] == id && ["there is no", "leaves out"].iter().any(|cause| message.contains(cause))
+        });
+        ensure!(wrong.is_none(), "{wrong:?}");
+    }
+    let whole = target.doctor(cluster, &[])?;
+    ensure!(whole.find("timeouts", "ok", "add up to").is_some(), "{:#}", whole.json);
     Ok(())
 }
 

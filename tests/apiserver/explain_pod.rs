@@ -11,12 +11,14 @@ use serde_json::json;
 use crate::{
     fixture::{Fixture, Trial},
     installed::MEMGATE,
+    request::create,
     samples::{agent, memory, memory_of, pod},
 };
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
         Trial::new("explain_pod::names_the_field_of_each_variable", names_fields),
+        Trial::new("explain_pod::says_why_a_pod_has_no_memory", reasons),
         Trial::new("explain_pod::says_what_may_not_be_read", rights),
     ]
 }
@@ -61,6 +63,48 @@ fn names_fields(fixture: &Fixture) -> Result<()> {
     let (text, output) = explain(cluster.admin_kubeconfig(), &format!("{namespace}/absent"))?;
     ensure!(output.status.code() == Some(2), "{text}");
     ensure!(text == format!("error: there is no Pod {namespace}/absent\n"), "{text}");
+    Ok(())
+}
+
+/// Pods without memory, each for another reason.
+fn reasons(fixture: &Fixture) -> Result<()> {
+    let cluster = fixture.cluster()?;
+    let namespace = fixture.namespace("unexplained", &[])?;
+    let exempt = fixture.memgate()?.exempt_client();
+    let mut alone = agent("alone", "notes");
+    alone["spec"].as_object_mut().context("a spec")?.remove("memoryRef");
+    let mut stranger = pod("stranger", "scout", &[]);
+    stranger["metadata"]["labels"] = json!({"app": "shop"});
+    let objects = [
+        memory("notes"),
+        agent("scout", "notes"),
+        agent("lost", "nowhere"),
+        alone,
+        stranger,
+        pod("missed", "scout", &[]),
+        pod("out", "scout", &[("memgate.dev/inject", "disabled")]),
+        pod("none", "alone", &[]),
+        pod("lost", "lost", &[]),
+    ];
+    for object in objects {
+        cluster.block_on(create(&exempt, &namespace, &object, ""))?.object()?;
+    }
+    for (name, why) in [
+        ("stranger", "it does not have the labels or annotations of an agent pod of any platform\n"),
+        ("missed", "it runs without the memory ArkMemory/notes of its agent (family arkonis): "),
+        ("missed", "\n  help: delete it, so that its controller makes a new one\n"),
+        ("out", "it opted out, by its label memgate.dev/inject or that of its namespace\n"),
+        ("none", "its agent refers to no memory\n"),
+        ("lost", "it runs without its memory: "),
+        ("lost", "\n  help: memgate explain arkonis/"),
+    ] {
+        let (text, output) = explain(cluster.admin_kubeconfig(), &format!("{namespace}/{name}"))?;
+        let head = format!("Pod {namespace}/{name}: memgate added nothing\n  why: ");
+        ensure!(output.status.success() && text.starts_with(&head) && text.contains(why), "{name}: {text}");
+    }
+    let kubeconfig = cluster.account_that_may("get,list", "pods,arkagents,arkmemories", &namespace)?;
+    let (text, _) = explain(&kubeconfig, &format!("{namespace}/missed"))?;
+    ensure!(text.contains("why is not known (you may not list mutatingwebhookconfigurations"), "{text}");
     Ok(())
 }
 

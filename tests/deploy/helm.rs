@@ -72,6 +72,10 @@ const SAME: &[(&[&str], &[&str])] = &[
     (&["metrics.serviceMonitor.enabled=true"], &["--component=service-monitor"]),
     (&["webhooks.templates.enabled=true"], &["--component=templates"]),
     (&["metrics.rules.enabled=true"], &["--component=alerts"]),
+    (
+        &["metrics.rules.enabled=true", "metrics.rules.runbookUrl=https://wiki.example.com/memgate/"],
+        &["--component=alerts", "--runbook-url=https://wiki.example.com/memgate/"],
+    ),
     (&["metrics.dashboard.enabled=true"], &["--component=dashboards"]),
     (
         &["policyTwins.vap=true", "families.orloj.enabled=false"],

@@ -20,24 +20,27 @@ use promql_parser::parser::{self, AggregateExpr, BinaryExpr, Expr, VectorSelecto
 use serde_json::Value;
 
 const METRICS: &str = include_str!("../../docs/metrics.md");
-const OPERATE: &str = include_str!("../../docs/operate.md");
 const ALERTS: &str = include_str!("../../deploy/monitoring/alerts.yaml");
 const DASHBOARD: &str = include_str!("../../deploy/monitoring/dashboard.json");
 
-const RUNBOOKS: &str = "https://github.com/memgate/memgate/blob/main/docs/operate.md#";
+const RUNBOOKS: &str = "https://github.com/memgate/memgate/blob/main/docs/runbooks/";
 
 /// The labels that Prometheus itself adds to whatever it scrapes.
 const TARGET: [&str; 2] = ["instance", "job"];
 
 /// What is used of kube-apiserver's metrics.
 /// Source: k8s.io/apiserver v0.36, pkg/admission/metrics/metrics.go.
-const APISERVER: [(&str, &[&str]); 5] = [
+const APISERVER: [(&str, &[&str]); 6] = [
     ("apiserver_admission_webhook_fail_open_count", &["name", "type"]),
     (
         "apiserver_admission_webhook_rejection_count",
         &["name", "type", "operation", "error_type", "rejection_code"],
     ),
     ("apiserver_admission_webhook_request_total", &["name", "type", "operation", "code", "rejected"]),
+    (
+        "apiserver_admission_webhook_admission_duration_seconds_count",
+        &["name", "type", "operation", "rejected"],
+    ),
     (
         "apiserver_admission_webhook_admission_duration_seconds_bucket",
         &["name", "type", "operation", "rejected", "le"],
@@ -46,16 +49,30 @@ const APISERVER: [(&str, &[&str]); 5] = [
 ];
 
 /// What Prometheus itself says of each target.
-const UP: &str = "up";
+const UP: (&str, &[&str]) = ("up", &[]);
+
+/// What is used of kube-state-metrics.
+/// Source: kube-state-metrics, docs/metrics/workload/deployment-metrics.md.
+const DEPLOYMENT: [(&str, &[&str]); 2] = [
+    ("kube_deployment_spec_replicas", &["namespace", "deployment"]),
+    ("kube_deployment_status_replicas_ready", &["namespace", "deployment"]),
+];
+
+/// What rules of deploy/monitoring record, and the labels that are left of what they ask for.
+const RECORDED: [(&str, &[&str]); 3] = [
+    ("memgate:reviews:rate5m", &["view"]),
+    ("memgate:reviews_late:rate5m", &["view"]),
+    ("memgate:reviews_late:ratio", &["view", "window"]),
+];
 
 /// The labels of each series.
 type Known = BTreeMap<String, BTreeSet<String>>;
 
 fn known() -> Known {
-    let apiserver = APISERVER.iter().map(|(name, labels)| {
-        ((*name).to_owned(), labels.iter().map(|label| (*label).to_owned()).collect::<BTreeSet<_>>())
-    });
-    let mut known: Known = apiserver.chain([(UP.to_owned(), BTreeSet::new())]).collect();
+    let others = APISERVER.iter().chain(&DEPLOYMENT).chain(&RECORDED).chain([&UP]);
+    let mut known: Known = others
+        .map(|(name, labels)| ((*name).to_owned(), labels.iter().map(|label| (*label).to_owned()).collect()))
+        .collect();
     let rows = METRICS.split("| label |").next().unwrap().lines().filter_map(|line| line.strip_prefix("| `"));
     for row in rows {
         let cells: Vec<_> = row.split('|').map(str::trim).collect();
@@ -139,7 +156,7 @@ fn selected(selector: &VectorSelector, known: &Known, faults: &mut Vec<String>) 
             faults.push(format!("{name} has no label {}", matcher.name));
             continue;
         }
-        if TARGET.contains(&matcher.name.as_str()) || !name.starts_with("memgate_") {
+        if matcher.name == "le" || TARGET.contains(&matcher.name.as_str()) || !name.starts_with("memgate_") {
             continue;
         }
         let words: Vec<_> = match matcher.op {
@@ -154,11 +171,16 @@ fn selected(selector: &VectorSelector, known: &Known, faults: &mut Vec<String>) 
     labels
 }
 
-/// All alerts.
-pub(crate) fn alerts() -> Vec<Value> {
+/// All rules: those that alert, and those that record.
+fn rules() -> Vec<Value> {
     let file = read_yaml(ALERTS);
     let groups = file["groups"].as_array().unwrap();
     groups.iter().flat_map(|group| group["rules"].as_array().unwrap().clone()).collect()
+}
+
+/// All alerts.
+pub(crate) fn alerts() -> Vec<Value> {
+    rules().into_iter().filter(|rule| rule.get("alert").is_some()).collect()
 }
 
 /// The only document of a file.
@@ -193,18 +215,31 @@ fn faults_are_found() {
 }
 
 #[test]
-fn alerts_ask_for_existing_metrics() {
-    let faults: Vec<_> = alerts().iter().flat_map(|alert| faults(alert["expr"].as_str().unwrap())).collect();
+fn rules_ask_for_existing_metrics() {
+    let faults: Vec<_> = rules().iter().flat_map(|rule| faults(rule["expr"].as_str().unwrap())).collect();
     assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+/// The labels of what is recorded are those that the rules set and those that their expressions leave.
+#[test]
+fn rules_record_what_is_asked_for() {
+    let mut recorded: Known = BTreeMap::new();
+    for rule in rules() {
+        let Some(name) = rule.get("record").and_then(Value::as_str) else { continue };
+        let mut labels =
+            walk(&parser::parse(rule["expr"].as_str().unwrap()).unwrap(), &known(), &mut Vec::new());
+        labels.extend(rule["labels"].as_object().unwrap().keys().cloned());
+        assert_eq!(labels, known()[name], "{name}");
+        recorded.insert(name.to_owned(), labels);
+    }
+    assert!(recorded.keys().map(String::as_str).eq(RECORDED.map(|(name, _)| name)), "{recorded:?}");
 }
 
 #[test]
 fn alerts_say_how_bad_it_is_and_what_to_do() {
-    let headings: BTreeSet<String> = OPERATE
-        .lines()
-        .filter_map(|line| line.strip_prefix("##"))
-        .map(|line| line.trim_start_matches('#').trim().to_lowercase().replace(' ', "-"))
-        .collect();
+    let mut pages = runbooks();
+    let list = pages.remove("README.md").expect("the list of runbooks");
+    let mut left: BTreeSet<&String> = pages.keys().collect();
     let mut names = BTreeSet::new();
     for alert in alerts() {
         let name = alert["alert"].as_str().unwrap();
@@ -214,10 +249,26 @@ fn alerts_say_how_bad_it_is_and_what_to_do() {
         let summary = alert["annotations"]["summary"].as_str().unwrap();
         assert!(summary.ends_with('.') && summary.len() <= 120, "{name}: {summary}");
         let runbook = alert["annotations"]["runbook_url"].as_str().unwrap();
-        let anchor = runbook.strip_prefix(RUNBOOKS).unwrap_or_else(|| panic!("{name}: {runbook}"));
-        assert!(headings.contains(anchor), "{name}: docs/operate.md has no section {anchor}");
+        let page = runbook.strip_prefix(RUNBOOKS).unwrap_or_else(|| panic!("{name}: {runbook}"));
+        let text = pages.get(page).unwrap_or_else(|| panic!("{name}: docs/runbooks has no {page}"));
+        assert!(text.contains(&format!("`{name}`")), "{page} does not name {name}");
+        let row = list.lines().find(|line| line.starts_with(&format!("| `{name}` |")));
+        assert!(row.is_some_and(|row| row.contains(&format!("]({page})"))), "{name}: {row:?}");
+        left.remove(&page.to_owned());
     }
     assert!(names.len() >= 15, "{names:?}");
+    assert!(left.is_empty(), "no alert leads to {left:?}");
+}
+
+/// The pages of docs/runbooks, by their names.
+fn runbooks() -> BTreeMap<String, String> {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/runbooks");
+    let pages = std::fs::read_dir(folder).expect("the runbooks").map(|page| page.expect("a page"));
+    pages
+        .map(|page| {
+            (page.file_name().to_string_lossy().into_owned(), std::fs::read_to_string(page.path()).unwrap())
+        })
+        .collect()
 }
 
 /// A summary can only speak of labels that its expression leaves.
@@ -292,7 +343,7 @@ fn panels_have_ids_and_places_of_their_own() {
 #[test]
 fn nothing_that_memgate_counts_is_left_out() {
     let shown = DASHBOARD.to_owned() + ALERTS;
-    for metric in known().keys().filter(|name| name.starts_with("memgate_")) {
+    for metric in known().keys().filter(|name| name.starts_with("memgate")) {
         let base = metric.trim_end_matches("_sum").trim_end_matches("_count").trim_end_matches("_bucket");
         assert!(shown.contains(base), "{metric} is in no panel and no alert");
     }

@@ -18,6 +18,7 @@ mod release;
 mod rules;
 mod shapes;
 mod upstream;
+mod versions;
 
 use std::io::Write as _;
 use std::process::{Command, Output, Stdio};

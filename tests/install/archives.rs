@@ -5,7 +5,9 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::release::{Release, VERSION, archives, made, run, text};
+use serde_json::{Value, json};
+
+use crate::release::{REVISION, ROOT, Release, VERSION, archives, made, run, text};
 
 /// Unpacks the archive of this machine into a directory.
 fn unpacked(directory: &Path) -> std::path::PathBuf {
@@ -99,6 +101,7 @@ pub(crate) fn build_all(directory: &Path, out: &str, systems: &[&str]) {
         let program = if target.contains("windows") { "memgate.exe" } else { "memgate" };
         fs::write(folder.join(program), target).expect("a program");
         fs::write(folder.join("memgate.cdx.json"), "{}").expect("a bill of materials");
+        fs::write(folder.join("revision"), REVISION).expect("a commit");
     }
     archives(directory, out, systems);
 }
@@ -118,11 +121,81 @@ fn there_are_archives_for_other_systems() {
     let archive = |system: &str| {
         format!("memgate-{VERSION}-{system}.{}", if system.starts_with("windows") { "zip" } else { "tar.gz" })
     };
-    let others = ["install.sh", "memgate.krew.yaml", "memgate.rb"].map(str::to_owned);
+    let provenance = format!("memgate-{VERSION}.intoto.json");
+    let others = ["install.sh", "memgate.krew.yaml", "memgate.rb", &provenance].map(str::to_owned);
     let expected: BTreeSet<_> = systems.map(archive).into_iter().chain(others).collect();
     assert_eq!(named.into_iter().map(str::to_owned).collect::<BTreeSet<_>>(), expected);
     let zip = directory.path().join("one").join(format!("v{VERSION}")).join(archive("windows-x86_64"));
     let listed = run(Command::new("python3").args(["-m", "zipfile", "--list"]).arg(zip));
     let program = format!("memgate-{VERSION}-windows-x86_64/memgate.exe");
     assert!(text(&listed.stdout).contains(&program), "{}", text(&listed.stdout));
+}
+
+/// The SHA-256 of a file, in hex.
+fn sum(path: &Path) -> String {
+    let said = run(Command::new("sha256sum").arg(path));
+    text(&said.stdout).split(' ').next().expect("a sum").to_owned()
+}
+
+/// The statement names exactly the files of the release with their sums, the commit, and the locked libraries.
+#[test]
+fn the_provenance_is_that_of_the_files() {
+    let folder = made().join("releases").join(format!("v{VERSION}"));
+    let file = format!("memgate-{VERSION}.intoto.json");
+    let statement = fs::read_to_string(folder.join(&file)).expect("the provenance");
+    let statement: Value = serde_json::from_str(&statement).expect("JSON");
+    assert_eq!(statement["_type"], "https://in-toto.io/Statement/v1");
+    assert_eq!(statement["predicateType"], "https://slsa.dev/provenance/v1");
+    let subjects = statement["subject"].as_array().expect("files").iter();
+    let text_of = |value: &Value| value.as_str().expect("a text").to_owned();
+    let named: BTreeSet<_> =
+        subjects.map(|it| (text_of(&it["digest"]["sha256"]), text_of(&it["name"]))).collect();
+    let expected: BTreeSet<_> = names(&folder)
+        .into_iter()
+        .filter(|name| ![file.as_str(), "SHA256SUMS"].contains(&name.as_str()))
+        .map(|name| (sum(&folder.join(&name)), name))
+        .collect();
+    assert_eq!(named, expected);
+    let build = &statement["predicate"]["buildDefinition"];
+    assert!(text_of(&build["buildType"]).ends_with("/docs/release.md#provenance"));
+    assert!(release_page().contains("\n### Provenance\n"));
+    let own = format!("linux-{}", std::env::consts::ARCH);
+    assert_eq!(
+        build["externalParameters"],
+        json!({"command": "tools/build-archives.sh", "arguments": [own]})
+    );
+    assert_eq!(build["internalParameters"], json!({"SOURCE_DATE_EPOCH": "0", "modified": false}));
+    let from = &build["resolvedDependencies"];
+    assert_eq!(from[0]["digest"]["gitCommit"], REVISION);
+    assert_eq!(from[2]["digest"]["sha256"], sum(&Path::new(ROOT).join("Cargo.lock")));
+    assert!(statement["predicate"]["runDetails"]["builder"]["id"].is_string());
+}
+
+fn release_page() -> String {
+    fs::read_to_string(Path::new(ROOT).join("docs/release.md")).expect("the page")
+}
+
+/// The command of docs/release.md accepts the files as they are, and no other.
+#[test]
+fn the_provenance_shows_a_file_that_was_changed() {
+    let release = Release::new();
+    let page = release_page();
+    let command = page.lines().find(|line| line.starts_with("jq -r ")).expect("the command for users");
+    let check =
+        || Command::new("bash").args(["-c", command]).current_dir(release.folder()).output().expect("bash");
+    assert!(check().status.success(), "{}", text(&check().stderr));
+    fs::write(release.folder().join("install.sh"), "another").expect("a file");
+    assert!(!check().status.success());
+}
+
+/// Programs of two commits do not become one release.
+#[test]
+fn programs_of_two_commits_are_refused() {
+    let directory = tempfile::tempdir().expect("a directory");
+    build_all(directory.path(), "one", &["linux-aarch64"]);
+    fs::write(directory.path().join("static/aarch64-apple-darwin/revision"), "another").expect("a commit");
+    let mut command = Command::new(Path::new(ROOT).join("tools/build-archives.sh"));
+    command.arg("--from").arg(directory.path().join("static")).arg("--out").arg(directory.path().join("two"));
+    let said = command.args(["linux-aarch64", "darwin-aarch64"]).output().expect("it starts");
+    assert!(!said.status.success() && text(&said.stderr).contains("is of another commit than"), "{said:?}");
 }

@@ -14,6 +14,9 @@ pub(crate) const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 /// The version that is released.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
+/// The commit that the program is said to be of.
+pub(crate) const REVISION: &str = "0123456789012345678901234567890123456789";
+
 /// A place of releases with one release in it, and a home directory beside it.
 pub(crate) struct Release {
     pub(crate) directory: TempDir,
@@ -79,6 +82,7 @@ pub(crate) fn made() -> &'static Path {
         fs::write(built.join("memgate"), program).expect("a program");
         fs::set_permissions(built.join("memgate"), fs::Permissions::from_mode(0o755)).expect("permissions");
         fs::write(built.join("memgate.cdx.json"), "{}").expect("a bill of materials");
+        fs::write(built.join("revision"), REVISION).expect("a commit");
         archives(directory.path(), "releases", &[]);
         directory
     });

@@ -18,7 +18,6 @@ pub struct Comment {
 
 /// All comments of a source, if one of them is to memgate; else none, as for nearly every source. A line inside a block
 /// of text, such as a script in a ConfigMap, is not a comment. JSON has no comments.
-#[must_use]
 pub fn comments(source: &Source) -> Vec<Comment> {
     if !may_address(source.text()) {
         return Vec::new();

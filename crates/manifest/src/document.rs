@@ -53,7 +53,6 @@ impl NonObject {
 
 /// The Kubernetes objects of a source: multi-document YAML, JSON, several JSON values one after
 /// another, and Lists of objects. Empty documents are skipped.
-#[must_use]
 pub fn parse(source: &Arc<Source>) -> Parsed {
     let mut parsed = Parsed::default();
     for part in parse_parts(source) {
@@ -80,7 +79,6 @@ pub fn parse_parts(source: &Arc<Source>) -> impl Iterator<Item = Parsed> + use<>
 
 /// The YAML or JSON documents of a source, Kubernetes objects or not; Lists stay whole, empty documents are skipped.
 /// The errors of documents that are not well-formed go to `errors`.
-#[must_use]
 pub fn values(source: &Arc<Source>, errors: &mut Vec<Error>) -> Vec<Document> {
     let mut documents = Vec::new();
     for document in each_value(source) {
@@ -228,73 +226,61 @@ fn reason_not_an_object(value: &Value) -> Option<&'static str> {
 
 impl Document {
     /// The place of the object.
-    #[must_use]
     pub fn place(&self) -> &DocumentPlace {
         &self.place
     }
 
     /// The source.
-    #[must_use]
     pub fn source(&self) -> &Arc<Source> {
         self.place.source()
     }
 
     /// The whole object.
-    #[must_use]
     pub fn span(&self) -> Span {
         self.place.span()
     }
 
     /// The place of a pointer, see [`DocumentPlace::locate`].
-    #[must_use]
     pub fn locate(&self, pointer: &Pointer) -> Location {
         self.place.locate(pointer)
     }
 
     /// The place alone. The object itself takes ten times the memory of its text.
-    #[must_use]
     pub fn into_place(self) -> DocumentPlace {
         self.place
     }
 
     /// The object as kubectl would send it.
-    #[must_use]
     pub fn value(&self) -> &Value {
         &self.value
     }
 
     /// The `apiVersion`; empty when there is none.
-    #[must_use]
     pub fn api_version(&self) -> &str {
         self.text("/apiVersion").unwrap_or_default()
     }
 
     /// The API group; empty for the core group.
-    #[must_use]
     pub fn group(&self) -> &str {
         self.api_version().split_once('/').map_or("", |(group, _)| group)
     }
 
     /// The version without the group.
-    #[must_use]
     pub fn version(&self) -> &str {
         self.api_version().split_once('/').map_or_else(|| self.api_version(), |(_, version)| version)
     }
 
     /// The `kind`; empty when there is none.
-    #[must_use]
     pub fn kind(&self) -> &str {
         self.text("/kind").unwrap_or_default()
     }
 
     /// `metadata.name`; empty when there is none.
-    #[must_use]
     pub fn name(&self) -> &str {
         self.text("/metadata/name").unwrap_or_default()
     }
 
     /// `metadata.namespace`; `None` when it is absent or empty.
-    #[must_use]
     pub fn namespace(&self) -> Option<&str> {
         self.text("/metadata/namespace").filter(|namespace| !namespace.is_empty())
     }

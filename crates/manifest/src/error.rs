@@ -129,7 +129,6 @@ pub struct SyntaxError {
 
 impl SyntaxError {
     /// An error without help.
-    #[must_use]
     pub fn new(source: &Arc<Source>, span: Span, message: impl Into<String>) -> Self {
         Self { source_text: Arc::clone(source), span, message: message.into(), help: None, related: None }
     }
@@ -167,7 +166,6 @@ fn semicolon(help: Option<&String>) -> String {
 impl Error {
     /// The error with its place in the text, for a report with the source line and a caret; `None` for an error without
     /// a place.
-    #[must_use]
     pub fn syntax_error(&self) -> Option<&SyntaxError> {
         match self {
             Self::Syntax(error) => Some(error),
@@ -176,7 +174,6 @@ impl Error {
     }
 
     /// The input as the user named it, and the line where it is known.
-    #[must_use]
     pub fn place(&self) -> (&str, Option<usize>) {
         match self {
             Self::Missing { path }

@@ -37,7 +37,6 @@ pub struct Fixed {
 }
 
 /// Makes fixes in a source.
-#[must_use]
 pub fn fix(source: &Arc<Source>, fixes: &[TextFix<'_>]) -> Fixed {
     let mut changes: Vec<Option<Splice>> = fixes.iter().map(|fix| change(source, fix)).collect();
     drop_overlaps(&mut changes);

@@ -22,19 +22,16 @@ use memgate_primitives::credential::{hide, is_credential_name, is_reference_name
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// The text of the source with each credential masked. Bytes, lines and columns are those of the source.
-#[must_use]
 pub fn shown(source: &Arc<Source>) -> &str {
     source.masked(|| mask(&Outlines::new(source)))
 }
 
 /// Like [`shown`], for the source of a place. The source is not parsed again if it has one document.
-#[must_use]
 pub fn shown_around(place: &DocumentPlace) -> &str {
     place.source().masked(|| mask(place.outlines()))
 }
 
 /// The value with each credential in it masked.
-#[must_use]
 pub fn shown_value(value: &Value) -> Value {
     let source = Arc::new(Source::new("", value.to_string()));
     // A single number that was masked is not JSON any more; it was a credential.

@@ -58,19 +58,16 @@ impl DocumentPlace {
     }
 
     /// The source.
-    #[must_use]
     pub fn source(&self) -> &Arc<Source> {
         &self.outlines.source
     }
 
     /// The number of the YAML document in the source, from 0.
-    #[must_use]
     pub fn index(&self) -> usize {
         self.index
     }
 
     /// The pointer to the object in that YAML document: empty, or `/items/3` inside a List.
-    #[must_use]
     pub fn prefix(&self) -> &Pointer {
         &self.prefix
     }
@@ -82,14 +79,12 @@ impl DocumentPlace {
 
     /// The place of a pointer. When the pointer leads to nothing, the place of the nearest parent that exists. At the
     /// root of an object the caret is at its `kind`.
-    #[must_use]
     pub fn locate(&self, pointer: &Pointer) -> Location {
         let outline = self.outlines.outline(self.part);
         locate(self.source(), &outline, self.node, pointer.tokens().map(Cow::into_owned))
     }
 
     /// The whole object.
-    #[must_use]
     pub fn span(&self) -> Span {
         self.span
     }

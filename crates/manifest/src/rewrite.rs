@@ -37,7 +37,6 @@ pub struct Rewritten {
 }
 
 /// A value as a YAML document that every YAML reader reads as this value.
-#[must_use]
 pub fn yaml(value: &Value) -> String {
     emit::document(value)
 }

@@ -51,14 +51,12 @@ pub struct Location {
 
 impl Location {
     /// The key and the value.
-    #[must_use]
     pub fn whole(&self) -> Span {
         self.key.map_or(self.value, |key| Span { end: self.value.end.max(key.end), ..key })
     }
 
     /// The stretches for the carets of a finding about the value, or about its key alone: one in the object itself, and
     /// behind an alias also the one at its anchor.
-    #[must_use]
     pub fn carets(&self, at_key: bool) -> (Span, Option<Span>) {
         let key = self.key.filter(|_| at_key && self.exact);
         let here = key.unwrap_or(self.caret);
@@ -73,7 +71,6 @@ impl Location {
 impl Source {
     /// A source from its name, as messages show it (the path as the user gave it, or `<stdin>`),
     /// and its text.
-    #[must_use]
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
         let text = text.into();
         let breaks = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
@@ -88,13 +85,11 @@ impl Source {
     }
 
     /// The name: the path as the user gave it, or `<stdin>`.
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
     /// The whole text, a byte order mark included.
-    #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -105,7 +100,6 @@ impl Source {
     }
 
     /// The stretch from byte `start` to before byte `end`, both brought within the text.
-    #[must_use]
     pub fn span(&self, start: usize, end: usize) -> Span {
         let start = self.text.floor_char_boundary(start);
         let end = self.text.ceil_char_boundary(end).max(start);
@@ -117,7 +111,6 @@ impl Source {
     }
 
     /// The text of a span.
-    #[must_use]
     pub fn slice(&self, span: Span) -> &str {
         self.text.get(span.start..span.end).unwrap_or_default()
     }

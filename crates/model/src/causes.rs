@@ -5,7 +5,6 @@ use std::io;
 
 /// An error and its causes in one line. Leaves out a cause whose text is already in the line, and the error numbers
 /// of the operating system. Messages of the operating system begin with a lower-case letter, as ours do.
-#[must_use]
 pub fn with_causes(error: &dyn Error) -> String {
     let mut text = without_numbers(&error.to_string());
     let mut source = error.source();
@@ -22,7 +21,6 @@ pub fn with_causes(error: &dyn Error) -> String {
 
 /// The message of the operating system in an error, in lower case: without its number, and without the text that a
 /// library added after it. An error without such a number keeps its text.
-#[must_use]
 pub fn in_words(error: &dyn Error) -> String {
     let text = error.to_string();
     match at_number(&text) {

@@ -71,7 +71,6 @@ pub struct CelDefault {
 
 impl CelVariable {
     /// A part of this name and value.
-    #[must_use]
     pub const fn new(name: &'static str, value: &'static str) -> Self {
         Self { name, value }
     }

@@ -36,7 +36,6 @@ pub struct CelView {
 
 impl CelView {
     /// Whether a view of these kinds can hold a value at this path or below it, readable in CEL or not.
-    #[must_use]
     pub fn has(&self, path: &str) -> bool {
         let path = without_parts(path);
         let mut unsaid = self.unsaid.iter().map(|(path, _)| *path);
@@ -46,7 +45,6 @@ impl CelView {
     }
 
     /// Whether an object like this can have a value at a path that it has not.
-    #[must_use]
     pub fn can_have(&self, view: &MemoryView, path: &str) -> bool {
         let is_of_kind = self.kinds.iter().any(|kind| kind.kind == view.kind);
         let is_about = self.role == view.role && (is_of_kind || view.is_undeclared());
@@ -54,21 +52,18 @@ impl CelView {
     }
 
     /// The backends that have a path; `None` for every backend.
-    #[must_use]
     pub fn backends_with(&self, path: &str) -> Option<&'static [&'static str]> {
         let path = without_parts(path);
         self.backends.iter().find(|(known, _)| covers(known, path)).map(|(_, backends)| *backends)
     }
 
     /// Whether an object of one of these kinds can hold a value at this path or below it.
-    #[must_use]
     pub fn kinds_with(&self, path: &str, is_meant: impl Fn(&str) -> bool) -> bool {
         let is_of = |name: &&str| name.split_once('/').is_none_or(|(kind, _)| is_meant(kind));
         self.has(path) && self.backends_with(path).is_none_or(|names| names.iter().any(is_of))
     }
 
     /// The cases in which the value at a path is unknown.
-    #[must_use]
     pub fn unknown_cases(&self, path: &str) -> Option<&'static str> {
         let path = without_parts(path);
         self.unknown.iter().find(|(known, _)| covers(known, path)).map(|(_, cases)| *cases)
@@ -109,13 +104,11 @@ pub struct CelPath {
 
 impl CelPath {
     /// The value of a view at this path.
-    #[must_use]
     pub const fn new(path: &'static str, entries: &'static str) -> Self {
         Self { path, entries }
     }
 
     /// The name of its variable; `table` is the name of the table.
-    #[must_use]
     pub fn variable(&self, table: &str) -> String {
         let mut name = format!("{table}_");
         for c in self.path.chars() {
@@ -157,7 +150,6 @@ pub enum Sayable {
 
 impl<'t> CelSide<'t> {
     /// The view of the new object.
-    #[must_use]
     pub const fn new(view: &'t CelView) -> Self {
         Self { view, stored: false }
     }
@@ -169,7 +161,6 @@ impl<'t> CelSide<'t> {
     }
 
     /// The value of a view at a path.
-    #[must_use]
     pub fn at(&self, path: &str) -> Sayable {
         if let Some(said) = self.view.paths.iter().find(|said| said.path == path) {
             return Sayable::Entries(self.variable(&said.variable(self.view.name)));
@@ -201,7 +192,6 @@ impl<'t> CelSide<'t> {
 
     /// Why CEL cannot read what counts for an object without a value at a path, if another object says it. A table has
     /// the reason in `unsaid`, under the path and `.default`.
-    #[must_use]
     pub fn default_unsaid(&self, path: &str) -> Option<&'static str> {
         let unsaid =
             self.view.unsaid.iter().find(|(unsaid, _)| unsaid.strip_suffix(".default") == Some(path));
@@ -209,7 +199,6 @@ impl<'t> CelSide<'t> {
     }
 
     /// The labels of the object, as a map in CEL.
-    #[must_use]
     pub fn labels(&self) -> String {
         self.variable(LABELS)
     }
@@ -256,7 +245,6 @@ pub enum StoredFault {
 
 impl StoredFault {
     /// Why an apiserver cannot tell.
-    #[must_use]
     pub const fn unsaid(&self) -> Option<&'static str> {
         if let Self::Unsaid(reason) = self { Some(reason) } else { None }
     }

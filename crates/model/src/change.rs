@@ -16,17 +16,13 @@ view! {
         /// The spec, unread.
         spec: &'a RawValue = "spec",
     }
-}
 
-view! {
     /// The metadata of an object.
     AnnotatedMetadata {
         /// The annotations that memgate reads.
         annotations: Annotations<'a> = "annotations",
     }
-}
 
-view! {
     /// The parts of an object that say what it is for as long as it exists, unparsed.
     LastingFields {
         /// Who it is.
@@ -34,9 +30,7 @@ view! {
         /// What it is to be, unread.
         spec: &'a RawValue = "spec",
     }
-}
 
-view! {
     /// The metadata of an object that may be on its way out.
     LastingMetadata {
         /// When its deletion was asked for.
@@ -51,7 +45,6 @@ view! {
 /// Whether this is an update of an object that is being deleted which leaves its spec as it was, or the labels and
 /// annotations of a Namespace, compared as JSON: that of a controller that removes a finalizer. Any other update of such
 /// an object is judged, since it exists until its last finalizer is gone. What cannot be read counts as changed.
-#[must_use]
 pub fn only_lets_go(request: &Request<'_>) -> bool {
     let (Operation::Update, Some(new), Some(old)) = (request.operation, request.object, request.old_object)
     else {
@@ -73,7 +66,6 @@ pub fn only_lets_go(request: &Request<'_>) -> bool {
 /// Whether an update leaves the spec and memgate's annotations unchanged, compared as JSON. Controllers
 /// send such updates to write finalizers, labels or a status. An object that cannot be read counts as
 /// changed.
-#[must_use]
 pub fn is_metadata_only_update(request: &Request<'_>) -> bool {
     let (Operation::Update, Some(new), Some(old)) = (request.operation, request.object, request.old_object)
     else {
@@ -84,7 +76,6 @@ pub fn is_metadata_only_update(request: &Request<'_>) -> bool {
 
 /// Whether two objects have the same spec and the same annotations of memgate, compared as JSON. One that cannot be read
 /// counts as another.
-#[must_use]
 pub fn keeps_what_is_read(new: &str, old: &str) -> bool {
     let (Ok(new), Ok(old)) = (view::read::<UserFields<'_>>(new), view::read::<UserFields<'_>>(old)) else {
         return false;

@@ -11,7 +11,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
 use crate::edit::{self, Edit, Op};
-use crate::pod;
+use crate::pod::{self, NamedView};
 use crate::view::{Text, view};
 use memgate_primitives::budget::Budget;
 use memgate_primitives::pointer::{Path, Pointer, list_index};
@@ -31,19 +31,9 @@ view! {
     /// The fields of a claim template that are read.
     in VOLUMES ClaimTemplate {
         /// Its metadata.
-        metadata: ClaimMetadata<'a> = "metadata",
+        metadata: NamedView<'a> = "metadata",
     }
-}
 
-view! {
-    /// The metadata of a claim template.
-    ClaimMetadata {
-        /// The name of the claim and its volume.
-        name: Text<'a> = "name",
-    }
-}
-
-view! {
     /// The fields of a volume that are read.
     in VOLUMES NamedVolume {
         /// Its name.
@@ -53,7 +43,6 @@ view! {
 
 /// Adds the claims of a StatefulSet of this name to a pod made from its template, as the controller does for
 /// the first replica. A pod whose `volumes` is not a list stays unchanged: an apiserver refuses it.
-#[must_use]
 pub fn add_to_pod(pod: &mut Value, stateful_set: &str, claim_templates: &Value) -> ClaimVolumes {
     let raw = |value: &Value| to_raw_value(value).ok();
     let volumes = pod.pointer("/spec/volumes").filter(|volumes| !volumes.is_null()).and_then(raw);
@@ -77,7 +66,6 @@ pub fn add_to_pod(pod: &mut Value, stateful_set: &str, claim_templates: &Value) 
 
 /// The edits that add the claims to a pod whose spec holds these volumes, as in [`add_to_pod`]. There are no
 /// edits if there are more volumes or claims than memgate reads.
-#[must_use]
 pub fn edits_to_pod(
     volumes: Option<&RawValue>,
     stateful_set: &str,
@@ -148,7 +136,6 @@ fn claim_volume(name: &str, stateful_set: &str) -> Value {
 
 impl ClaimVolumes {
     /// Maps a pointer into the pod to a pointer into the workload, whose pod template is at `template`.
-    #[must_use]
     pub fn in_workload(&self, template: &Pointer, place: &Pointer) -> Pointer {
         let below = place.as_str().strip_prefix("/spec/volumes/");
         let index = below.and_then(|below| list_index(below.split('/').next()?));
@@ -159,7 +146,6 @@ impl ClaimVolumes {
     }
 
     /// Maps edits of the pod to edits of its workload. Added volumes come after those of the template.
-    #[must_use]
     pub fn edits_in_workload(&self, template: &Pointer, edits: &[Edit]) -> Vec<Edit> {
         let list = Pointer::new("/spec/volumes");
         let mut has_list = self.in_template.is_some() || self.appended == 0;

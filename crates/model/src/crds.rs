@@ -18,7 +18,6 @@ pub struct Crds {
 
 impl Crds {
     /// Only the bundled definitions, each of which is read at its first use.
-    #[must_use]
     pub const fn new(bundled: fn(&Family, &str, &str) -> Option<Arc<Crd>>) -> Self {
         Self { given: BTreeMap::new(), bundled }
     }
@@ -39,13 +38,11 @@ impl Crds {
     }
 
     /// Whether the inputs define a kind.
-    #[must_use]
     pub fn is_given(&self, group: &str, kind: &str) -> bool {
         self.given.contains_key(&(group.to_owned(), kind.to_owned()))
     }
 
     /// The definition of a kind of a family.
-    #[must_use]
     pub fn get(&self, family: &Family, group: &str, kind: &str) -> Option<Arc<Crd>> {
         let given = self.given.get(&(group.to_owned(), kind.to_owned())).cloned();
         given.or_else(|| (self.bundled)(family, group, kind))

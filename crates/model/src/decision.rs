@@ -76,20 +76,17 @@ pub struct FamilyShare {
 
 impl Decision {
     /// A decision without findings and edits.
-    #[must_use]
     pub fn pass(reason: Reason) -> Self {
         Self { reason, ..Self::default() }
     }
 
     /// The findings that one of the two webhook calls reports.
-    #[must_use]
     pub fn findings_for(&self, phase: Phase) -> Vec<&Finding> {
         let call = |finding: &Finding| if finding.on_rewrite { Phase::Mutate } else { self.phase };
         self.findings.iter().filter(|finding| call(finding) == phase).collect()
     }
 
     /// Whether the request is allowed: no finding denies it.
-    #[must_use]
     pub fn allowed(&self) -> bool {
         self.findings.iter().all(|finding| finding.severity != Severity::Deny)
     }

@@ -12,7 +12,6 @@ use crate::view::Text;
 
 /// The digest of a JSON text. The order of fields does not matter, nor does a field at the top that is `null`; the
 /// last of equal keys counts. `None` for a text that is not JSON or nests too deep.
-#[must_use]
 pub fn of(text: &str) -> Option<u64> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let digest = Hashing { drop_nulls: true }.deserialize(&mut deserializer).ok()?;

@@ -1,6 +1,7 @@
 //! Edits: the changes a decision makes to the object, each with its origin.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 
@@ -26,7 +27,6 @@ pub enum Op {
 
 impl Op {
     /// The name in RFC 6902.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Add => "add",
@@ -70,10 +70,10 @@ pub struct EnvVar {
 pub enum EnvSource {
     /// A literal.
     Value(String),
-    /// A reference; memgate never sees the value behind it.
-    ValueFrom(ValueFrom),
+    /// A reference to a Secret; memgate never sees the value behind it.
+    Secret(KeyRef),
     /// A reference to a ConfigMap.
-    ConfigMap(ConfigMapRef),
+    ConfigMap(KeyRef),
 }
 
 impl Serialize for EnvVar {
@@ -82,31 +82,16 @@ impl Serialize for EnvVar {
         variable.serialize_field("name", &self.name)?;
         match &self.source {
             EnvSource::Value(value) => variable.serialize_field("value", value)?,
-            EnvSource::ValueFrom(value_from) => variable.serialize_field("valueFrom", value_from)?,
-            EnvSource::ConfigMap(value_from) => variable.serialize_field("valueFrom", value_from)?,
+            EnvSource::Secret(key) => {
+                variable.serialize_field("valueFrom", &BTreeMap::from([("secretKeyRef", key)]))?;
+            }
+            EnvSource::ConfigMap(key) => {
+                variable.serialize_field("valueFrom", &BTreeMap::from([("configMapKeyRef", key)]))?;
+            }
         }
         variable.end()
     }
 }
-
-/// The `valueFrom` of an environment variable.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ValueFrom {
-    /// The Secret and key.
-    pub secret_key_ref: KeyRef,
-}
-
-/// The `valueFrom` of an environment variable that comes from a ConfigMap.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ConfigMapRef {
-    /// The ConfigMap and key.
-    pub config_map_key_ref: KeyRef,
-}
-
-/// A key of a Secret.
-pub type SecretKeyRef = KeyRef;
 
 /// A key of a Secret or a ConfigMap in the pod's own namespace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -156,13 +141,11 @@ pub struct Edit {
 
 impl Edit {
     /// Adds a value that comes from one place.
-    #[must_use]
     pub fn add(pointer: Pointer, value: Value, origin: Origin) -> Self {
         Self { op: Op::Add, pointer, value, origins: vec![origin] }
     }
 
     /// The size of the edit in a JSON patch, in bytes, with the comma after it.
-    #[must_use]
     pub fn bytes(&self) -> usize {
         const AROUND: usize = r#"{"op":"","path":"","value":},"#.len();
         AROUND + self.op.name().len() + self.pointer.as_str().len() + json_bytes(&self.value)

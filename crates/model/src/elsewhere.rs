@@ -17,7 +17,6 @@ pub struct Elsewhere {
 
 impl Elsewhere {
     /// A place in an object of the state.
-    #[must_use]
     pub fn of(object: &Object, pointer: Pointer, label: &'static str) -> Self {
         let Object { kind, namespace, name, .. } = object;
         let object = Reference { kind, namespace: namespace.to_string(), name: name.to_string() };

@@ -28,7 +28,6 @@ pub struct InvolvedObject {
 
 impl InvolvedObject {
     /// An object of the state.
-    #[must_use]
     pub fn of(kind: &'static Kind, object: &Object) -> Self {
         Self {
             api_version: kind.api_version(),

@@ -244,7 +244,6 @@ impl Family {
 
     /// Whether the state holds all fields that an audit reads of this kind. Of other kinds it holds fewer fields, or
     /// no objects.
-    #[must_use]
     pub fn holds_whole(&self, kind: &'static Kind) -> bool {
         self.kinds.watched.iter().any(|watched| std::ptr::eq(*watched, kind))
     }
@@ -257,13 +256,11 @@ impl Family {
     }
 
     /// Whether policies may fill a field of this kind.
-    #[must_use]
     pub fn has_policy_fields(&self, kind: &Kind) -> bool {
         self.views.policy_fields.iter().any(|field| field.kind == kind)
     }
 
     /// Whether memgate adds containers to the family's pods. Only such pods have containers that serve memory.
-    #[must_use]
     pub const fn adds_containers(&self) -> bool {
         self.pods.stand_ins.is_some()
     }

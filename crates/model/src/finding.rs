@@ -36,7 +36,6 @@ pub enum Cause {
 
 impl Cause {
     /// The reason string as the Kubernetes API writes it.
-    #[must_use]
     pub const fn reason(self) -> &'static str {
         match self {
             Self::Required => "FieldValueRequired",
@@ -172,7 +171,6 @@ pub struct Finding {
 
 impl Finding {
     /// A finding that refuses the request.
-    #[must_use]
     pub fn deny(code: &'static Code, pointer: Pointer, message: impl Into<String>) -> Self {
         let made = Some(Box::new(Details::from(message).presentable()));
         Self::with_details(code, pointer, LazyDetails { made, make: None })
@@ -197,7 +195,6 @@ impl Finding {
     }
 
     /// A finding that only warns.
-    #[must_use]
     pub fn warn(code: &'static Code, pointer: Pointer, message: impl Into<String>) -> Self {
         Self { severity: Severity::Warn, ..Self::deny(code, pointer, message) }
     }
@@ -205,7 +202,6 @@ impl Finding {
     /// A finding that refuses the request, for rules about each element of a list. It counts in the budget. Its
     /// details are made when they are read: an object may have ten thousand such findings, of which 50 are reported.
     /// `details` owns the values that it shows; see [`excerpt`].
-    #[must_use]
     pub fn deny_within<T: Into<Details>>(
         budget: &Budget<'_>,
         code: &'static Code,
@@ -219,7 +215,6 @@ impl Finding {
     }
 
     /// The same for a finding that only warns.
-    #[must_use]
     pub fn warn_within<T: Into<Details>>(
         budget: &Budget<'_>,
         code: &'static Code,
@@ -230,13 +225,11 @@ impl Finding {
     }
 
     /// The stable name of the rule that is broken: `family/kebab-case`, or `policy/POLICY/RULE`.
-    #[must_use]
     pub fn code_name(&self) -> &str {
         self.policy.as_ref().map_or(self.code.name, |policy| policy.rule.code.as_str())
     }
 
     /// Message, help and fix, without control characters and credentials. The message names its field.
-    #[must_use]
     pub fn details(&self) -> Cow<'_, Details> {
         let details = self.details_as_made();
         let Some(field) = self.field_to_name(&details.message) else { return details };
@@ -274,7 +267,6 @@ impl Finding {
     }
 
     /// What is wrong, in one sentence without a full stop.
-    #[must_use]
     pub fn message(&self) -> Cow<'_, str> {
         match self.details() {
             Cow::Borrowed(details) => Cow::Borrowed(&details.message),
@@ -283,7 +275,6 @@ impl Finding {
     }
 
     /// What to do, unless the message already says it.
-    #[must_use]
     pub fn help_text(&self) -> Option<Cow<'_, str>> {
         match self.details() {
             Cow::Borrowed(details) => details.help.as_deref().map(Cow::Borrowed),
@@ -293,7 +284,6 @@ impl Finding {
 
     /// The message about the same place in a workload, where the pod's field is at `pointer`. If the message begins
     /// with the field, the field is written as a path from the workload's root.
-    #[must_use]
     pub fn message_at(&self, pointer: &Pointer) -> String {
         let (field, message) = (self.pointer.field(), self.message());
         match message.strip_prefix(&field).filter(|_| !field.is_empty()) {
@@ -388,14 +378,12 @@ impl Finding {
     }
 
     /// The key by which the ratchet compares findings: code, path (where it matters) and the values they depend on.
-    #[must_use]
     pub fn fingerprint(&self) -> (&str, &str, &str) {
         let path = self.fingerprint_path.as_deref().unwrap_or(self.pointer.as_str());
         (self.code_name(), path, &self.fingerprint_value)
     }
 
     /// Whether the finding refuses the request.
-    #[must_use]
     pub const fn is_denial(&self) -> bool {
         matches!(self.severity, Severity::Deny)
     }
@@ -417,14 +405,12 @@ impl Eq for Finding {}
 
 /// A value for a message that is made later: only as much of it as [`quoted`](memgate_primitives::plain_text::quoted)
 /// reads, so that ten thousand findings about long values stay small.
-#[must_use]
 pub fn excerpt(value: &str) -> Box<str> {
     const MAX_BYTES: usize = credential::MAX_READ_BYTES + 4;
     value.get(..value.floor_char_boundary(MAX_BYTES)).unwrap_or(value).into()
 }
 
 /// The names of the codes of findings, each once, separated by commas: the form in logs and audit annotations.
-#[must_use]
 pub fn codes(findings: &[&Finding]) -> String {
     let mut names: Vec<&str> = Vec::new();
     for finding in findings {
@@ -440,7 +426,6 @@ const MAX_MESSAGE_BYTES: usize = 2048;
 
 /// A message without control characters and credentials, cut at a maximum length. Credentials are masked before the
 /// cut, since a credential may be recognised only by the text after it.
-#[must_use]
 pub fn presentable(message: &str) -> String {
     let mut shown = credential::masked(&plain(message)).into_owned();
     if shown.len() > MAX_MESSAGE_BYTES {

@@ -70,13 +70,11 @@ fn by_key<S: serde::Serializer>(
 
 impl Injection {
     /// Nothing is changed, because of `finding`.
-    #[must_use]
     pub fn unmet(reason: Reason, finding: Finding) -> Self {
         Self { unmet: vec![finding], ..Self::nothing(reason) }
     }
 
     /// Nothing is changed or reported.
-    #[must_use]
     pub fn nothing(reason: Reason) -> Self {
         Self { reason, ..Self::default() }
     }

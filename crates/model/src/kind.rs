@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use crate::schema::{Field, METADATA, METADATA_WITH_ANNOTATIONS, Schema};
+use crate::schema::{Field, METADATA, METADATA_WITH_ANNOTATIONS, Schema, schema};
 
 /// One kind of resource: how it is named, how it is fetched and which of its fields are read.
 ///
@@ -24,8 +24,23 @@ pub struct Kind {
 }
 
 impl Kind {
-    /// The `apiVersion` of manifests of this kind.
+    /// A kind whose objects live in namespaces.
+    pub const fn new(
+        (group, version): (&'static str, &'static str),
+        kind: &'static str,
+        plural: &'static str,
+        schema: Schema,
+    ) -> Self {
+        Self { group, version, kind, plural, namespaced: true, schema }
+    }
+
+    /// The same kind, whose objects live outside of namespaces.
     #[must_use]
+    pub const fn of_cluster(self) -> Self {
+        Self { namespaced: false, ..self }
+    }
+
+    /// The `apiVersion` of manifests of this kind.
     pub fn api_version(&self) -> String {
         if self.group.is_empty() {
             self.version.to_owned()
@@ -35,7 +50,6 @@ impl Kind {
     }
 
     /// Whether `group` and `kind` name this kind.
-    #[must_use]
     pub fn is(&self, group: &str, kind: &str) -> bool {
         self.kind == kind && self.group == group
     }
@@ -63,75 +77,40 @@ impl Ord for Kind {
 
 /// core/v1 Secret: only its name and the names of its keys are ever read, and only from manifests. The
 /// server does not watch Secrets, and no RBAC rule names them.
-pub static SECRET: Kind = Kind {
-    group: "",
-    version: "v1",
-    kind: "Secret",
-    plural: "secrets",
-    namespaced: true,
-    schema: Schema::Open(&[
-        Field::new("metadata", METADATA),
-        Field::new("data", Schema::Keys),
-        Field::new("stringData", Schema::Keys),
-    ]),
-};
+pub static SECRET: Kind = Kind::new(CORE, "Secret", "secrets", SECRET_SCHEMA);
 
 /// core/v1 Service: read for its ports and its selector, and to know which host names lead into the cluster.
-pub static SERVICE: Kind = Kind {
-    group: "",
-    version: "v1",
-    kind: "Service",
-    plural: "services",
-    namespaced: true,
-    schema: Schema::Open(&[
-        Field::new("metadata", METADATA),
-        Field::new(
-            "spec",
-            Schema::Open(&[
-                Field::new(
-                    "ports",
-                    Schema::List(&Schema::Open(&[
-                        Field::new("name", Schema::Text),
-                        Field::new("port", Schema::Integer),
-                        Field::new("targetPort", Schema::Text),
-                    ])),
-                ),
-                Field::new("type", Schema::Text),
-                Field::new("selector", Schema::Texts),
-            ]),
-        ),
-    ]),
-};
+pub static SERVICE: Kind = Kind::new(CORE, "Service", "services", SERVICE_SCHEMA);
 
 /// core/v1 Namespace: read for its labels, from manifests.
-pub static NAMESPACE: Kind = Kind {
-    group: "",
-    version: "v1",
-    kind: "Namespace",
-    plural: "namespaces",
-    namespaced: false,
-    schema: Schema::Open(&[Field::new("metadata", METADATA_WITH_ANNOTATIONS)]),
-};
+pub static NAMESPACE: Kind = Kind::new(CORE, "Namespace", "namespaces", NAMESPACE_SCHEMA).of_cluster();
 
 /// The policy of an organisation on memory; the whole spec is kept, to be compiled.
-pub static MEMORY_POLICY: Kind = Kind {
-    group: POLICY_GROUP,
-    version: "v1alpha1",
-    kind: "MemoryPolicy",
-    plural: "memorypolicies",
-    namespaced: false,
-    schema: Schema::Open(&[Field::new("metadata", METADATA), Field::new("spec", Schema::Whole(&[]))]),
-};
+pub static MEMORY_POLICY: Kind =
+    Kind::new((POLICY_GROUP, "v1alpha1"), "MemoryPolicy", "memorypolicies", POLICY_SCHEMA).of_cluster();
 
 /// An exemption from a policy; the whole spec is kept, to be compiled.
-pub static MEMORY_POLICY_EXEMPTION: Kind = Kind {
-    group: POLICY_GROUP,
-    version: "v1alpha1",
-    kind: "MemoryPolicyExemption",
-    plural: "memorypolicyexemptions",
-    namespaced: true,
-    schema: Schema::Open(&[Field::new("metadata", METADATA), Field::new("spec", Schema::Whole(&[]))]),
-};
+pub static MEMORY_POLICY_EXEMPTION: Kind =
+    Kind::new((POLICY_GROUP, "v1alpha1"), "MemoryPolicyExemption", "memorypolicyexemptions", POLICY_SCHEMA);
+
+/// Group and version of the core kinds.
+pub const CORE: (&str, &str) = ("", "v1");
+
+const SECRET_SCHEMA: Schema = schema! { open { "metadata": METADATA, "data" "stringData": keys, } };
+
+const SERVICE_SCHEMA: Schema = schema! { open {
+    "metadata": METADATA,
+    "spec": open {
+        "ports": [open { "name": text, "port": integer, "targetPort": text, }],
+        "type": text,
+        "selector": texts,
+    },
+} };
+
+const NAMESPACE_SCHEMA: Schema = schema! { open { "metadata": METADATA_WITH_ANNOTATIONS, } };
+
+const POLICY_SCHEMA: Schema =
+    schema! { open { "metadata": METADATA, (Field::new("spec", Schema::Whole(&[]))), } };
 
 /// The group of policies and exemptions.
 pub const POLICY_GROUP: &str = "policy.memgate.dev";

@@ -59,7 +59,6 @@ impl LabelSelector {
     }
 
     /// Whether these labels match, all of them being known.
-    #[must_use]
     pub fn fits(&self, labels: &BTreeMap<String, String>) -> bool {
         let of = |key: &str| labels.get(key).map_or(LabelValue::Missing, |value| LabelValue::Found(value));
         self.matches(of) == Some(true)

@@ -15,7 +15,7 @@ pub use self::paths::{Holds, Part, ViewPath, ViewValue};
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
 use std::sync::Arc;
 
 use crate::tree::Tree;
@@ -39,7 +39,6 @@ impl Role {
     pub const ALL: [Self; 3] = [Self::Memory, Self::Referrer, Self::Pod];
 
     /// The word that policies use.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Memory => "memory",
@@ -315,7 +314,6 @@ pub struct ContainerView {
 
 impl MemoryView {
     /// A view with a name and nothing else.
-    #[must_use]
     pub fn new(
         family: &'static str,
         role: Role,
@@ -337,7 +335,6 @@ impl MemoryView {
     }
 
     /// Whether it is the memory that a pod names by its own variables, and no object declares.
-    #[must_use]
     pub fn is_undeclared(&self) -> bool {
         self.role == Role::Memory && self.kind == "Pod"
     }
@@ -362,7 +359,6 @@ impl MemoryView {
 
     /// The place of a field of the view, or of its nearest parent with a place, else the whole spec. The object may lack
     /// it.
-    #[must_use]
     pub fn pointer(&self, path: &str) -> Pointer {
         let noted =
             |path: &str| self.fields.iter().find(|(field, _)| *field == path).map(|(_, it)| it.clone());
@@ -384,7 +380,6 @@ impl MemoryView {
     }
 
     /// Why the value at a path, or all that it is part of, is unknown; `None` for a known or absent one.
-    #[must_use]
     pub fn unknown_at(&self, path: &str) -> Option<&Why> {
         let covers = |unknown: &str| {
             path.strip_prefix(unknown).is_some_and(|below| below.is_empty() || below.starts_with('.'))
@@ -393,7 +388,6 @@ impl MemoryView {
     }
 
     /// Where the value at a path comes from, for a reader of this namespace: ` (WORDS)`, or nothing.
-    #[must_use]
     pub fn remark(&self, path: &str, reader: &str) -> String {
         let Some(remark) = self.remarks.iter().find(|remark| remark.path == path) else {
             return String::new();
@@ -408,13 +402,11 @@ impl MemoryView {
     }
 
     /// The namespace in the platform's own sense; the Kubernetes namespace where the platform has no other.
-    #[must_use]
     pub fn effective_namespace(&self) -> &str {
         self.own_namespace.as_ref().map_or(&self.namespace, |(_, namespace)| namespace)
     }
 
     /// How many entries its lists have, at least 1: what a rule may look at.
-    #[must_use]
     pub fn entries(&self) -> usize {
         let operations = self.operations.as_ref().map_or(0, Vec::len);
         let sharing = self.sharing.as_ref().map_or(0, |sharing| sharing.configs.len());
@@ -429,28 +421,23 @@ impl MemoryView {
     }
 
     /// The name with the namespace in front, where there is one.
-    #[must_use]
     pub fn path(&self) -> String {
         qualified(&self.namespace, &self.name)
     }
 }
 
 /// A name with its namespace in front, if it has one.
-#[must_use]
 pub fn qualified(namespace: &str, name: &str) -> String {
     if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") }
 }
 
 impl InlineView {
     /// A credential at this place.
-    #[must_use]
     pub fn new(field: Pointer, value: &str) -> Self {
         Self { field, digest: digest(value) }
     }
 }
 
 fn digest(text: &str) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    text.hash(&mut hasher);
-    hasher.finish()
+    BuildHasherDefault::<DefaultHasher>::default().hash_one(text)
 }

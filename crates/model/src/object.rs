@@ -66,7 +66,6 @@ pub struct Object {
 
 impl Object {
     /// The name, as `namespace/name` unless the object is in `namespace`.
-    #[must_use]
     pub fn name_in(&self, namespace: &str) -> Cow<'_, str> {
         let is_here = *self.namespace == *namespace;
         if is_here { Cow::Borrowed(&self.name) } else { format!("{}/{}", self.namespace, self.name).into() }
@@ -164,13 +163,11 @@ impl Object {
     }
 
     /// How many bytes it takes in the state; 0 before it is there.
-    #[must_use]
     pub const fn bytes(&self) -> usize {
         self.bytes
     }
 
     /// Whether the object is being deleted.
-    #[must_use]
     pub fn deleting(&self) -> bool {
         is_deleting(&self.tree)
     }
@@ -183,7 +180,6 @@ impl Object {
 
     /// Whether the data of a `ConfigMap` or Secret has this key. The keys are indexed once: one object can have
     /// very many keys, and another object can refer to as many.
-    #[must_use]
     pub fn has_data_key(&self, key: &str) -> bool {
         let index = || {
             let maps = ["data", "stringData"].into_iter().filter_map(|field| self.tree.get(field));
@@ -193,13 +189,11 @@ impl Object {
     }
 
     /// The uid, if the kind's schema keeps it.
-    #[must_use]
     pub fn uid(&self) -> Option<&str> {
-        self.tree.at(&["metadata", "uid"]).and_then(Tree::text)
+        self.tree.text_at(&["metadata", "uid"])
     }
 
     /// The value of a label, if the kind's schema keeps labels.
-    #[must_use]
     pub fn label(&self, key: &str) -> Option<&str> {
         self.tree.at(&["metadata", "labels"])?.entry(key)
     }
@@ -215,7 +209,6 @@ pub struct Defect {
 }
 
 /// Whether an object has a deletion timestamp.
-#[must_use]
 pub fn is_deleting(tree: &Tree) -> bool {
     tree.at(&["metadata", "deletionTimestamp"]).is_some()
 }
@@ -233,7 +226,6 @@ pub struct Reference {
 
 impl Reference {
     /// Whether an object can have this name and namespace.
-    #[must_use]
     pub fn is_possible(&self) -> bool {
         is_dns_subdomain(&self.name) && (self.namespace.is_empty() || is_dns_subdomain(&self.namespace))
     }
@@ -270,7 +262,6 @@ pub enum Lookup<'s> {
 
 impl<'s> Lookup<'s> {
     /// The object, if it was found.
-    #[must_use]
     pub const fn found(self) -> Option<&'s Object> {
         match self {
             Self::Found(object) => Some(object),
@@ -299,7 +290,6 @@ pub struct KindState {
 
 impl KindState {
     /// No objects yet.
-    #[must_use]
     pub fn new(coverage: Coverage) -> Self {
         Self { coverage, ..Self::default() }
     }
@@ -345,13 +335,11 @@ impl KindState {
     }
 
     /// What is kept of an object, held or not.
-    #[must_use]
     pub fn kept_of(&self, namespace: &str, name: &str) -> Option<&Arc<Object>> {
         self.objects.kept_of(namespace, name)
     }
 
     /// What is kept of the first object of a namespace, held or not.
-    #[must_use]
     pub fn first_of(&self, namespace: &str) -> Option<&Arc<Object>> {
         self.objects.kept_in(namespace).next()
     }
@@ -393,19 +381,16 @@ impl KindState {
     }
 
     /// How many objects there are.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.objects.len()
     }
 
     /// Whether there are no objects.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.objects.is_empty()
     }
 
     /// The object of this name.
-    #[must_use]
     pub fn object(&self, namespace: &str, name: &str) -> Option<&Object> {
         self.objects.get(namespace, name)
     }
@@ -425,7 +410,6 @@ impl KindState {
     }
 
     /// How many of the objects that are here are not held.
-    #[must_use]
     pub const fn not_held(&self) -> usize {
         self.objects.not_held()
     }

@@ -22,9 +22,7 @@ view! {
         /// The spec.
         spec: PodSpec<'a> = "spec",
     }
-}
 
-view! {
     /// The metadata of a pod.
     PodMetadata {
         /// The name; absent when the apiserver generates one from `generate_name`.
@@ -40,9 +38,7 @@ view! {
         /// The annotations that memgate reads; `None` without such a map.
         annotations: Annotations<'a> = "annotations",
     }
-}
 
-view! {
     /// The spec of a pod.
     PodSpec {
         /// The ordinary containers.
@@ -60,9 +56,7 @@ view! {
         /// Whether the service account's token is mounted.
         automount_service_account_token: bool = "automountServiceAccountToken",
     }
-}
 
-view! {
     /// A container.
     in CONTAINERS element Container {
         /// The name.
@@ -79,9 +73,7 @@ view! {
         /// The mounts, unread.
         volume_mounts: &'a RawValue = "volumeMounts",
     }
-}
 
-view! {
     /// A mount of a container.
     Mount {
         /// The name of the volume.
@@ -93,9 +85,7 @@ view! {
         /// The same as an expression with variables.
         sub_path_expr: Text<'a> = "subPathExpr",
     }
-}
 
-view! {
     /// One environment variable.
     in VARIABLES EnvVarView {
         /// The name.
@@ -105,9 +95,7 @@ view! {
         /// The reference, unread: most are never looked at.
         value_from: &'a RawValue = "valueFrom",
     }
-}
 
-view! {
     /// The `valueFrom` of an environment variable.
     ValueFromView {
         /// A key of a Secret.
@@ -115,9 +103,13 @@ view! {
         /// A key of a ConfigMap.
         config_map_key_ref: KeyRefView<'a> = "configMapKeyRef",
     }
-}
 
-view! {
+    /// An object of which only the name is read.
+    NamedView {
+        /// The name.
+        name: Text<'a> = "name",
+    }
+
     /// A key of a Secret or a ConfigMap.
     KeyRefView {
         /// The name of the Secret or ConfigMap.
@@ -149,19 +141,16 @@ impl<'a> Pod<'a> {
     }
 
     /// The value of a label.
-    #[must_use]
     pub fn label(&self, key: &str) -> Option<&str> {
         self.metadata.as_ref()?.labels.as_ref()?.get(key)
     }
 
     /// The value of one of the annotations that memgate reads.
-    #[must_use]
     pub fn annotation(&self, key: &str) -> Option<&str> {
         self.metadata.as_ref()?.annotations.as_ref()?.get(key)
     }
 
     /// The ordinary containers; none when the list is absent.
-    #[must_use]
     pub fn containers(&self) -> &[Container<'a>] {
         self.spec.as_ref().and_then(|spec| spec.containers.as_deref()).unwrap_or_default()
     }
@@ -180,7 +169,6 @@ pub struct ReadPod<'a> {
 
 impl<'a> Container<'a> {
     /// The variable of this name, with its index. The last of several counts, as for the kubelet.
-    #[must_use]
     pub fn variable(&self, name: &str) -> Option<(usize, &EnvVarView<'a>)> {
         let env = self.env.as_deref().unwrap_or_default();
         env.iter().enumerate().rev().find(|(_, variable)| variable.name.as_deref() == Some(name))
@@ -190,7 +178,6 @@ impl<'a> Container<'a> {
 impl Mount<'_> {
     /// The path as the kubelet reads it: absolute, without `.`, `..` and empty parts. Empty for the root and for
     /// a missing path.
-    #[must_use]
     pub fn clean_path(&self) -> String {
         let mut parts = Vec::new();
         for part in self.path.as_deref().unwrap_or_default().split('/') {
@@ -204,26 +191,21 @@ impl Mount<'_> {
     }
 
     /// Whether only a part of the volume is mounted.
-    #[must_use]
     pub fn is_partial(&self) -> bool {
         [&self.sub_path, &self.sub_path_expr].into_iter().flatten().any(|path| !path.is_empty())
     }
 }
 
-impl EnvVarView<'_> {
+impl<'a> EnvVarView<'a> {
     /// The literal; empty when the entry has neither literal nor reference, and `None` when the value
     /// comes from elsewhere.
-    #[must_use]
     pub fn literal(&self) -> Option<&str> {
         self.value_from.is_none().then(|| self.value.as_deref().unwrap_or_default())
     }
 
-    /// The Secret and key that the value comes from; `None` for a literal or another reference.
-    #[must_use]
-    pub fn secret_key_ref(&self) -> Option<(String, String)> {
-        let reference = read::<ValueFromView<'_>>(self.value_from)?.secret_key_ref?;
-        let text = |text: Option<Text<'_>>| text.map(|text| text.0.into_owned()).unwrap_or_default();
-        Some((text(reference.name), text(reference.key)))
+    /// The reference; an empty one if it is absent or malformed.
+    pub fn reference(&self) -> ValueFromView<'a> {
+        read(self.value_from).unwrap_or_default()
     }
 }
 
@@ -231,13 +213,11 @@ impl EnvVarView<'_> {
 pub const SPEC: Path<'_> = Path::Key(&Path::Root, "spec");
 
 /// Reads a part of a pod that was left unread; `None` if it is absent or malformed. For parts without lists.
-#[must_use]
 pub fn read<'a, T: View<'a>>(raw: Option<&'a RawValue>) -> Option<T> {
     view::read(raw?.get()).ok()
 }
 
 /// The same for a list at this path, within the limits of a decision.
-#[must_use]
 pub fn read_list<'a, T: View<'a>>(
     raw: Option<&'a RawValue>,
     path: Path<'_>,

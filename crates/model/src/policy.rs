@@ -89,7 +89,6 @@ impl Policies {
     }
 
     /// Whether no policy judges this, for any family.
-    #[must_use]
     pub fn is_silent(&self, question: Question) -> bool {
         self.of(question).next().is_none()
     }
@@ -100,7 +99,6 @@ impl Policies {
     }
 
     /// A policy by name.
-    #[must_use]
     pub fn get(&self, name: &str) -> Option<&Arc<Policy>> {
         self.by_name.get(name)
     }
@@ -111,19 +109,16 @@ impl Policies {
     }
 
     /// An exemption by namespace and name.
-    #[must_use]
     pub fn exemption(&self, namespace: &str, name: &str) -> Option<&Arc<Exemption>> {
         self.exemptions.get(&(namespace.to_owned(), name.to_owned()))
     }
 
     /// The exemptions that name this policy, in no order.
-    #[must_use]
     pub fn exemptions_of(&self, policy: &str) -> &[Arc<Exemption>] {
         self.by_policy.get(policy).map_or(&[], Vec::as_slice)
     }
 
     /// Whether there is no policy.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.by_name.is_empty()
     }
@@ -165,7 +160,6 @@ pub struct Policy {
 
 impl Policy {
     /// Whether audits judge a rule of it.
-    #[must_use]
     pub fn is_audited(&self, rule: &Rule) -> bool {
         let asks = self.matching.operations.as_ref().is_none_or(|all| all.contains(&Operation::Create));
         let action = rule.action.audit.unwrap_or(self.actions.audit);
@@ -218,7 +212,6 @@ pub enum Action {
 
 impl Action {
     /// The word that policies use.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -229,7 +222,6 @@ impl Action {
     }
 
     /// The severity of a finding with this action; `None` for a dropped one.
-    #[must_use]
     pub const fn severity(self) -> Option<Severity> {
         match self {
             Self::None => None,
@@ -253,7 +245,6 @@ pub struct ByPoint<T> {
 
 impl<T: Copy> ByPoint<T> {
     /// The value at a point.
-    #[must_use]
     pub const fn at(self, point: Point) -> T {
         match point {
             Point::Admission => self.admission,
@@ -337,7 +328,6 @@ pub struct During {
 
 impl During {
     /// Whether it has this moment.
-    #[must_use]
     pub fn has(self, now: Timestamp) -> bool {
         self.from.is_none_or(|from| from <= now) && self.until.is_none_or(|until| now < until)
     }
@@ -345,7 +335,6 @@ impl During {
 
 impl Rule {
     /// Whether it judges pods alone, which audits skip.
-    #[must_use]
     pub fn is_for_pods(&self) -> bool {
         self.roles.iter().all(|role| *role == Role::Pod)
     }
@@ -400,7 +389,6 @@ pub struct Exemption {
 
 impl Exemption {
     /// Its namespace and name, in the form that judgements use.
-    #[must_use]
     pub fn key(&self) -> String {
         format!("{}/{}", self.namespace, self.name)
     }

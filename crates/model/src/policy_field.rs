@@ -17,7 +17,6 @@ pub enum FieldForm {
 
 impl FieldForm {
     /// Whether a value has this form.
-    #[must_use]
     pub fn accepts(self, value: &Value) -> bool {
         let is_text = |value: &Value| value.as_str().is_some_and(|text| !text.trim().is_empty());
         match self {

@@ -33,7 +33,6 @@ pub struct PolicyRule {
 impl PolicyRule {
     /// What every message about the rule ends in: ` (memgate policy NAME/RULE)`, with the time from which it denies, if it
     /// does not deny yet.
-    #[must_use]
     pub fn ending(&self, denied_from: Option<Timestamp>) -> String {
         let opening = self.opening();
         match denied_from {
@@ -43,7 +42,6 @@ impl PolicyRule {
     }
 
     /// The part of the ending that is always the same.
-    #[must_use]
     pub fn opening(&self) -> String {
         format!(" (memgate policy {}/{}", self.policy, self.id)
     }
@@ -66,7 +64,6 @@ pub struct PolicyFinding {
 
 impl PolicyFinding {
     /// Whether the rule is broken, and no exemption counts.
-    #[must_use]
     pub fn is_violation(&self) -> bool {
         self.status == PolicyStatus::Violated
     }
@@ -162,7 +159,6 @@ pub enum AtAdmission {
 
 impl AtAdmission {
     /// The text after "at admission: ".
-    #[must_use]
     pub fn words(self) -> String {
         match self {
             Self::Denies => "denied".to_owned(),
@@ -176,7 +172,6 @@ impl AtAdmission {
     }
 
     /// The word that reports use.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self.severity() {
             Severity::Note => "allow",
@@ -185,7 +180,6 @@ impl AtAdmission {
     }
 
     /// The severity of the finding at admission today.
-    #[must_use]
     pub const fn severity(self) -> Severity {
         match self {
             Self::Denies => Severity::Deny,
@@ -208,7 +202,6 @@ pub enum PolicyStatus {
 
 impl PolicyStatus {
     /// The word that reports use.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Violated => "violated",

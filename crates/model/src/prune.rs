@@ -11,7 +11,6 @@ use crate::tree::masked;
 /// each with an empty string.
 ///
 /// The recursion goes no deeper than the schema.
-#[must_use]
 pub fn pruned(value: &Value, schema: &Schema) -> Value {
     match (schema, value) {
         (Schema::Whole(_) | Schema::Compared(_), value) => value.clone(),

@@ -90,7 +90,6 @@ impl Reason {
     }
 
     /// The stable name in metrics, logs and audit annotations.
-    #[must_use]
     pub fn name(self) -> &'static str {
         NAMES.into_iter().find(|(reason, _)| *reason == self).map_or("", |(_, name)| name)
     }

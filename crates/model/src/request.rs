@@ -28,13 +28,11 @@ impl Operation {
     pub const ALL: [Self; 4] = [Self::Create, Self::Update, Self::Delete, Self::Connect];
 
     /// The operation of this name, as the admission API spells it.
-    #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|operation| operation.name() == name)
     }
 
     /// The name as the admission API spells it.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Create => "CREATE",
@@ -90,9 +88,16 @@ pub struct Occasion<'a> {
 
 impl Occasion<'_> {
     /// An occasion without a user, at this point and time.
-    #[must_use]
     pub const fn new(point: Point, now: Timestamp) -> Self {
         Self { point, now, user: None, workload: None }
+    }
+
+    /// Reads the user of the request; empty where it is missing or cannot be read.
+    pub fn user(&self) -> User {
+        let info: UserInfo<'_> = self.user.and_then(|text| view::read(text).ok()).unwrap_or_default();
+        let groups = info.groups.and_then(|groups| serde_json::from_str(groups.get()).ok());
+        let name = info.username.map(|name| name.0.into_owned()).unwrap_or_default();
+        User { name, groups: groups.unwrap_or_default() }
     }
 }
 
@@ -119,7 +124,6 @@ impl Point {
     pub const ALL: [Self; 3] = [Self::Admission, Self::Ci, Self::Audit];
 
     /// The word that policies use.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Admission => "admission",
@@ -148,21 +152,9 @@ pub struct User {
     pub groups: Vec<String>,
 }
 
-impl Occasion<'_> {
-    /// Reads the user of the request; empty where it is missing or cannot be read.
-    #[must_use]
-    pub fn user(&self) -> User {
-        let info: UserInfo<'_> = self.user.and_then(|text| view::read(text).ok()).unwrap_or_default();
-        let groups = info.groups.and_then(|groups| serde_json::from_str(groups.get()).ok());
-        let name = info.username.map(|name| name.0.into_owned()).unwrap_or_default();
-        User { name, groups: groups.unwrap_or_default() }
-    }
-}
-
 impl<'a> Request<'a> {
     /// A request to create a pod, from its JSON text. It has no user, and its time is before every date of a
     /// policy.
-    #[must_use]
     pub fn to_create_pod(namespace: &'a str, name: &'a str, pod: &'a str) -> Self {
         Self {
             operation: Operation::Create,
@@ -181,7 +173,6 @@ impl<'a> Request<'a> {
     }
 
     /// Whether the object is a core/v1 Pod.
-    #[must_use]
     pub fn is_pod(&self) -> bool {
         self.kind == "Pod" && self.group.is_empty()
     }

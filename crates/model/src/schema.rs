@@ -57,7 +57,6 @@ pub struct Field {
 
 impl Field {
     /// A field without known aliases.
-    #[must_use]
     pub const fn new(name: &'static str, schema: Schema) -> Self {
         Self { name, schema, aliases: &[], guarded: false }
     }
@@ -77,7 +76,6 @@ impl Field {
 
 impl Schema {
     /// The fields of an object; empty for everything else.
-    #[must_use]
     pub const fn fields(&self) -> &'static [Field] {
         match self {
             Self::Object(fields)
@@ -85,20 +83,11 @@ impl Schema {
             | Self::Pruned(fields)
             | Self::Whole(fields)
             | Self::Compared(fields) => fields,
-            Self::Any
-            | Self::Text
-            | Self::Credential
-            | Self::Integer
-            | Self::Boolean
-            | Self::List(_)
-            | Self::Named(..)
-            | Self::Texts
-            | Self::Keys => &[],
+            _ => &[],
         }
     }
 
     /// The name of the expected JSON type, as messages write it; `None` if any type is allowed.
-    #[must_use]
     pub const fn type_name(&self) -> Option<&'static str> {
         match self {
             Self::Any => None,
@@ -117,18 +106,61 @@ impl Schema {
     }
 }
 
+/// Writes a schema as a tree, such as `schema! { open { "name" "phase": text, "ports": [open { "port": integer, }], } }`.
+///
+/// A word in front of braces is a form of an object, where `guarded` stands for an open one; the fields of `guarded`,
+/// `whole` and `compared` are guarded, those of the other forms are not. Brackets are a list. Names of one form share it. A constant of a whole field stands alone, any other field
+/// in parentheses. Each entry ends in a comma.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __schema {
+    (@fields $of:ident [$($done:expr,)*]) => { [$($done),*] };
+    (@fields $of:ident [$($done:expr,)*] $field:ident, $($rest:tt)*) => {
+        $crate::schema::schema!(@fields $of [$($done,)* $field,] $($rest)*)
+    };
+    (@fields $of:ident [$($done:expr,)*] ($field:expr), $($rest:tt)*) => {
+        $crate::schema::schema!(@fields $of [$($done,)* $field,] $($rest)*)
+    };
+    (@fields $of:ident [$($done:expr,)*] $($name:literal)+: $value:tt, $($rest:tt)*) => {
+        $crate::schema::schema!(@fields $of
+            [$($done,)* $($crate::schema::schema!(@field $of $name, $crate::schema::schema!($value)),)+] $($rest)*)
+    };
+    (@fields $of:ident [$($done:expr,)*] $($name:literal)+: $form:ident $below:tt, $($rest:tt)*) => {
+        $crate::schema::schema!(@fields $of
+            [$($done,)* $($crate::schema::schema!(@field $of $name, $crate::schema::schema!($form $below)),)+] $($rest)*)
+    };
+    (@field guarded $name:expr, $schema:expr) => { $crate::schema::Field::new($name, $schema).guarded() };
+    (@field plain $name:expr, $schema:expr) => { $crate::schema::Field::new($name, $schema) };
+    (@of $form:ident $of:ident $($fields:tt)*) => {
+        $crate::schema::Schema::$form(&$crate::schema::schema!(@fields $of [] $($fields)*))
+    };
+    (guarded { $($fields:tt)* }) => { $crate::schema::schema!(@of Open guarded $($fields)*) };
+    (open { $($fields:tt)* }) => { $crate::schema::schema!(@of Open plain $($fields)*) };
+    (object { $($fields:tt)* }) => { $crate::schema::schema!(@of Object plain $($fields)*) };
+    (whole { $($fields:tt)* }) => { $crate::schema::schema!(@of Whole guarded $($fields)*) };
+    (compared { $($fields:tt)* }) => { $crate::schema::schema!(@of Compared guarded $($fields)*) };
+    (pruned { $($fields:tt)* }) => { $crate::schema::schema!(@of Pruned plain $($fields)*) };
+    ([$($element:tt)+]) => { $crate::schema::Schema::List(&$crate::schema::schema!($($element)+)) };
+    (any) => { $crate::schema::Schema::Any };
+    (text) => { $crate::schema::Schema::Text };
+    (credential) => { $crate::schema::Schema::Credential };
+    (texts) => { $crate::schema::Schema::Texts };
+    (integer) => { $crate::schema::Schema::Integer };
+    (boolean) => { $crate::schema::Schema::Boolean };
+    (keys) => { $crate::schema::Schema::Keys };
+    ($schema:expr) => { $schema };
+}
+pub use crate::__schema as schema;
+
 /// The `metadata` fields that are read of every kind, and these additional fields.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __metadata {
     ($($field:expr),*) => {
-        $crate::schema::Schema::Open(&[
-            $crate::schema::Field::new("name", $crate::schema::Schema::Text),
-            $crate::schema::Field::new("generateName", $crate::schema::Schema::Text),
-            $crate::schema::Field::new("namespace", $crate::schema::Schema::Text),
-            $crate::schema::Field::new("deletionTimestamp", $crate::schema::Schema::Text),
-            $($field),*
-        ])
+        $crate::schema::schema! { open {
+            "name" "generateName" "namespace" "deletionTimestamp": text,
+            $(($field),)*
+        } }
     };
 }
 pub use crate::__metadata as metadata;

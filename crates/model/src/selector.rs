@@ -17,7 +17,6 @@ pub struct PodSelector {
 
 impl PodSelector {
     /// Selects pods that have these labels.
-    #[must_use]
     pub const fn labelled(
         name: &'static str,
         labels: &'static [(&'static str, &'static [&'static str])],

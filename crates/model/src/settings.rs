@@ -22,7 +22,6 @@ pub struct Settings {
 
 impl Settings {
     /// The settings that families read: their own, and the domain of the cluster's Services.
-    #[must_use]
     pub fn for_readers(&self) -> (&PlatformSettings, &str) {
         (&self.platforms, &self.policies.cluster_domain)
     }

@@ -13,7 +13,6 @@ pub enum Severity {
 
 impl Severity {
     /// The word that users read and machines match on.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Note => "note",

@@ -27,7 +27,6 @@ pub struct Snapshot {
 
 impl Snapshot {
     /// A snapshot in which nothing is known of any kind.
-    #[must_use]
     pub fn new(settings: Settings) -> Self {
         Self { settings, crds: None, policies: Arc::default(), kinds: Kinds::default() }
     }
@@ -62,7 +61,6 @@ impl Snapshot {
     }
 
     /// The state of a kind.
-    #[must_use]
     pub fn kind(&self, kind: &Kind) -> Option<&KindState> {
         self.kinds.get(kind).map(AsRef::as_ref)
     }
@@ -84,13 +82,11 @@ impl Snapshot {
 
 impl<'s> StateReader<'s> {
     /// A reader for a decision about an object in a known namespace.
-    #[must_use]
     pub fn new(snapshot: &'s Snapshot, budget: &'s Budget<'s>) -> Self {
         Self::of(&snapshot.kinds, snapshot.settings.for_readers(), true, budget)
     }
 
     /// A reader for a decision about an object whose namespace was not given.
-    #[must_use]
     pub fn without_namespace(snapshot: &'s Snapshot, budget: &'s Budget<'s>) -> Self {
         Self::of(&snapshot.kinds, snapshot.settings.for_readers(), false, budget)
     }

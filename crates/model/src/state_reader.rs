@@ -27,7 +27,6 @@ pub struct StateReader<'s> {
 
 impl<'s> StateReader<'s> {
     /// A reader for the decision about an object whose namespace was given or not.
-    #[must_use]
     pub fn of(
         kinds: &'s Kinds,
         (platforms, cluster_domain): (&'s PlatformSettings, &'s str),
@@ -38,7 +37,6 @@ impl<'s> StateReader<'s> {
     }
 
     /// The budget of the decision.
-    #[must_use]
     pub const fn budget(&self) -> &'s Budget<'s> {
         self.budget
     }
@@ -93,7 +91,6 @@ impl<'s> StateReader<'s> {
     }
 
     /// One object by name, if it is known. An unknown one is not noted, unless it exists and is not held.
-    #[must_use]
     pub fn peek(&self, kind: &Kind, namespace: &str, name: &str) -> Option<&'s Object> {
         let object = self.kinds.get(kind)?.kept_of(namespace, name)?;
         self.held(object)
@@ -126,7 +123,6 @@ impl<'s> StateReader<'s> {
 
     /// Whether it is known which objects of a kind exist: in a cluster always, outside when there is
     /// at least one, or when they were listed.
-    #[must_use]
     pub fn is_known(&self, kind: &Kind) -> bool {
         let is_listed = |state: &KindState| matches!(state.coverage, Coverage::Listed(_));
         let is_known = |state: &Arc<KindState>| !state.lacks_some && (!state.is_empty() || is_listed(state));
@@ -134,19 +130,16 @@ impl<'s> StateReader<'s> {
     }
 
     /// Whether the objects of a kind come from a cluster.
-    #[must_use]
     pub fn in_cluster(&self, kind: &Kind) -> bool {
         self.kinds.get(kind).is_some_and(|state| state.coverage == Coverage::Watched)
     }
 
     /// Whether objects come from files, and none from a cluster.
-    #[must_use]
     pub fn of_files(&self) -> bool {
         !self.kinds.is_empty() && self.kinds.values().all(|state| state.coverage != Coverage::Watched)
     }
 
     /// Whether the namespace of the object under review was given.
-    #[must_use]
     pub const fn namespace_given(&self) -> bool {
         self.namespace_given
     }
@@ -223,25 +216,21 @@ impl<'s> StateReader<'s> {
     }
 
     /// Whether at least one object of a kind is known, in any namespace.
-    #[must_use]
     pub fn holds_any(&self, kind: &Kind) -> bool {
         self.kinds.get(kind).is_some_and(|state| !state.is_empty())
     }
 
     /// The settings that belong to one platform each.
-    #[must_use]
     pub const fn settings(&self) -> &'s PlatformSettings {
         self.platforms
     }
 
     /// The domain of the cluster's Services.
-    #[must_use]
     pub const fn cluster_domain(&self) -> &'s str {
         self.cluster_domain
     }
 
     /// The first other namespace that holds an object of this name, for a hint.
-    #[must_use]
     pub fn elsewhere(&self, kind: &Kind, namespace: &str, name: &str) -> Option<&'s str> {
         let mut homes = self.peek_indexed(kind, &BY_NAME, name).map(|object| &*object.namespace);
         homes.find(|home| *home != namespace)
@@ -256,7 +245,6 @@ impl<'s> StateReader<'s> {
     }
 
     /// The unknown references, each once, in the order of kinds, namespaces and names.
-    #[must_use]
     pub fn into_unknown(self) -> Vec<Reference> {
         self.unknown.into_inner().into_iter().collect()
     }

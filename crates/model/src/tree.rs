@@ -176,7 +176,6 @@ impl Tree {
     }
 
     /// The field `name` of an object; `None` when it is absent or `null`, or this is not an object.
-    #[must_use]
     pub fn get(&self, name: &str) -> Option<&Self> {
         match self {
             Self::Map(map) => map.known(name).map(|known| &known.tree),
@@ -186,7 +185,6 @@ impl Tree {
 
     /// An object that was read as [`Schema::Whole`], with all its fields. `None` for any other value, and
     /// for an object that nests too deep to be copied.
-    #[must_use]
     pub fn whole(&self) -> Option<serde_json::Map<String, Value>> {
         match self {
             Self::Map(map) => serde_json::from_str(map.rest.as_ref()?.text.as_deref()?).ok(),
@@ -197,7 +195,6 @@ impl Tree {
     /// The digest of an object that was read as [`Schema::Compared`]: the same for two with the same fields, in
     /// any order; a `null` field counts as absent. `None` for any other value, and for an object that nests too
     /// deep.
-    #[must_use]
     pub fn digest(&self) -> Option<u64> {
         match self {
             Self::Map(map) => map.rest.as_ref()?.digest,
@@ -209,7 +206,6 @@ impl Tree {
     /// schema does not have, and without digests.
     ///
     /// The recursion goes no deeper than the schema.
-    #[must_use]
     pub fn to_json(&self) -> Value {
         match self {
             Self::Null => Value::Null,
@@ -236,19 +232,16 @@ impl Tree {
     }
 
     /// The value at the end of a path of field names; `None` as for [`Tree::get`].
-    #[must_use]
     pub fn at(&self, path: &[&str]) -> Option<&Self> {
         path.iter().try_fold(self, |tree, name| tree.get(name))
     }
 
     /// The string at the end of a path of field names, if it is one.
-    #[must_use]
     pub fn text_at(&self, path: &[&str]) -> Option<&str> {
         self.at(path).and_then(Self::text)
     }
 
     /// The string, if it is one.
-    #[must_use]
     pub fn text(&self) -> Option<&str> {
         match self {
             Self::Text(text) => Some(text),
@@ -257,7 +250,6 @@ impl Tree {
     }
 
     /// The integer, if it is one.
-    #[must_use]
     pub const fn integer(&self) -> Option<i64> {
         match self {
             Self::Integer(number) => Some(*number),
@@ -266,7 +258,6 @@ impl Tree {
     }
 
     /// The elements of a list; empty for any other value.
-    #[must_use]
     pub fn elements(&self) -> &[Self] {
         match self {
             Self::List(elements) => elements,
@@ -274,20 +265,22 @@ impl Tree {
         }
     }
 
+    /// The elements of the list at the end of a path of field names; none where there is no list.
+    pub fn list_at(&self, path: &[&str]) -> &[Self] {
+        self.at(path).map(Self::elements).unwrap_or_default()
+    }
+
     /// Whether this is an object.
-    #[must_use]
     pub const fn is_object(&self) -> bool {
         matches!(self, Self::Map(_) | Self::Texts(_))
     }
 
     /// The value of `key` in an object of strings.
-    #[must_use]
     pub fn entry(&self, key: &str) -> Option<&str> {
         self.entries().find(|(known, _)| *known == key).map(|(_, text)| text)
     }
 
     /// Whether an object read as [`Schema::Keys`] or [`Schema::Texts`] has this key.
-    #[must_use]
     pub fn has_key(&self, key: &str) -> bool {
         self.entry(key).is_some()
     }
@@ -327,20 +320,17 @@ impl Tree {
     }
 
     /// Whether both have the same known fields with the same content, in any order.
-    #[must_use]
     pub fn is_equivalent(&self, other: &Self) -> bool {
         self.content_hash() == other.content_hash()
     }
 
     /// Whether this is an object without any field that the schema names.
-    #[must_use]
     pub fn is_empty_object(&self) -> bool {
         matches!(self, Self::Map(map) if map.known.is_empty())
     }
 
     /// A hash of the known fields: the same for two trees whose known fields are equivalent, in any order.
     /// Unknown fields do not count.
-    #[must_use]
     pub fn content_hash(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         self.hash_content(&mut hasher);
@@ -378,7 +368,6 @@ impl Tree {
     }
 
     /// The name of the JSON type, as messages write it.
-    #[must_use]
     pub const fn type_name(&self) -> &'static str {
         match self {
             Self::Null => "null",
@@ -393,7 +382,6 @@ impl Tree {
 
     /// The position of a pointer in the document, for sorting findings: one number for each level. A missing field
     /// sorts after all fields of its parent.
-    #[must_use]
     pub fn document_position(&self, pointer: &Pointer) -> Vec<u32> {
         let mut positions = Vec::new();
         let mut here = Some(self);
@@ -516,8 +504,7 @@ impl<'de> DeserializeSeed<'de> for TreeSeed<'_, '_> {
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Tree, D::Error> {
         match self.schema {
-            Schema::Whole(fields) => read_whole(deserializer, fields, self),
-            Schema::Compared(fields) => read_compared(deserializer, fields, self),
+            Schema::Whole(fields) | Schema::Compared(fields) => read_with_text(deserializer, fields, self),
             _ => deserializer.deserialize_any(self),
         }
     }
@@ -600,13 +587,7 @@ impl<'de> Visitor<'de> for TreeSeed<'_, '_> {
             | Schema::Compared(fields) => read_fields(map, fields, self).map(Tree::Map),
             Schema::Texts => read_texts(map, self),
             Schema::Keys => read_keys(map).map(|keys| Tree::Texts(keys.into())),
-            Schema::Any
-            | Schema::Text
-            | Schema::Credential
-            | Schema::Integer
-            | Schema::Boolean
-            | Schema::List(_)
-            | Schema::Named(..) => {
+            _ => {
                 skip_entries(map)?;
                 Ok(Tree::Map(Map::default()))
             }
@@ -620,36 +601,22 @@ pub(crate) const fn masked(text: &str) -> &'static str {
 }
 
 /// Reads the JSON text of an object first, and then its fields from that text. Parts that are not read cause no
-/// recursion.
-fn read_whole<'de, D: Deserializer<'de>>(
+/// recursion. Keeps the text or, for a comparison, only its digest.
+fn read_with_text<'de, D: Deserializer<'de>>(
     deserializer: D,
     fields: &'static [Field],
     seed: TreeSeed<'_, '_>,
 ) -> Result<Tree, D::Error> {
     let text = Box::<RawValue>::deserialize(deserializer)?;
-    let mut tree = read_open(&text, fields, seed)?;
+    let mut tree = read_by(&text, &Schema::Open(fields), seed)?;
     if let Tree::Map(map) = &mut tree {
-        map.rest.get_or_insert_default().text = Some(text.into());
+        let rest = map.rest.get_or_insert_default();
+        match seed.schema {
+            Schema::Compared(_) => rest.digest = digest::of(text.get()),
+            _ => rest.text = Some(text.into()),
+        }
     }
     Ok(tree)
-}
-
-/// The same, but keeps only the digest of the text.
-fn read_compared<'de, D: Deserializer<'de>>(
-    deserializer: D,
-    fields: &'static [Field],
-    seed: TreeSeed<'_, '_>,
-) -> Result<Tree, D::Error> {
-    let text = Box::<RawValue>::deserialize(deserializer)?;
-    let mut tree = read_open(&text, fields, seed)?;
-    if let Tree::Map(map) = &mut tree {
-        map.rest.get_or_insert_default().digest = digest::of(text.get());
-    }
-    Ok(tree)
-}
-
-fn read_open<E: Error>(text: &RawValue, fields: &'static [Field], seed: TreeSeed<'_, '_>) -> Result<Tree, E> {
-    read_by(text, &Schema::Open(fields), seed)
 }
 
 fn read_by<E: Error>(text: &RawValue, schema: &Schema, seed: TreeSeed<'_, '_>) -> Result<Tree, E> {
@@ -795,14 +762,14 @@ mod tests {
         let json: Value = serde_json::from_str(text).expect("JSON");
         for tree in [Tree::parse(text, &LIST), Tree::read(&json, &LIST)] {
             let elements = tree.expect("valid JSON").elements().to_vec();
-            assert_eq!(elements[0].get("name").and_then(Tree::text), Some("a"));
+            assert_eq!(elements[0].text_at(&["name"]), Some("a"));
             assert_eq!(elements[0].whole().map(Value::Object).as_ref(), json.get(0));
             assert_eq!(elements[1], Tree::Null);
             assert_eq!((elements[2].text(), elements[2].whole()), (Some("c"), None));
         }
         let deep = format!(r#"[{{"name":"a","deep":{}{}}}]"#, "[".repeat(200_000), "]".repeat(200_000));
         let tree = Tree::parse(&deep, &LIST).expect("valid JSON");
-        assert_eq!(tree.elements()[0].get("name").and_then(Tree::text), Some("a"));
+        assert_eq!(tree.elements()[0].text_at(&["name"]), Some("a"));
         assert_eq!(tree.elements()[0].whole(), None);
     }
 
@@ -811,7 +778,7 @@ mod tests {
         const SCHEMA: Schema = Schema::Compared(&[Field::new("name", Schema::Text)]);
         let read = |text: &str| Tree::parse(text, &SCHEMA).expect("valid JSON");
         let tree = read(r#"{"name":"a","more":{"b":[1,"x"],"c":true}}"#);
-        assert_eq!((tree.get("name").and_then(Tree::text), tree.whole()), (Some("a"), None));
+        assert_eq!((tree.text_at(&["name"]), tree.whole()), (Some("a"), None));
         for (other, same) in [
             (r#"{ "more": {"c":true, "b":[1,"x"]}, "name":"\u0061", "none":null }"#, true),
             (r#"{"more":0,"name":"a","more":{"b":[1,"x"],"c":true}}"#, true),

@@ -110,19 +110,16 @@ pub struct Judged<'v> {
 
 impl Judged<'_> {
     /// Whether the view is of an object in another namespace than the subject. Its values are not reported.
-    #[must_use]
     pub fn is_foreign(&self) -> bool {
         !self.view.namespace.is_empty() && self.view.namespace != self.subject_namespace
     }
 
     /// The role of the object itself.
-    #[must_use]
     pub fn role(&self) -> Role {
         self.user.unwrap_or(self).view.role
     }
 
     /// Whether an object of this kind, with this backend, can have a value at a path.
-    #[must_use]
     pub fn can_have(&self, path: &str) -> bool {
         let view = self.view;
         view.has_value(path)
@@ -131,7 +128,6 @@ impl Judged<'_> {
     }
 
     /// Where the value at a path comes from, as messages end.
-    #[must_use]
     pub fn remark(&self, path: &str) -> String {
         self.view.remark(path, self.subject_namespace)
     }
@@ -155,7 +151,6 @@ pub struct NamespaceLabels<'v> {
 
 impl<'v> NamespaceLabels<'v> {
     /// The value of a label. Every Namespace has its name as a label.
-    #[must_use]
     pub fn get(&self, key: &str) -> LabelValue<'v> {
         if key == "kubernetes.io/metadata.name" && !self.name.is_empty() {
             return LabelValue::Found(self.name);

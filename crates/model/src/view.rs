@@ -37,39 +37,37 @@ impl Deref for Text<'_> {
     }
 }
 
-impl<'de: 'a, 'a> View<'de> for Text<'a> {
-    fn read<D: Deserializer<'de>>(deserializer: D, _place: &Place<'_>) -> Result<Self, D::Error> {
-        Self::deserialize(deserializer)
-    }
+/// Makes views of types that serde reads as they are.
+macro_rules! plain_views {
+    ($($type:ty),*) => {
+        $(impl<'de: 'a, 'a> View<'de> for $type {
+            fn read<D: Deserializer<'de>>(deserializer: D, _place: &Place<'_>) -> Result<Self, D::Error> {
+                Self::deserialize(deserializer)
+            }
+        })*
+    };
 }
+plain_views!(Text<'a>, &'a RawValue, bool);
 
-impl<'de: 'a, 'a> View<'de> for &'a RawValue {
-    fn read<D: Deserializer<'de>>(deserializer: D, _place: &Place<'_>) -> Result<Self, D::Error> {
-        Self::deserialize(deserializer)
-    }
-}
-
-impl<'de> View<'de> for bool {
-    fn read<D: Deserializer<'de>>(deserializer: D, _place: &Place<'_>) -> Result<Self, D::Error> {
-        Self::deserialize(deserializer)
-    }
-}
-
-/// Makes a view type: `view!(Container { name: Text<'a> = "name", … });`
+/// Makes view types: `view! { Container { name: Text<'a> = "name", … } … }`
 ///
 /// `null` reads as a view without fields. With `element` in front of the name, `null` is an error: nothing can be
 /// patched into a list element that is `null`. A quota in front limits how many of these views a list keeps.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __view {
-    ($(#[$meta:meta])* in $quota:ident element $name:ident $fields:tt) => {
+    () => {};
+    ($(#[$meta:meta])* in $quota:ident element $name:ident $fields:tt $($rest:tt)*) => {
         $crate::view::view! { @ Err(E::custom("null where an object belongs")), [$quota] $(#[$meta])* $name $fields }
+        $crate::view::view! { $($rest)* }
     };
-    ($(#[$meta:meta])* in $quota:ident $name:ident $fields:tt) => {
+    ($(#[$meta:meta])* in $quota:ident $name:ident $fields:tt $($rest:tt)*) => {
         $crate::view::view! { @ Ok($name::default()), [$quota] $(#[$meta])* $name $fields }
+        $crate::view::view! { $($rest)* }
     };
-    ($(#[$meta:meta])* $name:ident $fields:tt) => {
+    ($(#[$meta:meta])* $name:ident $fields:tt $($rest:tt)*) => {
         $crate::view::view! { @ Ok($name::default()), [] $(#[$meta])* $name $fields }
+        $crate::view::view! { $($rest)* }
     };
     (@ $null:expr, [$($quota:ident)?] $(#[$meta:meta])* $name:ident {
         $($(#[$doc:meta])* $field:ident : $type:ty = $key:literal),* $(,)?
@@ -158,7 +156,6 @@ impl Texts<'_> {
     }
 
     /// The value of `key`; a `null` reads as the empty string, as in Go.
-    #[must_use]
     pub fn get(&self, key: &str) -> Option<&str> {
         let (_, value) = self.0.iter().rev().find(|(known, _)| &**known == key)?;
         Some(value.as_deref().unwrap_or_default())
@@ -189,7 +186,6 @@ impl PartialEq for Annotations<'_> {
 
 impl Annotations<'_> {
     /// The value of `key`, if it is among those that memgate reads.
-    #[must_use]
     pub fn get(&self, key: &str) -> Option<&str> {
         self.0.get(key)
     }

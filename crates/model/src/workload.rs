@@ -27,7 +27,6 @@ pub const ALL: [Workload; 6] = [
 ];
 
 /// The workload of this group and kind.
-#[must_use]
 pub fn find(group: &str, kind: &str) -> Option<&'static Workload> {
     ALL.iter().find(|workload| workload.group == group && workload.kind == kind)
 }
@@ -53,9 +52,7 @@ view! {
         /// The spec.
         spec: WorkloadSpec<'a> = "spec",
     }
-}
 
-view! {
     /// The metadata of a workload.
     WorkloadMetadata {
         /// The namespace.
@@ -63,9 +60,7 @@ view! {
         /// The name.
         name: Text<'a> = "name",
     }
-}
 
-view! {
     /// The spec of a workload.
     WorkloadSpec {
         /// The pod template.
@@ -75,17 +70,13 @@ view! {
         /// The Job template of a CronJob.
         job_template: JobTemplate<'a> = "jobTemplate",
     }
-}
 
-view! {
     /// The Job template of a CronJob.
     JobTemplate {
         /// The spec of each Job.
         spec: JobSpec<'a> = "spec",
     }
-}
 
-view! {
     /// The spec of a Job.
     JobSpec {
         /// The pod template.
@@ -95,7 +86,6 @@ view! {
 
 impl Workload {
     /// Whether its pods have claims besides the volumes of the template.
-    #[must_use]
     pub fn has_claims(&self) -> bool {
         self.kind == "StatefulSet"
     }

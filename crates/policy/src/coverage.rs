@@ -15,7 +15,6 @@ pub enum Coverage {
 }
 
 /// What a rule judges on a platform, of these kinds; of all kinds when `None`.
-#[must_use]
 pub fn coverage(rule: &Rule, kinds: Option<&[String]>, family: &'static Family) -> Coverage {
     let is_matched = |kind: &str| kinds.is_none_or(|kinds| kinds.iter().any(|matched| matched == kind));
     let of_role = |role: Role| {

@@ -61,7 +61,6 @@ pub(super) fn read(reader: &Reader<'_>) -> Option<PolicyDefault> {
 const BY_POLICY: &str = "MemoryPolicy ";
 
 /// The note about a stored object that lacks the field of an edit; `None` for an edit that no policy makes.
-#[must_use]
 pub fn missing(edit: &Edit) -> Option<Finding> {
     let policy = edit.origins.first()?.resource.strip_prefix(BY_POLICY)?;
     let Value::Tree(value) = &edit.value else { return None };

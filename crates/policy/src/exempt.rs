@@ -49,7 +49,6 @@ pub(super) fn is_current(exemption: &Exemption, now: Timestamp) -> bool {
 }
 
 /// The next end of an exemption in force, by the name of its policy.
-#[must_use]
 pub fn next_expiries(policies: &Policies, now: Timestamp) -> BTreeMap<&str, Timestamp> {
     let next = |policy: &Policy| {
         let terms = policy.exemptions.as_ref().filter(|_| policy.invalid.is_none())?;

@@ -20,7 +20,6 @@ pub(super) fn text(text: impl Into<String>) -> MessagePart {
 }
 
 /// A text in CEL.
-#[must_use]
 pub fn literal(text: &str) -> String {
     let mut literal = String::from("'");
     for c in text.chars() {
@@ -37,14 +36,12 @@ pub fn literal(text: &str) -> String {
 }
 
 /// A list of texts in CEL.
-#[must_use]
 pub fn list(texts: &[String]) -> String {
     let literals: Vec<String> = texts.iter().map(|text| literal(text)).collect();
     format!("[{}]", literals.join(", "))
 }
 
 /// A regular expression, as a text in CEL, that fits what one of the patterns fits.
-#[must_use]
 pub fn globs<'g>(globs: impl IntoIterator<Item = &'g str>) -> String {
     let patterns: Vec<String> = globs.into_iter().map(|glob| expression(glob, true)).collect();
     literal(&format!("(?s)^({})$", patterns.join("|")))
@@ -76,13 +73,11 @@ fn expression(pattern: &str, knows_one: bool) -> String {
 }
 
 /// A value in CEL as messages show it: what could hold a credential or break a line is not shown.
-#[must_use]
 pub fn shown_in_cel(value: &str) -> String {
     format!("({value}.matches('^[-A-Za-z0-9._/ ]{{0,64}}$') ? {value} : '…')")
 }
 
 /// A message about a fault, as an expression. `word` is the expression of the word at an index.
-#[must_use]
 pub fn message(
     parts: &[MessagePart],
     (before, behind): (&str, &str),

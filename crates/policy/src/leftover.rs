@@ -29,7 +29,6 @@ pub struct Used {
 }
 
 /// The policies of these names that matched nothing.
-#[must_use]
 pub fn policies(
     names: &BTreeSet<String>,
     policies: &Policies,
@@ -51,7 +50,6 @@ pub fn policies(
 }
 
 /// Which defaults of the policies of these names another policy writes too, and wins.
-#[must_use]
 pub fn overlaps(names: &BTreeSet<String>, policies: &Policies) -> Vec<(Reference, Finding)> {
     let wanted = names.iter().filter_map(|name| policies.get(name));
     let of_policy = |policy: &Arc<Policy>| {
@@ -62,7 +60,6 @@ pub fn overlaps(names: &BTreeSet<String>, policies: &Policies) -> Vec<(Reference
 }
 
 /// The exemptions without effect.
-#[must_use]
 pub fn exemptions(policies: &Policies, used: &Used, now: Timestamp) -> Vec<(Reference, Finding)> {
     let leftover = |exemption: &Exemption| {
         let Exemption { namespace, name, .. } = exemption;
@@ -89,7 +86,6 @@ fn of_exemption(exemption: &Exemption, policies: &Policies, used: &Used, now: Ti
 }
 
 /// Why an exemption never counts; `None` for one that counts between its two dates.
-#[must_use]
 pub fn rejected(exemption: &Exemption, policies: &Policies) -> Option<Finding> {
     let finding = |pointer: &str, message: String| Some(warning(&EXEMPTION_REJECTED, pointer, &message));
     let shown = plain_name(&exemption.policy);

@@ -43,7 +43,6 @@ pub(super) const ACTIONS: [(&str, Action); 4] =
     [("deny", Action::Deny), ("warn", Action::Warn), ("report", Action::Report), ("none", Action::None)];
 
 /// A policy with its faults. A policy with faults is not in force.
-#[must_use]
 pub fn policy(manifest: &Value, families: &[&'static Family]) -> (Policy, Vec<Finding>) {
     policy_within(manifest, families, &Budget::default())
 }
@@ -71,7 +70,6 @@ pub(super) fn policy_within(
 }
 
 /// An exemption with its faults; `None` if it has any.
-#[must_use]
 pub fn exemption(manifest: &Value, families: &[&'static Family]) -> (Option<Exemption>, Vec<Finding>) {
     exemption_within(manifest, families, &Budget::default())
 }

@@ -202,9 +202,7 @@ impl<'v> Reader<'v> {
         }
         texts
     }
-}
 
-impl<'v> Reader<'v> {
     /// What each text of the list here stands for; one that stands for nothing is a fault.
     pub(super) fn each<T>(
         &self,

@@ -22,7 +22,6 @@ use super::read;
 use super::reader::sort;
 
 /// The kind of a policy or an exemption; `None` for any other.
-#[must_use]
 pub fn kind(group: &str, kind: &str) -> Option<&'static Kind> {
     if group != POLICY_GROUP {
         return None;
@@ -32,7 +31,6 @@ pub fn kind(group: &str, kind: &str) -> Option<&'static Kind> {
 
 /// Decides about a policy or an exemption, which may name these platforms. If it exceeds a limit, `budget` has ended;
 /// also returns the limit that the stored one exceeds.
-#[must_use]
 pub fn decide(
     kind: &Kind,
     request: &Request<'_>,

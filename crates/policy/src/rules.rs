@@ -98,7 +98,6 @@ pub static TYPES: [RuleType; 17] = [
 
 impl RuleType {
     /// The roles of a rule of this type: they may depend on what it asks for.
-    #[must_use]
     pub fn roles(&self, check: &dyn TypedRule) -> RuleRoles {
         check.roles().unwrap_or_else(|| {
             let others = Role::ALL.into_iter().filter(|role| !self.natural.contains(role));
@@ -109,7 +108,6 @@ impl RuleType {
 }
 
 /// The type of this name.
-#[must_use]
 pub fn find(name: &str) -> Option<&'static RuleType> {
     TYPES.iter().find(|rule| rule.name == name)
 }

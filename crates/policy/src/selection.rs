@@ -39,7 +39,6 @@ pub struct Subject<'s> {
 impl<'s> Subject<'s> {
     /// The object of a request; `None` if policies do not judge it. CI and audits do not know stored objects, so every
     /// request is a CREATE there.
-    #[must_use]
     pub fn of(
         request: &'s Request<'_>,
         family: &'static Family,
@@ -72,7 +71,6 @@ pub(super) struct Selection<'p> {
 }
 
 /// Whether a policy may judge stored objects of a kind.
-#[must_use]
 pub fn may_be_judged(policies: &Policies, family: &Family, kind: &Kind) -> bool {
     let mut asked = policies.asked(Question::Resource, family.name);
     asked.any(|policy| matching::judges_kind(&policy.matching, kind.kind, Operation::Create))

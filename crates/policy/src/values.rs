@@ -13,7 +13,6 @@ pub(crate) const SECOND: i128 = 1_000_000_000;
 pub(crate) const DAY: i128 = 86_400 * SECOND;
 
 /// A duration in nanoseconds, in Go's form or in whole days such as `30d`; `None` for any other text.
-#[must_use]
 pub fn duration(text: &str) -> Option<i128> {
     match text.strip_suffix('d') {
         Some(days) => {
@@ -31,7 +30,6 @@ pub(crate) fn not_a_duration(text: &str) -> String {
 
 /// A point in time in RFC 3339, with `T` and an offset; `None` for any other text. [`Timestamp`] ends some hours before
 /// the year 9999 does, and later times count as its last instant.
-#[must_use]
 pub fn timestamp(text: &str) -> Option<Timestamp> {
     let bytes = text.as_bytes();
     let has_offset = text.ends_with('Z') || {

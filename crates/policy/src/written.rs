@@ -15,9 +15,7 @@ view! {
         /// Its metadata.
         metadata: NamedMetadata<'a> = "metadata",
     }
-}
 
-view! {
     /// The name, the labels and the annotations of an object.
     NamedMetadata {
         /// The name, unread.
@@ -49,7 +47,6 @@ struct Identity {
 
 impl<'s> Written<'s> {
     /// The object with this JSON.
-    #[must_use]
     pub const fn new(text: &'s str) -> Self {
         Self { text, identity: OnceCell::new() }
     }

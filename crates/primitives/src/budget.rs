@@ -100,7 +100,6 @@ pub enum Limit {
 
 impl Limit {
     /// The limit as messages name it.
-    #[must_use]
     pub fn at_most(self) -> String {
         match self {
             Self::Containers => format!("{MAX_CONTAINERS} containers"),
@@ -121,7 +120,6 @@ impl Default for Budget<'_> {
 
 impl<'c> Budget<'c> {
     /// A budget for one decision about an object of this many bytes. `cancelled` is set once the caller has gone.
-    #[must_use]
     pub fn new(cancelled: Option<&'c AtomicBool>, bytes: usize) -> Self {
         Self {
             cancelled,
@@ -134,13 +132,11 @@ impl<'c> Budget<'c> {
     }
 
     /// A budget for callers that only need denials.
-    #[must_use]
     pub fn for_denials() -> Self {
         Self { only_denials: Cell::new(true), ..Self::default() }
     }
 
     /// A budget of at most so many steps, and of [`MAX_STEPS`].
-    #[must_use]
     pub fn of_steps(most: usize) -> Self {
         let most = u32::try_from(most).unwrap_or(MAX_STEPS).min(MAX_STEPS);
         Self { steps: Cell::new(MAX_STEPS - most), ..Self::default() }
@@ -185,7 +181,6 @@ impl<'c> Budget<'c> {
     }
 
     /// Whether warnings are needed too.
-    #[must_use]
     pub fn wants_warnings(&self) -> bool {
         !self.only_denials.get()
     }
@@ -236,13 +231,11 @@ impl<'c> Budget<'c> {
     }
 
     /// Whether to stop.
-    #[must_use]
     pub fn has_ended(&self) -> bool {
         self.stop.borrow().is_some()
     }
 
     /// Why the decision ended early; `None` while it goes on.
-    #[must_use]
     pub fn stopped(&self) -> Option<Stop> {
         self.stop.borrow().clone()
     }

@@ -95,7 +95,6 @@ const KNOWN_KEYS: [(&str, usize); 17] = [
 const MAX_NAME_BYTES: usize = 128;
 
 /// Whether the value of a field, variable, header or parameter of this name is likely to be a credential.
-#[must_use]
 pub fn is_credential_name(name: &str) -> bool {
     // What a name is about stands at its end.
     let name =
@@ -135,7 +134,6 @@ fn has_word(name: &str, words: &[&str]) -> bool {
 }
 
 /// Whether a field that stands below one of a credential says where or how that is, such as `secretName`.
-#[must_use]
 pub fn is_reference_name(name: &str) -> bool {
     let plain = plain_name(name);
     REFERENCE_FIELDS.contains(&plain.as_str()) || REFERENCE_ENDS.iter().any(|end| plain.ends_with(end))
@@ -155,7 +153,6 @@ fn is_credential_parameter(name: &str) -> bool {
 }
 
 /// Whether the query of a URL has a parameter that holds a credential, and not only a `$(…)` in place of one.
-#[must_use]
 pub fn has_credential_parameter(query: &str) -> bool {
     query
         .split(['&', ';'])
@@ -168,20 +165,17 @@ fn plain_name(name: &str) -> String {
 }
 
 /// A text with its credentials masked, as far as they can be recognised.
-#[must_use]
 pub fn masked(text: &str) -> Cow<'_, str> {
     hide_if_any(text, spans(text))
 }
 
 /// A text in which keys of known forms are masked, also one that other programs read: no such key has a character that
 /// JSON, XML or YAML escape.
-#[must_use]
 pub fn masked_keys(text: &str) -> Cow<'_, str> {
     hide_if_any(text, known_keys(text))
 }
 
 /// A single value in which each credential is masked.
-#[must_use]
 pub fn masked_value(value: &str) -> Cow<'_, str> {
     hide_if_any(value, value_spans(value))
 }
@@ -191,7 +185,6 @@ pub const MAX_READ_BYTES: usize = 4096;
 
 /// The start of a single value, as far as a message shows it, in which each credential is masked. Where the
 /// value goes on for long, what could belong to a credential is masked too.
-#[must_use]
 pub fn masked_start(value: &str) -> Cow<'_, str> {
     /// More than an address has: what is full of them is not worth the time that reading it takes.
     const MAX_MARKS: usize = 64;
@@ -211,7 +204,6 @@ fn hide_if_any(text: &str, spans: Vec<Range<usize>>) -> Cow<'_, str> {
 
 /// The text with each character of these spans masked, but for line ends and indentation. Characters keep
 /// their place: each mask takes as many bytes as what it stands for.
-#[must_use]
 pub fn hide(text: &str, mut spans: Vec<Range<usize>>) -> String {
     spans.sort_unstable_by_key(|span| (span.start, span.end));
     let mut shown = String::with_capacity(text.len());
@@ -240,7 +232,6 @@ const fn mask(c: char) -> char {
 
 /// Where credentials stand in a single value: as in any text, and with the blanks that a password in a URL or
 /// in another connection string may hold.
-#[must_use]
 pub fn value_spans(value: &str) -> Vec<Range<usize>> {
     if !may_hold_a_credential(value) {
         return known_keys(value);
@@ -279,7 +270,6 @@ fn behind_scheme(value: &str) -> Option<usize> {
 }
 
 /// Where credentials stand in any text: a source, a message, a comment.
-#[must_use]
 pub fn spans(text: &str) -> Vec<Range<usize>> {
     let mut spans: Vec<Range<usize>> = if text.contains('@') {
         runs(text).filter_map(|run| userinfo(text, run)).collect()

@@ -3,14 +3,12 @@
 use std::time::Duration;
 
 /// A duration that is not negative; `None` for any other text.
-#[must_use]
 pub fn parse(text: &str) -> Option<Duration> {
     u64::try_from(nanoseconds(text)?).ok().map(Duration::from_nanos)
 }
 
 /// Nanoseconds; `None` when Go's `time.ParseDuration` would refuse the text.
 /// Source: Go, package time, `ParseDuration`.
-#[must_use]
 pub fn nanoseconds(text: &str) -> Option<i64> {
     let (negative, unsigned) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),

@@ -19,7 +19,6 @@ pub enum Fix {
 
 impl Fix {
     /// Makes it at a place of a value. `None` when it cannot be made there; the value is as it was then.
-    #[must_use]
     pub fn apply(&self, value: &mut Value, at: &Pointer) -> Option<()> {
         let (holder, _) = at.as_str().rsplit_once('/')?;
         let token = at.tokens().last()?;
@@ -68,7 +67,6 @@ fn rename(object: &mut Value, old: &str, new: &str) -> Option<()> {
 
 /// The value of a JSON type (`integer`, `number` or `boolean`) that a text stands for, if it is written as JSON
 /// writes it.
-#[must_use]
 pub fn unquoted(text: &str, expected: &str) -> Option<Value> {
     let value: Value = serde_json::from_str(text).ok()?;
     let is_expected = match expected {

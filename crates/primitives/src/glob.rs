@@ -31,13 +31,11 @@ enum Token {
 
 impl Glob {
     /// A pattern without separator.
-    #[must_use]
     pub fn new(text: impl Into<String>) -> Self {
         Self::of(text.into(), None)
     }
 
     /// A pattern in which only `**` stands for a text with the separator in it.
-    #[must_use]
     pub fn within(text: impl Into<String>, separator: char) -> Self {
         Self::of(text.into(), Some(separator))
     }
@@ -57,14 +55,12 @@ impl Glob {
     }
 
     /// The text of the pattern.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
     /// Whether a name fits. All ways to read the pattern are followed at once, so no way is tried again, and the cost
     /// grows with the name as it grows with the pattern. It counts for the budget; once that has ended, nothing fits.
-    #[must_use]
     pub fn matches(&self, name: &str, budget: &Budget<'_>) -> bool {
         /// The budget counts so many comparisons at once.
         const COUNTED: usize = 1_000;

@@ -13,13 +13,11 @@ pub struct Members<T>(HashSet<T>);
 
 impl<T: Eq + Hash> Members<T> {
     /// Whether it is empty.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// Whether it contains a value.
-    #[must_use]
     pub fn contains<Q: Eq + Hash + ?Sized>(&self, value: &Q) -> bool
     where
         T: Borrow<Q>,
@@ -35,7 +33,6 @@ impl<T: Eq + Hash> Members<T> {
 
 impl<T: Eq + Hash + Ord> Members<T> {
     /// Its values, sorted.
-    #[must_use]
     pub fn sorted(&self) -> Vec<&T> {
         let mut sorted: Vec<&T> = self.0.iter().collect();
         sorted.sort_unstable();
@@ -73,13 +70,16 @@ pub struct ByKey<K, V>(HashMap<K, V>);
 
 impl<K: Eq + Hash, V> ByKey<K, V> {
     /// An empty map with room for this many keys.
-    #[must_use]
     pub fn with_capacity(keys: usize) -> Self {
         Self(HashMap::with_capacity(keys))
     }
 
+    /// Whether it is empty.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// The value of a key.
-    #[must_use]
     pub fn get<Q: Eq + Hash + ?Sized>(&self, key: &Q) -> Option<&V>
     where
         K: Borrow<Q>,
@@ -92,14 +92,6 @@ impl<K: Eq + Hash, V: Default> ByKey<K, V> {
     /// The value of a key, to change it; inserts the default if it is missing.
     pub fn or_default(&mut self, key: K) -> &mut V {
         self.0.entry(key).or_default()
-    }
-}
-
-impl<K, V> ByKey<K, V> {
-    /// Whether it is empty.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
     }
 }
 

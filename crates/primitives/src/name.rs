@@ -4,7 +4,6 @@
 /// parts of `a-z`, `0-9` and `-` joined by dots, each starting and ending with a letter or digit,
 /// at most 253 characters in all.
 /// Source: Kubernetes documentation, Object Names and IDs, DNS Subdomain Names.
-#[must_use]
 pub fn is_dns_subdomain(name: &str) -> bool {
     let alphanumeric = |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit();
     let part = |part: &str| {
@@ -19,7 +18,6 @@ pub fn is_dns_subdomain(name: &str) -> bool {
 /// Whether an object of the API can have this name, a DNS-1123 label: as [`is_dns_subdomain`], without dots and with at
 /// most 63 characters. Namespaces do.
 /// Source: Kubernetes documentation, Object Names and IDs, RFC 1123 Label Names.
-#[must_use]
 pub fn is_dns_label(name: &str) -> bool {
     name.len() <= 63 && !name.contains('.') && is_dns_subdomain(name)
 }

@@ -1,13 +1,11 @@
 //! Numbers as Go's JSON has them, where a whole number is an integer however it is written; counts in messages.
 
 /// The end of a list in a message: ` and 2 more`; empty for 0.
-#[must_use]
 pub fn more(count: usize) -> String {
     if count == 0 { String::new() } else { format!(" and {count} more") }
 }
 
 /// The integer that a number is; `None` when it has a fraction or does not fit 64 bits.
-#[must_use]
 pub fn whole(number: f64) -> Option<i64> {
     /// 2^63, the first double beyond `i64`.
     const LIMIT: f64 = 9_223_372_036_854_775_808.0;

@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 
 /// A text without percent-encoding, as far as it is text.
-#[must_use]
 pub fn percent_decoded(text: &str) -> Cow<'_, str> {
     if !text.contains('%') {
         return text.into();
@@ -24,7 +23,6 @@ pub fn percent_decoded(text: &str) -> Cow<'_, str> {
 }
 
 /// Whether each percent sign of a text begins two hexadecimal digits.
-#[must_use]
 pub fn is_percent_encoded(text: &str) -> bool {
     text.split('%').skip(1).all(|behind| {
         behind.get(..2).is_some_and(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()))

@@ -6,13 +6,11 @@ use crate::credential;
 
 /// A text with a space for each control character, line separator and mark of a writing direction: it cannot end a line,
 /// start an escape sequence of a terminal, or be read in another order than it has.
-#[must_use]
 pub fn plain(text: &str) -> Cow<'_, str> {
     plain_except(text, |_| false)
 }
 
 /// The same, with the control characters that `kept` accepts left as they are.
-#[must_use]
 pub fn plain_except(text: &str, kept: impl Fn(char) -> bool) -> Cow<'_, str> {
     let misleads = |c: char| matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     let blanked = |c: char| (c.is_control() || misleads(c)) && !kept(c);
@@ -21,7 +19,6 @@ pub fn plain_except(text: &str, kept: impl Fn(char) -> bool) -> Cow<'_, str> {
 
 /// A value from user input as messages show it: in double quotes, credentials masked, control characters
 /// as spaces, cut after 256 characters.
-#[must_use]
 pub fn quoted(value: &str) -> String {
     /// Room for the longest name that Kubernetes accepts, 253 characters.
     const MAX_QUOTED_CHARS: usize = 256;
@@ -29,7 +26,6 @@ pub fn quoted(value: &str) -> String {
 }
 
 /// A text up to so many characters, with a space for each control character.
-#[must_use]
 pub fn cut(text: &str, most: usize) -> Cow<'_, str> {
     match text.char_indices().nth(most) {
         Some((end, _)) => format!("{}…", plain(text.get(..end).unwrap_or_default())).into(),

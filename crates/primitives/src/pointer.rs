@@ -12,13 +12,11 @@ pub struct Pointer(String);
 
 impl Pointer {
     /// The pointer to the whole document.
-    #[must_use]
     pub const fn root() -> Self {
         Self(String::new())
     }
 
     /// A pointer from text that already is one, such as `/spec/redis`.
-    #[must_use]
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
@@ -49,13 +47,11 @@ impl Pointer {
     }
 
     /// The pointer as text, with its escapes.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
     /// The pointer to a field as [`Pointer::field`] writes it.
-    #[must_use]
     pub fn of_field(field: &str) -> Self {
         let (mut pointer, mut rest) = (Self::root(), field);
         while !rest.is_empty() {
@@ -79,14 +75,12 @@ impl Pointer {
     }
 
     /// The pointer to what holds this one; `None` at the root.
-    #[must_use]
     pub fn parent(&self) -> Option<Self> {
         let (parent, _) = self.0.rsplit_once('/')?;
         Some(Self(parent.to_owned()))
     }
 
     /// Whether `other` stands here or below.
-    #[must_use]
     pub fn holds(&self, other: &Self) -> bool {
         other.0.strip_prefix(&self.0).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
@@ -97,14 +91,12 @@ impl Pointer {
     }
 
     /// The same place as Kubernetes writes it, or this text for the whole object.
-    #[must_use]
     pub fn field_or(&self, root: &str) -> String {
         if self.0.is_empty() { root.to_owned() } else { self.field() }
     }
 
     /// The same place as Kubernetes writes it: `spec.containers[0].env`, `metadata.labels[a/b]`.
     /// Empty at the root; a control character in a key is a blank.
-    #[must_use]
     pub fn field(&self) -> String {
         let mut field = String::with_capacity(self.0.len());
         for token in self.tokens() {
@@ -139,7 +131,6 @@ pub enum Path<'w> {
 
 impl Path<'_> {
     /// The pointer to the value.
-    #[must_use]
     pub fn pointer(self) -> Pointer {
         let mut text = String::with_capacity(64);
         self.push_to(&mut text);
@@ -193,7 +184,6 @@ impl fmt::Display for Pointer {
 }
 
 /// The list index that a token is, if it is one.
-#[must_use]
 pub fn list_index(token: &str) -> Option<usize> {
     if is_index(token) { token.parse().ok() } else { None }
 }
@@ -205,7 +195,6 @@ fn is_index(token: &str) -> bool {
 }
 
 /// The key that a token stands for.
-#[must_use]
 pub fn unescape(token: &str) -> Cow<'_, str> {
     if token.contains('~') { token.replace("~1", "/").replace("~0", "~").into() } else { token.into() }
 }

@@ -3,7 +3,6 @@
 /// The value in billionths, rounded up as Kubernetes does; `None` if the text is not a quantity. A value
 /// that does not fit counts as the largest number.
 /// Source: k8s.io/apimachinery, `pkg/api/resource/quantity.go`.
-#[must_use]
 pub fn billionths(text: &str) -> Option<i128> {
     let (negative, unsigned) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),

@@ -4,13 +4,11 @@
 ///
 /// A candidate is near if it differs only in case, `-` and `_`, or by at most one edit for words under six
 /// characters and two for longer ones.
-#[must_use]
 pub fn nearest<'c>(wrong: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
     near(wrong, candidates).min_by_key(|(distance, _)| *distance).map(|(_, candidate)| candidate)
 }
 
 /// The same, but `None` if another candidate is as near: an automatic fix needs a single one.
-#[must_use]
 pub fn only_nearest<'c>(wrong: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
     let mut best: Option<(usize, &str)> = None;
     let mut is_alone = false;
@@ -46,13 +44,11 @@ fn near<'c>(
 }
 
 /// The end of a message that suggests `candidate`; empty for `None`.
-#[must_use]
 pub fn did_you_mean(candidate: Option<&str>) -> String {
     candidate.map(|candidate| format!("; did you mean \"{candidate}\"?")).unwrap_or_default()
 }
 
 /// Advice on a value outside a fixed set, if one of the set was likely meant.
-#[must_use]
 pub fn help<'c>(wrong: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<String> {
     nearest(wrong, candidates).map(|candidate| format!("did you mean \"{candidate}\"?"))
 }

@@ -21,13 +21,11 @@ pub struct Crd {
 
 impl Crd {
     /// The version of this name, if it is served.
-    #[must_use]
     pub fn served(&self, name: &str) -> Option<&CrdVersion> {
         self.versions.iter().find(|version| version.served && version.name == name)
     }
 
     /// The newest version that is served.
-    #[must_use]
     pub fn newest(&self) -> Option<&CrdVersion> {
         self.versions.iter().find(|version| version.served)
     }
@@ -105,7 +103,6 @@ pub enum JsonTypes {
 
 impl JsonTypes {
     /// The name as the apiserver's messages say it; empty for any type.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Any => "",
@@ -164,7 +161,6 @@ pub struct Pattern {
 
 impl Pattern {
     /// A pattern that is not compiled yet.
-    #[must_use]
     pub fn new(text: &str) -> Self {
         Self { text: text.to_owned(), compiled: OnceLock::new() }
     }
@@ -240,7 +236,6 @@ pub struct ObjectRules {
 
 impl ObjectRules {
     /// The form of a field.
-    #[must_use]
     pub fn field(&self, name: &str) -> Option<&SchemaNode> {
         self.properties.get(name).or(self.additional.as_deref())
     }

@@ -66,7 +66,6 @@ pub enum BuiltinKind {
 
 impl BuiltinKind {
     /// The kind of this group and name; `None` for all others.
-    #[must_use]
     pub fn find(group: &str, kind: &str) -> Option<Self> {
         match (group, kind) {
             ("", "Pod") => Some(Self::Pod),
@@ -79,7 +78,6 @@ impl BuiltinKind {
     }
 
     /// Its only version, with what an apiserver must be able to decode.
-    #[must_use]
     pub fn version(self) -> &'static CrdVersion {
         match self {
             Self::Pod => &builtin::POD,
@@ -111,7 +109,6 @@ static NO_SCHEMA: LazyLock<SchemaNode> = LazyLock::new(SchemaNode::default);
 
 /// Reads an object as it would be stored by a version; without one, only its metadata. What is read counts in
 /// `budget`. `None` when it is not JSON that can be read, or `budget` has ended.
-#[must_use]
 pub fn document<'d>(
     text: &'d str,
     version: Option<&'d CrdVersion>,

@@ -20,7 +20,6 @@ pub struct Fault(&'static [&'static str]);
 
 impl Fault {
     /// The message.
-    #[must_use]
     pub fn words(self) -> String {
         self.0.concat()
     }
@@ -28,7 +27,6 @@ impl Fault {
 
 /// What is wrong with the beginning of a name that the apiserver makes: with a letter in the place of a hyphen
 /// at its end, or with the five characters that it adds.
-#[must_use]
 pub fn wrong_base(base: &str, wrong_name: fn(&str) -> Option<Fault>) -> Option<Fault> {
     /// What remains of a long beginning. Source: k8s.io/apiserver, `storage/names/generate.go`.
     const MAX_CHARS: usize = 58;
@@ -47,7 +45,6 @@ pub fn wrong_base(base: &str, wrong_name: fn(&str) -> Option<Fault>) -> Option<F
 }
 
 /// What is wrong with the name of an object.
-#[must_use]
 pub fn wrong_subdomain(name: &str) -> Option<Fault> {
     if name.len() > MAX_NAME_BYTES {
         return Some(Fault(&[LONG_NAME]));
@@ -56,7 +53,6 @@ pub fn wrong_subdomain(name: &str) -> Option<Fault> {
 }
 
 /// What is wrong with a name that is a part of host names.
-#[must_use]
 pub fn wrong_label(name: &str) -> Option<Fault> {
     if name.len() > MAX_LABEL_BYTES {
         return Some(Fault(&[LONG_LABEL]));
@@ -68,7 +64,6 @@ pub fn wrong_label(name: &str) -> Option<Fault> {
 }
 
 /// What is wrong with the value of a label.
-#[must_use]
 pub fn wrong_label_value(value: &str) -> Option<Fault> {
     if value.len() > MAX_LABEL_BYTES {
         return Some(Fault(&[LONG_LABEL]));
@@ -77,7 +72,6 @@ pub fn wrong_label_value(value: &str) -> Option<Fault> {
 }
 
 /// What is wrong with the key of a label or annotation: a name, with or without a domain in front.
-#[must_use]
 pub fn wrong_key(key: &str) -> Option<Fault> {
     let (prefix, name) = match key.split_once('/') {
         Some((_, rest)) if rest.contains('/') => {

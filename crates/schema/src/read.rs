@@ -73,6 +73,20 @@ impl<'d> Seed<'_, 'd> {
         let mut deserializer = serde_json::Deserializer::from_str(default);
         self.deserialize(&mut deserializer).map(Some).map_err(E::custom)
     }
+
+    /// Adds the fields of an object that have a default and are missing.
+    fn add_defaults<E: Error>(self, fields: &mut Vec<(Cow<'d, str>, Node<'d>)>) -> Result<(), E> {
+        let schema = self.form.schema().filter(|_| self.depth < MAX_DEPTH);
+        for name in schema.into_iter().flat_map(|schema| &schema.object.defaulted) {
+            let Err(at) = fields.binary_search_by(|(key, _)| (**key).cmp(name)) else { continue };
+            let Some(form @ Form::Known(below)) = self.form.field(name) else { continue };
+            let seed = Seed { form, depth: self.depth + 1, ..self };
+            if let Some(default) = seed.default_of(below)? {
+                fields.insert(at, (name.as_str().into(), default));
+            }
+        }
+        Ok(())
+    }
 }
 
 impl<'d> DeserializeSeed<'d> for Seed<'_, 'd> {
@@ -175,22 +189,6 @@ impl<'d> Visitor<'d> for Seed<'_, 'd> {
         self.add_defaults(&mut fields)?;
         fields.shrink_to_fit();
         Ok(Node::Map(fields))
-    }
-}
-
-impl<'d> Seed<'_, 'd> {
-    /// Adds the fields of an object that have a default and are missing.
-    fn add_defaults<E: Error>(self, fields: &mut Vec<(Cow<'d, str>, Node<'d>)>) -> Result<(), E> {
-        let schema = self.form.schema().filter(|_| self.depth < MAX_DEPTH);
-        for name in schema.into_iter().flat_map(|schema| &schema.object.defaulted) {
-            let Err(at) = fields.binary_search_by(|(key, _)| (**key).cmp(name)) else { continue };
-            let Some(form @ Form::Known(below)) = self.form.field(name) else { continue };
-            let seed = Seed { form, depth: self.depth + 1, ..self };
-            if let Some(default) = seed.default_of(below)? {
-                fields.insert(at, (name.as_str().into(), default));
-            }
-        }
-        Ok(())
     }
 }
 

@@ -117,13 +117,11 @@ fn holds_credential(at: &Pointer) -> bool {
 
 impl<'d> SchemaViolation<'d> {
     /// Whether the rule is about the key itself.
-    #[must_use]
     pub const fn at_key(&self) -> bool {
         matches!(self.rule, Rule::MetadataKey(_))
     }
 
     /// The value as the message shows it: not at all where the field may hold credentials.
-    #[must_use]
     pub fn shown(&self) -> String {
         match self.rule {
             _ if holds_credential(&self.pointer) => HIDDEN.to_owned(),
@@ -142,7 +140,6 @@ impl<'d> SchemaViolation<'d> {
 
 /// The message about a value of the wrong JSON type. The value is shown if it is a number, a boolean, or a text in place
 /// of one, and the field cannot hold credentials.
-#[must_use]
 pub fn type_message(at: &Pointer, expected: &str, got: &str, value: &str) -> String {
     let is_plain = |name| ["boolean", "integer", "number"].contains(&name);
     let value = match () {
@@ -154,7 +151,6 @@ pub fn type_message(at: &Pointer, expected: &str, got: &str, value: &str) -> Str
 }
 
 /// The message, in the words of the apiserver where a reader who does not know the schema understands them.
-#[must_use]
 pub fn message(violation: &SchemaViolation<'_>) -> String {
     let field = violation.pointer.field();
     let value = violation.shown();
@@ -209,7 +205,6 @@ const fn or_equal(exclusive: bool) -> &'static str {
 }
 
 /// The allowed values as messages show them, and how many more there are.
-#[must_use]
 pub fn supported(allowed: &[Value]) -> (Vec<String>, usize) {
     /// More than any enum that people choose from. Each wrong element brings these along.
     const MAX_SHOWN: usize = 100;
@@ -227,7 +222,6 @@ pub struct Violations<'d> {
 
 impl<'d> Violations<'d> {
     /// Nothing found yet.
-    #[must_use]
     pub const fn new(budget: &'d Budget<'d>) -> Self {
         Self { budget: Some(budget), found: Vec::new(), has_any: false }
     }
@@ -238,13 +232,11 @@ impl<'d> Violations<'d> {
     }
 
     /// Whether nothing was found.
-    #[must_use]
     pub const fn is_empty(&self) -> bool {
         !self.has_any
     }
 
     /// How much was found.
-    #[must_use]
     pub const fn len(&self) -> usize {
         self.found.len()
     }

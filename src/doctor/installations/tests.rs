@@ -1,10 +1,8 @@
 use std::collections::BTreeSet;
 
-use k8s_openapi::api::core::v1::Namespace;
 use serde_json::json;
 
 use super::*;
-use crate::cluster::cluster_state::Listing;
 use crate::doctor::check::CheckStatus;
 use crate::doctor::expected::tests::first;
 use crate::doctor::expected::{InstalledAs, objects};
@@ -30,19 +28,17 @@ fn configurations(
 /// A cluster with these installations, of which the first is looked at.
 fn cluster(installations: &[Installed<'_>]) -> Installation {
     let (mutating, validating) = installations.iter().copied().map(configurations).unzip();
-    let namespace = |name: &str| -> Namespace {
-        serde_json::from_value(json!({"metadata": {"name": name}})).expect("a Namespace")
+    let namespace = |name: &str| {
+        let labels = [("kubernetes.io/metadata.name".to_owned(), name.to_owned())];
+        (name.to_owned(), labels.into())
     };
     let (name, own, ..) = installations[0];
     Installation {
         name: name.to_owned(),
         namespace: own.to_owned(),
-        mutating: Fetched::Found(Listing { items: mutating, truncated: false }),
-        validating: Fetched::Found(Listing { items: validating, truncated: false }),
-        namespaces: Fetched::Found(Listing {
-            items: ["agents", "more-agents"].map(namespace).to_vec(),
-            truncated: false,
-        }),
+        mutating: Fetched::Found(mutating),
+        validating: Fetched::Found(validating),
+        namespaces: Fetched::Found(["agents", "more-agents"].map(namespace).into()),
         ..Installation::default()
     }
 }
@@ -105,10 +101,10 @@ fn two_with_namespaces_of_their_own_are_good() {
     let Fetched::Found(mutating) = &mut cluster.mutating else { panic!("was found") };
     let Fetched::Found(validating) = &mut cluster.validating else { panic!("was found") };
     for (index, operator) in ["In", "NotIn"].into_iter().enumerate() {
-        for entry in mutating.items[index].webhooks.iter_mut().flatten() {
+        for entry in mutating[index].webhooks.iter_mut().flatten() {
             limit(&mut entry.namespace_selector, operator);
         }
-        for entry in validating.items[index].webhooks.iter_mut().flatten() {
+        for entry in validating[index].webhooks.iter_mut().flatten() {
             limit(&mut entry.namespace_selector, operator);
         }
     }

@@ -23,7 +23,6 @@ pub struct Audit {
 
 /// Judges the object of a request, as it is, by the policies of the snapshot. An object that cannot be read, or
 /// exceeds the limits, gives no findings.
-#[must_use]
 pub fn audit(request: &Request<'_>, snapshot: &Snapshot) -> Audit {
     let found = family::validated(&snapshot.settings.families, &request.group, &request.kind);
     let (Some((family, kind)), Some(text)) = (found, request.object) else { return Audit::default() };

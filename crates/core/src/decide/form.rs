@@ -16,7 +16,6 @@ use memgate_schema::violation::{Rule, SchemaViolation};
 use memgate_schema::{BuiltinKind, NewObject, Status, Violations};
 
 /// The findings of an apiserver about a new pod or workload, before it calls any webhook; none about other kinds.
-#[must_use]
 pub fn findings(request: &Request<'_>) -> Vec<Finding> {
     let new = NewObject { name: &request.name, namespaced: true, name_is_label: false };
     find(request, Some(new))
@@ -24,7 +23,6 @@ pub fn findings(request: &Request<'_>) -> Vec<Finding> {
 
 /// The same about the pod of a template: its controller sets name, namespace and owner, so those of the template
 /// are not checked.
-#[must_use]
 pub fn findings_of_template(request: &Request<'_>) -> Vec<Finding> {
     find(request, None)
 }
@@ -77,7 +75,6 @@ pub(super) fn unserved(request: &Request<'_>, served: &str) -> Option<Finding> {
 }
 
 /// The same for the version of any object.
-#[must_use]
 pub fn unserved_version(group: &str, version: &str, served: &str) -> Option<Finding> {
     (version != served).then(|| schema::unserved_version(group, version, served))
 }

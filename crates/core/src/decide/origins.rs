@@ -50,7 +50,6 @@ pub struct Origins {
 }
 
 /// What the state gives a pod of this namespace for which memgate added something; empty for any other.
-#[must_use]
 pub fn origins(pod: &Value, namespace: &str, snapshot: &Snapshot) -> Origins {
     let Some(bare) = bare(pod.clone()) else { return Origins::default() };
     let text = bare.to_string();
@@ -65,7 +64,6 @@ pub fn origins(pod: &Value, namespace: &str, snapshot: &Snapshot) -> Origins {
 }
 
 /// What the annotation of a pod says that was added to it, in its order; `None` if it has none that can be read.
-#[must_use]
 pub fn marked(pod: &Value) -> Option<Vec<Item>> {
     let annotation = pod.pointer("/metadata/annotations")?.get(INJECTED_ANNOTATION)?.as_str()?;
     let annotation: Value = serde_json::from_str(annotation).ok()?;
@@ -73,7 +71,6 @@ pub fn marked(pod: &Value) -> Option<Vec<Item>> {
 }
 
 /// What one family added, by its object in the annotation.
-#[must_use]
 pub fn marked_by(marker: &Value) -> Vec<Item> {
     let mut items = pairs(marker, "env", Item::Env);
     items.extend(names(marker.get("initContainers")).map(Item::InitContainer));

@@ -30,9 +30,7 @@ view! {
         /// The spec of its pods.
         spec: PodTemplateSpec<'a> = "spec",
     }
-}
 
-view! {
     /// The spec of a pod template.
     PodTemplateSpec {
         /// The volumes, unread.

@@ -19,7 +19,6 @@ use super::{namespace, resolve_namespace, subject};
 
 /// The views of the object of a request, one by each enabled family that knows it; `stored` is its JSON as it would be
 /// stored. None of an object that cannot be read, or is larger than what is read.
-#[must_use]
 pub fn views(request: &Request<'_>, stored: &str, snapshot: &Snapshot) -> Vec<MemoryView> {
     let budget = Budget::new(request.cancelled, stored.len());
     let views = if request.is_pod() {

@@ -26,9 +26,7 @@ view! {
         /// Its containers.
         spec: SpecOfContainers<'a> = "spec",
     }
-}
 
-view! {
     /// The containers of a pod. The lists are unread, so that one malformed element does not hide the others.
     SpecOfContainers {
         /// The ordinary containers.
@@ -36,9 +34,7 @@ view! {
         /// The init containers.
         init_containers: &'a RawValue = "initContainers",
     }
-}
 
-view! {
     /// A container. Fields that may be malformed are unread.
     ContainerFields {
         /// The name.
@@ -50,9 +46,7 @@ view! {
         /// Requests and limits.
         resources: &'a RawValue = "resources",
     }
-}
 
-view! {
     /// The resources of a container.
     Resources {
         /// The limits, unread.

@@ -29,7 +29,6 @@ const ENCRYPTED_MODES: [&str; 3] = ["require", "verify-ca", "verify-full"];
 const HOST_PARAMETERS: [&str; 4] = ["host", "hostaddr", "pghost", "odbc_connect"];
 
 /// The view of an endpoint; `namespace` is the namespace of the object that has it.
-#[must_use]
 pub fn parse(from: EndpointSource, text: &str, namespace: &str, state: &mut StateReader<'_>) -> EndpointView {
     if text.contains("$(") {
         return EndpointView::unknown(from, Why::Placeholder).of(text);

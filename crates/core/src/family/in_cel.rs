@@ -14,7 +14,6 @@ use memgate_model::kind::Kind;
 
 /// Reads this text, which is compiled into the program. It is read once and stays in memory. An incomplete entry is
 /// skipped; a test detects it.
-#[must_use]
 pub fn read(family: &Family, text: &str) -> CelRules {
     let documents = values(&Arc::new(Source::new("cel.yaml", text)), &mut Vec::new());
     let root = documents.first().map(|document| document.value().clone()).unwrap_or_default();

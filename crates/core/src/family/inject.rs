@@ -93,7 +93,6 @@ pub struct Conflict<'c> {
 
 impl<'w> WantedByContainer<'w> {
     /// Variables at the front of a container's `env`, and no mounts.
-    #[must_use]
     pub fn variables(
         index: usize,
         container: &'w Container<'w>,
@@ -113,7 +112,6 @@ impl<'w> WantedByContainer<'w> {
 
 /// Adds the missing parts. A variable with another value stays, and `warning` makes the finding about it. When
 /// `work` has ended, the rest is left out.
-#[must_use]
 pub fn merge(
     wanted: WantedByPod<'_>,
     work: &Budget<'_>,
@@ -194,7 +192,7 @@ fn replace_literal(entry: &Pointer, variable: Variable<'_>) -> Edit {
     let (variable, origin) = variable.into_entry();
     let text = match variable.source {
         EnvSource::Value(text) => text,
-        EnvSource::ValueFrom(_) | EnvSource::ConfigMap(_) => String::new(),
+        EnvSource::Secret(_) | EnvSource::ConfigMap(_) => String::new(),
     };
     Edit { op: Op::Replace, pointer: entry.key("value"), value: Value::Text(text), origins: vec![origin] }
 }
@@ -203,7 +201,6 @@ fn replace_literal(entry: &Pointer, variable: Variable<'_>) -> Edit {
 pub type Unmet = Box<Injection>;
 
 /// Changes nothing, and reports why.
-#[must_use]
 pub fn unmet(reason: Reason, code: &'static Code, at: Pointer, message: impl Into<String>) -> Unmet {
     Box::new(Injection::unmet(reason, Finding::warn(code, at, message)))
 }
@@ -231,19 +228,16 @@ pub(crate) fn container_named<'p>(pod: &'p Pod<'p>, name: &str) -> Option<(usize
 }
 
 /// The name of a resource in origins: `Kind namespace/name`.
-#[must_use]
 pub fn resource_name(kind: &str, object: &Object) -> Arc<str> {
     format!("{kind} {}/{}", object.namespace, object.name).into()
 }
 
 /// The origin of an edit that comes from a field of a resource.
-#[must_use]
 pub fn field_origin(resource: &Arc<str>, field: impl Into<Cow<'static, str>>) -> Origin {
     Origin { resource: Arc::clone(resource), field: field.into(), rule: "" }
 }
 
 /// The pointer to a label of a pod.
-#[must_use]
 pub fn label_pointer(key: &str) -> Pointer {
     Pointer::new("/metadata/labels").key(key)
 }
@@ -255,7 +249,6 @@ pub(crate) fn annotation_pointer(key: &str) -> Pointer {
 
 /// The controller that a pod's owner references name. Events are about it if no object of the family is known.
 /// `None` for a pod without a controller.
-#[must_use]
 pub fn controller_of(pod: &Pod<'_>, namespace: &str) -> Option<InvolvedObject> {
     let controller = pod.metadata.as_ref()?.owner_references.as_ref()?.controller()?;
     let Controller { api_version, kind, name, uid } = controller;

@@ -56,7 +56,6 @@ pub(crate) fn truncate(name: &str, limit: usize) -> String {
 }
 
 /// Lists these names, at most `max_names` of them: `a, b, c and 2 more`.
-#[must_use]
 pub fn and_more(names: &[String], max_names: usize) -> String {
     first_of(names.get(..max_names).unwrap_or(names), names.len())
 }

@@ -1,7 +1,7 @@
 //! The workloads of the platforms' memory services, and what decisions read of them.
 
 use memgate_model::kind::Kind;
-use memgate_model::schema::{Field, LABELS, Schema};
+use memgate_model::schema::{LABELS, Schema, schema};
 
 pub(crate) static DAEMON_SET: Kind = workload("DaemonSet", "daemonsets");
 pub(crate) static DEPLOYMENT: Kind = workload("Deployment", "deployments");
@@ -18,70 +18,40 @@ pub(crate) const WRITER_TOKEN: &str = "MEMORY_WRITER_TOKEN";
 const VARIABLES: [(&str, &Schema); 3] =
     [(BROKER_VARIABLES[0], &SETTING), (BROKER_VARIABLES[1], &SETTING), (WRITER_TOKEN, &CREDENTIAL)];
 
-const SOURCED: Schema = Schema::Pruned(&[
-    Field::new("name", Schema::Text),
-    Field::new("key", Schema::Text),
-    Field::new("optional", Schema::Boolean),
-]);
+const SOURCED: Schema = schema! { pruned { "name" "key": text, "optional": boolean, } };
 
-const SETTING: Schema = Schema::Pruned(&[
-    Field::new("name", Schema::Text),
-    Field::new("value", Schema::Text),
-    Field::new(
-        "valueFrom",
-        Schema::Pruned(&[Field::new("configMapKeyRef", SOURCED), Field::new("secretKeyRef", Schema::Any)]),
-    ),
-]);
+const SETTING: Schema = schema! { pruned {
+    "name" "value": text,
+    "valueFrom": pruned { "configMapKeyRef": SOURCED, "secretKeyRef": any, },
+} };
 
-const CREDENTIAL: Schema = Schema::Pruned(&[
-    Field::new("name", Schema::Text),
-    Field::new("value", Schema::Credential),
-    Field::new("valueFrom", Schema::Pruned(&[Field::new("secretKeyRef", SOURCED)])),
-]);
+const CREDENTIAL: Schema = schema! { pruned {
+    "name": text,
+    "value": credential,
+    "valueFrom": pruned { "secretKeyRef": SOURCED, },
+} };
 
 /// A workload. Of its variables only those of [`VARIABLES`] are kept: others may hold credentials.
 const fn workload(kind: &'static str, plural: &'static str) -> Kind {
-    const SOURCE: Schema =
-        Schema::Pruned(&[Field::new("prefix", Schema::Text), Field::new("configMapRef", SOURCED)]);
-    const MOUNT: Schema =
-        Schema::Pruned(&[Field::new("name", Schema::Text), Field::new("mountPath", Schema::Text)]);
-    const CONTAINER: Schema = Schema::Pruned(&[
-        Field::new("name", Schema::Text),
-        Field::new("image", Schema::Text),
-        Field::new("env", Schema::Named(&VARIABLES)),
-        Field::new("envFrom", Schema::List(&SOURCE)),
-        Field::new("volumeMounts", Schema::List(&MOUNT)),
-    ]);
-    const VOLUME: Schema = Schema::Pruned(&[
-        Field::new("name", Schema::Text),
-        Field::new("persistentVolumeClaim", Schema::Any),
-        Field::new("nfs", Schema::Any),
-        Field::new("emptyDir", Schema::Any),
-        Field::new("ephemeral", Schema::Any),
-        Field::new("configMap", Schema::Any),
-        Field::new("secret", Schema::Any),
-        Field::new("projected", Schema::Any),
-        Field::new("downwardAPI", Schema::Any),
-    ]);
-    const CLAIM: Schema =
-        Schema::Pruned(&[Field::new("metadata", Schema::Pruned(&[Field::new("name", Schema::Text)]))]);
-    const OWNER: Schema = Schema::Pruned(&[Field::new("controller", Schema::Boolean)]);
-    const POD: Schema = Schema::Pruned(&[
-        Field::new("containers", Schema::List(&CONTAINER)),
-        Field::new("volumes", Schema::List(&VOLUME)),
-    ]);
-    const METADATA_OF_WORKLOAD: Schema = Schema::Pruned(&[
-        Field::new("name", Schema::Text),
-        Field::new("namespace", Schema::Text),
-        Field::new("ownerReferences", Schema::List(&OWNER)),
-    ]);
-    const TEMPLATE: Schema =
-        Schema::Pruned(&[Field::new("metadata", Schema::Pruned(&[LABELS])), Field::new("spec", POD)]);
-    const SPEC: Schema = Schema::Pruned(&[
-        Field::new("template", TEMPLATE),
-        Field::new("volumeClaimTemplates", Schema::List(&CLAIM)),
-    ]);
-    const WORKLOAD: Schema =
-        Schema::Pruned(&[Field::new("metadata", METADATA_OF_WORKLOAD), Field::new("spec", SPEC)]);
-    Kind { group: "apps", version: "v1", kind, plural, namespaced: true, schema: WORKLOAD }
+    const CONTAINER: Schema = schema! { pruned {
+        "name" "image": text,
+        "env": (Schema::Named(&VARIABLES)),
+        "envFrom": [pruned { "prefix": text, "configMapRef": SOURCED, }],
+        "volumeMounts": [pruned { "name" "mountPath": text, }],
+    } };
+    const VOLUME: Schema = schema! { pruned {
+        "name": text,
+        "persistentVolumeClaim" "nfs" "emptyDir" "ephemeral" "configMap" "secret" "projected" "downwardAPI": any,
+    } };
+    const WORKLOAD: Schema = schema! { pruned {
+        "metadata": pruned { "name" "namespace": text, "ownerReferences": [pruned { "controller": boolean, }], },
+        "spec": pruned {
+            "template": pruned {
+                "metadata": pruned { LABELS, },
+                "spec": pruned { "containers": [CONTAINER], "volumes": [VOLUME], },
+            },
+            "volumeClaimTemplates": [pruned { "metadata": pruned { "name": text, }, }],
+        },
+    } };
+    Kind::new(("apps", "v1"), kind, plural, WORKLOAD)
 }

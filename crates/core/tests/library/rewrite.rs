@@ -12,9 +12,7 @@ use memgate_manifest::error::Error;
 use memgate_manifest::place::DocumentPlace;
 use memgate_manifest::rewrite::{self, Rewritten};
 use memgate_manifest::source::Source;
-use memgate_model::edit::{
-    Edit, Entry, EnvSource, EnvVar, Op, Origin, SecretKeyRef, Value as EditValue, ValueFrom,
-};
+use memgate_model::edit::{Edit, Entry, EnvSource, EnvVar, KeyRef, Op, Origin, Value as EditValue};
 use memgate_primitives::pointer::Pointer;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -53,8 +51,8 @@ fn variable(name: &'static str, value: &str) -> EnvVar {
 }
 
 fn secret(name: &'static str) -> EnvVar {
-    let secret_key_ref = SecretKeyRef { name: "notes-redis".into(), key: "URL".into(), optional: None };
-    EnvVar { name: name.into(), source: EnvSource::ValueFrom(ValueFrom { secret_key_ref }) }
+    let key = KeyRef { name: "notes-redis".into(), key: "URL".into(), optional: None };
+    EnvVar { name: name.into(), source: EnvSource::Secret(key) }
 }
 
 fn env(name: &'static str, value: &str) -> EditValue {

@@ -24,7 +24,6 @@ pub enum EndpointSource {
 
 impl EndpointSource {
     /// The word of the view.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Literal => "literal",
@@ -79,7 +78,6 @@ pub struct HostView {
 
 impl EndpointView {
     /// An endpoint without parts.
-    #[must_use]
     pub const fn new(from: EndpointSource) -> Self {
         let hosts = Vec::new();
         Self {
@@ -95,7 +93,6 @@ impl EndpointView {
     }
 
     /// An endpoint of which only the source is known.
-    #[must_use]
     pub fn unknown(from: EndpointSource, why: Why) -> Self {
         Self { unknown: Some(why), ..Self::new(from) }
     }
@@ -108,13 +105,11 @@ impl EndpointView {
     }
 
     /// Whether clients read its host in different ways. Such a host is never among the allowed ones.
-    #[must_use]
     pub fn is_ambiguous(&self) -> bool {
         self.unknown == Some(Why::TwoReadings)
     }
 
     /// The URL with one of its hosts, from the parts of the view; absent without a scheme, or if the hosts are not known.
-    #[must_use]
     pub fn url(&self, of: &HostView) -> Option<String> {
         let scheme = self.scheme.as_deref().filter(|_| self.unknown.is_none())?;
         let host = if of.host.contains(':') { format!("[{}]", of.host) } else { of.host.clone() };

@@ -8,7 +8,6 @@ use memgate_primitives::pointer::Pointer;
 impl MemoryView {
     /// The view of an agent pod, with the memory that it uses. The pod refers to it by its labels, or names it by its
     /// own variables alone: then its view has the kind of a pod, and the place of its backend in a container.
-    #[must_use]
     pub fn of_pod(family: &'static str, namespace: &str, memories: impl IntoIterator<Item = Self>) -> Self {
         let field = Pointer::new("/metadata/labels");
         let place = |view: &Self| if view.is_undeclared() { view.pointer("backend") } else { field.clone() };
@@ -19,7 +18,6 @@ impl MemoryView {
 
 impl SecretView {
     /// A reference to a key of a Secret.
-    #[must_use]
     pub fn new((namespace, name): (&str, &str), key: Option<&str>, field: Pointer) -> Self {
         Self { name: name.to_owned(), namespace: namespace.to_owned(), key: key.map(str::to_owned), field }
     }
@@ -27,7 +25,6 @@ impl SecretView {
 
 impl ReferenceView {
     /// A reference by namespace and name, with the result of a lookup.
-    #[must_use]
     pub fn new(kind: &Kind, (namespace, name): (&str, &str), field: Pointer, lookup: Lookup<'_>) -> Self {
         let found = match lookup {
             Lookup::Found(_) => Some(true),

@@ -284,27 +284,23 @@ impl ViewPath {
     }
 
     /// The path of this name, which the views of all platforms have.
-    #[must_use]
     pub fn known(path: &'static str) -> Self {
         let row = PATHS.iter().chain([&WRITERS]).find(|row| row.path == path);
         row.copied().unwrap_or(Self { path, ..WRITERS })
     }
 
     /// Whether every view has this path, whatever its platform and role.
-    #[must_use]
     pub fn is_of_every_object(path: &str) -> bool {
         PATHS.iter().any(|row| row.path == path && row.own.len() == Role::ALL.len())
     }
 
     /// Whether the path leads to elements of a list or into them.
-    #[must_use]
     pub const fn is_each(&self) -> bool {
         matches!(self.read, Read::Each(_))
     }
 
     /// The values at the path: one of the view, or one for each element of a list or host of an endpoint. Each is made
     /// when it is asked for: the URL of every host has the whole path, which may be long.
-    #[must_use]
     pub fn parts<'v>(&self, view: &'v MemoryView) -> Box<dyn Iterator<Item = Part<'v>> + 'v> {
         let alone = |value| Part { value, element: None };
         match self.read {
@@ -324,7 +320,6 @@ impl ViewPath {
     }
 
     /// The place of an element, or of the part of it that the path names.
-    #[must_use]
     pub fn place(&self, element: &dyn Element) -> Pointer {
         let (_, below) = self.path.rsplit_once("[].").unwrap_or_default();
         let element = element.field_of(below);
@@ -391,13 +386,11 @@ impl ViewValue<'_> {
 
 impl MemoryView {
     /// The whole view, without absent fields.
-    #[must_use]
     pub fn to_json(&self) -> Value {
         self.json_where(|_| true)
     }
 
     /// The value at a path such as `endpoint.host`; `None` when it is absent.
-    #[must_use]
     pub fn value(&self, path: &str) -> Option<Value> {
         let (top, _) = path.split_once('.').unwrap_or((path, ""));
         let whole = self.json_where(|row| {
@@ -410,7 +403,6 @@ impl MemoryView {
     }
 
     /// Whether it has a value at a path, or an element on the way.
-    #[must_use]
     pub fn has_value(&self, path: &str) -> bool {
         let path = path.split_once('[').map_or(path, |(list, _)| list);
         let own = self.own_namespace.iter().map(|(path, _)| own_namespace(path));
@@ -434,7 +426,6 @@ impl MemoryView {
     }
 
     /// Why the value at a path cannot be known, though there is one.
-    #[must_use]
     pub fn why_unknown(&self, path: &str) -> Option<Why> {
         let (list, _) = path.split_once("[]").unwrap_or((path, ""));
         if let Some(why) = self.unknown_at(path).or_else(|| self.unknown_at(list)) {

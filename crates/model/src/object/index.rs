@@ -4,7 +4,7 @@
 //! none.
 
 use std::borrow::Cow;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
 use std::sync::{Arc, OnceLock};
 
 use immutable_chunkmap::map::Map;
@@ -97,9 +97,7 @@ impl Entries {
 }
 
 fn hash(key: &str) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    key.hash(&mut hasher);
-    hasher.finish()
+    BuildHasherDefault::<DefaultHasher>::default().hash_one(key)
 }
 
 #[cfg(test)]

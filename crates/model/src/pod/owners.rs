@@ -52,7 +52,6 @@ impl<'de: 'a, 'a> View<'de> for Owners<'a> {
 
 impl Owners<'_> {
     /// The first owner that is marked as the pod's controller, if its fields are complete.
-    #[must_use]
     pub fn controller(&self) -> Option<Controller> {
         let mut found = None;
         visit_elements(Some(self.0), |owner: Owner<'_>| {
@@ -64,7 +63,6 @@ impl Owners<'_> {
     }
 
     /// Whether a Job is among the owners, or there are none.
-    #[must_use]
     pub fn allow_job(&self) -> bool {
         let (mut is_empty, mut has_job) = (true, false);
         let read = visit_elements(Some(self.0), |owner: Owner<'_>| {

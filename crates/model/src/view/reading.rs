@@ -55,7 +55,6 @@ pub struct Reading<'w> {
 
 impl<'w> Reading<'w> {
     /// A reading within the limits of a decision.
-    #[must_use]
     pub const fn within(budget: &'w Budget<'w>) -> Self {
         Self { budget: Some(budget), overall: Cell::new(0) }
     }
@@ -89,13 +88,11 @@ pub struct Place<'w> {
 
 impl<'w> Place<'w> {
     /// The whole text.
-    #[must_use]
     pub const fn root(reading: &'w Reading<'w>) -> Self {
         Self { reading, path: Path::Root }
     }
 
     /// A field of the object here.
-    #[must_use]
     pub const fn key<'p>(&'p self, key: &'static str) -> Place<'p> {
         Place { reading: self.reading, path: Path::Key(&self.path, key) }
     }
@@ -211,7 +208,6 @@ pub struct Element<'p, T>(&'p Place<'p>, PhantomData<T>);
 
 impl<'p, T> Element<'p, T> {
     /// The value at this place.
-    #[must_use]
     pub const fn at(place: &'p Place<'p>) -> Self {
         Self(place, PhantomData)
     }

@@ -187,7 +187,6 @@ impl<'v> Verdict<'v> {
 
 /// The future promotion of a rule, which counts once the rule applies; `None` for a rule with its own action at admission,
 /// or one that ends before.
-#[must_use]
 pub fn promotion(policy: &Policy, rule: &Rule, now: Timestamp) -> Option<Promotion> {
     let promotion = policy.promote.filter(|_| rule.action.admission.is_none())?;
     let at = rule.during.from.map_or(promotion.at, |from| from.max(promotion.at));
@@ -196,7 +195,6 @@ pub fn promotion(policy: &Policy, rule: &Rule, now: Timestamp) -> Option<Promoti
 
 /// The action for a violation: the rule's own, else the policy's, which is stricter after the promotion. A rule whose
 /// time has not come, or is over, has none.
-#[must_use]
 pub fn action(policy: &Policy, rule: &Rule, occasion: Occasion<'_>) -> Action {
     let of_policy = || {
         let promoted =

@@ -15,13 +15,13 @@ use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use rustls::ServerConfig;
-use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::{ClientHello, NoServerSessionStorage, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use thiserror::Error as ThisError;
 use x509_parser::parse_x509_certificate;
 
+use crate::crypto::provider;
 use crate::server::certs::Builtin;
 use crate::server::certs::self_signed;
 use crate::server::clock::Clock;
@@ -241,7 +241,7 @@ impl ServingCert {
 
     /// The configuration of handshakes, which use the current certificate.
     pub(super) fn server_config(self: Arc<Self>) -> Result<ServerConfig, Error> {
-        let builder = ServerConfig::builder_with_details(provider(), Arc::new(self.clock.clone()))
+        let builder = ServerConfig::builder_with_details(provider().into(), Arc::new(self.clock.clone()))
             .with_protocol_versions(&[&rustls::version::TLS13, &rustls::version::TLS12])
             .map_err(Error::Versions)?;
         let builder = match &self.client_verifier {
@@ -309,8 +309,4 @@ impl CertKeyPair {
             _ => Ok(()),
         }
     }
-}
-
-fn provider() -> Arc<CryptoProvider> {
-    Arc::new(ring::default_provider())
 }

@@ -12,6 +12,7 @@ use crate::family::common::INVALID_WITH_MEMORY;
 use crate::family::inject::INJECTED_ANNOTATION;
 use memgate_model::edit::{Edit, Entry, EnvSource, EnvVar, Value};
 use memgate_model::finding::Finding;
+use memgate_model::pod::NamedView;
 use memgate_model::view::{self, Text, view};
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
@@ -23,13 +24,11 @@ view! {
         /// What it runs.
         spec: SpecForm<'a> = "spec",
     }
-}
 
-view! {
     /// What a pod runs.
     SpecForm {
         /// The operating system.
-        os: OsForm<'a> = "os",
+        os: NamedView<'a> = "os",
         /// The resources of all containers together.
         resources: &'a RawValue = "resources",
         /// The security context.
@@ -39,25 +38,13 @@ view! {
         /// The init containers.
         init_containers: Vec<ContainerForm<'a>> = "initContainers",
     }
-}
 
-view! {
-    /// The operating system of a pod.
-    OsForm {
-        /// `linux` or `windows`.
-        name: Text<'a> = "name",
-    }
-}
-
-view! {
     /// A security context.
     ContextForm {
         /// Its options for Windows.
         windows: &'a RawValue = "windowsOptions",
     }
-}
 
-view! {
     /// A container.
     ContainerForm {
         /// `Always` for a native sidecar.
@@ -112,9 +99,7 @@ view! {
         /// Who it is.
         metadata: MetadataForm<'a> = "metadata",
     }
-}
 
-view! {
     /// The annotations of a pod.
     MetadataForm {
         /// All of them.
@@ -150,8 +135,7 @@ fn finding(at: Pointer, message: &str) -> Finding {
 fn wrong_variable(variable: &EnvVar) -> Option<String> {
     let key = match &variable.source {
         EnvSource::Value(_) => None,
-        EnvSource::ValueFrom(from) => Some(&from.secret_key_ref),
-        EnvSource::ConfigMap(from) => Some(&from.config_map_key_ref),
+        EnvSource::Secret(key) | EnvSource::ConfigMap(key) => Some(key),
     };
     wrong_name(&variable.name).or_else(|| {
         let key = key?;

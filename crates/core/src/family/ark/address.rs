@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv6Addr};
 
 use crate::family::url;
+use memgate_primitives::percent::is_percent_encoded;
 
 /// The parts of an absolute `http` or `https` URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,7 +21,6 @@ pub struct Address<'u> {
 impl<'u> Address<'u> {
     /// Parses a URL. `None` if the client could not use it: another scheme, a missing host, an invalid port,
     /// a control character, or anything else that Go's `net/url` refuses.
-    #[must_use]
     pub fn parse(text: &'u str) -> Option<Self> {
         let (scheme, behind) = text.split_once("://")?;
         let encrypted = scheme.eq_ignore_ascii_case("https");
@@ -113,7 +113,7 @@ fn split_port(host_and_port: &str) -> Option<(&str, &str)> {
 fn is_rest(rest: &str) -> bool {
     let (path_and_query, fragment) = rest.split_once('#').unwrap_or((rest, ""));
     let path = path_and_query.split('?').next().unwrap_or_default();
-    is_well_escaped(path) && is_well_escaped(fragment)
+    is_percent_encoded(path) && is_percent_encoded(fragment)
 }
 
 /// The characters that a host can contain besides letters, digits and characters beyond ASCII.
@@ -122,15 +122,10 @@ const HOST_MARKS: &[u8] = b"-_.~!$&'()*+,;=:[]<>\"";
 /// The characters that userinfo can contain besides letters and digits.
 const USERINFO_MARKS: &[u8] = b"-._:~!$&'()*+,;=%@";
 
-/// Whether each percent sign starts an escape of two digits.
-pub(super) fn is_well_escaped(text: &str) -> bool {
-    escapes(text).all(|byte| byte.is_some())
-}
-
 /// Whether a text is a user name, or a user name and a password.
 pub(super) fn is_userinfo(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_alphanumeric() || USERINFO_MARKS.contains(&byte))
-        && is_well_escaped(text)
+        && is_percent_encoded(text)
 }
 
 /// Whether a text without a port is a name, an IPv4 address, or an IPv6 address in brackets.

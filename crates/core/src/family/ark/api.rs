@@ -7,8 +7,8 @@ use std::borrow::Cow;
 
 use crate::family::workloads;
 use memgate_model::family::AggregatedServer;
-use memgate_model::kind::{Kind, SERVICE};
-use memgate_model::schema::{Field, METADATA, METADATA_OF_JUDGED, Schema};
+use memgate_model::kind::{CORE, Kind, SERVICE};
+use memgate_model::schema::{Field, METADATA, METADATA_OF_JUDGED, Schema, schema};
 use memgate_model::selector::PodSelector;
 use memgate_model::tree::Tree;
 
@@ -36,177 +36,84 @@ pub(crate) const CONTAINERS_ANNOTATION: &str = "memgate.dev/ark-containers";
 /// The annotation with the time to wait for the memory service, in seconds.
 pub(crate) const TIMEOUT_ANNOTATION: &str = "memgate.dev/ark-memory-timeout";
 
-const GROUP: &str = "ark.mckinsey.com";
+const GROUP: (&str, &str) = ("ark.mckinsey.com", "v1alpha1");
 
 /// The memory resource.
-pub(crate) static MEMORY: Kind = Kind {
-    group: GROUP,
-    version: "v1alpha1",
-    kind: "Memory",
-    plural: "memories",
-    namespaced: true,
-    schema: Schema::Open(&[
-        Field::new("metadata", METADATA_OF_JUDGED),
-        Field::new(
-            "spec",
-            Schema::Open(&[
-                Field::new("address", ADDRESS).guarded(),
-                Field::new("headers", Schema::List(&HEADER)).guarded(),
-            ]),
-        ),
-        Field::new(
-            "status",
-            Schema::Open(&[
-                Field::new("lastResolvedAddress", Schema::Text),
-                Field::new("phase", Schema::Text),
-                Field::new("message", Schema::Text),
-            ]),
-        ),
-    ]),
-};
-
-/// The address of a Memory.
-const ADDRESS: Schema = Schema::Open(&[
-    Field::new("value", Schema::Text).guarded(),
-    Field::new(
-        "valueFrom",
-        Schema::Open(&[
-            Field::new("secretKeyRef", KEY_REF).guarded(),
-            Field::new("configMapKeyRef", KEY_REF).guarded(),
-            Field::new("serviceRef", SERVICE_REF).guarded(),
-            Field::new("queryParameterRef", QUERY_PARAMETER_REF).guarded(),
-        ]),
-    )
-    .guarded(),
-]);
-
-/// One header of a Memory.
-const HEADER: Schema = Schema::Open(&[
-    Field::new("name", Schema::Text).guarded(),
-    Field::new(
-        "value",
-        Schema::Open(&[
-            Field::new("value", Schema::Text).guarded(),
-            Field::new(
-                "valueFrom",
-                Schema::Open(&[
-                    Field::new("secretKeyRef", KEY_REF).guarded(),
-                    Field::new("configMapKeyRef", KEY_REF).guarded(),
-                    Field::new("queryParameterRef", QUERY_PARAMETER_REF).guarded(),
-                ]),
-            )
-            .guarded(),
-        ]),
-    )
-    .guarded(),
-]);
-
-const KEY_REF: Schema = Schema::Open(&[
-    Field::new("name", Schema::Text).guarded(),
-    Field::new("key", Schema::Text).guarded(),
-    Field::new("optional", Schema::Boolean).guarded(),
-]);
-
-const SERVICE_REF: Schema = Schema::Open(&[
-    Field::new("name", Schema::Text).guarded(),
-    Field::new("namespace", Schema::Text).guarded(),
-    // Ports of other types have rules of their own.
-    Field::new("port", Schema::Text).guarded(),
-    Field::new("path", Schema::Text).guarded(),
-]);
-
-const QUERY_PARAMETER_REF: Schema = Schema::Open(&[Field::new("name", Schema::Text).guarded()]);
+pub(crate) static MEMORY: Kind = Kind::new(GROUP, "Memory", "memories", MEMORY_SCHEMA);
 
 /// The referrer: a chat request.
-pub(crate) static QUERY: Kind = Kind {
-    group: GROUP,
-    version: "v1alpha1",
-    kind: "Query",
-    plural: "queries",
-    namespaced: true,
-    schema: Schema::Open(&[
-        Field::new("metadata", METADATA),
-        Field::new(
-            "spec",
-            Schema::Open(&[
-                Field::new("memory", MEMORY_REF).guarded(),
-                Field::new("conversationId", Schema::Text).guarded(),
-                Field::new("sessionId", Schema::Text).guarded(),
-                Field::new("ttl", Schema::Text).guarded(),
-                Field::new("timeout", Schema::Text).guarded(),
-                Field::new("type", Schema::Text).guarded(),
-                Field::new("target", Schema::Any).guarded(),
-                // The older form, which is not a misspelt one.
-                Field::new("targets", Schema::Any),
-                // `input` is not among them: of a field that is not read it is known that it is there, null or not.
-                Field::new("selector", Schema::Any).guarded(),
-                Field::new("serviceAccount", Schema::Any).guarded(),
-                Field::new("parameters", Schema::Any).guarded(),
-                Field::new("cancel", Schema::Any).guarded(),
-                Field::new("overrides", Schema::Any).guarded(),
-            ]),
-        ),
-        Field::new("status", Schema::Open(&[Field::new("phase", Schema::Text)])),
-    ]),
-};
+pub(crate) static QUERY: Kind = Kind::new(GROUP, "Query", "queries", QUERY_SCHEMA);
 
 /// A Query in the state: the Memory that it uses, for warnings about a DELETE of that Memory. There can be
 /// very many Queries.
-pub(crate) static STATE_QUERY: Kind = Kind {
-    schema: Schema::Pruned(&[
-        Field::new(
-            "metadata",
-            Schema::Pruned(&[
-                Field::new("name", Schema::Text),
-                Field::new("namespace", Schema::Text),
-                Field::new("deletionTimestamp", Schema::Text),
-            ]),
-        ),
-        Field::new(
-            "spec",
-            Schema::Pruned(&[Field::new(
-                "memory",
-                Schema::Pruned(&[Field::new("name", Schema::Text), Field::new("namespace", Schema::Text)]),
-            )]),
-        ),
-    ]),
-    ..QUERY
-};
-
-/// A reference to a Memory, in a Query or in an ArkConfig.
-const MEMORY_REF: Schema = Schema::Open(&[
-    Field::new("name", Schema::Text).guarded(),
-    Field::new("namespace", Schema::Text).guarded(),
-]);
+pub(crate) static STATE_QUERY: Kind = Kind::new(GROUP, "Query", "queries", STATE_QUERY_SCHEMA);
 
 /// The settings for the whole cluster.
-pub(crate) static ARK_CONFIG: Kind = Kind {
-    group: GROUP,
-    version: "v1alpha1",
-    kind: "ArkConfig",
-    plural: "arkconfigs",
-    namespaced: false,
-    schema: Schema::Open(&[
-        Field::new("metadata", METADATA_OF_JUDGED),
-        Field::new(
-            "spec",
-            Schema::Open(&[
-                Field::new("defaultMemory", MEMORY_REF).guarded(),
-                Field::new("queryTTL", Schema::Text).guarded(),
-            ]),
-        ),
-    ]),
-};
+pub(crate) static ARK_CONFIG: Kind =
+    Kind::new(GROUP, "ArkConfig", "arkconfigs", ARK_CONFIG_SCHEMA).of_cluster();
 
 /// core/v1 ConfigMap: the target of a `configMapKeyRef`.
-pub(crate) static CONFIG_MAP: Kind = Kind {
-    group: "",
-    version: "v1",
-    kind: "ConfigMap",
-    plural: "configmaps",
-    namespaced: true,
-    schema: Schema::Open(&[Field::new("metadata", METADATA), Field::new("data", Schema::Texts)]),
-};
+pub(crate) static CONFIG_MAP: Kind = Kind::new(CORE, "ConfigMap", "configmaps", CONFIG_MAP_SCHEMA);
+
+const MEMORY_SCHEMA: Schema = schema! { open {
+    "metadata": METADATA_OF_JUDGED,
+    "spec": guarded { "address": ADDRESS, "headers": [HEADER], },
+    "status": open { "lastResolvedAddress" "phase" "message": text, },
+} };
+
+const ADDRESS: Schema = schema! { guarded {
+    "value": text,
+    "valueFrom": guarded {
+        "secretKeyRef" "configMapKeyRef": KEY_REF,
+        // Ports of other types have rules of their own.
+        "serviceRef": guarded { "name" "namespace" "port" "path": text, },
+        "queryParameterRef": QUERY_PARAMETER_REF,
+    },
+} };
+
+const HEADER: Schema = schema! { guarded {
+    "name": text,
+    "value": guarded {
+        "value": text,
+        "valueFrom": guarded {
+            "secretKeyRef" "configMapKeyRef": KEY_REF,
+            "queryParameterRef": QUERY_PARAMETER_REF,
+        },
+    },
+} };
+
+const KEY_REF: Schema = schema! { guarded { "name" "key": text, "optional": boolean, } };
+
+const QUERY_PARAMETER_REF: Schema = schema! { guarded { "name": text, } };
+
+const QUERY_SCHEMA: Schema = schema! { open {
+    "metadata": METADATA,
+    "spec": guarded {
+        "memory": MEMORY_REF,
+        "conversationId" "sessionId" "ttl" "timeout" "type": text,
+        "target": any,
+        // The older form, which is not a misspelt one.
+        (Field::new("targets", Schema::Any)),
+        // `input` is not among them: of a field that is not read it is known that it is there, null or not.
+        "selector" "serviceAccount" "parameters" "cancel" "overrides": any,
+    },
+    "status": open { "phase": text, },
+} };
+
+const STATE_QUERY_SCHEMA: Schema = schema! { pruned {
+    "metadata": pruned { "name" "namespace" "deletionTimestamp": text, },
+    "spec": pruned { "memory": pruned { "name" "namespace": text, }, },
+} };
+
+const ARK_CONFIG_SCHEMA: Schema = schema! { open {
+    "metadata": METADATA_OF_JUDGED,
+    "spec": guarded { "defaultMemory": MEMORY_REF, "queryTTL": text, },
+} };
+
+/// A reference to a Memory, in a Query or in an ArkConfig.
+const MEMORY_REF: Schema = schema! { guarded { "name" "namespace": text, } };
+
+const CONFIG_MAP_SCHEMA: Schema = schema! { open { "metadata": METADATA, "data": texts, } };
 
 /// The label by which the platform's chart marks its memory service.
 const LABELLED: &str = "app.kubernetes.io/name in (ark-broker, ark-cluster-memory)";

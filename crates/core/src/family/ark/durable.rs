@@ -247,7 +247,7 @@ fn workloads<'s>(namespace: &str, selector: &Tree, state: &StateReader<'s>) -> O
 
 /// Whether another workload controls a ReplicaSet.
 fn is_controlled(workload: &Object) -> bool {
-    let owners = workload.tree.at(&["metadata", "ownerReferences"]).map(Tree::elements).unwrap_or_default();
+    let owners = workload.tree.list_at(&["metadata", "ownerReferences"]);
     workload.kind.kind == "ReplicaSet"
         && owners.iter().any(|owner| matches!(owner.get("controller"), Some(Tree::Boolean(true))))
 }
@@ -266,7 +266,7 @@ fn kept(workload: &Object, namespace: &str, state: &mut StateReader<'_>) -> Opti
         return Some(Kept::InMemory);
     };
     let path = path.starts_with('/').then(|| clean_path(&path))?;
-    let mounts = container.get("volumeMounts").map(Tree::elements).unwrap_or_default();
+    let mounts = container.list_at(&["volumeMounts"]);
     let holding = mounts.iter().filter_map(|mount| {
         let at = clean_path(mount.text_at(&["mountPath"])?);
         let is_below = path
@@ -275,11 +275,11 @@ fn kept(workload: &Object, namespace: &str, state: &mut StateReader<'_>) -> Opti
         is_below.then_some((at.len(), mount.text_at(&["name"])?))
     });
     let Some((_, volume)) = holding.max_by_key(|(length, _)| *length) else { return Some(Kept::InOwnFile) };
-    let claims = workload.tree.at(&["spec", "volumeClaimTemplates"]).map(Tree::elements).unwrap_or_default();
+    let claims = workload.tree.list_at(&["spec", "volumeClaimTemplates"]);
     if claims.iter().any(|claim| claim.text_at(&["metadata", "name"]) == Some(volume)) {
         return Some(Kept::Durably);
     }
-    let volumes = pod.get("volumes").map(Tree::elements).unwrap_or_default();
+    let volumes = pod.list_at(&["volumes"]);
     let volume = volumes.iter().find(|it| it.text_at(&["name"]) == Some(volume))?;
     let is_any_of = |kinds: &[&str]| kinds.iter().any(|kind| volume.get(kind).is_some());
     let is_kept = is_any_of(&KEPT).then_some(Kept::Durably);
@@ -288,7 +288,7 @@ fn kept(workload: &Object, namespace: &str, state: &mut StateReader<'_>) -> Opti
 
 /// The one container of the platform's memory service: by its image, else by its name.
 fn broker(pod: &Tree) -> Option<&Tree> {
-    let containers = pod.get("containers").map(Tree::elements).unwrap_or_default();
+    let containers = pod.list_at(&["containers"]);
     let image = |container: &&Tree| {
         let image = container.text_at(&["image"]).unwrap_or_default();
         let repository = image.split('@').next().unwrap_or_default();
@@ -312,7 +312,7 @@ fn variable(
     state: &mut StateReader<'_>,
 ) -> Result<Option<String>, NotKnown> {
     let work = state.budget();
-    let list = |field| container.get(field).map(Tree::elements).unwrap_or_default();
+    let list = |field| container.list_at(&[field]);
     let named = list("env").iter().rev().filter(|entry| entry.text_at(&["name"]) == Some(name));
     for entry in named {
         let Some(from) = entry.get("valueFrom") else {

@@ -87,10 +87,10 @@ fn port_number(port: &Tree) -> Option<i64> {
 
 /// The ports of a Service, in their order.
 pub(crate) fn ports(service: &Tree) -> Vec<Port<'_>> {
-    let ports = service.at(&["spec", "ports"]).map(Tree::elements).unwrap_or_default();
+    let ports = service.list_at(&["spec", "ports"]);
     let port = |tree| {
         let number = Tree::get(tree, "port")?.integer()?;
-        let name = tree.get("name").and_then(Tree::text).unwrap_or_default();
+        let name = tree.text_at(&["name"]).unwrap_or_default();
         Some(Port { name, number, target: tree.get("targetPort").and_then(Tree::integer) })
     };
     ports.iter().filter_map(port).collect()

@@ -87,7 +87,7 @@ fn config(object: &Tree, work: &Budget<'_>) -> Vec<Finding> {
         let message = "spec.defaultMemory.name is required when spec.defaultMemory is set";
         findings.push(denial(work, &CONFIG_DEFAULT_MEMORY_NAME, here.key("name"), || message.to_owned()));
     }
-    if memory.get("namespace").and_then(Tree::text).is_some_and(|namespace| !namespace.is_empty()) {
+    if memory.text_at(&["namespace"]).is_some_and(|namespace| !namespace.is_empty()) {
         let message =
             "spec.defaultMemory.namespace must be empty: each Query uses the Memory of its own namespace";
         findings.push(denial(work, &CONFIG_DEFAULT_MEMORY_NAMESPACE, here.key("namespace"), || {

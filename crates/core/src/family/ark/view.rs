@@ -123,11 +123,11 @@ fn of_memory(object: &Tree, (namespace, name): (&str, &str), state: &mut StateRe
         EffectiveValue::Source(source) => add_secret(&mut view, &source, &place),
         EffectiveValue::Nothing => {}
     }
-    let headers = object.at(&["spec", "headers"]).map(Tree::elements).unwrap_or_default();
+    let headers = object.list_at(&["spec", "headers"]);
     let list = Pointer::new("/spec/headers");
     for (index, header) in headers.iter().enumerate() {
         if let Some(value) = header.get("value") {
-            let name = header.get("name").and_then(Tree::text).unwrap_or_default();
+            let name = header.text_at(&["name"]).unwrap_or_default();
             add_header(&mut view, name, value, || list.index(index).key("value"));
         }
     }

@@ -11,7 +11,7 @@
 //! | [`AGENTOPS`] | AgentMemory | AgentDeployment | AgentConfig | `agentops.io/deployment` |
 
 use memgate_model::kind::Kind;
-use memgate_model::schema::{Field, METADATA, METADATA_OF_JUDGED, Schema};
+use memgate_model::schema::{Field, METADATA, METADATA_OF_JUDGED, Schema, schema};
 use memgate_model::selector::PodSelector;
 use memgate_model::tree::Tree;
 use memgate_primitives::pointer::Pointer;
@@ -54,32 +54,31 @@ pub(crate) struct Dialect {
 }
 
 /// arkonis v0.4 and later.
-pub(crate) static ARKONIS: Dialect = Dialect {
-    memory: kind("arkonis.dev", "ArkMemory", "arkmemories", MEMORY),
-    agent: kind("arkonis.dev", "ArkAgent", "arkagents", AGENT),
-    settings: kind("arkonis.dev", "ArkSettings", "arksettings", SETTINGS),
+pub(crate) static ARKONIS: Dialect = ARKONIS_NAMES;
+
+const ARKONIS_NAMES: Dialect = Dialect {
+    memory: Kind::new(ARKONIS_GROUP, "ArkMemory", "arkmemories", MEMORY),
+    agent: Kind::new(ARKONIS_GROUP, "ArkAgent", "arkagents", AGENT),
+    settings: Kind::new(ARKONIS_GROUP, "ArkSettings", "arksettings", SETTINGS),
     pod_label: "arkonis.dev/deployment",
     memory_ref: &["spec", "memoryRef"],
-    providers: PROVIDERS,
+    providers: &["qdrant", "pinecone", "weaviate"],
     successor: false,
 };
 
 /// arkonis v0.3: the same resources and the same pod label under older names.
 pub(crate) static ARKONIS_OLD: Dialect = Dialect {
-    memory: kind("arkonis.dev", "ArkonisMemory", "arkonismemories", MEMORY),
-    agent: kind("arkonis.dev", "ArkonisDeployment", "arkonisdeployments", AGENT),
-    settings: kind("arkonis.dev", "ArkonisConfig", "arkonisconfigs", SETTINGS),
-    pod_label: "arkonis.dev/deployment",
-    memory_ref: &["spec", "memoryRef"],
-    providers: PROVIDERS,
-    successor: false,
+    memory: Kind::new(ARKONIS_GROUP, "ArkonisMemory", "arkonismemories", MEMORY),
+    agent: Kind::new(ARKONIS_GROUP, "ArkonisDeployment", "arkonisdeployments", AGENT),
+    settings: Kind::new(ARKONIS_GROUP, "ArkonisConfig", "arkonisconfigs", SETTINGS),
+    ..ARKONIS_NAMES
 };
 
 /// kubeswarm, the successor of arkonis.
 pub(crate) static KUBESWARM: Dialect = Dialect {
-    memory: kind("kubeswarm.io", "SwarmMemory", "swarmmemories", SWARM_MEMORY),
-    agent: kind("kubeswarm.io", "SwarmAgent", "swarmagents", SWARM_AGENT),
-    settings: kind("kubeswarm.io", "SwarmSettings", "swarmsettings", SETTINGS),
+    memory: Kind::new(KUBESWARM_GROUP, "SwarmMemory", "swarmmemories", SWARM_MEMORY),
+    agent: Kind::new(KUBESWARM_GROUP, "SwarmAgent", "swarmagents", SWARM_AGENT),
+    settings: Kind::new(KUBESWARM_GROUP, "SwarmSettings", "swarmsettings", SETTINGS),
     pod_label: "kubeswarm/deployment",
     memory_ref: &["spec", "runtime", "loop", "memory", "ref"],
     providers: &["qdrant", "pinecone", "weaviate", "pgvector"],
@@ -88,13 +87,11 @@ pub(crate) static KUBESWARM: Dialect = Dialect {
 
 /// agentops v0.3, the oldest names.
 pub(crate) static AGENTOPS: Dialect = Dialect {
-    memory: kind("agentops.agentops.io", "AgentMemory", "agentmemories", MEMORY),
-    agent: kind("agentops.agentops.io", "AgentDeployment", "agentdeployments", AGENT),
-    settings: kind("agentops.agentops.io", "AgentConfig", "agentconfigs", SETTINGS),
+    memory: Kind::new(AGENTOPS_GROUP, "AgentMemory", "agentmemories", MEMORY),
+    agent: Kind::new(AGENTOPS_GROUP, "AgentDeployment", "agentdeployments", AGENT),
+    settings: Kind::new(AGENTOPS_GROUP, "AgentConfig", "agentconfigs", SETTINGS),
     pod_label: "agentops.io/deployment",
-    memory_ref: &["spec", "memoryRef"],
-    providers: PROVIDERS,
-    successor: false,
+    ..ARKONIS_NAMES
 };
 
 /// The dialects, in the order in which they are tried for a pod with several labels.
@@ -132,104 +129,67 @@ pub(crate) const MISNAMED_GROUP: &str = "kubeswarm";
 
 /// The kinds of kubeswarm under the mistaken group.
 pub(crate) static MISNAMED: [&Kind; 3] = [
-    &kind(MISNAMED_GROUP, "SwarmMemory", "swarmmemories", Schema::Any),
-    &kind(MISNAMED_GROUP, "SwarmAgent", "swarmagents", Schema::Any),
-    &kind(MISNAMED_GROUP, "SwarmSettings", "swarmsettings", Schema::Any),
+    &Kind::new((MISNAMED_GROUP, VERSION), "SwarmMemory", "swarmmemories", Schema::Any),
+    &Kind::new((MISNAMED_GROUP, VERSION), "SwarmAgent", "swarmagents", Schema::Any),
+    &Kind::new((MISNAMED_GROUP, VERSION), "SwarmSettings", "swarmsettings", Schema::Any),
 ];
 
-const PROVIDERS: &[&str] = &["qdrant", "pinecone", "weaviate"];
+const VERSION: &str = "v1alpha1";
+const ARKONIS_GROUP: (&str, &str) = ("arkonis.dev", VERSION);
+const KUBESWARM_GROUP: (&str, &str) = ("kubeswarm.io", VERSION);
+const AGENTOPS_GROUP: (&str, &str) = ("agentops.agentops.io", VERSION);
 
-const fn kind(group: &'static str, kind: &'static str, plural: &'static str, schema: Schema) -> Kind {
-    Kind { group, version: "v1alpha1", kind, plural, namespaced: true, schema }
-}
-
-const NAME_ONLY: Schema = Schema::Object(&[Field::new("name", Schema::Text)]);
+const NAME_ONLY: Schema = schema! { object { "name": text, } };
 
 const SECRET_REF: Field = Field::new("secretRef", NAME_ONLY).aliases(&[("secretName", "secretRef.name")]);
 
 const TTL: Field = Field::new("ttlSeconds", Schema::Integer).aliases(&[("ttl", "ttlSeconds")]);
 
-const REDIS: Field =
-    Field::new("redis", Schema::Object(&[SECRET_REF, TTL, Field::new("maxEntries", Schema::Integer)]));
+const REDIS: Schema = schema! { object { SECRET_REF, TTL, "maxEntries": integer, } };
 
-const VECTOR_STORE: Field = Field::new(
-    "vectorStore",
-    Schema::Object(&[
-        Field::new("provider", Schema::Text),
-        Field::new("endpoint", Schema::Text),
-        Field::new("collection", Schema::Text),
-        SECRET_REF,
-        TTL,
-    ]),
-);
+const VECTOR_STORE: Schema =
+    schema! { object { "provider" "endpoint" "collection": text, SECRET_REF, TTL, } };
 
-const BACKEND: Field = Field::new("backend", Schema::Text);
+const MEMORY: Schema = schema! { object {
+    "apiVersion" "kind": any,
+    "metadata": METADATA_OF_JUDGED,
+    "spec": object { "backend": text, "redis": REDIS, "vectorStore": VECTOR_STORE, },
+    "status": any,
+} };
 
-const EMBEDDING: Field = Field::new(
-    "embedding",
-    Schema::Object(&[
-        Field::new("model", Schema::Text),
-        Field::new("provider", Schema::Text),
-        Field::new("dimensions", Schema::Integer),
-        Field::new(
-            "apiKeyRef",
-            Schema::Object(&[
-                Field::new("name", Schema::Text),
-                Field::new("key", Schema::Text),
-                Field::new("optional", Schema::Boolean),
-            ]),
-        ),
-    ]),
-);
+const SWARM_MEMORY: Schema = schema! { object {
+    "apiVersion" "kind": any,
+    "metadata": METADATA_OF_JUDGED,
+    "spec": object {
+        "backend": text,
+        "redis": REDIS,
+        "vectorStore": VECTOR_STORE,
+        "embedding": object {
+            "model" "provider": text,
+            "dimensions": integer,
+            "apiKeyRef": object { "name" "key": text, "optional": boolean, },
+        },
+    },
+    "status": any,
+} };
 
-const MEMORY: Schema = Schema::Object(&[
-    Field::new("apiVersion", Schema::Any),
-    Field::new("kind", Schema::Any),
-    Field::new("metadata", METADATA_OF_JUDGED),
-    Field::new("spec", Schema::Object(&[BACKEND, REDIS, VECTOR_STORE])),
-    Field::new("status", Schema::Any),
-]);
+const AGENT: Schema = schema! { open {
+    "metadata": METADATA_OF_JUDGED,
+    "spec": guarded { "memoryRef": NAME_ONLY, "configRef": open { "name": text, }, },
+} };
 
-const SWARM_MEMORY: Schema = Schema::Object(&[
-    Field::new("apiVersion", Schema::Any),
-    Field::new("kind", Schema::Any),
-    Field::new("metadata", METADATA_OF_JUDGED),
-    Field::new("spec", Schema::Object(&[BACKEND, REDIS, VECTOR_STORE, EMBEDDING])),
-    Field::new("status", Schema::Any),
-]);
+const SWARM_AGENT: Schema = schema! { open {
+    "metadata": METADATA_OF_JUDGED,
+    "spec": open {
+        "runtime": open { "loop": open { "memory": open { "ref": NAME_ONLY, }, }, },
+        "settings": [open { "name": text, }],
+    },
+} };
 
-const AGENT: Schema = Schema::Open(&[
-    Field::new("metadata", METADATA_OF_JUDGED),
-    Field::new(
-        "spec",
-        Schema::Open(&[
-            Field::new("memoryRef", NAME_ONLY).guarded(),
-            Field::new("configRef", Schema::Open(&[Field::new("name", Schema::Text)])).guarded(),
-        ]),
-    ),
-]);
-
-const SWARM_AGENT: Schema = Schema::Open(&[
-    Field::new("metadata", METADATA_OF_JUDGED),
-    Field::new(
-        "spec",
-        Schema::Open(&[
-            Field::new(
-                "runtime",
-                Schema::Open(&[Field::new(
-                    "loop",
-                    Schema::Open(&[Field::new("memory", Schema::Open(&[Field::new("ref", NAME_ONLY)]))]),
-                )]),
-            ),
-            Field::new("settings", Schema::List(&Schema::Open(&[Field::new("name", Schema::Text)]))),
-        ]),
-    ),
-]);
-
-const SETTINGS: Schema = Schema::Open(&[
-    Field::new("metadata", METADATA),
-    Field::new("spec", Schema::Open(&[Field::new("memoryBackend", Schema::Text).guarded()])),
-]);
+const SETTINGS: Schema = schema! { open {
+    "metadata": METADATA,
+    "spec": guarded { "memoryBackend": text, },
+} };
 
 /// Where a memory is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -344,10 +304,10 @@ impl<'t> Memory<'t> {
     pub(crate) fn read(dialect: &Dialect, object: &'t Tree) -> Self {
         let secret_name = |section: &'t Tree| {
             let reference = section.get("secretRef")?;
-            let name = reference.get("name").and_then(Tree::text);
+            let name = reference.text_at(&["name"]);
             if dialect.successor && reference.is_object() { name.or(Some("")) } else { name }
         };
-        let text = |tree: &'t Tree, field| tree.get(field).and_then(Tree::text);
+        let text = |tree: &'t Tree, field| tree.text_at(&[field]);
         let integer = |tree: &'t Tree, field| tree.get(field).and_then(Tree::integer);
         let section = |name| object.at(&["spec", name]).filter(|section| section.is_object());
         Memory {
@@ -428,7 +388,7 @@ pub(crate) fn memory_ref<'t>(dialect: &Dialect, agent: &'t Tree) -> Option<&'t T
 
 /// The name of the memory that an agent claims; empty if the claim has no name.
 pub(crate) fn memory_name<'t>(dialect: &Dialect, agent: &'t Tree) -> Option<&'t str> {
-    memory_ref(dialect, agent).map(|reference| reference.get("name").and_then(Tree::text).unwrap_or_default())
+    memory_ref(dialect, agent).map(|reference| reference.text_at(&["name"]).unwrap_or_default())
 }
 
 /// The settings that an agent names, in order, each with its index if it is in a list. The last existing

@@ -77,13 +77,9 @@ impl<'w> Variable<'w> {
                 Equality::OrEmpty if literal.is_empty() => true,
                 _ => literal == wanted,
             },
-            (EnvSource::ValueFrom(wanted), None) => {
-                let there = pod::read::<pod::ValueFromView<'_>>(entry.value_from);
-                self.is_same_key(&wanted.secret_key_ref, there.and_then(|there| there.secret_key_ref))
-            }
+            (EnvSource::Secret(wanted), None) => self.is_same_key(wanted, entry.reference().secret_key_ref),
             (EnvSource::ConfigMap(wanted), None) => {
-                let there = pod::read::<pod::ValueFromView<'_>>(entry.value_from);
-                self.is_same_key(&wanted.config_map_key_ref, there.and_then(|there| there.config_map_key_ref))
+                self.is_same_key(wanted, entry.reference().config_map_key_ref)
             }
             _ => false,
         }
@@ -91,7 +87,7 @@ impl<'w> Variable<'w> {
 
     /// Whether its value comes from a Secret.
     pub(crate) fn is_secret(&self) -> bool {
-        matches!(self.source, EnvSource::ValueFrom(_))
+        matches!(self.source, EnvSource::Secret(_))
     }
 
     /// An absent `optional` means false.
@@ -115,7 +111,6 @@ pub struct ExistingEnv<'p>(BTreeMap<&'p str, (usize, &'p pod::EnvVarView<'p>)>);
 
 impl<'p> ExistingEnv<'p> {
     /// Reads the entries whose names start with one of these prefixes, in one pass.
-    #[must_use]
     pub fn read(container: &'p Container<'p>, prefixes: &[&str]) -> Self {
         let entries = container.env.as_deref().unwrap_or_default().iter().enumerate();
         let ours = entries.filter_map(|(index, entry)| {
@@ -216,7 +211,6 @@ pub(crate) fn escape_references(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use memgate_model::edit::ValueFrom;
 
     fn origin() -> Origin {
         Origin { resource: "".into(), field: "".into(), rule: "" }
@@ -229,7 +223,7 @@ mod tests {
     #[test]
     fn takes_what_is_left_out_of_a_reference_for_its_default() {
         let key = |optional| KeyRef { name: "a".to_owned(), key: "k".into(), optional };
-        let secret = |optional| EnvSource::ValueFrom(ValueFrom { secret_key_ref: key(optional) });
+        let secret = |optional| EnvSource::Secret(key(optional));
         let full =
             r#"{"valueFrom":{"secretKeyRef":{"name":"a","key":"k","optional":false},"fieldRef":null}}"#;
         let optional = r#"{"valueFrom":{"secretKeyRef":{"name":"a","key":"k","optional":true}}}"#;

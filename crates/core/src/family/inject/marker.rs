@@ -113,7 +113,6 @@ fn current(family: &Family, added: Added) -> Marker<'static> {
 }
 
 /// The objects of a marker annotation, one or a list of them.
-#[must_use]
 pub fn objects(annotation: &Json) -> &[Json] {
     match annotation {
         Json::Array(many) => many,

@@ -293,10 +293,9 @@ pub(crate) fn declared(kind: &str, name: &str) -> String {
 }
 
 fn source(entry: &pod::EnvVarView<'_>) -> EndpointSource {
-    let from = pod::read::<pod::ValueFromView<'_>>(entry.value_from);
-    match from {
-        Some(from) if from.secret_key_ref.is_some() => EndpointSource::Secret,
-        Some(from) if from.config_map_key_ref.is_some() => EndpointSource::ConfigMap,
+    match entry.reference() {
+        from if from.secret_key_ref.is_some() => EndpointSource::Secret,
+        from if from.config_map_key_ref.is_some() => EndpointSource::ConfigMap,
         _ => EndpointSource::Literal,
     }
 }

@@ -5,7 +5,7 @@ use serde_json::Value as Json;
 use serde_json::value::RawValue;
 
 use memgate_model::edit::{Edit, Op, Origin, Value};
-use memgate_model::pod::{Container, Mount, Pod, SPEC};
+use memgate_model::pod::{Container, Mount, NamedView, Pod, SPEC};
 use memgate_model::view::{Reading, Text, View, view};
 use memgate_primitives::budget::Budget;
 use memgate_primitives::pointer::{Path, Pointer};
@@ -16,9 +16,7 @@ view! {
         /// The name.
         name: Text<'a> = "name",
     }
-}
 
-view! {
     /// A volume.
     in VOLUMES Volume {
         /// The name.
@@ -26,7 +24,7 @@ view! {
         /// The source, if it is a claim.
         claim: ClaimVolumeSource<'a> = "persistentVolumeClaim",
         /// The source, if it is a ConfigMap.
-        config_map: ConfigMapVolumeSource<'a> = "configMap",
+        config_map: NamedView<'a> = "configMap",
         /// The source, if it is a Secret.
         secret: &'a RawValue = "secret",
         /// The source, if it joins several.
@@ -34,25 +32,13 @@ view! {
         /// The source, if it is a directory of the pod.
         empty_dir: &'a RawValue = "emptyDir",
     }
-}
 
-view! {
     /// The source of a volume that is a PersistentVolumeClaim.
     ClaimVolumeSource {
         /// The name of the claim.
         name: Text<'a> = "claimName",
     }
-}
 
-view! {
-    /// The source of a volume that is a ConfigMap.
-    ConfigMapVolumeSource {
-        /// The name of the ConfigMap.
-        name: Text<'a> = "name",
-    }
-}
-
-view! {
     /// The security context of a pod; its values are kept as raw JSON.
     PodSecurityContext {
         /// The group of the files on its volumes.

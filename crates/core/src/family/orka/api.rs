@@ -1,7 +1,7 @@
 //! The family's kinds, and the fields that memgate reads of them.
 
 use memgate_model::kind::{Kind, NAMESPACE};
-use memgate_model::schema::{Field, METADATA, METADATA_WITH_ANNOTATIONS, Schema, UID};
+use memgate_model::schema::{Field, METADATA, METADATA_WITH_ANNOTATIONS, Schema, schema};
 use memgate_model::selector::PodSelector;
 use memgate_model::tree::Tree;
 
@@ -40,131 +40,26 @@ pub(crate) const WORKER_CONTAINER: &str = "worker";
 pub(crate) const MEMORY_TOOLS: [&str; 4] =
     ["recall_memory", "remember", "propose_memory", "search_transcript"];
 
+const GROUP: (&str, &str) = ("core.orka.ai", "v1alpha1");
+
 /// An Agent, with the fields that validation reads.
-pub(crate) static AGENT: Kind = kind(
-    "Agent",
-    "agents",
-    Schema::Open(&[
-        Field::new("metadata", METADATA_WITH_ANNOTATIONS),
-        Field::new(
-            "spec",
-            Schema::Open(&[
-                TOOLS,
-                Field::new(
-                    "coordination",
-                    Schema::Open(&[
-                        ENABLED,
-                        Field::new("approvalRequiredTools", Schema::List(&Schema::Text)),
-                    ]),
-                ),
-                Field::new(
-                    "runtime",
-                    Schema::Open(&[
-                        Field::new("type", Schema::Text),
-                        Field::new("defaultAllowedTools", Schema::List(&Schema::Text)),
-                    ]),
-                ),
-                Field::new("secretRef", Schema::Open(&[NAME])),
-            ]),
-        ),
-    ]),
-);
+pub(crate) static AGENT: Kind = Kind::new(GROUP, "Agent", "agents", AGENT_SCHEMA);
 
 /// A Task, with the fields that validation reads.
-pub(crate) static TASK: Kind = kind(
-    "Task",
-    "tasks",
-    Schema::Open(&[
-        Field::new("metadata", METADATA_WITH_ANNOTATIONS),
-        Field::new(
-            "spec",
-            Schema::Open(&[
-                Field::new("type", Schema::Text),
-                Field::new(
-                    "env",
-                    Schema::List(&Schema::Open(&[
-                        Field::new("name", Schema::Text),
-                        Field::new("value", Schema::Text),
-                        Field::new("valueFrom", Schema::Any),
-                    ])),
-                ),
-                Field::new("ai", Schema::Open(&[Field::new("tools", Schema::List(&Schema::Text))])),
-                AGENT_REF,
-            ]),
-        ),
-    ]),
-);
+pub(crate) static TASK: Kind = Kind::new(GROUP, "Task", "tasks", TASK_SCHEMA);
 
 /// A MemoryBackend, from an open pull request of the platform.
-pub(crate) static MEMORY_BACKEND: Kind = kind(
-    "MemoryBackend",
-    "memorybackends",
-    Schema::Open(&[
-        Field::new("metadata", METADATA_WITH_ANNOTATIONS),
-        Field::new(
-            "spec",
-            Schema::Open(&[
-                Field::new(
-                    "protocol",
-                    Schema::Open(&[
-                        Field::new("omsVersion", Schema::Text),
-                        Field::new("profile", Schema::Text),
-                    ]),
-                ),
-                Field::new("deployment", Schema::Open(&[Field::new("endpoint", Schema::Text)])),
-                Field::new(
-                    "clientAuth",
-                    Schema::Open(&[Field::new(
-                        "bearerTokenSecretRef",
-                        Schema::Open(&[NAME, Field::new("key", Schema::Text)]),
-                    )]),
-                ),
-                Field::new("store", Schema::Open(&[NAME])),
-            ]),
-        ),
-    ]),
-);
+pub(crate) static MEMORY_BACKEND: Kind =
+    Kind::new(GROUP, "MemoryBackend", "memorybackends", MEMORY_BACKEND_SCHEMA);
 
 /// An Agent in the state: its annotations, and the tools that it gives to Tasks.
-pub(crate) static STATE_AGENT: Kind = kind(
-    "Agent",
-    "agents",
-    Schema::Open(&[
-        Field::new(
-            "metadata",
-            Schema::Open(&[NAME, NAMESPACE_NAME, Field::new("annotations", Schema::Open(ANNOTATIONS))]),
-        ),
-        Field::new("spec", Schema::Open(&[TOOLS, Field::new("coordination", Schema::Open(&[ENABLED]))])),
-    ]),
-);
+pub(crate) static STATE_AGENT: Kind = Kind::new(GROUP, "Agent", "agents", STATE_AGENT_SCHEMA);
 
 /// A Task in the state. Its variables are left out, since some hold credentials.
-pub(crate) static STATE_TASK: Kind = kind(
-    "Task",
-    "tasks",
-    Schema::Pruned(&[
-        Field::new(
-            "metadata",
-            Schema::Pruned(&[
-                NAME,
-                NAMESPACE_NAME,
-                UID,
-                Field::new(
-                    "labels",
-                    Schema::Pruned(&[
-                        Field::new(SCHEDULED_LABEL, Schema::Text),
-                        Field::new(PARENT_LABEL, Schema::Text),
-                    ]),
-                ),
-                Field::new("annotations", Schema::Pruned(ANNOTATIONS)),
-            ]),
-        ),
-        Field::new("spec", Schema::Pruned(&[STATE_AGENT_REF])),
-    ]),
-);
+pub(crate) static STATE_TASK: Kind = Kind::new(GROUP, "Task", "tasks", STATE_TASK_SCHEMA);
 
 /// A tool that users added. Only its name is read.
-pub(crate) static TOOL: Kind = kind("Tool", "tools", Schema::Open(&[Field::new("metadata", METADATA)]));
+pub(crate) static TOOL: Kind = Kind::new(GROUP, "Tool", "tools", schema! { open { "metadata": METADATA, } });
 
 /// The kinds that the family validates.
 pub(crate) static VALIDATED: [&Kind; 4] = [&AGENT, &TASK, &MEMORY_BACKEND, &NAMESPACE];
@@ -185,29 +80,63 @@ pub(crate) static POD_SELECTORS: [PodSelector; 1] = [PodSelector {
 /// pool.
 pub(crate) const POOL_LABEL_PREFIX: &str = "orka.ai/runtime-pool";
 
-const NAME: Field = Field::new("name", Schema::Text);
-const NAMESPACE_NAME: Field = Field::new("namespace", Schema::Text);
+const AGENT_SCHEMA: Schema = schema! { open {
+    "metadata": METADATA_WITH_ANNOTATIONS,
+    "spec": open {
+        "tools": TOOLS,
+        "coordination": open { "enabled": boolean, "approvalRequiredTools": [text], },
+        "runtime": open { "type": text, "defaultAllowedTools": [text], },
+        "secretRef": open { "name": text, },
+    },
+} };
 
-const ENABLED: Field = Field::new("enabled", Schema::Boolean);
+const TOOLS: Schema = schema! { [open { "name": text, "enabled": boolean, }] };
 
-const TOOLS: Field = Field::new("tools", Schema::List(&Schema::Open(&[NAME, ENABLED])));
+const TASK_SCHEMA: Schema = schema! { open {
+    "metadata": METADATA_WITH_ANNOTATIONS,
+    "spec": open {
+        "type": text,
+        "env": [open { "name" "value": text, "valueFrom": any, }],
+        "ai": open { "tools": [text], },
+        "agentRef": open { "name" "namespace": text, },
+    },
+} };
+
+const MEMORY_BACKEND_SCHEMA: Schema = schema! { open {
+    "metadata": METADATA_WITH_ANNOTATIONS,
+    "spec": open {
+        "protocol": open { "omsVersion" "profile": text, },
+        "deployment": open { "endpoint": text, },
+        "clientAuth": open { "bearerTokenSecretRef": open { "name" "key": text, }, },
+        "store": open { "name": text, },
+    },
+} };
+
+const STATE_AGENT_SCHEMA: Schema = schema! { open {
+    "metadata": open { "name" "namespace": text, "annotations": (Schema::Open(ANNOTATIONS)), },
+    "spec": open { "tools": TOOLS, "coordination": open { "enabled": boolean, }, },
+} };
+
+const STATE_TASK_SCHEMA: Schema = schema! { pruned {
+    "metadata": pruned {
+        "name" "namespace" "uid": text,
+        "labels": (Schema::Pruned(&[text(SCHEDULED_LABEL), text(PARENT_LABEL)])),
+        "annotations": (Schema::Pruned(ANNOTATIONS)),
+    },
+    "spec": pruned { "agentRef": pruned { "name" "namespace": text, }, },
+} };
 
 /// The annotations of stored objects that decisions read.
 const ANNOTATIONS: &[Field] = &[
-    Field::new(ENABLED_ANNOTATION, Schema::Text),
-    Field::new(LIMIT_ANNOTATION, Schema::Text),
-    Field::new(MAX_CHARS_ANNOTATION, Schema::Text),
-    Field::new(TOOLS_ANNOTATION, Schema::Text),
-    Field::new(PARENT_ANNOTATION, Schema::Text),
+    text(ENABLED_ANNOTATION),
+    text(LIMIT_ANNOTATION),
+    text(MAX_CHARS_ANNOTATION),
+    text(TOOLS_ANNOTATION),
+    text(PARENT_ANNOTATION),
 ];
 
-const AGENT_REF: Field = Field::new("agentRef", Schema::Open(&[NAME, NAMESPACE_NAME]));
-
-/// The same without the names of other fields.
-const STATE_AGENT_REF: Field = Field::new("agentRef", Schema::Pruned(&[NAME, NAMESPACE_NAME]));
-
-const fn kind(kind: &'static str, plural: &'static str, schema: Schema) -> Kind {
-    Kind { group: "core.orka.ai", version: "v1alpha1", kind, plural, namespaced: true, schema }
+const fn text(name: &'static str) -> Field {
+    Field::new(name, Schema::Text)
 }
 
 /// The value of an annotation, of an object under review or in the state.
@@ -222,7 +151,7 @@ pub(crate) fn label<'t>(object: &'t Tree, key: &str) -> Option<&'t str> {
 
 fn entry<'t>(object: &'t Tree, map: &str, key: &str) -> Option<&'t str> {
     let map = object.at(&["metadata", map])?;
-    map.entry(key).or_else(|| map.get(key).and_then(Tree::text))
+    map.entry(key).or_else(|| map.text_at(&[key]))
 }
 
 /// The name of the Task whose schedule created this one.

@@ -24,7 +24,7 @@ pub(super) struct AgentTool<'t> {
 impl<'t> AgentTool<'t> {
     /// The tools that have a name, and no field of the wrong type.
     pub(super) fn read_all(agent: &'t Tree) -> impl Iterator<Item = Self> {
-        let list = agent.at(&["spec", "tools"]).map(Tree::elements).unwrap_or_default();
+        let list = agent.list_at(&["spec", "tools"]);
         list.iter().enumerate().filter_map(|(index, tool)| {
             let name = tool.get("name")?.text()?.trim();
             let enabled = match tool.get("enabled") {

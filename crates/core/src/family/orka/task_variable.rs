@@ -18,7 +18,7 @@ pub(super) struct TaskVariable<'t> {
 impl<'t> TaskVariable<'t> {
     /// The variables that have a name.
     pub(super) fn read_all(task: &'t Tree) -> Vec<Self> {
-        let list = task.at(&["spec", "env"]).map(Tree::elements).unwrap_or_default();
+        let list = task.list_at(&["spec", "env"]);
         let variable = |(index, variable): (usize, &'t Tree)| {
             let name = variable.get("name")?.text()?;
             let value = variable.get("value");

@@ -1,7 +1,7 @@
 //! The family's kinds, and the fields that memgate reads of them.
 
 use memgate_model::kind::Kind;
-use memgate_model::schema::{Field, LABELS, Schema, UID, metadata};
+use memgate_model::schema::{Field, LABELS, Schema, UID, metadata, schema};
 use memgate_model::selector::PodSelector;
 use memgate_model::tree::Tree;
 
@@ -39,16 +39,17 @@ pub(crate) const OPENAI_URL: &str = "https://api.openai.com/v1";
 pub(crate) const OLLAMA_URL: &str = "http://127.0.0.1:11434";
 
 /// The memory resource.
-pub(crate) static MEMORY: Kind = kind("Memory", "memories", MEMORY_SCHEMA);
+pub(crate) static MEMORY: Kind = Kind::new(GROUP, "Memory", "memories", MEMORY_SCHEMA);
 
 /// The referrer, with the fields that lookups need.
-pub(crate) static AGENT: Kind = kind("Agent", "agents", AGENT_SCHEMA);
+pub(crate) static AGENT: Kind = Kind::new(GROUP, "Agent", "agents", AGENT_SCHEMA);
 
 /// The referrer, with all fields that validation needs.
-pub(crate) static VALIDATED_AGENT: Kind = kind("Agent", "agents", VALIDATED_AGENT_SCHEMA);
+pub(crate) static VALIDATED_AGENT: Kind = Kind::new(GROUP, "Agent", "agents", VALIDATED_AGENT_SCHEMA);
 
 /// The resource that serves a Memory's embeddings.
-pub(crate) static MODEL_ENDPOINT: Kind = kind("ModelEndpoint", "modelendpoints", MODEL_ENDPOINT_SCHEMA);
+pub(crate) static MODEL_ENDPOINT: Kind =
+    Kind::new(GROUP, "ModelEndpoint", "modelendpoints", MODEL_ENDPOINT_SCHEMA);
 
 /// The kinds that the family validates.
 pub(crate) static VALIDATED: [&Kind; 3] = [&MEMORY, &VALIDATED_AGENT, &MODEL_ENDPOINT];
@@ -63,95 +64,59 @@ pub(crate) static MEMORIES: [&Kind; 2] = [&MEMORY, &MODEL_ENDPOINT];
 pub(crate) static POD_SELECTORS: [PodSelector; 1] =
     [PodSelector::labelled("orloj", &[(COMPONENT_LABEL, &[AGENT_JOB])])];
 
-const fn kind(kind: &'static str, plural: &'static str, schema: Schema) -> Kind {
-    Kind { group: "orloj.dev", version: "v1", kind, plural, namespaced: true, schema }
-}
+const GROUP: (&str, &str) = ("orloj.dev", "v1");
 
-const METADATA: Field = Field::new("metadata", metadata![UID, ANNOTATIONS]);
+const METADATA: Schema = metadata![UID, ANNOTATIONS];
 
 /// The metadata of kinds whose objects policies judge: policies select by labels.
-const JUDGED_METADATA: Field = Field::new("metadata", metadata![UID, LABELS, ANNOTATIONS]);
+const JUDGED_METADATA: Schema = metadata![UID, LABELS, ANNOTATIONS];
 
 const ANNOTATIONS: Field =
     Field::new("annotations", Schema::Open(&[Field::new(TARGET_NAMESPACE, Schema::Text)]));
 
-const STATUS: Field = Field::new("status", Schema::Open(&[Field::new("phase", Schema::Text)]));
-
-const AUTH: Field = Field::new("auth", Schema::Object(&[Field::new("secretRef", Schema::Text)]))
+const AUTH: Field = Field::new("auth", schema! { object { "secretRef": text, } })
     .aliases(&[("secret_ref", "auth.secretRef"), ("secretRef", "auth.secretRef")]);
 
-const MEMORY_SCHEMA: Schema = Schema::Open(&[
-    JUDGED_METADATA,
-    Field::new(
-        "spec",
-        Schema::Object(&[
-            Field::new("type", Schema::Text),
-            Field::new("provider", Schema::Text),
-            Field::new("embedding_model", Schema::Text),
-            Field::new("endpoint", Schema::Text),
-            Field::new("endpoint_secret_ref", Schema::Text),
-            AUTH,
-        ]),
-    )
-    .guarded(),
-    STATUS,
-]);
+/// A spec, which itself may be misspelt.
+const fn spec(schema: Schema) -> Field {
+    Field::new("spec", schema).guarded()
+}
 
-const CLAIM: Field = Field::new(
-    "memory",
-    Schema::Object(&[
-        Field::new("ref", Schema::Text),
-        Field::new("allow", STRINGS),
-        Field::new("type", Schema::Text),
-        Field::new("provider", Schema::Text),
-    ]),
-)
-.aliases(&[("memory_ref", "memory.ref"), ("memoryRef", "memory.ref")]);
+const MEMORY_SCHEMA: Schema = schema! { open {
+    "metadata": JUDGED_METADATA,
+    (spec(schema! { object {
+        "type" "provider" "embedding_model" "endpoint" "endpoint_secret_ref": text,
+        AUTH,
+    } })),
+    "status": open { "phase": text, },
+} };
 
-const AGENT_SCHEMA: Schema = Schema::Open(&[METADATA, Field::new("spec", Schema::Open(&[CLAIM]))]);
+const CLAIM: Field =
+    Field::new("memory", schema! { object { "ref": text, "allow": [text], "type" "provider": text, } })
+        .aliases(&[("memory_ref", "memory.ref"), ("memoryRef", "memory.ref")]);
 
-const STRINGS: Schema = Schema::List(&Schema::Text);
+const AGENT_SCHEMA: Schema = schema! { open { "metadata": METADATA, "spec": open { CLAIM, }, } };
 
-const VALIDATED_AGENT_SCHEMA: Schema = Schema::Open(&[
-    JUDGED_METADATA,
-    Field::new(
-        "spec",
-        Schema::Object(&[
-            Field::new("prompt", Schema::Text),
-            Field::new("model_ref", Schema::Text),
-            CLAIM,
-            Field::new("tools", STRINGS),
-            Field::new("allowed_tools", STRINGS),
-            Field::new("roles", STRINGS),
-            Field::new("fallback_model_refs", STRINGS),
-            Field::new(
-                "limits",
-                Schema::Object(&[
-                    Field::new("max_steps", Schema::Integer),
-                    Field::new("timeout", Schema::Text),
-                ]),
-            ),
-            Field::new("execution", Schema::Open(&[])),
-        ]),
-    )
-    .guarded(),
-]);
+const VALIDATED_AGENT_SCHEMA: Schema = schema! { open {
+    "metadata": JUDGED_METADATA,
+    (spec(schema! { object {
+        "prompt" "model_ref": text,
+        CLAIM,
+        "tools" "allowed_tools" "roles" "fallback_model_refs": [text],
+        "limits": object { "max_steps": integer, "timeout": text, },
+        "execution": open {},
+    } })),
+} };
 
-const MODEL_ENDPOINT_SCHEMA: Schema = Schema::Open(&[
-    METADATA,
-    Field::new(
-        "spec",
-        Schema::Object(&[
-            Field::new("provider", Schema::Text),
-            Field::new("base_url", Schema::Text),
-            Field::new("default_model", Schema::Text),
-            Field::new("options", Schema::Open(&[])),
-            AUTH,
-            Field::new("allowPrivate", Schema::Boolean),
-        ]),
-    )
-    .guarded(),
-]);
+const MODEL_ENDPOINT_SCHEMA: Schema = schema! { open {
+    "metadata": METADATA,
+    (spec(schema! { object {
+        "provider" "base_url" "default_model": text,
+        "options": open {},
+        AUTH,
+        "allowPrivate": boolean,
+    } })),
+} };
 
 /// Where a Memory is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -241,7 +206,7 @@ pub(crate) fn claimed_memory(agent: &Tree) -> Option<&str> {
 
 /// The operations that an Agent requests, unparsed.
 pub(crate) fn allow(agent: &Tree) -> &[Tree] {
-    agent.at(&["spec", "memory", "allow"]).map(Tree::elements).unwrap_or_default()
+    agent.list_at(&["spec", "memory", "allow"])
 }
 
 /// The text of an entry of `allow`, trimmed; empty for an entry that is not a string.

@@ -105,12 +105,7 @@ fn target_namespace(subject: &Subject<'_>, settings: &Orloj) -> Option<Finding> 
     Some(Finding::warn(&TARGET_NAMESPACE, pointer, message))
 }
 
-/// A fingerprint value. Two objects have the same one if all these values are equal.
-fn fingerprint_value(values: &[Option<&str>]) -> String {
-    fingerprint_of(values)
-}
-
-/// A fingerprint value for a list. It is short even for a long list.
+/// A fingerprint value: the same for two lists that are equal, and short even for a long one.
 fn fingerprint_of<T: Hash>(values: impl IntoIterator<Item = T>) -> String {
     let mut hasher = DefaultHasher::new();
     let count = values.into_iter().map(|value| value.hash(&mut hasher)).count();

@@ -16,8 +16,8 @@ pub(crate) mod read;
 mod schemas;
 pub(crate) mod shared_memory;
 
-use memgate_model::kind::Kind;
-use memgate_model::schema::{Field, METADATA, Schema};
+use memgate_model::kind::{CORE, Kind};
+use memgate_model::schema::{METADATA, Schema, schema};
 use memgate_model::selector::PodSelector;
 
 /// The API group.
@@ -126,14 +126,12 @@ pub(crate) static WORKSPACE_SESSION: Kind =
 pub(crate) static HARNESS_SESSION: Kind = kind("HarnessSession", "harnesssessions", schemas::HARNESS_SESSION);
 
 /// core/v1 PersistentVolumeClaim; only its existence is read.
-pub(crate) static CLAIM: Kind = Kind {
-    group: "",
-    version: "v1",
-    kind: "PersistentVolumeClaim",
-    plural: "persistentvolumeclaims",
-    namespaced: true,
-    schema: Schema::Open(&[Field::new("metadata", METADATA)]),
-};
+pub(crate) static CLAIM: Kind = Kind::new(
+    CORE,
+    "PersistentVolumeClaim",
+    "persistentvolumeclaims",
+    schema! { open { "metadata": METADATA, } },
+);
 
 /// The kinds that the family validates.
 pub(crate) static VALIDATED: [&Kind; 8] = [
@@ -199,5 +197,5 @@ fn server_url(server: &str, namespace: &str) -> String {
 }
 
 const fn kind(kind: &'static str, plural: &'static str, schema: Schema) -> Kind {
-    Kind { group: GROUP, version: "v1alpha1", kind, plural, namespaced: true, schema }
+    Kind::new((GROUP, "v1alpha1"), kind, plural, schema)
 }

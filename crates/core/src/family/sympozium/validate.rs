@@ -21,7 +21,7 @@ mod volumes;
 mod workspace;
 
 use std::borrow::Cow;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::hash::{BuildHasher as _, BuildHasherDefault, DefaultHasher};
 
 use crate::family::message::{MAX_NAME_CHARS, fit_message, fits, truncate};
 use crate::family::schema_check::{self, Codes, drop_below_wrong_types};
@@ -145,9 +145,8 @@ fn push_name(path: &mut String, name: &str) {
     if name.len() <= MAX_BYTES {
         path.push_str(name);
     } else {
-        let mut hasher = DefaultHasher::new();
-        name.hash(&mut hasher);
-        path.push_str(&hasher.finish().to_string());
+        let hash = BuildHasherDefault::<DefaultHasher>::default().hash_one(name);
+        path.push_str(&hash.to_string());
     }
 }
 

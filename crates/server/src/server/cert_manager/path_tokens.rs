@@ -7,8 +7,7 @@
 
 use std::fmt::{self, Write};
 
-use ring::rand::{SecureRandom, SystemRandom};
-
+use crate::crypto::provider;
 use crate::review_path::{TOKEN_ALPHABET, TOKEN_CHARS, is_token};
 
 /// The key of the tokens in the Secret: a line for each, with the time when it was made, in seconds since 1970.
@@ -28,7 +27,7 @@ impl PathToken {
     /// Makes one.
     fn generate() -> Result<Self, rcgen::Error> {
         let mut bytes = [0; TOKEN_CHARS];
-        SystemRandom::new().fill(&mut bytes).map_err(|_| rcgen::Error::RingUnspecified)?;
+        provider().secure_random.fill(&mut bytes).map_err(|_| rcgen::Error::RingUnspecified)?;
         let character = |byte: &u8| TOKEN_ALPHABET.get(usize::from(byte % 32)).copied().map(char::from);
         Ok(Self(bytes.iter().filter_map(character).collect()))
     }

@@ -19,6 +19,7 @@ use thiserror::Error as ThisError;
 use x509_parser::extensions::GeneralName;
 use x509_parser::parse_x509_certificate;
 
+use crate::crypto::provider;
 use crate::server::certs::ca_bundle;
 use crate::server::certs::kube_api::{error_message, webhook_configs, with_timeout};
 use crate::server::metrics::labels::config_name;
@@ -227,7 +228,7 @@ fn verify_chain(
     };
     let mut roots = RootCertStore::empty();
     let added = roots.add_parsable_certificates(bundle.iter().map(|der| der.clone().into_owned()));
-    let provider = rustls::crypto::ring::default_provider().into();
+    let provider = provider().into();
     let verifier = WebPkiServerVerifier::builder_with_provider(roots.into(), provider).build();
     let (Ok(verifier), Ok(server), true) = (verifier, ServerName::try_from(name), added.0 > 0) else {
         return TrustVerdict::Refused("caBundle holds no certificate that can be used".to_owned());

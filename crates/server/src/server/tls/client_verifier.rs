@@ -19,9 +19,10 @@ use x509_parser::extensions::GeneralName;
 use x509_parser::parse_x509_certificate;
 use x509_parser::prelude::X509Certificate;
 
+use crate::crypto::provider;
 use crate::server::certs::ca_bundle;
+use crate::server::tls::Error;
 use crate::server::tls::watched_files::WatchedFiles;
-use crate::server::tls::{Error, provider};
 
 /// Which client certificates are required.
 #[derive(Debug, Clone)]
@@ -93,7 +94,7 @@ fn roots([ca]: &[PathBuf; 1], [text]: &[Vec<u8>; 1]) -> Result<Roots, Error> {
     for cert in &bundle.certs {
         store.add(cert.certificate()).map_err(Error::Pair)?;
     }
-    let builder = WebPkiClientVerifier::builder_with_provider(Arc::new(store), provider());
+    let builder = WebPkiClientVerifier::builder_with_provider(Arc::new(store), provider().into());
     Ok(Roots { verifier: builder.build().map_err(Error::ClientCa)?, not_before, not_after })
 }
 

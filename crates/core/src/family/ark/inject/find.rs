@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use memgate_model::edit::{ConfigMapRef, EnvSource, KeyRef, ValueFrom};
+use memgate_model::edit::{EnvSource, KeyRef};
 use memgate_model::kind::SERVICE;
 use memgate_model::object::{Lookup, Object, Reference};
 use memgate_model::state_reader::StateReader;
@@ -42,24 +42,8 @@ const CREDENTIAL: &str = "holds a literal credential and is not copied into the 
 pub(super) struct HeaderVariable<'s> {
     pub(super) name: &'s str,
     pub(super) variable: String,
-    pub(super) source: HeaderSource<'s>,
+    pub(super) source: EnvSource,
     pub(super) index: usize,
-}
-
-/// Where the value of a header comes from, as written in the Memory.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum HeaderSource<'s> {
-    Literal(&'s str),
-    Secret(KeyName<'s>),
-    ConfigMap(KeyName<'s>),
-}
-
-/// A key of a Secret or `ConfigMap`.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct KeyName<'s> {
-    name: &'s str,
-    key: &'s str,
-    optional: Option<bool>,
 }
 
 /// A header that cannot be injected.
@@ -79,12 +63,8 @@ impl<'s> PodMemory<'s> {
             EffectiveValue::Literal(literal) => self.literal(literal.text()?),
             EffectiveValue::Nothing => None,
             EffectiveValue::Source(source) => match source.field {
-                "secretKeyRef" if !self.cross_namespace => {
-                    Some(HeaderSource::Secret(KeyName::read(&source)?).to_env())
-                }
-                "configMapKeyRef" if !self.cross_namespace => {
-                    Some(HeaderSource::ConfigMap(KeyName::read(&source)?).to_env())
-                }
+                "secretKeyRef" if !self.cross_namespace => key_ref(&source).map(EnvSource::Secret),
+                "configMapKeyRef" if !self.cross_namespace => key_ref(&source).map(EnvSource::ConfigMap),
                 "configMapKeyRef" => self.resolved(),
                 "serviceRef" => self.service(&source, state),
                 _ => None,
@@ -128,13 +108,13 @@ impl<'s> PodMemory<'s> {
 
     /// The headers that can be injected, and those that cannot.
     pub(super) fn headers(&self) -> (Vec<HeaderVariable<'s>>, Vec<SkippedHeader<'s>>) {
-        let headers = self.memory.tree.at(&["spec", "headers"]).map(Tree::elements).unwrap_or_default();
+        let headers = self.memory.tree.list_at(&["spec", "headers"]);
         let (mut usable, mut skipped) = (Vec::new(), Vec::new());
         // Headers of one canonical form are one header, and the last one counts. Without it, an earlier one would be what
         // the platform does not send. Going backwards, the last one is the first.
         let mut is_copied = ByKey::default();
         for (index, header) in headers.iter().enumerate().rev() {
-            let Some(name) = header.get("name").and_then(Tree::text).filter(|name| !name.is_empty()) else {
+            let Some(name) = header.text_at(&["name"]).filter(|name| !name.is_empty()) else {
                 continue;
             };
             let last: &mut Option<bool> = is_copied.or_default(one_spelling(name));
@@ -168,19 +148,19 @@ impl<'s> PodMemory<'s> {
         (last, skipped)
     }
 
-    fn header_value(&self, name: &str, header: &'s Tree) -> Result<HeaderSource<'s>, &'static str> {
+    fn header_value(&self, name: &str, header: &'s Tree) -> Result<EnvSource, &'static str> {
         if self.cross_namespace {
             return Err(OTHER_NAMESPACE);
         }
         match ValueOrSource::read_header(header.get("value").ok_or(NO_VALUE)?).effective() {
             EffectiveValue::Literal(literal) => match literal.text() {
                 Some(_) if is_credential_header(name) => Err(CREDENTIAL),
-                Some(text) => Ok(HeaderSource::Literal(text)),
+                Some(text) => Ok(EnvSource::Value(escape_references(text))),
                 None => Err(NO_VALUE),
             },
             EffectiveValue::Source(source) => match source.field {
-                "secretKeyRef" => KeyName::read(&source).map(HeaderSource::Secret).ok_or(NO_VALUE),
-                "configMapKeyRef" => KeyName::read(&source).map(HeaderSource::ConfigMap).ok_or(NO_VALUE),
+                "secretKeyRef" => key_ref(&source).map(EnvSource::Secret).ok_or(NO_VALUE),
+                "configMapKeyRef" => key_ref(&source).map(EnvSource::ConfigMap).ok_or(NO_VALUE),
                 _ => Err(QUERY_PARAMETER),
             },
             EffectiveValue::Nothing => Err(NO_VALUE),
@@ -197,27 +177,12 @@ fn header_variable_name(header: &str) -> String {
     name
 }
 
-impl HeaderSource<'_> {
-    /// The source as a variable has it.
-    pub(super) fn to_env(self) -> EnvSource {
-        match self {
-            Self::Literal(text) => EnvSource::Value(escape_references(text)),
-            Self::Secret(key) => EnvSource::ValueFrom(ValueFrom { secret_key_ref: key.to_ref() }),
-            Self::ConfigMap(key) => EnvSource::ConfigMap(ConfigMapRef { config_map_key_ref: key.to_ref() }),
-        }
-    }
-}
-
-impl<'s> KeyName<'s> {
-    fn read(source: &ValueSource<'s>) -> Option<Self> {
-        let optional = match source.tree.get("optional") {
-            Some(Tree::Boolean(optional)) => Some(*optional),
-            _ => None,
-        };
-        Some(Self { name: source.text("name")?, key: source.text("key")?, optional })
-    }
-
-    fn to_ref(self) -> KeyRef {
-        KeyRef { name: self.name.to_owned(), key: Cow::Owned(self.key.to_owned()), optional: self.optional }
-    }
+/// The key of the Secret or ConfigMap.
+fn key_ref(source: &ValueSource<'_>) -> Option<KeyRef> {
+    let optional = match source.tree.get("optional") {
+        Some(Tree::Boolean(optional)) => Some(*optional),
+        _ => None,
+    };
+    let (name, key) = (source.text("name")?, source.text("key")?);
+    Some(KeyRef { name: name.to_owned(), key: Cow::Owned(key.to_owned()), optional })
 }

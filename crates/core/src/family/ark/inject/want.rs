@@ -56,7 +56,7 @@ pub(super) fn variables(
     }
     variables.extend(headers.into_iter().map(|header| {
         let origin = field_origin(memory, format!("spec.headers[{}].value", header.index));
-        Variable::new(header.variable, header.source.to_env(), origin)
+        Variable::new(header.variable, header.source, origin)
     }));
     variables
 }

@@ -6,7 +6,6 @@ use memgate_model::finding::Finding;
 use memgate_model::kind::SERVICE;
 use memgate_model::object::Lookup;
 use memgate_model::state_reader::StateReader;
-use memgate_model::tree::Tree;
 use memgate_primitives::budget::Budget;
 use memgate_primitives::pointer::{Path, Pointer};
 
@@ -146,7 +145,7 @@ fn url(text: &str, subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Fi
 
 /// Whether the Memory has headers that would leave the cluster in plain text.
 fn travels_unencrypted(address: &Address<'_>, subject: &Subject<'_>, state: &mut StateReader<'_>) -> bool {
-    let headers = subject.object.at(&["spec", "headers"]).map(Tree::elements).unwrap_or_default();
+    let headers = subject.object.list_at(&["spec", "headers"]);
     if address.encrypted || headers.is_empty() || address.is_inside() {
         return false;
     }

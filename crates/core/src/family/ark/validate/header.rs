@@ -59,7 +59,7 @@ impl CheckedHeader<'_> {
 }
 
 pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>, findings: &mut Vec<Finding>) {
-    let headers = subject.object.at(&["spec", "headers"]).map(Tree::elements).unwrap_or_default();
+    let headers = subject.object.list_at(&["spec", "headers"]);
     let (spec, work) = (Path::Key(&Path::Root, "spec"), state.budget());
     let list = Path::Key(&spec, "headers");
     let mut spellings: ByKey<_, Spellings<'_>> = ByKey::default();
@@ -67,7 +67,7 @@ pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>, findi
         if work.has_ended() {
             break;
         }
-        let name = tree.get("name").and_then(Tree::text).unwrap_or_default();
+        let name = tree.text_at(&["name"]).unwrap_or_default();
         let header = CheckedHeader { name, tree, path: Path::Index(&list, index), work };
         findings.extend(self::name(&header));
         if !name.is_empty()

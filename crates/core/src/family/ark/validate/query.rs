@@ -65,7 +65,7 @@ fn named_memory(memory: &Tree, subject: &Subject<'_>, state: &mut StateReader<'_
     if memory.get("namespace").is_some_and(|namespace| namespace.text().is_none()) {
         return Vec::new();
     }
-    let namespace = memory.get("namespace").and_then(Tree::text).filter(|namespace| !namespace.is_empty());
+    let namespace = memory.text_at(&["namespace"]).filter(|namespace| !namespace.is_empty());
     let namespace = namespace.unwrap_or(subject.namespace);
     let found = state.get_if_known(&MEMORY, namespace, name);
     let (mut findings, home) = (Vec::new(), Pointer::new("/metadata/namespace"));
@@ -109,7 +109,7 @@ fn durations(object: &Tree, work: &Budget<'_>) -> impl Iterator<Item = Finding> 
 fn not_ready(memory: &Object, namespace: &str, pointer: Pointer) -> Option<Finding> {
     let status = status(&memory.tree)?;
     let home = format!("{}/{}", without_quotes(namespace), without_quotes(&memory.name));
-    let (message, field, label) = if status.get("phase").and_then(Tree::text) == Some("error") {
+    let (message, field, label) = if status.text_at(&["phase"]) == Some("error") {
         (format!("Memory \"{home}\" is in phase error"), "/status/phase", "the phase of the Memory")
     } else if resolved_address(&memory.tree).is_none() {
         let message = format!("Memory \"{home}\" has no resolved address yet");
@@ -124,7 +124,7 @@ fn not_ready(memory: &Object, namespace: &str, pointer: Pointer) -> Option<Findi
 /// Reports a conversation without a Memory, which the platform silently drops.
 fn without_memory(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<Finding> {
     let spec = subject.object.get("spec")?;
-    spec.get("conversationId").and_then(Tree::text).filter(|id| !id.is_empty())?;
+    spec.text_at(&["conversationId"]).filter(|id| !id.is_empty())?;
     if subject.operation != Operation::Create || !state.is_known(&MEMORY) {
         return None;
     }

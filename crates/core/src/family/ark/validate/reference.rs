@@ -4,7 +4,6 @@ use memgate_model::finding::{Code, Finding, excerpt};
 use memgate_model::kind::{Kind, SECRET};
 use memgate_model::object::Lookup;
 use memgate_model::state_reader::StateReader;
-use memgate_primitives::budget::Budget;
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::{Path, Pointer};
 
@@ -30,16 +29,6 @@ impl ReferenceLocation<'_> {
     pub(super) fn field(&self, name: &'static str) -> Pointer {
         Path::Key(&self.path, name).pointer()
     }
-
-    fn deny_field(
-        &self,
-        work: &Budget<'_>,
-        code: &'static Code,
-        field: &'static str,
-        message: impl Fn() -> String + Send + Sync + 'static,
-    ) -> Finding {
-        denial(work, code, self.field(field), message)
-    }
 }
 
 /// Findings about a reference that the platform uses, of any kind.
@@ -57,13 +46,13 @@ pub(super) fn findings(
             "serviceRef" => "service name is required",
             _ => "queryParameterRef.name cannot be empty",
         };
-        findings.push(location.deny_field(work, &MEMORY_REF_NAME, "name", || message.to_owned()));
+        findings.push(denial(work, &MEMORY_REF_NAME, location.field("name"), || message.to_owned()));
     }
     let has_key = matches!(source.field, "secretKeyRef" | "configMapKeyRef");
     if has_key && source.lacks("key") {
         let field = source.field;
         let message = move || format!("{field}.key is required");
-        findings.push(location.deny_field(work, &MEMORY_REF_KEY, "key", message));
+        findings.push(denial(work, &MEMORY_REF_KEY, location.field("key"), message));
     }
     findings.extend(match source.field {
         "secretKeyRef" => missing(source, &SECRET_CODES, location, state),

@@ -4,7 +4,6 @@ use memgate_model::family::Subject;
 use memgate_model::finding::Finding;
 use memgate_model::object::Object;
 use memgate_model::state_reader::StateReader;
-use memgate_model::tree::Tree;
 use memgate_primitives::pointer::Pointer;
 
 use super::super::api::{DEFAULT, STATE_QUERY};
@@ -42,6 +41,6 @@ fn uses(query: &Object, namespace: &str, name: &str) -> bool {
     let Some(memory) = query.tree.at(&["spec", "memory"]) else {
         return name == DEFAULT && *query.namespace == *namespace;
     };
-    let named = memory.get("namespace").and_then(Tree::text).filter(|named| !named.is_empty());
-    memory.get("name").and_then(Tree::text) == Some(name) && named.unwrap_or(&query.namespace) == namespace
+    let named = memory.text_at(&["namespace"]).filter(|named| !named.is_empty());
+    memory.text_at(&["name"]) == Some(name) && named.unwrap_or(&query.namespace) == namespace
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::family::inject::env::{self, ExistingEnv, Position, Variable};
 use crate::family::inject::own::MemoryVariableNames;
 use crate::family::inject::{self, Unmet, WantedByContainer, WantedByPod};
-use memgate_model::edit::{EnvSource, KeyRef, ValueFrom};
+use memgate_model::edit::{EnvSource, KeyRef};
 use memgate_model::finding::Finding;
 use memgate_model::injection::Injection;
 use memgate_model::object::Object;
@@ -176,8 +176,7 @@ impl BackendVariables {
     }
 
     fn secret(&mut self, name: &'static str, secret: &str, key: &'static str, field: &'static str) {
-        let secret_key_ref = KeyRef { name: secret.to_owned(), key: key.into(), optional: None };
-        let source = EnvSource::ValueFrom(ValueFrom { secret_key_ref });
+        let source = EnvSource::Secret(KeyRef { name: secret.to_owned(), key: key.into(), optional: None });
         let variable = Variable::new(name, source, inject::field_origin(&self.memory, field));
         self.variables.push(variable.ignoring_optional());
     }

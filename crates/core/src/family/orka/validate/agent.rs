@@ -35,7 +35,7 @@ pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
                 findings.extend(disabled.map(|tool| tool.disabled(state.budget())));
             }
         }
-        Some(runtime) if runtime.get("type").and_then(Tree::text).is_some_and(|name| !name.is_empty()) => {
+        Some(runtime) if runtime.text_at(&["type"]).is_some_and(|name| !name.is_empty()) => {
             let enabled = memory_tools().filter(|tool| tool.enabled);
             findings.extend(enabled.map(|tool| tool.unreachable(state.budget())));
         }

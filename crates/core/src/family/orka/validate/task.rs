@@ -140,7 +140,7 @@ fn agent_in_other_namespace(own: &str, home: &str) -> Finding {
 }
 
 fn tools(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
-    let list = subject.object.at(&["spec", "ai", "tools"]).map(Tree::elements).unwrap_or_default();
+    let list = subject.object.list_at(&["spec", "ai", "tools"]);
     let pointer = Pointer::new("/spec/ai/tools");
     let tools = list.iter().enumerate().filter_map(|(index, tool)| Some((index, tool.text()?.trim())));
     let home = subject.namespace;

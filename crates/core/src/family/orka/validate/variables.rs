@@ -27,26 +27,6 @@ const RESERVED: [&str; 7] = [
     "ORKA_COORDINATION_ENABLED",
 ];
 
-impl TaskVariable<'_> {
-    fn warn_at_name(
-        &self,
-        work: &Budget<'_>,
-        code: &'static Code,
-        message: impl Fn() -> String + Send + Sync + 'static,
-    ) -> Finding {
-        warn_at(work, code, self.pointer(Some("name")), message)
-    }
-
-    fn warn_at_value(
-        &self,
-        work: &Budget<'_>,
-        code: &'static Code,
-        message: impl Fn() -> String + Send + Sync + 'static,
-    ) -> Finding {
-        warn_at(work, code, self.value_pointer(), message)
-    }
-}
-
 fn warn_at(
     work: &Budget<'_>,
     code: &'static Code,
@@ -73,7 +53,7 @@ pub(super) fn findings(
             if seen.contains(&setting) {
                 let name = excerpt(variable.name);
                 let message = move || format!("duplicate {name}; the last one wins");
-                let finding = variable.warn_at_name(work, &ENV_DUPLICATE, message);
+                let finding = warn_at(work, &ENV_DUPLICATE, variable.pointer(Some("name")), message);
                 findings.push(finding.fix(Some(Fix::RemoveRepeated)));
             } else {
                 seen.push(setting);
@@ -97,12 +77,12 @@ fn check_setting(
             let problem = setting.literal_problem(literal)?;
             let literal = excerpt(literal);
             let message = move || setting.about(problem, &literal);
-            Some(variable.warn_at_value(work, setting.literal_code(), message))
+            Some(warn_at(work, setting.literal_code(), variable.value_pointer(), message))
         }
         other => {
             let name = excerpt(variable.name);
             let message = move || format!("{name} has no effect on a Task of type {}", other.name());
-            Some(variable.warn_at_name(work, &ENV_NO_EFFECT, message))
+            Some(warn_at(work, &ENV_NO_EFFECT, variable.pointer(Some("name")), message))
         }
     }
 }
@@ -119,14 +99,14 @@ fn set_by_controller(
     match task_type? {
         TaskType::Ai if is_agent_name && has_agent == Some(false) => {
             let message = "ORKA_AGENT_NAME without spec.agentRef forges the agent name on memory proposals";
-            Some(variable.warn_at_name(work, &ENV_AGENT_FORGED, move || message.to_owned()))
+            Some(warn_at(work, &ENV_AGENT_FORGED, variable.pointer(Some("name")), move || message.to_owned()))
         }
         TaskType::Ai | TaskType::Container
             if RESERVED.contains(&name) || (is_agent_name && has_agent == Some(true)) =>
         {
             let name = excerpt(name);
             let message = move || format!("{name} is set by the Orka controller; this value is ignored");
-            Some(variable.warn_at_name(work, &ENV_RESERVED, message))
+            Some(warn_at(work, &ENV_RESERVED, variable.pointer(Some("name")), message))
         }
         TaskType::Ai | TaskType::Container | TaskType::Agent => None,
     }
@@ -135,5 +115,5 @@ fn set_by_controller(
 fn literal_token(variable: &TaskVariable<'_>, work: &Budget<'_>) -> Option<Finding> {
     variable.token()?;
     let message = "ORKA_SA_TOKEN holds a literal token; use valueFrom.secretKeyRef";
-    Some(variable.warn_at_value(work, &ENV_LITERAL_TOKEN, move || message.to_owned()))
+    Some(warn_at(work, &ENV_LITERAL_TOKEN, variable.value_pointer(), move || message.to_owned()))
 }

@@ -72,7 +72,7 @@ pub(super) fn of_agent(agent: &Tree, namespace: &str, state: &mut StateReader<'_
         let place = Pointer::new("/spec/runtime/defaultAllowedTools");
         given.give_texts(runtime.get("defaultAllowedTools"), &place);
         // A built-in runtime never gets the tools of an Agent.
-        if runtime.get("type").and_then(Tree::text).is_none_or(str::is_empty) {
+        if runtime.text_at(&["type"]).is_none_or(str::is_empty) {
             given.give_agents(agent, |tool| tool.pointer("name"));
         }
         return given.operations();

@@ -6,7 +6,7 @@ use crate::family::inject::elsewhere::NOT_INJECTED;
 use crate::family::inject::env::{self, ExistingEnv, Variable, escape_references};
 use crate::family::inject::own::MemoryVariableNames;
 use crate::family::inject::{WantedByContainer, WantedByPod, field_origin, resource_name};
-use memgate_model::edit::{EnvSource, KeyRef, ValueFrom};
+use memgate_model::edit::{EnvSource, KeyRef};
 use memgate_model::elsewhere::Elsewhere;
 use memgate_model::finding::{Code, Finding};
 use memgate_model::object::Object;
@@ -242,12 +242,12 @@ impl<'p> MemoryVariables<'p> {
             return false;
         }
         // Credentials may exist only in Orloj's store; a missing Secret must not stop the task.
-        let secret_key_ref = KeyRef {
+        let key = KeyRef {
             name: secret.name.to_owned(),
             key: reference.key().to_owned().into(),
             optional: Some(true),
         };
-        self.add(name, EnvSource::ValueFrom(ValueFrom { secret_key_ref }), field);
+        self.add(name, EnvSource::Secret(key), field);
         true
     }
 }

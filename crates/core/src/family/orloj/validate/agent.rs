@@ -18,7 +18,7 @@ use super::super::codes::{
 };
 use super::super::message::fit_names;
 use super::super::namespace;
-use super::{fingerprint_of, fingerprint_value};
+use super::fingerprint_of;
 
 const REF: &str = "/spec/memory/ref";
 const ALLOW: &str = "/spec/memory/allow";
@@ -74,7 +74,7 @@ fn ref_invalid(name: &str) -> Option<Finding> {
         })
     };
     let finding = || Finding::deny(&AGENT_REF_INVALID, Pointer::new(REF), message());
-    impossible.then(|| finding().fingerprint_value(fingerprint_value(&[Some(name)])))
+    impossible.then(|| finding().fingerprint_value(fingerprint_of([Some(name)])))
 }
 
 /// Findings about the Memory. A missing Memory only warns, since it may exist only in Orloj's store.
@@ -174,7 +174,7 @@ fn legacy_fields(agent: &Tree) -> Vec<Finding> {
 /// task, even if the operation is granted.
 fn tools_listed(agent: &Tree, work: &Budget<'_>) -> Vec<Finding> {
     let list = Pointer::new("/spec/tools");
-    let tools = agent.at(&["spec", "tools"]).map(Tree::elements).unwrap_or_default();
+    let tools = agent.list_at(&["spec", "tools"]);
     let tools = tools.iter().enumerate().filter_map(|(index, tool)| Some((index, tool.text()?.trim())));
     let built_in = |tool: &str| tool.strip_prefix("memory.").is_some_and(|tool| OPERATIONS.contains(&tool));
     let finding = |(index, tool): (usize, &str)| {

@@ -11,7 +11,7 @@ use super::super::codes::{
 };
 use super::super::endpoint;
 use super::super::namespace::{DEFAULT, NamespacedName, SecretReference};
-use super::fingerprint_value;
+use super::fingerprint_of;
 
 const ENDPOINT: &str = "/spec/endpoint";
 
@@ -62,7 +62,7 @@ fn missing_embedding(memory: &Memory<'_>) -> Option<Finding> {
     let pointer = Pointer::new("/spec/embedding_model");
     missing.then(|| {
         for_provider(Finding::deny(&PGVECTOR_EMBEDDING_REQUIRED, pointer, message))
-            .fingerprint_value(fingerprint_value(&[memory.provider_text]))
+            .fingerprint_value(fingerprint_of([memory.provider_text]))
     })
 }
 
@@ -109,7 +109,7 @@ fn invalid_references(memory: &Memory<'_>) -> Vec<Finding> {
     let finding = |(pointer, text, _): (&str, Option<&str>, bool)| {
         let pointer = Pointer::new(pointer);
         let message = format!("{}: must be <name> or <namespace>/<name>", pointer.field());
-        Finding::deny(&REF_INVALID, pointer, message).fingerprint_value(fingerprint_value(&[text]))
+        Finding::deny(&REF_INVALID, pointer, message).fingerprint_value(fingerprint_of([text]))
     };
     references.into_iter().filter(|(.., possible)| !possible).map(finding).collect()
 }
@@ -121,5 +121,5 @@ fn for_provider(finding: Finding) -> Finding {
 
 /// The fingerprint value of findings about the endpoint.
 fn endpoint_fingerprint_value(memory: &Memory<'_>) -> String {
-    fingerprint_value(&[memory.provider_text, memory.endpoint, memory.endpoint_secret_ref])
+    fingerprint_of([memory.provider_text, memory.endpoint, memory.endpoint_secret_ref])
 }

@@ -14,7 +14,7 @@ use super::{
 
 /// The `spec.skills` of an Agent or AgentRun.
 pub(crate) fn skills(object: &Tree) -> &[Tree] {
-    object.at(&["spec", "skills"]).map(Tree::elements).unwrap_or_default()
+    object.list_at(&["spec", "skills"])
 }
 
 /// The index of the skill that turns private memory on.
@@ -140,14 +140,14 @@ pub(crate) fn sidecar_image(pack: &Tree) -> Option<&str> {
 
 /// The command of a SkillPack's sidecar; empty without one.
 pub(crate) fn sidecar_command(pack: &Tree) -> Vec<&str> {
-    let command = pack.at(&["spec", "sidecar", "command"]).map(Tree::elements).unwrap_or_default();
+    let command = pack.list_at(&["spec", "sidecar", "command"]);
     command.iter().filter_map(Tree::text).collect()
 }
 
 /// The variables of a SkillPack's sidecar: their names, and the entries of a container's `env`. Of the sources of a
 /// value the definition has only a key of a Secret; an apiserver drops others.
 pub(crate) fn sidecar_env(pack: &Tree) -> impl Iterator<Item = (&str, Value)> {
-    let entries = pack.at(&["spec", "sidecar", "env"]).map(Tree::elements).unwrap_or_default();
+    let entries = pack.list_at(&["spec", "sidecar", "env"]);
     entries.iter().filter_map(|entry| {
         let name = entry.text_at(&["name"])?;
         let source = || entry.whole()?.remove("valueFrom");

@@ -39,12 +39,12 @@ pub(super) fn objects<'t>(
     tree: &'t Tree,
     path: &[&str],
 ) -> impl Iterator<Item = (usize, &'t Tree)> + use<'t> {
-    let elements = tree.at(path).map(Tree::elements).unwrap_or_default();
+    let elements = tree.list_at(path);
     elements.iter().enumerate().filter(|(_, element)| element.is_object())
 }
 
 /// The strings of a list. The apiserver refuses a list with other elements.
 pub(super) fn texts<'t>(tree: &'t Tree, path: &[&str]) -> impl Iterator<Item = &'t str> + use<'t> {
-    let elements = tree.at(path).map(Tree::elements).unwrap_or_default();
+    let elements = tree.list_at(path);
     elements.iter().filter_map(Tree::text)
 }

@@ -1,292 +1,156 @@
 //! The fields that are read: a table for each kind. Objects are open, since the platform has many fields
 //! besides those for memory.
 
-use memgate_model::schema::{Field, LABELS, Schema, UID, metadata};
+use memgate_model::schema::{Field, LABELS, Schema, UID, metadata, schema};
 
-const fn field(name: &'static str, schema: Schema) -> Field {
-    Field::new(name, schema).guarded()
-}
-
-const fn text(name: &'static str) -> Field {
-    field(name, Schema::Text)
-}
-
-const fn integer(name: &'static str) -> Field {
-    field(name, Schema::Integer)
-}
-
-const fn boolean(name: &'static str) -> Field {
-    field(name, Schema::Boolean)
-}
-
-const STRINGS: Schema = Schema::List(&Schema::Text);
-
-const METADATA: Field = Field::new("metadata", metadata![UID, LABELS, ANNOTATIONS]);
+const METADATA: Schema = metadata![UID, LABELS, ANNOTATIONS];
 
 const ANNOTATIONS: Field =
     Field::new("annotations", Schema::Open(&[Field::new(super::MODE_ANNOTATION, Schema::Text)]));
 
-const VOLUMES: Field = field("volumes", Schema::List(&Schema::Open(&[text("name")])));
+/// An object with the fields of the platform's kinds, all of which are reported when they are misspelt.
+const fn spec(schema: Schema) -> Field {
+    Field::new("spec", schema).guarded()
+}
 
-const VOLUME_MOUNTS: Field = field("volumeMounts", Schema::List(&Schema::Open(&[text("name")])));
-
-const SKILL: &[Field] = &[text("skillPackRef"), text("configMapRef"), field("params", Schema::Texts)];
-
-/// Kept whole, since runs get copies of these entries.
-const AGENT_SKILLS: Field = field("skills", Schema::List(&Schema::Whole(SKILL)));
-
-const RUN_SKILLS: Field = field("skills", Schema::List(&Schema::Open(SKILL)));
-
-pub(super) const AGENT: Schema = Schema::Open(&[
-    METADATA,
-    field(
-        "spec",
-        Schema::Open(&[
-            field(
-                "agents",
-                Schema::Open(&[field(
-                    "default",
-                    Schema::Open(&[text("model"), field("env", Schema::Texts)]),
-                )]),
-            ),
-            AGENT_SKILLS,
-            field(
-                "memory",
-                Schema::Open(&[
-                    boolean("enabled"),
-                    integer("maxSizeKB"),
-                    boolean("autoStore"),
-                    text("systemPrompt"),
-                ]),
-            ),
-            VOLUMES,
-            VOLUME_MOUNTS,
-            text("runtimeRef"),
-            HARNESS,
-            field(
-                "execution",
-                Schema::Open(&[
-                    text("backend"),
-                    text("executionLifecycle"),
-                    field("cellnSelection", Schema::Any),
-                ]),
-            ),
-            field(
-                "workspace",
-                Schema::Open(&[
-                    boolean("perSessionPVC"),
-                    text("size"),
-                    text("storageClassName"),
-                    text("idleTTL"),
-                ]),
-            ),
-        ]),
-    ),
-]);
+const NAMED: Schema = schema! { [guarded { "name": text, }] };
 
 /// A field that one document of upstream has and no definition yet.
 const HARNESS: Field = Field::new("harness", Schema::Text);
 
-pub(super) const WORKSPACE_SESSION: Schema = Schema::Open(&[
-    METADATA,
-    field(
-        "spec",
-        Schema::Open(&[
-            text("agentRef"),
-            text("sessionKey"),
-            text("size"),
-            text("storageClassName"),
-            text("idleTTL"),
-        ]),
-    ),
-    Field::new("status", Schema::Open(&[Field::new("pvcName", Schema::Text)])),
-]);
+pub(super) const AGENT: Schema = schema! { open {
+    "metadata": METADATA,
+    (spec(schema! { guarded {
+        "agents": guarded { "default": guarded { "model": text, "env": texts, }, },
+        // Kept whole, since runs get copies of these entries.
+        "skills": [whole { "skillPackRef" "configMapRef": text, "params": texts, }],
+        "memory": guarded { "enabled": boolean, "maxSizeKB": integer, "autoStore": boolean, "systemPrompt": text, },
+        "volumes" "volumeMounts": NAMED,
+        "runtimeRef": text,
+        HARNESS,
+        "execution": guarded { "backend" "executionLifecycle": text, "cellnSelection": any, },
+        "workspace": guarded { "perSessionPVC": boolean, "size" "storageClassName" "idleTTL": text, },
+    } })),
+} };
 
-pub(super) const HARNESS_SESSION: Schema = Schema::Open(&[
-    METADATA,
-    field(
-        "spec",
-        Schema::Open(&[text("agentRef"), text("runtimeRef"), text("desiredState"), text("idleTimeout")]),
-    ),
-]);
+pub(super) const WORKSPACE_SESSION: Schema = schema! { open {
+    "metadata": METADATA,
+    (spec(schema! { guarded { "agentRef" "sessionKey" "size" "storageClassName" "idleTTL": text, } })),
+    "status": open { "pvcName": text, },
+} };
 
-pub(super) const AGENT_RUN: Schema = Schema::Open(&[
-    METADATA,
-    field(
-        "spec",
-        Schema::Open(&[
-            text("agentRef"),
-            text("instanceRef"),
-            text("agentId"),
-            text("sessionKey"),
-            field("model", Schema::Open(&[text("provider"), text("model"), text("authSecretRef")])),
-            RUN_SKILLS,
-            field("env", Schema::Texts),
-            field("task", Schema::Any),
-            text("backend"),
-            text("executionLifecycle"),
-            field("celln", Schema::Any),
-            field("cellnSelection", Schema::Any),
-            field("enduring", Schema::Any),
-            field("conversation", Schema::Any),
-            text("mode"),
-            text("cleanup"),
-            boolean("useContext"),
-            VOLUMES,
-            VOLUME_MOUNTS,
-        ]),
-    ),
-]);
+pub(super) const HARNESS_SESSION: Schema = schema! { open {
+    "metadata": METADATA,
+    (spec(schema! { guarded { "agentRef" "runtimeRef" "desiredState" "idleTimeout": text, } })),
+} };
+
+pub(super) const AGENT_RUN: Schema = schema! { open {
+    "metadata": METADATA,
+    (spec(schema! { guarded {
+        "agentRef" "instanceRef" "agentId" "sessionKey": text,
+        "model": guarded { "provider" "model" "authSecretRef": text, },
+        "skills": [guarded { "skillPackRef" "configMapRef": text, "params": texts, }],
+        "env": texts,
+        "task": any,
+        "backend" "executionLifecycle": text,
+        "celln" "cellnSelection" "enduring" "conversation": any,
+        "mode" "cleanup": text,
+        "useContext": boolean,
+        "volumes" "volumeMounts": NAMED,
+    } })),
+} };
 
 /// An AgentRun in the state: its Agent, and its skills. There can be very many AgentRuns.
-pub(super) const STATE_AGENT_RUN: Schema = Schema::Pruned(&[
-    Field::new(
-        "metadata",
-        Schema::Pruned(&[
-            Field::new("name", Schema::Text),
-            Field::new("namespace", Schema::Text),
-            UID,
-            LABELS,
-        ]),
-    ),
-    Field::new(
-        "spec",
-        Schema::Pruned(&[
-            text("agentRef"),
-            text("instanceRef"),
-            field("skills", Schema::List(&Schema::Pruned(SKILL))),
-            HARNESS,
-            field(
-                "task",
-                Schema::Pruned(&[
-                    text("mode"),
-                    field("parameters", Schema::Pruned(&[text("image"), text("runtime")])),
-                ]),
-            ),
-        ]),
-    ),
-]);
+pub(super) const STATE_AGENT_RUN: Schema = schema! { pruned {
+    "metadata": pruned { "name" "namespace": text, UID, LABELS, },
+    "spec": pruned {
+        "agentRef" "instanceRef": text,
+        "skills": [pruned { "skillPackRef" "configMapRef": text, "params": texts, }],
+        HARNESS,
+        "task": pruned { "mode": text, "parameters": pruned { "image" "runtime": text, }, },
+    },
+} };
 
-const SECRET_NAME: Field = Field::new("name", Schema::Text);
+pub(super) const SKILL_PACK: Schema = schema! { open {
+    "metadata": METADATA,
+    (spec(schema! { guarded {
+        "sidecar": guarded {
+            "image": text,
+            "command": [text],
+            "env": [whole { "name" "value": text, VALUE_FROM, }],
+            "requiresServer": boolean,
+            (Field::new("secretRef", Schema::Text)),
+            "volumes": [guarded { "name": text, SECRET_VOLUME, }],
+            "volumeMounts" "tools": NAMED,
+        },
+    } })),
+} };
 
-pub(super) const SKILL_PACK: Schema = Schema::Open(&[
-    METADATA,
-    field(
-        "spec",
-        Schema::Open(&[field(
-            "sidecar",
-            Schema::Open(&[
-                text("image"),
-                field("command", STRINGS),
-                field(
-                    "env",
-                    Schema::List(&Schema::Whole(&[
-                        text("name"),
-                        text("value"),
-                        Field::new(
-                            "valueFrom",
-                            Schema::Open(&[Field::new("secretKeyRef", Schema::Open(&[SECRET_NAME]))]),
-                        ),
-                    ])),
-                ),
-                boolean("requiresServer"),
-                Field::new("secretRef", Schema::Text),
-                field(
-                    "volumes",
-                    Schema::List(&Schema::Open(&[
-                        text("name"),
-                        Field::new("secret", Schema::Open(&[Field::new("secretName", Schema::Text)])),
-                    ])),
-                ),
-                VOLUME_MOUNTS,
-                field("tools", Schema::List(&Schema::Open(&[text("name")]))),
-            ]),
-        )]),
-    ),
-]);
+const VALUE_FROM: Field =
+    Field::new("valueFrom", schema! { open { "secretKeyRef": open { "name": text, }, } });
 
-pub(super) const ENSEMBLE: Schema = Schema::Open(&[
-    METADATA,
-    field(
-        "spec",
-        Schema::Open(&[
-            boolean("enabled"),
-            field("agentConfigs", CONFIGS),
-            field("personas", CONFIGS),
-            field("excludePersonas", STRINGS).aliases(&[("excludeAgentConfigs", "excludePersonas")]),
-            boolean("autoStoreMemory"),
-            field(
-                "relationships",
-                Schema::List(&Schema::Open(&[text("source"), text("target"), text("type")])),
-            ),
-            field("stimulus", Schema::Open(&[text("name")])),
-            VOLUMES,
-            VOLUME_MOUNTS,
-            field("sharedMemory", SHARED_MEMORY),
-            HARNESS,
-        ]),
-    ),
-    Field::new(
-        "status",
-        Schema::Open(&[
-            Field::new("tokenBudgetUsed", Schema::Integer),
-            Field::new("circuitBreakerOpen", Schema::Boolean),
-        ]),
-    ),
-]);
+const SECRET_VOLUME: Field = Field::new("secret", schema! { open { "secretName": text, } });
+
+pub(super) const ENSEMBLE: Schema = schema! { open {
+    "metadata": METADATA,
+    (spec(schema! { guarded {
+        "enabled": boolean,
+        "agentConfigs" "personas": CONFIGS,
+        (renamed("excludePersonas", STRINGS, &[("excludeAgentConfigs", "excludePersonas")])),
+        "autoStoreMemory": boolean,
+        "relationships": [guarded { "source" "target" "type": text, }],
+        "stimulus": guarded { "name": text, },
+        "volumes" "volumeMounts": NAMED,
+        "sharedMemory": SHARED_MEMORY,
+        HARNESS,
+    } })),
+    "status": open { "tokenBudgetUsed": integer, "circuitBreakerOpen": boolean, },
+} };
 
 /// Kept with a digest, since two entries with the same name may differ in any field.
-const CONFIGS: Schema = Schema::List(&Schema::Compared(&[
-    text("name"),
-    text("systemPrompt"),
-    field("skills", Schema::List(&Schema::Any)),
-    field(
-        "memory",
-        Schema::Open(&[
-            boolean("enabled"),
-            integer("maxSizeKB"),
-            boolean("autoStore"),
-            field("seeds", STRINGS),
-        ]),
-    ),
-    field("env", Schema::Texts),
+const CONFIGS: Schema = schema! { [compared {
+    "name" "systemPrompt": text,
+    "skills": [any],
+    "memory": guarded { "enabled": boolean, "maxSizeKB": integer, "autoStore": boolean, "seeds": [text], },
+    "env": texts,
     HARNESS,
-    Field::new("displayName", Schema::Text),
-    Field::new("model", Schema::Text),
-    Field::new("provider", Schema::Text),
-    Field::new("baseURL", Schema::Text),
-]));
+    (Field::new("displayName", Schema::Text)),
+    (Field::new("model", Schema::Text)),
+    (Field::new("provider", Schema::Text)),
+    (Field::new("baseURL", Schema::Text)),
+}] };
 
-const SHARED_MEMORY: Schema = Schema::Open(&[
-    boolean("enabled"),
-    text("storageSize"),
-    field(
-        "accessRules",
-        Schema::List(&Schema::Open(&[text("agentConfig"), text("persona"), text("access")])),
-    ),
-    field("membrane", MEMBRANE),
-]);
+const SHARED_MEMORY: Schema = schema! { guarded {
+    "enabled": boolean,
+    "storageSize": text,
+    "accessRules": [guarded { "agentConfig" "persona" "access": text, }],
+    "membrane": MEMBRANE,
+} };
 
-const MEMBRANE: Schema = Schema::Open(&[
-    text("defaultVisibility"),
-    field(
-        "permeability",
-        Schema::List(&Schema::Open(&[
-            text("agentConfig").aliases(&[("persona", "agentConfig")]),
-            text("defaultVisibility").aliases(&[("visibility", "defaultVisibility")]),
-            field("exposeTags", STRINGS),
-            field("acceptTags", STRINGS),
-        ])),
-    ),
-    field(
-        "trustGroups",
-        Schema::List(&Schema::Open(&[
-            text("name"),
-            field("agentConfigs", STRINGS).aliases(&[("personas", "agentConfigs")]),
-        ])),
-    ),
-    field("tokenBudget", Schema::Open(&[integer("maxTokens"), integer("maxTokensPerRun"), text("action")])),
-    field("circuitBreaker", Schema::Open(&[integer("consecutiveFailures"), text("cooldownDuration")])),
-    field("timeDecay", Schema::Open(&[text("ttl"), text("decayFunction")])),
-    field("evidencePolicy", Schema::Open(&[text("minKind")])),
-]);
+const MEMBRANE: Schema = schema! { guarded {
+    "defaultVisibility": text,
+    "permeability": [guarded {
+        (renamed("agentConfig", Schema::Text, &[("persona", "agentConfig")])),
+        (renamed("defaultVisibility", Schema::Text, &[("visibility", "defaultVisibility")])),
+        "exposeTags" "acceptTags": [text],
+    }],
+    "trustGroups": [guarded {
+        "name": text,
+        (renamed("agentConfigs", STRINGS, &[("personas", "agentConfigs")])),
+    }],
+    "tokenBudget": guarded { "maxTokens" "maxTokensPerRun": integer, "action": text, },
+    "circuitBreaker": guarded { "consecutiveFailures": integer, "cooldownDuration": text, },
+    "timeDecay": guarded { "ttl" "decayFunction": text, },
+    "evidencePolicy": guarded { "minKind": text, },
+} };
+
+const STRINGS: Schema = schema! { [text] };
+
+/// A field for which there is another name.
+const fn renamed(
+    name: &'static str,
+    schema: Schema,
+    aliases: &'static [(&'static str, &'static str)],
+) -> Field {
+    Field::new(name, schema).guarded().aliases(aliases)
+}

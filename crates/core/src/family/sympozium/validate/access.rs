@@ -18,59 +18,62 @@ pub(super) fn pointer() -> Pointer {
     Pointer::new("/spec/sharedMemory/accessRules")
 }
 
+/// The pointer to one of them.
+fn place(rule: &AccessRule<'_>) -> Pointer {
+    pointer().index(rule.index)
+}
+
 pub(super) fn findings(
     ensemble: &Ensemble<'_>,
     shared: &SharedMemory<'_>,
     report: Report<'_>,
     findings: &mut Vec<Finding>,
 ) {
-    let list = pointer();
     for rule in &shared.rules {
-        let here = || list.index(rule.index);
-        let access = || here().key("access");
+        let access = || place(rule).key("access");
         findings.extend(report.unsupported(&ACCESS_UNSUPPORTED, access, rule.access, &ACCESSES));
         match rule.config() {
-            None => findings.extend(without_config(rule, here, report)),
+            None => findings.extend(without_config(rule, report)),
             Some(name) if report.wants_warnings() => {
-                findings.extend(conflicting_names(rule, here, report));
-                findings.extend(unknown_config(ensemble, rule, name, here, report));
-                findings.extend(duplicate(shared, rule, name, here, report));
+                findings.extend(conflicting_names(rule, report));
+                findings.extend(unknown_config(ensemble, rule, name, report));
+                findings.extend(duplicate(shared, rule, name, report));
             }
             Some(_) => {}
         }
     }
-    if report.wants_warnings() {
-        uncovered(ensemble, shared, report, findings);
+    // If all rules are read-only, they are exceptions, and the other configs are meant to write.
+    if report.wants_warnings() && shared.rules.iter().any(|rule| rule.access() == ACCESSES[0]) {
+        for name in ensemble.named_configs().filter(|name| shared.rule(name).is_none()) {
+            findings.extend(report.warn_of(&ACCESS_UNCOVERED, pointer, [name], |[name]| {
+                format!("no rule for {}: it gets read-write", quoted(name))
+            }));
+        }
     }
 }
 
 /// Reports a rule without a config. The schema requires a name; upstream never applies a rule with an empty
 /// name.
-fn without_config(
-    rule: &AccessRule<'_>,
-    here: impl FnOnce() -> Pointer,
-    report: Report<'_>,
-) -> Option<Finding> {
+fn without_config(rule: &AccessRule<'_>, report: Report<'_>) -> Option<Finding> {
     let message = |here: &Pointer| format!("{}: Required value", here.key("agentConfig").field());
     if rule.is_named {
-        report.warn_whole(&ACCESS_CONFIG_REQUIRED, here, message)
+        report.warn_whole(&ACCESS_CONFIG_REQUIRED, || place(rule), message)
     } else {
-        report.deny_whole(&ACCESS_CONFIG_REQUIRED, here, message)
+        report.deny_whole(&ACCESS_CONFIG_REQUIRED, || place(rule), message)
     }
 }
 
-fn conflicting_names(
-    rule: &AccessRule<'_>,
-    here: impl FnOnce() -> Pointer,
-    report: Report<'_>,
-) -> Option<Finding> {
+fn conflicting_names(rule: &AccessRule<'_>, report: Report<'_>) -> Option<Finding> {
     let (today, old) = (rule.agent_config?, rule.persona?);
     if today == old || today.is_empty() || old.is_empty() {
         return None;
     }
-    let finding = report.warn_of(&ACCESS_CONFIG_CONFLICT, here, [today, old], |[today, old]| {
-        format!("agentConfig {} and persona {} differ", quoted(today), quoted(old))
-    })?;
+    let finding = report.warn_of(
+        &ACCESS_CONFIG_CONFLICT,
+        || place(rule),
+        [today, old],
+        |[today, old]| format!("agentConfig {} and persona {} differ", quoted(today), quoted(old)),
+    )?;
     Some(finding.help("agentConfig wins"))
 }
 
@@ -78,14 +81,13 @@ fn unknown_config(
     ensemble: &Ensemble<'_>,
     rule: &AccessRule<'_>,
     name: &str,
-    here: impl FnOnce() -> Pointer,
     report: Report<'_>,
 ) -> Option<Finding> {
     if ensemble.has_config(name) {
         return None;
     }
     let today = rule.agent_config.is_some_and(|name| !name.is_empty());
-    let at = || here().key(if today { "agentConfig" } else { "persona" });
+    let at = || place(rule).key(if today { "agentConfig" } else { "persona" });
     let finding = report.not_found(&ACCESS_CONFIG_UNKNOWN, at, name, ensemble)?;
     Some(finding.help("a config without a rule of its own gets read-write"))
 }
@@ -94,29 +96,9 @@ fn duplicate(
     shared: &SharedMemory<'_>,
     rule: &AccessRule<'_>,
     name: &str,
-    here: impl FnOnce() -> Pointer,
     report: Report<'_>,
 ) -> Option<Finding> {
     let first = shared.rule(name).filter(|first| first.index != rule.index)?;
-    let finding = report.duplicate_value(&ACCESS_DUPLICATE, here, name)?;
-    let first = pointer().index(first.index);
-    Some(finding.help("the first rule wins").related(first, "the rule that counts"))
-}
-
-/// Warns about configs without a rule, unless all rules are read-only: then the rules are exceptions, and
-/// the other configs are meant to write.
-fn uncovered(
-    ensemble: &Ensemble<'_>,
-    shared: &SharedMemory<'_>,
-    report: Report<'_>,
-    findings: &mut Vec<Finding>,
-) {
-    if !shared.rules.iter().any(|rule| rule.access() == ACCESSES[0]) {
-        return;
-    }
-    for name in ensemble.named_configs().filter(|name| shared.rule(name).is_none()) {
-        findings.extend(report.warn_of(&ACCESS_UNCOVERED, pointer, [name], |[name]| {
-            format!("no rule for {}: it gets read-write", quoted(name))
-        }));
-    }
+    let finding = report.duplicate_value(&ACCESS_DUPLICATE, || place(rule), name)?;
+    Some(finding.help("the first rule wins").related(place(first), "the rule that counts"))
 }

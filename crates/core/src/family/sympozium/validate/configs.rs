@@ -34,8 +34,8 @@ pub(super) fn findings(
             let at = || here().key("systemPrompt");
             findings.extend(report.warn(&CRD_REQUIRED, at, || "required by the CRD"));
         }
-        skills(config, here, report, findings);
-        memory(config, here, report, findings);
+        findings.extend(skills(config, || here().key("skills"), report));
+        findings.extend(memory(config, || here().key("memory"), report));
         findings.extend(tokens::in_env(config.tree.get("env"), || here().key("env"), report));
     }
 }
@@ -63,19 +63,10 @@ fn duplicates(ensemble: &Ensemble<'_>, report: Report<'_>, findings: &mut Vec<Fi
 }
 
 /// Validates skills. The CRD's schema requires a plain name, but users copy objects from Agents.
-fn skills(
-    config: &AgentConfig<'_>,
-    here: impl Fn() -> Pointer,
-    report: Report<'_>,
-    findings: &mut Vec<Finding>,
-) {
-    let skills = config.tree.get("skills").map(Tree::elements).unwrap_or_default();
-    if skills.is_empty() {
-        return;
-    }
-    let list = here().key("skills");
-    findings.extend(skills.iter().enumerate().filter_map(|(index, skill)| {
-        let at = || list.index(index);
+fn skills(config: &AgentConfig<'_>, list: impl Fn() -> Pointer, report: Report<'_>) -> Vec<Finding> {
+    let skills = config.tree.list_at(&["skills"]).iter().enumerate();
+    let check = |(index, skill): (usize, &Tree)| {
+        let at = || list().index(index);
         match skill {
             Tree::Text(_) => None,
             Tree::Map(_) | Tree::Texts(_) => {
@@ -87,32 +78,27 @@ fn skills(
                 Some(report.deny(&TYPE_INVALID, at, text)?.fingerprint_value(got))
             }
         }
-    }));
+    };
+    skills.filter_map(check).collect()
 }
 
-fn memory(
-    config: &AgentConfig<'_>,
-    here: impl Fn() -> Pointer,
-    report: Report<'_>,
-    findings: &mut Vec<Finding>,
-) {
-    let Some(memory) = config.tree.get("memory").filter(|_| report.wants_warnings()) else { return };
-    let here = || here().key("memory");
-    findings.extend(max_size(memory, here, report));
-    let seeds = memory.get("seeds").map(Tree::elements).unwrap_or_default();
-    if seeds.is_empty() {
-        return;
-    }
-    let list = here().key("seeds");
+fn memory(config: &AgentConfig<'_>, here: impl Fn() -> Pointer, report: Report<'_>) -> Vec<Finding> {
+    let Some(memory) = config.tree.get("memory").filter(|_| report.wants_warnings()) else {
+        return Vec::new();
+    };
+    let mut findings: Vec<Finding> = max_size(memory, &here, report).into_iter().collect();
+    let seeds = memory.list_at(&["seeds"]);
     for (index, seed) in seeds.iter().enumerate() {
         if seed.text().is_some_and(|seed| seed.trim().is_empty()) {
-            findings.extend(report.warn(&SEEDS_EMPTY, || list.index(index), || "the seed is blank"));
+            let at = || here().key("seeds").index(index);
+            findings.extend(report.warn(&SEEDS_EMPTY, at, || "the seed is blank"));
         }
     }
-    if config.memory_disabled() {
+    if config.memory_disabled() && !seeds.is_empty() {
         let text = "seeds have no effect while enabled is false";
         findings.extend(report.warn(&SEEDS_DISABLED, here, move || text));
     }
+    findings
 }
 
 /// Warns about a memory size that could not be enforced. Upstream does not enforce any size.

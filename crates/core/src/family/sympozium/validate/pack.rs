@@ -60,7 +60,7 @@ pub(super) fn findings(subject: &Subject<'_>, report: Report<'_>) -> Vec<Finding
 /// Refuses tools that upstream's own webhook refuses, with the same message.
 fn tools(pack: &Tree, name: &str, report: Report<'_>) -> Vec<Finding> {
     let list = Pointer::new("/spec/sidecar/tools");
-    let tools = pack.at(&["spec", "sidecar", "tools"]).map(Tree::elements).unwrap_or_default();
+    let tools = pack.list_at(&["spec", "sidecar", "tools"]);
     let name: Arc<str> = excerpt(name).into();
     let finding = |(index, tool): (usize, &Tree)| {
         let tool = tool.text_at(&["name"]).filter(|tool| BUILT_IN_TOOLS.contains(tool))?;

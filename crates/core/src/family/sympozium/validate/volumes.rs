@@ -62,7 +62,7 @@ fn reserved<'t>(
     object: &'t Tree,
     path: &'static [&'static str],
 ) -> impl Iterator<Item = (impl FnOnce() -> Pointer, &'t str)> {
-    let entries = object.at(path).map(Tree::elements).unwrap_or_default();
+    let entries = object.list_at(path);
     entries.iter().enumerate().filter_map(move |(index, entry)| {
         let name = entry.text_at(&["name"]).filter(|name| RESERVED_VOLUMES.contains(name))?;
         let list = move || path.iter().fold(Pointer::root(), |pointer, key| pointer.key(key));

@@ -4,12 +4,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
+use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, Error as TlsError, SignatureScheme};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
+
+use crate::crypto::provider;
 
 /// The chain that a server presents for a name, or why there is none.
 pub(super) async fn fetch(
@@ -21,8 +23,7 @@ pub(super) async fn fetch(
     let connected = timeout(limit, TcpStream::connect(address)).await.map_err(late)?;
     let stream = connected.map_err(|error| format!("{address} cannot be reached: {error}"))?;
     let server = ServerName::try_from(name.to_owned()).map_err(|_| format!("{name:?} is not a name"))?;
-    let recorder =
-        Arc::new(RecordingVerifier { provider: Arc::new(ring::default_provider()), seen: Mutex::default() });
+    let recorder = Arc::new(RecordingVerifier { provider: Arc::new(provider()), seen: Mutex::default() });
     let config = ClientConfig::builder_with_provider(Arc::clone(&recorder.provider))
         .with_safe_default_protocol_versions()
         .map_err(|error| error.to_string())?

@@ -212,35 +212,7 @@ impl<'s> WantedBuilder<'_, 's> {
             origin: from_pack.unwrap_or_else(|| origin.clone()),
         }
     }
-}
 
-/// The variable that upstream sets in a harness.
-const CONTRACT: &str = "SYMPOZIUM_HARNESS_CONTRACT_VERSION";
-/// The volume in which a harness keeps its files.
-const HOME: &str = "harness-home";
-
-impl PodContext<'_> {
-    /// Whether the agent's container runs a harness.
-    pub(super) fn runs_harness(&self) -> bool {
-        if self.container.variable(CONTRACT).is_some() || self.parts.volume(HOME).is_some() {
-            return true;
-        }
-        // The volume of request files is recognised by its name, or by the agent's mount at /ipc.
-        let at_ipc = self.mounts.iter().filter(|mount| mount.clean_path() == IPC_PATH);
-        let ipc: BTreeSet<&str> = at_ipc.filter_map(|mount| mount.name.as_deref()).chain([IPC]).collect();
-        let is_ipc = |mount: &Mount<'_>| mount.name.as_deref().is_some_and(|name| ipc.contains(name));
-        let mut mounts = self.mounts.iter();
-        mounts.any(|mount| is_home_or_below_ipc(mount) || mount.is_partial() && is_ipc(mount))
-    }
-}
-
-fn is_home_or_below_ipc(mount: &Mount<'_>) -> bool {
-    let path = mount.clean_path();
-    let below_ipc = path.strip_prefix(IPC_PATH).is_some_and(|rest| rest.starts_with('/'));
-    below_ipc || mount.name.as_deref() == Some(HOME)
-}
-
-impl<'s> WantedBuilder<'_, 's> {
     /// The variables of the sidecar, without those whose literal value is a credential.
     pub(super) fn pack_env(&mut self, pack: &'s Object) -> Vec<(&'s str, Value)> {
         let (withheld, env): (Vec<_>, Vec<_>) = sidecar_env(&pack.tree).partition(|(name, variable)| {
@@ -275,6 +247,32 @@ impl<'s> WantedBuilder<'_, 's> {
         let finding = Finding::warn(&POD_PACK_CREDENTIAL, instance_label(), message);
         self.warnings.push(finding.elsewhere(pack, at, "not copied into the pod"));
     }
+}
+
+/// The variable that upstream sets in a harness.
+const CONTRACT: &str = "SYMPOZIUM_HARNESS_CONTRACT_VERSION";
+/// The volume in which a harness keeps its files.
+const HOME: &str = "harness-home";
+
+impl PodContext<'_> {
+    /// Whether the agent's container runs a harness.
+    pub(super) fn runs_harness(&self) -> bool {
+        if self.container.variable(CONTRACT).is_some() || self.parts.volume(HOME).is_some() {
+            return true;
+        }
+        // The volume of request files is recognised by its name, or by the agent's mount at /ipc.
+        let at_ipc = self.mounts.iter().filter(|mount| mount.clean_path() == IPC_PATH);
+        let ipc: BTreeSet<&str> = at_ipc.filter_map(|mount| mount.name.as_deref()).chain([IPC]).collect();
+        let is_ipc = |mount: &Mount<'_>| mount.name.as_deref().is_some_and(|name| ipc.contains(name));
+        let mut mounts = self.mounts.iter();
+        mounts.any(|mount| is_home_or_below_ipc(mount) || mount.is_partial() && is_ipc(mount))
+    }
+}
+
+fn is_home_or_below_ipc(mount: &Mount<'_>) -> bool {
+    let path = mount.clean_path();
+    let below_ipc = path.strip_prefix(IPC_PATH).is_some_and(|rest| rest.starts_with('/'));
+    below_ipc || mount.name.as_deref() == Some(HOME)
 }
 
 /// Whether the literal value of a variable is a credential. A value that the kubelet fills in is not one yet.

@@ -13,14 +13,13 @@ use crate::family::inject::env::Variable;
 use crate::family::inject::own;
 use crate::family::message::fit_names;
 use crate::family::workloads::DEPLOYMENT;
-use memgate_model::edit::{EnvSource, KeyRef, Origin, ValueFrom};
+use memgate_model::edit::{EnvSource, KeyRef, Origin};
 use memgate_model::finding::Finding;
 use memgate_model::kind::{Kind, SECRET};
 use memgate_model::object::{Lookup, Object};
 use memgate_model::platform_settings::WriterTokens;
-use memgate_model::pod::{self, Container, EnvVarView, Mount, visit_elements};
+use memgate_model::pod::{self, Container, EnvVarView, Mount, NamedView, visit_elements};
 use memgate_model::state_reader::StateReader;
-use memgate_model::tree::Tree;
 use memgate_model::view::{Text, view};
 use memgate_primitives::budget::Budget;
 use memgate_primitives::plain_text::quoted;
@@ -42,39 +41,25 @@ view! {
     /// An entry of `envFrom`.
     EnvFromView {
         /// A Secret of which every key becomes a variable.
-        secret: KeyHolderView<'a> = "secretRef",
+        secret: NamedView<'a> = "secretRef",
     }
-}
 
-view! {
-    /// The name of a Secret.
-    KeyHolderView {
-        /// The name.
-        name: Text<'a> = "name",
-    }
-}
-
-view! {
     /// The source of a volume that is a Secret.
     SecretVolumeView {
         /// The name of the Secret.
         name: Text<'a> = "secretName",
     }
-}
 
-view! {
     /// The source of a volume that joins several.
     ProjectedVolumeView {
         /// The sources, unread.
         sources: &'a RawValue = "sources",
     }
-}
 
-view! {
     /// One of those.
     ProjectedSourceView {
         /// A Secret.
-        secret: KeyHolderView<'a> = "secret",
+        secret: NamedView<'a> = "secret",
     }
 }
 
@@ -184,7 +169,7 @@ impl<'s> WantedBuilder<'_, 's> {
             // Of a server without a token, which may be an older one, Sympozium may make no Secret.
             return Some(KeyRef { optional: Some(true), ..usual });
         };
-        let from = pod::read::<pod::ValueFromView<'_>>(entry.value_from)?.secret_key_ref?;
+        let from = entry.reference().secret_key_ref?;
         let text = |text: Option<Text<'_>>| Some(text?.0.into_owned());
         Some(KeyRef { name: text(from.name)?, key: text(from.key)?.into(), optional: from.optional })
     }
@@ -195,7 +180,7 @@ impl<'s> WantedBuilder<'_, 's> {
         let deployment = state.peek(&DEPLOYMENT, self.pod.namespace, &token.server)?;
         let containers = deployment.tree.at(&["spec", "template", "spec", "containers"])?.elements();
         let server = containers.iter().find(|it| it.text_at(&["name"]) == Some(MEMORY_SERVER))?;
-        let mut env = server.get("env").map(Tree::elements).unwrap_or_default().iter().rev();
+        let mut env = server.list_at(&["env"]).iter().rev();
         let entry = env.find(|entry| entry.text_at(&["name"]) == Some(PRIVATE_TOKEN))?;
         let Some(from) = entry.get("valueFrom") else {
             let is_set = entry.text_at(&["value"]).is_some_and(|value| !value.is_empty());
@@ -269,10 +254,8 @@ impl<'s> WantedBuilder<'_, 's> {
         let optional = match existing {
             None => reference.optional,
             Some(entry) => {
-                let from = pod::read::<pod::ValueFromView<'_>>(entry.value_from);
-                let from = from.and_then(|from| from.secret_key_ref);
                 let is_same = |from: &pod::KeyRefView<'_>| from.name.as_deref() == Some(&reference.name);
-                let Some(from) = from.filter(is_same) else { return };
+                let Some(from) = entry.reference().secret_key_ref.filter(is_same) else { return };
                 from.optional
             }
         };
@@ -377,8 +360,7 @@ fn default_reference(server: &str, setting: WriterTokens) -> Option<KeyRef> {
 }
 
 fn variable(name: &'static str, reference: KeyRef, origin: Origin) -> Variable<'static> {
-    let source = EnvSource::ValueFrom(ValueFrom { secret_key_ref: reference });
-    Variable::new(name, source, origin).ignoring_optional()
+    Variable::new(name, EnvSource::Secret(reference), origin).ignoring_optional()
 }
 
 /// Whether a variable has its token as a literal. One that the kubelet expands has not.
@@ -403,7 +385,8 @@ fn token_of<'o>(
     work: &Budget<'_>,
 ) -> Option<(Pointer, Option<&'o str>)> {
     for (index, entry) in container.env.as_deref().unwrap_or_default().iter().enumerate() {
-        let owner = entry.secret_key_ref().and_then(|(secret, _)| owner_of(&secret, secrets));
+        let key = entry.reference().secret_key_ref;
+        let owner = key.and_then(|key| owner_of(key.name.as_deref()?, secrets));
         let is_named = || [PRIVATE_TOKEN, SHARED_TOKEN].map(Some).contains(&entry.name.as_deref());
         if owner.is_some() || is_named() && entry.literal() != Some("") {
             return Some((place.key("env").index(index), owner));
