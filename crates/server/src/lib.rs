@@ -1,12 +1,15 @@
 //! What runs in a cluster: the webhook, and the objects that install it.
 //!
-//! - [`review_path`]: the paths to which an apiserver sends reviews. The other two use it.
+//! - [`review_path`]: the paths to which an apiserver sends reviews. The others use it.
+//! - [`library_error`]: the errors of other libraries in words.
 //! - [`deploy`]: the Kubernetes objects that install memgate.
 //! - [`server`]: the webhook: HTTP, TLS, the state of the cluster, and a graceful shutdown.
 //!
-//! Neither makes decisions: [`memgate_core::decide`] does.
+//! None of them makes decisions: [`memgate_core::decide`] does.
 
 pub mod review_path;
+
+pub mod library_error;
 
 pub mod deploy;
 
