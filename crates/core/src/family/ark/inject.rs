@@ -13,7 +13,8 @@ use crate::family::inject::elsewhere::NOT_INJECTED;
 use crate::family::inject::env::{ExistingEnv, Variable};
 use crate::family::inject::own::{self, OwnVariables};
 use crate::family::inject::{
-    Conflict, WantedByContainer, WantedByPod, annotation_pointer, controller_of, merge, references,
+    Conflict, WantedByContainer, WantedByPod, annotation_pointer, controller_of, merge, not_looked_up,
+    references,
 };
 use crate::family::message::fit_names;
 use memgate_model::elsewhere::Elsewhere;
@@ -228,7 +229,7 @@ fn find<'s>(
         Lookup::Unknown => {
             injection.reason = Reason::ReferenceUnknown;
             if state.in_cluster(&MEMORY) {
-                let message = format!("Memory {} could not be looked up; nothing injected", quoted(name));
+                let message = not_looked_up([MEMORY.kind, home, name], state);
                 add_unmet(injection, Reason::ReferenceUnknown, &LOOKUP_FAILED, message);
             } else {
                 // If the files contain no Memory at all, they do not show that this one is missing. So only a pod
