@@ -176,12 +176,15 @@ fn a_workload_waits_for_nothing() {
 }
 
 fn orka_pod() -> Value {
-    let mut pod = pod(&json!({"orka.ai/task": "t", "orka.ai/task-type": "ai"}), &json!({}), &json!([]));
-    pod["spec"]["containers"][0] = json!({"name": "worker", "env": [
+    let env = json!([
         {"name": "ORKA_TASK_NAME", "value": "t"}, {"name": "ORKA_TASK_NAMESPACE", "value": "team"},
         {"name": "ORKA_CONTROLLER_URL", "value": "http://orka"},
-    ]});
-    pod
+    ]);
+    json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"generateName": "p-", "labels": {"orka.ai/task": "t", "orka.ai/task-type": "ai"}},
+        "spec": {"containers": [{"name": "worker", "env": env}]},
+    })
 }
 
 /// The decision after the lookups of a cluster that holds these objects and fails for all others.
@@ -206,17 +209,20 @@ fn after_failed_lookups(pod: &Value, objects: &[Value]) -> Decision {
 
 #[test]
 fn tells_why_a_lookup_has_failed() {
-    let by_service =
-        ark_memory(&json!({"address": {"valueFrom": {"serviceRef": {"name": "broker", "port": "http"}}}}));
+    let by_service = |port| {
+        vec![ark_memory(&json!({"address": {"valueFrom": {"serviceRef": {"name": "broker", "port": port}}}}))]
+    };
     let rows = [
-        (arkonis_pod(), vec![], "arkonis", "ArkAgent \"team/scout\""),
-        (ark_pod("notes"), vec![], "ark", "Memory \"team/notes\""),
-        (ark_pod("notes"), vec![by_service], "ark", "Service \"team/broker\""),
-        (orloj_pod(), vec![], "orloj", "Agent \"team/scribe\""),
-        (orka_pod(), vec![], "orka", "Task \"team/t\""),
-        (sympozium_pod(), vec![], "sympozium", "Agent \"team/triage\""),
+        (arkonis_pod(), vec![], "arkonis", "ArkAgent \"team/scout\"", false),
+        (ark_pod("notes"), vec![], "ark", "Memory \"team/notes\"", false),
+        (ark_pod("notes"), by_service("http"), "ark", "Service \"team/broker\"", false),
+        // The number is enough for an address. It may still be another port than the Service has.
+        (ark_pod("notes"), by_service("8080"), "ark", "Service \"team/broker\"", true),
+        (orloj_pod(), vec![], "orloj", "Agent \"team/scribe\"", false),
+        (orka_pod(), vec![], "orka", "Task \"team/t\"", false),
+        (sympozium_pod(), vec![], "sympozium", "Agent \"team/triage\"", false),
     ];
-    for (pod, objects, family, name) in rows {
+    for (pod, objects, family, name, is_injected) in rows {
         for required in [false, true] {
             let mut pod = pod.clone();
             if required {
@@ -227,13 +233,16 @@ fn tells_why_a_lookup_has_failed() {
             let found = decision.findings.iter().find(|finding| finding.code.name == code);
             let message = found.map(|finding| finding.message().into_owned()).unwrap_or_default();
             let expected = format!("{name} could not be looked up: 401 Unauthorized");
+            let is_reported = required || !is_injected;
+            assert_eq!(
+                message.ends_with(&expected),
+                is_reported,
+                "{name} {required}: {:?}",
+                decision.findings
+            );
+            assert_eq!(decision.reason == Reason::ReferenceUnknown, is_reported, "{name} {required}");
             // Orka's Tasks can run without memory.
-            let refused = required && family != "orka";
-            if refused || name != "Service \"team/broker\"" {
-                assert!(message.ends_with(&expected), "{name} {required}: {:?}", decision.findings);
-            }
-            assert_eq!(decision.allowed(), !refused, "{name}: {:?}", decision.findings);
-            assert_eq!(decision.reason == Reason::ReferenceUnknown, refused || objects.is_empty(), "{name}");
+            assert_eq!(decision.allowed(), !required || family == "orka", "{name}: {:?}", decision.findings);
         }
     }
 }

@@ -21,6 +21,7 @@ use memgate_model::elsewhere::Elsewhere;
 use memgate_model::event::InvolvedObject;
 use memgate_model::finding::{Code, Finding, excerpt};
 use memgate_model::injection::Injection;
+use memgate_model::kind::SERVICE;
 use memgate_model::object::{Lookup, Object};
 use memgate_model::pod::{Container, Pod};
 use memgate_model::reason::Reason;
@@ -256,6 +257,11 @@ fn variables(
 ) -> Vec<Variable<'static>> {
     let work = state.budget();
     let Some(address) = found.address(state) else {
+        if let Some((service, _)) = state.failed_lookup(|reference| *reference.kind == SERVICE) {
+            let message = not_looked_up([SERVICE.kind, &service.namespace, &service.name], state);
+            add_unmet(injection, Reason::ReferenceUnknown, &LOOKUP_FAILED, message);
+            return Vec::new();
+        }
         let home = quoted(&format!("{}/{}", found.namespace, found.memory.name));
         let message = format!("Memory {home} has no usable address; nothing injected");
         if injection.unmet.is_empty() {
