@@ -33,7 +33,7 @@ pub fn joined(error: &(dyn Error + 'static), part: impl Fn(&(dyn Error + 'static
         };
         if line.is_empty() {
             line = text;
-        } else if !line.contains(&text) {
+        } else if !line.to_lowercase().contains(&text.to_lowercase()) {
             line = format!("{line}: {text}");
         }
         if is_last {

@@ -96,10 +96,6 @@ pub(crate) fn of_certificate(error: &CertificateError) -> &'static str {
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
             "it is for another name"
         }
-        CertificateError::Revoked => "it was revoked",
-        CertificateError::InvalidPurpose | CertificateError::InvalidPurposeContext { .. } => {
-            "it is for another purpose"
-        }
         _ => "it is damaged, or of a kind that is not supported",
     }
 }
