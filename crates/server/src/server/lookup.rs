@@ -130,7 +130,9 @@ impl Lookups {
     /// The lookups of a review; `None` if other reviews have all of the memory until then.
     pub(super) async fn of_review(&self, until: Instant) -> Option<ReviewLookups<'_>> {
         let turn = timeout_at(until, Arc::clone(&self.reviews).acquire_owned()).await.ok()?.ok()?;
-        Some(ReviewLookups { lookups: self, bytes: MOST_BYTES, _turn: turn })
+        // The turn of a review that has waited as long may come at the very end.
+        let in_time = Instant::now() < until;
+        in_time.then(|| ReviewLookups { lookups: self, bytes: MOST_BYTES, _turn: turn })
     }
 
     /// Why the replica is not ready; `None` unless every lookup has failed for a minute.
