@@ -10,7 +10,7 @@
 //!
 //!   ```text
 //!   main → cli → doctor → cluster → report; cli → offline → report
-//!   server → {crypto, review_path}; deploy → review_path
+//!   server → {crypto, review_path, library_error}; deploy, library_error → review_path
 //!   casefile → state → family; admission → decide → {patch, family}
 //!   ```
 //! - Modules below: those with one parent form no circle, at any depth. Each stands there with all that is
@@ -78,7 +78,7 @@ const CRATE_LAYERS: [(&str, &[&str]); 7] = [
 ];
 
 /// For each module at the top of a crate with several parts, the modules of the same crate that it may use.
-const LAYERS: [(&str, &[&str]); 16] = [
+const LAYERS: [(&str, &[&str]); 17] = [
     ("family", &[]),
     ("patch", &[]),
     ("decide", &["patch", "family"]),
@@ -87,8 +87,9 @@ const LAYERS: [(&str, &[&str]); 16] = [
     ("casefile", &["state", "family"]),
     ("crypto", &[]),
     ("review_path", &[]),
+    ("library_error", &["review_path"]),
     ("deploy", &["review_path"]),
-    ("server", &["crypto", "review_path"]),
+    ("server", &["crypto", "review_path", "library_error"]),
     ("report", &[]),
     ("offline", &["report"]),
     ("cluster", &["report"]),
@@ -165,6 +166,26 @@ fn no_modules_of_one_parent_use_each_other_in_a_circle() {
         }
     }
     assert!(circles.is_empty(), "these modules use each other in a circle\n{circles}");
+}
+
+/// The texts of other libraries' errors can be dumps of a value, so the log has `library_error::explained` instead.
+#[test]
+fn no_log_line_has_an_error_as_a_library_writes_it() {
+    let sources = sources_of("crates/server/src").into_iter().chain(sources_of("src"));
+    let mut wrong = Vec::new();
+    for source in sources {
+        let text = fs::read_to_string(&source.file).expect("a source");
+        let lines = text.lines().take_while(|line| *line != "#[cfg(test)]").zip(1..);
+        let raw = |line: &str| {
+            ["%error", "?error", "%err,", "?err,", "error:?}"].iter().any(|it| line.contains(it))
+        };
+        wrong.extend(
+            lines
+                .filter(|(line, _)| raw(line))
+                .map(|(_, number)| format!("{}:{number}", source.file.display())),
+        );
+    }
+    assert!(wrong.is_empty(), "write these errors with library_error::explained: {wrong:#?}");
 }
 
 #[test]

@@ -12,8 +12,9 @@ use anyhow::Context as _;
 use terminal_size::{Width, terminal_size_of};
 
 use crate::report::{DEFAULT_WIDTH, InputError, text, without_commands};
-use memgate_model::causes::{in_words, with_causes};
+use memgate_model::causes::in_words;
 use memgate_primitives::credential::masked_keys;
+use memgate_server::library_error::explained;
 
 /// With fewer columns, source lines could not be shown.
 const MIN_WIDTH: usize = 40;
@@ -97,7 +98,7 @@ impl Terminal {
 
     /// Writes an error to standard error, with its causes, in one line.
     pub fn error(self, error: &anyhow::Error) {
-        self.input_error(&InputError { line: with_causes(error.as_ref()), ..InputError::default() });
+        self.input_error(&InputError { line: explained(error.as_ref()), ..InputError::default() });
     }
 
     /// Writes an error of an input to standard error, with the source line if the location is known.

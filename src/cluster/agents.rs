@@ -164,9 +164,9 @@ pub(super) async fn look_up(
             match reader.get_kind(reference.kind, &reference.namespace, &reference.name).await {
                 Fetched::Found(object) => {
                     let object = Object::read(reference.kind, &object).ok().flatten();
-                    results.extend(object.map(|object| (reference, Some(Arc::new(object)))));
+                    results.extend(object.map(|object| (reference, Ok(Some(Arc::new(object))))));
                 }
-                Fetched::NotFound => results.push((reference, None)),
+                Fetched::NotFound => results.push((reference, Ok(None))),
                 Fetched::Unknown(why) => add_once(incomplete, why),
             }
         }

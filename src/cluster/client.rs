@@ -7,6 +7,7 @@ use thiserror::Error as ThisError;
 
 use memgate_model::causes::{in_words, with_causes};
 use memgate_server::deploy::metadata::DEFAULT_NAMESPACE;
+use memgate_server::library_error::explained;
 
 /// The file with the namespace of a service account.
 const NAMESPACE_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
@@ -72,12 +73,12 @@ impl KubeContext {
                 config.map_err(|error| Error::NoCluster(no_kubeconfig(&error)))?
             }
         };
-        kube::Client::try_from(config).map_err(|error| Error::Client(error.to_string()))
+        kube::Client::try_from(config).map_err(|error| Error::Client(explained(&error)))
     }
 }
 
 /// Why the usual kubeconfig cannot be used.
-fn no_kubeconfig(error: &dyn std::error::Error) -> String {
+fn no_kubeconfig(error: &(dyn std::error::Error + 'static)) -> String {
     match error.source().and_then(|cause| cause.downcast_ref()) {
         Some(KubeconfigError::ReadConfig(error, path)) => {
             format!("the kubeconfig {} cannot be read ({})", path.display(), in_words(error))

@@ -10,12 +10,13 @@ use tokio::time::timeout;
 
 use crate::cluster::cluster_state::{Fetched, Installation, Labels, ServedResources, labels};
 use crate::cluster::reader::{ClusterReader, fetch};
-use crate::cluster::request::{REQUEST_TIMEOUT, error_message, send};
+use crate::cluster::request::{REQUEST_TIMEOUT, send};
 use crate::cluster::webhook_entry::{WebhookEntry, entries};
 use memgate_core::family;
 use memgate_model::kind::{Kind, MEMORY_POLICY, POLICY_KINDS};
 use memgate_server::deploy::metadata::{NAME, SELF_GUARD, default_name};
 use memgate_server::deploy::objects::WebhookConfiguration;
+use memgate_server::library_error::explained;
 
 /// The API group and version of webhook configurations and admission policies.
 const ADMISSION: &str = "admissionregistration.k8s.io/v1";
@@ -31,7 +32,7 @@ pub(crate) async fn installation(
 ) -> Result<Installation, String> {
     let version = timeout(REQUEST_TIMEOUT, send(&reader.client, Method::GET, "/version", None)).await;
     let version = version.map_err(|elapsed| elapsed.to_string())?;
-    let version = version.map_err(|error| error_message(&error))?;
+    let version = version.map_err(|error| explained(&error))?;
     let slices = ListParams::default().labels(&format!("kubernetes.io/service-name={NAME}"));
     let pods = ListParams::default().labels(&format!("app.kubernetes.io/name={NAME}"));
     let all = ListParams::default;

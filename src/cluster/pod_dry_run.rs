@@ -14,8 +14,9 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::cluster::reader::forbidden;
 use crate::cluster::replay::{Replayed, added_containers};
-use crate::cluster::request::{REQUEST_TIMEOUT, Response, error_message, send};
+use crate::cluster::request::{REQUEST_TIMEOUT, Response, send};
 use memgate_core::family::inject::INJECT_LABEL;
+use memgate_server::library_error::explained;
 
 /// How many pods are tried, each with one request or two.
 const MAX_DRY_RUNS: usize = 100;
@@ -111,7 +112,7 @@ async fn create(client: &Client, namespace: &str, pod: &Value, deadline: Instant
     let deadline = deadline.min(Instant::now() + REQUEST_TIMEOUT);
     match timeout_at(deadline, send(client, Method::POST, &path, Some(pod))).await {
         Ok(Ok(response)) => interpret(&response),
-        Ok(Err(error)) => PodAdmission::Unknown(format!("failed to try a pod: {}", error_message(&error))),
+        Ok(Err(error)) => PodAdmission::Unknown(format!("failed to try a pod: {}", explained(&error))),
         Err(_) => PodAdmission::Unknown("failed to try a pod: no answer in time".to_owned()),
     }
 }

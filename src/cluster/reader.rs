@@ -9,8 +9,9 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use crate::cluster::cluster_state::Fetched;
-use crate::cluster::request::{REQUEST_TIMEOUT, error_message};
+use crate::cluster::request::REQUEST_TIMEOUT;
 use memgate_model::kind::Kind;
+use memgate_server::library_error::explained;
 
 /// How many objects one request brings at most.
 const PAGE_OBJECTS: u32 = 500;
@@ -36,7 +37,7 @@ pub(super) async fn fetch<T>(
         Ok(Err(kube::Error::Api(status))) if status.code == 403 => {
             Fetched::Unknown(forbidden(verb, resource))
         }
-        Ok(Err(error)) => Fetched::Unknown(format!("failed to {verb} {resource}: {}", error_message(&error))),
+        Ok(Err(error)) => Fetched::Unknown(format!("failed to {verb} {resource}: {}", explained(&error))),
         Err(_) => Fetched::Unknown(format!("failed to {verb} {resource}: no answer in {REQUEST_TIMEOUT:?}")),
     }
 }

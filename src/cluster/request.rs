@@ -9,20 +9,8 @@ use k8s_openapi::jiff::fmt::rfc2822;
 use kube::client::Body;
 use serde_json::Value;
 
-use memgate_model::causes::with_causes;
-
 /// How long one request may take, where its caller sets no other limit.
 pub(crate) const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// The message of an error: the apiserver's own message, or the causes in one line.
-pub(crate) fn error_message(error: &kube::Error) -> String {
-    match error {
-        kube::Error::Api(status) => status.message.clone(),
-        kube::Error::Service(error) => with_causes(error.as_ref()),
-        kube::Error::HyperError(error) => with_causes(error),
-        other => with_causes(other),
-    }
-}
 
 /// A whole response. The client library would turn a refusal into an error, and drop the warnings.
 #[derive(Debug, Default, Clone, PartialEq)]

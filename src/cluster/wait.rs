@@ -9,13 +9,14 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::cluster::probe::Probe;
 use crate::cluster::probe_outcome::{ProbeOutcome, interpret};
-use crate::cluster::request::{error_message, send};
+use crate::cluster::request::send;
 use crate::cluster::webhook_entry::{entries, excludes_namespace};
 use crate::report::plain;
 use memgate_model::family::AggregatedServer;
 use memgate_model::kind::SYSTEM_NAMESPACES;
 use memgate_server::deploy::metadata::DEFAULT_NAMESPACE;
 use memgate_server::deploy::objects::WebhookConfiguration;
+use memgate_server::library_error::explained;
 
 /// The pause after the first round of probes; each further one is twice as long as the one before it.
 const MIN_PAUSE: Duration = Duration::from_millis(200);
@@ -167,7 +168,7 @@ async fn is_group_served(client: &Client, group: &str) -> bool {
 }
 
 fn no_answer(error: &kube::Error) -> ProbeOutcome {
-    ProbeOutcome::Missing(format!("the apiserver does not answer: {}", plain(&error_message(error))))
+    ProbeOutcome::Missing(format!("the apiserver does not answer: {}", plain(&explained(error))))
 }
 
 /// Why the apiserver may have accepted an object without calling memgate.

@@ -20,6 +20,7 @@
 //! schema_parity                                      a check of files decides as a cluster does
 //! certs                                              memgate's own certificates
 //! wait, doctor, snapshot, explain_pod, what_if, aggregated   commands that read a cluster
+//! failing_lookups                                    lookups that fail
 //! faults                                             failures around memgate that must not lose a call
 //! releases                                           a short set of trials on the oldest Kubernetes
 //! request, samples                                   helpers
@@ -53,6 +54,7 @@ mod deploy;
 mod doctor;
 mod events;
 mod explain_pod;
+mod failing_lookups;
 mod families;
 mod faults;
 mod fixture;
@@ -116,6 +118,7 @@ fn trials() -> Result<Vec<Trial>> {
         policies::trials(),
         audit::trials(),
         events::trials(),
+        failing_lookups::trials(),
         faults::trials(),
         access::trials(),
         deletion::trials(),

@@ -2,21 +2,61 @@
 
 use std::error::Error;
 use std::io;
+use std::iter::successors;
+
+/// What one error of a chain adds to the line.
+pub enum Part {
+    /// Nothing: its cause says it all.
+    Nothing,
+    /// This text, and what its cause adds.
+    Text(String),
+    /// This text, and nothing of its cause.
+    Last(String),
+}
 
 /// An error and its causes in one line. Leaves out a cause whose text is already in the line, and the error numbers
 /// of the operating system. Messages of the operating system begin with a lower-case letter, as ours do.
-pub fn with_causes(error: &dyn Error) -> String {
-    let mut text = without_numbers(&error.to_string());
-    let mut source = error.source();
-    while let Some(cause) = source {
-        let is_of_system = cause.downcast_ref::<io::Error>().is_some();
-        let reason = if is_of_system { in_words(cause) } else { without_numbers(&cause.to_string()) };
-        if !text.contains(&reason) {
-            text = format!("{text}: {reason}");
+#[must_use]
+pub fn with_causes(error: &(dyn Error + 'static)) -> String {
+    joined(error, own_part)
+}
+
+/// The same with what `part` says of each error.
+#[must_use]
+pub fn joined(error: &(dyn Error + 'static), part: impl Fn(&(dyn Error + 'static)) -> Part) -> String {
+    let mut line = String::new();
+    for error in successors(Some(error), |error| cause(*error)) {
+        let (text, is_last) = match part(error) {
+            Part::Nothing => continue,
+            Part::Text(text) => (text, false),
+            Part::Last(text) => (text, true),
+        };
+        if line.is_empty() {
+            line = text;
+        } else if !line.to_lowercase().contains(&text.to_lowercase()) {
+            line = format!("{line}: {text}");
         }
-        source = cause.source();
+        if is_last {
+            break;
+        }
     }
-    text
+    line
+}
+
+/// The text of one error.
+#[must_use]
+pub fn own_part(error: &(dyn Error + 'static)) -> Part {
+    let is_of_system = error.is::<io::Error>();
+    Part::Text(if is_of_system { in_words(error) } else { without_numbers(&error.to_string()) })
+}
+
+/// The cause of an error. The standard library passes over the error inside of an [`io::Error`].
+#[must_use]
+pub fn cause<'e>(error: &'e (dyn Error + 'static)) -> Option<&'e (dyn Error + 'static)> {
+    match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+        Some(inner) => Some(inner),
+        None => error.source(),
+    }
 }
 
 /// The message of the operating system in an error, in lower case: without its number, and without the text that a

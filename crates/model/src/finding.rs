@@ -32,6 +32,8 @@ pub enum Cause {
     Conflict,
     /// The value occurred before.
     Duplicate,
+    /// The object that the value refers to could not be looked up: the value may be good.
+    Unavailable,
 }
 
 impl Cause {
@@ -45,6 +47,7 @@ impl Cause {
             Self::NotFound => "FieldValueNotFound",
             Self::Conflict => "FieldValueForbidden",
             Self::Duplicate => "FieldValueDuplicate",
+            Self::Unavailable => "InternalError",
         }
     }
 }

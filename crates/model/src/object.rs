@@ -231,6 +231,10 @@ impl Reference {
     }
 }
 
+/// The answer to the lookup of one object at an apiserver: the object, `None` if it does not exist, or why the lookup
+/// failed, in a few words for the user whose object depends on it.
+pub type LookupAnswer = Result<Option<Arc<Object>>, Arc<str>>;
+
 /// What the absence of an object from the snapshot means.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Coverage {
@@ -282,8 +286,8 @@ pub struct KindState {
     /// Whether there are objects that are not here, not even by name: searches do not see them, and without a cluster none
     /// counts as absent.
     pub lacks_some: bool,
-    /// The names of objects that were looked up and do not exist, by namespace.
-    absent: BTreeMap<String, BTreeSet<String>>,
+    /// The lookups that brought no object, by namespace and name: the object does not exist, or why the lookup failed.
+    without_object: BTreeMap<String, BTreeMap<String, Result<(), Arc<str>>>>,
     /// The names of objects that other objects make, by namespace: nothing is known of them.
     made: BTreeMap<String, BTreeSet<String>>,
 }
@@ -357,7 +361,17 @@ impl KindState {
     /// Notes that an object was looked up and does not exist.
     pub(super) fn insert_absent(&mut self, namespace: String, name: String) {
         self.remove(&namespace, &name);
-        self.absent.entry(namespace).or_default().insert(name);
+        self.without_object.entry(namespace).or_default().insert(name, Ok(()));
+    }
+
+    /// Notes why the lookup of an object failed. It stays unknown.
+    pub(super) fn insert_failed(&mut self, namespace: String, name: String, why: Arc<str>) {
+        self.without_object.entry(namespace).or_default().insert(name, Err(why));
+    }
+
+    /// Whether an object was looked up and does not exist, or why its lookup failed; `None` without a lookup.
+    pub(super) fn looked_up(&self, namespace: &str, name: &str) -> Option<&Result<(), Arc<str>>> {
+        self.without_object.get(namespace)?.get(name)
     }
 
     /// Notes that another object makes this one, so that nothing is known of it.
@@ -425,9 +439,7 @@ impl KindState {
             Coverage::Complete => !self.lacks_some,
             Coverage::PerNamespace => !self.lacks_some && self.objects.is_in_use(namespace),
             Coverage::Listed(_) => self.knows_all(Some(namespace)),
-            Coverage::Watched | Coverage::Unknown => {
-                self.absent.get(namespace).is_some_and(|names| names.contains(name))
-            }
+            Coverage::Watched | Coverage::Unknown => self.looked_up(namespace, name) == Some(&Ok(())),
         };
         if absent { Lookup::Absent } else { Lookup::Unknown }
     }

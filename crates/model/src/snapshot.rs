@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::crds::Crds;
 use crate::kind::Kind;
-use crate::object::{Coverage, KindState, Kinds, Object, Reference};
+use crate::object::{Coverage, KindState, Kinds, LookupAnswer, Reference};
 use crate::policy::Policies;
 use crate::settings::Settings;
 use crate::state_reader::StateReader;
@@ -65,15 +65,16 @@ impl Snapshot {
         self.kinds.get(kind).map(AsRef::as_ref)
     }
 
-    /// This snapshot overlaid with the answers of lookups: each is an object, or `None` if it does not exist.
+    /// This snapshot overlaid with the answers of lookups.
     #[must_use]
-    pub fn overlaid(&self, answers: impl IntoIterator<Item = (Reference, Option<Arc<Object>>)>) -> Self {
+    pub fn overlaid(&self, answers: impl IntoIterator<Item = (Reference, LookupAnswer)>) -> Self {
         let mut snapshot = self.clone();
-        for (reference, object) in answers {
-            let state = snapshot.kind_mut(reference.kind);
-            match object {
-                Some(object) => drop(state.put_shared(&object)),
-                None => state.insert_absent(reference.namespace, reference.name),
+        for (Reference { kind, namespace, name }, answer) in answers {
+            let state = snapshot.kind_mut(kind);
+            match answer {
+                Ok(Some(object)) => drop(state.put_shared(&object)),
+                Ok(None) => state.insert_absent(namespace, name),
+                Err(why) => state.insert_failed(namespace, name, why),
             }
         }
         snapshot

@@ -236,6 +236,16 @@ impl<'s> StateReader<'s> {
         homes.find(|home| *home != namespace)
     }
 
+    /// The first unknown reference that `counts` and whose lookup failed, and why.
+    pub fn failed_lookup(&self, counts: impl Fn(&Reference) -> bool) -> Option<(Reference, &'s str)> {
+        let unknown = self.unknown.borrow();
+        unknown.iter().filter(|reference| counts(reference)).find_map(|reference| {
+            let state = self.kinds.get(reference.kind)?;
+            let why = state.looked_up(&reference.namespace, &reference.name)?.as_ref().err()?;
+            Some((reference.clone(), &**why))
+        })
+    }
+
     /// Reads without noting unknown references, so that they are not looked up.
     pub fn quietly<T>(&mut self, read: impl FnOnce(&mut Self) -> T) -> T {
         let noted = self.unknown.take();

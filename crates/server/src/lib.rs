@@ -1,7 +1,8 @@
 //! What runs in a cluster: the webhook, and the objects that install it.
 //!
 //! - [`crypto`]: the cryptography of TLS.
-//! - [`review_path`]: the paths to which an apiserver sends reviews. `deploy` and `server` use it.
+//! - [`review_path`]: the paths to which an apiserver sends reviews. The others use it.
+//! - [`library_error`]: the errors of other libraries in words.
 //! - [`deploy`]: the Kubernetes objects that install memgate.
 //! - [`server`]: the webhook: HTTP, TLS, the state of the cluster, and a graceful shutdown.
 //!
@@ -10,6 +11,8 @@
 pub mod crypto;
 
 pub mod review_path;
+
+pub mod library_error;
 
 pub mod deploy;
 

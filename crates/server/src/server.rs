@@ -43,7 +43,7 @@
 //! | `aggregation` | reports which platforms have their own API server | |
 //! | `events` | writes Kubernetes Events | `clock`, `log_rate_limiter`, `metrics` |
 //! | `store` | watches, and the state that they make; which objects are missing | `jitter`, `log_rate_limiter`, `options` |
-//! | `lookup` | gets single objects | `log_rate_limiter`, `metrics`, `store` |
+//! | `lookup` | gets single objects; since when all lookups fail | `deadline`, `jitter`, `log_rate_limiter`, `metrics`, `store` |
 //! | `audit` | judges stored objects, writes reports and statuses | `certs`, `clock`, `drain`, `jitter`, `log_rate_limiter`, `lookup`, `metrics`, `options`, `store` |
 //! | `rejection` | errors and their HTTP status | `metrics` |
 //! | `review_paths` | the paths under which reviews are accepted | `rejection` |
@@ -52,7 +52,7 @@
 //! | `outcomes` | the labels under which a request can be counted | `metrics`, `rejection` |
 //! | `review` | answers one AdmissionReview | `clock`, `deadline`, `events`, `log_rate_limiter`, `lookup`, `metrics`, `options`, `rejection`, `store`, `traces` |
 //! | `router` | checks and answers HTTP requests | `body`, `concurrency_limiter`, `connection_limiter`, `deadline`, `log_rate_limiter`, `metrics`, `rejection`, `review`, `review_paths`, `traces`, `watchdog` |
-//! | `health` | `/livez`, `/readyz`, `/metrics` | `connection_limiter`, `drain`, `metrics`, `router`, `tls` |
+//! | `health` | `/livez`, `/readyz`, `/metrics` | `connection_limiter`, `drain`, `lookup`, `metrics`, `router`, `tls` |
 
 pub mod clock;
 mod jitter;
@@ -467,6 +467,13 @@ fn spawn_with_cluster(
         };
         tasks.spawn(Box::pin(auditor.run()));
     }
+    let app = Arc::clone(&health.app);
+    tasks.spawn(async move {
+        match &app.handler.lookups {
+            Some(lookups) => lookups.retry_failing().await,
+            None => std::future::pending().await,
+        }
+    });
     let (groups, known) = watch::channel(ApiGroups::Unknown);
     tasks.spawn(discovery::poll(client.clone(), groups, timers.discovery_interval));
     for kind in store.kinds() {

@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::patch::Patch;
 use memgate_model::decision::{Decision, NotShown};
 use memgate_model::edit::Edit;
-use memgate_model::finding::{Finding, Severity, codes};
+use memgate_model::finding::{Cause, Finding, Severity, codes};
 use memgate_model::reason::Reason;
 use memgate_model::request::Request;
 use memgate_primitives::credential::masked_keys;
@@ -138,6 +138,12 @@ impl ReviewResponse<'_> {
         let mut left = MAX_CAUSES_BYTES;
         let causes = complaints.iter().map(Complaint::cause);
         let details = self.details(causes.take_while(|cause| cause.fits(&mut left)).collect());
+        if complaints.iter().all(|complaint| complaint.finding.code.cause == Cause::Unavailable) {
+            // The object may be valid, and the same request may be allowed later.
+            let causes: Vec<&str> = details.causes.iter().map(|cause| &*cause.message).collect();
+            let (reason, message) = ("ServiceUnavailable", causes.join(", "));
+            return Some(Status { code: 503, status: "Failure", reason, message, details });
+        }
         let of_what = [&*details.kind, &*details.group, &*details.name];
         let message = status_message(of_what, &complaints, self.not_shown.denials);
         Some(Status { code: 422, status: "Failure", reason: "Invalid", message, details })

@@ -13,7 +13,7 @@ use serde_json::Value as Json;
 
 use crate::family::common;
 use crate::family::inject::marker::Part;
-use crate::family::inject::{INJECT_LABEL, label_pointer, marker};
+use crate::family::inject::{INJECT_LABEL, label_pointer, marker, not_looked_up};
 use crate::patch::Patch;
 use crate::patch::apply::apply;
 use memgate_model::decision::{Decision, FamilyShare};
@@ -21,7 +21,7 @@ use memgate_model::edit::Edit;
 use memgate_model::elsewhere::Elsewhere;
 use memgate_model::event::{InvolvedObject, PodEvent};
 use memgate_model::family::Family;
-use memgate_model::finding::{Finding, Severity};
+use memgate_model::finding::{Cause, Finding, Severity};
 use memgate_model::injection::{Added, Injection};
 use memgate_model::kind::NAMESPACE;
 use memgate_model::object::{Lookup, Object};
@@ -123,8 +123,27 @@ pub(super) fn decide_new(
     match budget.stopped() {
         Some(Stop::Cancelled) => Decision::pass(Reason::Cancelled),
         Some(Stop::OverLimit(over)) => with_policies((decision, over)),
-        None => Decision { unknown: state.into_unknown(), ..decision },
+        None => {
+            let decision = refuse_after_failed_lookup(decision, &state);
+            Decision { unknown: state.into_unknown(), ..decision }
+        }
     }
+}
+
+/// Refuses a pod that requires its memory if an object that the decision depends on could not be looked up, and nothing
+/// else refuses the pod.
+fn refuse_after_failed_lookup(mut decision: Decision, state: &StateReader<'_>) -> Decision {
+    if !decision.required || !decision.allowed() {
+        return decision;
+    }
+    let Some((failed, _)) = state.failed_lookup(|_| true) else { return decision };
+    let mut codes = decision.families.iter().flat_map(|share| share.family.codes);
+    if let Some(code) = codes.find(|code| code.cause == Cause::Unavailable) {
+        let message = not_looked_up([failed.kind.kind, &failed.namespace, &failed.name], state);
+        decision.findings.push(Finding::deny(code, label_pointer(INJECT_LABEL), message));
+        decision.reason = Reason::ReferenceUnknown;
+    }
+    decision
 }
 
 /// The decision of one family about a pod that it recognises.
@@ -309,7 +328,7 @@ fn join(
         joined.required |= required;
         let severity = if required { Severity::Deny } else { Severity::Warn };
         // What files leave open is not missing.
-        let is_open = |finding: &Finding| finding.code.name.ends_with("/lookup-failed") && state.of_files();
+        let is_open = |finding: &Finding| finding.code.cause == Cause::Unavailable && state.of_files();
         let is_reported = |finding: &Finding| required || !injection.only_if_required && !is_open(finding);
         let reported = injection.unmet.into_iter().filter(is_reported);
         let unmet: Vec<Finding> = reported.map(|finding| Finding { severity, ..finding }).collect();

@@ -33,9 +33,13 @@ use memgate_model::kind::Kind;
 use memgate_model::object::{Object, Reference};
 use memgate_model::pod::{Container, Controller, Pod};
 use memgate_model::reason::Reason;
+use memgate_model::state_reader::StateReader;
 use memgate_primitives::budget::{Budget, Limit, MAX_PATCH_BYTES};
 use memgate_primitives::name::is_dns_subdomain;
+use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
+
+use super::message::fit_names;
 
 use self::env::{ExistingEnv, Position, Variable, compare};
 use self::parts::{ExistingMounts, ExistingParts, WantedPart, WantedParts};
@@ -203,6 +207,28 @@ pub type Unmet = Box<Injection>;
 /// Changes nothing, and reports why.
 pub fn unmet(reason: Reason, code: &'static Code, at: Pointer, message: impl Into<String>) -> Unmet {
     Box::new(Injection::unmet(reason, Finding::warn(code, at, message)))
+}
+
+/// Changes nothing, since the object of this kind, namespace and name could not be looked up.
+#[must_use]
+pub(crate) fn lookup_failed(
+    code: &'static Code,
+    at: Pointer,
+    object: [&str; 3],
+    state: &StateReader<'_>,
+) -> Unmet {
+    unmet(Reason::ReferenceUnknown, code, at, not_looked_up(object, state))
+}
+
+/// The message about an object that could not be looked up, with the reason if the apiserver was asked for it.
+#[must_use]
+pub(crate) fn not_looked_up([kind, namespace, name]: [&str; 3], state: &StateReader<'_>) -> String {
+    let failed = state.failed_lookup(|reference| reference.name == name);
+    let why = failed.map(|(_, why)| format!(": {why}")).unwrap_or_default();
+    fit_names([namespace, name], |[namespace, name]| {
+        let slash = if namespace.is_empty() { "" } else { "/" };
+        format!("{kind} {} could not be looked up{why}", quoted(&format!("{namespace}{slash}{name}")))
+    })
 }
 
 /// The references to an object that does not exist, under each kind that it could have.

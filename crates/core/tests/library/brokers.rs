@@ -228,7 +228,8 @@ fn in_a_cluster_retention_learns_whether_there_is_an_ark_config() {
             decided(&query(&json!({"input": "hello", "memory": {"name": "notes"}, "ttl": "2h"})), &snapshot);
         assert_eq!(named(&with), [""; 0], "{rule}");
         if rule["retention"]["max"] == "1d" {
-            let answers = before.unknown.into_iter().map(|reference| (reference, None)).collect::<Vec<_>>();
+            let answers =
+                before.unknown.into_iter().map(|reference| (reference, Ok(None))).collect::<Vec<_>>();
             let after = decided(&without, &snapshot.overlaid(answers));
             let denials = after.findings.iter().filter(|it| it.severity == Severity::Deny);
             let denials: Vec<_> = denials.map(|it| it.message().into_owned()).collect();

@@ -1,7 +1,9 @@
 //! What a decision about a pod says is missing, and who made the pod: by this a server may let the pod wait.
 
 use memgate_model::decision::Decision;
+use memgate_model::object::{Coverage, KindState};
 use memgate_model::reason::Reason;
+use memgate_model::snapshot::Snapshot;
 use serde_json::{Value, json};
 
 use super::pod_events::{decided, object, state};
@@ -171,4 +173,85 @@ fn a_workload_waits_for_nothing() {
     let decision = decided(&workload, &state(&[]));
     assert_eq!((missing(&decision).len(), decision.from_controller), (0, false));
     assert!(!decision.findings.is_empty());
+}
+
+fn orka_pod() -> Value {
+    let env = json!([
+        {"name": "ORKA_TASK_NAME", "value": "t"}, {"name": "ORKA_TASK_NAMESPACE", "value": "team"},
+        {"name": "ORKA_CONTROLLER_URL", "value": "http://orka"},
+    ]);
+    json!({
+        "apiVersion": "v1", "kind": "Pod",
+        "metadata": {"generateName": "p-", "labels": {"orka.ai/task": "t", "orka.ai/task-type": "ai"}},
+        "spec": {"containers": [{"name": "worker", "env": env}]},
+    })
+}
+
+/// The decision after the lookups of a cluster that holds these objects and fails for all others.
+fn after_failed_lookups(pod: &Value, objects: &[Value]) -> Decision {
+    let families = memgate_core::family::ALL;
+    let (of_files, mut snapshot) = (state(objects), Snapshot::new(memgate_core::family::default_settings()));
+    for kind in families.iter().flat_map(|family| family.kinds.watched.iter().chain(family.kinds.fetched)) {
+        let mut known = KindState::new(Coverage::Watched);
+        let objects = of_files.kind(kind).into_iter().flat_map(KindState::objects);
+        objects.for_each(|object| known.insert(object.clone()));
+        snapshot.set(kind, known);
+    }
+    let mut decision = decided(pod, &snapshot);
+    for _ in 0..6 {
+        let failed =
+            decision.unknown.into_iter().map(|reference| (reference, Err("401 Unauthorized".into())));
+        snapshot = snapshot.overlaid(failed);
+        decision = decided(pod, &snapshot);
+    }
+    decision
+}
+
+#[test]
+fn tells_why_a_lookup_has_failed() {
+    let by_service = |port| {
+        vec![ark_memory(&json!({"address": {"valueFrom": {"serviceRef": {"name": "broker", "port": port}}}}))]
+    };
+    let rows = [
+        (arkonis_pod(), vec![], "arkonis", "ArkAgent \"team/scout\"", false),
+        (ark_pod("notes"), vec![], "ark", "Memory \"team/notes\"", false),
+        (ark_pod("notes"), by_service("http"), "ark", "Service \"team/broker\"", false),
+        // The number is enough for an address. It may still be another port than the Service has.
+        (ark_pod("notes"), by_service("8080"), "ark", "Service \"team/broker\"", true),
+        (orloj_pod(), vec![], "orloj", "Agent \"team/scribe\"", false),
+        (orka_pod(), vec![], "orka", "Task \"team/t\"", false),
+        (sympozium_pod(), vec![], "sympozium", "Agent \"team/triage\"", false),
+    ];
+    for (pod, objects, family, name, is_injected) in rows {
+        for required in [false, true] {
+            let mut pod = pod.clone();
+            if required {
+                pod["metadata"]["labels"]["memgate.dev/inject"] = json!("required");
+            }
+            let decision = after_failed_lookups(&pod, &objects);
+            let code = format!("{family}/lookup-failed");
+            let found = decision.findings.iter().find(|finding| finding.code.name == code);
+            let message = found.map(|finding| finding.message().into_owned()).unwrap_or_default();
+            let expected = format!("{name} could not be looked up: 401 Unauthorized");
+            let is_reported = required || !is_injected;
+            assert_eq!(
+                message.ends_with(&expected),
+                is_reported,
+                "{name} {required}: {:?}",
+                decision.findings
+            );
+            assert_eq!(decision.reason == Reason::ReferenceUnknown, is_reported, "{name} {required}");
+            // Orka's Tasks can run without memory.
+            assert_eq!(decision.allowed(), !required || family == "orka", "{name}: {:?}", decision.findings);
+        }
+    }
+}
+
+#[test]
+fn a_long_name_does_not_hide_why_a_lookup_has_failed() {
+    let pod = ark_pod(&format!("{}/{}", "n".repeat(63), "m".repeat(253)));
+    let decision = after_failed_lookups(&pod, &[]);
+    let message = decision.findings[0].message().into_owned();
+    assert!(message.ends_with("could not be looked up: 401 Unauthorized"), "{message}");
+    assert!(message.chars().count() <= 160, "{message}");
 }

@@ -181,7 +181,7 @@ fn a_claim_does_not_take_the_place_of_an_object_that_is_not_held() {
             snapshot.set(kind, state);
             if of == kind_name && is_asked {
                 let home = Reference { kind, namespace: "orloj".to_owned(), name: name.to_owned() };
-                snapshot = snapshot.overlaid([(home, None)]);
+                snapshot = snapshot.overlaid([(home, Ok(None))]);
             }
         }
         let mut pod = pod("orloj/t");

@@ -6,6 +6,7 @@ use std::time::Duration;
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
 use kube::{Api, Client};
 
+use crate::library_error::explained;
 use crate::server::certs::kube_api::with_timeout;
 use memgate_model::family::{AggregatedServer, Family};
 
@@ -26,7 +27,10 @@ pub(super) async fn report(client: Client, families: Vec<&'static Family>) {
                 "the platform's own API server serves its kinds, so memgate may not be called for them"
             ),
             Ok(_) => {}
-            Err(error) => tracing::debug!(%error, api_service, "the APIService could not be read"),
+            Err(error) => {
+                let error = explained(&error);
+                tracing::debug!(error, api_service, "the APIService could not be read");
+            }
         }
     }
 }

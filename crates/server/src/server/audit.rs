@@ -28,7 +28,7 @@ use serde_json::Value;
 use tokio::sync::watch::Receiver;
 use tokio::time::{Instant, sleep, sleep_until};
 
-use crate::server::certs::kube_api::error_message;
+use crate::library_error::explained;
 use crate::server::clock::Clock;
 use crate::server::drain::Drain;
 use crate::server::jitter::jitter;
@@ -37,7 +37,6 @@ use crate::server::metrics::Metrics;
 use crate::server::metrics::audit::LastPass;
 use crate::server::options::AuditOptions;
 use crate::server::store::Store;
-use memgate_model::causes::with_causes;
 
 use self::judged::Context;
 use self::pass::PassResult;
@@ -160,13 +159,13 @@ impl Auditor {
     async fn pass(&self, context: &Context<'_>, reports: &mut Reports, relist: bool) -> bool {
         let start = Instant::now();
         if let Err(error) = reports.begin(relist).await {
-            tracing::warn!(error = error_message(&error), "reports could not be listed, so none are written");
+            tracing::warn!(error = explained(&error), "reports could not be listed, so none are written");
         }
         let is_listed = reports.is_listed;
         let outcome = match pass::run(context, reports).await {
             Ok(outcome) => outcome,
             Err(error) => {
-                tracing::warn!(error = with_causes(&error), "an audit did not complete");
+                tracing::warn!(error = explained(&error), "an audit did not complete");
                 self.metrics.audit.fail();
                 return false;
             }

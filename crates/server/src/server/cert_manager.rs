@@ -33,6 +33,7 @@ use kube::Client;
 use tokio::sync::watch::{Receiver, Sender};
 use tokio::time::{Instant, sleep, timeout};
 
+use crate::library_error::explained;
 use crate::server::cert_manager::ca_secret::CaSecret;
 use crate::server::cert_manager::failure_log::FailureLog;
 use crate::server::cert_manager::path_tokens::PathToken;
@@ -43,7 +44,6 @@ use crate::server::cert_manager::secret_plan::{
 use crate::server::cert_manager::webhook_config::{DesiredEntry, LiveConfig, Observed};
 use crate::server::certs::Builtin;
 use crate::server::certs::ca::CurrentLeaf;
-use crate::server::certs::kube_api::error_message;
 use crate::server::certs::rotation::{Progress, REQUESTED, Rotation, RotationRequest};
 use crate::server::clock::Clock;
 use crate::server::jitter::{jitter, random_up_to};
@@ -242,7 +242,7 @@ impl CertManager {
             let secret = match self.secret.get().await {
                 Ok(secret) => secret,
                 Err(error) => {
-                    self.failures.failed(READ_SECRET, error_message(&error));
+                    self.failures.failed(READ_SECRET, explained(&error));
                     return false;
                 }
             };
@@ -358,7 +358,7 @@ impl CertManager {
                 None
             }
             Err(error) => {
-                self.failures.failed(WRITE_SECRET, error_message(&error));
+                self.failures.failed(WRITE_SECRET, explained(&error));
                 if reason.is_new_ca() {
                     self.metrics.certs.count_rotation(CertKind::Ca, false);
                 }
@@ -447,7 +447,7 @@ impl CertManager {
         let status = match live.observe().await {
             Ok(status) => status,
             Err(error) => {
-                self.failures.failed(&step, error_message(&error));
+                self.failures.failed(&step, explained(&error));
                 return false;
             }
         };
@@ -462,7 +462,7 @@ impl CertManager {
                 tracing::info!(configuration = config_name(live.kind), "wrote caBundle and path");
                 self.failures.succeeded(&step);
             }
-            Err(error) => self.failures.failed(&step, error_message(error)),
+            Err(error) => self.failures.failed(&step, explained(error)),
         }
         done.is_ok()
     }

@@ -25,6 +25,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use tower::ServiceExt;
 
+use crate::library_error::explained;
 use crate::server::connection::socket::Socket;
 use crate::server::connection_limiter::{Activity, Caller, ConnectionPhase, ConnectionSlot};
 use crate::server::drain::Drain;
@@ -132,7 +133,7 @@ async fn shake_hands(tls: &Tls, socket: Socket) -> Result<TlsStream<Socket>, Res
     tls.handshakes.check().map_err(|_| ResultLabel::Rationed)?;
     let limit_buffer = |tls: &mut rustls::ServerConnection| tls.set_buffer_limit(Some(TLS_BUFFER_BYTES));
     tls.acceptor.accept_with(socket, limit_buffer).await.map_err(|error| {
-        tracing::debug!(%error, "a TLS handshake failed");
+        tracing::debug!(error = explained(&error), "a TLS handshake failed");
         let refused = is_client_rejected(&error);
         if refused { ResultLabel::ClientRefused } else { ResultLabel::Failed }
     })
@@ -160,7 +161,7 @@ async fn serve_http<S: AsyncRead + AsyncWrite + Unpin>(
         .without_shutdown();
     match connection.await {
         Ok(parts) => linger(parts.io.into_inner(), context.timers.linger).await,
-        Err(error) => tracing::debug!(%error, "a connection ended early"),
+        Err(error) => tracing::debug!(error = explained(&error), "a connection ended early"),
     }
 }
 

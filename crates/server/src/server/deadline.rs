@@ -16,7 +16,13 @@ pub(super) struct Deadline {
     pub(super) answer: Instant,
     /// When lookups must be done: early enough to answer without them.
     pub(super) lookups: Instant,
+    /// When the lookups must be done without which the object is refused: its author learns the reason within a second,
+    /// and its controller tries again.
+    pub(super) required_lookups: Instant,
 }
+
+/// How long a review waits for lookups without which its object is refused.
+pub(super) const REQUIRED_LOOKUPS: Duration = Duration::from_millis(800);
 
 impl Deadline {
     /// The deadline of a request that came in at `start` and may take `timeout`. One second of the timeout is
@@ -26,7 +32,9 @@ impl Deadline {
         const SECOND: Duration = Duration::from_secs(1);
         let timeout = timeout.min(MAX_TIMEOUT);
         let budget = timeout.checked_sub(SECOND).filter(|left| !left.is_zero()).unwrap_or(timeout * 3 / 5);
-        Self { answer: start + budget, lookups: start + budget * 4 / 5 }
+        let lookups = budget * 4 / 5;
+        let required_lookups = start + lookups.min(REQUIRED_LOOKUPS);
+        Self { answer: start + budget, lookups: start + lookups, required_lookups }
     }
 }
 
@@ -82,6 +90,7 @@ mod tests {
             let deadline = Deadline::new(start, Duration::from_millis(timeout));
             assert_eq!(deadline.answer - start, Duration::from_millis(budget));
             assert!(deadline.lookups < deadline.answer);
+            assert_eq!(deadline.required_lookups, deadline.lookups.min(start + REQUIRED_LOOKUPS));
         }
     }
 }

@@ -27,7 +27,8 @@ use ring::digest::{SHA256, digest};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::time::{Instant, sleep_until};
 
-use crate::server::certs::kube_api::{error_message, with_timeout};
+use crate::library_error::explained;
+use crate::server::certs::kube_api::with_timeout;
 use crate::server::clock::Clock;
 use crate::server::log_rate_limiter::{LogRate, LogRateLimiter};
 use crate::server::metrics::Metrics;
@@ -155,7 +156,7 @@ impl EventWriter {
             let written = write(&self.client, &pod_event, self.clock.unix_now()).await;
             if let Err(error) = &written {
                 if let Ok(suppressed) = log_limiter.take("events") {
-                    let error = error_message(error);
+                    let error = explained(error);
                     tracing::warn!(
                         error,
                         suppressed,

@@ -17,6 +17,7 @@ use axum::routing::get;
 
 use crate::server::connection_limiter::ConnectionLimiter;
 use crate::server::drain::Drain;
+use crate::server::lookup::Lookups;
 use crate::server::metrics::labels::CertKind;
 use crate::server::metrics::{CONTENT_TYPE as METRICS_TYPE, Metrics};
 use crate::server::router::AppState;
@@ -61,7 +62,7 @@ async fn ready(State(health): State<Arc<Health>>) -> Response {
         let _infallible = writeln!(text, "- {line}");
     }
     // These do not make a replica unready: every replica watches the same apiserver, and an answer from an old state is
-    // better than no answer.
+    // better than no answer. A replica whose lookups all fail has no answer for new objects.
     for (kind, age) in health.app.handler.store.stale() {
         let (seconds, api_version) = (age.as_secs(), kind.api_version());
         let _infallible = writeln!(text, "- nothing heard for {seconds} s: {api_version} {}", kind.kind);
@@ -96,6 +97,7 @@ impl Health {
         reasons.extend(
             not_synced.iter().map(|kind| format!("not read yet: {} {}", kind.api_version(), kind.kind)),
         );
+        reasons.extend(self.app.handler.lookups.as_ref().and_then(Lookups::failing_for_long));
         reasons
     }
 

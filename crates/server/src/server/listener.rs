@@ -10,6 +10,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinSet, yield_now};
 use tokio::time::sleep;
 
+use crate::library_error::explained;
 use crate::server::connection::{ListenerContext, serve};
 use crate::server::connection_limiter::{ConnectionLimiter, ConnectionSlot};
 use crate::server::log_rate_limiter::{LogRate, LogRateLimiter};
@@ -86,7 +87,7 @@ pub(super) async fn run(
                 }
                 Err(error) => {
                     if let Ok(suppressed) = log_limiter.take("accept") {
-                        tracing::warn!(%error, suppressed, "no connection can be accepted");
+                        tracing::warn!(error = explained(&error), suppressed, "no connection can be accepted");
                     }
                     // `accept` would fail again at once, and the queue of the kernel stays full. Closing the
                     // longest idle connection frees what the next one needs.
@@ -115,7 +116,7 @@ fn slot_for(
 ) -> Option<ConnectionSlot> {
     // An answer is written in one piece and should leave at once; without this it can wait 40 ms.
     if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!(%error, "a connection ended before it was served");
+        tracing::debug!(error = explained(&error), "a connection ended before it was served");
         return None;
     }
     let acquired = limiter.acquire();

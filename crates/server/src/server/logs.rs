@@ -56,13 +56,14 @@ impl<W: Write> Write for Masked<W> {
 
 /// Sends the log to standard error, and panics into the log. `filter` is a level or directives as in `RUST_LOG`.
 ///
-/// The Kubernetes client does not log, because its warnings can contain objects. Its callers log its errors.
+/// The libraries around the Kubernetes client do not log, because their warnings can contain objects. Their callers log
+/// their errors.
 ///
 /// # Errors
 /// When `filter` cannot be read, or there is a log already.
 pub fn init(format: LineFormat, filter: &str) -> Result<(), Error> {
     let mut levels = EnvFilter::try_new(filter)?;
-    for library in ["kube_client=off", "kube_runtime=off"] {
+    for library in ["kube_client=off", "kube_runtime=off", "kube_lease_manager=off"] {
         levels = levels.add_directive(library.parse()?);
     }
     let log = tracing_subscriber::fmt()

@@ -9,9 +9,11 @@
 //! Tenants choose how large the objects are. So each review has a bounded part of the memory from its first lookup on,
 //! and a review that would need more goes without: none of them waits for memory while it holds some.
 
+mod failing;
+
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::future::{BoxFuture, Shared, WeakShared};
@@ -19,15 +21,19 @@ use futures::{FutureExt, StreamExt, stream};
 use kube::core::{Request, Resource};
 use kube::{Client, api::GetParams};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
+use self::failing::Failing;
+use crate::library_error::{explained, status_line};
+use crate::server::deadline::REQUIRED_LOOKUPS;
+use crate::server::jitter::jitter;
 use crate::server::log_rate_limiter::{LogRate, LogRateLimiter};
 use crate::server::metrics::Metrics;
 use crate::server::metrics::labels::ResultLabel;
 use crate::server::store::apply_event::RawObject;
-use memgate_model::causes::with_causes;
+use crate::server::store::lock;
 use memgate_model::kind::SECRET;
-use memgate_model::object::{Object, Reference};
+use memgate_model::object::{LookupAnswer, Object, Reference};
 
 /// How long a request waits for the previous one about the same object, which may hang.
 const PREVIOUS_LOOKUP_WAIT: Duration = Duration::from_millis(200);
@@ -50,17 +56,31 @@ const MOST_LARGE: usize = 2;
 /// The timeout of one request, also of a request that no review waits for any more.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The object, or `None` when it does not exist.
+/// How long to wait before the last failed lookup is repeated, while every lookup fails: its answer shows when the
+/// apiserver works again, also to a replica that is not asked any more.
+const RETRY_INTERVAL: Duration = Duration::from_secs(10);
+
+/// The reasons of failures that are not the apiserver's own.
+const NO_ANSWER: &str = "the apiserver did not answer in time";
+const NO_TURN: &str = "too many other objects are being looked up";
+const TOO_MANY: &str = "the object depends on too many others";
+const TOO_LARGE: &str = "what was looked up is too large";
+
 type LookupResult = Result<Option<Arc<Object>>, LookupFailed>;
 
 type SharedLookup = Shared<BoxFuture<'static, LookupResult>>;
 
-/// What was looked up; `None` for an object that does not exist.
-pub(super) type Answers = Vec<(Reference, Option<Arc<Object>>)>;
+/// The answers for the objects that were to be looked up, each once.
+pub(super) type Answers = Vec<(Reference, LookupAnswer)>;
 
-/// A lookup failed; the log has the cause.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct LookupFailed;
+/// A lookup failed; the log has the whole cause.
+#[derive(Debug, Clone)]
+struct LookupFailed {
+    /// In a few words, for the user whose object depends on the answer.
+    why: Arc<str>,
+    /// Whether the apiserver has answered, with an object that cannot be used.
+    answered: bool,
+}
 
 /// Looks up objects at the apiserver.
 pub(super) struct Lookups {
@@ -70,6 +90,7 @@ pub(super) struct Lookups {
     large: Arc<Semaphore>,
     reviews: Arc<Semaphore>,
     latest: Mutex<BTreeMap<Reference, Latest>>,
+    failing: Failing,
     metrics: Arc<Metrics>,
     log_limiter: Arc<LogRateLimiter>,
 }
@@ -97,7 +118,8 @@ impl Lookups {
         let permits = Arc::new(Semaphore::new(max_requests.clamp(1, Semaphore::MAX_PERMITS)));
         let log_limiter = Arc::new(LogRateLimiter::new(FAILURE_LOG_RATE));
         let (large, reviews) = [MOST_LARGE, MOST_REVIEWS].map(|most| Arc::new(Semaphore::new(most))).into();
-        Self { client, permits, large, reviews, latest: Mutex::default(), metrics, log_limiter }
+        let (latest, failing) = (Mutex::default(), Failing::default());
+        Self { client, permits, large, reviews, latest, failing, metrics, log_limiter }
     }
 
     /// Whether a reference can be looked up: it has a name, and is not a Secret.
@@ -108,10 +130,27 @@ impl Lookups {
     /// The lookups of a review; `None` if other reviews have all of the memory until then.
     pub(super) async fn of_review(&self, until: Instant) -> Option<ReviewLookups<'_>> {
         let turn = timeout_at(until, Arc::clone(&self.reviews).acquire_owned()).await.ok()?.ok()?;
-        Some(ReviewLookups { lookups: self, bytes: MOST_BYTES, _turn: turn })
+        // The turn of a review that has waited as long may come at the very end.
+        let in_time = Instant::now() < until;
+        in_time.then(|| ReviewLookups { lookups: self, bytes: MOST_BYTES, _turn: turn })
     }
 
-    async fn get_one(&self, reference: &Reference, until: Instant) -> LookupResult {
+    /// Why the replica is not ready; `None` unless every lookup has failed for a minute.
+    pub(super) fn failing_for_long(&self) -> Option<String> {
+        self.failing.for_long(Instant::now())
+    }
+
+    /// Repeats the last failed lookup while every lookup fails; never ends.
+    pub(super) async fn retry_failing(&self) {
+        loop {
+            sleep(jitter(RETRY_INTERVAL)).await;
+            if let Some(reference) = self.failing.last() {
+                let _is_noted = self.get_one(&reference, Instant::now() + REQUIRED_LOOKUPS).await;
+            }
+        }
+    }
+
+    async fn get_one(&self, reference: &Reference, until: Instant) -> LookupAnswer {
         if !reference.is_possible() {
             return Ok(None);
         }
@@ -119,15 +158,24 @@ impl Lookups {
         self.metrics.count_lookup(match &answer {
             Ok(Ok(Some(_))) => ResultLabel::Found,
             Ok(Ok(None)) => ResultLabel::Absent,
-            Ok(Err(LookupFailed)) => ResultLabel::Failed,
+            Ok(Err(_)) => ResultLabel::Failed,
             Err(_) => ResultLabel::TimedOut,
         });
-        answer.unwrap_or(Err(LookupFailed))
+        match answer.unwrap_or_else(|_| Err(LookupFailed::of_apiserver(NO_ANSWER))) {
+            Err(LookupFailed { why, answered: false }) => {
+                self.failing.failed(reference, &why, Instant::now());
+                Err(why)
+            }
+            answer => {
+                self.failing.answered();
+                answer.map_err(|failed| failed.why)
+            }
+        }
     }
 
     /// A request for the object that has not been sent yet. It waits up to 200 ms for the previous one.
     fn lookup(&self, reference: &Reference) -> SharedLookup {
-        let mut latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut latest = lock(&self.latest);
         latest.retain(|_, latest| latest.lookup.upgrade().is_some());
         let previous = latest.get(reference).and_then(|latest| {
             let lookup = latest.lookup.upgrade()?;
@@ -163,58 +211,84 @@ impl Lookups {
             }
             let _permit = permits.acquire().await;
             sent.store(true, Ordering::Release);
-            match timeout(REQUEST_TIMEOUT, get(&client, &reference, &large)).await {
-                Ok(Ok(object)) => Ok(object),
-                Ok(Err(error)) => {
-                    let kind = reference.kind.kind;
-                    if let Ok(suppressed) = log_limiter.take(kind) {
-                        let error = with_causes(&error);
-                        tracing::warn!(kind, suppressed, error, "a lookup at the apiserver failed");
-                    }
-                    Err(LookupFailed)
-                }
-                Err(_) => Err(LookupFailed),
+            let answer = timeout(REQUEST_TIMEOUT, get(&client, &reference)).await;
+            let error = match answer {
+                Ok(Ok(Some(text))) => return read(&reference, &text, &large).await.map(Some),
+                Ok(Ok(None)) => return Ok(None),
+                Ok(Err(error)) => error,
+                Err(_) => return Err(LookupFailed::of_apiserver(NO_ANSWER)),
+            };
+            let kind = reference.kind.kind;
+            if let Ok(suppressed) = log_limiter.take(kind) {
+                let error = explained(&error);
+                let message = "an object could not be looked up: pods that need it are refused if they require it, \
+                               and else start without their memory";
+                tracing::warn!(kind, suppressed, error, "{message}");
             }
+            Err(LookupFailed::of_apiserver(&match &error {
+                kube::Error::Api(status) => status_line(status.code),
+                _ => "the apiserver cannot be reached".to_owned(),
+            }))
         }
     }
+}
+
+impl LookupFailed {
+    fn of_apiserver(why: &str) -> Self {
+        Self { why: why.into(), answered: false }
+    }
+}
+
+/// The answers of lookups that were never made, since other reviews have all of the memory.
+pub(super) fn none(references: Vec<Reference>) -> Answers {
+    references.into_iter().map(|reference| (reference, Err(NO_TURN.into()))).collect()
 }
 
 impl ReviewLookups<'_> {
-    /// The objects whose lookups ended by `until`, as far as there is memory for them.
+    /// The answers that come by `until`, as far as there is memory for the objects.
     pub(super) async fn get_all(&mut self, references: Vec<Reference>, until: Instant) -> Answers {
         let lookups = self.lookups;
-        let answers = references.into_iter().take(Lookups::MOST).map(|reference| async move {
-            let answer = lookups.get_one(&reference, until).await.ok()?;
-            Some((reference, answer))
+        let answers = references.into_iter().enumerate().map(|(index, reference)| async move {
+            let answer = match index {
+                0..Lookups::MOST => lookups.get_one(&reference, until).await,
+                _ => Err(TOO_MANY.into()),
+            };
+            (reference, answer)
         });
         let mut answers = stream::iter(answers).buffered(AT_A_TIME);
         let mut kept = Vec::new();
-        while let Some(answer) = answers.next().await {
-            let Some((reference, object)) = answer else { continue };
-            let Some(left) = self.bytes.checked_sub(object.as_ref().map_or(0, |it| it.bytes())) else {
-                break;
-            };
-            self.bytes = left;
-            kept.push((reference, object));
+        while let Some((reference, answer)) = answers.next().await {
+            kept.push((reference, answer.and_then(|object| self.keep(object))));
         }
         kept
     }
+
+    /// The object, if there is memory for it. After one that is too large nothing is left for others.
+    fn keep(&mut self, object: Option<Arc<Object>>) -> LookupAnswer {
+        let left = self.bytes.checked_sub(object.as_ref().map_or(0, |object| object.bytes()));
+        self.bytes = left.unwrap_or_default();
+        if left.is_some() { Ok(object) } else { Err(TOO_LARGE.into()) }
+    }
 }
 
-async fn get(client: &Client, reference: &Reference, large: &Semaphore) -> kube::Result<Option<Arc<Object>>> {
+/// The text of an object, or `None` if it does not exist.
+async fn get(client: &Client, reference: &Reference) -> kube::Result<Option<String>> {
     let namespace = Some(reference.namespace.as_str()).filter(|namespace| !namespace.is_empty());
     let request = Request::new(RawObject::url_path(&reference.kind, namespace));
     let request = request.get(&reference.name, &GetParams::default()).map_err(kube::Error::BuildRequest)?;
-    let text = match client.request_text(request).await {
-        Ok(text) => text,
-        Err(kube::Error::Api(status)) if status.code == 404 => return Ok(None),
-        Err(error) => return Err(error),
-    };
+    match client.request_text(request).await {
+        Ok(text) => Ok(Some(text)),
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+async fn read(reference: &Reference, text: &str, large: &Semaphore) -> Result<Arc<Object>, LookupFailed> {
     let _turn = if text.len() > LARGE_BYTES { large.acquire().await.ok() } else { None };
     let place = (reference.namespace.as_str(), reference.name.as_str());
-    let object = Object::read_once(reference.kind, place, &text).map_err(kube::Error::SerdeError)?;
-    let too_large = || kube::Error::Service("the object has too many values".into());
-    Ok(Some(Arc::new(object.ok_or_else(too_large)?)))
+    let failed = |why: &str| LookupFailed { why: why.into(), answered: true };
+    let object = Object::read_once(reference.kind, place, text).map_err(|_| failed("it cannot be read"))?;
+    object.map(Arc::new).ok_or_else(|| failed("it has too many values"))
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ use crate::server::clock::Clock;
 use crate::server::deadline::Deadline;
 use crate::server::events::EventRecorder;
 use crate::server::log_rate_limiter::{LogRateLimiter, truncate};
-use crate::server::lookup::Lookups;
+use crate::server::lookup::{self, Lookups};
 use crate::server::metrics::Metrics;
 use crate::server::metrics::labels::{RequestLabels, ShedCause};
 use crate::server::options::Decide;
@@ -120,7 +120,11 @@ struct Step {
 enum StepResult {
     Answered(HandledReview),
     /// These references have to be looked up first.
-    Unresolved(Vec<Reference>),
+    Unresolved {
+        references: Vec<Reference>,
+        /// Whether the object is refused without them.
+        required: bool,
+    },
 }
 
 /// Sets the flag of a decision when it is dropped: the deadline has passed, or the caller has hung up.
@@ -161,22 +165,25 @@ impl ReviewHandler {
             } else {
                 self.take_blocking(step, deadline).await?
             };
-            let new = match result {
+            let (new, until) = match result {
                 StepResult::Answered(answer) => return Ok(answer),
-                StepResult::Unresolved(new) => new,
+                StepResult::Unresolved { references, required: true } => {
+                    (references, deadline.required_lookups)
+                }
+                StepResult::Unresolved { references, required: false } => (references, deadline.lookups),
             };
             let Some(lookups) = &self.lookups else { return Err(Rejection::LookupFailed) };
             looked_up.extend(new.iter().cloned());
             let _span = trace.lookup(new.iter().map(|reference| reference.kind.kind));
             if own_lookups.is_none() {
-                own_lookups = lookups.of_review(deadline.lookups).await;
+                own_lookups = lookups.of_review(until).await;
             }
-            let objects = match &mut own_lookups {
-                Some(lookups) => lookups.get_all(new, deadline.lookups).await,
-                None => Vec::new(),
+            let answers = match &mut own_lookups {
+                Some(lookups) => lookups.get_all(new, until).await,
+                None => lookup::none(new),
             };
-            self.store.record_found(&objects);
-            snapshot = Arc::new(Snapshot::overlaid(&snapshot, objects));
+            self.store.record_found(&answers);
+            snapshot = Arc::new(Snapshot::overlaid(&snapshot, answers));
             steps += 1;
         }
     }
@@ -219,7 +226,7 @@ impl ReviewHandler {
         if new.is_empty() {
             Ok(StepResult::Answered(self.finish(step, &review, decision)?))
         } else {
-            Ok(StepResult::Unresolved(new))
+            Ok(StepResult::Unresolved { references: new, required: decision.required })
         }
     }
 
@@ -233,9 +240,9 @@ impl ReviewHandler {
                 return Ok(new);
             }
         }
-        // A required pod must not be admitted without its memory, and the apiserver sends a rejected review again.
-        // Without a cluster the second review would be denied too.
-        if decision.required && !unresolved.is_empty() && (self.lookups.is_some() || decision.allowed()) {
+        // A required pod must not be admitted without its memory. The decision itself refuses the pod after a lookup that
+        // has failed, but not after so many that no further one is made.
+        if decision.required && !unresolved.is_empty() && decision.allowed() {
             return Err(Rejection::LookupFailed);
         }
         Ok(Vec::new())

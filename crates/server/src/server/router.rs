@@ -17,6 +17,7 @@ use axum::response::{IntoResponse, Response};
 use futures::FutureExt;
 use tokio::time::{Instant, timeout, timeout_at};
 
+use crate::library_error::explained;
 use crate::server::body;
 use crate::server::concurrency_limiter::ConcurrencyLimiter;
 use crate::server::connection_limiter::Caller;
@@ -193,7 +194,7 @@ async fn reject(rejection: &Rejection, mut body: Body) -> Response {
 fn log(limiter: &LogRateLimiter, rejection: &Rejection, webhook: &'static str) {
     let status = rejection.status();
     let (reason, status_code) = (rejection.reason(), status.as_u16());
-    let cause = std::error::Error::source(rejection).map(ToString::to_string);
+    let cause = std::error::Error::source(rejection).map(explained);
     // A caller without the token can send it as often as it likes.
     let is_own_fault = status.is_server_error() && !matches!(rejection, Rejection::UnknownPath);
     if !is_own_fault {

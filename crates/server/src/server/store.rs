@@ -32,7 +32,7 @@ use crate::server::store::holdings::{Holdings, Place};
 use crate::server::store::missing::{MissingReferences, Wait};
 use memgate_model::family::Family;
 use memgate_model::kind::Kind;
-use memgate_model::object::{Coverage, KindState, Object, Reference};
+use memgate_model::object::{Coverage, KindState, LookupAnswer, Object, Reference};
 use memgate_model::settings::Settings;
 use memgate_model::snapshot::Snapshot;
 use memgate_model::state_reader::StateReader;
@@ -342,9 +342,9 @@ impl Store {
     }
 
     /// Forgets missing references that a lookup found: watches deliver only some of the kinds.
-    pub(super) fn record_found(&self, answers: &[(Reference, Option<Arc<Object>>)]) {
+    pub(super) fn record_found(&self, answers: &[(Reference, LookupAnswer)]) {
         if !self.missing.is_empty() {
-            let found = answers.iter().filter(|(_, object)| object.is_some());
+            let found = answers.iter().filter(|(_, answer)| matches!(answer, Ok(Some(_))));
             self.missing.forget(found.map(|(reference, _)| reference), |_| true);
         }
     }
@@ -514,7 +514,7 @@ fn holds(snapshot: &Snapshot, reference: &Reference) -> bool {
 }
 
 /// Locks, also after a panic of another thread: every change under these locks is a single step.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -595,13 +595,13 @@ mod tests {
                 listed.insert(object(kind, "a"));
                 store.apply(kind, StoreChange::Replace(listed));
             },
-            &|| store.record_found(&[(reference.clone(), Some(Arc::new(object(kind, "a"))))]),
+            &|| store.record_found(&[(reference.clone(), Ok(Some(Arc::new(object(kind, "a")))))]),
         ];
         for appear in appear {
             assert!(waits(start));
             assert!(!waits(later));
             store.apply(kind, StoreChange::Insert(object(kind, "b")));
-            store.record_found(&[(reference.clone(), None)]);
+            store.record_found(&[(reference.clone(), Ok(None))]);
             assert!(!waits(later), "it still does not exist");
             appear();
             let (namespace, name) = ("team".to_owned(), "a".to_owned());

@@ -22,6 +22,7 @@ use thiserror::Error as ThisError;
 use x509_parser::parse_x509_certificate;
 
 use crate::crypto::provider;
+use crate::library_error::explained;
 use crate::server::certs::Builtin;
 use crate::server::certs::self_signed;
 use crate::server::clock::Clock;
@@ -273,8 +274,8 @@ impl ServingCert {
                 true
             }
             Err(error) => {
-                let cause = std::error::Error::source(&error).map(ToString::to_string);
-                tracing::warn!(%error, cause, "the new certificate cannot be used; the old one stays");
+                let error = explained(&error);
+                tracing::warn!(error, "the new certificate cannot be used; the old one stays");
                 false
             }
         }

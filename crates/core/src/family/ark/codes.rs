@@ -130,7 +130,7 @@ codes! { "ark";
     /// A pod of the memory service itself that asks for a Memory.
     POD_BROKER = "pod-broker", Conflict;
     /// A lookup without an answer.
-    LOOKUP_FAILED = "lookup-failed", NotFound;
+    LOOKUP_FAILED = "lookup-failed", Unavailable;
     /// An unsupported value of the inject label.
     INJECT_LABEL_UNKNOWN = "inject-label-unknown", NotSupported;
 }

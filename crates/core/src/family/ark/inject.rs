@@ -13,13 +13,15 @@ use crate::family::inject::elsewhere::NOT_INJECTED;
 use crate::family::inject::env::{ExistingEnv, Variable};
 use crate::family::inject::own::{self, OwnVariables};
 use crate::family::inject::{
-    Conflict, WantedByContainer, WantedByPod, annotation_pointer, controller_of, merge, references,
+    Conflict, WantedByContainer, WantedByPod, annotation_pointer, controller_of, merge, not_looked_up,
+    references,
 };
 use crate::family::message::fit_names;
 use memgate_model::elsewhere::Elsewhere;
 use memgate_model::event::InvolvedObject;
 use memgate_model::finding::{Code, Finding, excerpt};
 use memgate_model::injection::Injection;
+use memgate_model::kind::SERVICE;
 use memgate_model::object::{Lookup, Object};
 use memgate_model::pod::{Container, Pod};
 use memgate_model::reason::Reason;
@@ -228,7 +230,7 @@ fn find<'s>(
         Lookup::Unknown => {
             injection.reason = Reason::ReferenceUnknown;
             if state.in_cluster(&MEMORY) {
-                let message = format!("Memory {} could not be looked up; nothing injected", quoted(name));
+                let message = not_looked_up([MEMORY.kind, home, name], state);
                 add_unmet(injection, Reason::ReferenceUnknown, &LOOKUP_FAILED, message);
             } else {
                 // If the files contain no Memory at all, they do not show that this one is missing. So only a pod
@@ -255,6 +257,11 @@ fn variables(
 ) -> Vec<Variable<'static>> {
     let work = state.budget();
     let Some(address) = found.address(state) else {
+        if let Some((service, _)) = state.failed_lookup(|reference| *reference.kind == SERVICE) {
+            let message = not_looked_up([SERVICE.kind, &service.namespace, &service.name], state);
+            add_unmet(injection, Reason::ReferenceUnknown, &LOOKUP_FAILED, message);
+            return Vec::new();
+        }
         let home = quoted(&format!("{}/{}", found.namespace, found.memory.name));
         let message = format!("Memory {home} has no usable address; nothing injected");
         if injection.unmet.is_empty() {

@@ -84,7 +84,7 @@ codes! { "arkonis";
     /// A pod that requires memory although its agent claims none.
     AGENT_WITHOUT_MEMORY = "agent-without-memory", Required;
     /// A pod whose agent or memory could not be looked up.
-    LOOKUP_FAILED = "lookup-failed", NotFound;
+    LOOKUP_FAILED = "lookup-failed", Unavailable;
     /// An unsupported value of the inject label.
     INJECT_LABEL_UNKNOWN = "inject-label-unknown", NotSupported;
 }

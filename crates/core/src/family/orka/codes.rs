@@ -76,7 +76,7 @@ codes! { "orka";
     /// A pod without a token for requests for memories.
     POD_NO_TOKEN = "pod-no-token", Required;
     /// A pod whose Task or Agent could not be looked up.
-    LOOKUP_FAILED = "lookup-failed", NotFound;
+    LOOKUP_FAILED = "lookup-failed", Unavailable;
     /// An unsupported value of the inject label.
     INJECT_LABEL_UNKNOWN = "inject-label-unknown", NotSupported;
 }

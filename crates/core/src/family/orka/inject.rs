@@ -9,7 +9,7 @@ mod want;
 
 use crate::family::inject::elsewhere::origin_place;
 use crate::family::inject::own::OwnVariables;
-use crate::family::inject::{Conflict, controller_of, label_pointer, merge, unmet};
+use crate::family::inject::{Conflict, controller_of, merge};
 use memgate_model::event::InvolvedObject;
 use memgate_model::finding::Finding;
 use memgate_model::injection::Injection;
@@ -21,8 +21,8 @@ use memgate_primitives::budget::Budget;
 
 use self::find::SettingSources;
 use self::recognise::Worker;
-use super::api::{LABEL_PREFIX, STATE_AGENT, STATE_TASK, TASK_LABEL};
-use super::codes::{LOOKUP_FAILED, POD_ENV_CONFLICT};
+use super::api::{LABEL_PREFIX, STATE_AGENT, STATE_TASK};
+use super::codes::POD_ENV_CONFLICT;
 
 /// What to add to the pod; `None` if it is not an AI worker.
 pub(crate) fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>) -> Option<Injection> {
@@ -34,10 +34,7 @@ pub(crate) fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>
     Some(match SettingSources::look_up(&worker, namespace, state) {
         Ok(sources) => merge_settings(pod, &worker, sources, state.budget()),
         // Settings from only some of the objects could override an Agent's opt-out, which is final.
-        Err(unknown) => {
-            let message = format!("{unknown} could not be looked up");
-            *unmet(Reason::ReferenceUnknown, &LOOKUP_FAILED, label_pointer(TASK_LABEL), message)
-        }
+        Err(unmet) => *unmet,
     })
 }
 
@@ -100,6 +97,7 @@ pub(crate) fn is_orka_pod(pod: &Pod<'_>) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::codes::LOOKUP_FAILED;
     use super::*;
     use memgate_model::snapshot::Snapshot;
 

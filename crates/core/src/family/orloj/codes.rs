@@ -100,7 +100,7 @@ codes! { "orloj";
     /// A pod that sets a variable to a value other than its Memory's.
     POD_ENV_KEPT = "pod-env-kept", Conflict;
     /// A pod whose Agent or Memory could not be looked up.
-    LOOKUP_FAILED = "lookup-failed", NotFound;
+    LOOKUP_FAILED = "lookup-failed", Unavailable;
     /// An unsupported value of the inject label.
     INJECT_LABEL_UNKNOWN = "inject-label-unknown", NotSupported;
 }

@@ -204,7 +204,7 @@ codes! { "sympozium";
     /// A pod that does not start before the Secret with its writer token exists.
     WRITER_TOKEN_MISSING = "writer-token-missing", NotFound;
     /// An object that could not be looked up.
-    LOOKUP_FAILED = "lookup-failed", NotFound;
+    LOOKUP_FAILED = "lookup-failed", Unavailable;
     /// An unsupported value of the inject label.
     INJECT_LABEL_UNKNOWN = "inject-label-unknown", NotSupported;
 }

@@ -140,7 +140,8 @@ impl<'c> Judges<'c> {
         for _ in 0..MAX_ROUNDS {
             let all_known = unknown.iter().all(|reference| answers.contains_key(reference));
             self.has_failed |= !all_known;
-            snapshot = snapshot.overlaid(std::mem::take(&mut answers));
+            let known = std::mem::take(&mut answers).into_iter();
+            snapshot = snapshot.overlaid(known.map(|(reference, object)| (reference, Ok(object))));
             let (judge, known) = (Arc::clone(&self.judge), snapshot.clone());
             match spawn_blocking(move || judge.judge(stored, &known)).await? {
                 Ok(judged) => return Ok(Judged { is_sure: judged.is_sure && all_known, ..judged }),
@@ -172,7 +173,9 @@ impl<'c> Judges<'c> {
             let some = asked.split_off(asked.len().saturating_sub(Lookups::MOST));
             let until = Instant::now() + API_TIMEOUT;
             let Some(mut lookups) = self.context.lookups.of_review(until).await else { continue };
-            let found = lookups.get_all(some, until).await;
+            let found = lookups.get_all(some, until).await.into_iter();
+            let found: Vec<_> =
+                found.filter_map(|(reference, answer)| Some((reference, answer.ok()?))).collect();
             self.remember(&found);
             answers.extend(found);
         }

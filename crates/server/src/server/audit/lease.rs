@@ -2,6 +2,7 @@
 //!
 //! It saves work, and is not needed for correctness: two replicas that both believe to hold it write the same.
 
+use std::error::Error;
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::time::Duration;
 
@@ -11,12 +12,12 @@ use kube_lease_manager::{LeaseManager, LeaseManagerBuilder, LeaseManagerError};
 use tokio::sync::watch::Receiver;
 use tokio::time::sleep;
 
+use crate::library_error::explained;
 use crate::server::certs::kube_api::with_timeout;
 use crate::server::jitter::jitter;
 use crate::server::log_rate_limiter::{LogRate, LogRateLimiter};
 use crate::server::options::AuditOptions;
 use crate::server::store::idle_timeout::{Pages, with_idle_timeout};
-use memgate_model::causes::with_causes;
 
 use super::API_TIMEOUT;
 
@@ -28,28 +29,31 @@ const RENEWED_BEFORE: u64 = 7;
 /// How often to check that the Lease exists.
 const LOOK: Duration = Duration::from_secs(10);
 
-/// The rate of log lines about a Lease that cannot be used.
-const FAILURE_LOG_RATE: LogRate = LogRate { burst: 1, refill: Duration::from_hours(1) };
+/// The log lines about a Lease that cannot be used.
+static FAILURES: LogRateLimiter = LogRateLimiter::new(LogRate { burst: 1, refill: Duration::from_hours(1) });
 
 /// The pause after a failed attempt to use the Lease.
 const RETRY: Duration = Duration::from_secs(30);
 
 /// Follows whether this replica holds the Lease. Dropping the receiver releases it.
 pub(super) async fn hold(client: &Client, options: &AuditOptions) -> Receiver<bool> {
-    let AuditOptions { namespace, lease, .. } = options;
-    let log_limiter = LogRateLimiter::new(FAILURE_LOG_RATE);
     loop {
         match manager(client, options).await {
             Ok(manager) => return manager.watch().await.0,
-            Err(error) if log_limiter.take("lease").is_ok() => tracing::warn!(
-                namespace,
-                error = with_causes(&error),
-                "the Lease {lease} cannot be used, so stored objects are not audited; \
-                 allow to create, get and patch it, or give --audit-interval 0"
-            ),
-            Err(_) => {}
+            Err(error) => log(options, &error),
         }
         sleep(jitter(RETRY)).await;
+    }
+}
+
+fn log(AuditOptions { namespace, lease, .. }: &AuditOptions, error: &(dyn Error + 'static)) {
+    if FAILURES.take("lease").is_ok() {
+        tracing::warn!(
+            namespace,
+            error = explained(error),
+            "the Lease {lease} cannot be used, so stored objects are not audited; \
+             allow to create, get and patch it, or give --audit-interval 0"
+        );
     }
 }
 
@@ -58,8 +62,10 @@ pub(super) async fn until_gone(client: &Client, options: &AuditOptions) {
     let leases = Api::<Lease>::namespaced(client.clone(), &options.namespace);
     loop {
         sleep(jitter(LOOK)).await;
-        if let Ok(None) = with_timeout(API_TIMEOUT, leases.get_opt(&options.lease)).await {
-            return;
+        match with_timeout(API_TIMEOUT, leases.get_opt(&options.lease)).await {
+            Ok(None) => return,
+            Ok(Some(_)) => {}
+            Err(error) => log(options, &error),
         }
     }
 }

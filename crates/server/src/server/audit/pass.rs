@@ -9,7 +9,8 @@ use thiserror::Error;
 use tokio::task::JoinError;
 use tokio::time::{Instant, sleep_until};
 
-use crate::server::certs::kube_api::{error_message, with_timeout};
+use crate::library_error::explained;
+use crate::server::certs::kube_api::with_timeout;
 use crate::server::events::truncate;
 use memgate_model::policy::Policies;
 use memgate_policy::judge::Judgement;
@@ -34,7 +35,7 @@ const MAX_MESSAGE_BYTES: usize = 512;
 /// Why a pass did not complete.
 #[derive(Debug, Error)]
 pub(super) enum Error {
-    #[error("policies could not be listed: {}", error_message(.0))]
+    #[error("policies could not be listed: {}", explained(.0))]
     Policies(#[source] kube::Error),
     #[error("a thread of it has ended")]
     Thread(#[from] JoinError),
@@ -157,7 +158,7 @@ async fn write_statuses(
                 kind = head.kind.kind,
                 namespace = head.namespace,
                 name = head.name,
-                error = error_message(&error),
+                error = explained(&error),
                 "a status could not be written"
             );
         }

@@ -10,7 +10,8 @@ use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
 use kube::{Api, Client};
 use tokio::task::spawn_blocking;
 
-use crate::server::certs::kube_api::{error_message, with_timeout};
+use crate::library_error::explained;
+use crate::server::certs::kube_api::with_timeout;
 use crate::server::store::apply_event::RawObject;
 use memgate_model::kind::Kind;
 use memgate_model::schema::Schema;
@@ -255,7 +256,7 @@ impl Reports {
     /// Logs the first failure of a pass and counts the others. A refusal does not count towards [`MAX_FAILURES`].
     fn fail(&mut self, what: &str, error: &kube::Error) {
         if self.pass.failed == 0 {
-            tracing::warn!(error = error_message(error), "a report could not be {what}");
+            tracing::warn!(error = explained(error), "a report could not be {what}");
         }
         self.pass.failed += 1;
         self.failures += u32::from(!is_refused(error));

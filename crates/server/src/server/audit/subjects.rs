@@ -8,7 +8,8 @@ use kube::api::ListParams;
 use kube::{Api, Client};
 use tokio::task::{JoinError, spawn_blocking};
 
-use crate::server::certs::kube_api::{error_message, with_timeout};
+use crate::library_error::explained;
+use crate::server::certs::kube_api::with_timeout;
 use crate::server::store::Store;
 use crate::server::store::apply_event::RawObject;
 use memgate_model::family::Family;
@@ -114,7 +115,7 @@ impl<'s> Subjects<'s> {
                 self.of_state(kind, most).await?
             } else {
                 self.of_list(kind, most).await.unwrap_or_else(|error| {
-                    let error = error_message(&error);
+                    let error = explained(&error);
                     tracing::warn!(kind = kind.kind, group = kind.group, error, "a kind could not be listed");
                     self.failed.push(kind);
                     (Vec::new(), true)

@@ -22,12 +22,13 @@ use serde_json::Value;
 use tokio::sync::watch::Sender;
 use tokio::time::Instant;
 
+use crate::library_error::explained;
 use crate::review_path;
 use crate::server::cert_manager::failure_log::FailureLog;
 use crate::server::cert_manager::path_tokens::{PathToken, PathTokens};
 use crate::server::cert_manager::secret_plan::TrustedCas;
 use crate::server::certs::ca_bundle::{self, CaBundle, CaCert};
-use crate::server::certs::kube_api::{error_message, webhook_configs, with_timeout};
+use crate::server::certs::kube_api::{webhook_configs, with_timeout};
 use crate::server::jitter::jitter;
 use crate::server::metrics::labels::config_name;
 use memgate_model::finding::Phase;
@@ -371,7 +372,7 @@ impl LiveConfig {
             match self.watch(&config.resource_version).await {
                 Ok(()) => tokio::time::sleep(MIN_WATCH_INTERVAL.saturating_sub(started.elapsed())).await,
                 Err(error) => {
-                    let (configuration, error) = (config_name(self.kind), error_message(&error));
+                    let (configuration, error) = (config_name(self.kind), explained(&error));
                     tracing::debug!(configuration, error, "a watch ended");
                     tokio::time::sleep(jitter(pause) / 4).await;
                 }
@@ -422,7 +423,7 @@ fn log_failure(failures: &mut FailureLog, kind: Phase, status: &Result<ConfigSta
             failures.failed(&step, help.to_owned());
         }
         Ok(_) => failures.succeeded(&step),
-        Err(error) => failures.failed(&step, error_message(error)),
+        Err(error) => failures.failed(&step, explained(error)),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Requests to the apiserver about certificates: the webhook configurations, timeouts and error messages.
+//! Requests to the apiserver: the webhook configurations, and timeouts.
 
 use std::time::Duration;
 
@@ -8,7 +8,6 @@ use k8s_openapi::api::admissionregistration::v1::{
 use kube::api::{ApiResource, DynamicObject};
 use kube::{Api, Client};
 
-use crate::review_path::without_tokens;
 use memgate_model::finding::Phase;
 
 /// The webhook configurations of a kind; untyped, so that fields of a newer Kubernetes are kept.
@@ -27,12 +26,4 @@ pub(in crate::server) async fn with_timeout<T>(
 ) -> Result<T, kube::Error> {
     let late = |_| kube::Error::Service(format!("no answer within {} s", limit.as_secs()).into());
     tokio::time::timeout(limit, answer).await.map_err(late)?
-}
-
-/// The apiserver's message, or why it did not answer; without path tokens.
-pub(in crate::server) fn error_message(error: &kube::Error) -> String {
-    match error {
-        kube::Error::Api(status) => without_tokens(&status.message),
-        other => without_tokens(&other.to_string()),
-    }
 }

@@ -20,8 +20,9 @@ use x509_parser::extensions::GeneralName;
 use x509_parser::parse_x509_certificate;
 
 use crate::crypto::provider;
+use crate::library_error::{explained, of_certificate};
 use crate::server::certs::ca_bundle;
-use crate::server::certs::kube_api::{error_message, webhook_configs, with_timeout};
+use crate::server::certs::kube_api::{webhook_configs, with_timeout};
 use crate::server::metrics::labels::config_name;
 use memgate_model::finding::Phase;
 
@@ -135,7 +136,7 @@ pub async fn verify(client: &Client, options: &VerifyOptions<'_>) -> Result<Vec<
         let object = read.map_err(|error| Error::Read {
             kind: config_name(kind),
             name: options.configuration.to_owned(),
-            reason: error_message(&error),
+            reason: explained(&error),
         })?;
         let webhooks = object.as_ref().and_then(|object| object.data.get("webhooks")?.as_array());
         for webhook in webhooks.into_iter().flatten() {
@@ -241,21 +242,15 @@ fn verify_chain(
 }
 
 fn reason(error: &TlsError, name: &str) -> String {
-    let TlsError::InvalidCertificate(error) = error else { return error.to_string() };
+    let TlsError::InvalidCertificate(error) = error else { return explained(error) };
     match error {
         CertificateError::UnknownIssuer | CertificateError::BadSignature => {
             "no CA in caBundle has signed it".to_owned()
         }
-        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
-            "it, or the CA that signed it, has expired".to_owned()
-        }
-        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
-            "it, or the CA that signed it, is not valid yet".to_owned()
-        }
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
             format!("it is not for {name}")
         }
-        other => other.to_string(),
+        other => of_certificate(other).to_owned(),
     }
 }
 

@@ -3,6 +3,9 @@
 use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
+use serde_json::json;
+use tokio::time::{advance, sleep};
+
 use super::*;
 use crate::server::test_support::{Reply, RequestedPaths, client, not_found};
 use memgate_core::family;
@@ -29,6 +32,16 @@ fn object(path: &str) -> Reply {
     (200, format!(r#"{{"metadata":{{"name":"{name}","namespace":"team"}}}}"#))
 }
 
+/// Why each lookup failed; nothing for one that did not.
+fn reasons(answers: &Answers) -> Vec<Option<&str>> {
+    answers.iter().map(|(_, answer)| answer.as_ref().err().map(AsRef::as_ref)).collect()
+}
+
+/// The body of an error of an apiserver.
+fn status(code: u16) -> Reply {
+    (code, json!({"kind": "Status", "status": "Failure", "message": "no", "code": code}).to_string())
+}
+
 /// Looks up for a review of its own.
 async fn get_all(lookups: &Lookups, references: Vec<Reference>, until: Instant) -> Answers {
     lookups.of_review(until).await.expect("a turn").get_all(references, until).await
@@ -44,8 +57,7 @@ async fn reports_what_exists_and_what_does_not() {
         async move { if path.ends_with("/there") { object(&path) } else { not_found() } }.boxed()
     });
     let answers = get_all(&lookups, vec![reference("there"), reference("gone")], soon()).await;
-    let found: Vec<_> = answers.iter().map(|(_, object)| object.is_some()).collect();
-    assert_eq!(found, [true, false]);
+    assert!(matches!(answers.as_slice(), [(_, Ok(Some(_))), (_, Ok(None))]), "{answers:?}");
     let base = format!("/apis/{}/{}/namespaces/team/{}", kind().group, kind().version, kind().plural);
     assert_eq!(
         asked.all(),
@@ -55,17 +67,80 @@ async fn reports_what_exists_and_what_does_not() {
 
 #[tokio::test]
 async fn a_failure_does_not_count_as_an_answer() {
-    let (lookups, _) = lookups(4, |_| async { (500, "{}".to_owned()) }.boxed());
-    assert!(get_all(&lookups, vec![reference("a")], soon()).await.is_empty());
-    let (lookups, _) = self::lookups(4, |_| async { (200, "hello".to_owned()) }.boxed());
-    assert!(get_all(&lookups, vec![reference("a")], soon()).await.is_empty());
+    for (reply, why) in [
+        (status(401), "401 Unauthorized"),
+        (status(403), "403 Forbidden"),
+        (status(500), "500 Internal Server Error"),
+        ((429, "slow down".to_owned()), "429 Too Many Requests"),
+        ((200, "hello".to_owned()), "it cannot be read"),
+    ] {
+        let (lookups, _) = lookups(4, move |_| {
+            let reply = reply.clone();
+            async move { reply }.boxed()
+        });
+        let answers = get_all(&lookups, vec![reference("a")], soon()).await;
+        assert_eq!(reasons(&answers), [Some(why)]);
+    }
 }
 
 #[tokio::test]
 async fn does_not_wait_beyond_its_time() {
     let (lookups, _) = lookups(4, |_| futures::future::pending().boxed());
     let until = Instant::now() + Duration::from_millis(20);
-    assert!(get_all(&lookups, vec![reference("a")], until).await.is_empty());
+    let answers = get_all(&lookups, vec![reference("a")], until).await;
+    assert_eq!(reasons(&answers), [Some("the apiserver did not answer in time")]);
+}
+
+/// What else waits for an answer does not matter: each lookup has a failure of its own.
+#[tokio::test(start_paused = true)]
+async fn the_replica_is_not_ready_when_every_lookup_has_failed_for_a_minute() {
+    let code = Arc::new(AtomicUsize::new(401));
+    let answered = Arc::clone(&code);
+    let (lookups, asked) = lookups(4, move |_| {
+        let code = u16::try_from(answered.load(Ordering::SeqCst)).expect("a status");
+        async move { if code == 404 { not_found() } else { status(code) } }.boxed()
+    });
+    let fail = async || drop(get_all(&lookups, vec![reference("a")], soon()).await);
+    fail().await;
+    advance(Duration::from_secs(59)).await;
+    fail().await;
+    assert_eq!(lookups.failing_for_long(), None);
+    advance(Duration::from_secs(1)).await;
+    let reason = "every lookup at the apiserver has failed for 60 s, the last one with: 401 Unauthorized";
+    assert_eq!(lookups.failing_for_long().as_deref(), Some(reason));
+    // No review comes any more. The last lookup is repeated until the apiserver answers.
+    let before = asked.all().len();
+    tokio::select! {
+        () = lookups.retry_failing() => {}
+        () = async {
+            sleep(Duration::from_secs(30)).await;
+            assert!(lookups.failing_for_long().is_some());
+            code.store(404, Ordering::SeqCst);
+            sleep(Duration::from_secs(13)).await;
+            assert_eq!(lookups.failing_for_long(), None);
+            let repeated = asked.all().len() - before;
+            assert!((3..=6).contains(&repeated), "{repeated}");
+            sleep(Duration::from_mins(1)).await;
+            assert_eq!(asked.all().len(), before + repeated, "nothing fails, so nothing is repeated");
+        } => {}
+    }
+}
+
+/// Otherwise a tenant could take all replicas out of the Service.
+#[tokio::test(start_paused = true)]
+async fn what_tenants_can_cause_does_not_make_a_replica_unready() {
+    let (lookups, _) = lookups(4, |path| {
+        async move { if path.contains("configmaps") { status(403) } else { (200, "hello".to_owned()) } }
+            .boxed()
+    });
+    for reference in [reference("unreadable"), config_map("forbidden")] {
+        for _ in 0..3 {
+            let answers = get_all(&lookups, vec![reference.clone()], soon()).await;
+            assert!(answers[0].1.is_err());
+            advance(Duration::from_mins(1)).await;
+        }
+        assert_eq!(lookups.failing_for_long(), None, "{reference:?}");
+    }
 }
 
 #[tokio::test]
@@ -73,10 +148,10 @@ async fn never_asks_for_a_name_that_cannot_be() {
     let (lookups, asked) = lookups(4, |path| async move { object(&path) }.boxed());
     for name in ["../../../../../api/v1/namespaces/team/secrets/s", "a/b", "a?b", "A", "..", "a%2f"] {
         let answers = get_all(&lookups, vec![reference(name)], soon()).await;
-        assert!(matches!(answers.as_slice(), [(_, None)]), "{name}");
+        assert!(matches!(answers.as_slice(), [(_, Ok(None))]), "{name}");
     }
     let elsewhere = Reference { namespace: "../x".to_owned(), ..reference("a") };
-    assert!(matches!(get_all(&lookups, vec![elsewhere], soon()).await.as_slice(), [(_, None)]));
+    assert!(matches!(get_all(&lookups, vec![elsewhere], soon()).await.as_slice(), [(_, Ok(None))]));
     assert!(asked.all().is_empty());
 }
 
@@ -126,7 +201,7 @@ async fn a_request_that_hangs_delays_others_briefly() {
     };
     tokio::select! {
         _ = hanging => panic!("the first request must still be under way"),
-        answers = later => assert!(matches!(answers.as_slice(), [(_, Some(_))])),
+        answers = later => assert!(matches!(answers.as_slice(), [(_, Ok(Some(_)))])),
     }
 }
 
@@ -135,7 +210,7 @@ async fn asks_only_so_many_things_at_a_time() {
     let (lookups, asked) = lookups(2, |_| futures::future::pending().boxed());
     let names: Vec<_> = (0..10).map(|number| reference(&format!("a{number}"))).collect();
     let answers = get_all(&lookups, names, Instant::now() + Duration::from_millis(50)).await;
-    assert!(answers.is_empty());
+    assert!(answers.iter().all(|(_, answer)| answer.is_err()));
     assert_eq!(asked.all().len(), 2);
 }
 
@@ -167,12 +242,20 @@ async fn large_objects_of_one_review_take_nothing_from_another() {
         let mut evil = lookups.of_review(soon()).await.expect("a turn");
         let begun = Instant::now();
         let answers = evil.get_all(names, begun + Duration::from_hours(1)).await;
-        assert_eq!(answers.len(), large.min(MOST_BYTES / most), "{most}: the others are left out");
-        let bytes: usize = answers.iter().filter_map(|(_, it)| Some(it.as_ref()?.bytes())).sum();
-        assert!((most * answers.len()..=MOST_BYTES).contains(&bytes), "{bytes}");
+        let kept = answers.iter().filter_map(|(_, answer)| answer.as_ref().ok()?.as_ref());
+        let kept: Vec<_> = kept.map(|object| object.bytes()).collect();
+        assert_eq!(kept.len(), large.min(MOST_BYTES / most), "{most}: the others are left out");
+        let others = reasons(&answers)
+            .into_iter()
+            .flatten()
+            .filter(|why| *why == "what was looked up is too large")
+            .count();
+        assert_eq!(kept.len() + others, large, "{most}");
+        let bytes: usize = kept.iter().sum();
+        assert!((most * kept.len()..=MOST_BYTES).contains(&bytes), "{bytes}");
         // It still has all of that.
         let small = get_all(&lookups, vec![config_map("small-10")], soon()).await;
-        assert!(matches!(small.as_slice(), [(_, Some(_))]), "{most}");
+        assert!(matches!(small.as_slice(), [(_, Ok(Some(_)))]), "{most}");
         drop(answers);
     }
 }
@@ -188,7 +271,7 @@ async fn reviews_take_turns() {
     assert!(lookups.of_review(shortly).await.is_none(), "all of the memory is promised");
     turns.pop();
     let names = vec![config_map("small-10"), config_map("large-1000000")];
-    assert_eq!(get_all(&lookups, names, soon()).await.len(), 2);
+    assert_eq!(reasons(&get_all(&lookups, names, soon()).await), [None, None]);
 }
 
 #[tokio::test]
@@ -203,7 +286,19 @@ async fn an_object_with_more_values_than_a_decision_may_read_is_not_found_out_ab
         );
         async move { (200, text) }.boxed()
     });
-    assert!(get_all(&lookups, vec![reference("many")], soon()).await.is_empty());
-    let answers = get_all(&lookups, vec![reference("fewer")], soon()).await;
-    assert!(matches!(answers.as_slice(), [(_, Some(_))]));
+    let answers = get_all(&lookups, vec![reference("many"), reference("fewer")], soon()).await;
+    assert_eq!(reasons(&answers), [Some("it has too many values"), None]);
+}
+
+#[tokio::test]
+async fn looks_up_so_many_objects_for_one_decision() {
+    let (lookups, asked) = lookups(4, |path| async move { object(&path) }.boxed());
+    let names = (0..10_000).map(|number| reference(&format!("a{number}"))).collect();
+    let answers = get_all(&lookups, names, soon()).await;
+    assert_eq!((answers.len(), asked.all().len()), (10_000, Lookups::MOST));
+    let failed = reasons(&answers).into_iter().flatten();
+    assert_eq!(
+        failed.filter(|why| *why == "the object depends on too many others").count(),
+        10_000 - Lookups::MOST
+    );
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use futures::FutureExt;
+use futures::future::BoxFuture;
 use serde_json::{Value, json};
 use tokio::time::advance;
 
@@ -10,7 +11,7 @@ use super::*;
 use crate::server::clock::Clock;
 use crate::server::log_rate_limiter::LogRate;
 use crate::server::store::apply_event::StoreChange;
-use crate::server::test_support::{client, not_found};
+use crate::server::test_support::{Reply, client, not_found};
 use memgate_core::decide::decide;
 use memgate_core::family::arkonis;
 use memgate_model::kind::{Kind, NAMESPACE};
@@ -211,6 +212,98 @@ async fn a_failed_lookup_does_not_make_a_pod_wait() {
     let handler = Arc::new(ReviewHandler { lookups, ..handler });
     let admitted = asked_about(&handler, &pod()).await;
     assert_eq!(admitted["auditAnnotations"]["reason"], "reference-unknown");
+}
+
+/// A handler whose lookups are answered like this.
+fn handler_with_lookups<F>(reply: F) -> Arc<ReviewHandler>
+where
+    F: Fn(String) -> BoxFuture<'static, Reply> + Clone + Send + Sync + 'static,
+{
+    let (client, _) = client(reply);
+    let handler = unshared_handler(GRACE);
+    let lookups = Some(Lookups::new(client, 128, Arc::clone(&handler.metrics)));
+    Arc::new(ReviewHandler { lookups, ..handler })
+}
+
+fn required_pod(agent: &str) -> Value {
+    let mut pod = pod();
+    pod["metadata"]["labels"] = json!({"arkonis.dev/deployment": agent, "memgate.dev/inject": "required"});
+    pod
+}
+
+/// The answer with which a required pod is refused.
+fn refused(agent: &str, why: &str) -> Value {
+    json!({
+        "code": 503, "status": "Failure", "reason": "ServiceUnavailable",
+        "message": format!("ArkAgent \"team/{agent}\" could not be looked up: {why}"),
+        "details": {"kind": "Pod", "causes": [{
+            "reason": "InternalError", "field": "metadata.labels[arkonis.dev/deployment]",
+            "message": format!("ArkAgent \"team/{agent}\" could not be looked up: {why}"),
+        }]},
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_required_pod_whose_lookup_fails_is_refused_with_the_reason() {
+    for (code, why) in [
+        (401, "401 Unauthorized"),
+        (403, "403 Forbidden"),
+        (429, "429 Too Many Requests"),
+        (500, "500 Internal Server Error"),
+    ] {
+        let reply = json!({"kind": "Status", "status": "Failure", "message": "no", "code": code}).to_string();
+        let handler = handler_with_lookups(move |_| {
+            let reply = reply.clone();
+            async move { (code, reply) }.boxed()
+        });
+        let answer = asked_about(&handler, &required_pod("scout")).await;
+        assert_eq!((&answer["allowed"], &answer["status"]), (&json!(false), &refused("scout", why)));
+        assert_eq!(answer["auditAnnotations"]["codes"], "arkonis/lookup-failed");
+        assert_eq!(answer["auditAnnotations"]["reason"], "reference-unknown");
+
+        let answer = asked_about(&handler, &pod()).await;
+        let warnings = answer["warnings"].to_string();
+        assert!(answer["allowed"] == true && warnings.contains(why), "{answer}");
+    }
+}
+
+/// The timeout of these reviews is 10 s.
+#[tokio::test(start_paused = true)]
+async fn an_apiserver_that_does_not_answer_refuses_required_pods_within_a_second() {
+    let handler = handler_with_lookups(|_| futures::future::pending().boxed());
+    let why = "the apiserver did not answer in time";
+    let start = Instant::now();
+    assert_eq!(asked_about(&handler, &required_pod("scout")).await["status"], refused("scout", why));
+    assert!(start.elapsed() <= Duration::from_secs(1), "{:?}", start.elapsed());
+
+    // A pod that is admitted without its memory stays without, so it waits as long as it can.
+    let start = Instant::now();
+    let answer = asked_about(&handler, &pod()).await;
+    assert!(answer["warnings"].to_string().contains(why), "{answer}");
+    assert!((5..9).contains(&start.elapsed().as_secs()), "{:?}", start.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn ten_thousand_required_pods_at_once_are_refused_within_a_second() {
+    let (client, asked) = client(|_| futures::future::pending().boxed());
+    let handler = unshared_handler(GRACE);
+    let lookups = Some(Lookups::new(client, 128, Arc::clone(&handler.metrics)));
+    let handler = Arc::new(ReviewHandler { lookups, ..handler });
+    let start = Instant::now();
+    let answers = (0..10_000).map(|number| {
+        let handler = Arc::clone(&handler);
+        async move { asked_about(&handler, &required_pod(&format!("scout-{number}"))).await }
+    });
+    let answers = futures::future::join_all(answers).await;
+    assert!(start.elapsed() <= Duration::from_secs(1), "{:?}", start.elapsed());
+    let count = |why: &str| {
+        let told = |answer: &&Value| answer["status"]["message"].as_str().is_some_and(|it| it.ends_with(why));
+        answers.iter().filter(|answer| answer["status"]["code"] == 503).filter(told).count()
+    };
+    let asked = asked.all().len();
+    assert!(asked <= 16, "the apiserver is asked {asked} times");
+    assert_eq!(count("the apiserver did not answer in time"), asked);
+    assert_eq!(count("too many other objects are being looked up"), 10_000 - asked);
 }
 
 /// An agent whose labels would take more than 4 times their JSON.

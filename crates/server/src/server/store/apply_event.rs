@@ -14,6 +14,7 @@ use kube::runtime::watcher::Event;
 use serde::de::{Deserialize, Deserializer, Error};
 use serde_json::value::RawValue;
 
+use crate::library_error::explained;
 use crate::server::log_rate_limiter::{LogRate, LogRateLimiter};
 use crate::server::store::lock;
 use memgate_model::kind::Kind;
@@ -85,7 +86,9 @@ fn insert_or_remove(kind: &'static Kind, log_limiter: &LogRateLimiter, raw: &Raw
         Err(error) => {
             let (name, namespace) = (raw.metadata.name.as_deref(), raw.metadata.namespace.as_deref());
             if let Ok(suppressed) = log_limiter.take(kind.kind) {
-                tracing::warn!(kind = kind.kind, namespace, name, suppressed, %error, "an object could not be read");
+                let (kind, error) = (kind.kind, explained(&error));
+                let message = "an object could not be read; decisions that need it look it up";
+                tracing::warn!(kind, namespace, name, suppressed, error, "{message}");
             }
             removal(raw)
         }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use kube::Client;
 use tokio::sync::watch;
 
+use crate::library_error::explained;
 use crate::server::certs::kube_api::with_timeout;
 use crate::server::jitter::jitter;
 use memgate_model::kind::Kind;
@@ -51,7 +52,7 @@ pub(in crate::server) async fn poll(client: Client, groups: watch::Sender<ApiGro
             Err(kube::Error::Api(status)) if status.code == 403 => {
                 groups.send_replace(ApiGroups::Any);
             }
-            Err(error) => tracing::debug!(%error, "the API groups could not be listed"),
+            Err(error) => tracing::debug!(error = explained(&error), "the API groups could not be listed"),
         }
         tokio::time::sleep(jitter(pause)).await;
     }

@@ -82,7 +82,7 @@ impl Pages {
 
 /// A response did not begin in time.
 #[derive(Debug, Error)]
-#[error("nothing was answered for {0:?}")]
+#[error("no answer within {} s", .0.as_secs())]
 struct ResponseTimeout(Duration);
 
 /// A client like `client` that calls `on_activity` for each chunk of a watch, and ends every response that

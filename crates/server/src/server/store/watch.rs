@@ -19,6 +19,7 @@ use kube::{Api, Client};
 use tokio::sync::watch::Receiver;
 use tokio::task::{spawn_blocking, yield_now};
 
+use crate::library_error::explained;
 use crate::server::jitter::jitter;
 use crate::server::log_rate_limiter::{LogRate, LogRateLimiter};
 use crate::server::options::Timers;
@@ -200,10 +201,12 @@ async fn replace_aside(store: &Arc<Store>, kind: &'static Kind) {
 }
 
 fn log_failure(log_limiter: &LogRateLimiter, kind: &Kind, error: &watcher::Error, pause: Duration) {
-    if let Ok(suppressed) = log_limiter.take(kind.kind) {
-        tracing::warn!(kind = kind.kind, group = kind.group, %error, ?pause, suppressed, "the watch failed");
+    let (kind, group, error, again_in) = (kind.kind, kind.group, explained(error), pause.as_millis());
+    let message = "the watch failed; the objects that are known count until it works again";
+    if let Ok(suppressed) = log_limiter.take(kind) {
+        tracing::warn!(kind, group, error, again_in_ms = again_in, suppressed, "{message}");
     } else {
-        tracing::debug!(kind = kind.kind, group = kind.group, %error, ?pause, "the watch failed");
+        tracing::debug!(kind, group, error, again_in_ms = again_in, "{message}");
     }
 }
 

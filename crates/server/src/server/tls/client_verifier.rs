@@ -20,6 +20,7 @@ use x509_parser::parse_x509_certificate;
 use x509_parser::prelude::X509Certificate;
 
 use crate::crypto::provider;
+use crate::library_error::explained;
 use crate::server::certs::ca_bundle;
 use crate::server::tls::Error;
 use crate::server::tls::watched_files::WatchedFiles;
@@ -69,7 +70,10 @@ impl ClientVerifier {
                 Some(true)
             }
             Err(error) => {
-                tracing::warn!(%error, "the new client CA cannot be used; the old one stays");
+                tracing::warn!(
+                    error = explained(&error),
+                    "the new client CA cannot be used; the old one stays"
+                );
                 Some(false)
             }
         }

@@ -19,6 +19,7 @@ use opentelemetry_sdk::trace::{Span, SpanData, SpanExporter as _, SpanProcessor}
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
+use crate::library_error::explained;
 use crate::server::log_rate_limiter::{LogRate, LogRateLimiter};
 use crate::server::metrics::Metrics;
 use crate::server::metrics::labels::ResultLabel;
@@ -156,7 +157,7 @@ impl BatchSender {
         if let Err(error) = sent
             && let Ok(suppressed) = self.log_limiter.take("traces")
         {
-            tracing::warn!(%error, suppressed, "traces cannot be sent; they are dropped");
+            tracing::warn!(error = explained(&error), suppressed, "traces cannot be sent; they are dropped");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Finds the memory of a pod: the memory of its agent.
 
 use crate::family::inject::elsewhere::unmet_by;
-use crate::family::inject::{Unmet, label_pointer, no_memory, references, unmet};
+use crate::family::inject::{Unmet, label_pointer, lookup_failed, no_memory, references, unmet};
 use memgate_model::finding::Code;
 use memgate_model::kind::Kind;
 use memgate_model::object::{Lookup, Object};
@@ -71,7 +71,7 @@ pub(super) fn find_claimed<'s>(
             let at = memory_ref_pointer(dialect).key("name");
             Err(unmet_by(unmet, agent, at, "claimed here"))
         }
-        Lookup::Unknown => Err(lookup_failed(&dialect.memory, name, agent_label)),
+        Lookup::Unknown => Err(unknown(&dialect.memory, [namespace, name], agent_label, state)),
     }
 }
 
@@ -85,7 +85,9 @@ fn find_agent<'s>(
     for dialect in dialects() {
         match state.get(&dialect.agent, namespace, agent_label.agent) {
             Lookup::Found(agent) => return Ok((dialect, agent)),
-            Lookup::Unknown => return Err(lookup_failed(&dialect.agent, agent_label.agent, agent_label)),
+            Lookup::Unknown => {
+                return Err(unknown(&dialect.agent, [namespace, agent_label.agent], agent_label, state));
+            }
             Lookup::Absent => {}
         }
     }
@@ -108,7 +110,11 @@ fn not_found(
     unmet
 }
 
-fn lookup_failed(kind: &Kind, name: &str, agent_label: &AgentLabel<'_>) -> Unmet {
-    let message = format!("{} {} could not be looked up", kind.kind, quoted(name));
-    unmet(Reason::ReferenceUnknown, &LOOKUP_FAILED, label_pointer(agent_label.key), message)
+fn unknown(
+    kind: &Kind,
+    [namespace, name]: [&str; 2],
+    agent_label: &AgentLabel<'_>,
+    state: &StateReader<'_>,
+) -> Unmet {
+    lookup_failed(&LOOKUP_FAILED, label_pointer(agent_label.key), [kind.kind, namespace, name], state)
 }

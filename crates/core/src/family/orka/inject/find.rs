@@ -1,6 +1,6 @@
 //! Finds the objects whose annotations apply to a worker, and resolves the settings in them.
 
-use crate::family::inject::{annotation_pointer, label_pointer};
+use crate::family::inject::{Unmet, annotation_pointer, label_pointer, lookup_failed};
 use memgate_model::elsewhere::Elsewhere;
 use memgate_model::finding::Finding;
 use memgate_model::kind::{Kind, NAMESPACE};
@@ -10,7 +10,7 @@ use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
 
 use super::super::api::{STATE_AGENT, STATE_TASK, TASK_LABEL, agent_ref, annotation, scheduled_parent};
-use super::super::codes::AGENT_MISSING;
+use super::super::codes::{AGENT_MISSING, LOOKUP_FAILED};
 use super::super::setting::{Setting, SettingValue};
 use super::recognise::Worker;
 
@@ -42,12 +42,12 @@ impl<'s> SettingSources<'s> {
     /// Follows the references from a worker of this namespace.
     ///
     /// # Errors
-    /// The first object that could not be looked up. An unknown namespace is skipped.
+    /// About the first object that could not be looked up. An unknown namespace is skipped.
     pub(super) fn look_up(
         worker: &Worker<'_, '_>,
         namespace: &str,
         state: &mut StateReader<'s>,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, Unmet> {
         let pod_namespace = state.get(&NAMESPACE, "", namespace).found();
         let task = get(&STATE_TASK, namespace, worker.task_name, state)?;
         let parent = match task.and_then(|task| scheduled_parent(&task.tree)) {
@@ -115,11 +115,14 @@ fn get<'s>(
     namespace: &str,
     name: &str,
     state: &mut StateReader<'s>,
-) -> Result<Option<&'s Object>, String> {
+) -> Result<Option<&'s Object>, Unmet> {
     match state.get(kind, namespace, name) {
         Lookup::Found(object) => Ok(Some(object)),
         Lookup::Absent => Ok(None),
-        Lookup::Unknown => Err(format!("{} {}", kind.kind, quoted(&format!("{namespace}/{name}")))),
+        Lookup::Unknown => {
+            let object = [kind.kind, namespace, name];
+            Err(lookup_failed(&LOOKUP_FAILED, label_pointer(TASK_LABEL), object, state))
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Finds the memory of a pod: its arguments or labels name an Agent, and the Agent names the Memory.
 
 use crate::family::inject::elsewhere::unmet_by;
-use crate::family::inject::{Unmet, label_pointer, no_memory, references, unmet};
+use crate::family::inject::{Unmet, label_pointer, lookup_failed, no_memory, references, unmet};
 use crate::family::message::first_of;
 use memgate_model::elsewhere::Elsewhere;
 use memgate_model::finding::{Code, Finding};
@@ -96,7 +96,7 @@ impl Finder<'_> {
         let Some(first) = agents.next() else { return Ok(None) };
         // Without an agent at home, claims of other namespaces count only if all of them are held.
         if *first.namespace != *home && state.may_lack(&AGENT, (&BY_SANITIZED_NAME, &key), is_in) {
-            return Err(self.lookup_failed(AGENT.kind, sanitized));
+            return Err(self.unknown(AGENT.kind, sanitized, state));
         }
         match agents.find(|agent| agent.name != first.name) {
             None => Ok(Some(&first.name)),
@@ -149,7 +149,7 @@ impl Finder<'_> {
                 Err(Box::new(Injection::unmet(Reason::ReferenceInvalid, finding)))
             }
             Resolved::Absent => Err(self.not_found(missing, kind, name)),
-            Resolved::Unknown => Err(self.lookup_failed(kind.kind, name)),
+            Resolved::Unknown => Err(self.unknown(kind.kind, name, state)),
         }
     }
 
@@ -183,9 +183,9 @@ impl Finder<'_> {
         unmet
     }
 
-    fn lookup_failed(&self, kind: &str, name: &str) -> Unmet {
-        let message = self.message_about(name, |name| format!("{kind} {name} could not be looked up"));
-        self.unmet(Reason::ReferenceUnknown, &LOOKUP_FAILED, message)
+    fn unknown(&self, kind: &str, name: &str, state: &StateReader<'_>) -> Unmet {
+        let object = [kind, &self.identity.namespace, name];
+        lookup_failed(&LOOKUP_FAILED, self.pointer.clone(), object, state)
     }
 
     fn unmet(&self, reason: Reason, code: &'static Code, message: impl Into<String>) -> Unmet {

@@ -1,7 +1,7 @@
 //! Finds the memories of a pod, through its AgentRun, Agent and Ensemble in its own namespace.
 
 use crate::family::inject::elsewhere::unmet_by;
-use crate::family::inject::{Unmet, label_pointer, references, unmet};
+use crate::family::inject::{Unmet, label_pointer, lookup_failed, references, unmet};
 use crate::family::message::fit_names;
 use memgate_model::finding::Finding;
 use memgate_model::object::{Lookup, Object, Reference};
@@ -59,7 +59,10 @@ pub(in super::super) fn find<'s>(
     let agent = match lookup::agent(namespace, instance, state) {
         Lookup::Found(agent) => Some(agent),
         Lookup::Absent => None,
-        Lookup::Unknown => return Err(lookup_failed("Agent", instance, instance_label())),
+        Lookup::Unknown => {
+            let object = ["Agent", namespace, instance];
+            return Err(lookup_failed(&LOOKUP_FAILED, instance_label(), object, state));
+        }
     };
     let mut found = PodMemories {
         instance: instance.to_owned(),
@@ -98,7 +101,9 @@ fn find_run<'s>(
     let run = match state.get(&STATE_AGENT_RUN, namespace, name) {
         Lookup::Found(run) => run,
         Lookup::Absent => return Ok(None),
-        Lookup::Unknown => return Err(lookup_failed("AgentRun", name, at)),
+        Lookup::Unknown => {
+            return Err(lookup_failed(&LOOKUP_FAILED, at, ["AgentRun", namespace, name], state));
+        }
     };
     match agent_ref(&run.tree) {
         Some(agent) if agent != instance => {
@@ -146,8 +151,8 @@ fn find_ensemble<'s>(
             found.missing = references(lookup::ENSEMBLES, namespace, name);
         }
         Lookup::Unknown => {
-            let message = not_looked_up("Ensemble", name);
-            found.unmet.push(Finding::warn(&LOOKUP_FAILED, instance_label(), message));
+            let object = ["Ensemble", namespace, name];
+            found.unmet.extend(lookup_failed(&LOOKUP_FAILED, instance_label(), object, state).unmet);
         }
     }
 }
@@ -183,13 +188,4 @@ impl<'s> PodMemories<'s> {
         self.unmet.push(Finding::warn(&POD_AGENT_NOT_FOUND, instance_label(), message));
         self.missing = references(lookup::AGENTS, namespace, &self.instance);
     }
-}
-
-/// The result for an object that could not be looked up.
-pub(super) fn lookup_failed(kind: &str, name: &str, at: Pointer) -> Unmet {
-    unmet(Reason::ReferenceUnknown, &LOOKUP_FAILED, at, not_looked_up(kind, name))
-}
-
-fn not_looked_up(kind: &str, name: &str) -> String {
-    fit_names([name], |[name]| format!("{kind} {} could not be looked up", quoted(name)))
 }

@@ -13,7 +13,9 @@ mod tokens;
 use crate::family::inject::env::{self, ExistingEnv, Variable};
 use crate::family::inject::own::MemoryVariableNames;
 use crate::family::inject::parts::{ExistingMounts, ExistingParts, WantedPart, WantedParts};
-use crate::family::inject::{Unmet, WantedByContainer, WantedByPod, field_origin, resource_name};
+use crate::family::inject::{
+    Unmet, WantedByContainer, WantedByPod, field_origin, lookup_failed, resource_name,
+};
 use crate::family::message::fit_names;
 use memgate_model::edit::{KeyRef, Origin};
 use memgate_model::finding::Finding;
@@ -29,10 +31,10 @@ use self::mode::{has_server, private_mode};
 use super::super::api::agent::auto_store_off;
 use super::super::api::ensemble::has_access_rules;
 use super::super::api::{CONFIG_LABEL, MEMORY_SKILL};
-use super::super::codes::CONFIG_UNKNOWN;
+use super::super::codes::{CONFIG_UNKNOWN, LOOKUP_FAILED};
 use super::super::lookup::PackMode;
 use super::super::variables::{self, AUTO_STORE, INSTANCE};
-use super::find::{PodMemories, lookup_failed};
+use super::find::PodMemories;
 use super::recognise::instance_label;
 
 /// The prefixes of all variables.
@@ -169,7 +171,10 @@ impl<'p, 's> WantedBuilder<'p, 's> {
         match private_mode(self, state) {
             PackMode::Service => self.private_service(&origin),
             PackMode::Sidecar(pack) => self.private_sidecar(pack, &origin, state),
-            PackMode::Unknown => return Err(lookup_failed("SkillPack", MEMORY_SKILL, instance_label())),
+            PackMode::Unknown => {
+                let object = ["SkillPack", self.pod.namespace, MEMORY_SKILL];
+                return Err(lookup_failed(&LOOKUP_FAILED, instance_label(), object, state));
+            }
         }
         Ok(())
     }

@@ -12,6 +12,8 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
 use crate::crypto::provider;
+use crate::library_error::explained;
+use memgate_primitives::plain_text::quoted;
 
 /// The chain that a server presents for a name, or why there is none.
 pub(super) async fn fetch(
@@ -21,9 +23,11 @@ pub(super) async fn fetch(
 ) -> Result<Vec<CertificateDer<'static>>, String> {
     let late = |_| format!("{address} does not answer");
     let connected = timeout(limit, TcpStream::connect(address)).await.map_err(late)?;
-    let stream = connected.map_err(|error| format!("{address} cannot be reached: {error}"))?;
-    let server = ServerName::try_from(name.to_owned()).map_err(|_| format!("{name:?} is not a name"))?;
-    let recorder = Arc::new(RecordingVerifier { provider: Arc::new(provider()), seen: Mutex::default() });
+    let stream = connected.map_err(|error| format!("{address} cannot be reached: {}", explained(&error)))?;
+    let server =
+        ServerName::try_from(name.to_owned()).map_err(|_| format!("{} is not a name", quoted(name)))?;
+    let recorder =
+        Arc::new(RecordingVerifier { provider: Arc::new(provider()), seen: Mutex::default() });
     let config = ClientConfig::builder_with_provider(Arc::clone(&recorder.provider))
         .with_safe_default_protocol_versions()
         .map_err(|error| error.to_string())?
@@ -35,7 +39,7 @@ pub(super) async fn fetch(
     let seen = std::mem::take(&mut *recorder.seen.lock().unwrap_or_else(PoisonError::into_inner));
     match ended {
         // A server that wants a client certificate fails the handshake, but has presented its own before.
-        Err(error) if seen.is_empty() => Err(format!("no TLS with {address}: {error}")),
+        Err(error) if seen.is_empty() => Err(format!("no TLS with {address}: {}", explained(&error))),
         _ => Ok(seen),
     }
 }
