@@ -56,7 +56,7 @@ pub(crate) fn why(found: &Installation, replayed: &Replayed<'_>) -> (String, Opt
         Reason::NoMemory => "its agent refers to no memory",
         Reason::Complete => "it had everything that memgate would add when it was created",
         _ => match decision.findings.first() {
-            Some(finding) => return (finding.message().to_string(), None),
+            Some(finding) => return (finding.message().into_owned(), None),
             None => decision.reason.name(),
         },
     };
