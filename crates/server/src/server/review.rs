@@ -22,7 +22,7 @@ use crate::server::events::EventRecorder;
 use crate::server::log_rate_limiter::{LogRateLimiter, truncate};
 use crate::server::lookup::Lookups;
 use crate::server::metrics::Metrics;
-use crate::server::metrics::labels::{RequestLabels, ShedCause};
+use crate::server::metrics::labels::{RequestLabels, ShedCause, webhook};
 use crate::server::options::Decide;
 use crate::server::rejection::Rejection;
 use crate::server::store::Store;
@@ -30,7 +30,7 @@ use crate::server::store::missing::Wait;
 use crate::server::traces::Trace;
 use memgate_core::admission::{self, Review};
 use memgate_model::decision::Decision;
-use memgate_model::finding::{Finding, Phase, Severity, codes};
+use memgate_model::finding::{Finding, Phase, codes};
 use memgate_model::object::Reference;
 use memgate_model::reason::Reason;
 use memgate_model::request::{Occasion, Point};
@@ -76,8 +76,8 @@ pub(super) struct HandledReview {
     pub(super) reason: &'static str,
     /// Whether the object belongs to a family.
     is_ours: bool,
-    /// The missing object for which a pod is held.
-    waits_for: Option<String>,
+    /// Why the object is refused: the first reason.
+    denial: Option<String>,
 }
 
 impl HandledReview {
@@ -260,7 +260,8 @@ impl ReviewHandler {
         // The claim of the answer covers its length, not its capacity.
         body.shrink_to_fit();
         let findings = decision.findings_for(phase);
-        let allowed = findings.iter().all(|finding| finding.severity != Severity::Deny);
+        let denial = findings.iter().find(|finding| finding.is_denial());
+        let allowed = denial.is_none();
         if phase == Phase::Mutate && allowed {
             for share in decision.families.iter().filter(|share| share.edits > 0) {
                 self.metrics.admission.observe_patch(share.family, share.edits);
@@ -274,9 +275,11 @@ impl ReviewHandler {
             verdict: if allowed { "allowed" } else { "denied" },
             reason: decision.reason.name(),
             is_ours: !matches!(decision.reason, Reason::NotOurs | Reason::NotJudged),
-            waits_for: None,
+            denial: denial.map(|finding| finding.message().into_owned()),
         };
-        log(&self.log_limiter, review, &findings, &answer, &step.arrival);
+        if phase == decision.phase {
+            log(&self.log_limiter, review, &findings, &answer, &step.arrival);
+        }
         if let (Some(event_recorder), false) = (&self.event_recorder, review.dry_run) {
             for event in decision.events {
                 event_recorder.record(event, step.made);
@@ -305,16 +308,17 @@ impl ReviewHandler {
 
     /// Refuses the pod for now.
     fn hold(&self, review: &Review<'_>, decision: &Decision, wait: &Wait) -> HandledReview {
+        let message = wait.message();
         if let Some(family) = self.store.family_of(wait.reference.kind) {
             self.metrics.admission.count_held(family);
         }
         HandledReview {
-            body: admission::hold(review, decision, &wait.message()).into(),
+            body: admission::hold(review, decision, &message).into(),
             operation: review.request.operation.name(),
             verdict: "denied",
             reason: Reason::ReferencePending.name(),
             is_ours: true,
-            waits_for: Some(wait.name()),
+            denial: Some(message),
         }
     }
 
@@ -342,7 +346,8 @@ fn is_cancelled(flag: Option<&AtomicBool>) -> bool {
     flag.is_some_and(|flag| flag.load(Ordering::Relaxed))
 }
 
-/// Logs a decision: the caller, the object and the verdict, but no content of the object.
+/// Logs a verdict: the caller, the object, and the reason. Allowed requests have a limit of their own, so that they
+/// cannot suppress a denial.
 fn log(
     log_limiter: &LogRateLimiter,
     review: &Review<'_>,
@@ -355,16 +360,18 @@ fn log(
     macro_rules! line {
         ($level:ident, $suppressed:expr) => {
             tracing::$level!(
-                peer = arrival.peer.map(tracing::field::display),
+                webhook = webhook(arrival.phase),
                 uid = truncate(&review.uid),
+                user = truncate(&request.occasion.user().name),
                 kind = truncate(&request.kind),
                 namespace = truncate(&request.namespace),
                 name = truncate(&request.name),
                 operation = answer.operation,
                 verdict = answer.verdict,
                 reason = answer.reason,
-                waits_for = answer.waits_for.as_deref(),
                 codes = codes(findings),
+                denial = answer.denial.as_deref(),
+                peer = arrival.peer.map(tracing::field::display),
                 micros = micros(),
                 dry_run = review.dry_run,
                 suppressed = $suppressed,
@@ -374,7 +381,7 @@ fn log(
     }
     if !answer.is_ours {
         line!(debug, None::<u64>);
-    } else if let Ok(suppressed) = log_limiter.take("decided") {
+    } else if let Ok(suppressed) = log_limiter.take(answer.verdict) {
         line!(info, suppressed);
     }
 }
