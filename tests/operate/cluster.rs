@@ -66,7 +66,7 @@ impl Cluster {
             .env_clear()
             .env("HOME", &home)
             .env("KUBECONFIG", self.control_plane.admin_kubeconfig())
-            .env("AUDIT_LOG", self.control_plane.audit_log())
+            .env("AUDIT_LOG", self.control_plane.audit_log_file())
             .env("TMPDIR", &home)
             .env("PATH", format!("{}:/usr/bin:/bin", self.programs.path().display()))
             .current_dir(env!("CARGO_MANIFEST_DIR"))

@@ -117,7 +117,7 @@ impl ControlPlane {
     }
 
     /// The file of the audit log.
-    pub(crate) fn audit_log(&self) -> &Path {
+    pub(crate) fn audit_log_file(&self) -> &Path {
         &self.files.audit_log
     }
 
