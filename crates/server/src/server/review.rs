@@ -68,24 +68,12 @@ pub(super) struct ReviewHandler {
 pub(super) struct HandledReview {
     /// The response review as JSON.
     pub(super) body: Bytes,
-    /// The operation under review.
-    pub(super) operation: &'static str,
-    /// `allowed` or `denied`.
-    pub(super) verdict: &'static str,
-    /// The reason of the decision.
-    pub(super) reason: &'static str,
+    /// The labels to count it under.
+    pub(super) labels: RequestLabels,
     /// Whether the object belongs to a family.
     is_ours: bool,
     /// Why the object is refused: the first reason.
     denial: Option<String>,
-}
-
-impl HandledReview {
-    /// The labels to count it under.
-    pub(super) const fn labels(&self, webhook: &'static str) -> RequestLabels {
-        let &Self { operation, verdict, reason, .. } = self;
-        RequestLabels { webhook, operation, verdict, reason }
-    }
 }
 
 /// A review that came in.
@@ -271,9 +259,7 @@ impl ReviewHandler {
         drop(span);
         let answer = HandledReview {
             body: body.into(),
-            operation: review.request.operation.name(),
-            verdict: if allowed { "allowed" } else { "denied" },
-            reason: decision.reason.name(),
+            labels: labels(phase, review, allowed, decision.reason),
             is_ours: !matches!(decision.reason, Reason::NotOurs | Reason::NotJudged),
             denial: denial.map(|finding| finding.message().into_owned()),
         };
@@ -314,9 +300,7 @@ impl ReviewHandler {
         }
         HandledReview {
             body: admission::hold(review, decision, &message).into(),
-            operation: review.request.operation.name(),
-            verdict: "denied",
-            reason: Reason::ReferencePending.name(),
+            labels: labels(Phase::Mutate, review, false, Reason::ReferencePending),
             is_ours: true,
             denial: Some(message),
         }
@@ -342,6 +326,16 @@ impl ReviewHandler {
     }
 }
 
+fn labels(phase: Phase, review: &Review<'_>, allowed: bool, reason: Reason) -> RequestLabels {
+    let verdict = if allowed { "allowed" } else { "denied" };
+    RequestLabels {
+        webhook: webhook(phase),
+        operation: review.request.operation.name(),
+        verdict,
+        reason: reason.name(),
+    }
+}
+
 fn is_cancelled(flag: Option<&AtomicBool>) -> bool {
     flag.is_some_and(|flag| flag.load(Ordering::Relaxed))
 }
@@ -360,15 +354,15 @@ fn log(
     macro_rules! line {
         ($level:ident, $suppressed:expr) => {
             tracing::$level!(
-                webhook = webhook(arrival.phase),
+                webhook = answer.labels.webhook,
                 uid = truncate(&review.uid),
                 user = truncate(&request.occasion.user().name),
                 kind = truncate(&request.kind),
                 namespace = truncate(&request.namespace),
                 name = truncate(&request.name),
-                operation = answer.operation,
-                verdict = answer.verdict,
-                reason = answer.reason,
+                operation = answer.labels.operation,
+                verdict = answer.labels.verdict,
+                reason = answer.labels.reason,
                 codes = codes(findings),
                 denial = answer.denial.as_deref(),
                 peer = arrival.peer.map(tracing::field::display),
@@ -381,7 +375,7 @@ fn log(
     }
     if !answer.is_ours {
         line!(debug, None::<u64>);
-    } else if let Ok(suppressed) = log_limiter.take(answer.verdict) {
+    } else if let Ok(suppressed) = log_limiter.take(answer.labels.verdict) {
         line!(info, suppressed);
     }
 }

@@ -79,8 +79,8 @@ async fn asked(handler: &Arc<ReviewHandler>, phase: Phase, pod: &Value, dry_run:
     let answer = handler.answer(arrival, deadline, &Trace::off()).await;
     let answer = answer.expect("an answer");
     let mut body: Value = serde_json::from_slice(&answer.body).expect("JSON");
-    assert_eq!(body["response"]["auditAnnotations"]["reason"], answer.reason);
-    assert_eq!(body["response"]["allowed"], answer.verdict == "allowed");
+    assert_eq!(body["response"]["auditAnnotations"]["reason"], answer.labels.reason);
+    assert_eq!(body["response"]["allowed"], answer.labels.verdict == "allowed");
     body["response"].take()
 }
 
