@@ -70,7 +70,7 @@ fn of_a_warning(fixture: &Fixture) -> Result<()> {
             "arkonis/pod-memory-not-found",
         ),
     ] {
-        let warning = format!("Warning: {field}: {warning} [{code}]");
+        let warning = format!("Warning: {field}: {warning} (memgate {code})");
         is(&apply(fixture, &namespace, &object)?.ok()?.stderr, &[&warning])?;
     }
     Ok(())
