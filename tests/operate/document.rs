@@ -42,7 +42,7 @@ pub(crate) fn commands(block: &str) -> Vec<(String, Option<Vec<String>>)> {
     for line in block.lines() {
         match (line.split_once(' '), commands.last_mut()) {
             (Some(("$", command)), _) => commands.push((command.to_owned(), Some(Vec::new()))),
-            (Some((">", more)), Some((command, _))) => *command += &format!("\n{more}"),
+            (Some((">", more)), Some((command, _))) => command.extend(["\n", more]),
             (_, Some((_, Some(shown)))) => shown.push(line.to_owned()),
             _ => {}
         }
