@@ -33,11 +33,11 @@ mod installed;
 mod kubelet;
 #[path = "../../../tests/operate/network.rs"]
 mod network;
-#[path = "../../../tests/operate/pod_logs.rs"]
-mod pod_logs;
 #[path = "../../../tests/apiserver/order_cluster.rs"]
 #[allow(dead_code, reason = "each test program uses the part of it that it needs")]
 mod order_cluster;
+#[path = "../../../tests/operate/pod_logs.rs"]
+mod pod_logs;
 #[path = "../../../tests/apiserver/request.rs"]
 #[allow(dead_code, reason = "each test program uses the part of it that it needs")]
 mod request;
