@@ -93,7 +93,7 @@ fn guarding_policy<'m>(probe: &Probe, message: &'m str) -> Option<&'m str> {
     let (policy, text) = message.split_once("ValidatingAdmissionPolicy '")?.1.split_once('\'')?;
     let mut tables = family::ALL.into_iter().flat_map(|family| family.in_cel.tables);
     let is_table = tables.any(|table| policy.ends_with(&format!("-{}", table.name)));
-    let is_ours = is_table && text.ends_with(&format!("[{}]", probe.finding.code_name()));
+    let is_ours = is_table && text.ends_with(&probe.finding.code.in_text());
     is_ours.then_some(policy)
 }
 
@@ -113,15 +113,12 @@ fn denied(probe: &Probe, response: &Response, (webhook, message): (&str, &str)) 
     ))
 }
 
-/// Whether the response has memgate's own finding: its field and its reason.
+/// Whether the response has memgate's own finding.
 fn has_cause(probe: &Probe, response: &Response) -> bool {
     let causes = response.body.pointer("/details/causes").and_then(Value::as_array);
-    let text = |cause: &Value, field: &str| cause.get(field).and_then(Value::as_str).map(str::to_owned);
-    let finding = &probe.finding;
-    let (reason, field) = (finding.cause.reason(), finding.pointer.field());
-    causes.into_iter().flatten().any(|cause| {
-        text(cause, "reason").as_deref() == Some(reason) && text(cause, "field").as_ref() == Some(&field)
-    })
+    let mut messages = causes.into_iter().flatten().filter_map(|cause| cause.get("message")?.as_str());
+    let code = probe.finding.code.in_text();
+    messages.any(|message| message.ends_with(&code))
 }
 
 /// Why a webhook could not be called.
@@ -192,11 +189,11 @@ mod tests {
     fn knows_memgates_own_refusal() {
         let webhook = "required.pods.memgate.dev";
         let mut response = status(422, &format!("admission webhook \"{webhook}\" denied the request: no"));
-        let field = "metadata.labels[memgate.dev/inject]";
-        response.body["details"] = json!({"causes": [{"reason": "FieldValueInvalid", "field": field}]});
+        let message = "it has no memory (memgate memgate/pod-not-recognised)";
+        response.body["details"] = json!({"causes": [{"message": message}]});
         let answered = ProbeOutcome::Answered { webhook: Some(webhook.to_owned()) };
         assert_eq!(interpret(&probe("pods"), &response), answered);
-        response.body["details"] = json!({"causes": [{"reason": "FieldValueInvalid", "field": "spec"}]});
+        response.body["details"] = json!({"causes": [{"message": "no (memgate memgate/schema)"}]});
         assert!(missing(&response).contains("another reason than memgate/pod-not-recognised"));
     }
 
@@ -215,7 +212,7 @@ mod tests {
         let denial = |policy: &str, code: &str| {
             let text = format!(
                 "memories.orloj.dev \"memgate-wait\" is forbidden: ValidatingAdmissionPolicy '{policy}' with \
-                 binding '{policy}' denied request: http memory provider requires spec.endpoint [{code}]"
+                 binding '{policy}' denied request: http memory provider requires spec.endpoint (memgate {code})"
             );
             interpret(&probe("orloj"), &status(422, &text))
         };

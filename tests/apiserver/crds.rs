@@ -41,7 +41,7 @@ fn come_and_go(_: &Fixture) -> Result<()> {
     // Namespaces do not need a CRD.
     let others = known_objects(&memgate)?;
     let not_found = format!(
-        "metadata.labels[arkonis.dev/deployment]: ArkAgent \"scout\" not found in namespace \"{namespace}\" [arkonis/pod-agent-not-found]"
+        "metadata.labels[arkonis.dev/deployment]: ArkAgent \"scout\" not found in namespace \"{namespace}\" (memgate arkonis/pod-agent-not-found)"
     );
     ensure!(lonely.warnings == [not_found.as_str()], "{:?}", lonely.warnings);
 

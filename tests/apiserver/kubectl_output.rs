@@ -37,8 +37,10 @@ fn of_a_denial(fixture: &Fixture) -> Result<()> {
         &stderr,
         &[
             "The ArkMemory \"notes\" is invalid: ",
-            "* spec.vectorStore.endpoint: spec.vectorStore.endpoint is required",
-            "* spec.vectorStore.secretRef.name: spec.vectorStore.secretRef.name is required when secretRef is set",
+            "* spec.vectorStore.endpoint: spec.vectorStore.endpoint is required \
+             (memgate arkonis/endpoint-required)",
+            "* spec.vectorStore.secretRef.name: spec.vectorStore.secretRef.name is required when secretRef is set \
+             (memgate arkonis/vector-secret-name)",
         ],
     )
 }
@@ -50,8 +52,9 @@ fn of_a_required_pod(fixture: &Fixture) -> Result<()> {
     is(
         &stderr,
         &[&format!(
-            "The Pod \"scout\" is invalid: metadata.labels[arkonis.dev/deployment]: \
-         ArkAgent \"scout\" not found in namespace \"{namespace}\""
+            "The Pod \"scout\" is invalid: spec: the pod requires its memory (memgate.dev/inject: required), but ArkAgent \"scout\" not found in \
+             namespace \"{namespace}\"; see metadata.labels[arkonis.dev/deployment] \
+             (memgate arkonis/pod-agent-not-found)"
         )],
     )
 }
@@ -67,7 +70,7 @@ fn of_a_warning(fixture: &Fixture) -> Result<()> {
             "arkonis/pod-memory-not-found",
         ),
     ] {
-        let warning = format!("Warning: {field}: {warning} [{code}]");
+        let warning = format!("Warning: {field}: {warning} (memgate {code})");
         is(&apply(fixture, &namespace, &object)?.ok()?.stderr, &[&warning])?;
     }
     Ok(())
@@ -90,19 +93,20 @@ fn of_several_objects(fixture: &Fixture) -> Result<()> {
     is(
         &output.refusal()?,
         &[
-            "Warning: spec.redis is ignored when backend is \"in-context\" [arkonis/section-unused]",
-            "Warning: spec.redis.maxEntries is negative and means unlimited; write 0 [arkonis/number-negative]",
+            "Warning: spec.redis is ignored when backend is \"in-context\" (memgate arkonis/section-unused)",
+            "Warning: spec.redis.maxEntries is negative and means unlimited; write 0 (memgate arkonis/number-negative)",
             &format!(
                 "Warning: spec.memoryRef.name: ArkMemory \"diary\" not found in namespace \"{namespace}\" \
-             [arkonis/memory-not-found]"
+             (memgate arkonis/memory-not-found)"
             ),
             &format!(
                 "{refused} \"resources.memgate.dev\" denied the request: ArkMemory.arkonis.dev \"bad\" is \
-             invalid: spec.redis.secretRef.name: \"A B\" is not a valid Secret name"
+             invalid: spec.redis.secretRef.name: \"A B\" is not a valid Secret name (memgate arkonis/secret-name-invalid)"
             ),
             &format!(
-                "{refused} \"required.pods.memgate.dev\" denied the request: Pod \"scout\" is invalid: \
-             metadata.labels[arkonis.dev/deployment]: ArkAgent \"absent\" not found in namespace \"{namespace}\""
+                "{refused} \"required.pods.memgate.dev\" denied the request: Pod \"scout\" is invalid: the \
+             pod requires its memory (memgate.dev/inject: required), but ArkAgent \"absent\" not found in namespace \"{namespace}\"; see \
+             metadata.labels[arkonis.dev/deployment] (memgate arkonis/pod-agent-not-found)"
             ),
         ],
     )
@@ -125,7 +129,7 @@ fn in_advance(fixture: &Fixture) -> Result<()> {
         apply(fixture, &namespace, &agent("scout", "diary"))?.ok()?;
         let warning = format!(
             "Warning: spec.template.metadata.labels[arkonis.dev/deployment]: ArkMemory \"diary\" not found in \
-             namespace \"{namespace}\" [arkonis/pod-memory-not-found]"
+             namespace \"{namespace}\" (memgate arkonis/pod-memory-not-found)"
         );
         let expected: &[&str] = if of_namespace.is_empty() { &[] } else { &[&warning] };
         is(&apply(fixture, &namespace, &deployment)?.ok()?.stderr, expected)?;
@@ -148,7 +152,9 @@ fn of_a_deletion(fixture: &Fixture) -> Result<()> {
     })?;
     is(
         &cluster.kubectl(&delete)?.ok()?.stderr,
-        &["Warning: ArkAgent \"scout\" still references ArkMemory \"notes\" [arkonis/in-use-deleted]"],
+        &[
+            "Warning: ArkAgent \"scout\" still references ArkMemory \"notes\" (memgate arkonis/in-use-deleted)",
+        ],
     )
 }
 

@@ -253,8 +253,15 @@ fn refused_without_it(fixture: &Fixture) -> Result<()> {
     ensure!(!without_agent.granted(), "{}", without_agent.body);
     let message = format!("ArkAgent \"scout\" not found in namespace \"{namespace}\"");
     ensure!(without_agent.message().contains(&message), "{}", without_agent.message());
-    let cause = &without_agent.body["details"]["causes"][0];
-    ensure!(cause["message"] == message, "{}", without_agent.body);
+    let cause = json!({
+        "reason": "FieldValueNotFound", "field": "spec",
+        "message": format!(
+            "the pod requires its memory (memgate.dev/inject: required), but {message}; see \
+             metadata.labels[arkonis.dev/deployment] \
+             (memgate arkonis/pod-agent-not-found)"
+        ),
+    });
+    ensure!(without_agent.body["details"]["causes"] == json!([cause]), "{}", without_agent.body);
 
     cluster.block_on(create(&client, &namespace, &agent("scout", "notes"), ""))?.object()?;
     let without_memory = attempt()?;

@@ -1,6 +1,6 @@
-//! That a decision has one reason in the audit annotation, the metric and the log line, and that the codes
-//! behind warnings are those of the audit annotation. For every case of `tests/cases` and of the library of policies, and
-//! both calls.
+//! That a decision has one reason in the audit annotation, the metric and the log line; that it has one line and one id,
+//! from the call that gives the verdict; and that each warning and each cause ends with its code. For every case of
+//! `tests/cases` and of the library of policies, and both calls.
 
 #![allow(clippy::expect_used, clippy::indexing_slicing, reason = "a test stops where something is wrong")]
 
@@ -16,7 +16,7 @@ use memgate_model::reason::Reason;
 use memgate_server::server::options::Options;
 use memgate_server::server::tls::CertSource;
 use memgate_server::server::{State, counted_router};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tower::ServiceExt;
 use tracing_subscriber::fmt::MakeWriter;
 
@@ -43,9 +43,8 @@ async fn check_all(cases: &[(String, Case)]) {
             let recorded = call_webhook(case, webhook, &log).await;
             let name = format!("{file}: {}, {webhook}", case.name);
             assert_eq!(recorded.metric, recorded.audit, "{name}: the metric");
-            assert_eq!(recorded.log, recorded.audit, "{name}: the log");
-            assert_eq!(recorded.log_codes, recorded.audit_codes.join(","), "{name}: the codes of the log");
             check_codes(&name, &recorded);
+            check_line(&name, &recorded);
             seen.insert(recorded.audit);
         }
     }
@@ -57,38 +56,46 @@ async fn check_all(cases: &[(String, Case)]) {
     assert_eq!(never, NEVER_IN_A_CASE, "reasons that no case has");
 }
 
-/// What an apiserver shows of a warning.
-const MAX_WARNING_CHARS: usize = 120;
-
 /// The reasons that no case comes to.
 const NEVER_IN_A_CASE: [&str; 4] = ["cancelled", "over-limit", "reference-pending", "unreadable"];
 
-/// Each warning ends with its code, unless that makes it too long; then it is still in the annotation. A warning of a
-/// policy ends with the rule, which is its code.
+/// Each text ends with its code, or with the rule of a policy, which is one.
 fn check_codes(name: &str, recorded: &Recorded) {
-    let longest = recorded.audit_codes.iter().map(|code| code.len() + " []".len()).max().unwrap_or_default();
-    for warning in &recorded.warnings {
+    for text in &recorded.texts {
         let is_code = |code: &String| {
             let rule = format!(" (memgate {}", code.replacen('/', " ", 1));
-            let told = warning.rsplit_once(&rule).map(|(_, rest)| rest);
-            warning.ends_with(&format!(" [{code}]"))
-                || told.is_some_and(|rest| rest == ")" || rest.starts_with(", denied from "))
+            let rest = text.rsplit_once(&rule).map(|(_, rest)| rest);
+            text.ends_with(&format!(" (memgate {code})"))
+                || rest.is_some_and(|rest| rest == ")" || rest.starts_with(", denied from "))
         };
-        let coded = recorded.audit_codes.iter().any(is_code);
-        let too_long = warning.chars().count() + longest > MAX_WARNING_CHARS;
-        let count = warning.starts_with("and ") && warning.ends_with(" more warnings");
-        assert!(coded || too_long || count, "{name}: {warning}");
+        let count = text.starts_with("and ") && text.ends_with(" more warnings (memgate)");
+        assert!(count || recorded.audit_codes.iter().any(is_code), "{name}: {text}");
     }
+}
+
+/// The call that gives the verdict leaves a line with the id of the audit annotation, and the other call leaves neither.
+fn check_line(name: &str, recorded: &Recorded) {
+    let Some(line) = &recorded.line else {
+        assert!(!recorded.gives_verdict && recorded.uid.is_null(), "{name}");
+        return;
+    };
+    assert!(recorded.gives_verdict, "{name}: {line}");
+    assert_eq!(line["uid"], recorded.uid, "{name}: the id");
+    assert_eq!(line["reason"], *recorded.audit, "{name}: the log");
+    assert_eq!(line["codes"], recorded.audit_codes.join(","), "{name}: the codes of the log");
+    assert_eq!(line["denial"].is_string(), line["verdict"] == "denied", "{name}: {line}");
 }
 
 /// What one call left behind.
 struct Recorded {
+    gives_verdict: bool,
     audit: String,
     audit_codes: Vec<String>,
-    warnings: Vec<String>,
+    uid: Value,
+    /// Warnings and causes.
+    texts: Vec<String>,
     metric: String,
-    log: String,
-    log_codes: String,
+    line: Option<Value>,
 }
 
 async fn call_webhook(case: &Case, webhook: &str, log: &Log) -> Recorded {
@@ -98,18 +105,22 @@ async fn call_webhook(case: &Case, webhook: &str, log: &Log) -> Recorded {
     let state = State::Fixed(request::state(case).expect("a state"));
     let (router, metrics) = counted_router(&options, state);
     log.0.lock().expect("no panic").clear();
-    let answer = call(&router, &format!("/{webhook}?timeout=30s"), &request::review(case)).await;
-    let line = decided(log);
+    let review = request::review(case);
+    let answer = call(&router, &format!("/{webhook}?timeout=30s"), &review).await;
+    let is_pod = review["request"]["kind"] == json!({"group": "", "version": "v1", "kind": "Pod"});
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let response = &answer["response"];
     let codes = text(&response["auditAnnotations"]["codes"]);
+    let warnings = response["warnings"].as_array().into_iter().flatten();
+    let causes = response["status"]["details"]["causes"].as_array().into_iter().flatten();
     Recorded {
+        gives_verdict: webhook == if is_pod { "mutate" } else { "validate" },
         audit: text(&response["auditAnnotations"]["reason"]),
         audit_codes: codes.split(',').filter(|code| !code.is_empty()).map(str::to_owned).collect(),
-        warnings: response["warnings"].as_array().into_iter().flatten().map(text).collect(),
+        uid: response["auditAnnotations"]["uid"].clone(),
+        texts: warnings.chain(causes.map(|cause| &cause["message"])).map(text).collect(),
         metric: counted(&metrics(), webhook),
-        log: text(&line["reason"]),
-        log_codes: text(&line["codes"]),
+        line: decided(log),
     }
 }
 
@@ -135,12 +146,12 @@ fn counted(metrics: &str, webhook: &str) -> String {
     reason.split('"').next().unwrap_or_default().to_owned()
 }
 
-/// The only line about a decision.
-fn decided(log: &Log) -> Value {
+/// The line about the decision, of which there is at most one.
+fn decided(log: &Log) -> Option<Value> {
     let text = String::from_utf8(log.0.lock().expect("no panic").clone()).expect("text");
     let lines = text.lines().map(|line| serde_json::from_str::<Value>(line).expect("a line of JSON"));
     let mut decided = lines.filter(|line| line["message"] == "decided");
-    let line = decided.next().expect("a line about the decision");
+    let line = decided.next();
     assert_eq!(decided.count(), 0, "{text}");
     line
 }

@@ -138,7 +138,7 @@ on other objects. The apiserver itself evaluates them, so it refuses objects tha
 of memgate runs. They use CEL functions of Kubernetes 1.31 or newer, and are tested on 1.33 and 1.37.
 
 - A policy only refuses. The webhook handles warnings, rules about other objects, and pods.
-- A refusal starts as memgate's own message does and ends with the code in square brackets;
+- A refusal starts as memgate's own message does and ends with its code, `(memgate CODE)`;
   `memgate explain CODE` explains what to do. The apiserver names the first fault, memgate names all.
 - An update may keep a fault that the stored object already has, as long as it does not change the fields that
   cause it. Updates of an object that is being deleted are refused only when they change its spec; subresources are skipped.

@@ -39,9 +39,9 @@ impl Cluster {
     pub(crate) fn start() -> Result<Self> {
         let network = Network::start()?;
         let control_plane = Arc::new(ControlPlane::start_behind(network.address)?);
-        kubelet::join(&control_plane)?;
-        let kubelet =
-            Kubelet::start(Arc::clone(&control_plane), network.endpoints.clone(), Machine::default());
+        let machine = Machine::default();
+        kubelet::join(&control_plane, machine.logs.serve(control_plane.authority())?)?;
+        let kubelet = Kubelet::start(Arc::clone(&control_plane), network.endpoints.clone(), machine);
         let programs = Scratch::new("programs")?;
         for (name, program) in [
             ("memgate", PathBuf::from(MEMGATE)),
@@ -66,6 +66,8 @@ impl Cluster {
             .env_clear()
             .env("HOME", &home)
             .env("KUBECONFIG", self.control_plane.admin_kubeconfig())
+            .env("AUDIT_LOG", self.control_plane.audit_log_file())
+            .env("TMPDIR", &home)
             .env("PATH", format!("{}:/usr/bin:/bin", self.programs.path().display()))
             .current_dir(env!("CARGO_MANIFEST_DIR"))
             .output()
@@ -87,6 +89,7 @@ impl Cluster {
         // Helm takes over nothing that it has not installed.
         let definitions = [&["delete", "crd", "--ignore-not-found"], &DEFINITIONS[..]].concat();
         self.control_plane.kubectl(&definitions)?.ok()?;
+        self.control_plane.kubectl(&["delete", "namespace", "team-a", "--ignore-not-found"])?.ok()?;
         // Nothing here collects what belongs to something that is gone.
         let everything = "deployments,replicasets,pods,services,poddisruptionbudgets,roles,rolebindings,secrets,\
             configmaps,networkpolicies,resourcequotas,serviceaccounts";

@@ -1,7 +1,7 @@
 //! Commands in a Markdown document.
 //!
-//! A fenced `console` block is a script for bash, each line of it as it stands. Lines after one that
-//! begins with `$` are what that command prints, where `…` stands for any number of lines.
+//! A fenced `console` block is a script for bash, each line of it as it stands. In a block that begins with `$`, lines
+//! that begin with `$` and `>` are commands, and the lines after one are what it prints, also when it fails.
 
 /// One section of a document.
 #[derive(Debug)]
@@ -40,10 +40,11 @@ pub(crate) fn commands(block: &str) -> Vec<(String, Option<Vec<String>>)> {
     }
     let mut commands: Vec<(String, Option<Vec<String>>)> = Vec::new();
     for line in block.lines() {
-        match (line.strip_prefix("$ "), commands.last_mut()) {
-            (Some(command), _) => commands.push((command.to_owned(), Some(Vec::new()))),
-            (None, Some((_, Some(shown)))) => shown.push(line.to_owned()),
-            (None, _) => {}
+        match (line.split_once(' '), commands.last_mut()) {
+            (Some(("$", command)), _) => commands.push((command.to_owned(), Some(Vec::new()))),
+            (Some((">", more)), Some((command, _))) => command.extend(["\n", more]),
+            (_, Some((_, Some(shown)))) => shown.push(line.to_owned()),
+            _ => {}
         }
     }
     commands

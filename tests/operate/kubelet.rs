@@ -18,6 +18,7 @@ use anyhow::{Context, Result};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
 
+use crate::pod_logs::PodLogs;
 use crate::support::balancer::Endpoints;
 use crate::support::control_plane::ControlPlane;
 use crate::support::process::Process;
@@ -40,11 +41,13 @@ pub(crate) struct Machine {
     /// How long a pod may take to end. A real one has two minutes, as the last calls come on connections
     /// that an apiserver keeps for 90 s; `tests/apiserver/faults` counts those.
     pub(crate) termination_delay: Duration,
+    /// The output of its pods.
+    pub(crate) logs: PodLogs,
 }
 
 impl Default for Machine {
     fn default() -> Self {
-        Self { images: BTreeMap::new(), termination_delay: Duration::from_secs(5) }
+        Self { images: BTreeMap::new(), termination_delay: Duration::from_secs(5), logs: PodLogs::default() }
     }
 }
 
@@ -160,7 +163,7 @@ fn attend(
     match running.get_mut(name) {
         None if deleted => gone(cluster, name),
         None => {
-            let started = run(cluster, machine, pod)?;
+            let started = run(cluster, machine, pod, name)?;
             running.insert(name.to_owned(), started);
             bind(cluster, pod, name)
         }
@@ -184,9 +187,13 @@ fn attend(
     }
 }
 
-/// Has the cluster know the machine: what is on an unknown one is behind no Service.
-pub(crate) fn join(cluster: &ControlPlane) -> Result<()> {
-    let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": NODE}});
+/// Has the cluster know the machine, and its port for logs: what is on an unknown one is behind no Service.
+pub(crate) fn join(cluster: &ControlPlane, port: u16) -> Result<()> {
+    let status = json!({
+        "addresses": [{"type": "InternalIP", "address": "127.0.0.1"}],
+        "daemonEndpoints": {"kubeletEndpoint": {"Port": port}},
+    });
+    let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": NODE}, "status": status});
     cluster.admin().run_with_input(&["create", "-f", "-"], &node.to_string())?.ok()?;
     Ok(())
 }
@@ -221,7 +228,7 @@ fn gone(cluster: &ControlPlane, name: &str) -> Result<()> {
     Ok(())
 }
 
-fn run(cluster: &ControlPlane, machine: &Machine, pod: &Value) -> Result<Running> {
+fn run(cluster: &ControlPlane, machine: &Machine, pod: &Value, name: &str) -> Result<Running> {
     let spec = &pod["spec"];
     let account = spec["serviceAccountName"].as_str().context("a pod without an account")?;
     let kubeconfig = cluster.service_account_kubeconfig(NAMESPACE, account)?;
@@ -248,6 +255,7 @@ fn run(cluster: &ControlPlane, machine: &Machine, pod: &Value) -> Result<Running
         process.until("memgate to answer probes", || Ok(wait::http_get(health, "/livez")))?;
         Ok((process, listen, health))
     })?;
+    machine.logs.add(name, files.path().join("log"));
     Ok(Running { process, listen, health, ready: false, ending: None, _files: files })
 }
 

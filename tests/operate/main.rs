@@ -5,6 +5,7 @@
 //! cluster      a control plane of its own, whose apiserver reaches Services through `network`
 //! network      CONNECT memgate.memgate-system.svc:443 goes to a replica that is ready
 //! kubelet      runs memgate's pods: the Deployment's arguments, the account's own token
+//! pod_logs     `kubectl logs` of them
 //! document     the commands in a document, in order, each section on the state that it names
 //! sections     which sections there are, and what is true after each
 //! lockout      the section whose blocks are ways out, each of them tried by itself
@@ -27,6 +28,7 @@ mod document;
 mod kubelet;
 mod lockout;
 mod network;
+mod pod_logs;
 mod sections;
 
 use std::process::ExitCode;

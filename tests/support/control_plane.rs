@@ -116,6 +116,11 @@ impl ControlPlane {
         &self.authority
     }
 
+    /// The file of the audit log.
+    pub(crate) fn audit_log_file(&self) -> &Path {
+        &self.files.audit_log
+    }
+
     /// A directory that lives as long as the cluster.
     pub(crate) fn scratch(&self) -> &Scratch {
         &self.scratch

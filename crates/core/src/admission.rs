@@ -19,7 +19,7 @@ use serde_json::value::RawValue;
 
 use crate::decide::decide;
 use crate::patch::{self, PatchError};
-use memgate_model::decision::{Decision, NotShown};
+use memgate_model::decision::Decision;
 use memgate_model::edit::Edit;
 use memgate_model::finding::{Finding, Phase, Severity};
 use memgate_model::reason::Reason;
@@ -206,10 +206,8 @@ pub fn respond(phase: Phase, review: &Review<'_>, decision: &Decision) -> Result
         patch::apply::check(review.request.object.unwrap_or_default(), edits)?;
     }
     Ok(ReviewResponse {
-        uid: &review.uid,
-        request: &review.request,
+        review,
         findings: &findings,
-        not_shown: if phase == decision.phase { decision.not_shown } else { NotShown::default() },
         edits,
         reason: decision.reason,
         judged_by: (phase == decision.phase).then_some(decision),
@@ -224,10 +222,8 @@ pub fn respond(phase: Phase, review: &Review<'_>, decision: &Decision) -> Result
 pub fn hold(review: &Review<'_>, decision: &Decision, message: &str) -> Vec<u8> {
     let findings: Vec<&Finding> = decision.findings.iter().collect();
     ReviewResponse {
-        uid: &review.uid,
-        request: &review.request,
+        review,
         findings: &findings,
-        not_shown: decision.not_shown,
         edits: &[],
         reason: Reason::ReferencePending,
         judged_by: Some(decision),
@@ -250,10 +246,8 @@ pub fn review_of(review: &Review<'_>, admitted: &Admitted) -> Vec<u8> {
     let edits = if admitted.allowed() { admitted.edits.as_slice() } else { &[] };
     let findings: Vec<&Finding> = admitted.decision.findings.iter().collect();
     ReviewResponse {
-        uid: &review.uid,
-        request: &review.request,
+        review,
         findings: &findings,
-        not_shown: admitted.decision.not_shown,
         edits,
         reason: admitted.reason(),
         judged_by: Some(&admitted.decision),

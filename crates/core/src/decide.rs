@@ -51,6 +51,11 @@ pub fn decide(request: &Request<'_>, snapshot: &Snapshot) -> Decision {
     if request.is_pod() {
         return pod::decide(request, snapshot);
     }
+    Decision { phase: Phase::Validate, ..decide_other(request, snapshot) }
+}
+
+/// Decides about an object that is not a pod.
+fn decide_other(request: &Request<'_>, snapshot: &Snapshot) -> Decision {
     if let Some(workload) = workload::find(&request.group, &request.kind) {
         return preview::decide(workload, request, snapshot);
     }
@@ -145,7 +150,6 @@ fn decide_resource(
         counts: judgement.counts,
         exemptions: judgement.exemptions,
         fired: judgement.fired,
-        phase: Phase::Validate,
         ..Decision::pass(reason)
     }
 }

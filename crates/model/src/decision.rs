@@ -22,7 +22,8 @@ pub struct Decision {
     pub edits: Vec<Edit>,
     /// The reason.
     pub reason: Reason,
-    /// Which of the two webhook calls reports the findings, but for those about an edit.
+    /// The webhook call that gives the verdict, and reports the findings but for those about an edit: the mutating call
+    /// about a pod, the validating one about any other object.
     pub phase: Phase,
     /// Objects that the decision needs and the snapshot does not hold. The server looks them up, overlays the
     /// answers on the snapshot and decides again.

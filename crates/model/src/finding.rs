@@ -63,6 +63,14 @@ pub struct Code {
     pub page: &'static str,
 }
 
+impl Code {
+    /// The code as messages in a cluster end with it: ` (memgate CODE)`.
+    #[must_use]
+    pub fn in_text(&self) -> String {
+        format!(" (memgate {})", self.name)
+    }
+}
+
 impl PartialEq for Code {
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name

@@ -8,7 +8,7 @@ use memgate_model::bounded_value;
 use memgate_model::change::only_lets_go;
 use memgate_model::decision::Decision;
 use memgate_model::family::Family;
-use memgate_model::finding::{Finding, Phase, Severity};
+use memgate_model::finding::{Finding, Severity};
 use memgate_model::kind::{Kind, MEMORY_POLICY, POLICY_GROUP, POLICY_KINDS};
 use memgate_model::policy::Policy;
 use memgate_model::reason::Reason;
@@ -63,7 +63,7 @@ pub fn decide(
     }
     sort(&mut findings, &object);
     let reason = if denied { Reason::Invalid } else { Reason::Valid };
-    (Decision { findings, phase: Phase::Validate, ..Decision::pass(reason) }, over)
+    (Decision { findings, ..Decision::pass(reason) }, over)
 }
 
 /// What is wrong with a policy, which is returned too, or an exemption.

@@ -72,6 +72,12 @@ fn check_response(answer: Result<Vec<u8>, admission::Error>, body: &str) -> Resu
     if let Some(text) = texts.iter().find(|text| text.contains(char::is_control)) {
         return Err(format!("a control character in a warning: {text:?}"));
     }
+    let causes = response["status"]["details"]["causes"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let causes = causes.iter().filter_map(|cause| cause["message"].as_str());
+    let is_signed = |text: &str| text.ends_with(')') && text.contains("(memgate");
+    if let Some(text) = texts.iter().copied().chain(causes).find(|text| !is_signed(text)) {
+        return Err(format!("a text without its code: {text:?}"));
+    }
     if response.get("patch").is_some() != response.get("patchType").is_some() {
         return Err("patch and patchType do not come together".to_owned());
     }

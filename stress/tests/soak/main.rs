@@ -36,6 +36,8 @@ mod network;
 #[path = "../../../tests/apiserver/order_cluster.rs"]
 #[allow(dead_code, reason = "each test program uses the part of it that it needs")]
 mod order_cluster;
+#[path = "../../../tests/operate/pod_logs.rs"]
+mod pod_logs;
 #[path = "../../../tests/apiserver/request.rs"]
 #[allow(dead_code, reason = "each test program uses the part of it that it needs")]
 mod request;

@@ -46,8 +46,8 @@ pub(crate) fn run(parameters: &Parameters) -> Result<()> {
 
     let network = Network::start()?;
     let cluster = Arc::new(ControlPlane::start_behind(network.address)?);
-    kubelet::join(&cluster)?;
-    let machine = Machine { images, termination_delay: TERMINATION_DELAY };
+    let machine = Machine { images, termination_delay: TERMINATION_DELAY, ..Machine::default() };
+    kubelet::join(&cluster, machine.logs.serve(cluster.authority())?)?;
     let _kubelet = Kubelet::start(Arc::clone(&cluster), network.endpoints.clone(), machine);
     install_crds(&cluster)?;
 

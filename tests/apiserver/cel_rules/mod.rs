@@ -149,7 +149,7 @@ fn refused_for(answer: &Answer) -> Result<Option<String>> {
         ensure!(!answer.message().contains("resulted in error"), "{}", answer.message());
         return Ok(None);
     };
-    let code = message.strip_suffix(']').and_then(|message| message.rsplit_once(" ["));
+    let code = message.strip_suffix(')').and_then(|message| message.rsplit_once(" (memgate "));
     let (_, code) = code.with_context(|| format!("no rule of a policy refuses it: {}", answer.message()))?;
     ensure!(answer.status == 422, "the status of a refusal is {}", answer.status);
     Ok(Some(code.to_owned()))

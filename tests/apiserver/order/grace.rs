@@ -235,7 +235,10 @@ fn only_controllers(fixture: &Fixture) -> Result<()> {
 
     // It is what a ResourceQuota says, and the audit log has the reason.
     let held = order.answer(&namespace, &owned_pod("owned"))?;
-    let message = format!("waits for ArkAgent \"{namespace}/scout\"; it will be admitted without in 30 s");
+    let message = format!(
+        "waits for ArkAgent \"{namespace}/scout\"; it will be admitted without in 30 s \
+         (memgate arkonis/pod-agent-not-found)"
+    );
     ensure!(held.status == 403 && held.body["reason"] == "Forbidden", "{}", held.body);
     ensure!(held.webhook_message() == Some(&message) && held.warnings.is_empty(), "{}", held.body);
     let annotations = order.cluster.annotations(&held.audit_id)?;

@@ -1,6 +1,7 @@
 //! The response of an AdmissionReview, written as bytes of JSON. It makes no decisions.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -11,13 +12,14 @@ use memgate_model::decision::{Decision, NotShown};
 use memgate_model::edit::Edit;
 use memgate_model::finding::{Cause, Finding, Severity, codes};
 use memgate_model::reason::Reason;
-use memgate_model::request::Request;
 use memgate_primitives::credential::masked_keys;
 use memgate_primitives::members::Members;
+use memgate_primitives::number::more;
 use memgate_primitives::plain_text::cut;
 
+use super::Review;
 use super::bounds::{json_bytes, takes};
-use super::texts::{Complaint, MAX_COMPLAINT_CHARS, message_with_help, status_message, warning};
+use super::texts::{Complaint, message_with_help, status_message, waiting, warning};
 
 /// The first capacity of a response without its patch, in bytes: most responses are shorter.
 const ENVELOPE_BYTES: usize = 512;
@@ -28,6 +30,9 @@ const MAX_WARNINGS_BYTES: usize = 4096;
 
 /// How many bytes the causes of a denial may have.
 const MAX_CAUSES_BYTES: usize = 24 << 10;
+
+/// How many characters the field of a cause may have.
+const MAX_FIELD_CHARS: usize = 1024;
 
 /// The bytes of JSON around the texts of a cause.
 const CAUSE_BYTES: usize = 80;
@@ -40,14 +45,12 @@ const MAX_NAME_CHARS: usize = 253;
 
 /// The input for the `response` of an AdmissionReview.
 pub(super) struct ReviewResponse<'a> {
-    pub(super) uid: &'a str,
-    pub(super) request: &'a Request<'a>,
+    pub(super) review: &'a Review<'a>,
     pub(super) findings: &'a [&'a Finding],
-    /// How many findings are not shown.
-    pub(super) not_shown: NotShown,
     pub(super) edits: &'a [Edit],
     pub(super) reason: Reason,
-    /// The decision whose policies and exemptions this call reports.
+    /// The decision, if this call gives the verdict. Only then there are findings that are not shown, and the audit
+    /// annotations have the policies, the exemptions, and the id under which the log has the verdict.
     pub(super) judged_by: Option<&'a Decision>,
     /// The message that refuses a held pod; its findings are reported when it is admitted.
     pub(super) waits: Option<&'a str>,
@@ -89,8 +92,9 @@ impl ReviewResponse<'_> {
         out.extend_from_slice(
             br#"{"apiVersion":"admission.k8s.io/v1","kind":"AdmissionReview","response":{"uid":"#,
         );
-        json(&mut out, self.uid);
-        match self.status() {
+        json(&mut out, &self.review.uid);
+        let [denials, warnings] = self.denials_and_warnings();
+        match self.status(&denials) {
             None => out.extend_from_slice(br#","allowed":true"#),
             Some(status) => {
                 out.extend_from_slice(br#","allowed":false,"status":"#);
@@ -100,7 +104,7 @@ impl ReviewResponse<'_> {
         if !patch.is_empty() {
             write_patch(&mut out, &patch);
         }
-        let warnings = if self.waits.is_some() { Vec::new() } else { self.warnings() };
+        let warnings = if self.waits.is_some() { Vec::new() } else { self.warnings(&warnings) };
         if !warnings.is_empty() {
             out.extend_from_slice(br#","warnings":"#);
             texts(&mut out, &warnings);
@@ -110,34 +114,39 @@ impl ReviewResponse<'_> {
         out
     }
 
-    /// The complaints that refuse the object, each once.
-    fn complaints(&self) -> Vec<Complaint<'_>> {
-        let mut told = Members::default();
-        let denials = self.findings.iter().copied().filter(|finding| finding.severity == Severity::Deny);
-        let complaints = denials.map(|finding| Complaint { finding, text: message_with_help(finding) });
-        complaints
-            .filter(|complaint| told.insert((&complaint.finding.pointer, complaint.text.clone())))
-            .collect()
+    /// The denials and the warnings, each text about a place once.
+    fn denials_and_warnings(&self) -> [Vec<&Finding>; 2] {
+        let mut reported = Members::default();
+        [Severity::Deny, Severity::Warn].map(|severity| {
+            let of_severity = self.findings.iter().copied().filter(|finding| finding.severity == severity);
+            let once =
+                of_severity.filter(|finding| reported.insert((&finding.pointer, message_with_help(finding))));
+            once.collect()
+        })
     }
 
-    fn status(&self) -> Option<Status<'_>> {
+    fn not_shown(&self) -> NotShown {
+        self.judged_by.map(|decision| decision.not_shown).unwrap_or_default()
+    }
+
+    fn status(&self, denials: &[&Finding]) -> Option<Status<'_>> {
         if let Some(message) = self.waits {
-            let (code, reason, message) = (403, "Forbidden", cut(message, MAX_COMPLAINT_CHARS).into_owned());
             return Some(Status {
-                code,
+                code: 403,
                 status: "Failure",
-                reason,
-                message,
+                reason: "Forbidden",
+                message: waiting(message, self.findings),
                 details: self.details(Vec::new()),
             });
         }
-        let complaints = self.complaints();
-        if complaints.is_empty() {
+        if denials.is_empty() {
             return None;
         }
-        let mut left = MAX_CAUSES_BYTES;
-        let causes = complaints.iter().map(Complaint::cause);
-        let details = self.details(causes.take_while(|cause| cause.fits(&mut left)).collect());
+        let is_required_pod = self.judged_by.is_some_and(|decision| decision.required);
+        let complaints: Vec<_> =
+            denials.iter().map(|finding| Complaint::of(finding, is_required_pod)).collect();
+        let not_shown = self.not_shown().denials;
+        let details = self.details(causes(&complaints, not_shown));
         if complaints.iter().all(|complaint| complaint.finding.code.cause == Cause::Unavailable) {
             // The object may be valid, and the same request may be allowed later.
             let causes: Vec<&str> = details.causes.iter().map(|cause| &*cause.message).collect();
@@ -145,12 +154,12 @@ impl ReviewResponse<'_> {
             return Some(Status { code: 503, status: "Failure", reason, message, details });
         }
         let of_what = [&*details.kind, &*details.group, &*details.name];
-        let message = status_message(of_what, &complaints, self.not_shown.denials);
+        let message = status_message(of_what, &complaints, not_shown);
         Some(Status { code: 422, status: "Failure", reason: "Invalid", message, details })
     }
 
     fn details(&self, causes: Vec<StatusCause>) -> StatusDetails<'_> {
-        let request = self.request;
+        let request = &self.review.request;
         let name = |name| cut(name, MAX_NAME_CHARS);
         StatusDetails {
             name: name(&request.name),
@@ -171,59 +180,52 @@ impl ReviewResponse<'_> {
     }
 
     /// The texts of the warnings that fit; the last text counts the others.
-    fn warnings(&self) -> Vec<String> {
-        let mut told: Members<_> =
-            self.complaints().into_iter().map(|denial| (&denial.finding.pointer, denial.text)).collect();
-        let warnings = self.findings.iter().filter(|finding| finding.severity == Severity::Warn);
-        let once = warnings.filter(|finding| told.insert((&finding.pointer, message_with_help(finding))));
-        let texts: Vec<String> = once.map(|finding| warning(finding)).collect();
-        let mut left = MAX_WARNINGS_BYTES - "and 1000000 more warnings".len();
-        let fits = |text: &&String| {
-            let room = left.checked_sub(text.len());
-            left = room.unwrap_or_default();
-            room.is_some()
-        };
-        let mut shown: Vec<String> = texts.iter().take_while(fits).cloned().collect();
-        let more = texts.len() - shown.len() + self.not_shown.warnings;
+    fn warnings(&self, warnings: &[&Finding]) -> Vec<String> {
+        let texts: Vec<String> = warnings.iter().map(|finding| warning(finding)).collect();
+        let mut left = MAX_WARNINGS_BYTES - "and 1000000 more warnings (memgate)".len();
+        let mut shown: Vec<String> =
+            texts.iter().take_while(|text| takes(&mut left, text.len())).cloned().collect();
+        let more = texts.len() - shown.len() + self.not_shown().warnings;
         if more > 0 {
-            shown.push(format!("and {more} more warnings"));
+            shown.push(format!("and {more} more warnings (memgate)"));
         }
         shown
     }
 
+    /// What the audit log of the apiserver has about the decision.
     fn audit(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(br#","auditAnnotations":{"reason":"#);
-        json(out, self.reason.name());
-        let codes = codes(self.findings);
-        if !codes.is_empty() {
-            out.extend_from_slice(br#","codes":"#);
-            texts(out, &codes);
+        let mut annotations =
+            BTreeMap::from([("reason", self.reason.name().into()), ("codes", codes(self.findings).into())]);
+        if let Some(decision) = self.judged_by {
+            let exemptions: Vec<&str> = decision.exemptions.iter().map(String::as_str).collect();
+            let names = |names: String| Cow::Owned(cut(&names, MAX_NAMES_CHARS).into_owned());
+            annotations.insert("uid", self.review.uid.as_ref().into());
+            annotations.insert("policies", names(decision.policies.join(",")));
+            annotations.insert("exemptions", names(exemptions.join(",")));
         }
-        let Some(Decision { policies, exemptions, .. }) = self.judged_by else {
-            return out.push(b'}');
-        };
-        let exemptions: Vec<&str> = exemptions.iter().map(String::as_str).collect();
-        for (key, names) in [("policies", policies.join(",")), ("exemptions", exemptions.join(","))] {
-            if !names.is_empty() {
-                out.push(b',');
-                json(out, key);
-                out.push(b':');
-                texts(out, &cut(&names, MAX_NAMES_CHARS));
-            }
-        }
-        out.push(b'}');
+        annotations.retain(|_, text| !text.is_empty());
+        out.extend_from_slice(br#","auditAnnotations":"#);
+        texts(out, &annotations);
     }
 }
 
-impl Complaint<'_> {
-    /// The message without the field, which clients write in front of it.
-    fn cause(&self) -> StatusCause {
-        let field = self.finding.pointer.field();
-        let bare = self.text.strip_prefix(&field).and_then(|text| text.strip_prefix(": "));
-        let message = cut(bare.unwrap_or(&self.text), MAX_COMPLAINT_CHARS).into_owned();
-        let field = cut(&field, MAX_COMPLAINT_CHARS).into_owned();
-        StatusCause { reason: self.finding.cause.reason(), message, field }
+/// The causes that fit. kubectl prints the causes and not the message, so the last one counts those that are missing.
+fn causes(complaints: &[Complaint<'_>], not_shown: usize) -> Vec<StatusCause> {
+    let cause = |complaint: &Complaint<'_>, end: &str| StatusCause {
+        reason: complaint.finding.cause.reason(),
+        message: complaint.cause(end),
+        field: cut(&complaint.field, MAX_FIELD_CHARS).into_owned(),
+    };
+    let mut left = MAX_CAUSES_BYTES;
+    let all = complaints.iter().map(|complaint| cause(complaint, ""));
+    let mut causes: Vec<_> = all.take_while(|cause| cause.fits(&mut left)).collect();
+    let missing = complaints.len() - causes.len() + not_shown;
+    if missing > 0
+        && let Some((last, complaint)) = causes.iter_mut().zip(complaints).next_back()
+    {
+        *last = cause(complaint, &format!(" …{}", more(missing)));
     }
+    causes
 }
 
 impl StatusCause {
@@ -298,7 +300,7 @@ mod tests {
         };
         let at = |text| Occasion::new(Point::Admission, timestamp(text).expect("a time"));
         parsed.request.occasion = at("2027-01-01T00:00:00Z");
-        let expected = json!({"reason": "valid", "codes": "policy/org/durable", "policies": "org", "exemptions": "ex/lab"});
+        let expected = json!({"uid": "1", "reason": "valid", "codes": "policy/org/durable", "policies": "org", "exemptions": "ex/lab"});
         assert_eq!(annotations(&parsed), expected);
         parsed.request.occasion = at("2027-02-01T00:00:00Z");
         assert_eq!(annotations(&parsed).get("exemptions"), None);

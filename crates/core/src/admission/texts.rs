@@ -1,7 +1,6 @@
 //! The texts of a response: warnings, and the message of a denial.
 
-use memgate_model::finding::Finding;
-use memgate_model::policy_rule::PolicyRule;
+use memgate_model::finding::{Cause, Finding};
 use memgate_primitives::members::Members;
 use memgate_primitives::number::more;
 use memgate_primitives::plain_text::{cut, plain};
@@ -16,28 +15,82 @@ const MAX_WARNING_CHARS: usize = 120;
 /// message, the causes, the warnings, which escapes can double, and some names.
 const MAX_MESSAGE_BYTES: usize = 16 << 10;
 
-/// How many characters a warning of a policy may have.
+/// How many characters a warning of a policy may have, with the name of its rule.
 const MAX_POLICY_WARNING_CHARS: usize = 256;
 
+/// How the reason of a refusal begins, if the pod is refused because it would not get the memory that it requires.
+const REQUIRES_MEMORY: &str = "the pod requires its memory";
+
 /// How many characters one complaint may have. A longer one is a long list, which its reader has to look up anyway.
-pub(super) const MAX_COMPLAINT_CHARS: usize = 1024;
+const MAX_COMPLAINT_CHARS: usize = 1024;
 
 /// A reason why the object is refused.
 pub(super) struct Complaint<'f> {
     pub(super) finding: &'f Finding,
-    pub(super) text: String,
+    /// The field that clients write in front of the message.
+    pub(super) field: String,
+    text: String,
+}
+
+impl<'f> Complaint<'f> {
+    /// A finding about an object. That a pod requires its memory comes first, and the label that leads to the memory
+    /// second: a reader would take a field in front for the fault. What could not be looked up is said as it is.
+    pub(super) fn of(finding: &'f Finding, is_required_pod: bool) -> Self {
+        let (field, text) = (finding.pointer.field(), message_with_help(finding));
+        let is_unavailable = finding.code.cause == Cause::Unavailable;
+        if !is_required_pod || is_unavailable || finding.policy.is_some() {
+            return Self { finding, field, text };
+        }
+        let text = match without_field(&text, &field) {
+            Some(bare) => format!("{bare}; see {field}"),
+            None => text,
+        };
+        let says_so = text.starts_with(REQUIRES_MEMORY);
+        let text = if says_so {
+            text
+        } else {
+            format!("{REQUIRES_MEMORY} (memgate.dev/inject: required), but {text}")
+        };
+        Self { finding, field: "spec".to_owned(), text }
+    }
+
+    /// The message without the field, and with the number of findings that are not shown.
+    pub(super) fn cause(&self, not_shown: &str) -> String {
+        let bare = without_field(&self.text, &self.field).unwrap_or(&self.text);
+        signed(self.finding, bare, not_shown, MAX_COMPLAINT_CHARS)
+    }
+
+    fn whole(&self) -> String {
+        signed(self.finding, &self.text, "", MAX_COMPLAINT_CHARS)
+    }
+}
+
+fn without_field<'t>(text: &'t str, field: &str) -> Option<&'t str> {
+    text.strip_prefix(field)?.strip_prefix(": ")
+}
+
+/// A text about a finding, which ends with the finding's code: its reader sees that it comes from memgate, and what to
+/// give to `memgate explain`. A text that is too long is cut, and the code stays.
+pub(super) fn signed(finding: &Finding, text: &str, more: &str, most: usize) -> String {
+    let of_policy = finding.policy.as_ref().and_then(|policy| text.rfind(&policy.rule.opening()));
+    let (text, code) = match of_policy {
+        Some(at) => (text.get(..at).unwrap_or_default(), text.get(at..).unwrap_or_default().to_owned()),
+        None => (text, finding.code.in_text()),
+    };
+    let room = most.saturating_sub(code.chars().count() + 1);
+    format!("{}{more}{code}", cut(text, room))
 }
 
 /// The message of a finding with its advice and code. Without room the advice is left out, because
 /// `memgate explain CODE` has it.
 pub(super) fn warning(finding: &Finding) -> String {
-    if let Some(policy) = &finding.policy {
-        return policy_warning(&finding.message(), &policy.rule);
+    if finding.policy.is_some() {
+        return signed(finding, &finding.message(), "", MAX_POLICY_WARNING_CHARS);
     }
     let whole = message_with_help(finding);
     let fits = whole.chars().count() <= MAX_WARNING_CHARS;
-    let text = if fits { whole } else { plain(&finding.message()).into_owned() };
-    format!("{text} [{}]", finding.code_name())
+    let text = if fits { whole } else { finding.message().into_owned() };
+    signed(finding, &text, "", MAX_COMPLAINT_CHARS)
 }
 
 /// The message of a finding, with its advice if the message does not contain it. The advice of policies comes at the end
@@ -51,6 +104,13 @@ pub(super) fn message_with_help(finding: &Finding) -> String {
     }
 }
 
+/// The message for a pod that has to wait: `message`, and the code of what the pod would be admitted without.
+pub(super) fn waiting(message: &str, findings: &[&Finding]) -> String {
+    let missing = findings.iter().find(|finding| finding.cause == Cause::NotFound);
+    let unsigned = || cut(message, MAX_COMPLAINT_CHARS).into_owned();
+    missing.map_or_else(unsigned, |finding| signed(finding, message, "", MAX_COMPLAINT_CHARS))
+}
+
 /// The message in the form of the apiserver for built-in types: `Kind.group "name" is invalid: …`, with brackets around
 /// several messages; then the number of other findings, and each advice of policies once.
 pub(super) fn status_message(of_what: [&str; 3], complaints: &[Complaint<'_>], not_shown: usize) -> String {
@@ -59,8 +119,7 @@ pub(super) fn status_message(of_what: [&str; 3], complaints: &[Complaint<'_>], n
     let name = if name.is_empty() { String::new() } else { format!(" \"{name}\"") };
     let mut left = MAX_MESSAGE_BYTES;
     let mut fits = |text: &str| takes(&mut left, json_bytes(text) + ", ".len());
-    let texts = complaints.iter().map(|complaint| cut(&complaint.text, MAX_COMPLAINT_CHARS));
-    let texts: Vec<_> = texts.take_while(|text| fits(text)).collect();
+    let texts: Vec<_> = complaints.iter().map(Complaint::whole).take_while(|text| fits(text)).collect();
     let (open, close) = if texts.len() > 1 { ("[", "]") } else { ("", "") };
     let more = match more(complaints.len() - texts.len() + not_shown) {
         more if more.is_empty() => more,
@@ -70,18 +129,6 @@ pub(super) fn status_message(of_what: [&str; 3], complaints: &[Complaint<'_>], n
     let hints = hints(complaints).take_while(|hint| fits(hint)).map(|hint| format!("; {hint}"));
     let hints: String = hints.collect();
     format!("{kind}{dot}{group}{name} is invalid: {open}{texts}{close}{more}{hints}")
-}
-
-/// The warning of a policy. If it is too long the message is cut, and the name of the rule stays.
-fn policy_warning(message: &str, rule: &PolicyRule) -> String {
-    let message = plain(message).into_owned();
-    if message.chars().nth(MAX_POLICY_WARNING_CHARS).is_none() {
-        return message;
-    }
-    let (text, suffix) = message.split_at(message.rfind(&rule.opening()).unwrap_or(message.len()));
-    let room = MAX_POLICY_WARNING_CHARS.saturating_sub(suffix.chars().count() + 1);
-    let kept: String = text.chars().take(room).collect();
-    format!("{kept}…{suffix}")
 }
 
 /// The advice of policies, each once.
@@ -99,7 +146,7 @@ fn hints<'c>(complaints: &'c [Complaint<'_>]) -> impl Iterator<Item = String> + 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use memgate_model::finding::{Cause, Code};
+    use memgate_model::finding::Code;
     use memgate_primitives::pointer::Pointer;
 
     static CODE: Code = Code { name: "family/code", cause: Cause::Invalid, page: "" };
@@ -109,8 +156,9 @@ mod tests {
         let finding = |help: String| Finding::warn(&CODE, Pointer::root(), "is odd").help(help);
         let advice = |length| "x".repeat(length - "is odd; ".len());
         let longest = warning(&finding(advice(MAX_WARNING_CHARS)));
-        assert!(longest.ends_with("x [family/code]"), "{longest}");
-        assert_eq!(longest.len(), MAX_WARNING_CHARS + " [family/code]".len());
-        assert_eq!(warning(&finding(advice(MAX_WARNING_CHARS + 1))), "is odd [family/code]");
+        let code = " (memgate family/code)";
+        assert!(longest.ends_with(&format!("x{code}")), "{longest}");
+        assert_eq!(longest.len(), MAX_WARNING_CHARS + code.len());
+        assert_eq!(warning(&finding(advice(MAX_WARNING_CHARS + 1))), format!("is odd{code}"));
     }
 }

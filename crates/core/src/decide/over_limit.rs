@@ -2,7 +2,7 @@
 
 use crate::family::common::OVER_LIMIT;
 use memgate_model::decision::Decision;
-use memgate_model::finding::{Finding, Phase, Severity};
+use memgate_model::finding::{Finding, Severity};
 use memgate_model::reason::Reason;
 use memgate_model::request::{Operation, Request};
 use memgate_primitives::budget::{Limit, OverLimit, Stop};
@@ -21,7 +21,7 @@ pub(super) fn resource(request: &Request<'_>, stop: Stop, stored: &[OverLimit], 
         Operation::Delete | Operation::Connect => Vec::new(),
         Operation::Create | Operation::Update => vec![Finding { severity, ..too_large(&over) }],
     };
-    Decision { findings, phase: Phase::Validate, ..Decision::pass(Reason::OverLimit) }
+    Decision { findings, ..Decision::pass(Reason::OverLimit) }
 }
 
 fn too_large(over: &OverLimit) -> Finding {

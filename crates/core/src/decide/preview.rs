@@ -12,7 +12,7 @@ use crate::patch::apply::apply;
 use memgate_model::change::is_metadata_only_update;
 use memgate_model::claim_volumes::{self, ClaimVolumes};
 use memgate_model::decision::{Decision, NotShown};
-use memgate_model::finding::{Finding, Phase, Severity};
+use memgate_model::finding::{Finding, Severity};
 use memgate_model::pod;
 use memgate_model::reason::Reason;
 use memgate_model::request::{Occasion, Operation, Request};
@@ -65,7 +65,6 @@ pub(super) fn decide(workload: &Workload, request: &Request<'_>, snapshot: &Snap
         policies: pod.policies,
         exemptions: pod.exemptions,
         fired: pod.fired,
-        phase: Phase::Validate,
         ..Decision::pass(preview_reason(pod.reason))
     }
 }

@@ -243,7 +243,8 @@ pub(crate) fn references(
 
 /// Changes nothing because the agent claims no memory. Only a pod that requires memory gets the finding.
 pub(crate) fn no_memory(code: &'static Code, at: Pointer, message: impl Into<String>) -> Unmet {
-    let message = format!("the pod must have memory (memgate.dev/inject: required), but {}", message.into());
+    let message =
+        format!("the pod requires its memory (memgate.dev/inject: required), but {}", message.into());
     Box::new(Injection { only_if_required: true, ..*unmet(Reason::NoMemory, code, at, message) })
 }
 

@@ -62,11 +62,12 @@ fn says_each_complaint_once() {
     ];
     let answer = answer(&refused(findings, NotShown::default()), "n");
     let response = &answer["response"];
-    let message = "Agent.orloj.dev \"n\" is invalid: [spec.a: is odd, spec.b: is odd]";
+    let message = "Agent.orloj.dev \"n\" is invalid: \
+                   [spec.a: is odd (memgate family/code), spec.b: is odd (memgate family/code)]";
     assert_eq!(response["status"]["message"], message);
-    let cause = |field| json!({"reason": "FieldValueInvalid", "message": "is odd", "field": field});
+    let cause = |field| json!({"reason": "FieldValueInvalid", "message": "is odd (memgate family/code)", "field": field});
     assert_eq!(response["status"]["details"]["causes"], json!([cause("spec.a"), cause("spec.b")]));
-    assert_eq!(response["warnings"], json!(["spec.b: is large [family/code]"]));
+    assert_eq!(response["warnings"], json!(["spec.b: is large (memgate family/code)"]));
 }
 
 #[test]
@@ -75,8 +76,13 @@ fn counts_what_is_not_told() {
     let findings = vec![deny("/spec/a", "is odd"), warning];
     let answer = answer(&refused(findings, NotShown { denials: 950, warnings: 12 }), "n");
     let message = answer["response"]["status"]["message"].as_str().expect("a message");
-    assert_eq!(message, "Agent.orloj.dev \"n\" is invalid: spec.a: is odd … and 950 more");
-    let warnings = json!(["spec.b: is large [family/code]", "and 12 more warnings"]);
+    assert_eq!(
+        message,
+        "Agent.orloj.dev \"n\" is invalid: spec.a: is odd (memgate family/code) … and 950 more"
+    );
+    let cause = &answer["response"]["status"]["details"]["causes"][0];
+    assert_eq!(cause["message"], "is odd … and 950 more (memgate family/code)");
+    let warnings = json!(["spec.b: is large (memgate family/code)", "and 12 more warnings (memgate)"]);
     assert_eq!(answer["response"]["warnings"], warnings);
 }
 

@@ -75,7 +75,7 @@ fn policy(installation: &str, table: &CelTable, fail_open: bool) -> ValidatingAd
 fn validation((name, rule): (String, &CelRule)) -> Validation {
     Validation {
         expression: format!("variables.{name}.all(fault, fault in variables.{})", before(&name)),
-        message: Some(format!("{} [{}]", rule.message, rule.code.name)),
+        message: Some(rule.message.to_owned() + &rule.code.in_text()),
         reason: Some("Invalid".to_owned()),
         ..Validation::default()
     }

@@ -22,7 +22,7 @@ use crate::server::events::EventRecorder;
 use crate::server::log_rate_limiter::{LogRateLimiter, truncate};
 use crate::server::lookup::{self, Lookups};
 use crate::server::metrics::Metrics;
-use crate::server::metrics::labels::{RequestLabels, ShedCause};
+use crate::server::metrics::labels::{RequestLabels, ShedCause, webhook};
 use crate::server::options::Decide;
 use crate::server::rejection::Rejection;
 use crate::server::store::Store;
@@ -30,7 +30,7 @@ use crate::server::store::missing::Wait;
 use crate::server::traces::Trace;
 use memgate_core::admission::{self, Review};
 use memgate_model::decision::Decision;
-use memgate_model::finding::{Finding, Phase, Severity, codes};
+use memgate_model::finding::{Finding, Phase, codes};
 use memgate_model::object::Reference;
 use memgate_model::reason::Reason;
 use memgate_model::request::{Occasion, Point};
@@ -68,24 +68,12 @@ pub(super) struct ReviewHandler {
 pub(super) struct HandledReview {
     /// The response review as JSON.
     pub(super) body: Bytes,
-    /// The operation under review.
-    pub(super) operation: &'static str,
-    /// `allowed` or `denied`.
-    pub(super) verdict: &'static str,
-    /// The reason of the decision.
-    pub(super) reason: &'static str,
+    /// The labels to count it under.
+    pub(super) labels: RequestLabels,
     /// Whether the object belongs to a family.
     is_ours: bool,
-    /// The missing object for which a pod is held.
-    waits_for: Option<String>,
-}
-
-impl HandledReview {
-    /// The labels to count it under.
-    pub(super) const fn labels(&self, webhook: &'static str) -> RequestLabels {
-        let &Self { operation, verdict, reason, .. } = self;
-        RequestLabels { webhook, operation, verdict, reason }
-    }
+    /// Why the object is refused: the first reason.
+    denial: Option<String>,
 }
 
 /// A review that came in.
@@ -267,7 +255,8 @@ impl ReviewHandler {
         // The claim of the answer covers its length, not its capacity.
         body.shrink_to_fit();
         let findings = decision.findings_for(phase);
-        let allowed = findings.iter().all(|finding| finding.severity != Severity::Deny);
+        let denial = findings.iter().find(|finding| finding.is_denial());
+        let allowed = denial.is_none();
         if phase == Phase::Mutate && allowed {
             for share in decision.families.iter().filter(|share| share.edits > 0) {
                 self.metrics.admission.observe_patch(share.family, share.edits);
@@ -277,13 +266,13 @@ impl ReviewHandler {
         drop(span);
         let answer = HandledReview {
             body: body.into(),
-            operation: review.request.operation.name(),
-            verdict: if allowed { "allowed" } else { "denied" },
-            reason: decision.reason.name(),
+            labels: labels(phase, review, allowed, decision.reason),
             is_ours: !matches!(decision.reason, Reason::NotOurs | Reason::NotJudged),
-            waits_for: None,
+            denial: denial.map(|finding| finding.message().into_owned()),
         };
-        log(&self.log_limiter, review, &findings, &answer, &step.arrival);
+        if phase == decision.phase {
+            log(&self.log_limiter, review, &findings, &answer, &step.arrival);
+        }
         if let (Some(event_recorder), false) = (&self.event_recorder, review.dry_run) {
             for event in decision.events {
                 event_recorder.record(event, step.made);
@@ -312,16 +301,15 @@ impl ReviewHandler {
 
     /// Refuses the pod for now.
     fn hold(&self, review: &Review<'_>, decision: &Decision, wait: &Wait) -> HandledReview {
+        let message = wait.message();
         if let Some(family) = self.store.family_of(wait.reference.kind) {
             self.metrics.admission.count_held(family);
         }
         HandledReview {
-            body: admission::hold(review, decision, &wait.message()).into(),
-            operation: review.request.operation.name(),
-            verdict: "denied",
-            reason: Reason::ReferencePending.name(),
+            body: admission::hold(review, decision, &message).into(),
+            labels: labels(Phase::Mutate, review, false, Reason::ReferencePending),
             is_ours: true,
-            waits_for: Some(wait.name()),
+            denial: Some(message),
         }
     }
 
@@ -345,11 +333,22 @@ impl ReviewHandler {
     }
 }
 
+fn labels(phase: Phase, review: &Review<'_>, allowed: bool, reason: Reason) -> RequestLabels {
+    let verdict = if allowed { "allowed" } else { "denied" };
+    RequestLabels {
+        webhook: webhook(phase),
+        operation: review.request.operation.name(),
+        verdict,
+        reason: reason.name(),
+    }
+}
+
 fn is_cancelled(flag: Option<&AtomicBool>) -> bool {
     flag.is_some_and(|flag| flag.load(Ordering::Relaxed))
 }
 
-/// Logs a decision: the caller, the object and the verdict, but no content of the object.
+/// Logs a verdict: the caller, the object, and the reason. Allowed requests have a limit of their own, so that they
+/// cannot suppress a denial.
 fn log(
     log_limiter: &LogRateLimiter,
     review: &Review<'_>,
@@ -362,16 +361,18 @@ fn log(
     macro_rules! line {
         ($level:ident, $suppressed:expr) => {
             tracing::$level!(
-                peer = arrival.peer.map(tracing::field::display),
+                webhook = answer.labels.webhook,
                 uid = truncate(&review.uid),
+                user = truncate(&request.occasion.user().name),
                 kind = truncate(&request.kind),
                 namespace = truncate(&request.namespace),
                 name = truncate(&request.name),
-                operation = answer.operation,
-                verdict = answer.verdict,
-                reason = answer.reason,
-                waits_for = answer.waits_for.as_deref(),
+                operation = answer.labels.operation,
+                verdict = answer.labels.verdict,
+                reason = answer.labels.reason,
                 codes = codes(findings),
+                denial = answer.denial.as_deref(),
+                peer = arrival.peer.map(tracing::field::display),
                 micros = micros(),
                 dry_run = review.dry_run,
                 suppressed = $suppressed,
@@ -381,7 +382,7 @@ fn log(
     }
     if !answer.is_ours {
         line!(debug, None::<u64>);
-    } else if let Ok(suppressed) = log_limiter.take("decided") {
+    } else if let Ok(suppressed) = log_limiter.take(answer.labels.verdict) {
         line!(info, suppressed);
     }
 }

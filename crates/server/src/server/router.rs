@@ -73,7 +73,7 @@ async fn respond(State(app): State<Arc<AppState>>, request: Request) -> Response
     // The panic hook has logged where and why.
     let answered = answered.unwrap_or(Err(Rejection::Panicked));
     let (labels, response) = match answered {
-        Ok(answer) => (answer.labels(webhook), review_response(answer)),
+        Ok(answer) => (answer.labels, review_response(answer)),
         Err(rejection) => {
             log(&app.rejection_log, &rejection, webhook);
             match rejection {
