@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// The ways to install that differ in what memgate may do.
-const WAYS: [(&str, &[&str]); 11] = [
+const WAYS: [(&str, &[&str]); 12] = [
     ("all-families", &[]),
     ("family-arkonis", &["--component", "family-arkonis"]),
     ("family-ark", &["--component", "family-ark"]),
@@ -28,6 +28,7 @@ const WAYS: [(&str, &[&str]); 11] = [
     ("no-policies", &["--component", "family-ark", "--no-policies"]),
     ("no-policies-orka", &["--component", "family-orka", "--no-policies"]),
     ("no-events", &["--component", "family-ark", "--no-events"]),
+    ("after-ready", &["--component", "family-ark", "--component", "after-ready"]),
     ("cert-manager", &["--component", "family-ark", "--certs", "cert-manager"]),
     ("nothing-to-write", &["--component", "family-ark", "--certs", "files", "--no-events"]),
 ];

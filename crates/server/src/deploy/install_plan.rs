@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::deploy::component::Component;
+use crate::deploy::component::{CERTIFICATES, Component};
 use memgate_model::family::Family;
 
 /// The choices of an installation.
@@ -32,8 +32,7 @@ impl InstallPlan {
     /// Whether memgate itself writes trust and paths into the webhook configurations.
     #[must_use]
     pub fn has_own_certificates(&self) -> bool {
-        const OTHERS: [Component; 3] = [Component::CertManager, Component::CsiDriver, Component::CertFiles];
-        !OTHERS.iter().any(|component| self.components.contains(component))
+        !CERTIFICATES.iter().any(|component| self.components.contains(component))
     }
 }
 

@@ -5,12 +5,14 @@ use k8s_openapi::api::admissionregistration::v1::{
     ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
 };
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec};
-use k8s_openapi::api::core::v1::{Container, Namespace, PodSpec, Service, ServiceAccount};
+use k8s_openapi::api::core::v1::{Container, Namespace, PodSpec};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
-use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
+use k8s_openapi::api::rbac::v1::{ClusterRole, PolicyRule, Role};
+use serde::Deserialize as _;
 use serde_json::{Value, to_value};
 
 use crate::deploy::install_plan::{InstallPart, InstallPlan};
+use crate::deploy::templates::is_named;
 use crate::deploy::{rbac, self_guard, templates, webhooks, workload};
 
 /// A webhook configuration of either kind: the type of the mutating kind has every field of the other.
@@ -21,20 +23,10 @@ pub type WebhookConfiguration = MutatingWebhookConfiguration;
 pub struct Objects {
     /// The namespace that memgate runs in.
     pub namespace: Namespace,
-    /// The account that memgate runs as.
-    pub service_account: ServiceAccount,
-    /// Its permissions in the whole cluster.
+    /// The permissions of memgate's account in the whole cluster.
     pub cluster_role: ClusterRole,
-    /// Gives that role to it.
-    pub cluster_role_binding: ClusterRoleBinding,
-    /// Its permissions in its own namespace, with the binding.
-    pub role: Option<(Role, RoleBinding)>,
-    /// The permissions of audits in that namespace, with the binding.
-    pub audit_role: Option<(Role, RoleBinding)>,
     /// The policy that limits its changes of the webhook configurations, with the binding.
     pub self_guard: Option<(ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding)>,
-    /// The Service that the apiserver calls.
-    pub service: Service,
     /// The Deployment without its container.
     pub deployment: Deployment,
     /// memgate itself, the one container of its pods.
@@ -49,7 +41,7 @@ pub struct Objects {
     pub validating_policies: Vec<(ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding)>,
     /// The policies with which it writes defaults without memgate.
     pub mutating_policies: Vec<(MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding)>,
-    /// The objects that components add, each with its part.
+    /// The other objects, each with its part. Components add some, and change none.
     pub others: Vec<(InstallPart, Value)>,
 }
 
@@ -58,15 +50,12 @@ impl Objects {
     #[must_use]
     pub fn base(plan: &InstallPlan) -> Self {
         let (deployment, container) = workload::deployment(plan);
+        let account = rbac::account(plan).map(|object| (InstallPart::Rbac, object));
+        let service = workload::service(plan).map(|object| (InstallPart::Workload, object));
         Self {
             namespace: workload::namespace(plan),
-            service_account: rbac::service_account(plan),
             cluster_role: rbac::cluster_role(plan),
-            cluster_role_binding: rbac::cluster_role_binding(plan),
-            role: Some(rbac::role(plan)),
-            audit_role: None,
             self_guard: Some(self_guard::policy(plan)),
-            service: workload::service(plan),
             deployment,
             container,
             disruption_budget: Some(workload::disruption_budget(plan)),
@@ -74,13 +63,25 @@ impl Objects {
             validating: webhooks::validating(plan),
             validating_policies: Vec::new(),
             mutating_policies: Vec::new(),
-            others: Vec::new(),
+            others: account.chain(service).collect(),
         }
     }
 
     /// Adds the objects of a YAML text, in the namespace of the plan.
     pub(super) fn add(&mut self, part: InstallPart, plan: &InstallPlan, text: &str) {
         self.others.extend(templates::in_namespace(plan, text).map(|object| (part, object)));
+    }
+
+    /// The permissions of memgate's account in its own namespace: of each role with a subject.
+    #[must_use]
+    pub fn rules_in_namespace(&self) -> Vec<PolicyRule> {
+        let bindings = || self.others.iter().filter(|(_, object)| object.get("subjects").is_some());
+        let is_bound = |role: &Role| {
+            let name = role.metadata.name.as_deref().unwrap_or_default();
+            bindings().any(|(_, binding)| is_named(binding, &["RoleBinding"], name))
+        };
+        let roles = self.others.iter().filter_map(|(_, object)| Role::deserialize(object).ok());
+        roles.filter(is_bound).flat_map(|role| role.rules.unwrap_or_default()).collect()
     }
 
     /// The Deployment's specification.
@@ -105,17 +106,10 @@ impl Objects {
     pub fn documents(mut self) -> Result<Vec<(InstallPart, Value)>, serde_json::Error> {
         let container = std::mem::take(&mut self.container);
         self.pod().containers.push(container);
-        let mut documents = vec![
-            (InstallPart::Namespace, to_value(self.namespace)?),
-            (InstallPart::Rbac, to_value(self.service_account)?),
-            (InstallPart::Rbac, to_value(self.cluster_role)?),
-            (InstallPart::Rbac, to_value(self.cluster_role_binding)?),
-        ];
+        let mut documents = self.others;
         let mut add = |part, object| documents.push((part, object));
-        for (role, binding) in self.role.into_iter().chain(self.audit_role) {
-            add(InstallPart::Rbac, to_value(role)?);
-            add(InstallPart::Rbac, to_value(binding)?);
-        }
+        add(InstallPart::Namespace, to_value(self.namespace)?);
+        add(InstallPart::Rbac, to_value(self.cluster_role)?);
         for (policy, binding) in self.self_guard.into_iter().chain(self.validating_policies) {
             add(InstallPart::Policies, to_value(policy)?);
             add(InstallPart::Policies, to_value(binding)?);
@@ -124,7 +118,6 @@ impl Objects {
             add(InstallPart::Policies, to_value(policy)?);
             add(InstallPart::Policies, to_value(binding)?);
         }
-        add(InstallPart::Workload, to_value(self.service)?);
         add(InstallPart::Workload, to_value(self.deployment)?);
         if let Some(budget) = self.disruption_budget {
             add(InstallPart::Workload, to_value(budget)?);
@@ -135,7 +128,6 @@ impl Objects {
             *kind = "ValidatingWebhookConfiguration".into();
         }
         add(InstallPart::Webhooks, validating);
-        documents.extend(self.others);
         // Stable: within a part they stay in this order.
         documents.sort_by_key(|(part, _)| *part);
         Ok(documents)
