@@ -162,7 +162,8 @@ fn all_components_together_are_what_the_renderer_prints() {
         let is_alone = rivals.contains(&Component::SingleNode);
         let combines = |component: &Component| match component {
             Component::FailClosed => false,
-            Component::PolicyStrict => !is_alone,
+            // kustomize cannot pass over a configuration without an entry that fails closed.
+            Component::PolicyStrict | Component::AfterReady => !is_alone,
             _ => rivals.contains(component) || !pairs.as_flattened().contains(component),
         };
         holds(&choices().into_iter().filter(combines).collect::<Vec<_>>());

@@ -150,9 +150,6 @@ volumes:
 {{- if not .Values.policies.enabled }}
 - --no-policies
 {{- end }}
-{{- if ne (include "memgate.configuration" .) "memgate" }}
-- --webhook-configuration={{ include "memgate.configuration" . }}
-{{- end }}
 {{- range (include "memgate.families" . | fromJson).families }}
 - --family={{ .name }}
 {{- end }}
@@ -192,6 +189,9 @@ volumes:
 {{- end }}
 {{- if not .Values.events.enabled }}
 - --no-events
+{{- end }}
+{{- if ne (include "memgate.configuration" .) "memgate" }}
+- --webhook-configuration={{ include "memgate.configuration" . }}
 {{- end }}
 {{- if ne (include "memgate.name" .) "memgate" }}
 - --service={{ include "memgate.name" . }}
