@@ -36,7 +36,7 @@ Examples:
   memgate manifests --image IMAGE --component ha --component network-policy
   memgate manifests --image IMAGE --certs files --ca ca.crt
   memgate manifests --only webhooks --family arkonis
-  memgate manifests --image IMAGE -n team-a --family ark     a second installation, named memgate-team-a
+  memgate manifests --image IMAGE -n team-a --family ark     a second installation
   memgate manifests --url https://127.0.0.1:10250 --ca ca.crt    for `memgate serve` on this machine
 
 memgate or cert-manager writes the caBundle of the configurations. With --certs files you have to:

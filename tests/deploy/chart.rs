@@ -29,7 +29,8 @@ fn install(namespace: &str, args: &[&str]) -> Output {
 
 /// The notes that a user sees after an installation with these arguments.
 fn notes(namespace: &str, args: &[&str]) -> String {
-    let output = install(namespace, &[&["--set=image.repository=registry.example.com/memgate"], args].concat());
+    let output =
+        install(namespace, &[&["--set=image.repository=registry.example.com/memgate"], args].concat());
     assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8(output.stdout).expect("text");
     text.split_once("NOTES:\n").expect("there are notes").1.to_owned()

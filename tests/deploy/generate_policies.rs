@@ -86,7 +86,12 @@ fn strict_entries_are_up_to_date() {
         let folder = format!("policy-strict/{family}");
         for (kind, file) in CONFIGURATIONS {
             let Some(merge) = merge(kind, &ordinary, &strict) else { continue };
-            write(&folder, file, &format!("Entries of {family}, each for strict namespaces and for others"), &[merge]);
+            write(
+                &folder,
+                file,
+                &format!("Entries of {family}, each for strict namespaces and for others"),
+                &[merge],
+            );
         }
     }
 }

@@ -118,13 +118,13 @@ const SAME: &[(&[&str], &[&str])] = &[
     (&["image.tag=v1"], &["--image=registry.example.com/memgate:v1"]),
     (&["register=after-ready"], &["--component=after-ready"]),
     (
-        &["register=after-ready", "policies.strict=true", "webhooks.templates.enabled=true", "policyTwins.vap=true"],
         &[
-            "--component=after-ready",
-            "--component=policy-strict",
-            "--component=templates",
-            "--component=vap",
+            "register=after-ready",
+            "policies.strict=true",
+            "webhooks.templates.enabled=true",
+            "policyTwins.vap=true",
         ],
+        &["--component=after-ready", "--component=policy-strict", "--component=templates", "--component=vap"],
     ),
 ];
 

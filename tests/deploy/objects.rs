@@ -19,7 +19,12 @@ const IMAGE: &str = concat!("ghcr.io/memgate/memgate:", env!("CARGO_PKG_VERSION"
 /// What `memgate manifests` prints with these arguments.
 pub(crate) fn printed(arguments: &[&str]) -> Objects {
     let mut command = Command::new(env!("CARGO_BIN_EXE_memgate"));
-    let output = command.args(["manifests", "--image", IMAGE]).args(arguments).env_clear().output().expect("memgate starts");
+    let output = command
+        .args(["manifests", "--image", IMAGE])
+        .args(arguments)
+        .env_clear()
+        .output()
+        .expect("memgate starts");
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "memgate manifests {arguments:?}: {stderr}");
     read(&String::from_utf8(output.stdout).expect("is text"))

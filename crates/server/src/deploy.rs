@@ -25,6 +25,7 @@ mod workload;
 use serde_json::Value;
 
 use crate::deploy::install_plan::{InstallPart, InstallPlan};
+use crate::deploy::metadata::NAME;
 use crate::deploy::objects::Objects;
 
 /// The objects of a plan: the base, then its families, then its components.
@@ -41,6 +42,9 @@ pub fn objects(plan: &InstallPlan) -> Objects {
     for component in &plan.components {
         components::apply(&mut objects, plan, *component);
     }
+    // Also where memgate writes nothing into the configurations: the Deployment shows their name.
+    let name = (plan.name != NAME).then(|| format!("--webhook-configuration={}", plan.name));
+    objects.arguments().extend(name);
     objects
 }
 

@@ -103,13 +103,11 @@ fn no_write_is_refused(_: &Fixture) -> Result<()> {
         wait::until("the Service to lead there", || Ok(balancer.uses(replica.addresses()).then_some(())))?;
         Ok(replica)
     };
-    let stop = |mut replica: Webhook| -> Result<()> {
+    // It goes on serving its connections, as long as callers have any.
+    let stop = |replica: &mut Webhook| -> Result<()> {
         replica.process().signal("TERM")?;
         let at = replica.addresses();
-        wait::until("new connections to go elsewhere", || Ok((!balancer.uses(at)).then_some(())))?;
-        ensure!(replica.terminate()?.success());
-        balancer.forget(at);
-        Ok(())
+        wait::until("new connections to go elsewhere", || Ok((!balancer.uses(at)).then_some(())))
     };
 
     let writes = Writes::start(cluster, &agents);
@@ -117,18 +115,26 @@ fn no_write_is_refused(_: &Fixture) -> Result<()> {
     for _ in 0..TRIES {
         ensure!(!is_refused(&bad)?, "an entry fails closed before a replica was ready");
     }
-    let first = start()?;
+    let mut first = start()?;
     wait::until("the entries to be in force", || Ok(is_refused(&bad)?.then_some(())))?;
     ensure!(is_refused(&pod("scout", "absent", &[("memgate.dev/inject", "required")]))?);
-    let second = start()?;
-    stop(first)?;
+    let mut second = start()?;
+    stop(&mut first)?;
     let third = start()?;
-    stop(second)?;
+    stop(&mut second)?;
     let (count, refused) = writes.end(cluster)?;
-    ensure!(count > TRIES && refused.is_empty(), "{} of {count} writes were refused: {refused:?}", refused.len());
+    ensure!(
+        count > TRIES && refused.is_empty(),
+        "{} of {count} writes were refused: {refused:?}",
+        refused.len()
+    );
     eprintln!("of {count} writes during an installation, an update and a rollback 0 were refused");
 
-    stop(third)?;
+    drop([first, second, third]);
+    wait::until("a call to fail", || {
+        let message = ask(&memory("more"))?.message().to_owned();
+        Ok(message.contains("failed calling webhook").then_some(()))
+    })?;
     let lost = |name: &str| -> Result<()> {
         let message = ask(&memory(name))?.message().to_owned();
         ensure!(message.contains("failed calling webhook \"resources.memgate.dev\""), "{message}");
@@ -148,7 +154,11 @@ fn stays_with_helm(_: &Fixture) -> Result<()> {
     let helm = tools::helm()?;
     let run = |arguments: &[&str]| -> Result<()> {
         let mut command = Command::new(&helm);
-        command.args(arguments).args(["--namespace", HOME]).arg("--kubeconfig").arg(cluster.admin_kubeconfig());
+        command
+            .args(arguments)
+            .args(["--namespace", HOME])
+            .arg("--kubeconfig")
+            .arg(cluster.admin_kubeconfig());
         let output = command.env_clear().env("HOME", cluster.scratch().path()).output()?;
         ensure!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
         Ok(())
@@ -160,14 +170,18 @@ fn stays_with_helm(_: &Fixture) -> Result<()> {
     };
     upgrade("replicaCount=2")?;
     let account = cluster.kubectl_as(cluster.service_account_kubeconfig(HOME, "memgate")?);
-    let subject = json!({"subjects": [{"kind": "ServiceAccount", "name": "memgate-registered", "namespace": HOME}]});
-    let patch = ["patch", "rolebinding", "memgate-registered", "-n", HOME, "--type=merge", "-p"];
-    account.run(&[&patch[..], &[&subject.to_string()]].concat())?.ok()?;
-    // The account may give this role only, and only here.
-    let mut other = subject.clone();
-    other["roleRef"] = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "admin"});
-    account.run(&[&patch[..], &[&other.to_string()]].concat())?.refusal()?;
-    let get = |kind: &str| cluster.kubectl(&["get", kind, "memgate-registered", "-n", HOME, "-o", "json"])?.ok();
+    let subject =
+        json!({"subjects": [{"kind": "ServiceAccount", "name": "memgate-registered", "namespace": HOME}]});
+    let subject_text = subject.to_string();
+    let bind = |name: &str| {
+        let patch = ["patch", "rolebinding", name, "-n", HOME, "--type=merge", "-p", &subject_text];
+        account.run(&patch)
+    };
+    bind("memgate-registered")?.ok()?;
+    // The account may give this role only.
+    bind("memgate")?.refusal()?;
+    let get =
+        |kind: &str| cluster.kubectl(&["get", kind, "memgate-registered", "-n", HOME, "-o", "json"])?.ok();
     let is_bound = || -> Result<bool> {
         let binding: Value = serde_json::from_str(&get("rolebinding")?.stdout)?;
         Ok(binding["subjects"] == subject["subjects"])

@@ -33,7 +33,10 @@ fn accepted(fixture: &Fixture) -> Result<()> {
             ensure!(output.status.success() && output.stderr.is_empty(), "{object}: {}", output.stderr);
             if is_network_policy {
                 stands_for(&object, of_kind(&installed, "NetworkPolicy")?)?;
-                ensure!(selects(&object, of_kind(&installed, "Deployment")?)?, "{object} is not for our pods");
+                ensure!(
+                    selects(&object, of_kind(&installed, "Deployment")?)?,
+                    "{object} is not for our pods"
+                );
             }
         }
     }

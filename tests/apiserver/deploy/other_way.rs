@@ -23,7 +23,8 @@ pub(crate) fn trials() -> Vec<Trial> {
 
 fn changes_nothing(_: &Fixture) -> Result<()> {
     let cluster = &ControlPlane::start()?;
-    let apply = |flags: &[&str], text: &str| cluster.admin().run_with_input(&[&["apply"], flags].concat(), text);
+    let apply =
+        |flags: &[&str], text: &str| cluster.admin().run_with_input(&[&["apply"], flags].concat(), text);
     let manifests = memgate(&IMAGE)?;
     apply(&["-f", "-"], &manifests)?.ok()?;
     let generations = || -> Result<String> {
@@ -48,7 +49,8 @@ fn changes_nothing(_: &Fixture) -> Result<()> {
     ensure!(refusal.contains("conflict with \"kubectl"), "{refusal}");
     apply(&[&tool[..], &["--force-conflicts"]].concat(), "")?.ok()?;
 
-    let configurations = || Ok::<_, anyhow::Error>(generations()?.lines().skip(1).collect::<Vec<_>>().join("\n"));
+    let configurations =
+        || Ok::<_, anyhow::Error>(generations()?.lines().skip(1).collect::<Vec<_>>().join("\n"));
     let before = configurations()?;
     let helm = |flags: &[&str]| -> Result<String> {
         let chart = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/helm/memgate");
@@ -57,7 +59,11 @@ fn changes_nothing(_: &Fixture) -> Result<()> {
         command.args(["--set", "image.repository=ghcr.io/memgate/memgate"]).args(flags);
         command.arg("--kubeconfig").arg(cluster.admin_kubeconfig());
         let output = command.env_clear().env("HOME", cluster.scratch().path()).output()?;
-        Ok(if output.status.success() { String::new() } else { String::from_utf8_lossy(&output.stderr).into() })
+        Ok(if output.status.success() {
+            String::new()
+        } else {
+            String::from_utf8_lossy(&output.stderr).into()
+        })
     };
     let refusal = helm(&[])?;
     ensure!(refusal.contains("invalid ownership metadata"), "{refusal}");

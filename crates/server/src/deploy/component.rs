@@ -141,8 +141,7 @@ pub const MIN_KUBERNETES: (u32, u32) = (1, 30);
 /// The components that set the number of replicas.
 const REPLICAS: [Component; 3] = [Component::Ha, Component::SingleNode, Component::KindDev];
 /// The components by which a certificate comes from elsewhere.
-pub const CERTIFICATES: [Component; 3] =
-    [Component::CertManager, Component::CsiDriver, Component::CertFiles];
+pub const CERTIFICATES: [Component; 3] = [Component::CertManager, Component::CsiDriver, Component::CertFiles];
 
 /// Two components of which only one can be chosen.
 #[must_use]

@@ -78,13 +78,7 @@ pub(super) fn expressions(requirements: Vec<LabelSelectorRequirement>) -> LabelS
     LabelSelector { match_expressions: Some(requirements), match_labels: None }
 }
 
-pub(super) fn webhook(
-    plan: &InstallPlan,
-    call: Phase,
-    name: &str,
-    failure: &str,
-    seconds: i32,
-) -> Webhook {
+pub(super) fn webhook(plan: &InstallPlan, call: Phase, name: &str, failure: &str, seconds: i32) -> Webhook {
     Webhook {
         name: full_name(name),
         client_config: client_config(plan, call),

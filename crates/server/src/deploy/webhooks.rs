@@ -7,8 +7,8 @@
 use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
 
 use crate::deploy::entry::{
-    FAIL, IGNORE, NOT_DELETING, Webhook, conditions, expressions, outside_the_system, pods_webhook, requirement,
-    rule, webhook,
+    FAIL, IGNORE, NOT_DELETING, Webhook, conditions, expressions, outside_the_system, pods_webhook,
+    requirement, rule, webhook,
 };
 use crate::deploy::install_plan::InstallPlan;
 use crate::deploy::metadata::cluster_metadata;

@@ -8,7 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
 
 use crate::deploy::install_plan::InstallPlan;
-use crate::deploy::metadata::{NAME, metadata};
+use crate::deploy::metadata::metadata;
 use crate::deploy::templates::{in_namespace, object};
 
 const NAMESPACE: &str = include_str!("../../../../deploy/kustomize/base/namespace.yaml");
@@ -46,11 +46,7 @@ pub(super) fn deployment(plan: &InstallPlan) -> (Deployment, Container) {
     let mut deployment = Deployment { metadata: metadata(plan), ..object(DEPLOYMENT) };
     let pod = deployment.spec.as_mut().and_then(|spec| spec.template.spec.as_mut());
     let base = pod.and_then(|pod| pod.containers.pop()).unwrap_or_default();
-    let mut container = Container { image: Some(plan.image.clone()), ..base };
-    // Also where memgate writes nothing into the configurations: the Deployment shows their name.
-    let name = (plan.name != NAME).then(|| format!("--webhook-configuration={}", plan.name));
-    container.args.get_or_insert_default().extend(name);
-    (deployment, container)
+    (deployment, Container { image: Some(plan.image.clone()), ..base })
 }
 
 /// Keeps one replica through node drains, and never blocks the removal of a broken one.

@@ -19,8 +19,7 @@ use memgate_model::finding::Phase;
 use memgate_model::kind::{Kind, POLICY_CRDS, POLICY_KINDS};
 
 /// The Lease by which one replica at a time audits, with the role for it.
-const AUDIT: &str =
-    include_str!("../../../../../deploy/kustomize/components/policies/common/audit.yaml");
+const AUDIT: &str = include_str!("../../../../../deploy/kustomize/components/policies/common/audit.yaml");
 /// The label of namespaces in which requests are refused while policies cannot judge them.
 const STRICT_LABEL: &str = "memgate.dev/policy";
 /// Its value.

@@ -7,8 +7,7 @@ use crate::deploy::objects::Objects;
 use crate::deploy::webhooks;
 
 /// The role by which a replica registers, and its binding.
-const REGISTER: &str =
-    include_str!("../../../../../deploy/kustomize/components/after-ready/register.yaml");
+const REGISTER: &str = include_str!("../../../../../deploy/kustomize/components/after-ready/register.yaml");
 /// The role that marks an installation as registered, and its binding, which has no subject until a replica is ready.
 const REGISTERED: &str =
     include_str!("../../../../../deploy/kustomize/components/after-ready/registered.yaml");
