@@ -113,20 +113,10 @@ pub struct Args {
     url: Option<String>,
 }
 
-/// The values of `--only`.
-const PARTS: [(&str, InstallPart); 6] = [
-    ("namespace", InstallPart::Namespace),
-    ("crds", InstallPart::Crds),
-    ("rbac", InstallPart::Rbac),
-    ("policies", InstallPart::Policies),
-    ("workload", InstallPart::Workload),
-    ("webhooks", InstallPart::Webhooks),
-];
-
 fn part_parser() -> impl TypedValueParser<Value = InstallPart> {
-    let part = |name: String| PARTS.into_iter().find(|(known, _)| *known == name).map(|(_, part)| part);
-    PossibleValuesParser::new(PARTS.map(|(name, _)| name))
-        .try_map(move |name| part(name).ok_or("no such part"))
+    let part = |text: String| InstallPart::ALL.into_iter().find(|(name, _)| *name == text);
+    PossibleValuesParser::new(InstallPart::ALL.map(|(name, _)| name))
+        .try_map(move |text| part(text).map(|(_, part)| part).ok_or("no such part"))
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -295,7 +285,7 @@ fn parse_name(name: &str) -> Result<String, String> {
 /// Parses the name of a component.
 fn parse_component(name: &str) -> Result<Component, String> {
     let names: Vec<_> = Component::all().map(Component::name).collect();
-    Component::from_name(name).ok_or_else(|| {
+    Component::all().find(|component| component.name() == name).ok_or_else(|| {
         let hint = did_you_mean(nearest(name, names.iter().map(AsRef::as_ref)));
         format!("components are {}{hint}", names.join(", "))
     })
@@ -305,7 +295,8 @@ fn parts(args: &Args) -> Vec<InstallPart> {
     if args.url.is_some() {
         return vec![InstallPart::Webhooks];
     }
-    InstallPart::ALL.into_iter().filter(|part| args.only.is_empty() || args.only.contains(part)).collect()
+    let all = InstallPart::ALL.into_iter().map(|(_, part)| part);
+    all.filter(|part| args.only.is_empty() || args.only.contains(part)).collect()
 }
 
 fn read_ca(path: &std::path::Path) -> anyhow::Result<Vec<u8>> {

@@ -48,7 +48,7 @@ pub(crate) fn base_with(components: BTreeSet<Component>) -> Objects {
         components,
         flags: Vec::new(),
     };
-    read(&render(&plan, &InstallPart::ALL).expect("it can be written"))
+    read(&render(&plan, &InstallPart::ALL.map(|(_, part)| part)).expect("it can be written"))
 }
 
 /// The objects in a YAML text.

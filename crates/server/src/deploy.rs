@@ -53,23 +53,17 @@ pub fn objects(plan: &InstallPlan) -> Objects {
 /// # Errors
 /// When an object cannot be written as YAML, which would be a bug of memgate's.
 pub fn render(plan: &InstallPlan, parts: &[InstallPart]) -> Result<String, Error> {
-    let documents = objects(plan).documents()?;
-    yaml(documents.iter().filter(|(part, _)| parts.contains(part)).map(|(_, document)| document))
+    let documents = objects(plan).documents();
+    yaml(documents.into_iter().filter(|(part, _)| parts.contains(part)).map(|(_, document)| document))
 }
 
 /// Objects as a stream of YAML documents.
-fn yaml<'d>(documents: impl Iterator<Item = &'d Value>) -> Result<String, Error> {
-    let texts: Result<Vec<_>, _> = documents.map(serde_saphyr::to_string).collect();
+fn yaml(documents: impl Iterator<Item = Value>) -> Result<String, Error> {
+    let texts: Result<Vec<_>, _> = documents.map(|document| serde_saphyr::to_string(&document)).collect();
     Ok(texts?.join("---\n"))
 }
 
-/// Why objects cannot be written; a bug of memgate's.
+/// An object has a value that YAML cannot express; a bug of memgate's.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// An object has a value that JSON cannot express.
-    #[error("failed to build an object")]
-    Json(#[from] serde_json::Error),
-    /// An object has a value that YAML cannot express.
-    #[error("failed to write an object as YAML")]
-    Yaml(#[from] serde_saphyr::SerializeError),
-}
+#[error("failed to write an object as YAML")]
+pub struct Error(#[from] serde_saphyr::SerializeError);

@@ -137,7 +137,7 @@ fn no_write_is_refused(_: &Fixture) -> Result<()> {
     })?;
     let lost = |name: &str| -> Result<()> {
         let message = ask(&memory(name))?.message().to_owned();
-        ensure!(message.contains("failed calling webhook \"resources.memgate.dev\""), "{message}");
+        ensure!(message.contains("failed calling webhook \"defaults.resources.memgate.dev\""), "{message}");
         Ok(())
     };
     for flags in [&[][..], &["--server-side", "--force-conflicts"]] {

@@ -112,12 +112,6 @@ impl Component {
         Self::NAMES.iter().find(|(component, _)| *component == self).map_or("", |(_, name)| name).into()
     }
 
-    /// The component of this name.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::all().find(|component| component.name() == name)
-    }
-
     /// The first Kubernetes, major and minor, whose apiserver accepts the objects of this component.
     ///
     /// Source: `kube_features.go` of k8s.io/apiserver 0.37, and which kinds each version serves as `v1`.

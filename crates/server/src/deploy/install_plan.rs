@@ -63,7 +63,13 @@ pub enum InstallPart {
 }
 
 impl InstallPart {
-    /// Every part, in the order in which they are applied.
-    pub const ALL: [Self; 6] =
-        [Self::Namespace, Self::Crds, Self::Rbac, Self::Policies, Self::Workload, Self::Webhooks];
+    /// Every part with its name in flags, in the order in which they are applied.
+    pub const ALL: [(&'static str, Self); 6] = [
+        ("namespace", Self::Namespace),
+        ("crds", Self::Crds),
+        ("rbac", Self::Rbac),
+        ("policies", Self::Policies),
+        ("workload", Self::Workload),
+        ("webhooks", Self::Webhooks),
+    ];
 }

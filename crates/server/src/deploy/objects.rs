@@ -1,15 +1,12 @@
 //! All installed objects; components change them before they are written.
 
-use k8s_openapi::api::admissionregistration::v1::{
-    MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding, MutatingWebhookConfiguration,
-    ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
-};
+use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec};
 use k8s_openapi::api::core::v1::{Container, Namespace, PodSpec};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::rbac::v1::{ClusterRole, PolicyRule, Role};
 use serde::Deserialize as _;
-use serde_json::{Value, to_value};
+use serde_json::{Value, json};
 
 use crate::deploy::install_plan::{InstallPart, InstallPlan};
 use crate::deploy::templates::is_named;
@@ -25,8 +22,6 @@ pub struct Objects {
     pub namespace: Namespace,
     /// The permissions of memgate's account in the whole cluster.
     pub cluster_role: ClusterRole,
-    /// The policy that limits its changes of the webhook configurations, with the binding.
-    pub self_guard: Option<(ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding)>,
     /// The Deployment without its container.
     pub deployment: Deployment,
     /// memgate itself, the one container of its pods.
@@ -37,10 +32,6 @@ pub struct Objects {
     pub mutating: WebhookConfiguration,
     /// The entries for validating calls.
     pub validating: WebhookConfiguration,
-    /// The policies with which the apiserver refuses objects without memgate.
-    pub validating_policies: Vec<(ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding)>,
-    /// The policies with which it writes defaults without memgate.
-    pub mutating_policies: Vec<(MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding)>,
     /// The other objects, each with its part. Components add some, and change none.
     pub others: Vec<(InstallPart, Value)>,
 }
@@ -51,20 +42,23 @@ impl Objects {
     pub fn base(plan: &InstallPlan) -> Self {
         let (deployment, container) = workload::deployment(plan);
         let account = rbac::account(plan).map(|object| (InstallPart::Rbac, object));
+        let guard = self_guard::policy(plan).map(|object| (InstallPart::Policies, object));
         let service = workload::service(plan).map(|object| (InstallPart::Workload, object));
         Self {
             namespace: workload::namespace(plan),
             cluster_role: rbac::cluster_role(plan),
-            self_guard: Some(self_guard::policy(plan)),
             deployment,
             container,
             disruption_budget: Some(workload::disruption_budget(plan)),
             mutating: webhooks::mutating(plan),
             validating: webhooks::validating(plan),
-            validating_policies: Vec::new(),
-            mutating_policies: Vec::new(),
-            others: account.chain(service).collect(),
+            others: account.chain(guard).chain(service).collect(),
         }
+    }
+
+    /// Adds policies that work without memgate, with their bindings.
+    pub(super) fn add_policies(&mut self, policies: impl Iterator<Item = Value>) {
+        self.others.extend(policies.map(|object| (InstallPart::Policies, object)));
     }
 
     /// Adds the objects of a YAML text, in the namespace of the plan.
@@ -100,36 +94,25 @@ impl Objects {
     }
 
     /// All of them with their parts, in the order in which they are applied.
-    ///
-    /// # Errors
-    /// When one of them has a value that JSON cannot express, which would be a bug of memgate's.
-    pub fn documents(mut self) -> Result<Vec<(InstallPart, Value)>, serde_json::Error> {
+    #[must_use]
+    pub fn documents(mut self) -> Vec<(InstallPart, Value)> {
         let container = std::mem::take(&mut self.container);
         self.pod().containers.push(container);
         let mut documents = self.others;
-        let mut add = |part, object| documents.push((part, object));
-        add(InstallPart::Namespace, to_value(self.namespace)?);
-        add(InstallPart::Rbac, to_value(self.cluster_role)?);
-        for (policy, binding) in self.self_guard.into_iter().chain(self.validating_policies) {
-            add(InstallPart::Policies, to_value(policy)?);
-            add(InstallPart::Policies, to_value(binding)?);
-        }
-        for (policy, binding) in self.mutating_policies {
-            add(InstallPart::Policies, to_value(policy)?);
-            add(InstallPart::Policies, to_value(binding)?);
-        }
-        add(InstallPart::Workload, to_value(self.deployment)?);
-        if let Some(budget) = self.disruption_budget {
-            add(InstallPart::Workload, to_value(budget)?);
-        }
-        add(InstallPart::Webhooks, to_value(self.mutating)?);
-        let mut validating = to_value(self.validating)?;
+        let mut validating = json!(self.validating);
         if let Some(kind) = validating.get_mut("kind") {
             *kind = "ValidatingWebhookConfiguration".into();
         }
-        add(InstallPart::Webhooks, validating);
+        documents.extend([
+            (InstallPart::Namespace, json!(self.namespace)),
+            (InstallPart::Rbac, json!(self.cluster_role)),
+            (InstallPart::Workload, json!(self.deployment)),
+            (InstallPart::Webhooks, json!(self.mutating)),
+            (InstallPart::Webhooks, validating),
+        ]);
+        documents.extend(self.disruption_budget.map(|budget| (InstallPart::Workload, json!(budget))));
         // Stable: within a part they stay in this order.
         documents.sort_by_key(|(part, _)| *part);
-        Ok(documents)
+        documents
     }
 }

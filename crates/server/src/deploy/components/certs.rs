@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::{CSIVolumeSource, ConfigMapVolumeSource, SecretV
 
 use crate::deploy::components::operations::annotate;
 use crate::deploy::install_plan::{InstallPart, InstallPlan};
-use crate::deploy::metadata::{NAME, string_map};
+use crate::deploy::metadata::{NAME, SELF_GUARD, string_map};
 use crate::deploy::objects::Objects;
 use crate::deploy::rbac;
 use crate::deploy::templates::is_named;
@@ -111,8 +111,11 @@ fn serve_from_volume(objects: &mut Objects, plan: &InstallPlan, volume: Volume) 
     let volume = Volume { name: "tls".to_owned(), ..volume };
     objects.pod().volumes.get_or_insert_default().push(volume);
     objects.container.volume_mounts.get_or_insert_default().push(mount("tls", TLS_DIRECTORY));
-    objects.others.retain(|(_, object)| !is_named(object, &["Role", "RoleBinding"], NAME));
-    objects.self_guard = None;
+    let guard = format!("{}-{SELF_GUARD}", plan.name);
+    let policy = ["ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"];
+    objects.others.retain(|(_, object)| {
+        !is_named(object, &["Role", "RoleBinding"], NAME) && !is_named(object, &policy, &guard)
+    });
     let configurations = rbac::configurations(plan);
     objects.cluster_role.rules.get_or_insert_default().retain(|rule| *rule != configurations);
 }
