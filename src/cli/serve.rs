@@ -86,10 +86,6 @@ pub struct Args {
     #[arg(long, conflicts_with = "state", help_heading = "State")]
     no_events: bool,
 
-    /// Once this replica is ready, put entries that fail closed in force, which were installed by the component after-ready
-    #[arg(long, conflicts_with = "state", help_heading = "State")]
-    register_after_ready: bool,
-
     /// The most seconds to go on serving after the signal to end; with --state 1
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(..=86_400),
         help_heading = "Network")]
@@ -211,7 +207,7 @@ fn options(args: &Args) -> anyhow::Result<Options> {
     let audit = args.audit.options(args.certs.namespace());
     let mut options = Options { listen, health, events, policies, audit, traces, ..Options::new(source) };
     options.client_auth = args.certs.client_auth();
-    options.register_in = args.register_after_ready.then(|| args.certs.namespace());
+    options.register_in = args.certs.register_in();
     if !args.state.is_empty() {
         options.timers.drain_grace = FIXED_STATE_DRAIN_GRACE;
         options.timers.drain_quiet = Duration::ZERO;
