@@ -21,7 +21,7 @@ use memgate_model::family::Family;
 use memgate_model::kind::Kind;
 
 /// The policies that refuse, each with its binding, for an installation of this name.
-pub(super) fn validating(name: &str, families: &[&'static Family]) -> impl Iterator<Item = Value> {
+pub fn validating(name: &str, families: &[&'static Family]) -> impl Iterator<Item = Value> {
     families.iter().flat_map(move |family| {
         family.in_cel.tables.iter().flat_map(move |table| {
             let policy = policy(name, table, family.validation.fails_open);
