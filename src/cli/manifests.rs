@@ -13,13 +13,13 @@ use crate::cli::terminal::Terminal;
 use memgate_model::family::Family;
 use memgate_primitives::name::{is_dns_label, is_dns_subdomain};
 use memgate_primitives::suggest::{did_you_mean, nearest};
-use memgate_server::deploy::component::{Component, ExclusiveChoice, contradiction};
+use memgate_server::deploy::component::{CERTIFICATES, Component, contradiction};
 use memgate_server::deploy::install_plan::{InstallPart, InstallPlan, WebhookEndpoint};
 use memgate_server::deploy::metadata::{DEFAULT_NAMESPACE, MAX_NAME_CHARS, default_name};
 use memgate_server::deploy::render;
 
-/// The image that manifests name unless another one is given.
-const DEFAULT_IMAGE: &str = concat!("ghcr.io/memgate/memgate:", env!("CARGO_PKG_VERSION"));
+/// The image of the release that this binary belongs to, if its build named one.
+const RELEASE_IMAGE: Option<&str> = option_env!("MEMGATE_IMAGE");
 
 /// Where deploy/monitoring/alerts.yaml finds the runbooks.
 const RUNBOOKS: &str = "https://github.com/memgate/memgate/blob/main/docs/runbooks/";
@@ -35,11 +35,11 @@ const RUNBOOKS: &str = "https://github.com/memgate/memgate/blob/main/docs/runboo
     before_help = "Exit codes: 0 printed, 2 wrong usage or a contradiction.",
     after_long_help = "\
 Examples:
-  memgate manifests | kubectl apply -f -
-  memgate manifests --component ha --component network-policy
-  memgate manifests --certs files --ca ca.crt
+  memgate manifests --image registry.example.com/memgate:0.1.0 | kubectl apply -f -
+  memgate manifests --image IMAGE --component ha --component network-policy
+  memgate manifests --image IMAGE --certs files --ca ca.crt
   memgate manifests --only webhooks --family arkonis
-  memgate manifests -n team-a --family ark           a second installation, named memgate-team-a
+  memgate manifests --image IMAGE -n team-a --family ark     a second installation
   memgate manifests --url https://127.0.0.1:10250 --ca ca.crt    for `memgate serve` on this machine
 
 memgate or cert-manager writes the caBundle of the configurations. With --certs files you have to:
@@ -59,7 +59,8 @@ pub struct Args {
 
     /// Change the installation; repeatable
     ///
-    /// Deployment: ha, single-node, kind-dev, priority-critical, host-network, network-policy.
+    /// Deployment: ha, single-node, kind-dev, host-network, network-policy; priority-critical (always).
+    /// Until a replica is ready: after-ready.
     /// Certificates: cert-manager, csi-driver, cert-files, mtls.
     /// Reviews: family-arkonis, family-ark, family-orloj, family-orka, family-sympozium,
     /// policies (always, unless there is --no-policies), ark-brokers, templates, static-manifest
@@ -102,9 +103,9 @@ pub struct Args {
     #[arg(long, value_name = "FAMILY", value_parser = parse_family)]
     elsewhere: Vec<&'static Family>,
 
-    /// Container image
-    #[arg(long, value_name = "IMAGE", default_value = DEFAULT_IMAGE)]
-    image: String,
+    /// Container image; needed for a Deployment unless this memgate belongs to a published release
+    #[arg(long, value_name = "IMAGE")]
+    image: Option<String>,
 
     /// Where alerts (--component alerts) find their runbooks: the beginning of the address of each page
     #[arg(long, value_name = "URL", value_parser = parse_runbook_url, default_value = RUNBOOKS)]
@@ -119,20 +120,10 @@ pub struct Args {
     url: Option<String>,
 }
 
-/// The values of `--only`.
-const PARTS: [(&str, InstallPart); 6] = [
-    ("namespace", InstallPart::Namespace),
-    ("crds", InstallPart::Crds),
-    ("rbac", InstallPart::Rbac),
-    ("policies", InstallPart::Policies),
-    ("workload", InstallPart::Workload),
-    ("webhooks", InstallPart::Webhooks),
-];
-
 fn part_parser() -> impl TypedValueParser<Value = InstallPart> {
-    let part = |name: String| PARTS.into_iter().find(|(known, _)| *known == name).map(|(_, part)| part);
-    PossibleValuesParser::new(PARTS.map(|(name, _)| name))
-        .try_map(move |name| part(name).ok_or("no such part"))
+    let part = |text: String| InstallPart::ALL.into_iter().find(|(name, _)| *name == text);
+    PossibleValuesParser::new(InstallPart::ALL.map(|(name, _)| name))
+        .try_map(move |text| part(text).map(|(_, part)| part).ok_or("no such part"))
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -173,10 +164,11 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
             family.name
         );
     }
+    let parts = parts(args);
     let plan = InstallPlan {
         name: args.name.clone().unwrap_or_else(|| default_name(&args.namespace)),
         namespace: args.namespace.clone(),
-        image: args.image.clone(),
+        image: image(args.image.as_deref().or(RELEASE_IMAGE), &parts)?,
         endpoint: args.url.clone().map_or(WebhookEndpoint::Service, WebhookEndpoint::Url),
         ca: args.ca.as_deref().map(read_ca).transpose()?,
         flags,
@@ -184,9 +176,22 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         elsewhere: args.elsewhere.iter().copied().collect::<BTreeSet<_>>().into_iter().collect(),
         components,
     };
-    let text = render(&plan, &parts(args)).context("failed to write the manifests")?;
+    let text = render(&plan, &parts).context("failed to write the manifests")?;
     terminal.raw(text.replace(RUNBOOKS, &args.runbook_url).as_bytes())?;
     Ok(ExitStatus::Clean)
+}
+
+/// The image of the Deployment; empty when no Deployment is printed.
+///
+/// # Errors
+/// When there is none. The pods could not start, and the entries that fail closed would refuse requests all the same.
+fn image(named: Option<&str>, parts: &[InstallPart]) -> anyhow::Result<String> {
+    anyhow::ensure!(
+        named.is_some() || !parts.contains(&InstallPart::Workload),
+        "the Deployment needs an image, and none is published for this memgate: build one (docs/image.md), push it, and \
+         name it with --image; to delete an installation, any name will do"
+    );
+    Ok(named.unwrap_or_default().to_owned())
 }
 
 /// The components of `--component` and of the flags that stand for one.
@@ -195,8 +200,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
 /// When components contradict each other, or one needs another.
 fn components(args: &Args) -> anyhow::Result<BTreeSet<Component>> {
     let mut components: BTreeSet<_> = args.components.iter().copied().collect();
-    let decided =
-        components.iter().find(|component| component.decides() == Some(ExclusiveChoice::Certificate));
+    let decided = CERTIFICATES.into_iter().find(|component| components.contains(component));
     let certs = match (args.certs, decided) {
         (Some(CertsArg::Builtin), Some(component)) => {
             anyhow::bail!("--certs builtin and --component {} contradict each other", component.name())
@@ -238,6 +242,10 @@ fn ensure_whole(components: &BTreeSet<Component>, has_url: bool) -> anyhow::Resu
     anyhow::ensure!(
         !has(Component::StaticManifest) || has_url,
         "the component static-manifest is for files of the apiserver, which cannot name a Service; add --url"
+    );
+    anyhow::ensure!(
+        !has(Component::AfterReady) || !has_url,
+        "the component after-ready waits for a replica in the cluster, and --url leads to another memgate; leave one out"
     );
     Ok(())
 }
@@ -284,7 +292,7 @@ fn parse_name(name: &str) -> Result<String, String> {
 /// Parses the name of a component.
 fn parse_component(name: &str) -> Result<Component, String> {
     let names: Vec<_> = Component::all().map(Component::name).collect();
-    Component::from_name(name).ok_or_else(|| {
+    Component::all().find(|component| component.name() == name).ok_or_else(|| {
         let hint = did_you_mean(nearest(name, names.iter().map(AsRef::as_ref)));
         format!("components are {}{hint}", names.join(", "))
     })
@@ -294,7 +302,8 @@ fn parts(args: &Args) -> Vec<InstallPart> {
     if args.url.is_some() {
         return vec![InstallPart::Webhooks];
     }
-    InstallPart::ALL.into_iter().filter(|part| args.only.is_empty() || args.only.contains(part)).collect()
+    let all = InstallPart::ALL.into_iter().map(|(_, part)| part);
+    all.filter(|part| args.only.is_empty() || args.only.contains(part)).collect()
 }
 
 fn read_ca(path: &std::path::Path) -> anyhow::Result<Vec<u8>> {

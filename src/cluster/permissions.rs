@@ -24,10 +24,8 @@ pub(crate) async fn permissions(
     let account = spec.and_then(|spec| spec.service_account_name).unwrap_or_else(|| NAME.to_owned());
     let home = installation.namespace.as_str();
     let of_cluster = expected.cluster_role.rules.as_deref().unwrap_or_default();
-    let of_namespace = expected.role.as_ref().or(expected.audit_role.as_ref());
-    let of_namespace = of_namespace.and_then(|(role, _)| role.rules.as_deref()).unwrap_or_default();
     let mut reviews = access_reviews(of_cluster, None, home, &account);
-    reviews.extend(access_reviews(of_namespace, Some(home), home, &account));
+    reviews.extend(access_reviews(&expected.rules_in_namespace(), Some(home), home, &account));
     let checked = reviews.len();
     let api: Api<SubjectAccessReview> = Api::all(reader.client.clone());
     let responses = futures::stream::iter(reviews).map(|review| {

@@ -56,7 +56,7 @@ pub(super) mod tests {
 
     /// One object of an installation.
     pub(in crate::doctor) fn first<T: DeserializeOwned>(objects: Objects, kind: &str) -> T {
-        let mut documents = objects.documents().expect("they render").into_iter().map(|(_, object)| object);
+        let mut documents = objects.documents().into_iter().map(|(_, object)| object);
         let object = documents.find(|object| object.get("kind").and_then(Value::as_str) == Some(kind));
         serde_json::from_value(object.expect("it is there")).expect("it reads")
     }

@@ -42,14 +42,16 @@ pub(crate) fn components(found: &Installation) -> BTreeSet<Component> {
     let is_alone = deployment.is_some_and(|spec| spec.replicas == Some(1));
     let is_open = |entry: &&WebhookEntry| !entry.fails_closed || entry.name == REQUIRED_PODS;
     let is_there = |name: &str| entries.iter().any(|entry| entry.name == name);
+    let has_flag = |flag: &str| found.arguments().any(|argument| argument == flag);
     let chosen = [
         (Component::Policies, is_there("policies.memgate.dev")),
         (Component::PolicyStrict, entries.iter().any(|entry| entry.name.starts_with("strict."))),
         (Component::SingleNode, is_alone && !others.is_empty() && others.iter().all(is_open)),
         (Component::FailClosed, !of_pods.is_empty() && of_pods.iter().all(|entry| entry.fails_closed)),
         (Component::CertFiles, found.arguments().any(is_not_builtin)),
-        (Component::NoEvents, found.arguments().any(|argument| argument == "--no-events")),
-        (Component::ArkBrokers, found.arguments().any(|argument| argument == "--ark-brokers")),
+        (Component::AfterReady, has_flag("--register-after-ready")),
+        (Component::NoEvents, has_flag("--no-events")),
+        (Component::ArkBrokers, has_flag("--ark-brokers")),
         (Component::Templates, is_there("templates.memgate.dev")),
     ];
     chosen.into_iter().filter_map(|(component, is_on)| is_on.then_some(component)).collect()
@@ -105,7 +107,7 @@ mod tests {
             &[Component::KindDev],
             &[Component::FailClosed],
             &[Component::SingleNode, Component::FailClosed],
-            &[Component::NoEvents, Component::Templates],
+            &[Component::NoEvents, Component::Templates, Component::AfterReady],
             &[Component::CertFiles],
             &[Component::Policies],
             &[Component::Policies, Component::ArkBrokers],

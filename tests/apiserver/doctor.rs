@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::{
     fixture::{Fixture, Trial},
-    installed::{MEMGATE, documents, memgate, register},
+    installed::{MANIFESTS, MEMGATE, documents, memgate, register},
     request::create,
     samples::{agent, memory, pod},
     support::{
@@ -55,7 +55,7 @@ impl DoctorTarget {
         let parts =
             ["--only", "rbac", "--only", "workload", "--only", "webhooks", "--component", "ark-brokers"];
         let names = ["-n", &target.namespace, "--name", &target.namespace];
-        for mut object in documents(&memgate(&[&["manifests"], &names[..], &parts[..]].concat())?) {
+        for mut object in documents(&memgate(&[&MANIFESTS[..], &names, &parts].concat())?) {
             Self::fit(&mut object, &ca);
             cluster.admin().apply(&object.to_string())?;
         }

@@ -39,6 +39,9 @@ pub(crate) const GUARDED: (&str, &str) = ("test.memgate.dev/guarded", "true");
 /// The namespace in which Orloj runs the Jobs of agents, in addition to the usual one.
 pub(crate) const JOBS: &str = "agent-jobs";
 
+/// The command that prints an installation, with an image that no trial starts.
+pub(crate) const MANIFESTS: [&str; 3] = ["manifests", "--image", "registry.example.com/memgate:0.1.0"];
+
 /// The arguments with which memgate prints the rights of its account, with those for policies about ark's memory service.
 pub(crate) const RIGHTS: [&str; 5] = ["manifests", "--only", "rbac", "--component", "ark-brokers"];
 

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::{
     fixture::{Fixture, Trial},
-    installed::{MEMGATE, documents, install_crds, memgate},
+    installed::{MANIFESTS, MEMGATE, documents, install_crds, memgate},
     request::{Answer, create, send},
     samples::{memory_of, pod},
     support::{
@@ -45,7 +45,7 @@ impl<'c> Tenant<'c> {
         (home, name): (&'static str, &'static str),
         arguments: &[&str],
     ) -> Result<Self> {
-        let text = memgate(&[&["manifests", "-n", home], arguments].concat())?;
+        let text = memgate(&[&MANIFESTS[..], &["-n", home], arguments].concat())?;
         let mut objects = documents(&text);
         let is_webhook = |object: &Value| object["webhooks"].is_array();
         for object in objects.iter_mut().filter(|object| !is_webhook(object)) {
@@ -119,7 +119,7 @@ impl<'c> Tenant<'c> {
 }
 
 /// The command of the Deployment, on other addresses and with the identity of its account.
-fn serve(cluster: &ControlPlane, home: &str, objects: &[Value]) -> Result<Serve> {
+pub(crate) fn serve(cluster: &ControlPlane, home: &str, objects: &[Value]) -> Result<Serve> {
     let deployment = objects.iter().find(|object| object["kind"] == "Deployment").context("no Deployment")?;
     let arguments = deployment["spec"]["template"]["spec"]["containers"][0]["args"].as_array();
     let arguments = arguments.context("no arguments")?.iter().filter_map(Value::as_str).skip(1);
@@ -222,6 +222,7 @@ fn releases_of_helm(_: &Fixture) -> Result<()> {
         let chart = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/helm/memgate");
         let mut command = std::process::Command::new(&helm);
         command.args(["install", "memgate", chart, "--create-namespace", "--namespace", namespace]);
+        command.args(["--set", "image.repository=registry.example.com/memgate"]);
         command.arg("--kubeconfig").arg(cluster.admin_kubeconfig());
         command.args(values.iter().flat_map(|value| ["--set", value]));
         let home = cluster.scratch().path().join(namespace);

@@ -12,9 +12,11 @@ use serde_json::{Map, Value, json};
 use crate::generate::{added, components, hold};
 use crate::objects::{Objects, base, base_with, printed};
 
-/// Both webhook configurations, as objects and as the end of a file's name.
-const CONFIGURATIONS: [(&str, &str); 2] =
-    [("MutatingWebhookConfiguration", ""), ("ValidatingWebhookConfiguration", "-validating")];
+/// Both webhook configurations, as objects and as files.
+const CONFIGURATIONS: [(&str, &str); 2] = [
+    ("MutatingWebhookConfiguration", "mutating.yaml"),
+    ("ValidatingWebhookConfiguration", "validating.yaml"),
+];
 
 /// Where the kind stands among [`Objects`].
 fn configuration<'o>(objects: &'o Objects, kind: &str) -> &'o Value {
@@ -61,11 +63,10 @@ fn what_policies_change_of_families_is_up_to_date() {
         let without = printed(&["--component", &component, "--no-policies"]);
         let with = printed(&["--component", &component]);
         let kind = "MutatingWebhookConfiguration";
-        let (changed, new) = differences(kind, &without, &with);
+        let changed = merge(kind, &without, &with);
         let folder = format!("policies/{family}");
         let about = format!("The pods of {family} that policies judge");
         write(&folder, "pods.yaml", &about, &[changed.expect("entries for pods change")]);
-        assert!(new.is_empty(), "{new:?}");
         let rules = |objects: &Objects| configuration(objects, kind)["webhooks"][1]["rules"].clone();
         let mut additions = Vec::new();
         added(&rules(&without), &rules(&with), "/webhooks/1/rules", &mut additions);
@@ -83,29 +84,28 @@ fn strict_entries_are_up_to_date() {
         let ordinary = printed(&["--component", &component]);
         let strict = printed(&["--component", &component, "--component", "policy-strict"]);
         let folder = format!("policy-strict/{family}");
-        for (kind, suffix) in CONFIGURATIONS {
-            let (changed, new) = differences(kind, &ordinary, &strict);
-            let Some(changed) = changed else { continue };
-            let about = format!("Entries of {family} for namespaces that are not strict");
-            write(&folder, &format!("ordinary{suffix}.yaml"), &about, &[changed]);
-            let add = |entry: Value| json!({"op": "add", "path": "/webhooks/-", "value": entry});
-            let new: Vec<Value> = new.into_iter().map(add).collect();
-            let file = if suffix.is_empty() { "mutating.yaml" } else { "validating.yaml" };
-            write(&folder, file, &format!("Entries of {family} for strict namespaces"), &[json!(new)]);
+        for (kind, file) in CONFIGURATIONS {
+            let Some(merge) = merge(kind, &ordinary, &strict) else { continue };
+            write(
+                &folder,
+                file,
+                &format!("Entries of {family}, each for strict namespaces and for others"),
+                &[merge],
+            );
         }
     }
 }
 
-/// What to merge into a configuration so that the entries that both have get their selectors, and the entries that are
-/// new.
-fn differences(kind: &str, before: &Objects, after: &Objects) -> (Option<Value>, Vec<Value>) {
+/// What to merge into a configuration so that its entries get their selectors, with the entries that are new where they
+/// belong. `None` when nothing differs.
+fn merge(kind: &str, before: &Objects, after: &Objects) -> Option<Value> {
     let (before, after) = (configuration(before, kind), configuration(after, kind));
     let entries = |configuration: &Value| configuration["webhooks"].as_array().cloned().expect("entries");
     let known = entries(before);
-    let (mut changed, mut new) = (Vec::new(), Vec::new());
+    let mut changed = Vec::new();
     for entry in entries(after) {
         let Some(old) = known.iter().find(|old| old["name"] == entry["name"]) else {
-            new.push(entry);
+            changed.push(entry);
             continue;
         };
         let mut patch = Map::from_iter([("name".to_owned(), entry["name"].clone())]);
@@ -119,7 +119,7 @@ fn differences(kind: &str, before: &Objects, after: &Objects) -> (Option<Value>,
         }
     }
     if changed.is_empty() {
-        return (None, new);
+        return None;
     }
     // A merge moves its entries to the front. Those of the base stay there, where other patches look for them.
     let entries: Vec<Value> = entries(configuration(&base(), kind))
@@ -128,8 +128,7 @@ fn differences(kind: &str, before: &Objects, after: &Objects) -> (Option<Value>,
         .chain(changed)
         .collect();
     let metadata = json!({"name": before["metadata"]["name"]});
-    let merge = json!({
+    Some(json!({
         "apiVersion": before["apiVersion"], "kind": kind, "metadata": metadata, "webhooks": entries,
-    });
-    (Some(merge), new)
+    }))
 }

@@ -119,7 +119,17 @@ const SAME: &[(&[&str], &[&str])] = &[
         ],
         &["--family=ark", "--elsewhere=orloj"],
     ),
-    (&["image.repository=example.org/memgate", "image.tag=v1"], &["--image=example.org/memgate:v1"]),
+    (&["image.tag=v1"], &["--image=registry.example.com/memgate:v1"]),
+    (&["register=after-ready"], &["--component=after-ready"]),
+    (
+        &[
+            "register=after-ready",
+            "policies.strict=true",
+            "webhooks.templates.enabled=true",
+            "policyTwins.vap=true",
+        ],
+        &["--component=after-ready", "--component=policy-strict", "--component=templates", "--component=vap"],
+    ),
 ];
 
 /// Values that the schema must refuse.
@@ -134,6 +144,8 @@ const REFUSED: &[&str] = &[
     "webhooks.pods.failurePolicy=Sometimes",
     "webhooks.resources.timeoutSeconds=31",
     "certs.mode=magic",
+    "register=never",
+    "serviceLabels.app\\.kubernetes\\.io/name=other",
     "certs.leafValidity=soon",
     "certs.tls.key=secret",
     "inject.orloj.sharedSecrets={Shared}",
@@ -166,8 +178,9 @@ pub(crate) fn template(values: &[&str]) -> Output {
 }
 
 pub(crate) fn template_of(chart: &Path, args: &[&str]) -> Output {
+    let image = format!("--values={}", chart.join("ci/default-values.yaml").display());
     let chart = chart.display().to_string();
-    helm(&[&["template", "memgate", &chart, "--namespace=memgate-system"], args].concat())
+    helm(&[&["template", "memgate", &chart, "--namespace=memgate-system", &image], args].concat())
 }
 
 /// What is rendered with a file of values.
@@ -187,8 +200,10 @@ pub(crate) fn rendered(values: &[&str]) -> Vec<Value> {
 }
 
 fn printed(args: &[&str]) -> Vec<Value> {
+    let has_image = args.iter().any(|argument| argument.starts_with("--image="));
     let output = Command::new(env!("CARGO_BIN_EXE_memgate"))
         .arg("manifests")
+        .args((!has_image).then_some("--image=registry.example.com/memgate:0.1.0"))
         .args(args)
         .output()
         .expect("memgate starts");
@@ -211,16 +226,9 @@ pub(crate) const OF_A_RELEASE: [&str; 6] = [
     "helm.sh/chart",
 ];
 
-/// By kind and name, without what only a release has; the entries of webhook configurations by name, and flags in any order.
+/// By kind and name, without what only a release has.
 fn by_name(objects: Vec<Value>) -> BTreeMap<String, Value> {
     let named = |mut object: Value| {
-        if let Some(entries) = object.get_mut("webhooks").and_then(Value::as_array_mut) {
-            entries.sort_by_key(|entry| entry["name"].to_string());
-        }
-        let args = object.pointer_mut("/spec/template/spec/containers/0/args").and_then(Value::as_array_mut);
-        if let Some(args) = args {
-            args.sort_by_key(Value::to_string);
-        }
         for labels in ["/metadata/labels", "/spec/template/metadata/labels"] {
             if let Some(labels) = object.pointer_mut(labels).and_then(Value::as_object_mut) {
                 labels.retain(|label, _| !OF_A_RELEASE.contains(&label.as_str()));

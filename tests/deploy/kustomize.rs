@@ -90,6 +90,16 @@ fn a_second_installation_is_what_the_renderer_prints() {
 
 #[test]
 #[ignore = "needs Go, for kubectl"]
+fn a_second_installation_can_wait_for_a_replica() {
+    let components = ["policy-strict", "after-ready"];
+    let last = ["installation", "installation/after-ready"];
+    let written = built_in("default", &components, "namespace: team-a", &last).expect("it can be built");
+    let flags = ["--namespace=team-a", "--component=policy-strict", "--component=after-ready"];
+    compare("after-ready in team-a", printed(&flags), written);
+}
+
+#[test]
+#[ignore = "needs Go, for kubectl"]
 fn the_default_can_be_a_second_installation() {
     let written = built_in("default", &[], "namespace: team-a", &["installation"]).expect("it can be built");
     compare("the default in team-a", printed(&["--namespace=team-a"]), written);
@@ -142,18 +152,19 @@ fn each_component_is_what_the_renderer_prints() {
 #[test]
 #[ignore = "needs Go, for kubectl"]
 fn all_components_together_are_what_the_renderer_prints() {
-    let rivals = [
+    let pairs = [
         [Component::Ha, Component::CertManager],
         [Component::SingleNode, Component::CsiDriver],
         [Component::KindDev, Component::CertFiles],
     ];
-    for rivals in rivals {
+    for rivals in pairs {
         // What one of them refuses, a single node does not.
         let is_alone = rivals.contains(&Component::SingleNode);
         let combines = |component: &Component| match component {
             Component::FailClosed => false,
-            Component::PolicyStrict => !is_alone,
-            _ => rivals.contains(component) || component.decides().is_none(),
+            // kustomize cannot pass over a configuration without an entry that fails closed.
+            Component::PolicyStrict | Component::AfterReady => !is_alone,
+            _ => rivals.contains(component) || !pairs.as_flattened().contains(component),
         };
         holds(&choices().into_iter().filter(combines).collect::<Vec<_>>());
     }

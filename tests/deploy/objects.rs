@@ -13,10 +13,18 @@ use serde_json::{Value, json};
 /// Objects by kind, namespace and name.
 pub(crate) type Objects = BTreeMap<String, Value>;
 
+/// The image that `deploy/kustomize/base` names.
+const IMAGE: &str = concat!("ghcr.io/memgate/memgate:", env!("CARGO_PKG_VERSION"));
+
 /// What `memgate manifests` prints with these arguments.
 pub(crate) fn printed(arguments: &[&str]) -> Objects {
     let mut command = Command::new(env!("CARGO_BIN_EXE_memgate"));
-    let output = command.arg("manifests").args(arguments).env_clear().output().expect("memgate starts");
+    let output = command
+        .args(["manifests", "--image", IMAGE])
+        .args(arguments)
+        .env_clear()
+        .output()
+        .expect("memgate starts");
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "memgate manifests {arguments:?}: {stderr}");
     read(&String::from_utf8(output.stdout).expect("is text"))
@@ -33,14 +41,14 @@ pub(crate) fn base_with(components: BTreeSet<Component>) -> Objects {
         name: "memgate".to_owned(),
         elsewhere: Vec::new(),
         namespace: "memgate-system".to_owned(),
-        image: concat!("ghcr.io/memgate/memgate:", env!("CARGO_PKG_VERSION")).to_owned(),
+        image: IMAGE.to_owned(),
         endpoint: WebhookEndpoint::Service,
         ca: None,
         families: Vec::new(),
         components,
         flags: Vec::new(),
     };
-    read(&render(&plan, &InstallPart::ALL).expect("it can be written"))
+    read(&render(&plan, &InstallPart::ALL.map(|(_, part)| part)).expect("it can be written"))
 }
 
 /// The objects in a YAML text.
@@ -72,16 +80,10 @@ pub(crate) fn compare(what: &str, rendered: Objects, written: Objects) {
     assert!(differences.is_empty(), "{what}:\n{}", differences.join("\n"));
 }
 
-/// Takes out what makes no difference to Kubernetes or to memgate: the order of flags and of webhook entries, no two of
-/// which are for one object, and lists that are empty rather than absent.
+/// Takes out what makes no difference to Kubernetes: lists that are empty rather than absent. The order of webhook entries
+/// and of flags stays, so that another way to install changes nothing.
 fn normal(objects: Objects) -> Objects {
     let normal = |(name, mut object): (String, Value)| {
-        if let Some(arguments) = object.pointer_mut("/spec/template/spec/containers/0/args") {
-            arguments.as_array_mut().expect("is a list").sort_by_key(ToString::to_string);
-        }
-        if let Some(entries) = object.get_mut("webhooks").and_then(Value::as_array_mut) {
-            entries.sort_by_key(|entry| entry["name"].to_string());
-        }
         drop_empty(&mut object);
         (name, object)
     };

@@ -103,7 +103,8 @@ impl Cluster {
 
     /// Installs memgate as its own command does with these flags, and waits until it answers.
     pub(crate) fn install(&self, flags: &str) -> Result<()> {
-        self.sh(&format!("memgate manifests {flags} | kubectl apply -f -"))?.ok()?;
+        let image = "--image registry.example.com/memgate:0.1.0";
+        self.sh(&format!("memgate manifests {image} {flags} | kubectl apply -f -"))?.ok()?;
         self.wait()?;
         wait::until("memgate's Service to have replicas", || {
             let slices = ["get", "endpointslices", "-n", NAMESPACE, "-o", "json"];

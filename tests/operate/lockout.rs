@@ -76,7 +76,7 @@ fn close(cluster: &Cluster, lock: Lock) -> Result<()> {
     let (script, words) = match lock {
         Lock::ByPolicy => (
             format!(
-                "memgate manifests --only workload | kubectl apply -f -\nkubectl replace --force -f - <<'EOF'{POLICY}EOF"
+                "memgate manifests --only workload --image registry.example.com/memgate:0.1.0 | kubectl apply -f -\nkubectl replace --force -f - <<'EOF'{POLICY}EOF"
             ),
             "(memgate policy baseline/durable)",
         ),

@@ -25,6 +25,7 @@ mod workload;
 use serde_json::Value;
 
 use crate::deploy::install_plan::{InstallPart, InstallPlan};
+use crate::deploy::metadata::NAME;
 use crate::deploy::objects::Objects;
 
 /// The objects of a plan: the base, then its families, then its components.
@@ -41,6 +42,9 @@ pub fn objects(plan: &InstallPlan) -> Objects {
     for component in &plan.components {
         components::apply(&mut objects, plan, *component);
     }
+    // Also where memgate writes nothing into the configurations: the Deployment shows their name.
+    let name = (plan.name != NAME).then(|| format!("--webhook-configuration={}", plan.name));
+    objects.arguments().extend(name);
     objects
 }
 
@@ -49,23 +53,17 @@ pub fn objects(plan: &InstallPlan) -> Objects {
 /// # Errors
 /// When an object cannot be written as YAML, which would be a bug of memgate's.
 pub fn render(plan: &InstallPlan, parts: &[InstallPart]) -> Result<String, Error> {
-    let documents = objects(plan).documents()?;
-    yaml(documents.iter().filter(|(part, _)| parts.contains(part)).map(|(_, document)| document))
+    let documents = objects(plan).documents();
+    yaml(documents.into_iter().filter(|(part, _)| parts.contains(part)).map(|(_, document)| document))
 }
 
 /// Objects as a stream of YAML documents.
-fn yaml<'d>(documents: impl Iterator<Item = &'d Value>) -> Result<String, Error> {
-    let texts: Result<Vec<_>, _> = documents.map(serde_saphyr::to_string).collect();
+fn yaml(documents: impl Iterator<Item = Value>) -> Result<String, Error> {
+    let texts: Result<Vec<_>, _> = documents.map(|document| serde_saphyr::to_string(&document)).collect();
     Ok(texts?.join("---\n"))
 }
 
-/// Why objects cannot be written; a bug of memgate's.
+/// An object has a value that YAML cannot express; a bug of memgate's.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// An object has a value that JSON cannot express.
-    #[error("failed to build an object")]
-    Json(#[from] serde_json::Error),
-    /// An object has a value that YAML cannot express.
-    #[error("failed to write an object as YAML")]
-    Yaml(#[from] serde_saphyr::SerializeError),
-}
+#[error("failed to write an object as YAML")]
+pub struct Error(#[from] serde_saphyr::SerializeError);

@@ -53,6 +53,7 @@
 //! | `review` | answers one AdmissionReview | `clock`, `deadline`, `events`, `log_rate_limiter`, `lookup`, `metrics`, `options`, `rejection`, `store`, `traces` |
 //! | `router` | checks and answers HTTP requests | `body`, `concurrency_limiter`, `connection_limiter`, `deadline`, `log_rate_limiter`, `metrics`, `rejection`, `review`, `review_paths`, `traces`, `watchdog` |
 //! | `health` | `/livez`, `/readyz`, `/metrics` | `connection_limiter`, `drain`, `lookup`, `metrics`, `router`, `tls` |
+//! | `registration` | puts entries that fail closed in force once a replica is ready | `certs`, `health` |
 
 pub mod clock;
 mod jitter;
@@ -100,6 +101,8 @@ mod review;
 mod router;
 
 mod health;
+
+mod registration;
 #[cfg(test)]
 mod test_support;
 
@@ -326,6 +329,9 @@ impl Server {
         }
         if let Some(client) = &self.client {
             spawn_with_cluster(&mut tasks, &self.health, client, &self.options, &timers);
+            if let Some(namespace) = self.options.register_in.clone() {
+                tasks.spawn(registration::register(client.clone(), namespace, Arc::clone(&self.health)));
+            }
         }
         spawn_listener(&mut tasks, self.listener, self.routes, &self.health, &self.options.limits, &timers)?;
         tokio::select! {

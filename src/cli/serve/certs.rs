@@ -44,6 +44,10 @@ pub(super) struct CertArgs {
     #[arg(long, value_name = "NAME")]
     namespace: Option<String>,
 
+    /// Once this replica is ready, put entries that fail closed in force, which were installed by the component after-ready
+    #[arg(long, conflicts_with = "state")]
+    register_after_ready: bool,
+
     /// The Service that the apiserver calls
     #[arg(long, value_name = "NAME", default_value = "memgate")]
     service: String,
@@ -138,6 +142,12 @@ impl CertArgs {
     #[must_use]
     pub(super) fn namespace(&self) -> String {
         self.namespace.clone().unwrap_or_else(own_namespace)
+    }
+
+    /// The namespace in which a ready replica registers, if it does.
+    #[must_use]
+    pub(super) fn register_in(&self) -> Option<String> {
+        self.register_after_ready.then(|| self.namespace())
     }
 
     fn builtin(&self) -> anyhow::Result<Builtin> {

@@ -10,12 +10,12 @@ use super::{
 };
 use crate::{
     fixture::{Fixture, Trial},
-    installed::memgate,
+    installed::{MANIFESTS, memgate},
     support::{control_plane::ControlPlane, release::Release, wait},
 };
 
 /// Those that change the pods, and how many there are then.
-const PODS: [(&str, &str); 9] = [
+const PODS: [(&str, &str); 8] = [
     ("", "2"),
     ("ha", "3"),
     ("single-node", "1"),
@@ -24,7 +24,6 @@ const PODS: [(&str, &str); 9] = [
     ("csi-driver", "2"),
     ("cert-files", "2"),
     ("mtls", "2"),
-    ("priority-critical", "2"),
 ];
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -51,8 +50,9 @@ fn components_are_accepted(fixture: &Fixture) -> Result<()> {
             _ => {}
         }
         let printed = text(&manifests(&namespace, &arguments)?);
-        // Policies are part of the default.
-        let changes = printed != default || component == Component::Policies;
+        // These are part of the default.
+        let is_default = matches!(component, Component::Policies | Component::PriorityCritical);
+        let changes = printed != default || is_default;
         ensure!(changes, "{} changes nothing", component.name());
         if component.min_kubernetes() <= version {
             is_accepted(cluster, &printed, &name)?;
@@ -127,7 +127,7 @@ fn host_network(fixture: &Fixture) -> Result<()> {
 }
 
 fn install(cluster: &ControlPlane, namespace: &str, component: &str, parts: &[&str]) -> Result<()> {
-    let mut arguments = [&["manifests", "-n", namespace], parts].concat();
+    let mut arguments = [&MANIFESTS[..], &["-n", namespace], parts].concat();
     if !component.is_empty() {
         arguments.extend(["--component", component]);
     }

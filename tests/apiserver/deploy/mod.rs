@@ -5,9 +5,11 @@
 
 pub(crate) mod absent;
 mod accepted;
+mod after_ready;
 mod conditions;
 mod lifecycle;
 mod managed;
+mod other_way;
 mod policy_strict;
 pub(crate) mod renamed;
 mod rights;
@@ -20,11 +22,13 @@ use crate::fixture::Trial;
 pub(crate) fn trials() -> Vec<Trial> {
     let modules = [
         accepted::trials(),
+        after_ready::trials(),
         conditions::trials(),
         self_guard::trials(),
         static_manifests::trials(),
         lifecycle::trials(),
         managed::trials(),
+        other_way::trials(),
         policy_strict::trials(),
         rights::trials(),
     ];

@@ -3,13 +3,13 @@
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use crate::installed::{documents, memgate};
+use crate::installed::{MANIFESTS, documents, memgate};
 
 /// What `memgate manifests` prints for a namespace; what is not in a namespace bears the
 /// namespace's name at the end of its own. Definitions of kinds are left out: there is one of each in a cluster, and other
 /// tests use them.
 pub(crate) fn manifests(namespace: &str, arguments: &[&str]) -> Result<Vec<Value>> {
-    let text = memgate(&[&["manifests", "-n", namespace], arguments].concat())?;
+    let text = memgate(&[&MANIFESTS[..], &["-n", namespace], arguments].concat())?;
     let is_definition = |object: &Value| object["kind"] == "CustomResourceDefinition";
     Ok(documents(&text).into_iter().filter(|object| !is_definition(object)).collect())
 }

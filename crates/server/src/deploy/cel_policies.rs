@@ -12,6 +12,7 @@ use k8s_openapi::api::admissionregistration::v1::{
     ValidatingAdmissionPolicyBindingSpec, ValidatingAdmissionPolicySpec, Validation, Variable,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde_json::{Value, json};
 
 use crate::deploy::entry::{condition, not_deleting};
 use crate::deploy::metadata::suffixed_metadata;
@@ -20,30 +21,19 @@ use memgate_model::family::Family;
 use memgate_model::kind::Kind;
 
 /// The policies that refuse, each with its binding, for an installation of this name.
-#[must_use]
-pub fn validating(
-    name: &str,
-    families: &[&'static Family],
-) -> Vec<(ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding)> {
-    let tables = |family: &&'static Family| {
-        let fail_open = family.validation.fails_open;
-        family.in_cel.tables.iter().map(move |table| {
-            let policy = policy(name, table, fail_open);
-            let binding = policy_binding(policy.metadata.clone(), "Deny");
-            (policy, binding)
+pub fn validating(name: &str, families: &[&'static Family]) -> impl Iterator<Item = Value> {
+    families.iter().flat_map(move |family| {
+        family.in_cel.tables.iter().flat_map(move |table| {
+            let policy = policy(name, table, family.validation.fails_open);
+            [json!(policy), json!(policy_binding(policy.metadata.clone(), "Deny"))]
         })
-    };
-    families.iter().flat_map(tables).collect()
+    })
 }
 
 /// The policies that write defaults, each with its binding, for an installation of this name.
-#[must_use]
-pub fn mutating(
-    name: &str,
-    families: &[&'static Family],
-) -> Vec<(MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding)> {
+pub(super) fn mutating(name: &str, families: &[&'static Family]) -> impl Iterator<Item = Value> {
     let written = families.iter().flat_map(|family| family.in_cel.defaults);
-    written.map(|default| (writer(name, default), writer_binding(name, default))).collect()
+    written.flat_map(move |default| [json!(writer(name, default)), json!(writer_binding(name, default))])
 }
 
 fn policy(installation: &str, table: &CelTable, fail_open: bool) -> ValidatingAdmissionPolicy {

@@ -35,7 +35,7 @@ pub enum Component {
     Alerts,
     /// A dashboard for Grafana.
     Dashboards,
-    /// The priority of critical workloads.
+    /// The priority of critical workloads, which every installation has; the name is kept for scripts.
     PriorityCritical,
     /// Pods of agents are refused while memgate does not answer.
     FailClosed,
@@ -51,6 +51,8 @@ pub enum Component {
     CsiDriver,
     /// The certificate comes from a Secret that memgate does not write.
     CertFiles,
+    /// Entries that fail closed match nothing until a replica has been ready.
+    AfterReady,
     /// No Events, and no permission to write them.
     NoEvents,
     /// The apiserver refuses invalid objects while memgate does not answer.
@@ -73,7 +75,7 @@ impl Component {
     }
 
     /// Every component that is not a family, with its name in flags and as a directory.
-    const NAMES: [(Self, &'static str); 24] = [
+    const NAMES: [(Self, &'static str); 25] = [
         (Self::Policies, "policies"),
         (Self::Ha, "ha"),
         (Self::SingleNode, "single-node"),
@@ -92,6 +94,7 @@ impl Component {
         (Self::CertManager, "cert-manager"),
         (Self::CsiDriver, "csi-driver"),
         (Self::CertFiles, "cert-files"),
+        (Self::AfterReady, "after-ready"),
         (Self::NoEvents, "no-events"),
         (Self::Vap, "vap"),
         (Self::Map, "map"),
@@ -109,12 +112,6 @@ impl Component {
         Self::NAMES.iter().find(|(component, _)| *component == self).map_or("", |(_, name)| name).into()
     }
 
-    /// The component of this name.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::all().find(|component| component.name() == name)
-    }
-
     /// The first Kubernetes, major and minor, whose apiserver accepts the objects of this component.
     ///
     /// Source: `kube_features.go` of k8s.io/apiserver 0.37, and which kinds each version serves as `v1`.
@@ -129,37 +126,22 @@ impl Component {
             _ => MIN_KUBERNETES,
         }
     }
-
-    /// The choice of this component that excludes other components.
-    #[must_use]
-    pub const fn decides(self) -> Option<ExclusiveChoice> {
-        match self {
-            Self::Ha | Self::SingleNode | Self::KindDev => Some(ExclusiveChoice::Replicas),
-            Self::CertManager | Self::CsiDriver | Self::CertFiles => Some(ExclusiveChoice::Certificate),
-            _ => None,
-        }
-    }
 }
 
 /// The first Kubernetes whose apiserver accepts an installation without components: it has
 /// ValidatingAdmissionPolicy and match conditions of webhooks as `v1`.
 pub const MIN_KUBERNETES: (u32, u32) = (1, 30);
 
-/// A choice that only one component may make.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ExclusiveChoice {
-    /// How many replicas there are.
-    Replicas,
-    /// Where the certificate comes from.
-    Certificate,
-}
+/// The components that set the number of replicas.
+const REPLICAS: [Component; 3] = [Component::Ha, Component::SingleNode, Component::KindDev];
+/// The components by which a certificate comes from elsewhere.
+pub const CERTIFICATES: [Component; 3] = [Component::CertManager, Component::CsiDriver, Component::CertFiles];
 
 /// Two components of which only one can be chosen.
 #[must_use]
 pub fn contradiction(components: &BTreeSet<Component>) -> Option<(Component, Component)> {
-    let excluded_by = |one: &Component| {
-        let decides = |other: &&Component| *other > one && other.decides() == one.decides();
-        one.decides().and_then(|_| components.iter().find(decides)).map(|other| (*one, *other))
-    };
-    components.iter().find_map(excluded_by)
+    [REPLICAS, CERTIFICATES].into_iter().find_map(|rivals| {
+        let mut chosen = rivals.into_iter().filter(|rival| components.contains(rival));
+        Some((chosen.next()?, chosen.next()?))
+    })
 }

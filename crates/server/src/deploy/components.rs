@@ -16,8 +16,8 @@ use crate::deploy::objects::Objects;
 /// Applies the change of a component.
 pub(super) fn apply(objects: &mut Objects, plan: &InstallPlan, component: Component) {
     match component {
-        // The families are in the plan.
-        Component::Family(_) => {}
+        // The families are in the plan, and the priority is in the base.
+        Component::Family(_) | Component::PriorityCritical => {}
         Component::Policies => policies::policies(objects, plan),
         Component::Ha => availability::ha(objects),
         Component::SingleNode => availability::single_node(objects),
@@ -31,14 +31,14 @@ pub(super) fn apply(objects: &mut Objects, plan: &InstallPlan, component: Compon
         Component::ServiceMonitor => monitoring::service_monitor(objects, plan),
         Component::Alerts => monitoring::alerts(objects, plan),
         Component::Dashboards => monitoring::dashboards(objects, plan),
-        Component::PriorityCritical => operations::priority_critical(objects, plan),
+        Component::AfterReady => reviews::after_ready(objects, plan),
         Component::NoEvents => operations::no_events(objects),
         Component::FailClosed => reviews::fail_closed(objects, plan),
         Component::PolicyStrict => policies::strict(objects, plan),
         Component::ArkBrokers => policies::workloads(objects, plan),
         Component::Templates => reviews::templates(objects, plan),
-        Component::Vap => objects.validating_policies = cel_policies::validating(&plan.name, &plan.families),
-        Component::Map => objects.mutating_policies = cel_policies::mutating(&plan.name, &plan.families),
+        Component::Vap => objects.add_policies(cel_policies::validating(&plan.name, &plan.families)),
+        Component::Map => objects.add_policies(cel_policies::mutating(&plan.name, &plan.families)),
         Component::StaticManifest => reviews::static_manifest(objects, plan),
         Component::GitopsArgocd => operations::argo_cd(objects),
         Component::GitopsFlux => operations::flux(objects),

@@ -51,30 +51,15 @@ pub(super) fn not_deleting(kinds: &[&Kind]) -> MatchCondition {
     condition((name, &format!("request.kind.kind == 'Namespace' ? ({namespaces}) : ({others})")))
 }
 
-/// What the apiserver does when memgate does not answer.
-#[derive(Clone, Copy)]
-pub(super) enum Failure {
-    /// The request is refused.
-    Fail,
-    /// It goes on without memgate.
-    Ignore,
-}
-
-impl Failure {
-    /// The value of `failurePolicy`.
-    pub(super) fn name(self) -> String {
-        match self {
-            Self::Fail => "Fail",
-            Self::Ignore => "Ignore",
-        }
-        .to_owned()
-    }
-}
+/// The failure policy of an entry whose requests are refused when memgate does not answer.
+pub(super) const FAIL: &str = "Fail";
+/// That of an entry whose requests go on without memgate then.
+pub(super) const IGNORE: &str = "Ignore";
 
 /// An entry of a configuration. The entries of both kinds have this type: it has every field of a `ValidatingWebhook`.
 pub(super) type Webhook = MutatingWebhook;
 
-pub(super) fn pods_webhook(plan: &InstallPlan, name: &str, failure: Failure, seconds: i32) -> Webhook {
+pub(super) fn pods_webhook(plan: &InstallPlan, name: &str, failure: &str, seconds: i32) -> Webhook {
     Webhook {
         rules: Some(vec![rule("", "v1", vec!["pods".to_owned()], &["CREATE"])]),
         match_conditions: Some(conditions(&[NOT_NODE, NOT_MIRROR])),
@@ -93,17 +78,11 @@ pub(super) fn expressions(requirements: Vec<LabelSelectorRequirement>) -> LabelS
     LabelSelector { match_expressions: Some(requirements), match_labels: None }
 }
 
-pub(super) fn webhook(
-    plan: &InstallPlan,
-    call: Phase,
-    name: &str,
-    failure: Failure,
-    seconds: i32,
-) -> Webhook {
+pub(super) fn webhook(plan: &InstallPlan, call: Phase, name: &str, failure: &str, seconds: i32) -> Webhook {
     Webhook {
         name: full_name(name),
         client_config: client_config(plan, call),
-        failure_policy: Some(failure.name()),
+        failure_policy: Some(failure.to_owned()),
         match_policy: Some("Equivalent".to_owned()),
         reinvocation_policy: (call == Phase::Mutate).then(|| "IfNeeded".to_owned()),
         timeout_seconds: Some(seconds),

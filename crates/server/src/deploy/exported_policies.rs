@@ -20,6 +20,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::admissionregistration::v1::{
     ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
 };
+use serde_json::json;
 
 use crate::deploy::{Error, yaml};
 use memgate_model::family::Family;
@@ -118,11 +119,7 @@ impl Exported {
     /// # Errors
     /// When an object cannot be written as YAML, which would be a bug of memgate's.
     pub fn render(&self) -> Result<String, Error> {
-        let mut objects = Vec::new();
-        for (policy, binding) in &self.policies {
-            objects.extend([serde_json::to_value(policy)?, serde_json::to_value(binding)?]);
-        }
-        yaml(objects.iter())
+        yaml(self.policies.iter().flat_map(|(policy, binding)| [json!(policy), json!(binding)]))
     }
 }
 

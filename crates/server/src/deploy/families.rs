@@ -4,7 +4,7 @@
 use k8s_openapi::api::admissionregistration::v1::{MatchCondition, RuleWithOperations};
 
 use crate::deploy::entry::{
-    Failure, Webhook, condition, expressions, full_name, not_deleting, outside_the_system, pods_webhook,
+    IGNORE, Webhook, condition, expressions, full_name, not_deleting, outside_the_system, pods_webhook,
     requirement, rules, webhook,
 };
 use crate::deploy::install_plan::InstallPlan;
@@ -126,7 +126,7 @@ fn agent_pods(plan: &InstallPlan, selector: &PodSelector) -> Webhook {
     pods.push(requirement(INJECT_LABEL, "NotIn", &["disabled", "required"]));
     let mut namespaces = outside_the_system(plan);
     namespaces.push(requirement(INJECT_LABEL, "NotIn", &["disabled"]));
-    let entry = pods_webhook(plan, &agent_pods_name(selector), Failure::Ignore, 2);
+    let entry = pods_webhook(plan, &agent_pods_name(selector), IGNORE, 2);
     let mut conditions = entry.match_conditions.clone().unwrap_or_default();
     let when = |test: String| format!("object == null || {test}");
     conditions.extend(selector.annotation.map(|annotation| {

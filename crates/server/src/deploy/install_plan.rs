@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::deploy::component::Component;
+use crate::deploy::component::{CERTIFICATES, Component};
 use memgate_model::family::Family;
 
 /// The choices of an installation.
@@ -32,8 +32,7 @@ impl InstallPlan {
     /// Whether memgate itself writes trust and paths into the webhook configurations.
     #[must_use]
     pub fn has_own_certificates(&self) -> bool {
-        const OTHERS: [Component; 3] = [Component::CertManager, Component::CsiDriver, Component::CertFiles];
-        !OTHERS.iter().any(|component| self.components.contains(component))
+        !CERTIFICATES.iter().any(|component| self.components.contains(component))
     }
 }
 
@@ -64,7 +63,13 @@ pub enum InstallPart {
 }
 
 impl InstallPart {
-    /// Every part, in the order in which they are applied.
-    pub const ALL: [Self; 6] =
-        [Self::Namespace, Self::Crds, Self::Rbac, Self::Policies, Self::Workload, Self::Webhooks];
+    /// Every part with its name in flags, in the order in which they are applied.
+    pub const ALL: [(&'static str, Self); 6] = [
+        ("namespace", Self::Namespace),
+        ("crds", Self::Crds),
+        ("rbac", Self::Rbac),
+        ("policies", Self::Policies),
+        ("workload", Self::Workload),
+        ("webhooks", Self::Webhooks),
+    ];
 }

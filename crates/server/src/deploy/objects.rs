@@ -1,16 +1,15 @@
 //! All installed objects; components change them before they are written.
 
-use k8s_openapi::api::admissionregistration::v1::{
-    MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding, MutatingWebhookConfiguration,
-    ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
-};
+use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec};
-use k8s_openapi::api::core::v1::{Container, Namespace, PodSpec, Service, ServiceAccount};
+use k8s_openapi::api::core::v1::{Container, Namespace, PodSpec};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
-use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
-use serde_json::{Value, to_value};
+use k8s_openapi::api::rbac::v1::{ClusterRole, PolicyRule, Role};
+use serde::Deserialize as _;
+use serde_json::{Value, json};
 
 use crate::deploy::install_plan::{InstallPart, InstallPlan};
+use crate::deploy::templates::is_named;
 use crate::deploy::{rbac, self_guard, templates, webhooks, workload};
 
 /// A webhook configuration of either kind: the type of the mutating kind has every field of the other.
@@ -21,20 +20,8 @@ pub type WebhookConfiguration = MutatingWebhookConfiguration;
 pub struct Objects {
     /// The namespace that memgate runs in.
     pub namespace: Namespace,
-    /// The account that memgate runs as.
-    pub service_account: ServiceAccount,
-    /// Its permissions in the whole cluster.
+    /// The permissions of memgate's account in the whole cluster.
     pub cluster_role: ClusterRole,
-    /// Gives that role to it.
-    pub cluster_role_binding: ClusterRoleBinding,
-    /// Its permissions in its own namespace, with the binding.
-    pub role: Option<(Role, RoleBinding)>,
-    /// The permissions of audits in that namespace, with the binding.
-    pub audit_role: Option<(Role, RoleBinding)>,
-    /// The policy that limits its changes of the webhook configurations, with the binding.
-    pub self_guard: Option<(ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding)>,
-    /// The Service that the apiserver calls.
-    pub service: Service,
     /// The Deployment without its container.
     pub deployment: Deployment,
     /// memgate itself, the one container of its pods.
@@ -45,11 +32,7 @@ pub struct Objects {
     pub mutating: WebhookConfiguration,
     /// The entries for validating calls.
     pub validating: WebhookConfiguration,
-    /// The policies with which the apiserver refuses objects without memgate.
-    pub validating_policies: Vec<(ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding)>,
-    /// The policies with which it writes defaults without memgate.
-    pub mutating_policies: Vec<(MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding)>,
-    /// The objects that components add, each with its part.
+    /// The other objects, each with its part. Components add some, and change none.
     pub others: Vec<(InstallPart, Value)>,
 }
 
@@ -58,29 +41,41 @@ impl Objects {
     #[must_use]
     pub fn base(plan: &InstallPlan) -> Self {
         let (deployment, container) = workload::deployment(plan);
+        let account = rbac::account(plan).map(|object| (InstallPart::Rbac, object));
+        let guard = self_guard::policy(plan).map(|object| (InstallPart::Policies, object));
+        let service = workload::service(plan).map(|object| (InstallPart::Workload, object));
         Self {
             namespace: workload::namespace(plan),
-            service_account: rbac::service_account(plan),
             cluster_role: rbac::cluster_role(plan),
-            cluster_role_binding: rbac::cluster_role_binding(plan),
-            role: Some(rbac::role(plan)),
-            audit_role: None,
-            self_guard: Some(self_guard::policy(plan)),
-            service: workload::service(plan),
             deployment,
             container,
             disruption_budget: Some(workload::disruption_budget(plan)),
             mutating: webhooks::mutating(plan),
             validating: webhooks::validating(plan),
-            validating_policies: Vec::new(),
-            mutating_policies: Vec::new(),
-            others: Vec::new(),
+            others: account.chain(guard).chain(service).collect(),
         }
+    }
+
+    /// Adds policies that work without memgate, with their bindings.
+    pub(super) fn add_policies(&mut self, policies: impl Iterator<Item = Value>) {
+        self.others.extend(policies.map(|object| (InstallPart::Policies, object)));
     }
 
     /// Adds the objects of a YAML text, in the namespace of the plan.
     pub(super) fn add(&mut self, part: InstallPart, plan: &InstallPlan, text: &str) {
         self.others.extend(templates::in_namespace(plan, text).map(|object| (part, object)));
+    }
+
+    /// The permissions of memgate's account in its own namespace: of each role with a subject.
+    #[must_use]
+    pub fn rules_in_namespace(&self) -> Vec<PolicyRule> {
+        let bindings = || self.others.iter().filter(|(_, object)| object.get("subjects").is_some());
+        let is_bound = |role: &Role| {
+            let name = role.metadata.name.as_deref().unwrap_or_default();
+            bindings().any(|(_, binding)| is_named(binding, &["RoleBinding"], name))
+        };
+        let roles = self.others.iter().filter_map(|(_, object)| Role::deserialize(object).ok());
+        roles.filter(is_bound).flat_map(|role| role.rules.unwrap_or_default()).collect()
     }
 
     /// The Deployment's specification.
@@ -99,45 +94,25 @@ impl Objects {
     }
 
     /// All of them with their parts, in the order in which they are applied.
-    ///
-    /// # Errors
-    /// When one of them has a value that JSON cannot express, which would be a bug of memgate's.
-    pub fn documents(mut self) -> Result<Vec<(InstallPart, Value)>, serde_json::Error> {
+    #[must_use]
+    pub fn documents(mut self) -> Vec<(InstallPart, Value)> {
         let container = std::mem::take(&mut self.container);
         self.pod().containers.push(container);
-        let mut documents = vec![
-            (InstallPart::Namespace, to_value(self.namespace)?),
-            (InstallPart::Rbac, to_value(self.service_account)?),
-            (InstallPart::Rbac, to_value(self.cluster_role)?),
-            (InstallPart::Rbac, to_value(self.cluster_role_binding)?),
-        ];
-        let mut add = |part, object| documents.push((part, object));
-        for (role, binding) in self.role.into_iter().chain(self.audit_role) {
-            add(InstallPart::Rbac, to_value(role)?);
-            add(InstallPart::Rbac, to_value(binding)?);
-        }
-        for (policy, binding) in self.self_guard.into_iter().chain(self.validating_policies) {
-            add(InstallPart::Policies, to_value(policy)?);
-            add(InstallPart::Policies, to_value(binding)?);
-        }
-        for (policy, binding) in self.mutating_policies {
-            add(InstallPart::Policies, to_value(policy)?);
-            add(InstallPart::Policies, to_value(binding)?);
-        }
-        add(InstallPart::Workload, to_value(self.service)?);
-        add(InstallPart::Workload, to_value(self.deployment)?);
-        if let Some(budget) = self.disruption_budget {
-            add(InstallPart::Workload, to_value(budget)?);
-        }
-        add(InstallPart::Webhooks, to_value(self.mutating)?);
-        let mut validating = to_value(self.validating)?;
+        let mut documents = self.others;
+        let mut validating = json!(self.validating);
         if let Some(kind) = validating.get_mut("kind") {
             *kind = "ValidatingWebhookConfiguration".into();
         }
-        add(InstallPart::Webhooks, validating);
-        documents.extend(self.others);
+        documents.extend([
+            (InstallPart::Namespace, json!(self.namespace)),
+            (InstallPart::Rbac, json!(self.cluster_role)),
+            (InstallPart::Workload, json!(self.deployment)),
+            (InstallPart::Webhooks, json!(self.mutating)),
+            (InstallPart::Webhooks, validating),
+        ]);
+        documents.extend(self.disruption_budget.map(|budget| (InstallPart::Workload, json!(budget))));
         // Stable: within a part they stay in this order.
         documents.sort_by_key(|(part, _)| *part);
-        Ok(documents)
+        documents
     }
 }

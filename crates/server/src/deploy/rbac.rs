@@ -2,32 +2,35 @@
 //!
 //! It reads the kinds that decisions look up. It writes Events, the `caBundle` of its own two webhook
 //! configurations, and the one Secret with its CA; it can read no other Secret. With policies it writes their status,
-//! reports, and a Lease.
+//! reports, and a Lease; with registration after a ready replica, a RoleBinding of its own.
 
 use std::collections::BTreeMap;
 
-use k8s_openapi::api::core::v1::ServiceAccount;
-use k8s_openapi::api::rbac::v1::{
-    ClusterRole, ClusterRoleBinding, PolicyRule, Role, RoleBinding, RoleRef, Subject,
-};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use serde::de::DeserializeOwned;
-use serde_json::{Value, from_value};
+use k8s_openapi::api::rbac::v1::{ClusterRole, PolicyRule};
+use serde_json::Value;
 
 use crate::deploy::install_plan::InstallPlan;
-use crate::deploy::metadata::{CONFIGURATIONS, NAME, cluster_metadata, metadata};
-use crate::deploy::templates::documents;
+use crate::deploy::metadata::{CONFIGURATIONS, NAME, cluster_metadata};
+use crate::deploy::templates::{in_namespace, is_named};
 use memgate_model::family::Family;
 use memgate_model::kind::{Kind, NAMESPACE, POLICY_GROUP, POLICY_KINDS};
 
 /// The account, its roles and their bindings.
 const BASE: &str = include_str!("../../../../deploy/kustomize/base/rbac.yaml");
-/// The role of audits and its binding.
-const AUDIT: &str = include_str!("../../../../deploy/kustomize/components/policies/common/audit.yaml");
 
-/// The service account; its token is mounted where it is needed, for an hour at a time.
-pub(super) fn service_account(plan: &InstallPlan) -> ServiceAccount {
-    ServiceAccount { metadata: metadata(plan), ..of_kind(BASE, "ServiceAccount") }
+/// The service account, its role for the one Secret in its own namespace, and the bindings of both roles.
+pub(super) fn account(plan: &InstallPlan) -> impl Iterator<Item = Value> {
+    let others = in_namespace(plan, BASE).filter(|object| !is_named(object, &["ClusterRole"], NAME));
+    others.map(|mut object| {
+        if is_named(&object, &["ClusterRoleBinding"], NAME) {
+            for pointer in ["/metadata/name", "/roleRef/name"] {
+                if let Some(name) = object.pointer_mut(pointer) {
+                    *name = plan.name.clone().into();
+                }
+            }
+        }
+        object
+    })
 }
 
 /// The permissions in the whole cluster, without those of families.
@@ -47,32 +50,6 @@ pub(super) fn configurations(plan: &InstallPlan) -> PolicyRule {
         resource_names: Some(vec![plan.name.clone()]),
         ..rule("admissionregistration.k8s.io", &CONFIGURATIONS, &["get", "watch", "patch"])
     }
-}
-
-/// The one Secret in memgate's own namespace.
-pub(super) fn role(plan: &InstallPlan) -> (Role, RoleBinding) {
-    role_and_binding(plan, BASE)
-}
-
-/// The Lease by which one replica at a time audits, in memgate's own namespace.
-pub(super) fn audit_role(plan: &InstallPlan) -> (Role, RoleBinding) {
-    role_and_binding(plan, AUDIT)
-}
-
-/// The role and the binding of a YAML text, in the namespace of the plan.
-fn role_and_binding(plan: &InstallPlan, text: &str) -> (Role, RoleBinding) {
-    let (role, binding): (Role, RoleBinding) = (of_kind(text, "Role"), of_kind(text, "RoleBinding"));
-    let within = |metadata| ObjectMeta { namespace: Some(plan.namespace.clone()), ..metadata };
-    (
-        Role { metadata: within(role.metadata), ..role },
-        RoleBinding { metadata: within(binding.metadata), subjects: Some(subjects(plan)), ..binding },
-    )
-}
-
-fn of_kind<T: DeserializeOwned + Default>(text: &str, kind: &str) -> T {
-    let mut objects =
-        documents(text).filter(|object| object.get("kind").and_then(Value::as_str) == Some(kind));
-    objects.next().and_then(|object| from_value(object).ok()).unwrap_or_default()
 }
 
 /// Read access to the kinds that a family's decisions look up, with the verbs that each needs; and to the APIService
@@ -130,20 +107,4 @@ fn rule(group: &str, resources: &[&str], verbs: &[&str]) -> PolicyRule {
         verbs: owned(verbs),
         ..PolicyRule::default()
     }
-}
-
-/// Gives the role for the whole cluster to the service account.
-pub(super) fn cluster_role_binding(plan: &InstallPlan) -> ClusterRoleBinding {
-    let base: ClusterRoleBinding = of_kind(BASE, "ClusterRoleBinding");
-    let role_ref = RoleRef { name: plan.name.clone(), ..base.role_ref };
-    ClusterRoleBinding { metadata: cluster_metadata(plan), role_ref, subjects: Some(subjects(plan)) }
-}
-
-fn subjects(plan: &InstallPlan) -> Vec<Subject> {
-    vec![Subject {
-        kind: "ServiceAccount".to_owned(),
-        name: NAME.to_owned(),
-        namespace: Some(plan.namespace.clone()),
-        api_group: None,
-    }]
 }

@@ -5,9 +5,8 @@
 //! The policy lists the fields one by one, since CEL has no "all but this one"; a test compares the list with the
 //! apiserver's schema of both kinds.
 
-use k8s_openapi::api::admissionregistration::v1::{
-    ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
-};
+use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
+use serde_json::{Value, json};
 
 use crate::deploy::cel_policies::policy_binding;
 use crate::deploy::entry::condition;
@@ -19,13 +18,13 @@ use crate::deploy::templates::object;
 const POLICY: &str = include_str!("../../../../deploy/kustomize/base/self-guard.yaml");
 
 /// The policy and its binding, for the account in the namespace of the plan.
-pub(super) fn policy(plan: &InstallPlan) -> (ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding) {
+pub(super) fn policy(plan: &InstallPlan) -> impl Iterator<Item = Value> + use<> {
     let metadata = suffixed_metadata(&plan.name, SELF_GUARD);
     let mut policy = ValidatingAdmissionPolicy { metadata: metadata.clone(), ..object(POLICY) };
     let account = format!("request.userInfo.username == 'system:serviceaccount:{}:{NAME}'", plan.namespace);
     let spec = policy.spec.get_or_insert_default();
     spec.match_conditions = Some(vec![condition(("own-account", &account))]);
-    (policy, policy_binding(metadata, "Deny"))
+    [json!(policy), json!(policy_binding(metadata, "Deny"))].into_iter()
 }
 
 #[cfg(test)]

@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::de::DeserializeOwned;
-use serde_json::{Value, from_value, to_value};
+use serde_json::{Value, from_value};
 
 use crate::deploy::install_plan::InstallPlan;
 use memgate_manifest::document::values;
@@ -21,14 +20,20 @@ pub(super) fn object<T: DeserializeOwned + Default>(text: &str) -> T {
     documents(text).next().and_then(|value| from_value(value).ok()).unwrap_or_default()
 }
 
-/// The objects of a YAML text, in the namespace of a plan.
+/// Whether an object is of one of these kinds, and has this name.
+pub(super) fn is_named(object: &Value, kinds: &[&str], name: &str) -> bool {
+    let text = |pointer| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+    kinds.contains(&text("/kind")) && text("/metadata/name") == name
+}
+
+/// The objects of a YAML text, in the namespace of a plan, and for the account there.
 pub(super) fn in_namespace(plan: &InstallPlan, text: &str) -> impl Iterator<Item = Value> + use<> {
-    let namespace = plan.namespace.clone();
+    let namespace = Value::from(plan.namespace.clone());
     documents(text).map(move |mut object| {
-        if let Some(metadata) = object.get_mut("metadata") {
-            let read = from_value::<ObjectMeta>(metadata.take()).unwrap_or_default();
-            let read = ObjectMeta { namespace: Some(namespace.clone()), ..read };
-            *metadata = to_value(read).unwrap_or_default();
+        for pointer in ["/metadata/namespace", "/subjects/0/namespace"] {
+            if let Some(known) = object.pointer_mut(pointer) {
+                known.clone_from(&namespace);
+            }
         }
         object
     })

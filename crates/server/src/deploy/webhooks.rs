@@ -7,8 +7,8 @@
 use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
 
 use crate::deploy::entry::{
-    Failure, NOT_DELETING, Webhook, conditions, expressions, outside_the_system, pods_webhook, requirement,
-    rule, webhook,
+    FAIL, IGNORE, NOT_DELETING, Webhook, conditions, expressions, outside_the_system, pods_webhook,
+    requirement, rule, webhook,
 };
 use crate::deploy::install_plan::InstallPlan;
 use crate::deploy::metadata::cluster_metadata;
@@ -57,7 +57,7 @@ fn of_resources(plan: &InstallPlan, call: Phase, name: &str, fail_open: bool) ->
 
 /// The entry for memory that is deleted.
 pub(super) fn deletions(plan: &InstallPlan) -> Webhook {
-    Webhook { rules: Some(Vec::new()), ..webhook(plan, Phase::Validate, "deletions", Failure::Ignore, 1) }
+    Webhook { rules: Some(Vec::new()), ..webhook(plan, Phase::Validate, "deletions", IGNORE, 1) }
 }
 
 /// The entry for pods that ask to be refused rather than started without their memory, of every family. The label of a
@@ -66,7 +66,7 @@ fn required_pods(plan: &InstallPlan) -> Webhook {
     Webhook {
         object_selector: Some(expressions(vec![requirement(INJECT_LABEL, "In", &["required"])])),
         namespace_selector: Some(expressions(outside_the_system(plan))),
-        ..pods_webhook(plan, REQUIRED, Failure::Fail, 5)
+        ..pods_webhook(plan, REQUIRED, FAIL, 5)
     }
 }
 
@@ -83,11 +83,11 @@ pub(super) fn templates(plan: &InstallPlan) -> Webhook {
         ]),
         namespace_selector: Some(expressions(namespaces)),
         match_conditions: Some(conditions(&[NOT_DELETING])),
-        ..webhook(plan, Phase::Validate, "templates", Failure::Ignore, 1)
+        ..webhook(plan, Phase::Validate, "templates", IGNORE, 1)
     }
 }
 
 /// The name, the failure policy and the timeout in seconds of the entry for resources.
-pub(super) const fn resources(fail_open: bool) -> (&'static str, Failure, i32) {
-    if fail_open { ("advice", Failure::Ignore, 2) } else { ("resources", Failure::Fail, 5) }
+pub(super) const fn resources(fail_open: bool) -> (&'static str, &'static str, i32) {
+    if fail_open { ("advice", IGNORE, 2) } else { ("resources", FAIL, 5) }
 }

@@ -2,17 +2,21 @@
 //! them. The permissions are in `rbac`.
 
 use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::{Container, Namespace, Service, VolumeMount};
+use k8s_openapi::api::core::v1::{Container, Namespace, VolumeMount};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde_json::Value;
 
 use crate::deploy::install_plan::InstallPlan;
-use crate::deploy::metadata::{NAME, metadata};
-use crate::deploy::templates::object;
+use crate::deploy::metadata::metadata;
+use crate::deploy::templates::{in_namespace, object};
 
 const NAMESPACE: &str = include_str!("../../../../deploy/kustomize/base/namespace.yaml");
 const SERVICE: &str = include_str!("../../../../deploy/kustomize/base/service.yaml");
 const DEPLOYMENT: &str = include_str!("../../../../deploy/kustomize/base/deployment.yaml");
+/// Allows the pods of an update, with some to spare. Some clouds refuse the priority class of critical workloads outside
+/// of `kube-system` without a quota.
+const QUOTA: &str = include_str!("../../../../deploy/kustomize/base/resource-quota.yaml");
 const DISRUPTION_BUDGET: &str = include_str!("../../../../deploy/kustomize/base/disruption-budget.yaml");
 
 /// The webhook's port in the base: firewalls of private clusters leave it open to the apiserver, because the kubelet
@@ -32,9 +36,9 @@ pub(super) fn namespace(plan: &InstallPlan) -> Namespace {
     Namespace { metadata, ..base }
 }
 
-/// The Service that the apiserver calls.
-pub(super) fn service(plan: &InstallPlan) -> Service {
-    Service { metadata: metadata(plan), ..object(SERVICE) }
+/// The Service that the apiserver calls, and the quota for the priority class of its pods.
+pub(super) fn service(plan: &InstallPlan) -> impl Iterator<Item = Value> {
+    in_namespace(plan, SERVICE).chain(in_namespace(plan, QUOTA))
 }
 
 /// The Deployment without its container, and the container.
@@ -42,11 +46,7 @@ pub(super) fn deployment(plan: &InstallPlan) -> (Deployment, Container) {
     let mut deployment = Deployment { metadata: metadata(plan), ..object(DEPLOYMENT) };
     let pod = deployment.spec.as_mut().and_then(|spec| spec.template.spec.as_mut());
     let base = pod.and_then(|pod| pod.containers.pop()).unwrap_or_default();
-    let mut container = Container { image: Some(plan.image.clone()), ..base };
-    // Also where memgate writes nothing into the configurations: the Deployment shows their name.
-    let name = (plan.name != NAME).then(|| format!("--webhook-configuration={}", plan.name));
-    container.args.get_or_insert_default().extend(name);
-    (deployment, container)
+    (deployment, Container { image: Some(plan.image.clone()), ..base })
 }
 
 /// Keeps one replica through node drains, and never blocks the removal of a broken one.

@@ -79,6 +79,11 @@ async fn metrics(State(health): State<Arc<Health>>) -> Response {
 }
 
 impl Health {
+    /// Whether reviews may be sent here.
+    pub(super) fn is_ready(&self) -> bool {
+        self.not_ready_reasons().is_empty()
+    }
+
     /// Why reviews should not be sent here; empty when ready.
     fn not_ready_reasons(&self) -> Vec<String> {
         let mut reasons = Vec::new();
@@ -103,7 +108,7 @@ impl Health {
 
     /// Sets the gauges that are measured at each scrape.
     fn update_gauges(&self) {
-        self.metrics.set_ready(self.not_ready_reasons().is_empty());
+        self.metrics.set_ready(self.is_ready());
         self.metrics.admission.set_bytes_in_flight(self.app.concurrency.bytes_in_use());
         self.metrics.connections.set(i64::try_from(self.connections.open()).unwrap_or(i64::MAX));
         if let Some(validity) = self.certificate.validity() {

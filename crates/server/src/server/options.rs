@@ -50,6 +50,9 @@ pub struct Options {
     /// For how long pods are held because an object that they refer to is missing, from when it was found missing.
     /// Default: 30 s, which is enough for people and tools to apply related objects; with zero, pods are not held.
     pub reference_grace: Duration,
+    /// The namespace in which a ready replica registers: a RoleBinding there gets its subject. Default: none, since the
+    /// entries do not wait for it.
+    pub register_in: Option<String>,
     /// Where traces go. Default: nowhere.
     pub traces: Option<traces::TraceOptions>,
 }
@@ -71,6 +74,7 @@ impl Options {
             policies: true,
             audit: None,
             reference_grace: Duration::from_secs(30),
+            register_in: None,
             traces: None,
         }
     }

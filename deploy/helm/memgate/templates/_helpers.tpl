@@ -69,7 +69,12 @@ Arguments: the root and a dict with the object's.
 {{- end }}
 
 {{- define "memgate.labels" -}}
-{{- include "memgate.objectLabels" (list . (dict "app.kubernetes.io/name" (include "memgate.name" .))) -}}
+{{- include "memgate.labelsBeside" (list . dict) -}}
+{{- end }}
+
+{{/* The same with further labels of one object. Arguments: the root and these labels. */}}
+{{- define "memgate.labelsBeside" -}}
+{{- include "memgate.objectLabels" (list (index . 0) (merge (dict "app.kubernetes.io/name" (include "memgate.name" (index . 0))) (index . 1))) -}}
 {{- end }}
 
 {{/* The labels of memgate's pods: without the chart, whose version must not restart them. */}}
@@ -84,9 +89,8 @@ Arguments: the root and a dict with the object's.
 {{- include "memgate.objectLabels" (list . $own) -}}
 {{- end }}
 
-{{/* Without a repository, the default of memgate's own manifests; the notes ask for a repository. */}}
 {{- define "memgate.image" -}}
-{{- $repository := default "ghcr.io/memgate/memgate" .Values.image.repository -}}
+{{- $repository := required "image.repository is needed: no image of memgate is published. Without one its pods cannot start, and the apiserver refuses requests that need their answer. Build the image (docs/image.md), push it, and set image.repository" .Values.image.repository -}}
 {{- if .Values.image.digest -}}
 {{- printf "%s@%s" $repository .Values.image.digest -}}
 {{- else -}}
@@ -131,6 +135,11 @@ Arguments: the root and a dict with the object's.
   values: [kube-system, kube-public, kube-node-lease, {{ .Release.Namespace }}]
 {{- end }}
 
+{{/* Whether a replica has ever been ready: it has then added the subject to the binding memgate-registered. */}}
+{{- define "memgate.registered" -}}
+authorizer.serviceAccount('{{ .Release.Namespace }}', 'memgate-registered').group('memgate.dev').resource('webhooks').namespace('{{ .Release.Namespace }}').check('register').allowed()
+{{- end }}
+
 {{/*
 One entry of a webhook configuration. Arguments: root, entry (from files/families.json or a template),
 set (the values of its sort), path; mutating or not.
@@ -159,10 +168,14 @@ set (the values of its sort), path; mutating or not.
   objectSelector:
     matchExpressions: {{- toYaml . | nindent 6 }}
   {{- end }}
+  {{- $failure := default .entry.failurePolicy .set.failurePolicy }}
+  {{- if and (eq .root.Values.register "after-ready") (eq $failure "Fail") }}
+  {{- $conditions = append $conditions (dict "name" "registered" "expression" (include "memgate.registered" .root)) }}
+  {{- end }}
   {{- with $conditions }}
   matchConditions: {{- toYaml . | nindent 4 }}
   {{- end }}
-  failurePolicy: {{ default .entry.failurePolicy .set.failurePolicy }}
+  failurePolicy: {{ $failure }}
   timeoutSeconds: {{ include "memgate.number" (default .entry.timeoutSeconds .set.timeoutSeconds) }}
   matchPolicy: Equivalent
   {{- if .mutating }}

@@ -4,10 +4,9 @@ serviceAccountName: {{ include "memgate.account" . }}
 automountServiceAccountToken: false
 {{- /* 20 s more than the drain, so that no kubelet ends it halfway. */}}
 terminationGracePeriodSeconds: {{ add 20 (ternary 100 .Values.timeouts.drain (kindIs "invalid" .Values.timeouts.drain)) }}
-securityContext:
-  runAsNonRoot: true
-  runAsUser: 65532
-  seccompProfile: {type: RuntimeDefault}
+{{- with .Values.podSecurityContext }}
+securityContext: {{- toYaml . | nindent 2 }}
+{{- end }}
 {{- with .Values.image.pullSecrets }}
 imagePullSecrets: {{- toYaml . | nindent 2 }}
 {{- end }}
@@ -78,10 +77,9 @@ containers:
       httpGet: {path: /readyz, port: health}
       periodSeconds: 5
     resources: {{- toYaml .Values.resources | nindent 6 }}
-    securityContext:
-      allowPrivilegeEscalation: false
-      readOnlyRootFilesystem: true
-      capabilities: {drop: [ALL]}
+    {{- with .Values.securityContext }}
+    securityContext: {{- toYaml . | nindent 6 }}
+    {{- end }}
     volumeMounts:
       - {name: account, mountPath: /var/run/secrets/kubernetes.io/serviceaccount, readOnly: true}
       {{- if ne .Values.certs.mode "builtin" }}
@@ -143,38 +141,17 @@ volumes:
 {{- end }}
 {{- end }}
 
-{{/* The command line of memgate, as a list. */}}
+{{/* The command line of memgate, as a list, in the order of `memgate manifests`. */}}
 {{- define "memgate.arguments" -}}
 - serve
 - --listen=[::]:{{ include "memgate.webhookPort" . }}
 - --health=[::]:{{ include "memgate.healthPort" . }}
-{{- if eq .Values.certs.mode "builtin" }}
-- --certs=builtin
-{{- else }}
 - --certs={{ ternary "files" .Values.certs.mode (eq .Values.certs.mode "csi") }}
-- --tls-cert=/etc/memgate/tls/tls.crt
-- --tls-key=/etc/memgate/tls/tls.key
+{{- if not .Values.policies.enabled }}
+- --no-policies
 {{- end }}
 {{- range (include "memgate.families" . | fromJson).families }}
 - --family={{ .name }}
-{{- end }}
-{{- if ne (include "memgate.name" .) "memgate" }}
-- --service={{ include "memgate.name" . }}
-{{- end }}
-{{- if ne (include "memgate.configuration" .) "memgate" }}
-- --webhook-configuration={{ include "memgate.configuration" . }}
-{{- end }}
-{{- if and (eq .Values.certs.mode "builtin") (ne (include "memgate.caSecret" .) "memgate-ca") }}
-- --ca-secret={{ include "memgate.caSecret" . }}
-{{- end }}
-{{- if eq .Values.certs.mode "builtin" }}
-{{- include "memgate.flags" (dict "ca-validity" .Values.certs.caValidity "key-algorithm" .Values.certs.keyAlgorithm "leaf-validity" .Values.certs.leafValidity "renew-fraction" .Values.certs.renewFraction) }}
-{{- end }}
-{{- if .Values.mtls.enabled }}
-- --client-ca=/etc/memgate/client-ca/ca.crt
-{{- range .Values.mtls.subjects }}
-- --client-name={{ . }}
-{{- end }}
 {{- end }}
 {{- range .Values.inject.orloj.jobNamespaces }}
 - --orloj-job-namespace={{ . }}
@@ -186,25 +163,46 @@ volumes:
 - --orloj-source-namespace={{ . }}
 {{- end }}
 {{- with .Values.inject.sympozium }}
-{{- range $flag, $value := dict "memory-image" .memoryImage "memory-mode" .memoryMode "wait-image" .waitImage "writer-tokens" .writerTokens }}
-{{- with $value }}
-- --sympozium-{{ $flag }}={{ . }}
+{{- include "memgate.flags" (dict "sympozium-memory-mode" .memoryMode "sympozium-writer-tokens" .writerTokens) }}
+{{- include "memgate.flags" (dict "sympozium-wait-image" .waitImage) }}
+{{- include "memgate.flags" (dict "sympozium-memory-image" .memoryImage) }}
 {{- end }}
-{{- end }}
-{{- end }}
-{{- if not .Values.policies.enabled }}
-- --no-policies
-{{- end }}
+{{- include "memgate.flags" (dict "cluster-domain" .Values.policies.clusterDomain) }}
 {{- range .Values.policies.excludeNamespaces }}
 - --policy-exclude-namespace={{ . }}
+{{- end }}
+{{- if .Values.mtls.enabled }}
+- --client-ca=/etc/memgate/client-ca/ca.crt
+{{- range .Values.mtls.subjects }}
+- --client-name={{ . }}
+{{- end }}
 {{- end }}
 {{- if .Values.policies.arkBrokers }}
 - --ark-brokers
 {{- end }}
+{{- if ne .Values.certs.mode "builtin" }}
+- --tls-cert=/etc/memgate/tls/tls.crt
+- --tls-key=/etc/memgate/tls/tls.key
+{{- end }}
+{{- if eq .Values.register "after-ready" }}
+- --register-after-ready
+{{- end }}
 {{- if not .Values.events.enabled }}
 - --no-events
 {{- end }}
-{{- include "memgate.flags" (dict "cluster-domain" .Values.policies.clusterDomain "reference-grace" .Values.referenceGrace) }}
+{{- if ne (include "memgate.configuration" .) "memgate" }}
+- --webhook-configuration={{ include "memgate.configuration" . }}
+{{- end }}
+{{- if ne (include "memgate.name" .) "memgate" }}
+- --service={{ include "memgate.name" . }}
+{{- end }}
+{{- if eq .Values.certs.mode "builtin" }}
+{{- if ne (include "memgate.caSecret" .) "memgate-ca" }}
+- --ca-secret={{ include "memgate.caSecret" . }}
+{{- end }}
+{{- include "memgate.flags" (dict "ca-validity" .Values.certs.caValidity "key-algorithm" .Values.certs.keyAlgorithm "leaf-validity" .Values.certs.leafValidity "renew-fraction" .Values.certs.renewFraction) }}
+{{- end }}
+{{- include "memgate.flags" (dict "reference-grace" .Values.referenceGrace) }}
 {{- with .Values.policies.audit }}
 {{- include "memgate.flags" (dict "audit-interval" .interval "audit-rate" .rate "max-reports" .maxReports) }}
 {{- end }}

@@ -2,7 +2,7 @@
 
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-use crate::deploy::entry::{Failure, full_name};
+use crate::deploy::entry::{IGNORE, full_name};
 use crate::deploy::objects::Objects;
 use crate::deploy::webhooks::REQUIRED;
 use crate::deploy::workload::ZONE_LABEL;
@@ -29,7 +29,7 @@ pub(super) fn single_node(objects: &mut Objects) {
     let mutating = objects.mutating.webhooks.iter_mut().flatten();
     let entries = mutating.chain(objects.validating.webhooks.iter_mut().flatten());
     for entry in entries.filter(|entry| entry.name != full_name(REQUIRED)) {
-        entry.failure_policy = Some(Failure::Ignore.name());
+        entry.failure_policy = Some(IGNORE.to_owned());
     }
 }
 

@@ -4,9 +4,10 @@ use k8s_openapi::api::core::v1::{CSIVolumeSource, ConfigMapVolumeSource, SecretV
 
 use crate::deploy::components::operations::annotate;
 use crate::deploy::install_plan::{InstallPart, InstallPlan};
-use crate::deploy::metadata::{NAME, string_map};
+use crate::deploy::metadata::{NAME, SELF_GUARD, string_map};
 use crate::deploy::objects::Objects;
 use crate::deploy::rbac;
+use crate::deploy::templates::is_named;
 use crate::deploy::workload::mount;
 use crate::review_path::service_names;
 
@@ -45,11 +46,7 @@ pub(super) fn files(objects: &mut Objects, plan: &InstallPlan) {
 /// A CA, an issuer and a certificate of cert-manager, which also writes the `caBundle`.
 pub(super) fn cert_manager(objects: &mut Objects, plan: &InstallPlan) {
     files(objects, plan);
-    for argument in objects.arguments() {
-        if argument == "--certs=files" {
-            "--certs=cert-manager".clone_into(argument);
-        }
-    }
+    set_mode(objects, "cert-manager");
     objects.add(InstallPart::Workload, plan, AUTHORITY);
     objects.add(InstallPart::Workload, plan, CERTIFICATE);
     let names =
@@ -106,20 +103,28 @@ pub(super) fn mtls(objects: &mut Objects) {
 /// Serves the certificate in a volume. Removes the objects that only built-in certificates need: the role for the CA
 /// Secret, the permission to write the webhook configurations, and the policy that guards it.
 fn serve_from_volume(objects: &mut Objects, plan: &InstallPlan, volume: Volume) {
-    let arguments = objects.arguments();
-    arguments.retain(|argument| !argument.starts_with("--certs="));
-    arguments.extend([
-        "--certs=files".to_owned(),
+    set_mode(objects, "files");
+    objects.arguments().extend([
         format!("--tls-cert={TLS_DIRECTORY}/tls.crt"),
         format!("--tls-key={TLS_DIRECTORY}/tls.key"),
     ]);
     let volume = Volume { name: "tls".to_owned(), ..volume };
     objects.pod().volumes.get_or_insert_default().push(volume);
     objects.container.volume_mounts.get_or_insert_default().push(mount("tls", TLS_DIRECTORY));
-    objects.role = None;
-    objects.self_guard = None;
+    let guard = format!("{}-{SELF_GUARD}", plan.name);
+    let policy = ["ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"];
+    objects.others.retain(|(_, object)| {
+        !is_named(object, &["Role", "RoleBinding"], NAME) && !is_named(object, &policy, &guard)
+    });
     let configurations = rbac::configurations(plan);
     objects.cluster_role.rules.get_or_insert_default().retain(|rule| *rule != configurations);
+}
+
+/// Sets the flag for the origin of the certificate.
+fn set_mode(objects: &mut Objects, mode: &str) {
+    for argument in objects.arguments().iter_mut().filter(|argument| argument.starts_with("--certs=")) {
+        *argument = format!("--certs={mode}");
+    }
 }
 
 /// Has cert-manager write the CA of a Certificate into the `caBundle`.

@@ -4,7 +4,7 @@
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 
 use crate::deploy::entry::{
-    Failure, NOT_DELETING, Webhook, conditions, full_name, requirement, rules, webhook,
+    FAIL, IGNORE, NOT_DELETING, Webhook, conditions, full_name, requirement, rules, webhook,
 };
 use crate::deploy::families::{WRITES, agent_pods_name, marked_name};
 use crate::deploy::install_plan::{InstallPart, InstallPlan};
@@ -18,6 +18,8 @@ use memgate_model::family::Family;
 use memgate_model::finding::Phase;
 use memgate_model::kind::{Kind, POLICY_CRDS, POLICY_KINDS};
 
+/// The Lease by which one replica at a time audits, with the role for it.
+const AUDIT: &str = include_str!("../../../../../deploy/kustomize/components/policies/common/audit.yaml");
 /// The label of namespaces in which requests are refused while policies cannot judge them.
 const STRICT_LABEL: &str = "memgate.dev/policy";
 /// Its value.
@@ -35,7 +37,7 @@ pub(super) fn workloads(objects: &mut Objects, plan: &InstallPlan) {
 pub(super) fn policies(objects: &mut Objects, plan: &InstallPlan) {
     objects.others.extend(documents(POLICY_CRDS).map(|definition| (InstallPart::Crds, definition)));
     objects.cluster_role.rules.get_or_insert_default().extend(rbac::policies());
-    objects.audit_role = Some(rbac::audit_role(plan));
+    objects.add(InstallPart::Rbac, plan, AUDIT);
     objects.arguments().retain(|argument| argument != NO_POLICIES);
     objects.validating.webhooks.get_or_insert_default().push(own_kinds(plan));
     let names: Vec<_> = plan.families.iter().flat_map(|family| pods_names(family)).collect();
@@ -55,7 +57,7 @@ fn own_kinds(plan: &InstallPlan) -> Webhook {
     Webhook {
         rules: Some(rules(POLICY_KINDS.iter(), &WRITES)),
         match_conditions: Some(conditions(&[NOT_DELETING])),
-        ..webhook(plan, Phase::Validate, "policies", Failure::Ignore, 2)
+        ..webhook(plan, Phase::Validate, "policies", IGNORE, 2)
     }
 }
 
@@ -87,19 +89,21 @@ pub(super) fn strict(objects: &mut Objects, plan: &InstallPlan) {
 }
 
 fn split(entries: &mut Vec<Webhook>, names: &[String]) {
-    let mut closed = Vec::new();
-    for entry in entries.iter_mut().filter(|entry| names.contains(&entry.name)) {
-        let mut copy = Webhook {
+    let halves = |mut entry: Webhook| {
+        if !names.contains(&entry.name) {
+            return vec![entry];
+        }
+        let mut closed = Webhook {
             name: format!("{STRICT}.{}", entry.name),
-            failure_policy: Some(Failure::Fail.name()),
+            failure_policy: Some(FAIL.to_owned()),
             timeout_seconds: Some(STRICT_SECONDS),
             ..entry.clone()
         };
-        select(&mut copy.namespace_selector, "In");
-        closed.push(copy);
+        select(&mut closed.namespace_selector, "In");
         select(&mut entry.namespace_selector, "NotIn");
-    }
-    entries.append(&mut closed);
+        vec![closed, entry]
+    };
+    *entries = std::mem::take(entries).into_iter().flat_map(halves).collect();
 }
 
 /// Adds a requirement about the label of strict namespaces to a selector.

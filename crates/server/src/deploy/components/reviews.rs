@@ -1,10 +1,16 @@
 //! Reviews of further requests, and failure policies that differ from the base.
 
 use crate::deploy::components::policies::pods_names;
-use crate::deploy::entry::Failure;
-use crate::deploy::install_plan::InstallPlan;
+use crate::deploy::entry::{FAIL, condition};
+use crate::deploy::install_plan::{InstallPart, InstallPlan};
 use crate::deploy::objects::Objects;
 use crate::deploy::webhooks;
+
+/// The role by which a replica registers, and its binding.
+const REGISTER: &str = include_str!("../../../../../deploy/kustomize/components/after-ready/register.yaml");
+/// The role that marks an installation as registered, and its binding, which has no subject until a replica is ready.
+const REGISTERED: &str =
+    include_str!("../../../../../deploy/kustomize/components/after-ready/registered.yaml");
 
 /// Refuses agent pods while memgate does not answer, except pods of platforms that can run without memory.
 pub(super) fn fail_closed(objects: &mut Objects, plan: &InstallPlan) {
@@ -12,7 +18,25 @@ pub(super) fn fail_closed(objects: &mut Objects, plan: &InstallPlan) {
     let names: Vec<_> = strict.flat_map(|family| pods_names(family)).collect();
     let entries = objects.mutating.webhooks.iter_mut().flatten();
     for entry in entries.filter(|entry| names.contains(&entry.name)) {
-        entry.failure_policy = Some(Failure::Fail.name());
+        entry.failure_policy = Some(FAIL.to_owned());
+    }
+}
+
+/// Makes the entries that fail closed match nothing until a replica has been ready and has given the marking role to an
+/// account, for which the entries ask the authorizer.
+pub(super) fn after_ready(objects: &mut Objects, plan: &InstallPlan) {
+    objects.arguments().push("--register-after-ready".to_owned());
+    objects.add(InstallPart::Rbac, plan, REGISTER);
+    objects.add(InstallPart::Rbac, plan, REGISTERED);
+    let namespace = &plan.namespace;
+    let expression = format!(
+        "authorizer.serviceAccount('{namespace}', 'memgate-registered').group('memgate.dev').resource('webhooks')\
+         .namespace('{namespace}').check('register').allowed()"
+    );
+    let mutating = objects.mutating.webhooks.iter_mut().flatten();
+    let entries = mutating.chain(objects.validating.webhooks.iter_mut().flatten());
+    for entry in entries.filter(|entry| entry.failure_policy.as_deref() == Some(FAIL)) {
+        entry.match_conditions.get_or_insert_default().push(condition(("registered", &expression)));
     }
 }
 

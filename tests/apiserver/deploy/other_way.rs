@@ -1,0 +1,42 @@
+//! Changing the way of installing on a running cluster: no specification changes, and where tools conflict.
+
+use anyhow::{Result, ensure};
+
+use crate::{
+    fixture::{Fixture, Trial},
+    installed::memgate,
+    support::control_plane::ControlPlane,
+};
+
+const KUSTOMIZE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/deploy/kustomize/default");
+
+/// The image that is named there.
+const IMAGE: [&str; 3] =
+    ["manifests", "--image", concat!("ghcr.io/memgate/memgate:", env!("CARGO_PKG_VERSION"))];
+
+pub(crate) fn trials() -> Vec<Trial> {
+    vec![Trial::new("deploy::another_way_changes_nothing", changes_nothing)]
+}
+
+fn changes_nothing(_: &Fixture) -> Result<()> {
+    let cluster = &ControlPlane::start()?;
+    let apply =
+        |flags: &[&str], text: &str| cluster.admin().run_with_input(&[&["apply"], flags].concat(), text);
+    let manifests = memgate(&IMAGE)?;
+    apply(&["-f", "-"], &manifests)?.ok()?;
+    let generations = || -> Result<String> {
+        let kinds =
+            "deployments,poddisruptionbudgets,mutatingwebhookconfigurations,validatingwebhookconfigurations";
+        let columns = "-o=jsonpath={range .items[*]}{.kind} {.metadata.generation}\n{end}";
+        Ok(cluster.kubectl(&["get", kinds, "-n", "memgate-system", columns])?.ok()?.stdout)
+    };
+    let before = generations()?;
+    apply(&["-k", KUSTOMIZE], "")?.ok()?;
+    ensure!(generations()? == before, "kustomize changes: {before}");
+
+    // The apiserver has added defaults to fields that are owned as a whole.
+    let tool = ["--server-side", "--field-manager=argocd-controller", "-k", KUSTOMIZE];
+    let refusal = apply(&tool, "")?.refusal()?;
+    ensure!(refusal.contains("conflict with \"kubectl-client-side-apply\""), "{refusal}");
+    Ok(())
+}
