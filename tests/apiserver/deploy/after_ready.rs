@@ -128,7 +128,6 @@ fn no_write_is_refused(_: &Fixture) -> Result<()> {
         "{} of {count} writes were refused: {refused:?}",
         refused.len()
     );
-    eprintln!("of {count} writes during an installation, an update and a rollback 0 were refused");
 
     drop([first, second, third]);
     wait::until("a call to fail", || {
