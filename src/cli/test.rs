@@ -90,7 +90,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let paths = if !args.files.is_empty() {
         args.files.clone()
     } else if project.paths.is_empty() {
-        whole_repository(terminal)
+        vec![whole_repository(None, terminal)]
     } else {
         project.paths.clone()
     };

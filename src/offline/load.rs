@@ -28,6 +28,7 @@ use memgate_core::state::cluster_snapshot::{self, ClusterSnapshot};
 use memgate_core::state::makers::add_anything;
 use memgate_core::state::{self, AddError, Added};
 use memgate_manifest::document::{Document, each_value, fill_type_meta, parse_parts};
+use memgate_manifest::error::Error as InputError;
 use memgate_manifest::source::Source;
 use memgate_model::object::DEFAULT_NAMESPACE;
 use memgate_model::settings::Settings;
@@ -50,7 +51,7 @@ pub enum Error {
     Snapshot(#[from] cluster_snapshot::Error),
     /// Nor can it be read.
     #[error(transparent)]
-    Unreadable(#[from] memgate_manifest::error::Error),
+    Unreadable(#[from] InputError),
     /// A number of an object is beyond all bounds.
     #[error("failed to read an object")]
     Object(#[source] serde_json::Error),
@@ -76,7 +77,7 @@ pub struct Inputs {
     /// What there is to say about the files themselves, in document order.
     pub notices: Vec<Notice>,
     /// What could not be read.
-    pub errors: Vec<memgate_manifest::error::Error>,
+    pub errors: Vec<InputError>,
     /// What was passed by in directories and globs.
     pub unread: Unread,
     /// Of what was rendered, the files that it comes from.
@@ -245,6 +246,7 @@ impl Loader<'_> {
     /// Reads the objects to check.
     fn checked(&mut self, paths: &[String], within: Option<&Path>) -> Result<(), Error> {
         let stdin_file = self.reading.stdin_file.as_deref();
+        let errors_before = self.inputs.errors.len();
         for source in self.read(paths, within, &self.reading.exclude) {
             let source = Arc::clone(self.known.entry(source.name().to_owned()).or_insert(source));
             let is_state = stdin_file.is_some_and(|file| file.as_os_str() != source.name());
@@ -256,7 +258,7 @@ impl Loader<'_> {
             for parsed in parse_parts(&source) {
                 if is_hidden && !parsed.errors.is_empty() {
                     let path = source.name().to_owned();
-                    self.inputs.errors.push(memgate_manifest::error::Error::NotManifest { path });
+                    self.inputs.errors.push(InputError::NotManifest { path });
                     break;
                 }
                 self.inputs.errors.extend(parsed.errors);
@@ -284,6 +286,12 @@ impl Loader<'_> {
             if is_manifest && !is_state {
                 self.inputs.sources.push(source);
             }
+        }
+        if let Some(file) = stdin_file {
+            // An editor shows those of the other files at these.
+            let errors = self.inputs.errors.split_off(errors_before);
+            let is_own = |error: &InputError| error.place().is_some_and(|(path, _)| file.as_os_str() == path);
+            self.inputs.errors.extend(errors.into_iter().filter(is_own));
         }
         Ok(())
     }
