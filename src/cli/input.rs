@@ -127,6 +127,19 @@ pub struct StateArgs {
     pub namespace: Option<String>,
 }
 
+impl StateArgs {
+    /// Plans to read the state alone.
+    #[must_use]
+    pub fn plan(&self, settings: Settings) -> InputPlan {
+        InputPlan {
+            state: self.with.clone(),
+            snapshot: self.snapshot.clone(),
+            settings: Settings { namespace: self.namespace.clone(), ..settings },
+            ..InputPlan::default()
+        }
+    }
+}
+
 impl InputArgs {
     /// Reads the choices of the repository.
     ///

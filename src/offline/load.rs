@@ -198,49 +198,48 @@ impl Loader<'_> {
 
     /// Reads policies and exemptions. Other objects in their files are ignored.
     fn policies(&mut self, path: &String) -> Result<(), Error> {
-        let (known, errors) = (self.inputs.policies.len(), self.inputs.errors.len());
         let exclude = Arc::new(self.reading.exclude.of_flags());
-        let sources = self.read(std::slice::from_ref(path), None, &exclude);
-        for document in sources.iter().flat_map(each_value) {
-            match document {
-                Ok(document) => {
-                    self.add(PolicyOrigin::Policies, &document, &Pointer::root(), document.value())?;
-                }
-                Err(error) => self.inputs.errors.push(error),
-            }
-        }
-        let found = self.inputs.policies.len() > known || self.inputs.errors.len() > errors;
-        if let Some(first) = sources.first().filter(|_| !found && !self.inputs.policies.read_from(&sources)) {
+        if let Some(first) = self.unused(PolicyOrigin::Policies, path, &exclude)? {
             let message = format!("{path} holds no MemoryPolicy and no MemoryPolicyExemption");
-            self.inputs.errors.push(error_in(first, message));
+            self.inputs.errors.push(error_in(&first, message));
         }
         Ok(())
     }
 
     /// Reads state that is not checked.
     fn state(&mut self, path: &String) -> Result<(), Error> {
+        if let Some(first) = self.unused(PolicyOrigin::State, path, &self.reading.exclude)? {
+            self.notices.unused_state(path, &first);
+        }
+        Ok(())
+    }
+
+    /// Adds the objects of a path that are not checked. Returns the first file if decisions look at none of them.
+    fn unused(
+        &mut self,
+        origin: PolicyOrigin,
+        path: &String,
+        exclude: &Arc<Exclude>,
+    ) -> Result<Option<Arc<Source>>, Error> {
         let (mut is_used, errors) = (false, self.inputs.errors.len());
-        let sources = self.read(std::slice::from_ref(path), None, &self.reading.exclude);
+        let sources = self.read(std::slice::from_ref(path), None, exclude);
         for document in sources.iter().flat_map(each_value) {
             match document {
-                Ok(document) if document.kind() == cluster_snapshot::KIND => {
+                Ok(document)
+                    if origin == PolicyOrigin::State && document.kind() == cluster_snapshot::KIND =>
+                {
                     let message = "this is a file of memgate snapshot; give it with --snapshot, \
                                    which check, mutate, view, review, explain-pod, what-if and audit have";
                     let error = error_at(document.place(), &Pointer::root(), message.to_owned());
                     self.inputs.errors.push(error);
                 }
-                Ok(document) => {
-                    is_used |=
-                        self.add(PolicyOrigin::State, &document, &Pointer::root(), document.value())?;
-                }
+                Ok(document) => is_used |= self.add(origin, &document, &Pointer::root(), document.value())?,
                 Err(error) => self.inputs.errors.push(error),
             }
         }
         // With errors, the content of the files is not known.
-        if let Some(first) = sources.first().filter(|_| !is_used && self.inputs.errors.len() == errors) {
-            self.notices.unused_state(path, first);
-        }
-        Ok(())
+        let is_unused = !is_used && self.inputs.errors.len() == errors;
+        Ok(sources.into_iter().next().filter(|_| is_unused))
     }
 
     /// Reads the objects to check.
@@ -303,9 +302,7 @@ impl Loader<'_> {
         if unread.unrendered.iter().any(|unrendered| unrendered.unit.generates) {
             add_anything(&mut self.inputs.snapshot);
         }
-        self.inputs.unread.empty.extend(unread.empty);
-        self.inputs.unread.files.extend(unread.files);
-        self.inputs.unread.unrendered.extend(unread.unrendered);
+        self.inputs.unread.extend(unread);
         self.inputs.origins.rendered.extend(rendered);
         sources.into_iter().map(Arc::new).collect()
     }
