@@ -11,7 +11,7 @@ use crate::offline::check::check;
 use crate::offline::findings::overview;
 use crate::offline::load::load;
 use crate::offline::passed_over::pass_over;
-use crate::offline::what_if::policy_sets;
+use crate::offline::what_if::replaced;
 use memgate_model::policy::Policies;
 use memgate_model::request::Point;
 
@@ -73,8 +73,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let mut inputs = load(&plan)?;
     if !plan.ignores_policies {
         let none = Policies::default();
-        inputs.snapshot.policies =
-            policy_sets(&inputs.snapshot.policies, &none, &given.snapshot.policies).new;
+        inputs.snapshot.policies = replaced(&inputs.snapshot.policies, &none, &given.snapshot.policies);
     }
     inputs.places.extend(given.places);
     let families = inputs.snapshot.settings.families.clone();

@@ -27,8 +27,13 @@ use memgate_model::request::{Occasion, Point};
 const MAX_NAMES_IN_NOTE: usize = 3;
 
 /// The warnings about what was not judged, or was judged on an assumption.
-const NOT_JUDGED: [&Code; 4] =
-    [&common::KIND_MISSPELT, &common::NOT_AN_OBJECT, &common::STATE_UNUSED, &common::VERSION_UNKNOWN];
+const NOT_JUDGED: [&Code; 5] = [
+    &common::KIND_MISSPELT,
+    &common::NOT_AN_OBJECT,
+    &common::STATE_UNREADABLE,
+    &common::STATE_UNUSED,
+    &common::VERSION_UNKNOWN,
+];
 
 /// The most lines about what was passed over.
 const MAX_PASSED_OVER_IN_NOTES: usize = 20;
@@ -208,6 +213,9 @@ pub fn write_notes(checked: &Checked, report: &Report<'_>, fail_on: FailOn, term
         terminal.input_error(error);
     }
     note_unread(&checked.inputs.unread, "manifest", terminal);
+    for codes in checked.rules.unused().filter(|_| !checked.inputs.unread.is_partial) {
+        terminal.note(&format!("note: the rule for {} in {FILE_NAME} fits no finding", plain(codes)));
+    }
     for line in report.not_shown_lines() {
         terminal.note(&format!("note: {line}"));
     }
@@ -242,7 +250,7 @@ pub fn exit_status(report: &Report<'_>, fail_on: FailOn) -> ExitStatus {
     let warned = fail_on.warnings && report.count(Severity::Warn) > 0;
     let missed =
         missed(&report.passed_over).next().is_some() || NOT_JUDGED.iter().any(|code| report.has(code));
-    let blind = fail_on.strict && (missed || report.unreadable_state > 0 || report.assumed > 0);
+    let blind = fail_on.strict && (missed || report.assumed > 0);
     let denied = report.denied > 0 || report.count(Severity::Deny) > 0 || warned || blind;
     ExitStatus::of(!report.errors.is_empty(), denied, report.objects.is_empty() && !fail_on.allows_empty)
 }

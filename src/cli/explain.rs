@@ -9,6 +9,7 @@ use crate::cli::input::load_policies;
 use crate::cli::terminal::Terminal;
 use crate::offline::explain;
 use crate::offline::load::Inputs;
+use crate::offline::rules::nearest_code;
 use crate::report::page::title;
 use memgate_core::decide::codes;
 use memgate_core::family;
@@ -50,7 +51,10 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         None => list(),
         Some(name) => match codes().find(|code| code.name == name) {
             Some(code) => format!("{}\n", code.page.trim_end()),
-            None => anyhow::bail!("there is no code \"{name}\"{}", hint(name)),
+            None => match nearest_code(name) {
+                Some(near) => anyhow::bail!("there is no code \"{name}\"; did you mean {near}?"),
+                None => anyhow::bail!("there is no code \"{name}\"; `memgate explain` lists all codes"),
+            },
         },
     };
     terminal.out(text.as_bytes())?;
@@ -97,14 +101,4 @@ fn list() -> String {
         let _infallible = writeln!(text, "{:width$}  {}", code.name, title(code.page));
     }
     text
-}
-
-/// The code that was probably meant. The family may be missing in the typed name.
-fn hint(name: &str) -> String {
-    let mut names = codes().map(|code| code.name);
-    let bare = names.find(|code| code.split_once('/').is_some_and(|(_, bare)| bare == name));
-    match bare.or_else(|| nearest(name, codes().map(|code| code.name))) {
-        Some(near) => format!("; did you mean {near}?"),
-        None => "; `memgate explain` lists all codes".to_owned(),
-    }
 }

@@ -60,12 +60,6 @@ pub struct Args {
     cluster: ClusterArgs,
 }
 
-impl Args {
-    fn settings(&self) -> anyhow::Result<Settings> {
-        Ok(Settings { namespace: self.state.namespace.clone(), ..self.settings.settings(None)? })
-    }
-}
-
 /// Why memgate added nothing to a pod, as `memgate doctor` judges it; empty if it added something.
 async fn why_none(reader: &ClusterReader, pod: &AgentPod, snapshot: &Snapshot) -> String {
     let Some(replayed) = replay_one(pod, snapshot).filter(|_| pod.annotation(INJECTED_ANNOTATION).is_none())
@@ -95,16 +89,11 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         "--with and --snapshot are for files; the state around {} is read in the cluster",
         pods.join(", ")
     );
-    let mut described = from_cluster(args, &pods, terminal)?;
+    let plan = args.state.plan(args.settings.settings(None)?);
+    let mut described = from_cluster(args, &pods, &plan.settings, terminal)?;
     let mut has_failed = false;
     if !paths.is_empty() {
-        let inputs = load(&InputPlan {
-            checked: paths.clone(),
-            state: args.state.with.clone(),
-            snapshot: args.state.snapshot.clone(),
-            settings: args.settings()?,
-            ..InputPlan::default()
-        })?;
+        let inputs = load(&InputPlan { checked: paths.clone(), ..plan })?;
         described.extend(describe_all(&inputs));
         note_read(&inputs.errors, &inputs.unread, terminal);
         has_failed = !inputs.errors.is_empty();
@@ -145,7 +134,12 @@ async fn client(args: &Args, pods: &[String]) -> anyhow::Result<kube::Client> {
     args.cluster.client().await.with_context(taken_as)
 }
 
-fn from_cluster(args: &Args, pods: &[String], terminal: Terminal) -> anyhow::Result<Vec<DescribedPod>> {
+fn from_cluster(
+    args: &Args,
+    pods: &[String],
+    settings: &Settings,
+    terminal: Terminal,
+) -> anyhow::Result<Vec<DescribedPod>> {
     if pods.is_empty() {
         return Ok(Vec::new());
     }
@@ -153,7 +147,7 @@ fn from_cluster(args: &Args, pods: &[String], terminal: Terminal) -> anyhow::Res
         let reader = ClusterReader { client: client(args, pods).await?, max_objects: usize::MAX };
         let mut described = Vec::new();
         for (namespace, name) in pods.iter().filter_map(|pod| pod_in_cluster(pod)) {
-            let read = explained_pod(&reader, args.settings()?, namespace, name).await;
+            let read = explained_pod(&reader, settings.clone(), namespace, name).await;
             let ExplainedPod { pod, snapshot, incomplete } = read.map_err(anyhow::Error::msg)?;
             for why in &incomplete {
                 terminal.note(&format!("note: {why}"));

@@ -35,7 +35,11 @@ pub fn write_private(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     write_with(path, bytes, NEW_PRIVATE_FILE)
 }
 
-fn write_with(path: &Path, bytes: &[u8], mode: u32) -> anyhow::Result<()> {
+/// Writes a file like [`write_whole`]; a new one has this mode, before the umask.
+///
+/// # Errors
+/// When it cannot be written.
+pub(super) fn write_with(path: &Path, bytes: &[u8], mode: u32) -> anyhow::Result<()> {
     write(path, bytes, mode)
         .map_err(|error| anyhow::Error::msg(in_words(&error)))
         .with_context(|| format!("failed to write {}", path.display()))
@@ -46,19 +50,17 @@ fn write_with(path: &Path, bytes: &[u8], mode: u32) -> anyhow::Result<()> {
 /// # Errors
 /// When the file is read-only, has changed since it was read, or cannot be written.
 pub fn rewrite_whole(path: &Path, before: &str, after: &str) -> anyhow::Result<()> {
-    let failed = || format!("failed to write {}", path.display());
-    let metadata =
-        fs::metadata(path).map_err(|error| anyhow::Error::msg(in_words(&error))).with_context(failed)?;
-    // A rename would succeed all the same: it needs rights on the folder only, and root has all rights.
-    if metadata.permissions().readonly() {
-        return Err(anyhow::anyhow!("the file is read-only")).with_context(failed);
-    }
-    let now = fs::read(path).map_err(|error| anyhow::Error::msg(in_words(&error))).with_context(failed)?;
-    if now != before.as_bytes() {
-        return Err(anyhow::anyhow!("it has changed since it was read; run the command again"))
-            .with_context(failed);
-    }
-    write_whole(path, after.as_bytes())
+    let read = || Ok::<_, io::Error>((fs::metadata(path)?, fs::read(path)?));
+    let problem = match read() {
+        Err(error) => in_words(&error),
+        // A rename would succeed all the same: it needs rights on the folder only, and root has all rights.
+        Ok((metadata, _)) if metadata.permissions().readonly() => "the file is read-only".to_owned(),
+        Ok((_, now)) if now != before.as_bytes() => {
+            "it has changed since it was read; run the command again".to_owned()
+        }
+        Ok(_) => return write_whole(path, after.as_bytes()),
+    };
+    anyhow::bail!("failed to write {}: {problem}", path.display())
 }
 
 #[cfg_attr(not(unix), expect(unused_variables, reason = "there are no permissions"))]

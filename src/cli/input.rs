@@ -1,5 +1,6 @@
 //! The flags that say what a command reads, the plan that follows from them, and notes about what was read.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use crate::offline::load::InputPlan;
 use crate::offline::load::{Inputs, load};
 use crate::offline::read::DEFAULT_MAX_BYTES;
 use crate::offline::render::{Rendering, Unrendered, command};
-use crate::offline::repository::Tool;
+use crate::offline::repository::{Tool, normal, root_of};
 use crate::offline::rules::Rules;
 use crate::offline::stop::Stop;
 use crate::report::{counted, plain};
@@ -126,6 +127,19 @@ pub struct StateArgs {
     pub namespace: Option<String>,
 }
 
+impl StateArgs {
+    /// Plans to read the state alone.
+    #[must_use]
+    pub fn plan(&self, settings: Settings) -> InputPlan {
+        InputPlan {
+            state: self.with.clone(),
+            snapshot: self.snapshot.clone(),
+            settings: Settings { namespace: self.namespace.clone(), ..settings },
+            ..InputPlan::default()
+        }
+    }
+}
+
 impl InputArgs {
     /// Reads the choices of the repository.
     ///
@@ -144,7 +158,7 @@ impl InputArgs {
     pub fn plan(&self, project: &Project, terminal: Terminal) -> anyhow::Result<InputPlan> {
         let mut plan = self.plan_without_paths(project, &project.directory)?;
         if self.paths.is_empty() && project.paths.is_empty() && !project.has_sets() {
-            plan.checked.extend(whole_repository(terminal));
+            plan.checked.push(whole_repository(self.reading.stdin_filename.as_deref(), terminal));
         }
         Ok(plan)
     }
@@ -253,11 +267,16 @@ impl ReadingArgs {
     }
 }
 
-/// The paths of a command without PATH, where the repository does not name any, with a note.
+/// The path of a command without PATH, where the repository does not name any, with a note: the working directory, or the
+/// repository of a file that is not below it.
 #[must_use]
-pub fn whole_repository(terminal: Terminal) -> Vec<String> {
-    terminal.note("note: no PATH, so the repository is read: .");
-    vec![".".to_owned()]
+pub fn whole_repository(file: Option<&Path>, terminal: Terminal) -> String {
+    let file = file.map(normal).filter(|file| !file.starts_with(normal(Path::new("."))));
+    let directory = file.as_deref().and_then(Path::parent);
+    let root = directory.map(|directory| root_of(directory).unwrap_or(directory));
+    let root = root.map_or(Cow::Borrowed("."), Path::to_string_lossy);
+    terminal.note(&format!("note: no PATH, so the repository is read: {}", plain(&root)));
+    root.into_owned()
 }
 
 /// Loads files that must all be readable, names and namespaces of objects of state too; `None` after errors about those that are not were written.

@@ -55,7 +55,7 @@ pub fn plan(
         plan.checked.clear();
         plan.checks_snapshot = true;
     } else if plan.checked.is_empty() {
-        plan.checked = whole_repository(terminal);
+        plan.checked = vec![whole_repository(None, terminal)];
     }
     Ok(plan)
 }

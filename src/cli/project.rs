@@ -1,7 +1,7 @@
 //! `.memgate.yaml`: the choices of a repository, so that each check of it is the same.
 
 use std::collections::BTreeMap;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
@@ -13,7 +13,7 @@ use crate::cli::settings::SettingsFile;
 use crate::cli::terminal::Terminal;
 use crate::offline::exclude::Exclude;
 use crate::offline::load::InputSet;
-use crate::offline::repository::normal;
+use crate::offline::repository::{normal, root_of, without_dots};
 use crate::offline::rules::{self, Rule};
 use crate::report::plain;
 use memgate_core::family::message::and_more;
@@ -203,17 +203,12 @@ fn find_for(paths: &[String]) -> Option<PathBuf> {
 /// The nearest file from a directory up to the root of its repository, as a path from `here`. Outside of a repository
 /// only `here` can have one, since any user may write into the directories above.
 fn find(directory: &Path, here: &Path) -> Option<PathBuf> {
-    let depth = directory.ancestors().position(|ancestor| ancestor.join(".git").exists());
-    let mut directories = match depth {
-        Some(depth) => directory.ancestors().take(depth + 1),
-        None => here.ancestors().take(1),
-    };
+    let (from, root) = root_of(directory).map_or((here, here), |root| (directory, root));
     // A link among the directories may lead out of the repository.
-    let root =
-        std::fs::canonicalize(depth.and_then(|depth| directory.ancestors().nth(depth)).unwrap_or(here));
-    let root = root.ok()?;
-    let is_inside = |path: &Path| std::fs::canonicalize(path).is_ok_and(|real| real.starts_with(&root));
+    let real_root = std::fs::canonicalize(root).ok()?;
+    let is_inside = |path: &Path| std::fs::canonicalize(path).is_ok_and(|real| real.starts_with(&real_root));
     let has_file = |path: &Path| std::fs::symlink_metadata(path.join(FILE_NAME)).is_ok();
+    let mut directories = from.ancestors().take_while(|path| path.starts_with(root));
     let found = directories.find(|path| has_file(path) && is_inside(path))?;
     let (depth, common) = here.ancestors().enumerate().find(|(_, above)| found.starts_with(above))?;
     let up = std::iter::repeat_n("..", depth).collect::<PathBuf>();
@@ -240,9 +235,7 @@ pub(super) fn read(file: &Path) -> anyhow::Result<Project> {
     }
     project.settings.families = project.families.take().or(project.settings.families);
     for path in project.paths.iter_mut().chain(project.sets.values_mut().flatten()) {
-        let whole = directory.join(&*path);
-        let parts = whole.components().filter(|part| *part != Component::CurDir);
-        let written = parts.collect::<PathBuf>().to_string_lossy().into_owned();
+        let written = without_dots(&directory.join(&*path)).to_string_lossy().into_owned();
         *path = if written.is_empty() { ".".to_owned() } else { written };
         // Standard input is not a file of the repository.
         if path == "-" {

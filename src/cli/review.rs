@@ -60,15 +60,11 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         "--with - is not possible: standard input holds the review; write the state to a file"
     );
     let mut settings = args.settings.settings(None)?;
-    settings.namespace.clone_from(&args.state.namespace);
     args.policies.apply(&mut settings.policies);
     let plan = InputPlan {
-        state: args.state.with.clone(),
         policies: args.policies.policy.clone(),
         ignores_policies: args.policies.no_policies,
-        snapshot: args.state.snapshot.clone(),
-        settings,
-        ..InputPlan::default()
+        ..args.state.plan(settings)
     };
     let Some(Inputs { snapshot, .. }) = load_whole(&plan, terminal)? else {
         return Ok(ExitStatus::Failed);

@@ -74,20 +74,28 @@ struct OrlojArgs {
     source_namespaces: Option<Vec<String>>,
 }
 
+/// The names of modes.
+const MODES: [(&str, MemoryMode); 3] =
+    [("auto", MemoryMode::Auto), ("service", MemoryMode::Service), ("sidecar", MemoryMode::Sidecar)];
+
+/// The names of the choices about writer tokens.
+const TOKENS: [(&str, WriterTokens); 3] =
+    [("auto", WriterTokens::Auto), ("always", WriterTokens::Always), ("never", WriterTokens::Never)];
+
 #[derive(Debug, Clone, Default, clap::Args, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct SympoziumArgs {
     /// Where the private memory of a sympozium agent runs unless its objects say so [default: auto]
     ///
     /// auto: as the SkillPack says; service: in a Deployment; sidecar: in a native sidecar of the agent's pod.
-    #[arg(long = "sympozium-memory-mode", value_name = "MODE", value_parser = PossibleValuesParser::new(["auto", "service", "sidecar"]))]
+    #[arg(long = "sympozium-memory-mode", value_name = "MODE", value_parser = PossibleValuesParser::new(MODES.map(|(name, _)| name)))]
     memory_mode: Option<String>,
 
     /// Which agent pods of sympozium get references to the writer tokens of their memory [default: auto]
     ///
     /// auto: all, and a pod starts without the Secret unless its server is known to ask for the token; always: all, and
     /// a pod waits for the Secret; never: none, for releases of sympozium up to 0.10.46.
-    #[arg(long = "sympozium-writer-tokens", value_name = "WHEN", value_parser = PossibleValuesParser::new(["auto", "always", "never"]))]
+    #[arg(long = "sympozium-writer-tokens", value_name = "WHEN", value_parser = PossibleValuesParser::new(TOKENS.map(|(name, _)| name)))]
     writer_tokens: Option<String>,
 
     /// Image of the init containers that wait for a sympozium memory service
@@ -172,19 +180,11 @@ impl PlatformArgs {
         if let Some(namespaces) = names(&self.orloj.source_namespaces) {
             orloj.source_namespaces = Some(namespaces);
         }
-        if let Some(mode) = &self.sympozium.memory_mode {
-            sympozium.memory_mode = match mode.as_str() {
-                "service" => MemoryMode::Service,
-                "sidecar" => MemoryMode::Sidecar,
-                _ => MemoryMode::Auto,
-            };
+        if let Some(mode) = named(&MODES, self.sympozium.memory_mode.as_deref()) {
+            sympozium.memory_mode = mode;
         }
-        if let Some(when) = &self.sympozium.writer_tokens {
-            sympozium.writer_tokens = match when.as_str() {
-                "always" => WriterTokens::Always,
-                "never" => WriterTokens::Never,
-                _ => WriterTokens::Auto,
-            };
+        if let Some(when) = named(&TOKENS, self.sympozium.writer_tokens.as_deref()) {
+            sympozium.writer_tokens = when;
         }
         if let Some(image) = &self.sympozium.wait_image {
             sympozium.wait_image.clone_from(image);
@@ -194,6 +194,14 @@ impl PlatformArgs {
         }
         Ok(())
     }
+}
+
+fn named<T: Copy>(names: &[(&str, T)], name: Option<&str>) -> Option<T> {
+    names.iter().find(|(known, _)| Some(*known) == name).map(|(_, value)| *value)
+}
+
+fn name_of<T: PartialEq>(names: &[(&str, T)], value: &T) -> String {
+    names.iter().find(|(_, known)| known == value).map(|(name, _)| (*name).to_owned()).unwrap_or_default()
 }
 
 /// Whether a pattern can fit the name of an object.
@@ -223,22 +231,14 @@ pub fn flags(settings: &Settings) -> Vec<String> {
 /// Each flag with its values in these settings.
 fn flag_values(settings: &Settings) -> [(&'static str, Option<Vec<String>>); 9] {
     let (platforms, policies) = (&settings.platforms, &settings.policies);
-    let mode = match platforms.sympozium.memory_mode {
-        MemoryMode::Auto => "auto",
-        MemoryMode::Service => "service",
-        MemoryMode::Sidecar => "sidecar",
-    };
-    let tokens = match platforms.sympozium.writer_tokens {
-        WriterTokens::Auto => "auto",
-        WriterTokens::Always => "always",
-        WriterTokens::Never => "never",
-    };
+    let mode = name_of(&MODES, &platforms.sympozium.memory_mode);
+    let tokens = name_of(&TOKENS, &platforms.sympozium.writer_tokens);
     [
         ("orloj-job-namespace", Some(platforms.orloj.job_namespaces.clone())),
         ("orloj-shared-secret", Some(platforms.orloj.shared_secrets.clone())),
         ("orloj-source-namespace", platforms.orloj.source_namespaces.clone()),
-        ("sympozium-memory-mode", Some(vec![mode.to_owned()])),
-        ("sympozium-writer-tokens", Some(vec![tokens.to_owned()])),
+        ("sympozium-memory-mode", Some(vec![mode])),
+        ("sympozium-writer-tokens", Some(vec![tokens])),
         ("sympozium-wait-image", Some(vec![platforms.sympozium.wait_image.clone()])),
         ("sympozium-memory-image", Some(vec![platforms.sympozium.memory_image.clone()])),
         ("cluster-domain", Some(vec![policies.cluster_domain.clone()])),

@@ -8,7 +8,7 @@ use crate::cli::input::{note_unread, whole_repository};
 use crate::cli::output::{OutputArg, write_each};
 use crate::cli::project::{Project, ProjectArgs};
 use crate::cli::terminal::Terminal;
-use crate::offline::cases::{CaseFiles, CaseOptions, CaseRun, run as run_cases};
+use crate::offline::cases::{CasePlan, CaseRun, run as run_cases};
 use crate::offline::errors::input_error;
 use crate::report::cases::{self, CaseReport, RuleCoverage};
 use crate::report::{counted, plain};
@@ -90,20 +90,21 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
     let paths = if !args.files.is_empty() {
         args.files.clone()
     } else if project.paths.is_empty() {
-        whole_repository(terminal)
+        vec![whole_repository(None, terminal)]
     } else {
         project.paths.clone()
     };
-    let files = CaseFiles {
+    let plan = CasePlan {
         paths: &paths,
         are_searched: args.files.is_empty(),
         within: project.within(&project.paths, &project.directory),
         exclude: Arc::new(project.exclude(&project.directory)?),
+        filter: args.filter.as_deref(),
+        policies: &args.policy,
     };
-    let options = CaseOptions { filter: args.filter.as_deref(), policies: &args.policy };
-    let mut run = run_cases(&files, options, &mut io::stdin().lock())?;
+    let mut run = run_cases(&plan, &mut io::stdin().lock())?;
     run.unread.switched_off.extend(project.left_out_by(&project.paths));
-    run.unread.switched_off.extend(files.exclude.left_out_by_file());
+    run.unread.switched_off.extend(plan.exclude.left_out_by_file());
     let report = report(&run);
     for error in &report.errors {
         terminal.input_error(error);

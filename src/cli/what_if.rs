@@ -7,7 +7,7 @@ use crate::cli::live;
 use crate::cli::output::{OutputArg, OverviewArgs, write_outputs};
 use crate::cli::terminal::Terminal;
 use crate::offline::load::load;
-use crate::offline::what_if::{PolicySets, policy_sets, what_if};
+use crate::offline::what_if::what_if;
 use crate::report::changes;
 use memgate_model::policy::Question;
 use memgate_model::request::Point;
@@ -89,11 +89,10 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
             "the current policies are not known: {why}; give them by --base"
         );
     }
-    let policies = &inputs.snapshot.policies;
-    let sets: PolicySets = policy_sets(policies, &base.snapshot.policies, &new.snapshot.policies);
     inputs.places.extend(base.places);
     inputs.places.extend(new.places);
-    let result = what_if(inputs, sets, args.input.policies.occasion(Point::Ci));
+    let occasion = args.input.policies.occasion(Point::Ci);
+    let result = what_if(inputs, &base.snapshot.policies, &new.snapshot.policies, occasion);
     let report = result.report(shown);
     write_outputs(&report, &args.output, false, terminal)?;
     for error in &report.errors {

@@ -12,6 +12,7 @@ use std::{env, fs, io};
 use thiserror::Error;
 
 use crate::offline::base::git::Repository;
+use crate::offline::load::InputPlan;
 use crate::offline::repository::without_dots;
 use crate::offline::stop::Stop;
 use crate::offline::walk::{is_glob, is_manifest};
@@ -110,23 +111,11 @@ pub struct Base {
     names: BTreeSet<String>,
 }
 
-/// The paths that are read of a commit.
-#[derive(Debug, Clone, Copy)]
-pub struct BasePaths<'p> {
-    /// The paths of the objects to check.
-    pub paths: &'p [String],
-    /// The paths of state.
-    pub state_paths: &'p [String],
-    /// Whether charts and overlays are rendered: they may refer to any file.
-    pub renders: bool,
-}
-
-/// Writes the files at these paths, as the merge base of `reference` and HEAD has them, into an empty directory.
+/// Writes the files of a plan, as the merge base of `reference` and HEAD has them, into an empty directory.
 ///
 /// # Errors
 /// When the commit does not exist, git is missing or fails, or the user stops it.
-pub fn read(reference: &str, read: BasePaths<'_>, directory: &Path, stop: &Stop) -> Result<Base, Error> {
-    let BasePaths { paths, state_paths, renders } = read;
+pub fn read(reference: &str, plan: &InputPlan, directory: &Path, stop: &Stop) -> Result<Base, Error> {
     let repository = Repository::find(stop)?;
     let commit = repository.merge_base(reference, stop)?;
     let working_directory = env::current_dir().map_err(Error::Write)?;
@@ -135,14 +124,17 @@ pub fn read(reference: &str, read: BasePaths<'_>, directory: &Path, stop: &Stop)
     let directory = directory.canonicalize().map_err(Error::Write)?;
     let root = repository.root;
     let base = Base { commit, directory, root, working_directory, names };
-    for path in paths {
+    for path in &plan.checked {
         if base.relative(path).is_none() {
             return Err(Error::Outside { path: path.clone() });
         }
     }
-    let all = paths.iter().chain(state_paths);
+    let all = plan.checked.iter().chain(&plan.state);
     let filters: Vec<_> = all.filter_map(|path| Some(PathFilter::of(&base.relative(path)?))).collect();
-    let is_read = |blob: &&git::Blob| renders || filters.iter().any(|filter| filter.matches(&blob.name));
+    // Charts and overlays may refer to any file.
+    let is_read_whole = plan.reading.rendering.is_some();
+    let is_read =
+        |blob: &&git::Blob| is_read_whole || filters.iter().any(|filter| filter.matches(&blob.name));
     git::write(blobs.iter().filter(is_read).collect(), &base.directory, stop)?;
     Ok(base)
 }

@@ -13,7 +13,6 @@
 //! known finding stays known when its object moves. An entry without a finding is a finding itself, so a baseline only
 //! shrinks.
 
-use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::num::NonZeroUsize;
@@ -26,8 +25,8 @@ use crate::offline::check::Checked;
 use crate::offline::errors::{error_at, error_in};
 use crate::offline::notices::Notice;
 use crate::offline::read::{DEFAULT_MAX_BYTES, source};
-use crate::offline::suppress::{Identity, KnownFindings, NOT_SHOWN, each, not_shown, suppress};
-use crate::report::{ObjectRef, counted, fingerprint};
+use crate::offline::suppress::{Identity, KnownFindings, each, known, not_shown, suppress};
+use crate::report::{ObjectRef, counted};
 use memgate_core::decide::codes;
 use memgate_core::family::{self, common};
 use memgate_manifest::document::{Document, values};
@@ -80,23 +79,23 @@ impl Baseline {
             known.add(&entry.identity, entry.count);
         }
         suppress(checked, identities, &mut known, REASON);
-        let mut counts = BTreeMap::new();
+        let mut left = KnownFindings::default();
         // An entry may still occur in a file that cannot be read, or for a family that is switched off.
         let all_is_read = checked.inputs.errors.is_empty() && !checked.inputs.unread.is_partial;
         let has_sets = !checked.places_of_sets.is_empty();
         for entry in &self.entries {
-            let left = known.take(&entry.identity, entry.count);
+            let unused = known.take(&entry.identity, entry.count);
             let set = &entry.identity.object_ref.set;
             let is_read = all_is_read
                 && (!has_sets || checked.places_of_sets.contains_key(set))
                 && is_judged(checked, &entry.identity.code);
-            let gone = if is_read { left } else { 0 };
-            add(&mut counts, &entry.identity, entry.count - gone);
+            let gone = if is_read { unused } else { 0 };
+            left.add(&entry.identity, entry.count - gone);
             if gone > 0 && !shrinks {
                 checked.add_notices([self.fixed(entry, gone)]);
             }
         }
-        text(&counts)
+        text(&left)
     }
 
     fn fixed(&self, entry: &BaselineEntry, gone: usize) -> Notice {
@@ -124,46 +123,33 @@ fn is_judged(checked: &Checked, code: &str) -> bool {
 
 /// The text of a baseline with all findings that are not notes yet. They become notes.
 pub fn record(checked: &mut Checked, identities: &[Identity]) -> String {
-    let (mut counts, mut known) = (BTreeMap::new(), KnownFindings::default());
+    let mut new = KnownFindings::default();
     let mut all = identities.iter();
     each(checked, |_, finding| {
-        let Some(identity) = all.next() else { return };
-        if finding.severity != Severity::Note {
-            add(&mut counts, identity, 1);
+        if let Some(identity) = all.next().filter(|_| finding.severity != Severity::Note) {
+            new.add(identity, 1);
         }
-        known.add(identity, 1);
     });
     for (identity, count) in not_shown(checked) {
-        add(&mut counts, &identity, count);
-        known.add(&identity, count);
+        new.add(&identity, count);
     }
-    suppress(checked, identities, &mut known, REASON);
-    text(&counts)
+    suppress(checked, identities, &mut known(checked, identities), REASON);
+    text(&new)
 }
 
-/// The number of each entry, in the order of the file: by object, then place, then code.
-type Counts = BTreeMap<[String; 8], usize>;
-
-fn add(counts: &mut Counts, identity: &Identity, count: usize) {
-    let Identity { code, severity, object_ref, pointer } = identity;
-    let ObjectRef { kind, namespace, name, set, .. } = object_ref;
-    let key = [object_ref.group(), kind, namespace, name, set, pointer.as_str(), code, severity.name()];
-    if count > 0 {
-        *counts.entry(key.map(str::to_owned)).or_default() += count;
-    }
-}
-
-fn text(counts: &Counts) -> String {
+/// The text of a baseline with these entries.
+fn text(entries: &KnownFindings) -> String {
     let mut text = format!("{{\n  \"schemaVersion\": {SCHEMA_VERSION},\n  \"findings\": [");
     let mut separator = "\n    ";
-    for ([group, kind, namespace, name, set, pointer, code, severity], count) in counts {
-        let object = object_ref([group, kind, namespace, name, set]);
+    for (identity, count) in &entries.0 {
+        let Identity { object_ref, pointer, code, severity } = identity;
+        let ObjectRef { kind, namespace, name, set, .. } = object_ref;
         let mut entry = json!({
-            "fingerprint": fingerprint::of(code, &object, &Pointer::new(pointer)),
+            "fingerprint": identity.fingerprint(),
             "code": code,
-            "severity": severity,
-            "object": {"group": group, "kind": kind, "namespace": namespace, "name": name},
-            "pointer": pointer,
+            "severity": severity.name(),
+            "object": {"group": object_ref.group(), "kind": kind, "namespace": namespace, "name": name},
+            "pointer": pointer.as_str(),
             "count": count,
         });
         if let Some(entry) = entry.as_object_mut().filter(|_| !set.is_empty()) {
@@ -172,40 +158,29 @@ fn text(counts: &Counts) -> String {
         let _infallible = write!(text, "{separator}{entry}");
         separator = ",\n    ";
     }
-    text.push_str(if counts.is_empty() { "]\n}\n" } else { "\n  ]\n}\n" });
+    text.push_str(if entries.0.is_empty() { "]\n}\n" } else { "\n  ]\n}\n" });
     text
 }
 
-fn object_ref([group, kind, namespace, name, set]: [&str; 5]) -> ObjectRef {
-    let version_of = if group.is_empty() { String::new() } else { format!("{group}/") };
-    let text = str::to_owned;
-    let (kind, namespace, name, set) = (text(kind), text(namespace), text(name), text(set));
-    ObjectRef { api_version: version_of, kind, namespace, name, set }
-}
-
-/// The name of [`NOT_SHOWN`] in older baselines.
-const OLD_NOT_SHOWN: &str = "untold";
-
 /// A finding in the file.
 #[derive(Deserialize)]
-struct WrittenEntry<'v> {
-    fingerprint: &'v str,
-    code: &'v str,
+struct WrittenEntry {
+    fingerprint: String,
+    code: String,
     severity: WrittenSeverity,
-    #[serde(borrow)]
-    object: WrittenObject<'v>,
+    object: WrittenObject,
     #[serde(default)]
-    set: &'v str,
-    pointer: &'v str,
+    set: String,
+    pointer: String,
     count: NonZeroUsize,
 }
 
 #[derive(Deserialize)]
-struct WrittenObject<'v> {
-    group: &'v str,
-    kind: &'v str,
-    namespace: &'v str,
-    name: &'v str,
+struct WrittenObject {
+    group: String,
+    kind: String,
+    namespace: String,
+    name: String,
 }
 
 #[derive(Deserialize)]
@@ -256,15 +231,11 @@ fn entry(document: &Document, value: &Value, at: &Pointer) -> Result<BaselineEnt
         WrittenSeverity::Deny => Severity::Deny,
         WrittenSeverity::Warn => Severity::Warn,
     };
-    let object_ref = object_ref([group, kind, namespace, name, written.set]);
-    let (code, pointer) = (written.code.to_owned(), Pointer::new(written.pointer));
-    let mut identity = Identity { code, severity, object_ref, pointer };
+    let object_ref = ObjectRef { api_version: group + "/", kind, namespace, name, set: written.set };
+    let identity = Identity::new(&object_ref, Pointer::new(written.pointer), &written.code, severity);
     if written.fingerprint != identity.fingerprint() {
         let message = "this fingerprint is not that of code, object and pointer; write the baseline anew";
         return Err(failed(message.to_owned()));
-    }
-    if identity.code == OLD_NOT_SHOWN {
-        NOT_SHOWN.clone_into(&mut identity.code);
     }
     let span = document.locate(&at.key("code")).value;
     Ok(BaselineEntry { identity, count: written.count.get(), span })

@@ -44,9 +44,9 @@ pub struct CaseRun {
     pub coverage: Vec<RuleCoverage>,
 }
 
-/// Where case files are.
+/// Where case files are, which of their cases run, and with which policies.
 #[derive(Debug)]
-pub struct CaseFiles<'f> {
+pub struct CasePlan<'f> {
     /// Files, directories, globs, or `-` for standard input.
     pub paths: &'f [String],
     /// Whether other files are passed over, since the user named no case file.
@@ -55,16 +55,11 @@ pub struct CaseFiles<'f> {
     pub within: Option<PathBuf>,
     /// What directories and globs leave out.
     pub exclude: Arc<Exclude>,
-}
-
-/// Which cases run, and with which policies.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct CaseOptions<'o> {
     /// Only cases whose name contains this text.
-    pub filter: Option<&'o str>,
+    pub filter: Option<&'f str>,
     /// Policies and exemptions that are in the state of every case; one of a case's own takes the place of the one of
     /// its name.
-    pub policies: &'o [String],
+    pub policies: &'f [String],
 }
 
 impl CaseRun {
@@ -80,15 +75,11 @@ impl CaseRun {
 ///
 /// # Errors
 /// When a number of a policy is out of bounds.
-pub fn run(
-    files: &CaseFiles<'_>,
-    options: CaseOptions<'_>,
-    stdin: &mut dyn Read,
-) -> Result<CaseRun, load::Error> {
-    let CaseFiles { paths, are_searched, within, exclude } = files;
+pub fn run(plan: &CasePlan<'_>, stdin: &mut dyn Read) -> Result<CaseRun, load::Error> {
+    let CasePlan { paths, are_searched, within, exclude, filter, policies } = plan;
     let collected = collect_within(paths, within.as_deref(), exclude, &Reading::default(), stdin);
     let mut run = CaseRun { errors: collected.errors, unread: collected.unread, ..CaseRun::default() };
-    let given = load(&InputPlan { policies: options.policies.to_vec(), ..InputPlan::default() })?;
+    let given = load(&InputPlan { policies: policies.to_vec(), ..InputPlan::default() })?;
     if !given.errors.is_empty() {
         run.errors.extend(given.errors);
         return Ok(run);
@@ -103,7 +94,7 @@ pub fn run(
             if *are_searched && !has_cases(document.value()) {
                 continue;
             }
-            run_document(&document, options.filter, &given.snapshot, &mut coverage, &mut run);
+            run_document(&document, *filter, &given.snapshot, &mut coverage, &mut run);
         }
     }
     run.coverage = coverage.into_rules();

@@ -84,6 +84,16 @@ pub struct Unread {
     pub assumed: Option<Assumed>,
 }
 
+impl Unread {
+    /// Adds what was not read at other paths.
+    pub(super) fn extend(&mut self, other: Self) {
+        self.empty.extend(other.empty);
+        self.files.extend(other.files);
+        self.unrendered.extend(other.unrendered);
+        self.unreadable_state = self.unreadable_state.max(other.unreadable_state);
+    }
+}
+
 /// Reads files with any extension, directories (`*.yaml`, `*.yml` and `*.json` at any depth, as kubectl
 /// does, except hidden ones), globs, and `-` for `stdin`. In directories and globs, files from which helm or kustomize
 /// makes manifests are not read: they are rendered, or listed in [`Collected::unread`].

@@ -41,7 +41,9 @@ pub fn input_error(error: &Error) -> InputError<'_> {
     // The name of a file may contain any character.
     let line = plain(&text).into_owned();
     let Some(syntax) = error.syntax_error() else {
-        let (path, number) = error.place();
+        let Some((path, number)) = error.place() else {
+            return InputError { message: text, line, ..InputError::default() };
+        };
         let message = [number.map(|number| format!("{path}:{number}: ")), Some(format!("{path}: "))];
         let message = message.into_iter().flatten().find_map(|place| text.strip_prefix(&place));
         return InputError {

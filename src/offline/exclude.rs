@@ -4,10 +4,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use globset::{GlobBuilder, GlobMatcher, GlobSet};
+use globset::{ErrorKind, GlobBuilder, GlobMatcher, GlobSet};
 
 use crate::offline::repository::normal;
 use memgate_manifest::error::Error;
+use memgate_primitives::plain_text::cut;
+
+/// The most characters of a glob in an error.
+const MAX_SHOWN_CHARS: usize = 256;
 
 /// Globs for files and directories that are not read.
 #[derive(Debug, Default)]
@@ -31,11 +35,20 @@ struct Glob {
 ///
 /// # Errors
 /// When the glob is malformed or too large.
-pub(super) fn matcher(glob: &str) -> Result<GlobMatcher, globset::Error> {
-    let glob = GlobBuilder::new(glob).literal_separator(true).build()?;
+pub(super) fn matcher(glob: &str) -> Result<GlobMatcher, Error> {
+    let built = GlobBuilder::new(glob).literal_separator(true).build();
     // A matcher of one that is too large panics; a set of it is an error.
-    GlobSet::new([glob.clone()])?;
-    Ok(glob.compile_matcher())
+    let built = built.and_then(|built| GlobSet::new([built.clone()]).map(|_| built));
+    let fault = |error| Error::Glob { glob: cut(glob, MAX_SHOWN_CHARS).into_owned(), message: fault(&error) };
+    built.map(|built| built.compile_matcher()).map_err(fault)
+}
+
+/// Why a glob cannot be used.
+pub(super) fn fault(error: &globset::Error) -> String {
+    match error.kind() {
+        ErrorKind::Regex(_) => "this glob is too large; write a shorter one".to_owned(),
+        kind => kind.to_string(),
+    }
 }
 
 impl Exclude {
@@ -46,11 +59,9 @@ impl Exclude {
     /// When the glob is malformed.
     pub fn add(&mut self, glob: &str, base: Option<&Path>) -> Result<(), Error> {
         let text = glob.strip_prefix("./").unwrap_or(glob).trim_end_matches('/');
-        let matcher = matcher(text)
-            .map_err(|error| Error::Glob { glob: glob.to_owned(), message: error.kind().to_string() })?;
         self.globs.push(Glob {
             text: glob.to_owned(),
-            matcher,
+            matcher: matcher(text)?,
             is_name: !text.contains('/'),
             base: base.map(Path::to_owned),
             matched: Arc::default(),

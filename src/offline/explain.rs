@@ -1,15 +1,10 @@
 //! Describes a rule of a policy: its condition, the objects that it judges, its actions, and its exemptions.
 
 use std::fmt::Write as _;
-use std::sync::Arc;
-
-use serde_json::Value;
 
 use crate::offline::exempt::duration;
 use crate::offline::load::Inputs;
-use memgate_manifest::document::values;
 use memgate_manifest::rewrite::yaml;
-use memgate_manifest::source::Source;
 use memgate_model::kind::MEMORY_POLICY;
 use memgate_model::memory_view::Role;
 use memgate_model::object::Reference;
@@ -58,7 +53,7 @@ pub fn rule(policy: &Policy, rule: &Rule, inputs: &Inputs) -> String {
 fn asks(policy: &Policy, rule: &Rule, inputs: &Inputs) -> String {
     let name = rule.about.type_name;
     let object = Reference { kind: &MEMORY_POLICY, namespace: String::new(), name: policy.name.clone() };
-    let written = inputs.policies.source(&object).and_then(|source| written(source, &policy.name));
+    let written = inputs.policies.manifest(&object);
     let value = written.as_ref().and_then(|it| it.pointer(rule.about.pointer.key(name).as_str()));
     let Some(value) = value else { return name.to_owned() };
     let indented = yaml(value).trim_end().replace('\n', "\n                ");
@@ -72,19 +67,6 @@ fn asks(policy: &Policy, rule: &Rule, inputs: &Inputs) -> String {
         }
     }
     text
-}
-
-/// The manifest of a policy in a text.
-fn written(source: &Arc<Source>, name: &str) -> Option<Value> {
-    let is_it = |value: &&Value| {
-        value.pointer("/metadata/name").and_then(Value::as_str) == Some(name)
-            && value.get("kind").and_then(Value::as_str) == Some(MEMORY_POLICY.kind)
-    };
-    let documents = values(source, &mut Vec::new());
-    documents.iter().find_map(|document| {
-        let items = document.value().get("items").and_then(Value::as_array);
-        items.into_iter().flatten().chain([document.value()]).find(is_it).cloned()
-    })
 }
 
 fn judged(rule: &Rule) -> String {

@@ -15,8 +15,7 @@ use crate::offline::repository::Tool;
 use crate::report::fingerprint::{self, Counter};
 use crate::report::table::{Numbers, Row, Table};
 use crate::report::{self, JudgedObject, LocatedFinding, ObjectRef, Related, Report, Shown};
-use memgate_manifest::place::{DocumentPlace, LastSource};
-use memgate_manifest::source::Span;
+use memgate_manifest::place::LastSource;
 use memgate_model::decision::NotShown;
 use memgate_model::finding::{Finding, Severity};
 use memgate_model::kind::NAMESPACE;
@@ -267,11 +266,6 @@ fn locate<'r>(
     let (object_ref, fingerprint) = (&object.object_ref, String::new());
     let sets = Vec::new();
     LocatedFinding { finding, pointer, object_ref, sets, location, source_file, related, fingerprint }
-}
-
-/// The stretch of a caret for a finding about a place of a document, or about its key alone.
-pub(super) fn caret(document: &DocumentPlace, pointer: &Pointer, at_key: bool) -> Span {
-    document.locate(pointer).carets(at_key).0
 }
 
 fn of_file<'r>(notice: &'r Notice, checked: &'r Checked) -> LocatedFinding<'r> {

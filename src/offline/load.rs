@@ -28,6 +28,7 @@ use memgate_core::state::cluster_snapshot::{self, ClusterSnapshot};
 use memgate_core::state::makers::add_anything;
 use memgate_core::state::{self, AddError, Added};
 use memgate_manifest::document::{Document, each_value, fill_type_meta, parse_parts};
+use memgate_manifest::error::Error as InputError;
 use memgate_manifest::source::Source;
 use memgate_model::object::DEFAULT_NAMESPACE;
 use memgate_model::settings::Settings;
@@ -50,7 +51,7 @@ pub enum Error {
     Snapshot(#[from] cluster_snapshot::Error),
     /// Nor can it be read.
     #[error(transparent)]
-    Unreadable(#[from] memgate_manifest::error::Error),
+    Unreadable(#[from] InputError),
     /// A number of an object is beyond all bounds.
     #[error("failed to read an object")]
     Object(#[source] serde_json::Error),
@@ -76,7 +77,7 @@ pub struct Inputs {
     /// What there is to say about the files themselves, in document order.
     pub notices: Vec<Notice>,
     /// What could not be read.
-    pub errors: Vec<memgate_manifest::error::Error>,
+    pub errors: Vec<InputError>,
     /// What was passed by in directories and globs.
     pub unread: Unread,
     /// Of what was rendered, the files that it comes from.
@@ -197,54 +198,54 @@ impl Loader<'_> {
 
     /// Reads policies and exemptions. Other objects in their files are ignored.
     fn policies(&mut self, path: &String) -> Result<(), Error> {
-        let (known, errors) = (self.inputs.policies.len(), self.inputs.errors.len());
         let exclude = Arc::new(self.reading.exclude.of_flags());
-        let sources = self.read(std::slice::from_ref(path), None, &exclude);
-        for document in sources.iter().flat_map(each_value) {
-            match document {
-                Ok(document) => {
-                    self.add(PolicyOrigin::Policies, &document, &Pointer::root(), document.value())?;
-                }
-                Err(error) => self.inputs.errors.push(error),
-            }
-        }
-        let found = self.inputs.policies.len() > known || self.inputs.errors.len() > errors;
-        if let Some(first) = sources.first().filter(|_| !found && !self.inputs.policies.read_from(&sources)) {
+        if let Some(first) = self.unused(PolicyOrigin::Policies, path, &exclude)? {
             let message = format!("{path} holds no MemoryPolicy and no MemoryPolicyExemption");
-            self.inputs.errors.push(error_in(first, message));
+            self.inputs.errors.push(error_in(&first, message));
         }
         Ok(())
     }
 
     /// Reads state that is not checked.
     fn state(&mut self, path: &String) -> Result<(), Error> {
+        if let Some(first) = self.unused(PolicyOrigin::State, path, &self.reading.exclude)? {
+            self.notices.unused_state(path, &first);
+        }
+        Ok(())
+    }
+
+    /// Adds the objects of a path that are not checked. Returns the first file if decisions look at none of them.
+    fn unused(
+        &mut self,
+        origin: PolicyOrigin,
+        path: &String,
+        exclude: &Arc<Exclude>,
+    ) -> Result<Option<Arc<Source>>, Error> {
         let (mut is_used, errors) = (false, self.inputs.errors.len());
-        let sources = self.read(std::slice::from_ref(path), None, &self.reading.exclude);
+        let sources = self.read(std::slice::from_ref(path), None, exclude);
         for document in sources.iter().flat_map(each_value) {
             match document {
-                Ok(document) if document.kind() == cluster_snapshot::KIND => {
+                Ok(document)
+                    if origin == PolicyOrigin::State && document.kind() == cluster_snapshot::KIND =>
+                {
                     let message = "this is a file of memgate snapshot; give it with --snapshot, \
                                    which check, mutate, view, review, explain-pod, what-if and audit have";
                     let error = error_at(document.place(), &Pointer::root(), message.to_owned());
                     self.inputs.errors.push(error);
                 }
-                Ok(document) => {
-                    is_used |=
-                        self.add(PolicyOrigin::State, &document, &Pointer::root(), document.value())?;
-                }
+                Ok(document) => is_used |= self.add(origin, &document, &Pointer::root(), document.value())?,
                 Err(error) => self.inputs.errors.push(error),
             }
         }
         // With errors, the content of the files is not known.
-        if let Some(first) = sources.first().filter(|_| !is_used && self.inputs.errors.len() == errors) {
-            self.notices.unused_state(path, first);
-        }
-        Ok(())
+        let is_unused = !is_used && self.inputs.errors.len() == errors;
+        Ok(sources.into_iter().next().filter(|_| is_unused))
     }
 
     /// Reads the objects to check.
     fn checked(&mut self, paths: &[String], within: Option<&Path>) -> Result<(), Error> {
         let stdin_file = self.reading.stdin_file.as_deref();
+        let errors_before = self.inputs.errors.len();
         for source in self.read(paths, within, &self.reading.exclude) {
             let source = Arc::clone(self.known.entry(source.name().to_owned()).or_insert(source));
             let is_state = stdin_file.is_some_and(|file| file.as_os_str() != source.name());
@@ -256,7 +257,7 @@ impl Loader<'_> {
             for parsed in parse_parts(&source) {
                 if is_hidden && !parsed.errors.is_empty() {
                     let path = source.name().to_owned();
-                    self.inputs.errors.push(memgate_manifest::error::Error::NotManifest { path });
+                    self.inputs.errors.push(InputError::NotManifest { path });
                     break;
                 }
                 self.inputs.errors.extend(parsed.errors);
@@ -285,6 +286,12 @@ impl Loader<'_> {
                 self.inputs.sources.push(source);
             }
         }
+        if let Some(file) = stdin_file {
+            // An editor shows those of the other files at these.
+            let errors = self.inputs.errors.split_off(errors_before);
+            let is_own = |error: &InputError| error.place().is_some_and(|(path, _)| file.as_os_str() == path);
+            self.inputs.errors.extend(errors.into_iter().filter(is_own));
+        }
         Ok(())
     }
 
@@ -295,9 +302,7 @@ impl Loader<'_> {
         if unread.unrendered.iter().any(|unrendered| unrendered.unit.generates) {
             add_anything(&mut self.inputs.snapshot);
         }
-        self.inputs.unread.empty.extend(unread.empty);
-        self.inputs.unread.files.extend(unread.files);
-        self.inputs.unread.unrendered.extend(unread.unrendered);
+        self.inputs.unread.extend(unread);
         self.inputs.origins.rendered.extend(rendered);
         sources.into_iter().map(Arc::new).collect()
     }

@@ -188,6 +188,14 @@ mod tests {
             ("kagent.dev/v1alpha2", "Memory", None),
             ("agent.k8s.elastic.co/v1alpha1", "Agent", None),
             ("tekton.dev/v1", "Task", None),
+            ("example.dev/v1", "MemoryPolicy", None),
+            ("policies.kyverno.io/v1alpha1", "MemoryPolicy", None),
+            ("swarm.example.com/v1", "SwarmAgent", None),
+            ("swarm.io/v1", "SwarmMemory", None),
+            ("ai/v1", "Agent", None),
+            ("dev/v1", "Memory", None),
+            ("team.crossplane.io/v1", "Team", None),
+            ("argoproj.io/v1alpha1", "Workflow", None),
         ] {
             let found = misspelt(api_version, kind, false).map(|finding| finding.severity);
             assert_eq!(found, expected, "{api_version} {kind}");

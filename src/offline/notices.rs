@@ -162,7 +162,11 @@ impl Notices {
         }
         let mut hasher = DefaultHasher::new();
         document.value().hash(&mut hasher);
-        let (source, name, hash) = (document.source(), name_of(document), hasher.finish());
+        let (source, name, hash) = (
+            document.source(),
+            document.locate(&Pointer::new("/metadata/name")).carets(false).0,
+            hasher.finish(),
+        );
         let ObjectRef { namespace, name: own_name, .. } = object_ref;
         let key = [group, kind, namespace, own_name].map(str::to_owned);
         match self.objects.entry(key) {
@@ -234,8 +238,4 @@ pub(super) fn object_ref(object: Reference) -> ObjectRef {
     let Reference { kind, namespace, name } = object;
     let (api_version, kind, set) = (kind.api_version(), kind.kind.to_owned(), String::new());
     ObjectRef { api_version, kind, namespace, name, set }
-}
-
-fn name_of(document: &Document) -> Span {
-    document.locate(&Pointer::new("/metadata/name")).carets(false).0
 }

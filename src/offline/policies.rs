@@ -12,9 +12,8 @@ use crate::offline::notices::{Notice, object_ref};
 use crate::offline::places::Places;
 use jiff::Timestamp;
 use memgate_core::state;
-use memgate_manifest::document::Document;
+use memgate_manifest::document::{Document, values};
 use memgate_manifest::place::DocumentPlace;
-use memgate_manifest::source::Source;
 use memgate_model::finding::Finding;
 use memgate_model::kind::MEMORY_POLICY;
 use memgate_model::object::Reference;
@@ -51,28 +50,19 @@ pub struct PolicyFile {
 }
 
 impl PolicyFiles {
-    /// The number of policies and exemptions.
-    pub(super) fn len(&self) -> usize {
-        self.0.len()
-    }
-
-    /// Whether one of them was read from one of these texts before.
-    pub(super) fn read_from(&self, sources: &[Arc<Source>]) -> bool {
-        let paths: Vec<_> =
-            sources.iter().filter_map(|source| fs::canonicalize(source.name()).ok()).collect();
-        self.0.values().any(|file| file.path.as_ref().is_some_and(|path| paths.contains(path)))
-    }
-
     /// The kind of path at which a policy or exemption was read.
     #[must_use]
     pub fn origin(&self, reference: &Reference) -> Option<PolicyOrigin> {
         self.0.get(reference).map(|file| file.origin)
     }
 
-    /// The text of a policy or exemption.
+    /// The manifest of a policy or exemption.
     #[must_use]
-    pub fn source(&self, reference: &Reference) -> Option<&Arc<Source>> {
-        self.0.get(reference).map(|file| file.place.source())
+    pub fn manifest(&self, reference: &Reference) -> Option<Value> {
+        let PolicyFile { place, within, .. } = self.0.get(reference)?;
+        let documents = values(place.source(), &mut Vec::new());
+        let document = documents.iter().find(|document| document.place().index() == place.index())?;
+        document.value().pointer(place.prefix().join(within).as_str()).cloned()
     }
 
     /// Whether a value is a policy or an exemption that was read already, and so does not count again. Errors go to

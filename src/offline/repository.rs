@@ -223,6 +223,12 @@ fn is_values(stem: &str) -> bool {
     stem.starts_with("values") || stem.ends_with("values")
 }
 
+/// The repository around a directory: the nearest one at or above it that has `.git`.
+#[must_use]
+pub fn root_of(directory: &Path) -> Option<&Path> {
+    directory.ancestors().find(|ancestor| ancestor.join(".git").exists())
+}
+
 /// The directory of a file; `.` for a plain name.
 fn directory_of(file: &Path) -> PathBuf {
     let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty());
@@ -236,7 +242,8 @@ pub fn normal(path: &Path) -> PathBuf {
 }
 
 /// The path without `.`, and without `..` behind a directory: `overlays/prod/../../base/a.yaml` is `base/a.yaml`.
-pub(super) fn without_dots(path: &Path) -> PathBuf {
+#[must_use]
+pub fn without_dots(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {
         match (part, plain.components().next_back()) {

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::iter::successors;
 use std::sync::Arc;
 
-use crate::offline::check::{Checked, Decided};
+use crate::offline::check::Checked;
+use crate::offline::checked_object::CheckedObject;
 use crate::report::patches::ObjectPatch;
 use memgate_core::patch::Patch;
 use memgate_manifest::document::{Document, values};
@@ -35,13 +36,14 @@ fn edits<'c>(
     source: &'c Arc<Source>,
     checked: &'c Checked,
 ) -> impl Iterator<Item = (&'c DocumentPlace, Vec<Edit>)> {
-    let in_source = |decided: &&Decided| Arc::ptr_eq(decided.object.place.source(), source);
-    let changed = checked.decided.iter().filter(in_source).filter(|it| is_changed(it));
-    changed.map(|Decided { object, admitted, .. }| (&object.place, object.edits_in_document(&admitted.edits)))
+    let in_source = changed(checked).filter(|(object, _)| Arc::ptr_eq(object.place.source(), source));
+    in_source.map(|(object, edits)| (&object.place, object.edits_in_document(edits)))
 }
 
-fn is_changed(decided: &Decided) -> bool {
-    decided.allowed() && !decided.admitted.edits.is_empty()
+/// The allowed objects with edits.
+fn changed(checked: &Checked) -> impl Iterator<Item = (&CheckedObject, &[Edit])> {
+    let changed = checked.decided.iter().filter(|it| it.allowed() && !it.admitted.edits.is_empty());
+    changed.map(|decided| (&decided.object, decided.admitted.edits.as_slice()))
 }
 
 /// Edits as a patch. They are always JSON.
@@ -51,12 +53,11 @@ fn json(edits: &[Edit]) -> Value {
 
 /// The changes of each allowed object, in document order; for a workload in its pod template.
 pub fn patches(checked: &Checked) -> impl Iterator<Item = ObjectPatch<'_>> {
-    let changed = checked.decided.iter().filter(|it| is_changed(it));
-    changed.map(|Decided { object, admitted, .. }| ObjectPatch {
+    changed(checked).map(|(object, edits)| ObjectPatch {
         object_ref: &object.object_ref,
         file: object.place.source().name(),
         line: object.place.span().line,
-        patch: json(&object.edits_in_document(&admitted.edits)),
+        patch: json(&object.edits_in_document(edits)),
     })
 }
 

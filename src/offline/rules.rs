@@ -3,11 +3,14 @@
 //! The decision stays: a cluster still denies what a rule makes a warning or a note, and the finding says so.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 
+use crate::offline::exclude::fault;
 use crate::offline::repository::normal;
 use memgate_core::decide::codes;
 use memgate_core::family;
@@ -23,18 +26,21 @@ const REASON: &str = "a rule of the repository";
 #[derive(Debug, Clone, Default)]
 pub struct Rules {
     rules: Arc<[Rule]>,
-    /// The directory to which paths are relative.
-    base: PathBuf,
+    /// The directory to which paths are relative, as it is written and without links.
+    base: [PathBuf; 2],
 }
 
 /// One rule.
 #[derive(Debug)]
 pub struct Rule {
+    /// The codes as they are written.
+    written: String,
     codes: GlobSet,
     /// `None` for all files.
     paths: Option<GlobSet>,
     /// `None` for findings that are left out.
     severity: Option<Severity>,
+    is_used: AtomicBool,
 }
 
 impl Rule {
@@ -47,9 +53,10 @@ impl Rule {
         paths: Option<&[String]>,
         severity: Option<Severity>,
     ) -> Result<Self, globset::Error> {
+        let written = codes.join(", ");
         let codes = set(codes.iter().map(|code| Glob::new(code)))?;
         let paths = paths.map(|paths| set(paths.iter().flat_map(|path| path_globs(path)))).transpose()?;
-        Ok(Self { codes, paths, severity })
+        Ok(Self { written, codes, paths, severity, is_used: AtomicBool::new(false) })
     }
 }
 
@@ -73,7 +80,7 @@ fn set(globs: impl Iterator<Item = Result<Glob, globset::Error>>) -> Result<Glob
 pub fn fault_of_code(code: &str) -> Option<String> {
     let glob = match set(std::iter::once(Glob::new(code))) {
         Ok(glob) => glob,
-        Err(error) => return Some(format!("{}: {}", quoted(code), error.kind())),
+        Err(error) => return Some(format!("{}: {}", quoted(code), fault(&error))),
     };
     let is_policy_rule = code.strip_prefix("policy/").is_some_and(|rest| rest.contains('/'));
     if is_policy_rule || codes::all(&family::ALL).any(|known| glob.is_match(known.name)) {
@@ -83,24 +90,25 @@ pub fn fault_of_code(code: &str) -> Option<String> {
 }
 
 /// The code that is likely meant by a wrong one. Users often leave out the family.
-pub(super) fn nearest_code(code: &str) -> Option<&'static str> {
+#[must_use]
+pub fn nearest_code(code: &str) -> Option<&'static str> {
     let all = || codes::all(&family::ALL).map(|code| code.name);
-    let in_family = || all().find(|known| known.split_once('/').is_some_and(|(_, rest)| rest == code));
-    nearest(code, all()).or_else(in_family)
+    let in_family = all().find(|known| known.split_once('/').is_some_and(|(_, rest)| rest == code));
+    in_family.or_else(|| nearest(code, all()))
 }
 
 /// Why a glob of files is malformed.
 #[must_use]
 pub fn fault_of_path(path: &str) -> Option<String> {
     let error = set(path_globs(path).into_iter()).err()?;
-    Some(format!("{}: {}", quoted(path), error.kind()))
+    Some(format!("{}: {}", quoted(path), fault(&error)))
 }
 
 impl Rules {
     /// Rules with paths relative to a directory.
     #[must_use]
     pub fn new(rules: &Arc<[Rule]>, directory: &Path) -> Self {
-        Self { rules: Arc::clone(rules), base: normal(directory) }
+        Self { rules: Arc::clone(rules), base: names(directory) }
     }
 
     /// Whether there is no rule.
@@ -112,11 +120,27 @@ impl Rules {
     /// The rule for a code in a file.
     #[must_use]
     pub fn find(&self, file: &str, code: &str) -> Option<&Rule> {
-        let below = normal(Path::new(file)).strip_prefix(&self.base).map(Path::to_owned).ok();
-        let fits = |paths: &GlobSet| below.as_ref().is_some_and(|below| paths.is_match(below));
-        let mut rules = self.rules.iter().rev().filter(|rule| rule.codes.is_match(code));
-        rules.find(|rule| rule.paths.as_ref().is_none_or(fits))
+        let files = names(Path::new(file));
+        let below: Vec<&Path> =
+            files.iter().zip(&self.base).filter_map(|(file, base)| file.strip_prefix(base).ok()).collect();
+        let fits = |paths: &GlobSet| below.iter().any(|below| paths.is_match(below));
+        let rules = self.rules.iter().filter(|rule| rule.codes.is_match(code));
+        let rules = rules.filter(|rule| rule.paths.as_ref().is_none_or(fits));
+        rules.inspect(|rule| rule.is_used.store(true, Ordering::Relaxed)).reduce(|_, later| later)
     }
+
+    /// The codes of each rule that fits no finding so far. Rules that deny are for findings to come.
+    pub fn unused(&self) -> impl Iterator<Item = &str> {
+        let unused = self.rules.iter().filter(|rule| !rule.is_used.load(Ordering::Relaxed));
+        unused.filter(|rule| rule.severity != Some(Severity::Deny)).map(|rule| rule.written.as_str())
+    }
+}
+
+/// A path as it is written and without links, both absolute.
+fn names(path: &Path) -> [PathBuf; 2] {
+    let written = normal(path);
+    let real = fs::canonicalize(path).unwrap_or_else(|_| written.clone());
+    [written, real]
 }
 
 impl Rule {

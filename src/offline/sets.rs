@@ -5,13 +5,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::offline::check::{Checked, check};
-use crate::offline::load::{Error, InputPlan, InputSet, Sources, load, load_paths};
+use crate::offline::check::{Checked, Decided, check};
+use crate::offline::load::{Error, InputPlan, InputSet, Inputs, Sources, load, load_paths};
 use crate::offline::notices::Notice;
-use crate::offline::suppress::each;
 use memgate_core::family::common;
 use memgate_manifest::error::Error as InputError;
-use memgate_model::finding::Code;
+use memgate_manifest::source::Source;
+use memgate_model::finding::{Code, Finding};
 use memgate_model::request::Occasion;
 use memgate_policy::codes;
 
@@ -120,14 +120,10 @@ fn join(all: &mut Checked, other: Checked) {
     to.notices.extend(from.notices);
     to.errors.extend(from.errors);
     to.origins.extend(from.origins);
-    let (to, from) = (&mut to.unread, from.unread);
-    to.empty.extend(from.empty);
-    to.files.extend(from.files);
-    to.unrendered.extend(from.unrendered);
-    to.unreadable_state = to.unreadable_state.max(from.unreadable_state);
     // These count the files of all sets that were read before.
-    to.switched_off = from.switched_off;
-    to.unused_excludes = from.unused_excludes;
+    to.unread.switched_off.clone_from(&from.unread.switched_off);
+    to.unread.unused_excludes.clone_from(&from.unread.unused_excludes);
+    to.unread.extend(from.unread);
 }
 
 /// Leaves what was read several times once.
@@ -152,21 +148,17 @@ fn apply_rules(checked: &mut Checked) {
     if rules.is_empty() {
         return;
     }
-    let mut lowered = std::mem::take(&mut checked.inputs.unread.lowered);
-    let (mut known, mut stays) = (BTreeMap::new(), Vec::new());
-    each(checked, |place, finding| {
-        let code = finding.code_name();
-        let key = (Arc::as_ptr(place.source), code.to_owned());
-        let rule = *known.entry(key).or_insert_with(|| rules.find(place.source.name(), code));
-        stays.push(rule.is_none_or(|rule| rule.apply(finding, &mut lowered)));
-    });
-    checked.inputs.unread.lowered = lowered;
-    // In the same order.
-    let mut stays = stays.into_iter();
-    let mut stays = || stays.next() == Some(true);
-    for decided in &mut checked.decided {
-        decided.admitted.decision.findings.retain(|_| stays());
-        decided.of_form.retain(|_| stays());
+    let Inputs { notices, unread, .. } = &mut checked.inputs;
+    let mut known = BTreeMap::new();
+    let mut stays = |source: &Arc<Source>, finding: &mut Finding| {
+        let key = (Arc::as_ptr(source), finding.code_name().to_owned());
+        let rule = *known.entry(key).or_insert_with(|| rules.find(source.name(), finding.code_name()));
+        rule.is_none_or(|rule| rule.apply(finding, &mut unread.lowered))
+    };
+    for Decided { object, admitted, of_form, .. } in &mut checked.decided {
+        let source = object.place.source();
+        admitted.decision.findings.retain_mut(|finding| stays(source, finding));
+        of_form.retain_mut(|finding| stays(source, finding));
     }
-    checked.inputs.notices.retain(|_| stays());
+    notices.retain_mut(|notice| stays(&notice.source, &mut notice.finding));
 }

@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::offline::check::{Checked, Decided};
-use crate::offline::findings::caret;
 use crate::offline::notices::Notice;
 use crate::offline::rules::change;
 use crate::report::{ObjectRef, fingerprint};
@@ -18,22 +17,29 @@ use memgate_model::finding::{Finding, Severity};
 use memgate_primitives::pointer::Pointer;
 
 /// The code of the findings of an object that are counted but not shown.
-pub(super) const NOT_SHOWN: &str = "not-shown";
+const NOT_SHOWN: &str = "not-shown";
 
-/// Identifies a finding, as it was before it became a note.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Identifies a finding, as it was before it became a note. Sorted by object, then place.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Identity {
+    /// The object, without its version.
+    pub object_ref: ObjectRef,
+    /// The place in the object of the file.
+    pub pointer: Pointer,
     /// The name of the code.
     pub code: String,
     /// Its severity: a known warning does not make a denial known.
     pub severity: Severity,
-    /// The object. Only the group of its `apiVersion` counts.
-    pub object_ref: ObjectRef,
-    /// The place in the object of the file.
-    pub pointer: Pointer,
 }
 
 impl Identity {
+    pub(super) fn new(object_ref: &ObjectRef, pointer: Pointer, code: &str, severity: Severity) -> Self {
+        let group = object_ref.group();
+        let api_version = if group.is_empty() { String::new() } else { format!("{group}/") };
+        let object_ref = ObjectRef { api_version, ..object_ref.clone() };
+        Self { object_ref, pointer, code: code.to_owned(), severity }
+    }
+
     /// The fingerprint, which does not depend on the severity.
     #[must_use]
     pub fn fingerprint(&self) -> String {
@@ -43,18 +49,20 @@ impl Identity {
 
 /// Known findings, each with the number of times that it is known.
 #[derive(Debug, Default)]
-pub struct KnownFindings(BTreeMap<(String, Severity), usize>);
+pub struct KnownFindings(pub(super) BTreeMap<Identity, usize>);
 
 impl KnownFindings {
     /// Adds a finding.
     pub fn add(&mut self, identity: &Identity, count: usize) {
-        let known = self.0.entry((identity.fingerprint(), identity.severity)).or_default();
-        *known = known.saturating_add(count);
+        if count > 0 {
+            let known = self.0.entry(identity.clone()).or_default();
+            *known = known.saturating_add(count);
+        }
     }
 
     /// Removes a finding up to `wanted` times, and returns how many times it was known.
     pub fn take(&mut self, identity: &Identity, wanted: usize) -> usize {
-        let Some(known) = self.0.get_mut(&(identity.fingerprint(), identity.severity)) else { return 0 };
+        let Some(known) = self.0.get_mut(identity) else { return 0 };
         let taken = wanted.min(*known);
         *known -= taken;
         taken
@@ -78,18 +86,13 @@ impl FindingPlace<'_> {
     /// The stretch of the caret.
     pub(super) fn span(&self, finding: &Finding) -> Span {
         match self.at {
-            PlaceKind::Object(document) => caret(document, &self.pointer, finding.at_key),
+            PlaceKind::Object(document) => document.locate(&self.pointer).carets(finding.at_key).0,
             PlaceKind::File(span) => span,
         }
     }
 
     fn identity(&self, finding: &Finding) -> Identity {
-        Identity {
-            code: finding.code_name().to_owned(),
-            severity: finding.severity,
-            object_ref: self.object_ref.clone(),
-            pointer: self.pointer.clone(),
-        }
+        Identity::new(self.object_ref, self.pointer.clone(), finding.code_name(), finding.severity)
     }
 }
 
@@ -127,8 +130,7 @@ pub(super) fn identify(checked: &mut Checked) -> Vec<Identity> {
 }
 
 /// The findings that are counted but not shown, of objects with very many, with their numbers.
-#[must_use]
-pub fn not_shown(checked: &Checked) -> Vec<(Identity, usize)> {
+pub(super) fn not_shown(checked: &Checked) -> Vec<(Identity, usize)> {
     let of_object = |decided: &Decided| {
         let counts = decided.admitted.decision.not_shown;
         [(Severity::Deny, counts.denials), (Severity::Warn, counts.warnings)]
@@ -138,8 +140,7 @@ pub fn not_shown(checked: &Checked) -> Vec<(Identity, usize)> {
 }
 
 fn not_shown_of(object_ref: &ObjectRef, severity: Severity) -> Identity {
-    let (code, object_ref) = (NOT_SHOWN.to_owned(), object_ref.clone());
-    Identity { code, severity, object_ref, pointer: Pointer::root() }
+    Identity::new(object_ref, Pointer::root(), NOT_SHOWN, severity)
 }
 
 /// All findings as known ones.

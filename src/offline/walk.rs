@@ -13,7 +13,8 @@ use globset::GlobMatcher;
 use ignore::{DirEntry, Walk, WalkBuilder};
 
 use crate::offline::exclude::{Exclude, matcher};
-use crate::offline::repository::{Repository, is_marker};
+use crate::offline::kustomization::is_kustomization;
+use crate::offline::repository::{Repository, is_marker, root_of};
 use memgate_manifest::error::Error;
 
 /// One input, in the order of the paths.
@@ -70,6 +71,13 @@ impl<'r> Walked<'r> {
                 let wanted = |path: &Path| is_manifest(path) || is_marker(path);
                 self.walk(input, Path::new(input), &wanted);
             }
+            // kustomize reads it, and not an apiserver.
+            Ok(_) if is_kustomization(Path::new(input)) => {
+                let mut errors = Vec::new();
+                self.repository.add(Path::new(input), self.max_bytes, &mut errors);
+                self.items.push(Item::Found(PathBuf::from(input)));
+                self.items.extend(errors.into_iter().map(Item::Error));
+            }
             Ok(_) => self.items.push(Item::Named(PathBuf::from(input))),
             Err(_) if is_glob(input) => self.glob(input),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -82,10 +90,7 @@ impl<'r> Walked<'r> {
     fn glob(&mut self, input: &str) {
         let glob = match matcher(input) {
             Ok(glob) => glob,
-            Err(error) => {
-                let (glob, message) = (input.to_owned(), error.kind().to_string());
-                return self.items.push(Item::Error(Error::Glob { glob, message }));
-            }
+            Err(error) => return self.items.push(Item::Error(error)),
         };
         // `*.txt` reads all text files; `dir/*`, which names no extension, the manifests in dir.
         let names_extension = input.rsplit('/').next().is_some_and(|last| last.contains('.'));
@@ -148,8 +153,7 @@ impl<'r> Walked<'r> {
 /// must not learn from the output what other files of the machine hold.
 fn boundary(root: &Path) -> PathBuf {
     let root = fs::canonicalize(root).unwrap_or_else(|_| root.to_owned());
-    let repository = root.ancestors().find(|ancestor| ancestor.join(".git").exists());
-    repository.map(Path::to_owned).unwrap_or(root)
+    root_of(&root).map(Path::to_owned).unwrap_or(root)
 }
 
 /// Whether a path leads to something at or below a directory, which has no links, and not into git's own files.

@@ -41,42 +41,31 @@ struct Changed {
 /// Identifies an object in both runs.
 type Key = (*const Source, usize, Pointer);
 
-/// The two sets of policies.
-#[derive(Debug)]
-pub struct PolicySets {
-    /// The current policies.
-    pub base: Arc<Policies>,
-    /// The new policies.
-    pub new: Arc<Policies>,
+/// The policies without some, and with others in place of those of the same names.
+#[must_use]
+pub fn replaced(policies: &Policies, without: &Policies, others: &Policies) -> Arc<Policies> {
+    let mut all = policies.clone();
+    without.iter().for_each(|policy| all.remove(&policy.name));
+    without.exemptions().for_each(|it| all.remove_exemption(&it.namespace, &it.name));
+    others.iter().for_each(|policy| all.insert(Arc::clone(policy)));
+    others.exemptions().for_each(|exemption| all.insert_exemption(Arc::clone(exemption)));
+    Arc::new(all)
 }
 
-/// The policies of the state, replaced by those of `base` with the same names; and the same with `new`. A policy of `base`
-/// that `new` lacks is not in the second set.
+/// Decides about all objects of the inputs with the policies of `base` instead of those of the same names, and with those
+/// of `new`, which replace the policies of `base` too.
 #[must_use]
-pub fn policy_sets(state: &Policies, base: &Policies, new: &Policies) -> PolicySets {
-    let with = |others: &Policies, without: &Policies| {
-        let mut all = state.clone();
-        without.iter().for_each(|policy| all.remove(&policy.name));
-        without.exemptions().for_each(|it| all.remove_exemption(&it.namespace, &it.name));
-        others.iter().for_each(|policy| all.insert(Arc::clone(policy)));
-        others.exemptions().for_each(|exemption| all.insert_exemption(Arc::clone(exemption)));
-        Arc::new(all)
-    };
-    PolicySets { base: with(base, &Policies::default()), new: with(new, base) }
-}
-
-/// Decides about all objects of the inputs with both sets of policies.
-#[must_use]
-pub fn what_if(inputs: Inputs, sets: PolicySets, occasion: Occasion<'static>) -> WhatIf {
+pub fn what_if(inputs: Inputs, base: &Policies, new: &Policies, occasion: Occasion<'static>) -> WhatIf {
+    let current = Arc::clone(&inputs.snapshot.policies);
     let owners = inputs.objects.iter().filter_map(|it| Some((key(&it.object), owner(it.manifest())?)));
     let owners: BTreeMap<Key, String> = owners.collect();
-    let mut base = Inputs { objects: inputs.objects.clone(), ..Inputs::new(inputs.snapshot.clone()) };
-    base.snapshot.policies = sets.base;
-    let mut new = inputs;
-    new.snapshot.policies = sets.new;
+    let mut before = Inputs { objects: inputs.objects.clone(), ..Inputs::new(inputs.snapshot.clone()) };
+    before.snapshot.policies = replaced(&current, &Policies::default(), base);
+    let mut after = inputs;
+    after.snapshot.policies = replaced(&current, base, new);
     let before: BTreeMap<Key, Decided> =
-        check(base, occasion).decided.into_iter().map(|decided| (key(&decided.object), decided)).collect();
-    compare(before, check(new, occasion), &owners)
+        check(before, occasion).decided.into_iter().map(|it| (key(&it.object), it)).collect();
+    compare(before, check(after, occasion), &owners)
 }
 
 /// The object in its file; a workload and its pod are one.

@@ -7,8 +7,8 @@ use serde_json::json;
 
 use crate::report::github::{self, AnnotationPlace, Command};
 use crate::report::json;
-use crate::report::junit::{Suite, Test, TestResult, write_suites};
-use crate::report::{InputError, ReportFormat, at_line_start, plain, relative};
+use crate::report::junit::{Suites, Test, TestResult};
+use crate::report::{InputError, ReportFormat, at_line_start, plain};
 use memgate_model::finding::Severity;
 
 /// What came of one run.
@@ -135,15 +135,9 @@ fn write_json(report: &CaseReport<'_>, out: &mut impl Write) -> io::Result<()> {
 }
 
 fn junit(report: &CaseReport<'_>, out: &mut impl Write) -> io::Result<()> {
-    let mut suites: Vec<Suite> = Vec::new();
-    let mut add = |file: &str, test: Test| match suites.last_mut() {
-        Some(last) if last.name == file => last.tests.push(test),
-        _ => suites.push(Suite { name: file.to_owned(), tests: vec![test] }),
-    };
+    let mut suites = Suites::default();
     for error in &report.errors {
-        let file = error.file.map_or("memgate", relative);
-        let result = TestResult::Error { kind: error.code().to_owned(), message: error.line.clone() };
-        add(file, Test { name: format!("{file} can be read"), result });
+        suites.add_error(error);
     }
     for case in report.cases {
         let result = match case.failures.as_slice() {
@@ -159,9 +153,9 @@ fn junit(report: &CaseReport<'_>, out: &mut impl Write) -> io::Result<()> {
                     }),
             },
         };
-        add(relative(&case.file), Test { name: case.name.clone(), result });
+        suites.add(&case.file, [Test { name: case.name.clone(), result }]);
     }
-    write_suites(&suites, out)
+    suites.write(out)
 }
 
 fn github(report: &CaseReport<'_>, out: &mut impl Write) -> io::Result<()> {

@@ -8,6 +8,7 @@ use std::io::{self, Write};
 
 use crate::report::{FileLocation, InputError, LocatedFinding, Report, counted, plain, relative};
 use memgate_model::finding::Severity;
+use memgate_primitives::plain_text::plain_except;
 
 /// How many annotations of a kind GitHub shows of a step.
 const MAX_OF_KIND: usize = 10;
@@ -71,7 +72,8 @@ impl Command {
             let _infallible = write!(properties, "{comma}{name}={}", escape_property(value));
         };
         if let Some(file) = place.file.filter(|file| !file.starts_with('<')) {
-            add("file", relative(file));
+            // Line ends are escaped.
+            add("file", &plain_except(relative(file), |c| c == '\n' || c == '\r'));
             if let Some((line, column)) = place.start {
                 add("line", &line.to_string());
                 // GitHub refuses columns of a stretch with several lines, and would show its annotation at the end

@@ -10,15 +10,15 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use crate::report::{LocatedFinding, ObjectRef, Report, at_line_start, plain, relative};
+use crate::report::{InputError, LocatedFinding, ObjectRef, Report, at_line_start, plain, relative};
 use memgate_model::finding::Severity;
 use memgate_model::policy_rule::PolicyStatus;
 
 /// A suite: tests under one name.
-#[derive(Debug, Default)]
-pub(super) struct Suite {
-    pub name: String,
-    pub tests: Vec<Test>,
+#[derive(Debug)]
+struct Suite {
+    name: String,
+    tests: Vec<Test>,
 }
 
 /// A test and its result.
@@ -53,10 +53,7 @@ pub(super) enum TestResult {
 pub fn write(report: &Report<'_>, warnings_fail: bool, out: &mut impl Write) -> io::Result<()> {
     let mut suites = Suites::default();
     for error in &report.errors {
-        let (kind, message) = (error.code().to_owned(), error.line.clone());
-        let name = format!("{} can be read", error.file.map_or("the input", relative));
-        let test = Test { name, result: TestResult::Error { kind, message } };
-        suites.add(error.file.unwrap_or("memgate"), [test]);
+        suites.add_error(error);
     }
     // The findings of one object are put together. Two objects may have one name, so the address tells them apart.
     let mut findings: BTreeMap<*const ObjectRef, Vec<&LocatedFinding<'_>>> = BTreeMap::new();
@@ -75,18 +72,19 @@ pub fn write(report: &Report<'_>, warnings_fail: bool, out: &mut impl Write) -> 
             suites.add(located.location.file, tests(&title, &found, warnings_fail));
         }
     }
-    write_suites(&suites.all, out)
+    suites.write(out)
 }
 
+/// The suites of a document, one for each file.
 #[derive(Default)]
-struct Suites {
+pub(super) struct Suites {
     all: Vec<Suite>,
     numbers: BTreeMap<String, usize>,
 }
 
 impl Suites {
     /// Adds tests to the suite of a file.
-    fn add(&mut self, file: &str, tests: impl IntoIterator<Item = Test>) {
+    pub(super) fn add(&mut self, file: &str, tests: impl IntoIterator<Item = Test>) {
         let file = relative(file);
         let number = *self.numbers.entry(file.to_owned()).or_insert(self.all.len());
         if number == self.all.len() {
@@ -95,6 +93,29 @@ impl Suites {
         if let Some(suite) = self.all.get_mut(number) {
             suite.tests.extend(tests);
         }
+    }
+
+    /// Adds the error of an input.
+    pub(super) fn add_error(&mut self, error: &InputError<'_>) {
+        let (kind, message) = (error.code().to_owned(), error.line.clone());
+        let name = format!("{} can be read", error.file.map_or("the input", relative));
+        let test = Test { name, result: TestResult::Error { kind, message } };
+        self.add(error.file.unwrap_or("memgate"), [test]);
+    }
+
+    /// Writes the suites as one document.
+    pub(super) fn write(&self, out: &mut impl Write) -> io::Result<()> {
+        let tests = || self.all.iter().flat_map(|suite| &suite.tests);
+        writeln!(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>")?;
+        writeln!(out, "<testsuites name=\"memgate\" {}>", counts(tests()))?;
+        for suite in &self.all {
+            writeln!(out, "  <testsuite name={} {}>", quoted(&suite.name), counts(suite.tests.iter()))?;
+            for test in &suite.tests {
+                write_test(&suite.name, test, out)?;
+            }
+            writeln!(out, "  </testsuite>")?;
+        }
+        writeln!(out, "</testsuites>")
     }
 }
 
@@ -149,21 +170,6 @@ fn lines(located: &LocatedFinding<'_>) -> String {
         let _infallible = writeln!(text, "help: {}", plain(&help));
     }
     text
-}
-
-/// Writes the suites as one document.
-pub(super) fn write_suites(suites: &[Suite], out: &mut impl Write) -> io::Result<()> {
-    let tests = || suites.iter().flat_map(|suite| &suite.tests);
-    writeln!(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>")?;
-    writeln!(out, "<testsuites name=\"memgate\" {}>", counts(tests()))?;
-    for suite in suites {
-        writeln!(out, "  <testsuite name={} {}>", quoted(&suite.name), counts(suite.tests.iter()))?;
-        for test in &suite.tests {
-            write_test(&suite.name, test, out)?;
-        }
-        writeln!(out, "  </testsuite>")?;
-    }
-    writeln!(out, "</testsuites>")
 }
 
 fn counts<'t>(tests: impl Iterator<Item = &'t Test>) -> String {

@@ -26,6 +26,15 @@ fn names_of_files_stay_one_name() {
 }
 
 #[test]
+fn names_of_files_do_not_reach_the_terminal() {
+    let scratch = Scratch::with(&[("a\u{1b}[31m\u{202e}.yaml", BAD)]);
+    for format in ["text", "concise", "json", "jsonl", "github", "gitlab", "sarif", "junit"] {
+        let text = scratch.out(&["check", ".", "-o", format]);
+        assert!(!text.contains(|c: char| c.is_control() && c != '\n'), "{format}: {text:?}");
+    }
+}
+
+#[test]
 fn values_cannot_break_out() {
     let value = r#""\e[31m]]></failure>\r\n::error::x%0A\0\u2028""#;
     let scratch = Scratch::with(&[("bad.yaml", &BAD.replace("reddis", value))]);

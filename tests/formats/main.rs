@@ -17,6 +17,7 @@ mod needs;
 
 mod ci;
 mod corpus;
+mod editor;
 mod false_alarms;
 mod files;
 mod fingerprints;

@@ -243,3 +243,48 @@ fn a_kubeconfig_is_not_shown() {
         }
     }
 }
+
+/// A link to a directory of another repository brings no choices from there; one within the repository does.
+#[test]
+fn a_file_behind_a_link_is_that_of_this_repository() {
+    let warned = "apiVersion: arkonis.dev/v1alpha1\nkind: ArkMemory\nmetadata: {name: notes, namespace: team-a}\n\
+                  spec: {backend: in-context, ttl: 5}\n";
+    let scratch = Scratch::with(&[
+        ("outside/.memgate.yaml", "failOn: warn"),
+        ("outside/memory.yaml", warned),
+        ("repo/.git/config", ""),
+        ("repo/deploy/.memgate.yaml", "failOn: warn"),
+        ("repo/deploy/memory.yaml", warned),
+    ]);
+    let repo = scratch.path().join("repo");
+    symlink("../outside", repo.join("link")).expect("a link");
+    symlink("deploy", repo.join("same")).expect("a link");
+    for (directory, path, code) in [
+        ("", "link/memory.yaml", 0),
+        ("", "link", 0),
+        ("", "same/memory.yaml", 1),
+        ("", "deploy/memory.yaml", 1),
+        ("link", "../repo/deploy/memory.yaml", 1),
+    ] {
+        let output = run(&repo.join(directory), &["check", path]);
+        assert_eq!(output.status.code(), Some(code), "{directory} {path} {}", text(&output));
+    }
+}
+
+/// A matcher of such a glob would take too much memory, so the glob is refused wherever it may be.
+#[test]
+fn globs_that_are_too_large_are_errors() {
+    let large = "*a".repeat(100_000);
+    for project in [
+        format!("exclude: [\"{large}\"]"),
+        format!("paths: [\"{large}\"]"),
+        format!("rules: [{{codes: [\"{large}\"], severity: off}}]"),
+        format!("rules: [{{codes: [\"*\"], paths: [\"{large}\"], severity: off}}]"),
+    ] {
+        let scratch = Scratch::with(&[(".memgate.yaml", &project), ("a.yaml", BAD)]);
+        let output = scratch.run(&["check"]);
+        let (start, shown) = (&project[..20], text(&output));
+        assert_eq!(output.status.code(), Some(2), "{start} {}", shown.len());
+        assert!(shown.contains("this glob is too large"), "{start} {}", shown.len());
+    }
+}

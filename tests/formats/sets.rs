@@ -10,11 +10,11 @@ use crate::schema::expect_report;
 
 const MEMORY: &str =
     "apiVersion: arkonis.dev/v1alpha1\nkind: ArkMemory\nmetadata: {name: notes, namespace: team-a}\n";
-const AGENT: &str = "apiVersion: arkonis.dev/v1alpha1\nkind: ArkAgent\nmetadata: {name: scout, namespace: team-a}\n\
+pub(crate) const AGENT: &str = "apiVersion: arkonis.dev/v1alpha1\nkind: ArkAgent\nmetadata: {name: scout, namespace: team-a}\n\
                      spec: {model: m, systemPrompt: a, memoryRef: {name: notes}}\n";
 const SETS: &str = "sets: {dev: [envs/dev, base], prod: [envs/prod, base]}\n";
 
-fn memory(spec: &str) -> String {
+pub(crate) fn memory(spec: &str) -> String {
     format!("{MEMORY}spec: {{{spec}}}\n")
 }
 
@@ -29,7 +29,7 @@ fn environments(project: &str, dev: &str, prod: &str) -> Scratch {
 }
 
 /// Each finding as `severity code file sets`.
-fn findings(report: &Value) -> Vec<String> {
+pub(crate) fn findings(report: &Value) -> Vec<String> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let finding = |it: &Value| {
         let sets: Vec<String> = it["sets"].as_array().into_iter().flatten().map(text).collect();
@@ -110,6 +110,134 @@ fn what_has_an_effect_in_one_set_has_one() {
     }
 }
 
+/// A baseline names the set of a finding: one of production says nothing about development.
+#[test]
+fn a_baseline_knows_the_sets() {
+    let scratch = environments(SETS, "backend: in-context", "backend: reddis");
+    assert_eq!(scratch.run(&["check", "--write-baseline", "known.json"]).status.code(), Some(0));
+    let written = scratch.read("known.json");
+    let prod = written.matches("\"set\":\"prod\"").count();
+    assert_eq!((prod, written.matches("\"set\":").count()), (2, 2), "{written}");
+    let known = |words: &[&str]| {
+        let (mut found, code, _) = check(&scratch, &[&["--baseline", "known.json"], words].concat());
+        found.retain(|it| !it.starts_with("note "));
+        (found, code)
+    };
+    // What another set has is not gone.
+    for words in [&[][..], &["--set", "prod"], &["--set", "dev"]] {
+        assert_eq!(known(words), (vec![], Some(0)), "{words:?}");
+    }
+    fs::write(scratch.path().join("envs/dev/memory.yaml"), memory("backend: reddis")).expect("written");
+    let (found, code) = known(&[]);
+    let denied = "deny arkonis/backend-unknown envs/dev/memory.yaml dev".to_owned();
+    assert!(found.contains(&denied) && code == Some(1), "{found:?} {code:?}");
+    // A file of an editor says nothing about the entries of others.
+    let output = scratch
+        .command(&[
+            "check",
+            "-o",
+            "concise",
+            "--baseline",
+            "known.json",
+            "--stdin-filename",
+            "envs/dev/memory.yaml",
+        ])
+        .stdin(fs::File::open(scratch.path().join("base/agent.yaml")).expect("a file"))
+        .output()
+        .expect("runs");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.code() == Some(0) && !text.contains("memgate/baseline-fixed"), "{output:?}");
+}
+
+#[test]
+fn a_directory_has_one_name() {
+    for (sets, files) in [
+        ("{dev: [./base], prod: [base/]}", 1),
+        ("{dev: [base], prod: [base/../base, './base/.']}", 1),
+        ("{dev: [base], prod: [envs/dev/../../base, envs/dev]}", 2),
+    ] {
+        let project = format!("sets: {sets}\n");
+        let scratch = environments(&project, "backend: in-context", "backend: in-context");
+        fs::write(
+            scratch.path().join("base/agent.yaml"),
+            memory("backend: reddis").replace("notes", "other"),
+        )
+        .expect("written");
+        let (found, _, stderr) = check(&scratch, &[]);
+        assert_eq!(found, ["deny arkonis/backend-unknown base/agent.yaml dev+prod"], "{sets}");
+        assert_eq!(stderr.contains(&format!("{files} objects")), files > 1, "{sets} {stderr}");
+    }
+    let twice = "[{codes: ['*'], paths: [./legacy], severity: off}, {codes: ['*'], paths: [legacy/], severity: note}]";
+    let scratch = environments(&format!("rules: {twice}\n"), "backend: in-context", "backend: in-context");
+    let output = scratch.run(&["check"]);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(stderr.contains("\"*\" has a rule for the same files"), "{stderr}");
+}
+
+/// An exemption in a file of several sets counts as unused if no set of these needs it.
+#[test]
+fn an_exemption_of_shared_files_is_used_once() {
+    const POLICY: &str = "apiVersion: policy.memgate.dev/v1alpha1\nkind: MemoryPolicy\nmetadata: {name: org}\nspec:\n  \
+                          exemptions: {namespaces: [team-a], maxAge: 90d}\n  \
+                          rules: [{id: durable, backends: {durable: true}, hint: a}]\n";
+    let exemption = |name: &str| {
+        format!(
+            "apiVersion: policy.memgate.dev/v1alpha1\nkind: MemoryPolicyExemption\n\
+             metadata: {{name: {name}, namespace: team-a}}\nspec: {{policy: org, rules: [durable], \
+             target: {{namespaces: [team-a], names: [{name}]}}, reason: moves to redis in March, \
+             from: \"2026-12-15T00:00:00Z\", expiresAt: \"2027-03-01T00:00:00Z\"}}\n"
+        )
+    };
+    let redis = "backend: redis, redis: {secretRef: {name: redis}}";
+    let scratch = environments(
+        "sets: {dev: [envs/dev, base], prod: [envs/prod, base], test: [envs/test]}\n",
+        redis,
+        "backend: in-context",
+    );
+    for (file, text) in [
+        ("policy.yaml", POLICY.to_owned()),
+        ("base/agent.yaml", exemption("notes")),
+        ("base/other.yaml", exemption("other")),
+        ("envs/test/exemption.yaml", exemption("alone")),
+        ("envs/test/memory.yaml", memory(redis)),
+    ] {
+        let path = scratch.path().join(file);
+        fs::create_dir_all(path.parent().expect("a parent")).expect("made");
+        fs::write(path, text).expect("written");
+    }
+    let unused = |set: &[&str]| {
+        let words = [&["--policy", "policy.yaml", "--at", "2027-01-01T00:00:00Z"], set].concat();
+        let (mut found, _, _) = check(&scratch, &words);
+        found.retain(|it| it.contains("policy/exemption-unused"));
+        found.iter().filter_map(|it| it.split(' ').nth(2).map(str::to_owned)).collect::<Vec<_>>()
+    };
+    assert_eq!(unused(&[]), ["base/other.yaml", "envs/test/exemption.yaml"]);
+    assert_eq!(unused(&["--set", "prod"]), ["base/other.yaml"]);
+    assert_eq!(unused(&["--set", "dev"]), ["base/agent.yaml", "base/other.yaml"]);
+}
+
+/// Of two Jobs with one name, the last one counts, also if only the first one runs an agent.
+#[test]
+fn a_workload_twice_is_reported_if_one_runs_an_agent() {
+    let job = |labels: &str| {
+        format!(
+            "apiVersion: batch/v1\nkind: Job\nmetadata: {{name: engine, namespace: team-a}}\nspec:\n  template:\n    \
+             metadata: {{labels: {labels}}}\n    spec:\n      restartPolicy: Never\n      containers:\n        \
+             - {{name: worker, image: a, env: [{{name: ORKA_TASK_NAME, value: t}}, {{name: ORKA_TASK_NAMESPACE, value: \
+             team-a}}, {{name: ORKA_CONTROLLER_URL, value: \"http://orka.team-a.svc\"}}]}}\n---\n"
+        )
+    };
+    let (agent, other) = (job("{orka.ai/task: t, orka.ai/task-type: ai}"), job("{app: web}"));
+    for (first, second, expected) in
+        [(&agent, &other, 1), (&other, &agent, 1), (&agent, &agent, 1), (&other, &other, 0)]
+    {
+        let scratch = Scratch::with(&[("jobs.yaml", &(first.clone() + second))]);
+        let (found, _, _) = check(&scratch, &["jobs.yaml"]);
+        let count = found.iter().filter(|it| it.contains("memgate/object-repeated")).count();
+        assert_eq!(count, expected, "{found:?}");
+    }
+}
+
 #[test]
 fn a_command_that_reads_one_set_asks_which() {
     let scratch = environments(SETS, "backend: redis", "backend: in-context");
@@ -150,6 +278,11 @@ fn a_set_has_files_of_the_repository() {
         let stderr = String::from_utf8(output.stderr).expect("UTF-8");
         assert_eq!(output.status.code(), Some(2), "{sets} {stderr}");
         assert!(stderr.contains(expected), "{sets} {stderr}");
+        let json =
+            scratch.command(&["check", "-o", "json"]).current_dir(scratch.path().join("repo")).output();
+        let report: Value = serde_json::from_slice(&json.expect("runs").stdout).expect("JSON");
+        // A set is not a file.
+        assert!(report["inputErrors"][0].get("file") != Some(&"dev".into()), "{sets} {report}");
         // The other set is checked all the same.
         assert!(String::from_utf8_lossy(&output.stdout).contains("reddis"), "{sets}");
     }
@@ -221,6 +354,70 @@ fn rules_give_findings_their_severity() {
         assert_eq!(says_so, expected[0] != "deny", "{shown}");
         let plain = scratch.out(&["mutate", "--project", "none", "."]);
         assert_eq!(scratch.out(&["mutate", "."]), plain, "{rules}");
+    }
+}
+
+/// A file has a rule by the name with which it is given, and by its own.
+#[test]
+fn rules_find_files_behind_links() {
+    for (path, rule) in [
+        ("same", "legacy/**"),
+        ("same/a.yaml", "legacy"),
+        ("same", "same/**"),
+        ("link.yaml", "legacy/*"),
+        ("link.yaml", "link.yaml"),
+        ("legacy", "legacy/**"),
+    ] {
+        let project = format!("rules: [{{codes: ['*'], paths: ['{rule}'], severity: warn}}]\n");
+        let scratch = Scratch::with(&[
+            (".memgate.yaml", &project),
+            (".git/config", ""),
+            ("legacy/a.yaml", &memory("backend: redis")),
+        ]);
+        symlink("legacy", scratch.path().join("same")).expect("a link");
+        symlink("legacy/a.yaml", scratch.path().join("link.yaml")).expect("a link");
+        let output = scratch.run(&["check", path]);
+        assert_eq!(output.status.code(), Some(0), "{path} {rule} {output:?}");
+    }
+}
+
+#[test]
+fn a_rule_that_fits_no_finding_gets_a_note() {
+    let note = |rule: &str, words: &[&str]| {
+        let project = format!("rules: [{rule}]\n");
+        let text = format!(
+            "{MEMORY}# memgate: ignore[arkonis/redis-required] nothing here\nspec: {{backend: in-context}}\n"
+        );
+        let scratch = Scratch::with(&[(".memgate.yaml", &project), ("a/a.yaml", &text)]);
+        let (_, _, stderr) = check(&scratch, words);
+        stderr.lines().find(|line| line.contains("fits no finding")).map(str::to_owned)
+    };
+    let expected = |codes: &str| Some(format!("note: the rule for {codes} in .memgate.yaml fits no finding"));
+    assert_eq!(note("{codes: [ark/schema, 'orka/*'], severity: off}", &[]), expected("ark/schema, orka/*"));
+    assert_eq!(note("{codes: ['*'], paths: [b], severity: note}", &[]), expected("*"));
+    assert_eq!(note("{codes: ['*'], paths: [a], severity: note}", &[]), None);
+    assert_eq!(note("{codes: [memgate/ignore-unused], severity: warn}", &[]), None);
+    // It is about findings to come.
+    assert_eq!(note("{codes: [ark/schema], severity: deny}", &[]), None);
+    assert_eq!(note("{codes: [ark/schema], severity: off}", &["--quiet"]), None);
+}
+
+/// What `--strict` counts are findings, which have the severities of the repository.
+#[test]
+fn strict_counts_what_rules_leave() {
+    let state = "apiVersion: v1\nkind: Secret\nmetadata: {name: yes, namespace: team-a}\n";
+    let misspelt = "apiVersion: v1\nkind: pod\nmetadata: {name: a}\n";
+    for (code, text) in [("memgate/state-unreadable", state), ("memgate/kind-misspelt", misspelt)] {
+        for (severity, status) in [("off", 0), ("note", 0), ("warn", 1), ("deny", 1)] {
+            let project = format!("rules: [{{codes: [{code}], severity: {severity}}}]\n");
+            let scratch = Scratch::with(&[
+                (".memgate.yaml", &project),
+                ("a.yaml", &memory("backend: in-context")),
+                ("b.yaml", text),
+            ]);
+            let (found, code, stderr) = check(&scratch, &["--strict", "."]);
+            assert_eq!(code, Some(status), "{severity} {found:?} {stderr}");
+        }
     }
 }
 

@@ -198,6 +198,42 @@ fn what_it_says_to_fetch_is_enough() {
     }
 }
 
+/// The remote of a clone may have any name, and there may be several.
+#[test]
+#[ignore = "needs git"]
+fn what_it_says_to_fetch_names_the_remote() {
+    let origin = moved();
+    let url = format!("file://{}", origin.path.display());
+    for (remotes, reference, expected) in [
+        (&["up"][..], "main", "git fetch up main:main"),
+        (&["up"], "up/main", "git fetch up main:refs/remotes/up/main"),
+        (&["up"], "refs/remotes/up/main", "git fetch up main:refs/remotes/up/main"),
+        (&["origin", "up"], "up/main", "git fetch up main:refs/remotes/up/main"),
+        (&["fork", "origin"], "main", "git fetch origin main:main"),
+        (&["fork", "origin"], "fork/main", "git fetch fork main:refs/remotes/fork/main"),
+    ] {
+        let clone = Repository::beside("clone");
+        let (first, others) = remotes.split_first().expect("a remote");
+        clone.git(&[
+            "clone",
+            "--quiet",
+            "--origin",
+            first,
+            "--single-branch",
+            "--branch",
+            "feature",
+            &url,
+            ".",
+        ]);
+        for other in others {
+            clone.git(&["remote", "add", other, &url]);
+        }
+        clone.check(&["--base", reference, "deploy"]).expect_failure(expected);
+        let checked = follow(&clone, reference);
+        assert_eq!(checked.code, Some(0), "{remotes:?} {reference}: {}", checked.stderr);
+    }
+}
+
 /// A base that was fetched without its history, as pipelines do.
 #[test]
 #[ignore = "needs git"]

@@ -173,9 +173,9 @@ impl Error {
         }
     }
 
-    /// The input as the user named it, and the line where it is known.
-    pub fn place(&self) -> (&str, Option<usize>) {
-        match self {
+    /// The input as the user named it, and the line where it is known; `None` for an error about several inputs.
+    pub fn place(&self) -> Option<(&str, Option<usize>)> {
+        let place: (&str, _) = match self {
             Self::Missing { path }
             | Self::Read { path, .. }
             | Self::TooLarge { path, .. }
@@ -185,10 +185,10 @@ impl Error {
             | Self::Edit { path, .. }
             | Self::Rewrite { path } => (path, None),
             Self::Encoding { path, line, .. } => (path, Some(*line)),
-            Self::Glob { glob: what, .. }
-            | Self::Render { command: what, .. }
-            | Self::EmptySet { set: what, .. } => (what, None),
+            Self::Glob { glob: what, .. } | Self::Render { command: what, .. } => (what, None),
             Self::Syntax(error) => (error.source_text.name(), Some(error.span.line)),
-        }
+            Self::EmptySet { .. } => return None,
+        };
+        Some(place)
     }
 }

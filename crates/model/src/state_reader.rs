@@ -47,8 +47,9 @@ impl<'s> StateReader<'s> {
         if !is_dns_subdomain(name) {
             return Lookup::Absent;
         }
-        let lookup = self.kinds.get(kind).map_or(Lookup::Unknown, |state| state.get(namespace, name));
-        if lookup == Lookup::Unknown {
+        let state = self.kinds.get(kind);
+        let lookup = state.map_or(Lookup::Unknown, |state| state.get(namespace, name));
+        if lookup == Lookup::Unknown && !state.is_some_and(|state| state.is_made(namespace, name)) {
             self.note_unknown(kind, namespace, name);
         }
         lookup

@@ -1,14 +1,15 @@
 //! `memgate certs dev`: makes a CA and a certificate for development.
 
-use std::fs::{DirBuilder, OpenOptions};
-use std::io::{self, Write as _};
+use std::fs::DirBuilder;
+use std::io;
 #[cfg(unix)]
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 
 use crate::cli::ExitStatus;
+use crate::cli::file::write_with;
 use crate::cli::terminal::Terminal;
 use memgate_server::server::certs::self_signed;
 use memgate_server::server::clock::Clock;
@@ -84,17 +85,11 @@ fn directory(path: &Path) -> io::Result<()> {
 }
 
 /// Deletes an existing file and writes a new one, since the old file would keep its mode.
-#[cfg_attr(not(unix), expect(unused_variables, reason = "there are no modes"))]
 fn write(path: &Path, text: &str, mode: u32) -> anyhow::Result<()> {
-    let failed = || format!("failed to write {}", path.display());
     if path.symlink_metadata().is_ok() {
-        std::fs::remove_file(path).with_context(failed)?;
+        std::fs::remove_file(path).with_context(|| format!("failed to write {}", path.display()))?;
     }
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    options.mode(mode);
-    options.open(path).and_then(|mut file| file.write_all(text.as_bytes())).with_context(failed)
+    write_with(path, text.as_bytes(), mode)
 }
 
 fn advice(dir: &Path) -> String {
