@@ -64,7 +64,6 @@ pub enum ExitStatus {
 impl ExitStatus {
     /// The status of a command that judges objects, by whether an input was wrong, an object was denied, and there was
     /// none.
-    #[must_use]
     pub const fn of(failed: bool, denied: bool, is_empty: bool) -> Self {
         match (failed, denied, is_empty) {
             (true, ..) => Self::Failed,

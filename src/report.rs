@@ -220,13 +220,11 @@ pub struct InputError<'a> {
 
 impl InputError<'_> {
     /// The code: `syntax` for an error in a text, `unreadable` for an input without a text.
-    #[must_use]
     pub const fn code(&self) -> &'static str {
         if self.position.is_some() { "syntax" } else { "unreadable" }
     }
 
     /// The message and the help, in one line.
-    #[must_use]
     pub fn advice(&self) -> Cow<'_, str> {
         match &self.help {
             Some(help) => Cow::Owned(format!("{}; {help}", self.message)),
@@ -279,7 +277,6 @@ impl ReportFormat {
     ];
 
     /// The name on the command line.
-    #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Text => "text",
@@ -318,7 +315,6 @@ pub fn write(
 }
 
 /// A report in this format with [`without_commands`].
-#[must_use]
 pub fn in_format_without_commands(text: Vec<u8>, format: ReportFormat) -> Vec<u8> {
     let hash = match format {
         ReportFormat::Text | ReportFormat::Concise => " #",
@@ -331,7 +327,6 @@ pub fn in_format_without_commands(text: Vec<u8>, format: ReportFormat) -> Vec<u8
 
 /// Breaks what CI systems read as a command anywhere in a line: `##[…]` (GitHub), `##vso[…]` (Azure) and
 /// `##teamcity[…]`. `hash` stands for the second `#`.
-#[must_use]
 pub fn without_commands(text: Vec<u8>, hash: &str) -> Vec<u8> {
     let is_command = |at: &usize| {
         let behind = text.get(at + 2..).unwrap_or_default();
@@ -355,7 +350,6 @@ pub fn without_commands(text: Vec<u8>, hash: &str) -> Vec<u8> {
 
 impl Report<'_> {
     /// The number of findings of this severity, shown or not.
-    #[must_use]
     pub fn count(&self, severity: Severity) -> usize {
         let shown = self.findings.iter().filter(|located| located.finding.severity == severity).count();
         let not_shown = self.not_shown.iter().map(|(_, counts)| match severity {
@@ -379,7 +373,6 @@ impl Report<'_> {
     }
 
     /// The numbers in one line, such as `2 objects checked in 1 file: 1 denied; 2 denials, 1 warning; 3 passed over`.
-    #[must_use]
     pub fn summary(&self) -> String {
         let mut line =
             format!("{} checked in {}", counted(self.objects.len(), "object"), counted(self.files, "file"));
@@ -418,7 +411,6 @@ impl Report<'_> {
     }
 
     /// Whether a finding of this code is reported that nothing suppresses.
-    #[must_use]
     pub fn has(&self, code: &Code) -> bool {
         let mut reported = self.findings.iter().filter(|it| it.finding.severity != Severity::Note);
         reported.any(|it| it.finding.code == code)
@@ -433,7 +425,6 @@ impl Report<'_> {
 
 impl LocatedFinding<'_> {
     /// The severity of the finding, and in an audit its severity at admission today.
-    #[must_use]
     pub fn effect(&self) -> (Severity, Option<Severity>) {
         let at_admission = self.finding.policy.as_deref().and_then(|policy| policy.at_admission);
         (self.finding.severity, at_admission.map(AtAdmission::severity))
@@ -442,13 +433,11 @@ impl LocatedFinding<'_> {
 
 impl ObjectRef {
     /// The API group; empty for the core group.
-    #[must_use]
     pub fn group(&self) -> &str {
         self.api_version.split_once('/').map_or("", |(group, _)| group)
     }
 
     /// Kind, namespace and name: `ArkMemory team-a/notes-short`.
-    #[must_use]
     pub fn title(&self) -> String {
         let name = if self.name.is_empty() { "(no name)" } else { &self.name };
         if self.namespace.is_empty() {
@@ -461,7 +450,6 @@ impl ObjectRef {
 
 impl FileLocation<'_> {
     /// Line and column (in characters, from 1) just behind the end.
-    #[must_use]
     pub fn end_position(&self) -> (usize, usize) {
         let stretch = self.text.get(self.start..self.end).unwrap_or_default();
         let lines = stretch.bytes().filter(|byte| *byte == b'\n').count();
@@ -487,7 +475,6 @@ fn by_rule<'f, 'r>(
 
 /// A path or name as it may begin a line: control characters as spaces, and `./` before one that CI systems could read
 /// as a command to themselves, such as `::stop-commands::x/a.yaml`.
-#[must_use]
 pub fn at_line_start(text: &str) -> Cow<'_, str> {
     let text = plain(text);
     let is_usual = |c: char| c.is_alphanumeric() || matches!(c, '.' | '/' | '_' | '<');
@@ -505,7 +492,6 @@ fn relative(file: &str) -> &str {
 }
 
 /// A number with its noun, in the plural where the number asks for it.
-#[must_use]
 pub fn counted(count: usize, noun: &str) -> String {
     if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }

@@ -123,13 +123,11 @@ pub struct FailOn {
 
 impl FailOnArgs {
     /// The streams, without notes if the user wants none.
-    #[must_use]
     pub fn terminal(self, terminal: Terminal) -> Terminal {
         if self.quiet { terminal.without_notes() } else { terminal }
     }
 
     /// Joins the flags with the choices of the repository.
-    #[must_use]
     pub fn or(self, project: &Project) -> FailOn {
         FailOn {
             warnings: self.fail_on.or(project.fail_on) == Some(FailOnSeverity::Warn),
@@ -245,7 +243,6 @@ pub fn write_notes(checked: &Checked, report: &Report<'_>, fail_on: FailOn, term
 }
 
 /// The exit status that follows from a report.
-#[must_use]
 pub fn exit_status(report: &Report<'_>, fail_on: FailOn) -> ExitStatus {
     let warned = fail_on.warnings && report.count(Severity::Warn) > 0;
     let missed =

@@ -22,13 +22,11 @@ pub struct ClusterArgs {
 
 impl ClusterArgs {
     /// Whether a flag names a cluster.
-    #[must_use]
     pub const fn is_named(&self) -> bool {
         self.kubeconfig.is_some() || self.context.is_some()
     }
 
     /// Whether the environment names a cluster.
-    #[must_use]
     pub fn is_in_environment() -> bool {
         std::env::var_os("KUBECONFIG").is_some_and(|path| !path.is_empty())
     }

@@ -14,19 +14,16 @@ pub struct FamilyArgs {
 
 impl FamilyArgs {
     /// Whether families were chosen.
-    #[must_use]
     pub const fn is_chosen(&self) -> bool {
         !self.families.is_empty()
     }
 
     /// The families that were chosen, in the order of the list; all of them without a choice.
-    #[must_use]
     pub fn chosen(&self) -> Vec<&'static Family> {
         self.chosen_or(None)
     }
 
     /// The chosen families; without a choice those of `otherwise`, else all. In the order of the list.
-    #[must_use]
     pub fn chosen_or(&self, otherwise: Option<Vec<&'static Family>>) -> Vec<&'static Family> {
         let named = if self.families.is_empty() { otherwise } else { Some(self.families.clone()) };
         let chosen = |family: &&'static Family| named.as_ref().is_none_or(|named| named.contains(family));

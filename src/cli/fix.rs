@@ -88,7 +88,6 @@ pub fn mend(
 }
 
 /// Writes the files, and removes those that cannot be written. The result is whether all of them were written.
-#[must_use]
 pub fn write(fixed: &mut FixedTexts, terminal: Terminal) -> bool {
     let all = fixed.len();
     fixed.retain(|name, FixedFile { source, text, .. }| {
@@ -114,7 +113,6 @@ pub fn diffs(fixed: &FixedTexts) -> anyhow::Result<Vec<u8>> {
 }
 
 /// The number of corrections in one line, after the word `done`, unless there is `nothing`.
-#[must_use]
 pub fn summary(done: &str, fixed: &FixedTexts, nothing: &str) -> String {
     let count = fixed.values().map(|file| file.count).sum();
     if count == 0 {

@@ -129,7 +129,6 @@ pub struct StateArgs {
 
 impl StateArgs {
     /// Plans to read the state alone.
-    #[must_use]
     pub fn plan(&self, settings: Settings) -> InputPlan {
         InputPlan {
             state: self.with.clone(),
@@ -269,7 +268,6 @@ impl ReadingArgs {
 
 /// The path of a command without PATH, where the repository does not name any, with a note: the working directory, or the
 /// repository of a file that is not below it.
-#[must_use]
 pub fn whole_repository(file: Option<&Path>, terminal: Terminal) -> String {
     let file = file.map(normal).filter(|file| !file.starts_with(normal(Path::new("."))));
     let directory = file.as_deref().and_then(Path::parent);

@@ -70,7 +70,6 @@ fn point_parser() -> impl TypedValueParser<Value = Point> {
 
 impl PolicyArgs {
     /// The point and the time of a decision; `default` is the point without `--point`.
-    #[must_use]
     pub fn occasion(&self, default: Point) -> Occasion<'static> {
         Occasion::new(self.point.unwrap_or(default), self.at.unwrap_or_else(Timestamp::now))
     }

@@ -127,7 +127,6 @@ impl ProjectArgs {
 
 impl Project {
     /// Whether there are sets.
-    #[must_use]
     pub fn has_sets(&self) -> bool {
         !self.sets.is_empty()
     }
@@ -166,7 +165,6 @@ impl Project {
     }
 
     /// What its paths or sets leave out, in words.
-    #[must_use]
     pub fn left_out_by(&self, paths: &[String]) -> Option<String> {
         let key = if self.has_sets() { "sets" } else { "paths" };
         (!paths.is_empty())
@@ -174,14 +172,12 @@ impl Project {
     }
 
     /// The directory below which its paths must lead; `None` without any.
-    #[must_use]
     pub fn within(&self, paths: &[String], root: &Path) -> Option<PathBuf> {
         // A directory that cannot be resolved has nothing below it.
         (!paths.is_empty()).then(|| std::fs::canonicalize(root).unwrap_or_else(|_| root.to_owned()))
     }
 
     /// The labels of Namespaces that are not among the inputs.
-    #[must_use]
     pub fn unknown_namespaces(&self) -> Vec<(Glob, BTreeMap<String, String>)> {
         let label = |(key, value): (&String, &Value)| Some((key.clone(), value.as_str()?.to_owned()));
         let entry = |(pattern, labels): (&String, &Value)| {

@@ -119,7 +119,6 @@ pub struct SettingsFile {
 
 impl SettingsArgs {
     /// Whether flags, or the file of a flag, choose the families.
-    #[must_use]
     pub const fn names_families(&self) -> bool {
         self.config.is_some() || self.families.is_chosen()
     }
@@ -211,7 +210,6 @@ fn is_name_pattern(pattern: &str) -> bool {
 }
 
 /// The flags of `memgate serve` that turn the defaults into these settings, except those about families.
-#[must_use]
 pub fn flags(settings: &Settings) -> Vec<String> {
     let mut flags = Vec::new();
     for ((flag, values), default) in

@@ -28,7 +28,6 @@ pub struct Terminal {
 
 impl Terminal {
     /// The streams of the process.
-    #[must_use]
     pub const fn new(color: clap::ColorChoice) -> Self {
         let color = match color {
             clap::ColorChoice::Auto => ColorChoice::Auto,
@@ -45,13 +44,11 @@ impl Terminal {
     }
 
     /// Whether standard output is a terminal.
-    #[must_use]
     pub fn is_interactive(self) -> bool {
         io::stdout().is_terminal()
     }
 
     /// The columns of a stream: from `COLUMNS`, else from the terminal.
-    #[must_use]
     pub fn width(stream: &impl Stream) -> usize {
         let asked = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
         let has = || terminal_size_of(stream).map(|(Width(columns), _)| usize::from(columns));

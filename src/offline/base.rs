@@ -141,13 +141,11 @@ pub fn read(reference: &str, plan: &InputPlan, directory: &Path, stop: &Stop) ->
 
 impl Base {
     /// The directory with the files, without links in its path.
-    #[must_use]
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
     /// The path of a directory of the work tree among the files of the base.
-    #[must_use]
     pub fn directory_of(&self, directory: &Path) -> PathBuf {
         let below = directory.canonicalize().ok();
         let below = below.as_deref().and_then(|directory| directory.strip_prefix(&self.root).ok());
@@ -155,19 +153,16 @@ impl Base {
     }
 
     /// The paths of the files that were checked, as they were in the commit; those that it does not have are left out.
-    #[must_use]
     pub fn paths(&self, paths: &[String]) -> Vec<String> {
         paths.iter().filter_map(|path| self.path(path)).collect()
     }
 
     /// The paths of state: as they were in the commit, and as they are where it does not have them.
-    #[must_use]
     pub fn state_paths(&self, paths: &[String]) -> Vec<String> {
         paths.iter().map(|path| self.path(path).unwrap_or_else(|| path.clone())).collect()
     }
 
     /// The files of values, likewise.
-    #[must_use]
     pub fn values(&self, files: &[PathBuf]) -> Vec<PathBuf> {
         let file =
             |file: &PathBuf| self.path(&file.to_string_lossy()).map_or_else(|| file.clone(), PathBuf::from);
@@ -175,7 +170,6 @@ impl Base {
     }
 
     /// A text about files of the base, with their paths from the root of the work tree.
-    #[must_use]
     pub fn from_root(&self, text: &str) -> String {
         let directory = self.directory.to_string_lossy();
         text.replace(&format!("{directory}/"), "").replace(&*directory, ".")

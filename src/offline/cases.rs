@@ -64,7 +64,6 @@ pub struct CasePlan<'f> {
 
 impl CaseRun {
     /// How many cases failed.
-    #[must_use]
     pub fn failed(&self) -> usize {
         self.results.iter().filter(|result| !result.passed()).count()
     }

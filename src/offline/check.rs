@@ -67,7 +67,6 @@ pub struct Decided {
 
 impl Decided {
     /// Whether no finding denies it, shown or not. A denial that became a note does not count.
-    #[must_use]
     pub fn allowed(&self) -> bool {
         self.admitted.allowed()
             && self.admitted.decision.not_shown.denials == 0
@@ -75,7 +74,6 @@ impl Decided {
     }
 
     /// Whether this counts as checked: an enabled family or a policy judged it, or it was denied.
-    #[must_use]
     pub fn is_judged(&self) -> bool {
         self.judged
     }
@@ -92,7 +90,6 @@ impl Decided {
 
 /// Decides about every object. One that cannot be decided becomes an error and does not hide the others; one that
 /// no enabled family judges is passed over.
-#[must_use]
 pub fn check(mut inputs: Inputs, occasion: Occasion<'static>) -> Checked {
     let settings = inputs.snapshot.settings.clone();
     let snapshot = std::mem::replace(&mut inputs.snapshot, Snapshot::new(settings));

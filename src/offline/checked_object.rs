@@ -72,13 +72,11 @@ impl OwnedRequest {
 
 impl CheckedObject {
     /// The pointer in the document for a pointer in the object that is decided about.
-    #[must_use]
     pub fn in_document(&self, place: &Pointer) -> Pointer {
         self.claims.in_workload(&self.template, place)
     }
 
     /// Edits of the object that is decided about as edits of the document.
-    #[must_use]
     pub fn edits_in_document(&self, edits: &[Edit]) -> Vec<Edit> {
         self.claims.edits_in_workload(&self.template, edits)
     }
@@ -113,14 +111,12 @@ impl UndecidedObject {
     }
 
     /// Whether this is a pod for which the installed webhooks are not called.
-    #[must_use]
     pub fn is_exempt(&self) -> bool {
         let request = &self.request.request;
         request.is_pod() && SYSTEM_NAMESPACES.contains(&&*request.namespace)
     }
 
     /// The request to create the object.
-    #[must_use]
     pub fn request(&self) -> Request<'_> {
         self.request.get()
     }
@@ -131,13 +127,11 @@ impl UndecidedObject {
     }
 
     /// The JSON of the manifest.
-    #[must_use]
     pub fn manifest(&self) -> &str {
         &self.workload.as_ref().unwrap_or(&self.request).json
     }
 
     /// For the pod of a workload, the request to create the workload.
-    #[must_use]
     pub fn workload_request(&self) -> Option<Request<'_>> {
         self.workload.as_ref().map(OwnedRequest::get)
     }

@@ -13,7 +13,6 @@ use memgate_model::workload;
 
 /// Whether objects of this group and kind are checked: pods, workloads by the pods of their templates, memory resources,
 /// what refers to them, and policies.
-#[must_use]
 pub fn is_checked(group: &str, kind: &str) -> bool {
     group.is_empty() && kind == "Pod"
         || family::validated(&family::ALL, group, kind).is_some()
@@ -23,7 +22,6 @@ pub fn is_checked(group: &str, kind: &str) -> bool {
 
 /// Whether an object has the annotation that its kind needs to be checked; true for kinds that do not need
 /// one.
-#[must_use]
 pub fn has_required_annotation(group: &str, kind: &str, object: &Value) -> bool {
     let annotations = || object.pointer("/metadata/annotations").and_then(Value::as_object);
     family::needed_annotation(&family::ALL, group, kind).is_none_or(|prefix| {
@@ -32,7 +30,6 @@ pub fn has_required_annotation(group: &str, kind: &str, object: &Value) -> bool 
 }
 
 /// The name of an object in reports. `namespace` is that of objects without one.
-#[must_use]
 pub fn object_ref(document: &Document, namespace: &str) -> ObjectRef {
     let generate_name = || document.value().pointer("/metadata/generateName").and_then(Value::as_str);
     let name = match document.name() {
@@ -54,7 +51,6 @@ pub fn object_ref(document: &Document, namespace: &str) -> ObjectRef {
 }
 
 /// The kinds that are checked, in a sentence of three lines.
-#[must_use]
 pub fn checked_kinds() -> String {
     let memories: BTreeSet<&str> = kinds(|family| family.kinds.memories);
     let validated: BTreeSet<&str> = kinds(|family| family.kinds.validated);

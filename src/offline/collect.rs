@@ -97,14 +97,12 @@ impl Unread {
 /// Reads files with any extension, directories (`*.yaml`, `*.yml` and `*.json` at any depth, as kubectl
 /// does, except hidden ones), globs, and `-` for `stdin`. In directories and globs, files from which helm or kustomize
 /// makes manifests are not read: they are rendered, or listed in [`Collected::unread`].
-#[must_use]
 pub fn collect(inputs: &[String], reading: &Reading, stdin: &mut dyn Read) -> Collected {
     collect_within(inputs, None, &reading.exclude, reading, stdin)
 }
 
 /// The same without what `exclude` leaves out, and for paths that the user did not give: each must lead to a file or
 /// directory below `within`, an absolute path without links.
-#[must_use]
 pub fn collect_within(
     inputs: &[String],
     within: Option<&Path>,

@@ -14,14 +14,12 @@ use memgate_primitives::credential::masked;
 use memgate_primitives::pointer::Pointer;
 
 /// An error at one place of a document.
-#[must_use]
 pub fn error_at(place: &DocumentPlace, pointer: &Pointer, message: String) -> Error {
     let caret = place.locate(pointer).caret;
     Error::Syntax(Box::new(SyntaxError::new(place.source(), caret, message)))
 }
 
 /// A finding as an error.
-#[must_use]
 pub fn error_of(source: &Arc<Source>, span: Span, finding: &Finding) -> Error {
     let error = SyntaxError::new(source, span, finding.message());
     let help = finding.help_text().map(Cow::into_owned);
@@ -29,13 +27,11 @@ pub fn error_of(source: &Arc<Source>, span: Span, finding: &Finding) -> Error {
 }
 
 /// An error about a whole text.
-#[must_use]
 pub fn error_in(source: &Arc<Source>, message: String) -> Error {
     Error::Syntax(Box::new(SyntaxError::new(source, source.span(0, 0), message)))
 }
 
 /// An error of an input, with its source if its place is known.
-#[must_use]
 pub fn input_error(error: &Error) -> InputError<'_> {
     let text = masked(&with_causes(error)).into_owned();
     // The name of a file may contain any character.

@@ -70,14 +70,12 @@ impl Exclude {
     }
 
     /// Whether a path below the directory of a walk is left out.
-    #[must_use]
     pub fn excludes(&self, path: &Path, root: &Path) -> bool {
         // Not `any`: each glob that matches counts as used.
         self.globs.iter().filter(|glob| glob.excludes(path, root)).count() > 0
     }
 
     /// Whether a file that is not found by a walk is left out, by itself or with a directory around it.
-    #[must_use]
     pub fn excludes_file(&self, file: &Path) -> bool {
         let here = normal(Path::new("."));
         let is_inside = |path: &&Path| !path.as_os_str().is_empty() && !here.starts_with(normal(path));
@@ -91,7 +89,6 @@ impl Exclude {
     }
 
     /// How many files and directories the globs of a file left out, in words.
-    #[must_use]
     pub fn left_out_by_file(&self) -> Option<String> {
         let of_file = self.globs.iter().filter(|glob| glob.base.is_some());
         let count: usize = of_file.map(|glob| glob.matched.load(Ordering::Relaxed)).sum();
@@ -100,7 +97,6 @@ impl Exclude {
     }
 
     /// The globs that matched nothing.
-    #[must_use]
     pub fn unused(&self) -> Vec<String> {
         let unused = self.globs.iter().filter(|glob| glob.matched.load(Ordering::Relaxed) == 0);
         unused.map(|glob| glob.text.clone()).collect()

@@ -151,7 +151,6 @@ fn advice(exemption: &Exemption, policy: &Policy) -> String {
 }
 
 /// Nanoseconds as the policy may have written them: in days where they are whole ones.
-#[must_use]
 pub fn duration(nanoseconds: i128) -> String {
     let second = 1_000_000_000;
     match nanoseconds {

@@ -15,7 +15,6 @@ use memgate_primitives::glob::Glob;
 use memgate_primitives::plain_text::plain;
 
 /// The description of the rule, and then the page of its type.
-#[must_use]
 pub fn rule(policy: &Policy, rule: &Rule, inputs: &Inputs) -> String {
     let about = &rule.about;
     let mut text = format!("# {}\n\n", about.code);

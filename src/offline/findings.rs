@@ -24,7 +24,6 @@ use memgate_model::policy_rule::Counts;
 use memgate_primitives::pointer::Pointer;
 
 /// The report of everything that was checked, in the order of the inputs.
-#[must_use]
 pub fn report(checked: &Checked) -> Report<'_> {
     let decided = &checked.decided;
     let judged_once = once(decided.iter().filter(|decided| decided.is_judged()));
@@ -67,7 +66,6 @@ pub fn report(checked: &Checked) -> Report<'_> {
 }
 
 /// The same with denials first, then warnings, and with the numbers by policy and namespace.
-#[must_use]
 pub fn overview(checked: &Checked, shown: Shown) -> Report<'_> {
     let mut report = report(checked);
     report.findings.sort_by_key(|located| Reverse(located.effect()));

@@ -26,7 +26,6 @@ pub struct FixedFile {
 }
 
 /// Every file with a fix, in the order of the inputs.
-#[must_use]
 pub fn fix_all(checked: &Checked) -> Vec<FixedFile> {
     let mut by_source: BTreeMap<*const Source, Vec<TextFix<'_>>> = BTreeMap::new();
     let mut seen = BTreeSet::new();

@@ -25,7 +25,6 @@ pub struct DescribedPod {
 }
 
 /// Describes the additions to each pod and pod template of the inputs.
-#[must_use]
 pub fn describe_all(inputs: &Inputs) -> Vec<DescribedPod> {
     let describe_one = |title: String, text: &str, namespace: &str| {
         let pod = serde_json::from_str(text).ok()?;
@@ -40,7 +39,6 @@ pub fn describe_all(inputs: &Inputs) -> Vec<DescribedPod> {
 }
 
 /// Describes the additions to a pod of this namespace.
-#[must_use]
 pub fn describe(title: &str, pod: &Value, namespace: &str, snapshot: &Snapshot) -> DescribedPod {
     let title = plain(title);
     let shown = mask::shown_value(pod);

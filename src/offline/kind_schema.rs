@@ -36,7 +36,6 @@ pub struct KindDefinition {
 }
 
 /// All definitions, family by family, and those of memgate's own kinds.
-#[must_use]
 pub fn definitions() -> Vec<KindDefinition> {
     let of_families = family::ALL.into_iter().flat_map(|family| {
         let mut hints = read_hints(family.definitions.hints);
@@ -84,7 +83,6 @@ fn definition(value: &Value) -> Option<KindDefinition> {
 
 /// The JSON Schema (draft 7) of files with objects of any kind: objects of these definitions must match their own
 /// schemas, all others are accepted.
-#[must_use]
 pub fn combined(definitions: &[KindDefinition]) -> Value {
     let (mut schemas, mut choices) = (Map::new(), Vec::new());
     let (mut api_versions, mut kinds) = (BTreeSet::new(), BTreeSet::new());
@@ -120,13 +118,11 @@ pub fn combined(definitions: &[KindDefinition]) -> Value {
 
 impl KindDefinition {
     /// The name by which there is only this one, as kubectl takes it: `Agent.orloj.dev`.
-    #[must_use]
     pub fn full_name(&self) -> String {
         format!("{}.{}", self.kind, self.group)
     }
 
     /// Whether a name means this kind: its kind, plural or singular, in capitals or not, with the group or without.
-    #[must_use]
     pub fn has_name(&self, name: &str) -> bool {
         let (name, group) = name.split_once('.').map_or((name, None), |(name, group)| (name, Some(group)));
         let names = [&self.kind, &self.plural, &self.singular];
@@ -135,7 +131,6 @@ impl KindDefinition {
     }
 
     /// The JSON Schema (draft 7) of its objects; the object's `apiVersion` selects one of several versions.
-    #[must_use]
     pub fn json_schema(&self) -> Value {
         let schema = match self.versions.as_slice() {
             [only] => self.of_version(only),

@@ -35,13 +35,11 @@ pub struct Kustomization {
 }
 
 /// Whether a path is that of a kustomization file.
-#[must_use]
 pub fn is_kustomization(path: &Path) -> bool {
     path.file_name().is_some_and(|name| FILE_NAMES.iter().any(|known| name == *known))
 }
 
 /// Reads a kustomization. Syntax errors go to `errors`: kustomize could not read it either.
-#[must_use]
 pub fn parse(source: Source, errors: &mut Vec<Error>) -> Kustomization {
     let mut kustomization = Kustomization::default();
     for document in values(&Arc::new(source), errors) {

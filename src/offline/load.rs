@@ -90,7 +90,6 @@ pub struct Inputs {
 
 impl Inputs {
     /// Nothing read yet, with a state that decisions may look at.
-    #[must_use]
     pub fn new(snapshot: Snapshot) -> Self {
         Self {
             sources: Vec::new(),
@@ -486,13 +485,11 @@ impl Default for InputPlan {
 
 impl InputPlan {
     /// Checks a text as if it came from standard input, with default settings.
-    #[must_use]
     pub fn of_text(text: &str) -> Self {
         Self { checked: vec!["-".to_owned()], stdin: Some(text.to_owned()), ..Self::default() }
     }
 
     /// Whether standard input is among the objects and the state.
-    #[must_use]
     pub fn reads_stdin(&self) -> bool {
         self.reading.stdin_file.is_some() || self.checked.iter().chain(&self.state).any(|path| path == "-")
     }

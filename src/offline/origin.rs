@@ -106,7 +106,6 @@ impl Origins {
     }
 
     /// The file that the document at a byte of a source comes from.
-    #[must_use]
     pub fn source_file(&self, source: &Arc<Source>, at: impl FnOnce() -> usize) -> Option<&str> {
         let files = self.files.get(&Arc::as_ptr(source))?;
         let at = at();

@@ -49,7 +49,6 @@ pub enum Why {
 
 impl Why {
     /// The keyword for programs, and the reason for people: a predicate such as "has no kind".
-    #[must_use]
     pub fn words(self) -> (&'static str, &'static str) {
         match self {
             Self::NotAnObject(reason) => ("not-an-object", reason),
@@ -71,7 +70,6 @@ impl Why {
     }
 
     /// The reason of a decision that judged nothing.
-    #[must_use]
     pub const fn of(reason: Reason, is_pod: bool) -> Self {
         match reason {
             Reason::NotOurs if is_pod => Self::NotRecognised,
@@ -84,14 +82,12 @@ impl Why {
 
 impl PassedOver {
     /// A document that is not an object.
-    #[must_use]
     pub fn non_object(source: &Arc<Source>, document: &NonObject) -> Self {
         let (source, why) = (Arc::clone(source), Why::NotAnObject(document.reason));
         Self { source, span: document.span, object_ref: None, why }
     }
 
     /// An object.
-    #[must_use]
     pub fn object(place: &DocumentPlace, object_ref: ObjectRef, why: Why) -> Self {
         let source = Arc::clone(place.source());
         Self { source, span: place.span(), object_ref: Some(object_ref), why }
@@ -108,7 +104,6 @@ impl PassedOver {
 }
 
 /// The number of each kind that was passed over: `ConfigMap (2)`.
-#[must_use]
 pub fn counts(passed_over: &[PassedOver]) -> Vec<String> {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for passed_over in passed_over {

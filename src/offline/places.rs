@@ -50,7 +50,6 @@ impl Places {
     }
 
     /// The file, line and column of a field of an object.
-    #[must_use]
     pub fn describe(&self, object: &Reference, pointer: &Pointer) -> Option<String> {
         let (source, span) = self.span(object, pointer)?;
         Some(format!("{}:{}:{}", source.name(), span.line, span.column))

@@ -51,13 +51,11 @@ pub struct PolicyFile {
 
 impl PolicyFiles {
     /// The kind of path at which a policy or exemption was read.
-    #[must_use]
     pub fn origin(&self, reference: &Reference) -> Option<PolicyOrigin> {
         self.0.get(reference).map(|file| file.origin)
     }
 
     /// The manifest of a policy or exemption.
-    #[must_use]
     pub fn manifest(&self, reference: &Reference) -> Option<Value> {
         let PolicyFile { place, within, .. } = self.0.get(reference)?;
         let documents = values(place.source(), &mut Vec::new());

@@ -38,7 +38,6 @@ pub struct Unrendered {
 }
 
 /// The shortest command that prints the manifests of a unit.
-#[must_use]
 pub fn command(unit: &Unit) -> String {
     let directory = quoted(&unit.directory.to_string_lossy());
     match unit.tool {

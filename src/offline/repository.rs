@@ -72,7 +72,6 @@ pub struct Unit {
 }
 
 /// Whether a path is that of a file that makes its directory a chart or a kustomization.
-#[must_use]
 pub fn is_marker(path: &Path) -> bool {
     is_kustomization(path) || path.file_name().is_some_and(|name| name == CHART_FILE)
 }
@@ -136,7 +135,6 @@ impl Repository {
 
     /// The chart or kustomization of a file; `None` for a manifest. With `rendered`, the resources of an overlay belong to
     /// it too, since kustomize prints their objects.
-    #[must_use]
     pub fn unit_of(&self, file: &Path, rendered: bool) -> Option<Unit> {
         if self.charts.is_empty() && self.kustomizations.is_empty() {
             return None;
@@ -183,7 +181,6 @@ impl Repository {
     }
 
     /// Whether a unit is rendered when all whole ones are.
-    #[must_use]
     pub fn is_rendered(&self, unit: &Unit) -> bool {
         match unit.tool {
             Tool::Helm => true,
@@ -224,7 +221,6 @@ fn is_values(stem: &str) -> bool {
 }
 
 /// The repository around a directory: the nearest one at or above it that has `.git`.
-#[must_use]
 pub fn root_of(directory: &Path) -> Option<&Path> {
     directory.ancestors().find(|ancestor| ancestor.join(".git").exists())
 }
@@ -236,13 +232,11 @@ fn directory_of(file: &Path) -> PathBuf {
 }
 
 /// An absolute path without `.` and `..`: two names of one file become one. Links are not followed.
-#[must_use]
 pub fn normal(path: &Path) -> PathBuf {
     without_dots(&std::path::absolute(path).unwrap_or_else(|_| path.to_owned()))
 }
 
 /// The path without `.`, and without `..` behind a directory: `overlays/prod/../../base/a.yaml` is `base/a.yaml`.
-#[must_use]
 pub fn without_dots(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {

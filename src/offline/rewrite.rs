@@ -63,7 +63,6 @@ pub fn patches(checked: &Checked) -> impl Iterator<Item = ObjectPatch<'_>> {
 
 /// The lines of the new text of a source that its edits wrote, by number (from 1), with their origins. Sorted; a line has
 /// several entries if several edits touch it.
-#[must_use]
 pub fn line_origins(source: &Arc<Source>, new: &str, checked: &Checked) -> Vec<(usize, Origin)> {
     let new = Arc::new(Source::new(source.name(), new));
     let documents = values(&new, &mut Vec::new());

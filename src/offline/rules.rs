@@ -76,7 +76,6 @@ fn set(globs: impl Iterator<Item = Result<Glob, globset::Error>>) -> Result<Glob
 }
 
 /// Why no finding has this code, or a code that fits this glob. Codes of the rules of policies are not known here.
-#[must_use]
 pub fn fault_of_code(code: &str) -> Option<String> {
     let glob = match set(std::iter::once(Glob::new(code))) {
         Ok(glob) => glob,
@@ -90,7 +89,6 @@ pub fn fault_of_code(code: &str) -> Option<String> {
 }
 
 /// The code that is likely meant by a wrong one. Users often leave out the family.
-#[must_use]
 pub fn nearest_code(code: &str) -> Option<&'static str> {
     let all = || codes::all(&family::ALL).map(|code| code.name);
     let in_family = all().find(|known| known.split_once('/').is_some_and(|(_, rest)| rest == code));
@@ -98,7 +96,6 @@ pub fn nearest_code(code: &str) -> Option<&'static str> {
 }
 
 /// Why a glob of files is malformed.
-#[must_use]
 pub fn fault_of_path(path: &str) -> Option<String> {
     let error = set(path_globs(path).into_iter()).err()?;
     Some(format!("{}: {}", quoted(path), fault(&error)))
@@ -106,19 +103,16 @@ pub fn fault_of_path(path: &str) -> Option<String> {
 
 impl Rules {
     /// Rules with paths relative to a directory.
-    #[must_use]
     pub fn new(rules: &Arc<[Rule]>, directory: &Path) -> Self {
         Self { rules: Arc::clone(rules), base: names(directory) }
     }
 
     /// Whether there is no rule.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty()
     }
 
     /// The rule for a code in a file.
-    #[must_use]
     pub fn find(&self, file: &str, code: &str) -> Option<&Rule> {
         let files = names(Path::new(file));
         let below: Vec<&Path> =
@@ -146,7 +140,6 @@ fn names(path: &Path) -> [PathBuf; 2] {
 impl Rule {
     /// Gives a finding its severity, and counts it in `lowered` by its code if it counts less now. What is denied stays
     /// at least a note, and what a policy exempts stays as it is. Returns whether the finding stays at all.
-    #[must_use]
     pub fn apply(&self, finding: &mut Finding, lowered: &mut BTreeMap<String, usize>) -> bool {
         if finding.policy.as_ref().is_some_and(|policy| policy.status == PolicyStatus::Exempt) {
             return true;

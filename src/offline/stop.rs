@@ -14,7 +14,6 @@ impl Stop {
     }
 
     /// Whether the flag is set.
-    #[must_use]
     pub fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }

@@ -41,7 +41,6 @@ impl Identity {
     }
 
     /// The fingerprint, which does not depend on the severity.
-    #[must_use]
     pub fn fingerprint(&self) -> String {
         fingerprint::of(&self.code, &self.object_ref, &self.pointer)
     }
@@ -144,7 +143,6 @@ fn not_shown_of(object_ref: &ObjectRef, severity: Severity) -> Identity {
 }
 
 /// All findings as known ones.
-#[must_use]
 pub fn known(checked: &Checked, identities: &[Identity]) -> KnownFindings {
     let mut known = KnownFindings::default();
     for identity in identities.iter().filter(|identity| identity.severity != Severity::Note) {

@@ -40,7 +40,6 @@ pub struct ViewedObject {
 }
 
 /// Makes the views of every object as it would be stored, and of every workload's pod as it would be created.
-#[must_use]
 pub fn view(inputs: Inputs, occasion: Occasion<'static>) -> Viewed {
     let Inputs { objects, snapshot, mut errors, unread, .. } = inputs;
     let mut viewed = Vec::new();
@@ -66,7 +65,6 @@ fn view_object(
 }
 
 /// A view as it is printed, with credentials in labels and names masked, and annotations cut.
-#[must_use]
 pub fn shown(view: &MemoryView) -> Value {
     /// The most characters of an annotation.
     const MAX_CHARS: usize = 64;

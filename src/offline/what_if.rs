@@ -42,7 +42,6 @@ struct Changed {
 type Key = (*const Source, usize, Pointer);
 
 /// The policies without some, and with others in place of those of the same names.
-#[must_use]
 pub fn replaced(policies: &Policies, without: &Policies, others: &Policies) -> Arc<Policies> {
     let mut all = policies.clone();
     without.iter().for_each(|policy| all.remove(&policy.name));
@@ -54,7 +53,6 @@ pub fn replaced(policies: &Policies, without: &Policies, others: &Policies) -> A
 
 /// Decides about all objects of the inputs with the policies of `base` instead of those of the same names, and with those
 /// of `new`, which replace the policies of `base` too.
-#[must_use]
 pub fn what_if(inputs: Inputs, base: &Policies, new: &Policies, occasion: Occasion<'static>) -> WhatIf {
     let current = Arc::clone(&inputs.snapshot.policies);
     let owners = inputs.objects.iter().filter_map(|it| Some((key(&it.object), owner(it.manifest())?)));
@@ -175,20 +173,17 @@ fn lifted(base: Vec<Finding>, findings: &[Finding]) -> Vec<Finding> {
 
 impl WhatIf {
     /// The number of objects that would be newly denied.
-    #[must_use]
     pub fn newly_denied(&self) -> usize {
         let is_new = |change: &&Changed| change.to == Verdict::Denied && change.from != Verdict::Denied;
         self.changes.iter().filter(is_new).count()
     }
 
     /// The objects, checked with the new policies.
-    #[must_use]
     pub const fn checked(&self) -> &Checked {
         &self.checked
     }
 
     /// The changes, as a report.
-    #[must_use]
     pub fn report(&self, shown: Shown) -> Report<'_> {
         let mut report = overview(&self.checked, shown);
         report.changes = Some(self.changes.iter().filter_map(|changed| self.change(changed)).collect());

@@ -52,7 +52,6 @@ pub struct RuleCoverage {
 
 impl CaseResult {
     /// Whether it came out as expected.
-    #[must_use]
     pub fn passed(&self) -> bool {
         self.failures.is_empty()
     }

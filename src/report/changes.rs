@@ -170,7 +170,6 @@ fn write_finding(located: &LocatedFinding<'_>, start: &str, out: &mut impl Write
 }
 
 /// The numbers in one line.
-#[must_use]
 pub fn summary(report: &Report<'_>, changes: &[Change<'_>]) -> String {
     let count = |effect: &Effect| changes.iter().filter(|change| change.effect() == *effect).count();
     // Most runs have none that is denied by more rules.

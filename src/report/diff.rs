@@ -109,7 +109,6 @@ fn origin(number: usize, origins: &[(usize, Origin)]) -> String {
 }
 
 /// `ArkMemory team-a/notes-short spec.redis.ttlSeconds`, or the rule for a value that does not come from an object.
-#[must_use]
 pub fn describe_origin(origin: &Origin) -> String {
     let (resource, field) = (&*origin.resource, &*origin.field);
     let parts = match resource {

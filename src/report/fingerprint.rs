@@ -17,7 +17,6 @@ const BYTES: usize = 8;
 
 /// The fingerprint of a finding, in hexadecimal. Two findings with one code at one place of one object have the
 /// same fingerprint; [`Counter`] numbers them.
-#[must_use]
 pub fn of(code: &str, object_ref: &ObjectRef, pointer: &Pointer) -> String {
     let ObjectRef { kind, namespace, name, set, .. } = object_ref;
     let mut parts = vec![code, object_ref.group(), kind, namespace, name, pointer.as_str()];
@@ -27,7 +26,6 @@ pub fn of(code: &str, object_ref: &ObjectRef, pointer: &Pointer) -> String {
 }
 
 /// The fingerprint of an error of an input. It is made from the file, since an error has no object.
-#[must_use]
 pub fn of_error(error: &InputError<'_>) -> String {
     hash(&[error.code(), error.file.unwrap_or_default(), &error.message])
 }
@@ -54,7 +52,6 @@ pub struct Counter {
 
 impl Counter {
     /// The fingerprint, with a number from the second time on: `5f0c6d2e8b1a9374-2`.
-    #[must_use]
     pub fn number(&mut self, fingerprint: String) -> String {
         let count = self.seen.entry(fingerprint.clone()).or_insert(0);
         *count += 1;

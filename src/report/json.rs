@@ -88,7 +88,6 @@ fn joined(mut one: Value, other: Value) -> Value {
 }
 
 /// An object without the members that are null.
-#[must_use]
 pub fn without_nulls(mut object: Value) -> Value {
     if let Value::Object(members) = &mut object {
         members.retain(|_, value| !value.is_null());

@@ -12,7 +12,6 @@ const RULE_PAGES: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/blob/main/docs/
 pub(super) const ERRORS: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/blob/main/docs/commands.md");
 
 /// The address of the page; for a rule of a policy the one in the policy, if it has one.
-#[must_use]
 pub fn url(finding: &Finding) -> String {
     match &finding.policy {
         None => format!("{PAGES}{}.md", finding.code.name),
@@ -24,13 +23,11 @@ pub fn url(finding: &Finding) -> String {
 }
 
 /// The text of the page.
-#[must_use]
 pub fn text(finding: &Finding) -> &'static str {
     finding.policy.as_ref().map_or(finding.code.page, |policy| policy.rule.page)
 }
 
 /// The first paragraph of a page, in one line.
-#[must_use]
 pub fn summary(page: &str) -> String {
     let lines = page.lines().map(str::trim);
     let text = lines.skip_while(|line| line.is_empty() || line.starts_with('#'));
@@ -38,7 +35,6 @@ pub fn summary(page: &str) -> String {
 }
 
 /// The first sentence of a page, without its full stop.
-#[must_use]
 pub fn title(page: &str) -> String {
     let paragraph = summary(page);
     let sentence = paragraph.split(". ").next().unwrap_or_default();

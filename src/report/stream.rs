@@ -6,7 +6,6 @@ use crate::report::plain;
 
 /// The files, by name and text. A single file stays unchanged; several files get a comment with their name before
 /// each.
-#[must_use]
 pub fn text<'f>(files: &[(&'f str, &'f str)]) -> Cow<'f, str> {
     if let [(_, only)] = files {
         return Cow::Borrowed(only);

@@ -218,7 +218,6 @@ pub fn respond(phase: Phase, review: &Review<'_>, decision: &Decision) -> Result
 
 /// The response that refuses a pod for now, as a ResourceQuota does, because an object is missing; `message` names it.
 /// Controllers try again soon.
-#[must_use]
 pub fn hold(review: &Review<'_>, decision: &Decision, message: &str) -> Vec<u8> {
     let findings: Vec<&Finding> = decision.findings.iter().collect();
     ReviewResponse {
@@ -241,7 +240,6 @@ pub fn review(review: &Review<'_>, snapshot: &Snapshot) -> Result<Vec<u8>, Error
 }
 
 /// The response for the result of both calls.
-#[must_use]
 pub fn review_of(review: &Review<'_>, admitted: &Admitted) -> Vec<u8> {
     let edits = if admitted.allowed() { admitted.edits.as_slice() } else { &[] };
     let findings: Vec<&Finding> = admitted.decision.findings.iter().collect();
@@ -270,13 +268,11 @@ pub struct Admitted {
 
 impl Admitted {
     /// Whether the request would be allowed.
-    #[must_use]
     pub fn allowed(&self) -> bool {
         self.decision.allowed()
     }
 
     /// The reason of the result: `defaulted` when the mutating call changed an object that is then valid.
-    #[must_use]
     pub fn reason(&self) -> Reason {
         if self.allowed() && !self.edits.is_empty() && self.decision.phase == Phase::Validate {
             return Reason::Defaulted;

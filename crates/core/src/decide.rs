@@ -46,7 +46,6 @@ use self::policies::Asked;
 /// A decision on a pod belongs to the mutating call. A decision on a family's own resource has its
 /// edits for the mutating call and its findings for the validating one, which comes later and sees
 /// the object with the edits applied.
-#[must_use]
 pub fn decide(request: &Request<'_>, snapshot: &Snapshot) -> Decision {
     if request.is_pod() {
         return pod::decide(request, snapshot);

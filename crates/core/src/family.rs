@@ -34,7 +34,6 @@ pub static ALL: [&Family; 5] =
     [&arkonis::FAMILY, &ark::FAMILY, &orloj::FAMILY, &orka::FAMILY, &sympozium::FAMILY];
 
 /// The settings of an installation that chooses nothing: every platform is enabled.
-#[must_use]
 pub fn default_settings() -> Settings {
     Settings {
         families: ALL.to_vec(),
@@ -45,21 +44,18 @@ pub fn default_settings() -> Settings {
 }
 
 /// The platform of this name.
-#[must_use]
 pub fn find(name: &str) -> Option<&'static Family> {
     ALL.into_iter().find(|family| family.name == name)
 }
 
 /// All platforms: those of [`ALL`], then those of `enabled` that are not in it. Policies may name each of them,
 /// whether it is enabled or not.
-#[must_use]
 pub fn known(enabled: &[&'static Family]) -> Vec<&'static Family> {
     let others = enabled.iter().copied().filter(|family| !ALL.contains(family));
     ALL.into_iter().chain(others).collect()
 }
 
 /// The platform that validates objects of this group and kind, with its row for the kind.
-#[must_use]
 pub fn validated(
     families: &[&'static Family],
     group: &str,
@@ -73,7 +69,6 @@ pub fn validated(
 
 /// The prefix that an annotation's key must have for an object of this group and kind to be validated;
 /// `None` if every object is validated.
-#[must_use]
 pub fn needed_annotation(families: &[&'static Family], group: &str, kind: &str) -> Option<&'static str> {
     let mut kinds = families.iter().flat_map(|family| family.kinds.validated_if_annotated);
     kinds.find(|(known, _)| known.is(group, kind)).map(|(_, start)| *start)
@@ -81,7 +76,6 @@ pub fn needed_annotation(families: &[&'static Family], group: &str, kind: &str) 
 
 /// The kind under which an object of this group and kind enters the state; `None` if no decision of
 /// these platforms looks it up. Deployments enter it from files only.
-#[must_use]
 pub fn state_kind(families: &[&'static Family], group: &str, kind: &str) -> Option<&'static Kind> {
     state_kinds(families).chain([&workloads::DEPLOYMENT]).find(|known| known.is(group, kind))
 }

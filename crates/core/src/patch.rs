@@ -28,7 +28,6 @@ pub struct Patch<'e>(pub &'e [Edit]);
 
 impl Patch<'_> {
     /// Whether the document has more bytes than this.
-    #[must_use]
     pub fn is_longer_than(&self, most: usize) -> bool {
         // The last edit has no comma behind it.
         self.0.iter().map(Edit::bytes).sum::<usize>() + "[]".len() > most + 1

@@ -36,7 +36,6 @@ pub enum AddError {
 /// unknown in every namespace of which no object is added. The definitions that come with memgate stand in for
 /// an apiserver. The settings hold the namespace of objects and
 /// requests without one.
-#[must_use]
 pub fn empty(settings: Settings) -> Snapshot {
     let mut snapshot = Snapshot::new(family::default_settings());
     for kind in family::state_kinds(&settings.families) {
@@ -127,7 +126,6 @@ fn with_namespace<'v>(value: &'v Value, kind: &Kind, settings: &Settings) -> Cow
 }
 
 /// The API group and the kind of a manifest; empty where it does not say them.
-#[must_use]
 pub fn group_and_kind(value: &Value) -> (&str, &str) {
     let text = |field| value.get(field).and_then(Value::as_str).unwrap_or_default();
     (text("apiVersion").rsplit_once('/').map_or("", |(group, _)| group), text("kind"))
@@ -138,7 +136,6 @@ pub const NAME_REQUIRED: &str = "is required";
 
 /// Why an object has no place in the state although decisions look at objects of its kind: its metadata, name or
 /// namespace is of the wrong type, or it has no name, none to be generated, and is not a policy. Each with its pointer.
-#[must_use]
 pub fn unreadable(settings: &Settings, value: &Value) -> Vec<(Pointer, &'static str)> {
     let (group, kind) = group_and_kind(value);
     let of_policy = memgate_policy::resource::kind(group, kind);
@@ -167,7 +164,6 @@ pub fn unreadable(settings: &Settings, value: &Value) -> Vec<(Pointer, &'static 
 }
 
 /// The name under which [`add`] keeps an object; `None` for one that it leaves out.
-#[must_use]
 pub fn reference(settings: &Settings, value: &Value) -> Option<Reference> {
     if !unreadable(settings, value).is_empty() {
         return None;

@@ -7,7 +7,6 @@ use rustls::crypto::default_fips_provider as chosen;
 use rustls::crypto::ring::default_provider as chosen;
 
 /// ring; with the feature `fips` the FIPS module of AWS-LC, restricted to approved algorithms.
-#[must_use]
 pub fn provider() -> CryptoProvider {
     chosen()
 }

@@ -29,7 +29,6 @@ use crate::deploy::metadata::NAME;
 use crate::deploy::objects::Objects;
 
 /// The objects of a plan: the base, then its families, then its components.
-#[must_use]
 pub fn objects(plan: &InstallPlan) -> Objects {
     let mut objects = Objects::base(plan);
     for family in &plan.families {

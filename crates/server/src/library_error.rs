@@ -16,13 +16,11 @@ use crate::review_path::without_tokens;
 use memgate_model::causes::{Part, cause, joined, own_part};
 
 /// An error and its causes in one line, without the path tokens of reviews.
-#[must_use]
 pub fn explained(error: &(dyn Error + 'static)) -> String {
     without_tokens(&joined(error, part))
 }
 
 /// An HTTP status as text: `401 Unauthorized`.
-#[must_use]
 pub fn status_line(code: u16) -> String {
     StatusCode::from_u16(code).map_or_else(|_| code.to_string(), |status| status.to_string())
 }
@@ -83,7 +81,6 @@ fn of_tls(error: &rustls::Error) -> String {
 }
 
 /// Why a certificate is not accepted.
-#[must_use]
 pub(crate) fn of_certificate(error: &CertificateError) -> &'static str {
     match error {
         CertificateError::UnknownIssuer | CertificateError::BadSignature => "no trusted CA has signed it",

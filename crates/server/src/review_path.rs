@@ -12,7 +12,6 @@ pub const TOKEN_CHARS: usize = 43;
 pub const TOKEN_ALPHABET: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz234567";
 
 /// The path of a call without a token.
-#[must_use]
 pub const fn plain(call: Phase) -> &'static str {
     match call {
         Phase::Mutate => "/mutate",
@@ -21,32 +20,27 @@ pub const fn plain(call: Phase) -> &'static str {
 }
 
 /// The path of a call with a token.
-#[must_use]
 pub fn with_token(call: Phase, token: &str) -> String {
     format!("{}/{token}", plain(call))
 }
 
 /// A URL without the path of a call at its end.
-#[must_use]
 pub fn without_plain(url: &str) -> &str {
     Phase::ALL.iter().find_map(|call| url.strip_suffix(plain(*call))).unwrap_or(url)
 }
 
 /// The call of a path without a token.
-#[must_use]
 pub fn plain_call(path: &str) -> Option<Phase> {
     Phase::ALL.into_iter().find(|call| path == plain(*call))
 }
 
 /// The call and the token of a path that ends in the form of a token.
-#[must_use]
 pub fn token_call(path: &str) -> Option<(Phase, &str)> {
     let (head, token) = path.rsplit_once('/')?;
     Some((plain_call(head)?, token)).filter(|_| is_token(token))
 }
 
 /// Whether a text has the form of a token.
-#[must_use]
 pub fn is_token(text: &str) -> bool {
     text.len() == TOKEN_CHARS && text.bytes().all(is_token_byte)
 }
@@ -56,7 +50,6 @@ fn is_token_byte(byte: u8) -> bool {
 }
 
 /// Replaces each token at the end of a path by `…`, in a text for logs and terminals.
-#[must_use]
 pub fn without_tokens(text: &str) -> String {
     let mut segments = text.split('/');
     let mut shown = segments.next().unwrap_or_default().to_owned();
@@ -71,7 +64,6 @@ pub fn without_tokens(text: &str) -> String {
 }
 
 /// The names by which a Service is called from within a cluster.
-#[must_use]
 pub fn service_names(service: &str, namespace: &str) -> Vec<String> {
     ["", ".svc", ".svc.cluster.local"].map(|end| format!("{service}.{namespace}{end}")).to_vec()
 }

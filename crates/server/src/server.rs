@@ -236,7 +236,6 @@ pub fn runtime() -> io::Result<Runtime> {
 
 /// The builder of the runtime. It polls sockets and timers after every few tasks. The default of 61 tasks is too many
 /// when each of them decides a review.
-#[must_use]
 pub fn runtime_builder() -> Builder {
     let mut builder = Builder::new_multi_thread();
     builder.enable_all().event_interval(EVENT_INTERVAL_TASKS);

@@ -132,20 +132,17 @@ impl CertArgs {
     }
 
     /// The client certificates that are required; `None` for none.
-    #[must_use]
     pub(super) fn client_auth(&self) -> Option<ClientAuth> {
         let ca = self.client_ca.clone()?;
         Some(ClientAuth { ca, names: self.client_names.clone() })
     }
 
     /// The namespace that memgate runs in.
-    #[must_use]
     pub(super) fn namespace(&self) -> String {
         self.namespace.clone().unwrap_or_else(own_namespace)
     }
 
     /// The namespace in which a ready replica registers, if it does.
-    #[must_use]
     pub(super) fn register_in(&self) -> Option<String> {
         self.register_after_ready.then(|| self.namespace())
     }

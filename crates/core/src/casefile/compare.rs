@@ -73,7 +73,6 @@ fn codes(annotation: &str) -> Vec<String> {
 
 /// Everything in which the outcome differs from what was expected, a line each, credentials masked; empty
 /// when all is as it should be.
-#[must_use]
 pub fn failures(expect: &Expect, outcome: &CaseOutcome) -> Vec<String> {
     let mut failures = Vec::new();
     compare_allowed(expect, outcome, &mut failures);

@@ -39,7 +39,6 @@ pub struct Expect {
 
 impl Expect {
     /// Whether nothing is asserted.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }

@@ -35,7 +35,6 @@ pub fn state_over(base: &Snapshot, case: &Case) -> Result<Snapshot, AddError> {
 }
 
 /// The review of this case.
-#[must_use]
 pub fn review(case: &Case) -> Value {
     let (object, old_object) = match case.operation {
         Operation::Create | Operation::Connect => (case.object.as_ref(), None),

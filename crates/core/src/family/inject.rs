@@ -210,7 +210,6 @@ pub fn unmet(reason: Reason, code: &'static Code, at: Pointer, message: impl Int
 }
 
 /// Changes nothing, since the object of this kind, namespace and name could not be looked up.
-#[must_use]
 pub(crate) fn lookup_failed(
     code: &'static Code,
     at: Pointer,
@@ -221,7 +220,6 @@ pub(crate) fn lookup_failed(
 }
 
 /// The message about an object that could not be looked up, with the reason if the apiserver was asked for it.
-#[must_use]
 pub(crate) fn not_looked_up([kind, namespace, name]: [&str; 3], state: &StateReader<'_>) -> String {
     let failed = state.failed_lookup(|reference| reference.name == name);
     let why = failed.map(|(_, why)| format!(": {why}")).unwrap_or_default();

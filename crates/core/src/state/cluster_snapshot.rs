@@ -72,7 +72,6 @@ pub struct KindEntry {
 
 impl KindEntry {
     /// The name with its group, as kubectl takes it.
-    #[must_use]
     pub fn full_name(&self) -> String {
         match self.api_version.split_once('/') {
             Some((group, _)) => format!("{}.{group}", self.kind),
@@ -143,7 +142,6 @@ pub struct Assumed {
 
 impl Assumed {
     /// Why it is not known which policies there are; `None` where it is.
-    #[must_use]
     pub fn policies_unknown(&self) -> Option<&str> {
         self.unknown.iter().find(|kind| kind.starts_with("MemoryPolicy.")).map(String::as_str)
     }
@@ -151,7 +149,6 @@ impl Assumed {
 
 impl ClusterSnapshot {
     /// One without kinds and objects.
-    #[must_use]
     pub fn new(taken: String, namespaces: Option<BTreeSet<String>>) -> Self {
         Self {
             api_version: API_VERSION.to_owned(),
@@ -264,7 +261,6 @@ impl ClusterSnapshot {
 }
 
 /// The kinds that decisions read, and those that policies judge as long as they last, each once.
-#[must_use]
 pub fn kinds(families: &[&'static Family]) -> BTreeSet<&'static Kind> {
     let viewed = families.iter().flat_map(|family| family.views.kinds.iter().map(|(kind, _)| *kind));
     // Of two that are the same kind the last stays: the one that decisions about other objects read.
@@ -272,7 +268,6 @@ pub fn kinds(families: &[&'static Family]) -> BTreeSet<&'static Kind> {
 }
 
 /// The text of a file as a List of its objects, each in the line where it stands.
-#[must_use]
 pub fn as_list(text: &str) -> String {
     text.replacen(&format!("\"{KIND}\""), "\"List\"", 1)
 }

@@ -104,7 +104,6 @@ impl Component {
     ];
 
     /// The name, as in flags and as a directory.
-    #[must_use]
     pub fn name(self) -> Cow<'static, str> {
         if let Self::Family(family) = self {
             return format!("family-{}", family.name).into();
@@ -115,7 +114,6 @@ impl Component {
     /// The first Kubernetes, major and minor, whose apiserver accepts the objects of this component.
     ///
     /// Source: `kube_features.go` of k8s.io/apiserver 0.37, and which kinds each version serves as `v1`.
-    #[must_use]
     pub const fn min_kubernetes(self) -> (u32, u32) {
         match self {
             // MutatingAdmissionPolicy is `v1` from here on; before, it is behind a gate, in other versions.
@@ -138,7 +136,6 @@ const REPLICAS: [Component; 3] = [Component::Ha, Component::SingleNode, Componen
 pub const CERTIFICATES: [Component; 3] = [Component::CertManager, Component::CsiDriver, Component::CertFiles];
 
 /// Two components of which only one can be chosen.
-#[must_use]
 pub fn contradiction(components: &BTreeSet<Component>) -> Option<(Component, Component)> {
     [REPLICAS, CERTIFICATES].into_iter().find_map(|rivals| {
         let mut chosen = rivals.into_iter().filter(|rival| components.contains(rival));

@@ -74,7 +74,6 @@ impl fmt::Display for LeftOut {
 }
 
 /// Exports all policies.
-#[must_use]
 pub fn export(policies: &Policies, options: &ExportOptions<'_>) -> Exported {
     let mut exported = Exported::default();
     for policy in policies.iter() {

@@ -30,7 +30,6 @@ pub struct InstallPlan {
 
 impl InstallPlan {
     /// Whether memgate itself writes trust and paths into the webhook configurations.
-    #[must_use]
     pub fn has_own_certificates(&self) -> bool {
         !CERTIFICATES.iter().any(|component| self.components.contains(component))
     }

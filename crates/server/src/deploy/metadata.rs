@@ -23,7 +23,6 @@ pub const AUDIT_LEASE: &str = "memgate-audit";
 
 /// The default name of the cluster-wide objects of an installation. It contains the namespace, so that no two namespaces
 /// share one.
-#[must_use]
 pub fn default_name(namespace: &str) -> String {
     if namespace == DEFAULT_NAMESPACE { NAME.to_owned() } else { format!("{NAME}-{namespace}") }
 }

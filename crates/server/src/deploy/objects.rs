@@ -38,7 +38,6 @@ pub struct Objects {
 
 impl Objects {
     /// The objects of every installation: without a family and without a component.
-    #[must_use]
     pub fn base(plan: &InstallPlan) -> Self {
         let (deployment, container) = workload::deployment(plan);
         let account = rbac::account(plan).map(|object| (InstallPart::Rbac, object));
@@ -67,7 +66,6 @@ impl Objects {
     }
 
     /// The permissions of memgate's account in its own namespace: of each role with a subject.
-    #[must_use]
     pub fn rules_in_namespace(&self) -> Vec<PolicyRule> {
         let bindings = || self.others.iter().filter(|(_, object)| object.get("subjects").is_some());
         let is_bound = |role: &Role| {
@@ -94,7 +92,6 @@ impl Objects {
     }
 
     /// All of them with their parts, in the order in which they are applied.
-    #[must_use]
     pub fn documents(mut self) -> Vec<(InstallPart, Value)> {
         let container = std::mem::take(&mut self.container);
         self.pod().containers.push(container);

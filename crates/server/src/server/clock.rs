@@ -25,7 +25,6 @@ impl Clock {
     }
 
     /// The time now.
-    #[must_use]
     #[expect(clippy::disallowed_methods, reason = "this is the clock module that the lint names")]
     pub fn now(&self) -> SystemTime {
         let (now, seconds) = (SystemTime::now(), self.0.load(Ordering::Relaxed));
@@ -35,14 +34,12 @@ impl Clock {
     }
 
     /// The time now in seconds since 1970, as certificates and metrics count it.
-    #[must_use]
     pub fn unix_now(&self) -> i64 {
         let since_epoch = self.now().duration_since(UNIX_EPOCH).unwrap_or_default();
         i64::try_from(since_epoch.as_secs()).unwrap_or(i64::MAX)
     }
 
     /// The time now, as policies count it; the last representable time beyond that.
-    #[must_use]
     pub fn timestamp(&self) -> Timestamp {
         Timestamp::try_from(self.now()).unwrap_or(Timestamp::MAX)
     }

@@ -59,7 +59,6 @@ pub struct Options {
 
 impl Options {
     /// The defaults, with a certificate from `tls`.
-    #[must_use]
     pub fn new(tls: tls::CertSource) -> Self {
         Self {
             listen: SocketAddr::from((Ipv6Addr::UNSPECIFIED, PORT)),

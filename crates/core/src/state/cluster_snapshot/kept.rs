@@ -17,7 +17,6 @@ use memgate_policy::written::LAST_APPLIED;
 use memgate_primitives::credential::{masked_value, value_spans};
 
 /// Of an object what decisions read, credentials masked.
-#[must_use]
 pub fn kept(kind: &Kind, object: &Value) -> Value {
     let mut read = pruned(object, &kind.schema);
     if let Some(subject) = subject(kind) {
@@ -120,7 +119,6 @@ fn mask_texts(read: &Value, kept: &mut Value) {
 }
 
 /// Whether a text shows that a credential in it was masked.
-#[must_use]
 pub fn is_masked(text: &str) -> bool {
     let is_all = !text.is_empty() && text.chars().all(|c| c == '*');
     is_all || text.contains("*@") || text.contains("**")

@@ -63,13 +63,11 @@ impl LiveBundles {
     }
 
     /// The titles of the entries that do not trust a CA.
-    #[must_use]
     pub fn without(&self, sha256: &str) -> Vec<String> {
         self.titles(|cas| !cas.contains(sha256))
     }
 
     /// The titles of the entries that trust another CA.
-    #[must_use]
     pub fn beyond(&self, sha256: &str) -> Vec<String> {
         self.titles(|cas| cas.iter().any(|ca| ca != sha256))
     }

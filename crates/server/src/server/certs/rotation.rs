@@ -70,14 +70,12 @@ pub enum Progress<'r> {
 
 impl RotationRequest {
     /// A request of this time, in seconds since 1970.
-    #[must_use]
     pub fn new(now: i64, revoke: bool) -> Self {
         let time = Timestamp::from_second(now).unwrap_or(Timestamp::MAX);
         Self { text: format!("{time}{}", if revoke { REVOKE } else { "" }), revoke }
     }
 
     /// Reads a request; `None` when it has another form.
-    #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let time = text.strip_suffix(REVOKE).unwrap_or(text);
         let is_time = text.len() <= MAX_REQUEST_BYTES && time.parse::<Timestamp>().is_ok();
@@ -100,7 +98,6 @@ impl MadeCa {
 
 impl Rotation {
     /// Reads the annotations of a Secret.
-    #[must_use]
     pub fn read(annotations: Option<&BTreeMap<String, String>>) -> Self {
         let text = |key| Some(annotations?.get(key)?.as_str());
         Self {
@@ -121,7 +118,6 @@ impl Rotation {
     }
 
     /// The progress of the request.
-    #[must_use]
     pub fn progress(&self) -> Progress<'_> {
         let Some(requested) = &self.requested else { return Progress::Idle };
         match self.made.as_ref().filter(|made| made.request == *requested) {

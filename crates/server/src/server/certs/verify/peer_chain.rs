@@ -26,8 +26,7 @@ pub(super) async fn fetch(
     let stream = connected.map_err(|error| format!("{address} cannot be reached: {}", explained(&error)))?;
     let server =
         ServerName::try_from(name.to_owned()).map_err(|_| format!("{} is not a name", quoted(name)))?;
-    let recorder =
-        Arc::new(RecordingVerifier { provider: Arc::new(provider()), seen: Mutex::default() });
+    let recorder = Arc::new(RecordingVerifier { provider: Arc::new(provider()), seen: Mutex::default() });
     let config = ClientConfig::builder_with_provider(Arc::clone(&recorder.provider))
         .with_safe_default_protocol_versions()
         .map_err(|error| error.to_string())?
