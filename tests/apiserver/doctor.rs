@@ -345,7 +345,9 @@ fn limited(fixture: &Fixture) -> Result<()> {
         ensure!(wrong.is_none(), "{wrong:?}");
     }
     let whole = target.doctor(cluster, &[])?;
-    ensure!(whole.find("timeouts", "ok", "add up to").is_some(), "{:#}", whole.json);
+    // Webhooks of other trials count too.
+    let known = ["ok", "warn"].iter().any(|status| whole.find("timeouts", status, "add up to").is_some());
+    ensure!(known, "{:#}", whole.json);
     Ok(())
 }
 
