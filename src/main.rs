@@ -8,8 +8,5 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    // The server and the Kubernetes client use the TLS provider of the process. To install it fails
-    // only if another one was installed before, which works as well.
-    let _ = memgate_server::crypto::provider().install_default();
     memgate::cli::main(std::env::args_os()).into()
 }
