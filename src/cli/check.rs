@@ -282,17 +282,12 @@ fn write_missed(passed_over: &[PassedOver<'_>], terminal: Terminal) {
     }
 }
 
-/// The missing objects that are reported. Namespaces are not: every pod looks its Namespace up, and inputs rarely hold
-/// it. A missing claim already has a warning.
-fn assumed(unknown: &[String]) -> Vec<String> {
+/// The missing objects in one line; the first few of a long list. Namespaces are not reported: every pod looks its
+/// Namespace up, and inputs rarely hold it. A missing claim already has a warning.
+fn unknown_note(unknown: &[String]) -> Option<String> {
     let is_reported =
         |name: &&String| !["Namespace ", "PersistentVolumeClaim "].iter().any(|kind| name.starts_with(kind));
-    unknown.iter().filter(is_reported).cloned().collect()
-}
-
-/// The missing objects in one line; the first few of a long list.
-fn unknown_note(names: &[String]) -> Option<String> {
-    let names = assumed(names);
+    let names: Vec<String> = unknown.iter().filter(is_reported).cloned().collect();
     let shown = and_more(&names, MAX_NAMES_IN_NOTE);
     let shown = plain(&shown);
     let note = format!(

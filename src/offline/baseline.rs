@@ -25,10 +25,9 @@ use crate::offline::check::Checked;
 use crate::offline::errors::{error_at, error_in};
 use crate::offline::notices::Notice;
 use crate::offline::read::{DEFAULT_MAX_BYTES, source};
-use crate::offline::suppress::{Identity, KnownFindings, each, known, not_shown, suppress};
+use crate::offline::suppress::{Identity, KnownFindings, each, is_judged, known, not_shown, suppress};
 use crate::report::{ObjectRef, counted};
-use memgate_core::decide::codes;
-use memgate_core::family::{self, common};
+use memgate_core::family::common;
 use memgate_manifest::document::{Document, values};
 use memgate_manifest::error::Error;
 use memgate_manifest::source::{Source, Span};
@@ -113,12 +112,6 @@ impl Baseline {
             .help("write the baseline anew: --write-baseline FILE behind --baseline FILE adds nothing to it");
         Notice::new(&self.source, entry.span, finding)
     }
-}
-
-/// Whether a code could have been reported. A code that does not exist any more cannot occur.
-fn is_judged(checked: &Checked, code: &str) -> bool {
-    let is_in = |families| codes::all(families).any(|known| known.name == code);
-    is_in(&checked.inputs.snapshot.settings.families) || !is_in(&family::ALL)
 }
 
 /// The text of a baseline with all findings that are not notes yet. They become notes.

@@ -7,12 +7,11 @@ use std::sync::Arc;
 use crate::offline::check::Checked;
 use crate::offline::notices::Notice;
 use crate::offline::rules::{change, nearest_code};
-use crate::offline::suppress::{Identity, each, identify};
+use crate::offline::suppress::{Identity, each, identify, is_judged};
 use memgate_core::decide::codes;
 use memgate_core::family::{self, common};
 use memgate_manifest::comments::{ADDRESS, Comment, comments};
 use memgate_manifest::source::{Source, Span};
-use memgate_model::family::Family;
 use memgate_model::finding::{Code, Finding, Severity};
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
@@ -100,7 +99,7 @@ fn unused(checked: &Checked, ignores: &[Ignore]) -> Vec<Notice> {
         .collect();
     let is_unused = |ignore: &&Ignore| {
         !ignore.is_used
-            && is_judged(ignore.code, &checked.inputs.snapshot.settings.families)
+            && is_judged(checked, ignore.code.name)
             && !damaged.contains(&Arc::as_ptr(&ignore.source))
     };
     let notice = |ignore: &Ignore| {
@@ -119,11 +118,6 @@ fn unused(checked: &Checked, ignores: &[Ignore]) -> Vec<Notice> {
         Notice::new(&ignore.source, ignore.span, finding)
     };
     ignores.iter().filter(is_unused).map(notice).collect()
-}
-
-/// Whether a code is one of those that could have been reported.
-fn is_judged(code: &Code, families: &[&'static Family]) -> bool {
-    codes::all(families).any(|judged| judged == code)
 }
 
 /// Reads the comments of a source that ignore something.

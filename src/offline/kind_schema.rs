@@ -140,9 +140,7 @@ impl KindDefinition {
             }
         };
         let mut whole = Map::from_iter([("$schema".to_owned(), Value::from(DRAFT))]);
-        if let Value::Object(schema) = schema {
-            whole.extend(schema);
-        }
+        whole.extend(members(schema));
         Value::Object(whole)
     }
 
@@ -165,14 +163,8 @@ impl KindDefinition {
     }
 
     fn of_definition(&self, version: &(String, Value)) -> Value {
-        let mut schema = match converted(&version.1) {
-            Value::Object(schema) => schema,
-            _ => Map::new(),
-        };
-        let mut properties = match schema.remove("properties") {
-            Some(Value::Object(properties)) => properties,
-            _ => Map::new(),
-        };
+        let mut schema = members(converted(&version.1));
+        let mut properties = members(schema.remove("properties").unwrap_or_default());
         let constant = |about, value| json!({"description": about, "type": "string", "const": value});
         properties.insert("apiVersion".to_owned(), constant(API_VERSION, self.api_version(version)));
         properties.insert("kind".to_owned(), constant(KIND, self.kind.clone()));
@@ -195,6 +187,11 @@ impl KindDefinition {
         let lost = |version| add_hints(&self.hints, &mut self.of_definition(version));
         self.versions.iter().flat_map(lost).collect()
     }
+}
+
+/// The members of an object; none of another value.
+fn members(value: Value) -> Map<String, Value> {
+    if let Value::Object(members) = value { members } else { Map::new() }
 }
 
 /// Metadata as users write it. An apiserver writes more, and refuses none of it.
