@@ -34,8 +34,8 @@ fn documents_show_what_memgate_prints() {
         for block in text.split("```console\n$ ").skip(1) {
             let block = block.split("\n```").next().expect("an end");
             let (command, shown) = block.split_once('\n').expect("output");
-            if command.starts_with("kubectl ") {
-                // tests/operate runs what needs a cluster.
+            if command.starts_with("kubectl ") || command.starts_with("jq ") {
+                // tests/operate runs what needs a cluster or its audit log.
                 continue;
             }
             let printed = run(command, "never");
@@ -113,6 +113,8 @@ fn nothing_is_fetched_that_is_not_published() {
         for place in
             ["github.com/memgate/memgate", "pull ghcr.io/memgate", "oci://ghcr.io/memgate", "uses: memgate/"]
         {
+            // Alerts name pages of the repository, at an address that each installation can set.
+            let text = text.replace("github.com/memgate/memgate/blob/main/docs/runbooks/", "");
             assert!(!text.contains(place), "{}: {place}", path.display());
         }
     }

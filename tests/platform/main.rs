@@ -247,7 +247,7 @@ fn what_it_needs_is_installed() {
         "--family=tiny",
         "tiny.pods.memgate.dev",
         "memgate-tiny-notebooks",
-        "spec.url is required [tiny/url-required]",
+        "spec.url is required (memgate tiny/url-required)",
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }
