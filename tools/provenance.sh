@@ -23,6 +23,7 @@ jq --raw-input --slurp --compact-output \
     --arg lock "$lock" --arg epoch "${SOURCE_DATE_EPOCH:-0}" \
     --arg builder "${MEMGATE_BUILDER:-$homepage/blob/main/docs/release.md}" '
     [split("\n")[] | select(. != "") | capture("^(?<sum>[0-9a-f]{64}) [ *](?<name>.+)$") // error("not a sum and a name: \(.)")] as $files
+    | if $files == [] then error("no files on standard input") else . end
     | ($revision | rtrimstr("-dirty")) as $commit
     | {
         _type: "https://in-toto.io/Statement/v1",

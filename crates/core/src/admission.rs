@@ -28,6 +28,7 @@ use memgate_model::snapshot::Snapshot;
 use memgate_model::view::{self, Text, view};
 
 use self::response::ReviewResponse;
+use self::texts::Complaint;
 
 /// How long the id of a review may be. An apiserver's has 36 bytes.
 const MAX_UID_BYTES: usize = 256;
@@ -214,6 +215,12 @@ pub fn respond(phase: Phase, review: &Review<'_>, decision: &Decision) -> Result
         waits: None,
     }
     .to_bytes())
+}
+
+/// The text of the first denial among these findings of a decision, as the response has it.
+pub fn first_denial(decision: &Decision, findings: &[&Finding]) -> Option<String> {
+    let denial = findings.iter().find(|finding| finding.is_denial())?;
+    Some(Complaint::of(denial, decision.required).cause(""))
 }
 
 /// The response that refuses a pod for now, as a ResourceQuota does, because an object is missing; `message` names it.

@@ -104,7 +104,7 @@ Serve on this machine and let a cluster on it call:
 
 Or put them into a cluster:
   kubectl -n memgate-system create secret tls memgate-tls --cert {dir}/tls.crt --key {dir}/tls.key
-  memgate manifests --ca {dir}/ca.crt | kubectl apply -f -
+  memgate manifests --image IMAGE --ca {dir}/ca.crt | kubectl apply -f -
 "
     )
 }

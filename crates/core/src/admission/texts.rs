@@ -106,9 +106,12 @@ pub(super) fn message_with_help(finding: &Finding) -> String {
 
 /// The message for a pod that has to wait: `message`, and the code of what the pod would be admitted without.
 pub(super) fn waiting(message: &str, findings: &[&Finding]) -> String {
-    let missing = findings.iter().find(|finding| finding.cause == Cause::NotFound);
-    let unsigned = || cut(message, MAX_COMPLAINT_CHARS).into_owned();
-    missing.map_or_else(unsigned, |finding| signed(finding, message, "", MAX_COMPLAINT_CHARS))
+    let is_missing = |finding: &&&Finding| finding.cause == Cause::NotFound;
+    // An address that is missing is a finding about the memory that has it.
+    match findings.iter().find(is_missing).or_else(|| findings.first()) {
+        Some(finding) => signed(finding, message, "", MAX_COMPLAINT_CHARS),
+        None => format!("{} (memgate)", cut(message, MAX_COMPLAINT_CHARS)),
+    }
 }
 
 /// The message in the form of the apiserver for built-in types: `Kind.group "name" is invalid: …`, with brackets around

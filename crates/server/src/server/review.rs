@@ -255,7 +255,7 @@ impl ReviewHandler {
         // The claim of the answer covers its length, not its capacity.
         body.shrink_to_fit();
         let findings = decision.findings_for(phase);
-        let denial = findings.iter().find(|finding| finding.is_denial());
+        let denial = admission::first_denial(&decision, &findings);
         let allowed = denial.is_none();
         if phase == Phase::Mutate && allowed {
             for share in decision.families.iter().filter(|share| share.edits > 0) {
@@ -268,7 +268,7 @@ impl ReviewHandler {
             body: body.into(),
             labels: labels(phase, review, allowed, decision.reason),
             is_ours: !matches!(decision.reason, Reason::NotOurs | Reason::NotJudged),
-            denial: denial.map(|finding| finding.message().into_owned()),
+            denial,
         };
         if phase == decision.phase {
             log(&self.log_limiter, review, &findings, &answer, &step.arrival);
