@@ -34,7 +34,9 @@ pub(crate) fn checks(found: &Installation, wanted: &Objects) -> Vec<Check> {
 fn configuration(subject: &str, live: Option<&[WebhookEntry]>, expected: &[WebhookEntry]) -> Vec<Check> {
     let Some(live) = live else {
         let message = "there is no such configuration: the apiserver asks memgate about nothing";
-        return vec![Check::fail(ID, subject, message).help("memgate manifests --only webhooks | kubectl apply -f -, with the flags of the installation")];
+        return vec![Check::fail(ID, subject, message).help(
+            "memgate manifests --only webhooks | kubectl apply -f -, with the flags of the installation",
+        )];
     };
     let mut checks = Vec::new();
     for wanted in expected {

@@ -45,7 +45,7 @@ fn stored_invalid(fixture: &Fixture) -> Result<()> {
     let labels = json!({"metadata": {"labels": {"team": "a"}, "annotations": {"seen": "1"}}});
     let labelled = patch(cluster, &namespace, &labels)?.ok()?;
     ensure!(
-        labelled.stderr == format!("Warning: {REDIS_REQUIRED} [arkonis/redis-required]\n"),
+        labelled.stderr == format!("Warning: {REDIS_REQUIRED} (memgate arkonis/redis-required)\n"),
         "{}",
         labelled.stderr
     );

@@ -49,7 +49,7 @@ fn apply(cluster: &ControlPlane) -> Result<()> {
                 "groups": {"type": "array", "items": object(json!({
                     "name": text,
                     "rules": {"type": "array", "items": object(json!({
-                        "alert": text, "expr": text, "for": text, "labels": texts_by_key,
+                        "alert": text, "record": text, "expr": text, "for": text, "labels": texts_by_key,
                         "annotations": texts_by_key,
                     }))},
                 }))},

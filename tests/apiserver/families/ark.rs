@@ -163,7 +163,7 @@ fn integer_port(fixture: &Fixture) -> Result<()> {
         apply(&[service, memory("known", "ark-broker"), memory("unknown", "absent")], &[])?.ok()?.stderr;
     for text in ["8080 became \"http\"", "8080 became \"8080\""] {
         let warning = format!(
-            "Warning: spec.address.valueFrom.serviceRef.port: serviceRef.port is a port name; {text} [ark/memory-port-integer]\n"
+            "Warning: spec.address.valueFrom.serviceRef.port: serviceRef.port is a port name; {text} (memgate ark/memory-port-integer)\n"
         );
         ensure!(stderr.matches(&warning).count() == 1, "{text} is not there once: {stderr}");
     }
@@ -198,7 +198,7 @@ fn in_use(fixture: &Fixture) -> Result<()> {
         Ok(cluster.kubectl(&[&delete[..], flags].concat())?.ok()?.stderr)
     };
     let expected = "Warning: 2 queries use this Memory (a, b); their messages will not be cleaned up \
-                    [ark/memory-delete-referenced]\n";
+                    (memgate ark/memory-delete-referenced)\n";
     // Who uses a memory is known from a watch alone.
     wait::until("memgate to know the Queries", || {
         Ok((delete("default", &["--dry-run=server"])? == expected).then_some(()))

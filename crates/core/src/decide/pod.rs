@@ -139,7 +139,8 @@ fn refuse_after_failed_lookup(mut decision: Decision, state: &StateReader<'_>) -
     let Some((failed, _)) = state.failed_lookup(|_| true) else { return decision };
     let families = decision.families.iter().map(|share| share.family);
     // The family of the object first; Services are of none.
-    let (own, others): (Vec<_>, Vec<_>) = families.partition(|family| family.kinds.watched.contains(&&*failed.kind));
+    let (own, others): (Vec<_>, Vec<_>) =
+        families.partition(|family| family.kinds.watched.contains(&&*failed.kind));
     let mut codes = own.into_iter().chain(others).flat_map(|family| family.codes);
     if let Some(code) = codes.find(|code| code.cause == Cause::Unavailable) {
         let message = not_looked_up([failed.kind.kind, &failed.namespace, &failed.name], state);
