@@ -66,21 +66,13 @@ const NO_TURN: &str = "too many other objects are being looked up";
 const TOO_MANY: &str = "the object depends on too many others";
 const TOO_LARGE: &str = "what was looked up is too large";
 
-type LookupResult = Result<Option<Arc<Object>>, LookupFailed>;
+/// What the apiserver has answered, or why it has not. An object that it sent may still be unusable.
+type LookupResult = Result<LookupAnswer, Arc<str>>;
 
 type SharedLookup = Shared<BoxFuture<'static, LookupResult>>;
 
 /// The answers for the objects that were to be looked up, each once.
 pub(super) type Answers = Vec<(Reference, LookupAnswer)>;
-
-/// A lookup failed; the log has the whole cause.
-#[derive(Debug, Clone)]
-struct LookupFailed {
-    /// In a few words, for the user whose object depends on the answer.
-    why: Arc<str>,
-    /// Whether the apiserver has answered, with an object that cannot be used.
-    answered: bool,
-}
 
 /// Looks up objects at the apiserver.
 pub(super) struct Lookups {
@@ -156,38 +148,34 @@ impl Lookups {
         }
         let answer = timeout_at(until, self.lookup(reference)).await;
         self.metrics.count_lookup(match &answer {
-            Ok(Ok(Some(_))) => ResultLabel::Found,
-            Ok(Ok(None)) => ResultLabel::Absent,
-            Ok(Err(_)) => ResultLabel::Failed,
+            Ok(Ok(Ok(Some(_)))) => ResultLabel::Found,
+            Ok(Ok(Ok(None))) => ResultLabel::Absent,
+            Ok(_) => ResultLabel::Failed,
             Err(_) => ResultLabel::TimedOut,
         });
-        match answer.unwrap_or_else(|_| Err(LookupFailed::of_apiserver(NO_ANSWER))) {
-            Err(LookupFailed { why, answered: false }) => {
-                self.failing.failed(reference, &why, Instant::now());
-                Err(why)
-            }
-            answer => {
-                self.failing.answered();
-                answer.map_err(|failed| failed.why)
-            }
+        let answer = answer.unwrap_or_else(|_| Err(NO_ANSWER.into()));
+        match &answer {
+            Ok(_) => self.failing.answered(),
+            Err(why) => self.failing.failed(reference, why, Instant::now()),
         }
+        answer?
     }
 
     /// A request for the object that has not been sent yet. It waits up to 200 ms for the previous one.
     fn lookup(&self, reference: &Reference) -> SharedLookup {
         let mut latest = lock(&self.latest);
         latest.retain(|_, latest| latest.lookup.upgrade().is_some());
-        let previous = latest.get(reference).and_then(|latest| {
-            let lookup = latest.lookup.upgrade()?;
-            Some((lookup, latest.sent.load(Ordering::Acquire)))
-        });
-        // A request that waits for a permit can still be shared; one that was sent may have been answered
-        // before the object was written, so a new one is set up behind it.
-        let previous = match previous {
-            Some((lookup, false)) => return lookup,
-            Some((lookup, true)) => Some(lookup),
-            None => None,
-        };
+        let mut previous = None;
+        if let Some(known) = latest.get(reference)
+            && let Some(lookup) = known.lookup.upgrade()
+        {
+            // A request that waits for a permit can still be shared; one that was sent may have been answered
+            // before the object was written, so a new one is set up behind it.
+            if !known.sent.load(Ordering::Acquire) {
+                return lookup;
+            }
+            previous = Some(lookup);
+        }
         let sent = Arc::new(AtomicBool::new(false));
         let lookup = self.start(reference.clone(), previous, Arc::clone(&sent)).boxed().shared();
         if let Some(weak) = lookup.downgrade() {
@@ -213,10 +201,10 @@ impl Lookups {
             sent.store(true, Ordering::Release);
             let answer = timeout(REQUEST_TIMEOUT, get(&client, &reference)).await;
             let error = match answer {
-                Ok(Ok(Some(text))) => return read(&reference, &text, &large).await.map(Some),
-                Ok(Ok(None)) => return Ok(None),
+                Ok(Ok(Some(text))) => return Ok(read(&reference, &text, &large).await),
+                Ok(Ok(None)) => return Ok(Ok(None)),
                 Ok(Err(error)) => error,
-                Err(_) => return Err(LookupFailed::of_apiserver(NO_ANSWER)),
+                Err(_) => return Err(NO_ANSWER.into()),
             };
             let kind = reference.kind.kind;
             if let Ok(suppressed) = log_limiter.take(kind) {
@@ -225,17 +213,11 @@ impl Lookups {
                                and else start without their memory";
                 tracing::warn!(kind, suppressed, error, "{message}");
             }
-            Err(LookupFailed::of_apiserver(&match &error {
-                kube::Error::Api(status) => status_line(status.code),
-                _ => "the apiserver cannot be reached".to_owned(),
-            }))
+            Err(match &error {
+                kube::Error::Api(status) => status_line(status.code).into(),
+                _ => "the apiserver cannot be reached".into(),
+            })
         }
-    }
-}
-
-impl LookupFailed {
-    fn of_apiserver(why: &str) -> Self {
-        Self { why: why.into(), answered: false }
     }
 }
 
@@ -283,12 +265,12 @@ async fn get(client: &Client, reference: &Reference) -> kube::Result<Option<Stri
     }
 }
 
-async fn read(reference: &Reference, text: &str, large: &Semaphore) -> Result<Arc<Object>, LookupFailed> {
+async fn read(reference: &Reference, text: &str, large: &Semaphore) -> LookupAnswer {
     let _turn = if text.len() > LARGE_BYTES { large.acquire().await.ok() } else { None };
     let place = (reference.namespace.as_str(), reference.name.as_str());
-    let failed = |why: &str| LookupFailed { why: why.into(), answered: true };
-    let object = Object::read_once(reference.kind, place, text).map_err(|_| failed("it cannot be read"))?;
-    object.map(Arc::new).ok_or_else(|| failed("it has too many values"))
+    let object = Object::read_once(reference.kind, place, text).map_err(|_| "it cannot be read")?;
+    let object = object.ok_or("it has too many values")?;
+    Ok(Some(Arc::new(object)))
 }
 
 #[cfg(test)]
