@@ -25,14 +25,14 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use self::failing::Failing;
 use crate::library_error::{explained, status_line};
-use crate::server::deadline::REQUIRED_LOOKUPS;
 use crate::server::jitter::jitter;
 use crate::server::log_rate_limiter::{LogRate, LogRateLimiter};
 use crate::server::metrics::Metrics;
 use crate::server::metrics::labels::ResultLabel;
 use crate::server::store::apply_event::RawObject;
 use crate::server::store::lock;
-use memgate_model::kind::SECRET;
+use memgate_model::family::Family;
+use memgate_model::kind::{Kind, SECRET};
 use memgate_model::object::{LookupAnswer, Object, Reference};
 
 /// How long a request waits for the previous one about the same object, which may hang.
@@ -56,9 +56,11 @@ const MOST_LARGE: usize = 2;
 /// The timeout of one request, also of a request that no review waits for any more.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long to wait before the last failed lookup is repeated, while every lookup fails: its answer shows when the
-/// apiserver works again, also to a replica that is not asked any more.
-const RETRY_INTERVAL: Duration = Duration::from_secs(10);
+/// How long to wait between two probes while lookups fail.
+const PROBE_INTERVAL: Duration = Duration::from_secs(10);
+
+/// The name of the objects that a probe asks for. The answer is nearly always a 404, which is as good as an object.
+const PROBE_NAME: &str = "memgate-probe";
 
 /// The reasons of failures that are not the apiserver's own.
 const NO_ANSWER: &str = "the apiserver did not answer in time";
@@ -132,14 +134,24 @@ impl Lookups {
         self.failing.for_long(Instant::now())
     }
 
-    /// Repeats the last failed lookup while every lookup fails; never ends.
-    pub(super) async fn retry_failing(&self) {
+    /// While lookups fail, asks for one object of each kind of these platforms. Any answer shows that the apiserver can be
+    /// asked, and that only some objects or kinds fail. It also comes to a replica that gets no reviews. Never ends.
+    pub(super) async fn probe_while_failing(&self, families: &[&'static Family]) {
+        let kinds = families.iter().flat_map(|family| family.kinds.watched).copied();
+        let probes: Vec<_> = kinds.filter(|kind| is_of_platform(kind)).map(probe_of).collect();
         loop {
-            sleep(jitter(RETRY_INTERVAL)).await;
-            if let Some(reference) = self.failing.last() {
-                let _is_noted = self.get_one(&reference, Instant::now() + REQUIRED_LOOKUPS).await;
+            sleep(jitter(PROBE_INTERVAL)).await;
+            if self.failing.has_begun() && self.is_one_answered(&probes).await {
+                self.failing.answered();
             }
         }
+    }
+
+    /// Whether the apiserver answers one of the probes. They need no permit, which lookups of a kind that hangs may hold.
+    async fn is_one_answered(&self, probes: &[Reference]) -> bool {
+        let answers = probes.iter().map(|probe| timeout(REQUEST_TIMEOUT, get(&self.client, probe)));
+        let mut answers = stream::iter(answers).buffer_unordered(AT_A_TIME);
+        answers.any(async |answer| matches!(answer, Ok(Ok(_)))).await
     }
 
     async fn get_one(&self, reference: &Reference, until: Instant) -> LookupAnswer {
@@ -154,9 +166,11 @@ impl Lookups {
             Err(_) => ResultLabel::TimedOut,
         });
         let answer = answer.unwrap_or_else(|_| Err(NO_ANSWER.into()));
-        match &answer {
-            Ok(_) => self.failing.answered(),
-            Err(why) => self.failing.failed(reference, why, Instant::now()),
+        if is_of_platform(reference.kind) {
+            match &answer {
+                Ok(_) => self.failing.answered(),
+                Err(why) => self.failing.failed(why, Instant::now()),
+            }
         }
         answer?
     }
@@ -251,6 +265,17 @@ impl ReviewLookups<'_> {
         self.bytes = left.unwrap_or_default();
         if left.is_some() { Ok(object) } else { Err(TOO_LARGE.into()) }
     }
+}
+
+/// Whether the kind is a platform's. Its lookups show whether memgate works: an operator may keep it from reading Services
+/// or ConfigMaps. The groups of Kubernetes that are looked up (the core group and `apps`) have no domain.
+fn is_of_platform(kind: &Kind) -> bool {
+    kind.group.contains('.')
+}
+
+fn probe_of(kind: &'static Kind) -> Reference {
+    let namespace = if kind.namespaced { "default" } else { "" };
+    Reference { kind, namespace: namespace.to_owned(), name: PROBE_NAME.to_owned() }
 }
 
 /// The text of an object, or `None` if it does not exist.
