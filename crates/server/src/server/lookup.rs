@@ -25,14 +25,14 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use self::failing::Failing;
 use crate::library_error::{explained, status_line};
-use crate::server::deadline::REQUIRED_LOOKUPS;
 use crate::server::jitter::jitter;
 use crate::server::log_rate_limiter::{LogRate, LogRateLimiter};
 use crate::server::metrics::Metrics;
 use crate::server::metrics::labels::ResultLabel;
 use crate::server::store::apply_event::RawObject;
 use crate::server::store::lock;
-use memgate_model::kind::SECRET;
+use memgate_model::family::Family;
+use memgate_model::kind::{Kind, SECRET};
 use memgate_model::object::{LookupAnswer, Object, Reference};
 
 /// How long a request waits for the previous one about the same object, which may hang.
@@ -56,9 +56,11 @@ const MOST_LARGE: usize = 2;
 /// The timeout of one request, also of a request that no review waits for any more.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long to wait before the last failed lookup is repeated, while every lookup fails: its answer shows when the
-/// apiserver works again, also to a replica that is not asked any more.
-const RETRY_INTERVAL: Duration = Duration::from_secs(10);
+/// How long to wait between two probes while lookups fail.
+const PROBE_INTERVAL: Duration = Duration::from_secs(10);
+
+/// The name of the objects that a probe asks for. The answer is nearly always a 404, which is as good as an object.
+const PROBE_NAME: &str = "memgate-probe";
 
 /// The reasons of failures that are not the apiserver's own.
 const NO_ANSWER: &str = "the apiserver did not answer in time";
@@ -66,21 +68,13 @@ const NO_TURN: &str = "too many other objects are being looked up";
 const TOO_MANY: &str = "the object depends on too many others";
 const TOO_LARGE: &str = "what was looked up is too large";
 
-type LookupResult = Result<Option<Arc<Object>>, LookupFailed>;
+/// What the apiserver has answered, or why it has not. An object that it sent may still be unusable.
+type LookupResult = Result<LookupAnswer, Arc<str>>;
 
 type SharedLookup = Shared<BoxFuture<'static, LookupResult>>;
 
 /// The answers for the objects that were to be looked up, each once.
 pub(super) type Answers = Vec<(Reference, LookupAnswer)>;
-
-/// A lookup failed; the log has the whole cause.
-#[derive(Debug, Clone)]
-struct LookupFailed {
-    /// In a few words, for the user whose object depends on the answer.
-    why: Arc<str>,
-    /// Whether the apiserver has answered, with an object that cannot be used.
-    answered: bool,
-}
 
 /// Looks up objects at the apiserver.
 pub(super) struct Lookups {
@@ -140,14 +134,24 @@ impl Lookups {
         self.failing.for_long(Instant::now())
     }
 
-    /// Repeats the last failed lookup while every lookup fails; never ends.
-    pub(super) async fn retry_failing(&self) {
+    /// While lookups fail, asks for one object of each kind of these platforms. Any answer shows that the apiserver can be
+    /// asked, and that only some objects or kinds fail. It also comes to a replica that gets no reviews. Never ends.
+    pub(super) async fn probe_while_failing(&self, families: &[&'static Family]) {
+        let kinds = families.iter().flat_map(|family| family.kinds.watched).copied();
+        let probes: Vec<_> = kinds.filter(|kind| is_of_platform(kind)).map(probe_of).collect();
         loop {
-            sleep(jitter(RETRY_INTERVAL)).await;
-            if let Some(reference) = self.failing.last() {
-                let _is_noted = self.get_one(&reference, Instant::now() + REQUIRED_LOOKUPS).await;
+            sleep(jitter(PROBE_INTERVAL)).await;
+            if self.failing.has_begun() && self.is_one_answered(&probes).await {
+                self.failing.answered();
             }
         }
+    }
+
+    /// Whether the apiserver answers one of the probes. They need no permit, which lookups of a kind that hangs may hold.
+    async fn is_one_answered(&self, probes: &[Reference]) -> bool {
+        let answers = probes.iter().map(|probe| timeout(REQUEST_TIMEOUT, get(&self.client, probe)));
+        let mut answers = stream::iter(answers).buffer_unordered(AT_A_TIME);
+        answers.any(async |answer| matches!(answer, Ok(Ok(_)))).await
     }
 
     async fn get_one(&self, reference: &Reference, until: Instant) -> LookupAnswer {
@@ -156,38 +160,36 @@ impl Lookups {
         }
         let answer = timeout_at(until, self.lookup(reference)).await;
         self.metrics.count_lookup(match &answer {
-            Ok(Ok(Some(_))) => ResultLabel::Found,
-            Ok(Ok(None)) => ResultLabel::Absent,
-            Ok(Err(_)) => ResultLabel::Failed,
+            Ok(Ok(Ok(Some(_)))) => ResultLabel::Found,
+            Ok(Ok(Ok(None))) => ResultLabel::Absent,
+            Ok(_) => ResultLabel::Failed,
             Err(_) => ResultLabel::TimedOut,
         });
-        match answer.unwrap_or_else(|_| Err(LookupFailed::of_apiserver(NO_ANSWER))) {
-            Err(LookupFailed { why, answered: false }) => {
-                self.failing.failed(reference, &why, Instant::now());
-                Err(why)
-            }
-            answer => {
-                self.failing.answered();
-                answer.map_err(|failed| failed.why)
+        let answer = answer.unwrap_or_else(|_| Err(NO_ANSWER.into()));
+        if is_of_platform(reference.kind) {
+            match &answer {
+                Ok(_) => self.failing.answered(),
+                Err(why) => self.failing.failed(why, Instant::now()),
             }
         }
+        answer?
     }
 
     /// A request for the object that has not been sent yet. It waits up to 200 ms for the previous one.
     fn lookup(&self, reference: &Reference) -> SharedLookup {
         let mut latest = lock(&self.latest);
         latest.retain(|_, latest| latest.lookup.upgrade().is_some());
-        let previous = latest.get(reference).and_then(|latest| {
-            let lookup = latest.lookup.upgrade()?;
-            Some((lookup, latest.sent.load(Ordering::Acquire)))
-        });
-        // A request that waits for a permit can still be shared; one that was sent may have been answered
-        // before the object was written, so a new one is set up behind it.
-        let previous = match previous {
-            Some((lookup, false)) => return lookup,
-            Some((lookup, true)) => Some(lookup),
-            None => None,
-        };
+        let mut previous = None;
+        if let Some(known) = latest.get(reference)
+            && let Some(lookup) = known.lookup.upgrade()
+        {
+            // A request that waits for a permit can still be shared; one that was sent may have been answered
+            // before the object was written, so a new one is set up behind it.
+            if !known.sent.load(Ordering::Acquire) {
+                return lookup;
+            }
+            previous = Some(lookup);
+        }
         let sent = Arc::new(AtomicBool::new(false));
         let lookup = self.start(reference.clone(), previous, Arc::clone(&sent)).boxed().shared();
         if let Some(weak) = lookup.downgrade() {
@@ -213,10 +215,10 @@ impl Lookups {
             sent.store(true, Ordering::Release);
             let answer = timeout(REQUEST_TIMEOUT, get(&client, &reference)).await;
             let error = match answer {
-                Ok(Ok(Some(text))) => return read(&reference, &text, &large).await.map(Some),
-                Ok(Ok(None)) => return Ok(None),
+                Ok(Ok(Some(text))) => return Ok(read(&reference, &text, &large).await),
+                Ok(Ok(None)) => return Ok(Ok(None)),
                 Ok(Err(error)) => error,
-                Err(_) => return Err(LookupFailed::of_apiserver(NO_ANSWER)),
+                Err(_) => return Err(NO_ANSWER.into()),
             };
             let kind = reference.kind.kind;
             if let Ok(suppressed) = log_limiter.take(kind) {
@@ -225,17 +227,11 @@ impl Lookups {
                                and else start without their memory";
                 tracing::warn!(kind, suppressed, error, "{message}");
             }
-            Err(LookupFailed::of_apiserver(&match &error {
-                kube::Error::Api(status) => status_line(status.code),
-                _ => "the apiserver cannot be reached".to_owned(),
-            }))
+            Err(match &error {
+                kube::Error::Api(status) => status_line(status.code).into(),
+                _ => "the apiserver cannot be reached".into(),
+            })
         }
-    }
-}
-
-impl LookupFailed {
-    fn of_apiserver(why: &str) -> Self {
-        Self { why: why.into(), answered: false }
     }
 }
 
@@ -271,6 +267,17 @@ impl ReviewLookups<'_> {
     }
 }
 
+/// Whether the kind is a platform's. Its lookups show whether memgate works: an operator may keep it from reading Services
+/// or ConfigMaps. The groups of Kubernetes that are looked up (the core group and `apps`) have no domain.
+fn is_of_platform(kind: &Kind) -> bool {
+    kind.group.contains('.')
+}
+
+fn probe_of(kind: &'static Kind) -> Reference {
+    let namespace = if kind.namespaced { "default" } else { "" };
+    Reference { kind, namespace: namespace.to_owned(), name: PROBE_NAME.to_owned() }
+}
+
 /// The text of an object, or `None` if it does not exist.
 async fn get(client: &Client, reference: &Reference) -> kube::Result<Option<String>> {
     let namespace = Some(reference.namespace.as_str()).filter(|namespace| !namespace.is_empty());
@@ -283,12 +290,12 @@ async fn get(client: &Client, reference: &Reference) -> kube::Result<Option<Stri
     }
 }
 
-async fn read(reference: &Reference, text: &str, large: &Semaphore) -> Result<Arc<Object>, LookupFailed> {
+async fn read(reference: &Reference, text: &str, large: &Semaphore) -> LookupAnswer {
     let _turn = if text.len() > LARGE_BYTES { large.acquire().await.ok() } else { None };
     let place = (reference.namespace.as_str(), reference.name.as_str());
-    let failed = |why: &str| LookupFailed { why: why.into(), answered: true };
-    let object = Object::read_once(reference.kind, place, text).map_err(|_| failed("it cannot be read"))?;
-    object.map(Arc::new).ok_or_else(|| failed("it has too many values"))
+    let object = Object::read_once(reference.kind, place, text).map_err(|_| "it cannot be read")?;
+    let object = object.ok_or("it has too many values")?;
+    Ok(Some(Arc::new(object)))
 }
 
 #[cfg(test)]
