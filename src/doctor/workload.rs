@@ -33,23 +33,16 @@ fn service(found: &Installation) -> Vec<Check> {
         Fetched::Unknown(why) => return vec![Check::unknown("service", subject, why.clone())],
     };
     let mut checks = vec![port(&subject, service, found.deployment.found())];
-    checks.push(match &found.endpoints {
-        Fetched::Found(slices) => {
-            let endpoints = slices.iter().flat_map(|slice| slice.endpoints.iter().flatten());
-            let is_ready = |ready: Option<bool>| ready.unwrap_or(true);
-            let ready = endpoints
-                .filter(|endpoint| endpoint.conditions.as_ref().is_none_or(|one| is_ready(one.ready)))
-                .count();
-            if ready == 0 {
-                let help =
-                    format!("kubectl -n {} get pods; kubectl -n {0} logs deploy/memgate", found.namespace);
-                Check::fail("endpoints", subject, "no replica behind it is ready").help(help)
-            } else {
-                Check::ok("endpoints", subject, format!("ready endpoints: {ready}"))
-            }
+    let endpoints = found.endpoints.items().iter().flat_map(|slice| slice.endpoints.iter().flatten());
+    let ready =
+        endpoints.filter(|endpoint| endpoint.conditions.as_ref().is_none_or(|one| one.ready != Some(false)));
+    checks.push(match (unreadable(&found.endpoints, "endpoints", &subject), ready.count()) {
+        (Some(unknown), _) => unknown,
+        (None, 0) => {
+            let help = format!("kubectl -n {} get pods; kubectl -n {0} logs deploy/memgate", found.namespace);
+            Check::fail("endpoints", subject, "no replica behind it is ready").help(help)
         }
-        Fetched::NotFound => Check::fail("endpoints", subject, "no replica behind it is ready"),
-        Fetched::Unknown(why) => Check::unknown("endpoints", subject, why.clone()),
+        (None, ready) => Check::ok("endpoints", subject, format!("ready endpoints: {ready}")),
     });
     checks
 }
