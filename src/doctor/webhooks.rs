@@ -36,19 +36,16 @@ pub(crate) fn checks(found: &Installation, wanted: &Objects) -> Vec<Check> {
 
 /// Whether entries that fail closed are in force, if they wait for a replica.
 fn in_force(found: &Installation) -> Option<Check> {
-    if !components(found).contains(&Component::AfterReady) {
-        return None;
-    }
     let subject = format!("RoleBinding {}/{REGISTERED}", found.namespace);
-    Some(match &found.registered {
+    let waits = components(found).contains(&Component::AfterReady);
+    waits.then(|| match &found.registered {
+        Fetched::Unknown(why) => Check::unknown(ID, subject, why.clone()),
         Fetched::Found(binding) if binding.subjects.iter().flatten().any(|one| one.name == REGISTERED) => {
             Check::ok(ID, subject, "a replica has registered: entries that fail closed are in force")
         }
-        Fetched::Unknown(why) => Check::unknown(ID, subject, why.clone()),
         Fetched::Found(_) | Fetched::NotFound => {
             let message = "no replica has registered yet: entries that fail closed match nothing";
-            let help = format!("kubectl -n {} logs deploy/memgate says why", found.namespace);
-            Check::fail(ID, subject, message).help(help)
+            Check::fail(ID, subject, message).help("the logs of the replicas say why")
         }
     })
 }

@@ -10,6 +10,9 @@ use crate::cluster::cluster_state::{Fetched, Installation};
 use crate::cluster::webhook_entry::selector_matches;
 use crate::doctor::check::{Check, abbreviated, unreadable};
 
+/// How to install what is missing.
+const APPLY: &str = "memgate manifests --only workload | kubectl apply -f -; -n says where memgate runs";
+
 /// Service, Deployment and versions. The workload behind a URL cannot be read.
 pub(crate) fn checks(found: &Installation) -> Vec<Check> {
     if let Some(url) = found.own_url() {
@@ -27,8 +30,7 @@ fn service(found: &Installation) -> Vec<Check> {
     let service = match &found.service {
         Fetched::Found(service) => service,
         Fetched::NotFound => {
-            let help = "memgate manifests --only workload | kubectl apply -f -; -n says where memgate runs";
-            return vec![Check::fail("service", subject, "there is no such Service").help(help)];
+            return vec![Check::fail("service", subject, "there is no such Service").help(APPLY)];
         }
         Fetched::Unknown(why) => return vec![Check::unknown("service", subject, why.clone())],
     };
@@ -106,8 +108,7 @@ fn deployment(found: &Installation) -> Vec<Check> {
     let deployment = match &found.deployment {
         Fetched::Found(deployment) => deployment,
         Fetched::NotFound => {
-            let help = "memgate manifests --only workload | kubectl apply -f -; -n says where memgate runs";
-            return vec![Check::fail(ID, subject, "there is no such Deployment").help(help)];
+            return vec![Check::fail(ID, subject, "there is no such Deployment").help(APPLY)];
         }
         Fetched::Unknown(why) => return vec![Check::unknown(ID, subject, why.clone())],
     };
@@ -164,19 +165,17 @@ fn budget(found: &Installation, deployment: &Deployment, wanted: i32) -> Check {
 }
 
 /// Whether all replicas have one version, and the version of this program, whose rules the checks use.
-fn versions(found: &Installation) -> Vec<Check> {
+fn versions(found: &Installation) -> Option<Check> {
     const ID: &str = "versions";
     let subject = format!("Namespace {}", found.namespace);
-    let pods = match &found.replicas {
-        Fetched::Found(pods) => pods,
-        Fetched::NotFound => return Vec::new(),
-        Fetched::Unknown(why) => return vec![Check::unknown(ID, subject, why.clone())],
-    };
-    let images: BTreeSet<String> = pods.iter().filter_map(image).collect();
+    if let unknown @ Some(_) = unreadable(&found.replicas, ID, &subject) {
+        return unknown;
+    }
+    let images: BTreeSet<String> = found.replicas.items().iter().filter_map(image).collect();
     let images: Vec<String> = images.into_iter().collect();
     let own = env!("CARGO_PKG_VERSION");
-    vec![match images.as_slice() {
-        [] => return Vec::new(),
+    Some(match images.as_slice() {
+        [] => return None,
         [image] if image.ends_with(&format!(":{own}")) || image.contains(&format!(":{own}@")) => {
             Check::ok(ID, subject, format!("all replicas run {image}"))
         }
@@ -184,7 +183,7 @@ fn versions(found: &Installation) -> Vec<Check> {
             .help("run the doctor of the version that is installed: it judges by its own rules"),
         several => Check::warn(ID, subject, format!("the replicas differ: {}", abbreviated(several)))
             .help("normal during an update; otherwise see why it does not end"),
-    }]
+    })
 }
 
 fn image(pod: &Pod) -> Option<String> {
