@@ -7,7 +7,7 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Namespace, Pod, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
-use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
+use k8s_openapi::api::rbac::v1::{ClusterRoleBinding, RoleBinding};
 
 use crate::cluster::webhook_entry::{NAME_LABEL, WebhookEntry, entries};
 use memgate_model::finding::Phase;
@@ -94,6 +94,8 @@ pub(crate) struct Installation {
     pub(crate) cluster_role_binding: Fetched<ClusterRoleBinding>,
     /// The policy of its name that limits what the account may change in webhook configurations.
     pub(crate) self_guard: Fetched<ValidatingAdmissionPolicy>,
+    /// The RoleBinding whose subject puts entries in force, with the component after-ready.
+    pub(crate) registered: Fetched<RoleBinding>,
     /// What memgate's account may do.
     pub(crate) permissions: Fetched<Permissions>,
 }

@@ -14,12 +14,14 @@ use crate::cluster::request::{REQUEST_TIMEOUT, send};
 use crate::cluster::webhook_entry::{WebhookEntry, entries};
 use memgate_core::family;
 use memgate_model::kind::{Kind, MEMORY_POLICY, POLICY_KINDS};
-use memgate_server::deploy::metadata::{NAME, SELF_GUARD, default_name};
+use memgate_server::deploy::metadata::{NAME, REGISTERED, SELF_GUARD, default_name};
 use memgate_server::deploy::objects::WebhookConfiguration;
 use memgate_server::library_error::explained;
 
 /// The API group and version of webhook configurations and admission policies.
 const ADMISSION: &str = "admissionregistration.k8s.io/v1";
+/// The API group and version of roles and bindings.
+const RBAC: &str = "rbac.authorization.k8s.io/v1";
 
 /// Reads the objects of an installation. Its permissions are read later, when the required ones are known.
 ///
@@ -50,13 +52,13 @@ pub(crate) async fn installation(
         budgets: reader.list("policy/v1", namespace, "poddisruptionbudgets", all()).await,
         replicas: reader.list("v1", namespace, "pods", pods).await,
         namespaces: reader.list("v1", "", "namespaces", all()).await.map(by_name),
+        registered: reader.get(RBAC, namespace, "rolebindings", REGISTERED).await,
         policies: reader.list(&MEMORY_POLICY.api_version(), "", MEMORY_POLICY.plural, all()).await,
         ..Installation::default()
     };
     installation.name = name.map_or_else(|| own_name(&installation), str::to_owned);
     let name = &installation.name;
-    installation.cluster_role_binding =
-        reader.get("rbac.authorization.k8s.io/v1", "", "clusterrolebindings", name).await;
+    installation.cluster_role_binding = reader.get(RBAC, "", "clusterrolebindings", name).await;
     let guard = format!("{name}-{SELF_GUARD}");
     installation.self_guard = reader.get(ADMISSION, "", "validatingadmissionpolicies", &guard).await;
     Ok(installation)

@@ -8,9 +8,12 @@ use std::collections::BTreeSet;
 use k8s_openapi::api::admissionregistration::v1::RuleWithOperations;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 
-use crate::cluster::cluster_state::Installation;
+use crate::cluster::cluster_state::{Fetched, Installation};
 use crate::cluster::webhook_entry::{WebhookEntry, entries, requirements};
 use crate::doctor::check::{Check, unreadable};
+use crate::doctor::inferred::components;
+use memgate_server::deploy::component::Component;
+use memgate_server::deploy::metadata::REGISTERED;
 use memgate_server::deploy::objects::Objects;
 
 const ID: &str = "webhooks";
@@ -28,7 +31,23 @@ pub(crate) fn checks(found: &Installation, wanted: &Objects) -> Vec<Check> {
             None => configuration(&subject, found.own_entries(call).as_deref(), &entries(wanted)),
         }
     });
-    checks.collect()
+    checks.chain(in_force(found)).collect()
+}
+
+/// Whether entries that fail closed are in force, if they wait for a replica.
+fn in_force(found: &Installation) -> Option<Check> {
+    let subject = format!("RoleBinding {}/{REGISTERED}", found.namespace);
+    let waits = components(found).contains(&Component::AfterReady);
+    waits.then(|| match &found.registered {
+        Fetched::Unknown(why) => Check::unknown(ID, subject, why.clone()),
+        Fetched::Found(binding) if binding.subjects.iter().flatten().any(|one| one.name == REGISTERED) => {
+            Check::ok(ID, subject, "a replica has registered: entries that fail closed are in force")
+        }
+        Fetched::Found(_) | Fetched::NotFound => {
+            let message = "no replica has registered yet: entries that fail closed match nothing";
+            Check::fail(ID, subject, message).help("the logs of the replicas say why")
+        }
+    })
 }
 
 fn configuration(subject: &str, live: Option<&[WebhookEntry]>, expected: &[WebhookEntry]) -> Vec<Check> {
@@ -132,11 +151,12 @@ fn flat(rules: &[RuleWithOperations]) -> BTreeSet<String> {
 #[cfg(test)]
 mod tests {
     use k8s_openapi::api::admissionregistration::v1::MutatingWebhook;
+    use k8s_openapi::api::rbac::v1::{RoleBinding, Subject};
 
     use super::*;
-    use crate::cluster::cluster_state::Fetched;
     use crate::doctor::check::CheckStatus;
-    use crate::doctor::expected::tests::installed;
+    use crate::doctor::expected::objects;
+    use crate::doctor::expected::tests::{at_home, first, installed};
     use memgate_core::family;
 
     /// A cluster in which memgate is installed as it prints itself, and then changed.
@@ -233,6 +253,25 @@ mod tests {
             let first = checks.first().expect("a difference");
             let found = (first.status, first.subject.as_str(), first.message.as_str());
             assert_eq!(found, (status, subject, expected));
+        }
+    }
+
+    #[test]
+    fn says_whether_entries_are_in_force() {
+        let subject = Subject { name: REGISTERED.to_owned(), ..Subject::default() };
+        let bound = RoleBinding { subjects: Some(vec![subject]), ..RoleBinding::default() };
+        for (registered, expected) in [
+            (Fetched::NotFound, Some(CheckStatus::Fail)),
+            (Fetched::Found(RoleBinding::default()), Some(CheckStatus::Fail)),
+            (Fetched::Unknown("you may not get".to_owned()), Some(CheckStatus::Unknown)),
+            (Fetched::Found(bound), None),
+        ] {
+            let checks = checks_of(|found| {
+                let chosen = at_home([Component::AfterReady].into());
+                found.deployment = Fetched::Found(first(objects(&chosen, &family::ALL), "Deployment"));
+                found.registered = registered;
+            });
+            assert_eq!(checks.first().map(|check| check.status), expected);
         }
     }
 

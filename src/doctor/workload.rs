@@ -10,6 +10,9 @@ use crate::cluster::cluster_state::{Fetched, Installation};
 use crate::cluster::webhook_entry::selector_matches;
 use crate::doctor::check::{Check, abbreviated, unreadable};
 
+/// How to install what is missing.
+const APPLY: &str = "memgate manifests --only workload | kubectl apply -f -; -n says where memgate runs";
+
 /// Service, Deployment and versions. The workload behind a URL cannot be read.
 pub(crate) fn checks(found: &Installation) -> Vec<Check> {
     if let Some(url) = found.own_url() {
@@ -27,29 +30,21 @@ fn service(found: &Installation) -> Vec<Check> {
     let service = match &found.service {
         Fetched::Found(service) => service,
         Fetched::NotFound => {
-            let help = "memgate manifests --only workload | kubectl apply -f -; -n says where memgate runs";
-            return vec![Check::fail("service", subject, "there is no such Service").help(help)];
+            return vec![Check::fail("service", subject, "there is no such Service").help(APPLY)];
         }
         Fetched::Unknown(why) => return vec![Check::unknown("service", subject, why.clone())],
     };
     let mut checks = vec![port(&subject, service, found.deployment.found())];
-    checks.push(match &found.endpoints {
-        Fetched::Found(slices) => {
-            let endpoints = slices.iter().flat_map(|slice| slice.endpoints.iter().flatten());
-            let is_ready = |ready: Option<bool>| ready.unwrap_or(true);
-            let ready = endpoints
-                .filter(|endpoint| endpoint.conditions.as_ref().is_none_or(|one| is_ready(one.ready)))
-                .count();
-            if ready == 0 {
-                let help =
-                    format!("kubectl -n {} get pods; kubectl -n {0} logs deploy/memgate", found.namespace);
-                Check::fail("endpoints", subject, "no replica behind it is ready").help(help)
-            } else {
-                Check::ok("endpoints", subject, format!("ready endpoints: {ready}"))
-            }
+    let endpoints = found.endpoints.items().iter().flat_map(|slice| slice.endpoints.iter().flatten());
+    let ready =
+        endpoints.filter(|endpoint| endpoint.conditions.as_ref().is_none_or(|one| one.ready != Some(false)));
+    checks.push(match (unreadable(&found.endpoints, "endpoints", &subject), ready.count()) {
+        (Some(unknown), _) => unknown,
+        (None, 0) => {
+            let help = format!("kubectl -n {} get pods; kubectl -n {0} logs deploy/memgate", found.namespace);
+            Check::fail("endpoints", subject, "no replica behind it is ready").help(help)
         }
-        Fetched::NotFound => Check::fail("endpoints", subject, "no replica behind it is ready"),
-        Fetched::Unknown(why) => Check::unknown("endpoints", subject, why.clone()),
+        (None, ready) => Check::ok("endpoints", subject, format!("ready endpoints: {ready}")),
     });
     checks
 }
@@ -113,8 +108,7 @@ fn deployment(found: &Installation) -> Vec<Check> {
     let deployment = match &found.deployment {
         Fetched::Found(deployment) => deployment,
         Fetched::NotFound => {
-            let help = "memgate manifests --only workload | kubectl apply -f -; -n says where memgate runs";
-            return vec![Check::fail(ID, subject, "there is no such Deployment").help(help)];
+            return vec![Check::fail(ID, subject, "there is no such Deployment").help(APPLY)];
         }
         Fetched::Unknown(why) => return vec![Check::unknown(ID, subject, why.clone())],
     };
@@ -171,19 +165,17 @@ fn budget(found: &Installation, deployment: &Deployment, wanted: i32) -> Check {
 }
 
 /// Whether all replicas have one version, and the version of this program, whose rules the checks use.
-fn versions(found: &Installation) -> Vec<Check> {
+fn versions(found: &Installation) -> Option<Check> {
     const ID: &str = "versions";
     let subject = format!("Namespace {}", found.namespace);
-    let pods = match &found.replicas {
-        Fetched::Found(pods) => pods,
-        Fetched::NotFound => return Vec::new(),
-        Fetched::Unknown(why) => return vec![Check::unknown(ID, subject, why.clone())],
-    };
-    let images: BTreeSet<String> = pods.iter().filter_map(image).collect();
+    if let unknown @ Some(_) = unreadable(&found.replicas, ID, &subject) {
+        return unknown;
+    }
+    let images: BTreeSet<String> = found.replicas.items().iter().filter_map(image).collect();
     let images: Vec<String> = images.into_iter().collect();
     let own = env!("CARGO_PKG_VERSION");
-    vec![match images.as_slice() {
-        [] => return Vec::new(),
+    Some(match images.as_slice() {
+        [] => return None,
         [image] if image.ends_with(&format!(":{own}")) || image.contains(&format!(":{own}@")) => {
             Check::ok(ID, subject, format!("all replicas run {image}"))
         }
@@ -191,7 +183,7 @@ fn versions(found: &Installation) -> Vec<Check> {
             .help("run the doctor of the version that is installed: it judges by its own rules"),
         several => Check::warn(ID, subject, format!("the replicas differ: {}", abbreviated(several)))
             .help("normal during an update; otherwise see why it does not end"),
-    }]
+    })
 }
 
 fn image(pod: &Pod) -> Option<String> {

@@ -12,6 +12,7 @@ use serde_json::json;
 use crate::generate::{components, families, folder};
 use crate::objects::{Objects, base, compare, printed, read};
 use crate::support::assets::{Assets, SearchPaths};
+use crate::support::release::Release;
 
 /// Components whose output is not applied to a cluster.
 const NOT_HERE: [Component; 1] = [Component::StaticManifest];
@@ -92,8 +93,8 @@ fn a_second_installation_is_what_the_renderer_prints() {
 #[ignore = "needs Go, for kubectl"]
 fn a_second_installation_can_wait_for_a_replica() {
     let components = ["policy-strict", "after-ready"];
-    let last = ["installation", "installation/after-ready"];
-    let written = built_in("default", &components, "namespace: team-a", &last).expect("it can be built");
+    let written = built_in("default", &components, "namespace: team-a", &["installation"]);
+    let written = written.expect("it can be built");
     let flags = ["--namespace=team-a", "--component=policy-strict", "--component=after-ready"];
     compare("after-ready in team-a", printed(&flags), written);
 }
@@ -129,6 +130,19 @@ fn the_wrong_component_for_a_second_installation_fails() {
         let failure = failure.expect_err("something is missing");
         assert!(failure.contains("unable to find field"), "{component}, {last}: {failure}");
     }
+}
+
+/// Entries would lack the condition, or ask about the wrong namespace.
+#[test]
+#[ignore = "needs Go, for kubectl"]
+fn after_ready_in_the_wrong_place_fails() {
+    for folder in ["policy-strict", "policy-strict/orka", "fail-closed", "fail-closed/ark"] {
+        let failure = built_in("default", &["after-ready", folder], "", &[]).expect_err("it is too late");
+        assert!(failure.contains("list-after-ready-behind"), "{folder}: {failure}");
+    }
+    let last = ["installation", "components/after-ready"];
+    let failure = built_in("default", &[], "namespace: team-a", &last).expect_err("it is too late");
+    assert!(failure.contains("after-ready': testing value /metadata/name failed"), "{failure}");
 }
 
 /// The component vap of kustomize has the policies of all families.
@@ -261,11 +275,26 @@ fn kustomize(folder: &Path) -> Objects {
 
 fn run(folder: &Path) -> Result<Objects, String> {
     let paths = SearchPaths::from_environment().expect("it names a release");
-    let kubectl = Assets::find(&paths).expect("there is a kubectl").kubectl;
-    let output = Command::new(kubectl).arg("kustomize").arg(folder).env_clear().output().expect("it starts");
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    if !output.status.success() || !stderr.is_empty() {
+    let [printed, by_the_oldest] = [paths.release, Release::OLDEST].map(|release| {
+        let kubectl =
+            Assets::find(&SearchPaths { release, ..paths.clone() }).expect("there is a kubectl").kubectl;
+        Command::new(kubectl).arg("kustomize").arg(folder).env_clear().output().expect("it starts")
+    });
+    let stderr = String::from_utf8_lossy(&printed.stderr);
+    if !printed.status.success() || !stderr.is_empty() {
+        assert!(
+            !by_the_oldest.status.success(),
+            "{}: only {} fails: {stderr}",
+            folder.display(),
+            paths.release.series
+        );
         return Err(format!("{}: {stderr}", folder.display()));
     }
-    Ok(read(&String::from_utf8(output.stdout).expect("is text")))
+    assert!(
+        printed.stdout == by_the_oldest.stdout,
+        "{}: kubectl {} differs",
+        folder.display(),
+        Release::OLDEST.series
+    );
+    Ok(read(&String::from_utf8(printed.stdout).expect("is text")))
 }

@@ -46,7 +46,7 @@ pub(super) struct CertArgs {
 
     /// Once this replica is ready, put entries that fail closed in force, which were installed by the component after-ready
     #[arg(long, conflicts_with = "state")]
-    register_after_ready: bool,
+    pub(super) register_after_ready: bool,
 
     /// The Service that the apiserver calls
     #[arg(long, value_name = "NAME", default_value = "memgate")]
@@ -140,11 +140,6 @@ impl CertArgs {
     /// The namespace that memgate runs in.
     pub(super) fn namespace(&self) -> String {
         self.namespace.clone().unwrap_or_else(own_namespace)
-    }
-
-    /// The namespace in which a ready replica registers, if it does.
-    pub(super) fn register_in(&self) -> Option<String> {
-        self.register_after_ready.then(|| self.namespace())
     }
 
     fn builtin(&self) -> anyhow::Result<Builtin> {

@@ -6,7 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use anyhow::{Context, Result, ensure};
-use kube::Client;
+use k8s_openapi::api::rbac::v1::RoleBinding;
+use kube::{
+    Api, Client,
+    api::{Patch, PatchParams},
+};
+use memgate_server::deploy::metadata::REGISTERED;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
@@ -168,19 +173,37 @@ fn stays_with_helm(_: &Fixture) -> Result<()> {
         run(&["upgrade", "--install", "memgate", chart, "--create-namespace", "--set", &values])
     };
     upgrade("replicaCount=2")?;
-    let account = cluster.kubectl_as(cluster.service_account_kubeconfig(HOME, "memgate")?);
-    let subject =
-        json!({"subjects": [{"kind": "ServiceAccount", "name": "memgate-registered", "namespace": HOME}]});
-    let subject_text = subject.to_string();
-    let bind = |name: &str| {
-        let patch = ["patch", "rolebinding", name, "-n", HOME, "--type=merge", "-p", &subject_text];
-        account.run(&patch)
+    let config = cluster.config(&cluster.service_account_kubeconfig(HOME, "memgate")?)?;
+    let bindings: Api<RoleBinding> =
+        cluster.block_on(async { Ok::<_, kube::Error>(Api::namespaced(Client::try_from(config)?, HOME)) })?;
+    let patch = |name: &str, patch: &Value, params: &PatchParams| -> Result<Option<String>> {
+        match cluster.block_on(bindings.patch(name, params, &Patch::Merge(patch))) {
+            Ok(_) => Ok(None),
+            Err(kube::Error::Api(status)) => Ok(Some(status.message.clone())),
+            Err(error) => Err(error.into()),
+        }
     };
-    bind("memgate-registered")?.ok()?;
-    // The account may give this role only.
-    bind("memgate")?.refusal()?;
-    let get =
-        |kind: &str| cluster.kubectl(&["get", kind, "memgate-registered", "-n", HOME, "-o", "json"])?.ok();
+    let subjects =
+        |name: &str| json!({"subjects": [{"kind": "ServiceAccount", "name": name, "namespace": HOME}]});
+    let subject = subjects(REGISTERED);
+    let refusal = patch(REGISTERED, &subject, &PatchParams::default())?;
+    ensure!(refusal.is_none(), "{refusal:?}");
+    ensure!(
+        patch("memgate", &subject, &PatchParams::default())?.is_some(),
+        "the account may give other roles"
+    );
+    // It can neither take the subject back nor add another one.
+    for forbidden in
+        [json!({"subjects": null}), subjects("memgate"), json!({"metadata": {"labels": {"a": "b"}}})]
+    {
+        wait::until("the self-guard to refuse it", || {
+            let refusal = patch(REGISTERED, &forbidden, &PatchParams::default().dry_run())?;
+            Ok(refusal.filter(|message| message.contains("self-guard")))
+        })?;
+    }
+    let refusal = patch(REGISTERED, &subject, &PatchParams::default())?;
+    ensure!(refusal.is_none(), "{refusal:?}");
+    let get = |kind: &str| cluster.kubectl(&["get", kind, REGISTERED, "-n", HOME, "-o", "json"])?.ok();
     let is_bound = || -> Result<bool> {
         let binding: Value = serde_json::from_str(&get("rolebinding")?.stdout)?;
         Ok(binding["subjects"] == subject["subjects"])
@@ -192,7 +215,7 @@ fn stays_with_helm(_: &Fixture) -> Result<()> {
     ensure!(is_bound()?, "a rollback removes the subject");
     let installed = documents(&memgate(&[&MANIFESTS[..], &["--component", "after-ready"]].concat())?);
     let role: Value = serde_json::from_str(&get("role")?.stdout)?;
-    let is_mark = |object: &&Value| object["metadata"]["name"] == "memgate-registered";
+    let is_mark = |object: &&Value| object["metadata"]["name"] == REGISTERED;
     let mark = installed.iter().filter(is_mark).cloned().collect::<Vec<_>>();
     ensure!(role["rules"] == of_kind(&mark, "Role")?["rules"], "{role}");
     let binding = of_kind(&mark, "RoleBinding").context("there is a binding")?;

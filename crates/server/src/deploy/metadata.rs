@@ -20,6 +20,9 @@ pub(super) const CONFIGURATIONS: [&str; 2] =
 pub const SELF_GUARD: &str = "self-guard";
 /// The Lease by which one replica at a time audits what is stored, in memgate's own namespace.
 pub const AUDIT_LEASE: &str = "memgate-audit";
+/// With the component after-ready, the RoleBinding whose subject puts entries that fail closed in force, and the account
+/// that becomes its subject. No pod uses that account, and it need not exist.
+pub const REGISTERED: &str = "memgate-registered";
 
 /// The default name of the cluster-wide objects of an installation. It contains the namespace, so that no two namespaces
 /// share one.

@@ -1,5 +1,6 @@
 //! The guard on memgate's own account: in its two webhook configurations it may change only `caBundle` and
-//! `service.path`, and the latter only to a path of the form that memgate serves.
+//! `service.path`, and the latter only to a path of the form that memgate serves. With the component after-ready it may
+//! patch one RoleBinding too, and there only write the one subject that puts entries in force.
 //!
 //! RBAC cannot express that. Without the guard, an attacker with the account's token could redirect or stop all reviews.
 //! The policy lists the fields one by one, since CEL has no "all but this one"; a test compares the list with the

@@ -13,12 +13,10 @@ use kube::{Api, Client};
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
+use crate::deploy::metadata::REGISTERED;
 use crate::library_error::explained;
 use crate::server::certs::kube_api::with_timeout;
 use crate::server::health::Health;
-
-/// The binding, and the account that it is for. No pod uses that account, and it need not exist.
-const REGISTERED: &str = "memgate-registered";
 
 /// How long a replica is ready before it registers: until then every apiserver has read the `caBundle`, and every machine
 /// the address of the replica.
@@ -39,19 +37,15 @@ pub(super) async fn register(client: Client, namespace: String, health: Arc<Heal
     let subject = json!({"kind": "ServiceAccount", "name": REGISTERED, "namespace": namespace});
     let patch = Patch::Merge(json!({"subjects": [subject]}));
     let params = PatchParams { field_manager: Some(REGISTERED.to_owned()), ..PatchParams::default() };
-    let mut is_registered = false;
     loop {
         ready_for(&health, SETTLE).await;
-        let written = with_timeout(REQUEST_TIMEOUT, bindings.patch(REGISTERED, &params, &patch)).await;
-        match &written {
-            Ok(_) if is_registered => {}
-            Ok(_) => tracing::info!("registered: entries that fail closed are in force"),
+        match with_timeout(REQUEST_TIMEOUT, bindings.patch(REGISTERED, &params, &patch)).await {
+            Ok(_) => tracing::debug!("registered: entries that fail closed are in force"),
             Err(error) => {
-                let error = explained(error);
+                let error = explained(&error);
                 tracing::warn!(error, "failed to register: entries that fail closed may match nothing yet");
             }
         }
-        is_registered = written.is_ok();
         sleep(INTERVAL).await;
     }
 }

@@ -135,9 +135,12 @@ Arguments: the root and a dict with the object's.
   values: [kube-system, kube-public, kube-node-lease, {{ .Release.Namespace }}]
 {{- end }}
 
-{{/* Whether a replica has ever been ready: it has then added the subject to the binding memgate-registered. */}}
+{{/*
+Whether a replica has ever been ready: it has then added the subject to the binding memgate-registered. Also while the
+authorizer cannot answer.
+*/}}
 {{- define "memgate.registered" -}}
-authorizer.serviceAccount('{{ .Release.Namespace }}', 'memgate-registered').group('memgate.dev').resource('webhooks').namespace('{{ .Release.Namespace }}').check('register').allowed()
+[authorizer.serviceAccount('{{ .Release.Namespace }}', 'memgate-registered').group('memgate.dev').resource('webhooks').namespace('{{ .Release.Namespace }}').check('register')].exists(answer, answer.allowed() || answer.errored())
 {{- end }}
 
 {{/*

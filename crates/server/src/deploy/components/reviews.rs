@@ -3,14 +3,13 @@
 use crate::deploy::components::policies::pods_names;
 use crate::deploy::entry::{FAIL, condition};
 use crate::deploy::install_plan::{InstallPart, InstallPlan};
+use crate::deploy::metadata::REGISTERED;
 use crate::deploy::objects::Objects;
 use crate::deploy::webhooks;
 
-/// The role by which a replica registers, and its binding.
+/// The role by which a replica registers, and the role that marks an installation as registered, with their bindings. The
+/// binding of the mark has no subject until a replica is ready.
 const REGISTER: &str = include_str!("../../../../../deploy/kustomize/components/after-ready/register.yaml");
-/// The role that marks an installation as registered, and its binding, which has no subject until a replica is ready.
-const REGISTERED: &str =
-    include_str!("../../../../../deploy/kustomize/components/after-ready/registered.yaml");
 
 /// Refuses agent pods while memgate does not answer, except pods of platforms that can run without memory.
 pub(super) fn fail_closed(objects: &mut Objects, plan: &InstallPlan) {
@@ -27,16 +26,18 @@ pub(super) fn fail_closed(objects: &mut Objects, plan: &InstallPlan) {
 pub(super) fn after_ready(objects: &mut Objects, plan: &InstallPlan) {
     objects.arguments().push("--register-after-ready".to_owned());
     objects.add(InstallPart::Rbac, plan, REGISTER);
-    objects.add(InstallPart::Rbac, plan, REGISTERED);
     let namespace = &plan.namespace;
     let expression = format!(
-        "authorizer.serviceAccount('{namespace}', 'memgate-registered').group('memgate.dev').resource('webhooks')\
-         .namespace('{namespace}').check('register').allowed()"
+        "[authorizer.serviceAccount('{namespace}', '{REGISTERED}').group('memgate.dev').resource('webhooks')\
+         .namespace('{namespace}').check('register')].exists(answer, answer.allowed() || answer.errored())"
     );
-    let mutating = objects.mutating.webhooks.iter_mut().flatten();
-    let entries = mutating.chain(objects.validating.webhooks.iter_mut().flatten());
-    for entry in entries.filter(|entry| entry.failure_policy.as_deref() == Some(FAIL)) {
-        entry.match_conditions.get_or_insert_default().push(condition(("registered", &expression)));
+    for configuration in [&mut objects.mutating, &mut objects.validating] {
+        let labels = configuration.metadata.labels.get_or_insert_default();
+        labels.insert("memgate.dev/register".to_owned(), "after-ready".to_owned());
+        let entries = configuration.webhooks.iter_mut().flatten();
+        for entry in entries.filter(|entry| entry.failure_policy.as_deref() == Some(FAIL)) {
+            entry.match_conditions.get_or_insert_default().push(condition(("registered", &expression)));
+        }
     }
 }
 
