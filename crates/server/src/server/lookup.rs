@@ -12,6 +12,7 @@
 mod failing;
 
 use std::collections::BTreeMap;
+use std::future::ready;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -138,20 +139,23 @@ impl Lookups {
     /// asked, and that only some objects or kinds fail. It also comes to a replica that gets no reviews. Never ends.
     pub(super) async fn probe_while_failing(&self, families: &[&'static Family]) {
         let kinds = families.iter().flat_map(|family| family.kinds.watched).copied();
-        let probes: Vec<_> = kinds.filter(|kind| is_of_platform(kind)).map(probe_of).collect();
+        let kinds: Vec<_> = kinds.filter(|kind| is_of_platform(kind)).collect();
         loop {
             sleep(jitter(PROBE_INTERVAL)).await;
-            if self.failing.has_begun() && self.is_one_answered(&probes).await {
-                self.failing.answered();
+            if self.failing.has_begun() {
+                let probes: Vec<_> = kinds.iter().map(|kind| self.is_answered(kind)).collect();
+                if stream::iter(probes).buffer_unordered(AT_A_TIME).any(ready).await {
+                    self.failing.answered();
+                }
             }
         }
     }
 
-    /// Whether the apiserver answers one of the probes. They need no permit, which lookups of a kind that hangs may hold.
-    async fn is_one_answered(&self, probes: &[Reference]) -> bool {
-        let answers = probes.iter().map(|probe| timeout(REQUEST_TIMEOUT, get(&self.client, probe)));
-        let mut answers = stream::iter(answers).buffer_unordered(AT_A_TIME);
-        answers.any(async |answer| matches!(answer, Ok(Ok(_)))).await
+    /// Whether the apiserver answers a probe of the kind. It needs no permit, which lookups of a kind that hangs may hold.
+    async fn is_answered(&self, kind: &'static Kind) -> bool {
+        let namespace = if kind.namespaced { "default" } else { "" };
+        let probe = Reference { kind, namespace: namespace.to_owned(), name: PROBE_NAME.to_owned() };
+        matches!(timeout(REQUEST_TIMEOUT, get(&self.client, &probe)).await, Ok(Ok(_)))
     }
 
     async fn get_one(&self, reference: &Reference, until: Instant) -> LookupAnswer {
@@ -271,11 +275,6 @@ impl ReviewLookups<'_> {
 /// or ConfigMaps. The groups of Kubernetes that are looked up (the core group and `apps`) have no domain.
 fn is_of_platform(kind: &Kind) -> bool {
     kind.group.contains('.')
-}
-
-fn probe_of(kind: &'static Kind) -> Reference {
-    let namespace = if kind.namespaced { "default" } else { "" };
-    Reference { kind, namespace: namespace.to_owned(), name: PROBE_NAME.to_owned() }
 }
 
 /// The text of an object, or `None` if it does not exist.
