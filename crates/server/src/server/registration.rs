@@ -13,10 +13,12 @@ use kube::{Api, Client};
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
-use crate::deploy::metadata::REGISTERED;
 use crate::library_error::explained;
 use crate::server::certs::kube_api::with_timeout;
 use crate::server::health::Health;
+
+/// The binding, and the account that it is for, as `deploy` installs them.
+const REGISTERED: &str = "memgate-registered";
 
 /// How long a replica is ready before it registers: until then every apiserver has read the `caBundle`, and every machine
 /// the address of the replica.
