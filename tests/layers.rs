@@ -37,30 +37,14 @@ use source::{Source, root, sources_of};
 
 /// The sources of each crate, in the order in which a crate may use others.
 const CRATES: [&str; 8] = [
-    "crates/primitives/src",
-    "crates/schema/src",
-    "crates/model/src",
-    "crates/manifest/src",
-    "crates/policy/src",
-    "crates/core/src",
-    "crates/server/src",
-    "src",
+    "crates/primitives/src", "crates/schema/src", "crates/model/src", "crates/manifest/src",
+    "crates/policy/src", "crates/core/src", "crates/server/src", "src",
 ];
 
 /// What the crates that decide may not depend on, by the beginning of a dependency's name.
 const NOT_FOR_DECISIONS: [&str; 12] = [
-    "anyhow",
-    "axum",
-    "clap",
-    "futures",
-    "hyper",
-    "k8s-openapi",
-    "kube",
-    "opentelemetry",
-    "rustls",
-    "tokio",
-    "tower",
-    "tracing",
+    "anyhow", "axum", "clap", "futures", "hyper", "k8s-openapi", "kube", "opentelemetry", "rustls", "tokio",
+    "tower", "tracing",
 ];
 
 /// What the server may not depend on.

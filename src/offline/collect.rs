@@ -265,13 +265,7 @@ mod tests {
     #[test]
     fn finds_manifests_in_a_fixed_order_each_once() {
         let files = [
-            "b.yaml",
-            "a/c.yml",
-            "a/b/d.json",
-            "a-b.yaml",
-            ".hidden.yaml",
-            ".git/x.yaml",
-            "n.txt",
+            "b.yaml", "a/c.yml", "a/b/d.json", "a-b.yaml", ".hidden.yaml", ".git/x.yaml", "n.txt",
             ".gitignore",
         ];
         let root = directory(&files);

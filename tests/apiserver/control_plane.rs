@@ -64,13 +64,7 @@ fn refuses_secrets_to_a_user(fixture: &Fixture) -> Result<()> {
     let namespace = cluster.fresh_namespace("rbac")?;
     cluster
         .kubectl(&[
-            "create",
-            "rolebinding",
-            "view",
-            "--clusterrole=view",
-            "--group=readers",
-            "-n",
-            &namespace,
+            "create", "rolebinding", "view", "--clusterrole=view", "--group=readers", "-n", &namespace,
         ])?
         .ok()?;
     let reader = cluster.user_kubeconfig("reader", &["readers"])?;

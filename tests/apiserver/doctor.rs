@@ -174,15 +174,8 @@ fn healthy(fixture: &Fixture) -> Result<()> {
     target.run_replicas(cluster)?;
     let diagnosis = target.doctor(cluster, &[])?;
     for id in [
-        "service",
-        "endpoints",
-        "deployment",
-        "replicas",
-        "disruption-budget",
-        "rights",
-        "ca-bundle",
-        "apiserver",
-        "platforms",
+        "service", "endpoints", "deployment", "replicas", "disruption-budget", "rights", "ca-bundle",
+        "apiserver", "platforms",
     ] {
         let others = diagnosis.checks().find(|check| check["id"] == id && check["status"] != "ok");
         ensure!(others.is_none(), "{others:?}");

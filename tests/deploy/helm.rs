@@ -218,12 +218,8 @@ pub(crate) fn objects(text: &str) -> Vec<Value> {
 
 /// The labels by which a chart says whose an object is; `memgate manifests` knows no release.
 pub(crate) const OF_A_RELEASE: [&str; 6] = [
-    "app.kubernetes.io/component",
-    "app.kubernetes.io/instance",
-    "app.kubernetes.io/managed-by",
-    "app.kubernetes.io/part-of",
-    "app.kubernetes.io/version",
-    "helm.sh/chart",
+    "app.kubernetes.io/component", "app.kubernetes.io/instance", "app.kubernetes.io/managed-by",
+    "app.kubernetes.io/part-of", "app.kubernetes.io/version", "helm.sh/chart",
 ];
 
 /// By kind and name, without what only a release has.

@@ -47,38 +47,16 @@ const KEPT: &[(&str, &str)] = &[
 /// Folders and files that are read. Descriptions of definitions and hints are what editors show; the expected output in
 /// `tests/ui` has every help text and message.
 const READ: &[&str] = &[
-    "src",
-    "crates",
-    "stress",
-    "tests",
-    "docs",
-    "deploy",
-    "examples",
-    "tools",
-    "certs",
-    "ci",
-    "justfile",
-    "install.sh",
-    "action.yml",
-    "Cargo.toml",
-    "README.md",
-    "ARCHITECTURE.md",
-    "CHANGELOG.md",
-    "CONTRIBUTING.md",
-    "SECURITY.md",
+    "src", "crates", "stress", "tests", "docs", "deploy", "examples", "tools", "certs", "ci", "justfile",
+    "install.sh", "action.yml", "Cargo.toml", "README.md", "ARCHITECTURE.md", "CHANGELOG.md",
+    "CONTRIBUTING.md", "SECURITY.md",
 ];
 
 /// Paths that are not read: this list, case files, whose texts are data, inputs that are kept as they were found, texts
 /// by other authors, and what is built.
 const NOT_READ: &[&str] = &[
-    "tests/documents/english.rs",
-    "tests/cases",
-    "stress/tests/fuzz/corpus",
-    "stress/benches/results",
-    "tests/formats/sarif",
-    "tests/formats/junit",
-    "node_modules",
-    "target",
+    "tests/documents/english.rs", "tests/cases", "stress/tests/fuzz/corpus", "stress/benches/results",
+    "tests/formats/sarif", "tests/formats/junit", "node_modules", "target",
 ];
 
 /// Endings of files with English in them. Expected output in `tests/ui` has no ending; its inputs are data.

@@ -134,13 +134,7 @@ fn a_baseline_knows_the_sets() {
     // A file of an editor says nothing about the entries of others.
     let output = scratch
         .command(&[
-            "check",
-            "-o",
-            "concise",
-            "--baseline",
-            "known.json",
-            "--stdin-filename",
-            "envs/dev/memory.yaml",
+            "check", "-o", "concise", "--baseline", "known.json", "--stdin-filename", "envs/dev/memory.yaml",
         ])
         .stdin(fs::File::open(scratch.path().join("base/agent.yaml")).expect("a file"))
         .output()

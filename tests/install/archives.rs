@@ -87,11 +87,8 @@ pub(crate) fn build_all(directory: &Path, out: &str, systems: &[&str]) {
         run(Command::new("cp").arg("-R").arg(made().join("static")).arg(&built));
     }
     for target in [
-        "x86_64-unknown-linux-musl",
-        "aarch64-unknown-linux-musl",
-        "x86_64-apple-darwin",
-        "aarch64-apple-darwin",
-        "x86_64-pc-windows-gnu",
+        "x86_64-unknown-linux-musl", "aarch64-unknown-linux-musl", "x86_64-apple-darwin",
+        "aarch64-apple-darwin", "x86_64-pc-windows-gnu",
     ] {
         let folder = built.join(target);
         if folder.exists() {

@@ -214,14 +214,7 @@ fn bind(cluster: &ControlPlane, pod: &Value, name: &str) -> Result<()> {
 
 fn gone(cluster: &ControlPlane, name: &str) -> Result<()> {
     let delete = [
-        "delete",
-        "pod",
-        name,
-        "-n",
-        NAMESPACE,
-        "--grace-period=0",
-        "--force",
-        "--ignore-not-found",
+        "delete", "pod", name, "-n", NAMESPACE, "--grace-period=0", "--force", "--ignore-not-found",
         "--wait=false",
     ];
     cluster.kubectl(&delete)?.ok()?;

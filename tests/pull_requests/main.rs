@@ -215,15 +215,7 @@ fn what_it_says_to_fetch_names_the_remote() {
         let clone = Repository::beside("clone");
         let (first, others) = remotes.split_first().expect("a remote");
         clone.git(&[
-            "clone",
-            "--quiet",
-            "--origin",
-            first,
-            "--single-branch",
-            "--branch",
-            "feature",
-            &url,
-            ".",
+            "clone", "--quiet", "--origin", first, "--single-branch", "--branch", "feature", &url, ".",
         ]);
         for other in others {
             clone.git(&["remote", "add", other, &url]);

@@ -4,13 +4,7 @@ use crate::fields::Field;
 
 /// The forms, with the marker; one knows capitals alone.
 const FORMS: [&str; 8] = [
-    "sk-MARK",
-    "ghp_MARK",
-    "AIzaMARKMARK",
-    "xoxb-MARK",
-    "eyJMARK.MARK.MARK",
-    "AccountKey=MARK",
-    "AKIAUPPER",
+    "sk-MARK", "ghp_MARK", "AIzaMARKMARK", "xoxb-MARK", "eyJMARK.MARK.MARK", "AccountKey=MARK", "AKIAUPPER",
     "github_pat_MARK",
 ];
 

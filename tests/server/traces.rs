@@ -34,18 +34,9 @@ const UID: &str = "705ab4f5-6393-11e8-b7cc-42010a800002";
 
 /// Words of a review that must not be in any byte that is sent; each occurs in it exactly once.
 const SECRETS: [&str; 12] = [
-    "mallory-the-user",
-    "wheel-the-group",
-    "extra-of-the-user",
-    "uid-of-the-user",
-    "name-of-the-pod",
-    "namespace-of-the-pod",
-    "value-of-the-env",
-    "NAME_OF_THE_ENV",
-    "image-of-the-container",
-    "annotation-of-the-pod",
-    "state-of-the-caller",
-    "notes-of-the-agent",
+    "mallory-the-user", "wheel-the-group", "extra-of-the-user", "uid-of-the-user", "name-of-the-pod",
+    "namespace-of-the-pod", "value-of-the-env", "NAME_OF_THE_ENV", "image-of-the-container",
+    "annotation-of-the-pod", "state-of-the-caller", "notes-of-the-agent",
 ];
 
 /// A receiver of OTLP over HTTP that keeps what it gets.

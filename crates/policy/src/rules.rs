@@ -36,16 +36,7 @@ const ANY_OF: &str = "anyOf";
 
 /// The fields of a rule besides the typed one.
 pub(crate) const FIELDS: [&str; 11] = [
-    "id",
-    "roles",
-    "when",
-    "during",
-    "action",
-    "message",
-    "hint",
-    "docs",
-    "severity",
-    "onUnknown",
+    "id", "roles", "when", "during", "action", "message", "hint", "docs", "severity", "onUnknown",
     "exemptable",
 ];
 

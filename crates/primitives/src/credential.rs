@@ -12,42 +12,14 @@ use crate::percent::percent_decoded;
 
 /// What a name has in it when its value is a credential; the name in lower case, letters and digits only.
 const CREDENTIAL_WORDS: [&str; 15] = [
-    "password",
-    "passwd",
-    "passphrase",
-    "passcode",
-    "pwd",
-    "token",
-    "secret",
-    "apikey",
-    "accesskey",
-    "accountkey",
-    "privatekey",
-    "signingkey",
-    "credential",
-    "authorization",
-    "cookie",
+    "password", "passwd", "passphrase", "passcode", "pwd", "token", "secret", "apikey", "accesskey",
+    "accountkey", "privatekey", "signingkey", "credential", "authorization", "cookie",
 ];
 
 /// The ends of names that say about a credential where it is or how it is, and not what it is.
 const REFERENCE_ENDS: [&str; 17] = [
-    "ref",
-    "refs",
-    "name",
-    "names",
-    "namespace",
-    "file",
-    "path",
-    "dir",
-    "enabled",
-    "seconds",
-    "type",
-    "kind",
-    "policy",
-    "action",
-    "budget",
-    "limit",
-    "mode",
+    "ref", "refs", "name", "names", "namespace", "file", "path", "dir", "enabled", "seconds", "type", "kind",
+    "policy", "action", "budget", "limit", "mode",
 ];
 
 /// What a name in upper snake case has as a word of its own when its value is a credential.
@@ -575,18 +547,9 @@ mod tests {
         let azure = "DefaultEndpointsProtocol=https;AccountName=a;AccountKey=c2VjcmV0c2VjcmV0==";
         assert!(!masked(azure).contains("c2Vj") && !masked_value(azure).contains("c2Vj"));
         for text in [
-            "sk-learn",
-            "sk-team-a-production-memory",
-            "task-0123456789abcdef0123",
-            "disk-0123456789abcdef0123",
-            "AKIA",
-            "AKIAnotakeyatallnever",
-            "AIza-short",
-            "ghp_",
-            "xoxb-",
-            "eyJ.a.b",
-            "eyJhbGciOiJIUzI1NiJ9",
-            "monkeyJhbGciOiJIUzI1NiJ9.a.b",
+            "sk-learn", "sk-team-a-production-memory", "task-0123456789abcdef0123",
+            "disk-0123456789abcdef0123", "AKIA", "AKIAnotakeyatallnever", "AIza-short", "ghp_", "xoxb-",
+            "eyJ.a.b", "eyJhbGciOiJIUzI1NiJ9", "monkeyJhbGciOiJIUzI1NiJ9.a.b",
         ] {
             assert_eq!(masked(text), text);
             assert_eq!(masked_value(text), text);
@@ -603,36 +566,11 @@ mod tests {
     #[test]
     fn knows_names_of_credentials() {
         for name in [
-            "TOKEN",
-            "GITHUB_TOKEN",
-            "DB_PASSWORD",
-            "password",
-            "sslpassword",
-            "API_KEY",
-            "x-api-key",
-            "apiKey",
-            "OPENAI_KEY",
-            "SECRET_KEY_BASE",
-            "AWS_SECRET_ACCESS_KEY",
-            "clientSecret",
-            "Authorization",
-            "Cookie",
-            "MY_TOKEN_2",
-            "ARK_MEMORY_HEADER_X_TENANT",
-            "DB_PASS",
-            "PGPASS",
-            "GITHUB_PAT",
-            "JWT",
-            "APP_BEARER",
-            "AWS_CREDS",
-            "AWS_CREDS_2",
-            "STRIPE_SK",
-            "APP_SESSION",
-            "ADMIN_TOKEN",
-            "MEMORY_ADMIN_TOKEN",
-            "SERVICE_ACCOUNT_TOKEN",
-            "accountToken",
-            "GEMINI_TOKEN",
+            "TOKEN", "GITHUB_TOKEN", "DB_PASSWORD", "password", "sslpassword", "API_KEY", "x-api-key",
+            "apiKey", "OPENAI_KEY", "SECRET_KEY_BASE", "AWS_SECRET_ACCESS_KEY", "clientSecret",
+            "Authorization", "Cookie", "MY_TOKEN_2", "ARK_MEMORY_HEADER_X_TENANT", "DB_PASS", "PGPASS",
+            "GITHUB_PAT", "JWT", "APP_BEARER", "AWS_CREDS", "AWS_CREDS_2", "STRIPE_SK", "APP_SESSION",
+            "ADMIN_TOKEN", "MEMORY_ADMIN_TOKEN", "SERVICE_ACCOUNT_TOKEN", "accountToken", "GEMINI_TOKEN",
             "MINIO_TOKEN",
         ] {
             assert!(is_credential_name(name), "{name}");

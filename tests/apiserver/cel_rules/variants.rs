@@ -32,30 +32,10 @@ const UPDATES_PER_VARIANT: usize = 6;
 
 /// What replaces each text of an object, in addition to what replaces every value.
 const UNUSUAL_TEXTS: [&str; 24] = [
-    " ",
-    "\t",
-    "a b",
-    "a/b",
-    "a/b/c",
-    "ns / name",
-    "/",
-    "a:",
-    ":a",
-    "HTTP",
-    " redis",
-    "http://",
-    "HTTPS://U:P@Host:443/a?b#c",
-    "http://h:0",
-    "http://h:65536",
-    "http://[::1]:80/",
-    "http://[::ffff:127.0.0.1]",
-    "http://a@localhost:1",
-    "http://a\u{a0}b",
-    "host=db dbname=x",
-    "0s",
-    "+1.5h",
-    "-1Gi",
-    "1e3",
+    " ", "\t", "a b", "a/b", "a/b/c", "ns / name", "/", "a:", ":a", "HTTP", " redis", "http://",
+    "HTTPS://U:P@Host:443/a?b#c", "http://h:0", "http://h:65536", "http://[::1]:80/",
+    "http://[::ffff:127.0.0.1]", "http://a@localhost:1", "http://a\u{a0}b", "host=db dbname=x", "0s",
+    "+1.5h", "-1Gi", "1e3",
 ];
 
 /// No policy fails of them, and each does what memgate does.

@@ -294,17 +294,8 @@ fn knows_every_field(fixture: &Fixture) -> Result<()> {
     let mut known = BTreeSet::new();
     // What a client cannot change, or not to any effect.
     let others = [
-        "creationTimestamp",
-        "deletionGracePeriodSeconds",
-        "deletionTimestamp",
-        "generateName",
-        "generation",
-        "managedFields",
-        "name",
-        "namespace",
-        "resourceVersion",
-        "selfLink",
-        "uid",
+        "creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "generateName", "generation",
+        "managedFields", "name", "namespace", "resourceVersion", "selfLink", "uid",
     ];
     known.extend(fields("ObjectMeta")?.into_iter().filter(|field| !others.contains(&field.as_str())));
     for kind in ["MutatingWebhook", "ValidatingWebhook"] {

@@ -46,18 +46,8 @@ const ENOUGH_UPDATES: usize = 30;
 
 /// Durations at the ends of what an apiserver reads, and beyond.
 const DURATIONS: [&str; 12] = [
-    "9999999h",
-    "2562048h",
-    "99999999999999999999h",
-    "399999h",
-    "000000000720h",
-    "100000000s",
-    ".5h",
-    "+1h",
-    "24h0m0s",
-    "-9999999h",
-    "1h1m1s1ms1us1ns",
-    "900000000000000000ns",
+    "9999999h", "2562048h", "99999999999999999999h", "399999h", "000000000720h", "100000000s", ".5h", "+1h",
+    "24h0m0s", "-9999999h", "1h1m1s1ms1us1ns", "900000000000000000ns",
 ];
 
 pub(crate) fn trials() -> Vec<Trial> {

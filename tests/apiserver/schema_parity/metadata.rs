@@ -32,29 +32,8 @@ fn not_text() -> Vec<Value> {
 
 fn names() -> Vec<Value> {
     let texts = [
-        "",
-        " ",
-        "ok",
-        "Upper",
-        "under_score",
-        "-start",
-        "end-",
-        ".start",
-        "end.",
-        "a..b",
-        "a.b",
-        "a.-b",
-        "9",
-        "1.2",
-        "a/b",
-        "a b",
-        "a%b",
-        "ümläut",
-        ".",
-        "..",
-        "a:b",
-        "a\n",
-        "ok-",
+        "", " ", "ok", "Upper", "under_score", "-start", "end-", ".start", "end.", "a..b", "a.b", "a.-b",
+        "9", "1.2", "a/b", "a b", "a%b", "ümläut", ".", "..", "a:b", "a\n", "ok-",
     ];
     let long = [63, 64, 248, 249, 253, 254, 300].map(|length| json!("a".repeat(length)));
     let parts = [json!(format!("{0}.{0}.{0}.{0}", "a".repeat(62))), json!(format!("{}.b", "a".repeat(64)))];
@@ -102,23 +81,8 @@ fn maps() -> Vec<Value> {
     ];
     let long_values = [63, 64].map(|length| json!("a".repeat(length)));
     let keys = [
-        "",
-        " ",
-        "a b",
-        "a/b",
-        "a/b/c",
-        "/a",
-        "a/",
-        "A.B/c",
-        "a_b/c",
-        "a.b/C_d.e-f",
-        "a..b/c",
-        "-a",
-        "a-",
-        "ü",
-        "é/a",
-        ".a",
-        "9",
+        "", " ", "a b", "a/b", "a/b/c", "/a", "a/", "A.B/c", "a_b/c", "a.b/C_d.e-f", "a..b/c", "-a", "a-",
+        "ü", "é/a", ".a", "9",
     ];
     let long_keys = [63, 64].map(|length| "a".repeat(length));
     let long_prefixes = [253, 254].map(|length| format!("{}/a", "a".repeat(length)));

@@ -317,20 +317,9 @@ fn says_what_is_wrong_and_where() {
 #[test]
 fn refuses_characters_that_kubectl_reads_otherwise() {
     const PLACES: [&str; 14] = [
-        "# @b: 2\n",
-        "b: 2 # x@c: 3\n",
-        "b: x@c: 2\n",
-        "b: x@y\n",
-        "b: \"x@y\"\n",
-        "b: 'x@y'\n",
-        "b: |\n  x@y\n",
-        "b: >-\n  x\n  y@z\n",
-        "b@: 2\n",
-        "\"b@\": 2\n",
-        "@b: 2\n",
-        "b: {c: 1,@d: 2}\n",
-        "b: &x@ 1\n",
-        "# @",
+        "# @b: 2\n", "b: 2 # x@c: 3\n", "b: x@c: 2\n", "b: x@y\n", "b: \"x@y\"\n", "b: 'x@y'\n",
+        "b: |\n  x@y\n", "b: >-\n  x\n  y@z\n", "b@: 2\n", "\"b@\": 2\n", "@b: 2\n", "b: {c: 1,@d: 2}\n",
+        "b: &x@ 1\n", "# @",
     ];
     for (character, message) in [
         ("\u{85}", "U+0085 ends a line for kubectl; remove it, or write it as \"\\u0085\" in double quotes"),

@@ -412,18 +412,7 @@ fn makes_pods_of_which_many_are_changed() {
 
 fn odd_edits() -> impl Strategy<Value = Vec<Edit>> {
     let token = prop::sample::select(vec![
-        "metadata",
-        "annotations",
-        "spec",
-        "containers",
-        "env",
-        "0",
-        "1",
-        "01",
-        "+1",
-        "-",
-        "a~1b",
-        "",
+        "metadata", "annotations", "spec", "containers", "env", "0", "1", "01", "+1", "-", "a~1b", "",
     ]);
     let pointer = prop::collection::vec(token, 1..5).prop_map(|tokens| format!("/{}", tokens.join("/")));
     let edit = (pointer, any::<bool>()).prop_map(|(pointer, add)| Edit {

@@ -50,16 +50,7 @@ use super::fields::{fields_of, set, wrong_values};
 
 /// What a case may have.
 const KEYS: [&str; 11] = [
-    "name",
-    "object",
-    "namespace",
-    "clusterDomain",
-    "state",
-    "view",
-    "at",
-    "hosts",
-    "why",
-    "sources",
+    "name", "object", "namespace", "clusterDomain", "state", "view", "at", "hosts", "why", "sources",
     "unknown",
 ];
 

@@ -15,16 +15,8 @@ use super::super::names::{MAX_ENTRIES, MAX_NAME_CHARS, label_key, label_value, n
 use super::super::reader::Reader;
 
 const FIELDS: [&str; 10] = [
-    "families",
-    "kinds",
-    "namespaces",
-    "excludeNamespaces",
-    "namespaceSelector",
-    "objectSelector",
-    "names",
-    "excludeUsers",
-    "excludeGroups",
-    "operations",
+    "families", "kinds", "namespaces", "excludeNamespaces", "namespaceSelector", "objectSelector", "names",
+    "excludeUsers", "excludeGroups", "operations",
 ];
 
 pub(super) fn read(reader: &Reader<'_>) -> Option<Match> {

@@ -137,24 +137,9 @@ pub(super) fn reasons(call: Option<Phase>) -> impl Iterator<Item = &'static str>
 
 /// Every reason of a rejection.
 const REASONS: [&str; 18] = [
-    "bad-method",
-    "bad-path",
-    "unknown-path",
-    "bad-content-type",
-    "bad-content-encoding",
-    "bad-timeout",
-    "body-too-large",
-    "overloaded",
-    "body-late",
-    "body-broken",
-    "body-not-utf8",
-    "body-malformed",
-    "not-synced",
-    "lookup-failed",
-    "late",
-    "object-unreadable",
-    "fault",
-    "panic",
+    "bad-method", "bad-path", "unknown-path", "bad-content-type", "bad-content-encoding", "bad-timeout",
+    "body-too-large", "overloaded", "body-late", "body-broken", "body-not-utf8", "body-malformed",
+    "not-synced", "lookup-failed", "late", "object-unreadable", "fault", "panic",
 ];
 
 #[cfg(test)]

@@ -128,13 +128,7 @@ mod tests {
             assert_eq!(phase(&paths, &with_token(Phase::Validate, token)), Ok(Phase::Validate));
         }
         let wrong = [
-            "/mutate/OTHER",
-            "/mutate/NEW/",
-            "/mutate//NEW",
-            "/mutate/NEW/OLD",
-            "/Mutate/NEW",
-            "/NEW",
-            "NEW",
+            "/mutate/OTHER", "/mutate/NEW/", "/mutate//NEW", "/mutate/NEW/OLD", "/Mutate/NEW", "/NEW", "NEW",
         ];
         let wrong =
             wrong.map(|path| path.replace("NEW", &new).replace("OLD", &old).replace("OTHER", &tokens()[2]));

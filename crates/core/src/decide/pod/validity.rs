@@ -192,26 +192,15 @@ fn wrong_container(container: &Json) -> Option<String> {
 /// Source: kubernetes/kubernetes, `validEnvDownwardAPIFieldPathExpressions`.
 fn is_pod_field(path: &str) -> bool {
     const FIELDS: [&str; 9] = [
-        "metadata.name",
-        "metadata.namespace",
-        "metadata.uid",
-        "spec.nodeName",
-        "spec.serviceAccountName",
-        "status.hostIP",
-        "status.hostIPs",
-        "status.podIP",
-        "status.podIPs",
+        "metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName", "spec.serviceAccountName",
+        "status.hostIP", "status.hostIPs", "status.podIP", "status.podIPs",
     ];
     FIELDS.contains(&path)
 }
 
 /// The resources of a container that a variable can have.
 const RESOURCE_FIELDS: [&str; 6] = [
-    "limits.cpu",
-    "limits.memory",
-    "limits.ephemeral-storage",
-    "requests.cpu",
-    "requests.memory",
+    "limits.cpu", "limits.memory", "limits.ephemeral-storage", "requests.cpu", "requests.memory",
     "requests.ephemeral-storage",
 ];
 

@@ -99,18 +99,9 @@ pub(crate) static DIALECTS: [&Dialect; 4] = [&ARKONIS, &ARKONIS_OLD, &KUBESWARM,
 
 /// The kinds of this family, memory resources first in each dialect.
 pub(crate) static VALIDATED: [&Kind; 12] = [
-    &ARKONIS.memory,
-    &ARKONIS.agent,
-    &ARKONIS.settings,
-    &ARKONIS_OLD.memory,
-    &ARKONIS_OLD.agent,
-    &ARKONIS_OLD.settings,
-    &KUBESWARM.memory,
-    &KUBESWARM.agent,
-    &KUBESWARM.settings,
-    &AGENTOPS.memory,
-    &AGENTOPS.agent,
-    &AGENTOPS.settings,
+    &ARKONIS.memory, &ARKONIS.agent, &ARKONIS.settings, &ARKONIS_OLD.memory, &ARKONIS_OLD.agent,
+    &ARKONIS_OLD.settings, &KUBESWARM.memory, &KUBESWARM.agent, &KUBESWARM.settings, &AGENTOPS.memory,
+    &AGENTOPS.agent, &AGENTOPS.settings,
 ];
 
 /// The memory resources.

@@ -241,24 +241,8 @@ fn is_credential_parameter(parameter: &str) -> bool {
 /// or as a word of camel case. `sslkey`, the path of a file, does not.
 fn is_credential_name(name: &str) -> bool {
     const WORDS: [&str; 18] = [
-        "password",
-        "passwd",
-        "pwd",
-        "pass",
-        "secret",
-        "token",
-        "key",
-        "apikey",
-        "api_key",
-        "auth",
-        "authorization",
-        "credential",
-        "credentials",
-        "sig",
-        "signature",
-        "sas",
-        "jwt",
-        "session",
+        "password", "passwd", "pwd", "pass", "secret", "token", "key", "apikey", "api_key", "auth",
+        "authorization", "credential", "credentials", "sig", "signature", "sas", "jwt", "session",
     ];
     WORDS.iter().any(|word| {
         let at = name.len().checked_sub(word.len()).and_then(|at| name.split_at_checked(at));
@@ -534,24 +518,8 @@ mod tests {
     #[test]
     fn a_parameter_is_a_credential_by_the_last_word_of_its_name() {
         for word in [
-            "password",
-            "passwd",
-            "pwd",
-            "pass",
-            "secret",
-            "token",
-            "key",
-            "apikey",
-            "api_key",
-            "auth",
-            "authorization",
-            "credential",
-            "credentials",
-            "sig",
-            "signature",
-            "sas",
-            "jwt",
-            "session",
+            "password", "passwd", "pwd", "pass", "secret", "token", "key", "apikey", "api_key", "auth",
+            "authorization", "credential", "credentials", "sig", "signature", "sas", "jwt", "session",
         ] {
             let (first, rest) = word.split_at(1);
             let capital = format!("{}{rest}", first.to_uppercase());

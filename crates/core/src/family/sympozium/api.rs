@@ -82,14 +82,7 @@ pub(crate) const MAX_ENSEMBLE_NAME_BYTES: usize = 49;
 
 /// The names of volumes that Sympozium reserves.
 pub(crate) const RESERVED_VOLUMES: [&str; 9] = [
-    "workspace",
-    "ipc",
-    "skills",
-    "tmp",
-    "memory",
-    "mcp-config",
-    "sidecar-tools",
-    "harness-home",
+    "workspace", "ipc", "skills", "tmp", "memory", "mcp-config", "sidecar-tools", "harness-home",
     "sympozium-run-api-access",
 ];
 
@@ -135,13 +128,7 @@ pub(crate) static CLAIM: Kind = Kind::new(
 
 /// The kinds that the family validates.
 pub(crate) static VALIDATED: [&Kind; 8] = [
-    &AGENT,
-    &ENSEMBLE,
-    &AGENT_RUN,
-    &SKILL_PACK,
-    &AGENT_OLD,
-    &ENSEMBLE_OLD,
-    &WORKSPACE_SESSION,
+    &AGENT, &ENSEMBLE, &AGENT_RUN, &SKILL_PACK, &AGENT_OLD, &ENSEMBLE_OLD, &WORKSPACE_SESSION,
     &HARNESS_SESSION,
 ];
 

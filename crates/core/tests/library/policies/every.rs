@@ -50,15 +50,8 @@ pub(super) fn strict() -> Vec<(&'static str, Value)> {
         (
             "immutable",
             json!([
-                "backend",
-                "collection",
-                "endpoint.url",
-                "endpoint.port",
-                "secrets",
-                "labels",
-                "annotations",
-                "endpoint.tls",
-                "embedding"
+                "backend", "collection", "endpoint.url", "endpoint.port", "secrets", "labels", "annotations",
+                "endpoint.tls", "embedding"
             ]),
         ),
         ("labels", json!({"required": ["none-such"], "values": {"app": ["none-such"]}})),

@@ -142,14 +142,8 @@ const AMBIGUOUS: [&str; 53] = [
 #[test]
 fn hosts_in_parameters_are_judged() {
     for scheme in [
-        "postgres",
-        "postgresql+asyncpg",
-        "jdbc:postgresql",
-        "JDBC:PostgreSQL",
-        "mysql+pymysql",
-        "cockroachdb",
-        "redis",
-        "mongodb+srv",
+        "postgres", "postgresql+asyncpg", "jdbc:postgresql", "JDBC:PostgreSQL", "mysql+pymysql",
+        "cockroachdb", "redis", "mongodb+srv",
     ] {
         for name in ["host", "HOST", "hostaddr", "PGHOST", "pghost", "ho%73t"] {
             for front in ["", "good.example.com", "u:p@good.example.com:1"] {
@@ -232,16 +226,8 @@ fn other_conditions_cannot_judge_what_clients_read_differently() {
 #[test]
 fn messages_about_ambiguous_hosts_show_no_userinfo() {
     const USERINFO: [&str; 10] = [
-        "",
-        "u:ZEBRA@",
-        "ZEBRA@",
-        "ZEBRA@ZEBRA@",
-        "u:x@ZEBRA@",
-        "u:x\\ZEBRA@",
-        "u:x/ZEBRA@",
-        "u:x?ZEBRA@",
-        "u:x#ZEBRA@",
-        "u:x ZEBRA@",
+        "", "u:ZEBRA@", "ZEBRA@", "ZEBRA@ZEBRA@", "u:x@ZEBRA@", "u:x\\ZEBRA@", "u:x/ZEBRA@", "u:x?ZEBRA@",
+        "u:x#ZEBRA@", "u:x ZEBRA@",
     ];
     const TAILS: [&str; 6] =
         ["/x", "/v1?token=abc@ZEBRA", "#ZEBRA@ZEBRA", "/ZEBRA@x", "?password=ZEBRA@x", "/x@tcp(ZEBRA)/y"];

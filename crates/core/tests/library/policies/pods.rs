@@ -54,15 +54,8 @@ fn memories() -> [(Value, Vec<(&'static str, &'static str)>); 3] {
 }
 
 const NAMES: [&str; 9] = [
-    "BACKEND",
-    "REDIS_URL",
-    "REDIS_TTL",
-    "REDIS_MAX_ENTRIES",
-    "VECTOR_STORE_PROVIDER",
-    "VECTOR_STORE_ENDPOINT",
-    "VECTOR_STORE_COLLECTION",
-    "VECTOR_STORE_API_KEY",
-    "VECTOR_STORE_TTL",
+    "BACKEND", "REDIS_URL", "REDIS_TTL", "REDIS_MAX_ENTRIES", "VECTOR_STORE_PROVIDER",
+    "VECTOR_STORE_ENDPOINT", "VECTOR_STORE_COLLECTION", "VECTOR_STORE_API_KEY", "VECTOR_STORE_TTL",
 ];
 
 #[test]
@@ -126,14 +119,7 @@ fn no_value_of_a_variable_is_judged_as_the_declared_one() {
                 vec![json!({"name": full, "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}})];
             entries.push(json!({"name": full, "valueFrom": {"secretKeyRef": {"name": "x", "key": "y"}}}));
             for value in [
-                "evil",
-                "http://evil",
-                "redis",
-                "in-context",
-                "vector-store",
-                "77",
-                "-1",
-                "$(X)",
+                "evil", "http://evil", "redis", "in-context", "vector-store", "77", "-1", "$(X)",
                 "redis://u:p@h",
             ] {
                 entries.push(json!({"name": full, "value": value}));

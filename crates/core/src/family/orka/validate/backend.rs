@@ -134,50 +134,17 @@ mod tests {
     #[test]
     fn tells_private_hosts_from_public_ones() {
         for host in [
-            "127.0.0.1",
-            "10.1.2.3",
-            "172.16.0.1",
-            "192.168.1.1",
-            "169.254.169.254",
-            "100.64.0.1",
-            "0.0.0.0",
-            "198.18.0.1",
-            "224.0.0.1",
-            "255.255.255.255",
-            "203.0.113.9",
-            "::1",
-            "::",
-            "fe80::1%25eth0",
-            "fd00::1",
-            "ff02::1",
-            "2001:db8::1",
-            "::ffff:10.0.0.1",
-            "localhost",
-            "LocalHost.",
-            "local",
-            "svc",
-            "metadata",
-            "instance-data",
-            "a.localhost",
-            "db.local",
-            "x.internal",
-            "memory.team.svc",
-            "memory.svc.cluster.test",
-            "metadata.google.internal",
+            "127.0.0.1", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1", "0.0.0.0",
+            "198.18.0.1", "224.0.0.1", "255.255.255.255", "203.0.113.9", "::1", "::", "fe80::1%25eth0",
+            "fd00::1", "ff02::1", "2001:db8::1", "::ffff:10.0.0.1", "localhost", "LocalHost.", "local",
+            "svc", "metadata", "instance-data", "a.localhost", "db.local", "x.internal", "memory.team.svc",
+            "memory.svc.cluster.test", "metadata.google.internal",
         ] {
             assert!(is_private(host), "{host}");
         }
         for host in [
-            "memory.example.com",
-            "8.8.8.8",
-            "2606:4700::1111",
-            "::ffff:8.8.8.8",
-            "svc.example.com",
-            "localhost.example.com",
-            "mylocal",
-            "",
-            "metadata.example.com",
-            "172.32.0.1",
+            "memory.example.com", "8.8.8.8", "2606:4700::1111", "::ffff:8.8.8.8", "svc.example.com",
+            "localhost.example.com", "mylocal", "", "metadata.example.com", "172.32.0.1",
         ] {
             assert!(!is_private(host), "{host}");
         }

@@ -18,13 +18,8 @@ const AGENT_NAME: &str = "ORKA_AGENT_NAME";
 
 /// The variables that the controller sets after those of the Task, or instead of them.
 const RESERVED: [&str; 7] = [
-    "ORKA_TASK_NAME",
-    "ORKA_TASK_NAMESPACE",
-    "ORKA_TASK_UID",
-    "ORKA_CONTROLLER_URL",
-    "ORKA_RESULT_ENDPOINT",
-    "ORKA_AI_TOOLS",
-    "ORKA_COORDINATION_ENABLED",
+    "ORKA_TASK_NAME", "ORKA_TASK_NAMESPACE", "ORKA_TASK_UID", "ORKA_CONTROLLER_URL", "ORKA_RESULT_ENDPOINT",
+    "ORKA_AI_TOOLS", "ORKA_COORDINATION_ENABLED",
 ];
 
 fn warn_at(

@@ -44,18 +44,8 @@ const PREFIX: &str = "ORLOJ_MEMORY_";
 pub(super) const NAMES: MemoryVariableNames<'static> = MemoryVariableNames {
     prefixes: &[PREFIX],
     names: &[
-        REF,
-        NAMESPACE,
-        PROVIDER,
-        TYPE,
-        ALLOW,
-        PASSWORD,
-        TOKEN,
-        DSN,
-        ENDPOINT,
-        EMBEDDING_URL,
-        EMBEDDING_MODEL,
-        EMBEDDING_API_KEY,
+        REF, NAMESPACE, PROVIDER, TYPE, ALLOW, PASSWORD, TOKEN, DSN, ENDPOINT, EMBEDDING_URL,
+        EMBEDDING_MODEL, EMBEDDING_API_KEY,
     ],
     open: None,
 };

@@ -108,14 +108,7 @@ fn missing_with_custom_provider(memory: &Memory<'_>, object: &Tree) -> Vec<Findi
 
 fn is_vector_database(provider: &str) -> bool {
     const NAMES: [&str; 9] = [
-        "pinecone",
-        "qdrant",
-        "weaviate",
-        "milvus",
-        "chroma",
-        "chromadb",
-        "lancedb",
-        "elasticsearch",
+        "pinecone", "qdrant", "weaviate", "milvus", "chroma", "chromadb", "lancedb", "elasticsearch",
         "opensearch",
     ];
     NAMES.contains(&provider) || intended_provider(provider) == Some("pgvector")

@@ -47,11 +47,8 @@ pub(super) fn findings(
                 format!("{field}[{name}] has no effect: set by Ensemble {ensemble}")
             });
             let shared = Pointer::new("/spec/sharedMemory");
-            Finding::warn(&RESERVED_ENV, at.key(name), message).elsewhere(
-                ensemble,
-                shared,
-                "sets the variable",
-            )
+            Finding::warn(&RESERVED_ENV, at.key(name), message)
+                .elsewhere(ensemble, shared, "sets the variable")
         }));
     }
     findings

@@ -142,12 +142,8 @@ impl Rules<'_, '_> {
             if !self.ensemble.has_config(member) {
                 let members: &Pointer = members.get_or_insert_with(at);
                 let at = || members.index(index);
-                findings.extend(self.report.not_found(
-                    &TRUST_GROUP_MEMBER_UNKNOWN,
-                    at,
-                    member,
-                    self.ensemble,
-                ));
+                findings
+                    .extend(self.report.not_found(&TRUST_GROUP_MEMBER_UNKNOWN, at, member, self.ensemble));
             }
         }
         let first = group.members.first();

@@ -19,26 +19,10 @@ use super::{Report, about_agents, tokens, volumes};
 /// The tools that the agent's runner has built in.
 /// Source: upstream, `internal/webhook/skillpack_validator.go`.
 const BUILT_IN_TOOLS: [&str; 20] = [
-    "memory_search",
-    "memory_store",
-    "memory_list",
-    "memory_update",
-    "memory_forget",
-    "workflow_memory_search",
-    "workflow_memory_store",
-    "workflow_memory_list",
-    "workflow_memory_update",
-    "workflow_memory_forget",
-    "execute_command",
-    "read_file",
-    "write_file",
-    "edit_file",
-    "list_directory",
-    "send_channel_message",
-    "fetch_url",
-    "schedule_task",
-    "delegate_to_persona",
-    "spawn_subagents",
+    "memory_search", "memory_store", "memory_list", "memory_update", "memory_forget",
+    "workflow_memory_search", "workflow_memory_store", "workflow_memory_list", "workflow_memory_update",
+    "workflow_memory_forget", "execute_command", "read_file", "write_file", "edit_file", "list_directory",
+    "send_channel_message", "fetch_url", "schedule_task", "delegate_to_persona", "spawn_subagents",
 ];
 
 pub(super) fn findings(subject: &Subject<'_>, report: Report<'_>) -> Vec<Finding> {
