@@ -43,7 +43,7 @@
 //! | `aggregation` | reports which platforms have their own API server | |
 //! | `events` | writes Kubernetes Events | `clock`, `log_rate_limiter`, `metrics` |
 //! | `store` | watches, and the state that they make; which objects are missing | `jitter`, `log_rate_limiter`, `options` |
-//! | `lookup` | gets single objects; since when all lookups fail | `deadline`, `jitter`, `log_rate_limiter`, `metrics`, `store` |
+//! | `lookup` | gets single objects; since when all lookups fail | `jitter`, `log_rate_limiter`, `metrics`, `store` |
 //! | `audit` | judges stored objects, writes reports and statuses | `certs`, `clock`, `drain`, `jitter`, `log_rate_limiter`, `lookup`, `metrics`, `options`, `store` |
 //! | `rejection` | errors and their HTTP status | `metrics` |
 //! | `review_paths` | the paths under which reviews are accepted | `rejection` |
@@ -453,7 +453,8 @@ fn spawn_with_cluster(
     timers: &Arc<Timers>,
 ) {
     let (store, metrics, clock) = (&health.app.handler.store, &health.metrics, options.clock.clone());
-    tokio::spawn(aggregation::report(client.clone(), store.snapshot().settings.families.clone()));
+    let families = store.snapshot().settings.families.clone();
+    tokio::spawn(aggregation::report(client.clone(), families.clone()));
     if let tls::CertSource::Builtin(builtin) = &options.tls {
         let (certificate, paths) = (Arc::clone(&health.certificate), Arc::clone(&health.app.paths));
         let (builtin, metrics) = (builtin.clone(), Arc::clone(metrics));
@@ -475,7 +476,7 @@ fn spawn_with_cluster(
     let app = Arc::clone(&health.app);
     tasks.spawn(async move {
         match &app.handler.lookups {
-            Some(lookups) => lookups.retry_failing().await,
+            Some(lookups) => lookups.probe_while_failing(&families).await,
             None => std::future::pending().await,
         }
     });

@@ -22,7 +22,7 @@ pub(super) struct Deadline {
 }
 
 /// How long a review waits for lookups without which its object is refused.
-pub(super) const REQUIRED_LOOKUPS: Duration = Duration::from_millis(800);
+const REQUIRED_LOOKUPS: Duration = Duration::from_millis(800);
 
 impl Deadline {
     /// The deadline of a request that came in at `start` and may take `timeout`. One second of the timeout is

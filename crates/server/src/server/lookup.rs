@@ -12,6 +12,7 @@
 mod failing;
 
 use std::collections::BTreeMap;
+use std::future::ready;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -25,14 +26,14 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use self::failing::Failing;
 use crate::library_error::{explained, status_line};
-use crate::server::deadline::REQUIRED_LOOKUPS;
 use crate::server::jitter::jitter;
 use crate::server::log_rate_limiter::{LogRate, LogRateLimiter};
 use crate::server::metrics::Metrics;
 use crate::server::metrics::labels::ResultLabel;
 use crate::server::store::apply_event::RawObject;
 use crate::server::store::lock;
-use memgate_model::kind::SECRET;
+use memgate_model::family::Family;
+use memgate_model::kind::{Kind, SECRET};
 use memgate_model::object::{LookupAnswer, Object, Reference};
 
 /// How long a request waits for the previous one about the same object, which may hang.
@@ -56,9 +57,11 @@ const MOST_LARGE: usize = 2;
 /// The timeout of one request, also of a request that no review waits for any more.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How long to wait before the last failed lookup is repeated, while every lookup fails: its answer shows when the
-/// apiserver works again, also to a replica that is not asked any more.
-const RETRY_INTERVAL: Duration = Duration::from_secs(10);
+/// How long to wait between two probes while lookups fail.
+const PROBE_INTERVAL: Duration = Duration::from_secs(10);
+
+/// The name of the objects that a probe asks for. The answer is nearly always a 404, which is as good as an object.
+const PROBE_NAME: &str = "memgate-probe";
 
 /// The reasons of failures that are not the apiserver's own.
 const NO_ANSWER: &str = "the apiserver did not answer in time";
@@ -132,14 +135,27 @@ impl Lookups {
         self.failing.for_long(Instant::now())
     }
 
-    /// Repeats the last failed lookup while every lookup fails; never ends.
-    pub(super) async fn retry_failing(&self) {
+    /// While lookups fail, asks for one object of each kind of these platforms. Any answer shows that the apiserver can be
+    /// asked, and that only some objects or kinds fail. It also comes to a replica that gets no reviews. Never ends.
+    pub(super) async fn probe_while_failing(&self, families: &[&'static Family]) {
+        let kinds = families.iter().flat_map(|family| family.kinds.watched).copied();
+        let kinds: Vec<_> = kinds.filter(|kind| is_of_platform(kind)).collect();
         loop {
-            sleep(jitter(RETRY_INTERVAL)).await;
-            if let Some(reference) = self.failing.last() {
-                let _is_noted = self.get_one(&reference, Instant::now() + REQUIRED_LOOKUPS).await;
+            sleep(jitter(PROBE_INTERVAL)).await;
+            if self.failing.has_begun() {
+                let probes: Vec<_> = kinds.iter().map(|kind| self.is_answered(kind)).collect();
+                if stream::iter(probes).buffer_unordered(AT_A_TIME).any(ready).await {
+                    self.failing.answered();
+                }
             }
         }
+    }
+
+    /// Whether the apiserver answers a probe of the kind. Probes take no permit, since lookups that hang may hold them all.
+    async fn is_answered(&self, kind: &'static Kind) -> bool {
+        let namespace = if kind.namespaced { "default" } else { "" };
+        let probe = Reference { kind, namespace: namespace.to_owned(), name: PROBE_NAME.to_owned() };
+        matches!(timeout(REQUEST_TIMEOUT, get(&self.client, &probe)).await, Ok(Ok(_)))
     }
 
     async fn get_one(&self, reference: &Reference, until: Instant) -> LookupAnswer {
@@ -154,9 +170,11 @@ impl Lookups {
             Err(_) => ResultLabel::TimedOut,
         });
         let answer = answer.unwrap_or_else(|_| Err(NO_ANSWER.into()));
-        match &answer {
-            Ok(_) => self.failing.answered(),
-            Err(why) => self.failing.failed(reference, why, Instant::now()),
+        if is_of_platform(reference.kind) {
+            match &answer {
+                Ok(_) => self.failing.answered(),
+                Err(why) => self.failing.failed(why, Instant::now()),
+            }
         }
         answer?
     }
@@ -251,6 +269,12 @@ impl ReviewLookups<'_> {
         self.bytes = left.unwrap_or_default();
         if left.is_some() { Ok(object) } else { Err(TOO_LARGE.into()) }
     }
+}
+
+/// Whether the kind is a platform's. Its lookups show whether memgate works: an operator may keep it from reading Services
+/// or ConfigMaps. The groups of Kubernetes that are looked up (the core group and `apps`) have no domain.
+fn is_of_platform(kind: &Kind) -> bool {
+    kind.group.contains('.')
 }
 
 /// The text of an object, or `None` if it does not exist.

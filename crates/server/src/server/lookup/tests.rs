@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use serde_json::json;
-use tokio::time::{advance, sleep};
+use tokio::time::sleep;
 
 use super::*;
 use crate::server::test_support::{Reply, RequestedPaths, client, not_found};
@@ -91,55 +91,105 @@ async fn does_not_wait_beyond_its_time() {
     assert_eq!(reasons(&answers), [Some("the apiserver did not answer in time")]);
 }
 
-/// What else waits for an answer does not matter: each lookup has a failure of its own.
+/// Lets reviews look up these objects for three minutes beside the probe, and returns why the replica was not ready.
+async fn not_ready_reason(lookups: &Lookups, references: &[Reference]) -> Option<String> {
+    let reviews = async {
+        for _ in 0..36 {
+            let answers = get_all(lookups, references.to_vec(), Instant::now() + Duration::from_secs(1));
+            assert!(answers.await.iter().any(|(_, answer)| answer.is_err()));
+            sleep(Duration::from_secs(4)).await;
+            if let Some(reason) = lookups.failing_for_long() {
+                return Some(reason);
+            }
+        }
+        None
+    };
+    tokio::select! {
+        () = lookups.probe_while_failing(&family::ALL) => None,
+        reason = reviews => reason,
+    }
+}
+
 #[tokio::test(start_paused = true)]
-async fn the_replica_is_not_ready_when_every_lookup_has_failed_for_a_minute() {
+async fn the_replica_is_not_ready_when_all_has_failed_for_a_minute_until_a_probe_is_answered() {
     let code = Arc::new(AtomicUsize::new(401));
     let answered = Arc::clone(&code);
     let (lookups, asked) = lookups(4, move |_| {
         let code = u16::try_from(answered.load(Ordering::SeqCst)).expect("a status");
         async move { if code == 404 { not_found() } else { status(code) } }.boxed()
     });
-    let fail = async || drop(get_all(&lookups, vec![reference("a")], soon()).await);
-    fail().await;
-    advance(Duration::from_secs(59)).await;
-    fail().await;
-    assert_eq!(lookups.failing_for_long(), None);
-    advance(Duration::from_secs(1)).await;
-    let reason = "every lookup at the apiserver has failed for 60 s, the last one with: 401 Unauthorized";
-    assert_eq!(lookups.failing_for_long().as_deref(), Some(reason));
-    // No review comes any more. The last lookup is repeated until the apiserver answers.
-    let before = asked.all().len();
+    // Later nothing is looked up: no review comes to a replica that is not ready.
+    drop(get_all(&lookups, vec![reference("a")], soon()).await);
+    let time = async {
+        sleep(Duration::from_secs(59)).await;
+        assert_eq!(lookups.failing_for_long(), None);
+        sleep(Duration::from_secs(1)).await;
+        let reason = "every lookup at the apiserver has failed for 60 s, the last one with: 401 Unauthorized";
+        assert_eq!(lookups.failing_for_long().as_deref(), Some(reason));
+        code.store(404, Ordering::SeqCst);
+        sleep(Duration::from_secs(13)).await;
+        assert_eq!(lookups.failing_for_long(), None);
+        let before = asked.all().len();
+        sleep(Duration::from_mins(1)).await;
+        assert_eq!(asked.all().len(), before, "nothing fails, so there are no probes");
+    };
     tokio::select! {
-        () = lookups.retry_failing() => {}
-        () = async {
-            sleep(Duration::from_secs(30)).await;
-            assert!(lookups.failing_for_long().is_some());
-            code.store(404, Ordering::SeqCst);
-            sleep(Duration::from_secs(13)).await;
-            assert_eq!(lookups.failing_for_long(), None);
-            let repeated = asked.all().len() - before;
-            assert!((3..=6).contains(&repeated), "{repeated}");
-            sleep(Duration::from_mins(1)).await;
-            assert_eq!(asked.all().len(), before + repeated, "nothing fails, so nothing is repeated");
-        } => {}
+        () = lookups.probe_while_failing(&family::ALL) => {}
+        () = time => {}
     }
+    let base = format!("/apis/{}/{}/namespaces", kind().group, kind().version);
+    let first = [
+        format!("{base}/team/{}/a", kind().plural),
+        format!("{base}/default/{}/memgate-probe", kind().plural),
+    ];
+    assert_eq!(asked.all().get(..2), Some(first.as_slice()));
+    assert!(asked.all().iter().all(|path| path.starts_with("/apis/")), "no core kinds: {:?}", asked.all());
 }
 
 /// Otherwise a tenant could take all replicas out of the Service.
 #[tokio::test(start_paused = true)]
-async fn what_tenants_can_cause_does_not_make_a_replica_unready() {
-    let (lookups, _) = lookups(4, |path| {
-        async move { if path.contains("configmaps") { status(403) } else { (200, "hello".to_owned()) } }
+async fn one_object_that_fails_leaves_the_replica_ready() {
+    for reply in [status(500), (200, "hello".to_owned())] {
+        let (lookups, _) = lookups(4, move |path| {
+            let reply = reply.clone();
+            async move { if path.ends_with("/bad") { reply } else { not_found() } }.boxed()
+        });
+        assert_eq!(not_ready_reason(&lookups, &[reference("bad")]).await, None);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_kind_that_fails_leaves_the_replica_ready() {
+    for hangs in [false, true] {
+        let (lookups, _) = lookups(1, move |path| {
+            let fails = path.contains(&format!("/{}/", kind().plural));
+            async move {
+                match fails {
+                    true if hangs => futures::future::pending().await,
+                    true => status(403),
+                    false => not_found(),
+                }
+            }
             .boxed()
-    });
-    for reference in [reference("unreadable"), config_map("forbidden")] {
-        for _ in 0..3 {
-            let answers = get_all(&lookups, vec![reference.clone()], soon()).await;
-            assert!(answers[0].1.is_err());
-            advance(Duration::from_mins(1)).await;
+        });
+        let names: Vec<_> = ["a", "b", "c", "d", "e", "f"].map(reference).into();
+        assert_eq!(not_ready_reason(&lookups, &names).await, None, "{hangs}");
+    }
+}
+
+/// An operator may keep memgate from reading Services and ConfigMaps.
+#[tokio::test(start_paused = true)]
+async fn core_kinds_make_a_replica_neither_unready_nor_ready() {
+    for (config_maps, others, unready) in [(403, 404, false), (404, 403, true)] {
+        let (lookups, _) = lookups(4, move |path| {
+            let code = if path.contains("/configmaps/") { config_maps } else { others };
+            async move { if code == 404 { not_found() } else { status(code) } }.boxed()
+        });
+        for reference in [reference("a"), config_map("a")] {
+            drop(get_all(&lookups, vec![reference], soon()).await);
         }
-        assert_eq!(lookups.failing_for_long(), None, "{reference:?}");
+        sleep(Duration::from_mins(1)).await;
+        assert_eq!(lookups.failing_for_long().is_some(), unready, "{config_maps}");
     }
 }
 
