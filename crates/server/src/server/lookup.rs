@@ -151,7 +151,7 @@ impl Lookups {
         }
     }
 
-    /// Whether the apiserver answers a probe of the kind. It waits for no permit, since lookups of a kind that hangs may hold all.
+    /// Whether the apiserver answers a probe of the kind. Probes take no permit, since lookups that hang may hold them all.
     async fn is_answered(&self, kind: &'static Kind) -> bool {
         let namespace = if kind.namespaced { "default" } else { "" };
         let probe = Reference { kind, namespace: namespace.to_owned(), name: PROBE_NAME.to_owned() };
