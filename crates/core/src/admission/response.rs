@@ -15,7 +15,7 @@ use memgate_model::reason::Reason;
 use memgate_primitives::credential::masked_keys;
 use memgate_primitives::members::Members;
 use memgate_primitives::number::more;
-use memgate_primitives::plain_text::cut;
+use memgate_primitives::plain_text::{cut, plain};
 
 use super::Review;
 use super::bounds::{json_bytes, takes};
@@ -199,7 +199,7 @@ impl ReviewResponse<'_> {
         if let Some(decision) = self.judged_by {
             let exemptions: Vec<&str> = decision.exemptions.iter().map(String::as_str).collect();
             let names = |names: String| Cow::Owned(cut(&names, MAX_NAMES_CHARS).into_owned());
-            annotations.insert("uid", self.review.uid.as_ref().into());
+            annotations.insert("uid", plain(&self.review.uid));
             annotations.insert("policies", names(decision.policies.join(",")));
             annotations.insert("exemptions", names(exemptions.join(",")));
         }
