@@ -14,6 +14,7 @@ pub(crate) mod container_view;
 pub mod endpoint_view;
 pub mod in_cel;
 pub mod inject;
+pub mod kagent;
 pub mod message;
 pub mod orka;
 pub mod orloj;
@@ -30,8 +31,8 @@ use memgate_model::platform_settings::PlatformSettings;
 use memgate_model::settings::{PolicySettings, Settings};
 
 /// Every platform, in the order in which several that know one pod add to it.
-pub static ALL: [&Family; 5] =
-    [&arkonis::FAMILY, &ark::FAMILY, &orloj::FAMILY, &orka::FAMILY, &sympozium::FAMILY];
+pub static ALL: [&Family; 6] =
+    [&arkonis::FAMILY, &ark::FAMILY, &orloj::FAMILY, &orka::FAMILY, &sympozium::FAMILY, &kagent::FAMILY];
 
 /// The settings of an installation that chooses nothing: every platform is enabled.
 pub fn default_settings() -> Settings {

@@ -82,8 +82,8 @@ pub struct Pods {
     pub selectors: &'static [PodSelector],
     /// Whether a pod with `memgate.dev/inject: required` is refused if it cannot get its memory.
     pub honour_required: bool,
-    /// The code for an unsupported value of the inject label.
-    pub inject_label_unknown: &'static Code,
+    /// The code for an unsupported value of the inject label; `None` without agent pods.
+    pub inject_label_unknown: Option<&'static Code>,
     /// Whether a pod belongs to the platform although `inject` does not recognise it. Such a pod is never refused.
     /// `None` if every pod of the platform is an agent pod.
     pub known_otherwise: Option<fn(&Pod<'_>) -> bool>,
@@ -94,6 +94,18 @@ pub struct Pods {
     /// `memgate doctor` sends such pods as a dry run in namespaces without an agent pod: where a quota refuses every
     /// pod, only a made-up pod shows that. `None` if memgate does not add containers.
     pub stand_ins: Option<fn(&mut StateReader<'_>) -> Vec<Value>>,
+}
+
+impl Pods {
+    /// For a platform whose pods get nothing from memgate.
+    pub const NONE: Self = Self {
+        selectors: &[],
+        honour_required: false,
+        inject_label_unknown: None,
+        known_otherwise: None,
+        declared_namespace: None,
+        stand_ins: None,
+    };
 }
 
 /// When the resources of a platform are validated, and how strictly.

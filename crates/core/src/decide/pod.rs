@@ -344,11 +344,11 @@ fn join(
         joined.findings.extend(injection.warnings);
         joined.findings.extend(unmet);
         if let InjectMode::Other(value) = inject_mode(pod) {
-            joined.findings.push(label_unknown(family, value));
+            joined.findings.extend(label_unknown(family, value));
         }
         let object = || state.peek(&NAMESPACE, "", namespace);
         let unknown =
-            namespace_label.map(|value| namespace_label_unknown(family, namespace, value, object()));
+            namespace_label.and_then(|value| namespace_label_unknown(family, namespace, value, object()));
         joined.findings.extend(unknown);
         joined.edits.extend(injection.edits);
         joined.missing.extend(injection.missing);
@@ -413,12 +413,13 @@ fn namespace_label<'s>(namespace: &str, state: &mut StateReader<'s>) -> Option<&
     }
 }
 
-fn label_unknown(family: &'static Family, value: &str) -> Finding {
+fn label_unknown(family: &'static Family, value: &str) -> Option<Finding> {
+    let code = family.pods.inject_label_unknown?;
     let message = format!(
         "label memgate.dev/inject: unsupported value {}; use \"disabled\" or \"required\"",
         quoted(value)
     );
-    Finding::warn(family.pods.inject_label_unknown, label_pointer(INJECT_LABEL), message)
+    Some(Finding::warn(code, label_pointer(INJECT_LABEL), message))
 }
 
 fn namespace_label_unknown(
@@ -426,15 +427,16 @@ fn namespace_label_unknown(
     namespace: &str,
     value: &str,
     object: Option<&Object>,
-) -> Finding {
+) -> Option<Finding> {
+    let code = family.pods.inject_label_unknown?;
     let message = format!(
         "namespace {}: label memgate.dev/inject: unsupported value {}; use \"disabled\"",
         quoted(namespace),
         quoted(value)
     );
     let at = label_pointer(INJECT_LABEL);
-    Finding::warn(family.pods.inject_label_unknown, Pointer::new("/metadata/namespace"), message)
-        .and_elsewhere(|| Some(Elsewhere::of(object?, at, "this label")))
+    let finding = Finding::warn(code, Pointer::new("/metadata/namespace"), message);
+    Some(finding.and_elsewhere(|| Some(Elsewhere::of(object?, at, "this label"))))
 }
 
 fn not_recognised() -> Decision {

@@ -45,7 +45,7 @@ pub static FAMILY: Family = Family {
     pods: Pods {
         selectors: &api::POD_SELECTORS,
         honour_required: false,
-        inject_label_unknown: &codes::INJECT_LABEL_UNKNOWN,
+        inject_label_unknown: Some(&codes::INJECT_LABEL_UNKNOWN),
         known_otherwise: Some(inject::is_orka_pod),
         declared_namespace: Some(inject::declared_namespace),
         stand_ins: None,

@@ -55,3 +55,8 @@ pub(super) static SYMPOZIUM: &[OtherKinds] = &[
 ];
 
 const CLAW: &str = "AgentRun ClawInstance ClawPolicy ClawSchedule SkillPack";
+
+pub(super) static KAGENT: &[OtherKinds] = &[
+    ("kagent.dev", "AgentHarness ModelProviderConfig RemoteMCPServer SandboxTemplate ToolServer"),
+    ("api.kagent.dev", "EgressPolicy ModelProviderConfig RemoteMCPServer"),
+];

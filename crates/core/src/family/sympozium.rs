@@ -36,7 +36,7 @@ pub static FAMILY: Family = Family {
     pods: Pods {
         selectors: &api::POD_SELECTORS,
         honour_required: true,
-        inject_label_unknown: &codes::INJECT_LABEL_UNKNOWN,
+        inject_label_unknown: Some(&codes::INJECT_LABEL_UNKNOWN),
         known_otherwise: None,
         declared_namespace: None,
         stand_ins: Some(inject::stand_in_pods),

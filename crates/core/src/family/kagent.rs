@@ -1,0 +1,72 @@
+//! Long-term memory of the agents of kagent.
+//!
+//! kagent has no memory resource. It keeps memories as rows with vectors in its own database. The section `memory` of an
+//! Agent (0.x) or a Harness (1.x) switches this on, and names a ModelConfig that computes the vectors: the embedder.
+//!
+//! ```text
+//! 0.x  Agent, SandboxAgent ──spec.declarative.memory.modelConfig──▶ ModelConfig     (kagent.dev)
+//! 1.x  Agent ──harnessRef──▶ Harness ──spec.kagent.memory.modelConfigRef──▶ ModelConfig     (api.kagent.dev)
+//! ```
+//!
+//! memgate only checks these objects. Pods of 0.x are complete when their Agent is, and agents of 1.x have no pods.
+
+mod api;
+mod block;
+pub mod codes;
+mod embedder;
+mod validate;
+mod view;
+
+use std::sync::LazyLock;
+
+use super::packed::packed;
+use super::{in_cel, other_kinds};
+use memgate_model::family::{Definitions, Faces, Family, Kinds, Pods, SchemaStandIn, Validation, Views};
+
+/// The row of the platform.
+pub static FAMILY: Family = Family {
+    name: "kagent",
+    kinds: Kinds {
+        validated: &api::VALIDATED,
+        validated_if_annotated: &[],
+        misnamed: &api::MISNAMED,
+        defaulted: &[],
+        memories: &api::MODEL_CONFIGS,
+        watched: &api::WATCHED,
+        workloads: &[],
+        fetched: &[],
+        others: other_kinds::KAGENT,
+    },
+    pods: Pods::NONE,
+    validation: Validation { fails_open: true, open_kinds: &[], changes_only: true, ratchets: false },
+    codes: &codes::ALL,
+    in_cel: LazyLock::new(|| in_cel::read(&FAMILY, include_str!("kagent/cel.yaml"))),
+    definitions: Definitions {
+        crds: &[|| packed!("kagent.yaml"), || packed!("kagent-older.yaml")],
+        hints: include_str!("kagent/hints.yaml"),
+        stand_in: SchemaStandIn {
+            code: &codes::SCHEMA,
+            unknown_field: Some(&codes::UNKNOWN_FIELD),
+            unreleased: &[],
+            with_status: &[],
+            tolerates: |_, _, _| false,
+            later_accepts: |_, _| false,
+        },
+        aggregated_server: None,
+        wait_probes: &[(&api::AGENT, r#"{"declarative":{"memory":{"modelConfig":""}}}"#)],
+    },
+    views: Views {
+        kinds: &view::VIEWED,
+        transient: &[],
+        of_object: view::view,
+        of_pod: |_, _, _| None,
+        own_namespace_path: None,
+        policy_fields: &[],
+    },
+    faces: Faces {
+        validate: validate::validate,
+        default: |_, _| Vec::new(),
+        inject: |_, _, _| None,
+        involved_object: |_, _, _| None,
+    },
+};

@@ -1,0 +1,174 @@
+//! The family's kinds, and the fields that memgate reads of them.
+
+use memgate_model::kind::Kind;
+use memgate_model::schema::{Field, METADATA, METADATA_OF_JUDGED, Schema, schema};
+
+/// The API group of kagent 0.x.
+pub(crate) const OLDER_GROUP: &str = "kagent.dev";
+/// The API group of kagent 1.x.
+pub(crate) const NEWER_GROUP: &str = "api.kagent.dev";
+/// The version of kagent 1.x. Early builds served it in the group of 0.x; no release does.
+pub(crate) const NEWER_VERSION: &str = "v1alpha3";
+
+const OLDER: (&str, &str) = (OLDER_GROUP, "v1alpha2");
+const NEWER: (&str, &str) = (NEWER_GROUP, NEWER_VERSION);
+
+/// An Agent of 0.x, with its memory.
+pub(crate) static AGENT: Kind = Kind::new(OLDER, "Agent", "agents", AGENT_SCHEMA);
+/// A SandboxAgent of 0.x, with the same fields as an Agent.
+pub(crate) static SANDBOX_AGENT: Kind = Kind::new(OLDER, "SandboxAgent", "sandboxagents", AGENT_SCHEMA);
+/// A ModelConfig of 0.x.
+pub(crate) static MODEL_CONFIG: Kind = Kind::new(OLDER, "ModelConfig", "modelconfigs", MODEL_CONFIG_SCHEMA);
+/// A Memory, which no kagent since 0.7 reads.
+pub(crate) static MEMORY: Kind = Kind::new((OLDER_GROUP, "v1alpha1"), "Memory", "memories", MEMORY_SCHEMA);
+
+/// A Harness of 1.x, with the memory of its agents.
+pub(crate) static HARNESS: Kind = Kind::new(NEWER, "Harness", "harnesses", HARNESS_SCHEMA);
+/// An Agent of 1.x: it joins a template and a harness.
+pub(crate) static NEWER_AGENT: Kind = Kind::new(NEWER, "Agent", "agents", NEWER_AGENT_SCHEMA);
+/// An AgentTemplate of 1.x.
+pub(crate) static AGENT_TEMPLATE: Kind =
+    Kind::new(NEWER, "AgentTemplate", "agenttemplates", AGENT_TEMPLATE_SCHEMA);
+/// A ModelConfig of 1.x.
+pub(crate) static NEWER_MODEL_CONFIG: Kind =
+    Kind::new(NEWER, "ModelConfig", "modelconfigs", MODEL_CONFIG_SCHEMA);
+
+/// A Harness in the group of 0.x, which no release serves.
+pub(crate) static MOVED_HARNESS: Kind =
+    Kind::new((OLDER_GROUP, NEWER_VERSION), "Harness", "harnesses", HARNESS_SCHEMA);
+/// An AgentTemplate in the group of 0.x, which no release serves.
+pub(crate) static MOVED_AGENT_TEMPLATE: Kind =
+    Kind::new((OLDER_GROUP, NEWER_VERSION), "AgentTemplate", "agenttemplates", AGENT_TEMPLATE_SCHEMA);
+
+/// The kinds that the family validates.
+pub(crate) static VALIDATED: [&Kind; 8] = [
+    &AGENT, &SANDBOX_AGENT, &MODEL_CONFIG, &MEMORY, &HARNESS, &NEWER_AGENT, &AGENT_TEMPLATE,
+    &NEWER_MODEL_CONFIG,
+];
+
+/// The kinds of 1.x in the group of 0.x.
+pub(crate) static MISNAMED: [&Kind; 2] = [&MOVED_HARNESS, &MOVED_AGENT_TEMPLATE];
+
+/// The kinds that decisions look up and the server watches.
+pub(crate) static WATCHED: [&Kind; 8] = VALIDATED;
+
+/// The kinds whose DELETE takes memory from agents.
+pub(crate) static MODEL_CONFIGS: [&Kind; 2] = [&MODEL_CONFIG, &NEWER_MODEL_CONFIG];
+
+const AGENT_SCHEMA: Schema = schema! { open {
+    "apiVersion": text,
+    "metadata": METADATA_OF_JUDGED,
+    "spec": open {
+        "type": text,
+        "memory": [any],
+        "declarative": open {
+            "runtime" "modelConfig": text,
+            "memory": object { REFERENCE, TTL_DAYS, },
+            "context": open { "compaction": object {
+                "compactionInterval" "overlapSize" "tokenThreshold" "eventRetentionSize": integer,
+                "summarizer": object { "modelConfig" "promptTemplate": text, },
+            }, },
+        },
+    },
+} };
+
+const REFERENCE: Field =
+    Field::new("modelConfig", Schema::Text).aliases(&[("modelConfigRef", "modelConfig")]);
+const NEWER_REFERENCE: Field =
+    Field::new("modelConfigRef", NAME_ONLY).aliases(&[("modelConfig", "modelConfigRef.name")]);
+const TTL_DAYS: Field = Field::new("ttlDays", Schema::Integer).aliases(&[
+    ("ttl", "ttlDays"),
+    ("ttlSeconds", "ttlDays"),
+    ("ttlDay", "ttlDays"),
+    ("retentionDays", "ttlDays"),
+]);
+
+const NAME_ONLY: Schema = schema! { object { "name": text, } };
+const NAMED: Schema = schema! { open { "name": text, } };
+
+/// The section `kagent` of a harness.
+const KAGENT: Schema = schema! { open {
+    "memory": object { NEWER_REFERENCE, TTL_DAYS, },
+    "compaction": object {
+        "compactionInterval" "overlapSize" "tokenThreshold" "eventRetentionSize": integer,
+        "summarizer": object { "modelConfigRef": NAME_ONLY, "promptTemplate": text, },
+    },
+} };
+const OTHER_RUNTIME: Schema = schema! { open { "memory": any, } };
+
+const HARNESS_SCHEMA: Schema = schema! { open {
+    "apiVersion": text,
+    "metadata": METADATA_OF_JUDGED,
+    "spec": open { "memory": any, "kagent": KAGENT, "codex" "claude" "byo": OTHER_RUNTIME, },
+} };
+
+/// Two shapes were seen: `templateRef` beside an inline `template`, and `template.ref` beside `template.inline`.
+const NEWER_AGENT_SCHEMA: Schema = schema! { open {
+    "apiVersion": text,
+    "metadata": METADATA_OF_JUDGED,
+    "spec": open {
+        "memory" "declarative": any,
+        "templateRef" "harnessRef": NAMED,
+        "template": open { "modelConfig": NAMED, "ref": NAMED, "inline": open { "modelConfig": NAMED, }, },
+        "harness": open { "kagent": KAGENT, "ref": NAMED, "inline": open { "kagent": KAGENT, }, },
+    },
+} };
+
+const AGENT_TEMPLATE_SCHEMA: Schema = schema! { open {
+    "apiVersion": text,
+    "metadata": METADATA,
+    "spec": open { "memory": any, "modelConfig": NAMED, },
+} };
+
+const MODEL_CONFIG_SCHEMA: Schema = schema! { open {
+    "apiVersion": text,
+    "metadata": METADATA,
+    "spec": open {
+        "model" "provider" "apiKeySecret" "apiKeySecretKey": text,
+        "apiKeyPassthrough": boolean,
+        "defaultHeaders": keys,
+        "openAI": open { "baseUrl": text, "tokenExchange": any, },
+        "azureOpenAI": open { "azureEndpoint" "azureDeployment": text, "azureAdToken": credential, },
+        "ollama": open { "host": text, },
+        "bedrock": open { "region": text, },
+        "foundry": open { "endpoint" "apiFormat": text, "endpointFrom": open { "name" "key": text, }, },
+        "tls": open {
+            "disableVerify" "disableSystemCAs": boolean,
+            "caCertSecretRef" "caCertSecretKey": text,
+        },
+    },
+} };
+
+const MEMORY_SCHEMA: Schema = schema! { open {
+    "apiVersion": text,
+    "metadata": METADATA_OF_JUDGED,
+    "spec": open {
+        "provider" "apiKeySecretRef" "apiKeySecretKey": text,
+        "pinecone": open { "indexHost": text, },
+    },
+} };
+
+/// One of the two lines of kagent. They share words, and no objects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Line {
+    /// 0.x.
+    Older,
+    /// 1.x.
+    Newer,
+}
+
+impl Line {
+    /// The line of a kind.
+    pub(crate) fn of(kind: &Kind) -> Self {
+        let is_newer = kind.group == NEWER_GROUP || MISNAMED.contains(&kind);
+        if is_newer { Self::Newer } else { Self::Older }
+    }
+
+    /// The ModelConfigs that objects of this line name.
+    pub(crate) fn model_config(self) -> &'static Kind {
+        match self {
+            Self::Older => &MODEL_CONFIG,
+            Self::Newer => &NEWER_MODEL_CONFIG,
+        }
+    }
+}
