@@ -14,6 +14,7 @@ mod api;
 mod block;
 pub mod codes;
 mod embedder;
+mod message;
 mod validate;
 mod view;
 

@@ -8,6 +8,7 @@ mod lines;
 mod model_config;
 mod settings;
 mod usage;
+mod users;
 
 use crate::family::schema_check::{self, Codes, drop_below_wrong_types};
 use memgate_model::family::Subject;
@@ -31,6 +32,5 @@ pub(crate) fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
     findings.extend(settings::findings(subject, state));
     findings.extend(compaction::findings(subject, state));
     findings.extend(model_config::findings(subject, state));
-    findings.extend(usage::changed(subject, state));
     drop_below_wrong_types(findings, SCHEMA_CODES)
 }
