@@ -154,7 +154,8 @@ pub struct Definitions {
 
 /// The views of a platform's objects, for policy rules, and the fields that policies may fill.
 pub struct Views {
-    /// The kinds that have a view, with the role of their objects.
+    /// The kinds that have a view, with the role of their objects. A kind of several roles is listed once for each, in a
+    /// row.
     pub kinds: &'static [(&'static Kind, Role)],
     /// The viewed kinds whose objects run once and end. Policies judge them when they are created, and audits skip
     /// them.
@@ -250,8 +251,9 @@ pub struct Subject<'t> {
 impl Family {
     /// The kinds whose stored objects policies judge: the viewed kinds that are not transient.
     pub fn audited(&self) -> impl Iterator<Item = &'static Kind> {
-        let viewed = self.views.kinds.iter().map(|(kind, _)| *kind);
-        viewed.filter(|kind| !self.views.transient.contains(kind))
+        let mut viewed: Vec<_> = self.views.kinds.iter().map(|(kind, _)| *kind).collect();
+        viewed.dedup();
+        viewed.into_iter().filter(|kind| !self.views.transient.contains(kind))
     }
 
     /// Whether the state holds all fields that an audit reads of this kind. Of other kinds it holds fewer fields, or
