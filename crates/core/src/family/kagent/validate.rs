@@ -10,6 +10,7 @@ mod model_config;
 mod reference;
 mod settings;
 mod usage;
+mod users;
 
 use crate::family::schema_check::{self, Codes, drop_below_wrong_types};
 use memgate_model::family::Subject;
@@ -34,6 +35,5 @@ pub(crate) fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
     findings.extend(settings::findings(subject, state));
     findings.extend(compaction::findings(subject, state));
     findings.extend(model_config::findings(subject, state));
-    findings.extend(usage::changed(subject, state));
     drop_below_wrong_types(findings, SCHEMA_CODES)
 }
