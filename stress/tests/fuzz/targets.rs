@@ -10,6 +10,7 @@ use std::{
 use axum::{body::Body, http::Request};
 use memgate_core::casefile::{self, Case};
 use memgate_core::decide::decide;
+use memgate_core::family;
 use memgate_core::patch::Patch;
 use memgate_core::state;
 use memgate_manifest::document::parse;
@@ -112,8 +113,9 @@ fn manifests() -> Vec<Vec<u8>> {
     let objects = cases::cases().expect("the case files");
     let objects = objects.iter().step_by(10).filter_map(|(_, case)| case.object.as_ref());
     let written = objects.map(|object| serde_saphyr::to_string(object).expect("YAML").into_bytes());
-    let examples = ["arkonis", "ark", "orloj", "orka", "sympozium", "policy"].iter().flat_map(|family| {
-        let directory = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples").join(family);
+    let folders = family::ALL.iter().map(|family| family.name).chain(["policy"]);
+    let examples = folders.flat_map(|folder| {
+        let directory = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples").join(folder);
         let entries = std::fs::read_dir(directory).expect("the examples");
         let paths = entries.map(|entry| entry.expect("an entry").path()).filter(|path| path.is_file());
         paths.map(|path| std::fs::read(path).expect("a file"))
