@@ -14,6 +14,7 @@ mod agent_parts;
 mod api;
 mod block;
 pub mod codes;
+mod default;
 mod embedder;
 mod message;
 mod validate;
@@ -63,7 +64,7 @@ pub static FAMILY: Family = Family {
         of_object: view::view,
         of_pod: |_, _, _| None,
         own_namespace_path: None,
-        policy_fields: &[],
+        policy_fields: &default::POLICY_FIELDS,
     },
     faces: Faces {
         validate: validate::validate,

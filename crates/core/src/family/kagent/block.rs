@@ -11,6 +11,10 @@ use super::api::{AGENT, HARNESS, Line, MOVED_HARNESS, NEWER_AGENT, SANDBOX_AGENT
 /// How many days a memory is kept without `ttlDays`.
 pub(crate) const TTL_DAYS_DEFAULT: i64 = 15;
 
+/// The most days that kagent counts without an overflow: it computes them in nanoseconds, in 64 bits.
+/// Source: kagent 0.10, `AddSession`.
+pub(crate) const MAX_TTL_DAYS: i64 = 106_751;
+
 /// The type of an Agent that ignores `spec.declarative`.
 const BRING_YOUR_OWN: &str = "BYO";
 

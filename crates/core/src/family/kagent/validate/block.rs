@@ -1,7 +1,7 @@
 //! Validates a memory section: how long memories are kept, and the ModelConfig that computes the vectors.
 
 use super::super::api::Line;
-use super::super::block::{Block, TTL_DAYS_DEFAULT, pointer};
+use super::super::block::{Block, MAX_TTL_DAYS, TTL_DAYS_DEFAULT, pointer};
 use super::super::codes::{
     EMBEDDER_CHANGED, EMBEDDER_NOT_FOUND, EMBEDDER_RUNTIME, EMBEDDER_UNUSABLE, MEMORY_IGNORED,
     MEMORY_MODEL_NAME, MEMORY_MODEL_REQUIRED, TTL_DAYS,
@@ -15,10 +15,6 @@ use memgate_model::finding::Finding;
 use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
 use memgate_primitives::plain_text::quoted;
-
-/// The most days that kagent counts without an overflow: it computes them in nanoseconds, in 64 bits.
-/// Source: kagent 0.10, `AddSession`.
-const MAX_TTL_DAYS: i64 = 106_751;
 
 /// The findings about the memory section of an Agent, a SandboxAgent or a Harness.
 pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
