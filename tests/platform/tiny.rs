@@ -22,6 +22,7 @@ pub(crate) static FAMILY: Family = Family {
         misnamed: &[],
         defaulted: &[&api::NOTEBOOK],
         memories: &[&api::NOTEBOOK],
+        memories_if: None,
         watched: &[&api::NOTEBOOK],
         workloads: &[],
         fetched: &[],

@@ -62,6 +62,8 @@ pub struct Kinds {
     pub defaulted: &'static [&'static Kind],
     /// The memory resources: kinds whose DELETE can leave an agent without memory.
     pub memories: &'static [&'static Kind],
+    /// Kinds of which only the DELETE of some objects matters: those for which this CEL on `oldObject` is true.
+    pub memories_if: Option<(&'static [&'static Kind], &'static str)>,
     /// The kinds that decisions look up and the server watches.
     pub watched: &'static [&'static Kind],
     /// The workloads among which decisions look for what serves memory: files hold them. A server whose settings ask for it

@@ -31,6 +31,7 @@ pub static FAMILY: Family = Family {
         misnamed: &[],
         defaulted: &api::DEFAULTED,
         memories: &api::MEMORIES,
+        memories_if: None,
         watched: &api::WATCHED,
         workloads: &api::WORKLOADS,
         fetched: &api::FETCHED,

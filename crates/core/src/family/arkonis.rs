@@ -26,6 +26,7 @@ pub static FAMILY: Family = Family {
         misnamed: &api::MISNAMED,
         defaulted: &api::MEMORIES,
         memories: &api::MEMORIES,
+        memories_if: None,
         watched: &api::VALIDATED,
         workloads: &[],
         fetched: &[],

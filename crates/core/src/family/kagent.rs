@@ -32,6 +32,7 @@ pub static FAMILY: Family = Family {
         misnamed: &api::MISNAMED,
         defaulted: &[],
         memories: &api::MODEL_CONFIGS,
+        memories_if: Some((&api::AGENTS, api::HAS_MEMORY)),
         watched: &api::WATCHED,
         workloads: &[],
         fetched: &[],

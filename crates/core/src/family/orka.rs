@@ -37,6 +37,7 @@ pub static FAMILY: Family = Family {
         misnamed: &[],
         defaulted: &[],
         memories: &[],
+        memories_if: None,
         watched: &api::WATCHED,
         workloads: &[],
         fetched: &[],

@@ -28,6 +28,7 @@ pub static FAMILY: Family = Family {
         misnamed: &[],
         defaulted: &api::DEFAULTED,
         memories: &api::MEMORIES,
+        memories_if: None,
         watched: &api::WATCHED,
         workloads: &[],
         fetched: &api::FETCHED,

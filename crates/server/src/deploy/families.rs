@@ -43,6 +43,7 @@ fn validating(webhooks: &mut Vec<Webhook>, plan: &InstallPlan, family: &Family) 
     add_rules(webhooks, webhooks::validations(plan, None), rules(others.into_iter(), &WRITES));
     add_rules(webhooks, webhooks::validations(plan, Some(family)), rules(open.into_iter(), &WRITES));
     add_rules(webhooks, webhooks::deletions(plan), rules(family.kinds.memories.iter(), &["DELETE"]));
+    webhooks.extend(family.kinds.memories_if.map(|some| some_deletions(plan, family, some)));
     webhooks.extend(
         family.kinds.validated_if_annotated.iter().map(|marked| marked_resources(plan, family, *marked)),
     );
@@ -51,6 +52,20 @@ fn validating(webhooks: &mut Vec<Webhook>, plan: &InstallPlan, family: &Family) 
 /// The family, if its resources fail open.
 pub(super) fn if_open(family: &Family) -> Option<&Family> {
     Some(family).filter(|family| family.validation.fails_open)
+}
+
+/// The entry for kinds of which only the DELETE of some objects matters.
+fn some_deletions(
+    plan: &InstallPlan,
+    family: &Family,
+    (kinds, expression): (&[&'static Kind], &str),
+) -> Webhook {
+    Webhook {
+        name: full_name(&format!("{}.deletions", family.name)),
+        rules: Some(rules(kinds.iter(), &["DELETE"])),
+        match_conditions: Some(vec![condition(("memory", expression))]),
+        ..webhooks::deletions(plan)
+    }
 }
 
 /// Adds rules to the entry of the same name as `entry`, or to `entry`, which is then appended.

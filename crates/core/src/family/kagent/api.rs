@@ -55,6 +55,11 @@ pub(crate) static WATCHED: [&Kind; 8] = VALIDATED;
 /// The kinds whose DELETE takes memory from agents.
 pub(crate) static MODEL_CONFIGS: [&Kind; 2] = [&MODEL_CONFIG, &NEWER_MODEL_CONFIG];
 
+/// The kinds whose memories stay when an object that has any is deleted, and the objects that have any, in CEL.
+pub(crate) static AGENTS: [&Kind; 2] = [&AGENT, &SANDBOX_AGENT];
+pub(crate) const HAS_MEMORY: &str =
+    "has(oldObject.spec) && has(oldObject.spec.declarative) && has(oldObject.spec.declarative.memory)";
+
 const AGENT_SCHEMA: Schema = schema! { open {
     "apiVersion": text,
     "metadata": METADATA_OF_JUDGED,
