@@ -25,9 +25,9 @@ const UNLISTED: [(&str, &str); 1] = [
     ("orka", "MemoryBackend"),
 ];
 
-/// The files of `deploy/crds` without a list: memgate's own kinds, a platform that describes its kinds in words, and kinds
-/// of which not all definitions could be read.
-const NO_LIST: [&str; 3] = ["policy", "orloj", "sympozium-sessions"];
+/// The files of `deploy/crds` without a list: memgate's own kinds, a platform that describes its kinds in words, kinds
+/// of which not all definitions could be read, and a platform of which only the fields about memory are bundled.
+const NO_LIST: [&str; 5] = ["policy", "orloj", "sympozium-sessions", "kagent", "kagent-older"];
 
 /// The nodes of all definitions in a text, in order.
 fn nodes(text: &str) -> BTreeSet<String> {
