@@ -63,16 +63,24 @@ fn what_policies_change_of_families_is_up_to_date() {
         let without = printed(&["--component", &component, "--no-policies"]);
         let with = printed(&["--component", &component]);
         let kind = "MutatingWebhookConfiguration";
-        let changed = merge(kind, &without, &with);
         let folder = format!("policies/{family}");
-        let about = format!("The pods of {family} that policies judge");
-        write(&folder, "pods.yaml", &about, &[changed.expect("entries for pods change")]);
-        let rules = |objects: &Objects| configuration(objects, kind)["webhooks"][1]["rules"].clone();
+        let entries = |objects: &Objects| {
+            configuration(objects, kind)["webhooks"].as_array().cloned().expect("entries")
+        };
+        let (before, mut after) = (entries(&without), entries(&with));
+        // A family that fails open has an entry of its own for them.
+        let own: Vec<Value> = after.drain(before.len()..).collect();
         let mut additions = Vec::new();
-        added(&rules(&without), &rules(&with), "/webhooks/1/rules", &mut additions);
+        added(&before[1]["rules"], &after[1]["rules"], "/webhooks/1/rules", &mut additions);
+        additions
+            .extend(own.into_iter().map(|entry| json!({"op": "add", "path": "/webhooks/-", "value": entry})));
         if !additions.is_empty() {
             let about = format!("The kinds of {family} that only policies have defaults for");
             write(&folder, "defaults.yaml", &about, &[json!(additions)]);
+        }
+        if let Some(changed) = merge(kind, &without, &with) {
+            let about = format!("The pods of {family} that policies judge");
+            write(&folder, "pods.yaml", &about, &[changed]);
         }
     }
 }

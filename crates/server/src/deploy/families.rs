@@ -37,8 +37,7 @@ fn mutating(webhooks: &mut Vec<Webhook>, plan: &InstallPlan, family: &Family) {
 fn validating(webhooks: &mut Vec<Webhook>, plan: &InstallPlan, family: &Family) {
     let always =
         |kind: &&&Kind| family.kinds.validated_if_annotated.iter().all(|(marked, _)| marked != *kind);
-    let is_open =
-        |kind: &&&Kind| family.validation.fails_open || family.validation.open_kinds.contains(kind);
+    let is_open = |kind: &&&Kind| family.validation.fails_open || family.validation.open_kinds.contains(kind);
     let (open, others): (Vec<_>, Vec<_>) = family.kinds.validated.iter().filter(always).partition(is_open);
     add_rules(webhooks, webhooks::validations(plan, None), rules(others.into_iter(), &WRITES));
     add_rules(webhooks, webhooks::validations(plan, Some(family)), rules(open.into_iter(), &WRITES));
@@ -81,6 +80,9 @@ pub(super) fn add_rules(webhooks: &mut Vec<Webhook>, entry: Webhook, rules: Vec<
 /// they are of a family of this installation too. This installation does not know the other family, and would refuse
 /// them.
 pub(super) fn leave(objects: &mut Objects, plan: &InstallPlan, family: &Family) {
+    if family.pods.selectors.is_empty() {
+        return;
+    }
     let required = objects.mutating.webhooks.iter_mut().flatten();
     for webhook in required.filter(|webhook| webhook.name == full_name(REQUIRED)) {
         webhook.match_conditions.get_or_insert_default().push(not_elsewhere(&plan.families, family));
