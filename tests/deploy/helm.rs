@@ -505,7 +505,11 @@ fn asks_in_its_test_about_what_is_on() {
     assert_eq!(
         args,
         [
-            "wait", "--namespace=default", "--timeout=60s", "--webhook-configuration=zz-gate", "--family=orka",
+            "wait",
+            "--namespace=default",
+            "--timeout=60s",
+            "--webhook-configuration=zz-gate",
+            "--family=orka",
             "--family=kagent",
         ]
     );
@@ -729,8 +733,13 @@ fn table(family: &str) -> Value {
             }
         }
     }
+    // Of which kinds `memgate wait` asks, and the value that switches their entry.
+    let is_asked = |entry: &&Value| entry["name"] == format!("{family}.advice.memgate.dev");
+    let asked = if validated == json!([]) { validating.iter().find(is_asked) } else { None };
+    let asked = asked.map_or(("resources", &validated), |entry| ("advice", &entry["rules"]));
     json!({
         "name": family, "rights": rights, "staysOpen": stays_open, "pods": pods,
+        "asked": {"set": asked.0, "rules": asked.1},
         "defaults": defaults, "policyDefaults": policy_defaults, "policyMutating": policy_mutating,
         "validated": validated, "memories": memories, "validating": validating,
     })

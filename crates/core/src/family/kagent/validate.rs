@@ -6,6 +6,7 @@ mod block;
 mod compaction;
 mod lines;
 mod model_config;
+mod releases;
 mod settings;
 mod usage;
 
@@ -27,6 +28,7 @@ pub(crate) fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
     let mut findings =
         schema_check::check(subject.object, &subject.kind.schema, SCHEMA_CODES, state.budget());
     findings.extend(lines::findings(subject, state));
+    findings.extend(releases::findings(subject, state));
     findings.extend(block::findings(subject, state));
     findings.extend(settings::findings(subject, state));
     findings.extend(compaction::findings(subject, state));
