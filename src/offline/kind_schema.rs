@@ -136,7 +136,9 @@ impl KindDefinition {
             [only] => self.of_version(only),
             several => {
                 let versions: Vec<Value> = several.iter().map(|version| self.of_version(version)).collect();
-                json!({"title": self.full_name(), "oneOf": versions})
+                // Editors show this while the version is not written yet.
+                let description = versions.first().map(|newest| newest["description"].clone());
+                json!({"title": self.full_name(), "description": description, "oneOf": versions})
             }
         };
         let mut whole = Map::from_iter([("$schema".to_owned(), Value::from(DRAFT))]);

@@ -56,7 +56,12 @@ pub(super) static SYMPOZIUM: &[OtherKinds] = &[
 
 const CLAW: &str = "AgentRun ClawInstance ClawPolicy ClawSchedule SkillPack";
 
+/// Of 0.x and 1.x. `Harness` and `AgentTemplate` of `kagent.dev` are among the kinds that are read.
 pub(super) static KAGENT: &[OtherKinds] = &[
-    ("kagent.dev", "AgentHarness ModelProviderConfig RemoteMCPServer SandboxTemplate ToolServer"),
-    ("api.kagent.dev", "EgressPolicy ModelProviderConfig RemoteMCPServer"),
+    (
+        "kagent.dev",
+        "AgentCronJob AgentHarness CronAgent MCPServer ModelProviderConfig Provider RemoteMCPServer Sandbox \
+     SandboxTemplate ScheduledRun Team ToolServer WorkflowRun WorkflowTemplate",
+    ),
+    ("api.kagent.dev", "EgressPolicy ModelProviderConfig RemoteMCPServer SandboxTemplate"),
 ];
