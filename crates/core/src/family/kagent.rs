@@ -10,11 +10,13 @@
 //!
 //! memgate only checks these objects. Pods of 0.x are complete when their Agent is, and agents of 1.x have no pods.
 
+mod agent_parts;
 mod api;
 mod block;
 pub mod codes;
 mod default;
 mod embedder;
+mod message;
 mod validate;
 mod view;
 

@@ -68,7 +68,7 @@ const AGENT_SCHEMA: Schema = schema! { open {
     "metadata": METADATA_OF_JUDGED,
     "spec": open {
         "type": text,
-        "memory": [any],
+        "memory": [text],
         "declarative": open {
             "runtime" "modelConfig": text,
             "memory": object { REFERENCE, TTL_DAYS, },
@@ -176,6 +176,14 @@ impl Line {
     pub(crate) fn of(kind: &Kind) -> Self {
         let is_newer = kind.group == NEWER_GROUP || MISNAMED.contains(&kind);
         if is_newer { Self::Newer } else { Self::Older }
+    }
+
+    /// The other line.
+    pub(crate) fn other(self) -> Self {
+        match self {
+            Self::Older => Self::Newer,
+            Self::Newer => Self::Older,
+        }
     }
 
     /// The ModelConfigs that objects of this line name.

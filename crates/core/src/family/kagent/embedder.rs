@@ -1,13 +1,19 @@
 //! A ModelConfig as an embedder: what computes vectors with it, and whether it can.
 
-use memgate_model::finding::Code;
+pub(crate) mod clash;
+pub(crate) mod flaw;
+
+use std::borrow::Cow;
+
 use memgate_model::tree::Tree;
-use memgate_primitives::pointer::Pointer;
 
 use super::api::Line;
 
 /// The provider of a ModelConfig without one.
 const PROVIDER_DEFAULT: &str = "OpenAI";
+
+/// The base URL of Ollama for a ModelConfig without a host.
+const OLLAMA_DEFAULT: &str = "http://localhost:11434";
 
 /// A ModelConfig, read as far as it concerns embeddings.
 #[derive(Debug, Clone, Copy)]
@@ -17,15 +23,15 @@ pub(crate) struct Embedder<'t> {
     object: &'t Tree,
 }
 
-/// Why a ModelConfig cannot embed.
-#[derive(Debug, Clone)]
-pub(crate) struct Flaw {
-    /// The rule.
-    pub(crate) code: &'static Code,
-    /// The field of the ModelConfig.
-    pub(crate) pointer: Pointer,
-    /// What is wrong.
-    pub(crate) message: String,
+/// Where a provider receives the text of memories.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Destination<'t> {
+    /// The URL or host in this field.
+    Written(&'static [&'static str], &'t str),
+    /// A URL that follows from the provider.
+    Derived(Cow<'static, str>),
+    /// The value of a key of a `ConfigMap`, which this field names.
+    ConfigMap { path: &'static [&'static str], name: &'t str, key: &'t str },
 }
 
 impl<'t> Embedder<'t> {
@@ -52,8 +58,59 @@ impl<'t> Embedder<'t> {
         self.object.text_at(self.model_path())
     }
 
-    /// The first reason why it cannot embed.
-    pub(crate) fn flaw(&self) -> Option<Flaw> {
-        None
+    /// Where the text of memories goes; `None` if the ModelConfig does not say it, or if its provider does not embed.
+    /// Source: kagent 0.10, `go/adk/pkg/embedding/embedding.go`.
+    pub(crate) fn endpoint(&self) -> Option<Destination<'t>> {
+        const OPENAI: &str = "https://api.openai.com/v1";
+        let derived = |url: &'static str| Some(Destination::Derived(url.into()));
+        match self.provider() {
+            "OpenAI" => self.written(&["spec", "openAI", "baseUrl"]).or_else(|| derived(OPENAI)),
+            "AzureOpenAI" => self.written(&["spec", "azureOpenAI", "azureEndpoint"]),
+            "Ollama" => self.written(&["spec", "ollama", "host"]).or_else(|| derived(OLLAMA_DEFAULT)),
+            "Gemini" => derived("https://generativelanguage.googleapis.com"),
+            // Its requests go to OpenAI by mistake.
+            "GeminiVertexAI" if self.line == Line::Older => derived(OPENAI),
+            "Bedrock" => {
+                let region = self.region()?;
+                let url = format!("https://bedrock-runtime.{region}.amazonaws.com");
+                Some(Destination::Derived(url.into()))
+            }
+            "Foundry" => self.written(&["spec", "foundry", "endpoint"]).or_else(|| self.foundry_config_map()),
+            _ => None,
+        }
+    }
+
+    fn written(&self, path: &'static [&'static str]) -> Option<Destination<'t>> {
+        self.filled(path).map(|text| Destination::Written(path, text))
+    }
+
+    fn foundry_config_map(&self) -> Option<Destination<'t>> {
+        const PATH: &[&str] = &["spec", "foundry", "endpointFrom"];
+        let source = self.object.at(PATH)?;
+        let (name, key) = (source.text_at(&["name"])?, source.text_at(&["key"])?);
+        Some(Destination::ConfigMap { path: PATH, name, key })
+    }
+
+    /// The text of a field, unless it is empty.
+    fn filled(&self, path: &[&str]) -> Option<&'t str> {
+        self.object.text_at(path).filter(|text| !text.is_empty())
+    }
+
+    /// The region of Bedrock.
+    fn region(&self) -> Option<&'t str> {
+        self.filled(&["spec", "bedrock", "region"])
+    }
+
+    /// The Secret of the key for the provider, and the key's name in it, unless requests take it from elsewhere.
+    fn key(&self) -> Option<(&'t str, &'t str)> {
+        let is_elsewhere =
+            self.passes_keys_through() || self.object.at(&["spec", "openAI", "tokenExchange"]).is_some();
+        let secret = self.filled(&["spec", "apiKeySecret"]).filter(|_| !is_elsewhere)?;
+        Some((secret, self.filled(&["spec", "apiKeySecretKey"])?))
+    }
+
+    /// Whether requests have the key of the agent's caller.
+    pub(crate) fn passes_keys_through(&self) -> bool {
+        self.object.at(&["spec", "apiKeyPassthrough"]) == Some(&Tree::Boolean(true))
     }
 }
