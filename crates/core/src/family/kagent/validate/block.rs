@@ -7,14 +7,13 @@ use super::super::codes::{
     MEMORY_MODEL_NAME, MEMORY_MODEL_REQUIRED, TTL_DAYS,
 };
 use super::super::embedder::Embedder;
-use super::super::message::{MAX_NAME_CHARS, with_names};
+use super::super::message::{shown, with_names};
 use super::reference;
-use crate::family::message::{MAX_MESSAGE_CHARS, truncate};
+use crate::family::message::{MAX_MESSAGE_CHARS, MAX_NAME_CHARS, truncate};
 use memgate_model::family::Subject;
 use memgate_model::finding::Finding;
 use memgate_model::state_reader::StateReader;
 use memgate_model::tree::Tree;
-use memgate_primitives::plain_text::quoted;
 
 /// The findings about the memory section of an Agent, a SandboxAgent or a Harness.
 pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
@@ -61,7 +60,7 @@ fn wrong_name(block: &Block<'_>) -> Option<Finding> {
         let at = if lacks_object { block.pointer().key("modelConfigRef") } else { at };
         return Some(Finding::deny(&MEMORY_MODEL_REQUIRED, at, format!("{field} is required")));
     }
-    let shown = quoted(&truncate(name, MAX_NAME_CHARS));
+    let shown = shown(name, MAX_NAME_CHARS);
     let message = format!("{field}: {shown} is not a valid ModelConfig name");
     let finding = Finding::deny(&MEMORY_MODEL_NAME, at, message).fingerprint_value(name);
     Some(if name.contains('/') {
@@ -84,7 +83,7 @@ fn embedder(
     };
     let embedder = Embedder::new(block.line, &object.tree);
     let unusable = embedder.flaw().map(|flaw| {
-        let name = quoted(&truncate(name, MAX_NAME_CHARS));
+        let name = shown(name, MAX_NAME_CHARS);
         let message = format!("ModelConfig {name} cannot embed: {}", flaw.message);
         Finding::warn(&EMBEDDER_UNUSABLE, at, truncate(&message, MAX_MESSAGE_CHARS))
             .elsewhere(object, flaw.pointer, "cannot embed")

@@ -1,8 +1,8 @@
 //! Looks up the ModelConfigs that an object names.
 
 use super::super::api::Line;
-use super::super::message::{MAX_NAME_CHARS, with_names};
-use crate::family::message::truncate;
+use super::super::message::{shown, with_names};
+use crate::family::message::MAX_NAME_CHARS;
 use memgate_model::elsewhere::Elsewhere;
 use memgate_model::family::Subject;
 use memgate_model::finding::{Code, Finding};
@@ -11,9 +11,8 @@ use memgate_model::object::index::BY_NAME;
 use memgate_model::object::{Lookup, Object};
 use memgate_model::state_reader::StateReader;
 use memgate_primitives::name::is_dns_subdomain;
-use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::Pointer;
-use memgate_primitives::suggest::{did_you_mean, nearest};
+use memgate_primitives::suggest::nearest;
 
 /// How many existing names a missing name is compared with.
 const MAX_COMPARED: usize = 1_000;
@@ -61,7 +60,10 @@ pub(super) fn missing(
 /// name.
 fn hint(subject: &Subject<'_>, name: &str, home: Option<&Object>, state: &mut StateReader<'_>) -> String {
     if let Some(home) = home {
-        return format!(" (exists in {}; references are same-namespace)", quoted(&home.namespace));
+        return format!(
+            " (exists in {}; references are same-namespace)",
+            shown(&home.namespace, MAX_NAME_CHARS)
+        );
     }
     let (own, other) = (Line::of(subject.kind).model_config(), Line::of(subject.kind).other().model_config());
     if state.peek(other, subject.namespace, name).is_some_and(|object| !object.deleting()) {
@@ -69,7 +71,7 @@ fn hint(subject: &Subject<'_>, name: &str, home: Option<&Object>, state: &mut St
     }
     let known = state.list(own, subject.namespace).filter(|object| !object.deleting());
     let nearest = nearest(name, known.map(|object| &*object.name).take(MAX_COMPARED));
-    did_you_mean(nearest.map(|name| truncate(name, MAX_NAME_CHARS)).as_deref())
+    nearest.map(|name| format!("; did you mean {}?", shown(name, MAX_NAME_CHARS))).unwrap_or_default()
 }
 
 /// The first object of this name in another namespace.
