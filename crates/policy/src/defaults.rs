@@ -109,7 +109,8 @@ pub fn add<'p>(
     let Some(json) = read(subject.object.text) else { return };
     let stored = subject.old.and_then(|old| read(old.text));
     for (pointer, (default, origin)) in defaults {
-        let field = family.views.policy_fields.iter().find(|field| field.pointer == pointer.as_str());
+        let mut fields = family.views.policy_fields.iter();
+        let field = fields.find(|it| it.kind == object.kind && it.pointer == pointer.as_str());
         let stored = stored.as_ref().and_then(|stored| stored.pointer(pointer.as_str()));
         let value = if creates { Some(&default.value) } else { stored.filter(|value| !value.is_null()) };
         let Some(value) = value.filter(|_| is_open(&json, &pointer)) else { continue };

@@ -11,6 +11,7 @@ use memgate_model::cel_view::{CelPath, CelView};
 use memgate_model::family::{CelRules, Family};
 use memgate_model::finding::Code;
 use memgate_model::kind::Kind;
+use memgate_model::memory_view::Role;
 
 /// Reads this text, which is compiled into the program. It is read once and stays in memory. An incomplete entry is
 /// skipped; a test detects it.
@@ -56,11 +57,12 @@ fn default(family: &Family, default: &'static Value) -> Option<CelDefault> {
 
 fn view(family: &Family, view: &'static Value) -> Option<CelView> {
     let kinds = list(&view["kinds"], |name| kind(family, name));
-    let (_, role) = family.views.kinds.iter().find(|(kind, _)| kinds.first() == Some(kind))?;
+    let mut roles = roles(family, kinds);
+    let role = roles.find(|role| view["role"].is_null() || view["role"] == role.name())?;
     Some(CelView {
         name: view["name"].as_str()?,
         kinds,
-        role: *role,
+        role,
         viewed: view["viewed"].as_str()?,
         lets: pairs(&view["lets"], |name, value| Some(CelVariable::new(name, value))),
         paths: pairs(&view["paths"], |path, entries| Some(CelPath::new(path, entries))),
@@ -69,6 +71,12 @@ fn view(family: &Family, view: &'static Value) -> Option<CelView> {
         unknown: pairs(&view["unknown"], |path, cases| Some((path, cases))),
         unused: view["unused"] == true,
     })
+}
+
+/// The roles of the objects of these kinds. The file has the role of a view unless it is the first one.
+fn roles(family: &Family, kinds: &[&Kind]) -> impl Iterator<Item = Role> {
+    let kind = kinds.first();
+    family.views.kinds.iter().filter(move |(known, _)| kind == Some(known)).map(|(_, role)| *role)
 }
 
 /// The elements of a list.
@@ -95,7 +103,14 @@ fn entries<T: 'static>(
 
 /// The kind of this name.
 fn kind(family: &Family, name: &Value) -> Option<&'static Kind> {
-    family.kinds.validated.iter().copied().find(|kind| name == kind.kind)
+    family.kinds.validated.iter().copied().find(|kind| *name == name_of(family, kind))
+}
+
+/// The name of a kind in the file: `Agent`, or `Agent.GROUP` if an earlier kind of the family has the same one.
+fn name_of(family: &Family, kind: &Kind) -> String {
+    let first = family.kinds.validated.iter().find(|known| known.kind == kind.kind);
+    let is_first = first.is_none_or(|first| *first == kind);
+    if is_first { kind.kind.to_owned() } else { format!("{}.{}", kind.kind, kind.group) }
 }
 
 /// The code of this name, given without the family.
@@ -135,7 +150,7 @@ mod tests {
     /// The content of the file, rebuilt from the parsed rules.
     fn written(family: &'static Family) -> Value {
         let name = |code: &Code| code.name.split_once('/').expect("family/name").1.to_owned();
-        let kinds = |kinds: &[&Kind]| kinds.iter().map(|kind| kind.kind).collect::<Value>();
+        let kinds = |kinds: &[&Kind]| kinds.iter().map(|kind| name_of(family, kind)).collect::<Value>();
         let lets = |lets: &[CelVariable]| lets.iter().map(|part| (part.name, part.value)).collect::<Value>();
         let pairs = |pairs: &[(&'static str, &'static str)]| pairs.iter().copied().collect::<Value>();
         let rule = |rule: &CelRule| serde_json::json!({"code": name(rule.code), "faults": rule.faults, "message": rule.message});
@@ -154,8 +169,10 @@ mod tests {
             let paths: Value = view.paths.iter().map(|path| (path.path, path.entries)).collect();
             let backends =
                 view.backends.iter().map(|(path, names)| ((*path).to_owned(), serde_json::json!(names)));
+            let is_first = roles(family, view.kinds).next() == Some(view.role);
+            let role = if is_first { serde_json::json!([]) } else { view.role.name().into() };
             let mut view = serde_json::json!({
-                "name": view.name, "kinds": kinds(view.kinds), "viewed": view.viewed, "lets": lets(view.lets),
+                "name": view.name, "role": role, "kinds": kinds(view.kinds), "viewed": view.viewed, "lets": lets(view.lets),
                 "paths": paths, "unsaid": pairs(view.unsaid), "backends": backends.collect::<Value>(),
                 "unknown": pairs(view.unknown), "unused": view.unused,
             });

@@ -114,3 +114,60 @@ impl<'t> Embedder<'t> {
         self.object.at(&["spec", "apiKeyPassthrough"]) == Some(&Tree::Boolean(true))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::api::MODEL_CONFIG;
+    use super::*;
+
+    #[test]
+    fn finds_where_the_text_goes() {
+        for (spec, line, expected) in [
+            ("{}", Line::Older, Some("https://api.openai.com/v1")),
+            (r#"{"openAI": {"baseUrl": ""}}"#, Line::Older, Some("https://api.openai.com/v1")),
+            (r#"{"openAI": {"baseUrl": "https://a"}}"#, Line::Newer, Some("spec.openAI.baseUrl=https://a")),
+            (r#"{"provider": "Gemini"}"#, Line::Newer, Some("https://generativelanguage.googleapis.com")),
+            (r#"{"provider": "Ollama", "ollama": {}}"#, Line::Older, Some("http://localhost:11434")),
+            (
+                r#"{"provider": "Ollama", "ollama": {"host": "a:1"}}"#,
+                Line::Older,
+                Some("spec.ollama.host=a:1"),
+            ),
+            (
+                r#"{"provider": "Bedrock", "bedrock": {"region": "eu-west-1"}}"#,
+                Line::Older,
+                Some("https://bedrock-runtime.eu-west-1.amazonaws.com"),
+            ),
+            (r#"{"provider": "Bedrock"}"#, Line::Older, None),
+            (r#"{"provider": "AzureOpenAI"}"#, Line::Older, None),
+            (
+                r#"{"provider": "AzureOpenAI", "azureOpenAI": {"azureEndpoint": "https://a"}}"#,
+                Line::Older,
+                Some("spec.azureOpenAI.azureEndpoint=https://a"),
+            ),
+            (
+                r#"{"provider": "Foundry", "foundry": {"endpoint": "https://a"}}"#,
+                Line::Older,
+                Some("spec.foundry.endpoint=https://a"),
+            ),
+            (
+                r#"{"provider": "Foundry", "foundry": {"endpointFrom": {"name": "a", "key": "b"}}}"#,
+                Line::Older,
+                Some("spec.foundry.endpointFrom=a/b"),
+            ),
+            (r#"{"provider": "Foundry", "foundry": {"endpointFrom": {"name": "a"}}}"#, Line::Older, None),
+            (r#"{"provider": "GeminiVertexAI"}"#, Line::Older, Some("https://api.openai.com/v1")),
+            (r#"{"provider": "GeminiVertexAI"}"#, Line::Newer, None),
+            (r#"{"provider": "Anthropic"}"#, Line::Older, None),
+        ] {
+            let text = format!(r#"{{"spec": {spec}}}"#);
+            let tree = Tree::parse(&text, &MODEL_CONFIG.schema).expect("a ModelConfig");
+            let endpoint = Embedder::new(line, &tree).endpoint().map(|endpoint| match endpoint {
+                Destination::Written(path, text) => format!("{}={text}", path.join(".")),
+                Destination::Derived(url) => url.into_owned(),
+                Destination::ConfigMap { path, name, key } => format!("{}={name}/{key}", path.join(".")),
+            });
+            assert_eq!(endpoint.as_deref(), expected, "{spec}");
+        }
+    }
+}

@@ -114,8 +114,9 @@ fn add_view(all: &mut Vec<Variable>, view: &CelView, kinds: &[&Kind]) {
     for path in view.paths {
         twice(all, &path.variable(view.name), path.entries, "[]");
     }
-    let kinds: Vec<String> = kinds.iter().map(|kind| kind.kind.to_owned()).collect();
-    let viewed = format!("request.kind.kind in {} && ({})", list(&kinds), view.viewed);
+    let kinds: Vec<String> = kinds.iter().map(|kind| format!("{}/{}", kind.group, kind.kind)).collect();
+    let kind = "request.kind.group + '/' + request.kind.kind";
+    let viewed = format!("{kind} in {} && ({})", list(&kinds), view.viewed);
     let stored = format!("oldObject != null && {}", old(&viewed));
     let name = format!("{}_viewed", view.name);
     all.extend([variable(&name, new(&viewed)), variable(&format!("{name}{BEFORE}"), stored)]);

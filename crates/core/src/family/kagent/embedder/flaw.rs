@@ -154,3 +154,59 @@ fn is_narrow(model: &str) -> bool {
         _ => false,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn recognises_chat_models() {
+        const OPENAI: [&str; 3] = ["OpenAI", "AzureOpenAI", "Foundry"];
+        for (providers, models, is_chat) in [
+            (&OPENAI[..], "gpt-4o GPT-5 openai/gpt-4.1-mini chatgpt-4o-latest codex-mini claude-3 o1", true),
+            (&OPENAI, "o1-mini o3 o3-pro o4-mini meta/llama-3 mistral-large a/b/o4", true),
+            (
+                &OPENAI,
+                "text-embedding-3-small gpt-embed mistral-embed o1x o5 o30 gpt4 vectors gpt-4o/x",
+                false,
+            ),
+            (&OPENAI, "gemini-2.5-flash gemma3 llama3 my-gpt-4o o", false),
+            (&["Gemini"], "gemini-2.5-flash models/gemini-2.0-flash gemma gemma-3-27b-it Gemma3", true),
+            (&["Gemini"], "gemini-embedding-001 embeddinggemma text-embedding-004 gpt-4o geminix", false),
+            (
+                &["Ollama", "Bedrock", "Unknown"],
+                "gpt-4o llama3.2 gemini-2.5-flash gemma3 mistral-large",
+                false,
+            ),
+        ] {
+            for (provider, model) in
+                providers.iter().flat_map(|it| models.split(' ').map(move |model| (it, model)))
+            {
+                assert_eq!(is_chat_model(provider, model), is_chat, "{provider}: {model}");
+            }
+        }
+        for empty in ["", "/", "gpt-4o/"] {
+            assert!(!is_chat_model("OpenAI", empty), "{empty}");
+        }
+    }
+
+    #[test]
+    fn recognises_narrow_models() {
+        for (model, narrow) in [
+            ("all-minilm", true),
+            ("all-minilm:latest", true),
+            ("all-minilm:", true),
+            ("snowflake-arctic-embed:22m", true),
+            ("snowflake-arctic-embed:33m", true),
+            ("snowflake-arctic-embed:335m", false),
+            ("snowflake-arctic-embed", false),
+            ("granite-embedding:30m", true),
+            ("granite-embedding:278m", false),
+            ("nomic-embed-text", false),
+            ("all-minilm-2", false),
+            ("", false),
+        ] {
+            assert_eq!(is_narrow(model), narrow, "{model}");
+        }
+    }
+}
