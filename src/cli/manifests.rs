@@ -62,7 +62,7 @@ pub struct Args {
     /// Deployment: ha, single-node, kind-dev, host-network, network-policy; priority-critical (always).
     /// Until a replica is ready: after-ready.
     /// Certificates: cert-manager, csi-driver, cert-files, mtls.
-    /// Reviews: family-arkonis, family-ark, family-orloj, family-orka, family-sympozium,
+    /// Reviews: family-arkonis, family-ark, family-orloj, family-orka, family-sympozium, family-kagent,
     /// policies (always, unless there is --no-policies), ark-brokers, templates, static-manifest
     /// (Kubernetes 1.36 or newer).
     /// Without a replica: fail-closed, policy-strict, vap (1.31 or newer), map (1.36 or newer).

@@ -185,7 +185,7 @@ mod tests {
             // Common names may be those of a file that is not meant for a cluster.
             ("v1", "Agent", Some(Severity::Warn)),
             ("extensions/v1beta1", "Deployment", Some(Severity::Warn)),
-            ("kagent.dev/v1alpha2", "Memory", None),
+            ("agents.example.com/v1alpha2", "Memory", None),
             ("agent.k8s.elastic.co/v1alpha1", "Agent", None),
             ("tekton.dev/v1", "Task", None),
             ("example.dev/v1", "MemoryPolicy", None),
@@ -244,7 +244,7 @@ mod tests {
     #[test]
     fn leaves_the_kinds_of_others() {
         for (api_version, kind) in [
-            ("kagent.dev/v1alpha1", "Agent"),
+            ("agents.example.com/v1alpha1", "Agent"),
             ("v1", "ConfigMap"),
             ("v1", "Node"),
             ("v1", "Lst"),

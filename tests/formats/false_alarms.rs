@@ -252,7 +252,7 @@ spec: {model_ref: gpt, prompt: Write., memory: {ref: elsewhere, allow: [read]}}
 {apiVersion: v1, kind: Namespace, metadata: {name: shared}}
 ",
     // Kinds of other projects with the names of ours.
-    "{apiVersion: kagent.dev/v1alpha2, kind: Memory, metadata: {name: a, namespace: NS}, spec: {}}
+    "{apiVersion: agents.example.com/v1alpha2, kind: Memory, metadata: {name: a, namespace: NS}, spec: {}}
 ---
 {apiVersion: tekton.dev/v1, kind: Task, metadata: {name: a, namespace: NS}, spec: {}}
 ---
