@@ -6,7 +6,7 @@ use k8s_openapi::api::rbac::v1::PolicyRule;
 use kube::Api;
 use kube::api::PostParams;
 
-use crate::cluster::cluster_state::{Fetched, Installation, Permissions};
+use crate::cluster::cluster_state::{Fetched, Installation, Permissions, text};
 use crate::cluster::reader::{ClusterReader, fetch};
 use memgate_server::deploy::metadata::NAME;
 use memgate_server::deploy::objects::Objects;
@@ -20,12 +20,13 @@ pub(crate) async fn permissions(
     installation: &Installation,
     expected: &Objects,
 ) -> Fetched<Permissions> {
-    let spec = installation.deployment.found().and_then(|deployment| deployment.spec.clone()?.template.spec);
-    let account = spec.and_then(|spec| spec.service_account_name).unwrap_or_else(|| NAME.to_owned());
+    let account =
+        installation.deployment.found().map(|found| text(found, "/spec/template/spec/serviceAccountName"));
+    let account = account.filter(|account| !account.is_empty()).unwrap_or(NAME);
     let home = installation.namespace.as_str();
     let of_cluster = expected.cluster_role.rules.as_deref().unwrap_or_default();
-    let mut reviews = access_reviews(of_cluster, None, home, &account);
-    reviews.extend(access_reviews(&expected.rules_in_namespace(), Some(home), home, &account));
+    let mut reviews = access_reviews(of_cluster, None, home, account);
+    reviews.extend(access_reviews(&expected.rules_in_namespace(), Some(home), home, account));
     let checked = reviews.len();
     let api: Api<SubjectAccessReview> = Api::all(reader.client.clone());
     let responses = futures::stream::iter(reviews).map(|review| {
@@ -99,8 +100,8 @@ fn access_reviews(
 /// The permission of a review, as `kubectl auth can-i` writes it.
 fn permission(review: &SubjectAccessReview) -> String {
     let attributes = review.spec.resource_attributes.clone().unwrap_or_default();
-    let text = |text: Option<String>| text.unwrap_or_default();
-    let (verb, resource, group) = (text(attributes.verb), text(attributes.resource), text(attributes.group));
+    let [verb, resource, group] =
+        [attributes.verb, attributes.resource, attributes.group].map(Option::unwrap_or_default);
     let dot = if group.is_empty() { "" } else { "." };
     format!("{verb} {resource}{dot}{group}")
 }
