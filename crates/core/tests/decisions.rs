@@ -50,15 +50,13 @@ fn answer_by_file(case: &Case) -> Result<CaseOutcome> {
     for kind in kinds(&settings.families) {
         let objects: Vec<Value> =
             case.state.iter().filter(|it| is_of(kind, it)).map(|it| kept(kind, it)).collect();
-        // Of these, a case says nothing by leaving them out.
-        let is_known =
-            !objects.is_empty() || !(kind.group.is_empty() || kind.is("ark.mckinsey.com", "Memory"));
-        file.add_entry(
-            kind.api_version(),
-            kind.kind,
-            if is_known { Known::Known } else { Known::Unknown },
-            None,
-        );
+        let known = match objects.is_empty() {
+            false => Known::Known,
+            // Of these, a case says nothing by leaving them out.
+            true if kind.group.is_empty() || kind.is("ark.mckinsey.com", "Memory") => Known::Unknown,
+            true => Known::NotServed,
+        };
+        file.add_entry(kind.api_version(), kind.kind, known, None);
         file.items.extend(objects);
     }
     let mut text = Vec::new();
