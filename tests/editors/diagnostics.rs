@@ -54,7 +54,9 @@ fn examples_are_not_marked() {
     let mut editor = workspace.with_settings();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
     let mut opened = 0;
-    for folder in family::ALL.map(|family| family.name).into_iter().chain(["policy", "orka/unreleased"]) {
+    for folder in
+        family::ALL.map(|family| family.name).into_iter().chain(["policy", "orka/unreleased", "kagent/older"])
+    {
         for file in fs::read_dir(root.join(folder)).expect("a folder") {
             let file = file.expect("an entry").path();
             let Ok(text) = fs::read_to_string(&file) else { continue };

@@ -100,7 +100,10 @@ fn kinds_are_as_described() {
 #[test]
 fn examples_are_right() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
-    let folders = family::ALL.map(|family| family.name).into_iter().chain(["policy", "orka/unreleased"]);
+    let folders = family::ALL
+        .map(|family| family.name)
+        .into_iter()
+        .chain(["policy", "orka/unreleased", "kagent/older"]);
     let files = folders.flat_map(|folder| fs::read_dir(root.join(folder)).expect("a folder"));
     let objects = files.flat_map(|file| {
         let file = file.expect("an entry").path();

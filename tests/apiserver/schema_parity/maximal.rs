@@ -16,7 +16,7 @@ const MATCHING: [(&str, &str); 7] = [
 ];
 
 /// Fields that cannot stand beside the others, or that say more than a type when they have any text.
-const LEFT_OUT: [(&str, &str); 24] = [
+const LEFT_OUT: [(&str, &str); 33] = [
     // One of two, by rules of the schemas.
     ("Agent", "/spec/runtime/runtimeRef"),
     ("SwarmMemory", "/spec/redis"),
@@ -26,6 +26,15 @@ const LEFT_OUT: [(&str, &str); 24] = [
     ("SwarmAgent", "/spec/tools/mcp/0/capabilityRef"),
     ("SwarmAgent", "/spec/tools/mcp/0/auth/mtls"),
     ("SwarmAgent", "/spec/tools/mcp/0/headers/0/secretKeyRef"),
+    ("ModelConfig", "/spec/azureOpenAI"),
+    ("ModelConfig", "/spec/ollama"),
+    ("ModelConfig", "/spec/gemini"),
+    ("ModelConfig", "/spec/anthropic"),
+    ("ModelConfig", "/spec/geminiVertexAI"),
+    ("ModelConfig", "/spec/anthropicVertexAI"),
+    ("ModelConfig", "/spec/bedrock"),
+    ("ModelConfig", "/spec/sapAICore"),
+    ("ModelConfig", "/spec/foundry"),
     // Not for an Agent, not for a Task that runs a container, or no longer for any.
     ("Agent", "/spec/execution/workspace/classRef"),
     ("Task", "/spec/execution/workspace/classRef"),
@@ -46,12 +55,13 @@ const LEFT_OUT: [(&str, &str); 24] = [
     ("Agent", "/spec/memory/allow"),
 ];
 
-/// Texts that memgate's rules ask for, or the schema where it knows no way to say so.
-const TEXTS: [(&str, &str, &str); 13] = [
+/// Texts that memgate's rules ask for, or the schema where it knows no way to say so. A kind that several groups have may
+/// be given with its group.
+const TEXTS: [(&str, &str, &str); 16] = [
     ("SwarmMemory", "/spec/backend", "vector-store"),
     ("ArkConfig", "/metadata/name", "default"),
     ("MemoryBackend", "/metadata/name", "default"),
-    ("Memory", "/spec/provider", "http"),
+    ("Memory orloj.dev", "/spec/provider", "http"),
     ("Memory", "/spec/endpoint", "https://memory.example.com"),
     ("Ensemble", "/spec/sharedMemory/storageSize", "2Gi"),
     ("Ensemble", "/spec/sharedMemory/membrane/timeDecay/ttl", "168h"),
@@ -61,6 +71,9 @@ const TEXTS: [(&str, &str, &str); 13] = [
     ("ArkConfig", "/spec/queryTTL", "720h"),
     ("WorkspaceSession", "/spec/idleTTL", "720h"),
     ("HarnessSession", "/spec/idleTimeout", "1h"),
+    ("Harness", "/spec/kagent/compaction/summarizer/promptTemplate", "{conversation_history}"),
+    ("Agent", "/spec/harness/kagent/compaction/summarizer/promptTemplate", "{conversation_history}"),
+    ("Agent", "/spec/harness/inline/kagent/compaction/summarizer/promptTemplate", "{conversation_history}"),
 ];
 
 /// The object, with a name.
@@ -79,7 +92,11 @@ pub(super) fn object(definition: &Definition) -> Value {
     for (_, pointer) in LEFT_OUT.iter().filter(|(kind, _)| *kind == definition.kind) {
         mutation::remove(&mut object, pointer);
     }
-    for (_, pointer, text) in TEXTS.iter().filter(|(kind, ..)| *kind == definition.kind) {
+    let is_of_kind = |kind: &str| match kind.split_once(' ') {
+        Some((kind, group)) => kind == definition.kind && definition.api_version.starts_with(group),
+        None => kind == definition.kind,
+    };
+    for (_, pointer, text) in TEXTS.iter().filter(|(kind, ..)| is_of_kind(kind)) {
         if let Some(value) = object.pointer_mut(pointer) {
             *value = json!(text);
         }

@@ -3,7 +3,10 @@
 use std::sync::Arc;
 
 use anyhow::{Result, ensure};
-use memgate::offline::collect::{Reading, collect};
+use memgate::offline::{
+    collect::{Reading, collect},
+    exclude::Exclude,
+};
 use memgate_manifest::document::parse;
 use serde_json::{Value, json};
 
@@ -52,7 +55,7 @@ fn minimal(definition: &Definition) -> Value {
 }
 
 /// What is needed besides what schemas require: by their rules, or by memgate's.
-const NEEDED: [(&str, &str); 7] = [
+const NEEDED: [(&str, &str); 9] = [
     ("ArkAgent", "/spec/systemPrompt"),
     ("ArkonisDeployment", "/spec/systemPrompt"),
     ("AgentDeployment", "/spec/systemPrompt"),
@@ -60,6 +63,9 @@ const NEEDED: [(&str, &str); 7] = [
     ("SwarmAgent", "/spec/prompt/inline"),
     ("Memory", "/spec/address"),
     ("ModelEndpoint", "/spec/default_model"),
+    // Of kagent.
+    ("Agent", "/spec/declarative"),
+    ("SandboxAgent", "/spec/declarative"),
 ];
 
 fn keep_required(value: &mut Value, schema: &Value) {
@@ -82,10 +88,13 @@ fn keep_required(value: &mut Value, schema: &Value) {
     }
 }
 
-/// The objects in `examples/`, in no namespace.
+/// The objects in `examples/`, in no namespace, but for those that are wrong on purpose.
 fn examples() -> Result<Vec<Value>> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/examples").to_owned();
-    let collected = collect(&[folder], &Reading::default(), &mut std::io::empty());
+    let mut exclude = Exclude::default();
+    exclude.add("wrong", None)?;
+    let reading = Reading { exclude: Arc::new(exclude), ..Reading::default() };
+    let collected = collect(&[folder], &reading, &mut std::io::empty());
     ensure!(collected.errors.is_empty(), "{:?}", collected.errors);
     let documents = collected.sources.into_iter().flat_map(|source| parse(&Arc::new(source)).documents);
     let mut objects: Vec<Value> = documents.map(|document| document.value().clone()).collect();
