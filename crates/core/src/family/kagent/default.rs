@@ -6,7 +6,7 @@ use memgate_model::kind::Kind;
 use memgate_model::policy_field::FieldForm;
 
 use super::api::{AGENT, HARNESS, SANDBOX_AGENT};
-use super::block::Block;
+use super::block::{Block, MAX_TTL_DAYS};
 
 /// The fields that policies may fill, of objects with memory.
 pub(crate) static POLICY_FIELDS: [PolicyField; 3] = [
@@ -19,7 +19,7 @@ const fn ttl_days(kind: &'static Kind, pointer: &'static str) -> PolicyField {
     PolicyField {
         kind,
         pointer,
-        form: FieldForm::Count,
+        form: FieldForm::Between(1, MAX_TTL_DAYS),
         fits: |_, subject, _| Block::of(subject.kind, subject.object).is_some_and(|block| !block.is_ignored),
     }
 }
