@@ -26,7 +26,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     ]
 }
 
-/// What each of the five platforms answers, and pods.
+/// What each of the platforms answers, and pods.
 const PROBES: [&str; 9] = [
     "pods",
     "arkonis arkmemories.arkonis.dev",

@@ -37,7 +37,7 @@ fn examples_pass_strictly() {
     let choices = examples.join(".memgate.yaml");
     let path = |path: &Path| path.to_str().expect("UTF-8").to_owned();
     let mut directories: Vec<PathBuf> =
-        ["arkonis", "ark", "orloj", "orka", "sympozium"].iter().map(|name| examples.join(name)).collect();
+        family::ALL.iter().map(|family| examples.join(family.name)).collect();
     directories.push(examples);
     for directory in directories {
         let words = ["check", "--strict", "-o", "json", "--project", &path(&choices), &path(&directory)];

@@ -1,4 +1,4 @@
-//! A sixth platform out of one folder (`tiny/`) and one row (`tiny.rs`): that nothing else has to know of a
+//! One more platform out of one folder (`tiny/`) and one row (`tiny.rs`): that nothing else has to know of a
 //! platform for its resources and pods to be admitted, its kinds to be watched, what it needs to be
 //! installed, and its codes to be explained.
 

@@ -5,7 +5,7 @@ use memgate_primitives::plain_text::plain;
 
 /// The length up to which kubectl shows a warning in one piece.
 /// Source: Kubernetes documentation, dynamic admission control, response.
-const MAX_MESSAGE_CHARS: usize = 120;
+pub(crate) const MAX_MESSAGE_CHARS: usize = 120;
 
 /// The longest part of a name in a message. Valid names are never longer.
 pub(crate) const MAX_NAME_CHARS: usize = 256;

@@ -218,7 +218,9 @@ impl ClusterSnapshot {
                 Some(_) => {}
             }
             if family::state_kind(&snapshot.settings.families, kind.group, kind.kind).is_some() {
-                snapshot.set(kind, KindState::new(self.coverage(kind, state)));
+                let mut known = KindState::new(self.coverage(kind, state));
+                known.is_installed = state == Known::Known;
+                snapshot.set(kind, known);
             }
         }
         if let Some(entry) = self.entry("apiextensions.k8s.io", DEFINITION)

@@ -2,8 +2,10 @@
 
 use memgate_model::kind::Kind;
 use memgate_model::tree::Tree;
+use memgate_primitives::name::is_dns_subdomain;
 use memgate_primitives::pointer::Pointer;
 
+use super::agent_parts::is_wrapped;
 use super::api::{AGENT, HARNESS, Line, MOVED_HARNESS, NEWER_AGENT, SANDBOX_AGENT};
 
 /// How many days a memory is kept without `ttlDays`.
@@ -18,7 +20,7 @@ pub(crate) struct Block<'t> {
     /// The line of kagent that reads it.
     pub(crate) line: Line,
     /// Its place, as field names from the root.
-    pub(crate) path: &'static [&'static str],
+    pub(crate) path: Path,
     /// The section itself, an object.
     pub(crate) tree: &'t Tree,
     /// Whether the type of the agent ignores it.
@@ -28,10 +30,9 @@ pub(crate) struct Block<'t> {
 impl<'t> Block<'t> {
     /// The memory section of an object; `None` without one, or if it is not an object.
     pub(crate) fn of(kind: &Kind, object: &'t Tree) -> Option<Self> {
-        let (path, tree) = places(kind).iter().find_map(|path| Some((*path, object.at(path)?)))?;
-        let line = Line::of(kind);
-        let is_ignored = line == Line::Older && object.text_at(&["spec", "type"]) == Some(BRING_YOUR_OWN);
-        tree.is_object().then_some(Self { line, path, tree, is_ignored })
+        let path = Places::of(kind, object)?.memory;
+        let tree = object.at(path).filter(|tree| tree.is_object())?;
+        Some(Self { line: Line::of(kind), path, tree, is_ignored: is_brought(kind, object) })
     }
 
     /// The place of the section.
@@ -55,23 +56,63 @@ impl<'t> Block<'t> {
         }
     }
 
+    /// The name of the embedder, if kagent reads it and a ModelConfig can have it.
+    pub(crate) fn embedder(&self) -> Option<&'t str> {
+        self.reference().filter(|name| !self.is_ignored && is_dns_subdomain(name))
+    }
+
     /// `ttlDays`, if it is an integer.
     pub(crate) fn ttl_days(&self) -> Option<i64> {
         self.tree.get("ttlDays").and_then(Tree::integer)
     }
 }
 
-/// The places where a kind has its memory section. An Agent of 1.x has one if its harness is inline.
-fn places(kind: &Kind) -> &'static [&'static [&'static str]] {
-    if *kind == AGENT || *kind == SANDBOX_AGENT {
-        &[&["spec", "declarative", "memory"]]
-    } else if *kind == HARNESS || *kind == MOVED_HARNESS {
-        &[&["spec", "kagent", "memory"]]
-    } else if *kind == NEWER_AGENT {
-        &[&["spec", "harness", "kagent", "memory"], &["spec", "harness", "inline", "kagent", "memory"]]
-    } else {
-        &[]
+/// Where an object has its sections.
+pub(crate) struct Places {
+    /// The memory section.
+    memory: Path,
+    /// The compaction of sessions.
+    pub(crate) compaction: Path,
+}
+
+/// Field names from the root.
+type Path = &'static [&'static str];
+
+static OF_AGENT: Places = Places {
+    memory: &["spec", "declarative", "memory"],
+    compaction: &["spec", "declarative", "context", "compaction"],
+};
+static OF_HARNESS: Places =
+    Places { memory: &["spec", "kagent", "memory"], compaction: &["spec", "kagent", "compaction"] };
+static OF_INLINE: Places = Places {
+    memory: &["spec", "harness", "kagent", "memory"],
+    compaction: &["spec", "harness", "kagent", "compaction"],
+};
+static OF_WRAPPED: Places = Places {
+    memory: &["spec", "harness", "inline", "kagent", "memory"],
+    compaction: &["spec", "harness", "inline", "kagent", "compaction"],
+};
+
+impl Places {
+    /// The places in an object; `None` for a kind without such sections. An Agent of 1.x has them if its harness is
+    /// inline.
+    pub(crate) fn of(kind: &Kind, object: &Tree) -> Option<&'static Self> {
+        if *kind == AGENT || *kind == SANDBOX_AGENT {
+            Some(&OF_AGENT)
+        } else if *kind == HARNESS || *kind == MOVED_HARNESS {
+            Some(&OF_HARNESS)
+        } else if *kind == NEWER_AGENT {
+            let is_wrapped = object.at(&["spec", "harness"]).is_some_and(is_wrapped);
+            Some(if is_wrapped { &OF_WRAPPED } else { &OF_INLINE })
+        } else {
+            None
+        }
     }
+}
+
+/// Whether the type of an Agent ignores `spec.declarative`.
+pub(crate) fn is_brought(kind: &Kind, object: &Tree) -> bool {
+    Line::of(kind) == Line::Older && object.text_at(&["spec", "type"]) == Some(BRING_YOUR_OWN)
 }
 
 /// A pointer of field names.

@@ -3,9 +3,12 @@
 //! Denied is what never works and can be mended in the object itself. A rule that depends on another object only warns.
 
 mod block;
+mod chat;
 mod compaction;
 mod lines;
 mod model_config;
+mod reference;
+mod releases;
 mod settings;
 mod usage;
 mod users;
@@ -25,10 +28,12 @@ pub(crate) fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
     if subject.operation == Operation::Delete {
         return usage::deleted(subject, state);
     }
-    let mut findings =
-        schema_check::check(subject.object, &subject.kind.schema, SCHEMA_CODES, state.budget());
+    let of_form = schema_check::check(subject.object, &subject.kind.schema, SCHEMA_CODES, state.budget());
+    let mut findings = lines::advise(subject, of_form);
     findings.extend(lines::findings(subject, state));
+    findings.extend(releases::findings(subject, state));
     findings.extend(block::findings(subject, state));
+    findings.extend(chat::findings(subject, state));
     findings.extend(settings::findings(subject, state));
     findings.extend(compaction::findings(subject, state));
     findings.extend(model_config::findings(subject, state));
