@@ -38,7 +38,7 @@ pub static FAMILY: Family = Family {
         memories: &api::MODEL_CONFIGS,
         memories_if: Some((&api::AGENTS, api::HAS_MEMORY)),
         watched: &api::WATCHED,
-        in_files: &[(&CONFIG_MAP, None)],
+        in_files: &[(&CONFIG_MAP, None), (&api::MOVED_HARNESS, None)],
         fetched: &[],
         others: other_kinds::KAGENT,
     },

@@ -218,9 +218,7 @@ impl ClusterSnapshot {
                 Some(_) => {}
             }
             if family::state_kind(&snapshot.settings.families, kind.group, kind.kind).is_some() {
-                let mut known = KindState::new(self.coverage(kind, state));
-                known.is_installed = state == Known::Known;
-                snapshot.set(kind, known);
+                snapshot.set(kind, KindState::new(self.coverage(kind, state)));
             }
         }
         if let Some(entry) = self.entry("apiextensions.k8s.io", DEFINITION)

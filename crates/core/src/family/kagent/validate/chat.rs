@@ -77,7 +77,12 @@ fn chat<'x, 't: 'x, 's: 'x>(subject: &Subject<'t>, state: &mut StateReader<'s>) 
             }
         };
     }
-    let declarative = subject.object.at(&["spec", "declarative"])?;
+    of_older(subject.object)
+}
+
+/// The name of the ModelConfig that an Agent of 0.x chats with.
+pub(super) fn of_older(agent: &Tree) -> Option<&str> {
+    let declarative = agent.at(&["spec", "declarative"])?;
     let name = declarative.text_at(&["modelConfig"]).filter(|name| !name.is_empty());
     Some(name.unwrap_or(CHAT_DEFAULT))
 }

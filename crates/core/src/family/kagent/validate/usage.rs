@@ -11,10 +11,8 @@ use super::super::block::{Block, pointer};
 use super::super::codes::{EMBEDDER_CHANGED, EMBEDDER_DELETED, EMBEDDER_STALE, MEMORIES_STAY};
 use super::super::embedder::Embedder;
 use super::super::message::{shown, with_names};
+use super::chat;
 use super::users::Users;
-
-/// The chat model of an Agent of 0.x that does not name one. Source: documentation of kagent 0.x.
-const CHAT_MODEL_DEFAULT: &str = "default-model-config";
 
 /// Warns about a change of an embedder: its model is another one, or agents do not notice.
 pub(super) fn changed(subject: &Subject<'_>, users: &Users<'_>) -> Option<Finding> {
@@ -53,8 +51,7 @@ fn changed_field(before: &Embedder<'_>, after: &Embedder<'_>, subject: &Subject<
 
 /// Whether an agent of 0.x uses this ModelConfig for its chat.
 fn chats_with(agent: &Object, name: &str) -> bool {
-    let chat = agent.tree.text_at(&["spec", "declarative", "modelConfig"]);
-    chat.unwrap_or(CHAT_MODEL_DEFAULT) == name
+    chat::of_older(&agent.tree) == Some(name)
 }
 
 /// Warns about a DELETE, and never refuses it.
@@ -65,7 +62,7 @@ pub(super) fn deleted(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec
 
 fn embedder_deleted(subject: &Subject<'_>, users: &Users<'_>) -> Option<Finding> {
     let first = users.first()?;
-    let effect = match (users.only(), *first.kind == HARNESS) {
+    let effect = match (users.only(), first.kind.kind == HARNESS.kind) {
         (Some(_), true) => "none of its agents compiles".to_owned(),
         (None, true) => "none of their agents compiles".to_owned(),
         (Some(user), false) => format!("kagent accepts no change of the {}", user.kind.kind),

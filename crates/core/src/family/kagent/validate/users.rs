@@ -11,7 +11,10 @@ use memgate_model::object::index::Index;
 use memgate_model::state_reader::StateReader;
 use memgate_primitives::pointer::Pointer;
 
-use super::super::api::{AGENT, HARNESS, Line, MODEL_CONFIGS, NEWER_AGENT, SANDBOX_AGENT};
+use super::super::api::{
+    AGENT, HARNESS, Line, MODEL_CONFIG, MODEL_CONFIGS, MOVED_HARNESS, NEWER_AGENT, NEWER_MODEL_CONFIG,
+    SANDBOX_AGENT,
+};
 use super::super::block::Block;
 use super::super::message::shown;
 
@@ -20,7 +23,7 @@ use super::super::message::shown;
 static BY_EMBEDDER: Index = Index {
     place: 1,
     keys: |object| {
-        let name = block(object).and_then(|block| block.reference());
+        let name = Block::of(object.kind, &object.tree).and_then(|block| block.embedder());
         name.map(|name| key(&object.namespace, name).into()).into_iter().collect()
     },
 };
@@ -28,11 +31,6 @@ static BY_EMBEDDER: Index = Index {
 /// The key of a ModelConfig. It is unambiguous, since a namespace has no slash.
 fn key(namespace: &str, name: &str) -> String {
     format!("{namespace}/{name}")
-}
-
-/// The memory section of an object, unless its agents ignore it.
-fn block(object: &Object) -> Option<Block<'_>> {
-    Block::of(object.kind, &object.tree).filter(|block| !block.is_ignored)
 }
 
 /// The objects of its namespace and line that embed with a ModelConfig and are not being deleted, by kind and name.
@@ -56,7 +54,17 @@ impl<'s> Users<'s> {
             let found = state.peek_indexed(kind, &BY_EMBEDDER, &key);
             users.extend(found.filter(|user| !user.deleting()));
         }
+        users.extend(Self::moved(subject, &key, state));
         Self(users)
+    }
+
+    /// Those of the version that moved to another group. They are in files only, and mean the ModelConfig of the newer group,
+    /// if there is one.
+    fn moved(subject: &Subject<'_>, key: &str, state: &StateReader<'s>) -> impl Iterator<Item = &'s Object> {
+        let is_hidden = *subject.kind == MODEL_CONFIG
+            && state.peek(&NEWER_MODEL_CONFIG, subject.namespace, subject.name).is_some();
+        let found = state.peek_indexed(&MOVED_HARNESS, &BY_EMBEDDER, key);
+        found.filter(move |user| !is_hidden && !user.deleting())
     }
 
     /// The first of them.
@@ -90,7 +98,7 @@ impl<'s> Users<'s> {
     /// A finding with the place where the first of them names the ModelConfig; `None` without users.
     pub(super) fn show_first(&self, finding: Finding) -> Option<Finding> {
         let first = self.first()?;
-        let place = block(first)?.reference_pointer();
+        let place = Block::of(first.kind, &first.tree)?.reference_pointer();
         Some(finding.elsewhere(first, place, "embeds with it"))
     }
 
