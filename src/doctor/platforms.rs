@@ -18,9 +18,8 @@ pub(crate) fn checks(found: &Installation, families: &[&'static Family]) -> Vec<
         Fetched::NotFound => {}
         Fetched::Unknown(why) => checks.push(Check::unknown("platforms", "", why.clone())),
     }
-    let watched = families
-        .iter()
-        .filter(|family| family.kinds.workloads.iter().any(|(_, selector)| selector.is_some()));
+    let watched =
+        families.iter().filter(|family| family.kinds.in_files.iter().any(|(_, selector)| selector.is_some()));
     checks.extend(watched.flat_map(|family| unseen_workloads(found, family)));
     checks
 }

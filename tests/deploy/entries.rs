@@ -45,6 +45,8 @@ fn is_agents(family: &str, pod: &Pod) -> bool {
         // A pod of a pool is not a worker of a Task.
         "orka" => has("orka.ai/task") && is("orka.ai/task-type", "ai") && !has("orka.ai/runtime-pool-id"),
         "sympozium" => is("sympozium.ai/component", "agent-run") && has("sympozium.ai/instance"),
+        // Its pods get nothing.
+        "kagent" => false,
         _ => unreachable!("a family without marks here: {family}"),
     }
 }

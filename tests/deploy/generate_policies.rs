@@ -23,6 +23,10 @@ fn configuration<'o>(objects: &'o Objects, kind: &str) -> &'o Value {
     &objects[&format!("{kind}  memgate")]
 }
 
+fn entries(objects: &Objects, kind: &str) -> Vec<Value> {
+    configuration(objects, kind)["webhooks"].as_array().cloned().expect("entries")
+}
+
 fn write(component: &str, file: &str, about: &str, documents: &[Value]) {
     let mut text = format!("# {about}. Printed by `just generate`; change nothing here.\n");
     for document in documents {
@@ -61,18 +65,25 @@ fn what_policies_change_of_families_is_up_to_date() {
     for family in family::ALL.map(|family| family.name) {
         let component = format!("family-{family}");
         let without = printed(&["--component", &component, "--no-policies"]);
-        let with = printed(&["--component", &component]);
+        let mut with = printed(&["--component", &component]);
         let kind = "MutatingWebhookConfiguration";
-        let changed = merge(kind, &without, &with);
         let folder = format!("policies/{family}");
-        let about = format!("The pods of {family} that policies judge");
-        write(&folder, "pods.yaml", &about, &[changed.expect("entries for pods change")]);
-        let rules = |objects: &Objects| configuration(objects, kind)["webhooks"][1]["rules"].clone();
+        // A family that fails open has an entry of its own for them.
+        let known = entries(&without, kind).len();
+        let own = with.get_mut(&format!("{kind}  memgate")).and_then(|it| it["webhooks"].as_array_mut());
+        let own = own.expect("entries").split_off(known);
+        let rules = |objects: &Objects| entries(objects, kind)[1]["rules"].clone();
         let mut additions = Vec::new();
         added(&rules(&without), &rules(&with), "/webhooks/1/rules", &mut additions);
+        additions
+            .extend(own.into_iter().map(|entry| json!({"op": "add", "path": "/webhooks/-", "value": entry})));
         if !additions.is_empty() {
             let about = format!("The kinds of {family} that only policies have defaults for");
             write(&folder, "defaults.yaml", &about, &[json!(additions)]);
+        }
+        if let Some(changed) = merge(kind, &without, &with) {
+            let about = format!("The pods of {family} that policies judge");
+            write(&folder, "pods.yaml", &about, &[changed]);
         }
     }
 }
@@ -99,11 +110,10 @@ fn strict_entries_are_up_to_date() {
 /// What to merge into a configuration so that its entries get their selectors, with the entries that are new where they
 /// belong. `None` when nothing differs.
 fn merge(kind: &str, before: &Objects, after: &Objects) -> Option<Value> {
-    let (before, after) = (configuration(before, kind), configuration(after, kind));
-    let entries = |configuration: &Value| configuration["webhooks"].as_array().cloned().expect("entries");
-    let known = entries(before);
+    let known = entries(before, kind);
+    let of_all = entries(&base_with(BTreeSet::from([Component::Policies])), kind);
     let mut changed = Vec::new();
-    for entry in entries(after) {
+    for entry in entries(after, kind) {
         let Some(old) = known.iter().find(|old| old["name"] == entry["name"]) else {
             changed.push(entry);
             continue;
@@ -114,7 +124,9 @@ fn merge(kind: &str, before: &Objects, after: &Objects) -> Option<Value> {
         {
             patch.insert(selector.to_owned(), entry[selector].clone());
         }
-        if patch.len() > 1 {
+        // Those of other families come between them otherwise.
+        let is_own = of_all.iter().all(|other| other["name"] != entry["name"]);
+        if is_own || patch.len() > 1 {
             changed.push(Value::Object(patch));
         }
     }
@@ -122,11 +134,9 @@ fn merge(kind: &str, before: &Objects, after: &Objects) -> Option<Value> {
         return None;
     }
     // A merge moves its entries to the front. Those of the base stay there, where other patches look for them.
-    let entries: Vec<Value> = entries(configuration(&base(), kind))
-        .iter()
-        .map(|entry| json!({"name": entry["name"]}))
-        .chain(changed)
-        .collect();
+    let entries: Vec<Value> =
+        entries(&base(), kind).iter().map(|entry| json!({"name": entry["name"]})).chain(changed).collect();
+    let before = configuration(before, kind);
     let metadata = json!({"name": before["metadata"]["name"]});
     Some(json!({
         "apiVersion": before["apiVersion"], "kind": kind, "metadata": metadata, "webhooks": entries,

@@ -36,7 +36,7 @@ const SAME: &[(&[&str], &[&str])] = &[
     (&[], &[]),
     (
         &["families.ark.enabled=false", "families.orka.enabled=false"],
-        &["--family=arkonis", "--family=orloj", "--family=sympozium"],
+        &["--family=arkonis", "--family=orloj", "--family=sympozium", "--family=kagent"],
     ),
     (
         &[
@@ -44,6 +44,7 @@ const SAME: &[(&[&str], &[&str])] = &[
             "families.ark.enabled=false",
             "families.orloj.enabled=false",
             "families.sympozium.enabled=false",
+            "families.kagent.enabled=false",
         ],
         &["--family=orka"],
     ),
@@ -52,7 +53,10 @@ const SAME: &[(&[&str], &[&str])] = &[
     (&["policies.strict=true"], &["--component=policy-strict"]),
     (
         &["policies.strict=true", "families.ark.enabled=false", "families.orka.enabled=false"],
-        &["--component=policy-strict", "--family=arkonis", "--family=orloj", "--family=sympozium"],
+        &[
+            "--component=policy-strict", "--family=arkonis", "--family=orloj", "--family=sympozium",
+            "--family=kagent",
+        ],
     ),
     (
         &["policies.excludeNamespaces={lab,sandbox}", "policies.clusterDomain=example.internal"],
@@ -79,7 +83,10 @@ const SAME: &[(&[&str], &[&str])] = &[
     (&["metrics.dashboard.enabled=true"], &["--component=dashboards"]),
     (
         &["policyTwins.vap=true", "families.orloj.enabled=false"],
-        &["--component=vap", "--family=arkonis", "--family=ark", "--family=orka", "--family=sympozium"],
+        &[
+            "--component=vap", "--family=arkonis", "--family=ark", "--family=orka", "--family=sympozium",
+            "--family=kagent",
+        ],
     ),
     (&["policyTwins.map=true"], &["--component=map"]),
     (
@@ -116,6 +123,7 @@ const SAME: &[(&[&str], &[&str])] = &[
             "families.arkonis.enabled=false",
             "families.orka.enabled=false",
             "families.sympozium.enabled=false",
+            "families.kagent.enabled=false",
         ],
         &["--family=ark", "--elsewhere=orloj"],
     ),
@@ -472,13 +480,13 @@ fn leaves_orka_open_when_others_fail_closed() {
         entries.map(policy).collect::<BTreeMap<_, _>>()
     };
     let got = policies(&values);
-    for name in ["advice.memgate.dev", "orka.namespaces.memgate.dev", "orka.pods.memgate.dev"] {
+    for name in ["orka.advice.memgate.dev", "orka.namespaces.memgate.dev", "orka.pods.memgate.dev"] {
         assert_eq!(got[name], "\"Ignore\"", "{name}");
     }
     for name in ["resources.memgate.dev", "ark.pods.memgate.dev", "arkonis-kubeswarm.pods.memgate.dev"] {
         assert_eq!(got[name], "\"Fail\"", "{name}");
     }
-    assert_eq!(policies(&["webhooks.advice.failurePolicy=Fail"])["advice.memgate.dev"], "\"Fail\"");
+    assert_eq!(policies(&["webhooks.advice.failurePolicy=Fail"])["orka.advice.memgate.dev"], "\"Fail\"");
 }
 
 #[test]
@@ -496,7 +504,14 @@ fn asks_in_its_test_about_what_is_on() {
         container["args"].as_array().expect("a list").iter().filter_map(Value::as_str).collect();
     assert_eq!(
         args,
-        ["wait", "--namespace=default", "--timeout=60s", "--webhook-configuration=zz-gate", "--family=orka"]
+        [
+            "wait",
+            "--namespace=default",
+            "--timeout=60s",
+            "--webhook-configuration=zz-gate",
+            "--family=orka",
+            "--family=kagent",
+        ]
     );
     let known = Command::new(env!("CARGO_BIN_EXE_memgate")).args(args).arg("--help").output();
     assert!(known.expect("memgate starts").status.success());
@@ -604,10 +619,9 @@ fn the_tables_are_memgates() {
     };
     let (mutating, validating) = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration");
     let required = short(&entry(mutating, "required.pods.memgate.dev"));
-    let shared = |kind: &str, name: &str, always: bool| {
+    let shared = |kind: &str, name: &str| {
         let mut entry = short(&entry(kind, name));
         entry["rules"] = json!([]);
-        entry["always"] = json!(always);
         entry
     };
     let pods = entry_of(&without, mutating, "arkonis.pods.memgate.dev");
@@ -617,12 +631,9 @@ fn the_tables_are_memgates() {
     };
     let table = json!({
         "required": required,
-        "defaults": [shared(mutating, "defaults.resources.memgate.dev", true)],
-        "validations": [
-            shared(validating, "resources.memgate.dev", true),
-            shared(validating, "advice.memgate.dev", false),
-        ],
-        "deletions": shared(validating, "deletions.memgate.dev", true),
+        "defaults": shared(mutating, "defaults.resources.memgate.dev"),
+        "resources": shared(validating, "resources.memgate.dev"),
+        "deletions": shared(validating, "deletions.memgate.dev"),
         "templates": short(&templates),
         "policies": short(&entry(validating, "policies.memgate.dev")),
         "policyRights": rights(&all)[rights(&without).len()..],
@@ -675,54 +686,63 @@ fn table(family: &str) -> Value {
     let of = |kind: &str| objects.iter().find(|object| object["kind"] == kind).expect("an object");
     let judged = judged.iter().find(|object| object["kind"] == "MutatingWebhookConfiguration");
     let judged = judged.and_then(|object| object["webhooks"].as_array()).expect("entries");
-    let judged = |name: &str| judged.iter().find(|entry| entry["name"] == name).expect("the same entry");
     let entries = |kind: &str| of(kind)["webhooks"].as_array().cloned().expect("entries");
     let rights = of("ClusterRole")["rules"].as_array().expect("rules")[2..].to_vec();
     let row = family::ALL.into_iter().find(|row| row.name == family).expect("a family");
     let stays_open = !row.pods.honour_required;
-    let mut row = json!({
-        "name": family, "rights": rights, "staysOpen": stays_open, "pods": [], "marked": [],
-        "defaultsIn": "", "defaults": [], "validatedIn": "", "validated": [], "memories": [],
-        "policyDefaultsIn": "", "policyDefaults": [],
-    });
-    for entry in entries("MutatingWebhookConfiguration") {
-        let name = entry["name"].as_str().expect("a name");
-        if name == "required.pods.memgate.dev" {
-            continue;
-        }
-        if name.starts_with("defaults.") {
-            if entry["rules"] != json!([]) {
-                (row["defaultsIn"], row["defaults"]) = (entry["name"].clone(), entry["rules"].clone());
+    let (mut pods, mut policy_mutating) = (Vec::new(), Vec::new());
+    let (mut defaults, mut policy_defaults) = (json!([]), json!([]));
+    let known = entries("MutatingWebhookConfiguration");
+    for entry in judged {
+        let old = known.iter().find(|old| old["name"] == entry["name"]);
+        match (entry["name"].as_str().expect("a name"), old) {
+            ("required.pods.memgate.dev", _) => {}
+            ("defaults.resources.memgate.dev", Some(old)) => {
+                let count = old["rules"].as_array().expect("rules").len();
+                defaults = old["rules"].clone();
+                policy_defaults = json!(entry["rules"].as_array().expect("rules")[count..]);
             }
-            let known = entry["rules"].as_array().expect("rules").len();
-            let more = &judged(name)["rules"].as_array().expect("rules")[known..];
-            if !more.is_empty() {
-                (row["policyDefaultsIn"], row["policyDefaults"]) = (entry["name"].clone(), json!(more));
+            (_, Some(old)) => {
+                let mut of_pods = short(old);
+                of_pods["judged"] = short(entry)["objects"].clone();
+                pods.push(of_pods);
             }
-        } else {
-            let mut pods = short(&entry);
-            pods["judged"] = short(judged(name))["objects"].clone();
-            row["pods"].as_array_mut().expect("a list").push(pods);
+            (_, None) => policy_mutating.push(short(entry)),
         }
     }
+    let (mut validated, mut memories, mut validating) = (json!([]), json!([]), Vec::new());
     for entry in entries("ValidatingWebhookConfiguration") {
-        let name = entry["name"].as_str().expect("a name");
-        match name {
-            "deletions.memgate.dev" => row["memories"] = entry["rules"].clone(),
-            "resources.memgate.dev" | "advice.memgate.dev" => {
-                if entry["rules"] != json!([]) {
-                    (row["validatedIn"], row["validated"]) = (entry["name"].clone(), entry["rules"].clone());
-                }
-            }
-            _ => {
-                let mut marked = short(&entry);
-                // What controllers make for runs is never refused.
-                marked["staysOpen"] = json!(name == format!("{family}.advice.memgate.dev"));
-                row["marked"].as_array_mut().expect("a list").push(marked);
+        match entry["name"].as_str().expect("a name") {
+            "deletions.memgate.dev" => memories = entry["rules"].clone(),
+            "resources.memgate.dev" => validated = entry["rules"].clone(),
+            name => {
+                let mut own = short(&entry);
+                let is_deletions = name == format!("{family}.deletions.memgate.dev");
+                let is_advice = name == format!("{family}.advice.memgate.dev");
+                let is_open = entry["failurePolicy"] == "Ignore";
+                own["set"] = json!(if is_deletions {
+                    "deletions"
+                } else if is_open {
+                    "advice"
+                } else {
+                    "resources"
+                });
+                // What controllers make for runs is never refused, and no DELETE is.
+                own["staysOpen"] = json!(is_deletions || is_advice && !row.validation.fails_open);
+                validating.push(own);
             }
         }
     }
-    row
+    // Of which kinds `memgate wait` asks, and the value that switches their entry.
+    let is_asked = |entry: &&Value| entry["name"] == format!("{family}.advice.memgate.dev");
+    let asked = if validated == json!([]) { validating.iter().find(is_asked) } else { None };
+    let asked = asked.map_or(("resources", &validated), |entry| ("advice", &entry["rules"]));
+    json!({
+        "name": family, "rights": rights, "staysOpen": stays_open, "pods": pods,
+        "asked": {"set": asked.0, "rules": asked.1},
+        "defaults": defaults, "policyDefaults": policy_defaults, "policyMutating": policy_mutating,
+        "validated": validated, "memories": memories, "validating": validating,
+    })
 }
 
 /// An entry without what the chart says itself.

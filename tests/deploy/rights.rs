@@ -12,7 +12,7 @@ fn reads_namespaces(arguments: &[&str]) -> bool {
 
 #[test]
 fn namespaces_are_read_for_orka_and_for_policies_alone() {
-    for family in ["ark", "arkonis", "orka", "orloj", "sympozium"] {
+    for family in ["ark", "arkonis", "kagent", "orka", "orloj", "sympozium"] {
         let component = format!("family-{family}");
         let arguments = ["--component", &component, "--only", "rbac"];
         assert!(reads_namespaces(&arguments), "{family}");

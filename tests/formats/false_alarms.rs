@@ -36,8 +36,7 @@ fn examples_pass_strictly() {
     let examples = root().join("examples");
     let choices = examples.join(".memgate.yaml");
     let path = |path: &Path| path.to_str().expect("UTF-8").to_owned();
-    let mut directories: Vec<PathBuf> =
-        family::ALL.iter().map(|family| examples.join(family.name)).collect();
+    let mut directories: Vec<PathBuf> = family::ALL.iter().map(|family| examples.join(family.name)).collect();
     directories.push(examples);
     for directory in directories {
         let words = ["check", "--strict", "-o", "json", "--project", &path(&choices), &path(&directory)];

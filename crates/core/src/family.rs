@@ -84,9 +84,9 @@ pub fn state_kind(families: &[&'static Family], group: &str, kind: &str) -> Opti
 /// Every kind of which a cluster's objects enter the state, possibly more than once.
 pub fn state_kinds<'f>(families: &'f [&'static Family]) -> impl Iterator<Item = &'static Kind> + use<'f> {
     let looked_up = |family: &&'static Family| {
-        let Kinds { watched, workloads, fetched, .. } = &family.kinds;
-        let workloads = workloads.iter().map(|(kind, _)| kind);
-        watched.iter().chain(workloads).chain(*fetched).copied()
+        let Kinds { watched, in_files, fetched, .. } = &family.kinds;
+        let in_files = in_files.iter().map(|(kind, _)| kind);
+        watched.iter().chain(in_files).chain(*fetched).copied()
     };
     families.iter().flat_map(looked_up).chain([&SECRET, &NAMESPACE])
 }

@@ -197,5 +197,8 @@ fn add_definition(snapshot: &mut Snapshot, value: &Value) -> Result<bool, AddErr
     if let Some(crds) = &mut snapshot.crds {
         crds.insert(memgate_schema::read(value).map_err(AddError::Definition)?);
     }
+    if let Some(kind) = family::state_kind(&snapshot.settings.families, group, kind) {
+        snapshot.kind_mut(kind).is_installed = true;
+    }
     Ok(true)
 }

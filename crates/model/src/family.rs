@@ -62,11 +62,14 @@ pub struct Kinds {
     pub defaulted: &'static [&'static Kind],
     /// The memory resources: kinds whose DELETE can leave an agent without memory.
     pub memories: &'static [&'static Kind],
+    /// Kinds of which only the DELETE of some objects matters: those for which this CEL on `oldObject` is true.
+    pub memories_if: Option<(&'static [&'static Kind], &'static str)>,
     /// The kinds that decisions look up and the server watches.
     pub watched: &'static [&'static Kind],
-    /// The workloads among which decisions look for what serves memory: files hold them. A server whose settings ask for it
-    /// watches those with a label selector, which it sends to the apiserver.
-    pub workloads: &'static [(&'static Kind, Option<&'static str>)],
+    /// Built-in kinds that decisions read where files hold their objects: the workloads that serve memory, the settings of
+    /// a platform. A server whose settings ask for it watches those with a label selector, which it sends to the
+    /// apiserver; it never reads the others.
+    pub in_files: &'static [(&'static Kind, Option<&'static str>)],
     /// The kinds that decisions look up one object at a time; RBAC rules allow `get` only.
     pub fetched: &'static [&'static Kind],
     /// The other kinds of the platform's groups, which are known by name only.
@@ -211,6 +214,9 @@ pub struct SchemaStandIn {
     pub unknown_field: Option<&'static Code>,
     /// The kinds that are not released yet: their definitions count only if they are among the inputs.
     pub unreleased: &'static [&'static Kind],
+    /// The kind whose definition holds for objects of this kind and version, if it is another one: the platform has moved
+    /// the version to another group. Definitions of the kind among the inputs win.
+    pub moved: fn(&Kind, &str) -> Option<&'static Kind>,
     /// The kinds whose status is checked too, although an apiserver ignores what users write there.
     pub with_status: &'static [&'static Kind],
     /// Whether a violation is accepted on purpose in an object of this kind, given the object as it was written.

@@ -79,6 +79,9 @@ impl Ord for Kind {
 /// server does not watch Secrets, and no RBAC rule names them.
 pub static SECRET: Kind = Kind::new(CORE, "Secret", "secrets", SECRET_SCHEMA);
 
+/// core/v1 `ConfigMap`: read for the values that other objects name, and for settings of platforms.
+pub static CONFIG_MAP: Kind = Kind::new(CORE, "ConfigMap", "configmaps", CONFIG_MAP_SCHEMA);
+
 /// core/v1 Service: read for its ports and its selector, and to know which host names lead into the cluster.
 pub static SERVICE: Kind = Kind::new(CORE, "Service", "services", SERVICE_SCHEMA);
 
@@ -98,6 +101,7 @@ pub const CORE: (&str, &str) = ("", "v1");
 
 const SECRET_SCHEMA: Schema = schema! { open { "metadata": METADATA, "data" "stringData": keys, } };
 
+const CONFIG_MAP_SCHEMA: Schema = schema! { open { "metadata": METADATA, "data": texts, } };
 const SERVICE_SCHEMA: Schema = schema! { open {
     "metadata": METADATA,
     "spec": open {

@@ -221,6 +221,12 @@ impl<'s> StateReader<'s> {
         self.kinds.get(kind).is_some_and(|state| !state.is_empty())
     }
 
+    /// Whether a kind is known to be installed, with or without objects: the cluster serves it, or its definition is among
+    /// the inputs.
+    pub fn is_installed(&self, kind: &Kind) -> bool {
+        self.kinds.get(kind).is_some_and(|state| state.is_installed)
+    }
+
     /// The settings that belong to one platform each.
     pub const fn settings(&self) -> &'s PlatformSettings {
         self.platforms

@@ -38,7 +38,7 @@ fn away(fixture: &Fixture) -> Result<()> {
     let (strict, open) = (cluster.labelled_namespace("strict", &[LABEL])?, cluster.fresh_namespace("open")?);
     let absent = Absent::new(cluster, &COMPONENT)?;
     until_strict(cluster, &strict)?;
-    for (entry, object) in pods().into_iter().chain([("advice", orka_agent())]) {
+    for (entry, object) in pods().into_iter().chain([("orka.advice", orka_agent())]) {
         let refused = rehearse(cluster, &strict, &object)?;
         let words = format!("failed calling webhook \"strict.{entry}.memgate.dev\"");
         ensure!(refused.message().contains(&words), "{entry}: {:?}", refused.body);
@@ -128,7 +128,10 @@ fn once(fixture: &Fixture) -> Result<()> {
         let answer = rehearse(cluster, namespace, &orka_agent())?;
         let annotations = cluster.annotations(&answer.audit_id)?;
         let reasons: Vec<_> = annotations.keys().filter(|key| key.ends_with(".memgate.dev/reason")).collect();
-        ensure!(reasons == [&format!("{prefix}advice.memgate.dev/reason")], "{namespace}: {annotations:?}");
+        ensure!(
+            reasons == [&format!("{prefix}orka.advice.memgate.dev/reason")],
+            "{namespace}: {annotations:?}"
+        );
     }
     Ok(())
 }

@@ -66,15 +66,18 @@ fn compare(
     budget: &Budget<'_>,
     own: &mut Vec<Finding>,
 ) -> SchemaFindings {
-    let kind = subject.kind;
-    if family.kinds.misnamed.contains(&kind) {
+    let stand_in = &family.definitions.stand_in;
+    let own_is_given = crds.is_given(subject.kind.group, subject.kind.kind);
+    let moved = (stand_in.moved)(subject.kind, &request.version).filter(|_| !own_is_given);
+    if moved.is_none() && family.kinds.misnamed.contains(&subject.kind) {
         return SchemaFindings::default();
     }
+    let kind = moved.unwrap_or(subject.kind);
     let crd = crds.get(family, kind.group, kind.kind);
     let is_given = crds.is_given(kind.group, kind.kind);
     let version = crd.as_deref().and_then(|crd| crd.served(&request.version).or_else(|| crd.newest()));
-    let version = version.filter(|_| is_given || !family.definitions.stand_in.unreleased.contains(&kind));
-    let judged = family.definitions.stand_in.with_status.contains(&kind);
+    let version = version.filter(|_| is_given || !stand_in.unreleased.contains(&kind));
+    let judged = stand_in.with_status.contains(&kind);
     let status = if judged { Status::Judged } else { Status::Dropped };
     let Some(object) = memgate_schema::document(text, version, status, budget) else {
         return SchemaFindings::default();

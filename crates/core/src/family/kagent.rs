@@ -14,6 +14,7 @@ mod agent_parts;
 mod api;
 mod block;
 pub mod codes;
+mod default;
 mod embedder;
 mod message;
 mod validate;
@@ -24,6 +25,7 @@ use std::sync::LazyLock;
 use super::packed::packed;
 use super::{in_cel, other_kinds};
 use memgate_model::family::{Definitions, Faces, Family, Kinds, Pods, SchemaStandIn, Validation, Views};
+use memgate_model::kind::CONFIG_MAP;
 
 /// The row of the platform.
 pub static FAMILY: Family = Family {
@@ -34,8 +36,9 @@ pub static FAMILY: Family = Family {
         misnamed: &api::MISNAMED,
         defaulted: &[],
         memories: &api::MODEL_CONFIGS,
+        memories_if: Some((&api::AGENTS, api::HAS_MEMORY)),
         watched: &api::WATCHED,
-        workloads: &[],
+        in_files: &[(&CONFIG_MAP, None)],
         fetched: &[],
         others: other_kinds::KAGENT,
     },
@@ -50,6 +53,7 @@ pub static FAMILY: Family = Family {
             code: &codes::SCHEMA,
             unknown_field: Some(&codes::UNKNOWN_FIELD),
             unreleased: &[],
+            moved: api::moved,
             with_status: &[],
             tolerates: |_, _, _| false,
             later_accepts: |_, _| false,
@@ -63,7 +67,7 @@ pub static FAMILY: Family = Family {
         of_object: view::view,
         of_pod: |_, _, _| None,
         own_namespace_path: None,
-        policy_fields: &[],
+        policy_fields: &default::POLICY_FIELDS,
     },
     faces: Faces {
         validate: validate::validate,

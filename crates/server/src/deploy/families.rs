@@ -30,33 +30,45 @@ pub(super) fn add(objects: &mut Objects, plan: &InstallPlan, family: &Family) {
 
 fn mutating(webhooks: &mut Vec<Webhook>, plan: &InstallPlan, family: &Family) {
     let defaulted = rules(family.kinds.defaulted.iter(), &WRITES);
-    add_rules(webhooks, webhooks::defaults(plan, family.validation.fails_open), defaulted);
+    add_rules(webhooks, webhooks::defaults(plan, if_open(family)), defaulted);
     webhooks.extend(family.pods.selectors.iter().map(|pods| agent_pods(plan, pods)));
 }
 
 fn validating(webhooks: &mut Vec<Webhook>, plan: &InstallPlan, family: &Family) {
     let always =
         |kind: &&&Kind| family.kinds.validated_if_annotated.iter().all(|(marked, _)| marked != *kind);
-    let is_open = |kind: &&&Kind| family.validation.open_kinds.contains(kind);
-    let validated = family.kinds.validated.iter().filter(always);
-    let (open, others): (Vec<_>, Vec<_>) = validated.partition(is_open);
-    let fails_open = family.validation.fails_open;
-    add_rules(webhooks, webhooks::validations(plan, fails_open), rules(others.into_iter(), &WRITES));
-    let entry = Webhook { name: full_name(&open_kinds_name(family)), ..webhooks::validations(plan, true) };
-    add_rules(webhooks, entry, rules(open.into_iter(), &WRITES));
+    let is_open = |kind: &&&Kind| family.validation.fails_open || family.validation.open_kinds.contains(kind);
+    let (open, others): (Vec<_>, Vec<_>) = family.kinds.validated.iter().filter(always).partition(is_open);
+    add_rules(webhooks, webhooks::validations(plan, None), rules(others.into_iter(), &WRITES));
+    add_rules(webhooks, webhooks::validations(plan, Some(family)), rules(open.into_iter(), &WRITES));
     add_rules(webhooks, webhooks::deletions(plan), rules(family.kinds.memories.iter(), &["DELETE"]));
+    webhooks.extend(family.kinds.memories_if.map(|some| some_deletions(plan, family, some)));
     webhooks.extend(
         family.kinds.validated_if_annotated.iter().map(|marked| marked_resources(plan, family, *marked)),
     );
 }
 
-/// The name of the entry for the kinds of a family that fail open although its others do not.
-fn open_kinds_name(family: &Family) -> String {
-    format!("{}.{}", family.name, resources(true).0)
+/// The family, if its resources fail open.
+pub(super) fn if_open(family: &Family) -> Option<&Family> {
+    Some(family).filter(|family| family.validation.fails_open)
+}
+
+/// The entry for kinds of which only the DELETE of some objects matters.
+fn some_deletions(
+    plan: &InstallPlan,
+    family: &Family,
+    (kinds, expression): (&[&'static Kind], &str),
+) -> Webhook {
+    Webhook {
+        name: full_name(&format!("{}.deletions", family.name)),
+        rules: Some(rules(kinds.iter(), &["DELETE"])),
+        match_conditions: Some(vec![condition(("memory", expression))]),
+        ..webhooks::deletions(plan)
+    }
 }
 
 /// Adds rules to the entry of the same name as `entry`, or to `entry`, which is then appended.
-fn add_rules(webhooks: &mut Vec<Webhook>, entry: Webhook, rules: Vec<RuleWithOperations>) {
+pub(super) fn add_rules(webhooks: &mut Vec<Webhook>, entry: Webhook, rules: Vec<RuleWithOperations>) {
     match webhooks.iter_mut().find(|known| known.name == entry.name) {
         Some(known) => known.rules.get_or_insert_default().extend(rules),
         None if rules.is_empty() => {}
@@ -68,6 +80,9 @@ fn add_rules(webhooks: &mut Vec<Webhook>, entry: Webhook, rules: Vec<RuleWithOpe
 /// they are of a family of this installation too. This installation does not know the other family, and would refuse
 /// them.
 pub(super) fn leave(objects: &mut Objects, plan: &InstallPlan, family: &Family) {
+    if family.pods.selectors.is_empty() {
+        return;
+    }
     let required = objects.mutating.webhooks.iter_mut().flatten();
     for webhook in required.filter(|webhook| webhook.name == full_name(REQUIRED)) {
         webhook.match_conditions.get_or_insert_default().push(not_elsewhere(&plan.families, family));
@@ -149,7 +164,7 @@ pub(super) fn agent_pods_name(selector: &PodSelector) -> String {
 /// The entry for a kind of which memgate reads only some objects: those with an annotation whose key has this prefix,
 /// before or after the change.
 fn marked_resources(plan: &InstallPlan, family: &Family, (kind, start): (&'static Kind, &str)) -> Webhook {
-    let (_, failure, seconds) = resources(family.validation.fails_open);
+    let (_, failure, seconds) = resources(if_open(family));
     let marked = |object: &str| {
         format!(
             "{object} != null && has({object}.metadata.annotations) && \

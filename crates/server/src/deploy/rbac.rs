@@ -70,7 +70,7 @@ pub(super) fn family(family: &Family) -> Vec<PolicyRule> {
 
 /// Read access to the workloads that serve memory.
 pub(super) fn workloads(families: &[&'static Family]) -> Vec<PolicyRule> {
-    let watched = families.iter().flat_map(|family| family.kinds.workloads);
+    let watched = families.iter().flat_map(|family| family.kinds.in_files);
     let watched = watched.filter_map(|(kind, selector)| selector.map(|_| *kind));
     rules(watched, &["get", "list", "watch"])
 }

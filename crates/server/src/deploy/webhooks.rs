@@ -13,6 +13,7 @@ use crate::deploy::entry::{
 use crate::deploy::install_plan::InstallPlan;
 use crate::deploy::metadata::cluster_metadata;
 use memgate_core::family::inject::INJECT_LABEL;
+use memgate_model::family::Family;
 use memgate_model::finding::Phase;
 
 /// The label of namespaces in which workloads get the warnings that their pods would get.
@@ -25,29 +26,29 @@ pub(super) const REQUIRED: &str = "required.pods";
 /// No entry has the name of a validating one: the apiserver writes the audit annotations of both under the names of
 /// their entries, and keeps the first.
 pub(super) fn mutating(plan: &InstallPlan) -> MutatingWebhookConfiguration {
-    let webhooks = vec![required_pods(plan), defaults(plan, false)];
+    let webhooks = vec![required_pods(plan), defaults(plan, None)];
     MutatingWebhookConfiguration { metadata: cluster_metadata(plan), webhooks: Some(webhooks) }
 }
 
 /// The configuration of the validating calls that every installation has.
 pub(super) fn validating(plan: &InstallPlan) -> MutatingWebhookConfiguration {
-    let webhooks = vec![validations(plan, false), deletions(plan)];
+    let webhooks = vec![validations(plan, None), deletions(plan)];
     MutatingWebhookConfiguration { metadata: cluster_metadata(plan), webhooks: Some(webhooks) }
 }
 
-/// The entry for kinds that get defaults.
-pub(super) fn defaults(plan: &InstallPlan, fail_open: bool) -> Webhook {
-    let name = format!("defaults.{}", resources(fail_open).0);
-    of_resources(plan, Phase::Mutate, &name, fail_open)
+/// The entry for kinds that get defaults: the one that all families share, or that of a family which fails open.
+pub(super) fn defaults(plan: &InstallPlan, open: Option<&Family>) -> Webhook {
+    let name = format!("defaults.{}", resources(open).0);
+    of_resources(plan, Phase::Mutate, &name, open)
 }
 
-/// The entry for kinds that are validated.
-pub(super) fn validations(plan: &InstallPlan, fail_open: bool) -> Webhook {
-    of_resources(plan, Phase::Validate, resources(fail_open).0, fail_open)
+/// The entry for kinds that are validated: the one that all families share, or that of a family which fails open.
+pub(super) fn validations(plan: &InstallPlan, open: Option<&Family>) -> Webhook {
+    of_resources(plan, Phase::Validate, &resources(open).0, open)
 }
 
-fn of_resources(plan: &InstallPlan, call: Phase, name: &str, fail_open: bool) -> Webhook {
-    let (_, failure, seconds) = resources(fail_open);
+fn of_resources(plan: &InstallPlan, call: Phase, name: &str, open: Option<&Family>) -> Webhook {
+    let (_, failure, seconds) = resources(open);
     Webhook {
         rules: Some(Vec::new()),
         match_conditions: Some(conditions(&[NOT_DELETING])),
@@ -87,7 +88,11 @@ pub(super) fn templates(plan: &InstallPlan) -> Webhook {
     }
 }
 
-/// The name, the failure policy and the timeout in seconds of the entry for resources.
-pub(super) const fn resources(fail_open: bool) -> (&'static str, &'static str, i32) {
-    if fail_open { ("advice", IGNORE, 2) } else { ("resources", FAIL, 5) }
+/// The name, the failure policy and the timeout in seconds of the entry for resources: the one that all families share,
+/// or that of a family which fails open.
+pub(super) fn resources(open: Option<&Family>) -> (String, &'static str, i32) {
+    match open {
+        Some(family) => (format!("{}.advice", family.name), IGNORE, 2),
+        None => ("resources".to_owned(), FAIL, 5),
+    }
 }

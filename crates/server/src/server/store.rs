@@ -107,7 +107,7 @@ impl Store {
         reference_grace: Duration,
     ) -> Self {
         let families = snapshot.settings.families.clone();
-        let workloads = families.iter().flat_map(|family| family.kinds.workloads);
+        let workloads = families.iter().flat_map(|family| family.kinds.in_files);
         let workloads = workloads
             .filter(|(_, selector)| selector.is_some() && snapshot.settings.platforms.watches_workloads);
         let kinds = families.iter().flat_map(|family| family.kinds.watched).chain(of_policies);
@@ -189,7 +189,10 @@ impl Store {
             StoreChange::Begin => return lock(&self.latest).begin(kind),
             StoreChange::Listed(object) => return self.add_to_list(kind, object),
             StoreChange::Replace(state) => {
-                lock(&self.latest).begin(kind);
+                let mut latest = lock(&self.latest);
+                latest.begin(kind);
+                latest.list(kind).is_installed = state.is_installed;
+                drop(latest);
                 for object in state.kept() {
                     self.add_to_list(kind, Object::clone(object));
                 }
@@ -351,7 +354,7 @@ impl Store {
 
     /// The label selector of a kind of which not all objects are watched.
     pub(super) fn selector_of(&self, kind: &Kind) -> Option<&'static str> {
-        let mut workloads = self.families.iter().flat_map(|family| family.kinds.workloads);
+        let mut workloads = self.families.iter().flat_map(|family| family.kinds.in_files);
         workloads.find_map(|(workload, selector)| selector.filter(|_| *workload == kind))
     }
 
@@ -401,8 +404,10 @@ impl Latest {
     /// Begins a list. What was listed of an earlier one that broke off is forgotten.
     fn begin(&mut self, kind: &'static Kind) {
         let known = self.snapshot.kind(kind);
-        let empty =
+        let mut empty =
             known.map_or_else(|| KindState::new(Coverage::Watched), |it| it.emptied(Coverage::Watched));
+        // What is not served is replaced without a list.
+        empty.is_installed = true;
         let broken = self.lists.insert(kind, empty);
         for object in broken.iter().flat_map(KindState::kept) {
             self.release(Some(object));
@@ -541,7 +546,7 @@ mod tests {
         for _ in 0..2 {
             settings.families.reverse();
             let store = Store::watching(settings.clone(), Duration::ZERO, true);
-            let workloads = || store.families.iter().flat_map(|family| family.kinds.workloads);
+            let workloads = || store.families.iter().flat_map(|family| family.kinds.in_files);
             for (kind, selector) in workloads() {
                 let given = workloads().filter_map(|(other, selector)| selector.filter(|_| other == kind));
                 assert_eq!(store.selector_of(kind), given.into_iter().next(), "{} {selector:?}", kind.kind);

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use crate::family::workloads;
 use memgate_model::family::AggregatedServer;
-use memgate_model::kind::{CORE, Kind, SERVICE};
+use memgate_model::kind::{CONFIG_MAP, Kind, SERVICE};
 use memgate_model::schema::{Field, METADATA, METADATA_OF_JUDGED, Schema, schema};
 use memgate_model::selector::PodSelector;
 use memgate_model::tree::Tree;
@@ -51,9 +51,6 @@ pub(crate) static STATE_QUERY: Kind = Kind::new(GROUP, "Query", "queries", STATE
 /// The settings for the whole cluster.
 pub(crate) static ARK_CONFIG: Kind =
     Kind::new(GROUP, "ArkConfig", "arkconfigs", ARK_CONFIG_SCHEMA).of_cluster();
-
-/// core/v1 ConfigMap: the target of a `configMapKeyRef`.
-pub(crate) static CONFIG_MAP: Kind = Kind::new(CORE, "ConfigMap", "configmaps", CONFIG_MAP_SCHEMA);
 
 const MEMORY_SCHEMA: Schema = schema! { open {
     "metadata": METADATA_OF_JUDGED,
@@ -112,8 +109,6 @@ const ARK_CONFIG_SCHEMA: Schema = schema! { open {
 
 /// A reference to a Memory, in a Query or in an ArkConfig.
 const MEMORY_REF: Schema = schema! { guarded { "name" "namespace": text, } };
-
-const CONFIG_MAP_SCHEMA: Schema = schema! { open { "metadata": METADATA, "data": texts, } };
 
 /// The label by which the platform's chart marks its memory service.
 const LABELLED: &str = "app.kubernetes.io/name in (ark-broker, ark-cluster-memory)";

@@ -15,9 +15,10 @@ use memgate_primitives::members::ByKey;
 use memgate_primitives::pointer::Pointer;
 
 use super::address::Address;
-use super::api::{CONFIG_MAP, WORKLOADS};
+use super::api::WORKLOADS;
 use super::service::{ServiceRef, clean_path};
 use super::value::{EffectiveValue, ValueSource};
+use memgate_model::kind::CONFIG_MAP;
 
 const PATH: &str = "durable";
 

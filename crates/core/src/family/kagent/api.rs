@@ -46,6 +46,9 @@ pub(crate) static VALIDATED: [&Kind; 8] = [
     &NEWER_MODEL_CONFIG,
 ];
 
+/// The kinds of 1.x.
+pub(crate) static NEWER_KINDS: [&Kind; 4] = [&HARNESS, &NEWER_AGENT, &AGENT_TEMPLATE, &NEWER_MODEL_CONFIG];
+
 /// The kinds of 1.x in the group of 0.x.
 pub(crate) static MISNAMED: [&Kind; 2] = [&MOVED_HARNESS, &MOVED_AGENT_TEMPLATE];
 
@@ -54,6 +57,11 @@ pub(crate) static WATCHED: [&Kind; 8] = VALIDATED;
 
 /// The kinds whose DELETE takes memory from agents.
 pub(crate) static MODEL_CONFIGS: [&Kind; 2] = [&MODEL_CONFIG, &NEWER_MODEL_CONFIG];
+
+/// The kinds whose memories stay when an object that has any is deleted, and the objects that have any, in CEL.
+pub(crate) static AGENTS: [&Kind; 2] = [&AGENT, &SANDBOX_AGENT];
+pub(crate) const HAS_MEMORY: &str =
+    "has(oldObject.spec) && has(oldObject.spec.declarative) && has(oldObject.spec.declarative.memory)";
 
 const AGENT_SCHEMA: Schema = schema! { open {
     "apiVersion": text,
@@ -155,6 +163,12 @@ pub(crate) enum Line {
     Older,
     /// 1.x.
     Newer,
+}
+
+/// The kind of 1.x that an object of this kind and version is, if it has the group of 0.x and the version of 1.x.
+pub(crate) fn moved(kind: &Kind, version: &str) -> Option<&'static Kind> {
+    let is_moved = kind.group == OLDER_GROUP && version == NEWER_VERSION;
+    NEWER_KINDS.into_iter().find(|newer| is_moved && newer.kind == kind.kind)
 }
 
 impl Line {

@@ -8,6 +8,7 @@ mod compaction;
 mod lines;
 mod model_config;
 mod reference;
+mod releases;
 mod settings;
 mod usage;
 mod users;
@@ -30,6 +31,7 @@ pub(crate) fn validate(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
     let of_form = schema_check::check(subject.object, &subject.kind.schema, SCHEMA_CODES, state.budget());
     let mut findings = lines::advise(subject, of_form);
     findings.extend(lines::findings(subject, state));
+    findings.extend(releases::findings(subject, state));
     findings.extend(block::findings(subject, state));
     findings.extend(chat::findings(subject, state));
     findings.extend(settings::findings(subject, state));

@@ -133,19 +133,20 @@ fn restore_labels(read: &Value, kept: &mut Value) {
     }
 }
 
-/// Of a ConfigMap all keys, and the values that may be addresses or paths of files: nothing else of them decides. An
+/// Of a ConfigMap all keys, and the values that may be addresses, paths of files or switches: nothing else decides. An
 /// address is masked by what it says itself, whatever its key is called.
 fn keep_addresses(read: &Value, kept: &mut Value) {
     let Some(Value::Object(entries)) = kept.get_mut("data") else { return };
     for (key, value) in entries {
         let text = read.get("data").and_then(|data| data.get(key)).and_then(Value::as_str);
-        let address = text.filter(|text| is_address(text) || is_path(text) || BACKENDS.contains(text));
+        let address = text.filter(|text| is_address(text) || is_path(text) || WORDS.contains(text));
         *value = address.map(|text| with_form(text, &masked_value(text))).unwrap_or_default().into();
     }
 }
 
-/// The words for where the service of a memory keeps it, which are not addresses.
-const BACKENDS: [&str; 2] = ["memory", "postgres"];
+/// The words for where the service of a memory keeps it, which are not addresses, and for what is off or on.
+const WORDS: [&str; 14] =
+    ["memory", "postgres", "0", "1", "f", "t", "F", "T", "false", "true", "False", "True", "FALSE", "TRUE"];
 
 /// Whether a text is the plain absolute path of a file. Credentials are longer than its names.
 fn is_path(text: &str) -> bool {

@@ -6,12 +6,12 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use crate::deploy::entry::{
     FAIL, IGNORE, NOT_DELETING, Webhook, conditions, full_name, requirement, rules, webhook,
 };
-use crate::deploy::families::{WRITES, agent_pods_name, marked_name};
+use crate::deploy::families::{WRITES, add_rules, agent_pods_name, if_open, marked_name};
 use crate::deploy::install_plan::{InstallPart, InstallPlan};
 use crate::deploy::objects::Objects;
 use crate::deploy::rbac;
 use crate::deploy::templates::documents;
-use crate::deploy::webhooks::resources;
+use crate::deploy::webhooks::{self, resources};
 use crate::deploy::workload::NO_POLICIES;
 use memgate_core::family::inject::INJECT_LABEL;
 use memgate_model::family::Family;
@@ -47,7 +47,7 @@ pub(super) fn policies(objects: &mut Objects, plan: &InstallPlan) {
         forget_opt_out(entry.namespace_selector.as_mut());
     }
     for family in &plan.families {
-        default_more(entries, family);
+        default_more(entries, plan, family);
     }
 }
 
@@ -73,11 +73,10 @@ fn forget_opt_out(selector: Option<&mut LabelSelector>) {
 }
 
 /// Adds rules for the kinds that only policies have defaults for.
-fn default_more(entries: &mut [Webhook], family: &Family) {
-    let entry = full_name(&format!("defaults.{}", resources(family.validation.fails_open).0));
-    let Some(entry) = entries.iter_mut().find(|known| known.name == entry) else { return };
+fn default_more(entries: &mut Vec<Webhook>, plan: &InstallPlan, family: &Family) {
     let is_new = |kind: &&&Kind| family.has_policy_fields(kind) && !family.kinds.defaulted.contains(kind);
-    entry.rules.get_or_insert_default().extend(rules(family.kinds.validated.iter().filter(is_new), &WRITES));
+    let kinds = rules(family.kinds.validated.iter().filter(is_new), &WRITES);
+    add_rules(entries, webhooks::defaults(plan, if_open(family)), kinds);
 }
 
 /// Splits each entry that fails open in two: one for strict namespaces, which fails closed, and one for all others. Each
@@ -123,8 +122,8 @@ pub(super) fn pods_names(family: &Family) -> impl Iterator<Item = String> {
 fn open_names(family: &Family) -> Vec<String> {
     let mut names: Vec<_> = pods_names(family).collect();
     if family.validation.fails_open {
-        let (name, ..) = resources(true);
-        names.extend([full_name(name), full_name(&format!("defaults.{name}"))]);
+        let (name, ..) = resources(Some(family));
+        names.extend([full_name(&name), full_name(&format!("defaults.{name}"))]);
         let marked = family.kinds.validated_if_annotated.iter();
         names.extend(marked.map(|(kind, _)| full_name(&marked_name(family, kind))));
     }

@@ -8,13 +8,13 @@ use memgate_primitives::plain_text::quoted;
 use memgate_primitives::pointer::{Path, Pointer};
 
 use super::super::address::Address;
-use super::super::api::CONFIG_MAP;
 use super::super::codes::{
     MEMORY_CONFIGMAP_KEY_MISSING, MEMORY_CONFIGMAP_MISSING, MEMORY_CONFIGMAP_VALUE, MEMORY_REF_KEY,
     MEMORY_REF_NAME, MEMORY_SECRET_KEY_MISSING, MEMORY_SECRET_MISSING,
 };
 use super::super::value::ValueSource;
 use super::denial;
+use memgate_model::kind::CONFIG_MAP;
 
 /// The place of a reference.
 #[derive(Debug, Clone, Copy)]

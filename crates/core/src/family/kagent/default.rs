@@ -1,0 +1,25 @@
+//! The fields that policies may fill. memgate itself writes no defaults for the platform: a written `ttlDays` would
+//! freeze a number that is the server's.
+
+use memgate_model::family::PolicyField;
+use memgate_model::kind::Kind;
+use memgate_model::policy_field::FieldForm;
+
+use super::api::{AGENT, HARNESS, SANDBOX_AGENT};
+use super::block::Block;
+
+/// The fields that policies may fill, of objects with memory.
+pub(crate) static POLICY_FIELDS: [PolicyField; 3] = [
+    ttl_days(&AGENT, "/spec/declarative/memory/ttlDays"),
+    ttl_days(&SANDBOX_AGENT, "/spec/declarative/memory/ttlDays"),
+    ttl_days(&HARNESS, "/spec/kagent/memory/ttlDays"),
+];
+
+const fn ttl_days(kind: &'static Kind, pointer: &'static str) -> PolicyField {
+    PolicyField {
+        kind,
+        pointer,
+        form: FieldForm::Count,
+        fits: |_, subject, _| Block::of(subject.kind, subject.object).is_some_and(|block| !block.is_ignored),
+    }
+}
