@@ -90,19 +90,55 @@ fn misplaced(subject: &Subject<'_>) -> Vec<Finding> {
 /// Adds advice to the findings about the form of the subject. Those about a place that has no meaning in its version are
 /// left out.
 pub(super) fn advise(subject: &Subject<'_>, mut findings: Vec<Finding>) -> Vec<Finding> {
+    if !has_memories(subject) {
+        let memories = pointer(&MEMORIES);
+        findings.retain(|finding| finding.code != &FIELD_TYPE || !memories.holds(&finding.pointer));
+    }
     let block = Block::of(subject.kind, subject.object);
     let switch = block.map(|block| block.pointer().key("enabled"));
-    let memories = (!has_memories(subject)).then(|| pointer(&MEMORIES));
-    let has_no_meaning = |finding: &Finding| {
-        let mut place = finding.pointer.tokens();
-        memories.as_ref().is_some_and(|memories| memories.tokens().all(|token| place.next() == Some(token)))
-    };
-    findings.retain(|finding| finding.code != &FIELD_TYPE || !has_no_meaning(finding));
-    let is_switch =
-        |finding: &Finding| finding.code == &UNKNOWN_FIELD && Some(&finding.pointer) == switch.as_ref();
-    if let Some(index) = findings.iter().position(is_switch) {
-        let finding = findings.swap_remove(index);
-        findings.push(finding.ending("; memory stays on"));
+    findings.into_iter().map(|finding| advised(finding, switch.as_ref())).collect()
+}
+
+/// A finding with advice, if it is about an unknown field. `switch` is the field with which users try to switch memory off.
+fn advised(finding: Finding, switch: Option<&Pointer>) -> Finding {
+    /// What users write for a field whose values have another form or unit. The value has to change with the name.
+    const OTHER_VALUES: [&str; 4] = ["modelConfig", "modelConfigRef", "ttl", "ttlSeconds"];
+    if finding.code != &UNKNOWN_FIELD {
+        return finding;
     }
-    findings
+    if Some(&finding.pointer) == switch {
+        return finding.ending("; memory stays on");
+    }
+    if finding.pointer.tokens().last().is_some_and(|name| OTHER_VALUES.contains(&&*name)) {
+        let message = finding.message().into_owned();
+        return finding.with_message(message).fix(None);
+    }
+    finding
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::family::schema_check;
+    use memgate_model::request::Operation;
+    use memgate_model::tree::Tree;
+    use memgate_primitives::budget::Budget;
+
+    #[test]
+    fn renames_only_fields_whose_values_stay_right() {
+        let object = r#"{"spec":{"declarative":{"memory":{"modelConfigRef":{"name":"e"},"ttlDay":3,"ttlSeconds":9,"enabled":false}}}}"#;
+        let object = Tree::parse(object, &AGENT.schema).expect("JSON");
+        let (operation, old) = (Operation::Create, None);
+        let subject = Subject { kind: &AGENT, operation, namespace: "ops", name: "a", object: &object, old };
+        let of_form =
+            schema_check::check(&object, &AGENT.schema, super::super::SCHEMA_CODES, &Budget::default());
+        let findings = advise(&subject, of_form);
+        let fixable = findings.iter().map(|finding| {
+            let name = finding.pointer.tokens().last().expect("a field").into_owned();
+            (name, finding.details().fix.is_some())
+        });
+        let expected =
+            [("modelConfigRef", false), ("ttlDay", true), ("ttlSeconds", false), ("enabled", false)];
+        assert_eq!(fixable.collect::<Vec<_>>(), expected.map(|(name, has_fix)| (name.to_owned(), has_fix)));
+    }
 }

@@ -1,6 +1,6 @@
 //! Looks up the ModelConfigs that an object names.
 
-use super::super::api::Line;
+use super::super::api::{Line, moved};
 use super::super::message::{shown, with_names};
 use crate::family::message::MAX_NAME_CHARS;
 use memgate_model::elsewhere::Elsewhere;
@@ -31,7 +31,8 @@ pub(super) fn find<'s>(subject: &Subject<'_>, name: &str, state: &mut StateReade
 
 /// Whether the version of the subject is now served in another group.
 fn is_moved(subject: &Subject<'_>) -> bool {
-    subject.object.text_at(&["apiVersion"]) == Some("kagent.dev/v1alpha3")
+    let version = subject.object.text_at(&["apiVersion"]).and_then(|version| version.split_once('/'));
+    version.is_some_and(|(_, version)| moved(subject.kind, version).is_some())
 }
 
 /// Warns about a name that no ModelConfig has. An empty or invalid name is the concern of another rule.
