@@ -1,6 +1,7 @@
 //! The family's kinds, and the fields that memgate reads of them.
 
 use memgate_model::kind::Kind;
+use memgate_model::pod::Pod;
 use memgate_model::schema::{Field, METADATA, METADATA_OF_JUDGED, Schema, schema};
 
 /// The API group of kagent 0.x.
@@ -155,6 +156,11 @@ const MEMORY_SCHEMA: Schema = schema! { open {
         "pinecone": open { "indexHost": text, },
     },
 } };
+
+/// Whether kagent 0.x runs an agent in a pod.
+pub(crate) fn is_kagent_pod(pod: &Pod<'_>) -> bool {
+    pod.label("app") == Some("kagent") && pod.label("kagent").is_some()
+}
 
 /// One of the two lines of kagent. They share words, and no objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
