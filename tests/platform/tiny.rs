@@ -52,6 +52,7 @@ pub(crate) static FAMILY: Family = Family {
             tolerates: |_, _, _| false,
             later_accepts: |_, _| false,
         },
+        departed: &[],
         aggregated_server: None,
         wait_probes: &[(&api::NOTEBOOK, "{}")],
     },

@@ -151,6 +151,8 @@ pub struct Definitions {
     pub hints: &'static str,
     /// The use of those definitions for files, in place of an apiserver.
     pub stand_in: SchemaStandIn,
+    /// Groups and kinds that the next line of the platform does not have, and what becomes of each in the words of a note.
+    pub departed: &'static [(&'static str, &'static str, &'static str)],
     /// An API server of the platform's own that can take the place of these definitions.
     pub aggregated_server: Option<AggregatedServer>,
     /// For `memgate wait`: a spec in JSON for each memory resource that the CRD accepts and memgate

@@ -61,6 +61,7 @@ pub static FAMILY: Family = Family {
             tolerates: validate::tolerates,
             later_accepts: |_, _| false,
         },
+        departed: &[],
         aggregated_server: Some(api::AGGREGATED_SERVER),
         wait_probes: &[(&api::MEMORY, r#"{"address":{}}"#)],
     },

@@ -60,6 +60,7 @@ pub static FAMILY: Family = Family {
             tolerates: |_, _, _| false,
             later_accepts: validate::later_accepts,
         },
+        departed: &[],
         aggregated_server: None,
         wait_probes: &[
             (&api::ARKONIS.memory, r#"{"backend":"redis"}"#),

@@ -62,8 +62,9 @@ pub static FAMILY: Family = Family {
             tolerates: |_, _, _| false,
             later_accepts: |_, _| false,
         },
+        departed: &api::DEPARTED,
         aggregated_server: None,
-        wait_probes: &[(&api::AGENT, r#"{"declarative":{"memory":{"modelConfig":""}}}"#)],
+        wait_probes: &api::WAIT_PROBES,
     },
     views: Views {
         kinds: &view::VIEWED,

@@ -67,6 +67,7 @@ pub static FAMILY: Family = Family {
             tolerates: |_, _, _| false,
             later_accepts: |_, _| false,
         },
+        departed: &[],
         aggregated_server: None,
         wait_probes: &[(
             &api::TASK,

@@ -67,6 +67,7 @@ pub static FAMILY: Family = Family {
             tolerates: validate::tolerates,
             later_accepts: validate::later_accepts,
         },
+        departed: &[],
         aggregated_server: None,
         wait_probes: &[(
             &api::ENSEMBLE,
