@@ -23,8 +23,8 @@ fn every_family_has_examples_without_a_finding() {
 }
 
 #[test]
-fn every_family_has_an_example_of_a_pod_that_gets_its_memory() {
-    for family in family::ALL {
+fn every_family_with_pods_has_an_example_of_one_that_gets_its_memory() {
+    for family in family::ALL.into_iter().filter(|family| !family.pods.selectors.is_empty()) {
         let folder = format!("examples/{}", family.name);
         let output = memgate(&["mutate", "--diff", &folder], "");
         let diff = text(&output.stdout);
