@@ -8,7 +8,7 @@ use crate::report::ObjectRef;
 use memgate_core::family;
 use memgate_manifest::document::Document;
 use memgate_model::family::Family;
-use memgate_model::kind::Kind;
+use memgate_model::memory_view::Role;
 use memgate_model::workload;
 
 /// Whether objects of this group and kind are checked: pods, workloads by the pods of their templates, memory resources,
@@ -52,8 +52,11 @@ pub fn object_ref(document: &Document, namespace: &str) -> ObjectRef {
 
 /// The kinds that are checked, in a sentence of three lines.
 pub fn checked_kinds() -> String {
-    let memories: BTreeSet<&str> = kinds(|family| family.kinds.memories);
-    let validated: BTreeSet<&str> = kinds(|family| family.kinds.validated);
+    let all = || family::ALL.into_iter();
+    let viewed = all().flat_map(|family| family.views.kinds).filter(|(_, role)| *role == Role::Memory);
+    let memories: BTreeSet<&str> = viewed.map(|(kind, _)| kind.kind).collect();
+    let validated: BTreeSet<&str> =
+        all().flat_map(|family| family.kinds.validated).map(|kind| kind.kind).collect();
     let referrers: Vec<&str> = validated.difference(&memories).copied().collect();
     let memories: Vec<&str> = memories.into_iter().collect();
     let workloads = workload::ALL.map(|workload| workload.kind);
@@ -63,10 +66,6 @@ pub fn checked_kinds() -> String {
         referrers.join(", "),
         workloads.join(", ")
     )
-}
-
-fn kinds(of_family: fn(&'static Family) -> &'static [&'static Kind]) -> BTreeSet<&'static str> {
-    family::ALL.into_iter().flat_map(of_family).map(|kind| kind.kind).collect()
 }
 
 #[cfg(test)]
