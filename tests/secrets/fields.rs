@@ -170,6 +170,28 @@ spec: {containers: [{name: agent}]}
     };
 }
 
+/// A ModelConfig of kagent with this spec, and an Agent that embeds with it.
+macro_rules! kagent {
+    ($spec:literal) => {
+        concat!(
+            "
+apiVersion: kagent.dev/v1alpha2
+kind: ModelConfig
+metadata: {name: embed, namespace: ops}
+spec:
+",
+            $spec,
+            "
+---
+apiVersion: kagent.dev/v1alpha2
+kind: Agent
+metadata: {name: oncall, namespace: ops}
+spec: {type: Declarative, declarative: {systemMessage: x, modelConfig: chat, memory: {modelConfig: embed}}}
+"
+        )
+    };
+}
+
 /// A Secret with this in a List, and a memory with a finding on the same line where all is on one.
 macro_rules! secret {
     ($data:literal) => {
@@ -511,6 +533,38 @@ spec:
   provider: ollama
   base_url: [\"https://u:MARK@models.acme.svc/v1\"]
 ",
+    ),
+    // kagent
+    here(
+        "kagent base URL",
+        "baseUrl",
+        kagent!("  model: text-embedding-3-small\n  openAI:\n    baseUrl: https://u:MARK@models.ops.svc/v1"),
+    ),
+    here(
+        "kagent host of Ollama",
+        "host",
+        kagent!(
+            "  provider: Ollama\n  model: nomic-embed-text\n  ollama:\n    host: u:MARK@ollama.ops.svc:11434"
+        ),
+    ),
+    elsewhere(
+        "kagent endpoint with a parameter",
+        "endpoint",
+        kagent!(
+            "  provider: Foundry\n  model: gpt-4o\n  foundry: {deployment: x, endpoint: \"https://models.ops.svc?api_key=MARK\"}"
+        ),
+    ),
+    elsewhere(
+        "kagent token of Azure",
+        "azureAdToken",
+        kagent!(
+            "  provider: AzureOpenAI\n  model: x\n  azureOpenAI: {azureEndpoint: \"https://models.ops.svc\", apiVersion: x, azureAdToken: MARK}"
+        ),
+    ),
+    elsewhere(
+        "kagent header",
+        "Authorization",
+        kagent!("  provider: Anthropic\n  model: x\n  defaultHeaders: {Authorization: Bearer MARK}"),
     ),
     // orka
     here(
