@@ -13,6 +13,7 @@ use crate::cli::pull_request::PullRequestArgs;
 use crate::cli::terminal::Terminal;
 use crate::offline::check::Checked;
 use crate::offline::classify::checked_kinds;
+use crate::offline::departed;
 use crate::offline::findings::report;
 use crate::offline::load::InputPlan;
 use crate::offline::passed_over::{Why, counts};
@@ -229,6 +230,9 @@ pub fn write_notes(checked: &Checked, report: &Report<'_>, fail_on: FailOn, term
             "note: {count} assumed: labels of Namespaces are not known (give their manifests, --namespace-labels, or \
              namespaces in {FILE_NAME})"
         ));
+    }
+    for note in departed::notes(report, &checked.inputs.snapshot.settings.families) {
+        terminal.note(&format!("note: {note}"));
     }
     if report.objects.is_empty() && report.errors.is_empty() {
         let nothing = nothing_found(checked);

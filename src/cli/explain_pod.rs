@@ -17,7 +17,7 @@ use crate::cluster::replay::replay_one;
 use crate::cluster::webhook_entry::WebhookEntry;
 use crate::doctor::inferred::registered;
 use crate::doctor::missing_memory;
-use crate::offline::injected::{DescribedPod, describe, describe_all};
+use crate::offline::injected::{DescribedPod, about, describe, describe_all};
 use crate::offline::load::{InputPlan, load};
 use crate::report::plain;
 use memgate_core::family::inject::INJECTED_ANNOTATION;
@@ -62,8 +62,8 @@ pub struct Args {
 
 /// Why memgate added nothing to a pod, as `memgate doctor` judges it; empty if it added something.
 async fn why_none(reader: &ClusterReader, pod: &AgentPod, snapshot: &Snapshot) -> String {
-    let Some(replayed) = replay_one(pod, snapshot).filter(|_| pod.annotation(INJECTED_ANNOTATION).is_none())
-    else {
+    let is_open = pod.annotation(INJECTED_ANNOTATION).is_none() && about(&pod.json, snapshot).is_empty();
+    let Some(replayed) = replay_one(pod, snapshot).filter(|_| is_open) else {
         return String::new();
     };
     let families = &replayed.decision.families;

@@ -152,6 +152,8 @@ mod tests {
                 ("orloj memories.orloj.dev", "orloj/http-endpoint-required"),
                 ("orka tasks.core.orka.ai", "orka/env-limit"),
                 ("sympozium ensembles.sympozium.ai", "sympozium/storage-size-invalid"),
+                ("kagent agents.kagent.dev", "kagent/memory-model-required"),
+                ("kagent harnesses.api.kagent.dev", "kagent/ttl-days"),
             ]
         );
         let warned: Vec<_> = probes.iter().filter(|probe| !probe.is_refused()).collect();

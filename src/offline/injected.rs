@@ -12,6 +12,8 @@ use crate::report::{at_line_start, plain};
 use memgate_core::decide::origins::{Given, Item, marked_by, origins};
 use memgate_core::family::inject::{INJECTED_ANNOTATION, marker};
 use memgate_manifest::mask;
+use memgate_model::family::Family;
+use memgate_model::pod::Pod;
 use memgate_model::snapshot::Snapshot;
 use memgate_primitives::pointer::Pointer;
 
@@ -47,7 +49,12 @@ pub fn describe(title: &str, pod: &Value, namespace: &str, snapshot: &Snapshot) 
     let mut text = String::new();
     let mut lacks_origins = false;
     match annotation.map(serde_json::from_str::<Value>) {
-        None => text = format!("{title}: memgate added nothing\n"),
+        None => {
+            text = format!("{title}: memgate added nothing\n");
+            for (family, about) in about(pod, snapshot) {
+                let _infallible = writeln!(text, "{family}: {about}");
+            }
+        }
         Some(Ok(annotation)) => {
             let given = origins(pod, namespace, snapshot).given;
             let variables = Variables::of(&shown);
@@ -65,6 +72,17 @@ pub fn describe(title: &str, pod: &Value, namespace: &str, snapshot: &Snapshot) 
         }
     }
     DescribedPod { text, lacks_origins }
+}
+
+/// What platforms say of a pod of theirs that gets nothing, each with its name.
+pub fn about<'s>(pod: &Value, snapshot: &'s Snapshot) -> Vec<(&'s str, &'s str)> {
+    let text = pod.to_string();
+    let Ok(pod) = Pod::parse(&text) else { return Vec::new() };
+    let about = |family: &&'static Family| {
+        let is_known = family.pods.known_otherwise.is_some_and(|knows| knows(&pod));
+        Some((family.name, family.pods.about_others.filter(|_| is_known)?))
+    };
+    snapshot.settings.families.iter().filter_map(about).collect()
 }
 
 /// Writes the additions of one family, in the order of the annotation.

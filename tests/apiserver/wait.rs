@@ -27,7 +27,7 @@ pub(crate) fn trials() -> Vec<Trial> {
 }
 
 /// What each of the platforms answers, and pods.
-const PROBES: [&str; 9] = [
+const PROBES: [&str; 11] = [
     "pods",
     "arkonis arkmemories.arkonis.dev",
     "arkonis arkonismemories.arkonis.dev",
@@ -37,6 +37,8 @@ const PROBES: [&str; 9] = [
     "orloj memories.orloj.dev",
     "orka tasks.core.orka.ai",
     "sympozium ensembles.sympozium.ai",
+    "kagent agents.kagent.dev",
+    "kagent harnesses.api.kagent.dev",
 ];
 
 fn answered(fixture: &Fixture) -> Result<()> {

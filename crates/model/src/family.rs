@@ -90,6 +90,8 @@ pub struct Pods {
     /// Whether a pod belongs to the platform although `inject` does not recognise it. Such a pod is never refused.
     /// `None` if every pod of the platform is an agent pod.
     pub known_otherwise: Option<fn(&Pod<'_>) -> bool>,
+    /// What `memgate explain-pod` says of such a pod; `None` if that is the same as for any other pod.
+    pub about_others: Option<&'static str>,
     /// Reads the namespace that a pod declares in its own spec, for manifests without a namespace. `None` if the
     /// platform's pods do not declare one.
     pub declared_namespace: Option<for<'p> fn(&'p Pod<'_>) -> Option<&'p str>>,
@@ -106,6 +108,7 @@ impl Pods {
         honour_required: false,
         inject_label_unknown: None,
         known_otherwise: None,
+        about_others: None,
         declared_namespace: None,
         stand_ins: None,
     };
@@ -148,6 +151,8 @@ pub struct Definitions {
     pub hints: &'static str,
     /// The use of those definitions for files, in place of an apiserver.
     pub stand_in: SchemaStandIn,
+    /// Groups and kinds that the next line of the platform does not have, and what becomes of each in the words of a note.
+    pub departed: &'static [(&'static str, &'static str, &'static str)],
     /// An API server of the platform's own that can take the place of these definitions.
     pub aggregated_server: Option<AggregatedServer>,
     /// For `memgate wait`: a spec in JSON for each memory resource that the CRD accepts and memgate

@@ -37,6 +37,7 @@ pub static FAMILY: Family = Family {
         honour_required: true,
         inject_label_unknown: Some(&codes::INJECT_LABEL_UNKNOWN),
         known_otherwise: None,
+        about_others: None,
         declared_namespace: None,
         stand_ins: None,
     },
@@ -59,6 +60,7 @@ pub static FAMILY: Family = Family {
             tolerates: |_, _, _| false,
             later_accepts: validate::later_accepts,
         },
+        departed: &[],
         aggregated_server: None,
         wait_probes: &[
             (&api::ARKONIS.memory, r#"{"backend":"redis"}"#),

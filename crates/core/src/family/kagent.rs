@@ -42,7 +42,11 @@ pub static FAMILY: Family = Family {
         fetched: &[],
         others: other_kinds::KAGENT,
     },
-    pods: Pods::NONE,
+    pods: Pods {
+        known_otherwise: Some(api::is_kagent_pod),
+        about_others: Some("nothing to inject; see the Agent"),
+        ..Pods::NONE
+    },
     validation: Validation { fails_open: true, open_kinds: &[], changes_only: true, ratchets: false },
     codes: &codes::ALL,
     in_cel: LazyLock::new(|| in_cel::read(&FAMILY, include_str!("kagent/cel.yaml"))),
@@ -58,8 +62,9 @@ pub static FAMILY: Family = Family {
             tolerates: |_, _, _| false,
             later_accepts: |_, _| false,
         },
+        departed: &api::DEPARTED,
         aggregated_server: None,
-        wait_probes: &[(&api::AGENT, r#"{"declarative":{"memory":{"modelConfig":""}}}"#)],
+        wait_probes: &api::WAIT_PROBES,
     },
     views: Views {
         kinds: &view::VIEWED,

@@ -48,6 +48,7 @@ pub static FAMILY: Family = Family {
         honour_required: false,
         inject_label_unknown: Some(&codes::INJECT_LABEL_UNKNOWN),
         known_otherwise: Some(inject::is_orka_pod),
+        about_others: None,
         declared_namespace: Some(inject::declared_namespace),
         stand_ins: None,
     },
@@ -66,6 +67,7 @@ pub static FAMILY: Family = Family {
             tolerates: |_, _, _| false,
             later_accepts: |_, _| false,
         },
+        departed: &[],
         aggregated_server: None,
         wait_probes: &[(
             &api::TASK,

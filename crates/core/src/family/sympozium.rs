@@ -39,6 +39,7 @@ pub static FAMILY: Family = Family {
         honour_required: true,
         inject_label_unknown: Some(&codes::INJECT_LABEL_UNKNOWN),
         known_otherwise: None,
+        about_others: None,
         declared_namespace: None,
         stand_ins: Some(inject::stand_in_pods),
     },
@@ -66,6 +67,7 @@ pub static FAMILY: Family = Family {
             tolerates: validate::tolerates,
             later_accepts: validate::later_accepts,
         },
+        departed: &[],
         aggregated_server: None,
         wait_probes: &[(
             &api::ENSEMBLE,

@@ -585,6 +585,24 @@ mod tests {
     }
 
     #[test]
+    fn a_kind_is_installed_while_it_is_listed() {
+        let store = Store::watching(memgate_core::family::default_settings(), Duration::ZERO, true);
+        let kind = store.kinds()[0];
+        let is_installed = || {
+            let snapshot = store.snapshot();
+            StateReader::new(&snapshot, &Budget::default()).is_installed(kind)
+        };
+        assert!(!is_installed(), "nothing is known yet");
+        store.apply(kind, StoreChange::Replace(KindState::new(Coverage::Watched)));
+        assert!(!is_installed(), "it is not served");
+        store.apply(kind, StoreChange::Begin);
+        store.apply(kind, StoreChange::End);
+        assert!(is_installed(), "its list is empty");
+        store.apply(kind, StoreChange::Replace(KindState::new(Coverage::Watched)));
+        assert!(!is_installed(), "its definition was removed");
+    }
+
+    #[test]
     fn what_a_watch_or_a_lookup_shows_is_no_longer_missing() {
         let grace = Duration::from_secs(30);
         let store = Store::watching(memgate_core::family::default_settings(), grace, true);

@@ -1,6 +1,7 @@
 //! The family's kinds, and the fields that memgate reads of them.
 
 use memgate_model::kind::Kind;
+use memgate_model::pod::Pod;
 use memgate_model::schema::{Field, METADATA, METADATA_OF_JUDGED, Schema, schema};
 
 /// The API group of kagent 0.x.
@@ -155,6 +156,43 @@ const MEMORY_SCHEMA: Schema = schema! { open {
         "pinecone": open { "indexHost": text, },
     },
 } };
+
+/// The kinds of 0.x, and what becomes of each in 1.x.
+pub(crate) const DEPARTED: [(&str, &str, &str); 6] = [
+    (
+        OLDER_GROUP,
+        "Agent",
+        "kagent 1.0 does not read it; write an AgentTemplate with its model and prompt, a Harness with its memory \
+         (spec.kagent.memory), and an Agent of api.kagent.dev that names both; stored memories do not move",
+    ),
+    (
+        OLDER_GROUP,
+        "SandboxAgent",
+        "kagent 1.0 has no such kind; it becomes an Agent of api.kagent.dev whose Harness has the sandbox",
+    ),
+    (
+        OLDER_GROUP,
+        "ModelConfig",
+        "kagent 1.0 does not read it; write it in api.kagent.dev/v1alpha3, with the same fields",
+    ),
+    (OLDER_GROUP, "Memory", "kagent 1.0 has no such kind; memory is set on a Harness (spec.kagent.memory)"),
+    (OLDER_GROUP, "AgentHarness", "kagent 1.0 has no such kind"),
+    (OLDER_GROUP, "ToolServer", "kagent 1.0 has no such kind"),
+];
+
+/// What the definitions accept and memgate refuses.
+pub(crate) static WAIT_PROBES: [(&Kind, &str); 2] = [
+    (&AGENT, r#"{"declarative":{"memory":{"modelConfig":""}}}"#),
+    (
+        &HARNESS,
+        r#"{"kagent":{"memory":{"modelConfigRef":{"name":"none"},"ttlDays":999999}},"workload":{"image":"memgate.dev/none"},"substrate":{"workerPoolRef":{"name":"none"},"snapshotPolicy":{"location":"s3://none/"}}}"#,
+    ),
+];
+
+/// Whether kagent 0.x runs an agent in a pod.
+pub(crate) fn is_kagent_pod(pod: &Pod<'_>) -> bool {
+    pod.label("app") == Some("kagent") && pod.label("kagent").is_some()
+}
 
 /// One of the two lines of kagent. They share words, and no objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
