@@ -30,7 +30,7 @@ const REFERENCE_FIELDS: [&str; 7] =
     ["key", "audience", "algorithm", "encoding", "size", "apiversion", "version"];
 
 /// A word of a name that counts the tokens of a language model.
-const COUNT_WORDS: [&str; 7] = ["max", "min", "budget", "count", "limit", "used", "usage"];
+const COUNT_WORDS: [&str; 8] = ["max", "min", "budget", "count", "limit", "used", "usage", "threshold"];
 
 /// Names of parameters of a URL that are too short to mean a credential anywhere else.
 const CREDENTIAL_PARAMETERS: [&str; 8] = ["key", "sig", "signature", "auth", "pass", "pw", "jwt", "sas"];
@@ -584,6 +584,7 @@ mod tests {
             "AGENT_MAX_TOKENS",
             "WORKFLOW_MEMBRANE_MAX_TOKENS_PER_RUN",
             "tokenBudget",
+            "tokenThreshold",
             "min_tokens",
             "TOKENS_USED",
             "maxContextTokens",
