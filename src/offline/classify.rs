@@ -7,7 +7,6 @@ use serde_json::Value;
 use crate::report::ObjectRef;
 use memgate_core::family;
 use memgate_manifest::document::Document;
-use memgate_model::family::Family;
 use memgate_model::memory_view::Role;
 use memgate_model::workload;
 

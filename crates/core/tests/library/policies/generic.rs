@@ -534,17 +534,20 @@ fn rules_that_never_apply_are_reported() {
 fn a_rule_that_leaves_families_out_is_noted_once() {
     let all: Vec<&str> = family::ALL.iter().map(|family| family.name).collect();
     for (rule, left_out) in [
-        (json!({"capacity": {"maxEntries": {"max": 1}}}), vec!["ark", "orloj", "orka", "sympozium"]),
-        (json!({"fields": [{"path": "collection", "exists": true}]}), vec!["ark", "orloj", "sympozium"]),
+        (
+            json!({"capacity": {"maxEntries": {"max": 1}}}),
+            vec!["ark", "orloj", "orka", "sympozium", "kagent"],
+        ),
+        (json!({"fields": [{"path": "collection", "exists": true}]}), vec!["ark", "orloj", "sympozium", "kagent"]),
         (
             json!({"fields": [{"path": "sharing.configs[].access", "in": ["a"]}]}),
-            vec!["arkonis", "ark", "orloj", "orka"],
+            vec!["arkonis", "ark", "orloj", "orka", "kagent"],
         ),
         (json!({"fields": [{"path": "labels[\"a\"]", "exists": true}]}), vec![]),
-        (json!({"fields": [{"path": "operations", "in": ["a"]}]}), vec!["arkonis", "ark", "sympozium"]),
-        (json!({"operations": {"allow": ["read"]}}), vec!["arkonis", "ark", "sympozium"]),
+        (json!({"fields": [{"path": "operations", "in": ["a"]}]}), vec!["arkonis", "ark", "sympozium", "kagent"]),
+        (json!({"operations": {"allow": ["read"]}}), vec!["arkonis", "ark", "sympozium", "kagent"]),
         (json!({"backends": {"deny": ["a"]}}), vec![]),
-        (json!({"backends": {"deny": ["a"]}, "roles": ["pod"]}), vec!["orka"]),
+        (json!({"backends": {"deny": ["a"]}, "roles": ["pod"]}), vec!["orka", "kagent"]),
         (
             json!({"backends": {"deny": ["a"]}, "when": {"providers": ["a"]}}),
             vec!["ark", "orka", "sympozium"],
@@ -553,7 +556,7 @@ fn a_rule_that_leaves_families_out_is_noted_once() {
             json!({"anyOf": [{"sharing": {"maxWriters": 1}}, {"providers": {"allow": ["a"]}}]}),
             vec!["ark", "orka"],
         ),
-        (json!({"images": {"digest": "require"}}), vec!["arkonis", "ark", "orloj", "orka"]),
+        (json!({"images": {"digest": "require"}}), vec!["arkonis", "ark", "orloj", "orka", "kagent"]),
         (json!({"references": {"mustExist": ["Memory"]}}), vec!["arkonis", "orka", "sympozium"]),
         (json!({"references": {"mustExist": ["Memory"], "crossNamespace": "forbid"}}), vec![]),
         (
