@@ -14,7 +14,7 @@ use crate::cluster::replay::unknown_references;
 use memgate_core::state::cluster_snapshot::{ClusterSnapshot, Known};
 use memgate_core::state::empty;
 use memgate_model::family::Family;
-use memgate_model::kind::{Kind, NAMESPACE, SECRET};
+use memgate_model::kind::{CORE, Kind, NAMESPACE, SECRET};
 use memgate_model::object::{Object, Reference};
 use memgate_model::schema::Schema;
 use memgate_model::selector::PodSelector;
@@ -30,8 +30,7 @@ const MAX_LOOKUP_ROUNDS: usize = 3;
 const MAX_LOOKUPS: usize = 200;
 
 /// core/v1 Pod; all of it is read.
-pub(super) static POD: Kind =
-    Kind { group: "", version: "v1", kind: "Pod", plural: "pods", namespaced: true, schema: Schema::Any };
+pub(super) static POD: Kind = Kind::new(CORE, "Pod", "pods", Schema::Any);
 
 /// Reads pods and state for the families of the settings.
 pub(crate) async fn agents(reader: &ClusterReader, settings: Settings) -> Agents {

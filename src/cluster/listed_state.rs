@@ -18,14 +18,9 @@ use memgate_model::kind::{Kind, NAMESPACE, SECRET};
 use memgate_model::schema::Schema;
 
 /// The definitions of kinds, each read by its name.
-static DEFINITIONS: Kind = Kind {
-    group: "apiextensions.k8s.io",
-    version: "v1",
-    kind: DEFINITION,
-    plural: "customresourcedefinitions",
-    namespaced: false,
-    schema: Schema::Any,
-};
+static DEFINITIONS: Kind =
+    Kind::new(("apiextensions.k8s.io", "v1"), DEFINITION, "customresourcedefinitions", Schema::Any)
+        .of_cluster();
 
 /// Reads all of these kinds into `file`, in the namespaces that it names. Secrets are read if `with_secrets`, and of
 /// them only names and keys are kept.

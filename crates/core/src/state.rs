@@ -92,6 +92,7 @@ fn add_from(snapshot: &mut Snapshot, value: &Value, stored: bool) -> Result<Adde
         return Ok(Added { is_used: true, faults });
     }
     let Some(kind) = family::state_kind(&snapshot.settings.families, group, kind) else {
+        note_installed(snapshot, group);
         return Ok(Added::used(makers::add(snapshot, (group, kind), value)));
     };
     let Some(mut object) = Object::read(kind, value)?.filter(|_| is_readable) else {
@@ -181,9 +182,18 @@ pub fn reference(settings: &Settings, value: &Value) -> Option<Reference> {
     (!name.is_empty()).then_some(Reference { kind, namespace, name })
 }
 
+/// Notes that a platform's group is installed, since an object or a definition of it is among the inputs.
+fn note_installed(snapshot: &mut Snapshot, group: &str) {
+    let families = snapshot.settings.families.clone();
+    for kind in family::state_kinds(&families).filter(|kind| !group.is_empty() && kind.group == group) {
+        snapshot.kind_mut(kind).is_installed = true;
+    }
+}
+
 fn add_definition(snapshot: &mut Snapshot, value: &Value) -> Result<bool, AddError> {
     let text = |pointer| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let (group, kind) = (text("/spec/group"), text("/spec/names/kind"));
+    note_installed(snapshot, group);
     if family::validated(&snapshot.settings.families, group, kind).is_none() {
         return Ok(false);
     }
@@ -196,9 +206,6 @@ fn add_definition(snapshot: &mut Snapshot, value: &Value) -> Result<bool, AddErr
     }
     if let Some(crds) = &mut snapshot.crds {
         crds.insert(memgate_schema::read(value).map_err(AddError::Definition)?);
-    }
-    if let Some(kind) = family::state_kind(&snapshot.settings.families, group, kind) {
-        snapshot.kind_mut(kind).is_installed = true;
     }
     Ok(true)
 }

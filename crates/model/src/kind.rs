@@ -13,6 +13,8 @@ pub struct Kind {
     pub group: &'static str,
     /// The version to watch and to write in examples.
     pub version: &'static str,
+    /// An older version whose fields are others. Objects of it are reviewed as they are, without a conversion.
+    pub older: Option<&'static str>,
     /// The kind in CamelCase, as in a manifest.
     pub kind: &'static str,
     /// The plural resource name, as in a URL and in RBAC rules.
@@ -31,13 +33,19 @@ impl Kind {
         plural: &'static str,
         schema: Schema,
     ) -> Self {
-        Self { group, version, kind, plural, namespaced: true, schema }
+        Self { group, version, older: None, kind, plural, namespaced: true, schema }
     }
 
     /// The same kind, whose objects live outside of namespaces.
     #[must_use]
     pub const fn of_cluster(self) -> Self {
         Self { namespaced: false, ..self }
+    }
+
+    /// The same kind with an older version whose fields are others.
+    #[must_use]
+    pub const fn also(self, older: &'static str) -> Self {
+        Self { older: Some(older), ..self }
     }
 
     /// The `apiVersion` of manifests of this kind.

@@ -286,7 +286,8 @@ pub struct KindState {
     /// Whether there are objects that are not here, not even by name: searches do not see them, and without a cluster none
     /// counts as absent.
     pub lacks_some: bool,
-    /// Whether the kind is known to be installed: the cluster serves it, or its definition is among the inputs.
+    /// Whether the kind is known to be installed: the cluster serves it, or the inputs have an object or a definition of
+    /// another kind of its group.
     pub is_installed: bool,
     /// The lookups that brought no object, by namespace and name: the object does not exist, or why the lookup failed.
     without_object: BTreeMap<String, BTreeMap<String, Result<(), Arc<str>>>>,

@@ -221,8 +221,8 @@ impl<'s> StateReader<'s> {
         self.kinds.get(kind).is_some_and(|state| !state.is_empty())
     }
 
-    /// Whether a kind is known to be installed, with or without objects: the cluster serves it, or its definition is among
-    /// the inputs.
+    /// Whether a kind is known to be installed, with or without objects: the cluster serves it, or the inputs have something
+    /// else of its group.
     pub fn is_installed(&self, kind: &Kind) -> bool {
         self.kinds.get(kind).is_some_and(|state| state.is_installed)
     }

@@ -14,6 +14,7 @@ pub(crate) static NOTEBOOK: Kind = Kind {
     group: "tiny.dev",
     version: "v1",
     kind: "Notebook",
+    older: None,
     plural: "notebooks",
     namespaced: true,
     schema: Schema::Object(&[

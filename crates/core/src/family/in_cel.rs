@@ -170,9 +170,9 @@ mod tests {
             let backends =
                 view.backends.iter().map(|(path, names)| ((*path).to_owned(), serde_json::json!(names)));
             let is_first = roles(family, view.kinds).next() == Some(view.role);
-            let role = if is_first { serde_json::json!([]) } else { view.role.name().into() };
+            let named_role = if is_first { serde_json::json!([]) } else { view.role.name().into() };
             let mut view = serde_json::json!({
-                "name": view.name, "role": role, "kinds": kinds(view.kinds), "viewed": view.viewed, "lets": lets(view.lets),
+                "name": view.name, "role": named_role, "kinds": kinds(view.kinds), "viewed": view.viewed, "lets": lets(view.lets),
                 "paths": paths, "unsaid": pairs(view.unsaid), "backends": backends.collect::<Value>(),
                 "unknown": pairs(view.unknown), "unused": view.unused,
             });

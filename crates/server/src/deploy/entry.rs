@@ -128,7 +128,8 @@ pub(super) fn rules<'k>(
     for kind in kinds {
         let plural = kind.plural.to_owned();
         let alike = |first: &Kind| {
-            (first.group, first.version, first.namespaced) == (kind.group, kind.version, kind.namespaced)
+            let versions_are = (first.version, first.older) == (kind.version, kind.older);
+            versions_are && (first.group, first.namespaced) == (kind.group, kind.namespaced)
         };
         match groups.iter_mut().find(|(first, _)| alike(first)) {
             Some((_, plurals)) => plurals.push(plural),
@@ -136,6 +137,7 @@ pub(super) fn rules<'k>(
         }
     }
     let rule = |(kind, plurals): (&Kind, Vec<String>)| RuleWithOperations {
+        api_versions: Some(kind.older.into_iter().chain([kind.version]).map(str::to_owned).collect()),
         scope: Some(if kind.namespaced { "Namespaced" } else { "Cluster" }.to_owned()),
         ..rule(kind.group, kind.version, plurals, operations)
     };

@@ -3,6 +3,7 @@
 use memgate_model::kind::Kind;
 use memgate_model::pod::Pod;
 use memgate_model::schema::{Field, METADATA, METADATA_OF_JUDGED, Schema, schema};
+use memgate_model::tree::Tree;
 
 /// The API group of kagent 0.x.
 pub(crate) const OLDER_GROUP: &str = "kagent.dev";
@@ -15,7 +16,7 @@ const OLDER: (&str, &str) = (OLDER_GROUP, "v1alpha2");
 const NEWER: (&str, &str) = (NEWER_GROUP, NEWER_VERSION);
 
 /// An Agent of 0.x, with its memory.
-pub(crate) static AGENT: Kind = Kind::new(OLDER, "Agent", "agents", AGENT_SCHEMA);
+pub(crate) static AGENT: Kind = Kind::new(OLDER, "Agent", "agents", AGENT_SCHEMA).also("v1alpha1");
 /// A SandboxAgent of 0.x, with the same fields as an Agent.
 pub(crate) static SANDBOX_AGENT: Kind = Kind::new(OLDER, "SandboxAgent", "sandboxagents", AGENT_SCHEMA);
 /// A ModelConfig of 0.x.
@@ -163,7 +164,7 @@ pub(crate) const DEPARTED: [(&str, &str, &str); 6] = [
         OLDER_GROUP,
         "Agent",
         "kagent 1.0 does not read it; write an AgentTemplate with its model and prompt, a Harness with its memory \
-         (spec.kagent.memory), and an Agent of api.kagent.dev that names both; stored memories do not move",
+         (spec.kagent.memory) if it has one, and an Agent of api.kagent.dev that names both; stored memories do not move",
     ),
     (
         OLDER_GROUP,
@@ -191,7 +192,7 @@ pub(crate) static WAIT_PROBES: [(&Kind, &str); 2] = [
 
 /// Whether kagent 0.x runs an agent in a pod.
 pub(crate) fn is_kagent_pod(pod: &Pod<'_>) -> bool {
-    pod.label("app") == Some("kagent") && pod.label("kagent").is_some()
+    pod.label("kagent").is_some()
 }
 
 /// One of the two lines of kagent. They share words, and no objects.
@@ -207,6 +208,12 @@ pub(crate) enum Line {
 pub(crate) fn moved(kind: &Kind, version: &str) -> Option<&'static Kind> {
     let is_moved = kind.group == OLDER_GROUP && version == NEWER_VERSION;
     NEWER_KINDS.into_iter().find(|newer| is_moved && newer.kind == kind.kind)
+}
+
+/// Whether an object is of a version that is now served in another group. It may name objects of either.
+pub(crate) fn is_moved(kind: &Kind, object: &Tree) -> bool {
+    let version = object.text_at(&["apiVersion"]).and_then(|version| version.split_once('/'));
+    version.is_some_and(|(_, version)| moved(kind, version).is_some())
 }
 
 impl Line {

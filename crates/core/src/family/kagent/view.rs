@@ -18,7 +18,7 @@ use memgate_primitives::pointer::Pointer;
 
 use super::FAMILY;
 use super::agent_parts::{self, Part};
-use super::api::{AGENT, AGENT_TEMPLATE, HARNESS, Line, MEMORY, NEWER_AGENT, SANDBOX_AGENT};
+use super::api::{AGENT, AGENT_TEMPLATE, HARNESS, Line, MEMORY, NEWER_AGENT, SANDBOX_AGENT, is_moved};
 use super::block::{Block, Places, TTL_DAYS_DEFAULT, pointer};
 
 /// The kinds that have a view. An Agent of 1.x declares memory if its harness is inline.
@@ -105,7 +105,9 @@ fn of_block(
     let days = block.ttl_days().filter(|days| *days > 0).unwrap_or(TTL_DAYS_DEFAULT);
     view.ttl_seconds = Some(days.saturating_mul(DAY));
     if let Some(name) = block.embedder() {
-        embedder::add(&mut view, block.line, (name, embedder), state);
+        let is_absent = state.get(block.line.model_config(), &view.namespace, name) == Lookup::Absent;
+        let line = if is_absent && is_moved(identity.0, object) { block.line.other() } else { block.line };
+        embedder::add(&mut view, line, (name, embedder), state);
     }
     add_summarizer(&mut view, identity.0, object, state);
     view

@@ -538,13 +538,19 @@ fn a_rule_that_leaves_families_out_is_noted_once() {
             json!({"capacity": {"maxEntries": {"max": 1}}}),
             vec!["ark", "orloj", "orka", "sympozium", "kagent"],
         ),
-        (json!({"fields": [{"path": "collection", "exists": true}]}), vec!["ark", "orloj", "sympozium", "kagent"]),
+        (
+            json!({"fields": [{"path": "collection", "exists": true}]}),
+            vec!["ark", "orloj", "sympozium", "kagent"],
+        ),
         (
             json!({"fields": [{"path": "sharing.configs[].access", "in": ["a"]}]}),
             vec!["arkonis", "ark", "orloj", "orka", "kagent"],
         ),
         (json!({"fields": [{"path": "labels[\"a\"]", "exists": true}]}), vec![]),
-        (json!({"fields": [{"path": "operations", "in": ["a"]}]}), vec!["arkonis", "ark", "sympozium", "kagent"]),
+        (
+            json!({"fields": [{"path": "operations", "in": ["a"]}]}),
+            vec!["arkonis", "ark", "sympozium", "kagent"],
+        ),
         (json!({"operations": {"allow": ["read"]}}), vec!["arkonis", "ark", "sympozium", "kagent"]),
         (json!({"backends": {"deny": ["a"]}}), vec![]),
         (json!({"backends": {"deny": ["a"]}, "roles": ["pod"]}), vec!["orka", "kagent"]),

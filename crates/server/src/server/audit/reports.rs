@@ -36,7 +36,7 @@ static REPORT: Kind = kind("Report", "reports", true);
 static CLUSTER_REPORT: Kind = kind("ClusterReport", "clusterreports", false);
 
 const fn kind(kind: &'static str, plural: &'static str, namespaced: bool) -> Kind {
-    Kind { group: REPORT_API.0, version: REPORT_API.1, kind, plural, namespaced, schema: Schema::Any }
+    Kind { namespaced, ..Kind::new(REPORT_API, kind, plural, Schema::Any) }
 }
 
 /// The reports of this installation.

@@ -104,7 +104,9 @@ fn older(chat: &Embedder<'_>, embedder: &Embedder<'_>) -> Option<&'static str> {
 /// Source: kagent 1.0, `CanonicalCredentials` and `DedupeEnv`.
 fn newer(chat: &Embedder<'_>, embedder: &Embedder<'_>) -> Option<Clash> {
     if [chat, embedder].iter().all(|it| it.provider() == "Ollama") {
-        return (chat.ollama_base() != embedder.ollama_base()).then_some(Clash::EmbedderWins(OLLAMA_BASE));
+        let [chat, embedder] = [chat, embedder].map(|it| it.ollama_base().to_ascii_lowercase());
+        let differ = chat.trim_end_matches('/') != embedder.trim_end_matches('/');
+        return differ.then_some(Clash::EmbedderWins(OLLAMA_BASE));
     }
     let host = chat.host().filter(|host| embedder.host().as_ref() == Some(host))?;
     let is_same_header = chat.key_header()? == embedder.key_header()?;

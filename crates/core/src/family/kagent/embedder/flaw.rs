@@ -149,10 +149,10 @@ fn is_chat_model(provider: &str, model: &str) -> bool {
 
 /// Whether a model of Ollama has vectors of 384 values. Source: the library of Ollama.
 fn is_narrow(model: &str) -> bool {
-    match model.split_once(':').unwrap_or((model, "")) {
-        ("all-minilm", _) | ("snowflake-arctic-embed", "22m" | "33m") | ("granite-embedding", "30m") => true,
-        _ => false,
-    }
+    matches!(
+        model.split_once(':').unwrap_or((model, "")),
+        ("all-minilm", _) | ("snowflake-arctic-embed", "22m" | "33m") | ("granite-embedding", "30m")
+    )
 }
 
 #[cfg(test)]

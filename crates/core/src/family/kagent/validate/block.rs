@@ -19,7 +19,9 @@ use memgate_model::tree::Tree;
 pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec<Finding> {
     let Some(block) = Block::of(subject.kind, subject.object) else { return Vec::new() };
     if block.is_ignored {
-        return vec![ignored(&block)];
+        // The definition refuses some numbers even where nothing reads them.
+        let refused = ttl_days(&block).filter(|_| block.ttl_days().is_some_and(|days| days < 1));
+        return refused.into_iter().chain([ignored(&block)]).collect();
     }
     let mut findings: Vec<Finding> = ttl_days(&block).into_iter().chain(wrong_name(&block)).collect();
     if let Some(name) = block.embedder().filter(|_| state.budget().wants_warnings()) {

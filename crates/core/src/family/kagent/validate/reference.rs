@@ -1,6 +1,6 @@
 //! Looks up the ModelConfigs that an object names.
 
-use super::super::api::{Line, moved};
+use super::super::api::{Line, is_moved};
 use super::super::message::{shown, with_names};
 use crate::family::message::MAX_NAME_CHARS;
 use memgate_model::elsewhere::Elsewhere;
@@ -22,17 +22,11 @@ const MAX_COMPARED: usize = 1_000;
 pub(super) fn find<'s>(subject: &Subject<'_>, name: &str, state: &mut StateReader<'s>) -> Lookup<'s> {
     let line = Line::of(subject.kind);
     match state.get(line.model_config(), subject.namespace, name) {
-        Lookup::Absent if is_moved(subject) => {
+        Lookup::Absent if is_moved(subject.kind, subject.object) => {
             state.get(line.other().model_config(), subject.namespace, name)
         }
         found_or_unknown => found_or_unknown,
     }
-}
-
-/// Whether the version of the subject is now served in another group.
-fn is_moved(subject: &Subject<'_>) -> bool {
-    let version = subject.object.text_at(&["apiVersion"]).and_then(|version| version.split_once('/'));
-    version.is_some_and(|(_, version)| moved(subject.kind, version).is_some())
 }
 
 /// Warns about a name that no ModelConfig has. An empty or invalid name is the concern of another rule.
