@@ -18,13 +18,14 @@ use crate::{
 };
 
 /// The ways to install that differ in what memgate may do.
-const WAYS: [(&str, &[&str]); 12] = [
+const WAYS: [(&str, &[&str]); 13] = [
     ("all-families", &[]),
     ("family-arkonis", &["--component", "family-arkonis"]),
     ("family-ark", &["--component", "family-ark"]),
     ("family-orloj", &["--component", "family-orloj"]),
     ("family-orka", &["--component", "family-orka"]),
     ("family-sympozium", &["--component", "family-sympozium"]),
+    ("family-kagent", &["--component", "family-kagent"]),
     ("no-policies", &["--component", "family-ark", "--no-policies"]),
     ("no-policies-orka", &["--component", "family-orka", "--no-policies"]),
     ("no-events", &["--component", "family-ark", "--no-events"]),

@@ -10,7 +10,7 @@ pub(crate) const MARKS: [(&str, &str); 2] = [
 ];
 
 /// Fields, by family and kind; of URLs without what is marked in [`MARKS`].
-pub(crate) const FIELDS: [(&str, &str); 25] = [
+pub(crate) const FIELDS: [(&str, &str); 26] = [
     // ark: a pod's annotation names a Memory as NAMESPACE/NAME, and is given its address without userinfo and query.
     ("ark: Memory /spec/address/value", "ARK_MEMORY_URL of the Memory that the pod names"),
     ("ark: Memory /spec/address/valueFrom/serviceRef/path", "the same, of a Service"),
@@ -51,6 +51,8 @@ pub(crate) const FIELDS: [(&str, &str); 25] = [
         "orloj: Memory /metadata/name",
         "with whom a Memory shares a table, and who uses a ModelEndpoint that is deleted",
     ),
+    // kagent: its settings are in its own namespace, and are read from files only.
+    ("kagent: ConfigMap /metadata/name", "which settings turn vectors off"),
     // sympozium: the pack of sympozium-system serves all namespaces without one of their own.
     ("sympozium: Agent /metadata/name", "who misses the pack of all namespaces when it is deleted"),
     ("sympozium: SkillPack /spec/sidecar/image", "the sidecar of the pack of all namespaces"),
@@ -65,7 +67,7 @@ pub(crate) const FIELDS: [(&str, &str); 25] = [
 ];
 
 /// Kinds of which an answer says that a name exists, by family and the kind that is reviewed.
-pub(crate) const KINDS: [(&str, &str); 35] = [
+pub(crate) const KINDS: [(&str, &str); 40] = [
     ("ark: Pod of Memory", "the annotation names a namespace"),
     ("ark: Pod of Service", "the address of that Memory comes from it"),
     ("ark: Query of Memory", "spec.memory names a namespace"),
@@ -83,6 +85,11 @@ pub(crate) const KINDS: [(&str, &str); 35] = [
     ("arkonis: ArkonisDeployment of ArkonisMemory", "as for ArkAgent"),
     ("arkonis: SwarmAgent of SwarmMemory", "as for ArkAgent"),
     ("arkonis: SwarmAgent of SwarmSettings", "the same"),
+    ("kagent: Agent of ConfigMap", "the settings of kagent are in its own namespace; files only"),
+    ("kagent: Agent of ModelConfig", "the hint after a mistaken namespace: where the name exists"),
+    ("kagent: Harness of ConfigMap", "as for Agent"),
+    ("kagent: Harness of ModelConfig", "as for Agent"),
+    ("kagent: SandboxAgent of ModelConfig", "as for Agent"),
     ("memgate: Pod of Agent", "as for orloj"),
     ("memgate: Pod of SkillPack", "as for sympozium"),
     ("orka: Pod of Agent", "the Task names a namespace"),
