@@ -1,7 +1,6 @@
 //! `memgate mutate`: manifests as a cluster would store them, with the user's own text around the changes.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use anyhow::Context as _;
 use serde_json::Value;
@@ -17,7 +16,7 @@ use crate::offline::check::{Checked, check};
 use crate::offline::findings::report;
 use crate::offline::load::load;
 use crate::offline::notices::Notice;
-use crate::offline::rewrite::{self, line_origins, rewrite_all};
+use crate::offline::rewrite::{self, RewrittenFile, rewrite_all};
 use crate::report::{counted, diff, patches, plain, stream};
 use memgate_core::family::common::OBJECT_REPEATED;
 use memgate_core::state::cluster_snapshot::is_masked;
@@ -126,7 +125,7 @@ pub fn run(args: &Args, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         } else if args.result.write {
             is_written = write_files_back(&files, terminal);
         } else if args.result.diff {
-            write_diffs(&files, &checked, args.no_origins, terminal)?;
+            write_diffs(&files, args.no_origins, terminal)?;
         } else {
             write_manifests(&files, terminal)?;
         }
@@ -171,10 +170,10 @@ fn holds_mask(value: &Value) -> bool {
 }
 
 /// Writes the changed files. The result is whether all of them were written.
-fn write_files_back(files: &[(&Arc<Source>, Rewritten)], terminal: Terminal) -> bool {
+fn write_files_back(files: &[RewrittenFile<'_>], terminal: Terminal) -> bool {
     let mut written = 0;
-    let changed: Vec<_> = files.iter().filter(|(source, new)| source.text() != new.text).collect();
-    for (source, new) in &changed {
+    let changed: Vec<_> = files.iter().filter(|file| file.source.text() != file.new.text).collect();
+    for RewrittenFile { source, new, .. } in &changed {
         match rewrite_whole(Path::new(source.name()), source.text(), &new.text) {
             Ok(()) => written += 1,
             Err(error) => terminal.error(&error),
@@ -193,25 +192,21 @@ fn note_reformatted(name: &str, new: &Rewritten, terminal: Terminal) {
     }
 }
 
-fn write_manifests(files: &[(&Arc<Source>, Rewritten)], terminal: Terminal) -> anyhow::Result<()> {
-    let files: Vec<_> = files.iter().map(|(source, new)| (source.name(), new.text.as_str())).collect();
+fn write_manifests(files: &[RewrittenFile<'_>], terminal: Terminal) -> anyhow::Result<()> {
+    let files: Vec<_> = files.iter().map(|file| (file.source.name(), file.new.text.as_str())).collect();
     terminal.raw(stream::text(&files).as_bytes())
 }
 
-fn write_diffs(
-    files: &[(&Arc<Source>, Rewritten)],
-    checked: &Checked,
-    no_origins: bool,
-    terminal: Terminal,
-) -> anyhow::Result<()> {
-    let changed: Vec<_> = files.iter().filter(|(source, new)| source.text() != new.text).collect();
+fn write_diffs(files: &[RewrittenFile<'_>], no_origins: bool, terminal: Terminal) -> anyhow::Result<()> {
+    let changed: Vec<_> = files.iter().filter(|file| file.source.text() != file.new.text).collect();
     if changed.is_empty() {
         terminal.note("nothing to change");
     }
     let mut text = Vec::new();
-    for (source, new) in changed {
+    for rewritten in changed {
+        let RewrittenFile { source, new, .. } = rewritten;
         let name = source.name();
-        let origins = if no_origins { Vec::new() } else { line_origins(source, &new.text, checked) };
+        let origins = if no_origins { Vec::new() } else { rewritten.line_origins() };
         let file = diff::FileDiff { name, before: source.text(), after: &new.text, origins: &origins };
         diff::write(&file, &mut text).context("failed to write the diff")?;
         note_reformatted(name, new, terminal);

@@ -207,7 +207,7 @@ fn options(args: &Args) -> anyhow::Result<Options> {
     let audit = args.audit.options(args.certs.namespace());
     let mut options = Options { listen, health, events, policies, audit, traces, ..Options::new(source) };
     options.client_auth = args.certs.client_auth();
-    options.register_in = args.certs.register_after_ready.then(|| args.certs.namespace());
+    options.registration = args.certs.registration();
     if !args.state.is_empty() {
         options.timers.drain_grace = FIXED_STATE_DRAIN_GRACE;
         options.timers.drain_quiet = Duration::ZERO;

@@ -11,7 +11,6 @@ use crate::report::patches::ObjectPatch;
 use memgate_core::patch::Patch;
 use memgate_manifest::document::{Document, values};
 use memgate_manifest::error::Error;
-use memgate_manifest::place::DocumentPlace;
 use memgate_manifest::rewrite::{Rewritten, rewrite};
 use memgate_manifest::source::Source;
 use memgate_model::edit::{Edit, Op, Origin};
@@ -19,25 +18,35 @@ use memgate_primitives::members::Members;
 use memgate_primitives::pointer::{Pointer, list_index};
 use serde_json::Value;
 
-/// Every source, in order, with the edits of its allowed objects.
+/// The allowed objects of a source that have edits, with these.
+type Changes<'c> = Vec<(&'c CheckedObject, &'c [Edit])>;
+
+/// A source with the edits of its allowed objects.
+#[derive(Debug)]
+pub struct RewrittenFile<'c> {
+    /// The source as it was read.
+    pub source: &'c Arc<Source>,
+    /// Its new text.
+    pub new: Rewritten,
+    changes: Changes<'c>,
+}
+
+/// Every source, in order.
 ///
 /// # Errors
 /// When an edit does not fit its document, which is a bug in memgate.
-pub fn rewrite_all(checked: &Checked) -> Result<Vec<(&Arc<Source>, Rewritten)>, Error> {
+pub fn rewrite_all(checked: &Checked) -> Result<Vec<RewrittenFile<'_>>, Error> {
+    let mut by_source = BTreeMap::<_, Changes<'_>>::new();
+    for change in changed(checked) {
+        by_source.entry(Arc::as_ptr(change.0.place.source())).or_default().push(change);
+    }
     let rewritten = |source| {
-        let patches: Vec<_> = edits(source, checked).map(|(place, edits)| (place, json(&edits))).collect();
-        Ok((source, rewrite(source, &patches)?))
+        let changes = by_source.get(&Arc::as_ptr(source)).cloned().unwrap_or_default();
+        let patch = |(object, edits): &(&CheckedObject, &[Edit])| json(&object.edits_in_document(edits));
+        let patches: Vec<_> = changes.iter().map(|change| (&change.0.place, patch(change))).collect();
+        Ok(RewrittenFile { source, new: rewrite(source, &patches)?, changes })
     };
     checked.inputs.sources.iter().map(rewritten).collect()
-}
-
-/// The edits of each allowed object of a source that has some.
-fn edits<'c>(
-    source: &'c Arc<Source>,
-    checked: &'c Checked,
-) -> impl Iterator<Item = (&'c DocumentPlace, Vec<Edit>)> {
-    let in_source = changed(checked).filter(|(object, _)| Arc::ptr_eq(object.place.source(), source));
-    in_source.map(|(object, edits)| (&object.place, object.edits_in_document(edits)))
 }
 
 /// The allowed objects with edits.
@@ -61,20 +70,24 @@ pub fn patches(checked: &Checked) -> impl Iterator<Item = ObjectPatch<'_>> {
     })
 }
 
-/// The lines of the new text of a source that its edits wrote, by number (from 1), with their origins. Sorted; a line has
-/// several entries if several edits touch it.
-pub fn line_origins(source: &Arc<Source>, new: &str, checked: &Checked) -> Vec<(usize, Origin)> {
-    let new = Arc::new(Source::new(source.name(), new));
-    let documents = values(&new, &mut Vec::new());
-    let documents: BTreeMap<usize, &Document> = documents.iter().map(|it| (it.place().index(), it)).collect();
-    let mut origins = Vec::new();
-    for (place, edits) in edits(source, checked) {
-        if let Some(document) = documents.get(&place.index()) {
-            origins.extend(lines_of_object(document, place.prefix(), edits));
+impl RewrittenFile<'_> {
+    /// The lines of the new text that the edits wrote, by number (from 1), with their origins. Sorted; a line has several
+    /// entries if several edits touch it.
+    pub fn line_origins(&self) -> Vec<(usize, Origin)> {
+        let new = Arc::new(Source::new(self.source.name(), &self.new.text));
+        let documents = values(&new, &mut Vec::new());
+        let documents: BTreeMap<usize, &Document> =
+            documents.iter().map(|it| (it.place().index(), it)).collect();
+        let mut origins = Vec::new();
+        for (object, edits) in &self.changes {
+            if let Some(document) = documents.get(&object.place.index()) {
+                let edits = object.edits_in_document(edits);
+                origins.extend(lines_of_object(document, object.place.prefix(), edits));
+            }
         }
+        origins.sort_by_key(|(line, _)| *line);
+        origins
     }
-    origins.sort_by_key(|(line, _)| *line);
-    origins
 }
 
 /// The lines of one object, whose pointer in the document is `prefix`. A line has the origins of the innermost parts that

@@ -14,8 +14,12 @@ pub(crate) fn fields() -> impl Iterator<Item = Field> {
     TEXTS.into_iter().flat_map(firsts)
 }
 
-/// A text in which each `FORM` is a key, of one form after the other.
+/// The characters before a key that is cut in the middle: a name is shown up to its 253rd character.
+const BEFORE_THE_CUT: usize = 230;
+
+/// A text in which each `FORM` is a key, of one form after the other, and `LONG` a word of [`BEFORE_THE_CUT`].
 pub(crate) fn written(text: &str, first: Option<usize>) -> String {
+    let text = text.replace("LONG", &"x".repeat(BEFORE_THE_CUT));
     let mut forms = FORMS.iter().cycle().skip(first.unwrap_or_default());
     let mut parts = text.split("FORM");
     let start = parts.next().unwrap_or_default().to_owned();
@@ -23,7 +27,7 @@ pub(crate) fn written(text: &str, first: Option<usize>) -> String {
 }
 
 /// What is tried: `FORM` stands for a key.
-const TEXTS: [(&str, &str); 8] = [
+const TEXTS: [(&str, &str); 9] = [
     ("values of arkonis", ARKONIS),
     ("a pod of arkonis", ARKONIS_POD),
     ("values of ark", ARK),
@@ -32,6 +36,7 @@ const TEXTS: [(&str, &str); 8] = [
     ("values of sympozium", SYMPOZIUM),
     ("texts of a policy", POLICY),
     ("names and keys", NAMES),
+    ("long names and keys", LONG_NAMES),
 ];
 
 const ARKONIS: &str = r#"
@@ -253,4 +258,29 @@ spec:
     - {id: "FORM", backends: {allow: [none], "FORM": 1}}
     - {id: l, labels: {required: ["FORM.example.com/x"], values: {"FORM": [x]}}}
   "FORM": 1
+"#;
+
+/// Names and keys of which only the start is shown: a field of a cause has 1024 characters.
+const LONG_NAMES: &str = r#"
+apiVersion: arkonis.dev/v1alpha1
+kind: ArkMemory
+metadata: {name: "LONG.FORM", namespace: "LONG.FORM", labels: {"LONG.FORM": x}}
+spec: {backend: none, "LONG.FORM": 1}
+---
+apiVersion: arkonis.dev/v1alpha1
+kind: ArkAgent
+metadata: {name: scout, namespace: team-a}
+spec: {model: m, systemPrompt: x, memoryRef: {name: "LONG.FORM"}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: "LONG.FORM", namespace: team-a, labels: {arkonis.dev/deployment: scout, memgate.dev/inject: required}}
+spec: {containers: [{name: agent, env: [{name: "LONG.FORM", value: x}]}]}
+---
+apiVersion: policy.memgate.dev/v1alpha1
+kind: MemoryPolicy
+metadata: {name: good}
+spec:
+  rules:
+    - {id: b, backends: {allow: [none], "LONGLONGLONGLONGxxxxxxxxxxxxxxxxxxxx.FORM": 1}}
 "#;

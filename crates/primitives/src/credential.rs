@@ -462,11 +462,12 @@ fn known_keys(text: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// Whether no word goes on here. An escape such as `%3D`, `\n` or `~1` is not part of one.
+/// Whether no word goes on here. An escape such as `%3D`, `\n`, `\u001b` or `~1` is not part of one.
 fn begins_word(bytes: &[u8], at: usize) -> bool {
     let is = |before: usize, byte: u8| at.checked_sub(before).and_then(|at| bytes.get(at)) == Some(&byte);
     let before = at.checked_sub(1).and_then(|at| bytes.get(at));
-    !before.is_some_and(u8::is_ascii_alphanumeric) || is(2, b'\\') || is(2, b'~') || is(3, b'%')
+    let is_escaped = is(2, b'\\') || is(6, b'\\') || is(2, b'~') || is(3, b'%');
+    is_escaped || !before.is_some_and(u8::is_ascii_alphanumeric)
 }
 
 /// The length of what may be a key with this start, and whether it is one.
@@ -527,6 +528,7 @@ mod tests {
             ("a=", ";b"),
             ("?x%3D", "&y"),
             ("\\n", "\\n"),
+            ("\\u001b", "\\u001b"),
             ("ä", "ä"),
             ("x-", ","),
             ("x.", ")"),

@@ -25,12 +25,13 @@ pub fn quoted(value: &str) -> String {
     format!("\"{}\"", cut(&credential::masked_start(value), MAX_QUOTED_CHARS))
 }
 
-/// A text up to so many characters, with a space for each control character.
+/// A text up to so many characters, with a space for each control character. In a text that is cut, keys of known forms
+/// are masked, because the start of a key may not be recognised as one.
 pub fn cut(text: &str, most: usize) -> Cow<'_, str> {
-    match text.char_indices().nth(most) {
-        Some((end, _)) => format!("{}…", plain(text.get(..end).unwrap_or_default())).into(),
-        None => plain(text),
-    }
+    let Some((end, _)) = text.char_indices().nth(most) else { return plain(text) };
+    let read = text.floor_char_boundary(end + credential::MAX_READ_BYTES);
+    let masked = credential::masked_keys(text.get(..read).unwrap_or_default());
+    format!("{}…", plain(masked.get(..end).unwrap_or_default())).into()
 }
 
 #[cfg(test)]
@@ -48,5 +49,11 @@ mod tests {
         assert_eq!(cut("añb", 3), "añb");
         assert_eq!(cut("añb", 2), "añ…");
         assert_eq!(cut("a\nb", 2), "a …");
+    }
+
+    #[test]
+    fn masks_a_key_of_which_it_shows_the_start() {
+        assert_eq!(cut("ä.eyJhbGciOiJub25lIn0.eyJzdWIiOiIxIn0.c2ln", 12), "ä.**********…");
+        assert_eq!(cut("ä.sk-0123456789abcdef", 8), "ä.******…");
     }
 }

@@ -328,8 +328,8 @@ impl Server {
         }
         if let Some(client) = &self.client {
             spawn_with_cluster(&mut tasks, &self.health, client, &self.options, &timers);
-            if let Some(namespace) = self.options.register_in.clone() {
-                tasks.spawn(registration::register(client.clone(), namespace, Arc::clone(&self.health)));
+            if let Some(registration) = self.options.registration.clone() {
+                tasks.spawn(registration::register(client.clone(), registration, Arc::clone(&self.health)));
             }
         }
         spawn_listener(&mut tasks, self.listener, self.routes, &self.health, &self.options.limits, &timers)?;

@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use crate::cli::duration;
 use crate::cluster::client::own_namespace;
+use memgate_server::deploy::metadata::REGISTERED;
 use memgate_server::review_path::service_names;
 use memgate_server::server::certs::{Builtin, CertPolicy, KeyKind};
+use memgate_server::server::options::Registration;
 use memgate_server::server::tls::{CertSource, ClientAuth};
 
 /// Where `memgate manifests` mounts the certificate.
@@ -46,7 +48,7 @@ pub(super) struct CertArgs {
 
     /// Once this replica is ready, put entries that fail closed in force, which were installed by the component after-ready
     #[arg(long, conflicts_with = "state")]
-    pub(super) register_after_ready: bool,
+    register_after_ready: bool,
 
     /// The Service that the apiserver calls
     #[arg(long, value_name = "NAME", default_value = "memgate")]
@@ -140,6 +142,12 @@ impl CertArgs {
     /// The namespace that memgate runs in.
     pub(super) fn namespace(&self) -> String {
         self.namespace.clone().unwrap_or_else(own_namespace)
+    }
+
+    /// The RoleBinding by which a ready replica registers, if it does.
+    pub(super) fn registration(&self) -> Option<Registration> {
+        let registration = || Registration { namespace: self.namespace(), name: REGISTERED.to_owned() };
+        self.register_after_ready.then(registration)
     }
 
     fn builtin(&self) -> anyhow::Result<Builtin> {

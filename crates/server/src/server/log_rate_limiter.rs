@@ -10,9 +10,6 @@ use std::time::Duration;
 
 use governor::{DefaultDirectRateLimiter, Quota, RateLimiter};
 
-/// How much of a value of a request is logged: the longest name that Kubernetes allows.
-const MAX_VALUE_CHARS: usize = 253;
-
 /// How many lines may be logged.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LogRate {
@@ -64,12 +61,6 @@ impl LogRateLimiter {
     }
 }
 
-/// The beginning of a value of a request, at most [`MAX_VALUE_CHARS`] long.
-pub(super) fn truncate(text: &str) -> &str {
-    let end = text.char_indices().nth(MAX_VALUE_CHARS).map_or(text.len(), |(end, _)| end);
-    text.get(..end).unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -84,11 +75,5 @@ mod tests {
         assert_eq!(limiter.take("fault"), Ok(None), "another subject has its own bucket");
         std::thread::sleep(Duration::from_millis(1_100));
         assert_eq!(limiter.take("late"), Ok(Some(3)));
-    }
-
-    #[test]
-    fn cuts_between_characters() {
-        assert_eq!(truncate("name"), "name");
-        assert_eq!(truncate(&"é".repeat(300)).chars().count(), MAX_VALUE_CHARS);
     }
 }

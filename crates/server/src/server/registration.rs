@@ -16,9 +16,7 @@ use tokio::time::{Instant, sleep};
 use crate::library_error::explained;
 use crate::server::certs::kube_api::with_timeout;
 use crate::server::health::Health;
-
-/// The binding, and the account that it is for, as `deploy` installs them.
-const REGISTERED: &str = "memgate-registered";
+use crate::server::options::Registration;
 
 /// How long a replica is ready before it registers: until then every apiserver has read the `caBundle`, and every machine
 /// the address of the replica.
@@ -34,14 +32,15 @@ const INTERVAL: Duration = Duration::from_mins(1);
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Registers again and again; never ends.
-pub(super) async fn register(client: Client, namespace: String, health: Arc<Health>) {
-    let bindings: Api<RoleBinding> = Api::namespaced(client, &namespace);
-    let subject = json!({"kind": "ServiceAccount", "name": REGISTERED, "namespace": namespace});
+pub(super) async fn register(client: Client, registration: Registration, health: Arc<Health>) {
+    let Registration { namespace, name } = &registration;
+    let bindings: Api<RoleBinding> = Api::namespaced(client, namespace);
+    let subject = json!({"kind": "ServiceAccount", "name": name, "namespace": namespace});
     let patch = Patch::Merge(json!({"subjects": [subject]}));
-    let params = PatchParams { field_manager: Some(REGISTERED.to_owned()), ..PatchParams::default() };
+    let params = PatchParams { field_manager: Some(name.clone()), ..PatchParams::default() };
     loop {
         ready_for(&health, SETTLE).await;
-        match with_timeout(REQUEST_TIMEOUT, bindings.patch(REGISTERED, &params, &patch)).await {
+        match with_timeout(REQUEST_TIMEOUT, bindings.patch(name, &params, &patch)).await {
             Ok(_) => tracing::debug!("registered: entries that fail closed are in force"),
             Err(error) => {
                 let error = explained(&error);

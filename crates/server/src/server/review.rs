@@ -19,7 +19,7 @@ use tokio::time::{Instant, timeout};
 use crate::server::clock::Clock;
 use crate::server::deadline::Deadline;
 use crate::server::events::EventRecorder;
-use crate::server::log_rate_limiter::{LogRateLimiter, truncate};
+use crate::server::log_rate_limiter::LogRateLimiter;
 use crate::server::lookup::{self, Lookups};
 use crate::server::metrics::Metrics;
 use crate::server::metrics::labels::{RequestLabels, ShedCause, webhook};
@@ -35,6 +35,7 @@ use memgate_model::object::Reference;
 use memgate_model::reason::Reason;
 use memgate_model::request::{Occasion, Point};
 use memgate_model::snapshot::Snapshot;
+use memgate_primitives::plain_text::cut;
 
 /// How often a review is decided at most. An object that was looked up can refer to another one: a Query to its memory, a
 /// memory to a Service. No family goes deeper than this.
@@ -45,6 +46,9 @@ const MAX_INLINE_BYTES: usize = 64 << 10;
 
 /// A large review waits for a permit for at most this part of the time until its deadline.
 const WAIT_DIVISOR: u32 = 4;
+
+/// How many characters of a value of a request are logged: the longest name in Kubernetes.
+const MAX_VALUE_CHARS: usize = 253;
 
 /// Answers reviews.
 pub(super) struct ReviewHandler {
@@ -362,11 +366,11 @@ fn log(
         ($level:ident, $suppressed:expr) => {
             tracing::$level!(
                 webhook = answer.labels.webhook,
-                uid = truncate(&review.uid),
-                user = truncate(&request.occasion.user().name),
-                kind = truncate(&request.kind),
-                namespace = truncate(&request.namespace),
-                name = truncate(&request.name),
+                uid = &*cut(&review.uid, MAX_VALUE_CHARS),
+                user = &*cut(&request.occasion.user().name, MAX_VALUE_CHARS),
+                kind = &*cut(&request.kind, MAX_VALUE_CHARS),
+                namespace = &*cut(&request.namespace, MAX_VALUE_CHARS),
+                name = &*cut(&request.name, MAX_VALUE_CHARS),
                 operation = answer.labels.operation,
                 verdict = answer.labels.verdict,
                 reason = answer.labels.reason,
