@@ -95,7 +95,8 @@ mkdir -p "$out"
 program=memgate
 [ -e "target/$target/release/memgate" ] || program=memgate.exe
 cp "target/$target/release/$program" "$out/$program"
-sed "s|$PWD|/memgate|g" memgate.cdx.json > "$out/memgate.cdx.json"
+# On one line: the indentation was a quarter of it. No string of JSON has a line break of its own.
+sed -e "s|$PWD|/memgate|g" -e 's/^ *//' memgate.cdx.json | tr -d '\n' > "$out/memgate.cdx.json"
 rm memgate.cdx.json
 printf '%s\n' "${REVISION:-$(git describe --always --dirty --abbrev=40 --exclude='*' 2> /dev/null || echo unknown)}" \
     > "$out/revision"

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use k8s_openapi::api::admissionregistration::v1::ValidatingAdmissionPolicy;
-use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::{Namespace, Pod, Service};
+use k8s_openapi::api::core::v1::{Namespace, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::rbac::v1::{ClusterRoleBinding, RoleBinding};
+use serde::Deserialize as _;
+use serde_json::Value;
 
 use crate::cluster::webhook_entry::{NAME_LABEL, WebhookEntry, entries};
 use memgate_model::finding::Phase;
@@ -53,11 +53,29 @@ impl<T> Fetched<Vec<T>> {
     }
 }
 
+/// The containers of a Deployment.
+pub(crate) const CONTAINERS: &str = "/spec/template/spec/containers";
+
 /// What the apiserver serves: group and version, with the plural names of the kinds.
 pub(crate) type ServedResources = BTreeMap<(String, String), BTreeSet<String>>;
 
 /// The labels of an object.
 pub(crate) type Labels = BTreeMap<String, String>;
+
+/// The elements of a list in an object; none if it has no such list.
+pub(crate) fn elements<'o>(object: &'o Value, pointer: &str) -> impl Iterator<Item = &'o Value> {
+    object.pointer(pointer).and_then(Value::as_array).into_iter().flatten()
+}
+
+/// A text in an object; empty if it has none.
+pub(crate) fn text<'o>(object: &'o Value, pointer: &str) -> &'o str {
+    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// The labels of a Deployment's pods.
+pub(crate) fn template_labels(deployment: &Value) -> Option<Labels> {
+    Labels::deserialize(deployment.pointer("/spec/template/metadata/labels")?).ok()
+}
 
 /// The objects of an installation of memgate, and the cluster's other webhook configurations.
 #[derive(Debug, Default)]
@@ -81,19 +99,19 @@ pub(crate) struct Installation {
     /// Its endpoints.
     pub(crate) endpoints: Fetched<Vec<EndpointSlice>>,
     /// The Deployment.
-    pub(crate) deployment: Fetched<Deployment>,
+    pub(crate) deployment: Fetched<Value>,
     /// The disruption budgets of the namespace.
     pub(crate) budgets: Fetched<Vec<PodDisruptionBudget>>,
     /// memgate's pods.
-    pub(crate) replicas: Fetched<Vec<Pod>>,
+    pub(crate) replicas: Fetched<Vec<Value>>,
     /// The labels of all namespaces, by their names.
     pub(crate) namespaces: Fetched<BTreeMap<String, Labels>>,
     /// All MemoryPolicies.
-    pub(crate) policies: Fetched<Vec<serde_json::Value>>,
+    pub(crate) policies: Fetched<Vec<Value>>,
     /// The ClusterRoleBinding of its name.
     pub(crate) cluster_role_binding: Fetched<ClusterRoleBinding>,
     /// The policy of its name that limits what the account may change in webhook configurations.
-    pub(crate) self_guard: Fetched<ValidatingAdmissionPolicy>,
+    pub(crate) self_guard: Fetched<Value>,
     /// The RoleBinding whose subject puts entries in force, with the component after-ready.
     pub(crate) registered: Fetched<RoleBinding>,
     /// What memgate's account may do.
@@ -113,7 +131,7 @@ pub(crate) struct Permissions {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct AgentPod {
     /// The whole pod.
-    pub(crate) json: serde_json::Value,
+    pub(crate) json: Value,
 }
 
 /// The pods of agents, and the state that decisions about these pods read.
@@ -144,10 +162,9 @@ impl Default for Agents {
 
 impl Installation {
     /// The arguments of the Deployment's containers.
-    pub(crate) fn arguments(&self) -> impl Iterator<Item = &String> {
-        let deployment = self.deployment.found().and_then(|deployment| deployment.spec.as_ref());
-        let containers = deployment.and_then(|spec| Some(spec.template.spec.as_ref()?.containers.as_slice()));
-        containers.unwrap_or_default().iter().flat_map(|container| container.args.iter().flatten())
+    pub(crate) fn arguments(&self) -> impl Iterator<Item = &str> {
+        let containers = self.deployment.found().into_iter().flat_map(|found| elements(found, CONTAINERS));
+        containers.flat_map(|container| elements(container, "/args")).filter_map(Value::as_str)
     }
 
     /// The configurations of both kinds: mutating, then validating.

@@ -1,12 +1,12 @@
 //! Reads the permissions of memgate's account, with a `SubjectAccessReview` for each permission of its role.
 
 use futures::StreamExt as _;
-use k8s_openapi::api::authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec};
 use k8s_openapi::api::rbac::v1::PolicyRule;
-use kube::Api;
 use kube::api::PostParams;
+use kube::core::Request;
+use serde_json::{Value, json};
 
-use crate::cluster::cluster_state::{Fetched, Installation, Permissions};
+use crate::cluster::cluster_state::{Fetched, Installation, Permissions, text};
 use crate::cluster::reader::{ClusterReader, fetch};
 use memgate_server::deploy::metadata::NAME;
 use memgate_server::deploy::objects::Objects;
@@ -20,23 +20,25 @@ pub(crate) async fn permissions(
     installation: &Installation,
     expected: &Objects,
 ) -> Fetched<Permissions> {
-    let spec = installation.deployment.found().and_then(|deployment| deployment.spec.clone()?.template.spec);
-    let account = spec.and_then(|spec| spec.service_account_name).unwrap_or_else(|| NAME.to_owned());
+    let account =
+        installation.deployment.found().map(|found| text(found, "/spec/template/spec/serviceAccountName"));
+    let account = account.filter(|account| !account.is_empty()).unwrap_or(NAME);
     let home = installation.namespace.as_str();
     let of_cluster = expected.cluster_role.rules.as_deref().unwrap_or_default();
-    let mut reviews = access_reviews(of_cluster, None, home, &account);
-    reviews.extend(access_reviews(&expected.rules_in_namespace(), Some(home), home, &account));
+    let mut reviews = access_reviews(of_cluster, None, home, account);
+    reviews.extend(access_reviews(&expected.rules_in_namespace(), Some(home), home, account));
     let checked = reviews.len();
-    let api: Api<SubjectAccessReview> = Api::all(reader.client.clone());
-    let responses = futures::stream::iter(reviews).map(|review| {
-        let api = api.clone();
-        async move {
-            let params = PostParams::default();
-            let response = fetch("create", "subjectaccessreviews", api.create(&params, &review)).await;
-            let is_allowed =
-                |response: SubjectAccessReview| response.status.is_some_and(|status| status.allowed);
-            (permission(&review), response.map(is_allowed))
-        }
+    let responses = futures::stream::iter(reviews).map(|review| async move {
+        let send = async {
+            let request = Request::new("/apis/authorization.k8s.io/v1/subjectaccessreviews");
+            let request = request.create(&PostParams::default(), review.to_string().into_bytes());
+            reader.client.request::<Value>(request.map_err(kube::Error::BuildRequest)?).await
+        };
+        let response = fetch("create", "subjectaccessreviews", send).await;
+        (
+            permission(&review),
+            response.map(|response| response.pointer("/status/allowed") == Some(&true.into())),
+        )
     });
     let mut responses = responses.buffered(MAX_CONCURRENT_REVIEWS);
     let mut denied = Vec::new();
@@ -53,13 +55,8 @@ pub(crate) async fn permissions(
 
 /// One review for each verb on each resource of the rules, of a service account; `scope` is the namespace
 /// of the rules, if that is not all of them.
-fn access_reviews(
-    rules: &[PolicyRule],
-    scope: Option<&str>,
-    namespace: &str,
-    account: &str,
-) -> Vec<SubjectAccessReview> {
-    let mut permissions = Vec::new();
+fn access_reviews(rules: &[PolicyRule], scope: Option<&str>, namespace: &str, account: &str) -> Vec<Value> {
+    let mut reviews = Vec::new();
     for rule in rules {
         let names: Vec<Option<&String>> = match rule.resource_names.as_deref() {
             None | Some([]) => vec![None],
@@ -68,39 +65,37 @@ fn access_reviews(
         for group in rule.api_groups.iter().flatten() {
             for resource in rule.resources.iter().flatten() {
                 for verb in &rule.verbs {
-                    permissions.extend(names.iter().map(|name| ResourceAttributes {
-                        group: Some(group.clone()),
-                        name: name.cloned(),
-                        namespace: scope.map(str::to_owned),
-                        resource: Some(resource.clone()),
-                        verb: Some(verb.clone()),
-                        ..ResourceAttributes::default()
+                    reviews.extend(names.iter().map(|name| {
+                        json!({
+                            "group": group, "name": name, "namespace": scope, "resource": resource, "verb": verb,
+                        })
                     }));
                 }
             }
         }
     }
-    let review = |attributes| SubjectAccessReview {
-        spec: SubjectAccessReviewSpec {
-            user: Some(format!("system:serviceaccount:{namespace}:{account}")),
-            groups: Some(vec![
-                "system:serviceaccounts".to_owned(),
-                format!("system:serviceaccounts:{namespace}"),
-                "system:authenticated".to_owned(),
-            ]),
-            resource_attributes: Some(attributes),
-            ..SubjectAccessReviewSpec::default()
-        },
-        ..SubjectAccessReview::default()
+    let review = |attributes: Value| {
+        json!({
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SubjectAccessReview",
+            "spec": {
+                "user": format!("system:serviceaccount:{namespace}:{account}"),
+                "groups": [
+                    "system:serviceaccounts",
+                    format!("system:serviceaccounts:{namespace}"),
+                    "system:authenticated",
+                ],
+                "resourceAttributes": attributes,
+            },
+        })
     };
-    permissions.into_iter().map(review).collect()
+    reviews.into_iter().map(review).collect()
 }
 
 /// The permission of a review, as `kubectl auth can-i` writes it.
-fn permission(review: &SubjectAccessReview) -> String {
-    let attributes = review.spec.resource_attributes.clone().unwrap_or_default();
-    let text = |text: Option<String>| text.unwrap_or_default();
-    let (verb, resource, group) = (text(attributes.verb), text(attributes.resource), text(attributes.group));
+fn permission(review: &Value) -> String {
+    let [verb, resource, group] =
+        ["verb", "resource", "group"].map(|field| text(review, &format!("/spec/resourceAttributes/{field}")));
     let dot = if group.is_empty() { "" } else { "." };
     format!("{verb} {resource}{dot}{group}")
 }
@@ -126,13 +121,11 @@ mod tests {
         let reviews = access_reviews(&rules, None, "home", "memgate");
         let permissions: Vec<String> = reviews.iter().map(permission).collect();
         assert_eq!(permissions, ["list memories.orloj.dev", "watch memories.orloj.dev"]);
-        assert_eq!(reviews[0].spec.user.as_deref(), Some("system:serviceaccount:home:memgate"));
+        assert_eq!(reviews[0]["spec"]["user"], "system:serviceaccount:home:memgate");
         let named = rule("", "secrets", &["a", "b"], &["get"]);
         let reviews = access_reviews(&[named], Some("home"), "home", "memgate");
-        let scopes: Vec<_> = reviews.iter().map(|review| &review.spec.resource_attributes).collect();
-        assert_eq!(scopes.len(), 2);
-        assert!(
-            scopes.iter().all(|one| one.as_ref().is_some_and(|one| one.namespace.as_deref() == Some("home")))
-        );
+        let scopes: Vec<_> =
+            reviews.iter().map(|review| &review["spec"]["resourceAttributes"]["namespace"]).collect();
+        assert_eq!(scopes, ["home", "home"]);
     }
 }

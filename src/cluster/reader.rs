@@ -42,6 +42,14 @@ pub(super) async fn fetch<T>(
     }
 }
 
+/// Reads JSON as an object, or as a list of objects. Requests bring JSON, so that they have no copy for each type.
+fn typed<T: DeserializeOwned>(verb: &str, resource: &str, read: Value) -> Fetched<T> {
+    match serde_json::from_value(read) {
+        Ok(object) => Fetched::Found(object),
+        Err(error) => Fetched::Unknown(format!("failed to {verb} {resource}: {error}")),
+    }
+}
+
 /// The sentence for a right that the user lacks.
 pub(super) fn forbidden(verb: &str, resource: &str) -> String {
     format!("you may not {verb} {resource}: this right is needed")
@@ -68,12 +76,16 @@ impl ClusterReader {
             let request = request.get(name, &GetParams::default()).map_err(kube::Error::BuildRequest)?;
             self.client.request(request).await
         };
-        fetch("get", plural, get).await
+        match fetch::<Value>("get", plural, get).await {
+            Fetched::Found(object) => typed("get", plural, object),
+            Fetched::NotFound => Fetched::NotFound,
+            Fetched::Unknown(why) => Fetched::Unknown(why),
+        }
     }
 
     /// All objects of a list. A list that is longer than the limit is unknown, so that no check takes an object
     /// beyond it for a missing one.
-    pub(super) async fn list<K: Clone + DeserializeOwned>(
+    pub(super) async fn list<K: DeserializeOwned>(
         &self,
         api_version: &str,
         namespace: &str,
@@ -82,18 +94,20 @@ impl ClusterReader {
     ) -> Fetched<Vec<K>> {
         match self.list_to_limit(api_version, namespace, plural, params).await {
             Fetched::Found((_, false)) => Fetched::Unknown(truncated(plural)),
-            read => read.map(|(items, _)| items),
+            Fetched::Found((items, true)) => typed("list", plural, items.into()),
+            Fetched::NotFound => Fetched::NotFound,
+            Fetched::Unknown(why) => Fetched::Unknown(why),
         }
     }
 
     /// The objects of a list up to the limit, and whether these are all.
-    pub(super) async fn list_to_limit<K: Clone + DeserializeOwned>(
+    pub(super) async fn list_to_limit(
         &self,
         api_version: &str,
         namespace: &str,
         plural: &str,
         params: ListParams,
-    ) -> Fetched<(Vec<K>, bool)> {
+    ) -> Fetched<(Vec<Value>, bool)> {
         let mut items = Vec::new();
         let path = path(api_version, namespace, plural);
         let pages = self.pages(plural, &path, params, |page| {

@@ -20,7 +20,7 @@ pub(super) const REQUIRED_PODS: &str = "required.pods.memgate.dev";
 pub(crate) fn settings(found: &Installation, parse: fn(&[&str]) -> Option<Settings>) -> Settings {
     let known = ["--family=", "--orloj-", "--sympozium-", "--policy-exclude-namespace=", "--cluster-domain="];
     let flags = found.arguments().filter(|arg| known.iter().any(|known| arg.starts_with(known)));
-    let flags: Vec<&str> = std::iter::once(NAME).chain(flags.map(String::as_str)).collect();
+    let flags: Vec<&str> = std::iter::once(NAME).chain(flags).collect();
     let settings = parse(&flags).unwrap_or_else(default_settings);
     if flags.iter().any(|flag| flag.starts_with("--family=")) {
         return settings;
@@ -32,14 +32,14 @@ pub(crate) fn settings(found: &Installation, parse: fn(&[&str]) -> Option<Settin
 /// The components of an installation, as far as they change permissions and entries.
 pub(crate) fn components(found: &Installation) -> BTreeSet<Component> {
     let is_not_builtin =
-        |argument: &String| argument.strip_prefix("--certs=").is_some_and(|mode| mode != "builtin");
+        |argument: &str| argument.strip_prefix("--certs=").is_some_and(|mode| mode != "builtin");
     let entries = found.all_own_entries();
     let strict: Vec<String> =
         family::ALL.into_iter().filter(|family| family.pods.honour_required).flat_map(pod_entries).collect();
     let (of_pods, others): (Vec<&WebhookEntry>, Vec<&WebhookEntry>) =
         entries.iter().partition(|entry| strict.contains(&entry.name));
-    let deployment = found.deployment.found().and_then(|deployment| deployment.spec.as_ref());
-    let is_alone = deployment.is_some_and(|spec| spec.replicas == Some(1));
+    let replicas = found.deployment.found().and_then(|deployment| deployment.pointer("/spec/replicas"));
+    let is_alone = replicas.is_some_and(|replicas| *replicas == 1);
     let is_open = |entry: &&WebhookEntry| !entry.fails_closed || entry.name == REQUIRED_PODS;
     let is_there = |name: &str| entries.iter().any(|entry| entry.name == name);
     let has_flag = |flag: &str| found.arguments().any(|argument| argument == flag);

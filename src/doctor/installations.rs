@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::admissionregistration::v1::RuleWithOperations;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 
-use crate::cluster::cluster_state::{Fetched, Installation, configuration_title};
+use crate::cluster::cluster_state::{Fetched, Installation, configuration_title, elements, text};
 use crate::cluster::webhook_entry::{WebhookEntry, requirements};
 use crate::doctor::check::{Check, abbreviated, unreadable_configurations};
 use crate::doctor::inferred::{REQUIRED_PODS, leaves, registered};
@@ -57,8 +57,9 @@ fn collisions(found: &Installation) -> Vec<Check> {
         foreign(subjects.filter_map(|subject| subject.namespace.as_deref()).collect())
     });
     let guard = found.self_guard.found().and_then(|policy| {
-        let conditions = policy.spec.as_ref()?.match_conditions.iter().flatten();
-        foreign(conditions.filter_map(|condition| guarded_namespace(&condition.expression)).collect())
+        let conditions = elements(policy, "/spec/matchConditions");
+        let expressions = conditions.map(|condition| text(condition, "/expression"));
+        foreign(expressions.filter_map(guarded_namespace).collect())
     });
     let name = &found.name;
     let [mutating, validating] =

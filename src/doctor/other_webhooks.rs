@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::cluster::cluster_state::{Fetched, Installation, configuration_title};
+use crate::cluster::cluster_state::{Fetched, Installation, configuration_title, template_labels};
 use crate::cluster::webhook_entry::{WebhookEntry, entries};
 use crate::doctor::check::{Check, abbreviated, unreadable, unreadable_configurations};
 use memgate_model::finding::Phase;
@@ -82,9 +82,8 @@ fn dependencies(found: &Installation) -> Vec<Check> {
 
 /// The labels of memgate's pods.
 fn pod_labels(found: &Installation) -> BTreeMap<String, String> {
-    let template = found.deployment.found().and_then(|deployment| deployment.spec.clone()?.template.metadata);
     let usual = || [("app.kubernetes.io/name".to_owned(), "memgate".to_owned())].into();
-    template.and_then(|metadata| metadata.labels).unwrap_or_else(usual)
+    found.deployment.found().and_then(template_labels).unwrap_or_else(usual)
 }
 
 /// The entry of memgate that can keep any pod of that webhook from starting: it fails closed, and does not select pods

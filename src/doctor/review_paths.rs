@@ -65,7 +65,6 @@ fn verdict(subject: &str, call: Phase, form: PathForm, is_guarded: bool) -> Chec
 
 #[cfg(test)]
 mod tests {
-    use k8s_openapi::api::apps::v1::Deployment;
     use serde_json::json;
 
     use super::*;
@@ -84,11 +83,10 @@ mod tests {
         }
         let container = json!({"name": "memgate", "args": arguments});
         let spec = json!({"selector": {}, "template": {"spec": {"containers": [container]}}});
-        let deployment: Deployment = serde_json::from_value(json!({"spec": spec})).expect("a Deployment");
         Installation {
             name: "memgate".to_owned(),
             mutating: Fetched::Found(vec![config]),
-            deployment: Fetched::Found(deployment),
+            deployment: Fetched::Found(json!({"spec": spec})),
             ..Installation::default()
         }
     }

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::{Container, Pod, Service, ServicePort};
+use k8s_openapi::api::core::v1::{Service, ServicePort};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use serde_json::Value;
 
-use crate::cluster::cluster_state::{Fetched, Installation};
+use crate::cluster::cluster_state::{CONTAINERS, Fetched, Installation, elements, template_labels, text};
 use crate::cluster::webhook_entry::selector_matches;
 use crate::doctor::check::{Check, abbreviated, unreadable};
 
@@ -34,7 +34,7 @@ fn service(found: &Installation) -> Vec<Check> {
         }
         Fetched::Unknown(why) => return vec![Check::unknown("service", subject, why.clone())],
     };
-    let mut checks = vec![port(&subject, service, found.deployment.found())];
+    let mut checks = vec![port(&subject, service, found)];
     let endpoints = found.endpoints.items().iter().flat_map(|slice| slice.endpoints.iter().flatten());
     let ready =
         endpoints.filter(|endpoint| endpoint.conditions.as_ref().is_none_or(|one| one.ready != Some(false)));
@@ -50,26 +50,24 @@ fn service(found: &Installation) -> Vec<Check> {
 }
 
 /// Whether the Service leads to a port of the container, and to the Deployment's pods.
-fn port(subject: &str, service: &Service, deployment: Option<&Deployment>) -> Check {
+fn port(subject: &str, service: &Service, found: &Installation) -> Check {
     const ID: &str = "service";
     let spec = service.spec.clone().unwrap_or_default();
     let Some(port) = spec.ports.iter().flatten().find(|port| port.port == 443) else {
         let help = "the webhook configurations call port 443";
         return Check::fail(ID, subject, "it has no port 443").help(help);
     };
-    let Some(deployment) = deployment else {
+    let Some(deployment) = found.deployment.found() else {
         return Check::ok(ID, subject, "it has port 443");
     };
-    let template = deployment.spec.as_ref().map(|spec| &spec.template);
-    let labels = template.and_then(|template| template.metadata.as_ref()?.labels.clone()).unwrap_or_default();
+    let labels = template_labels(deployment).unwrap_or_default();
     let selector = spec.selector.clone().unwrap_or_default();
     if selector.iter().any(|(key, value)| labels.get(key) != Some(value)) {
         let message = "its selector does not match the pods of the Deployment memgate";
         return Check::fail(ID, subject, message);
     }
-    let containers = template.and_then(|template| Some(template.spec.as_ref()?.containers.as_slice()));
-    match target(port, containers.unwrap_or_default()) {
-        Ok(number) => match listens(containers.unwrap_or_default()) {
+    match target(port, deployment) {
+        Ok(number) => match listens(found) {
             Some(listens) if listens != number => {
                 let message = format!("it leads to port {number}, but memgate listens on {listens}");
                 Check::fail(ID, subject, message).help("bring targetPort and --listen together")
@@ -83,22 +81,21 @@ fn port(subject: &str, service: &Service, deployment: Option<&Deployment>) -> Ch
     }
 }
 
-fn target(port: &ServicePort, containers: &[Container]) -> Result<i32, String> {
+fn target<'p>(port: &'p ServicePort, deployment: &Value) -> Result<i64, &'p str> {
     match &port.target_port {
-        None => Ok(port.port),
-        Some(IntOrString::Int(number)) => Ok(*number),
+        None => Ok(port.port.into()),
+        Some(IntOrString::Int(number)) => Ok((*number).into()),
         Some(IntOrString::String(name)) => {
-            let mut ports = containers.iter().flat_map(|container| container.ports.iter().flatten());
-            let named = ports.find(|port| port.name.as_ref() == Some(name));
-            named.map(|port| port.container_port).ok_or_else(|| name.clone())
+            let mut ports = elements(deployment, CONTAINERS).flat_map(|one| elements(one, "/ports"));
+            let named = ports.find(|port| text(port, "/name") == name);
+            named.and_then(|port| port.get("containerPort")?.as_i64()).ok_or(name)
         }
     }
 }
 
 /// The port of `--listen`, if a container says so.
-fn listens(containers: &[Container]) -> Option<i32> {
-    let mut args = containers.iter().flat_map(|container| container.args.iter().flatten());
-    let listen = args.find_map(|arg| arg.strip_prefix("--listen="))?;
+fn listens(found: &Installation) -> Option<i64> {
+    let listen = found.arguments().find_map(|argument| argument.strip_prefix("--listen="))?;
     listen.rsplit_once(':')?.1.parse().ok()
 }
 
@@ -112,10 +109,10 @@ fn deployment(found: &Installation) -> Vec<Check> {
         }
         Fetched::Unknown(why) => return vec![Check::unknown(ID, subject, why.clone())],
     };
-    let wanted = deployment.spec.as_ref().and_then(|spec| spec.replicas).unwrap_or(1);
-    let status = deployment.status.clone().unwrap_or_default();
-    let count = |count: Option<i32>| count.unwrap_or_default();
-    let (available, updated) = (count(status.available_replicas), count(status.updated_replicas));
+    let count = |pointer| deployment.pointer(pointer).and_then(Value::as_i64);
+    let wanted = count("/spec/replicas").unwrap_or(1);
+    let [available, updated] =
+        ["/status/availableReplicas", "/status/updatedReplicas"].map(|one| count(one).unwrap_or_default());
     let help = format!("kubectl -n {} describe deployment memgate", found.namespace);
     let mut checks = vec![if available == 0 {
         Check::fail(ID, &subject, format!("0 of {wanted} replicas are available")).help(help)
@@ -136,14 +133,13 @@ fn deployment(found: &Installation) -> Vec<Check> {
     checks
 }
 
-fn budget(found: &Installation, deployment: &Deployment, wanted: i32) -> Check {
+fn budget(found: &Installation, deployment: &Value, wanted: i64) -> Check {
     const ID: &str = "disruption-budget";
     let subject = format!("Namespace {}", found.namespace);
     if let Some(unknown) = unreadable(&found.budgets, ID, &subject) {
         return unknown;
     }
-    let template = deployment.spec.as_ref().and_then(|spec| spec.template.metadata.clone());
-    let labels = template.and_then(|metadata| metadata.labels).unwrap_or_default();
+    let labels = template_labels(deployment).unwrap_or_default();
     let budgets = found.budgets.found().into_iter().flatten();
     let mut covering = budgets.filter_map(|budget| {
         let spec = budget.spec.as_ref()?;
@@ -154,7 +150,7 @@ fn budget(found: &Installation, deployment: &Deployment, wanted: i32) -> Check {
         return Check::warn(ID, subject, message).help("memgate manifests --only workload has one");
     };
     let name = budget.metadata.name.clone().unwrap_or_default();
-    let blocks = spec.min_available == Some(IntOrString::Int(wanted))
+    let blocks = matches!(spec.min_available, Some(IntOrString::Int(least)) if i64::from(least) == wanted)
         || spec.max_unavailable == Some(IntOrString::Int(0))
         || spec.min_available == Some(IntOrString::String("100%".to_owned()));
     if blocks {
@@ -186,10 +182,10 @@ fn versions(found: &Installation) -> Option<Check> {
     })
 }
 
-fn image(pod: &Pod) -> Option<String> {
-    let deleting = pod.metadata.deletion_timestamp.is_some();
-    let container = pod.spec.as_ref()?.containers.iter().find(|container| container.name == "memgate");
-    container.filter(|_| !deleting)?.image.clone()
+fn image(pod: &Value) -> Option<String> {
+    let is_deleting = pod.pointer("/metadata/deletionTimestamp").is_some();
+    let container = elements(pod, "/spec/containers").find(|container| text(container, "/name") == "memgate");
+    Some(container.filter(|_| !is_deleting)?.get("image")?.as_str()?.to_owned())
 }
 
 #[cfg(test)]
@@ -213,9 +209,8 @@ mod tests {
 
     /// What `memgate manifests` installs, up and running.
     fn healthy() -> Installation {
-        let mut deployment: Deployment = object(&family::ALL, "Deployment");
-        deployment.status =
-            Some(read(json!({"availableReplicas": 2, "updatedReplicas": 2, "observedGeneration": 1})));
+        let mut deployment: Value = object(&family::ALL, "Deployment");
+        deployment["status"] = json!({"availableReplicas": 2, "updatedReplicas": 2, "observedGeneration": 1});
         let pod = json!({"spec": {"containers": [{"name": "memgate", "image": concat!("memgate:", env!("CARGO_PKG_VERSION"))}]}});
         let slice = json!({"addressType": "IPv4", "endpoints": [{"addresses": ["10.0.0.1"], "conditions": {"ready": true}}]});
         Installation {
@@ -226,7 +221,7 @@ mod tests {
             endpoints: listed(vec![read(slice)]),
             deployment: Fetched::Found(deployment),
             budgets: listed(vec![object(&family::ALL, "PodDisruptionBudget")]),
-            replicas: listed(vec![read(pod)]),
+            replicas: listed(vec![pod]),
             ..Installation::default()
         }
     }
@@ -301,7 +296,7 @@ mod tests {
 
     #[test]
     fn says_when_versions_differ() {
-        let pod = |image: &str| read(json!({"spec": {"containers": [{"name": "memgate", "image": image}]}}));
+        let pod = |image: &str| json!({"spec": {"containers": [{"name": "memgate", "image": image}]}});
         let (id, _, text) = only(|found| found.replicas = listed(vec![pod("m:0.0.1")]));
         assert_eq!((id, text.contains("this is memgate")), ("versions", true));
         let (_, _, text) = only(|found| found.replicas = listed(vec![pod("m:0.0.1"), pod("m:0.0.2")]));

@@ -91,8 +91,7 @@ mod tests {
 
     #[test]
     fn keeps_the_name_of_a_file_on_one_line() {
-        let error = Error::Binary { path: "a\nb:1\u{1b}[31m.yaml".to_owned() };
-        let line = input_error(&error).line;
-        assert_eq!(line, "a b:1 [31m.yaml: this is a binary file; only YAML and JSON are read");
+        let error = Error::of_input("a\nb:1\u{1b}[31m.yaml", "this is a binary file");
+        assert_eq!(input_error(&error).line, "a b:1 [31m.yaml: this is a binary file");
     }
 }

@@ -39,7 +39,7 @@ pub(super) fn matcher(glob: &str) -> Result<GlobMatcher, Error> {
     let built = GlobBuilder::new(glob).literal_separator(true).build();
     // A matcher of one that is too large panics; a set of it is an error.
     let built = built.and_then(|built| GlobSet::new([built.clone()]).map(|_| built));
-    let fault = |error| Error::Glob { glob: cut(glob, MAX_SHOWN_CHARS).into_owned(), message: fault(&error) };
+    let fault = |error| Error::of_input(cut(glob, MAX_SHOWN_CHARS), fault(&error));
     built.map(|built| built.compile_matcher()).map_err(fault)
 }
 

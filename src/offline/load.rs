@@ -35,6 +35,10 @@ use memgate_model::settings::Settings;
 use memgate_model::snapshot::Snapshot;
 use memgate_primitives::pointer::Pointer;
 
+/// A file without a Kubernetes object, at a path that comes with a change. Its text is not shown.
+const NOT_A_MANIFEST: &str = "this file cannot be read as YAML or JSON, and nothing in it looks like a Kubernetes \
+                              object; to see why, name it on the command line";
+
 /// Why nothing was loaded at all.
 #[derive(Debug, Error)]
 pub enum Error {
@@ -255,8 +259,7 @@ impl Loader<'_> {
             let mut is_manifest = within.is_none();
             for parsed in parse_parts(&source) {
                 if is_hidden && !parsed.errors.is_empty() {
-                    let path = source.name().to_owned();
-                    self.inputs.errors.push(InputError::NotManifest { path });
+                    self.inputs.errors.push(InputError::of_input(source.name(), NOT_A_MANIFEST));
                     break;
                 }
                 self.inputs.errors.extend(parsed.errors);

@@ -12,6 +12,9 @@ pub const DEFAULT_MAX_BYTES: usize = 64 << 20;
 /// A NUL among so many first bytes marks a binary file, as for git.
 const BINARY_PREFIX_BYTES: usize = 8000;
 
+/// What is wrong with such a file.
+const BINARY: &str = "this is a binary file; only YAML and JSON are read";
+
 /// The source of this name, if it is text of at most so many bytes.
 ///
 /// # Errors
@@ -21,7 +24,7 @@ pub fn source(name: &str, reader: io::Result<impl Read>, max_bytes: usize) -> Re
     let bytes = reader.and_then(|reader| bounded(reader, max_bytes));
     let bytes = bytes.map_err(|source| Error::Read { path: path(), source })?;
     if bytes.len() > max_bytes {
-        return Err(Error::TooLarge { path: path(), limit: max_bytes });
+        return Err(Error::of_input(name, format!("larger than {}; is this a manifest?", size(max_bytes))));
     }
     match String::from_utf8(bytes) {
         Ok(text) => Ok(Source::new(name, text)),
@@ -36,13 +39,22 @@ fn bounded(reader: impl Read, max_bytes: usize) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+fn size(bytes: usize) -> String {
+    const MIB: usize = 1 << 20;
+    if bytes >= MIB && bytes.is_multiple_of(MIB) {
+        format!("{} MiB", bytes / MIB)
+    } else {
+        format!("{bytes} bytes")
+    }
+}
+
 fn encoding_error(path: String, bytes: &[u8], at: usize) -> Error {
     let before = bytes.get(..at).unwrap_or_default();
     let line = before.split(|byte| *byte == b'\n').count();
     let message = if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
         "this is UTF-16; save it as UTF-8".to_owned()
     } else if bytes.iter().take(BINARY_PREFIX_BYTES).any(|byte| *byte == 0) {
-        return Error::Binary { path };
+        return Error::of_input(path, BINARY);
     } else {
         format!("byte {at} is not UTF-8; save the file as UTF-8")
     };

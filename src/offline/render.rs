@@ -60,7 +60,7 @@ pub fn render(unit: &Unit, rendering: &Rendering, max_bytes: usize) -> Result<So
             other => other,
         },
     };
-    let fail = |message| Error::Render { command: shown.clone(), message };
+    let fail = |message: String| Error::of_input(shown.as_str(), message);
     let bytes = result.map_err(|failure| fail(message(failure, unit.tool, max_bytes)))?;
     source(&format!("<{}>", command(unit)), Ok::<_, io::Error>(bytes.as_slice()), max_bytes)
 }

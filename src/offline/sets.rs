@@ -59,8 +59,10 @@ fn check_set(
     let mut inputs = load_paths(plan, &set.paths, known)?;
     let nothing = inputs.sources.is_empty() && inputs.errors.is_empty() && plan.reading.stdin_file.is_none();
     if nothing && inputs.unread.unrendered.is_empty() && !set.name.is_empty() {
-        let (set, paths) = (set.name.clone(), set.paths.join(", "));
-        inputs.errors.push(InputError::EmptySet { set, paths });
+        let (set, paths) = (&set.name, set.paths.join(", "));
+        inputs.errors.push(InputError::Several(format!(
+            "the set {set} has no files: there is no manifest in {paths}; correct its paths, or remove it from sets"
+        )));
     }
     let mut checked = check(inputs, occasion);
     let name = || set.name.clone();

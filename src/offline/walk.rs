@@ -29,6 +29,10 @@ pub(super) enum Item {
     Error(Error),
 }
 
+/// A path of a file that comes with a change, such as `.memgate.yaml`, which leads elsewhere.
+const OUTSIDE: &str = "a path in .memgate.yaml must be a file or directory below the directory of .memgate.yaml, links \
+                       resolved; to read it, name it on the command line";
+
 /// The inputs, found before any is read: a later file may tell that an earlier one is not a manifest.
 pub(super) struct Walked<'r> {
     exclude: &'r Arc<Exclude>,
@@ -64,7 +68,7 @@ impl<'r> Walked<'r> {
             return self.items.push(Item::Stdin);
         }
         if self.within.is_some_and(|within| leads_out(input, within)) {
-            return self.items.push(Item::Error(Error::Outside { path: input.to_owned() }));
+            return self.items.push(Item::Error(Error::of_input(input, OUTSIDE)));
         }
         match fs::metadata(input) {
             Ok(metadata) if metadata.is_dir() => {
@@ -81,7 +85,7 @@ impl<'r> Walked<'r> {
             Ok(_) => self.items.push(Item::Named(PathBuf::from(input))),
             Err(_) if is_glob(input) => self.glob(input),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                self.items.push(Item::Error(Error::Missing { path: input.to_owned() }));
+                self.items.push(Item::Error(Error::of_input(input, "no such file or directory")));
             }
             Err(source) => self.items.push(Item::Error(Error::Read { path: input.to_owned(), source })),
         }

@@ -6,8 +6,9 @@ use std::borrow::Cow;
 use std::io::{self, Write};
 
 use anstyle::{AnsiColor, Style};
+use similar::algorithms::{Capture, Compact, Replace, myers};
 use similar::udiff::UnifiedHunkHeader;
-use similar::{ChangeTag, DiffOp, TextDiff};
+use similar::{ChangeTag, DiffOp, group_diff_ops};
 
 use crate::report::plain;
 use memgate_model::edit::Origin;
@@ -44,8 +45,9 @@ pub struct FileDiff<'a> {
 /// # Errors
 /// Those of the writer.
 pub fn write(file: &FileDiff<'_>, out: &mut impl Write) -> io::Result<()> {
-    let diff = TextDiff::from_lines(file.before, file.after);
-    let groups = diff.grouped_ops(CONTEXT_LINES);
+    let [before, after] =
+        [file.before, file.after].map(|text| text.split_inclusive('\n').collect::<Vec<_>>());
+    let groups = group_diff_ops(changes(&before, &after), CONTEXT_LINES);
     if !groups.is_empty() {
         let name = plain(file.name);
         let name = name.trim_start_matches('/');
@@ -53,13 +55,20 @@ pub fn write(file: &FileDiff<'_>, out: &mut impl Write) -> io::Result<()> {
     }
     for group in &groups {
         writeln!(out, "{HUNK}{}{HUNK:#}", UnifiedHunkHeader::new(group))?;
-        let lines = lines(&diff, group, file.origins);
+        let lines = lines(&before, &after, group, file.origins);
         let width = origin_column(&lines);
         for line in &lines {
             write_line(line, width, out)?;
         }
     }
     Ok(())
+}
+
+/// The changes by the one algorithm that is used: `TextDiff` has all of them, which are 0.5 MB of code.
+fn changes(before: &[&str], after: &[&str]) -> Vec<DiffOp> {
+    let mut changes = Compact::new(Replace::new(Capture::new()), before, after);
+    let Ok(()) = myers::diff(&mut changes, before, 0..before.len(), after, 0..after.len());
+    changes.into_inner().into_inner().into_ops()
 }
 
 struct DiffLine<'d> {
@@ -74,21 +83,23 @@ struct DiffLine<'d> {
 }
 
 fn lines<'d>(
-    diff: &'d TextDiff<'d, 'd, str>,
+    before: &[&'d str],
+    after: &[&'d str],
     group: &[DiffOp],
     origins: &[(usize, Origin)],
 ) -> Vec<DiffLine<'d>> {
-    let changes = group.iter().flat_map(|op| diff.iter_changes(op));
+    let changes = group.iter().flat_map(|op| op.iter_changes(before, after));
     let line = |change: similar::Change<&'d str>| {
         let added = change.new_index().filter(|_| change.tag() == ChangeTag::Insert);
         let value = change.value();
-        let text = value.strip_suffix('\n').unwrap_or(value);
+        let whole = value.strip_suffix('\n');
+        let text = whole.unwrap_or(value);
         DiffLine {
             tag: change.tag(),
             text: text.trim_end_matches('\r'),
             has_carriage_return: text.ends_with('\r'),
             origin: added.map(|index| origin(index + 1, origins)).unwrap_or_default(),
-            has_newline: !change.missing_newline(),
+            has_newline: whole.is_some(),
         }
     };
     changes.map(line).collect()

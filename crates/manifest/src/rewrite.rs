@@ -72,7 +72,8 @@ pub fn rewrite(source: &Arc<Source>, patches: &[(&DocumentPlace, Value)]) -> Res
             reformatted.extend(expected.keys());
         }
     }
-    Err(Error::Rewrite { path: source.name().to_owned() })
+    let message = "the edits cannot be written into this file; write the document in another form";
+    Err(Error::of_input(source.name(), message))
 }
 
 /// The new value of each document with a patch, by index.
@@ -83,7 +84,9 @@ fn new_values(
 ) -> Result<BTreeMap<usize, Value>, Error> {
     let mut values = BTreeMap::new();
     for (place, patch) in patches {
-        let failed = |pointer: String| Error::Edit { path: source.name().to_owned(), pointer };
+        // It would be a bug of memgate.
+        let failed =
+            |pointer: String| Error::of_input(source.name(), format!("the edit at {pointer} does not apply"));
         let Some(Ok((_, old))) = before.get(place.index()) else { return Err(failed(String::new())) };
         let document = values.entry(place.index()).or_insert_with(|| old.clone());
         let object = document.pointer_mut(place.prefix().as_str()).ok_or_else(|| failed(String::new()))?;

@@ -258,7 +258,7 @@ impl<'f> Scene<'f> {
 
 /// Deletes exported policies and their bindings.
 fn delete(cluster: &ControlPlane, exported: &Exported) -> Result<()> {
-    let mut names = exported.policies.iter().filter_map(|(policy, _)| policy.metadata.name.as_deref());
+    let mut names = exported.policies.iter().filter_map(|[policy, _]| policy["metadata"]["name"].as_str());
     names.try_for_each(|name| delete_pair(cluster, name))
 }
 

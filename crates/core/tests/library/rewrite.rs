@@ -372,7 +372,7 @@ fn refuses_an_edit_that_does_not_apply() {
     for pointer in ["/spec/a", "/kind/x"] {
         let edits = [add(pointer, EditValue::Integer(1))];
         let error = rewrite(&source, documents[0].place(), &edits).expect_err("no such place");
-        assert!(matches!(error, Error::Edit { .. }), "{error}");
+        assert!(error.to_string().contains(" does not apply"), "{error}");
     }
     assert_eq!(rewrite(&source, documents[0].place(), &[]).expect("nothing to do").text, source.text());
 }

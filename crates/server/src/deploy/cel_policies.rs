@@ -5,12 +5,7 @@
 //! MutatingAdmissionPolicy. The family has the text of the rules. This module has the common parts: the matched
 //! requests, the treatment of faults that the stored object already has, and the form of the message.
 
-use k8s_openapi::api::admissionregistration::v1::{
-    JSONPatch, MatchResources, MutatingAdmissionPolicy, MutatingAdmissionPolicyBinding,
-    MutatingAdmissionPolicyBindingSpec, MutatingAdmissionPolicySpec, Mutation, NamedRuleWithOperations,
-    ParamKind, ParamRef, ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
-    ValidatingAdmissionPolicyBindingSpec, ValidatingAdmissionPolicySpec, Validation, Variable,
-};
+use k8s_openapi::api::admissionregistration::v1::{Validation, Variable};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::{Value, json};
 
@@ -20,12 +15,15 @@ use memgate_model::cel::{CelDefault, CelRule, CelTable};
 use memgate_model::family::Family;
 use memgate_model::kind::Kind;
 
+const API_VERSION: &str = "admissionregistration.k8s.io/v1";
+
 /// The policies that refuse, each with its binding, for an installation of this name.
 pub fn validating(name: &str, families: &[&'static Family]) -> impl Iterator<Item = Value> {
     families.iter().flat_map(move |family| {
         family.in_cel.tables.iter().flat_map(move |table| {
-            let policy = policy(name, table, family.validation.fails_open);
-            [json!(policy), json!(policy_binding(policy.metadata.clone(), "Deny"))]
+            let metadata = suffixed_metadata(name, table.name);
+            let spec = spec(table, family.validation.fails_open);
+            [validating_policy(&metadata, &spec), policy_binding(&metadata, "Deny")]
         })
     })
 }
@@ -33,10 +31,10 @@ pub fn validating(name: &str, families: &[&'static Family]) -> impl Iterator<Ite
 /// The policies that write defaults, each with its binding, for an installation of this name.
 pub(super) fn mutating(name: &str, families: &[&'static Family]) -> impl Iterator<Item = Value> {
     let written = families.iter().flat_map(|family| family.in_cel.defaults);
-    written.flat_map(move |default| [json!(writer(name, default)), json!(writer_binding(name, default))])
+    written.flat_map(move |default| writer(name, default))
 }
 
-fn policy(installation: &str, table: &CelTable, fail_open: bool) -> ValidatingAdmissionPolicy {
+fn spec(table: &CelTable, fail_open: bool) -> Value {
     let mut variables = Vec::new();
     for part in table.lets {
         variables.push(variable(part.name, new(part.value)));
@@ -47,18 +45,13 @@ fn policy(installation: &str, table: &CelTable, fail_open: bool) -> ValidatingAd
         let stored = format!("oldObject == null ? [] : ({})", old(rule.faults));
         variables.push(variable(&before(&name), stored));
     }
-    ValidatingAdmissionPolicy {
-        metadata: suffixed_metadata(installation, table.name),
-        spec: Some(ValidatingAdmissionPolicySpec {
-            failure_policy: Some(if fail_open { "Ignore" } else { "Fail" }.to_owned()),
-            match_constraints: Some(constraints(table.kinds, &["CREATE", "UPDATE"])),
-            match_conditions: Some(vec![not_deleting(table.kinds)]),
-            variables: Some(variables),
-            validations: Some(named(table.rules).map(validation).collect()),
-            ..ValidatingAdmissionPolicySpec::default()
-        }),
-        ..ValidatingAdmissionPolicy::default()
-    }
+    json!({
+        "failurePolicy": if fail_open { "Ignore" } else { "Fail" },
+        "matchConditions": [not_deleting(table.kinds)],
+        "matchConstraints": {"resourceRules": resource_rules(table.kinds, &["CREATE", "UPDATE"])},
+        "validations": named(table.rules).map(validation).collect::<Vec<_>>(),
+        "variables": variables,
+    })
 }
 
 /// Allows only faults that the stored object has too.
@@ -71,68 +64,61 @@ fn validation((name, rule): (String, &CelRule)) -> Validation {
     }
 }
 
+/// A policy that refuses or warns.
+pub(super) fn validating_policy(metadata: &ObjectMeta, spec: &Value) -> Value {
+    json!({"apiVersion": API_VERSION, "kind": "ValidatingAdmissionPolicy", "metadata": metadata, "spec": spec})
+}
+
 /// The binding of a policy, with its metadata. Without it the policy has no effect.
-pub(super) fn policy_binding(metadata: ObjectMeta, action: &str) -> ValidatingAdmissionPolicyBinding {
-    ValidatingAdmissionPolicyBinding {
-        spec: ValidatingAdmissionPolicyBindingSpec {
-            policy_name: metadata.name.clone().unwrap_or_default(),
-            validation_actions: vec![action.to_owned()],
-            ..ValidatingAdmissionPolicyBindingSpec::default()
-        },
-        metadata,
-    }
+pub(super) fn policy_binding(metadata: &ObjectMeta, action: &str) -> Value {
+    json!({
+        "apiVersion": API_VERSION,
+        "kind": "ValidatingAdmissionPolicyBinding",
+        "metadata": metadata,
+        "spec": {"policyName": metadata.name, "validationActions": [action]},
+    })
 }
 
-fn writer(installation: &str, default: &CelDefault) -> MutatingAdmissionPolicy {
-    MutatingAdmissionPolicy {
-        metadata: suffixed_metadata(installation, default.name),
-        spec: Some(MutatingAdmissionPolicySpec {
-            // A default that is not written is one that the platform finds by itself later.
-            failure_policy: Some("Ignore".to_owned()),
-            match_constraints: Some(constraints(&[default.kind], &["CREATE"])),
-            match_conditions: Some(default.conditions.iter().copied().map(condition).collect()),
-            param_kind: Some(ParamKind {
-                api_version: Some(default.param.api_version()),
-                kind: Some(default.param.kind.to_owned()),
-            }),
-            mutations: Some(vec![Mutation {
-                patch_type: "JSONPatch".to_owned(),
-                json_patch: Some(JSONPatch { expression: Some(default.patch.to_owned()) }),
-                apply_configuration: None,
-            }]),
-            reinvocation_policy: Some("IfNeeded".to_owned()),
-            variables: None,
-        }),
-    }
-}
-
-/// The parameter is looked up in the namespace of the request; without it nothing is written.
-fn writer_binding(installation: &str, default: &CelDefault) -> MutatingAdmissionPolicyBinding {
+/// The policy that writes a default, and its binding. The parameter is looked up in the namespace of the request; without
+/// it nothing is written, and the platform finds by itself later what a default would be.
+fn writer(installation: &str, default: &CelDefault) -> [Value; 2] {
     let metadata = suffixed_metadata(installation, default.name);
-    MutatingAdmissionPolicyBinding {
-        spec: Some(MutatingAdmissionPolicyBindingSpec {
-            policy_name: metadata.name.clone(),
-            param_ref: Some(ParamRef {
-                name: Some(default.param_name.to_owned()),
-                parameter_not_found_action: Some("Allow".to_owned()),
-                ..ParamRef::default()
-            }),
-            match_resources: None,
-        }),
-        metadata,
-    }
+    let policy = json!({
+        "apiVersion": API_VERSION,
+        "kind": "MutatingAdmissionPolicy",
+        "metadata": metadata,
+        "spec": {
+            "failurePolicy": "Ignore",
+            "matchConditions": default.conditions.iter().copied().map(condition).collect::<Vec<_>>(),
+            "matchConstraints": {"resourceRules": resource_rules(&[default.kind], &["CREATE"])},
+            "mutations": [{"jsonPatch": {"expression": default.patch}, "patchType": "JSONPatch"}],
+            "paramKind": {"apiVersion": default.param.api_version(), "kind": default.param.kind},
+            "reinvocationPolicy": "IfNeeded",
+        },
+    });
+    let binding = json!({
+        "apiVersion": API_VERSION,
+        "kind": "MutatingAdmissionPolicyBinding",
+        "metadata": metadata,
+        "spec": {
+            "paramRef": {"name": default.param_name, "parameterNotFoundAction": "Allow"},
+            "policyName": metadata.name,
+        },
+    });
+    [policy, binding]
 }
 
-pub(super) fn constraints(kinds: &[&Kind], operations: &[&str]) -> MatchResources {
-    let rule = |kind: &&Kind| NamedRuleWithOperations {
-        api_groups: Some(vec![kind.group.to_owned()]),
-        api_versions: Some(vec![kind.version.to_owned()]),
-        resources: Some(vec![kind.plural.to_owned()]),
-        operations: Some(operations.iter().map(|operation| (*operation).to_owned()).collect()),
-        scope: Some(if kind.namespaced { "Namespaced" } else { "Cluster" }.to_owned()),
-        resource_names: None,
+pub(super) fn resource_rules(kinds: &[&Kind], operations: &[&str]) -> Value {
+    let rule = |kind: &&Kind| {
+        json!({
+            "apiGroups": [kind.group],
+            "apiVersions": [kind.version],
+            "operations": operations,
+            "resources": [kind.plural],
+            "scope": if kind.namespaced { "Namespaced" } else { "Cluster" },
+        })
     };
-    MatchResources { resource_rules: Some(kinds.iter().map(rule).collect()), ..MatchResources::default() }
+    kinds.iter().map(rule).collect()
 }
 
 pub(super) fn variable(name: &str, expression: String) -> Variable {

@@ -17,10 +17,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use jiff::Timestamp;
-use k8s_openapi::api::admissionregistration::v1::{
-    ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding,
-};
-use serde_json::json;
+use serde_json::Value;
 
 use crate::deploy::{Error, yaml};
 use memgate_model::family::Family;
@@ -44,7 +41,7 @@ pub struct ExportOptions<'o> {
 #[derive(Debug, Default)]
 pub struct Exported {
     /// Each policy with its binding.
-    pub policies: Vec<(ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding)>,
+    pub policies: Vec<[Value; 2]>,
     /// The parts that were not exported, in the order of the policies and their rules.
     pub left_out: Vec<LeftOut>,
 }
@@ -118,7 +115,7 @@ impl Exported {
     /// # Errors
     /// When an object cannot be written as YAML, which would be a bug of memgate's.
     pub fn render(&self) -> Result<String, Error> {
-        yaml(self.policies.iter().flat_map(|(policy, binding)| [json!(policy), json!(binding)]))
+        yaml(self.policies.iter().flatten().cloned())
     }
 }
 

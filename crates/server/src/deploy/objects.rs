@@ -1,8 +1,7 @@
 //! All installed objects; components change them before they are written.
 
 use k8s_openapi::api::admissionregistration::v1::MutatingWebhookConfiguration;
-use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec};
-use k8s_openapi::api::core::v1::{Container, Namespace, PodSpec};
+use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::api::rbac::v1::{ClusterRole, PolicyRule, Role};
 use serde::Deserialize as _;
@@ -22,10 +21,10 @@ pub struct Objects {
     pub namespace: Namespace,
     /// The permissions of memgate's account in the whole cluster.
     pub cluster_role: ClusterRole,
-    /// The Deployment without its container.
-    pub deployment: Deployment,
-    /// memgate itself, the one container of its pods.
-    pub container: Container,
+    /// The Deployment without the arguments of its container. As JSON: the types of a pod are 0.4 MB of code.
+    deployment: Value,
+    /// The command line of memgate.
+    arguments: Vec<String>,
     /// The disruption budget of the replicas.
     pub disruption_budget: Option<PodDisruptionBudget>,
     /// The entries for mutating calls.
@@ -39,7 +38,7 @@ pub struct Objects {
 impl Objects {
     /// The objects of every installation: without a family and without a component.
     pub fn base(plan: &InstallPlan) -> Self {
-        let (deployment, container) = workload::deployment(plan);
+        let (deployment, arguments) = workload::deployment(plan);
         let account = rbac::account(plan).map(|object| (InstallPart::Rbac, object));
         let guard = self_guard::policy(plan).map(|object| (InstallPart::Policies, object));
         let service = workload::service(plan).map(|object| (InstallPart::Workload, object));
@@ -47,7 +46,7 @@ impl Objects {
             namespace: workload::namespace(plan),
             cluster_role: rbac::cluster_role(plan),
             deployment,
-            container,
+            arguments,
             disruption_budget: Some(workload::disruption_budget(plan)),
             mutating: webhooks::mutating(plan),
             validating: webhooks::validating(plan),
@@ -76,25 +75,45 @@ impl Objects {
         roles.filter(is_bound).flat_map(|role| role.rules.unwrap_or_default()).collect()
     }
 
-    /// The Deployment's specification.
-    pub fn workload(&mut self) -> &mut DeploymentSpec {
-        self.deployment.spec.get_or_insert_default()
+    /// Sets a field of an object in the Deployment.
+    pub(super) fn set(&mut self, parent: &str, field: &str, value: impl Into<Value>) {
+        if let Some(Value::Object(parent)) = self.deployment.pointer_mut(parent) {
+            parent.insert(field.to_owned(), value.into());
+        }
     }
 
-    /// The specification of its pods, the container aside.
-    pub fn pod(&mut self) -> &mut PodSpec {
-        self.workload().template.spec.get_or_insert_default()
+    /// The elements of a list in the Deployment, which the base has.
+    pub(super) fn list(&mut self, pointer: &str) -> Option<&mut Vec<Value>> {
+        self.deployment.pointer_mut(pointer)?.as_array_mut()
+    }
+
+    /// Removes a field of an object in the Deployment.
+    pub(super) fn remove(&mut self, parent: &str, field: &str) {
+        if let Some(Value::Object(parent)) = self.deployment.pointer_mut(parent) {
+            parent.shift_remove(field);
+        }
+    }
+
+    /// Adds a volume to the pods, which memgate mounts and only reads.
+    pub(super) fn mount(&mut self, volume: &Value, path: &str) {
+        let mount = json!({"name": volume.get("name"), "mountPath": path, "readOnly": true});
+        for (list, added) in [(workload::VOLUMES, volume.clone()), (workload::MOUNTS, mount)] {
+            if let Some(list) = self.list(list) {
+                list.push(added);
+            }
+        }
     }
 
     /// The command line of memgate.
-    pub fn arguments(&mut self) -> &mut Vec<String> {
-        self.container.args.get_or_insert_default()
+    pub const fn arguments(&mut self) -> &mut Vec<String> {
+        &mut self.arguments
     }
 
     /// All of them with their parts, in the order in which they are applied.
     pub fn documents(mut self) -> Vec<(InstallPart, Value)> {
-        let container = std::mem::take(&mut self.container);
-        self.pod().containers.push(container);
+        let arguments = std::mem::take(&mut self.arguments);
+        self.set(workload::CONTAINER, "args", arguments);
+        self.deployment.sort_all_objects();
         let mut documents = self.others;
         let mut validating = json!(self.validating);
         if let Some(kind) = validating.get_mut("kind") {
@@ -103,7 +122,7 @@ impl Objects {
         documents.extend([
             (InstallPart::Namespace, json!(self.namespace)),
             (InstallPart::Rbac, json!(self.cluster_role)),
-            (InstallPart::Workload, json!(self.deployment)),
+            (InstallPart::Workload, self.deployment),
             (InstallPart::Webhooks, json!(self.mutating)),
             (InstallPart::Webhooks, validating),
         ]);

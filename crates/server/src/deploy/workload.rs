@@ -1,8 +1,7 @@
 //! The workload: the namespace, the Service, the Deployment and its disruption budget, as deploy/kustomize/base has
 //! them. The permissions are in `rbac`.
 
-use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::{Container, Namespace, VolumeMount};
+use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
@@ -26,6 +25,22 @@ pub(super) const WEBHOOK_PORT: i32 = 10250;
 pub(super) const HEALTH_PORT: i32 = 8081;
 /// The flag that switches policies off: the base lacks the permissions for them.
 pub(super) const NO_POLICIES: &str = "--no-policies";
+
+/// The specification of the Deployment.
+pub(super) const WORKLOAD: &str = "/spec";
+/// The specification of its pods.
+pub(super) const POD: &str = "/spec/template/spec";
+/// Their volumes.
+pub(super) const VOLUMES: &str = "/spec/template/spec/volumes";
+/// How they spread.
+pub(super) const SPREAD: &str = "/spec/template/spec/topologySpreadConstraints";
+/// memgate itself, their one container.
+pub(super) const CONTAINER: &str = "/spec/template/spec/containers/0";
+/// Its ports.
+pub(super) const PORTS: &str = "/spec/template/spec/containers/0/ports";
+/// What it mounts.
+pub(super) const MOUNTS: &str = "/spec/template/spec/containers/0/volumeMounts";
+
 /// The node label with the zone.
 pub(super) const ZONE_LABEL: &str = "topology.kubernetes.io/zone";
 
@@ -41,25 +56,17 @@ pub(super) fn service(plan: &InstallPlan) -> impl Iterator<Item = Value> {
     in_namespace(plan, SERVICE).chain(in_namespace(plan, QUOTA))
 }
 
-/// The Deployment without its container, and the container.
-pub(super) fn deployment(plan: &InstallPlan) -> (Deployment, Container) {
-    let mut deployment = Deployment { metadata: metadata(plan), ..object(DEPLOYMENT) };
-    let pod = deployment.spec.as_mut().and_then(|spec| spec.template.spec.as_mut());
-    let base = pod.and_then(|pod| pod.containers.pop()).unwrap_or_default();
-    (deployment, Container { image: Some(plan.image.clone()), ..base })
+/// The Deployment, and the arguments of its container.
+pub(super) fn deployment(plan: &InstallPlan) -> (Value, Vec<String>) {
+    let mut deployment: Value = in_namespace(plan, DEPLOYMENT).next().unwrap_or_default();
+    let Some(Value::Object(container)) = deployment.pointer_mut(CONTAINER) else { return Default::default() };
+    container.insert("image".to_owned(), plan.image.clone().into());
+    let arguments = container.get("args").and_then(Value::as_array).into_iter().flatten();
+    let arguments = arguments.filter_map(Value::as_str).map(str::to_owned).collect();
+    (deployment, arguments)
 }
 
 /// Keeps one replica through node drains, and never blocks the removal of a broken one.
 pub(super) fn disruption_budget(plan: &InstallPlan) -> PodDisruptionBudget {
     PodDisruptionBudget { metadata: metadata(plan), ..object(DISRUPTION_BUDGET) }
-}
-
-/// A read-only mount.
-pub(super) fn mount(name: &str, path: &str) -> VolumeMount {
-    VolumeMount {
-        name: name.to_owned(),
-        mount_path: path.to_owned(),
-        read_only: Some(true),
-        ..VolumeMount::default()
-    }
 }

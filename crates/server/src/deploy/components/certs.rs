@@ -1,18 +1,19 @@
 //! Certificates that memgate does not make: the sources of its own certificate, and the one that callers must present.
 
-use k8s_openapi::api::core::v1::{CSIVolumeSource, ConfigMapVolumeSource, SecretVolumeSource, Volume};
+use serde_json::{Value, json};
 
 use crate::deploy::components::operations::annotate;
 use crate::deploy::install_plan::{InstallPart, InstallPlan};
-use crate::deploy::metadata::{NAME, SELF_GUARD, string_map};
+use crate::deploy::metadata::{NAME, SELF_GUARD};
 use crate::deploy::objects::Objects;
 use crate::deploy::rbac;
 use crate::deploy::templates::is_named;
-use crate::deploy::workload::mount;
 use crate::review_path::service_names;
 
 /// The Secret of type `kubernetes.io/tls` that holds the certificate.
 const TLS_SECRET: &str = "memgate-tls";
+/// The volume with the certificate.
+const TLS: &str = "tls";
 /// Where it is mounted.
 const TLS_DIRECTORY: &str = "/etc/memgate/tls";
 /// The ConfigMap with the CA of the clients that may call.
@@ -33,14 +34,7 @@ const RUN_AS_USER: &str = "65532";
 
 /// The Secret `memgate-tls`, which memgate does not write.
 pub(super) fn files(objects: &mut Objects, plan: &InstallPlan) {
-    let volume = Volume {
-        secret: Some(SecretVolumeSource {
-            secret_name: Some(TLS_SECRET.to_owned()),
-            ..SecretVolumeSource::default()
-        }),
-        ..Volume::default()
-    };
-    serve_from_volume(objects, plan, volume);
+    serve_from_volume(objects, plan, &json!({"name": TLS, "secret": {"secretName": TLS_SECRET}}));
 }
 
 /// A CA, an issuer and a certificate of cert-manager, which also writes the `caBundle`.
@@ -60,40 +54,23 @@ pub(super) fn cert_manager(objects: &mut Objects, plan: &InstallPlan) {
 /// The same CA; the CSI driver of cert-manager gets a certificate of it for each replica.
 pub(super) fn csi_driver(objects: &mut Objects, plan: &InstallPlan) {
     let service = format!("{NAME}.{}.svc", plan.namespace);
-    let attributes = [
-        ("csi.cert-manager.io/issuer-name", CA_CERTIFICATE),
-        ("csi.cert-manager.io/dns-names", service.as_str()),
-        ("csi.cert-manager.io/key-algorithm", "ECDSA"),
-        ("csi.cert-manager.io/key-size", "256"),
-        ("csi.cert-manager.io/key-usages", "digital signature,server auth"),
-        ("csi.cert-manager.io/fs-group", RUN_AS_USER),
-    ];
-    let volume = Volume {
-        csi: Some(CSIVolumeSource {
-            driver: "csi.cert-manager.io".to_owned(),
-            read_only: Some(true),
-            volume_attributes: Some(string_map(&attributes)),
-            ..CSIVolumeSource::default()
-        }),
-        ..Volume::default()
-    };
-    serve_from_volume(objects, plan, volume);
+    let attributes = json!({
+        "csi.cert-manager.io/issuer-name": CA_CERTIFICATE,
+        "csi.cert-manager.io/dns-names": service,
+        "csi.cert-manager.io/key-algorithm": "ECDSA",
+        "csi.cert-manager.io/key-size": "256",
+        "csi.cert-manager.io/key-usages": "digital signature,server auth",
+        "csi.cert-manager.io/fs-group": RUN_AS_USER,
+    });
+    let source = json!({"driver": "csi.cert-manager.io", "readOnly": true, "volumeAttributes": attributes});
+    serve_from_volume(objects, plan, &json!({"name": TLS, "csi": source}));
     objects.add(InstallPart::Workload, plan, AUTHORITY);
     inject_ca(objects, plan, CA_CERTIFICATE);
 }
 
 /// Accepts only clients with a certificate of the CA in the ConfigMap `memgate-client-ca`.
 pub(super) fn mtls(objects: &mut Objects) {
-    let volume = Volume {
-        name: "client-ca".to_owned(),
-        config_map: Some(ConfigMapVolumeSource {
-            name: CLIENT_CA.to_owned(),
-            ..ConfigMapVolumeSource::default()
-        }),
-        ..Volume::default()
-    };
-    objects.pod().volumes.get_or_insert_default().push(volume);
-    objects.container.volume_mounts.get_or_insert_default().push(mount("client-ca", CLIENT_CA_DIRECTORY));
+    objects.mount(&json!({"name": "client-ca", "configMap": {"name": CLIENT_CA}}), CLIENT_CA_DIRECTORY);
     objects.arguments().extend([
         format!("--client-ca={CLIENT_CA_DIRECTORY}/ca.crt"),
         "--client-name=kube-apiserver".to_owned(),
@@ -102,15 +79,13 @@ pub(super) fn mtls(objects: &mut Objects) {
 
 /// Serves the certificate in a volume. Removes the objects that only built-in certificates need: the role for the CA
 /// Secret, the permission to write the webhook configurations, and the policy that guards it.
-fn serve_from_volume(objects: &mut Objects, plan: &InstallPlan, volume: Volume) {
+fn serve_from_volume(objects: &mut Objects, plan: &InstallPlan, volume: &Value) {
     set_mode(objects, "files");
     objects.arguments().extend([
         format!("--tls-cert={TLS_DIRECTORY}/tls.crt"),
         format!("--tls-key={TLS_DIRECTORY}/tls.key"),
     ]);
-    let volume = Volume { name: "tls".to_owned(), ..volume };
-    objects.pod().volumes.get_or_insert_default().push(volume);
-    objects.container.volume_mounts.get_or_insert_default().push(mount("tls", TLS_DIRECTORY));
+    objects.mount(volume, TLS_DIRECTORY);
     let guard = format!("{}-{SELF_GUARD}", plan.name);
     let policy = ["ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"];
     objects.others.retain(|(_, object)| {

@@ -1,11 +1,11 @@
 //! The network: which traffic memgate may receive and send, and whether its pods use the network of their machine.
 
-use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use serde_json::json;
 
 use crate::deploy::install_plan::{InstallPart, InstallPlan};
 use crate::deploy::metadata::string_map;
 use crate::deploy::objects::Objects;
-use crate::deploy::workload::{HEALTH_PORT, WEBHOOK_PORT};
+use crate::deploy::workload::{HEALTH_PORT, POD, PORTS, WEBHOOK_PORT};
 
 /// Reviews from anywhere, since no selector can name the apiserver; metrics from namespaces with a label; out to the
 /// apiserver and to DNS only.
@@ -26,20 +26,16 @@ pub(super) fn policy(objects: &mut Objects, plan: &InstallPlan) {
 pub(super) fn host(objects: &mut Objects) {
     let level = string_map(&[("pod-security.kubernetes.io/enforce", "privileged")]);
     objects.namespace.metadata.labels.get_or_insert_default().extend(level);
-    let rolling = objects.workload().strategy.get_or_insert_default().rolling_update.get_or_insert_default();
-    rolling.max_unavailable = Some(IntOrString::Int(1));
-    rolling.max_surge = Some(IntOrString::Int(0));
-    let pod = objects.pod();
-    pod.host_network = Some(true);
-    pod.dns_policy = Some("ClusterFirstWithHostNet".to_owned());
+    objects.set("/spec/strategy", "rollingUpdate", json!({"maxSurge": 0, "maxUnavailable": 1}));
+    objects.set(POD, "hostNetwork", true);
+    objects.set(POD, "dnsPolicy", "ClusterFirstWithHostNet");
     let ports = [(WEBHOOK_PORT, HOST_WEBHOOK_PORT), (HEALTH_PORT, HOST_HEALTH_PORT)];
     for (usual, port) in ports {
         for argument in objects.arguments() {
             *argument = argument.replace(&format!("[::]:{usual}"), &format!("[::]:{port}"));
         }
-        let container_ports = objects.container.ports.iter_mut().flatten();
-        for known in container_ports.filter(|known| known.container_port == usual) {
-            known.container_port = port;
-        }
+        let known =
+            objects.list(PORTS).into_iter().flatten().filter_map(|port| port.get_mut("containerPort"));
+        known.filter(|known| **known == usual).for_each(|known| *known = port.into());
     }
 }

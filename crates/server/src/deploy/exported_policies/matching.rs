@@ -1,9 +1,11 @@
 //! The requests that an exported policy matches.
 
-use k8s_openapi::api::admissionregistration::v1::{MatchCondition, MatchResources};
+use k8s_openapi::api::admissionregistration::v1::MatchCondition;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{LabelSelector, LabelSelectorRequirement};
 
-use crate::deploy::cel_policies::constraints;
+use serde_json::{Value, json};
+
+use crate::deploy::cel_policies::resource_rules;
 use crate::deploy::entry::{condition, not_deleting};
 use memgate_model::kind::{Kind, SYSTEM_NAMESPACES};
 use memgate_model::label_selector::{self, SelectorOperator};
@@ -17,15 +19,15 @@ const NAMESPACE: &str = "(request.kind.kind == 'Namespace' ? object.metadata.nam
     has(request.namespace) ? request.namespace : '')";
 
 /// The constraints that the apiserver matches without CEL.
-pub(super) fn resources(matching: &Match, kinds: &[&Kind]) -> MatchResources {
+pub(super) fn resources(matching: &Match, kinds: &[&Kind]) -> Value {
     let is_wanted = |it: &Operation| matching.operations.as_ref().is_none_or(|wanted| wanted.contains(it));
     let operations = [Operation::Create, Operation::Update].into_iter().filter(is_wanted);
     let operations: Vec<&str> = operations.map(Operation::name).collect();
-    MatchResources {
-        namespace_selector: matching.namespace_selector.as_ref().map(selector),
-        object_selector: matching.object_selector.as_ref().map(selector),
-        ..constraints(kinds, &operations)
-    }
+    let selectors =
+        [("namespaceSelector", &matching.namespace_selector), ("objectSelector", &matching.object_selector)];
+    let selectors =
+        selectors.into_iter().filter_map(|(name, value)| Some((name, json!(selector(value.as_ref()?)))));
+    selectors.chain([("resourceRules", resource_rules(kinds, &operations))]).collect()
 }
 
 fn selector(selector: &label_selector::LabelSelector) -> LabelSelector {

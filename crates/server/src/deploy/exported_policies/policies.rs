@@ -2,13 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use k8s_openapi::api::admissionregistration::v1::{
-    ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding, ValidatingAdmissionPolicySpec, Validation,
-    Variable,
-};
+use k8s_openapi::api::admissionregistration::v1::{Validation, Variable};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde_json::{Value, json};
 
-use crate::deploy::cel_policies::{new, old, policy_binding, variable};
+use crate::deploy::cel_policies::{new, old, policy_binding, validating_policy, variable};
 use crate::deploy::metadata::string_map;
 use memgate_model::cel_view::{BEFORE, CelView, LABELS};
 use memgate_model::family::Family;
@@ -29,26 +27,21 @@ pub(super) fn pair(
     action: Action,
     checks: &[Check],
     excluded: &[String],
-) -> (ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding) {
+) -> [Value; 2] {
     let name = format!("memgate-policy-{}-{}-{}", policy.name, family.name, action.name());
     let metadata = metadata(name, policy, family, action);
     let kinds: BTreeSet<&Kind> = checks.iter().flat_map(|check| check.kinds.iter().copied()).collect();
     let kinds: Vec<&Kind> = kinds.into_iter().collect();
     let validations: Vec<Validation> = checks.iter().map(|check| validation(check, action)).collect();
-    let spec = ValidatingAdmissionPolicySpec {
+    let spec = json!({
         // An object must not be admitted when a rule that could deny it fails to evaluate.
-        failure_policy: Some(if action == Action::Deny { "Fail" } else { "Ignore" }.to_owned()),
-        match_constraints: Some(matching::resources(&policy.matching, &kinds)),
-        match_conditions: Some(matching::conditions(&policy.matching, &kinds, excluded)),
-        variables: Some(needed(variables(checks), &validations)),
-        validations: Some(validations),
-        ..ValidatingAdmissionPolicySpec::default()
-    };
-    let binding = policy_binding(metadata.clone(), validation_action(action));
-    (
-        ValidatingAdmissionPolicy { metadata, spec: Some(spec), ..ValidatingAdmissionPolicy::default() },
-        binding,
-    )
+        "failurePolicy": if action == Action::Deny { "Fail" } else { "Ignore" },
+        "matchConditions": matching::conditions(&policy.matching, &kinds, excluded),
+        "matchConstraints": matching::resources(&policy.matching, &kinds),
+        "validations": validations,
+        "variables": needed(variables(checks), &validations),
+    });
+    [validating_policy(&metadata, &spec), policy_binding(&metadata, validation_action(action))]
 }
 
 /// The apiserver's name of an action.

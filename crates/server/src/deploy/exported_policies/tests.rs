@@ -108,7 +108,7 @@ fn reports_what_a_policy_of_the_apiserver_cannot_do() {
     ] {
         assert!(told.iter().any(|line| line.starts_with(words)), "{words}: {told:#?}");
     }
-    let names: Vec<_> = exported.policies.iter().filter_map(|(it, _)| it.metadata.name.as_deref()).collect();
+    let names: Vec<_> = exported.policies.iter().map(|[policy, _]| &policy["metadata"]["name"]).collect();
     assert_eq!(names, ["memgate-policy-some-arkonis-warn"]);
     let text = exported.render().unwrap_or_default();
     assert!(text.contains("(memgate policy some/lasts, denied from 2999-01-15)"), "{text}");
@@ -123,8 +123,8 @@ fn a_denial_has_a_warning_beside_it_for_what_is_stored() {
         })
     };
     let actions = |exported: &Exported| -> Vec<String> {
-        let bindings = exported.policies.iter().map(|(_, binding)| &binding.spec.validation_actions);
-        bindings.flatten().cloned().collect()
+        let actions = exported.policies.iter().map(|[_, binding]| &binding["spec"]["validationActions"][0]);
+        actions.filter_map(Value::as_str).map(str::to_owned).collect()
     };
     assert_eq!(actions(&exported(&spec("ratchet"))), ["Warn", "Deny"]);
     assert_eq!(actions(&exported(&spec("enforce"))), ["Deny"]);
