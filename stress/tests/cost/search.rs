@@ -39,6 +39,13 @@ pub(crate) fn run(search: &Search, door: &mut dyn Door, inputs: &[Input<'_>]) ->
             table::write(&all, &notes, &search.directory, &search.name)?;
         }
     }
+    // A machine that was busy for a moment shows in some inputs: those are measured once more.
+    for one in all.iter_mut().filter(|one| one.worst() > search.fails_at) {
+        let later = measure(door, &one.input.clone(), *first)?;
+        if later.worst() < one.worst() {
+            *one = later;
+        }
+    }
     notes.push(format!("{} inputs of {first} bytes in {:.0?}.", all.len(), start.elapsed()));
     let worst = worst(&all, search);
     let mut half = *first;
