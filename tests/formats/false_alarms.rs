@@ -124,8 +124,9 @@ fn minimal(schema: &Value) -> Value {
 #[test]
 fn minimal_objects_pass() {
     /// What rules ask of the smallest object beyond its schema; and the size of a WorkspaceSession is not a quantity.
-    const EXPECTED: [&str; 4] = [
+    const EXPECTED: [&str; 5] = [
         "Memory ark/memory-address-required",
+        "Memory kagent/memory-kind-unread",
         "MemoryBackend orka/backend-endpoint",
         "ModelEndpoint orloj/modelendpoint-model-required",
         "WorkspaceSession sympozium/schema",

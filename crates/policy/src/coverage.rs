@@ -19,7 +19,8 @@ pub fn coverage(rule: &Rule, kinds: Option<&[String]>, family: &'static Family) 
     let is_matched = |kind: &str| kinds.is_none_or(|kinds| kinds.iter().any(|matched| matched == kind));
     let of_role = |role: Role| {
         let kinds = family.views.kinds.iter().filter(move |(_, known)| *known == role);
-        kinds.map(|(kind, _)| kind.kind).chain((role == Role::Pod).then_some("Pod"))
+        let has_pods = role == Role::Pod && !family.pods.selectors.is_empty();
+        kinds.map(|(kind, _)| kind.kind).chain(has_pods.then_some("Pod"))
     };
     let tables = |role: Role| family.in_cel.views.iter().filter(move |table| table.role == role);
     let asked = rule.when.iter().flat_map(|when| {

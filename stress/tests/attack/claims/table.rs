@@ -67,7 +67,7 @@ pub(crate) const FIELDS: [(&str, &str); 26] = [
 ];
 
 /// Kinds of which an answer says that a name exists, by family and the kind that is reviewed.
-pub(crate) const KINDS: [(&str, &str); 40] = [
+pub(crate) const KINDS: [(&str, &str); 43] = [
     ("ark: Pod of Memory", "the annotation names a namespace"),
     ("ark: Pod of Service", "the address of that Memory comes from it"),
     ("ark: Query of Memory", "spec.memory names a namespace"),
@@ -103,10 +103,13 @@ pub(crate) const KINDS: [(&str, &str); 40] = [
     ("orloj: Pod of Agent", "the task's name has an Orloj namespace"),
     ("orloj: Pod of Memory", "the Agent names it, in a job namespace"),
     ("orloj: Pod of ModelEndpoint", "the Memory names it, in a job namespace"),
+    ("policy: Agent of ModelConfig", "as for kagent"),
     ("policy: ArkAgent of ArkMemory", "as for arkonis"),
+    ("policy: Harness of ModelConfig", "as for kagent"),
     ("policy: Pod of Agent", "as for orloj"),
     ("policy: Pod of SkillPack", "as for sympozium"),
     ("policy: Query of Memory", "as for ark"),
+    ("policy: SandboxAgent of ModelConfig", "as for kagent"),
     ("sympozium: Agent of SkillPack", "one pack of sympozium-system serves all namespaces"),
     ("sympozium: Pod of SkillPack", "the same"),
     ("sympozium: SkillPack of Agent", "who misses the pack of all namespaces when it is deleted"),
