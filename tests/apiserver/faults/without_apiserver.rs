@@ -1,6 +1,7 @@
 //! memgate without the apiserver, which is away, does not answer, or has lost what it knew.
 
 use std::{
+    collections::BTreeMap,
     fs,
     net::SocketAddr,
     path::{Path, PathBuf},
@@ -143,7 +144,8 @@ impl WithoutApiserver {
     }
 }
 
-/// How often the apiserver that runs now was asked to list a resource.
+/// How often the apiserver that runs now was asked to list a resource: of two groups with one of that name, the one that
+/// was listed more often.
 pub(crate) fn lists(cluster: &ControlPlane, resource: &str) -> Result<u64> {
     let request = Request::get("/metrics").body(Vec::new())?;
     let metrics = cluster.block_on(cluster.client().request_text(request))?;
@@ -153,7 +155,13 @@ pub(crate) fn lists(cluster: &ControlPlane, resource: &str) -> Result<u64> {
             && line.contains("verb=\"LIST\"")
             && line.contains(&resource)
     });
-    Ok(series.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum())
+    let mut by_group = BTreeMap::<&str, u64>::new();
+    for line in series {
+        let group = line.split("group=\"").nth(1).and_then(|rest| rest.split('"').next());
+        let count = line.rsplit(' ').next().and_then(|count| count.parse::<u64>().ok());
+        *by_group.entry(group.unwrap_or_default()).or_default() += count.unwrap_or_default();
+    }
+    Ok(by_group.into_values().max().unwrap_or_default())
 }
 
 /// `127.0.0.1:PORT` of `https://127.0.0.1:PORT`.
