@@ -95,8 +95,9 @@ fn is_among(wanted: &[&str], view: &MemoryView) -> bool {
 /// The value of a view at a path.
 #[derive(Debug, Clone, Copy)]
 pub struct CelPath {
-    /// The path. Three paths are not in the view itself: `name.chosen`, the name unless the platform fixes it,
-    /// `secrets.place`, the place of a Secret, and `sharing.writers`, the number of configurations that write.
+    /// The path. Four paths are not in the view itself: `name.chosen`, the name unless the platform fixes it,
+    /// `secrets.place`, the place of a Secret, `sharing.writers`, the number of configurations that write, and
+    /// `endpoint.compared`, the text of the whole endpoint, which is compared with the stored one and never shown.
     pub path: &'static str,
     /// A CEL list of strings: the field in the object, one space, and the value. Empty if the value is absent.
     pub entries: &'static str,

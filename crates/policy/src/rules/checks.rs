@@ -1,6 +1,6 @@
 //! A rule that is made of conditions, and its conditions in CEL.
 
-use memgate_model::cel_view::{CelSide, InCel, MessagePart, Sayable};
+use memgate_model::cel_view::{CelFault, CelSide, InCel, MessagePart, Sayable, StoredFault};
 use memgate_model::memory_view::{Holds, Role};
 use memgate_model::typed_rule::{Judged, RuleOutcome, RuleRoles, TypedRule};
 use memgate_primitives::budget::Budget;
@@ -141,12 +141,25 @@ impl Check {
             Ok(list) => list,
             Err(reason) => return said.leave_out(&self.field, reason),
         };
+        if let Some(text) = self.compared_in_cel(side) {
+            // A third word of the fault, which no message shows: in another endpoint it is another fault.
+            let list = format!("{list}.map(it, it + ' ' + {text}.join(' '))");
+            return said.faults.push(CelFault { list, words: 3, message, stored: StoredFault::Equal });
+        }
         match &self.condition {
             Condition::AtLeast(_) => said.add_number(list, message, format!("-{number}")),
             Condition::AtMost(Bound { zero: Zero::Number, .. }) => said.add_number(list, message, number),
             Condition::AtMost(_) | Condition::NotZero => said.add_number(list, message, above_all()),
             _ => said.add(list, message),
         }
+    }
+
+    /// The text that is compared with that of the stored object in place of the value: that of the whole endpoint.
+    fn compared_in_cel(&self, side: &CelSide<'_>) -> Option<String> {
+        let is_endpoint = self.path.path.starts_with("endpoint");
+        let text = side.at("endpoint.compared");
+        let Sayable::Entries(text) = text else { return None };
+        (is_endpoint && !matches!(self.condition, Condition::Exists(true))).then_some(text)
     }
 
     /// The list of the faults in CEL.
