@@ -97,7 +97,8 @@ fn is_among(wanted: &[&str], view: &MemoryView) -> bool {
 pub struct CelPath {
     /// The path. Four paths are not in the view itself: `name.chosen`, the name unless the platform fixes it,
     /// `secrets.place`, the place of a Secret, `sharing.writers`, the number of configurations that write, and
-    /// `endpoint.compared`, the text of the whole endpoint, which is compared with the stored one and never shown.
+    /// `endpoint.compared`, the text of the whole endpoint, which is compared with the stored one and never shown. It
+    /// counts only where `endpoint.from` has a value.
     pub path: &'static str,
     /// A CEL list of strings: the field in the object, one space, and the value. Empty if the value is absent.
     pub entries: &'static str,

@@ -156,10 +156,11 @@ impl Check {
 
     /// The text that is compared with that of the stored object in place of the value: that of the whole endpoint.
     fn compared_in_cel(&self, side: &CelSide<'_>) -> Option<String> {
-        let is_endpoint = self.path.path.starts_with("endpoint");
-        let text = side.at("endpoint.compared");
-        let Sayable::Entries(text) = text else { return None };
-        (is_endpoint && !matches!(self.condition, Condition::Exists(true))).then_some(text)
+        let is_value = !matches!(self.condition, Condition::Exists(true));
+        match side.at("endpoint.compared") {
+            Sayable::Entries(text) if is_value && self.path.path.starts_with("endpoint") => Some(text),
+            _ => None,
+        }
     }
 
     /// The list of the faults in CEL.

@@ -115,6 +115,16 @@ fn reports_what_a_policy_of_the_apiserver_cannot_do() {
 }
 
 #[test]
+fn where_the_source_of_an_endpoint_is_read_its_text_is_compared() {
+    let views: Vec<_> = family::ALL.iter().flat_map(|family| family.in_cel.views).collect();
+    let with = |path: &str| -> Vec<&str> {
+        views.iter().filter(|it| it.paths.iter().any(|it| it.path == path)).map(|it| it.name).collect()
+    };
+    assert_eq!(with("endpoint.from"), with("endpoint.compared"));
+    assert!(!with("endpoint.from").is_empty());
+}
+
+#[test]
 fn a_denial_has_a_warning_beside_it_for_what_is_stored() {
     let rules = json!([{"id": "lasts", "backends": {"durable": true}}]);
     let spec = |existing: &str| {
