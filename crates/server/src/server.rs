@@ -348,6 +348,30 @@ impl Server {
     }
 }
 
+/// Serves these routes with the listener and the connections of a server, but over plain HTTP, until the future is
+/// dropped. It is for benchmarks that count instructions: valgrind cannot run the cryptography. The address is that of
+/// the socket.
+///
+/// # Errors
+/// When the address of the options is taken.
+pub fn serve_plain(
+    routes: Router,
+    options: &Options,
+) -> io::Result<(SocketAddr, impl Future<Output = ()> + use<>)> {
+    let listener = listener::bind(options.listen, options.timers.write)?;
+    let (address, listener) = (listener.local_addr()?, TcpListener::from_std(listener)?);
+    let context = ListenerContext {
+        router: routes,
+        tls: None,
+        head: options.limits.head,
+        timers: Arc::new(options.timers.clone()),
+        drain: Drain::default(),
+        metrics: Arc::new(Metrics::new(outcomes::all())),
+    };
+    let connections = ConnectionLimiter::new(options.limits.connections);
+    Ok((address, listener::run(listener, Arc::new(context), connections)))
+}
+
 /// The routes of the webhook with a state of its own, for callers without a socket. There are no watches
 /// (with [`State::Cluster`] no kind is ever synced) and no traces.
 pub fn router(options: &Options, state: State) -> Router {

@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# How many instructions and allocations memgate takes for what it does most, counted by callgrind, beside those of
+# stress/benches/results/instructions.txt (stress/benches/instructions.rs, stress/benches/commands.rs).
+#
+#   tools/instructions.sh        prints the differences. More than 5 % more instructions are an error, unless CHANGELOG.md
+#                                has a line that says why, with the name of the row and the growth:
+#                                Instructions of `review.pod_4_kb`: +7 %, because …
+#   tools/instructions.sh write  writes the file anew
+#
+# Needs valgrind. Built without link-time optimization, so that CI can afford it; the counts do not depend on the load of
+# the machine, but on the versions of Rust, glibc and valgrind.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+results=stress/benches/results/instructions.txt
+target="$(realpath -m "${CARGO_TARGET_DIR:-target}")"
+version="$(sed -n 's/^gungraun = "=\(.*\)"$/\1/p' Cargo.toml)"
+GUNGRAUN_RUNNER="$(tools/cargo-tool.sh gungraun-runner "$version")"
+export GUNGRAUN_RUNNER GUNGRAUN_HOME="$target/gungraun"
+export CARGO_PROFILE_BENCH_LTO=off CARGO_PROFILE_BENCH_CODEGEN_UNITS=1
+rm -rf "$GUNGRAUN_HOME"
+cargo bench --locked --quiet --package memgate-stress --bench instructions --bench commands > "$target/instructions.log" 2>&1 \
+    || { cat "$target/instructions.log" >&2; exit 1; }
+
+# A row for each file of callgrind: the name, the instructions, and the calls of the allocator. The rows of answers and
+# reviews are of one of the hundred that are counted together.
+counted() {
+    find "$GUNGRAUN_HOME" -name 'callgrind.*.out' | sort | while read -r file; do
+        name="$(basename "$file" .out)"
+        name="${name#callgrind.}"
+        case "$name" in answer.* | review.*) share=100 ;; *) share=1 ;; esac
+        awk -v row="$name" -v share="$share" '
+            # Names of functions are written once, behind a number.
+            function function_of(text) {
+                if (match(text, /^\([0-9]+\) /)) names[substr(text, 1, RLENGTH - 1)] = substr(text, RLENGTH + 1)
+                sub(/ .*/, "", text)
+                return names[text]
+            }
+            /^fn=/ { function_of(substr($0, 4)) }
+            /^cfn=/ { called = function_of(substr($0, 5)) }
+            /^calls=/ && called ~ /^mi_(malloc|zalloc|realloc)_aligned/ { allocations += substr($1, 7) }
+            /^(summary|totals):/ { instructions = $2 }
+            END { printf "%-42s %12d %8d\n", row, instructions / share, allocations / share }
+        ' "$file"
+    done
+}
+
+if [ "${1:-}" = write ]; then
+    counted > "$target/instructions.txt"
+    mv "$target/instructions.txt" "$results"
+    exit
+fi
+counted | awk -v results="$results" -v changelog=CHANGELOG.md '
+    BEGIN {
+        while ((getline line < results) > 0) { split(line, field, " "); before[field[1]] = field[2] }
+        while ((getline line < changelog) > 0)
+            if (match(line, /Instructions of `[^`]*`: \+[0-9]+ %/)) {
+                split(substr(line, RSTART, RLENGTH), part, "`")
+                gsub(/[^0-9]/, "", part[3])
+                explained[part[2]] = part[3]
+            }
+        printf "%-42s %12s %8s %12s %8s\n", "", "instructions", "before", "difference", "allocations"
+    }
+    {
+        old = before[$1]
+        seen[$1] = 1
+        growth = old > 0 ? ($2 - old) / old * 100 : 0
+        printf "%-42s %12d %12d %+9.2f %% %8d\n", $1, $2, old, growth, $3
+        if (old == "") { print $1 ": not in " results ": write it" > "/dev/stderr"; failed = 1 }
+        if (growth > 5 && growth > explained[$1]) {
+            printf "%s: %.2f %% more instructions, and no line in %s says why\n", $1, growth, changelog > "/dev/stderr"
+            failed = 1
+        }
+    }
+    END {
+        for (row in before) if (!(row in seen)) { print row ": not counted any more: write " results > "/dev/stderr"; failed = 1 }
+        exit failed
+    }
+'
