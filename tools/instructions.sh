@@ -30,15 +30,8 @@ counted() {
         name="${name#callgrind.}"
         case "$name" in answer.* | review.*) share=100 ;; *) share=1 ;; esac
         awk -v row="$name" -v share="$share" '
-            # Names of functions are written once, behind a number.
-            function function_of(text) {
-                if (match(text, /^\([0-9]+\) /)) names[substr(text, 1, RLENGTH - 1)] = substr(text, RLENGTH + 1)
-                sub(/ .*/, "", text)
-                return names[text]
-            }
-            /^fn=/ { function_of(substr($0, 4)) }
-            /^cfn=/ { called = function_of(substr($0, 5)) }
-            /^calls=/ && called ~ /^mi_(malloc|zalloc|realloc)_aligned/ { allocations += substr($1, 7) }
+            /^cfn=/ { called = substr($0, 5) }
+            /^calls=/ && called ~ /^__rustc::__rust_(alloc|alloc_zeroed|realloc)$/ { allocations += substr($1, 7) }
             /^(summary|totals):/ { instructions = $2 }
             END { printf "%-42s %12d %8d\n", row, instructions / share, allocations / share }
         ' "$file"

@@ -1,13 +1,17 @@
 //! Instructions of whole commands: `check` of one file, and of 1,000. See instructions.rs.
 
 #![allow(clippy::expect_used, reason = "a benchmark that cannot be set up must stop")]
-#![allow(missing_docs, unused_qualifications, reason = "the macros make items without docs and with long paths")]
+#![allow(
+    missing_docs,
+    unused_qualifications,
+    reason = "the macros make items without docs and with long paths"
+)]
 
 use std::fs;
 use std::path::Path;
 
-use gungraun::{Callgrind, Sandbox};
 use gungraun::prelude::*;
+use gungraun::{Callgrind, Sandbox};
 
 /// Writes manifests, a file each: a third of them memories, agents that refer to them, and SkillPacks.
 fn write(folder: &str, count: usize) {
@@ -20,7 +24,9 @@ fn write(folder: &str, count: usize) {
         };
         let group = if kind == "SkillPack" { "sympozium.ai" } else { "arkonis.dev" };
         let spec = match kind {
-            "ArkMemory" => "backend: redis\n  redis:\n    secretRef: {name: redis}\n    ttlSeconds: 3600".to_owned(),
+            "ArkMemory" => {
+                "backend: redis\n  redis:\n    secretRef: {name: redis}\n    ttlSeconds: 3600".to_owned()
+            }
             "ArkAgent" => format!(
                 "model: m\n  systemPrompt: You take notes.\n  memoryRef: {{name: notes-{}}}",
                 number - 1

@@ -6,7 +6,11 @@
 //! what the client does is part of each row. It is the same in all rows, so the row `constant` has it too.
 
 #![allow(clippy::expect_used, reason = "a benchmark that cannot be set up must stop")]
-#![allow(missing_docs, unused_qualifications, reason = "the macros make items without docs and with long paths")]
+#![allow(
+    missing_docs,
+    unused_qualifications,
+    reason = "the macros make items without docs and with long paths"
+)]
 
 mod common;
 #[path = "wire/state.rs"]
@@ -121,7 +125,8 @@ fn pod(label: &str, env: usize, annotation: usize, policies: bool) -> Connection
 }
 
 fn memory(policies: bool) -> Connection {
-    let body = request::review(&common::case("arkonis", "validate-memory", "accepts-redis-with-its-section")).to_string();
+    let body = request::review(&common::case("arkonis", "validate-memory", "accepts-redis-with-its-section"))
+        .to_string();
     served(common::snapshot(), "/validate", &body, policies)
 }
 

@@ -440,7 +440,16 @@ fn known_keys(text: &str) -> Vec<Range<usize>> {
     while let Some(byte) = bytes.get(at) {
         let here = at;
         at += 1;
-        if !matches!(byte, b's' | b'g' | b'A' | b'x' | b'e') {
+        // The first two bytes of all forms.
+        let starts = match byte {
+            b's' => b"k".as_slice(),
+            b'g' => b"hi",
+            b'A' => b"KSIc",
+            b'x' => b"o",
+            b'e' => b"y",
+            _ => continue,
+        };
+        if !bytes.get(at).is_some_and(|next| starts.contains(next)) {
             continue;
         }
         let Some(rest) = text.get(here..) else { continue };

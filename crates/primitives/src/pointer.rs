@@ -87,7 +87,7 @@ impl Pointer {
 
     /// The keys and indexes on the way, unescaped, from the root down.
     pub fn tokens(&self) -> impl Iterator<Item = Cow<'_, str>> {
-        self.0.split('/').skip(1).map(unescape)
+        tokens(&self.0)
     }
 
     /// The same place as Kubernetes writes it, or this text for the whole object.
@@ -194,9 +194,26 @@ fn is_index(token: &str) -> bool {
         || (!token.starts_with('0') && !token.is_empty() && token.bytes().all(|b| b.is_ascii_digit()))
 }
 
+/// The tokens of a pointer, unescaped.
+pub fn tokens(pointer: &str) -> impl Iterator<Item = Cow<'_, str>> {
+    pointer.split('/').skip(1).map(unescape)
+}
+
 /// The key that a token stands for.
 pub fn unescape(token: &str) -> Cow<'_, str> {
-    if token.contains('~') { token.replace("~1", "/").replace("~0", "~").into() } else { token.into() }
+    let Some((start, escaped)) = token.split_once('~') else { return token.into() };
+    let mut key = String::with_capacity(token.len());
+    key.push_str(start);
+    for part in escaped.split('~') {
+        let (sign, rest) = match part.as_bytes() {
+            [b'1', ..] => ('/', part.get(1..)),
+            [b'0', ..] => ('~', part.get(1..)),
+            _ => ('~', Some(part)),
+        };
+        key.push(sign);
+        key.push_str(rest.unwrap_or_default());
+    }
+    key.into()
 }
 
 #[cfg(test)]

@@ -1,11 +1,10 @@
 //! The response of an AdmissionReview, written as bytes of JSON. It makes no decisions.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::patch::Patch;
 use memgate_model::decision::{Decision, NotShown};
@@ -194,18 +193,27 @@ impl ReviewResponse<'_> {
 
     /// What the audit log of the apiserver has about the decision.
     fn audit(&self, out: &mut Vec<u8>) {
-        let mut annotations =
-            BTreeMap::from([("reason", self.reason.name().into()), ("codes", codes(self.findings).into())]);
+        let mut annotations = vec![("codes", Cow::from(codes(self.findings)))];
         if let Some(decision) = self.judged_by {
             let exemptions: Vec<&str> = decision.exemptions.iter().map(String::as_str).collect();
             let names = |names: String| Cow::Owned(cut(&names, MAX_NAMES_CHARS).into_owned());
-            annotations.insert("uid", plain(&self.review.uid));
-            annotations.insert("policies", names(decision.policies.join(",")));
-            annotations.insert("exemptions", names(exemptions.join(",")));
+            annotations.push(("exemptions", names(exemptions.join(","))));
+            annotations.push(("policies", names(decision.policies.join(","))));
         }
-        annotations.retain(|_, text| !text.is_empty());
+        annotations.push(("reason", self.reason.name().into()));
+        annotations.extend(self.judged_by.map(|_| ("uid", plain(&self.review.uid))));
+        annotations.retain(|(_, text)| !text.is_empty());
         out.extend_from_slice(br#","auditAnnotations":"#);
-        texts(out, &annotations);
+        texts(out, &Fields(&annotations));
+    }
+}
+
+/// An object of texts, in this order.
+struct Fields<'a>(&'a [(&'static str, Cow<'a, str>)]);
+
+impl Serialize for Fields<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(key, text)| (key, text)))
     }
 }
 

@@ -115,6 +115,9 @@ pub(super) fn add_to_pod<'s>(
         }
         edited.get_or_init(|| apply(text, &decision.edits).unwrap_or_default())
     };
+    // All platforms look at the same pod, which is read once for all of them.
+    let edited_pod = OnceCell::new();
+    let stored = || edited_pod.get_or_init(|| views::edited_pod(after(), text)).as_ref().unwrap_or(pod);
     let written = Written::new(text);
     let mut all = Judgement::default();
     // Judging has steps of its own: what many policies cost is not the pod's fault.
@@ -124,7 +127,7 @@ pub(super) fn add_to_pod<'s>(
             let subject = selection::Subject::of(request, family, "Pod", namespace, (&written, None));
             let Some(subject) = subject else { continue };
             let judgement = judge(&subject, snapshot, state, |state| {
-                let new = views::of_pod(family, pod, (&after, text), namespace, state)?;
+                let new = views::of_pod(family, [pod, stored()], [text, after()], namespace, state)?;
                 let object = family.adds_containers().then(|| after().to_owned());
                 Some(Views { new, old: None, object })
             });

@@ -57,7 +57,9 @@ fn pod_views(
     let namespace = namespace::of_pod(&pod, &request.namespace, snapshot);
     let (namespace, mut state) = resolve_namespace(namespace, snapshot, budget);
     let families = snapshot.settings.families.iter();
-    let views = families.filter_map(|family| of_pod(family, &pod, (&|| stored, sent), namespace, &mut state));
+    let edited = edited_pod(stored, sent);
+    let pods = [&pod, edited.as_ref().unwrap_or(&pod)];
+    let views = families.filter_map(|family| of_pod(family, pods, [sent, stored], namespace, &mut state));
     let written = Written::new(stored);
     let named = views.map(|mut view| {
         written.complete(&mut view);
@@ -66,18 +68,22 @@ fn pod_views(
     named.collect()
 }
 
+/// The pod as it would be stored; `None` if it is as it was sent.
+pub(super) fn edited_pod<'p>(stored: &'p str, sent: &str) -> Option<Pod<'p>> {
+    if stored == sent { None } else { Pod::parse(stored).ok() }
+}
+
 /// The view that a family has of a pod, before its name and labels are added: of the pod as it was sent, with its
-/// containers as it would be stored.
-pub(super) fn of_pod<'p>(
+/// containers as it would be stored. The pods and the texts are
+/// those that were sent, and those that would be stored.
+pub(super) fn of_pod(
     family: &Family,
-    pod: &Pod<'_>,
-    (stored, sent): (&dyn Fn() -> &'p str, &str),
+    pods: [&Pod<'_>; 2],
+    [sent, stored]: [&str; 2],
     namespace: &str,
     state: &mut StateReader<'_>,
 ) -> Option<MemoryView> {
-    let stored = stored();
-    let edited = (stored != sent).then(|| Pod::parse(stored).ok()).flatten();
-    let mut view = (family.views.of_pod)([pod, edited.as_ref().unwrap_or(pod)], namespace, state)?;
+    let mut view = (family.views.of_pod)(pods, namespace, state)?;
     if family.adds_containers() {
         view.containers = container_view::containers(stored, sent);
     }

@@ -130,7 +130,7 @@ pub fn merge(
         }
         let (made, warned) = (edits.len(), warnings.len());
         conflict |= merge_container(container, &warning, &mut edits, &mut warnings, &mut added);
-        bytes += edits.iter().skip(made).map(Edit::bytes).sum::<usize>();
+        bytes += edits.iter().skip(made).map(Edit::text_bytes).sum::<usize>();
         if bytes > MAX_PATCH_BYTES {
             work.over_limit(Pointer::root, Limit::Patch);
         }

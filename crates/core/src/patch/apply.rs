@@ -1,23 +1,23 @@
 //! Applies edits to JSON text, and checks that they apply. What no edit names stays as it is, byte for byte.
 //!
-//! The text is read along the pointers of the edits, independently of how the object was read for the decision. Only
+//! The text is read along the pointers of the edits, independently of how the object was read for the decision: by
+//! another reader, which looks for the ends of values only. The decision has shown before that the text is JSON. Only
 //! the objects and lists that a pointer leads through are taken apart; their other members are copied as text,
-//! neighbours together. So depth, number, unusual numbers and repeated keys elsewhere do not matter.
+//! neighbours together. So depth, number, unusual numbers and repeated keys elsewhere do not matter. A list into which
+//! edits only insert is read as far as the last index that they name.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
-use std::fmt;
+use std::cell::OnceCell;
+use std::ops::Range;
 
-use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
-use serde_json::value::RawValue;
+use memchr::memchr2;
 
 use crate::patch::PatchError;
-use memgate_model::edit::{Edit, Op};
-use memgate_model::view::Text;
-use memgate_primitives::pointer::list_index;
+use memgate_model::edit::{Edit, Op, Value};
+use memgate_primitives::pointer::{list_index, tokens, unescape};
 
-/// What is between two elements of a list.
-const SEPARATORS: [char; 5] = [' ', '\t', '\n', '\r', ','];
+/// Blanks in JSON.
+const BLANKS: [u8; 4] = *b" \t\n\r";
 
 /// The text of the object after the edits, in their order.
 ///
@@ -40,37 +40,101 @@ pub fn check(object: &str, edits: &[Edit]) -> Result<(), PatchError> {
 }
 
 fn edited<T>(object: &str, edits: &[Edit], read: impl FnOnce(&Node<'_>) -> T) -> Result<T, PatchError> {
+    let groups = || edits.chunk_by(|one, next| parent(one) == parent(next));
     let mut paths = Paths::default();
-    for edit in edits {
-        edit.pointer.tokens().fold(&mut paths, |paths, token| paths.0.entry(Paths::name(token)).or_default());
+    for group in groups() {
+        paths.insert(&mut parent_tokens(group), group);
     }
-    let values: Result<Vec<String>, _> =
-        edits.iter().map(|edit| serde_json::to_string(&edit.value)).collect();
-    let values = values.map_err(|_| PatchError::Unreadable)?;
-    let mut root = Node::parse(object, &paths).ok_or(PatchError::Unreadable)?;
-    for (edit, value) in edits.iter().zip(&values) {
-        root.apply(edit, value, &paths).ok_or_else(|| PatchError::At(edit.pointer.clone()))?;
+    let values: Vec<Written<'_>> = edits.iter().map(Written::by).collect();
+    let mut values = values.iter();
+    let mut root = Node::whole(object, &paths).ok_or(PatchError::Unreadable)?;
+    for group in groups() {
+        let first = group.first().map(|edit| edit.pointer.clone()).unwrap_or_default();
+        let (node, paths) = root.parent_of(group, &paths).ok_or(PatchError::At(first))?;
+        for (edit, value) in group.iter().zip(&mut values) {
+            node.change(edit, value, paths).ok_or_else(|| PatchError::At(edit.pointer.clone()))?;
+        }
     }
     Ok(read(&root))
 }
 
-/// The tokens of all pointers, by their common starts. The elements of a list are one, since inserts shift them.
+/// The pointer to the object or list that an edit changes.
+fn parent(edit: &Edit) -> Option<&str> {
+    edit.pointer.as_str().rsplit_once('/').map(|(parent, _)| parent)
+}
+
+/// The tokens of the parent of these edits, which have the same one.
+fn parent_tokens(group: &[Edit]) -> impl Iterator<Item = Cow<'_, str>> {
+    group.first().and_then(parent).into_iter().flat_map(tokens)
+}
+
+/// The last token of the pointer of an edit.
+fn target(edit: &Edit) -> Option<Cow<'_, str>> {
+    edit.pointer.as_str().rsplit_once('/').map(|(_, token)| unescape(token))
+}
+
+/// What an edit writes, and its text once it is needed.
+struct Written<'e> {
+    value: &'e Value,
+    text: OnceCell<String>,
+}
+
+impl<'e> Written<'e> {
+    const fn by(edit: &'e Edit) -> Self {
+        Self { value: &edit.value, text: OnceCell::new() }
+    }
+
+    fn text(&self) -> &str {
+        // Values of edits can always be written as JSON.
+        self.text.get_or_init(|| serde_json::to_string(self.value).unwrap_or_default())
+    }
+}
+
+/// The tokens of all pointers, by their common starts. The elements of a list are one, since inserts shift them. In one
+/// object edits name a few fields at most, so they are searched one after the other.
 #[derive(Default)]
-struct Paths<'e>(BTreeMap<Cow<'e, str>, Self>);
+struct Paths<'e>(Vec<(Cow<'e, str>, Self)>);
 
 impl<'e> Paths<'e> {
+    /// Adds the pointers of edits with the same parent, to which these tokens lead from here.
+    fn insert(&mut self, tokens: &mut dyn Iterator<Item = Cow<'e, str>>, group: &'e [Edit]) {
+        let Some(token) = tokens.next() else {
+            for token in group.iter().filter_map(target).map(Self::name) {
+                if self.below(&token).is_none() {
+                    self.0.push((token, Self::default()));
+                }
+            }
+            return;
+        };
+        let token = Self::name(token);
+        if let Some((_, below)) = self.0.iter_mut().find(|(name, _)| *name == token) {
+            return below.insert(tokens, group);
+        }
+        let mut below = Self::default();
+        below.insert(tokens, group);
+        self.0.push((token, below));
+    }
+
+    /// The name of all elements of a list, or of a field.
     fn name(token: Cow<'e, str>) -> Cow<'e, str> {
         if list_index(&token).is_some() { Cow::Borrowed("0") } else { token }
     }
 
     fn below(&self, token: &str) -> Option<&Self> {
-        self.0.get(if list_index(token).is_some() { "0" } else { token })
+        let token = if list_index(token).is_some() { "0" } else { token };
+        self.0.iter().find_map(|(name, paths)| (*name == *token).then_some(paths))
+    }
+
+    /// Whether the pointers end at elements of the list here.
+    fn only_insert(&self) -> bool {
+        matches!(&*self.0, [(name, paths)] if name == "0" && paths.0.is_empty())
     }
 }
 
 /// A value: text, or the parts of a list or object that a pointer leads through.
 enum Node<'a> {
-    Text(Cow<'a, str>),
+    Text(&'a str),
+    Written(&'a Written<'a>),
     List(Vec<Part<'a>>),
     Object(Vec<Part<'a>>),
 }
@@ -79,50 +143,122 @@ enum Node<'a> {
 enum Part<'a> {
     /// So many neighbours that no edit leads into, with the commas between them.
     Others(&'a str, usize),
+    /// The rest of a list, of which not even the number is known.
+    Unread(&'a str),
     Element(Node<'a>),
     Field(Cow<'a, str>, Node<'a>),
 }
 
 impl<'a> Node<'a> {
-    fn parse(text: &'a str, paths: &Paths<'_>) -> Option<Self> {
-        let mut deserializer = serde_json::Deserializer::from_str(text);
-        let node = Reader { text, paths }.deserialize(&mut deserializer).ok()?;
-        deserializer.end().ok()?;
-        Some(node)
+    /// Reads a whole text.
+    fn whole(text: &'a str, paths: &Paths<'_>) -> Option<Self> {
+        let mut cursor = Cursor { text, at: 0 };
+        let node = Self::opened_at(&mut cursor, paths)?;
+        cursor.peek().is_none().then_some(node)
     }
 
-    /// Makes one edit; `None` when it does not fit.
-    fn apply(&mut self, edit: &Edit, value: &'a str, mut paths: &Paths<'_>) -> Option<()> {
-        let mut tokens: Vec<Cow<'_, str>> = edit.pointer.tokens().collect();
-        let target = tokens.pop()?;
-        let mut node = self;
-        for token in &tokens {
-            node = match node.opened(paths)? {
-                Self::List(parts) => element(parts, list_index(token)?)?,
-                Self::Object(parts) => field(parts, token)?,
-                Self::Text(_) => return None,
-            };
-            paths = paths.below(token)?;
+    /// Reads the value at the cursor, and takes it apart if a pointer leads through it.
+    fn at(cursor: &mut Cursor<'a>, paths: &Paths<'_>) -> Option<Self> {
+        if paths.0.is_empty() || paths.only_insert() {
+            return cursor.value().map(Self::Text);
         }
-        let new = Self::Text(value.into());
-        match node.opened(paths)? {
+        Self::opened_at(cursor, paths)
+    }
+
+    fn opened_at(cursor: &mut Cursor<'a>, paths: &Paths<'_>) -> Option<Self> {
+        match cursor.peek()? {
+            b'{' => Self::object_at(cursor, paths).map(Self::Object),
+            b'[' => Self::list_at(cursor, paths).map(Self::List),
+            _ => cursor.value().map(Self::Text),
+        }
+    }
+
+    fn object_at(cursor: &mut Cursor<'a>, paths: &Paths<'_>) -> Option<Vec<Part<'a>>> {
+        let mut parts = Vec::new();
+        // Where the neighbours before the cursor begin that no edit leads into, and how many there are.
+        let (mut first, mut others) = (0, 0);
+        let mut end = 0;
+        cursor.skip(b'{')?;
+        while cursor.peek()? != b'}' {
+            let start = cursor.at;
+            let key = cursor.key()?;
+            cursor.skip(b':')?;
+            if let Some(paths) = paths.below(&key) {
+                parts.extend(cursor.others(first..end, others));
+                parts.push(Part::Field(key, Self::at(cursor, paths)?));
+                others = 0;
+            } else {
+                cursor.value()?;
+                first = if others == 0 { start } else { first };
+                others += 1;
+            }
+            end = cursor.at;
+            cursor.skip_comma();
+        }
+        cursor.skip(b'}')?;
+        parts.extend(cursor.others(first..end, others));
+        Some(parts)
+    }
+
+    fn list_at(cursor: &mut Cursor<'a>, paths: &Paths<'_>) -> Option<Vec<Part<'a>>> {
+        let mut parts = Vec::new();
+        // Without an index in a pointer, no edit fits.
+        let paths = paths.below("0").unwrap_or(paths);
+        cursor.skip(b'[')?;
+        while cursor.peek()? != b']' {
+            parts.push(Part::Element(Self::at(cursor, paths)?));
+            cursor.skip_comma();
+        }
+        cursor.skip(b']')?;
+        Some(parts)
+    }
+
+    /// The object or list that these edits change, with the pointers through it; `None` when there is none.
+    fn parent_of<'n, 'p>(
+        &'n mut self,
+        group: &[Edit],
+        paths: &'p Paths<'p>,
+    ) -> Option<(&'n mut Self, &'p Paths<'p>)> {
+        parent_tokens(group).try_fold((self, paths), |(node, paths), token| {
+            let node = match node.opened(paths)? {
+                Self::List(parts) => element(parts, list_index(&token)?),
+                Self::Object(parts) => field(parts, &token),
+                Self::Text(_) | Self::Written(_) => None,
+            };
+            Some((node?, paths.below(&token)?))
+        })
+    }
+
+    /// Makes one edit in this object or list; `None` when it does not fit.
+    fn change(&mut self, edit: &Edit, value: &'a Written<'a>, paths: &Paths<'_>) -> Option<()> {
+        let (target, new) = (target(edit)?, Self::Written(value));
+        match self.opened(paths)? {
             Self::List(parts) => change_list(parts, list_index(&target)?, edit.op, new),
             Self::Object(parts) => change_object(parts, target, edit.op, new),
-            Self::Text(_) => None,
+            Self::Text(_) | Self::Written(_) => None,
         }
     }
 
-    /// Takes a value apart that an earlier edit wrote.
+    /// Takes a value apart that an earlier edit wrote, or that was left as text.
     fn opened(&mut self, paths: &Paths<'_>) -> Option<&mut Self> {
-        if let Self::Text(Cow::Borrowed(text)) = *self {
-            *self = Self::parse(text, paths)?;
-        }
+        let text = match *self {
+            Self::Text(text) => text,
+            Self::Written(written) => written.text(),
+            Self::List(_) | Self::Object(_) => return Some(self),
+        };
+        let list = text.strip_prefix('[').filter(|_| paths.only_insert());
+        *self = match list.and_then(|list| list.strip_suffix(']')).map(str::trim) {
+            Some("") => Self::List(Vec::new()),
+            Some(elements) => Self::List(vec![Part::Unread(elements)]),
+            None => Self::whole(text, paths)?,
+        };
         Some(self)
     }
 
     fn write_to(&self, out: &mut String) {
         let (open, parts, close) = match self {
             Self::Text(text) => return out.push_str(text),
+            Self::Written(written) => return out.push_str(written.text()),
             Self::List(parts) => ('[', parts, ']'),
             Self::Object(parts) => ('{', parts, '}'),
         };
@@ -130,7 +266,7 @@ impl<'a> Node<'a> {
         for (index, part) in parts.iter().enumerate() {
             out.push_str(if index > 0 { "," } else { "" });
             match part {
-                Part::Others(text, _) => out.push_str(text),
+                Part::Others(text, _) | Part::Unread(text) => out.push_str(text),
                 Part::Element(node) => node.write_to(out),
                 Part::Field(key, node) => {
                     out.push_str(&serde_json::Value::from(&**key).to_string());
@@ -181,11 +317,11 @@ fn element<'p, 'a>(parts: &'p mut Vec<Part<'a>>, index: usize) -> Option<&'p mut
     boundary(parts, index + 1)?;
     let part = parts.get_mut(at)?;
     if let Part::Others(text, _) = *part {
-        *part = Part::Element(Node::Text(text.into()));
+        *part = Part::Element(Node::Text(text));
     }
     match part {
         Part::Element(node) => Some(node),
-        Part::Others(..) | Part::Field(..) => None,
+        Part::Others(..) | Part::Unread(_) | Part::Field(..) => None,
     }
 }
 
@@ -201,6 +337,12 @@ fn boundary(parts: &mut Vec<Part<'_>>, index: usize) -> Option<usize> {
                 parts.insert(at + 1, rest);
                 left = 0;
             }
+            Part::Unread(text) => {
+                let (before, behind) = split(text, left)?;
+                let rest = (!behind.is_empty()).then_some(Part::Unread(behind));
+                parts.splice(at..=at, [Part::Others(before, left)].into_iter().chain(rest));
+                left = 0;
+            }
             Part::Others(_, count) => left -= *count,
             Part::Element(_) | Part::Field(..) => left -= 1,
         }
@@ -211,118 +353,132 @@ fn boundary(parts: &mut Vec<Part<'_>>, index: usize) -> Option<usize> {
 
 /// Cuts elements of a list behind the first ones.
 fn split(text: &str, count: usize) -> Option<(&str, &str)> {
-    let mut behind = text;
+    let mut cursor = Cursor { text, at: 0 };
+    let mut end = 0;
     for _ in 0..count {
-        let mut elements = serde_json::Deserializer::from_str(behind).into_iter::<&RawValue>();
-        elements.next()?.ok()?;
-        behind = behind.get(elements.byte_offset()..)?.trim_start_matches(SEPARATORS);
+        cursor.value()?;
+        end = cursor.at;
+        cursor.skip_comma();
     }
-    let before = text.get(..text.len() - behind.len())?;
-    Some((before.trim_end_matches(SEPARATORS), behind))
+    cursor.peek();
+    Some((text.get(..end)?, text.get(cursor.at..)?))
 }
 
-/// Reads one value of a text, and takes it apart where a pointer leads through it.
-#[derive(Clone, Copy)]
-struct Reader<'a, 'p> {
+/// A place in a text that is known to be JSON, outside of a string.
+///
+/// It finds the ends of values and does not look at anything else, which takes a third of the instructions of reading
+/// them: this is done for each pod that gets memory.
+struct Cursor<'a> {
     text: &'a str,
-    paths: &'p Paths<'p>,
+    at: usize,
 }
 
-impl<'a> Reader<'a, '_> {
-    /// Where a part of the text begins.
-    fn offset(self, part: &str) -> usize {
-        part.as_ptr().addr() - self.text.as_ptr().addr()
+impl<'a> Cursor<'a> {
+    /// Skips blanks, and returns the byte behind them.
+    fn peek(&mut self) -> Option<u8> {
+        loop {
+            let byte = *self.text.as_bytes().get(self.at)?;
+            if !BLANKS.contains(&byte) {
+                return Some(byte);
+            }
+            self.at += 1;
+        }
     }
 
-    /// Adds a value to the neighbours that no edit leads into. Without any, they begin at `start`.
-    fn extend(self, parts: &mut Vec<Part<'a>>, start: usize, value: &str) {
-        let end = self.offset(value) + value.len();
-        if let Some(Part::Others(others, count)) = parts.last_mut() {
-            *others = self.text.get(self.offset(others)..end).unwrap_or_default();
-            *count += 1;
-        } else {
-            parts.push(Part::Others(self.text.get(start..end).unwrap_or_default(), 1));
+    /// Skips blanks and this byte; `None` if there is another one.
+    fn skip(&mut self, byte: u8) -> Option<()> {
+        (self.peek()? == byte).then(|| self.at += 1)
+    }
+
+    fn skip_comma(&mut self) {
+        let _last = self.skip(b',');
+    }
+
+    /// Skips a string. Most are short, so it looks at eight bytes at a time, which takes half of the instructions of
+    /// memchr; only the rest of a long one is left to memchr.
+    fn string(&mut self) -> Option<()> {
+        const SHORT: usize = 32;
+        let bytes = self.text.as_bytes();
+        let start = self.at + 1;
+        let mut at = start;
+        loop {
+            let rest = bytes.get(at..)?;
+            match rest.first_chunk() {
+                Some(chunk) if at - start < SHORT => match marks(u64::from_le_bytes(*chunk)) {
+                    0 => {
+                        at += chunk.len();
+                        continue;
+                    }
+                    found => at += found.trailing_zeros() as usize / 8,
+                },
+                _ => at += memchr2(b'"', b'\\', rest)?,
+            }
+            if bytes.get(at) == Some(&b'"') {
+                self.at = at + 1;
+                return Some(());
+            }
+            at += 2;
         }
+    }
+
+    /// Skips a key, and returns it without escapes.
+    fn key(&mut self) -> Option<Cow<'a, str>> {
+        self.peek().filter(|byte| *byte == b'"')?;
+        let start = self.at;
+        self.string()?;
+        let quoted = self.text.get(start..self.at)?;
+        if quoted.contains('\\') {
+            return serde_json::from_str(quoted).ok().map(Cow::Owned);
+        }
+        quoted.get(1..quoted.len() - 1).map(Cow::Borrowed)
+    }
+
+    /// Skips a value.
+    fn value(&mut self) -> Option<&'a str> {
+        self.peek()?;
+        let start = self.at;
+        let mut depth = 0_usize;
+        loop {
+            match *self.text.as_bytes().get(self.at)? {
+                b'"' => self.string()?,
+                b'{' | b'[' => {
+                    depth += 1;
+                    self.at += 1;
+                }
+                b'}' | b']' => {
+                    depth = depth.checked_sub(1)?;
+                    self.at += 1;
+                }
+                // What separates the values within this one, or the bytes of a number or a word.
+                _ if depth > 0 => self.at += 1,
+                _ => self.word(),
+            }
+            if depth == 0 {
+                return self.text.get(start..self.at).filter(|value| !value.is_empty());
+            }
+        }
+    }
+
+    /// Skips a number or a word.
+    fn word(&mut self) {
+        let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
+        let ends = |byte: &u8| matches!(byte, b',' | b':' | b'}' | b']') || BLANKS.contains(byte);
+        self.at += rest.iter().position(ends).unwrap_or(rest.len());
+    }
+
+    /// So many neighbours at this place, if there are any.
+    fn others(&self, range: Range<usize>, count: usize) -> Option<Part<'a>> {
+        (count > 0).then(|| Part::Others(self.text.get(range).unwrap_or_default(), count))
     }
 }
 
-impl<'a> DeserializeSeed<'a> for Reader<'a, '_> {
-    type Value = Node<'a>;
-
-    fn deserialize<D: Deserializer<'a>>(self, deserializer: D) -> Result<Node<'a>, D::Error> {
-        if !self.paths.0.is_empty() {
-            return deserializer.deserialize_any(self);
-        }
-        let raw: &RawValue = serde::Deserialize::deserialize(deserializer)?;
-        Ok(Node::Text(raw.get().into()))
-    }
-}
-
-impl<'a> Visitor<'a> for Reader<'a, '_> {
-    type Value = Node<'a>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("JSON")
-    }
-
-    fn visit_unit<E: Error>(self) -> Result<Node<'a>, E> {
-        Ok(Node::Text("null".into()))
-    }
-
-    fn visit_bool<E: Error>(self, value: bool) -> Result<Node<'a>, E> {
-        Ok(Node::Text(value.to_string().into()))
-    }
-
-    fn visit_i64<E: Error>(self, value: i64) -> Result<Node<'a>, E> {
-        Ok(Node::Text(value.to_string().into()))
-    }
-
-    fn visit_u64<E: Error>(self, value: u64) -> Result<Node<'a>, E> {
-        Ok(Node::Text(value.to_string().into()))
-    }
-
-    fn visit_f64<E: Error>(self, value: f64) -> Result<Node<'a>, E> {
-        Ok(Node::Text(serde_json::Value::from(value).to_string().into()))
-    }
-
-    fn visit_str<E: Error>(self, value: &str) -> Result<Node<'a>, E> {
-        Ok(Node::Text(serde_json::Value::from(value).to_string().into()))
-    }
-
-    fn visit_map<A: MapAccess<'a>>(self, mut map: A) -> Result<Node<'a>, A::Error> {
-        let mut parts = Vec::new();
-        while let Some(Text(key)) = map.next_key::<Text<'a>>()? {
-            if let Some(paths) = self.paths.below(&key) {
-                parts.push(Part::Field(key, map.next_value_seed(Reader { paths, ..self })?));
-                continue;
-            }
-            let value = map.next_value::<&RawValue>()?.get();
-            match key {
-                // Where a key with escapes begins is not known.
-                Cow::Owned(key) if !matches!(parts.last(), Some(Part::Others(..))) => {
-                    parts.push(Part::Field(key.into(), Node::Text(value.into())));
-                }
-                Cow::Owned(_) => self.extend(&mut parts, 0, value),
-                Cow::Borrowed(key) => self.extend(&mut parts, self.offset(key) - "\"".len(), value),
-            }
-        }
-        Ok(Node::Object(parts))
-    }
-
-    fn visit_seq<A: SeqAccess<'a>>(self, mut list: A) -> Result<Node<'a>, A::Error> {
-        let mut parts = Vec::new();
-        match self.paths.below("0").filter(|paths| !paths.0.is_empty()) {
-            Some(paths) => {
-                while let Some(element) = list.next_element_seed(Reader { paths, ..self })? {
-                    parts.push(Part::Element(element));
-                }
-            }
-            None => {
-                while let Some(value) = list.next_element::<&RawValue>()? {
-                    self.extend(&mut parts, self.offset(value.get()), value.get());
-                }
-            }
-        }
-        Ok(Node::List(parts))
-    }
+/// The highest bit of each byte of the chunk that is a quote or a backslash. Bits above the lowest that is set may be
+/// wrong.
+const fn marks(chunk: u64) -> u64 {
+    const ONES: u64 = u64::MAX / 255;
+    let quotes = chunk ^ (ONES * b'"' as u64);
+    let backslashes = chunk ^ (ONES * b'\\' as u64);
+    let quotes = quotes.wrapping_sub(ONES) & !quotes;
+    let backslashes = backslashes.wrapping_sub(ONES) & !backslashes;
+    (quotes | backslashes) & (ONES << 7)
 }
