@@ -22,7 +22,6 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use axum::Router;
 use gungraun::Callgrind;
 use gungraun::prelude::*;
 use memgate::offline::load::{InputPlan, load};
@@ -33,7 +32,7 @@ use memgate_manifest::source::Source;
 use memgate_model::snapshot::Snapshot;
 use memgate_server::server::options::Options;
 use memgate_server::server::tls::CertSource;
-use memgate_server::server::{State, logs, router, serve_plain};
+use memgate_server::server::{Service, State, logs, reviews, routed, serve_plain};
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -58,11 +57,11 @@ struct Connection {
 }
 
 impl Connection {
-    fn new(routes: Router, path: &str, body: &str) -> Self {
+    fn new(service: Service, path: &str, body: &str) -> Self {
         let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
         let (stream, request) = {
             let _entered = runtime.enter();
-            let (address, serving) = serve_plain(routes, &options()).expect("a socket");
+            let (address, serving) = serve_plain(service, &options()).expect("a socket");
             drop(runtime.spawn(serving));
             let head = format!(
                 "POST {path}?timeout=10s HTTP/1.1\r\nHost: {address}\r\nUser-Agent: kube-apiserver-admission\r\nContent-Length: {}\r\nAccept: application/json, */*\r\nContent-Type: application/json\r\nAccept-Encoding: gzip\r\n\r\n",
@@ -115,7 +114,7 @@ fn options() -> Options {
 
 fn constant(env: usize, annotation: usize) -> Connection {
     let body = common::review("arkonis.dev/deployment", env, annotation, false);
-    Connection::new(common::constant(), "/mutate", &body)
+    Connection::new(routed(common::constant()), "/mutate", &body)
 }
 
 /// A pod with so many variables and so long an annotation.
@@ -142,7 +141,7 @@ fn served(mut snapshot: Snapshot, path: &str, body: &str, policies: bool) -> Con
     if policies {
         add_policies(&mut snapshot);
     }
-    let mut connection = Connection::new(router(&options(), State::Fixed(snapshot)), path, body);
+    let mut connection = Connection::new(reviews(&options(), State::Fixed(snapshot)), path, body);
     let length = connection.exchange();
     let answer = String::from_utf8_lossy(connection.answer.get(..length).expect("the answer")).into_owned();
     assert!(answer.contains(r#""allowed":true"#), "{answer}");
@@ -202,14 +201,14 @@ fn objects(count: usize) -> (TempDir, PathBuf) {
 
 #[library_benchmark]
 #[bench::with_10_000_objects(args = (10_000), setup = objects)]
-fn start((folder, path): (TempDir, PathBuf)) -> (TempDir, Router) {
+fn start((folder, path): (TempDir, PathBuf)) -> (TempDir, Service) {
     let mut plan = InputPlan { state: vec![path.display().to_string()], ..InputPlan::default() };
     plan.reading.keeps_places = false;
     let inputs = load(&plan).expect("a state");
     if let Some(crds) = &inputs.snapshot.crds {
         crds.read_bundled(&family::ALL);
     }
-    (folder, router(&options(), State::Fixed(inputs.snapshot)))
+    (folder, reviews(&options(), State::Fixed(inputs.snapshot)))
 }
 
 library_benchmark_group!(name = reviews, benchmarks = [answer, review, start]);

@@ -185,7 +185,8 @@ impl fmt::Display for Pointer {
 
 /// The list index that a token is, if it is one.
 pub fn list_index(token: &str) -> Option<usize> {
-    if is_index(token) { token.parse().ok() } else { None }
+    let is_digit = token.as_bytes().first().is_some_and(u8::is_ascii_digit);
+    if is_digit && is_index(token) { token.parse().ok() } else { None }
 }
 
 /// Whether a token can only be a list index: digits without a leading zero (RFC 6901, section 4).

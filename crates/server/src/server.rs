@@ -127,6 +127,7 @@ use crate::server::audit::Auditor;
 use crate::server::cert_manager::CertManager;
 use crate::server::concurrency_limiter::ConcurrencyLimiter;
 use crate::server::connection::{ListenerContext, Tls};
+pub use crate::server::connection::{Service, routed};
 use crate::server::connection_limiter::ConnectionLimiter;
 use crate::server::drain::{Drain, wait_drained};
 use crate::server::events::EventWriter;
@@ -210,7 +211,7 @@ pub struct Server {
     options: Options,
     client: Option<Client>,
     event_writer: Option<EventWriter>,
-    routes: Router,
+    service: Service,
     listener: std::net::TcpListener,
     health_listener: std::net::TcpListener,
     health: Arc<Health>,
@@ -267,7 +268,7 @@ impl Server {
         let exporting = options.traces.as_ref().map(|settings| Tracer::new(settings, Arc::clone(&metrics)));
         let (tracer, export) = exporting.transpose()?.unzip();
         let (app, event_writer) = app_state(&options, state, tracer, &metrics);
-        let routes = router::router(Arc::clone(&app));
+        let service = router::service(Arc::clone(&app));
         let health = Arc::new(Health {
             app,
             metrics,
@@ -276,14 +277,14 @@ impl Server {
             connections: ConnectionLimiter::new(options.limits.connections),
             listening: AtomicBool::new(false),
         });
-        Ok(Self { options, client, event_writer, routes, listener, health_listener, health, export })
+        Ok(Self { options, client, event_writer, service, listener, health_listener, health, export })
     }
 
     /// Answers with these routes instead of the webhook's, behind the same listener, TLS and connection limit, so that a
     /// benchmark can measure their cost alone.
     #[must_use]
     pub fn with_routes(self, routes: Router) -> Self {
-        Self { routes, ..self }
+        Self { service: routed(routes), ..self }
     }
 
     /// Where it will be reached; with port 0 this shows the port that the system chose.
@@ -332,7 +333,7 @@ impl Server {
                 tasks.spawn(registration::register(client.clone(), registration, Arc::clone(&self.health)));
             }
         }
-        spawn_listener(&mut tasks, self.listener, self.routes, &self.health, &self.options.limits, &timers)?;
+        spawn_listener(&mut tasks, self.listener, self.service, &self.health, &self.options.limits, &timers)?;
         tokio::select! {
             () = shutdown => {}
             ended = tasks.join_next() => return Err(Error::Stopped(ended.and_then(Result::err))),
@@ -348,20 +349,20 @@ impl Server {
     }
 }
 
-/// Serves these routes with the listener and the connections of a server, but over plain HTTP, until the future is
-/// dropped. It is for benchmarks that count instructions: valgrind cannot run the cryptography. The address is that of
+/// Answers with this service behind the listener and the connections of a server, but over plain HTTP, until the future
+/// is dropped. It is for benchmarks that count instructions: valgrind cannot run the cryptography. The address is that of
 /// the socket.
 ///
 /// # Errors
 /// When the address of the options is taken.
 pub fn serve_plain(
-    routes: Router,
+    service: Service,
     options: &Options,
 ) -> io::Result<(SocketAddr, impl Future<Output = ()> + use<>)> {
     let listener = listener::bind(options.listen, options.timers.write)?;
     let (address, listener) = (listener.local_addr()?, TcpListener::from_std(listener)?);
     let context = ListenerContext {
-        router: routes,
+        service,
         tls: None,
         head: options.limits.head,
         timers: Arc::new(options.timers.clone()),
@@ -370,6 +371,12 @@ pub fn serve_plain(
     };
     let connections = ConnectionLimiter::new(options.limits.connections);
     Ok((address, listener::run(listener, Arc::new(context), connections)))
+}
+
+/// The service of the webhook with a state of its own.
+pub fn reviews(options: &Options, state: State) -> Service {
+    let metrics = Arc::new(Metrics::new(outcomes::all()));
+    router::service(app_state(options, state, None, &metrics).0)
 }
 
 /// The routes of the webhook with a state of its own, for callers without a socket. There are no watches
@@ -445,7 +452,7 @@ fn serve_health(
     options: &Options,
 ) -> Result<oneshot::Sender<()>, Error> {
     let context = ListenerContext {
-        router: health::router(Arc::clone(health)),
+        service: routed(health::router(Arc::clone(health))),
         tls: None,
         head: options.limits.head,
         timers: Arc::new(options.timers.clone()),
@@ -515,7 +522,7 @@ fn spawn_with_cluster(
 fn spawn_listener(
     tasks: &mut JoinSet<()>,
     listener: std::net::TcpListener,
-    router: Router,
+    service: Service,
     health: &Health,
     limits: &Limits,
     timers: &Arc<Timers>,
@@ -524,7 +531,7 @@ fn spawn_listener(
     let listener = TcpListener::from_std(listener).map_err(|source| Error::Bind { address, source })?;
     let config = Arc::clone(&health.certificate).server_config()?;
     let context = ListenerContext {
-        router,
+        service,
         tls: Some(Tls {
             acceptor: TlsAcceptor::from(Arc::new(config)),
             handshakes: RateLimiter::direct(Quota::per_second(limits.handshakes)),

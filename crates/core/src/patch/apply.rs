@@ -40,15 +40,15 @@ pub fn check(object: &str, edits: &[Edit]) -> Result<(), PatchError> {
 }
 
 fn edited<T>(object: &str, edits: &[Edit], read: impl FnOnce(&Node<'_>) -> T) -> Result<T, PatchError> {
-    let groups = || edits.chunk_by(|one, next| parent(one) == parent(next));
+    let groups: Vec<&[Edit]> = edits.chunk_by(|one, next| place(one).0 == place(next).0).collect();
     let mut paths = Paths::default();
-    for group in groups() {
+    for group in &groups {
         paths.insert(&mut parent_tokens(group), group);
     }
     let values: Vec<Written<'_>> = edits.iter().map(Written::by).collect();
     let mut values = values.iter();
     let mut root = Node::whole(object, &paths).ok_or(PatchError::Unreadable)?;
-    for group in groups() {
+    for group in groups {
         let first = group.first().map(|edit| edit.pointer.clone()).unwrap_or_default();
         let (node, paths) = root.parent_of(group, &paths).ok_or(PatchError::At(first))?;
         for (edit, value) in group.iter().zip(&mut values) {
@@ -58,19 +58,17 @@ fn edited<T>(object: &str, edits: &[Edit], read: impl FnOnce(&Node<'_>) -> T) ->
     Ok(read(&root))
 }
 
-/// The pointer to the object or list that an edit changes.
-fn parent(edit: &Edit) -> Option<&str> {
-    edit.pointer.as_str().rsplit_once('/').map(|(parent, _)| parent)
+/// The pointer to the object or list that an edit changes, and the last token; empty at the root.
+fn place(edit: &Edit) -> (&str, &str) {
+    let pointer = edit.pointer.as_str();
+    let slash = pointer.bytes().rposition(|byte| byte == b'/').unwrap_or_default();
+    let (parent, token) = pointer.split_at(slash);
+    (parent, token.get(1..).unwrap_or_default())
 }
 
 /// The tokens of the parent of these edits, which have the same one.
 fn parent_tokens(group: &[Edit]) -> impl Iterator<Item = Cow<'_, str>> {
-    group.first().and_then(parent).into_iter().flat_map(tokens)
-}
-
-/// The last token of the pointer of an edit.
-fn target(edit: &Edit) -> Option<Cow<'_, str>> {
-    edit.pointer.as_str().rsplit_once('/').map(|(_, token)| unescape(token))
+    tokens(group.first().map(place).unwrap_or_default().0)
 }
 
 /// What an edit writes, and its text once it is needed.
@@ -99,7 +97,7 @@ impl<'e> Paths<'e> {
     /// Adds the pointers of edits with the same parent, to which these tokens lead from here.
     fn insert(&mut self, tokens: &mut dyn Iterator<Item = Cow<'e, str>>, group: &'e [Edit]) {
         let Some(token) = tokens.next() else {
-            for token in group.iter().filter_map(target).map(Self::name) {
+            for token in group.iter().map(|edit| Self::name(unescape(place(edit).1))) {
                 if self.below(&token).is_none() {
                     self.0.push((token, Self::default()));
                 }
@@ -231,7 +229,9 @@ impl<'a> Node<'a> {
 
     /// Makes one edit in this object or list; `None` when it does not fit.
     fn change(&mut self, edit: &Edit, value: &'a Written<'a>, paths: &Paths<'_>) -> Option<()> {
-        let (target, new) = (target(edit)?, Self::Written(value));
+        // The root is neither in an object nor in a list.
+        (!edit.pointer.as_str().is_empty()).then_some(())?;
+        let (target, new) = (unescape(place(edit).1), Self::Written(value));
         match self.opened(paths)? {
             Self::List(parts) => change_list(parts, list_index(&target)?, edit.op, new),
             Self::Object(parts) => change_object(parts, target, edit.op, new),
@@ -394,40 +394,13 @@ impl<'a> Cursor<'a> {
         let _last = self.skip(b',');
     }
 
-    /// Skips a string. Most are short, so it looks at eight bytes at a time, which takes half of the instructions of
-    /// memchr; only the rest of a long one is left to memchr.
-    fn string(&mut self) -> Option<()> {
-        const SHORT: usize = 32;
-        let bytes = self.text.as_bytes();
-        let start = self.at + 1;
-        let mut at = start;
-        loop {
-            let rest = bytes.get(at..)?;
-            match rest.first_chunk() {
-                Some(chunk) if at - start < SHORT => match marks(u64::from_le_bytes(*chunk)) {
-                    0 => {
-                        at += chunk.len();
-                        continue;
-                    }
-                    found => at += found.trailing_zeros() as usize / 8,
-                },
-                _ => at += memchr2(b'"', b'\\', rest)?,
-            }
-            if bytes.get(at) == Some(&b'"') {
-                self.at = at + 1;
-                return Some(());
-            }
-            at += 2;
-        }
-    }
-
     /// Skips a key, and returns it without escapes.
     fn key(&mut self) -> Option<Cow<'a, str>> {
         self.peek().filter(|byte| *byte == b'"')?;
-        let start = self.at;
-        self.string()?;
-        let quoted = self.text.get(start..self.at)?;
-        if quoted.contains('\\') {
+        let (end, escapes) = string_end(self.text.as_bytes(), self.at)?;
+        let quoted = self.text.get(self.at..end)?;
+        self.at = end;
+        if escapes {
             return serde_json::from_str(quoted).ok().map(Cow::Owned);
         }
         quoted.get(1..quoted.len() - 1).map(Cow::Borrowed)
@@ -436,39 +409,66 @@ impl<'a> Cursor<'a> {
     /// Skips a value.
     fn value(&mut self) -> Option<&'a str> {
         self.peek()?;
-        let start = self.at;
-        let mut depth = 0_usize;
+        let (text, start) = (self.text, self.at);
+        let bytes = text.as_bytes();
+        let (mut at, mut depth) = (start, 0_usize);
         loop {
-            match *self.text.as_bytes().get(self.at)? {
-                b'"' => self.string()?,
+            match *bytes.get(at)? {
+                b'"' => (at, _) = string_end(bytes, at)?,
                 b'{' | b'[' => {
                     depth += 1;
-                    self.at += 1;
+                    at += 1;
                 }
                 b'}' | b']' => {
                     depth = depth.checked_sub(1)?;
-                    self.at += 1;
+                    at += 1;
                 }
                 // What separates the values within this one, or the bytes of a number or a word.
-                _ if depth > 0 => self.at += 1,
-                _ => self.word(),
+                _ if depth > 0 => at += 1,
+                _ => at += word_length(bytes.get(at..)?),
             }
             if depth == 0 {
-                return self.text.get(start..self.at).filter(|value| !value.is_empty());
+                self.at = at;
+                return text.get(start..at).filter(|value| !value.is_empty());
             }
         }
-    }
-
-    /// Skips a number or a word.
-    fn word(&mut self) {
-        let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
-        let ends = |byte: &u8| matches!(byte, b',' | b':' | b'}' | b']') || BLANKS.contains(byte);
-        self.at += rest.iter().position(ends).unwrap_or(rest.len());
     }
 
     /// So many neighbours at this place, if there are any.
     fn others(&self, range: Range<usize>, count: usize) -> Option<Part<'a>> {
         (count > 0).then(|| Part::Others(self.text.get(range).unwrap_or_default(), count))
+    }
+}
+
+/// The length of a number or a word.
+fn word_length(bytes: &[u8]) -> usize {
+    let ends = |byte: &u8| matches!(byte, b',' | b':' | b'}' | b']') || BLANKS.contains(byte);
+    bytes.iter().position(ends).unwrap_or(bytes.len())
+}
+
+/// Where the string ends that begins at this quote, and whether it has escapes. Most strings are short, so it looks at
+/// eight bytes at a time, which takes half of the instructions of memchr; only the rest of a long one is left to memchr.
+#[inline]
+fn string_end(bytes: &[u8], quote: usize) -> Option<(usize, bool)> {
+    const SHORT: usize = 32;
+    let (mut at, mut escapes) = (quote + 1, false);
+    loop {
+        let rest = bytes.get(at..)?;
+        match rest.first_chunk() {
+            Some(chunk) if at - quote <= SHORT => match marks(u64::from_le_bytes(*chunk)) {
+                0 => {
+                    at += chunk.len();
+                    continue;
+                }
+                found => at += found.trailing_zeros() as usize / 8,
+            },
+            _ => at += memchr2(b'"', b'\\', rest)?,
+        }
+        if bytes.get(at) == Some(&b'"') {
+            return Some((at + 1, escapes));
+        }
+        escapes = true;
+        at += 2;
     }
 }
 

@@ -13,6 +13,7 @@ use axum::extract::Request;
 use axum::http::HeaderValue;
 use axum::http::header::CONNECTION;
 use axum::response::Response;
+use futures::future::BoxFuture;
 use governor::DefaultDirectRateLimiter;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -44,6 +45,18 @@ const MAX_READ_BUFFER_BYTES: usize = 64 << 10;
 /// does not include these bytes.
 const TLS_BUFFER_BYTES: usize = 32 << 10;
 
+/// Answers a request of a caller.
+pub type Service = Arc<dyn Fn(Request, Caller) -> BoxFuture<'static, Response> + Send + Sync>;
+
+/// Answers with these routes. A request has its [`Caller`] as an extension.
+pub fn routed(routes: Router) -> Service {
+    Arc::new(move |mut request, caller| {
+        request.extensions_mut().insert(caller);
+        let answer = routes.clone().oneshot(request);
+        Box::pin(async move { answer.await.unwrap_or_else(|never| match never {}) })
+    })
+}
+
 /// Accepts TLS.
 pub(super) struct Tls {
     pub(super) acceptor: TlsAcceptor,
@@ -55,7 +68,7 @@ pub(super) struct Tls {
 /// What all connections of one listener share.
 pub(super) struct ListenerContext {
     /// Answers the requests.
-    pub(super) router: Router,
+    pub(super) service: Service,
     /// `None` for plain HTTP.
     pub(super) tls: Option<Tls>,
     /// The largest head of a request, in bytes.
@@ -169,11 +182,11 @@ async fn respond(
     context: &ListenerContext,
     peer: IpAddr,
     activity: &Arc<Activity>,
-    mut request: Request<Incoming>,
+    request: Request<Incoming>,
 ) -> Result<Response, Infallible> {
     let first_byte = activity.head_received();
-    request.extensions_mut().insert(Caller { peer, first_byte, activity: Arc::clone(activity) });
-    let mut response = context.router.clone().oneshot(request.map(Body::new)).await?;
+    let caller = Caller { peer, first_byte, activity: Arc::clone(activity) };
+    let mut response = (context.service)(request.map(Body::new), caller).await;
     if context.drain.has_begun() {
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     }

@@ -20,9 +20,9 @@ pub(super) struct ConnectionLimiter {
     open: Mutex<BTreeMap<u64, Arc<Activity>>>,
 }
 
-/// The caller of a request, which the request carries as an extension.
+/// The caller of a request.
 #[derive(Debug, Clone)]
-pub(super) struct Caller {
+pub struct Caller {
     /// Its address.
     pub(super) peer: IpAddr,
     /// When the first byte of the request was read; its head may take a while to arrive.

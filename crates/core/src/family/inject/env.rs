@@ -120,6 +120,11 @@ impl<'p> ExistingEnv<'p> {
         Self(ours.collect())
     }
 
+    /// Whether no entry can concern memory.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// The entries by name.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&'p str, &'p pod::EnvVarView<'p>)> {
         self.0.iter().map(|(name, (_, entry))| (*name, *entry))

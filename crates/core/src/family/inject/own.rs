@@ -45,6 +45,8 @@ impl MemoryVariableNames<'_> {
         existing: &ExistingEnv<'p>,
         wanted: &'v [Variable<'w>],
     ) -> impl Iterator<Item = (&'p str, &'p pod::EnvVarView<'p>, Option<&'v Variable<'w>>)> {
+        // Nearly all pods set none of these variables.
+        let wanted = if existing.is_empty() { &[] } else { wanted };
         let by_name: BTreeMap<&str, &'v Variable<'w>> =
             wanted.iter().map(|it| (it.name.as_ref(), it)).collect();
         existing.iter().filter_map(move |(name, entry)| {
