@@ -76,7 +76,7 @@ const MEMGATE: &str = "memgate";
 const STATIC: &str = "memgate, static binary";
 const PEER: &str = "Go peer";
 
-/// About ten minutes; `cluster` takes four.
+/// About ten minutes; `cluster` takes five.
 const FULL: Plan = Plan {
     rounds: 5,
     lasting: Duration::from_secs(1),
