@@ -1,10 +1,12 @@
-//! What memgate adds to the creation of pods through a real kube-apiserver, beside no webhook, a webhook in Go and a
-//! policy of the apiserver's own; and its slowest calls while it lists 10,000 memories anew, and while it ends.
+//! What memgate adds to the creation of pods through a real kube-apiserver, beside no webhook, a constant answer, a
+//! webhook in Go and a policy of the apiserver's own; and its slowest calls while it lists 10,000 memories anew, and
+//! while it ends.
 //!
 //! ```text
 //! cluster full  memgate=PROGRAM [peer=PROGRAM]   writes stress/benches/results/cluster.json, of which `wire` makes tables
 //! cluster short memgate=PROGRAM [peer=PROGRAM]   a moment of it; writes nothing, and fails only on crashes and wrong
 //!                                                answers
+//! cluster constant ADDRESS FOLDER                serves: the same answer to all reviews
 //! ```
 //!
 //! `tools/bench.sh` builds the programs and calls this. The control plane is that of the tests; see CONTRIBUTING.md for
@@ -23,6 +25,8 @@ mod cases;
 mod common;
 #[path = "wire/connection.rs"]
 mod connection;
+#[path = "cluster/constant.rs"]
+mod constant;
 #[path = "cluster/cores.rs"]
 mod cores;
 #[path = "cluster/creation.rs"]
@@ -36,6 +40,8 @@ mod figures;
 #[path = "../../tests/apiserver/installed.rs"]
 #[allow(dead_code, reason = "tests use more of it")]
 mod installed;
+#[path = "wire/limit.rs"]
+mod limit;
 #[path = "wire/load.rs"]
 #[allow(dead_code, reason = "the other benchmark uses more of it")]
 mod load;
@@ -76,9 +82,9 @@ struct Plan {
     disturbances: disturbances::Plan,
 }
 
-/// Less than five minutes, four on a machine with nothing else to do.
+/// Less than six minutes, five on a machine with nothing else to do.
 const FULL: Plan = Plan {
-    creation: creation::Plan { rounds: 5, longest: Duration::from_secs(150), pods: [200, 500, 1_000, 300] },
+    creation: creation::Plan { rounds: 5, longest: Duration::from_secs(190), pods: [200, 500, 1_000, 300] },
     disturbances: disturbances::Plan {
         rounds: 3,
         longest: Duration::from_secs(40),
@@ -113,6 +119,7 @@ fn main() -> Result<()> {
             fs::create_dir_all(Path::new(RAW).with_file_name(""))?;
             Ok(fs::write(RAW, serde_json::to_string(&results)? + "\n")?)
         }
+        ["constant", address, folder] => constant::serve(address.parse()?, Path::new(folder)),
         ["short", programs @ ..] => everything(&SHORT, programs).map(drop),
         // As part of all benchmarks there is nothing to say in a short time.
         _ => {

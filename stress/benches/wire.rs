@@ -76,7 +76,7 @@ const MEMGATE: &str = "memgate";
 const STATIC: &str = "memgate, static binary";
 const PEER: &str = "Go peer";
 
-/// About ten minutes; `cluster` takes four.
+/// About ten minutes; `cluster` takes five.
 const FULL: Plan = Plan {
     rounds: 5,
     lasting: Duration::from_secs(1),
@@ -102,7 +102,7 @@ fn main() -> Result<()> {
     let arguments: Vec<String> = env::args().skip(1).filter(|argument| argument != "--bench").collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
-        ["limit", address, folder] => limit::serve(address.parse()?, Path::new(folder)),
+        ["limit", address, folder] => limit::serve(address.parse()?, Path::new(folder), limit::constant()),
         ["full", programs @ ..] => full(programs),
         ["write"] => write(),
         ["short", programs @ ..] => short(programs),

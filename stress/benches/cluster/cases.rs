@@ -12,6 +12,7 @@ pub(crate) const DISTURBANCES: &str = "Disturbances";
 /// The servers, as tables call them: what changes the pod, if anything does.
 pub(crate) const NOTHING: &str = "nothing";
 pub(crate) const MEMGATE: &str = "memgate";
+pub(crate) const CONSTANT: &str = "constant answer";
 pub(crate) const PEER: &str = "Go peer";
 pub(crate) const POLICY: &str = "MutatingAdmissionPolicy";
 

@@ -1,5 +1,6 @@
 //! The creation of pods in rounds that all ways take in turn.
 
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::{self, Command};
 use std::time::{Duration, Instant};
@@ -9,13 +10,14 @@ use axum::http::Request;
 use memgate_server::deploy::component::Component;
 
 use super::cases::{
-    BOTH, CALL, CREATION, CREATION_CPU, LOADS, MEMGATE, NOTHING, P50, P50_ADDED, P99_ADDED, PEER,
+    BOTH, CALL, CONSTANT, CREATION, CREATION_CPU, LOADS, MEMGATE, NOTHING, P50, P50_ADDED, P99_ADDED, PEER,
 };
+use super::constant::write_answer;
 use super::creators::{Created, Creators, NAMESPACE};
 use super::figures::millis;
 use super::results::Table;
 use super::state::{agent, memory};
-use super::ways::Way;
+use super::ways::{POINTERS, Way};
 use crate::request::create;
 use crate::support::certs::Authority;
 use crate::support::control_plane::ControlPlane;
@@ -42,7 +44,8 @@ struct Scene<'c> {
     creators: Creators<'c>,
     ways: Vec<Way>,
     memgate: Webhook,
-    peer: Option<Peer>,
+    constant: Other,
+    peer: Option<Other>,
 }
 
 /// What one load came to.
@@ -103,29 +106,29 @@ impl<'c> Scene<'c> {
         peer: Option<&Path>,
     ) -> Result<Self> {
         let memgate = Serve::new(program).kubeconfig(kubeconfig).ready()?;
+        let constant = Other::constant(cluster, &memgate)?;
+        let peer = peer.map(Other::peer).transpose()?;
         let mut ways = vec![Way::nothing(), Way::memgate(program, cluster, &memgate)?];
-        let mut running = None;
-        if let Some(program) = peer {
-            let peer = Peer::start(program)?;
+        ways.push(ways[1].constant(&constant.endpoint)?);
+        if let Some(peer) = &peer {
             ways.push(ways[1].peer(&peer.endpoint)?);
-            running = Some(peer);
         }
         if Release::from_environment()?.number() >= Component::Map.min_kubernetes() {
             ways.push(ways[1].policy()?);
         }
-        Ok(Self { cluster, creators: Creators::new(cluster)?, ways, memgate, peer: running })
+        Ok(Self { cluster, creators: Creators::new(cluster)?, ways, memgate, constant, peer })
     }
 
     /// Pods of all loads, in one way.
     fn visit(&mut self, way: usize, plan: &Plan) -> Result<Vec<Measured>> {
-        let way = &self.ways[way];
+        let way = self.ways[way].clone();
         way.begin(self.cluster)?;
         let mut measured = Vec::new();
         for (load, pods) in LOADS.into_iter().zip(plan.pods) {
             let ((count, seconds), met) = (calls(self.cluster)?, handshakes(&self.memgate)?);
-            let before = usage(self.cluster, &mut self.memgate, self.peer.as_ref(), way.name)?;
+            let before = self.usage(way.name)?;
             let created = self.creators.create(load, pods, &way.expected())?;
-            let usage = usage(self.cluster, &mut self.memgate, self.peer.as_ref(), way.name)?.since(&before);
+            let usage = self.usage(way.name)?.since(&before);
             let (after, seconds_after) = calls(self.cluster)?;
             let wanted = if way.calls_webhook() { created.times.len() } else { 0 };
             let made = after - count;
@@ -140,6 +143,24 @@ impl<'c> Scene<'c> {
         }
         way.end(self.cluster)?;
         Ok(measured)
+    }
+
+    /// The CPU times of all until now; of the webhooks that of the one that is called.
+    fn usage(&mut self, way: &str) -> Result<Usage> {
+        let of = |process: u32| cpu_time(process).context("a process has ended");
+        let [apiserver, etcd, _] = self.cluster.processes()?;
+        let webhook = match way {
+            MEMGATE => self.memgate.process().cpu_time(),
+            CONSTANT => self.constant.process.cpu_time(),
+            PEER => self.peer.as_ref().and_then(|peer| peer.process.cpu_time()),
+            _ => Some(Duration::ZERO),
+        };
+        Ok(Usage {
+            apiserver: of(apiserver)?,
+            etcd: of(etcd)?,
+            webhook: webhook.context("a webhook has ended")?,
+            creators: of(process::id())?,
+        })
     }
 }
 
@@ -176,23 +197,6 @@ fn note(
     Ok(())
 }
 
-/// The CPU times of all until now; of the webhooks that of the one that is called.
-fn usage(cluster: &ControlPlane, memgate: &mut Webhook, peer: Option<&Peer>, way: &str) -> Result<Usage> {
-    let of = |process: u32| cpu_time(process).context("a process has ended");
-    let [apiserver, etcd, _] = cluster.processes()?;
-    let webhook = match way {
-        MEMGATE => memgate.process().cpu_time(),
-        PEER => peer.and_then(|peer| peer.process.cpu_time()),
-        _ => Some(Duration::ZERO),
-    };
-    Ok(Usage {
-        apiserver: of(apiserver)?,
-        etcd: of(etcd)?,
-        webhook: webhook.context("a webhook has ended")?,
-        creators: of(process::id())?,
-    })
-}
-
 impl Usage {
     fn since(&self, before: &Self) -> Self {
         Self {
@@ -225,26 +229,43 @@ fn sum(metrics: &str, start: &str) -> f64 {
     values.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
 }
 
-/// stress/benches/peers/controller-runtime, running.
-struct Peer {
+/// A webhook beside memgate, running.
+struct Other {
     process: Process,
     endpoint: Endpoint,
     _scratch: Scratch,
 }
 
-impl Peer {
-    fn start(program: &Path) -> Result<Self> {
-        wait::with_free_ports(|[port]| {
-            let scratch = Scratch::new("peer")?;
-            let authority = Authority::new("peer")?;
-            authority.server("peer")?.write(&scratch, "tls")?;
-            let state = super::state::write(scratch.path(), 2)?;
-            let address = std::net::SocketAddr::from(([127, 0, 0, 1], port));
+impl Other {
+    /// stress/benches/peers/controller-runtime.
+    fn peer(program: &Path) -> Result<Self> {
+        Self::start("peer", |folder, address| {
             let mut command = Command::new(program);
-            command.arg("--state").arg(state).arg("--certs").arg(scratch.path());
+            command.arg("--state").arg(super::state::write(folder, 2)?).arg("--certs").arg(folder);
             command.args(["--listen", &address.to_string()]);
-            let mut process = Process::start("the peer", &command, &scratch.path().join("peer.log"))?;
-            process.until("the peer to listen", || Ok(std::net::TcpStream::connect(address).ok()))?;
+            Ok(command)
+        })
+    }
+
+    /// This program, answering what memgate answers.
+    fn constant(cluster: &ControlPlane, memgate: &Webhook) -> Result<Self> {
+        Self::start("constant", |folder, address| {
+            write_answer(cluster, memgate, POINTERS, folder)?;
+            let mut command = Command::new(std::env::current_exe()?);
+            command.args(["constant", &address.to_string()]).arg(folder);
+            Ok(command)
+        })
+    }
+
+    fn start(name: &str, command: impl Fn(&Path, SocketAddr) -> Result<Command>) -> Result<Self> {
+        wait::with_free_ports(|[port]| {
+            let scratch = Scratch::new(name)?;
+            let authority = Authority::new(name)?;
+            authority.server(name)?.write(&scratch, "tls")?;
+            let address = SocketAddr::from(([127, 0, 0, 1], port));
+            let log = scratch.path().join(format!("{name}.log"));
+            let mut process = Process::start(name, &command(scratch.path(), address)?, &log)?;
+            process.until("it to listen", || Ok(std::net::TcpStream::connect(address).ok()))?;
             Ok(Self { process, endpoint: Endpoint::new(address, &authority.pem()), _scratch: scratch })
         })
     }

@@ -7,7 +7,7 @@ use anyhow::{Context, Result, ensure};
 use axum::http::Method;
 use serde_json::{Value, json};
 
-use super::cases::{MEMGATE, NOTHING, PEER, POLICY};
+use super::cases::{CONSTANT, MEMGATE, NOTHING, PEER, POLICY};
 use super::creators::{Expected, NAMESPACE, pod};
 use crate::installed::documents;
 use crate::request::{create, send};
@@ -33,6 +33,7 @@ const VARIABLES: [(&str, &str); 5] = [
 ];
 
 /// How the container gets its variables.
+#[derive(Clone)]
 pub(crate) struct Way {
     /// As tables call it.
     pub(crate) name: &'static str,
@@ -42,7 +43,15 @@ pub(crate) struct Way {
 }
 
 /// The annotations of all ways.
-const MARKS: [&str; 3] = ["memgate.dev/injected", "peer.memgate.dev/injected", "policy.memgate.dev/injected"];
+const MARKS: [&str; 4] = [
+    "memgate.dev/injected",
+    "peer.memgate.dev/injected",
+    "policy.memgate.dev/injected",
+    "constant.memgate.dev/injected",
+];
+
+/// The annotations of memgate and of the constant answer, as JSON pointers have them.
+pub(crate) const POINTERS: (&str, &str) = ("memgate.dev~1injected", "constant.memgate.dev~1injected");
 
 impl Way {
     /// Pods stay as they are.
@@ -63,6 +72,17 @@ impl Way {
             webhook["failurePolicy"] = json!("Fail");
         }
         Ok(Self { name: MEMGATE, mark: Some(MARKS[0]), objects })
+    }
+
+    /// The constant answer, called by all that memgate is called by.
+    pub(crate) fn constant(&self, endpoint: &Endpoint) -> Result<Self> {
+        let mut objects = self.objects.clone();
+        for webhook in objects.iter_mut().filter_map(|object| object["webhooks"].as_array_mut()).flatten() {
+            let url = webhook["clientConfig"]["url"].as_str().context("a webhook has a URL")?;
+            let path = url.rfind('/').map(|start| &url[start..]).context("a URL has a path")?;
+            webhook["clientConfig"] = endpoint.client_config(path);
+        }
+        Ok(Self { name: CONSTANT, mark: Some(MARKS[3]), objects })
     }
 
     /// The peer, called about the same pods under the same conditions.
@@ -117,7 +137,7 @@ impl Way {
 
     /// Whether the apiserver asks anyone.
     pub(crate) fn calls_webhook(&self) -> bool {
-        [MEMGATE, PEER].contains(&self.name)
+        [MEMGATE, CONSTANT, PEER].contains(&self.name)
     }
 
     fn pod_webhook(&self) -> Result<&Value> {

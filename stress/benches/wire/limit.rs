@@ -12,8 +12,8 @@ use memgate_server::server::options::Options;
 use memgate_server::server::tls::CertSource;
 use memgate_server::server::{Server, State, runtime};
 
-/// Serves at this address until it is killed.
-pub(crate) fn serve(listen: SocketAddr, certificates: &Path) -> Result<()> {
+/// Serves these routes at this address until it is killed.
+pub(crate) fn serve(listen: SocketAddr, certificates: &Path, routes: Router) -> Result<()> {
     let [cert, key] = ["tls.crt", "tls.key"].map(|name| certificates.join(name));
     let mut options = Options::new(CertSource::Files { cert, key });
     options.listen = listen;
@@ -21,11 +21,12 @@ pub(crate) fn serve(listen: SocketAddr, certificates: &Path) -> Result<()> {
     options.limits.handshakes = NonZeroU32::MAX;
     let server =
         Server::bind(options, State::Fixed(Snapshot::new(memgate_core::family::default_settings())))?;
-    Ok(runtime()?.block_on(server.with_routes(constant()).run(std::future::pending()))?)
+    Ok(runtime()?.block_on(server.with_routes(routes).run(std::future::pending()))?)
 }
 
 /// Reads the body, as any webhook must, and answers with as many bytes as a review has.
-fn constant() -> Router {
+#[allow(dead_code, reason = "an apiserver needs an answer that it understands")]
+pub(crate) fn constant() -> Router {
     let answer = Bytes::from(vec![b'x'; 1024]);
     Router::new().fallback(move |_body: Bytes| std::future::ready(answer.clone()))
 }

@@ -133,6 +133,10 @@ fn growth(table: &Table, (figure, title): (&str, &str), path: &Path) -> Result<(
         let objects: f64 = row.case.replace(',', "").parse()?;
         let Some(value) = row.figures.iter().find(|found| found.name == figure) else { continue };
         let point = (objects, value.spread().median);
+        // A server that refused all calls has no CPU time for each, and an axis up to infinity has no end.
+        if !point.1.is_finite() {
+            continue;
+        }
         match lines.iter_mut().find(|(server, _)| *server == row.server) {
             Some((_, points)) => points.push(point),
             None => lines.push((&row.server, vec![point])),

@@ -1,5 +1,6 @@
 //! Serves one connection: TLS, then HTTP/1.1 requests until one side closes it.
 
+mod self_wake;
 mod socket;
 
 use std::convert::Infallible;
@@ -27,6 +28,7 @@ use tokio_rustls::server::TlsStream;
 use tower::ServiceExt;
 
 use crate::library_error::explained;
+use crate::server::connection::self_wake::poll_again;
 use crate::server::connection::socket::Socket;
 use crate::server::connection_limiter::{Activity, Caller, ConnectionPhase, ConnectionSlot};
 use crate::server::drain::Drain;
@@ -172,7 +174,7 @@ async fn serve_http<S: AsyncRead + AsyncWrite + Unpin>(
         .max_buf_size(MAX_READ_BUFFER_BYTES.max(context.head))
         .serve_connection(TokioIo::new(stream), service_fn(respond))
         .without_shutdown();
-    match connection.await {
+    match poll_again(connection).await {
         Ok(parts) => linger(parts.io.into_inner(), context.timers.linger).await,
         Err(error) => tracing::debug!(error = explained(&error), "a connection ended early"),
     }
