@@ -482,3 +482,103 @@ const fn marks(chunk: u64) -> u64 {
     let backslashes = backslashes.wrapping_sub(ONES) & !backslashes;
     (quotes | backslashes) & (ONES << 7)
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::{Value as Json, json};
+
+    use memgate_primitives::pointer::Pointer;
+
+    use crate::patch::Patch;
+
+    use super::*;
+
+    fn edit(op: Op, pointer: &str, text: &str) -> Edit {
+        let value = if op == Op::Remove { Value::Nothing } else { Value::Text(text.to_owned()) };
+        Edit { op, pointer: Pointer::new(pointer), value, origins: Vec::new() }
+    }
+
+    /// Texts whose ends are at all places of eight bytes, with what could be taken for an end.
+    fn text() -> impl Strategy<Value = String> {
+        prop::collection::vec(
+            prop::sample::select(vec!["a", "\"", "\\", "{", "]", ",", "é", "\n", "~", "/"]),
+            0..50,
+        )
+        .prop_map(|parts| parts.concat())
+    }
+
+    fn json_value() -> impl Strategy<Value = Json> {
+        let leaf = prop_oneof![
+            text().prop_map(Json::from),
+            any::<i32>().prop_map(Json::from),
+            Just(Json::Null),
+            Just(json!(1.5e300)),
+            Just(json!(true)),
+        ];
+        leaf.prop_recursive(3, 24, 4, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Json::from),
+                prop::collection::vec((text(), inner), 0..4).prop_map(|fields| fields.into_iter().collect()),
+            ]
+        })
+    }
+
+    proptest! {
+        /// Edits give what the library `json_patch` gives, whatever stands around them.
+        #[test]
+        fn agrees_with_another_library(
+            before in json_value(),
+            list in prop::collection::vec(json_value(), 0..6),
+            key in text(),
+            value in json_value(),
+            at in 0_usize..8,
+            new in text(),
+            is_pretty in any::<bool>(),
+        ) {
+            let object = json!({"before": before, "deep": [{"list": list, key.clone(): value}], "after": before});
+            let text = if is_pretty { serde_json::to_string_pretty(&object) } else { serde_json::to_string(&object) };
+            let text = text.expect("JSON");
+            let deep = Pointer::new("/deep/0");
+            let in_list = deep.key("list");
+            let edits = [
+                edit(Op::Add, in_list.index(at).as_str(), &new),
+                edit(Op::Add, in_list.index(at + 1).as_str(), &new),
+                edit(Op::Replace, in_list.index(0).as_str(), "first"),
+                edit(Op::Add, deep.key(&key).as_str(), &new),
+                edit(Op::Add, "/after", "set"),
+                edit(Op::Remove, "/before", ""),
+            ];
+            for count in 1..=edits.len() {
+                let edits = &edits[..count];
+                let mut expected = object.clone();
+                let patch = serde_json::to_value(Patch(edits)).and_then(serde_json::from_value::<json_patch::Patch>);
+                let fits = json_patch::patch(&mut expected, &patch.expect("a patch")).is_ok();
+                prop_assert_eq!(check(&text, edits).is_ok(), fits, "{} {:?}", text, edits);
+                if fits {
+                    let applied: Json = serde_json::from_str(&apply(&text, edits).expect("applies")).expect("JSON");
+                    prop_assert_eq!(applied, expected);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn ends_on_text_that_is_not_json() {
+        for text in [
+            "", "{", "[", "{\"a\"", "{\"a\":", "{\"a\":[:", "[:]", "{:}", "{\"a\" 1}", "\"", "\"\\",
+            "{\"a\":1}}", "]",
+        ] {
+            let edits = [edit(Op::Add, "/a/0", "x")];
+            assert!(check(text, &edits).is_err(), "{text}");
+            assert!(check(text, &[edit(Op::Add, "/a/b/c", "x")]).is_err(), "{text}");
+        }
+        assert_eq!(check("{}", &[edit(Op::Add, "", "x")]), Err(PatchError::At(Pointer::root())));
+    }
+
+    #[test]
+    fn the_last_of_equal_keys_counts() {
+        let applied = apply(r#"{"a":[],"\u0061":["x"]}"#, &[edit(Op::Add, "/a/1", "y")]);
+        assert_eq!(applied.as_deref(), Ok(r#"{"a":[],"a":["x","y"]}"#));
+    }
+}
