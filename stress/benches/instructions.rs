@@ -13,30 +13,22 @@
 )]
 
 mod common;
+#[path = "common/served.rs"]
+mod served;
 #[path = "wire/state.rs"]
 mod state;
 
-use std::fs;
 use std::hint::black_box;
-use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::PathBuf;
 
 use gungraun::Callgrind;
 use gungraun::prelude::*;
 use memgate::offline::load::{InputPlan, load};
-use memgate_core::casefile::request;
 use memgate_core::family;
-use memgate_manifest::document::values;
-use memgate_manifest::source::Source;
-use memgate_model::snapshot::Snapshot;
-use memgate_server::server::options::Options;
-use memgate_server::server::tls::CertSource;
-use memgate_server::server::{Service, State, logs, reviews, routed, serve_plain};
+use memgate_server::server::{Service, State, reviews};
 use tempfile::TempDir;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
-use tokio::runtime::{Builder, Runtime};
+
+use crate::served::{Connection, changed, constant, memory, options, pod};
 
 /// The allocator of the program.
 #[global_allocator]
@@ -44,123 +36,6 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// How many reviews are counted together. tools/instructions.sh divides by it.
 const REVIEWS: usize = 100;
-
-/// How many reviews come before them.
-const WARM_UP: usize = 20;
-
-/// A connection to a server on the same thread.
-struct Connection {
-    runtime: Runtime,
-    stream: TcpStream,
-    request: Vec<u8>,
-    answer: Vec<u8>,
-}
-
-impl Connection {
-    fn new(service: Service, path: &str, body: &str) -> Self {
-        let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
-        let (stream, request) = {
-            let _entered = runtime.enter();
-            let (address, serving) = serve_plain(service, &options()).expect("a socket");
-            drop(runtime.spawn(serving));
-            let head = format!(
-                "POST {path}?timeout=10s HTTP/1.1\r\nHost: {address}\r\nUser-Agent: kube-apiserver-admission\r\nContent-Length: {}\r\nAccept: application/json, */*\r\nContent-Type: application/json\r\nAccept-Encoding: gzip\r\n\r\n",
-                body.len()
-            );
-            let stream = runtime.block_on(TcpStream::connect(address)).expect("a connection");
-            stream.set_nodelay(true).expect("a socket");
-            (stream, [head.as_bytes(), body.as_bytes()].concat())
-        };
-        let mut connection = Self { runtime, stream, request, answer: vec![0; 256 << 10] };
-        for _ in 0..WARM_UP {
-            connection.exchange();
-        }
-        connection
-    }
-
-    /// Sends the request, reads the answer, and returns its length.
-    fn exchange(&mut self) -> usize {
-        let Self { runtime, stream, request, answer } = self;
-        runtime.block_on(async {
-            stream.write_all(request).await.expect("a connection");
-            let mut length = 0;
-            loop {
-                let free = answer.get_mut(length..).expect("room for the answer");
-                length += stream.read(free).await.expect("an answer");
-                if let Some(end) = end(answer.get(..length).expect("what was read")) {
-                    assert_eq!(end, length, "one answer");
-                    return length;
-                }
-            }
-        })
-    }
-}
-
-/// Where the answer ends that begins with these bytes, once its head is complete and all of it is there.
-fn end(bytes: &[u8]) -> Option<usize> {
-    let head = bytes.windows(4).position(|window| window == b"\r\n\r\n")? + 4;
-    let text = std::str::from_utf8(bytes.get(..head)?).expect("a head");
-    assert!(text.starts_with("HTTP/1.1 200 "), "{text}");
-    let length = text.lines().find_map(|line| line.strip_prefix("content-length: ")).expect("a length");
-    let end = head + length.parse::<usize>().expect("a number");
-    (bytes.len() >= end).then_some(end)
-}
-
-fn options() -> Options {
-    let mut options = Options::new(CertSource::Files { cert: PathBuf::new(), key: PathBuf::new() });
-    options.listen = SocketAddr::from(([127, 0, 0, 1], 0));
-    options
-}
-
-fn constant(env: usize, annotation: usize) -> Connection {
-    let body = common::review("arkonis.dev/deployment", env, annotation, false);
-    Connection::new(routed(common::constant()), "/mutate", &body)
-}
-
-/// A pod with so many variables and so long an annotation.
-fn pod(label: &str, env: usize, annotation: usize, policies: bool) -> Connection {
-    let body = common::review(label, env, annotation, false);
-    served(common::snapshot(), "/mutate", &body, policies)
-}
-
-fn memory(policies: bool) -> Connection {
-    let body = request::review(&common::case("arkonis", "validate-memory", "accepts-redis-with-its-section"))
-        .to_string();
-    served(common::snapshot(), "/validate", &body, policies)
-}
-
-/// A case whose object the webhook changes.
-fn changed(family: &str, file: &str, name: &str, policies: bool) -> Connection {
-    let case = common::case(family, file, name);
-    let snapshot = request::state(&case).expect("a state");
-    served(snapshot, "/mutate", &request::review(&case).to_string(), policies)
-}
-
-fn served(mut snapshot: Snapshot, path: &str, body: &str, policies: bool) -> Connection {
-    logs::init(logs::LineFormat::Text, "warn").expect("the log");
-    if policies {
-        add_policies(&mut snapshot);
-    }
-    let mut connection = Connection::new(reviews(&options(), State::Fixed(snapshot)), path, body);
-    let length = connection.exchange();
-    let answer = String::from_utf8_lossy(connection.answer.get(..length).expect("the answer")).into_owned();
-    assert!(answer.contains(r#""allowed":true"#), "{answer}");
-    connection
-}
-
-/// The twenty policies of the library.
-fn add_policies(snapshot: &mut Snapshot) {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples/policy/library");
-    let mut files: Vec<_> =
-        fs::read_dir(folder).expect("the library").map(|entry| entry.expect("a file").path()).collect();
-    files.sort();
-    for file in files {
-        let source = Source::new("policy", fs::read_to_string(file).expect("a text"));
-        for document in values(&Arc::new(source), &mut Vec::new()) {
-            drop(memgate_core::state::add(snapshot, document.value()).expect("a policy"));
-        }
-    }
-}
 
 #[library_benchmark]
 #[bench::constant_4_kb(args = (20, 600), setup = constant)]

@@ -254,7 +254,7 @@ pub(crate) fn container_named<'p>(pod: &'p Pod<'p>, name: &str) -> Option<(usize
 
 /// The name of a resource in origins: `Kind namespace/name`.
 pub fn resource_name(kind: &str, object: &Object) -> Arc<str> {
-    format!("{kind} {}/{}", object.namespace, object.name).into()
+    [kind, " ", &object.namespace, "/", &object.name].concat().into()
 }
 
 /// The origin of an edit that comes from a field of a resource.

@@ -49,8 +49,8 @@ fn edited<T>(object: &str, edits: &[Edit], read: impl FnOnce(&Node<'_>) -> T) ->
     let mut values = values.iter();
     let mut root = Node::whole(object, &paths).ok_or(PatchError::Unreadable)?;
     for group in groups {
-        let first = group.first().map(|edit| edit.pointer.clone()).unwrap_or_default();
-        let (node, paths) = root.parent_of(group, &paths).ok_or(PatchError::At(first))?;
+        let first = || PatchError::At(group.first().map(|edit| edit.pointer.clone()).unwrap_or_default());
+        let (node, paths) = root.parent_of(group, &paths).ok_or_else(first)?;
         for (edit, value) in group.iter().zip(&mut values) {
             node.change(edit, value, paths).ok_or_else(|| PatchError::At(edit.pointer.clone()))?;
         }
