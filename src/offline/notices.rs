@@ -4,6 +4,7 @@
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::ops::Range;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -20,6 +21,7 @@ use memgate_manifest::error::Error;
 use memgate_manifest::source::{Source, Span};
 use memgate_model::finding::Finding;
 use memgate_model::object::Reference;
+use memgate_model::recurring_texts::RecurringTexts;
 use memgate_model::settings::Settings;
 use memgate_primitives::pointer::Pointer;
 
@@ -51,6 +53,16 @@ impl Notice {
     }
 }
 
+/// The first object of a name.
+#[derive(Debug)]
+struct First {
+    source: Arc<Source>,
+    /// The bytes of the name in it.
+    name: Range<usize>,
+    /// A hash of the object.
+    hash: u64,
+}
+
 /// Makes notices while files are read.
 #[derive(Debug, Default)]
 pub(super) struct Notices {
@@ -63,8 +75,8 @@ pub(super) struct Notices {
     pub(super) unreadable: usize,
     /// How many findings say so.
     unreadable_told: usize,
-    /// Of each object that is judged or read, by group, kind, namespace and name: the first place, and a hash of it.
-    objects: BTreeMap<[String; 4], (Arc<Source>, Span, u64)>,
+    /// Of each object that is judged or read, by group, kind, namespace and name: the first one.
+    objects: BTreeMap<[Arc<str>; 4], First>,
 }
 
 impl Notices {
@@ -101,7 +113,7 @@ impl Notices {
         if room == 0 {
             return;
         }
-        let text = |pointer| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let text = |pointer| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default().into();
         for finding in unreadable(document, within, value, settings).into_iter().take(room) {
             self.unreadable_told += 1;
             let (span, _) = document.locate(&finding.pointer).carets(false);
@@ -110,7 +122,7 @@ impl Notices {
                 kind: text("/kind"),
                 namespace: text("/metadata/namespace"),
                 name: text("/metadata/name"),
-                set: String::new(),
+                set: Arc::default(),
             };
             self.made.push(Notice { object_ref, ..Notice::new(document.source(), span, finding) });
         }
@@ -130,7 +142,7 @@ impl Notices {
         let Some(finding) = form::unserved_version(group, version, reference.kind.version) else { return };
         let finding = Finding { pointer: within.join(&finding.pointer), ..finding };
         let (span, _) = document.locate(&finding.pointer).carets(false);
-        let object_ref = ObjectRef { api_version: api_version.to_owned(), ..object_ref(reference) };
+        let object_ref = ObjectRef { api_version: api_version.into(), ..object_ref(reference) };
         self.made.push(Notice { object_ref, ..Notice::new(document.source(), span, finding) });
     }
 
@@ -145,7 +157,13 @@ impl Notices {
     }
 
     /// Adds an object, whether it is checked or not.
-    pub(super) fn object(&mut self, document: &Document, object_ref: &ObjectRef, settings: &Settings) {
+    pub(super) fn object(
+        &mut self,
+        document: &Document,
+        object_ref: &ObjectRef,
+        texts: &mut RecurringTexts,
+        settings: &Settings,
+    ) {
         let has_items = document.value().get("items").is_some_and(Value::is_array);
         let (group, kind) = (document.group(), document.kind());
         if let Some(finding) = misspelt(document.api_version(), kind, has_items) {
@@ -167,18 +185,19 @@ impl Notices {
             document.locate(&Pointer::new("/metadata/name")).carets(false).0,
             hasher.finish(),
         );
-        let ObjectRef { namespace, name: own_name, .. } = object_ref;
-        let key = [group, kind, namespace, own_name].map(str::to_owned);
-        match self.objects.entry(key) {
+        let ObjectRef { kind, namespace, name: own_name, .. } = object_ref;
+        let [kind, namespace, own_name] = [kind, namespace, own_name].map(Arc::clone);
+        match self.objects.entry([texts.shared(group), kind, namespace, own_name]) {
             Entry::Vacant(first) => {
-                first.insert((Arc::clone(source), name, hash));
+                first.insert(First { source: Arc::clone(source), name: name.start..name.end, hash });
             }
             Entry::Occupied(first) => {
-                let (first, first_span, first_hash) = first.get().clone();
+                let first = first.get();
                 // State that is repeated word for word, such as a Namespace, is the same whichever counts.
-                if !is_judged && first_hash == hash {
+                if !is_judged && first.hash == hash {
                     return;
                 }
+                let first_name = first.source.span(first.name.start, first.name.end);
                 let message = format!("{} stands twice; of two, the later one counts", object_ref.title());
                 let finding =
                     Finding::warn(&common::OBJECT_REPEATED, Pointer::new("/metadata/name"), message).help(
@@ -186,7 +205,7 @@ impl Notices {
                     );
                 self.made.push(Notice {
                     object_ref: object_ref.clone(),
-                    related: Some((first, first_span, "here it stands first")),
+                    related: Some((Arc::clone(&first.source), first_name, "here it stands first")),
                     ..Notice::new(source, name, finding)
                 });
             }
@@ -236,6 +255,6 @@ pub(super) fn unreadable_errors(
 /// The name of an object in reports.
 pub(super) fn object_ref(object: Reference) -> ObjectRef {
     let Reference { kind, namespace, name } = object;
-    let (api_version, kind, set) = (kind.api_version(), kind.kind.to_owned(), String::new());
-    ObjectRef { api_version, kind, namespace, name, set }
+    let (api_version, kind, set) = (kind.api_version().into(), kind.kind.into(), Arc::default());
+    ObjectRef { api_version, kind, namespace: namespace.into(), name: name.into(), set }
 }

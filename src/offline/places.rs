@@ -6,12 +6,13 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::offline::errors::location;
-use crate::report::Related;
-use memgate_core::state;
+use crate::report::{ObjectRef, Related};
+use memgate_core::state::{self, like};
 use memgate_manifest::document::Document;
 use memgate_manifest::place::{DocumentPlace, LastSource};
 use memgate_manifest::source::{Source, Span};
 use memgate_model::finding::Finding;
+use memgate_model::kind::Kind;
 use memgate_model::object::Reference;
 use memgate_model::settings::Settings;
 use memgate_primitives::pointer::Pointer;
@@ -19,23 +20,39 @@ use memgate_primitives::pointer::Pointer;
 /// The places of objects by their names, also of those that `--with` gives. The later of two objects with one name
 /// counts, as in the state.
 #[derive(Debug, Default)]
-pub struct Places(BTreeMap<Reference, ObjectPlace>);
+pub struct Places(BTreeMap<Key, ObjectPlace>);
+
+/// A reference that shares its texts.
+type Key = (&'static Kind, Arc<str>, Arc<str>);
 
 /// The place of an object.
 #[derive(Debug)]
 struct ObjectPlace {
     document: DocumentPlace,
-    /// The object in the document: empty, or `/items/3` inside a List that is one document.
-    within: Pointer,
+    /// The object in the document: `/items/3` inside a List that is one document.
+    within: Option<Box<Pointer>>,
 }
 
 impl Places {
-    /// Adds the object at `within` in a document.
-    pub(super) fn add(&mut self, document: &Document, within: &Pointer, value: &Value, settings: &Settings) {
-        if let Some(reference) = state::reference(settings, value) {
-            let place = ObjectPlace { document: document.place().clone(), within: within.clone() };
-            self.0.insert(reference, place);
+    /// Adds the object at `within` in a document. `names` has its name and namespace, if they are known.
+    pub(super) fn add(
+        &mut self,
+        document: &Document,
+        within: &Pointer,
+        value: &Value,
+        names: &ObjectRef,
+        settings: &Settings,
+    ) {
+        if let Some(Reference { kind, namespace, name }) = state::reference(settings, value) {
+            let within = Some(within).filter(|within| **within != Pointer::root()).cloned().map(Box::new);
+            let place = ObjectPlace { document: document.place().clone(), within };
+            let key = (kind, like(&namespace, &names.namespace), like(&name, &names.name));
+            self.0.insert(key, place);
         }
+    }
+
+    fn get(&self, Reference { kind, namespace, name }: &Reference) -> Option<&ObjectPlace> {
+        self.0.get(&(*kind, namespace.as_str().into(), name.as_str().into()))
     }
 
     /// Adds the places of other inputs, which replace those of the same names.
@@ -45,7 +62,7 @@ impl Places {
 
     /// The place of a field of an object.
     pub(super) fn span(&self, object: &Reference, pointer: &Pointer) -> Option<(Arc<Source>, Span)> {
-        let place = self.0.get(object)?;
+        let place = self.get(object)?;
         Some((Arc::clone(place.document.source()), place.caret(pointer)))
     }
 
@@ -62,11 +79,9 @@ impl Places {
         findings: impl Iterator<Item = &'r Finding>,
     ) -> BTreeMap<*const Finding, Vec<Related<'r>>> {
         let all = findings.flat_map(|finding| finding.elsewhere.iter().map(move |it| (finding, it)));
-        let places = all.filter_map(|(finding, it)| Some((finding, it, self.0.get(&it.object)?)));
+        let places = all.filter_map(|(finding, it)| Some((finding, it, self.get(&it.object)?)));
         let mut places: Vec<_> = places.enumerate().collect();
-        places.sort_by_key(|(_, (.., place))| {
-            (Arc::as_ptr(place.document.source()), place.document.span().start)
-        });
+        places.sort_by_key(|(_, (.., place))| (Arc::as_ptr(place.document.source()), place.document.start()));
         let mut last = LastSource::default();
         let related = places.into_iter().map(|(number, (finding, elsewhere, place))| {
             last.is_now(&place.document);
@@ -87,7 +102,8 @@ impl Places {
 impl ObjectPlace {
     /// The stretch of a caret for a field of the object.
     fn caret(&self, pointer: &Pointer) -> Span {
-        self.document.locate(&self.within.join(pointer)).carets(false).0
+        let within = self.within.as_ref().map(|within| within.join(pointer));
+        self.document.locate(within.as_ref().unwrap_or(pointer)).carets(false).0
     }
 }
 
@@ -95,6 +111,7 @@ impl ObjectPlace {
 mod tests {
     use crate::offline::load::InputPlan;
     use crate::offline::load::load;
+    use memgate_primitives::pointer::Pointer;
 
     const TEXT: &str = "\
 apiVersion: v1
@@ -125,9 +142,8 @@ items:
             let lines: Vec<_> = places
                 .0
                 .iter()
-                .map(|(object, place)| {
-                    let line = place.document.locate(&place.within).caret.line;
-                    (object.kind.kind, object.namespace.as_str(), object.name.as_str(), line)
+                .map(|((kind, namespace, name), place)| {
+                    (kind.kind, &**namespace, &**name, place.caret(&Pointer::root()).line)
                 })
                 .collect();
             let expected = [

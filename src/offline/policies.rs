@@ -136,7 +136,7 @@ impl PolicyFile {
             (Some(one), Some(two)) => one == two,
             _ => Arc::ptr_eq(self.place.source(), other.place.source()),
         };
-        is_same_text && self.place.span().start == other.place.span().start && self.within == other.within
+        is_same_text && self.place.start() == other.place.start() && self.within == other.within
     }
 }
 

@@ -82,7 +82,7 @@ impl RewrittenFile<'_> {
         for (object, edits) in &self.changes {
             if let Some(document) = documents.get(&object.place.index()) {
                 let edits = object.edits_in_document(edits);
-                origins.extend(lines_of_object(document, object.place.prefix(), edits));
+                origins.extend(lines_of_object(document, &object.place.prefix(), edits));
             }
         }
         origins.sort_by_key(|(line, _)| *line);
@@ -207,7 +207,7 @@ mod tests {
             let new = rewrite(&source, &[(place, json(&edits))]).expect("applies").text;
             let new = Arc::new(Source::new("a.yaml", new));
             let document = values(&new, &mut Vec::new()).remove(0);
-            let lines = lines_of_object(&document, place.prefix(), edits);
+            let lines = lines_of_object(&document, &place.prefix(), edits);
             let lines: Vec<_> = lines.iter().map(|(line, origin)| (*line, origin.rule)).collect();
             assert_eq!(lines, expected, "{}", new.text());
         }

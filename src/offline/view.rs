@@ -60,7 +60,7 @@ fn view_object(
     let request = Request { occasion, ..undecided.request() };
     let admitted = admit(&request, snapshot).map_err(|fault| fault_of(&undecided.object, &fault))?;
     let views = views(&request, admitted.object.as_deref().unwrap_or_default(), snapshot);
-    let CheckedObject { place, object_ref, .. } = undecided.object;
+    let CheckedObject { place, object_ref, .. } = undecided.into_object();
     Ok(ViewedObject { place, object_ref, views })
 }
 

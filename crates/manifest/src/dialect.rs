@@ -11,7 +11,7 @@ use crate::source::Source;
 /// characters in quotes, and in a comment what follows one is content to it.
 pub(super) fn read_otherwise(source: &Arc<Source>, part: Part) -> Option<SyntaxError> {
     let text = source.text().get(part.bytes())?;
-    let is_first = part.start == 0;
+    let is_first = part.start() == 0;
     let odd = text.char_indices().find(|&(at, character)| match character {
         '\u{85}' | '\u{2028}' | '\u{2029}' => true,
         '\u{feff}' => at > 0 || !is_first,
@@ -27,7 +27,7 @@ pub(super) fn read_otherwise(source: &Arc<Source>, part: Part) -> Option<SyntaxE
         '#' => ("ends a document for kubectl, right behind \"---\"", "put a blank before it"),
         _ => ("is passed over by kubectl here", "remove it"),
     };
-    let at = part.start + at;
+    let at = part.start() + at;
     let span = source.span(at, at + character.len_utf8());
     let error = SyntaxError::new(source, span, format!("U+{code:04X} {message}"));
     Some(error.help(if character == '#' {
