@@ -58,7 +58,7 @@ impl Checked {
 #[derive(Debug)]
 pub struct Decided {
     /// The object.
-    pub object: CheckedObject,
+    pub object: Box<CheckedObject>,
     /// The decision of both webhook calls together, without the objects that it did not know. Objects share equal ones.
     pub admitted: Arc<Admitted>,
     /// The objects that the decision needed and that are not known.
@@ -102,12 +102,12 @@ pub fn check(mut inputs: Inputs, occasion: Occasion<'static>) -> Checked {
     let mut all = Vec::with_capacity(inputs.objects.len());
     for undecided in std::mem::take(&mut inputs.objects) {
         if undecided.is_exempt() {
-            let CheckedObject { place, object_ref, .. } = undecided.into_object();
+            let CheckedObject { place, object_ref, .. } = *undecided.into_object();
             inputs.passed_over.push(PassedOver::object(&place, object_ref, Why::SystemNamespace));
             continue;
         }
         let is_pod = undecided.request().is_pod();
-        match decide(*undecided, [&snapshot, &open], occasion) {
+        match decide(undecided, [&snapshot, &open], occasion) {
             Ok(mut decided) => {
                 used.policies.extend(decided.admitted.decision.policies.iter().cloned());
                 used.exemptions.extend(decided.admitted.decision.exemptions.iter().cloned());

@@ -19,7 +19,7 @@ use memgate_primitives::pointer::Pointer;
 #[derive(Debug, Clone)]
 pub struct CheckedObject {
     /// Its place in a file.
-    pub place: DocumentPlace,
+    pub place: Arc<DocumentPlace>,
     /// Of a workload, where its pod is.
     template: Option<Box<Template>>,
     /// Its name in reports.
@@ -40,8 +40,8 @@ struct Template {
 /// An object before the decision about it.
 #[derive(Debug, Clone)]
 pub struct UndecidedObject {
-    /// The object.
-    pub object: CheckedObject,
+    /// The object; boxed, since it goes on to the decision.
+    pub object: Box<CheckedObject>,
     /// The namespace that the manifest or the settings name; empty when neither does.
     namespace: Arc<str>,
     /// Whether it has no name, so that its name in reports is the start of one.
@@ -79,7 +79,7 @@ impl UndecidedObject {
     /// itself: an apiserver refuses it. `namespace` is the one that the manifest or the settings name; empty when neither
     /// does.
     pub(super) fn of(
-        document: Document,
+        document: &Document,
         object_ref: ObjectRef,
         namespace: Arc<str>,
         json: Arc<str>,
@@ -99,12 +99,12 @@ impl UndecidedObject {
             Ok(Box::new(Template { pointer, claims, pod }))
         });
         let template = template.transpose()?;
-        let object = CheckedObject { place: document.into_place(), template, object_ref };
+        let object = Box::new(CheckedObject { place: document.shared_place(), template, object_ref });
         Ok(Self { object, namespace, is_unnamed, json })
     }
 
     /// The object without its text.
-    pub(super) fn into_object(self) -> CheckedObject {
+    pub(super) fn into_object(self) -> Box<CheckedObject> {
         let mut object = self.object;
         if let Some(template) = &mut object.template {
             template.pod = String::new();

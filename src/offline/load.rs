@@ -75,8 +75,8 @@ pub enum Error {
 pub struct Inputs {
     /// The texts that hold the objects, in the order of the paths.
     pub sources: Vec<Arc<Source>>,
-    /// What is to be checked, in document order. Boxed, so that each goes when it was decided about.
-    pub objects: Vec<Box<UndecidedObject>>,
+    /// What is to be checked, in document order.
+    pub objects: Vec<UndecidedObject>,
     /// What decisions may look at.
     pub snapshot: Snapshot,
     /// What is not checked, in document order.
@@ -390,7 +390,7 @@ impl Loader<'_> {
             notices.policy(document, within, value, &inputs.snapshot.settings);
         }
         if reading.keeps_places {
-            inputs.places.add(document, within, value, names, &inputs.snapshot.settings);
+            inputs.places.add(document, within, value, &inputs.snapshot.settings);
         }
         let is_definition = notices.definition(value);
         let ObjectRef { namespace, name, .. } = names;
@@ -433,8 +433,8 @@ impl Loader<'_> {
         object_ref: ObjectRef,
         json: Option<Arc<str>>,
     ) -> Result<(), Error> {
-        let Self { inputs, notices, texts, .. } = self;
-        notices.object(&document, &object_ref, texts, &inputs.snapshot.settings);
+        let Self { inputs, notices, .. } = self;
+        notices.object(&document, &object_ref, &inputs.snapshot.settings);
         let Some(json) = json else {
             let is_checked = is_checked(document.group(), document.kind());
             let why = if is_checked { Why::NotAnnotated } else { Why::OtherKind };
@@ -443,8 +443,8 @@ impl Loader<'_> {
         };
         let chosen = inputs.snapshot.settings.namespace.as_deref();
         let namespace = like(document.namespace().or(chosen).unwrap_or_default(), &object_ref.namespace);
-        let object = UndecidedObject::of(document, object_ref, namespace, json).map_err(Error::Object)?;
-        inputs.objects.push(Box::new(object));
+        let object = UndecidedObject::of(&document, object_ref, namespace, json).map_err(Error::Object)?;
+        inputs.objects.push(object);
         Ok(())
     }
 }

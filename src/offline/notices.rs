@@ -1,10 +1,8 @@
 //! Findings about files: documents that look as if they were meant to be checked and are not. No decision about an object
 //! is made here.
 
-use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::ops::Range;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -12,6 +10,7 @@ use serde_json::Value;
 use crate::offline::classify::{has_required_annotation, is_checked};
 use crate::offline::errors::error_of;
 use crate::offline::misspelt::misspelt;
+use crate::offline::places::name_hash;
 use crate::report::ObjectRef;
 use memgate_core::decide::form;
 use memgate_core::family::common;
@@ -21,8 +20,8 @@ use memgate_manifest::error::Error;
 use memgate_manifest::source::{Source, Span};
 use memgate_model::finding::Finding;
 use memgate_model::object::Reference;
-use memgate_model::recurring_texts::RecurringTexts;
 use memgate_model::settings::Settings;
+use memgate_primitives::members::ByKey;
 use memgate_primitives::pointer::Pointer;
 
 /// The most findings about objects of state that cannot be looked at.
@@ -57,8 +56,8 @@ impl Notice {
 #[derive(Debug)]
 struct First {
     source: Arc<Source>,
-    /// The bytes of the name in it.
-    name: Range<usize>,
+    /// The bytes of its name.
+    name: Span,
     /// A hash of the object.
     hash: u64,
 }
@@ -76,7 +75,7 @@ pub(super) struct Notices {
     /// How many findings say so.
     unreadable_told: usize,
     /// Of each object that is judged or read, by group, kind, namespace and name: the first one.
-    objects: BTreeMap<[Arc<str>; 4], First>,
+    objects: ByKey<u64, First>,
 }
 
 impl Notices {
@@ -157,13 +156,7 @@ impl Notices {
     }
 
     /// Adds an object, whether it is checked or not.
-    pub(super) fn object(
-        &mut self,
-        document: &Document,
-        object_ref: &ObjectRef,
-        texts: &mut RecurringTexts,
-        settings: &Settings,
-    ) {
+    pub(super) fn object(&mut self, document: &Document, object_ref: &ObjectRef, settings: &Settings) {
         let has_items = document.value().get("items").is_some_and(Value::is_array);
         let (group, kind) = (document.group(), document.kind());
         if let Some(finding) = misspelt(document.api_version(), kind, has_items) {
@@ -185,31 +178,23 @@ impl Notices {
             document.locate(&Pointer::new("/metadata/name")).carets(false).0,
             hasher.finish(),
         );
-        let ObjectRef { kind, namespace, name: own_name, .. } = object_ref;
-        let [kind, namespace, own_name] = [kind, namespace, own_name].map(Arc::clone);
-        match self.objects.entry([texts.shared(group), kind, namespace, own_name]) {
-            Entry::Vacant(first) => {
-                first.insert(First { source: Arc::clone(source), name: name.start..name.end, hash });
-            }
-            Entry::Occupied(first) => {
-                let first = first.get();
-                // State that is repeated word for word, such as a Namespace, is the same whichever counts.
-                if !is_judged && first.hash == hash {
-                    return;
-                }
-                let first_name = first.source.span(first.name.start, first.name.end);
-                let message = format!("{} stands twice; of two, the later one counts", object_ref.title());
-                let finding =
-                    Finding::warn(&common::OBJECT_REPEATED, Pointer::new("/metadata/name"), message).help(
-                        "remove one of them, or name the files of each environment in sets: of .memgate.yaml",
-                    );
-                self.made.push(Notice {
-                    object_ref: object_ref.clone(),
-                    related: Some((Arc::clone(&first.source), first_name, "here it stands first")),
-                    ..Notice::new(source, name, finding)
-                });
-            }
+        let ObjectRef { namespace, name: own_name, .. } = object_ref;
+        let key = name_hash([group, kind, namespace, own_name]);
+        let Some(first) = self.objects.get(&key) else {
+            return self.objects.insert(key, First { source: Arc::clone(source), name, hash });
+        };
+        // State that is repeated word for word, such as a Namespace, is the same whichever counts.
+        if !is_judged && first.hash == hash {
+            return;
         }
+        let message = format!("{} stands twice; of two, the later one counts", object_ref.title());
+        let finding = Finding::warn(&common::OBJECT_REPEATED, Pointer::new("/metadata/name"), message)
+            .help("remove one of them, or name the files of each environment in sets: of .memgate.yaml");
+        self.made.push(Notice {
+            object_ref: object_ref.clone(),
+            related: Some((Arc::clone(&first.source), first.name, "here it stands first")),
+            ..Notice::new(source, name, finding)
+        });
     }
 
     /// All notices.

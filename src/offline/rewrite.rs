@@ -43,7 +43,7 @@ pub fn rewrite_all(checked: &Checked) -> Result<Vec<RewrittenFile<'_>>, Error> {
     let rewritten = |source| {
         let changes = by_source.get(&Arc::as_ptr(source)).cloned().unwrap_or_default();
         let patch = |(object, edits): &(&CheckedObject, &[Edit])| json(&object.edits_in_document(edits));
-        let patches: Vec<_> = changes.iter().map(|change| (&change.0.place, patch(change))).collect();
+        let patches: Vec<_> = changes.iter().map(|change| (&*change.0.place, patch(change))).collect();
         Ok(RewrittenFile { source, new: rewrite(source, &patches)?, changes })
     };
     checked.inputs.sources.iter().map(rewritten).collect()
@@ -52,7 +52,7 @@ pub fn rewrite_all(checked: &Checked) -> Result<Vec<RewrittenFile<'_>>, Error> {
 /// The allowed objects with edits.
 fn changed(checked: &Checked) -> impl Iterator<Item = (&CheckedObject, &[Edit])> {
     let changed = checked.decided.iter().filter(|it| it.allowed() && !it.admitted.edits.is_empty());
-    changed.map(|decided| (&decided.object, decided.admitted.edits.as_slice()))
+    changed.map(|decided| (&*decided.object, decided.admitted.edits.as_slice()))
 }
 
 /// Edits as a patch. They are always JSON.

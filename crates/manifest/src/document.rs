@@ -18,7 +18,7 @@ use memgate_primitives::pointer::Pointer;
 /// One Kubernetes object in a source.
 #[derive(Debug, Clone)]
 pub struct Document {
-    place: DocumentPlace,
+    place: Arc<DocumentPlace>,
     value: Value,
 }
 
@@ -143,7 +143,8 @@ impl PartReader {
     fn of_json(&self, part: Part, index: usize) -> Option<Document> {
         let outline = self.outlines.read(part, 0);
         let (root, value) = root_values(&self.outlines.source, &outline, &mut 0).pop()?.ok()?;
-        Some(Document { place: DocumentPlace::new(&self.outlines, part, &outline, root, index), value })
+        let place = DocumentPlace::new(&self.outlines, part, &outline, root, index).into();
+        Some(Document { place, value })
     }
 
     /// Reads an item of the List before it; nothing if that was read as a whole.
@@ -151,7 +152,8 @@ impl PartReader {
         let (list, pointer, number) = self.list.as_ref()?;
         let Document { place, mut value } = self.of_json(part, list.place.index())?;
         fill_type_meta(&mut value, list.api_version(), list.kind());
-        let document = Document { place: place.item_of(pointer, *number), value };
+        let place = Arc::unwrap_or_clone(place).item_of(pointer, *number).into();
+        let document = Document { place, value };
         if let Some((.., number)) = &mut self.list {
             *number += 1;
         }
@@ -172,7 +174,7 @@ impl Iterator for PartReader {
             return Some(self.item(part).into_iter().map(Ok).collect());
         }
         self.list = None;
-        if let PartForm::JsonHead(_) = part.form {
+        if part.form == PartForm::JsonHead {
             let list = self.of_json(part, self.index).filter(|head| self.splits_lists && is_list(head));
             if let Some(list) = list {
                 self.index += 1;
@@ -191,7 +193,7 @@ impl Iterator for PartReader {
             match value {
                 Ok((_, Value::Null)) => {}
                 Ok((root, value)) => {
-                    let place = DocumentPlace::new(&self.outlines, part, &outline, root, index);
+                    let place = DocumentPlace::new(&self.outlines, part, &outline, root, index).into();
                     documents.push(Ok(Document { place, value }));
                 }
                 Err(error) => documents.push(Err(Error::Syntax(error))),
@@ -232,7 +234,7 @@ fn is_list(document: &Document) -> bool {
 fn flatten_items(list: &Document, items: Vec<Value>, parsed: &mut Parsed) {
     for (place, mut value) in list.place.items().into_iter().zip(items) {
         fill_type_meta(&mut value, list.api_version(), list.kind());
-        flatten(Document { place, value }, parsed);
+        flatten(Document { place: place.into(), value }, parsed);
     }
 }
 
@@ -288,9 +290,9 @@ impl Document {
         self.place.locate(pointer)
     }
 
-    /// The place alone. The object itself takes ten times the memory of its text.
-    pub fn into_place(self) -> DocumentPlace {
-        self.place
+    /// The place alone, shared. The object itself takes ten times the memory of its text.
+    pub fn shared_place(&self) -> Arc<DocumentPlace> {
+        Arc::clone(&self.place)
     }
 
     /// The object as kubectl would send it.

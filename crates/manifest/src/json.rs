@@ -12,7 +12,7 @@ use crate::outline::{
     Form, MAX_DEPTH, Node, NodeId, NodeKind, Outline, Part, PartForm, ScalarText, Style, Tag,
 };
 use crate::place::control_character;
-use crate::source::{Source, offset};
+use crate::source::Source;
 
 /// Whether the text can be JSON objects or arrays at all.
 pub(super) fn looks_like(source: &Source) -> bool {
@@ -25,12 +25,15 @@ const LARGE_TEXT: usize = 1 << 20;
 /// Parses a part. The first byte that is not JSON is an error of the whole source.
 pub(super) fn read(source: &Arc<Source>, part: Part) -> Result<Outline, Box<SyntaxError>> {
     let mut reader = JsonReader::new(source, part);
-    if let PartForm::JsonHead(end) = part.form {
-        reader.items = Items::EndAt(end as usize);
+    if part.form == PartForm::JsonHead {
+        reader.items = Items::EndAt(part.bytes().end);
     }
     while reader.at < reader.text.len() {
         let root = reader.value(0)?;
         reader.outline.roots.push(Ok(root));
+        if part.form != PartForm::Text {
+            break;
+        }
         reader.skip_blanks();
     }
     Ok(reader.outline)
@@ -47,14 +50,17 @@ pub(super) fn parts(source: &Arc<Source>) -> Option<Vec<Part>> {
     let (mut reader, mut parts) = (JsonReader::new(source, whole), Vec::new());
     while reader.at < reader.text.len() {
         let start = reader.at;
-        reader.items = Items::Listed(Vec::new(), 0);
+        reader.items = Items::Listed(Vec::new(), start);
         reader.value(0).ok()?;
         if reader.outline.drop_from(0, reader.text) {
             return None;
         }
         let Items::Listed(items, end) = std::mem::take(&mut reader.items) else { return None };
-        let form = if items.is_empty() { PartForm::Json } else { PartForm::JsonHead(end) };
-        parts.push(Part::new(start, reader.at, form));
+        parts.push(if items.is_empty() {
+            Part::new(start, reader.at, PartForm::Json)
+        } else {
+            Part::new(start, end, PartForm::JsonHead)
+        });
         parts.extend(items);
         reader.skip_blanks();
     }
@@ -78,13 +84,13 @@ enum Items {
     /// It ends at this byte, and is not read.
     EndAt(usize),
     /// Its items are read, and only their parts kept, with the byte at which it ends.
-    Listed(Vec<Part>, u32),
+    Listed(Vec<Part>, usize),
 }
 
 impl<'s> JsonReader<'s> {
     /// A reader at the first value of a part.
     fn new(source: &'s Arc<Source>, part: Part) -> Self {
-        let (text, items) = (source.text().get(..part.bytes().end).unwrap_or_default(), Items::Read);
+        let (text, items) = (source.text(), Items::Read);
         let mut reader = Self { source, text, at: part.start(), outline: Outline::default(), items };
         if reader.at == 0 && text.starts_with('\u{feff}') {
             reader.at = '\u{feff}'.len_utf8();
@@ -150,7 +156,7 @@ impl<'s> JsonReader<'s> {
                 }
                 items.push(Part::new(start, self.at, PartForm::JsonItem));
             }
-            self.items = Items::Listed(items, offset(self.at));
+            self.items = Items::Listed(items, self.at);
         }
         let kind = NodeKind::List(Form::Flow, Vec::new());
         Ok(self.outline.push(Node { start, content: start, end: self.at, tag: Tag::None, kind }))

@@ -33,10 +33,11 @@ pub(super) struct Part {
 pub(super) enum PartForm {
     /// As YAML, or as JSON if it is a whole source that looks like JSON.
     Text,
-    /// As a value of JSON.
+    /// As the value of JSON that begins here.
     Json,
-    /// As an object of JSON without what is in its list `items`, which ends at this byte. Its items are the next parts.
-    JsonHead(u32),
+    /// As the object of JSON that begins here, without what is in its list `items`, whose end is that of the part. The
+    /// items are the next parts.
+    JsonHead,
     /// As an item of such a list.
     JsonItem,
 }

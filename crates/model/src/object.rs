@@ -53,9 +53,9 @@ pub struct Object {
     /// decisions look it up.
     pub held: bool,
     /// The length of its JSON; 0 where that does not matter.
-    json: usize,
+    json: u32,
     /// How many bytes it takes in the state.
-    bytes: usize,
+    bytes: u32,
     tree: OnceLock<Tree>,
     /// The JSON of an object whose tree is made when it is first looked at.
     text: Option<Arc<str>>,
@@ -134,7 +134,7 @@ impl Object {
         let budget = Budget::of_steps(json * MOST_TIMES_JSON / size_of::<Tree>());
         let tree = Tree::read_stored(text, &kind.schema, &budget)?;
         let mut object = Self::new(kind, namespace.into(), name.into(), tree);
-        object.json = json;
+        object.json = bytes(json);
         if budget.has_ended() {
             object.held = false;
         } else if let Some(Tree::Text(name)) = object.tree().at(&["metadata", "name"]) {
@@ -164,8 +164,8 @@ impl Object {
 
     /// Takes no more memory than needed, and lets go of a tree that takes too much of it.
     fn settle(&mut self, recurring: &mut RecurringTexts) {
-        self.bytes = BYTES_BESIDE_TREE + self.tree.get_mut().map_or(0, |tree| tree.settle(recurring));
-        self.held &= self.json == 0 || self.bytes <= MOST_TIMES_JSON * self.json;
+        self.bytes = bytes(BYTES_BESIDE_TREE + self.tree.get_mut().map_or(0, |tree| tree.settle(recurring)));
+        self.held &= self.json == 0 || self.bytes() <= MOST_TIMES_JSON * self.json as usize;
         if !self.held {
             let mut tree = self.tree.take().unwrap_or(Tree::Null);
             tree.narrow(&["metadata", "annotations"]);
@@ -175,14 +175,14 @@ impl Object {
             }
             self.tree = OnceLock::from(tree);
             // The name may be the text of the object that was read.
-            self.bytes = BYTES_BESIDE_TREE + self.name.len() + 16 + annotations;
+            self.bytes = bytes(BYTES_BESIDE_TREE + self.name.len() + 16 + annotations);
         }
         recurring.share(&mut self.namespace);
     }
 
     /// How many bytes it takes in the state; 0 before it is there.
     pub const fn bytes(&self) -> usize {
-        self.bytes
+        self.bytes as usize
     }
 
     /// Whether the object is being deleted.
@@ -215,6 +215,11 @@ impl Object {
     pub fn label(&self, key: &str) -> Option<&str> {
         self.tree().at(&["metadata", "labels"])?.entry(key)
     }
+}
+
+/// A number of bytes as it is kept.
+fn bytes(bytes: usize) -> u32 {
+    u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 
 /// What makes an object unfit for use.
