@@ -11,6 +11,7 @@ use memgate_manifest::place::DocumentPlace;
 use memgate_model::claim_volumes::{ClaimVolumes, add_to_pod};
 use memgate_model::edit::Edit;
 use memgate_model::kind::SYSTEM_NAMESPACES;
+use memgate_model::object::JsonText;
 use memgate_model::request::{Occasion, Operation, Request};
 use memgate_model::workload;
 use memgate_primitives::pointer::Pointer;
@@ -47,7 +48,7 @@ pub struct UndecidedObject {
     /// Whether it has no name, so that its name in reports is the start of one.
     is_unnamed: bool,
     /// The object as JSON. As a value it takes ten times its text.
-    json: Arc<str>,
+    json: Arc<JsonText>,
 }
 
 impl CheckedObject {
@@ -82,7 +83,7 @@ impl UndecidedObject {
         document: &Document,
         object_ref: ObjectRef,
         namespace: Arc<str>,
-        json: Arc<str>,
+        json: Arc<JsonText>,
     ) -> serde_json::Result<Self> {
         let (value, is_unnamed) = (document.value(), document.name().is_empty());
         let workload = workload::find(document.group(), document.kind());
@@ -128,7 +129,7 @@ impl UndecidedObject {
 
     fn request_for_whole(&self) -> Request<'_> {
         let ObjectRef { api_version, kind, .. } = &self.object.object_ref;
-        self.request_for(api_version, kind, self.name(), &self.json)
+        self.request_for(api_version, kind, self.name(), &self.json.0)
     }
 
     fn name(&self) -> &str {
@@ -166,7 +167,7 @@ impl UndecidedObject {
 
     /// The JSON of the manifest.
     pub fn manifest(&self) -> &str {
-        &self.json
+        &self.json.0
     }
 
     /// For the pod of a workload, the request to create the workload.

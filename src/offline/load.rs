@@ -31,7 +31,7 @@ use memgate_core::state::{self, AddError, Added, SharedTexts, like};
 use memgate_manifest::document::{Document, each_value, fill_type_meta, parse_parts};
 use memgate_manifest::error::Error as InputError;
 use memgate_manifest::source::Source;
-use memgate_model::object::DEFAULT_NAMESPACE;
+use memgate_model::object::{DEFAULT_NAMESPACE, JsonText};
 use memgate_model::recurring_texts::RecurringTexts;
 use memgate_model::settings::Settings;
 use memgate_model::snapshot::Snapshot;
@@ -359,7 +359,7 @@ impl Loader<'_> {
         within: &Pointer,
         value: &Value,
         names: &ObjectRef,
-        json: Option<&Arc<str>>,
+        json: Option<&Arc<JsonText>>,
     ) -> Result<bool, Error> {
         let Self { reading, inputs, notices, .. } = self;
         let settings = &inputs.snapshot.settings;
@@ -418,12 +418,13 @@ impl Loader<'_> {
     }
 
     /// The JSON of an object to check; `None` for one that is passed over.
-    fn json(document: &Document) -> Result<Option<Arc<str>>, Error> {
+    fn json(document: &Document) -> Result<Option<Arc<JsonText>>, Error> {
         let (group, kind, value) = (document.group(), document.kind(), document.value());
         if !is_checked(group, kind) || !has_required_annotation(group, kind, value) {
             return Ok(None);
         }
-        Ok(Some(serde_json::to_string(value).map_err(Error::Object)?.into()))
+        let json = serde_json::to_string(value).map_err(Error::Object)?;
+        Ok(Some(Arc::new(JsonText(json.into()))))
     }
 
     /// Adds a document to the objects to check, or to those that are passed over if it has no JSON.
@@ -431,7 +432,7 @@ impl Loader<'_> {
         &mut self,
         document: Document,
         object_ref: ObjectRef,
-        json: Option<Arc<str>>,
+        json: Option<Arc<JsonText>>,
     ) -> Result<(), Error> {
         let Self { inputs, notices, .. } = self;
         notices.object(&document, &object_ref, &inputs.snapshot.settings);

@@ -14,7 +14,7 @@ use crate::family;
 use memgate_model::crds::Crds;
 use memgate_model::finding::Finding;
 use memgate_model::kind::Kind;
-use memgate_model::object::{Coverage, DEFAULT_NAMESPACE, KindState, Object, Reference};
+use memgate_model::object::{Coverage, DEFAULT_NAMESPACE, JsonText, KindState, Object, Reference};
 use memgate_model::settings::Settings;
 use memgate_model::snapshot::Snapshot;
 use memgate_primitives::pointer::Pointer;
@@ -48,11 +48,11 @@ pub fn empty(settings: Settings) -> Snapshot {
     snapshot
 }
 
-/// The texts of an object that the state shares with those who check it.
+/// The texts of an object that the state shares with its check.
 #[derive(Debug)]
 pub struct SharedTexts<'t> {
     /// Its JSON.
-    pub json: &'t Arc<str>,
+    pub json: &'t Arc<JsonText>,
     /// Its namespace.
     pub namespace: &'t Arc<str>,
     /// Its name.

@@ -54,3 +54,16 @@ fn beside_a_marker(text: &str, is_first: bool) -> Option<(usize, char)> {
         comment.or_else(|| odd(behind, &[' ', '\t'])).map(|(blanks, first)| (at + blanks, first))
     })
 }
+
+/// The first control character, which neither YAML nor JSON allows; YAML parsers take NUL for the end of the text.
+pub(super) fn control_character(source: &Arc<Source>, part: Part) -> Option<SyntaxError> {
+    let control = |byte: u8| byte < b' ' && !matches!(byte, b'\n' | b'\r' | b'\t');
+    let bytes = source.text().as_bytes().get(part.bytes())?;
+    let at = part.start() + bytes.iter().copied().position(control)?;
+    let code = source.text().as_bytes().get(at).copied().unwrap_or_default();
+    let message = format!("a control character (U+{code:04X}) cannot stand here");
+    Some(
+        SyntaxError::new(source, source.span(at, at + 1), message)
+            .help("remove it, or write it as an escape"),
+    )
+}

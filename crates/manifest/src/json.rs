@@ -7,11 +7,11 @@ use std::sync::Arc;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
 
+use crate::dialect::control_character;
 use crate::error::SyntaxError;
 use crate::outline::{
     Form, MAX_DEPTH, Node, NodeId, NodeKind, Outline, Part, PartForm, ScalarText, Style, Tag,
 };
-use crate::place::control_character;
 use crate::source::Source;
 
 /// Whether the text can be JSON objects or arrays at all.

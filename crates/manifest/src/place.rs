@@ -7,8 +7,7 @@ use std::borrow::Cow;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::dialect::read_otherwise;
-use crate::error::SyntaxError;
+use crate::dialect::{control_character, read_otherwise};
 use crate::outline::{NodeId, NodeKind, Outline, Part, PartForm, parts};
 use crate::source::{Location, Source, Span, offset};
 use crate::value::{is_merge, key_name};
@@ -201,19 +200,6 @@ impl Outlines {
     fn last(&self) -> MutexGuard<'_, Option<(Part, Arc<Outline>)>> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// The first control character, which neither YAML nor JSON allows; YAML parsers take NUL for the end of the text.
-pub(super) fn control_character(source: &Arc<Source>, part: Part) -> Option<SyntaxError> {
-    let control = |byte: u8| byte < b' ' && !matches!(byte, b'\n' | b'\r' | b'\t');
-    let bytes = source.text().as_bytes().get(part.bytes())?;
-    let at = part.start() + bytes.iter().copied().position(control)?;
-    let code = source.text().as_bytes().get(at).copied().unwrap_or_default();
-    let message = format!("a control character (U+{code:04X}) cannot stand here");
-    Some(
-        SyntaxError::new(source, source.span(at, at + 1), message)
-            .help("remove it, or write it as an escape"),
-    )
 }
 
 fn bytes(outline: &Outline, node: NodeId) -> [u32; 2] {

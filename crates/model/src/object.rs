@@ -35,6 +35,10 @@ const LEAST_JSON: usize = 256;
 /// How many bytes the annotations of an object that is not held may take: enough for those that memgate reads of a kind.
 const MOST_BYTES_NOT_HELD: usize = 512;
 
+/// The JSON of an object, which several others share.
+#[derive(Debug, PartialEq, Eq)]
+pub struct JsonText(pub Box<str>);
+
 /// One object of the state, pruned to what its kind's schema names.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Object {
@@ -52,13 +56,11 @@ pub struct Object {
     /// Whether all that is read of it is here. If not, only its name and the annotations by which it is found are, and
     /// decisions look it up.
     pub held: bool,
-    /// The length of its JSON; 0 where that does not matter.
-    json: u32,
-    /// How many bytes it takes in the state.
+    /// How many bytes it takes in the state. Before it is there, the length of its JSON; 0 where that does not matter.
     bytes: u32,
     tree: OnceLock<Tree>,
     /// The JSON of an object whose tree is made when it is first looked at.
-    text: Option<Arc<str>>,
+    text: Option<Arc<JsonText>>,
     /// The result of the first call of [`Object::defect`]; it never changes.
     defect: OnceLock<Option<Box<Defect>>>,
     /// The keys that [`Object::has_data_key`] looks up.
@@ -97,7 +99,6 @@ impl Object {
             name,
             stored: false,
             held: true,
-            json: 0,
             bytes: 0,
             tree: OnceLock::from(tree),
             text: None,
@@ -108,14 +109,14 @@ impl Object {
 
     /// An object with this JSON, which others share. Its tree is made when a decision looks at it: of many objects in
     /// files, few are ever looked at.
-    pub fn read_later(kind: &'static Kind, namespace: Arc<str>, name: Arc<str>, text: Arc<str>) -> Self {
+    pub fn read_later(kind: &'static Kind, namespace: Arc<str>, name: Arc<str>, text: Arc<JsonText>) -> Self {
         let (tree, text) = (OnceLock::new(), Some(text));
         Self { tree, text, ..Self::new(kind, namespace, name, Tree::Null) }
     }
 
     /// The whole object, as far as it is read.
     pub fn tree(&self) -> &Tree {
-        let read = |text: &Arc<str>| Tree::parse(text, &self.kind.schema).ok();
+        let read = |text: &Arc<JsonText>| Tree::parse(&text.0, &self.kind.schema).ok();
         self.tree.get_or_init(|| self.text.as_ref().and_then(read).unwrap_or(Tree::Null))
     }
 
@@ -134,7 +135,7 @@ impl Object {
         let budget = Budget::of_steps(json * MOST_TIMES_JSON / size_of::<Tree>());
         let tree = Tree::read_stored(text, &kind.schema, &budget)?;
         let mut object = Self::new(kind, namespace.into(), name.into(), tree);
-        object.json = bytes(json);
+        object.bytes = bytes(json);
         if budget.has_ended() {
             object.held = false;
         } else if let Some(Tree::Text(name)) = object.tree().at(&["metadata", "name"]) {
@@ -164,8 +165,9 @@ impl Object {
 
     /// Takes no more memory than needed, and lets go of a tree that takes too much of it.
     fn settle(&mut self, recurring: &mut RecurringTexts) {
+        let json = self.bytes();
         self.bytes = bytes(BYTES_BESIDE_TREE + self.tree.get_mut().map_or(0, |tree| tree.settle(recurring)));
-        self.held &= self.json == 0 || self.bytes() <= MOST_TIMES_JSON * self.json as usize;
+        self.held &= json == 0 || self.bytes() <= MOST_TIMES_JSON * json;
         if !self.held {
             let mut tree = self.tree.take().unwrap_or(Tree::Null);
             tree.narrow(&["metadata", "annotations"]);
@@ -180,7 +182,7 @@ impl Object {
         recurring.share(&mut self.namespace);
     }
 
-    /// How many bytes it takes in the state; 0 before it is there.
+    /// How many bytes it takes in the state, once it is there.
     pub const fn bytes(&self) -> usize {
         self.bytes as usize
     }
