@@ -43,10 +43,12 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io;
+use std::sync::Arc;
 
 pub use memgate_primitives::plain_text::plain;
 
 use crate::report::changes::Change;
+use crate::report::fingerprint::Fingerprint;
 use crate::report::table::Table;
 use memgate_model::decision::NotShown;
 use memgate_model::finding::{Code, Finding, Severity};
@@ -123,7 +125,7 @@ pub struct LocatedFinding<'a> {
     /// and the anchor of an alias.
     pub related: Vec<Related<'a>>,
     /// Identifies the finding in the report, the same in every run: see [`fingerprint`].
-    pub fingerprint: String,
+    pub fingerprint: Fingerprint,
 }
 
 /// An object that was checked, and its place.
@@ -163,19 +165,19 @@ pub struct Related<'a> {
     pub label: String,
 }
 
-/// The object that a finding is about, as in Kubernetes' ObjectReference.
+/// The object that a finding is about, as in Kubernetes' ObjectReference. Its texts are shared: there may be very many.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ObjectRef {
     /// Group and version, as in the manifest.
-    pub api_version: String,
+    pub api_version: Arc<str>,
     /// The kind.
-    pub kind: String,
+    pub kind: Arc<str>,
     /// The namespace; empty for a cluster-scoped kind.
-    pub namespace: String,
+    pub namespace: Arc<str>,
     /// `metadata.name`, else `metadata.generateName`; empty without either.
-    pub name: String,
+    pub name: Arc<str>,
     /// The set of files in which it was judged; empty without sets.
-    pub set: String,
+    pub set: Arc<str>,
 }
 
 /// A stretch of a file.
@@ -530,7 +532,7 @@ mod tests {
 
     #[test]
     fn counts_findings_that_are_not_shown() {
-        let object_ref = ObjectRef { kind: "Agent".to_owned(), name: "a".to_owned(), ..ObjectRef::default() };
+        let object_ref = ObjectRef { kind: "Agent".into(), name: "a".into(), ..ObjectRef::default() };
         let not_shown = vec![(&object_ref, NotShown { denials: 1, warnings: 2 })];
         let report = Report { not_shown, ..Report::default() };
         assert_eq!((report.count(Severity::Deny), report.count(Severity::Warn)), (1, 2));

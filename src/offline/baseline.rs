@@ -86,7 +86,7 @@ impl Baseline {
             let unused = known.take(&entry.identity, entry.count);
             let set = &entry.identity.object_ref.set;
             let is_read = all_is_read
-                && (!has_sets || checked.places_of_sets.contains_key(set))
+                && (!has_sets || checked.places_of_sets.contains_key(&**set))
                 && is_judged(checked, &entry.identity.code);
             let gone = if is_read { unused } else { 0 };
             left.add(&entry.identity, entry.count - gone);
@@ -141,12 +141,12 @@ fn text(entries: &KnownFindings) -> String {
             "fingerprint": identity.fingerprint(),
             "code": code,
             "severity": severity.name(),
-            "object": {"group": object_ref.group(), "kind": kind, "namespace": namespace, "name": name},
+            "object": {"group": object_ref.group(), "kind": **kind, "namespace": **namespace, "name": **name},
             "pointer": pointer.as_str(),
             "count": count,
         });
         if let Some(entry) = entry.as_object_mut().filter(|_| !set.is_empty()) {
-            entry.insert("set".to_owned(), json!(set));
+            entry.insert("set".to_owned(), json!(**set));
         }
         let _infallible = write!(text, "{separator}{entry}");
         separator = ",\n    ";
@@ -224,7 +224,13 @@ fn entry(document: &Document, value: &Value, at: &Pointer) -> Result<BaselineEnt
         WrittenSeverity::Deny => Severity::Deny,
         WrittenSeverity::Warn => Severity::Warn,
     };
-    let object_ref = ObjectRef { api_version: group + "/", kind, namespace, name, set: written.set };
+    let object_ref = ObjectRef {
+        api_version: (group + "/").into(),
+        kind: kind.into(),
+        namespace: namespace.into(),
+        name: name.into(),
+        set: written.set.into(),
+    };
     let identity = Identity::new(&object_ref, Pointer::new(written.pointer), &written.code, severity);
     if written.fingerprint != identity.fingerprint() {
         let message = "this fingerprint is not that of code, object and pointer; write the baseline anew";

@@ -1,6 +1,7 @@
 //! Decides about every object of the inputs, as both webhook calls would.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
 use crate::offline::checked_object::{CheckedObject, UndecidedObject};
@@ -19,6 +20,7 @@ use memgate_core::family::common::OBJECT_REPEATED;
 use memgate_manifest::error::Error;
 use memgate_manifest::source::Source;
 use memgate_model::finding::{Cause, Finding, Severity};
+use memgate_model::object::Reference;
 use memgate_model::reason::Reason;
 use memgate_model::request::{Occasion, Request};
 use memgate_model::snapshot::Snapshot;
@@ -56,9 +58,11 @@ impl Checked {
 #[derive(Debug)]
 pub struct Decided {
     /// The object.
-    pub object: CheckedObject,
-    /// The decision of both webhook calls together.
-    pub admitted: Admitted,
+    pub object: Box<CheckedObject>,
+    /// The decision of both webhook calls together, without the objects that it did not know. Objects share equal ones.
+    pub admitted: Arc<Admitted>,
+    /// The objects that the decision needed and that are not known.
+    pub unknown: Box<[Reference]>,
     /// The findings of an apiserver about a pod and its workload, made before it calls memgate; pointers are those in the
     /// document.
     pub of_form: Vec<Finding>,
@@ -94,17 +98,17 @@ pub fn check(mut inputs: Inputs, occasion: Occasion<'static>) -> Checked {
     let settings = inputs.snapshot.settings.clone();
     let snapshot = std::mem::replace(&mut inputs.snapshot, Snapshot::new(settings));
     let open = snapshot.without_empty(|kind| kind.namespaced && is_checked(kind.group, kind.kind));
-    let mut used = Used::default();
-    let mut all = Vec::new();
+    let (mut used, mut known) = (Used::default(), KnownDecisions::default());
+    let mut all = Vec::with_capacity(inputs.objects.len());
     for undecided in std::mem::take(&mut inputs.objects) {
         if undecided.is_exempt() {
-            let CheckedObject { place, object_ref, .. } = undecided.object;
+            let CheckedObject { place, object_ref, .. } = *undecided.into_object();
             inputs.passed_over.push(PassedOver::object(&place, object_ref, Why::SystemNamespace));
             continue;
         }
         let is_pod = undecided.request().is_pod();
-        match decide(*undecided, [&snapshot, &open], occasion) {
-            Ok(decided) => {
+        match decide(undecided, [&snapshot, &open], occasion) {
+            Ok(mut decided) => {
                 used.policies.extend(decided.admitted.decision.policies.iter().cloned());
                 used.exemptions.extend(decided.admitted.decision.exemptions.iter().cloned());
                 if !decided.is_judged() {
@@ -117,6 +121,7 @@ pub fn check(mut inputs: Inputs, occasion: Occasion<'static>) -> Checked {
                     ));
                 }
                 if decided.is_judged() || decided.has_findings() {
+                    known.share(&mut decided.admitted);
                     all.push(decided);
                 }
             }
@@ -133,6 +138,9 @@ pub fn check(mut inputs: Inputs, occasion: Occasion<'static>) -> Checked {
 
 /// Drops warnings about repeated pods and workloads that do not run an agent.
 fn drop_repeated_others(inputs: &mut Inputs, judged: &[Decided]) {
+    if inputs.notices.iter().all(|notice| notice.finding.code != &OBJECT_REPEATED) {
+        return;
+    }
     let judged: BTreeSet<&ObjectRef> =
         judged.iter().filter(|it| it.is_judged()).map(|it| &it.object.object_ref).collect();
     let is_other = |it: &&PassedOver| !matches!(it.why, Why::OtherKind | Why::NotAnnotated);
@@ -142,6 +150,36 @@ fn drop_repeated_others(inputs: &mut Inputs, judged: &[Decided]) {
     let is_kept =
         |notice: &Notice| notice.finding.code != &OBJECT_REPEATED || !others.contains(&notice.object_ref);
     inputs.notices.retain(is_kept);
+}
+
+/// Decisions that were made lately.
+#[derive(Default)]
+struct KnownDecisions(BTreeMap<u64, Arc<Admitted>>);
+
+impl KnownDecisions {
+    /// Replaces a decision by an equal one. Those that refer to places elsewhere stay apart, since each has its own.
+    fn share(&mut self, admitted: &mut Arc<Admitted>) {
+        /// Many objects have one of few decisions, and others one of their own.
+        const MOST: usize = 1024;
+        let findings = &admitted.decision.findings;
+        if findings.iter().any(|finding| !finding.elsewhere.is_empty()) {
+            return;
+        }
+        let mut hasher = DefaultHasher::new();
+        for finding in findings {
+            (finding.code_name(), finding.pointer.as_str(), finding.message()).hash(&mut hasher);
+        }
+        let hash = hasher.finish();
+        match self.0.get(&hash) {
+            Some(known) if known == admitted => *admitted = Arc::clone(known),
+            _ => {
+                if self.0.len() >= MOST {
+                    self.0.clear();
+                }
+                self.0.insert(hash, Arc::clone(admitted));
+            }
+        }
+    }
 }
 
 /// The order of the inputs.
@@ -173,13 +211,15 @@ fn decide(
         note_not_found(&mut admitted.decision.findings, &open.decision.findings);
     }
     for finding in &mut admitted.decision.findings {
-        let message = finding.message_at(&object.in_document(&finding.pointer));
-        *finding = finding.clone().with_message(message);
+        finding.settle_at(&object.in_document(&finding.pointer));
     }
+    admitted.decision.findings.shrink_to_fit();
     // Edits are made in the user's own text, so the stored object is not needed.
     admitted.object = None;
     let of_form = of_form(&undecided);
-    let mut decided = Decided { object: undecided.object, admitted, of_form, judged: true };
+    let unknown = std::mem::take(&mut admitted.decision.unknown).into();
+    let (object, admitted) = (undecided.into_object(), Arc::new(admitted));
+    let mut decided = Decided { object, admitted, unknown, of_form, judged: true };
     let decision = &decided.admitted.decision;
     let is_judged = !decision.families.is_empty() || !decision.policies.is_empty();
     decided.judged = is_judged || decision.reason == Reason::Valid || !decided.allowed();
@@ -205,10 +245,10 @@ fn note_not_found(findings: &mut [Finding], open: &[Finding]) {
 
 /// The findings about the form of a pod, and of the workload that makes it.
 fn of_form(undecided: &UndecidedObject) -> Vec<Finding> {
-    let in_document = |finding: Finding| {
+    let in_document = |mut finding: Finding| {
         let pointer = undecided.object.in_document(&finding.pointer);
-        let message = finding.message_at(&pointer);
-        Finding { pointer, ..finding.with_message(message) }
+        finding.settle_at(&pointer);
+        Finding { pointer, ..finding }
     };
     let Some(workload) = undecided.workload_request() else {
         return form::findings(&undecided.request());
@@ -220,7 +260,7 @@ fn of_form(undecided: &UndecidedObject) -> Vec<Finding> {
 /// The error for an object without a decision.
 pub(super) fn fault_of(object: &CheckedObject, fault: &dyn std::error::Error) -> Error {
     let message = format!("{}: {fault}", object.object_ref.title());
-    error_at(&object.place, &object.template, message)
+    error_at(&object.place, &object.template(), message)
 }
 
 #[cfg(test)]

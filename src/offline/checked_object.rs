@@ -1,6 +1,8 @@
 //! An object of a file before and after the decision about it. For a workload the decision is about the pod that its
 //! controller would create, for a StatefulSet with its claims.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value};
 
 use crate::report::ObjectRef;
@@ -9,6 +11,7 @@ use memgate_manifest::place::DocumentPlace;
 use memgate_model::claim_volumes::{ClaimVolumes, add_to_pod};
 use memgate_model::edit::Edit;
 use memgate_model::kind::SYSTEM_NAMESPACES;
+use memgate_model::object::JsonText;
 use memgate_model::request::{Occasion, Operation, Request};
 use memgate_model::workload;
 use memgate_primitives::pointer::Pointer;
@@ -17,123 +20,159 @@ use memgate_primitives::pointer::Pointer;
 #[derive(Debug, Clone)]
 pub struct CheckedObject {
     /// Its place in a file.
-    pub place: DocumentPlace,
-    /// The pointer to it in the document: empty, or that of the pod template of a workload.
-    pub template: Pointer,
-    /// The volumes for the claims of a StatefulSet's pod.
-    claims: ClaimVolumes,
+    pub place: Arc<DocumentPlace>,
+    /// Of a workload, where its pod is.
+    template: Option<Box<Template>>,
     /// Its name in reports.
     pub object_ref: ObjectRef,
 }
 
-/// An object with its requests.
+/// Where the pod of a workload is.
+#[derive(Debug, Clone)]
+struct Template {
+    /// The pointer to it in the document.
+    pointer: Pointer,
+    /// The volumes for the claims of a StatefulSet's pod.
+    claims: ClaimVolumes,
+    /// Its JSON; empty once it was decided about.
+    pod: String,
+}
+
+/// An object before the decision about it.
 #[derive(Debug, Clone)]
 pub struct UndecidedObject {
-    /// The object.
-    pub object: CheckedObject,
-    request: OwnedRequest,
-    /// For the pod of a workload, the request to create the workload.
-    workload: Option<OwnedRequest>,
-}
-
-/// The request to create an object, with the object as JSON. The object as a value takes ten times its text.
-#[derive(Debug, Clone)]
-struct OwnedRequest {
-    /// Without the object.
-    request: Request<'static>,
-    json: String,
-}
-
-impl OwnedRequest {
-    /// The request for an object with this group, version, kind and name.
-    fn new(names: [&str; 4], namespace: &str, object: &Value) -> serde_json::Result<Self> {
-        let [group, version, kind, name] = names.map(|name| name.to_owned().into());
-        let request = Request {
-            operation: Operation::Create,
-            group,
-            version,
-            kind,
-            subresource: "".into(),
-            namespace: namespace.to_owned().into(),
-            name,
-            object: None,
-            old_object: None,
-            occasion: Occasion::default(),
-            read_pod: None,
-            cancelled: None,
-        };
-        Ok(Self { request, json: serde_json::to_string(object)? })
-    }
-
-    fn get(&self) -> Request<'_> {
-        Request { object: Some(&self.json), ..self.request.clone() }
-    }
+    /// The object; boxed, since it goes on to the decision.
+    pub object: Box<CheckedObject>,
+    /// The namespace that the manifest or the settings name; empty when neither does.
+    namespace: Arc<str>,
+    /// Whether it has no name, so that its name in reports is the start of one.
+    is_unnamed: bool,
+    /// The object as JSON. As a value it takes ten times its text.
+    json: Arc<JsonText>,
 }
 
 impl CheckedObject {
+    /// The pointer to the object that is decided about in the document: empty, or that of the pod template of a workload.
+    pub fn template(&self) -> Pointer {
+        self.template.as_ref().map_or_else(Pointer::root, |template| template.pointer.clone())
+    }
+
+    /// Whether it is a workload, of which its pod is decided about.
+    pub(super) const fn is_workload(&self) -> bool {
+        self.template.is_some()
+    }
+
     /// The pointer in the document for a pointer in the object that is decided about.
     pub fn in_document(&self, place: &Pointer) -> Pointer {
-        self.claims.in_workload(&self.template, place)
+        let in_workload = |template: &Template| template.claims.in_workload(&template.pointer, place);
+        self.template.as_deref().map_or_else(|| place.clone(), in_workload)
     }
 
     /// Edits of the object that is decided about as edits of the document.
     pub fn edits_in_document(&self, edits: &[Edit]) -> Vec<Edit> {
-        self.claims.edits_in_workload(&self.template, edits)
+        let in_workload = |template: &Template| template.claims.edits_in_workload(&template.pointer, edits);
+        self.template.as_deref().map_or_else(|| edits.to_vec(), in_workload)
     }
 }
 
 impl UndecidedObject {
-    /// The object of a document, or the pod that a workload makes. A workload without a template is judged itself: an
-    /// apiserver refuses it. `namespace` is the one that the manifest or the settings name; empty when neither does.
-    pub(super) fn of(document: Document, object_ref: ObjectRef, namespace: &str) -> serde_json::Result<Self> {
-        let (group, kind) = (document.group(), document.kind());
-        let names = [group, document.version(), kind, document.name()];
-        let whole = OwnedRequest::new(names, namespace, document.value())?;
-        let workload = workload::find(group, kind);
+    /// The object of a document with this JSON, or the pod that a workload makes. A workload without a template is judged
+    /// itself: an apiserver refuses it. `namespace` is the one that the manifest or the settings name; empty when neither
+    /// does.
+    pub(super) fn of(
+        document: &Document,
+        object_ref: ObjectRef,
+        namespace: Arc<str>,
+        json: Arc<JsonText>,
+    ) -> serde_json::Result<Self> {
+        let (value, is_unnamed) = (document.value(), document.name().is_empty());
+        let workload = workload::find(document.group(), document.kind());
         let template =
-            workload.and_then(|it| document.value().pointer(it.template)).filter(|it| it.is_object());
-        let Some((template, kind)) = template.zip(workload) else {
-            let (template, claims, place) = (Pointer::root(), ClaimVolumes::default(), document.into_place());
-            let object = CheckedObject { place, template, claims, object_ref };
-            return Ok(Self { object, request: whole, workload: None });
-        };
-        let mut pod = pod(template);
-        let mut claims = ClaimVolumes::default();
-        if kind.has_claims() {
-            let claim_templates = document.value().pointer("/spec/volumeClaimTemplates");
-            claims = add_to_pod(&mut pod, document.name(), claim_templates.unwrap_or(&Value::Null));
+            workload.and_then(|it| Some((it, value.pointer(it.template).filter(|it| it.is_object())?)));
+        let template = template.map(|(kind, template)| {
+            let mut pod = pod(template);
+            let mut claims = ClaimVolumes::default();
+            if kind.has_claims() {
+                let claim_templates = value.pointer("/spec/volumeClaimTemplates");
+                claims = add_to_pod(&mut pod, document.name(), claim_templates.unwrap_or(&Value::Null));
+            }
+            let (pointer, pod) = (Pointer::new(kind.template), serde_json::to_string(&pod)?);
+            Ok(Box::new(Template { pointer, claims, pod }))
+        });
+        let template = template.transpose()?;
+        let object = Box::new(CheckedObject { place: document.shared_place(), template, object_ref });
+        Ok(Self { object, namespace, is_unnamed, json })
+    }
+
+    /// The object without its text.
+    pub(super) fn into_object(self) -> Box<CheckedObject> {
+        let mut object = self.object;
+        if let Some(template) = &mut object.template {
+            template.pod = String::new();
         }
-        // A controller gives its pods their names.
-        let request = OwnedRequest::new(["", "v1", "Pod", ""], namespace, &pod)?;
-        let (template, place) = (Pointer::new(kind.template), document.into_place());
-        let object = CheckedObject { place, template, claims, object_ref };
-        Ok(Self { object, request, workload: Some(whole) })
+        object
     }
 
     /// Whether this is a pod for which the installed webhooks are not called.
     pub fn is_exempt(&self) -> bool {
-        let request = &self.request.request;
-        request.is_pod() && SYSTEM_NAMESPACES.contains(&&*request.namespace)
+        self.request().is_pod() && SYSTEM_NAMESPACES.contains(&&*self.namespace)
     }
 
     /// The request to create the object.
     pub fn request(&self) -> Request<'_> {
-        self.request.get()
+        match &self.object.template {
+            // A controller gives its pods their names.
+            Some(template) => self.request_for("v1", "Pod", "", &template.pod),
+            None => self.request_for_whole(),
+        }
+    }
+
+    fn request_for_whole(&self) -> Request<'_> {
+        let ObjectRef { api_version, kind, .. } = &self.object.object_ref;
+        self.request_for(api_version, kind, self.name(), &self.json.0)
+    }
+
+    fn name(&self) -> &str {
+        if self.is_unnamed { "" } else { &self.object.object_ref.name }
+    }
+
+    fn request_for<'a>(
+        &'a self,
+        api_version: &'a str,
+        kind: &'a str,
+        name: &'a str,
+        json: &'a str,
+    ) -> Request<'a> {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        Request {
+            operation: Operation::Create,
+            group: group.into(),
+            version: version.into(),
+            kind: kind.into(),
+            subresource: "".into(),
+            namespace: (&*self.namespace).into(),
+            name: name.into(),
+            object: Some(json),
+            old_object: None,
+            occasion: Occasion::default(),
+            read_pod: None,
+            cancelled: None,
+        }
     }
 
     /// For the pod of a workload, the name of the workload.
     pub(super) fn workload_name(&self) -> Option<&str> {
-        self.workload.as_ref().map(|workload| &*workload.request.name)
+        self.object.is_workload().then(|| self.name())
     }
 
     /// The JSON of the manifest.
     pub fn manifest(&self) -> &str {
-        &self.workload.as_ref().unwrap_or(&self.request).json
+        &self.json.0
     }
 
     /// For the pod of a workload, the request to create the workload.
     pub fn workload_request(&self) -> Option<Request<'_>> {
-        self.workload.as_ref().map(OwnedRequest::get)
+        self.object.is_workload().then(|| self.request_for_whole())
     }
 }
 

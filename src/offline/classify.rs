@@ -1,6 +1,7 @@
 //! Classifies the objects in files.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -8,6 +9,7 @@ use crate::report::ObjectRef;
 use memgate_core::family;
 use memgate_manifest::document::Document;
 use memgate_model::memory_view::Role;
+use memgate_model::recurring_texts::RecurringTexts;
 use memgate_model::workload;
 
 /// Whether objects of this group and kind are checked: pods, workloads by the pods of their templates, memory resources,
@@ -28,8 +30,8 @@ pub fn has_required_annotation(group: &str, kind: &str, object: &Value) -> bool 
     })
 }
 
-/// The name of an object in reports. `namespace` is that of objects without one.
-pub fn object_ref(document: &Document, namespace: &str) -> ObjectRef {
+/// The name of an object in reports. `namespace` is that of objects without one. What recurs is shared.
+pub fn object_ref(document: &Document, namespace: &str, texts: &mut RecurringTexts) -> ObjectRef {
     let generate_name = || document.value().pointer("/metadata/generateName").and_then(Value::as_str);
     let name = match document.name() {
         "" => generate_name().unwrap_or_default(),
@@ -41,11 +43,11 @@ pub fn object_ref(document: &Document, namespace: &str) -> ObjectRef {
     let cluster_scoped = known.is_some_and(|kind| !kind.namespaced);
     let namespace = if cluster_scoped { "" } else { document.namespace().unwrap_or(namespace) };
     ObjectRef {
-        api_version: document.api_version().to_owned(),
-        kind: document.kind().to_owned(),
-        namespace: namespace.to_owned(),
-        name: name.to_owned(),
-        set: String::new(),
+        api_version: texts.shared(document.api_version()),
+        kind: texts.shared(document.kind()),
+        namespace: texts.shared(namespace),
+        name: name.into(),
+        set: Arc::default(),
     }
 }
 

@@ -26,7 +26,7 @@ pub fn notes(report: &Report<'_>, families: &[&'static Family]) -> Vec<String> {
 /// The place of an object's kind in the rows. A version that moved to another group is not of the line that ends.
 fn row(object: &ObjectRef, families: &[&'static Family]) -> Option<(usize, usize)> {
     let (group, version) = object.api_version.split_once('/')?;
-    let is_it = |(known, kind, _): &(&str, &str, &str)| *known == group && *kind == object.kind;
+    let is_it = |(known, kind, _): &(&str, &str, &str)| *known == group && **kind == *object.kind;
     let find = |(index, family): (usize, &&'static Family)| {
         Some((index, family.definitions.departed.iter().position(is_it)?))
     };

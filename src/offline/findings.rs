@@ -12,7 +12,7 @@ use crate::offline::notices::Notice;
 use crate::offline::origin::Origins;
 use crate::offline::passed_over::PassedOver;
 use crate::offline::repository::Tool;
-use crate::report::fingerprint::{self, Counter};
+use crate::report::fingerprint::{self, Counter, Fingerprint};
 use crate::report::table::{Numbers, Row, Table};
 use crate::report::{self, JudgedObject, LocatedFinding, ObjectRef, Related, Report, Shown};
 use memgate_manifest::place::LastSource;
@@ -26,9 +26,10 @@ use memgate_primitives::pointer::Pointer;
 /// The report of everything that was checked, in the order of the inputs.
 pub fn report(checked: &Checked) -> Report<'_> {
     let decided = &checked.decided;
-    let judged_once = once(decided.iter().filter(|decided| decided.is_judged()));
+    let has_sets = !checked.places_of_sets.is_empty();
+    let judged_once = once(has_sets, decided.iter().filter(|decided| decided.is_judged()));
     let mut unknown: Vec<String> =
-        decided.iter().flat_map(|decided| &decided.admitted.decision.unknown).map(reference_title).collect();
+        decided.iter().flat_map(|decided| &decided.unknown).map(reference_title).collect();
     unknown.sort();
     unknown.dedup();
     let refused = refused(checked);
@@ -43,7 +44,7 @@ pub fn report(checked: &Checked) -> Report<'_> {
             .map(judged)
             .chain(refused.values().map(|(_, object)| *object))
             .collect(),
-        denied: once(decided.iter().filter(|decided| !decided.allowed())).len() + refused_here,
+        denied: once(has_sets, decided.iter().filter(|decided| !decided.allowed())).len() + refused_here,
         passed_over: checked
             .inputs
             .passed_over
@@ -140,36 +141,50 @@ fn of_no_policy(decided: &Decided) -> Numbers {
 /// The namespace by which policies match an object; of a Namespace its own name.
 fn namespace(decided: &Decided) -> &str {
     let ObjectRef { kind, namespace, name, .. } = &decided.object.object_ref;
-    if *kind == NAMESPACE.kind { name } else { namespace }
+    if **kind == *NAMESPACE.kind { name } else { namespace }
 }
 
 /// The places in other objects that findings refer to.
 type ElsewhereByFinding<'r> = BTreeMap<*const Finding, Vec<Related<'r>>>;
 
+/// What has findings.
+enum About<'c> {
+    Object(&'c Decided),
+    File(&'c Notice),
+}
+
 /// All findings in the order of the inputs: those of one object together, those about files between objects.
 fn in_order(checked: &Checked) -> Vec<LocatedFinding<'_>> {
     let order = InputOrder::of(&checked.inputs.sources);
-    let notices = checked
-        .inputs
-        .notices
-        .iter()
-        .map(|it| (order.place(&it.source, it.span.start), vec![of_file(it, checked)]));
     let mut elsewhere = ElsewhereByFinding::new();
     for of_set in checked.decided.chunk_by(|one, next| set_of(one) == set_of(next)) {
         let places = of_set.first().and_then(|first| checked.places_of_sets.get(set_of(first)));
         let all = of_set.iter().flat_map(Decided::findings);
         elsewhere.extend(places.unwrap_or(&checked.inputs.places).elsewhere(all));
     }
-    let mut last = LastSource::default();
-    let objects = checked.decided.iter().map(|decided| {
+    let objects = checked.decided.iter().filter(|decided| decided.findings().next().is_some());
+    let objects = objects.map(|decided| {
         let place = &decided.object.place;
-        last.is_now(place);
-        let findings = findings(decided, &checked.inputs.origins, &mut elsewhere);
-        (order.place(place.source(), place.span().start), findings)
+        (order.place(place.source(), place.start()), About::Object(decided))
     });
-    let mut all: Vec<_> = objects.chain(notices).collect();
-    all.sort_by_key(|(place, _)| *place);
-    let mut all: Vec<_> = all.into_iter().flat_map(|(_, findings)| findings).collect();
+    let notices = checked.inputs.notices.iter();
+    let notices = notices.map(|it| (order.place(&it.source, it.span.start), About::File(it)));
+    let mut in_order: Vec<_> = objects.chain(notices).collect();
+    in_order.sort_by_key(|(place, _)| *place);
+    let counts = in_order.iter().map(|(_, about)| match about {
+        About::Object(decided) => decided.findings().count(),
+        About::File(_) => 1,
+    });
+    let (mut all, mut last) = (Vec::with_capacity(counts.sum()), LastSource::default());
+    for (_, about) in in_order {
+        match about {
+            About::Object(decided) => {
+                last.is_now(&decided.object.place);
+                all.extend(findings(decided, &checked.inputs.origins, &mut elsewhere));
+            }
+            About::File(notice) => all.push(of_file(notice, checked)),
+        }
+    }
     if !checked.places_of_sets.is_empty() {
         all = once_for_all_sets(all);
     }
@@ -186,13 +201,13 @@ fn set_of(decided: &Decided) -> &str {
 }
 
 /// The objects, those of a file that several sets name once.
-fn once<'c>(decided: impl Iterator<Item = &'c Decided>) -> Vec<&'c Decided> {
+fn once<'c>(has_sets: bool, decided: impl Iterator<Item = &'c Decided>) -> Vec<&'c Decided> {
     let mut seen = BTreeSet::new();
     let place = |decided: &Decided| {
         let place = &decided.object.place;
-        (Arc::as_ptr(place.source()), place.span().start)
+        (Arc::as_ptr(place.source()), place.start())
     };
-    decided.filter(|decided| seen.insert(place(decided))).collect()
+    decided.filter(|decided| !has_sets || seen.insert(place(decided))).collect()
 }
 
 /// The findings, each once, with the sets that have it.
@@ -203,7 +218,7 @@ fn once_for_all_sets(all: Vec<LocatedFinding<'_>>) -> Vec<LocatedFinding<'_>> {
         let (code, message) = (finding.code_name(), finding.message().into_owned());
         let key = (location.file, location.start, located.pointer.clone(), code, finding.severity, message);
         let number = *numbers.entry(key).or_insert(merged.len());
-        let set = Some(located.object_ref.set.as_str()).filter(|set| !set.is_empty());
+        let set = Some(&*located.object_ref.set).filter(|set| !set.is_empty());
         if let Some(known) = merged.get_mut(number) {
             known.sets.extend(set.filter(|set| !known.sets.contains(set)));
         } else {
@@ -226,7 +241,7 @@ fn findings<'r>(
     elsewhere: &mut ElsewhereByFinding<'r>,
 ) -> Vec<LocatedFinding<'r>> {
     let object = &decided.object;
-    let source_file = origins.source_file(object.place.source(), || object.place.span().start);
+    let source_file = origins.source_file(object.place.source(), || object.place.start());
     let of_pod = decided.admitted.decision.findings.iter();
     let of_pod = of_pod.map(|finding| (finding, object.in_document(&finding.pointer)));
     let of_form = decided.of_form.iter().map(|finding| (finding, finding.pointer.clone()));
@@ -261,7 +276,7 @@ fn locate<'r>(
         label: "the value stands here".to_owned(),
     });
     let related = own.into_iter().chain(others).chain(anchor).collect();
-    let (object_ref, fingerprint) = (&object.object_ref, String::new());
+    let (object_ref, fingerprint) = (&object.object_ref, Fingerprint::default());
     let sets = Vec::new();
     LocatedFinding { finding, pointer, object_ref, sets, location, source_file, related, fingerprint }
 }
@@ -279,7 +294,7 @@ fn of_file<'r>(notice: &'r Notice, checked: &'r Checked) -> LocatedFinding<'r> {
         location: location(&notice.source, notice.span),
         source_file: checked.inputs.origins.source_file(&notice.source, || notice.span.start),
         related: related.into_iter().collect(),
-        fingerprint: String::new(),
+        fingerprint: Fingerprint::default(),
     }
 }
 

@@ -32,7 +32,7 @@ pub fn fix_all(checked: &Checked) -> Vec<FixedFile> {
     for decided in &checked.decided {
         let source = Arc::as_ptr(decided.object.place.source());
         // Two sets may have judged the same object.
-        let is_new = |fix: &TextFix<'_>| seen.insert((source, fix.place.span().start, fix.pointer.clone()));
+        let is_new = |fix: &TextFix<'_>| seen.insert((source, fix.place.start(), fix.pointer.clone()));
         by_source.entry(source).or_default().extend(fixes(decided).filter(is_new));
     }
     let mut last = LastSource::default();

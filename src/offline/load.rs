@@ -23,16 +23,19 @@ use crate::offline::places::Places;
 use crate::offline::policies::{self, PolicyFiles, PolicyOrigin};
 use crate::offline::read::source;
 use crate::offline::rules::Rules;
+use crate::report::ObjectRef;
 use memgate_core::family::default_settings;
 use memgate_core::state::cluster_snapshot::{self, ClusterSnapshot};
 use memgate_core::state::makers::add_anything;
-use memgate_core::state::{self, AddError, Added};
+use memgate_core::state::{self, AddError, Added, SharedTexts, like};
 use memgate_manifest::document::{Document, each_value, fill_type_meta, parse_parts};
 use memgate_manifest::error::Error as InputError;
 use memgate_manifest::source::Source;
-use memgate_model::object::DEFAULT_NAMESPACE;
+use memgate_model::object::{DEFAULT_NAMESPACE, JsonText};
+use memgate_model::recurring_texts::RecurringTexts;
 use memgate_model::settings::Settings;
 use memgate_model::snapshot::Snapshot;
+use memgate_model::workload;
 use memgate_primitives::pointer::Pointer;
 
 /// A file without a Kubernetes object, at a path that comes with a change. Its text is not shown.
@@ -72,8 +75,8 @@ pub enum Error {
 pub struct Inputs {
     /// The texts that hold the objects, in the order of the paths.
     pub sources: Vec<Arc<Source>>,
-    /// What is to be checked, in document order. Boxed, so that each goes when it was decided about.
-    pub objects: Vec<Box<UndecidedObject>>,
+    /// What is to be checked, in document order.
+    pub objects: Vec<UndecidedObject>,
     /// What decisions may look at.
     pub snapshot: Snapshot,
     /// What is not checked, in document order.
@@ -137,7 +140,8 @@ pub(super) fn load_paths(plan: &InputPlan, checked: &[String], known: &mut Sourc
         None => &mut io::stdin(),
     };
     let inputs = Inputs::new(state::empty(plan.settings.clone()));
-    let mut loader = Loader { reading: &plan.reading, stdin, known, inputs, notices: Notices::default() };
+    let (notices, texts) = (Notices::default(), RecurringTexts::default());
+    let mut loader = Loader { reading: &plan.reading, stdin, known, inputs, notices, texts };
     if let Some(path) = &plan.snapshot {
         loader.snapshot(path, plan.checks_snapshot)?;
     }
@@ -167,6 +171,8 @@ struct Loader<'l> {
     known: &'l mut Sources,
     inputs: Inputs,
     notices: Notices,
+    /// The texts that objects share.
+    texts: RecurringTexts,
 }
 
 impl Loader<'_> {
@@ -190,7 +196,9 @@ impl Loader<'_> {
         let families = snapshot.settings.families.clone();
         let source = Arc::new(Source::new(&name, cluster_snapshot::as_list(text.text())));
         for document in parse_parts(&source).flat_map(|parsed| parsed.documents) {
-            self.add_document(document)?;
+            let names = self.names(&document);
+            let json = Self::json(&document)?;
+            self.add_document(document, names, json)?;
         }
         // An apiserver has accepted these objects.
         self.notices = Notices::default();
@@ -276,9 +284,14 @@ impl Loader<'_> {
                     is_manifest |= ["metadata", "items"].iter().any(|field| value.get(field).is_some());
                     origins.add(&document);
                     let origin = if is_state { PolicyOrigin::State } else { PolicyOrigin::Checked };
-                    self.add(origin, &document, &Pointer::root(), document.value())?;
+                    let names = self.names(&document);
+                    let json = if is_state { None } else { Self::json(&document)? };
+                    // Of a workload, the state keeps little.
+                    let shared =
+                        json.as_ref().filter(|_| workload::find(document.group(), document.kind()).is_none());
+                    self.add_object(origin, &document, &Pointer::root(), document.value(), &names, shared)?;
                     if !is_state {
-                        self.add_document(document)?;
+                        self.add_document(document, names, json)?;
                     }
                 }
             }
@@ -327,7 +340,9 @@ impl Loader<'_> {
                 items.map(|items| (items, within.key("items")))
             }
         };
-        let Some((items, list)) = items else { return self.add_object(origin, document, within, value) };
+        let Some((items, list)) = items else {
+            return self.add_object(origin, document, within, value, &ObjectRef::default(), None);
+        };
         let mut is_used = false;
         for (index, mut item) in items.iter().cloned().enumerate() {
             fill_type_meta(&mut item, api_version, kind);
@@ -336,12 +351,15 @@ impl Loader<'_> {
         Ok(is_used)
     }
 
+    /// Adds one object, which shares its names and JSON if it is checked too.
     fn add_object(
         &mut self,
         origin: PolicyOrigin,
         document: &Document,
         within: &Pointer,
         value: &Value,
+        names: &ObjectRef,
+        json: Option<&Arc<JsonText>>,
     ) -> Result<bool, Error> {
         let Self { reading, inputs, notices, .. } = self;
         let settings = &inputs.snapshot.settings;
@@ -375,7 +393,9 @@ impl Loader<'_> {
             inputs.places.add(document, within, value, &inputs.snapshot.settings);
         }
         let is_definition = notices.definition(value);
-        match state::add(&mut inputs.snapshot, value) {
+        let ObjectRef { namespace, name, .. } = names;
+        let texts = json.map(|json| SharedTexts { json, namespace, name });
+        match state::add_shared(&mut inputs.snapshot, value, texts.as_ref()) {
             Ok(Added { is_used, faults }) => {
                 // A policy that is checked is denied instead.
                 if origin != PolicyOrigin::Checked {
@@ -391,25 +411,41 @@ impl Loader<'_> {
         }
     }
 
-    /// Adds a document to the objects to check, or to those that are passed over.
-    fn add_document(&mut self, document: Document) -> Result<(), Error> {
+    /// The name of a document's object in reports.
+    fn names(&mut self, document: &Document) -> ObjectRef {
+        let chosen = self.inputs.snapshot.settings.namespace.as_deref();
+        object_ref(document, chosen.unwrap_or(DEFAULT_NAMESPACE), &mut self.texts)
+    }
+
+    /// The JSON of an object to check; `None` for one that is passed over.
+    fn json(document: &Document) -> Result<Option<Arc<JsonText>>, Error> {
+        let (group, kind, value) = (document.group(), document.kind(), document.value());
+        if !is_checked(group, kind) || !has_required_annotation(group, kind, value) {
+            return Ok(None);
+        }
+        let json = serde_json::to_string(value).map_err(Error::Object)?;
+        Ok(Some(Arc::new(JsonText(json.into()))))
+    }
+
+    /// Adds a document to the objects to check, or to those that are passed over if it has no JSON.
+    fn add_document(
+        &mut self,
+        document: Document,
+        object_ref: ObjectRef,
+        json: Option<Arc<JsonText>>,
+    ) -> Result<(), Error> {
         let Self { inputs, notices, .. } = self;
-        let (group, kind) = (document.group().to_owned(), document.kind().to_owned());
-        let chosen = inputs.snapshot.settings.namespace.as_deref();
-        let object_ref = object_ref(&document, chosen.unwrap_or(DEFAULT_NAMESPACE));
         notices.object(&document, &object_ref, &inputs.snapshot.settings);
-        let why = if is_checked(&group, &kind) {
-            (!has_required_annotation(&group, &kind, document.value())).then_some(Why::NotAnnotated)
-        } else {
-            Some(Why::OtherKind)
-        };
-        if let Some(why) = why {
+        let Some(json) = json else {
+            let is_checked = is_checked(document.group(), document.kind());
+            let why = if is_checked { Why::NotAnnotated } else { Why::OtherKind };
             inputs.passed_over.push(PassedOver::object(document.place(), object_ref, why));
             return Ok(());
-        }
-        let namespace = document.namespace().or(chosen).unwrap_or_default().to_owned();
-        let object = UndecidedObject::of(document, object_ref, &namespace).map_err(Error::Object)?;
-        inputs.objects.push(Box::new(object));
+        };
+        let chosen = inputs.snapshot.settings.namespace.as_deref();
+        let namespace = like(document.namespace().or(chosen).unwrap_or_default(), &object_ref.namespace);
+        let object = UndecidedObject::of(&document, object_ref, namespace, json).map_err(Error::Object)?;
+        inputs.objects.push(object);
         Ok(())
     }
 }

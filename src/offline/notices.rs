@@ -1,8 +1,7 @@
 //! Findings about files: documents that look as if they were meant to be checked and are not. No decision about an object
 //! is made here.
 
-use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
@@ -11,6 +10,7 @@ use serde_json::Value;
 use crate::offline::classify::{has_required_annotation, is_checked};
 use crate::offline::errors::error_of;
 use crate::offline::misspelt::misspelt;
+use crate::offline::places::name_hash;
 use crate::report::ObjectRef;
 use memgate_core::decide::form;
 use memgate_core::family::common;
@@ -21,6 +21,7 @@ use memgate_manifest::source::{Source, Span};
 use memgate_model::finding::Finding;
 use memgate_model::object::Reference;
 use memgate_model::settings::Settings;
+use memgate_primitives::members::ByKey;
 use memgate_primitives::pointer::Pointer;
 
 /// The most findings about objects of state that cannot be looked at.
@@ -51,6 +52,16 @@ impl Notice {
     }
 }
 
+/// The first object of a name.
+#[derive(Debug)]
+struct First {
+    source: Arc<Source>,
+    /// The bytes of its name.
+    name: Span,
+    /// A hash of the object.
+    hash: u64,
+}
+
 /// Makes notices while files are read.
 #[derive(Debug, Default)]
 pub(super) struct Notices {
@@ -63,8 +74,8 @@ pub(super) struct Notices {
     pub(super) unreadable: usize,
     /// How many findings say so.
     unreadable_told: usize,
-    /// Of each object that is judged or read, by group, kind, namespace and name: the first place, and a hash of it.
-    objects: BTreeMap<[String; 4], (Arc<Source>, Span, u64)>,
+    /// Of each object that is judged or read, by group, kind, namespace and name: the first one.
+    objects: ByKey<u64, First>,
 }
 
 impl Notices {
@@ -101,7 +112,7 @@ impl Notices {
         if room == 0 {
             return;
         }
-        let text = |pointer| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let text = |pointer| value.pointer(pointer).and_then(Value::as_str).unwrap_or_default().into();
         for finding in unreadable(document, within, value, settings).into_iter().take(room) {
             self.unreadable_told += 1;
             let (span, _) = document.locate(&finding.pointer).carets(false);
@@ -110,7 +121,7 @@ impl Notices {
                 kind: text("/kind"),
                 namespace: text("/metadata/namespace"),
                 name: text("/metadata/name"),
-                set: String::new(),
+                set: Arc::default(),
             };
             self.made.push(Notice { object_ref, ..Notice::new(document.source(), span, finding) });
         }
@@ -130,7 +141,7 @@ impl Notices {
         let Some(finding) = form::unserved_version(group, version, reference.kind.version) else { return };
         let finding = Finding { pointer: within.join(&finding.pointer), ..finding };
         let (span, _) = document.locate(&finding.pointer).carets(false);
-        let object_ref = ObjectRef { api_version: api_version.to_owned(), ..object_ref(reference) };
+        let object_ref = ObjectRef { api_version: api_version.into(), ..object_ref(reference) };
         self.made.push(Notice { object_ref, ..Notice::new(document.source(), span, finding) });
     }
 
@@ -168,29 +179,22 @@ impl Notices {
             hasher.finish(),
         );
         let ObjectRef { namespace, name: own_name, .. } = object_ref;
-        let key = [group, kind, namespace, own_name].map(str::to_owned);
-        match self.objects.entry(key) {
-            Entry::Vacant(first) => {
-                first.insert((Arc::clone(source), name, hash));
-            }
-            Entry::Occupied(first) => {
-                let (first, first_span, first_hash) = first.get().clone();
-                // State that is repeated word for word, such as a Namespace, is the same whichever counts.
-                if !is_judged && first_hash == hash {
-                    return;
-                }
-                let message = format!("{} stands twice; of two, the later one counts", object_ref.title());
-                let finding =
-                    Finding::warn(&common::OBJECT_REPEATED, Pointer::new("/metadata/name"), message).help(
-                        "remove one of them, or name the files of each environment in sets: of .memgate.yaml",
-                    );
-                self.made.push(Notice {
-                    object_ref: object_ref.clone(),
-                    related: Some((first, first_span, "here it stands first")),
-                    ..Notice::new(source, name, finding)
-                });
-            }
+        let key = name_hash([group, kind, namespace, own_name]);
+        let Some(first) = self.objects.get(&key) else {
+            return self.objects.insert(key, First { source: Arc::clone(source), name, hash });
+        };
+        // State that is repeated word for word, such as a Namespace, is the same whichever counts.
+        if !is_judged && first.hash == hash {
+            return;
         }
+        let message = format!("{} stands twice; of two, the later one counts", object_ref.title());
+        let finding = Finding::warn(&common::OBJECT_REPEATED, Pointer::new("/metadata/name"), message)
+            .help("remove one of them, or name the files of each environment in sets: of .memgate.yaml");
+        self.made.push(Notice {
+            object_ref: object_ref.clone(),
+            related: Some((Arc::clone(&first.source), first.name, "here it stands first")),
+            ..Notice::new(source, name, finding)
+        });
     }
 
     /// All notices.
@@ -236,6 +240,6 @@ pub(super) fn unreadable_errors(
 /// The name of an object in reports.
 pub(super) fn object_ref(object: Reference) -> ObjectRef {
     let Reference { kind, namespace, name } = object;
-    let (api_version, kind, set) = (kind.api_version(), kind.kind.to_owned(), String::new());
-    ObjectRef { api_version, kind, namespace, name, set }
+    let (api_version, kind, set) = (kind.api_version().into(), kind.kind.into(), Arc::default());
+    ObjectRef { api_version, kind, namespace: namespace.into(), name: name.into(), set }
 }

@@ -56,7 +56,7 @@ impl<'s> SourceOrigins<'s> {
         if !self.has_comments && !self.has_annotation {
             return;
         }
-        let start = document.span().start;
+        let start = document.place().start();
         let between = self.source.text().get(self.last.1..start).unwrap_or_default();
         let commented = comment(between, self.last.0.take());
         self.last = (commented.clone(), start);
@@ -155,7 +155,7 @@ mod tests {
             read.add(document);
         }
         origins.add(read);
-        let file = |document: &Document| origins.source_file(&source, || document.span().start);
+        let file = |document: &Document| origins.source_file(&source, || document.place().start());
         documents.iter().map(|document| file(document).map(str::to_owned)).collect()
     }
 

@@ -115,7 +115,7 @@ pub fn counts(passed_over: &[PassedOver]) -> Vec<String> {
 /// Moves objects that run once and end, and policies, to those that are passed over; with `pods` also pods and workloads,
 /// which audits do not judge.
 pub fn pass_over(
-    objects: &mut Vec<Box<UndecidedObject>>,
+    objects: &mut Vec<UndecidedObject>,
     passed_over: &mut Vec<PassedOver>,
     families: &[&'static Family],
     pods: bool,

@@ -44,7 +44,7 @@ pub struct PolicyFiles(BTreeMap<Reference, PolicyFile>);
 pub struct PolicyFile {
     /// The kind of path.
     pub origin: PolicyOrigin,
-    place: DocumentPlace,
+    place: Arc<DocumentPlace>,
     path: Option<PathBuf>,
     within: Pointer,
 }
@@ -75,7 +75,7 @@ impl PolicyFiles {
         errors: &mut Vec<memgate_manifest::error::Error>,
     ) -> bool {
         let Some(reference) = state::reference(settings, value) else { return false };
-        let place = document.place().clone();
+        let place = document.shared_place();
         let path = fs::canonicalize(place.source().name()).ok();
         let file = PolicyFile { origin, place, path, within: within.clone() };
         match self.0.entry(reference) {
@@ -136,7 +136,7 @@ impl PolicyFile {
             (Some(one), Some(two)) => one == two,
             _ => Arc::ptr_eq(self.place.source(), other.place.source()),
         };
-        is_same_text && self.place.span().start == other.place.span().start && self.within == other.within
+        is_same_text && self.place.start() == other.place.start() && self.within == other.within
     }
 }
 

@@ -43,7 +43,7 @@ pub fn rewrite_all(checked: &Checked) -> Result<Vec<RewrittenFile<'_>>, Error> {
     let rewritten = |source| {
         let changes = by_source.get(&Arc::as_ptr(source)).cloned().unwrap_or_default();
         let patch = |(object, edits): &(&CheckedObject, &[Edit])| json(&object.edits_in_document(edits));
-        let patches: Vec<_> = changes.iter().map(|change| (&change.0.place, patch(change))).collect();
+        let patches: Vec<_> = changes.iter().map(|change| (&*change.0.place, patch(change))).collect();
         Ok(RewrittenFile { source, new: rewrite(source, &patches)?, changes })
     };
     checked.inputs.sources.iter().map(rewritten).collect()
@@ -52,7 +52,7 @@ pub fn rewrite_all(checked: &Checked) -> Result<Vec<RewrittenFile<'_>>, Error> {
 /// The allowed objects with edits.
 fn changed(checked: &Checked) -> impl Iterator<Item = (&CheckedObject, &[Edit])> {
     let changed = checked.decided.iter().filter(|it| it.allowed() && !it.admitted.edits.is_empty());
-    changed.map(|decided| (&decided.object, decided.admitted.edits.as_slice()))
+    changed.map(|decided| (&*decided.object, decided.admitted.edits.as_slice()))
 }
 
 /// Edits as a patch. They are always JSON.
@@ -82,7 +82,7 @@ impl RewrittenFile<'_> {
         for (object, edits) in &self.changes {
             if let Some(document) = documents.get(&object.place.index()) {
                 let edits = object.edits_in_document(edits);
-                origins.extend(lines_of_object(document, object.place.prefix(), edits));
+                origins.extend(lines_of_object(document, &object.place.prefix(), edits));
             }
         }
         origins.sort_by_key(|(line, _)| *line);
@@ -207,7 +207,7 @@ mod tests {
             let new = rewrite(&source, &[(place, json(&edits))]).expect("applies").text;
             let new = Arc::new(Source::new("a.yaml", new));
             let document = values(&new, &mut Vec::new()).remove(0);
-            let lines = lines_of_object(&document, place.prefix(), edits);
+            let lines = lines_of_object(&document, &place.prefix(), edits);
             let lines: Vec<_> = lines.iter().map(|(line, origin)| (*line, origin.rule)).collect();
             assert_eq!(lines, expected, "{}", new.text());
         }

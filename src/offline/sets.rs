@@ -65,18 +65,18 @@ fn check_set(
         )));
     }
     let mut checked = check(inputs, occasion);
-    let name = || set.name.clone();
+    let name: Arc<str> = set.name.as_str().into();
     for decided in &mut checked.decided {
-        decided.object.object_ref.set = name();
+        decided.object.object_ref.set = Arc::clone(&name);
     }
     for notice in &mut checked.inputs.notices {
-        notice.object_ref.set = name();
+        notice.object_ref.set = Arc::clone(&name);
     }
     for object_ref in checked.inputs.passed_over.iter_mut().filter_map(|it| it.object_ref.as_mut()) {
-        object_ref.set = name();
+        object_ref.set = Arc::clone(&name);
     }
     let places = std::mem::take(&mut checked.inputs.places);
-    checked.places_of_sets.insert(name(), places);
+    checked.places_of_sets.insert(set.name.clone(), places);
     Ok(checked)
 }
 
@@ -159,7 +159,9 @@ fn apply_rules(checked: &mut Checked) {
     };
     for Decided { object, admitted, of_form, .. } in &mut checked.decided {
         let source = object.place.source();
-        admitted.decision.findings.retain_mut(|finding| stays(source, finding));
+        if !admitted.decision.findings.is_empty() {
+            Arc::make_mut(admitted).decision.findings.retain_mut(|finding| stays(source, finding));
+        }
         of_form.retain_mut(|finding| stays(source, finding));
     }
     notices.retain_mut(|notice| stays(&notice.source, &mut notice.finding));

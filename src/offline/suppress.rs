@@ -15,6 +15,7 @@ use memgate_core::decide::codes;
 use memgate_core::family;
 use memgate_manifest::place::{DocumentPlace, LastSource};
 use memgate_manifest::source::{Source, Span};
+use memgate_model::decision::NotShown;
 use memgate_model::finding::{Finding, Severity};
 use memgate_primitives::pointer::Pointer;
 
@@ -37,14 +38,14 @@ pub struct Identity {
 impl Identity {
     pub(super) fn new(object_ref: &ObjectRef, pointer: Pointer, code: &str, severity: Severity) -> Self {
         let group = object_ref.group();
-        let api_version = if group.is_empty() { String::new() } else { format!("{group}/") };
+        let api_version = if group.is_empty() { Arc::default() } else { format!("{group}/").into() };
         let object_ref = ObjectRef { api_version, ..object_ref.clone() };
         Self { object_ref, pointer, code: code.to_owned(), severity }
     }
 
     /// The fingerprint, which does not depend on the severity.
     pub fn fingerprint(&self) -> String {
-        fingerprint::of(&self.code, &self.object_ref, &self.pointer)
+        fingerprint::of(&self.code, &self.object_ref, &self.pointer).to_string()
     }
 }
 
@@ -110,7 +111,9 @@ pub(super) fn each(checked: &mut Checked, mut visit: impl FnMut(&FindingPlace<'_
             pointer,
             at: PlaceKind::Object(document),
         };
-        for finding in &mut admitted.decision.findings {
+        let is_empty = admitted.decision.findings.is_empty();
+        let admitted = Some(admitted).filter(|_| !is_empty).map(Arc::make_mut);
+        for finding in admitted.into_iter().flat_map(|admitted| &mut admitted.decision.findings) {
             visit(&place(object.in_document(&finding.pointer)), finding);
         }
         for finding in of_form {
@@ -174,7 +177,10 @@ pub fn suppress(checked: &mut Checked, identities: &[Identity], known: &mut Know
     });
     for decided in &mut checked.decided {
         let object_ref = &decided.object.object_ref;
-        let counts = &mut decided.admitted.decision.not_shown;
+        if decided.admitted.decision.not_shown == NotShown::default() {
+            continue;
+        }
+        let counts = &mut Arc::make_mut(&mut decided.admitted).decision.not_shown;
         counts.denials -= known.take(&not_shown_of(object_ref, Severity::Deny), counts.denials);
         counts.warnings -= known.take(&not_shown_of(object_ref, Severity::Warn), counts.warnings);
     }
@@ -186,7 +192,7 @@ mod tests {
 
     #[test]
     fn counts_known_findings_by_severity() {
-        let object_ref = ObjectRef { kind: "Agent".to_owned(), ..ObjectRef::default() };
+        let object_ref = ObjectRef { kind: "Agent".into(), ..ObjectRef::default() };
         let (code, pointer) = ("a/b".to_owned(), Pointer::new("/spec"));
         let denied = Identity { code, severity: Severity::Deny, object_ref, pointer };
         let warned = Identity { severity: Severity::Warn, ..denied.clone() };

@@ -1,5 +1,7 @@
 //! The views of the objects in files, on which rules of policies are judged.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use crate::offline::check::fault_of;
@@ -32,7 +34,7 @@ pub struct Viewed {
 #[derive(Debug)]
 pub struct ViewedObject {
     /// Its place.
-    pub place: DocumentPlace,
+    pub place: Arc<DocumentPlace>,
     /// Its name in reports; for a pod of a workload that of the workload.
     pub object_ref: ObjectRef,
     /// Its views; for a workload those of its pod.
@@ -44,7 +46,7 @@ pub fn view(inputs: Inputs, occasion: Occasion<'static>) -> Viewed {
     let Inputs { objects, snapshot, mut errors, unread, .. } = inputs;
     let mut viewed = Vec::new();
     for undecided in objects.into_iter().filter(|undecided| !undecided.is_exempt()) {
-        match view_object(*undecided, &snapshot, occasion) {
+        match view_object(undecided, &snapshot, occasion) {
             Ok(object) => viewed.extend(Some(object).filter(|object| !object.views.is_empty())),
             Err(error) => errors.push(error),
         }
@@ -60,7 +62,7 @@ fn view_object(
     let request = Request { occasion, ..undecided.request() };
     let admitted = admit(&request, snapshot).map_err(|fault| fault_of(&undecided.object, &fault))?;
     let views = views(&request, admitted.object.as_deref().unwrap_or_default(), snapshot);
-    let CheckedObject { place, object_ref, .. } = undecided.object;
+    let CheckedObject { place, object_ref, .. } = *undecided.into_object();
     Ok(ViewedObject { place, object_ref, views })
 }
 

@@ -11,7 +11,6 @@ use crate::offline::findings::overview;
 use crate::offline::load::Inputs;
 use crate::report::changes::{Change, Verdict};
 use crate::report::{Report, Shown};
-use memgate_core::admission::Admitted;
 use memgate_manifest::source::Source;
 use memgate_model::decision::NotShown;
 use memgate_model::finding::{Finding, Severity};
@@ -68,7 +67,7 @@ pub fn what_if(inputs: Inputs, base: &Policies, new: &Policies, occasion: Occasi
 
 /// The object in its file; a workload and its pod are one.
 fn key(object: &CheckedObject) -> Key {
-    (Arc::as_ptr(object.place.source()), object.place.span().start, object.template.clone())
+    (Arc::as_ptr(object.place.source()), object.place.start(), object.template())
 }
 
 /// The controller of an object, or its first owner, as `Kind name`.
@@ -105,11 +104,13 @@ fn compare(mut before: BTreeMap<Key, Decided>, checked: Checked, owners: &BTreeM
             lifted(base, &findings)
         };
         if from != to || !telling.is_empty() {
-            after.admitted.decision.findings = telling;
+            Arc::make_mut(&mut after.admitted).decision.findings = telling;
             changes.push(Changed { index: all.len(), owner: owners.get(&key).cloned(), from, to });
         }
-        let Admitted { edits, decision, .. } = &mut after.admitted;
-        decision.findings.extend(edits.iter().filter_map(missing));
+        let missing: Vec<Finding> = after.admitted.edits.iter().filter_map(missing).collect();
+        if !missing.is_empty() {
+            Arc::make_mut(&mut after.admitted).decision.findings.extend(missing);
+        }
         all.push(after);
     }
     // The new policies do not judge these objects.
@@ -117,7 +118,7 @@ fn compare(mut before: BTreeMap<Key, Decided>, checked: Checked, owners: &BTreeM
         let from = verdict(&gone);
         let findings = take_findings(&mut gone);
         if from != Verdict::Allowed {
-            gone.admitted.decision.findings = lifted(findings, &[]);
+            Arc::make_mut(&mut gone.admitted).decision.findings = lifted(findings, &[]);
             changes.push(Changed {
                 index: all.len(),
                 owner: owners.get(&key).cloned(),
@@ -133,8 +134,13 @@ fn compare(mut before: BTreeMap<Key, Decided>, checked: Checked, owners: &BTreeM
 /// Takes all findings out of a decision. Those about the form are the same in both runs, so they are dropped.
 fn take_findings(decided: &mut Decided) -> Vec<Finding> {
     decided.of_form.clear();
-    decided.admitted.decision.not_shown = NotShown::default();
-    std::mem::take(&mut decided.admitted.decision.findings)
+    let decision = &decided.admitted.decision;
+    if decision.findings.is_empty() && decision.not_shown == NotShown::default() {
+        return Vec::new();
+    }
+    let decision = &mut Arc::make_mut(&mut decided.admitted).decision;
+    decision.not_shown = NotShown::default();
+    std::mem::take(&mut decision.findings)
 }
 
 fn verdict(decided: &Decided) -> Verdict {

@@ -5,32 +5,46 @@
 //! from line, file and message.
 
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
+use std::fmt;
 
 use ring::digest::{Context, SHA256};
 
 use crate::report::{InputError, ObjectRef};
 use memgate_primitives::pointer::Pointer;
 
+/// A fingerprint: in hexadecimal, with a number from the second time on: `5f0c6d2e8b1a9374-2`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Fingerprint {
+    hash: u64,
+    number: u32,
+}
+
+impl fmt::Display for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.hash)?;
+        if self.number > 1 { write!(f, "-{}", self.number) } else { Ok(()) }
+    }
+}
+
 /// The bytes of the hash that are kept: with a million findings two collide in one of 37 million runs.
 const BYTES: usize = 8;
 
-/// The fingerprint of a finding, in hexadecimal. Two findings with one code at one place of one object have the
+/// The fingerprint of a finding. Two findings with one code at one place of one object have the
 /// same fingerprint; [`Counter`] numbers them.
-pub fn of(code: &str, object_ref: &ObjectRef, pointer: &Pointer) -> String {
+pub fn of(code: &str, object_ref: &ObjectRef, pointer: &Pointer) -> Fingerprint {
     let ObjectRef { kind, namespace, name, set, .. } = object_ref;
     let mut parts = vec![code, object_ref.group(), kind, namespace, name, pointer.as_str()];
     // Sets are judged apart: a finding of one says nothing about another.
-    parts.extend(Some(set.as_str()).filter(|set| !set.is_empty()));
+    parts.extend(Some(&**set).filter(|set| !set.is_empty()));
     hash(&parts)
 }
 
 /// The fingerprint of an error of an input. It is made from the file, since an error has no object.
-pub fn of_error(error: &InputError<'_>) -> String {
+pub fn of_error(error: &InputError<'_>) -> Fingerprint {
     hash(&[error.code(), error.file.unwrap_or_default(), &error.message])
 }
 
-fn hash(parts: &[&str]) -> String {
+fn hash(parts: &[&str]) -> Fingerprint {
     let mut hash = Context::new(&SHA256);
     for part in parts {
         // With its length, so that parts cannot run into each other.
@@ -38,46 +52,46 @@ fn hash(parts: &[&str]) -> String {
         hash.update(part.as_bytes());
     }
     let hash = hash.finish();
-    hash.as_ref().iter().take(BYTES).fold(String::with_capacity(2 * BYTES), |mut text, byte| {
-        let _infallible = write!(text, "{byte:02x}");
-        text
-    })
+    let hash = hash.as_ref().iter().take(BYTES).fold(0, |hash, byte| hash << 8 | u64::from(*byte));
+    Fingerprint { hash, number: 1 }
 }
 
 /// Numbers findings with the same fingerprint, in the order of the inputs.
 #[derive(Debug, Default)]
 pub struct Counter {
-    seen: BTreeMap<String, usize>,
+    seen: BTreeMap<u64, u32>,
 }
 
 impl Counter {
-    /// The fingerprint, with a number from the second time on: `5f0c6d2e8b1a9374-2`.
-    pub fn number(&mut self, fingerprint: String) -> String {
-        let count = self.seen.entry(fingerprint.clone()).or_insert(0);
-        *count += 1;
-        if *count == 1 { fingerprint } else { format!("{fingerprint}-{count}") }
+    /// The fingerprint with its number.
+    pub fn number(&mut self, Fingerprint { hash, .. }: Fingerprint) -> Fingerprint {
+        let number = self.seen.entry(hash).or_insert(0);
+        *number += 1;
+        Fingerprint { hash, number: *number }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
 
     fn object(api_version: &str, name: &str) -> ObjectRef {
-        let (api_version, namespace) = (api_version.to_owned(), "team-a".to_owned());
         ObjectRef {
-            api_version,
-            kind: "Memory".to_owned(),
-            namespace,
-            name: name.to_owned(),
-            set: String::new(),
+            api_version: api_version.into(),
+            kind: "Memory".into(),
+            namespace: "team-a".into(),
+            name: name.into(),
+            set: Arc::default(),
         }
     }
 
     #[test]
     fn is_the_same_in_every_release() {
         let notes = object("orloj.dev/v1", "notes");
-        assert_eq!(of("orloj/provider-empty", &notes, &Pointer::new("/spec/provider")), "3c351a9051bddc5a");
+        let fingerprint = of("orloj/provider-empty", &notes, &Pointer::new("/spec/provider"));
+        assert_eq!(fingerprint.to_string(), "3c351a9051bddc5a");
     }
 
     #[test]
@@ -100,7 +114,9 @@ mod tests {
     #[test]
     fn numbers_repeats() {
         let mut counter = Counter::default();
-        let numbered = ["a", "b", "a", "a"].map(|text| counter.number(text.to_owned()));
-        assert_eq!(numbered, ["a", "b", "a-2", "a-3"]);
+        let one = |hash| Fingerprint { hash, number: 1 };
+        let numbered = [10, 11, 10, 10].map(|hash| counter.number(one(hash)).to_string());
+        let (a, b) = (format!("{:016x}", 10), format!("{:016x}", 11));
+        assert_eq!(numbered, [a.clone(), b, format!("{a}-2"), format!("{a}-3")]);
     }
 }

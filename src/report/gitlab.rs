@@ -29,7 +29,7 @@ fn of_error(error: &InputError<'_>, counter: &mut Counter) -> Value {
     json!({
         "description": error.advice(),
         "check_name": error.code(),
-        "fingerprint": counter.number(fingerprint::of_error(error)),
+        "fingerprint": counter.number(fingerprint::of_error(error)).to_string(),
         "severity": "blocker",
         "location": location(error.file.unwrap_or("memgate"), begin, end),
     })
@@ -50,7 +50,7 @@ fn of_finding(located: &LocatedFinding<'_>) -> Value {
     json!({
         "description": description,
         "check_name": finding.code_name(),
-        "fingerprint": located.fingerprint,
+        "fingerprint": located.fingerprint.to_string(),
         "severity": severity,
         "location": location(located.location.file, begin, end),
     })

@@ -143,7 +143,7 @@ fn finding(located: &LocatedFinding<'_>) -> Value {
         "alsoRelated": (!others.is_empty()).then_some(others),
         "url": page::url(finding),
         "policy": finding.policy.as_deref().map(policy),
-        "fingerprint": located.fingerprint,
+        "fingerprint": located.fingerprint.to_string(),
     }))
 }
 
@@ -219,9 +219,9 @@ fn related(related: &Related<'_>) -> Value {
 
 fn object(object_ref: &ObjectRef) -> Value {
     json!({
-        "apiVersion": object_ref.api_version,
-        "kind": object_ref.kind,
-        "namespace": object_ref.namespace,
-        "name": object_ref.name,
+        "apiVersion": *object_ref.api_version,
+        "kind": *object_ref.kind,
+        "namespace": *object_ref.namespace,
+        "name": *object_ref.name,
     })
 }

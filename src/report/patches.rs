@@ -27,7 +27,7 @@ pub fn write<'r>(patches: impl IntoIterator<Item = ObjectPatch<'r>>, out: &mut i
     for ObjectPatch { object_ref, file, line, patch } in patches {
         let ObjectRef { api_version, kind, namespace, name, .. } = object_ref;
         let mut object = json!({
-            "apiVersion": api_version, "kind": kind, "namespace": namespace, "name": name,
+            "apiVersion": **api_version, "kind": **kind, "namespace": **namespace, "name": **name,
             "file": file, "line": line, "patch": patch,
         });
         if let Some(members) = object.as_object_mut().filter(|_| namespace.is_empty()) {

@@ -10,7 +10,7 @@ use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
-use crate::report::fingerprint::{self, Counter};
+use crate::report::fingerprint::{self, Counter, Fingerprint};
 use crate::report::json::without_nulls;
 use crate::report::{
     FileLocation, InputError, LocatedFinding, ObjectRef, Related, Report, counted, page, relative,
@@ -172,7 +172,7 @@ fn of_finding(located: &LocatedFinding<'_>, rules: &Rules<'_>) -> Value {
         json!({"physicalLocation": physical, "logicalLocations": [logical]})
     };
     let rule = finding.code_name();
-    result(rules, rule, level, &text, &[location], &located.related, &located.fingerprint)
+    result(rules, rule, level, &text, &[location], &located.related, located.fingerprint)
 }
 
 fn of_error(error: &InputError<'_>, rules: &Rules<'_>, counter: &mut Counter) -> Value {
@@ -188,7 +188,7 @@ fn of_error(error: &InputError<'_>, rules: &Rules<'_>, counter: &mut Counter) ->
     let locations: Vec<_> = place.into_iter().map(|place| json!({"physicalLocation": place})).collect();
     let fingerprint = counter.number(fingerprint::of_error(error));
     let text = error.advice();
-    result(rules, error.code(), "error", &text, &locations, error.related.as_slice(), &fingerprint)
+    result(rules, error.code(), "error", &text, &locations, error.related.as_slice(), fingerprint)
 }
 
 fn result(
@@ -198,7 +198,7 @@ fn result(
     text: &str,
     locations: &[Value],
     related: &[Related<'_>],
-    fingerprint: &str,
+    fingerprint: Fingerprint,
 ) -> Value {
     without_nulls(json!({
         "ruleId": rule,
@@ -207,7 +207,7 @@ fn result(
         "message": {"text": text},
         "locations": locations,
         "relatedLocations": (!related.is_empty()).then(|| numbered(related)),
-        "partialFingerprints": {FINGERPRINT: fingerprint},
+        "partialFingerprints": {FINGERPRINT: fingerprint.to_string()},
     }))
 }
 
@@ -241,7 +241,7 @@ fn artifact(file: &str) -> Value {
 /// The object, and the place in it.
 fn logical(object_ref: &ObjectRef, pointer: &str) -> Value {
     json!({
-        "name": object_ref.name,
+        "name": *object_ref.name,
         "fullyQualifiedName": format!("{} {}{pointer}", object_ref.api_version, object_ref.title()),
         "kind": "resource",
     })

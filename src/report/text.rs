@@ -205,6 +205,7 @@ fn with_places(rendered: &str, location: &FileLocation<'_>, related: &[Related<'
 mod tests {
     use super::*;
     use crate::report::ObjectRef;
+    use crate::report::fingerprint::Fingerprint;
     use memgate_model::finding::{Cause, Code, Finding};
     use memgate_primitives::pointer::Pointer;
 
@@ -232,7 +233,7 @@ mod tests {
             location,
             source_file: None,
             related: related.into_iter().collect(),
-            fingerprint: String::new(),
+            fingerprint: Fingerprint::default(),
         };
         let report = Report { findings: vec![located], ..Report::default() };
         let mut out = Vec::new();

@@ -262,7 +262,7 @@ pub fn review_of(review: &Review<'_>, admitted: &Admitted) -> Vec<u8> {
 }
 
 /// The result of both calls.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Admitted {
     /// The edits of the mutating call, in the order in which they apply.
     pub edits: Vec<Edit>,

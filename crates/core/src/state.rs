@@ -14,7 +14,7 @@ use crate::family;
 use memgate_model::crds::Crds;
 use memgate_model::finding::Finding;
 use memgate_model::kind::Kind;
-use memgate_model::object::{Coverage, DEFAULT_NAMESPACE, KindState, Object, Reference};
+use memgate_model::object::{Coverage, DEFAULT_NAMESPACE, JsonText, KindState, Object, Reference};
 use memgate_model::settings::Settings;
 use memgate_model::snapshot::Snapshot;
 use memgate_primitives::pointer::Pointer;
@@ -48,6 +48,17 @@ pub fn empty(settings: Settings) -> Snapshot {
     snapshot
 }
 
+/// The texts of an object that the state shares with its check.
+#[derive(Debug)]
+pub struct SharedTexts<'t> {
+    /// Its JSON.
+    pub json: &'t Arc<JsonText>,
+    /// Its namespace.
+    pub namespace: &'t Arc<str>,
+    /// Its name.
+    pub name: &'t Arc<str>,
+}
+
 /// What became of an object that was added.
 #[derive(Debug, Default)]
 pub struct Added {
@@ -72,11 +83,28 @@ impl Added {
 /// # Errors
 /// When a number that is read is beyond what a double can hold, or a definition cannot be used.
 pub fn add(snapshot: &mut Snapshot, value: &Value) -> Result<Added, AddError> {
-    add_from(snapshot, value, false)
+    add_shared(snapshot, value, None)
+}
+
+/// The same for an object that may share its texts.
+///
+/// # Errors
+/// Those of [`add`].
+pub fn add_shared(
+    snapshot: &mut Snapshot,
+    value: &Value,
+    texts: Option<&SharedTexts<'_>>,
+) -> Result<Added, AddError> {
+    add_from(snapshot, value, texts, false)
 }
 
 /// The same; `stored` says whether a cluster has the object.
-fn add_from(snapshot: &mut Snapshot, value: &Value, stored: bool) -> Result<Added, AddError> {
+fn add_from(
+    snapshot: &mut Snapshot,
+    value: &Value,
+    texts: Option<&SharedTexts<'_>>,
+    stored: bool,
+) -> Result<Added, AddError> {
     let (group, kind) = group_and_kind(value);
     if (group, kind) == ("apiextensions.k8s.io", "CustomResourceDefinition") {
         return add_definition(snapshot, value).map(Added::used);
@@ -95,7 +123,11 @@ fn add_from(snapshot: &mut Snapshot, value: &Value, stored: bool) -> Result<Adde
         note_installed(snapshot, group);
         return Ok(Added::used(makers::add(snapshot, (group, kind), value)));
     };
-    let Some(mut object) = Object::read(kind, value)?.filter(|_| is_readable) else {
+    let object = match texts {
+        Some(texts) => texts.object(kind, value),
+        None => Object::read(kind, value)?,
+    };
+    let Some(mut object) = object.filter(|_| is_readable) else {
         // One that is yet to be named is none of those that others name.
         snapshot.kind_mut(kind).lacks_some |= !is_readable;
         return Ok(Added::used(true));
@@ -110,6 +142,21 @@ fn add_from(snapshot: &mut Snapshot, value: &Value, stored: bool) -> Result<Adde
     }
     snapshot.kind_mut(kind).insert(object);
     Ok(Added::used(true))
+}
+
+impl SharedTexts<'_> {
+    /// The object of a value with these texts; `None` without a name.
+    fn object(&self, kind: &'static Kind, value: &Value) -> Option<Object> {
+        let metadata = value.get("metadata");
+        let text = |field| metadata.and_then(|it| it.get(field)).and_then(Value::as_str).unwrap_or_default();
+        let (namespace, name) = (like(text("namespace"), self.namespace), like(text("name"), self.name));
+        (!name.is_empty()).then(|| Object::read_later(kind, namespace, name, Arc::clone(self.json)))
+    }
+}
+
+/// A text, shared if it is the same as another one.
+pub fn like(text: &str, other: &Arc<str>) -> Arc<str> {
+    if *text == **other { Arc::clone(other) } else { text.into() }
 }
 
 /// An object of a kind that has namespaces, with the one in which it counts as being.

@@ -117,7 +117,7 @@ fn what_is_in_the_state_is_audited_alike(case: &Case) -> Result<()> {
         review.request.occasion = Occasion::new(Point::Audit, case.occasion.now);
         Ok(format!("{:#?}", audit(&review.request, &snapshot)))
     };
-    let mut held = stored.tree.to_json();
+    let mut held = stored.tree().to_json();
     for field in ["apiVersion", "kind"] {
         let fields = held.as_object_mut().context("no object")?;
         fields.insert(field.to_owned(), object.get(field).cloned().unwrap_or_default());

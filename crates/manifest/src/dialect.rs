@@ -11,7 +11,7 @@ use crate::source::Source;
 /// characters in quotes, and in a comment what follows one is content to it.
 pub(super) fn read_otherwise(source: &Arc<Source>, part: Part) -> Option<SyntaxError> {
     let text = source.text().get(part.bytes())?;
-    let is_first = part.start == 0;
+    let is_first = part.start() == 0;
     let odd = text.char_indices().find(|&(at, character)| match character {
         '\u{85}' | '\u{2028}' | '\u{2029}' => true,
         '\u{feff}' => at > 0 || !is_first,
@@ -27,7 +27,7 @@ pub(super) fn read_otherwise(source: &Arc<Source>, part: Part) -> Option<SyntaxE
         '#' => ("ends a document for kubectl, right behind \"---\"", "put a blank before it"),
         _ => ("is passed over by kubectl here", "remove it"),
     };
-    let at = part.start + at;
+    let at = part.start() + at;
     let span = source.span(at, at + character.len_utf8());
     let error = SyntaxError::new(source, span, format!("U+{code:04X} {message}"));
     Some(error.help(if character == '#' {
@@ -53,4 +53,17 @@ fn beside_a_marker(text: &str, is_first: bool) -> Option<(usize, char)> {
         let comment = behind.starts_with('#').then_some((0, '#'));
         comment.or_else(|| odd(behind, &[' ', '\t'])).map(|(blanks, first)| (at + blanks, first))
     })
+}
+
+/// The first control character, which neither YAML nor JSON allows; YAML parsers take NUL for the end of the text.
+pub(super) fn control_character(source: &Arc<Source>, part: Part) -> Option<SyntaxError> {
+    let control = |byte: u8| byte < b' ' && !matches!(byte, b'\n' | b'\r' | b'\t');
+    let bytes = source.text().as_bytes().get(part.bytes())?;
+    let at = part.start() + bytes.iter().copied().position(control)?;
+    let code = source.text().as_bytes().get(at).copied().unwrap_or_default();
+    let message = format!("a control character (U+{code:04X}) cannot stand here");
+    Some(
+        SyntaxError::new(source, source.span(at, at + 1), message)
+            .help("remove it, or write it as an escape"),
+    )
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::error::{Error, SyntaxError};
-use crate::outline::{NodeId, Outline, Part};
+use crate::outline::{NodeId, Outline, Part, PartForm};
 use crate::place::{DocumentPlace, Outlines};
 use crate::source::{Location, Source, Span};
 use crate::value::ValueReader;
@@ -18,7 +18,7 @@ use memgate_primitives::pointer::Pointer;
 /// One Kubernetes object in a source.
 #[derive(Debug, Clone)]
 pub struct Document {
-    place: DocumentPlace,
+    place: Arc<DocumentPlace>,
     value: Value,
 }
 
@@ -65,7 +65,7 @@ pub fn parse(source: &Arc<Source>) -> Parsed {
 
 /// Like [`parse`], part by part, for sources whose objects together would take too much memory.
 pub fn parse_parts(source: &Arc<Source>) -> impl Iterator<Item = Parsed> + use<> {
-    PartReader::new(source).map(|roots| {
+    PartReader { splits_lists: true, ..PartReader::new(source) }.map(|roots| {
         let mut parsed = Parsed::default();
         for root in roots {
             match root {
@@ -121,6 +121,10 @@ fn root_values(source: &Arc<Source>, outline: &Outline, repeated: &mut usize) ->
 struct PartReader {
     outlines: Arc<Outlines>,
     parts: std::vec::IntoIter<Part>,
+    /// Whether the items of a List of JSON come one by one.
+    splits_lists: bool,
+    /// The List whose items come next, with the pointer to them and the number of the next one.
+    list: Option<(Document, Arc<Pointer>, usize)>,
     /// The number of documents before the next part, those with errors too.
     index: usize,
     /// The number of errors among them.
@@ -132,7 +136,28 @@ impl PartReader {
     fn new(source: &Arc<Source>) -> Self {
         let outlines = Arc::new(Outlines::new(source));
         let parts = outlines.parts().into_iter();
-        Self { outlines, parts, index: 0, errors: 0, repeated: 0 }
+        Self { outlines, parts, splits_lists: false, list: None, index: 0, errors: 0, repeated: 0 }
+    }
+
+    /// The document of a part of JSON, as the one of this number.
+    fn of_json(&self, part: Part, index: usize) -> Option<Document> {
+        let outline = self.outlines.read(part, 0);
+        let (root, value) = root_values(&self.outlines.source, &outline, &mut 0).pop()?.ok()?;
+        let place = DocumentPlace::new(&self.outlines, part, &outline, root, index).into();
+        Some(Document { place, value })
+    }
+
+    /// Reads an item of the List before it; nothing if that was read as a whole.
+    fn item(&mut self, part: Part) -> Option<Document> {
+        let (list, pointer, number) = self.list.as_ref()?;
+        let Document { place, mut value } = self.of_json(part, list.place.index())?;
+        fill_type_meta(&mut value, list.api_version(), list.kind());
+        let place = Arc::unwrap_or_clone(place).item_of(pointer, *number).into();
+        let document = Document { place, value };
+        if let Some((.., number)) = &mut self.list {
+            *number += 1;
+        }
+        Some(document)
     }
 }
 
@@ -140,11 +165,25 @@ impl Iterator for PartReader {
     type Item = Vec<Result<Document, Error>>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let Some(part) = self.parts.next().filter(|_| self.errors < MAX_ERRORS) else {
+        let Some(mut part) = self.parts.next().filter(|_| self.errors < MAX_ERRORS) else {
             // An outline takes ten times its text, and few of them are needed again.
             self.outlines.forget();
             return None;
         };
+        if part.form == PartForm::JsonItem {
+            return Some(self.item(part).into_iter().map(Ok).collect());
+        }
+        self.list = None;
+        if part.form == PartForm::JsonHead {
+            let list = self.of_json(part, self.index).filter(|head| self.splits_lists && is_list(head));
+            if let Some(list) = list {
+                self.index += 1;
+                let pointer = list.place.list();
+                self.list = Some((list, pointer, 0));
+                return Some(Vec::new());
+            }
+            part = Part::new(part.start(), part.bytes().end, PartForm::Json);
+        }
         let outline = self.outlines.read(part, self.errors);
         self.errors += outline.roots.iter().filter(|root| root.is_err()).count();
         let mut documents = Vec::new();
@@ -154,7 +193,7 @@ impl Iterator for PartReader {
             match value {
                 Ok((_, Value::Null)) => {}
                 Ok((root, value)) => {
-                    let place = DocumentPlace::new(&self.outlines, part, &outline, root, index);
+                    let place = DocumentPlace::new(&self.outlines, part, &outline, root, index).into();
                     documents.push(Ok(Document { place, value }));
                 }
                 Err(error) => documents.push(Err(Error::Syntax(error))),
@@ -170,12 +209,10 @@ fn flatten(mut document: Document, parsed: &mut Parsed) {
     if let Some(reason) = reason_not_an_object(&document.value) {
         return parsed.non_objects.push(NonObject::of(&document, reason));
     }
-    // `kind: List` is Kubernetes' own; another kind may end in List without being one.
-    let is_own = document.kind() == "List";
-    let is_list = is_own || document.kind().ends_with("List") && document.value.get("items").is_some();
-    if !is_list {
+    if !is_list(&document) {
         return parsed.documents.push(document);
     }
+    let is_own = document.kind() == "List";
     match document.value.get_mut("items").map(Value::take) {
         Some(Value::Array(items)) => flatten_items(&document, items, parsed),
         Some(Value::Null) | None if is_own => {
@@ -186,10 +223,18 @@ fn flatten(mut document: Document, parsed: &mut Parsed) {
     }
 }
 
+/// Whether a document is a List, of objects or not. `kind: List` is Kubernetes' own; another kind may end in List without
+/// being one.
+fn is_list(document: &Document) -> bool {
+    let Document { value, .. } = document;
+    reason_not_an_object(value).is_none()
+        && (document.kind() == "List" || document.kind().ends_with("List") && value.get("items").is_some())
+}
+
 fn flatten_items(list: &Document, items: Vec<Value>, parsed: &mut Parsed) {
     for (place, mut value) in list.place.items().into_iter().zip(items) {
         fill_type_meta(&mut value, list.api_version(), list.kind());
-        flatten(Document { place, value }, parsed);
+        flatten(Document { place: place.into(), value }, parsed);
     }
 }
 
@@ -245,9 +290,9 @@ impl Document {
         self.place.locate(pointer)
     }
 
-    /// The place alone. The object itself takes ten times the memory of its text.
-    pub fn into_place(self) -> DocumentPlace {
-        self.place
+    /// The place alone, shared. The object itself takes ten times the memory of its text.
+    pub fn shared_place(&self) -> Arc<DocumentPlace> {
+        Arc::clone(&self.place)
     }
 
     /// The object as kubectl would send it.

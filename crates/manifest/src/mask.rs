@@ -38,7 +38,7 @@ pub fn shown_value(value: &Value) -> Value {
     serde_json::from_str(shown(&source)).unwrap_or_else(|_| Value::from("***"))
 }
 
-fn mask(outlines: &Outlines) -> String {
+fn mask(outlines: &Outlines) -> Option<String> {
     let text = outlines.source.text();
     let mut spans = spans(text);
     let (mut unread, mut has_error) = (Vec::<Range<usize>>::new(), false);
@@ -55,7 +55,7 @@ fn mask(outlines: &Outlines) -> String {
         match unread.last_mut() {
             _ if !outline.roots.is_empty() && outline.roots.iter().all(is_read) => {}
             // A marker may be within quotes that are not closed, so parts that follow each other are one text.
-            Some(last) if last.end == part.start => last.end = part.end,
+            Some(last) if last.end == part.start() => last.end = part.bytes().end,
             _ => unread.push(part.bytes()),
         }
         has_error |= outline.roots.iter().any(Result::is_err);
@@ -64,7 +64,7 @@ fn mask(outlines: &Outlines) -> String {
     if has_error {
         spans.extend(unread.into_iter().flat_map(|part| unread::spans(text, part)));
     }
-    hide(text, spans)
+    (!spans.is_empty()).then(|| hide(text, spans))
 }
 
 /// Which values at and below a node are hidden. Keys, booleans and nulls are always shown.

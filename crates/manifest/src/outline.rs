@@ -13,7 +13,7 @@
 use std::ops::Range;
 
 use crate::error::SyntaxError;
-use crate::source::Source;
+use crate::source::{Source, offset};
 
 /// How many levels collections may be nested. The deepest manifests in use, CRDs with a pod template in
 /// their schema, have about 30; serde_json reads 128 at most.
@@ -22,10 +22,24 @@ pub(super) const MAX_DEPTH: usize = 100;
 /// A stretch of a source that is parsed by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Part {
-    /// The first byte.
-    pub(super) start: usize,
-    /// The byte behind the last one.
-    pub(super) end: usize,
+    start: u32,
+    end: u32,
+    /// How it is parsed.
+    pub(super) form: PartForm,
+}
+
+/// How a part is parsed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PartForm {
+    /// As YAML, or as JSON if it is a whole source that looks like JSON.
+    Text,
+    /// As the value of JSON that begins here.
+    Json,
+    /// As the object of JSON that begins here, without what is in its list `items`, whose end is that of the part. The
+    /// items are the next parts.
+    JsonHead,
+    /// As an item of such a list.
+    JsonItem,
 }
 
 /// The number of a node.
@@ -138,7 +152,7 @@ pub(super) fn parts(source: &Source) -> Vec<Part> {
     let mut parts = Vec::new();
     let mut start = 0;
     for begin in begins.chain([text.len()]) {
-        parts.push(Part { start, end: begin });
+        parts.push(Part::new(start, begin, PartForm::Text));
         start = begin;
     }
     parts
@@ -158,12 +172,22 @@ fn has_directive(text: &str) -> bool {
 impl Part {
     /// All of a source.
     pub(super) fn whole(source: &Source) -> Self {
-        Self { start: 0, end: source.text().len() }
+        Self::new(0, source.text().len(), PartForm::Text)
+    }
+
+    /// The part from a byte to before another one.
+    pub(super) fn new(start: usize, end: usize, form: PartForm) -> Self {
+        Self { start: offset(start), end: offset(end), form }
+    }
+
+    /// Its first byte.
+    pub(super) const fn start(self) -> usize {
+        self.start as usize
     }
 
     /// Its bytes.
     pub(super) const fn bytes(self) -> Range<usize> {
-        self.start..self.end
+        self.start as usize..self.end as usize
     }
 }
 
@@ -193,6 +217,28 @@ impl Outline {
         let id = u32::try_from(self.nodes.len()).unwrap_or(u32::MAX);
         self.nodes.push(node);
         NodeId(id)
+    }
+
+    /// The number of nodes.
+    pub(super) const fn len(&self) -> usize {
+        self.nodes.len()
+    }
+
+    /// Drops all nodes from this number on. Returns whether a key stands twice in a mapping among them.
+    pub(super) fn drop_from(&mut self, number: usize, source: &str) -> bool {
+        let name = |key: &NodeId| match &self.node(*key).kind {
+            NodeKind::Scalar(_, text) => text.get(source),
+            _ => "",
+        };
+        let repeats = |node: &Node| {
+            let NodeKind::Map(_, entries) = &node.kind else { return false };
+            let mut names: Vec<_> = entries.iter().map(|(key, _)| name(key)).collect();
+            names.sort_unstable();
+            names.windows(2).any(|pair| pair.first() == pair.last())
+        };
+        let has_repeated = self.nodes.iter().skip(number).any(repeats);
+        self.nodes.truncate(number);
+        has_repeated
     }
 
     /// The node of this number, to complete it.

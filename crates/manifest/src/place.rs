@@ -7,10 +7,9 @@ use std::borrow::Cow;
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::dialect::read_otherwise;
-use crate::error::SyntaxError;
-use crate::outline::{NodeId, NodeKind, Outline, Part, parts};
-use crate::source::{Location, Source, Span};
+use crate::dialect::{control_character, read_otherwise};
+use crate::outline::{NodeId, NodeKind, Outline, Part, PartForm, parts};
+use crate::source::{Location, Source, Span, offset};
 use crate::value::{is_merge, key_name};
 use crate::{json, yaml};
 use memgate_primitives::pointer::Pointer;
@@ -22,9 +21,12 @@ pub struct DocumentPlace {
     part: Part,
     /// The object in the outline of the part.
     node: NodeId,
-    index: usize,
-    prefix: Pointer,
-    span: Span,
+    index: u32,
+    /// The first byte of the object, and the byte behind its last one.
+    bytes: [u32; 2],
+    /// In a List, its number, and the pointer to the list of which it is an item.
+    item: u32,
+    list: Option<Arc<Pointer>>,
 }
 
 impl DocumentPlace {
@@ -36,25 +38,28 @@ impl DocumentPlace {
         node: NodeId,
         index: usize,
     ) -> Self {
-        let span = span(&outlines.source, outline, node);
-        Self { outlines: Arc::clone(outlines), part, node, index, prefix: Pointer::root(), span }
+        let (outlines, index, bytes) = (Arc::clone(outlines), offset(index), bytes(outline, node));
+        Self { outlines, part, node, index, bytes, item: 0, list: None }
     }
 
     /// The places of the items of a List.
     pub(super) fn items(&self) -> Vec<Self> {
         let outline = self.outlines.outline(self.part);
-        let list = self.prefix.key("items");
-        let item = |(index, node): (usize, &NodeId)| {
-            let span = span(self.source(), &outline, *node);
-            Self {
-                node: *node,
-                prefix: list.index(index),
-                span,
-                outlines: Arc::clone(&self.outlines),
-                ..*self
-            }
+        let list = self.list();
+        let item = |(number, node): (usize, &NodeId)| {
+            Self { node: *node, bytes: bytes(&outline, *node), ..self.clone() }.item_of(&list, number)
         };
         list_items(self.source(), &outline, self.node).iter().enumerate().map(item).collect()
+    }
+
+    /// The pointer to the items of a List.
+    pub(super) fn list(&self) -> Arc<Pointer> {
+        Arc::new(self.prefix().key("items"))
+    }
+
+    /// The same place as that of an item of a list.
+    pub(super) fn item_of(self, list: &Arc<Pointer>, number: usize) -> Self {
+        Self { item: offset(number), list: Some(Arc::clone(list)), ..self }
     }
 
     /// The source.
@@ -63,13 +68,13 @@ impl DocumentPlace {
     }
 
     /// The number of the YAML document in the source, from 0.
-    pub fn index(&self) -> usize {
-        self.index
+    pub const fn index(&self) -> usize {
+        self.index as usize
     }
 
     /// The pointer to the object in that YAML document: empty, or `/items/3` inside a List.
-    pub fn prefix(&self) -> &Pointer {
-        &self.prefix
+    pub fn prefix(&self) -> Pointer {
+        self.list.as_ref().map_or_else(Pointer::root, |list| list.index(self.item as usize))
     }
 
     /// The outlines of its source.
@@ -86,7 +91,13 @@ impl DocumentPlace {
 
     /// The whole object.
     pub fn span(&self) -> Span {
-        self.span
+        let [start, end] = self.bytes;
+        self.source().span(start as usize, end as usize)
+    }
+
+    /// Its first byte.
+    pub const fn start(&self) -> usize {
+        self.bytes[0] as usize
     }
 }
 
@@ -132,7 +143,8 @@ impl Outlines {
 
     /// The parts of the source.
     pub(super) fn parts(&self) -> Vec<Part> {
-        parts(&self.source)
+        let of_json = if self.is_json { json::parts(&self.source) } else { None };
+        of_json.unwrap_or_else(|| parts(&self.source))
     }
 
     /// Parses a part. `errors` is the number of errors in the parts before it.
@@ -161,9 +173,8 @@ impl Outlines {
             outline.roots.push(Err(error));
             return outline;
         }
-        if self.is_json
-            && part == Part::whole(source)
-            && let Ok(outline) = json::read(source)
+        if (part.form != PartForm::Text || self.is_json && part == Part::whole(source))
+            && let Ok(outline) = json::read(source, part)
         {
             return outline;
         }
@@ -177,7 +188,7 @@ impl Outlines {
         if self.is_json
             && errors == 0
             && let Some(Err(yaml_error)) = outline.roots.iter_mut().find(|root| root.is_err())
-            && let Err(json_error) = json::read(source)
+            && let Err(json_error) = json::read(source, Part::whole(source))
             && (json_error.span.start >= yaml_error.span.start
                 || Path::new(source.name()).extension().is_some_and(|it| it == "json"))
         {
@@ -191,17 +202,9 @@ impl Outlines {
     }
 }
 
-/// The first control character, which neither YAML nor JSON allows; YAML parsers take NUL for the end of the text.
-fn control_character(source: &Arc<Source>, part: Part) -> Option<SyntaxError> {
-    let control = |byte: u8| byte < b' ' && !matches!(byte, b'\n' | b'\r' | b'\t');
-    let bytes = source.text().as_bytes().get(part.bytes())?;
-    let at = part.start + bytes.iter().copied().position(control)?;
-    let code = source.text().as_bytes().get(at).copied().unwrap_or_default();
-    let message = format!("a control character (U+{code:04X}) cannot stand here");
-    Some(
-        SyntaxError::new(source, source.span(at, at + 1), message)
-            .help("remove it, or write it as an escape"),
-    )
+fn bytes(outline: &Outline, node: NodeId) -> [u32; 2] {
+    let node = outline.node(node);
+    [node.content, node.end].map(offset)
 }
 
 fn span(source: &Source, outline: &Outline, node: NodeId) -> Span {

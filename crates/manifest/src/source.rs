@@ -8,12 +8,12 @@ pub struct Source {
     name: String,
     text: String,
     /// The byte at which each line starts.
-    lines: Vec<usize>,
+    lines: Vec<u32>,
     /// The number of characters before each block of [`COUNT_BLOCK_BYTES`]: minified JSON has lines of
     /// megabytes, and a column there must not mean counting them all.
     characters: Vec<usize>,
-    /// The text with its credentials masked, once it was needed.
-    masked: OnceLock<String>,
+    /// The text with its credentials masked, once it was needed; `None` if it has none.
+    masked: OnceLock<Option<String>>,
 }
 
 /// The bytes between two counts of characters: few to count again, and few counts to keep.
@@ -73,8 +73,9 @@ impl Source {
     /// and its text.
     pub fn new(name: impl Into<String>, text: impl Into<String>) -> Self {
         let text = text.into();
-        let breaks = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
-        let lines = std::iter::once(0).chain(breaks.map(|(at, _)| at + 1)).collect();
+        let mut lines = Vec::with_capacity(1 + text.matches('\n').count());
+        lines.push(0);
+        lines.extend(text.match_indices('\n').map(|(at, _)| offset(at + 1)));
         let mut count = 0;
         let mut characters = vec![0];
         for block in text.as_bytes().chunks(COUNT_BLOCK_BYTES) {
@@ -94,9 +95,9 @@ impl Source {
         &self.text
     }
 
-    /// The text with its credentials masked; the first call runs `mask`.
-    pub(super) fn masked(&self, mask: impl FnOnce() -> String) -> &str {
-        self.masked.get_or_init(mask)
+    /// The text with its credentials masked; the first call runs `mask`, which returns `None` if there are none.
+    pub(super) fn masked(&self, mask: impl FnOnce() -> Option<String>) -> &str {
+        self.masked.get_or_init(mask).as_deref().unwrap_or(&self.text)
     }
 
     /// The stretch from byte `start` to before byte `end`, both brought within the text.
@@ -117,19 +118,22 @@ impl Source {
 
     /// The first byte of the line of a byte.
     pub(super) fn line_start(&self, at: usize) -> usize {
-        self.line(at).checked_sub(1).and_then(|index| self.lines.get(index)).copied().unwrap_or(0)
+        self.line(at)
+            .checked_sub(1)
+            .and_then(|index| self.lines.get(index))
+            .map_or(0, |start| *start as usize)
     }
 
     /// The byte behind the last one of that line, without its line end.
     pub(super) fn line_end(&self, at: usize) -> usize {
-        let next = self.lines.get(self.line(at)).map_or(self.text.len(), |next| next - 1);
+        let next = self.lines.get(self.line(at)).map_or(self.text.len(), |next| *next as usize - 1);
         let line = self.text.get(at..next).unwrap_or_default();
         at + line.strip_suffix('\r').unwrap_or(line).len()
     }
 
     /// The line of a byte, from 1.
     fn line(&self, at: usize) -> usize {
-        self.lines.partition_point(|start| *start <= at)
+        self.lines.partition_point(|start| *start as usize <= at)
     }
 
     fn characters_before(&self, at: usize) -> usize {
@@ -137,6 +141,11 @@ impl Source {
         let counted = self.characters.get(block).copied().unwrap_or_default();
         counted + self.text.as_bytes().get(block * COUNT_BLOCK_BYTES..at).map_or(0, count_characters)
     }
+}
+
+/// A place in a source as it is kept: no source has 4 GiB.
+pub(super) fn offset(at: usize) -> u32 {
+    u32::try_from(at).unwrap_or(u32::MAX)
 }
 
 /// How many characters start in a part of UTF-8 text.

@@ -81,7 +81,7 @@ impl<'s> OutlineBuilder<'s> {
             errors: 0,
             open: Vec::new(),
             anchors: BTreeMap::new(),
-            cursor: part.start,
+            cursor: part.start(),
             last: None,
         }
     }
@@ -106,7 +106,7 @@ impl<'s> OutlineBuilder<'s> {
 
     fn handle(&mut self, event: Event<'_>, range: Range) -> Result<(), Box<SyntaxError>> {
         let (start, end) = bytes(range);
-        let (start, end) = (self.part.start + start, self.part.start + end);
+        let (start, end) = (self.part.start() + start, self.part.start() + end);
         match event {
             Event::DocumentStart(..) => {
                 self.open.clear();
@@ -147,7 +147,7 @@ impl<'s> OutlineBuilder<'s> {
     /// Adds a node as root, list element, key or value, whichever is due.
     fn add(&mut self, mut node: Node, anchor: usize, range: Range) -> Result<NodeId, Box<SyntaxError>> {
         if let Some(tag) = range.tag_start.and_then(|tag| tag.byte_offset()) {
-            node.start = node.start.min(self.part.start + tag);
+            node.start = node.start.min(self.part.start() + tag);
         }
         let (start, end) = (node.start, node.end);
         let id = self.outline.push(node);
@@ -335,7 +335,7 @@ fn block_header(text: &str, from: usize) -> Option<usize> {
 /// The error of the parser about a part, with a message of our own. `cursor` is the byte behind the last event.
 fn explain(source: &Arc<Source>, part: Part, cursor: usize, scan_error: &ScanError) -> SyntaxError {
     let text = source.text();
-    let at = (part.start + scan_error.marker().byte_offset().unwrap_or_default()).min(text.len());
+    let at = (part.start() + scan_error.marker().byte_offset().unwrap_or_default()).min(text.len());
     let error = SyntaxError::new(source, source.span(at, at + 1), scan_error.info());
     match scan_error.kind() {
         ErrorKind::RecursionLimitExceeded => SyntaxError::too_deep(source, error.span, MAX_DEPTH),

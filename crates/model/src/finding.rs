@@ -303,6 +303,12 @@ impl Finding {
         }
     }
 
+    /// Makes the details now, with [`Finding::message_at`] as the message.
+    pub fn settle_at(&mut self, pointer: &Pointer) {
+        let details = Details { message: self.message_at(pointer), ..self.details().into_owned() };
+        self.lazy = LazyDetails { made: Some(Box::new(details)), make: None };
+    }
+
     /// The same finding with a message that is derived from its own, in which credentials are already masked.
     #[must_use]
     pub fn with_message(self, message: impl Into<String>) -> Self {

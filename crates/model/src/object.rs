@@ -35,6 +35,10 @@ const LEAST_JSON: usize = 256;
 /// How many bytes the annotations of an object that is not held may take: enough for those that memgate reads of a kind.
 const MOST_BYTES_NOT_HELD: usize = 512;
 
+/// The JSON of an object, which several others share.
+#[derive(Debug, PartialEq, Eq)]
+pub struct JsonText(pub Box<str>);
+
 /// One object of the state, pruned to what its kind's schema names.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Object {
@@ -52,12 +56,11 @@ pub struct Object {
     /// Whether all that is read of it is here. If not, only its name and the annotations by which it is found are, and
     /// decisions look it up.
     pub held: bool,
-    /// The length of its JSON; 0 where that does not matter.
-    json: usize,
-    /// How many bytes it takes in the state.
-    bytes: usize,
-    /// The whole object, as far as it is read.
-    pub tree: Tree,
+    /// How many bytes it takes in the state. Before it is there, the length of its JSON; 0 where that does not matter.
+    bytes: u32,
+    tree: OnceLock<Tree>,
+    /// The JSON of an object whose tree is made when it is first looked at.
+    text: Option<Arc<JsonText>>,
     /// The result of the first call of [`Object::defect`]; it never changes.
     defect: OnceLock<Option<Box<Defect>>>,
     /// The keys that [`Object::has_data_key`] looks up.
@@ -96,12 +99,25 @@ impl Object {
             name,
             stored: false,
             held: true,
-            json: 0,
             bytes: 0,
-            tree,
+            tree: OnceLock::from(tree),
+            text: None,
             defect: OnceLock::new(),
             data_keys: OnceLock::new(),
         }
+    }
+
+    /// An object with this JSON, which others share. Its tree is made when a decision looks at it: of many objects in
+    /// files, few are ever looked at.
+    pub fn read_later(kind: &'static Kind, namespace: Arc<str>, name: Arc<str>, text: Arc<JsonText>) -> Self {
+        let (tree, text) = (OnceLock::new(), Some(text));
+        Self { tree, text, ..Self::new(kind, namespace, name, Tree::Null) }
+    }
+
+    /// The whole object, as far as it is read.
+    pub fn tree(&self) -> &Tree {
+        let read = |text: &Arc<JsonText>| Tree::parse(&text.0, &self.kind.schema).ok();
+        self.tree.get_or_init(|| self.text.as_ref().and_then(read).unwrap_or(Tree::Null))
     }
 
     /// Reads an object that an apiserver stores under this namespace and name, to be kept. One that would take more than
@@ -119,11 +135,12 @@ impl Object {
         let budget = Budget::of_steps(json * MOST_TIMES_JSON / size_of::<Tree>());
         let tree = Tree::read_stored(text, &kind.schema, &budget)?;
         let mut object = Self::new(kind, namespace.into(), name.into(), tree);
-        object.json = json;
+        object.bytes = bytes(json);
         if budget.has_ended() {
             object.held = false;
-        } else if let Some(Tree::Text(name)) = object.tree.at(&["metadata", "name"]) {
-            object.name = Arc::clone(name);
+        } else if let Some(Tree::Text(name)) = object.tree().at(&["metadata", "name"]) {
+            let name = Arc::clone(name);
+            object.name = name;
         }
         Ok((!name.is_empty()).then_some(object))
     }
@@ -148,41 +165,44 @@ impl Object {
 
     /// Takes no more memory than needed, and lets go of a tree that takes too much of it.
     fn settle(&mut self, recurring: &mut RecurringTexts) {
-        self.bytes = BYTES_BESIDE_TREE + self.tree.settle(recurring);
-        self.held &= self.json == 0 || self.bytes <= MOST_TIMES_JSON * self.json;
+        let json = self.bytes();
+        self.bytes = bytes(BYTES_BESIDE_TREE + self.tree.get_mut().map_or(0, |tree| tree.settle(recurring)));
+        self.held &= json == 0 || self.bytes() <= MOST_TIMES_JSON * json;
         if !self.held {
-            self.tree.narrow(&["metadata", "annotations"]);
-            let mut annotations = self.tree.settle(recurring);
+            let mut tree = self.tree.take().unwrap_or(Tree::Null);
+            tree.narrow(&["metadata", "annotations"]);
+            let mut annotations = tree.settle(recurring);
             if annotations > MOST_BYTES_NOT_HELD {
-                (annotations, self.tree) = (0, Tree::Null);
+                (annotations, tree) = (0, Tree::Null);
             }
+            self.tree = OnceLock::from(tree);
             // The name may be the text of the object that was read.
-            self.bytes = BYTES_BESIDE_TREE + self.name.len() + 16 + annotations;
+            self.bytes = bytes(BYTES_BESIDE_TREE + self.name.len() + 16 + annotations);
         }
         recurring.share(&mut self.namespace);
     }
 
-    /// How many bytes it takes in the state; 0 before it is there.
+    /// How many bytes it takes in the state, once it is there.
     pub const fn bytes(&self) -> usize {
-        self.bytes
+        self.bytes as usize
     }
 
     /// Whether the object is being deleted.
     pub fn deleting(&self) -> bool {
-        is_deleting(&self.tree)
+        is_deleting(self.tree())
     }
 
     /// The defect of the object, if it has one. `find` is called once and its result is kept: many pods use one
     /// memory, and neither the object nor its rules change between these uses.
     pub fn defect(&self, find: impl FnOnce(&Tree) -> Option<Defect>) -> Option<&Defect> {
-        self.defect.get_or_init(|| find(&self.tree).map(Box::new)).as_deref()
+        self.defect.get_or_init(|| find(self.tree()).map(Box::new)).as_deref()
     }
 
     /// Whether the data of a `ConfigMap` or Secret has this key. The keys are indexed once: one object can have
     /// very many keys, and another object can refer to as many.
     pub fn has_data_key(&self, key: &str) -> bool {
         let index = || {
-            let maps = ["data", "stringData"].into_iter().filter_map(|field| self.tree.get(field));
+            let maps = ["data", "stringData"].into_iter().filter_map(|field| self.tree().get(field));
             Box::new(maps.flat_map(Tree::keys).map(str::to_owned).collect())
         };
         self.data_keys.get_or_init(index).contains(key)
@@ -190,13 +210,18 @@ impl Object {
 
     /// The uid, if the kind's schema keeps it.
     pub fn uid(&self) -> Option<&str> {
-        self.tree.text_at(&["metadata", "uid"])
+        self.tree().text_at(&["metadata", "uid"])
     }
 
     /// The value of a label, if the kind's schema keeps labels.
     pub fn label(&self, key: &str) -> Option<&str> {
-        self.tree.at(&["metadata", "labels"])?.entry(key)
+        self.tree().at(&["metadata", "labels"])?.entry(key)
     }
+}
+
+/// A number of bytes as it is kept.
+fn bytes(bytes: usize) -> u32 {
+    u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 
 /// What makes an object unfit for use.

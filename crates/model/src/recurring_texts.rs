@@ -39,6 +39,15 @@ impl Default for RecurringTexts {
 }
 
 impl RecurringTexts {
+    /// A text, shared with all who had it from here.
+    pub fn shared(&mut self, text: &str) -> Arc<str> {
+        self.texts.get(text).cloned().unwrap_or_else(|| {
+            let mut text = text.into();
+            self.share(&mut text);
+            text
+        })
+    }
+
     /// Has `text` be the one with the same content that is remembered. Returns how many bytes it takes.
     pub(super) fn share(&mut self, text: &mut Arc<str>) -> usize {
         // With both its counts, in steps of 16 bytes as allocators have them.

@@ -76,7 +76,7 @@ impl<'n> Namespaces<'n> {
 }
 
 fn labels_of(namespace: &Object) -> BTreeMap<String, String> {
-    let labels = namespace.tree.at(&["metadata", "labels"]);
+    let labels = namespace.tree().at(&["metadata", "labels"]);
     let entries = labels.into_iter().flat_map(Tree::entries);
     entries.map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
 }

@@ -88,6 +88,18 @@ impl<K: Eq + Hash, V> ByKey<K, V> {
     }
 }
 
+impl<K: Eq + Hash, V> ByKey<K, V> {
+    /// Sets the value of a key.
+    pub fn insert(&mut self, key: K, value: V) {
+        self.0.insert(key, value);
+    }
+
+    /// Adds all of another map.
+    pub fn extend(&mut self, others: Self) {
+        self.0.extend(others.0);
+    }
+}
+
 impl<K: Eq + Hash, V: Default> ByKey<K, V> {
     /// The value of a key, to change it; inserts the default if it is missing.
     pub fn or_default(&mut self, key: K) -> &mut V {

@@ -33,7 +33,7 @@ pub(crate) fn inject(pod: &Pod<'_>, namespace: &str, state: &mut StateReader<'_>
             ));
         }
     };
-    let url = notebook.tree.at(&["spec", "url"]).and_then(Tree::text)?;
+    let url = notebook.tree().at(&["spec", "url"]).and_then(Tree::text)?;
     let origin = field_origin(&resource_name(NOTEBOOK.kind, notebook), "spec.url");
     let containers = pod.containers().iter().enumerate().map(|(index, container)| {
         let url = Variable::literal(URL, url, origin.clone());

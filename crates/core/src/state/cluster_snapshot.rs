@@ -227,7 +227,7 @@ impl ClusterSnapshot {
             unknown.push(format!("{}; those that come with memgate count", unknown_kind(entry)));
         }
         for item in &self.items {
-            add_from(snapshot, item, true)
+            add_from(snapshot, item, None, true)
                 .map_err(|reason| Error::Object { path: path.to_owned(), reason })?;
         }
         Ok(Assumed {

@@ -244,7 +244,7 @@ impl Store {
             return;
         }
         let known = latest.snapshot.kind(kind).and_then(|it| it.kept_of(&object.namespace, &object.name));
-        let lost = match known.filter(|known| known.held && known.tree == object.tree).cloned() {
+        let lost = match known.filter(|known| known.held && known.tree() == object.tree()).cloned() {
             Some(known) => {
                 let before = latest.list(kind).put_shared(&known);
                 latest.release(before.as_ref());
@@ -305,7 +305,7 @@ impl Store {
         let known = snapshot.kind(kind);
         let is_known = |object: &Object| {
             let before = known.and_then(|state| state.object(&object.namespace, &object.name));
-            object.held && before.is_some_and(|before| before.tree == object.tree)
+            object.held && before.is_some_and(|before| before.tree() == object.tree())
         };
         match change {
             StoreChange::Insert(object) => !is_known(object),

@@ -89,15 +89,15 @@ pub(crate) fn default_memory(namespace: &str, state: &mut StateReader<'_>) -> De
 
 fn configured(config: Lookup<'_>) -> Option<&str> {
     let Lookup::Found(config) = config else { return None };
-    let name = config.tree.text_at(&["spec", "defaultMemory", "name"]);
+    let name = config.tree().text_at(&["spec", "defaultMemory", "name"]);
     name.filter(|name| !name.is_empty())
 }
 
 /// Whether a Memory has an address. Objects from files have no status, so a Memory from a file is usable
 /// without one.
 fn is_usable(memory: &Object, state: &StateReader<'_>) -> bool {
-    let unseen = !state.in_cluster(&MEMORY) && !memory.stored && status(&memory.tree).is_none();
-    !memory.deleting() && (unseen || resolved_address(&memory.tree).is_some())
+    let unseen = !state.in_cluster(&MEMORY) && !memory.stored && status(memory.tree()).is_none();
+    !memory.deleting() && (unseen || resolved_address(memory.tree()).is_some())
 }
 
 /// The default Memory, on CREATE only: a Query that already ran without a Memory did not use the default.

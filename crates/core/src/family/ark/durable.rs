@@ -113,7 +113,7 @@ fn at_source<'s>(
         "configMapKeyRef" => {
             let (name, key) = (source.text("name")?, source.text("key")?);
             let map = state.get_if_known(&CONFIG_MAP, namespace, name).found();
-            match map.and_then(|map| map.tree.get("data")?.entry(key)) {
+            match map.and_then(|map| map.tree().get("data")?.entry(key)) {
                 Some(url) => at_url(url, view, state),
                 None => Some(Err(Why::EndpointInConfigMap)),
             }
@@ -151,7 +151,7 @@ fn behind<'s>(
 ) -> Result<Verdict<'s>, Why> {
     let shown = |name: &str| if namespace == home { qualified(namespace, name) } else { "…".to_owned() };
     let Lookup::Found(service) = service else { return Err(Why::Service(shown(name))) };
-    let spec = service.tree.get("spec");
+    let spec = service.tree().get("spec");
     let selector = spec.and_then(|spec| spec.get("selector")).filter(|it| it.entries().next().is_some());
     let is_external = spec.and_then(|spec| spec.text_at(&["type"])) == Some("ExternalName");
     let Some(selector) = selector.filter(|_| !is_external) else { return Err(Why::Serving) };
@@ -212,7 +212,7 @@ fn home(workload: &Object) -> &str {
 
 /// The labels of the pods of a workload.
 fn labels(workload: &Object) -> impl Iterator<Item = (&str, &str)> {
-    workload.tree.at(&["spec", "template", "metadata", "labels"]).into_iter().flat_map(Tree::entries)
+    workload.tree().at(&["spec", "template", "metadata", "labels"]).into_iter().flat_map(Tree::entries)
 }
 
 /// The workloads whose pods a selector selects in a namespace, by kind and name; `None` if they are not known, or too many
@@ -248,14 +248,14 @@ fn workloads<'s>(namespace: &str, selector: &Tree, state: &StateReader<'s>) -> O
 
 /// Whether another workload controls a ReplicaSet.
 fn is_controlled(workload: &Object) -> bool {
-    let owners = workload.tree.list_at(&["metadata", "ownerReferences"]);
+    let owners = workload.tree().list_at(&["metadata", "ownerReferences"]);
     workload.kind.kind == "ReplicaSet"
         && owners.iter().any(|owner| matches!(owner.get("controller"), Some(Tree::Boolean(true))))
 }
 
 /// How a workload in a namespace keeps messages, if that is known.
 fn kept(workload: &Object, namespace: &str, state: &mut StateReader<'_>) -> Option<Kept> {
-    let pod = workload.tree.at(&["spec", "template", "spec"])?;
+    let pod = workload.tree().at(&["spec", "template", "spec"])?;
     let container = broker(pod)?;
     let [backend, path] = BROKER_VARIABLES;
     match variable(container, backend, namespace, state).ok()?.as_deref() {
@@ -276,7 +276,7 @@ fn kept(workload: &Object, namespace: &str, state: &mut StateReader<'_>) -> Opti
         is_below.then_some((at.len(), mount.text_at(&["name"])?))
     });
     let Some((_, volume)) = holding.max_by_key(|(length, _)| *length) else { return Some(Kept::InOwnFile) };
-    let claims = workload.tree.list_at(&["spec", "volumeClaimTemplates"]);
+    let claims = workload.tree().list_at(&["spec", "volumeClaimTemplates"]);
     if claims.iter().any(|claim| claim.text_at(&["metadata", "name"]) == Some(volume)) {
         return Some(Kept::Durably);
     }
@@ -356,7 +356,7 @@ fn in_config_map(
     let name = source.text_at(&["name"]).ok_or(NotKnown)?;
     match state.get_if_known(&CONFIG_MAP, namespace, name) {
         Lookup::Found(map) if map.has_data_key(key) => {
-            Ok(map.tree.get("data").and_then(|data| data.entry(key)).map(str::to_owned))
+            Ok(map.tree().get("data").and_then(|data| data.entry(key)).map(str::to_owned))
         }
         Lookup::Found(_) => Ok(None),
         Lookup::Absent if is_optional(source) => Ok(None),

@@ -52,7 +52,7 @@ impl<'t> ServiceRef<'t> {
 
     /// The number of the Service's port that the reference means.
     pub(crate) fn port_of(&self, service: &Object) -> Option<i64> {
-        let ports = ports(&service.tree);
+        let ports = ports(service.tree());
         let meant = match self.port {
             None => ports.first().copied(),
             Some(port) => {
@@ -113,7 +113,7 @@ pub(crate) fn port_by_number<'s>(ports: &[Port<'s>], number: i64) -> Option<Port
 /// The value that replaces a port number; `None` to remove the port. The platform looks a port up by its name, and
 /// uses the first port if the reference has none.
 pub(crate) fn fix_port(number: i64, service: Lookup<'_>) -> Option<String> {
-    let port = service.found().and_then(|service| port_by_number(&ports(&service.tree), number));
+    let port = service.found().and_then(|service| port_by_number(&ports(service.tree()), number));
     port.map_or_else(
         || Some(number.to_string()),
         |port| Some(port.name.to_owned()).filter(|name| !name.is_empty()),

@@ -97,7 +97,7 @@ const BACKEND: &str = "http";
 
 /// The view of a stored Memory, which was looked up in this namespace.
 fn of_stored(memory: &Object, namespace: &str, state: &mut StateReader<'_>) -> MemoryView {
-    of_memory(&memory.tree, (namespace, &memory.name), state).labelled(&memory.tree)
+    of_memory(memory.tree(), (namespace, &memory.name), state).labelled(memory.tree())
 }
 
 /// The view of a Memory with this namespace and name.

@@ -207,7 +207,7 @@ const ENDPOINT: &str = "/spec/vectorStore/endpoint";
 
 /// The view of a memory resource of the state.
 fn of_stored(dialect: &Dialect, memory: &Object, state: &mut StateReader<'_>) -> MemoryView {
-    of_memory(dialect, &memory.tree, (&memory.namespace, &memory.name), state).labelled(&memory.tree)
+    of_memory(dialect, memory.tree(), (&memory.namespace, &memory.name), state).labelled(memory.tree())
 }
 
 /// The view of a memory resource of this namespace and name.

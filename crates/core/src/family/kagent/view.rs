@@ -74,9 +74,9 @@ fn of_referrer(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<Mem
     view.at("references", field.clone());
     if is_dns_subdomain(named)
         && let Lookup::Found(harness) = add_reference(&mut view, &HARNESS, (named, field.clone()), state)
-        && let Some(block) = Block::of(&HARNESS, &harness.tree)
+        && let Some(block) = Block::of(&HARNESS, harness.tree())
     {
-        let source = of_block((&HARNESS, namespace, named), &harness.tree, &block, state);
+        let source = of_block((&HARNESS, namespace, named), harness.tree(), &block, state);
         view.sources = vec![SourceView { view: source, field }];
     }
     Some(view)

@@ -50,5 +50,5 @@ pub(super) fn are_off(agent: &Tree, namespace: &str, state: &mut StateReader<'_>
 
 /// The switch of the memory tools in a namespace, if the namespace is known and sets it.
 pub(super) fn of_namespace(namespace: &str, state: &mut StateReader<'_>) -> Option<bool> {
-    switch(Setting::Tools, &state.get(&NAMESPACE, "", namespace).found()?.tree)
+    switch(Setting::Tools, state.get(&NAMESPACE, "", namespace).found()?.tree())
 }

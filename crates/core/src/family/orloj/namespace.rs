@@ -40,7 +40,7 @@ pub(super) fn effective<'t>(object: &'t Tree, kubernetes: &'t str) -> &'t str {
 
 /// The Orloj namespace of an object of the state.
 pub(super) fn object_namespace(object: &Object) -> &str {
-    effective(&object.tree, &object.namespace)
+    effective(object.tree(), &object.namespace)
 }
 
 /// Finds the objects of an Orloj namespace.
@@ -60,7 +60,7 @@ const MAX_COMPARED: usize = 1_000;
 
 /// Whether an object of the state counts as an object of this Orloj namespace.
 pub(super) fn is_in(object: &Object, namespace: &str, settings: &Orloj) -> bool {
-    object_namespace(object) == namespace && !is_ignored(&object.tree, &object.namespace, settings)
+    object_namespace(object) == namespace && !is_ignored(object.tree(), &object.namespace, settings)
 }
 
 /// Whether an object claims another Orloj namespace although the settings do not allow that in its Kubernetes

@@ -167,7 +167,7 @@ const EMBEDDING_MODEL: &str = "/spec/embedding_model";
 
 /// The view of a Memory of the state.
 fn of_stored(memory: &Object, state: &mut StateReader<'_>) -> MemoryView {
-    of_memory(&memory.tree, (&memory.namespace, &memory.name), state).labelled(&memory.tree)
+    of_memory(memory.tree(), (&memory.namespace, &memory.name), state).labelled(memory.tree())
 }
 
 /// The view of a Memory of this Kubernetes namespace and name.
@@ -243,7 +243,7 @@ fn add_embedding(view: &mut MemoryView, memory: &Memory<'_>, home: &str, state: 
     let field = Pointer::new(EMBEDDING_MODEL);
     view.references.push(ReferenceView::new(&MODEL_ENDPOINT, (namespace, name), field, lookup));
     if let Lookup::Found(object) = lookup {
-        let ModelEndpoint { default_model, provider, .. } = ModelEndpoint::read(&object.tree);
+        let ModelEndpoint { default_model, provider, .. } = ModelEndpoint::read(object.tree());
         let model = default_model.map(str::to_owned);
         view.embedding = Some(EmbeddingView { model, provider: Some(provider) });
     } else {

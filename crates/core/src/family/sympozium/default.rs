@@ -34,7 +34,7 @@ pub(crate) fn default(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec
 }
 
 fn ensemble_label(run: &Tree, agent: &Object) -> Option<Edit> {
-    let ensemble = label(&agent.tree, ENSEMBLE_LABEL)?;
+    let ensemble = label(agent.tree(), ENSEMBLE_LABEL)?;
     let labels = Pointer::new("/metadata/labels");
     let mut op = Op::Add;
     let (pointer, value) = match run.at(&["metadata", "labels"]) {
@@ -60,11 +60,11 @@ fn agents_skills(run: &Tree, agent: &Object) -> Option<Edit> {
         Some(Tree::List(own)) if own.is_empty() => Op::Replace,
         Some(_) => return None,
     };
-    if !inherits_skills(run) || !has_memory(&agent.tree) {
+    if !inherits_skills(run) || !has_memory(agent.tree()) {
         return None;
     }
     run.get("spec").filter(|spec| spec.is_object())?;
-    let list = skills(&agent.tree).iter().map(skill).collect::<Option<Vec<Json>>>()?;
+    let list = skills(agent.tree()).iter().map(skill).collect::<Option<Vec<Json>>>()?;
     let resource = resource_name("Agent", agent);
     let origin = |index| Origin {
         resource: Arc::clone(&resource),

@@ -58,8 +58,8 @@ pub(super) fn maker<'s>(
         if object.stored {
             return None;
         }
-        let found = find_config(&object.tree, config)?;
-        (!is_excluded(&object.tree, config)).then_some((object, found))
+        let found = find_config(object.tree(), config)?;
+        (!is_excluded(object.tree(), config)).then_some((object, found))
     })
 }
 
@@ -99,7 +99,7 @@ pub(super) fn pack_mode<'s>(mode: MemoryMode, namespace: &str, state: &mut State
         return PackMode::Service;
     }
     match memory_pack(namespace, state) {
-        Lookup::Found(pack) if mode == MemoryMode::Sidecar || sidecar_image(&pack.tree).is_some() => {
+        Lookup::Found(pack) if mode == MemoryMode::Sidecar || sidecar_image(pack.tree()).is_some() => {
             PackMode::Sidecar(Some(pack))
         }
         Lookup::Found(_) => PackMode::Service,

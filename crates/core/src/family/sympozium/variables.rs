@@ -64,7 +64,7 @@ pub(crate) fn shared_variables(
     namespace: &str,
     config: Option<&str>,
 ) -> Vec<Variable<'static>> {
-    let spec = Ensemble::read(&ensemble.tree);
+    let spec = Ensemble::read(ensemble.tree());
     let Some(shared) = spec.shared.as_ref().filter(|shared| shared.enabled) else { return Vec::new() };
     let resource = resource_name("Ensemble", ensemble);
     let url = shared_url(&ensemble.name, namespace);

@@ -47,8 +47,8 @@ pub(crate) static VIEWED: [(&Kind, Role); 8] = [
 
 /// A stored object as a subject.
 fn subject_of(object: &Object) -> Subject<'_> {
-    let Object { kind, namespace, name, tree, .. } = object;
-    Subject { kind, operation: Operation::Create, namespace, name, object: tree, old: None }
+    let Object { kind, namespace, name, .. } = object;
+    Subject { kind, operation: Operation::Create, namespace, name, object: object.tree(), old: None }
 }
 
 fn new_view(subject: &Subject<'_>, role: Role) -> MemoryView {

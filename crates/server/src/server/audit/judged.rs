@@ -185,7 +185,7 @@ impl<'c> Judges<'c> {
     /// Remembers small objects, so that they are looked up once per pass.
     fn remember(&mut self, found: &[(Reference, Option<Arc<Object>>)]) {
         for (reference, object) in found {
-            let bytes = object.as_ref().map_or(0, |object| object.tree.to_json().to_string().len());
+            let bytes = object.as_ref().map_or(0, |object| object.tree().to_json().to_string().len());
             if bytes <= MAX_REMEMBERED_BYTES && self.remembered.len() < MAX_REMEMBERED {
                 self.remembered.insert(reference.clone(), object.clone());
             }

@@ -43,7 +43,7 @@ impl Stored {
             namespace: object.namespace.to_string(),
             name: object.name.to_string(),
             uid: object.uid().unwrap_or_default().to_owned(),
-            text: object.tree.to_json().to_string().into(),
+            text: object.tree().to_json().to_string().into(),
         }
     }
 

@@ -92,7 +92,7 @@ fn manifest(kind: &Kind, object: &Object) -> Value {
     if kind.namespaced {
         metadata.insert("namespace".to_owned(), (*object.namespace).into());
     }
-    let spec = object.tree.get("spec").and_then(Tree::whole);
+    let spec = object.tree().get("spec").and_then(Tree::whole);
     json!({"apiVersion": kind.api_version(), "kind": kind.kind, "metadata": metadata, "spec": spec})
 }
 

@@ -58,7 +58,7 @@ pub(super) struct SkippedHeader<'s> {
 impl<'s> PodMemory<'s> {
     /// The address of the service, if it can be determined.
     pub(super) fn address(&self, state: &mut StateReader<'_>) -> Option<EnvSource> {
-        let address = ValueOrSource::read_address(self.memory.tree.at(&["spec", "address"])?);
+        let address = ValueOrSource::read_address(self.memory.tree().at(&["spec", "address"])?);
         match address.effective() {
             EffectiveValue::Literal(literal) => self.literal(literal.text()?),
             EffectiveValue::Nothing => None,
@@ -81,7 +81,7 @@ impl<'s> PodMemory<'s> {
 
     /// The address in the status, which the platform resolved.
     fn resolved(&self) -> Option<EnvSource> {
-        self.literal(resolved_address(&self.memory.tree)?)
+        self.literal(resolved_address(self.memory.tree())?)
     }
 
     fn service(&self, source: &ValueSource<'_>, state: &mut StateReader<'_>) -> Option<EnvSource> {
@@ -95,7 +95,7 @@ impl<'s> PodMemory<'s> {
 
     /// The Service of its address, if that Service does not exist.
     pub(super) fn missing_service(&self, state: &mut StateReader<'_>) -> Vec<Reference> {
-        let address = self.memory.tree.at(&["spec", "address"]).map(ValueOrSource::read_address);
+        let address = self.memory.tree().at(&["spec", "address"]).map(ValueOrSource::read_address);
         let service = match address.as_ref().map(ValueOrSource::effective) {
             Some(EffectiveValue::Source(source)) if source.field == "serviceRef" => {
                 ServiceRef::read(&source, &self.namespace)
@@ -108,7 +108,7 @@ impl<'s> PodMemory<'s> {
 
     /// The headers that can be injected, and those that cannot.
     pub(super) fn headers(&self) -> (Vec<HeaderVariable<'s>>, Vec<SkippedHeader<'s>>) {
-        let headers = self.memory.tree.list_at(&["spec", "headers"]);
+        let headers = self.memory.tree().list_at(&["spec", "headers"]);
         let (mut usable, mut skipped) = (Vec::new(), Vec::new());
         // Headers of one canonical form are one header, and the last one counts. Without it, an earlier one would be what
         // the platform does not send. Going backwards, the last one is the first.

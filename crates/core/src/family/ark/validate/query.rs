@@ -107,11 +107,11 @@ fn durations(object: &Tree, work: &Budget<'_>) -> impl Iterator<Item = Finding> 
 /// Reports a Memory in phase `error` or without a resolved address. A Memory without a status is not
 /// reported, since the platform has not processed it yet.
 fn not_ready(memory: &Object, namespace: &str, pointer: Pointer) -> Option<Finding> {
-    let status = status(&memory.tree)?;
+    let status = status(memory.tree())?;
     let home = format!("{}/{}", without_quotes(namespace), without_quotes(&memory.name));
     let (message, field, label) = if status.text_at(&["phase"]) == Some("error") {
         (format!("Memory \"{home}\" is in phase error"), "/status/phase", "the phase of the Memory")
-    } else if resolved_address(&memory.tree).is_none() {
+    } else if resolved_address(memory.tree()).is_none() {
         let message = format!("Memory \"{home}\" has no resolved address yet");
         (message, "/status", "lacks lastResolvedAddress")
     } else {

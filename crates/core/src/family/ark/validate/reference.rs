@@ -123,7 +123,7 @@ pub(super) fn config_map_value(
 ) -> Option<Finding> {
     let (name, key) = (source.text("name")?, source.text("key")?);
     let Lookup::Found(map) = state.get_if_known(&CONFIG_MAP, location.namespace, name) else { return None };
-    let value = map.tree.get("data")?.entry(key)?;
+    let value = map.tree().get("data")?.entry(key)?;
     let clean = value.trim() == value && Address::parse(value).is_some();
     let finding = || {
         let shown = quoted(key);

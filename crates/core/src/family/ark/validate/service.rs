@@ -63,7 +63,7 @@ fn crosses_namespaces(
 }
 
 fn port(reference: &ServiceRef<'_>, service: &Object, location: ReferenceLocation<'_>) -> Option<Finding> {
-    let ports = ports(&service.tree);
+    let ports = ports(service.tree());
     let home = format!("{}/{}", without_quotes(reference.namespace), without_quotes(reference.name));
     match (reference.port, ports.as_slice()) {
         (None, []) => {

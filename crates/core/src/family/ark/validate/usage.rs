@@ -38,7 +38,7 @@ pub(super) fn deleted(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec
 
 /// Whether a Query uses this Memory, by name or by default.
 fn uses(query: &Object, namespace: &str, name: &str) -> bool {
-    let Some(memory) = query.tree.at(&["spec", "memory"]) else {
+    let Some(memory) = query.tree().at(&["spec", "memory"]) else {
         return name == DEFAULT && *query.namespace == *namespace;
     };
     let named = memory.text_at(&["namespace"]).filter(|named| !named.is_empty());

@@ -56,7 +56,7 @@ fn of_source(source: &ValueSource<'_>, namespace: &str, state: &mut StateReader<
 fn of_config_map(source: &ValueSource<'_>, namespace: &str, state: &mut StateReader<'_>) -> EndpointView {
     let (name, key) = (source.text("name").unwrap_or_default(), source.text("key").unwrap_or_default());
     let map = state.get_if_known(&CONFIG_MAP, namespace, name).found();
-    let value = map.and_then(|map| map.tree.get("data")?.entry(key));
+    let value = map.and_then(|map| map.tree().get("data")?.entry(key));
     let from = EndpointSource::ConfigMap;
     match value {
         Some(text) => endpoint_view::parse(from, text, namespace, state),

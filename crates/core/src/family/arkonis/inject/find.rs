@@ -57,7 +57,7 @@ pub(super) fn find_claimed<'s>(
     state: &mut StateReader<'s>,
 ) -> Result<AgentMemory<'s>, Unmet> {
     let (dialect, agent) = find_agent(agent_label, namespace, state)?;
-    let Some(name) = memory_name(dialect, &agent.tree) else {
+    let Some(name) = memory_name(dialect, agent.tree()) else {
         let path = dialect.memory_ref.join(".");
         let message = format!("{} {} has no {path}", dialect.agent.kind, quoted(agent_label.agent));
         let unmet = no_memory(&AGENT_WITHOUT_MEMORY, label_pointer(agent_label.key), message);

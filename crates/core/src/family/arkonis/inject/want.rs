@@ -109,10 +109,10 @@ fn settings_backend<'s>(
     namespace: &str,
     state: &mut StateReader<'s>,
 ) -> Option<&'s str> {
-    settings_names(found.dialect, &found.agent.tree)
+    settings_names(found.dialect, found.agent.tree())
         .rev()
         .find_map(|(_, name)| state.get(&found.dialect.settings, namespace, name).found())
-        .map(|settings| memory_backend(&settings.tree))
+        .map(|settings| memory_backend(settings.tree()))
         .filter(|backend| !backend.is_empty())
 }
 
@@ -174,7 +174,7 @@ impl BackendVariables {
 
 /// The variables of a valid memory, in order.
 pub(super) fn variables(dialect: &Dialect, object: &Object) -> Vec<Variable<'static>> {
-    let memory = Memory::read(dialect, &object.tree);
+    let memory = Memory::read(dialect, object.tree());
     let Some(backend) = memory.backend() else { return Vec::new() };
     let resource = inject::resource_name(dialect.memory.kind, object);
     let mut variables = BackendVariables { memory: resource, variables: Vec::new() };
@@ -249,7 +249,7 @@ fn vector_url(store: &VectorStore<'_>) -> String {
 
 /// Whether a value holds `$(NAME)`, which the kubelet resolves only from entries before it.
 fn refers_to_others(found: &AgentMemory<'_>) -> bool {
-    let memory = Memory::read(found.dialect, &found.memory.tree);
+    let memory = Memory::read(found.dialect, found.memory.tree());
     let texts = memory.vector_store.as_ref().map(|store| [store.endpoint, store.collection]);
     let mut texts = texts.into_iter().flatten().flatten();
     memory.backend() == Some(Backend::VectorStore) && texts.any(|text| text.contains("$("))

@@ -62,7 +62,7 @@ pub(super) fn secret(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Opti
             Some(Finding::warn(&SECRET_MISSING, pointer, message))
         }
         Lookup::Found(secret) => {
-            let has_key = |field| secret.tree.get(field).is_some_and(|keys| keys.has_key(key));
+            let has_key = |field| secret.tree().get(field).is_some_and(|keys| keys.has_key(key));
             let message = format!("Secret {} has no key \"{key}\"", quoted(name));
             let missing = !has_key("data") && !has_key("stringData");
             let finding = || Finding::warn(&SECRET_KEY_MISSING, pointer, message);

@@ -188,7 +188,7 @@ fn effective_settings<'s>(
 
 /// Warns if the pod would get the name of a backend without connection data.
 fn without_memory(dialect: &Dialect, pointer: Pointer, settings: &Object) -> Option<Finding> {
-    let backend = memory_backend(&settings.tree);
+    let backend = memory_backend(settings.tree());
     let durable = Backend::from_name(backend).is_some_and(|backend| backend != Backend::InContext);
     let message = format!(
         "{} {} sets memoryBackend {} but {} is not set",
@@ -202,9 +202,9 @@ fn without_memory(dialect: &Dialect, pointer: Pointer, settings: &Object) -> Opt
 }
 
 fn conflict(dialect: &Dialect, pointer: Pointer, settings: &Object, memory: &Object) -> Option<Finding> {
-    let backend = memory_backend(&settings.tree);
+    let backend = memory_backend(settings.tree());
     let differs = backend != Backend::InContext.name()
-        && backend != Memory::read(dialect, &memory.tree).backend()?.name();
+        && backend != Memory::read(dialect, memory.tree()).backend()?.name();
     let message = format!(
         "{} {} memoryBackend {} is overridden by {} {}",
         dialect.settings.kind,

@@ -46,7 +46,7 @@ fn effective_for(
         *name == subject.name
             || matches!(state.get(&dialect.settings, subject.namespace, name), Lookup::Found(_))
     };
-    let last = settings_names(dialect, &agent.tree).rev().find(exists);
+    let last = settings_names(dialect, agent.tree()).rev().find(exists);
     last.filter(|(_, name)| *name == subject.name).map(|(index, _)| settings_pointer(index))
 }
 
@@ -60,7 +60,7 @@ fn unconnected_backend(
 ) -> Option<Finding> {
     let mut agents = state.list(&dialect.agent, subject.namespace);
     let (user, named) = agents.find_map(|agent| {
-        let without_memory = !agent.deleting() && agent.tree.at(dialect.memory_ref).is_none();
+        let without_memory = !agent.deleting() && agent.tree().at(dialect.memory_ref).is_none();
         let named = without_memory.then(|| effective_for(dialect, subject, agent, state));
         Some((agent, named??))
     })?;

@@ -49,7 +49,7 @@ pub(super) fn deleted(
 fn users<'s>(dialect: &'static Dialect, subject: &Subject<'_>, state: &mut StateReader<'s>) -> Vec<&'s str> {
     let agents = state.list(&dialect.agent, subject.namespace);
     let users =
-        agents.filter(|agent| !agent.deleting() && memory_name(dialect, &agent.tree) == Some(subject.name));
+        agents.filter(|agent| !agent.deleting() && memory_name(dialect, agent.tree()) == Some(subject.name));
     users.map(|agent| &*agent.name).collect()
 }
 

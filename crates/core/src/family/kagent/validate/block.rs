@@ -83,7 +83,7 @@ fn embedder(
     let Some(object) = reference::find(subject, name, state).found() else {
         return reference::missing(&EMBEDDER_NOT_FOUND, subject, (at, name), state).into_iter().collect();
     };
-    let embedder = Embedder::new(block.line, &object.tree);
+    let embedder = Embedder::new(block.line, object.tree());
     let unusable = embedder.flaw().map(|flaw| {
         let name = shown(name, MAX_NAME_CHARS);
         let message = format!("ModelConfig {name} cannot embed: {}", flaw.message);
@@ -114,7 +114,7 @@ fn changed(
 ) -> Option<Finding> {
     let old = Block::of(subject.kind, subject.old?).filter(|old| !old.is_ignored)?;
     let old_name = old.reference().filter(|name| block.reference() != Some(name))?;
-    let old = Embedder::new(block.line, &reference::find(subject, old_name, state).found()?.tree);
+    let old = Embedder::new(block.line, &reference::find(subject, old_name, state).found()?.tree());
     let (old_model, model) = (old.model()?, embedder.model()?);
     let differs = old.provider() != embedder.provider() || old_model != model;
     let message = || {

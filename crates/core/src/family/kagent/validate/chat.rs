@@ -30,7 +30,7 @@ pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Op
         (reference::find(subject, chat, state).found()?, reference::find(subject, embedder, state).found()?);
     let line = Line::of(subject.kind);
     let read = |object| Embedder::new(line, object);
-    let clash = Embedder::clash(line, &read(&chat_object.tree), &read(&embedder_object.tree))?;
+    let clash = Embedder::clash(line, &read(chat_object.tree()), &read(embedder_object.tree()))?;
     let finding = Finding::warn(&EMBEDDER_CREDENTIAL_CONFLICT, at, clash.message(chat, embedder));
     Some(finding.elsewhere(chat_object, Pointer::new("/spec"), "the chat model").elsewhere(
         embedder_object,
@@ -42,7 +42,7 @@ pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Op
 /// Warns about a chat model that embeds, unless it is known that it can, or that it cannot: another rule reports that.
 fn same(subject: &Subject<'_>, at: Pointer, name: &str, state: &mut StateReader<'_>) -> Option<Finding> {
     if let Some(object) = reference::find(subject, name, state).found() {
-        let embedder = Embedder::new(Line::of(subject.kind), &object.tree);
+        let embedder = Embedder::new(Line::of(subject.kind), object.tree());
         if embedder.provider() == "Ollama" || embedder.flaw().is_some() {
             return None;
         }
@@ -63,7 +63,7 @@ fn embedder<'x, 't: 'x, 's: 'x>(
     }
     let Some(Part::Named { name, path }) = of_newer(subject).and_then(harness) else { return None };
     let harness = state.get(&HARNESS, subject.namespace, name).found()?;
-    Some((pointer(path), Block::of(&HARNESS, &harness.tree)?.embedder()?))
+    Some((pointer(path), Block::of(&HARNESS, harness.tree())?.embedder()?))
 }
 
 /// The name of the ModelConfig that the subject chats with.
@@ -73,7 +73,7 @@ fn chat<'x, 't: 'x, 's: 'x>(subject: &Subject<'t>, state: &mut StateReader<'s>) 
             Part::Inline(spec) => spec.text_at(&["modelConfig", "name"]),
             Part::Named { name, .. } => {
                 let found = state.get(&AGENT_TEMPLATE, subject.namespace, name).found()?;
-                found.tree.text_at(&["spec", "modelConfig", "name"])
+                found.tree().text_at(&["spec", "modelConfig", "name"])
             }
         };
     }

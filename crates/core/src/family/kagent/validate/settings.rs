@@ -37,7 +37,7 @@ static BY_VECTORS: Index = Index {
 
 /// The setting in a ConfigMap, with its key.
 fn vectors(object: &Object) -> Option<(&'static str, &str)> {
-    let data = object.tree.get("data")?;
+    let data = object.tree().get("data")?;
     let older = || data.entry(VECTORS).filter(|_| data.has_key(CONTROLLER)).map(|value| (VECTORS, value));
     data.entry(LATER_VECTORS).map(|value| (LATER_VECTORS, value)).or_else(older)
 }

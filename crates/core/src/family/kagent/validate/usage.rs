@@ -51,7 +51,7 @@ fn changed_field(before: &Embedder<'_>, after: &Embedder<'_>, subject: &Subject<
 
 /// Whether an agent of 0.x uses this ModelConfig for its chat.
 fn chats_with(agent: &Object, name: &str) -> bool {
-    chat::of_older(&agent.tree) == Some(name)
+    chat::of_older(agent.tree()) == Some(name)
 }
 
 /// Warns about a DELETE, and never refuses it.

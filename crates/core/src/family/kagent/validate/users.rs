@@ -23,7 +23,7 @@ use super::super::message::shown;
 static BY_EMBEDDER: Index = Index {
     place: 1,
     keys: |object| {
-        let name = Block::of(object.kind, &object.tree).and_then(|block| block.embedder());
+        let name = Block::of(object.kind, object.tree()).and_then(|block| block.embedder());
         name.map(|name| key(&object.namespace, name).into()).into_iter().collect()
     },
 };
@@ -98,7 +98,7 @@ impl<'s> Users<'s> {
     /// A finding with the place where the first of them names the ModelConfig; `None` without users.
     pub(super) fn show_first(&self, finding: Finding) -> Option<Finding> {
         let first = self.first()?;
-        let place = Block::of(first.kind, &first.tree)?.reference_pointer();
+        let place = Block::of(first.kind, first.tree())?.reference_pointer();
         Some(finding.elsewhere(first, place, "embeds with it"))
     }
 

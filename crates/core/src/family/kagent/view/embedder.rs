@@ -33,12 +33,12 @@ pub(super) fn add(
         view.endpoint = Some(EndpointView::unknown(EndpointSource::Derived, why).of(name));
         return;
     };
-    let embedder = Embedder::new(line, &found.tree);
+    let embedder = Embedder::new(line, found.tree());
     let provider = Some(embedder.provider().to_owned());
     view.provider.clone_from(&provider);
     view.embedding = Some(EmbeddingView { model: embedder.model().map(str::to_owned), provider });
     add_endpoint(view, &embedder, &field, state);
-    add_credentials(view, &found.tree, &field);
+    add_credentials(view, found.tree(), &field);
 }
 
 fn add_endpoint(

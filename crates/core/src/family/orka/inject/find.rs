@@ -50,7 +50,7 @@ impl<'s> SettingSources<'s> {
     ) -> Result<Self, Unmet> {
         let pod_namespace = state.get(&NAMESPACE, "", namespace).found();
         let task = get(&STATE_TASK, namespace, worker.task_name, state)?;
-        let parent = match task.and_then(|task| scheduled_parent(&task.tree)) {
+        let parent = match task.and_then(|task| scheduled_parent(task.tree())) {
             Some(name) => get(&STATE_TASK, namespace, name, state)?,
             None => None,
         };
@@ -96,7 +96,7 @@ impl<'s> SettingSources<'s> {
     fn read(&mut self, setting: Setting, source: Option<&'s Object>) -> Option<ResolvedSetting<'s>> {
         let source = source?;
         let key = setting.annotation();
-        match setting.parse_annotation(annotation(&source.tree, key)?) {
+        match setting.parse_annotation(annotation(source.tree(), key)?) {
             Ok(value) => Some(ResolvedSetting { value, source }),
             Err(message) => {
                 let message = format!("{} metadata.annotations[{key}]: {message}", title(source, ' '));
@@ -133,7 +133,7 @@ fn agent_reference<'n>(
     worker: &Worker<'n, '_>,
 ) -> Option<(Option<&'n str>, &'n str)> {
     match task {
-        Some(task) => agent_ref(&task.tree),
+        Some(task) => agent_ref(task.tree()),
         None => worker.agent_name().map(|name| (None, name)),
     }
 }

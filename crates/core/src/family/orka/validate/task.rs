@@ -43,7 +43,7 @@ fn agent(subject: &Subject<'_>, env: &[TaskVariable<'_>], state: &mut StateReade
     let (mut findings, mut in_state) = (Vec::new(), None);
     match state.get(&STATE_AGENT, home, name) {
         Lookup::Found(agent) => {
-            for opt_out in OPT_OUTS.iter().filter(|opt_out| is_off(opt_out.setting, &agent.tree)) {
+            for opt_out in OPT_OUTS.iter().filter(|opt_out| is_off(opt_out.setting, agent.tree())) {
                 let at = annotation_pointer(opt_out.setting.annotation());
                 let of_task = [
                     opt_out.turned_on_by_env(subject.object, env, name),

@@ -97,7 +97,7 @@ pub(super) fn of_task(
     agent: Option<&Object>,
     state: &mut StateReader<'_>,
 ) -> Vec<OperationView> {
-    let (task, agent) = (subject.object, agent.map(|agent| &agent.tree));
+    let (task, agent) = (subject.object, agent.map(|agent| agent.tree()));
     let mut given = GivenTools::default();
     given.give_texts(task.at(&["spec", "ai", "tools"]), &Pointer::new("/spec/ai/tools"));
     let through_agent = || Pointer::new("/spec/agentRef/name");
@@ -137,7 +137,7 @@ fn adds_all(
 /// The switch in the Task whose schedule made this one.
 fn of_parent(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Option<bool> {
     let name = scheduled_parent(subject.object)?;
-    switch(Setting::Tools, &state.get(&STATE_TASK, subject.namespace, name).found()?.tree)
+    switch(Setting::Tools, state.get(&STATE_TASK, subject.namespace, name).found()?.tree())
 }
 
 /// The memory tools that a Namespace switches on or off; `None` if it has no switch.

@@ -55,7 +55,7 @@ impl Finder<'_> {
         state: &mut StateReader<'s>,
     ) -> Result<GrantedMemory<'s>, Unmet> {
         let agent = self.find_agent(state)?;
-        let name = claimed_memory(&agent.tree).ok_or_else(|| self.no_memory(agent))?;
+        let name = claimed_memory(agent.tree()).ok_or_else(|| self.no_memory(agent))?;
         let operations = self.operations(agent)?;
         // This comes before the lookup of the Memory: a pod of another namespace must not learn whether it
         // exists.
@@ -117,7 +117,7 @@ impl Finder<'_> {
     /// invalid operation.
     fn operations(&self, agent: &Object) -> Result<Vec<&'static str>, Unmet> {
         let mut operations = Vec::with_capacity(OPERATIONS.len());
-        for (index, entry) in allow(&agent.tree).iter().enumerate() {
+        for (index, entry) in allow(agent.tree()).iter().enumerate() {
             let Some(operation) = operation(entry) else {
                 let message = self.message_about(&agent.name, |agent| {
                     format!("Agent {agent} has an invalid spec.memory.allow")

@@ -57,7 +57,7 @@ pub(super) fn want<'p>(
     pod_namespace: &str,
     state: &mut StateReader<'_>,
 ) -> (WantedByPod<'p>, Vec<Finding>) {
-    let memory = Memory::read(&found.memory.tree);
+    let memory = Memory::read(found.memory.tree());
     // A Memory whose provider has the wrong type gets no connection variables, like an in-memory one.
     let provider = memory.provider.clone().unwrap_or(Provider::InMemory);
     let existing = ExistingEnv::read(container, &[PREFIX]);
@@ -118,7 +118,7 @@ impl<'p> MemoryVariables<'p> {
     /// Adds variables 1 to 5: which memory, and which operations are allowed on it.
     fn add_identity(&mut self, found: &GrantedMemory<'_>, memory: &Memory<'_>, provider: &Provider) {
         self.literal(REF, &found.memory.name, "metadata.name");
-        let target = namespace::annotated(&found.memory.tree).is_some();
+        let target = namespace::annotated(found.memory.tree()).is_some();
         let field =
             if target { "metadata.annotations[orloj.dev/target-namespace]" } else { "metadata.namespace" };
         self.literal(NAMESPACE, namespace::object_namespace(found.memory), field);
@@ -192,7 +192,7 @@ impl<'p> MemoryVariables<'p> {
             Resolved::Absent | Resolved::Unknown => return,
         };
         self.resource = resource_name("ModelEndpoint", object);
-        let endpoint = ModelEndpoint::read(&object.tree);
+        let endpoint = ModelEndpoint::read(object.tree());
         if let Some(url) = embedding_url(&endpoint) {
             self.literal(EMBEDDING_URL, url, "spec.base_url");
         }

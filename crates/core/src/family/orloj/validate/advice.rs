@@ -207,7 +207,7 @@ fn loopback_host(memory: &Memory<'_>, endpoint: &str) -> Option<Finding> {
 /// Finds pgvector Memories by their database.
 static BY_DATABASE: Index = Index {
     place: 3,
-    keys: |memory| database(&Memory::read(&memory.tree)).map(Cow::Owned).into_iter().collect(),
+    keys: |memory| database(&Memory::read(memory.tree())).map(Cow::Owned).into_iter().collect(),
 };
 
 /// The key of the database that a pgvector Memory uses, if its endpoint names one.
@@ -246,7 +246,7 @@ fn embedding(memory: &Memory<'_>, subject: &Subject<'_>, state: &mut StateReader
             Some(warn(&EMBEDDING_MISSING, EMBEDDING_MODEL, message).help(help))
         }
         Lookup::Found(endpoint) => {
-            let (field, reason) = no_embeddings(&ModelEndpoint::read(&endpoint.tree))?;
+            let (field, reason) = no_embeddings(&ModelEndpoint::read(endpoint.tree()))?;
             let message = fit_names([text], |[text]| {
                 format!(
                     "spec.embedding_model: model endpoint {} cannot serve embeddings: {reason}",

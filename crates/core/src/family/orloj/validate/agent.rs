@@ -95,7 +95,7 @@ fn memory(name: &str, subject: &Subject<'_>, state: &mut StateReader<'_>) -> Opt
             })
         }
         Lookup::Found(memory) => {
-            let phase = text(&memory.tree, &["status", "phase"]);
+            let phase = text(memory.tree(), &["status", "phase"]);
             let phase = phase.filter(|phase| matches!(*phase, "Error" | "SyncError"))?;
             let message = fit_names([name], |[name]| format!("memory {} is in phase {phase}", quoted(name)));
             let finding = Finding::warn(&AGENT_MEMORY_FAILING, pointer, message);

@@ -39,7 +39,7 @@ fn agents(subject: &Subject<'_>, state: &mut StateReader<'_>) -> BTreeSet<String
     let home = namespace::effective(subject.object, subject.namespace);
     let settings = &state.settings().orloj;
     let agents = state.everywhere(&AGENT).filter(|agent| {
-        let claims = || claimed_memory(&agent.tree) == Some(subject.name);
+        let claims = || claimed_memory(agent.tree()) == Some(subject.name);
         claims() && !agent.deleting() && namespace::is_in(agent, home, settings)
     });
     agents.map(|agent| agent.name.to_string()).collect()
@@ -51,9 +51,9 @@ fn memories(subject: &Subject<'_>, state: &mut StateReader<'_>) -> BTreeSet<Stri
     let itself = NamespacedName { namespace: home, name: subject.name };
     let settings = &state.settings().orloj;
     let memories = state.everywhere(&MEMORY).filter(|memory| {
-        let text = text(&memory.tree, &["spec", "embedding_model"]);
+        let text = text(memory.tree(), &["spec", "embedding_model"]);
         let points_here = |text| NamespacedName::read(text, namespace::object_namespace(memory)) == itself;
-        let ignored = || namespace::is_ignored(&memory.tree, &memory.namespace, settings);
+        let ignored = || namespace::is_ignored(memory.tree(), &memory.namespace, settings);
         text.is_some_and(points_here) && !memory.deleting() && !ignored()
     });
     memories.map(|memory| format!("{}/{}", memory.namespace, memory.name)).collect()

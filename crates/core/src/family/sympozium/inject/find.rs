@@ -69,10 +69,10 @@ pub(in super::super) fn find<'s>(
         agent,
         made_from: None,
         private: private(run, agent),
-        legacy: agent.is_some_and(|agent| has_legacy_memory(&agent.tree)),
+        legacy: agent.is_some_and(|agent| has_legacy_memory(agent.tree())),
         ensemble: None,
         shared: false,
-        config: agent.and_then(|agent| config_name(&agent.tree)),
+        config: agent.and_then(|agent| config_name(agent.tree())),
         harness: false,
         unmet: Vec::new(),
         missing: Vec::new(),
@@ -84,7 +84,7 @@ pub(in super::super) fn find<'s>(
             None => found.add_missing_agent(namespace),
         },
     }
-    let tree = |object: Option<&'s Object>| object.map(|object| &object.tree);
+    let tree = |object: Option<&'s Object>| object.map(|object| object.tree());
     found.harness = names_harness(tree(run), tree(agent), tree(found.ensemble), found.config);
     Ok(found)
 }
@@ -105,7 +105,7 @@ fn find_run<'s>(
             return Err(lookup_failed(&LOOKUP_FAILED, at, ["AgentRun", namespace, name], state));
         }
     };
-    match agent_ref(&run.tree) {
+    match agent_ref(run.tree()) {
         Some(agent) if agent != instance => {
             let message = fit_names([instance, name, agent], |[instance, run, agent]| {
                 let (instance, run, agent) = (quoted(instance), quoted(run), quoted(agent));
@@ -121,11 +121,11 @@ fn find_run<'s>(
 /// The object and the field that turn private memory on: the run's own skills count, or its agent's if the run has
 /// none.
 fn private<'s>(run: Option<&'s Object>, agent: Option<&'s Object>) -> Option<(&'s Object, String)> {
-    let object = match skills_owner(run.map(|run| &run.tree), agent.map(|agent| &agent.tree))? {
+    let object = match skills_owner(run.map(|run| run.tree()), agent.map(|agent| agent.tree()))? {
         SkillsOwner::Run => run?,
         SkillsOwner::Agent => agent?,
     };
-    let index = memory_skill(skills(&object.tree))?;
+    let index = memory_skill(skills(object.tree()))?;
     Some((object, format!("spec.skills[{index}].skillPackRef")))
 }
 
@@ -136,11 +136,11 @@ fn find_ensemble<'s>(
     namespace: &str,
     state: &mut StateReader<'s>,
 ) {
-    let run: Option<&Tree> = run.map(|run| &run.tree);
-    let Some(name) = ensemble_name(Some(&agent.tree), run) else { return };
+    let run: Option<&Tree> = run.map(|run| run.tree());
+    let Some(name) = ensemble_name(Some(agent.tree()), run) else { return };
     match lookup::ensemble(namespace, name, state) {
         Lookup::Found(ensemble) => {
-            found.shared = shares_memory(&ensemble.tree);
+            found.shared = shares_memory(ensemble.tree());
             found.ensemble = Some(ensemble);
         }
         Lookup::Absent => {
@@ -166,14 +166,14 @@ impl<'s> PodMemories<'s> {
     /// Uses the Ensemble's config for an Agent that the Ensemble will create. Upstream gives each such Agent the
     /// skill.
     fn add_made_agent(&mut self, ensemble: &'s Object, config: AgentConfig<'s>, run: Option<&'s Object>) {
-        let inherits = run.is_none_or(|run| skills(&run.tree).is_empty() && inherits_skills(&run.tree));
+        let inherits = run.is_none_or(|run| skills(run.tree()).is_empty() && inherits_skills(run.tree()));
         if inherits {
-            let field = configs_field(&ensemble.tree);
+            let field = configs_field(ensemble.tree());
             self.private = Some((ensemble, format!("spec.{field}[{}]", config.index)));
         }
         // Each made Agent has the older memory, unless its config turns memory off.
         self.legacy = !config.memory_disabled();
-        self.shared = shares_memory(&ensemble.tree);
+        self.shared = shares_memory(ensemble.tree());
         self.config = config.name;
         self.ensemble = Some(ensemble);
         self.made_from = Some(config);

@@ -195,10 +195,10 @@ impl<'p, 's> WantedBuilder<'p, 's> {
     /// The last variable of private memory. It comes after those of shared memory.
     fn auto_store(&self) -> Option<Variable<'static>> {
         let origin = match (self.found.agent, self.found.made_from.zip(self.found.ensemble)) {
-            (Some(agent), _) if auto_store_off(&agent.tree) => {
+            (Some(agent), _) if auto_store_off(agent.tree()) => {
                 field_origin(&resource_name("Agent", agent), "spec.memory.autoStore")
             }
-            (None, Some((config, ensemble))) if config.auto_store_off(&ensemble.tree) => {
+            (None, Some((config, ensemble))) if config.auto_store_off(ensemble.tree()) => {
                 field_origin(&resource_name("Ensemble", ensemble), "spec.autoStoreMemory")
             }
             _ => return None,
@@ -214,7 +214,7 @@ impl<'p, 's> WantedBuilder<'p, 's> {
         };
         self.variables.extend(variables::shared_variables(ensemble, self.pod.namespace, self.found.config));
         self.variables.extend(self.auto_store());
-        if self.found.config.is_none() && has_access_rules(&ensemble.tree) {
+        if self.found.config.is_none() && has_access_rules(ensemble.tree()) {
             let message = fit_names([&self.found.instance], |[agent]| {
                 let agent = quoted(agent);
                 format!("Agent {agent} has no label {CONFIG_LABEL}: its shared memory is read-only")

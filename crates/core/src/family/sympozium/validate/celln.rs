@@ -58,7 +58,7 @@ pub(super) fn run_findings(
         let help = "use an Agent without skills: Sympozium's own webhook refuses this run";
         findings.push(if is_selected { finding.help(help) } else { finding });
     }
-    if let Some(ensemble) = ensemble.filter(|ensemble| shares_memory(&ensemble.tree)) {
+    if let Some(ensemble) = ensemble.filter(|ensemble| shares_memory(ensemble.tree())) {
         let message = fit_names([&ensemble.name], |[name]| {
             format!("backend \"celln\" has no shared memory: Ensemble {} is not used", quoted(name))
         });

@@ -81,7 +81,7 @@ pub(super) fn deleted(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec
 fn users<'s>(subject: &Subject<'_>, state: &mut StateReader<'s>) -> Vec<Cow<'s, str>> {
     let agents = state.list(&AGENT, subject.namespace).chain(state.list(&AGENT_OLD, subject.namespace));
     let members = agents
-        .filter(|agent| !agent.deleting() && ensemble_name(Some(&agent.tree), None) == Some(subject.name));
+        .filter(|agent| !agent.deleting() && ensemble_name(Some(agent.tree()), None) == Some(subject.name));
     members.map(|agent| Cow::Borrowed(&*agent.name)).collect()
 }
 

@@ -64,7 +64,7 @@ pub(super) fn deleted(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Vec
     if subject.name != MEMORY_SKILL {
         return Vec::new();
     }
-    let uses_memory = |agent: &&Object| !agent.deleting() && has_memory(&agent.tree);
+    let uses_memory = |agent: &&Object| !agent.deleting() && has_memory(agent.tree());
     let users: Vec<&Object> = if subject.namespace == SYSTEM_NAMESPACE {
         let agents = state.everywhere(&AGENT).chain(state.everywhere(&AGENT_OLD));
         let has_own = |agent: &Object| state.peek(&SKILL_PACK, &agent.namespace, MEMORY_SKILL).is_some();

@@ -44,13 +44,13 @@ pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
     let ensemble = match maker {
         Some((ensemble, _)) => Some(ensemble),
         None if !created && !is_celln(run) && !environment::names_reserved(run, &env) => None,
-        None => lookup::ensemble_of(agent.map(|agent| &agent.tree), Some(run), subject.namespace, state),
+        None => lookup::ensemble_of(agent.map(|agent| agent.tree()), Some(run), subject.namespace, state),
     };
     // The Ensemble has no part in a run of Celln.
     let used = ensemble.filter(|_| !is_celln(run));
     findings.extend(environment::findings(run, &env, used, report));
     // Every Agent that an Ensemble makes has the skill.
-    let has_memory = maker.is_some() || agent.is_some_and(|agent| has_memory(&agent.tree));
+    let has_memory = maker.is_some() || agent.is_some_and(|agent| has_memory(agent.tree()));
     findings.extend(celln::run_findings(subject, name.filter(|_| has_memory), ensemble, report));
     if created {
         findings.extend(agent.and_then(|agent| ensemble_label_differs(run, agent)));
@@ -78,7 +78,7 @@ pub(super) fn agent_missing(subject: &Subject<'_>, name: &str, report: Report<'_
 
 /// Warns about an Ensemble label that differs from the Agent's label. The Agent's label counts at run time.
 fn ensemble_label_differs(run: &Tree, agent: &Object) -> Option<Finding> {
-    let (own, agents) = (label(run, ENSEMBLE_LABEL)?, label(&agent.tree, ENSEMBLE_LABEL)?);
+    let (own, agents) = (label(run, ENSEMBLE_LABEL)?, label(agent.tree(), ENSEMBLE_LABEL)?);
     let at = Pointer::new("/metadata/labels").key(ENSEMBLE_LABEL);
     let message = fit_names([own, &agent.name, agents], |[own, agent, ensemble]| {
         let (own, agent, ensemble) = (quoted(own), quoted(agent), quoted(ensemble));
@@ -94,7 +94,7 @@ fn circuit_open(subject: &Subject<'_>, ensemble: &Object) -> Option<Finding> {
     let message = fit_names([&ensemble.name], |[name]| {
         format!("the circuit breaker of Ensemble {} is open: this run cannot spawn others", quoted(name))
     });
-    let is_open = is_true(&ensemble.tree, &["status", "circuitBreakerOpen"]);
+    let is_open = is_true(ensemble.tree(), &["status", "circuitBreakerOpen"]);
     let finding = || Finding::warn(&CIRCUIT_OPEN, agent_ref_pointer(subject.object), message);
     let at = Pointer::new("/status/circuitBreakerOpen");
     is_open.then(|| finding().elsewhere(ensemble, at, "open"))
@@ -102,9 +102,9 @@ fn circuit_open(subject: &Subject<'_>, ensemble: &Object) -> Option<Finding> {
 
 /// Warns about a spent token budget, with upstream's message. Upstream fails such a run.
 fn budget_spent(subject: &Subject<'_>, ensemble: &Object) -> Option<Finding> {
-    let budget = ensemble.tree.at(&["spec", "sharedMemory", "membrane", "tokenBudget"])?;
+    let budget = ensemble.tree().at(&["spec", "sharedMemory", "membrane", "tokenBudget"])?;
     let limit = budget.get("maxTokens").and_then(Tree::integer).filter(|limit| *limit > 0)?;
-    let used = ensemble.tree.at(&["status", "tokenBudgetUsed"]).and_then(Tree::integer)?;
+    let used = ensemble.tree().at(&["status", "tokenBudgetUsed"]).and_then(Tree::integer)?;
     let action = budget.text_at(&["action"]).filter(|action| !action.is_empty()).unwrap_or(BUDGET_ACTIONS[0]);
     let message = fit_names([&ensemble.name], |[name]| {
         format!("token budget exceeded: ensemble {} has used {used} tokens (limit: {limit})", quoted(name))

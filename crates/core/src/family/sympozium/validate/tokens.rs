@@ -66,7 +66,7 @@ pub(super) fn without_key(
     let Lookup::Found(secret) = state.quietly(|state| state.get(&SECRET, namespace, &name)) else {
         return None;
     };
-    let has_key = |field| secret.tree.get(field).is_some_and(|keys| keys.has_key(TOKEN_KEY));
+    let has_key = |field| secret.tree().get(field).is_some_and(|keys| keys.has_key(TOKEN_KEY));
     let message = fit_names([&name], |[name]| {
         format!("Secret {} has no key \"{TOKEN_KEY}\": its memory server cannot start", quoted(name))
     });

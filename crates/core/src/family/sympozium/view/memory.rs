@@ -265,16 +265,16 @@ fn look_up<'s>(run: &Subject<'_>, agent: &str, state: &mut StateReader<'s>) -> (
     let lookup = lookup::agent(run.namespace, agent, state);
     match lookup {
         Lookup::Found(agent) => {
-            let ensemble = lookup::ensemble_of(Some(&agent.tree), Some(run.object), run.namespace, state);
-            let ensemble = ensemble.filter(|ensemble| shares_memory(&ensemble.tree));
-            let private = uses_private_memory(run.object, &agent.tree);
+            let ensemble = lookup::ensemble_of(Some(agent.tree()), Some(run.object), run.namespace, state);
+            let ensemble = ensemble.filter(|ensemble| shares_memory(ensemble.tree()));
+            let private = uses_private_memory(run.object, agent.tree());
             (lookup, Usage { agent: Some(Cow::Borrowed(agent)), private, ensemble })
         }
         Lookup::Absent => match lookup::maker(run.namespace, agent, state) {
             Some((ensemble, config)) => {
-                let shares = shares_memory(&ensemble.tree);
+                let shares = shares_memory(ensemble.tree());
                 let made = made_agent((run.namespace, agent), ensemble, config);
-                let private = made.as_ref().is_some_and(|made| uses_private_memory(run.object, &made.tree));
+                let private = made.as_ref().is_some_and(|made| uses_private_memory(run.object, made.tree()));
                 let agent = made.map(Cow::Owned);
                 (
                     Lookup::Found(ensemble),

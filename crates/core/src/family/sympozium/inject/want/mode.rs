@@ -58,7 +58,7 @@ pub(in super::super) fn is_loopback(url: &str) -> bool {
 /// The value of the mode annotation of the pod, or else of the Agent.
 fn requested_mode<'a>(builder: &'a WantedBuilder<'_, '_>) -> Option<&'a str> {
     let agent_annotation =
-        || builder.found.agent?.tree.text_at(&["metadata", "annotations", MODE_ANNOTATION]);
+        || builder.found.agent?.tree().text_at(&["metadata", "annotations", MODE_ANNOTATION]);
     builder.pod.pod.annotation(MODE_ANNOTATION).or_else(agent_annotation)
 }
 

@@ -152,7 +152,7 @@ impl<'s> WantedBuilder<'_, 's> {
     /// `$(NAME)` and `$$`.
     fn seeds(&mut self) -> Option<String> {
         let ensemble = self.found.ensemble?;
-        let config = find_config(&ensemble.tree, self.found.config?);
+        let config = find_config(ensemble.tree(), self.found.config?);
         let config = config.filter(|config| !config.memory_disabled())?;
         let seeds: Vec<&str> = config.seeds().collect();
         if seeds.is_empty() {
@@ -165,7 +165,7 @@ impl<'s> WantedBuilder<'_, 's> {
         let message = fit_names([&self.found.instance], |[agent]| {
             format!("the seeds of {} are more than 100 KiB: the memory starts without them", quoted(agent))
         });
-        let configs = Pointer::new("/spec").key(configs_field(&ensemble.tree)).index(config.index);
+        let configs = Pointer::new("/spec").key(configs_field(ensemble.tree())).index(config.index);
         let finding = Finding::warn(&SEEDS_TOO_LARGE, instance_label(), message);
         self.warnings.push(finding.elsewhere(ensemble, configs.key("memory").key("seeds"), "these seeds"));
         None
@@ -179,8 +179,8 @@ impl<'s> WantedBuilder<'_, 's> {
         state: &StateReader<'s>,
     ) -> WantedPart {
         let seeds = self.seeds();
-        let pack = pack.filter(|pack| sidecar_image(&pack.tree).is_some());
-        let image = pack.and_then(|pack| sidecar_image(&pack.tree));
+        let pack = pack.filter(|pack| sidecar_image(pack.tree()).is_some());
+        let image = pack.and_then(|pack| sidecar_image(pack.tree()));
         let command = pack.map(|pack| self.pack_command(pack)).unwrap_or_default();
         let env = pack.map(|pack| self.pack_env(pack)).unwrap_or_default();
         let token = self.sidecar_reference(&env, state);
@@ -215,7 +215,7 @@ impl<'s> WantedBuilder<'_, 's> {
 
     /// The variables of the sidecar, without those whose literal value is a credential.
     pub(super) fn pack_env(&mut self, pack: &'s Object) -> Vec<(&'s str, Value)> {
-        let (withheld, env): (Vec<_>, Vec<_>) = sidecar_env(&pack.tree).partition(|(name, variable)| {
+        let (withheld, env): (Vec<_>, Vec<_>) = sidecar_env(pack.tree()).partition(|(name, variable)| {
             variable["value"].as_str().is_some_and(|value| is_credential(name, value))
         });
         for (name, _) in withheld {
@@ -230,7 +230,7 @@ impl<'s> WantedBuilder<'_, 's> {
 
     /// The command of the sidecar; empty if it contains a credential.
     pub(super) fn pack_command(&mut self, pack: &'s Object) -> Vec<&'s str> {
-        let command = sidecar_command(&pack.tree);
+        let command = sidecar_command(pack.tree());
         if value_spans(&command.join(" ")).is_empty() {
             return command;
         }

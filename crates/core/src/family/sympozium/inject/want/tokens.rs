@@ -178,7 +178,7 @@ impl<'s> WantedBuilder<'_, 's> {
     /// nothing: Sympozium's controller adds it.
     fn of_deployment(&self, token: &Token, state: &StateReader<'s>) -> Option<DeploymentToken<'s>> {
         let deployment = state.peek(&DEPLOYMENT, self.pod.namespace, &token.server)?;
-        let containers = deployment.tree.at(&["spec", "template", "spec", "containers"])?.elements();
+        let containers = deployment.tree().at(&["spec", "template", "spec", "containers"])?.elements();
         let server = containers.iter().find(|it| it.text_at(&["name"]) == Some(MEMORY_SERVER))?;
         let mut env = server.list_at(&["env"]).iter().rev();
         let entry = env.find(|entry| entry.text_at(&["name"]) == Some(PRIVATE_TOKEN))?;
