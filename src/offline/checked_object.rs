@@ -105,6 +105,7 @@ impl UndecidedObject {
     }
 
     /// The object without its text.
+    #[expect(clippy::unnecessary_box_returns, reason = "of many objects, each moves as a pointer")]
     pub(super) fn into_object(self) -> Box<CheckedObject> {
         let mut object = self.object;
         if let Some(template) = &mut object.template {

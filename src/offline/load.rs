@@ -198,7 +198,7 @@ impl Loader<'_> {
         for document in parse_parts(&source).flat_map(|parsed| parsed.documents) {
             let names = self.names(&document);
             let json = Self::json(&document)?;
-            self.add_document(document, names, json)?;
+            self.add_document(&document, names, json)?;
         }
         // An apiserver has accepted these objects.
         self.notices = Notices::default();
@@ -291,7 +291,7 @@ impl Loader<'_> {
                         json.as_ref().filter(|_| workload::find(document.group(), document.kind()).is_none());
                     self.add_object(origin, &document, &Pointer::root(), document.value(), &names, shared)?;
                     if !is_state {
-                        self.add_document(document, names, json)?;
+                        self.add_document(&document, names, json)?;
                     }
                 }
             }
@@ -430,12 +430,12 @@ impl Loader<'_> {
     /// Adds a document to the objects to check, or to those that are passed over if it has no JSON.
     fn add_document(
         &mut self,
-        document: Document,
+        document: &Document,
         object_ref: ObjectRef,
         json: Option<Arc<JsonText>>,
     ) -> Result<(), Error> {
         let Self { inputs, notices, .. } = self;
-        notices.object(&document, &object_ref, &inputs.snapshot.settings);
+        notices.object(document, &object_ref, &inputs.snapshot.settings);
         let Some(json) = json else {
             let is_checked = is_checked(document.group(), document.kind());
             let why = if is_checked { Why::NotAnnotated } else { Why::OtherKind };
@@ -444,7 +444,7 @@ impl Loader<'_> {
         };
         let chosen = inputs.snapshot.settings.namespace.as_deref();
         let namespace = like(document.namespace().or(chosen).unwrap_or_default(), &object_ref.namespace);
-        let object = UndecidedObject::of(&document, object_ref, namespace, json).map_err(Error::Object)?;
+        let object = UndecidedObject::of(document, object_ref, namespace, json).map_err(Error::Object)?;
         inputs.objects.push(object);
         Ok(())
     }

@@ -90,9 +90,11 @@ impl Serialize for EnvVar {
         variable.serialize_field("name", &self.name)?;
         match &self.source {
             EnvSource::Value(value) => variable.serialize_field("value", value)?,
-            EnvSource::Secret(key) => variable.serialize_field("valueFrom", &One("secretKeyRef", key))?,
+            EnvSource::Secret(key) => {
+                variable.serialize_field("valueFrom", &One("secretKeyRef", key))?;
+            }
             EnvSource::ConfigMap(key) => {
-                variable.serialize_field("valueFrom", &One("configMapKeyRef", key))?
+                variable.serialize_field("valueFrom", &One("configMapKeyRef", key))?;
             }
         }
         variable.end()

@@ -114,7 +114,7 @@ fn changed(
 ) -> Option<Finding> {
     let old = Block::of(subject.kind, subject.old?).filter(|old| !old.is_ignored)?;
     let old_name = old.reference().filter(|name| block.reference() != Some(name))?;
-    let old = Embedder::new(block.line, &reference::find(subject, old_name, state).found()?.tree());
+    let old = Embedder::new(block.line, reference::find(subject, old_name, state).found()?.tree());
     let (old_model, model) = (old.model()?, embedder.model()?);
     let differs = old.provider() != embedder.provider() || old_model != model;
     let message = || {

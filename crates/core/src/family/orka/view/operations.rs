@@ -97,7 +97,7 @@ pub(super) fn of_task(
     agent: Option<&Object>,
     state: &mut StateReader<'_>,
 ) -> Vec<OperationView> {
-    let (task, agent) = (subject.object, agent.map(|agent| agent.tree()));
+    let (task, agent) = (subject.object, agent.map(Object::tree));
     let mut given = GivenTools::default();
     given.give_texts(task.at(&["spec", "ai", "tools"]), &Pointer::new("/spec/ai/tools"));
     let through_agent = || Pointer::new("/spec/agentRef/name");

@@ -84,7 +84,7 @@ pub(in super::super) fn find<'s>(
             None => found.add_missing_agent(namespace),
         },
     }
-    let tree = |object: Option<&'s Object>| object.map(|object| object.tree());
+    let tree = |object: Option<&'s Object>| object.map(Object::tree);
     found.harness = names_harness(tree(run), tree(agent), tree(found.ensemble), found.config);
     Ok(found)
 }
@@ -121,7 +121,7 @@ fn find_run<'s>(
 /// The object and the field that turn private memory on: the run's own skills count, or its agent's if the run has
 /// none.
 fn private<'s>(run: Option<&'s Object>, agent: Option<&'s Object>) -> Option<(&'s Object, String)> {
-    let object = match skills_owner(run.map(|run| run.tree()), agent.map(|agent| agent.tree()))? {
+    let object = match skills_owner(run.map(Object::tree), agent.map(Object::tree))? {
         SkillsOwner::Run => run?,
         SkillsOwner::Agent => agent?,
     };
@@ -136,7 +136,7 @@ fn find_ensemble<'s>(
     namespace: &str,
     state: &mut StateReader<'s>,
 ) {
-    let run: Option<&Tree> = run.map(|run| run.tree());
+    let run: Option<&Tree> = run.map(Object::tree);
     let Some(name) = ensemble_name(Some(agent.tree()), run) else { return };
     match lookup::ensemble(namespace, name, state) {
         Lookup::Found(ensemble) => {

@@ -44,7 +44,7 @@ pub(super) fn findings(subject: &Subject<'_>, state: &mut StateReader<'_>) -> Ve
     let ensemble = match maker {
         Some((ensemble, _)) => Some(ensemble),
         None if !created && !is_celln(run) && !environment::names_reserved(run, &env) => None,
-        None => lookup::ensemble_of(agent.map(|agent| agent.tree()), Some(run), subject.namespace, state),
+        None => lookup::ensemble_of(agent.map(Object::tree), Some(run), subject.namespace, state),
     };
     // The Ensemble has no part in a run of Celln.
     let used = ensemble.filter(|_| !is_celln(run));
