@@ -80,7 +80,7 @@ export RUSTFLAGS="--remap-path-prefix=$PWD=/memgate --remap-path-prefix=$cargo_h
 # The paths of libraries without the name of the registry, which is 40 KB of the binary.
 for sources in "$cargo_home"/registry/src/*/; do RUSTFLAGS+=" --remap-path-prefix=${sources%/}=/cargo"; done
 # Relocations of a position-independent program as a bitmap: 0.6 MB less of it. Zig makes no such program for Linux. The
-# linker of Rust also folds functions with the same code: @@ MB less.
+# linker of Rust also folds functions with the same code.
 if [ "${build[0]}" = cargo ] && [[ $target = *-linux-musl ]]; then
     host=$(rustc --version --verbose | sed -n 's/^host: //p')
     RUSTFLAGS+=" -Clink-arg=-Wl,-z,pack-relative-relocs,--icf=all -Clink-arg=-fuse-ld=lld"

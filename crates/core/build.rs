@@ -16,5 +16,5 @@ fn main() -> Result<(), Box<dyn Error>> {
         let packed = lz4_flex::compress_prepend_size(&fs::read(file.path())?);
         fs::write(Path::new(&out).join(file.file_name()), packed)?;
     }
-    pack_pages::pack_pages()
+    pack_pages::pack_pages("pages")
 }

@@ -3,5 +3,5 @@
 mod pack_pages;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    pack_pages::pack_pages()
+    pack_pages::pack_pages("pages")
 }

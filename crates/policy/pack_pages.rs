@@ -1,14 +1,14 @@
-//! For the build scripts of the crates with pages of documentation.
+//! For the build scripts of the crates that hold many texts, such as pages of documentation.
 
 use std::error::Error;
 use std::path::Path;
 use std::{env, fs};
 
-/// Compresses the files below the folder `pages` of the crate, which may be links: the path and the text of each, with a
-/// null byte behind both.
-pub(crate) fn pack_pages() -> Result<(), Box<dyn Error>> {
+/// Compresses the files below a folder of the crate, which may be links, for `memgate_model::page`: the path and the text
+/// of each, with a null byte behind both.
+pub(crate) fn pack_pages(folder: &str) -> Result<(), Box<dyn Error>> {
     let mut text = String::new();
-    add(&Path::new(&env::var("CARGO_MANIFEST_DIR")?).join("pages"), "", &mut text)?;
+    add(&Path::new(&env::var("CARGO_MANIFEST_DIR")?).join(folder), "", &mut text)?;
     let packed = lz4_flex::compress_prepend_size(text.as_bytes());
     Ok(fs::write(Path::new(&env::var("OUT_DIR")?).join("pages"), packed)?)
 }

@@ -6,8 +6,11 @@ use std::process::Command;
 use crate::serve::{OPTIONS, Serving};
 use crate::{built, root};
 
-/// What the image may weigh unpacked, which holds this binary and its bill of materials.
-const MAX_IMAGE_BYTES: u64 = 17 << 20;
+/// The largest binary.
+const MAX_BINARY_BYTES: u64 = 17 << 20;
+
+/// The largest bill of materials; with it the image holds all that it has.
+const MAX_BILL_BYTES: u64 = 256 << 10;
 
 /// What `memgate --version` prints in the image.
 pub(crate) const VERSION: &str = concat!(
@@ -23,8 +26,10 @@ fn the_binary_is_static_and_small() {
     let ldd = Command::new("ldd").arg(&binary).output().unwrap();
     let output = String::from_utf8_lossy(&[ldd.stdout, ldd.stderr].concat()).into_owned();
     assert!(output.contains("statically linked") || output.contains("not a dynamic executable"), "{output}");
-    let bytes = fs::metadata(&binary).unwrap().len() + fs::metadata(built("memgate.cdx.json")).unwrap().len();
-    assert!(bytes <= MAX_IMAGE_BYTES, "the image has {bytes} bytes");
+    for (file, most) in [("memgate", MAX_BINARY_BYTES), ("memgate.cdx.json", MAX_BILL_BYTES)] {
+        let bytes = fs::metadata(built(file)).unwrap().len();
+        assert!(bytes <= most, "{file} has {bytes} bytes");
+    }
     let version = Command::new(&binary).arg("--version").output().unwrap();
     assert_eq!(String::from_utf8_lossy(&version.stdout).trim(), VERSION);
 }
@@ -48,7 +53,7 @@ fn what_is_left_out_is_an_error_that_says_so() {
         let done = run(&words);
         let error = text(&done.stderr);
         assert_eq!(done.status.code(), Some(2), "{words:?}: {error}");
-        assert!(error.starts_with(&format!("error: this memgate has no {name}: ")), "{words:?}: {error}");
+        assert!(error.contains(&format!("error: this memgate has no {name}: ")), "{words:?}: {error}");
         assert!(error.contains("the archives of a release have it") && done.stdout.is_empty(), "{error}");
     }
     assert!(help.iter().all(|help| !help.contains("  --render\n") && !help.contains("  man ")), "{help:?}");

@@ -1,5 +1,5 @@
-//! The documentation pages of codes and rules, which are parts of the program. All pages of a crate are half a megabyte
-//! of text and a quarter of that when they are compressed, as the build script does.
+//! The documentation pages of codes and rules, and other files that are part of the program. The pages are half a megabyte
+//! of text, and a quarter of that as the build scripts compress them.
 
 use std::fmt;
 use std::ops::Deref;
@@ -30,16 +30,16 @@ impl fmt::Debug for Page {
     }
 }
 
-/// The pages of a crate.
+/// The files of a crate.
 pub struct Pages(LazyLock<String, fn() -> String>);
 
 impl Pages {
-    /// The pages that the build script has compressed: the path and the text of each, with a null byte behind both.
+    /// The files that the build script has compressed: the path and the text of each, with a null byte behind both.
     pub const fn new(unpack: fn() -> String) -> Self {
         Self(LazyLock::new(unpack))
     }
 
-    /// The text of a page, by its path below the folder `pages`; empty if there is none, which tests of the pages find.
+    /// The text of a file, by its path below the folder; empty if there is none, which tests of the files find.
     pub fn page(&'static self, path: &str) -> &'static str {
         let mut parts = self.0.split('\0');
         while let (Some(found), Some(text)) = (parts.next(), parts.next()) {
