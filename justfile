@@ -119,14 +119,14 @@ bench-process NAME *FILTER:
 
 # The static binary, its bill of materials and the image of both (target/image), and the tests of all three
 image:
-    tools/build-static.sh
+    tools/build-static.sh --image
     tools/build-image.sh
     cargo test --locked --test image -- --include-ignored
 
 # The same for x86-64 and arm64, one of them cross-compiled with Zig: what is released
 image-all:
-    tools/build-static.sh x86_64-unknown-linux-musl
-    tools/build-static.sh aarch64-unknown-linux-musl
+    tools/build-static.sh --image x86_64-unknown-linux-musl
+    tools/build-static.sh --image aarch64-unknown-linux-musl
     tools/build-image.sh x86_64 aarch64
     cargo test --locked --test image -- --include-ignored
 

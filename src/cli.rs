@@ -7,6 +7,7 @@ pub mod audit;
 pub mod certs;
 pub mod check;
 pub mod cluster;
+#[cfg(feature = "workstation")]
 pub mod completions;
 pub mod crds;
 pub mod doctor;
@@ -22,6 +23,7 @@ pub mod interrupt;
 pub mod keys;
 pub mod limits;
 pub mod live;
+#[cfg(feature = "workstation")]
 pub mod man;
 pub mod manifests;
 pub mod mutate;
@@ -31,6 +33,7 @@ pub mod policy;
 pub mod project;
 pub mod pull_request;
 pub mod review;
+#[cfg(feature = "workstation")]
 pub mod schema;
 pub mod serve;
 pub mod settings;
@@ -40,6 +43,7 @@ pub mod test;
 pub mod view;
 pub mod wait;
 pub mod what_if;
+pub mod workstation;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -91,7 +95,7 @@ impl From<ExitStatus> for ExitCode {
 /// gives agent pods the environment that their memory needs. It runs as an admission webhook in
 /// a cluster (serve) and on manifest files (check, mutate, review), with the same verdicts.
 #[derive(Debug, Parser)]
-#[command(name = "memgate", version, max_term_width = 100, before_help = EXIT_CODES)]
+#[command(name = "memgate", version = workstation::VERSION.as_str(), max_term_width = 100, before_help = EXIT_CODES)]
 #[command(disable_help_flag = true)]
 struct Cli {
     #[command(subcommand)]
@@ -152,11 +156,14 @@ enum Command {
     Policy(policy::Args),
     Explain(explain::Args),
     ExplainPod(explain_pod::Args),
+    #[cfg(feature = "workstation")]
     Schema(schema::Args),
     Crds(crds::Args),
     Manifests(manifests::Args),
     Certs(certs::Args),
+    #[cfg(feature = "workstation")]
     Completions(completions::Args),
+    #[cfg(feature = "workstation")]
     Man(man::Args),
 }
 
@@ -169,7 +176,11 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitStatus {
         command().try_get_matches_from(arguments).and_then(|matches| Cli::from_arg_matches(&matches));
     let cli = match parsed {
         Ok(cli) => cli,
-        Err(error) => return print_usage(&error),
+        Err(error) => {
+            let Some(missing) = workstation::missing_command(&error) else { return print_usage(&error) };
+            Terminal::new(clap::ColorChoice::Auto).error(&missing);
+            return ExitStatus::Failed;
+        }
     };
     let terminal = Terminal::new(cli.color);
     run(&cli.command, terminal).unwrap_or_else(|error| {
@@ -205,16 +216,20 @@ fn run(args: &Command, terminal: Terminal) -> anyhow::Result<ExitStatus> {
         Command::Policy(args) => policy::run(args, terminal),
         Command::Explain(args) => explain::run(args, terminal),
         Command::ExplainPod(args) => explain_pod::run(args, terminal),
+        #[cfg(feature = "workstation")]
         Command::Schema(args) => schema::run(args, terminal),
         Command::Crds(args) => crds::run(args, terminal),
         Command::Manifests(args) => manifests::run(args, terminal),
         Command::Certs(args) => certs::run(args, terminal),
+        #[cfg(feature = "workstation")]
         Command::Completions(args) => completions::run(args, &mut command(), terminal),
+        #[cfg(feature = "workstation")]
         Command::Man(args) => man::run(args, command(), terminal),
     }
 }
 
 /// Prints the names that a command takes, a line each.
+#[cfg(feature = "workstation")]
 fn list_choices(
     command: &str,
     names: impl IntoIterator<Item = String>,

@@ -45,7 +45,7 @@ fn codes(folder: &Path) -> Vec<Trial> {
         ["memgate/state-unused", "policy/default-missing", "policy/unused", "policy/exemption-unused"];
     let checked = codes::all(&family::ALL).filter(move |code| !left_out.contains(&code.name));
     let codes = checked.filter_map(|code| {
-        let (_, section) = code.page.split_once("## Failing example\n\n```yaml\n")?;
+        let (_, section) = code.page.text().split_once("## Failing example\n\n```yaml\n")?;
         let (example, _) = section.split_once("```")?;
         let expected = folder.join(format!("{}.txt", code.name));
         let run = move || run_example(code.name, example, &expected);

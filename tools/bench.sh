@@ -10,7 +10,7 @@
 #   tools/bench.sh compare BASE the same builds of another commit and of this one, in turn, without an apiserver
 #
 # Needs two cores, taskset and chrt, and the control plane of the tests (CONTRIBUTING.md). The peer
-# (stress/benches/peers/controller-runtime) needs Go, and the static binary is measured when tools/build-static.sh has built it
+# (stress/benches/peers/controller-runtime) needs Go, and the static binary is measured when tools/build-static.sh --image has built it
 # from this commit; without them their rows are missing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -39,7 +39,7 @@ case "$mode" in
         build_bench bench
         build_release
         programs=("memgate=$target/release/memgate")
-        static="target/static/$(uname -m)-unknown-linux-musl"
+        static="target/static/image/$(uname -m)-unknown-linux-musl"
         if [ "$(cat "$static/revision" 2> /dev/null)" = "$(git rev-parse HEAD)" ]; then
             programs+=("static=$static/memgate")
         fi ;;

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Puts what tools/build-static.sh has made into an image, without a container engine: an OCI layout with an index
+# Puts what tools/build-static.sh --image has made into an image, without a container engine: an OCI layout with an index
 # of one image for each architecture. The same binaries give the same digest, whenever and wherever this runs.
 #
 #   tools/build-image.sh [--out DIRECTORY] [ARCHITECTURE]...
@@ -27,7 +27,7 @@ fi
 command -v umoci > /dev/null || fail "found no umoci; install it (Debian, Ubuntu: umoci)"
 
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml | head -n 1)
-revision=$(cat "target/static/$1-unknown-linux-musl/revision" 2> /dev/null || true)
+revision=$(cat "target/static/image/$1-unknown-linux-musl/revision" 2> /dev/null || true)
 epoch="${SOURCE_DATE_EPOCH:-0}"
 created=$(date --utc --date="@$epoch" +%Y-%m-%dT%H:%M:%SZ)
 
@@ -72,8 +72,8 @@ mkdir -p "$out/blobs/sha256"
 images=()
 tags=()
 for architecture in "$@"; do
-    built="target/static/$architecture-unknown-linux-musl"
-    [ -e "$built/revision" ] || fail "$built is not there; run tools/build-static.sh $architecture-unknown-linux-musl"
+    built="target/static/image/$architecture-unknown-linux-musl"
+    [ -e "$built/revision" ] || fail "$built is not there; run tools/build-static.sh --image $architecture-unknown-linux-musl"
     [ "$(cat "$built/revision")" = "$revision" ] || fail "$built is of another commit than $revision"
     case $architecture in
         x86_64) platform=amd64 ;;

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the last commit twice, in two directories of different length, and compares binary, bill of materials
+# Builds the image of the last commit twice, in two directories of different length, and compares binary, bill of materials
 # and image. Takes two full release builds. What was the same is left in target/reproduced, to be compared with
 # what others built.
 #
@@ -18,8 +18,8 @@ build() {
     mkdir -p "$1/target" "$root/target/tools" "$2"
     git archive "$REVISION" | tar -x -C "$1"
     ln -s "$root/target/tools" "$1/target/tools"
-    (cd "$1" && tools/build-static.sh "$target" && tools/build-image.sh "${target%%-*}")
-    mv "$1/target/image" "$1/target/static/$target"/* "$2"
+    (cd "$1" && tools/build-static.sh --image "$target" && tools/build-image.sh "${target%%-*}")
+    mv "$1/target/image" "$1/target/static/image/$target"/* "$2"
     rm -rf "$1"
 }
 

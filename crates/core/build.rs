@@ -1,4 +1,7 @@
-//! Compresses the definitions of the platforms' kinds, which are part of the program.
+//! Compresses the definitions of the platforms' kinds and the pages of codes, which are part of the program.
+
+#[path = "../policy/pack_pages.rs"]
+mod pack_pages;
 
 use std::error::Error;
 use std::path::Path;
@@ -13,5 +16,5 @@ fn main() -> Result<(), Box<dyn Error>> {
         let packed = lz4_flex::compress_prepend_size(&fs::read(file.path())?);
         fs::write(Path::new(&out).join(file.file_name()), packed)?;
     }
-    Ok(())
+    pack_pages::pack_pages("pages")
 }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use crate::cli::ExitStatus;
 use crate::cli::families::FamilyArgs;
 use crate::cli::terminal::Terminal;
-use memgate_model::kind::POLICY_CRDS;
+use memgate_core::family::policy_crds;
 
 /// Print the CustomResourceDefinitions of the families and of memgate
 ///
@@ -62,13 +62,13 @@ fn files(args: &Args) -> impl Iterator<Item = Cow<'static, str>> {
         Some(whose) => whose == Whose::Policy,
     };
     let of_families = families.into_iter().flat_map(|family| family.definitions.crds).map(|file| file());
-    of_families.chain(has_policy.then_some(POLICY_CRDS.into()))
+    of_families.chain(has_policy.then(policy_crds))
 }
 
 #[cfg(test)]
 mod tests {
-    use memgate_core::family;
-    use memgate_model::kind::{Kind, POLICY_CRDS, POLICY_KINDS};
+    use memgate_core::family::{self, policy_crds};
+    use memgate_model::kind::{Kind, POLICY_KINDS};
 
     fn defines(file: &str, kind: &Kind) -> bool {
         file.contains(&format!("name: {}.{}\n", kind.plural, kind.group))
@@ -87,7 +87,7 @@ mod tests {
     #[test]
     fn defines_its_own_kinds() {
         for kind in POLICY_KINDS {
-            assert!(defines(POLICY_CRDS, kind), "{}", kind.plural);
+            assert!(defines(&policy_crds(), kind), "{}", kind.plural);
         }
     }
 }

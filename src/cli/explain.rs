@@ -98,7 +98,7 @@ fn list() -> String {
     let width = codes().map(|code| code.name.len()).max().unwrap_or(0);
     let mut text = String::new();
     for code in codes() {
-        let _infallible = writeln!(text, "{:width$}  {}", code.name, title(code.page));
+        let _infallible = writeln!(text, "{:width$}  {}", code.name, title(&code.page));
     }
     text
 }

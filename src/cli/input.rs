@@ -12,6 +12,7 @@ use crate::cli::policies::PolicyArgs;
 use crate::cli::project::{Project, ProjectArgs};
 use crate::cli::settings::SettingsArgs;
 use crate::cli::terminal::Terminal;
+use crate::cli::workstation;
 use crate::offline::base::Base;
 use crate::offline::collect::{Reading, Unread};
 use crate::offline::errors::{error_of, input_error};
@@ -89,11 +90,12 @@ struct ReadingArgs {
     ///
     /// Their output is checked in place of the files. They are your own programs: helm template, and kustomize build
     /// or kubectl kustomize. A chart or an overlay can make them run other programs, so render only what you trust.
-    #[arg(long)]
+    #[arg(long, hide = !workstation::IS_BUILT_IN)]
     render: bool,
 
     /// Values file for helm; repeatable
     #[arg(long, value_name = "FILE", requires = "render", hide_short_help = true)]
+    #[arg(hide = !workstation::IS_BUILT_IN)]
     values: Vec<PathBuf>,
 
     /// Check standard input as if it were FILE; the other files are its state
@@ -255,6 +257,7 @@ impl ReadingArgs {
         for glob in &self.exclude {
             exclude.add(glob, None).context("--exclude")?;
         }
+        anyhow::ensure!(workstation::IS_BUILT_IN || !self.render, workstation::missing("--render"));
         let rendering = Rendering { values: self.values.clone(), namespace, ..Rendering::default() };
         Ok(Reading {
             exclude: Arc::new(exclude),

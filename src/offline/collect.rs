@@ -204,7 +204,7 @@ impl Reader<'_, '_> {
     /// Renders the charts and overlays if the user wants it, and lists the others.
     fn finish(&mut self, repository: &Repository) {
         for (unit, mut files) in std::mem::take(&mut self.units) {
-            let rendering = self.reading.rendering.as_ref();
+            let rendering = self.reading.rendering.as_ref().filter(|_| cfg!(feature = "workstation"));
             if let Some(rendering) = rendering.filter(|_| repository.is_rendered(&unit)) {
                 if unit.is_whole {
                     let rendered = render(&unit, rendering, self.reading.max_bytes);

@@ -11,6 +11,7 @@ use memgate_model::object::Reference;
 use memgate_model::policy::{During, Match, Policy, Promotion, Rule};
 use memgate_model::request::Point;
 use memgate_policy::coverage::{Coverage, coverage};
+use memgate_policy::rules;
 use memgate_primitives::glob::Glob;
 use memgate_primitives::plain_text::plain;
 
@@ -43,7 +44,7 @@ pub fn rule(policy: &Policy, rule: &Rule, inputs: &Inputs) -> String {
         }
     }
     text.push('\n');
-    text.push_str(about.page.trim_end());
+    text.push_str(rules::find(about.type_name).map_or("", |rule| rule.page.text()).trim_end());
     text.push('\n');
     text
 }

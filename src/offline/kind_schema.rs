@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use memgate_core::family;
 use memgate_manifest::document::values;
 use memgate_manifest::source::Source;
-use memgate_model::kind::{MEMORY_POLICY, POLICY_CRDS};
+use memgate_model::kind::MEMORY_POLICY;
 use memgate_model::memory_view::ViewPath;
 
 const DRAFT: &str = "http://json-schema.org/draft-07/schema#";
@@ -43,7 +43,7 @@ pub fn definitions() -> Vec<KindDefinition> {
         read.map(move |definition| definition.with(&mut hints))
     });
     let mut hints = policy_hints();
-    of_families.chain(read(POLICY_CRDS).map(|definition| definition.with(&mut hints))).collect()
+    of_families.chain(read(&family::policy_crds()).map(|definition| definition.with(&mut hints))).collect()
 }
 
 /// The paths that conditions can name. Those of single labels and annotations are as right.

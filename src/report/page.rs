@@ -1,6 +1,7 @@
 //! The page of a finding code: its address, its text and its first sentence.
 
 use memgate_model::finding::Finding;
+use memgate_policy::rules;
 
 /// The address of the pages of the newest version, since codes keep their meaning.
 const PAGES: &str = concat!(env!("CARGO_PKG_REPOSITORY"), "/blob/main/docs/codes/");
@@ -24,7 +25,8 @@ pub fn url(finding: &Finding) -> String {
 
 /// The text of the page.
 pub fn text(finding: &Finding) -> &'static str {
-    finding.policy.as_ref().map_or(finding.code.page, |policy| policy.rule.page)
+    let rule = finding.policy.as_ref().and_then(|policy| rules::find(policy.rule.type_name));
+    rule.map_or(finding.code.page, |rule| rule.page).text()
 }
 
 /// The first paragraph of a page, in one line.

@@ -207,9 +207,10 @@ mod tests {
     use crate::report::ObjectRef;
     use crate::report::fingerprint::Fingerprint;
     use memgate_model::finding::{Cause, Code, Finding};
+    use memgate_model::page::Page;
     use memgate_primitives::pointer::Pointer;
 
-    static CODE: Code = Code { name: "test/one", cause: Cause::Invalid, page: "" };
+    static CODE: Code = Code { name: "test/one", cause: Cause::Invalid, page: Page(|| "") };
 
     fn location<'a>(file: &'a str, text: &'a str, what: &str) -> FileLocation<'a> {
         let start = text.find(what).expect("is in the text");

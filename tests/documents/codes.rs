@@ -105,7 +105,7 @@ fn failing_examples_fire_and_passing_ones_do_not() {
 }
 
 fn example(code: &'static Code, heading: &str) -> (&'static str, &'static str) {
-    block(code.page, code.name, heading)
+    block(code.page.text(), code.name, heading)
 }
 
 /// The only fenced block under a heading of a page: its language and its text.

@@ -78,7 +78,7 @@ fn findings(case: &Case) -> Result<Vec<Finding>> {
 
 /// What the command finds in the failing example of a page.
 fn add_of_page(samples: &mut Samples, code: &'static Code) -> Result<()> {
-    let (language, example) = block(code.page, code.name, "## Failing example");
+    let (language, example) = block(code.page.text(), code.name, "## Failing example");
     if language != "yaml" {
         return Ok(());
     }

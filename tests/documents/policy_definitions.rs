@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use memgate_core::family;
 use memgate_manifest::{document::values, source::Source};
-use memgate_model::kind::{POLICY_CRDS, POLICY_KINDS};
+use memgate_model::kind::POLICY_KINDS;
 use memgate_model::memory_view::ViewPath;
 use memgate_policy::{read, rules};
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ const BAD_POLICIES: &str = include_str!("../apiserver/policies/policies.yaml");
 /// The schemas of a policy and of an exemption, at their specification.
 fn specs() -> Vec<Value> {
     let mut faults = Vec::new();
-    let documents = values(&Arc::new(Source::new("policy.yaml", POLICY_CRDS)), &mut faults);
+    let documents = values(&Arc::new(Source::new("policy.yaml", family::policy_crds())), &mut faults);
     assert!(faults.is_empty(), "{faults:?}");
     let spec = |kind: &str| {
         let mut specs = documents.iter().map(|document| &document.value()["spec"]);

@@ -36,8 +36,8 @@ fn every_page_has_its_parts() {
 
 /// The codes that an example reports under the policy of its page; a case brings the policy itself.
 fn under_policy(kind: &'static RuleType, heading: &str) -> Vec<String> {
-    let (_, policy) = block(kind.page, kind.name, "## Example policy");
-    let (language, example) = block(kind.page, kind.name, heading);
+    let (_, policy) = block(kind.page.text(), kind.name, "## Example policy");
+    let (language, example) = block(kind.page.text(), kind.name, heading);
     if language != "yaml" {
         return reported((language, example)).into_iter().collect();
     }

@@ -89,7 +89,7 @@ fn kinds_are_as_described() {
     let is_other = |name: &str| name == "memgate/over-limit" || name.starts_with("memgate/ignore-");
     let codes = codes::all(&family::ALL).filter(|code| !is_other(code.name));
     let objects = codes.flat_map(|code| {
-        let section = code.page.split_once("## Passing example").map_or("", |(_, section)| section);
+        let section = code.page.text().split_once("## Passing example").map_or("", |(_, section)| section);
         let text = section.split("```yaml\n").nth(1).and_then(|text| text.split("```").next());
         let objects = text.map(documents).unwrap_or_default();
         objects.into_iter().map(|object| (code.name.to_owned(), object))

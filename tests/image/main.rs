@@ -1,7 +1,7 @@
 //! What the container image is made of.
 //!
 //! The build file is checked as text. The tests of the binary, of its bill of materials and of the image need the
-//! results of `tools/build-static.sh` and `tools/build-image.sh`, and are run by `.ci/run` after them:
+//! results of `tools/build-static.sh --image` and `tools/build-image.sh`, and are run by `.ci/run` after them:
 //! `cargo test --test image -- --ignored`.
 
 #![allow(
@@ -22,11 +22,11 @@ mod twice;
 
 use std::path::{Path, PathBuf};
 
-/// What `tools/build-static.sh` has made for this machine's architecture.
+/// What `tools/build-static.sh --image` has made for this machine's architecture.
 fn built(file: &str) -> PathBuf {
-    let target = format!("target/static/{}-unknown-linux-musl", std::env::consts::ARCH);
+    let target = format!("target/static/image/{}-unknown-linux-musl", std::env::consts::ARCH);
     let path = root().join(target).join(file);
-    assert!(path.exists(), "{} is not there; run tools/build-static.sh", path.display());
+    assert!(path.exists(), "{} is not there; run tools/build-static.sh --image", path.display());
     path
 }
 

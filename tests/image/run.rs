@@ -7,6 +7,7 @@ use std::process::Command;
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::binary::VERSION;
 use crate::layout::{layout, own_platform};
 use crate::root;
 use crate::serve::{OPTIONS, Serving};
@@ -110,7 +111,7 @@ fn the_image_says_its_version_and_checks() {
         assert!(done.status.success(), "{words:?}: {}", String::from_utf8_lossy(&done.stderr));
         String::from_utf8(done.stdout).unwrap()
     };
-    assert_eq!(run(&["/memgate", "--version"]).trim(), concat!("memgate ", env!("CARGO_PKG_VERSION")));
+    assert_eq!(run(&["/memgate", "--version"]).trim(), VERSION);
     let checked = run(&["/memgate", "check", "--output", "json", "/state"]);
     let checked: Value = serde_json::from_str(&checked).unwrap();
     assert!(checked["summary"].is_object(), "{checked}");

@@ -25,6 +25,8 @@ pub mod sympozium;
 mod url;
 mod workloads;
 
+use std::borrow::Cow;
+
 use memgate_model::family::{Family, Kinds};
 use memgate_model::kind::{Kind, NAMESPACE, SECRET};
 use memgate_model::platform_settings::PlatformSettings;
@@ -42,6 +44,11 @@ pub fn default_settings() -> Settings {
         platforms: PlatformSettings::default(),
         policies: PolicySettings::default(),
     }
+}
+
+/// The CustomResourceDefinitions of memgate's own kinds, of policies and exemptions.
+pub fn policy_crds() -> Cow<'static, str> {
+    packed::packed!("policy.yaml")
 }
 
 /// The platform of this name.

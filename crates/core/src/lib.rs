@@ -29,3 +29,8 @@ pub mod admission;
 pub mod state;
 
 pub mod casefile;
+
+use memgate_model::page::{Pages, unpacked};
+
+/// The pages of codes.
+static PAGES: Pages = Pages::new(|| unpacked(include_bytes!(concat!(env!("OUT_DIR"), "/pages"))));

@@ -2,9 +2,8 @@
 
 /// Makes one `static` per code and the list `ALL`: `codes! { "family"; /// doc NAME = "kebab-name", Cause; }`.
 ///
-/// A macro, because `include_str!` takes a literal only: the page of each code is part of the
-/// binary, and a code without a page does not compile. Pages are below `pages/codes` in the folder of the crate
-/// that calls the macro, where `pages` has links to `docs`, so that a package of the crate has them too.
+/// Pages are below `pages/codes` in the folder of the crate that calls the macro, where `pages` has links to `docs`, so
+/// that a package of the crate has them too, and the build script packs them into the `PAGES` of the crate.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __codes {
@@ -14,7 +13,7 @@ macro_rules! __codes {
             pub static $ident: $crate::finding::Code = $crate::finding::Code {
                 name: concat!($family, "/", $name),
                 cause: $crate::finding::Cause::$cause,
-                page: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/pages/codes/", $family, "/", $name, ".md")),
+                page: $crate::page::Page(|| crate::PAGES.page(concat!("codes/", $family, "/", $name, ".md"))),
             };
         )+
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::elsewhere::Elsewhere;
 use crate::object::Object;
+use crate::page::Page;
 use crate::policy_rule::PolicyFinding;
 use memgate_primitives::budget::Budget;
 use memgate_primitives::credential;
@@ -60,7 +61,7 @@ pub struct Code {
     /// The cause, as the Kubernetes API names it.
     pub cause: Cause,
     /// The documentation page, in Markdown, as `memgate explain` prints it.
-    pub page: &'static str,
+    pub page: Page,
 }
 
 impl Code {

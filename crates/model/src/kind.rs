@@ -130,8 +130,5 @@ pub const POLICY_GROUP: &str = "policy.memgate.dev";
 /// Both kinds of that group.
 pub static POLICY_KINDS: [&Kind; 2] = [&MEMORY_POLICY, &MEMORY_POLICY_EXEMPTION];
 
-/// Their CustomResourceDefinitions.
-pub const POLICY_CRDS: &str = include_str!("../crds/policy.yaml");
-
 /// Namespaces whose pods a cluster needs to start. Requests about them are not sent to memgate.
 pub const SYSTEM_NAMESPACES: [&str; 3] = ["kube-system", "kube-public", "kube-node-lease"];

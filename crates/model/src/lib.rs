@@ -11,7 +11,7 @@
 //! - What goes in: [`request`]; [`snapshot`] with its [`object`]s and [`settings`] ([`platform_settings`]), which only a
 //!   [`state_reader`] reads.
 //! - What comes out: [`decision`] with its [`reason`], [`finding`], [`edit`], [`event`]; [`codes`] makes tables of
-//!   finding codes.
+//!   finding codes, each with a [`page`].
 //! - Platforms: [`family`] is the row of one, with its [`kind`]s, definitions ([`crds`]), pod [`selector`]s and rules in
 //!   [`cel`]. Its `inject` returns an [`injection`].
 //! - Reading of objects: [`schema`], [`tree`] and [`prune`] for a platform's own kinds; [`view`] for borrowed JSON;
@@ -41,6 +41,7 @@ pub mod kind;
 pub mod label_selector;
 pub mod memory_view;
 pub mod object;
+pub mod page;
 pub mod platform_settings;
 pub mod pod;
 pub mod policy;

@@ -26,8 +26,6 @@ pub struct PolicyRule {
     pub severity: &'static str,
     /// The name of the typed rule.
     pub type_name: &'static str,
-    /// The page about the typed rule.
-    pub page: &'static str,
 }
 
 impl PolicyRule {

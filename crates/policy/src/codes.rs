@@ -2,6 +2,7 @@
 
 use memgate_model::codes::codes;
 use memgate_model::finding::{Cause, Code};
+use memgate_model::page::Page;
 
 codes! { "policy";
     /// Rules of a policy that contradict each other, so that nothing passes.
@@ -31,4 +32,4 @@ codes! { "policy";
 }
 
 /// Stands for the rules of all policies where a finding needs a static code. Never shown.
-pub static RULE: Code = Code { name: "policy/rule", cause: Cause::Conflict, page: "" };
+pub static RULE: Code = Code { name: "policy/rule", cause: Cause::Conflict, page: Page(|| "") };

@@ -34,6 +34,11 @@ mod text;
 mod values;
 pub mod written;
 
+use memgate_model::page::{Pages, unpacked};
+
 pub use self::exempt::next_expiries;
 pub use self::store::{put, take};
 pub use self::values::{duration, timestamp};
+
+/// The pages of codes and of typed rules.
+static PAGES: Pages = Pages::new(|| unpacked(include_bytes!(concat!(env!("OUT_DIR"), "/pages"))));

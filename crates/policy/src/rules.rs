@@ -26,6 +26,7 @@ use memgate_model::memory_view::Role;
 use memgate_model::typed_rule::{RuleRoles, TypedRule};
 
 use memgate_model::finding::Cause;
+use memgate_model::page::Page;
 use memgate_primitives::plain_text::quoted;
 use memgate_primitives::suggest::{did_you_mean, nearest};
 
@@ -49,7 +50,7 @@ pub struct RuleType {
     /// judged by the memory that they use.
     pub natural: &'static [Role],
     /// The page about it, in Markdown.
-    pub page: &'static str,
+    pub page: Page,
     /// Reads one; `None` if it has faults, which the reader has noted.
     pub(super) read: fn(&Reader<'_>) -> Option<Box<dyn TypedRule>>,
 }
@@ -60,7 +61,7 @@ macro_rules! rule_type {
         RuleType {
             name: $name,
             natural: &$roles,
-            page: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/pages/rules/", $name, ".md")),
+            page: Page(|| crate::PAGES.page(concat!("rules/", $name, ".md"))),
             read: $read,
         }
     };

@@ -151,9 +151,9 @@ fn how(parameters: &Parameters) -> Result<Search> {
 /// The program to measure: the static binary of the image unless another one is named.
 fn program(parameters: &Parameters) -> Result<PathBuf> {
     let given = parameters.text("program")?;
-    let target = format!("../target/static/{}-unknown-linux-musl/memgate", std::env::consts::ARCH);
+    let target = format!("../target/static/image/{}-unknown-linux-musl/memgate", std::env::consts::ARCH);
     let own = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(target);
     let program = if given.is_empty() { own } else { PathBuf::from(given) };
-    ensure!(program.exists(), "{} is not there; run tools/build-static.sh", program.display());
+    ensure!(program.exists(), "{} is not there; run tools/build-static.sh --image", program.display());
     Ok(program)
 }

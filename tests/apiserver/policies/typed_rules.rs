@@ -90,8 +90,8 @@ fn said_offline(example: &Example) -> Result<(String, String)> {
 
 /// The failing example of a page in a namespace, with the policy for that namespace alone, which denies.
 fn example(kind: &RuleType, namespace: &str) -> Result<Example> {
-    let (_, policy) = block(kind.page, "## Example policy")?;
-    let (language, failing) = block(kind.page, "## Failing example")?;
+    let (_, policy) = block(kind.page.text(), "## Example policy")?;
+    let (language, failing) = block(kind.page.text(), "## Failing example")?;
     let mut policy = documents(&policy).into_iter().next().context("a page has a policy")?;
     let (mut objects, is_update) = match language.as_str() {
         "case" => {

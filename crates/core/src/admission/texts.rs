@@ -150,9 +150,10 @@ fn hints<'c>(complaints: &'c [Complaint<'_>]) -> impl Iterator<Item = String> + 
 mod tests {
     use super::*;
     use memgate_model::finding::Code;
+    use memgate_model::page::Page;
     use memgate_primitives::pointer::Pointer;
 
-    static CODE: Code = Code { name: "family/code", cause: Cause::Invalid, page: "" };
+    static CODE: Code = Code { name: "family/code", cause: Cause::Invalid, page: Page(|| "") };
 
     #[test]
     fn leaves_out_of_a_warning_what_makes_it_too_long() {

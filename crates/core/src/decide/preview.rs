@@ -121,8 +121,9 @@ const fn preview_reason(pod_reason: Reason) -> Reason {
 mod tests {
     use super::*;
     use memgate_model::finding::{Cause, Code};
+    use memgate_model::page::Page;
 
-    static CODE: Code = Code { name: "family/code", cause: Cause::Invalid, page: "" };
+    static CODE: Code = Code { name: "family/code", cause: Cause::Invalid, page: Page(|| "") };
 
     #[test]
     fn moves_a_finding_into_the_workload() {

@@ -1,21 +1,13 @@
 //! The bundled definitions, which the build script compresses.
 
-use std::borrow::Cow;
-
 /// The text of a file of `deploy/crds`.
 macro_rules! packed {
     ($file:literal) => {
-        $crate::family::packed::unpacked(include_bytes!(concat!(env!("OUT_DIR"), "/", $file)))
+        memgate_model::page::unpacked(include_bytes!(concat!(env!("OUT_DIR"), "/", $file))).into()
     };
 }
 
 pub(super) use packed;
-
-pub(super) fn unpacked(packed: &[u8]) -> Cow<'static, str> {
-    // The build script packed it.
-    let text = lz4_flex::decompress_size_prepended(packed).unwrap_or_default();
-    String::from_utf8(text).unwrap_or_default().into()
-}
 
 #[cfg(test)]
 mod tests {

@@ -6,6 +6,7 @@ use memgate_core::admission::{self, Malformed};
 use memgate_core::decide::decide;
 use memgate_model::decision::{Decision, NotShown};
 use memgate_model::finding::{Cause, Code, Finding, Phase};
+use memgate_model::page::Page;
 use memgate_model::reason::Reason;
 use memgate_model::snapshot::Snapshot;
 use memgate_primitives::pointer::Pointer;
@@ -14,7 +15,7 @@ use serde_json::{Value, json};
 /// How many bytes an answer has at most beside its patch.
 const MAX_ANSWER_BYTES: usize = 64 << 10;
 
-static CODE: Code = Code { name: "family/code", cause: Cause::Invalid, page: "" };
+static CODE: Code = Code { name: "family/code", cause: Cause::Invalid, page: Page(|| "") };
 
 fn body(uid: &str, name: &str, object: &Value) -> String {
     json!({

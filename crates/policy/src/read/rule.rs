@@ -61,7 +61,6 @@ pub(super) fn read<'v>(policy: &str, reader: &Reader<'v>, seen: &RefCell<BTreeSe
         docs,
         severity,
         type_name: kind.name,
-        page: kind.page,
     };
     Some(Rule {
         about: Arc::new(about),

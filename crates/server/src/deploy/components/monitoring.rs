@@ -6,11 +6,10 @@ use crate::deploy::install_plan::{InstallPart, InstallPlan};
 use crate::deploy::metadata::{metadata, string_map};
 use crate::deploy::objects::Objects;
 use crate::deploy::templates::documents;
+use memgate_model::page::{Pages, unpacked};
 
-/// Groups of rules for Prometheus.
-const ALERTS: &str = include_str!("../../../../../deploy/monitoring/alerts.yaml");
-/// A dashboard for Grafana.
-const DASHBOARD: &str = include_str!("../../../../../deploy/monitoring/dashboard.json");
+/// The groups of rules for Prometheus, and the dashboard for Grafana.
+static FILES: Pages = Pages::new(|| unpacked(include_bytes!(concat!(env!("OUT_DIR"), "/pages"))));
 /// The label by which Grafana's chart finds dashboards.
 const DASHBOARD_LABEL: (&str, &str) = ("grafana_dashboard", "1");
 /// A Service for metrics, also of replicas that are not ready.
@@ -31,7 +30,7 @@ pub(super) fn alerts(objects: &mut Objects, plan: &InstallPlan) {
         "apiVersion": "monitoring.coreos.com/v1",
         "kind": "PrometheusRule",
         "metadata": metadata(plan),
-        "spec": documents(ALERTS).next(),
+        "spec": documents(FILES.page("alerts.yaml")).next(),
     });
     objects.others.push((InstallPart::Workload, rule));
 }
@@ -41,7 +40,7 @@ pub(super) fn dashboards(objects: &mut Objects, plan: &InstallPlan) {
     let mut metadata = metadata(plan);
     metadata.name = Some("memgate-dashboard".to_owned());
     metadata.labels.get_or_insert_default().extend(string_map(&[DASHBOARD_LABEL]));
-    let data = json!({"memgate.json": DASHBOARD});
+    let data = json!({"memgate.json": FILES.page("dashboard.json")});
     let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data});
     objects.others.push((InstallPart::Workload, map));
 }

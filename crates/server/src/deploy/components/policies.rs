@@ -14,9 +14,10 @@ use crate::deploy::templates::documents;
 use crate::deploy::webhooks::{self, resources};
 use crate::deploy::workload::NO_POLICIES;
 use memgate_core::family::inject::INJECT_LABEL;
+use memgate_core::family::policy_crds;
 use memgate_model::family::Family;
 use memgate_model::finding::Phase;
-use memgate_model::kind::{Kind, POLICY_CRDS, POLICY_KINDS};
+use memgate_model::kind::{Kind, POLICY_KINDS};
 
 /// The Lease by which one replica at a time audits, with the role for it.
 const AUDIT: &str = include_str!("../../../../../deploy/kustomize/components/policies/common/audit.yaml");
@@ -35,7 +36,7 @@ pub(super) fn workloads(objects: &mut Objects, plan: &InstallPlan) {
 
 /// Makes memgate watch policies, validate them, and receive the requests that policies may judge or default.
 pub(super) fn policies(objects: &mut Objects, plan: &InstallPlan) {
-    objects.others.extend(documents(POLICY_CRDS).map(|definition| (InstallPart::Crds, definition)));
+    objects.others.extend(documents(&policy_crds()).map(|definition| (InstallPart::Crds, definition)));
     objects.cluster_role.rules.get_or_insert_default().extend(rbac::policies());
     objects.add(InstallPart::Rbac, plan, AUDIT);
     objects.arguments().retain(|argument| argument != NO_POLICIES);

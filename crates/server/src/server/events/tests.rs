@@ -7,10 +7,11 @@ use tokio::time::timeout;
 use super::*;
 use crate::server::test_support::client;
 use memgate_model::finding::{Cause, Code, Finding};
+use memgate_model::page::Page;
 use memgate_primitives::pointer::Pointer;
 
-static MISSING: Code = Code { name: "family/missing", cause: Cause::NotFound, page: "" };
-static INVALID: Code = Code { name: "family/invalid", cause: Cause::Invalid, page: "" };
+static MISSING: Code = Code { name: "family/missing", cause: Cause::NotFound, page: Page(|| "") };
+static INVALID: Code = Code { name: "family/invalid", cause: Cause::Invalid, page: Page(|| "") };
 
 fn pod_event(name: &str, code: &'static Code) -> PodEvent {
     let regarding = InvolvedObject {
