@@ -7,9 +7,11 @@
 
 #![allow(clippy::expect_used, reason = "a benchmark that cannot be set up must stop")]
 #![allow(
+    clippy::exit,
+    clippy::disallowed_methods,
     missing_docs,
     unused_qualifications,
-    reason = "the macros make items without docs and with long paths"
+    reason = "what macros write"
 )]
 
 mod common;

@@ -6,6 +6,7 @@
 /// that a package of the crate has them too, and the build script packs them into the `PAGES` of the crate.
 #[doc(hidden)]
 #[macro_export]
+#[allow(clippy::crate_in_macro_def, reason = "each crate has pages of its own")]
 macro_rules! __codes {
     ($family:literal; $($(#[$doc:meta])* $ident:ident = $name:literal, $cause:ident;)+) => {
         $(
