@@ -33,7 +33,8 @@ fn the_binary_is_static_and_small() {
 #[test]
 #[ignore = "needs the results of tools/build-static.sh --image"]
 fn what_is_left_out_is_an_error_that_says_so() {
-    let run = |words: &[&str]| Command::new(built("memgate")).args(words).current_dir(root()).output().unwrap();
+    let run =
+        |words: &[&str]| Command::new(built("memgate")).args(words).current_dir(root()).output().unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let help = [text(&run(&["--help"]).stdout), text(&run(&["check", "--help"]).stdout)];
     let check = ["check", "examples/arkonis"];
