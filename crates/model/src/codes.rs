@@ -5,6 +5,7 @@
 /// Pages are below `pages/codes` in the folder of the crate that calls the macro, where `pages` has links to `docs`, so
 /// that a package of the crate has them too, and the build script packs them into the `PAGES` of the crate.
 #[doc(hidden)]
+#[allow(clippy::crate_in_macro_def, reason = "the pages are those of the calling crate")]
 #[macro_export]
 #[allow(clippy::crate_in_macro_def, reason = "each crate has pages of its own")]
 macro_rules! __codes {
