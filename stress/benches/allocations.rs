@@ -19,7 +19,7 @@ fn main() {
         ("constant_4_kb", constant(20, 600)),
         ("pod_4_kb", pod("arkonis.dev/deployment", 20, 600, false)),
         ("pod_64_kb", pod("arkonis.dev/deployment", 500, 36_000, false)),
-        ("pod_of_no_family", pod("example.dev/other", 20, 600, false)),
+        ("other_pod", pod("example.dev/other", 20, 600, false)),
         ("memory", memory(false)),
         ("query", query(false)),
         ("sidecar", sidecar(false)),

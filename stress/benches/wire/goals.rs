@@ -56,10 +56,10 @@ pub(crate) fn goals(results: &Results) -> Vec<Goal> {
     let after = |server| results.median("Memory", &loaded, server, "resident after, MiB");
     let goals = [
         (format!("times the Go peer, {SMALL}"), AtLeast(20.0), times(SMALL)),
-        (format!("times the Go peer, {LARGE}"), AtLeast(48.0), times(LARGE)),
-        (format!("% of the limit, {SMALL}"), AtLeast(50.0), share(SMALL)),
-        (format!("% of the limit, {LARGE}"), AtLeast(24.0), share(LARGE)),
-        (format!("% of the limit, {OTHER}"), AtLeast(70.0), share(OTHER)),
+        (format!("times the Go peer, {LARGE}"), AtLeast(45.0), times(LARGE)),
+        (format!("% of the limit, {SMALL}"), AtLeast(45.0), share(SMALL)),
+        (format!("% of the limit, {LARGE}"), AtLeast(25.0), share(LARGE)),
+        (format!("% of the limit, {OTHER}"), AtLeast(65.0), share(OTHER)),
         (format!("µs of CPU beyond the limit, {SMALL}"), AtMost(10.0), beyond(SMALL)),
         (format!("µs of CPU beyond the limit, {LARGE}"), AtMost(65.0), beyond(LARGE)),
         (format!("p99 in ms at {case}"), AtMost(0.5), p99(MEMGATE)),
