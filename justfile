@@ -113,6 +113,10 @@ bench *ARGS:
 bench-compare BASE:
     tools/bench.sh compare {{BASE}}
 
+# Instructions and allocations beside those of the last time; `just instructions write` keeps the new ones
+instructions *ARGS:
+    tools/instructions.sh {{ARGS}}
+
 # Speed in process: `just bench-process request`; results belong in docs/performance.md
 bench-process NAME *FILTER:
     cargo bench --locked --package memgate-stress --bench {{NAME}} -- {{FILTER}}

@@ -29,12 +29,7 @@ pub struct Patch<'e>(pub &'e [Edit]);
 impl Patch<'_> {
     /// Whether the document has more bytes than this.
     pub fn is_longer_than(&self, most: usize) -> bool {
-        /// More bytes than anything in an edit has beside its texts, of which an escape makes six bytes of one. A list of
-        /// variables has one origin for each.
-        const MOST_BYTES_AROUND: usize = 256;
-        let parts: usize = self.0.iter().map(|edit| edit.origins.len().max(1)).sum();
-        let texts: usize = self.0.iter().map(Edit::text_bytes).sum();
-        if texts * 6 + parts * MOST_BYTES_AROUND <= most {
+        if self.0.iter().map(Edit::most_bytes).sum::<usize>() <= most {
             return false;
         }
         // The last edit has no comma behind it.

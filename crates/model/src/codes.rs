@@ -7,7 +7,6 @@
 #[doc(hidden)]
 #[allow(clippy::crate_in_macro_def, reason = "the pages are those of the calling crate")]
 #[macro_export]
-#[allow(clippy::crate_in_macro_def, reason = "each crate has pages of its own")]
 macro_rules! __codes {
     ($family:literal; $($(#[$doc:meta])* $ident:ident = $name:literal, $cause:ident;)+) => {
         $(

@@ -153,25 +153,29 @@ impl Edit {
         Self { op: Op::Add, pointer, value, origins: vec![origin] }
     }
 
-    /// The bytes of the texts in the edit: fewer than it has in a JSON patch, and found without writing it.
-    pub fn text_bytes(&self) -> usize {
+    /// At least as many bytes as the edit has in a JSON patch, found without writing it.
+    pub fn most_bytes(&self) -> usize {
+        /// More bytes than a variable or an edit has beside its texts.
+        const AROUND: usize = 256;
+        /// A control character has so many bytes as an escape.
+        const ESCAPE: usize = 6;
         let of_variable = |variable: &EnvVar| {
             let of_key = |key: &KeyRef| key.name.len() + key.key.len();
-            variable.name.len()
-                + match &variable.source {
-                    EnvSource::Value(text) => text.len(),
-                    EnvSource::Secret(key) | EnvSource::ConfigMap(key) => of_key(key),
-                }
+            let source = match &variable.source {
+                EnvSource::Value(text) => text.len(),
+                EnvSource::Secret(key) | EnvSource::ConfigMap(key) => of_key(key),
+            };
+            AROUND + ESCAPE * (variable.name.len() + source)
         };
         let of_value = match &self.value {
-            Value::Text(text) => text.len(),
+            Value::Text(text) => ESCAPE * text.len(),
             Value::Env(variable) => of_variable(variable),
             Value::EnvList(variables) => variables.iter().map(of_variable).sum(),
-            Value::Entry(Entry(key, text)) => key.len() + text.len(),
+            Value::Entry(Entry(key, text)) => ESCAPE * (key.len() + text.len()),
             Value::Tree(tree) => json_bytes(tree),
             Value::Integer(_) | Value::Nothing => 0,
         };
-        self.pointer.as_str().len() + of_value
+        AROUND + ESCAPE * self.pointer.as_str().len() + of_value
     }
 
     /// The size of the edit in a JSON patch, in bytes, with the comma after it.

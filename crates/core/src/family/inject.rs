@@ -123,14 +123,19 @@ pub fn merge(
 ) -> Injection {
     let mut added = Added { memory: wanted.memory, ..Added::default() };
     let (mut edits, mut warnings, mut conflict) = (Vec::new(), wanted.warnings, wanted.conflict);
-    let mut bytes = 0;
+    // Edits are written to be measured only if they may be too many, and each once.
+    let (mut most_bytes, mut bytes, mut measured) = (0, 0, 0);
     for container in wanted.containers {
         if !work.steps(u32::try_from(container.env.len()).unwrap_or(u32::MAX)) {
             break;
         }
         let (made, warned) = (edits.len(), warnings.len());
         conflict |= merge_container(container, &warning, &mut edits, &mut warnings, &mut added);
-        bytes += edits.iter().skip(made).map(Edit::text_bytes).sum::<usize>();
+        most_bytes += edits.iter().skip(made).map(Edit::most_bytes).sum::<usize>();
+        if most_bytes > MAX_PATCH_BYTES {
+            bytes += edits.iter().skip(measured).map(Edit::bytes).sum::<usize>();
+            measured = edits.len();
+        }
         if bytes > MAX_PATCH_BYTES {
             work.over_limit(Pointer::root, Limit::Patch);
         }

@@ -8,6 +8,7 @@
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use memchr::memchr2;
@@ -43,7 +44,7 @@ fn edited<T>(object: &str, edits: &[Edit], read: impl FnOnce(&Node<'_>) -> T) ->
     let groups: Vec<&[Edit]> = edits.chunk_by(|one, next| place(one).0 == place(next).0).collect();
     let mut paths = Paths::default();
     for group in &groups {
-        paths.insert(&mut parent_tokens(group), group);
+        paths.insert(group);
     }
     let values: Vec<Written<'_>> = edits.iter().map(Written::by).collect();
     let mut values = values.iter();
@@ -88,29 +89,20 @@ impl<'e> Written<'e> {
     }
 }
 
-/// The tokens of all pointers, by their common starts. The elements of a list are one, since inserts shift them. In one
-/// object edits name a few fields at most, so they are searched one after the other.
+/// The tokens of all pointers, by their common starts. The elements of a list are one, since inserts shift them.
 #[derive(Default)]
-struct Paths<'e>(Vec<(Cow<'e, str>, Self)>);
+struct Paths<'e>(BTreeMap<Cow<'e, str>, Self>);
 
 impl<'e> Paths<'e> {
-    /// Adds the pointers of edits with the same parent, to which these tokens lead from here.
-    fn insert(&mut self, tokens: &mut dyn Iterator<Item = Cow<'e, str>>, group: &'e [Edit]) {
-        let Some(token) = tokens.next() else {
-            for token in group.iter().map(|edit| Self::name(unescape(place(edit).1))) {
-                if self.below(&token).is_none() {
-                    self.0.push((token, Self::default()));
-                }
-            }
-            return;
-        };
-        let token = Self::name(token);
-        if let Some((_, below)) = self.0.iter_mut().find(|(name, _)| *name == token) {
-            return below.insert(tokens, group);
+    /// Adds the pointers of edits with the same parent.
+    fn insert(&mut self, group: &'e [Edit]) {
+        let mut parent = self;
+        for token in parent_tokens(group) {
+            parent = parent.0.entry(Self::name(token)).or_default();
         }
-        let mut below = Self::default();
-        below.insert(tokens, group);
-        self.0.push((token, below));
+        for edit in group {
+            parent.0.entry(Self::name(unescape(place(edit).1))).or_default();
+        }
     }
 
     /// The name of all elements of a list, or of a field.
@@ -119,13 +111,12 @@ impl<'e> Paths<'e> {
     }
 
     fn below(&self, token: &str) -> Option<&Self> {
-        let token = if list_index(token).is_some() { "0" } else { token };
-        self.0.iter().find_map(|(name, paths)| (*name == *token).then_some(paths))
+        self.0.get(if list_index(token).is_some() { "0" } else { token })
     }
 
     /// Whether the pointers end at elements of the list here.
     fn only_insert(&self) -> bool {
-        matches!(&*self.0, [(name, paths)] if name == "0" && paths.0.is_empty())
+        self.0.len() == 1 && self.0.get("0").is_some_and(|paths| paths.0.is_empty())
     }
 }
 
