@@ -79,7 +79,8 @@ fi
 cargo_home="${CARGO_HOME:-$HOME/.cargo}"
 export "CFLAGS_$variable=-ffile-prefix-map=$PWD=/memgate -ffile-prefix-map=$cargo_home=/cargo -DMI_DEFAULT_ALLOW_THP=0"
 export RUSTFLAGS="--remap-path-prefix=$PWD=/memgate --remap-path-prefix=$cargo_home=/cargo --remap-path-prefix=$(rustc --print sysroot)=/rust"
-# The paths of libraries without the name of the registry, which is 40 KB of the binary.
+# The paths of libraries without the name of the registry, which is 40 KB of the binary. The folder is there once they are.
+cargo fetch --locked --quiet --target "$target"
 for sources in "$cargo_home"/registry/src/*/; do RUSTFLAGS+=" --remap-path-prefix=${sources%/}=/cargo"; done
 # Relocations of a position-independent program as a bitmap: 0.6 MB less of it. Zig makes no such program for Linux. The
 # linker that comes with Rust also folds functions with the same code (0.1 MB); no code here compares their addresses.

@@ -261,7 +261,8 @@ impl ReadingArgs {
         let rendering = Rendering { values: self.values.clone(), namespace, ..Rendering::default() };
         Ok(Reading {
             exclude: Arc::new(exclude),
-            max_bytes: self.max_file_size.unwrap_or(DEFAULT_MAX_BYTES),
+            // Places in a file are numbers of 32 bits.
+            max_bytes: self.max_file_size.unwrap_or(DEFAULT_MAX_BYTES).min(u32::MAX as usize),
             rendering: self.render.then_some(rendering),
             stdin_file: self.stdin_filename.clone(),
             ..Reading::default()

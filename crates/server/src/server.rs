@@ -127,6 +127,7 @@ use crate::server::audit::Auditor;
 use crate::server::cert_manager::CertManager;
 use crate::server::concurrency_limiter::ConcurrencyLimiter;
 use crate::server::connection::{ListenerContext, Tls};
+#[doc(hidden)]
 pub use crate::server::connection::{Service, routed};
 use crate::server::connection_limiter::ConnectionLimiter;
 use crate::server::drain::{Drain, wait_drained};
@@ -355,6 +356,7 @@ impl Server {
 ///
 /// # Errors
 /// When the address of the options is taken.
+#[doc(hidden)]
 pub fn serve_plain(
     service: Service,
     options: &Options,
@@ -374,6 +376,7 @@ pub fn serve_plain(
 }
 
 /// The service of the webhook with a state of its own.
+#[doc(hidden)]
 pub fn reviews(options: &Options, state: State) -> Service {
     let metrics = Arc::new(Metrics::new(outcomes::all()));
     router::service(app_state(options, state, None, &metrics).0)

@@ -20,7 +20,7 @@ use memgate_primitives::pointer::{list_index, tokens, unescape};
 /// Blanks in JSON.
 const BLANKS: [u8; 4] = *b" \t\n\r";
 
-/// The text of the object after the edits, in their order.
+/// The text of the object after the edits, in their order. The object has to be known to be JSON.
 ///
 /// # Errors
 /// The first edit that does not apply.
@@ -32,7 +32,7 @@ pub fn apply(object: &str, edits: &[Edit]) -> Result<String, PatchError> {
     })
 }
 
-/// Whether the edits apply to the object, in their order.
+/// Whether the edits apply to the object, in their order. The object has to be known to be JSON.
 ///
 /// # Errors
 /// The first edit that does not apply.
@@ -114,7 +114,7 @@ impl<'e> Paths<'e> {
         self.0.get(if list_index(token).is_some() { "0" } else { token })
     }
 
-    /// Whether the pointers end at elements of the list here.
+    /// Whether all pointers end at elements of the list here.
     fn only_insert(&self) -> bool {
         self.0.len() == 1 && self.0.get("0").is_some_and(|paths| paths.0.is_empty())
     }
@@ -155,9 +155,11 @@ impl<'a> Node<'a> {
     }
 
     fn opened_at(cursor: &mut Cursor<'a>, paths: &Paths<'_>) -> Option<Self> {
-        match cursor.peek()? {
-            b'{' => Self::object_at(cursor, paths).map(Self::Object),
-            b'[' => Self::list_at(cursor, paths).map(Self::List),
+        let next = cursor.peek()?;
+        match (next, paths.below("0")) {
+            (b'{', _) => Self::object_at(cursor, paths).map(Self::Object),
+            (b'[', Some(paths)) => Self::list_at(cursor, paths).map(Self::List),
+            // Where no pointer has an index, a list stays closed. So reading is as deep as the pointers, and not as the text.
             _ => cursor.value().map(Self::Text),
         }
     }
@@ -189,10 +191,9 @@ impl<'a> Node<'a> {
         Some(parts)
     }
 
+    /// Reads a list, of which all elements have these paths below them.
     fn list_at(cursor: &mut Cursor<'a>, paths: &Paths<'_>) -> Option<Vec<Part<'a>>> {
         let mut parts = Vec::new();
-        // Without an index in a pointer, no edit fits.
-        let paths = paths.below("0").unwrap_or(paths);
         cursor.skip(b'[')?;
         while cursor.peek()? != b']' {
             parts.push(Part::Element(Self::at(cursor, paths)?));
@@ -565,6 +566,16 @@ mod tests {
             assert!(check(text, &[edit(Op::Add, "/a/b/c", "x")]).is_err(), "{text}");
         }
         assert_eq!(check("{}", &[edit(Op::Add, "", "x")]), Err(PatchError::At(Pointer::root())));
+    }
+
+    #[test]
+    fn reads_as_deep_as_the_pointers_and_not_as_the_text() {
+        let deep = |key: &str| format!("\"{key}\":{}{}", "[".repeat(1 << 20), "]".repeat(1 << 20));
+        let text = format!(r#"{{{},{},"a":{{"b":{{}}}}}}"#, deep("a"), deep("z"));
+        assert_eq!(check(&text, &[edit(Op::Add, "/a/b/c", "x")]), Ok(()));
+        let text = format!("{{{}}}", deep("a"));
+        assert!(check(&text, &[edit(Op::Add, "/a/b/c", "x")]).is_err());
+        assert!(check(&text, &[edit(Op::Add, "/a/0/0/0", "x")]).is_ok());
     }
 
     #[test]
