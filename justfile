@@ -109,6 +109,11 @@ advisories:
 bench *ARGS:
     tools/bench.sh {{ARGS}}
 
+# Every table of docs/performance.md anew
+performance:
+    tools/bench.sh
+    tools/instructions.sh write
+
 # The same of another commit and of this one, in turn: `just bench-compare HEAD~1`
 bench-compare BASE:
     tools/bench.sh compare {{BASE}}

@@ -51,7 +51,7 @@
 //! | `body` | reads a request body; claims bytes for answers | `concurrency_limiter`, `options`, `rejection` |
 //! | `outcomes` | the labels under which a request can be counted | `metrics`, `rejection` |
 //! | `review` | answers one AdmissionReview | `clock`, `deadline`, `events`, `log_rate_limiter`, `lookup`, `metrics`, `options`, `rejection`, `store`, `traces` |
-//! | `router` | checks and answers HTTP requests | `body`, `concurrency_limiter`, `connection_limiter`, `deadline`, `log_rate_limiter`, `metrics`, `rejection`, `review`, `review_paths`, `traces`, `watchdog` |
+//! | `router` | checks and answers HTTP requests | `body`, `concurrency_limiter`, `connection`, `connection_limiter`, `deadline`, `log_rate_limiter`, `metrics`, `rejection`, `review`, `review_paths`, `traces`, `watchdog` |
 //! | `health` | `/livez`, `/readyz`, `/metrics` | `connection_limiter`, `drain`, `lookup`, `metrics`, `router`, `tls` |
 //! | `registration` | puts entries that fail closed in force once a replica is ready | `certs`, `health` |
 
