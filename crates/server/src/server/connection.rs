@@ -50,7 +50,7 @@ const TLS_BUFFER_BYTES: usize = 32 << 10;
 /// Answers a request of a caller.
 pub type Service = Arc<dyn Fn(Request, Caller) -> BoxFuture<'static, Response> + Send + Sync>;
 
-/// Answers with these routes. A request has its [`Caller`] as an extension.
+/// Answers with these routes. A request has its caller as an extension.
 pub fn routed(routes: Router) -> Service {
     Arc::new(move |mut request, caller| {
         request.extensions_mut().insert(caller);
