@@ -39,8 +39,8 @@ pub(super) fn read(source: &Arc<Source>, part: Part) -> Result<Outline, Box<Synt
     Ok(reader.outline)
 }
 
-/// The parts of a large text: each value is one, and of an object with a list `items` also each item, so that a List
-/// takes the memory of its largest item. `None` for a text that has an error, or a key twice in one object: it is read
+/// The parts of a large text: each value is one, and of an object with a list `items` without words also each item, so that
+/// a List takes the memory of its largest item. `None` for a text that has an error, or a key twice in one object: it is read
 /// as a whole, which says so.
 pub(super) fn parts(source: &Arc<Source>) -> Option<Vec<Part>> {
     let whole = Part::whole(source);
@@ -147,15 +147,18 @@ impl<'s> JsonReader<'s> {
         if let Items::EndAt(end) = self.items {
             self.at = end;
         } else {
-            let mut items = Vec::new();
+            let (mut items, mut has_words) = (Vec::new(), false);
             while self.next_item(b']', items.is_empty())? {
                 let (start, number) = (self.at, self.outline.len());
+                has_words |= self.peek() == Some(b'"');
                 self.value(2)?;
                 if self.outline.drop_from(number, self.text) {
                     return Err(self.error(start, "a key is given twice"));
                 }
                 items.push(Part::new(start, self.at, PartForm::JsonItem));
             }
+            // Words of a list can belong together, such as a flag and its value, which is masked.
+            items.truncate(if has_words { 0 } else { items.len() });
             self.items = Items::Listed(items, self.at);
         }
         let kind = NodeKind::List(Form::Flow, Vec::new());

@@ -165,3 +165,13 @@ fn aliases_are_bounded_over_all_parts() {
     let errors = parse(&source).errors;
     assert_eq!(errors.len(), 2, "{errors:?}");
 }
+
+#[test]
+fn a_large_list_of_words_is_masked_like_a_small_one() {
+    for filler in [1, 1 << 20] {
+        let filler = "x".repeat(filler);
+        let text = format!(r#"{{"items":["--token","hunter2-hunter2"],"filler":"{filler}"}}"#);
+        let source = Arc::new(Source::new("a.json", text));
+        assert!(!crate::mask::shown(&source).contains("hunter2"), "{} bytes", filler.len());
+    }
+}
