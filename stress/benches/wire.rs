@@ -102,7 +102,7 @@ fn main() -> Result<()> {
     let arguments: Vec<String> = env::args().skip(1).filter(|argument| argument != "--bench").collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
-        ["limit", address, folder] => limit::serve(address.parse()?, Path::new(folder), limit::constant()),
+        ["limit", address, folder] => limit::serve(address.parse()?, Path::new(folder), common::constant()),
         ["full", programs @ ..] => full(programs),
         ["write"] => write(),
         ["short", programs @ ..] => short(programs),

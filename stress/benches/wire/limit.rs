@@ -6,7 +6,6 @@ use std::path::Path;
 
 use anyhow::Result;
 use axum::Router;
-use axum::body::Bytes;
 use memgate_model::snapshot::Snapshot;
 use memgate_server::server::options::Options;
 use memgate_server::server::tls::CertSource;
@@ -22,11 +21,4 @@ pub(crate) fn serve(listen: SocketAddr, certificates: &Path, routes: Router) -> 
     let server =
         Server::bind(options, State::Fixed(Snapshot::new(memgate_core::family::default_settings())))?;
     Ok(runtime()?.block_on(server.with_routes(routes).run(std::future::pending()))?)
-}
-
-/// Reads the body, as any webhook must, and answers with as many bytes as a review has.
-#[allow(dead_code, reason = "an apiserver needs an answer that it understands")]
-pub(crate) fn constant() -> Router {
-    let answer = Bytes::from(vec![b'x'; 1024]);
-    Router::new().fallback(move |_body: Bytes| std::future::ready(answer.clone()))
 }
