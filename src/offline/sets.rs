@@ -35,10 +35,9 @@ pub fn check_all(plan: &InputPlan, occasion: Occasion<'static>) -> Result<Checke
                 without_effect.add(&mut other, false);
                 join(&mut all, other);
             }
-            if plan.reading.stdin_file.is_some() && all.inputs.sources.is_empty() {
-                // The file is in no set.
+            if let Some(plan) = outside_of_sets(plan, &all) {
                 let alone = InputSet { name: String::new(), paths: vec!["-".to_owned()] };
-                join(&mut all, check_set(plan, &alone, &mut known, occasion)?);
+                join(&mut all, check_set(&plan, &alone, &mut known, occasion)?);
             }
             all.inputs.notices.extend(without_effect.notices.into_values());
             deduplicate(&mut all);
@@ -50,6 +49,17 @@ pub fn check_all(plan: &InputPlan, occasion: Occasion<'static>) -> Result<Checke
     Ok(checked)
 }
 
+/// The plan with the open files that are in no set; `None` if there are none.
+fn outside_of_sets(plan: &InputPlan, checked: &Checked) -> Option<InputPlan> {
+    if !plan.reading.checks_only_open {
+        return None;
+    }
+    let read: BTreeSet<&str> = checked.inputs.sources.iter().map(|source| source.name()).collect();
+    let mut outside = plan.clone();
+    outside.reading.open.retain(|file| !read.contains(&*file.path.to_string_lossy()));
+    (!outside.reading.open.is_empty()).then_some(outside)
+}
+
 fn check_set(
     plan: &InputPlan,
     set: &InputSet,
@@ -57,7 +67,7 @@ fn check_set(
     occasion: Occasion<'static>,
 ) -> Result<Checked, Error> {
     let mut inputs = load_paths(plan, &set.paths, known)?;
-    let nothing = inputs.sources.is_empty() && inputs.errors.is_empty() && plan.reading.stdin_file.is_none();
+    let nothing = inputs.sources.is_empty() && inputs.errors.is_empty() && !plan.reading.checks_only_open;
     if nothing && inputs.unread.unrendered.is_empty() && !set.name.is_empty() {
         let (set, paths) = (&set.name, set.paths.join(", "));
         inputs.errors.push(InputError::Several(format!(
