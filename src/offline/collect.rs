@@ -55,14 +55,8 @@ pub struct OpenFile {
     pub path: PathBuf,
     /// The text; `None` for that of standard input.
     pub text: Option<Arc<str>>,
-}
-
-impl OpenFile {
-    /// Whether the file is checked although it is not below the paths that are read: standard input is, and a file that
-    /// was not written yet.
-    fn is_checked_outside(&self) -> bool {
-        self.text.is_none() || !self.path.exists()
-    }
+    /// Whether the file is checked although it is not below the paths that are read.
+    pub is_checked_outside: bool,
 }
 
 impl Reading {
@@ -220,7 +214,7 @@ impl Reader<'_, '_> {
 
     /// Reads the open files about which no walk decides.
     fn open_outside(&mut self) {
-        let outside = self.open.values().filter(|it| !it.is_walked && it.file.is_checked_outside());
+        let outside = self.open.values().filter(|it| !it.is_walked && it.file.is_checked_outside);
         let files: Vec<&OpenFile> = outside.map(|it| it.file).collect();
         files.into_iter().for_each(|file| self.open(file));
     }

@@ -530,7 +530,8 @@ impl InputPlan {
 
     /// Whether standard input is among the objects and the state.
     pub fn reads_stdin(&self) -> bool {
-        self.reading.open.iter().any(|file| file.text.is_none()) || self.checked.iter().chain(&self.state).any(|path| path == "-")
+        self.reading.open.iter().any(|file| file.text.is_none())
+            || self.checked.iter().chain(&self.state).any(|path| path == "-")
     }
 }
 

@@ -35,8 +35,7 @@ pub fn check_all(plan: &InputPlan, occasion: Occasion<'static>) -> Result<Checke
                 without_effect.add(&mut other, false);
                 join(&mut all, other);
             }
-            if let Some(plan) = outside_of_sets(plan, &all) {
-                let alone = InputSet { name: String::new(), paths: vec!["-".to_owned()] };
+            if let Some((plan, alone)) = outside_of_sets(plan, &all.inputs.sources) {
                 join(&mut all, check_set(&plan, &alone, &mut known, occasion)?);
             }
             all.inputs.notices.extend(without_effect.notices.into_values());
@@ -49,15 +48,34 @@ pub fn check_all(plan: &InputPlan, occasion: Occasion<'static>) -> Result<Checke
     Ok(checked)
 }
 
-/// The plan with the open files that are in no set; `None` if there are none.
-fn outside_of_sets(plan: &InputPlan, checked: &Checked) -> Option<InputPlan> {
+/// Loads the files of a plan, of each set apart.
+///
+/// # Errors
+/// Those of [`load`].
+pub fn load_each(plan: &InputPlan) -> Result<Vec<Inputs>, Error> {
+    if plan.sets.is_empty() {
+        return Ok(vec![load(plan)?]);
+    }
+    let mut known = Sources::new();
+    let loaded = plan.sets.iter().map(|set| load_paths(plan, &set.paths, &mut known));
+    let mut all = loaded.collect::<Result<Vec<Inputs>, Error>>()?;
+    let sources: Vec<_> = all.iter().flat_map(|inputs| inputs.sources.iter().cloned()).collect();
+    if let Some((plan, alone)) = outside_of_sets(plan, &sources) {
+        all.push(load_paths(&plan, &alone.paths, &mut known)?);
+    }
+    Ok(all)
+}
+
+/// The open files that are in no set, as a plan and a set of their own; `None` if there are none.
+fn outside_of_sets(plan: &InputPlan, read: &[Arc<Source>]) -> Option<(InputPlan, InputSet)> {
     if !plan.reading.checks_only_open {
         return None;
     }
-    let read: BTreeSet<&str> = checked.inputs.sources.iter().map(|source| source.name()).collect();
+    let read: BTreeSet<&str> = read.iter().map(|source| source.name()).collect();
     let mut outside = plan.clone();
     outside.reading.open.retain(|file| !read.contains(&*file.path.to_string_lossy()));
-    (!outside.reading.open.is_empty()).then_some(outside)
+    let alone = InputSet { name: String::new(), paths: vec!["-".to_owned()] };
+    (!outside.reading.open.is_empty()).then_some((outside, alone))
 }
 
 fn check_set(
