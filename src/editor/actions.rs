@@ -19,6 +19,7 @@ use memgate_core::decide::codes;
 use memgate_core::family::{self, common};
 use memgate_manifest::source::Source;
 use memgate_model::finding::{Finding, Severity};
+use memgate_primitives::credential::masked_keys;
 
 /// The most findings for which actions are offered at one place.
 const MAX_FINDINGS: usize = 20;
@@ -48,7 +49,7 @@ pub(crate) fn actions(
     let is_here = |it: &&LocatedFinding<'_>| {
         it.location.file == file && it.location.start <= end && it.location.end >= start
     };
-    let mut diagnostics = of_files(&checked, root, &[buffer], encoding).remove(&file).unwrap_or_default();
+    let diagnostics = of_files(&checked, root, &[buffer], encoding).remove(&file).unwrap_or_default();
     let action = |title: String, kind: CodeActionKind, edits: Vec<TextEdit>| CodeAction {
         title,
         kind: Some(kind),
@@ -58,7 +59,7 @@ pub(crate) fn actions(
     let mut actions = Vec::new();
     for located in report.findings.iter().filter(is_here).take(MAX_FINDINGS) {
         let code = located.finding.code_name();
-        let own = own_diagnostic(&mut diagnostics, located, &lines);
+        let own = own_diagnostic(&diagnostics, located, &lines);
         let mut add = |title: String, edit: TextEdit, is_preferred: bool| {
             actions.push(CodeAction {
                 diagnostics: own.clone().map(|own| vec![own]),
@@ -82,14 +83,15 @@ pub(crate) fn actions(
 
 /// The diagnostic of a finding.
 fn own_diagnostic(
-    diagnostics: &mut [Diagnostic],
+    diagnostics: &[Diagnostic],
     located: &LocatedFinding<'_>,
     lines: &Lines<'_>,
 ) -> Option<Diagnostic> {
     let range = lines.range(located.location.start, located.location.end);
     let message = located.finding.message();
-    let is_own = |it: &&mut Diagnostic| it.range == range && it.message.starts_with(&*message);
-    diagnostics.iter_mut().find(is_own).cloned()
+    let message = masked_keys(&message);
+    let is_own = |it: &&Diagnostic| it.range == range && it.message.starts_with(&*message);
+    diagnostics.iter().find(is_own).cloned()
 }
 
 fn fix_of_file(checked: &Checked, source: &Arc<Source>) -> Option<FixedFile> {

@@ -20,6 +20,7 @@ use crate::offline::load::Error;
 use crate::offline::sets::check_all;
 use crate::report::{FileLocation, InputError, LocatedFinding, Related, page};
 use memgate_model::finding::Severity;
+use memgate_primitives::credential::masked_keys;
 
 /// The source of diagnostics, which editors show beside their code.
 const SOURCE: &str = "memgate";
@@ -94,6 +95,7 @@ fn place_in_error(error: &str) -> Option<(Range, &str)> {
 
 fn plain(range: Range, severity: DiagnosticSeverity, message: String) -> Diagnostic {
     let (severity, source) = (Some(severity), Some(SOURCE.to_owned()));
+    let message = masked_keys(&message).into_owned();
     Diagnostic { range, severity, source, message, ..Diagnostic::default() }
 }
 
@@ -130,7 +132,9 @@ fn of_finding<'r>(located: &'r LocatedFinding<'r>, places: &mut Places<'_, 'r>) 
     }
     Diagnostic {
         code: Some(NumberOrString::String(finding.code_name().to_owned())),
-        code_description: Uri::from_str(&page::url(finding)).ok().map(|href| CodeDescription { href }),
+        code_description: Uri::from_str(&masked_keys(&page::url(finding)))
+            .ok()
+            .map(|href| CodeDescription { href }),
         related_information: related(located.related.iter(), places),
         ..plain(places.range(&located.location), severity, message)
     }

@@ -7,6 +7,7 @@ use crate::editor::buffers::{Buffer, Buffers};
 use crate::offline::collect::OpenFile;
 use crate::offline::load::InputPlan;
 use crate::offline::repository::{root_of, without_dots};
+use memgate_model::causes::in_words;
 use memgate_model::request::Occasion;
 
 /// The name of the file with the choices of a repository.
@@ -82,7 +83,8 @@ impl<'p> Workspace<'p> {
     /// When the directory is gone, or the choices of the repository are wrong.
     pub(crate) fn plan(&self, root: &Root, open: &[&Buffer]) -> Result<Plan, String> {
         let Root { directory, is_repository } = root;
-        std::env::set_current_dir(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
+        std::env::set_current_dir(directory)
+            .map_err(|error| format!("{}: {}", directory.display(), in_words(&error)))?;
         let mut plan = (self.planner)()?;
         let InputPlan { checked, sets, reading, .. } = &mut plan.inputs;
         if !is_repository {

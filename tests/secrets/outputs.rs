@@ -15,6 +15,7 @@ use memgate_manifest::source::Source;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::editor;
 use crate::fields::Field;
 use crate::policy::policy;
 use crate::styles::{Style, holds_marker, objects};
@@ -108,6 +109,7 @@ pub(crate) fn check(field: &Field, style: &Style) -> Result<(), Failed> {
         }
     }
     judged(style, &directory)?;
+    editor::check(style.file, &text, &directory)?;
     if style.name == "block" {
         expect_masked_apart(field, &directory)?;
         // A snapshot keeps what memory is called.
