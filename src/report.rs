@@ -38,6 +38,8 @@ pub mod stream;
 
 pub mod patches;
 
+pub mod map;
+
 use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

@@ -29,18 +29,28 @@ impl OutputArg {
     /// # Errors
     /// When the format is not one of them, or the file is missing behind `=`.
     pub fn parse(text: &str, formats: &[ReportFormat]) -> Result<Self, String> {
-        let (name, file) = match text.split_once('=') {
-            Some((_, "")) => return Err("the file is missing behind =".to_owned()),
-            Some((name, file)) => (name, Some(PathBuf::from(file))),
-            None => (text, None),
-        };
-        let format = formats.iter().copied().find(|format| format.name() == name).ok_or_else(|| {
-            let names: Vec<&str> = formats.iter().map(|format| format.name()).collect();
-            let hint = did_you_mean(nearest(name, names.iter().copied()));
-            format!("formats are {}{hint}", names.join(", "))
-        })?;
+        let names: Vec<&str> = formats.iter().map(|format| format.name()).collect();
+        let (index, file) = format_and_file(text, &names)?;
+        let format = formats.get(index).copied().unwrap_or(ReportFormat::Text);
         Ok(Self { format, file })
     }
+}
+
+/// Parses `FORMAT[=FILE]`: the index of the format among these names, and the file.
+///
+/// # Errors
+/// When the format is not one of them, or the file is missing behind `=`.
+pub fn format_and_file(text: &str, names: &[&str]) -> Result<(usize, Option<PathBuf>), String> {
+    let (name, file) = match text.split_once('=') {
+        Some((_, "")) => return Err("the file is missing behind =".to_owned()),
+        Some((name, file)) => (name, Some(PathBuf::from(file))),
+        None => (text, None),
+    };
+    let index = names.iter().position(|known| *known == name).ok_or_else(|| {
+        let hint = did_you_mean(nearest(name, names.iter().copied()));
+        format!("formats are {}{hint}", names.join(", "))
+    })?;
+    Ok((index, file))
 }
 
 impl FromStr for OutputArg {

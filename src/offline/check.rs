@@ -97,7 +97,7 @@ impl Decided {
 pub fn check(mut inputs: Inputs, occasion: Occasion<'static>) -> Checked {
     let settings = inputs.snapshot.settings.clone();
     let snapshot = std::mem::replace(&mut inputs.snapshot, Snapshot::new(settings));
-    let open = snapshot.without_empty(|kind| kind.namespaced && is_checked(kind.group, kind.kind));
+    let open = open_state(&snapshot);
     let (mut used, mut known) = (Used::default(), KnownDecisions::default());
     let mut all = Vec::with_capacity(inputs.objects.len());
     for undecided in std::mem::take(&mut inputs.objects) {
@@ -134,6 +134,11 @@ pub fn check(mut inputs: Inputs, occasion: Occasion<'static>) -> Checked {
     inputs.passed_over.sort_by_cached_key(|it| order.place(&it.source, it.span.start));
     let policies = snapshot.policies.iter().map(|policy| policy.name.clone()).collect();
     Checked { inputs, decided: all, policies, places_of_sets: BTreeMap::new(), rules: Rules::default() }
+}
+
+/// The state in which kinds of which the inputs hold no object are unknown.
+pub(super) fn open_state(snapshot: &Snapshot) -> Snapshot {
+    snapshot.without_empty(|kind| kind.namespaced && is_checked(kind.group, kind.kind))
 }
 
 /// Drops warnings about repeated pods and workloads that do not run an agent.

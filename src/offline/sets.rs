@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::offline::check::{Checked, Decided, check};
+use crate::offline::joined::{deduplicate, join_inputs};
 use crate::offline::load::{Error, InputPlan, InputSet, Inputs, Sources, load, load_paths};
 use crate::offline::notices::Notice;
 use memgate_core::family::common;
@@ -41,7 +42,7 @@ pub fn check_all(plan: &InputPlan, occasion: Occasion<'static>) -> Result<Checke
                 join(&mut all, check_set(plan, &alone, &mut known, occasion)?);
             }
             all.inputs.notices.extend(without_effect.notices.into_values());
-            deduplicate(&mut all);
+            deduplicate(&mut all.inputs);
             all
         }
     };
@@ -116,32 +117,7 @@ fn join(all: &mut Checked, other: Checked) {
     all.decided.extend(decided);
     all.policies.extend(policies);
     all.places_of_sets.extend(places_of_sets);
-    let (to, from) = (&mut all.inputs, inputs);
-    to.sources.extend(from.sources);
-    to.passed_over.extend(from.passed_over);
-    to.notices.extend(from.notices);
-    to.errors.extend(from.errors);
-    to.origins.extend(from.origins);
-    // These count the files of all sets that were read before.
-    to.unread.switched_off.clone_from(&from.unread.switched_off);
-    to.unread.unused_excludes.clone_from(&from.unread.unused_excludes);
-    to.unread.extend(from.unread);
-}
-
-/// Leaves what was read several times once.
-fn deduplicate(checked: &mut Checked) {
-    let inputs = &mut checked.inputs;
-    once(&mut inputs.sources, Arc::as_ptr);
-    once(&mut inputs.passed_over, |it| (Arc::as_ptr(&it.source), it.span.start));
-    once(&mut inputs.errors, ToString::to_string);
-    once(&mut inputs.unread.empty, Clone::clone);
-    once(&mut inputs.unread.files, Clone::clone);
-    once(&mut inputs.unread.unrendered, |it| it.unit.clone());
-}
-
-fn once<T, K: Ord>(all: &mut Vec<T>, key: impl Fn(&T) -> K) {
-    let mut seen = BTreeSet::new();
-    all.retain(|one| seen.insert(key(one)));
+    join_inputs(&mut all.inputs, inputs);
 }
 
 /// Gives each finding the severity that the repository wants, and leaves out those that are switched off.

@@ -46,7 +46,7 @@ pub fn view(inputs: Inputs, occasion: Occasion<'static>) -> Viewed {
     let Inputs { objects, snapshot, mut errors, unread, .. } = inputs;
     let mut viewed = Vec::new();
     for undecided in objects.into_iter().filter(|undecided| !undecided.is_exempt()) {
-        match view_object(undecided, &snapshot, occasion) {
+        match view_object(&undecided, &snapshot, occasion) {
             Ok(object) => viewed.extend(Some(object).filter(|object| !object.views.is_empty())),
             Err(error) => errors.push(error),
         }
@@ -54,16 +54,17 @@ pub fn view(inputs: Inputs, occasion: Occasion<'static>) -> Viewed {
     Viewed { objects: viewed, errors, unread }
 }
 
-fn view_object(
-    undecided: UndecidedObject,
+/// The views of one object.
+pub(super) fn view_object(
+    undecided: &UndecidedObject,
     snapshot: &Snapshot,
     occasion: Occasion<'static>,
 ) -> Result<ViewedObject, Error> {
     let request = Request { occasion, ..undecided.request() };
     let admitted = admit(&request, snapshot).map_err(|fault| fault_of(&undecided.object, &fault))?;
     let views = views(&request, admitted.object.as_deref().unwrap_or_default(), snapshot);
-    let CheckedObject { place, object_ref, .. } = *undecided.into_object();
-    Ok(ViewedObject { place, object_ref, views })
+    let CheckedObject { place, object_ref, .. } = &*undecided.object;
+    Ok(ViewedObject { place: Arc::clone(place), object_ref: object_ref.clone(), views })
 }
 
 /// A view as it is printed, with credentials in labels and names masked, and annotations cut.
