@@ -49,6 +49,7 @@ pub mod rules;
 pub mod suppress;
 
 mod joined;
+pub mod page;
 pub mod sets;
 
 pub mod ignore;

@@ -9,6 +9,7 @@ use anyhow::Context as _;
 
 use crate::cli::file::write_whole;
 use crate::cli::terminal::{Terminal, masked_bytes};
+use crate::cli::workstation;
 use crate::report::{
     DEFAULT_WIDTH, FormatOptions, Report, ReportFormat, Shown, in_format_without_commands, text, write,
 };
@@ -57,7 +58,11 @@ impl FromStr for OutputArg {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        Self::parse(text, &ReportFormat::ALL)
+        let output = Self::parse(text, &ReportFormat::ALL)?;
+        if output.format == ReportFormat::Html && !workstation::IS_BUILT_IN {
+            return Err(workstation::missing("-o html").to_string());
+        }
+        Ok(output)
     }
 }
 
@@ -204,6 +209,11 @@ pub fn write_each(
         match file {
             Some(path) => write_whole(path, &strip_bytes(&bytes).into_vec())?,
             None if is_for_people => terminal.out(&bytes)?,
+            None if *format == ReportFormat::Html && terminal.is_interactive() => {
+                anyhow::bail!(
+                    "a page is not for a terminal; write -o html=FILE and open the file in a browser"
+                )
+            }
             None => terminal.raw(&bytes)?,
         }
     }

@@ -9,6 +9,7 @@ use crate::offline::classify::is_checked;
 use crate::offline::errors::error_at;
 use crate::offline::load::Inputs;
 use crate::offline::notices::Notice;
+use crate::offline::page::PageInputs;
 use crate::offline::passed_over::{PassedOver, Why};
 use crate::offline::places::Places;
 use crate::offline::policies::leftovers;
@@ -39,6 +40,8 @@ pub struct Checked {
     pub places_of_sets: BTreeMap<String, Places>,
     /// The severities that the repository gives to findings.
     pub rules: Rules,
+    /// What a page shows of the inputs, if there will be one.
+    pub page: Option<PageInputs>,
 }
 
 impl Checked {
@@ -133,7 +136,8 @@ pub fn check(mut inputs: Inputs, occasion: Occasion<'static>) -> Checked {
     let order = InputOrder::of(&inputs.sources);
     inputs.passed_over.sort_by_cached_key(|it| order.place(&it.source, it.span.start));
     let policies = snapshot.policies.iter().map(|policy| policy.name.clone()).collect();
-    Checked { inputs, decided: all, policies, places_of_sets: BTreeMap::new(), rules: Rules::default() }
+    let (places_of_sets, rules) = (BTreeMap::new(), Rules::default());
+    Checked { inputs, decided: all, policies, places_of_sets, rules, page: None }
 }
 
 /// The state in which kinds of which the inputs hold no object are unknown.

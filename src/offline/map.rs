@@ -6,17 +6,13 @@ use crate::offline::check::open_state;
 use crate::offline::exempt::duration;
 use crate::offline::joined::{deduplicate, join_inputs};
 use crate::offline::load::{Error, InputPlan, InputSet, Inputs, Sources, load_paths};
-use crate::offline::view::{ViewedObject, view_object};
+use crate::offline::view::{ViewedObject, shown_text, view_object};
 use crate::report::ObjectRef;
 use crate::report::map::{Fact, Facts, MapLine, MappedMemory, MappedObject, MemoryMap, Presence, SetMap};
+use memgate_manifest::error::Error as InputError;
 use memgate_model::family::Family;
 use memgate_model::memory_view::{HostView, MemoryView, ReferenceView, Role, Why};
 use memgate_model::request::Occasion;
-use memgate_primitives::credential::masked_start;
-use memgate_primitives::plain_text::cut;
-
-/// The most characters of a text in a map: more than the longest name that Kubernetes accepts.
-const MAX_CHARS: usize = 256;
 
 /// Reads the inputs of a plan, and makes the map of each set. The errors of objects that have no view are among those of
 /// the inputs.
@@ -29,7 +25,9 @@ pub fn read_map(plan: &InputPlan, occasion: Occasion<'static>) -> Result<(Memory
     let (mut known, mut map, mut all) = (Sources::new(), MemoryMap::default(), None::<Inputs>);
     for set in sets {
         let mut inputs = load_paths(plan, &set.paths, &mut known)?;
-        map.sets.push(map_of(&mut inputs, &set.name, occasion));
+        let (of_set, errors) = map_of(&inputs, &set.name, occasion);
+        map.sets.push(of_set);
+        inputs.errors.extend(errors);
         match &mut all {
             Some(all) => join_inputs(all, inputs),
             None => all = Some(inputs),
@@ -41,14 +39,14 @@ pub fn read_map(plan: &InputPlan, occasion: Occasion<'static>) -> Result<(Memory
     Ok((map, all))
 }
 
-/// The map of what was loaded. Errors of objects that have no view are added to those of the inputs.
-pub fn map_of(inputs: &mut Inputs, set: &str, occasion: Occasion<'static>) -> SetMap {
+/// The map of what was loaded, and the errors of objects that have no view.
+pub fn map_of(inputs: &Inputs, set: &str, occasion: Occasion<'static>) -> (SetMap, Vec<InputError>) {
     let state = open_state(&inputs.snapshot);
-    let mut viewed = Vec::new();
+    let (mut viewed, mut errors) = (Vec::new(), Vec::new());
     for undecided in inputs.objects.iter().filter(|undecided| !undecided.is_exempt()) {
         match view_object(undecided, &state, occasion) {
             Ok(object) => viewed.push(object),
-            Err(error) => inputs.errors.push(error),
+            Err(error) => errors.push(error),
         }
     }
     let mut maker = Maker::new(&inputs.snapshot.settings.families);
@@ -57,7 +55,7 @@ pub fn map_of(inputs: &mut Inputs, set: &str, occasion: Occasion<'static>) -> Se
     for role in Role::ALL {
         views().filter(|(_, view)| view.role == role).for_each(|(object, view)| maker.add(object, view));
     }
-    SetMap { set: text(set), memories: maker.finish() }
+    (SetMap { set: shown_text(set), memories: maker.finish() }, errors)
 }
 
 /// Identifies a memory resource: family, and the object with its whole name.
@@ -181,13 +179,8 @@ fn mapped(object_ref: &ObjectRef) -> MappedObject {
 }
 
 fn named(namespace: &str, kind: &str, name: &str) -> MappedObject {
-    let name = if name.is_empty() { "(no name)".to_owned() } else { text(name) };
-    MappedObject { namespace: text(namespace), kind: text(kind), name }
-}
-
-/// A text of an input as the map shows it.
-fn text(text: &str) -> String {
-    cut(&masked_start(text), MAX_CHARS).into_owned()
+    let name = if name.is_empty() { "(no name)".to_owned() } else { shown_text(name) };
+    MappedObject { namespace: shown_text(namespace), kind: shown_text(kind), name }
 }
 
 /// What the map shows of a memory resource.
@@ -200,7 +193,7 @@ fn facts(view: &MemoryView) -> Facts {
         }),
         retention: retention(view),
         storage: or_unknown(view, "storageBytes", || {
-            view.storage.as_ref().map(|storage| text(&storage.text))
+            view.storage.as_ref().map(|storage| shown_text(&storage.text))
         }),
         secrets: or_unknown(view, "secrets", || secrets(view)),
     }
@@ -211,20 +204,20 @@ fn or_unknown(view: &MemoryView, path: &str, read: impl Fn() -> Option<String>) 
 }
 
 fn unknown(why: &Why) -> Fact {
-    Fact::Unknown(text(&why.to_string()))
+    Fact::Unknown(shown_text(&why.to_string()))
 }
 
 fn backend(view: &MemoryView) -> Option<String> {
-    let backend = text(view.backend.as_deref()?);
+    let backend = shown_text(view.backend.as_deref()?);
     let is_news = |provider: &&str| !provider.is_empty() && Some(*provider) != view.backend.as_deref();
     let provider = view.provider.as_deref().filter(is_news);
-    Some(provider.map_or_else(|| backend.clone(), |provider| format!("{backend} ({})", text(provider))))
+    Some(provider.map_or_else(|| backend.clone(), |provider| format!("{backend} ({})", shown_text(provider))))
 }
 
 fn hosts(view: &MemoryView) -> Option<String> {
     let host = |it: &HostView| {
         let port = it.port.map(|port| format!(":{port}")).unwrap_or_default();
-        format!("{}{port}", text(&it.host))
+        format!("{}{port}", shown_text(&it.host))
     };
     let hosts: Vec<String> = view.endpoint.as_ref()?.hosts.iter().map(host).collect();
     (!hosts.is_empty()).then(|| hosts.join(", "))
@@ -247,9 +240,9 @@ fn retention(view: &MemoryView) -> Fact {
 fn secrets(view: &MemoryView) -> Option<String> {
     let path = |namespace: &str, name: &str| {
         if is_other(&view.namespace, namespace) {
-            format!("{}/{}", text(namespace), text(name))
+            format!("{}/{}", shown_text(namespace), shown_text(name))
         } else {
-            text(name)
+            shown_text(name)
         }
     };
     let names: BTreeSet<String> = view.secrets.iter().map(|it| path(&it.namespace, &it.name)).collect();

@@ -9,6 +9,7 @@ use crate::offline::check::{Checked, Decided, check};
 use crate::offline::joined::{deduplicate, join_inputs};
 use crate::offline::load::{Error, InputPlan, InputSet, Inputs, Sources, load, load_paths};
 use crate::offline::notices::Notice;
+use crate::offline::page::PageInputs;
 use memgate_core::family::common;
 use memgate_manifest::error::Error as InputError;
 use memgate_manifest::source::Source;
@@ -25,7 +26,7 @@ const WITHOUT_EFFECT: [&Code; 3] = [&common::STATE_UNUSED, &codes::UNUSED, &code
 /// Those of [`load`].
 pub fn check_all(plan: &InputPlan, occasion: Occasion<'static>) -> Result<Checked, Error> {
     let mut checked = match plan.sets.as_slice() {
-        [] => check(load(plan)?, occasion),
+        [] => check_whole(plan, load(plan)?, "", occasion),
         [first, others @ ..] => {
             let mut known = Sources::new();
             let mut all = check_set(plan, first, &mut known, occasion)?;
@@ -51,6 +52,12 @@ pub fn check_all(plan: &InputPlan, occasion: Occasion<'static>) -> Result<Checke
     Ok(checked)
 }
 
+/// Checks what was loaded of a set, and keeps what a page shows of it.
+fn check_whole(plan: &InputPlan, inputs: Inputs, set: &str, occasion: Occasion<'static>) -> Checked {
+    let page = plan.wants_page.then(|| PageInputs::of(&inputs, set, occasion));
+    Checked { page, ..check(inputs, occasion) }
+}
+
 fn check_set(
     plan: &InputPlan,
     set: &InputSet,
@@ -65,7 +72,7 @@ fn check_set(
             "the set {set} has no files: there is no manifest in {paths}; correct its paths, or remove it from sets"
         )));
     }
-    let mut checked = check(inputs, occasion);
+    let mut checked = check_whole(plan, inputs, &set.name, occasion);
     let name: Arc<str> = set.name.as_str().into();
     for decided in &mut checked.decided {
         decided.object.object_ref.set = Arc::clone(&name);
@@ -113,7 +120,10 @@ impl WithoutEffect {
 
 /// Adds what another set has.
 fn join(all: &mut Checked, other: Checked) {
-    let Checked { inputs, decided, policies, places_of_sets, .. } = other;
+    let Checked { inputs, decided, policies, places_of_sets, page, .. } = other;
+    if let (Some(all), Some(page)) = (&mut all.page, page) {
+        all.add(page);
+    }
     all.decided.extend(decided);
     all.policies.extend(policies);
     all.places_of_sets.extend(places_of_sets);

@@ -16,7 +16,7 @@ use memgate_manifest::place::DocumentPlace;
 use memgate_model::memory_view::MemoryView;
 use memgate_model::request::{Occasion, Request};
 use memgate_model::snapshot::Snapshot;
-use memgate_primitives::credential::{hide, is_credential_name, masked_value};
+use memgate_primitives::credential::{hide, is_credential_name, masked_start, masked_value};
 use memgate_primitives::plain_text::{cut, plain};
 
 /// The objects of the inputs that have a view.
@@ -79,6 +79,14 @@ pub fn shown(view: &MemoryView) -> Value {
         }
     }
     value
+}
+
+/// The most characters of a text in a map or a page: more than the longest name that Kubernetes accepts.
+const MAX_SHOWN_CHARS: usize = 256;
+
+/// A name or another short text of an input: on one line, with credentials masked, and cut.
+pub(super) fn shown_text(text: &str) -> String {
+    cut(&masked_start(text), MAX_SHOWN_CHARS).into_owned()
 }
 
 /// Masks the credentials in all texts of a value below a key. The recursion is bounded by the depth of a view.
