@@ -9,6 +9,7 @@ use crate::offline::classify::is_checked;
 use crate::offline::errors::error_at;
 use crate::offline::load::Inputs;
 use crate::offline::notices::Notice;
+use crate::offline::page::PageInputs;
 use crate::offline::passed_over::{PassedOver, Why};
 use crate::offline::places::Places;
 use crate::offline::policies::leftovers;
@@ -39,6 +40,8 @@ pub struct Checked {
     pub places_of_sets: BTreeMap<String, Places>,
     /// The severities that the repository gives to findings.
     pub rules: Rules,
+    /// What a page shows of the inputs, if there will be one.
+    pub page: Option<PageInputs>,
 }
 
 impl Checked {
@@ -97,7 +100,7 @@ impl Decided {
 pub fn check(mut inputs: Inputs, occasion: Occasion<'static>) -> Checked {
     let settings = inputs.snapshot.settings.clone();
     let snapshot = std::mem::replace(&mut inputs.snapshot, Snapshot::new(settings));
-    let open = snapshot.without_empty(|kind| kind.namespaced && is_checked(kind.group, kind.kind));
+    let open = open_state(&snapshot);
     let (mut used, mut known) = (Used::default(), KnownDecisions::default());
     let mut all = Vec::with_capacity(inputs.objects.len());
     for undecided in std::mem::take(&mut inputs.objects) {
@@ -133,7 +136,13 @@ pub fn check(mut inputs: Inputs, occasion: Occasion<'static>) -> Checked {
     let order = InputOrder::of(&inputs.sources);
     inputs.passed_over.sort_by_cached_key(|it| order.place(&it.source, it.span.start));
     let policies = snapshot.policies.iter().map(|policy| policy.name.clone()).collect();
-    Checked { inputs, decided: all, policies, places_of_sets: BTreeMap::new(), rules: Rules::default() }
+    let (places_of_sets, rules) = (BTreeMap::new(), Rules::default());
+    Checked { inputs, decided: all, policies, places_of_sets, rules, page: None }
+}
+
+/// The state in which kinds of which the inputs hold no object are unknown.
+pub(super) fn open_state(snapshot: &Snapshot) -> Snapshot {
+    snapshot.without_empty(|kind| kind.namespaced && is_checked(kind.group, kind.kind))
 }
 
 /// Drops warnings about repeated pods and workloads that do not run an agent.

@@ -490,6 +490,8 @@ pub struct InputPlan {
     pub settings: Settings,
     /// A text in place of standard input, for tests.
     pub stdin: Option<String>,
+    /// Whether the inputs are also read for the page of `-o html`.
+    pub wants_page: bool,
 }
 
 /// Files that are judged together, and apart from others.
@@ -518,6 +520,7 @@ impl Default for InputPlan {
             reading: Reading::default(),
             settings: default_settings(),
             stdin: None,
+            wants_page: false,
         }
     }
 }

@@ -22,7 +22,7 @@ use crate::styles::{Style, holds_marker, objects};
 use crate::{MARKER, expect_no_marker};
 
 /// The commands that read manifests; `FILE` stands for the file.
-const COMMANDS: [&str; 26] = [
+const COMMANDS: [&str; 29] = [
     "check -o text FILE",
     "check -o concise FILE",
     "check -o json FILE",
@@ -45,6 +45,9 @@ const COMMANDS: [&str; 26] = [
     "explain-pod mutated.yaml --with FILE",
     "view FILE",
     "view --with FILE FILE",
+    "map FILE",
+    "map -o dot FILE",
+    "map -o mermaid FILE",
     "test FILE",
     "test -o json FILE",
     "test -o junit FILE",
