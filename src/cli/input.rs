@@ -152,6 +152,23 @@ impl InputArgs {
         self.project.read(&paths, terminal)
     }
 
+    /// A flag that makes no sense where files are read again with each change of a text, and why.
+    #[cfg(feature = "workstation")]
+    pub fn unfit_for_changes(&self) -> Option<&'static str> {
+        let ReadingArgs { render, stdin_filename, .. } = &self.reading;
+        let reads_stdin = self.paths.iter().chain(&self.state.with).any(|path| path == STDIN_PATH);
+        [
+            (*render, "--render runs programs, and an editor would run them with each pause"),
+            (
+                stdin_filename.is_some(),
+                "--stdin-filename is for standard input, on which the editor sends messages",
+            ),
+            (reads_stdin, "- is standard input, on which the editor sends messages"),
+        ]
+        .into_iter()
+        .find_map(|(is_given, why)| is_given.then_some(why))
+    }
+
     /// Plans what is read.
     ///
     /// # Errors
