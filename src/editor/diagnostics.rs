@@ -64,7 +64,7 @@ pub(crate) fn of_files(
         if more > 0 {
             diagnostics.truncate(MAX_OF_FILE);
             let message = format!("{more} more findings in this file; memgate check lists them");
-            diagnostics.push(plain(Range::default(), DiagnosticSeverity::WARNING, message));
+            diagnostics.push(plain(Range::default(), DiagnosticSeverity::WARNING, &message));
         }
     }
     files
@@ -80,7 +80,7 @@ pub(crate) fn not_judged(error: &str, root: &Root, open: &[&Buffer]) -> BTreeMap
             || (Range::default(), format!("memgate does not judge this file: {error}")),
             |(range, message)| (range, message.to_owned()),
         );
-        (name, vec![plain(range, DiagnosticSeverity::ERROR, message)])
+        (name, vec![plain(range, DiagnosticSeverity::ERROR, &message)])
     };
     open.iter().map(diagnostic).collect()
 }
@@ -93,9 +93,9 @@ fn place_in_error(error: &str) -> Option<(Range, &str)> {
     Some((Range::new(place, place), parts.next()?.trim_start()))
 }
 
-fn plain(range: Range, severity: DiagnosticSeverity, message: String) -> Diagnostic {
+fn plain(range: Range, severity: DiagnosticSeverity, message: &str) -> Diagnostic {
     let (severity, source) = (Some(severity), Some(SOURCE.to_owned()));
-    let message = masked_keys(&message).into_owned();
+    let message = masked_keys(message).into_owned();
     Diagnostic { range, severity, source, message, ..Diagnostic::default() }
 }
 
@@ -111,7 +111,7 @@ fn of_error<'r>(error: &'r InputError<'r>, places: &mut Places<'_, 'r>) -> Diagn
     Diagnostic {
         code: Some(NumberOrString::String(error.code().to_owned())),
         related_information: related(error.related.iter(), places),
-        ..plain(range, DiagnosticSeverity::ERROR, error.advice().into_owned())
+        ..plain(range, DiagnosticSeverity::ERROR, &error.advice())
     }
 }
 
@@ -136,7 +136,7 @@ fn of_finding<'r>(located: &'r LocatedFinding<'r>, places: &mut Places<'_, 'r>) 
             .ok()
             .map(|href| CodeDescription { href }),
         related_information: related(located.related.iter(), places),
-        ..plain(places.range(&located.location), severity, message)
+        ..plain(places.range(&located.location), severity, &message)
     }
 }
 

@@ -17,15 +17,20 @@ use crate::offline::rules::{Rules, change};
 use crate::report::ObjectRef;
 use memgate_core::admission::{Admitted, admit};
 use memgate_core::decide::form;
-use memgate_core::family::common::OBJECT_REPEATED;
+use memgate_core::family::common::{self, OBJECT_REPEATED};
 use memgate_manifest::error::Error;
 use memgate_manifest::source::Source;
-use memgate_model::finding::{Cause, Finding, Severity};
+use memgate_model::finding::{Cause, Code, Finding, Severity};
 use memgate_model::object::Reference;
 use memgate_model::reason::Reason;
 use memgate_model::request::{Occasion, Request};
 use memgate_model::snapshot::Snapshot;
+use memgate_policy::codes;
 use memgate_policy::leftover::Used;
+
+/// The codes of findings that something had no effect. What has an effect on other files has one.
+pub(super) const WITHOUT_EFFECT: [&Code; 3] =
+    [&common::STATE_UNUSED, &codes::UNUSED, &codes::EXEMPTION_UNUSED];
 
 /// The inputs with the decisions about their objects.
 #[derive(Debug)]
@@ -132,7 +137,10 @@ pub fn check(mut inputs: Inputs, occasion: Occasion<'static>) -> Checked {
         }
     }
     drop_repeated_others(&mut inputs, &all);
-    inputs.notices.extend(leftovers(&inputs.policies, &snapshot, &used, occasion.now, &inputs.places));
+    let mut leftovers = leftovers(&inputs.policies, &snapshot, &used, occasion.now, &inputs.places);
+    // What has no effect on some files may have one on the others.
+    leftovers.retain(|notice| !inputs.unread.is_partial || !WITHOUT_EFFECT.contains(&notice.finding.code));
+    inputs.notices.extend(leftovers);
     let order = InputOrder::of(&inputs.sources);
     inputs.passed_over.sort_by_cached_key(|it| order.place(&it.source, it.span.start));
     let policies = snapshot.policies.iter().map(|policy| policy.name.clone()).collect();

@@ -283,14 +283,17 @@ impl Loader<'_> {
                     let value = document.value();
                     is_manifest |= ["metadata", "items"].iter().any(|field| value.get(field).is_some());
                     origins.add(&document);
-                    let origin = if is_state { PolicyOrigin::State } else { PolicyOrigin::Checked };
                     let names = self.names(&document);
                     let json = if is_state { None } else { Self::json(&document)? };
                     // Of a workload, the state keeps little.
                     let shared =
                         json.as_ref().filter(|_| workload::find(document.group(), document.kind()).is_none());
-                    self.add_object(origin, &document, &Pointer::root(), document.value(), &names, shared)?;
-                    if !is_state {
+                    let (origin, root) = (PolicyOrigin::Checked, Pointer::root());
+                    self.add_object(origin, &document, &root, document.value(), &names, shared)?;
+                    if is_state {
+                        // It may be repeated in a file that is checked.
+                        self.notices.object(&document, &names, &self.inputs.snapshot.settings);
+                    } else {
                         self.add_document(&document, names, json)?;
                     }
                 }

@@ -5,20 +5,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::offline::check::{Checked, Decided, check};
+use crate::offline::check::{Checked, Decided, WITHOUT_EFFECT, check};
 use crate::offline::joined::{deduplicate, join_inputs};
 use crate::offline::load::{Error, InputPlan, InputSet, Inputs, Sources, load, load_paths};
 use crate::offline::notices::Notice;
 use crate::offline::page::PageInputs;
-use memgate_core::family::common;
 use memgate_manifest::error::Error as InputError;
 use memgate_manifest::source::Source;
-use memgate_model::finding::{Code, Finding};
+use memgate_model::finding::Finding;
 use memgate_model::request::Occasion;
-use memgate_policy::codes;
-
-/// The codes of findings that something had no effect. What has an effect in another set has one.
-const WITHOUT_EFFECT: [&Code; 3] = [&common::STATE_UNUSED, &codes::UNUSED, &codes::EXEMPTION_UNUSED];
 
 /// Loads and checks the files of a plan, set by set, and applies the rules of the repository.
 ///
@@ -76,9 +71,6 @@ pub fn load_each(plan: &InputPlan) -> Result<Vec<Inputs>, Error> {
 
 /// The open files that are in no set, as a plan and a set of their own; `None` if there are none.
 fn outside_of_sets(plan: &InputPlan, read: &[Arc<Source>]) -> Option<(InputPlan, InputSet)> {
-    if !plan.reading.checks_only_open {
-        return None;
-    }
     let read: BTreeSet<&str> = read.iter().map(|source| source.name()).collect();
     let mut outside = plan.clone();
     outside.reading.open.retain(|file| !read.contains(&*file.path.to_string_lossy()));
