@@ -85,6 +85,10 @@ formats:
 pipelines:
     tools/check-pipelines.sh
 
+# The extension for Visual Studio Code, as target/vscode/memgate-VERSION.vsix
+vscode:
+    tools/build-vscode.sh
+
 # How long `check` takes, beside kubeconform where there is Go
 bench-cli *ARGS:
     tools/bench-cli.sh {{ARGS}}

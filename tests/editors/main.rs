@@ -2,10 +2,12 @@
 //! it, with the modeline and the settings of docs/editors.md.
 //!
 //! ```text
-//! tools/editors/package-lock.json ──server──▶ a language server in the cache
+//! tools/editors/package-lock.json ──npm──▶ a language server in the cache
 //! docs/editors.md, `memgate schema` ──workspace──▶ a folder as an editor would open it
 //! text with a cursor ──client──▶ completion, hover, diagnostics
 //! ```
+//!
+//! And that the extension for Visual Studio Code is packed, and reports a missing memgate.
 
 #![allow(
     clippy::expect_used,
@@ -17,9 +19,11 @@
 
 #[path = "../support/needs.rs"]
 mod needs;
+#[path = "../support/npm.rs"]
+mod npm;
 
 mod client;
 mod completion;
 mod diagnostics;
-mod server;
+mod vscode;
 mod workspace;

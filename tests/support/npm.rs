@@ -1,5 +1,5 @@
-//! The language server: npm's, of the version and with the sums of `tools/editors/package-lock.json`, installed once
-//! into the user's cache directory.
+//! Packages of npm that tests run: of the versions and with the sums of a `package-lock.json`, installed once into the
+//! user's cache directory.
 
 use std::env;
 use std::fs::{self, File};
@@ -7,15 +7,15 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const ADVICE: &str =
-    "tests/editors needs node and npm (20 or newer) on the PATH, and on the first run npm's registry";
+    "this test needs node and npm (20 or newer) on the PATH, and on the first run npm's registry";
 
 /// The files that say what is installed.
 const FILES: [&str; 2] = ["package.json", "package-lock.json"];
 
-/// The path of the program, for node.
-pub(crate) fn installed() -> PathBuf {
-    let tools = Path::new(env!("CARGO_MANIFEST_DIR")).join("tools/editors");
-    let cache = cache().join("memgate/editors");
+/// The folder `node_modules` with what a folder below `tools` asks for.
+pub(crate) fn installed(name: &str) -> PathBuf {
+    let tools = Path::new(env!("CARGO_MANIFEST_DIR")).join("tools").join(name);
+    let cache = cache().join("memgate").join(name);
     fs::create_dir_all(&cache).expect("the cache directory can be written");
     // Another run may install it at the same time; the lock ends with the file.
     let lock = File::create(cache.join("lock")).expect("the cache directory can be written");
@@ -28,7 +28,7 @@ pub(crate) fn installed() -> PathBuf {
     if !is_there {
         install(&tools, &cache, &folder);
     }
-    folder.join("node_modules/yaml-language-server/bin/yaml-language-server")
+    folder.join("node_modules")
 }
 
 /// Installs into a folder that gets its name when everything is there.
