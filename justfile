@@ -16,7 +16,7 @@ lint:
 test *FILTER:
     cargo test --locked {{FILTER}}
 
-# All tests, also those that need Go, node, git, python3, curl or vim
+# All tests, also those that need Go, node, git, python3, curl, vim, Neovim or Emacs
 test-all *FILTER:
     MEMGATE_TESTS=all cargo test --locked {{FILTER}}
 

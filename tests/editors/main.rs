@@ -7,7 +7,8 @@
 //! text with a cursor ──client──▶ completion, hover, diagnostics
 //! ```
 //!
-//! And that the extension for Visual Studio Code is packed, and reports a missing memgate.
+//! That Neovim and Emacs show findings of `memgate lsp` with the snippets of that page. And that the extension for Visual
+//! Studio Code is packed, and reports a missing memgate.
 
 #![allow(
     clippy::expect_used,
@@ -17,13 +18,21 @@
     reason = "a test stops where something is wrong"
 )]
 
+#[path = "../support/cache.rs"]
+mod cache;
 #[path = "../support/needs.rs"]
 mod needs;
 #[path = "../support/npm.rs"]
 mod npm;
+#[path = "../support/pip.rs"]
+mod pip;
 
 mod client;
 mod completion;
 mod diagnostics;
+mod emacs;
+mod neovim;
+mod page;
+mod repository;
 mod vscode;
 mod workspace;

@@ -1,7 +1,6 @@
 //! Packages of npm that tests run: of the versions and with the sums of a `package-lock.json`, installed once into the
 //! user's cache directory.
 
-use std::env;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -15,8 +14,7 @@ const FILES: [&str; 2] = ["package.json", "package-lock.json"];
 /// The folder `node_modules` with what a folder below `tools` asks for.
 pub(crate) fn installed(name: &str) -> PathBuf {
     let tools = Path::new(env!("CARGO_MANIFEST_DIR")).join("tools").join(name);
-    let cache = cache().join("memgate").join(name);
-    fs::create_dir_all(&cache).expect("the cache directory can be written");
+    let cache = super::cache::folder(name);
     // Another run may install it at the same time; the lock ends with the file.
     let lock = File::create(cache.join("lock")).expect("the cache directory can be written");
     lock.lock().expect("is locked");
@@ -47,10 +45,4 @@ fn install(tools: &Path, cache: &Path, folder: &Path) {
     // What an older lock file asked for.
     let _ = fs::remove_dir_all(folder);
     fs::rename(unfinished.keep(), folder).expect("is renamed");
-}
-
-fn cache() -> PathBuf {
-    let named = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    let cache = named("XDG_CACHE_HOME").or_else(|| Some(named("HOME")?.join(".cache")));
-    cache.expect("HOME or XDG_CACHE_HOME says where the cache directory is")
 }
